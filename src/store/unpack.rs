@@ -1,63 +1,170 @@
-//! Restores the files of an archive below a directory. Names that would lead out of it are refused,
-//! although only a damaged or foreign archive has any.
+//! Restores the files of an archive below a directory. The archive comes from the store, which may be
+//! in other hands: only the types of entries that [`crate::pack`] writes are accepted, names and links
+//! that lead out of the page are refused, no link is followed, and memory does not depend on what a
+//! header says.
 
 use crate::failure::{Failure, Result, at};
-use nix::fcntl::OFlag;
-use std::fs::{self, File};
+use archivist_core::store::is_reserved;
+use archivist_plugin::Directory;
+use archivist_plugin::files::tidy::stays_inside;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
-use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use tar::{Archive, EntryType};
+use tar::{Archive, Entry, EntryType};
 
-/// Restores the entries of an archive whose first part is `top`, without it, below `directory`. The
-/// manifest is not restored: the sum of the whole archive says more.
-pub fn unpack(archive: impl Read, top: &str, directory: &Path) -> Result<()> {
-    let bad = |error: io::Error| Failure::new(format!("failed to read the archive: {error}"));
+/// Longest name and longest target of a link, in bytes: PATH_MAX of Linux, which bounds what can be
+/// packed.
+const NAME_BYTES_MAX: u64 = 4096;
+/// Permissions of a restored directory, less the umask.
+const MODE_OF_DIRECTORIES: u32 = 0o777;
+/// Permissions that a restored file may have.
+const MODE_KEPT: u32 = 0o666;
+
+/// Restores the entries of an archive whose first part is `top`, without it, below `directory`, which
+/// must be empty. The manifest is not restored: the sum of the whole archive says more.
+///
+/// # Errors
+/// If the archive has an entry that no archive of a page has. What was restored before it stays, so
+/// the caller removes `directory`.
+pub fn unpack(archive: impl Read, top: &str, directory: &Directory) -> Result<()> {
     let mut archive = Archive::new(archive);
-    for entry in archive.entries().map_err(bad)? {
+    let mut restored = Restored {
+        directory,
+        top,
+        parent: None,
+    };
+    // The name and the target that the entries before a file say; the crate would read them whole.
+    let (mut long_name, mut long_target) = (None, None);
+    for entry in archive.entries().map_err(bad)?.raw(true) {
         let mut entry = entry.map_err(bad)?;
-        let name = entry.path().map_err(bad)?.into_owned();
-        let Some(below) = below(&name, top)? else {
-            continue;
+        match entry.header().entry_type() {
+            EntryType::GNULongName => {
+                long_name = Some(long(&mut entry)?);
+                continue;
+            }
+            EntryType::GNULongLink => {
+                long_target = Some(long(&mut entry)?);
+                continue;
+            }
+            _ => {}
+        }
+        let own = || OsStr::from_bytes(&entry.header().path_bytes()).to_owned();
+        let name = PathBuf::from(long_name.take().unwrap_or_else(own));
+        let own = || {
+            let target = entry.header().link_name_bytes().unwrap_or_default();
+            OsStr::from_bytes(&target).to_owned()
         };
-        let path = directory.join(below);
+        let target = long_target.take().unwrap_or_else(own);
+        restored.add(&mut entry, &name, &target)?;
+    }
+    Ok(())
+}
+
+fn bad(error: io::Error) -> Failure {
+    Failure::new(format!("failed to read the archive: {error}"))
+}
+
+fn refused(name: &Path, why: &str) -> Failure {
+    let name = name.display();
+    Failure::differs(format!("failed to restore '{name}': {why}"))
+}
+
+/// Reads the name that is the content of an entry.
+fn long(entry: &mut Entry<'_, impl Read>) -> Result<OsString> {
+    if entry.size() > NAME_BYTES_MAX + 1 {
+        let size = entry.size();
+        return Err(Failure::differs(format!(
+            "failed to read the archive: a name has {size} bytes, at most {NAME_BYTES_MAX} are accepted"
+        )));
+    }
+    let mut name = Vec::new();
+    entry.read_to_end(&mut name).map_err(bad)?;
+    if name.last() == Some(&0) {
+        name.pop();
+    }
+    Ok(OsString::from_vec(name))
+}
+
+/// The files that are restored.
+struct Restored<'d> {
+    directory: &'d Directory,
+    top: &'d str,
+    /// The directory of the last entry, which is that of the next one in most cases, and its path.
+    parent: Option<(PathBuf, Directory)>,
+}
+
+impl Restored<'_> {
+    fn add(&mut self, entry: &mut Entry<'_, impl Read>, name: &Path, target: &OsStr) -> Result<()> {
         let kind = entry.header().entry_type();
+        let Some(below) = below(name, self.top)? else {
+            return Ok(());
+        };
+        let Some(last) = below.file_name() else {
+            return match kind {
+                EntryType::Directory => Ok(()),
+                _ => Err(refused(name, "the page itself is not a directory")),
+            };
+        };
+        let path = self.directory.path().join(&below);
+        let parents = below.parent().unwrap_or(Path::new(""));
         match kind {
-            EntryType::Directory => fs::create_dir_all(&path).map_err(at("create", &path))?,
+            EntryType::Directory => {
+                let parent = self.parent(parents)?;
+                let made = parent.make(last, MODE_OF_DIRECTORIES);
+                made.map_err(at("create", &path))
+            }
             EntryType::Symlink => {
-                let target = entry
-                    .link_name()
-                    .map_err(bad)?
-                    .unwrap_or_default()
-                    .into_owned();
-                symlink(target, &path).map_err(at("create", &path))?;
+                let depth = parents.components().count();
+                let to = Path::new(target);
+                if to.is_absolute() || !stays_inside(Path::new("/"), depth, to) {
+                    return Err(refused(name, "the link leads out of the page"));
+                }
+                let made = self.parent(parents)?.make_link(last, target);
+                made.map_err(at("create", &path))
             }
             EntryType::Regular => {
-                let mode = entry.header().mode().map_err(bad)?;
+                let mode = entry.header().mode().map_err(bad)? & MODE_KEPT;
                 let mtime = entry.header().mtime().map_err(bad)?;
-                let mut file = File::options()
-                    .write(true)
-                    .create_new(true)
-                    .mode(mode & 0o666)
-                    .custom_flags(OFlag::O_NOFOLLOW.bits())
-                    .open(&path)
-                    .map_err(at("create", &path))?;
-                io::copy(&mut entry, &mut file).map_err(at("write", &path))?;
+                let created = self.parent(parents)?.create(last, mode);
+                let mut file = created.map_err(at("create", &path))?;
+                let size = entry.size();
+                if io::copy(entry, &mut file).map_err(at("write", &path))? != size {
+                    return Err(bad(io::ErrorKind::UnexpectedEof.into()));
+                }
                 let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(mtime));
-                if let Some(time) = time {
-                    file.set_modified(time).map_err(at("write", &path))?;
+                match time {
+                    Some(time) => file.set_modified(time).map_err(at("write", &path)),
+                    None => Ok(()),
                 }
             }
             other => {
-                let name = name.display();
-                return Err(Failure::differs(format!(
-                    "failed to restore '{name}': entries of type {other:?} are not accepted"
-                )));
+                let why = format!("entries of type {} are not accepted", other.as_byte());
+                Err(refused(name, &why))
             }
         }
     }
-    Ok(())
+
+    /// Opens the directory `path` one part at a time, so that no link is followed.
+    fn parent(&mut self, path: &Path) -> Result<&Directory> {
+        if path.as_os_str().is_empty() {
+            return Ok(self.directory);
+        }
+        if self.parent.as_ref().is_none_or(|(known, _)| known != path) {
+            let mut opened: Option<Directory> = None;
+            for part in path {
+                let from = opened.as_ref().unwrap_or(self.directory);
+                let full = from.path().join(part);
+                opened = Some(from.enter(part).map_err(at("open", &full))?);
+            }
+            self.parent = opened.map(|directory| (path.to_owned(), directory));
+        }
+        Ok(self
+            .parent
+            .as_ref()
+            .map_or(self.directory, |(_, directory)| directory))
+    }
 }
 
 /// The path below `top`; `None` for the manifest.
@@ -68,112 +175,20 @@ fn below(name: &Path, top: &str) -> Result<Option<PathBuf>> {
     let is_plain = rest
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
+    let is_taken = rest.iter().next().is_some_and(is_reserved);
     match first {
-        Some(Component::Normal(first)) if first == top && is_plain => Ok(Some(rest)),
+        Some(Component::Normal(first)) if first == top && is_plain && !is_taken => Ok(Some(rest)),
         Some(Component::Normal(first))
             if rest.as_os_str().is_empty() && first == &*format!("{top}.sha256") =>
         {
             Ok(None)
         }
-        _ => Err(Failure::differs(format!(
-            "failed to restore '{}': the archive of {top} must not contain it",
-            name.display()
-        ))),
+        _ => Err(refused(
+            name,
+            &format!("the archive of {top} must not contain it"),
+        )),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::digest::sum_of;
-    use crate::pack::pack;
-    use std::os::unix::fs::MetadataExt;
-
-    fn page(directory: &Path) -> PathBuf {
-        let page = directory.join("s7");
-        fs::create_dir_all(page.join("wget/a.test")).unwrap();
-        fs::write(page.join("index.html"), "<p>page").unwrap();
-        fs::write(page.join("wget/a.test/new\nline"), "x".repeat(100_000)).unwrap();
-        fs::write(page.join("wget").join("n".repeat(200)), "long").unwrap();
-        fs::create_dir(page.join("empty")).unwrap();
-        symlink("wget/a.test", page.join("link")).unwrap();
-        page
-    }
-
-    fn packed(page: &Path) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        pack(page, &mut bytes).unwrap();
-        bytes
-    }
-
-    #[test]
-    fn archive_of_the_restored_files_has_the_same_bytes() {
-        let place = tempfile::tempdir().unwrap();
-        let first = packed(&page(place.path()));
-        let other = place.path().join("other/s7");
-        fs::create_dir_all(&other).unwrap();
-        unpack(&first[..], "s7", &other).unwrap();
-        assert_eq!(
-            sum_of(&first[..]).unwrap(),
-            sum_of(&packed(&other)[..]).unwrap()
-        );
-        let target = fs::read_link(other.join("link")).unwrap();
-        assert_eq!(target, Path::new("wget/a.test"));
-        let times = [place.path().join("s7"), other];
-        let [old, new] = times.map(|page| page.join("index.html").metadata().unwrap().mtime());
-        assert_eq!(old, new);
-    }
-
-    #[test]
-    fn manifest_is_checked_by_sha256sum() {
-        let place = tempfile::tempdir().unwrap();
-        let bytes = packed(&page(place.path()));
-        let out = place.path().join("out");
-        fs::create_dir(&out).unwrap();
-        fs::write(out.join("a.tar"), &bytes).unwrap();
-        let run = |program: &str, arguments: &[&str]| {
-            let command = std::process::Command::new(program)
-                .args(arguments)
-                .current_dir(&out)
-                .output()
-                .unwrap();
-            assert!(command.status.success(), "{command:?}");
-        };
-        run("tar", &["-xf", "a.tar"]);
-        run("sha256sum", &["--check", "--strict", "s7.sha256"]);
-    }
-
-    #[test]
-    fn names_that_lead_out_are_refused() {
-        let place = tempfile::tempdir().unwrap();
-        for name in ["s8/x", "s7/../x", "x", "s7.sha256/x"] {
-            let mut builder = tar::Builder::new(Vec::new());
-            let mut header = tar::Header::new_gnu();
-            header.set_size(1);
-            header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
-            header.set_cksum();
-            builder.append(&header, &b"x"[..]).unwrap();
-            let bytes = builder.into_inner().unwrap();
-            let failure = unpack(&bytes[..], "s7", place.path()).unwrap_err();
-            assert!(failure.differs, "{name}: {failure}");
-        }
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn damaged_archives_never_panic(at in 0usize..6000, byte: u8) {
-            let place = tempfile::tempdir().unwrap();
-            let page = place.path().join("s7");
-            fs::create_dir(&page).unwrap();
-            fs::write(page.join("a"), "a").unwrap();
-            let mut bytes = packed(&page);
-            let at = at % bytes.len();
-            bytes[at] = byte;
-            let out = place.path().join("out");
-            fs::create_dir(&out).unwrap();
-            let _ = unpack(&bytes[..], "s7", &out);
-            assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
-        }
-    }
-}
+mod tests;

@@ -14,6 +14,6 @@ pub use copy::{Copy, CopyState, End, RESTORED_STAYS, Refused, Retries};
 pub use keep::{KEEP_ALLOWED, KeepLocal};
 pub use location::{LOCATION_ALLOWED, Location, S3Location, SshLocation};
 pub use location::{S3_KEYS, SSH_HOSTS, SSH_KEY};
-pub use object::{Assignment, Record, STORED_MARKER, StoredObject, Task};
-pub use object::{final_name, is_leftover, is_part_of, partial_name};
+pub use object::{Assignment, RESTORING, Record, STORED_MARKER, StoredObject, Task};
+pub use object::{final_name, is_leftover, is_part_of, is_reserved, partial_name};
 pub use queue::{Transfers, decide_transfers, drop_before};

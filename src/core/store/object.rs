@@ -2,11 +2,24 @@
 //! that transfers it.
 
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 
 /// Name of the file that a snapshot's directory contains while its files are in the store alone.
 pub const STORED_MARKER: &str = ".stored.json";
+/// Name of the directory below a snapshot's directory that has restored files until all of them are
+/// verified.
+pub const RESTORING: &str = ".restoring";
+
+/// Whether a name in a snapshot's directory is one of those that only transfers use. Archives have
+/// none of these, and the end of a page removes those that a hook made.
+pub fn is_reserved(name: &OsStr) -> bool {
+    let bytes = name.as_encoded_bytes();
+    name == STORED_MARKER
+        || name == RESTORING
+        || (bytes.starts_with(b".") && bytes.ends_with(b".part"))
+}
 
 /// What a transfer does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,6 +172,16 @@ mod tests {
         assert!(is_part_of("s7-0123456789abcdef.tar", file));
         assert!(!is_part_of("s7-0123456789abcdee.tar", file));
         assert!(!is_part_of("s7-0123456789abcdef.ta", file));
+    }
+
+    #[test]
+    fn reserved_names_are_those_of_transfers() {
+        for name in [STORED_MARKER, RESTORING, ".index.html.part"] {
+            assert!(is_reserved(OsStr::new(name)), "{name}");
+        }
+        for name in ["index.html", "a.part", ".part.html", ".replaced-0"] {
+            assert!(!is_reserved(OsStr::new(name)), "{name}");
+        }
     }
 
     #[test]

@@ -6,18 +6,20 @@
 //! the units set, systemd makes it fail with ENOSYS, because its system call filter cannot inspect
 //! the mode argument.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
+use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, renameat};
 use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fstatat, mkdirat};
-use nix::unistd::{LinkatFlags, UnlinkatFlags, linkat, unlinkat};
+use nix::unistd::{LinkatFlags, UnlinkatFlags, linkat, symlinkat, unlinkat};
 
 /// Flags to open a directory below another one.
 pub(crate) const ENTER: OFlag = OFlag::O_RDONLY
@@ -57,8 +59,9 @@ impl Directory {
 
     /// Opens the subdirectory `name`. Fails with ENOTDIR for anything else, including a link to a
     /// directory.
-    pub fn enter(&self, name: &str) -> io::Result<Directory> {
-        let fd = match openat(self, single(name)?, ENTER, Mode::empty()) {
+    pub fn enter(&self, name: impl AsRef<OsStr>) -> io::Result<Directory> {
+        let name = single(&name)?;
+        let fd = match openat(self, name, ENTER, Mode::empty()) {
             Err(Errno::ELOOP) => Err(Errno::ENOTDIR),
             other => other,
         }?;
@@ -72,38 +75,38 @@ impl Directory {
     }
 
     /// Creates a directory.
-    pub fn make(&self, name: &str, mode: u32) -> io::Result<()> {
+    pub fn make(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<()> {
         Ok(mkdirat(
             self,
-            single(name)?,
+            single(&name)?,
             Mode::from_bits_truncate(mode),
         )?)
     }
 
     /// Metadata of `name`, without following a link.
-    pub fn stat(&self, name: &str) -> io::Result<FileStat> {
-        Ok(fstatat(self, single(name)?, AtFlags::AT_SYMLINK_NOFOLLOW)?)
+    pub fn stat(&self, name: impl AsRef<OsStr>) -> io::Result<FileStat> {
+        Ok(fstatat(self, single(&name)?, AtFlags::AT_SYMLINK_NOFOLLOW)?)
     }
 
     /// Opens a regular file for reading. Refuses links and pipes.
-    pub fn read(&self, name: &str) -> io::Result<File> {
+    pub fn read(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         self.plain(name, OFlag::O_RDONLY)
     }
 
     /// Opens an existing regular file for reading and appending.
-    pub fn append(&self, name: &str) -> io::Result<File> {
+    pub fn append(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         self.plain(name, OFlag::O_RDWR | OFlag::O_APPEND)
     }
 
     /// Creates a file for reading and appending. Fails if it exists.
-    pub fn create(&self, name: &str, mode: u32) -> io::Result<File> {
+    pub fn create(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let flags = OFlag::O_RDWR | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL | PLAIN;
         let mode = Mode::from_bits_truncate(mode);
-        Ok(openat(self, single(name)?, flags, mode)?.into())
+        Ok(openat(self, single(&name)?, flags, mode)?.into())
     }
 
-    fn plain(&self, name: &str, access: OFlag) -> io::Result<File> {
-        let file: File = openat(self, single(name)?, access | PLAIN, Mode::empty())?.into();
+    fn plain(&self, name: impl AsRef<OsStr>, access: OFlag) -> io::Result<File> {
+        let file: File = openat(self, single(&name)?, access | PLAIN, Mode::empty())?.into();
         if file.metadata()?.is_file() {
             Ok(file)
         } else {
@@ -112,24 +115,51 @@ impl Directory {
     }
 
     /// Renames within the directory, replacing a file but not a directory.
-    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        Ok(renameat(self, single(from)?, self, single(to)?)?)
+    pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(renameat(self, single(&from)?, self, single(&to)?)?)
+    }
+
+    /// Moves `name` into another directory of the same file system, replacing a file but not a
+    /// directory that has entries.
+    pub fn move_into(&self, name: impl AsRef<OsStr>, other: &Directory) -> io::Result<()> {
+        let name = single(&name)?;
+        Ok(renameat(self, name, other, name)?)
+    }
+
+    /// Creates a symbolic link. The caller decides whether `target` is acceptable.
+    pub fn make_link(&self, name: impl AsRef<OsStr>, target: &OsStr) -> io::Result<()> {
+        Ok(symlinkat(target, self, single(&name)?)?)
+    }
+
+    /// Names of all entries but `.` and `..`, in no particular order.
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        let mut dir = Dir::openat(self, ".", ENTER, Mode::empty())?;
+        let mut names = Vec::new();
+        for entry in dir.iter() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(OsStr::from_bytes(name).to_owned());
+            }
+        }
+        Ok(names)
     }
 
     /// Creates a hard link within the directory.
     pub fn link(&self, from: &str, to: &str) -> io::Result<()> {
-        let (from, to) = (single(from)?, single(to)?);
+        let (from, to) = (single(&from)?, single(&to)?);
         Ok(linkat(self, from, self, to, LinkatFlags::empty())?)
     }
 
     /// Removes a file or a symbolic link.
-    pub fn unlink(&self, name: &str) -> io::Result<()> {
-        Ok(unlinkat(self, single(name)?, UnlinkatFlags::NoRemoveDir)?)
+    pub fn unlink(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(unlinkat(self, single(&name)?, UnlinkatFlags::NoRemoveDir)?)
     }
 
     /// Makes `name` available: removes a file or link, and renames a directory to a random name,
     /// because removing its content may take too long.
-    pub fn clear(&self, name: &str) -> io::Result<()> {
+    pub fn clear(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        let name = single(&name)?;
         match self.unlink(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
@@ -178,18 +208,23 @@ pub(crate) fn chmod(fd: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
     std::fs::set_permissions(opened, Permissions::from_mode(mode))
 }
 
-fn single(name: &str) -> io::Result<&OsStr> {
+fn single<N: AsRef<OsStr> + ?Sized>(name: &N) -> io::Result<&OsStr> {
+    let name = name.as_ref();
     match names(name) {
         Some((parents, name)) if parents.is_empty() => Ok(name),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("'{}' is not a valid file name", name.escape_debug()),
+            format!(
+                "'{}' is not a valid file name",
+                name.to_string_lossy().escape_debug()
+            ),
         )),
     }
 }
 
 /// Splits a relative path without `..` into its directories and its last name.
-fn names(path: &str) -> Option<(Vec<&OsStr>, &OsStr)> {
+fn names<P: AsRef<OsStr> + ?Sized>(path: &P) -> Option<(Vec<&OsStr>, &OsStr)> {
+    let path = path.as_ref();
     let mut parents = Vec::new();
     for part in Path::new(path).components() {
         match part {
@@ -198,5 +233,6 @@ fn names(path: &str) -> Option<(Vec<&OsStr>, &OsStr)> {
         }
     }
     let name = parents.pop()?;
-    (!path.ends_with('/') && !path.contains('\0')).then_some((parents, name))
+    let bytes = path.as_bytes();
+    (!bytes.ends_with(b"/") && !bytes.contains(&0)).then_some((parents, name))
 }

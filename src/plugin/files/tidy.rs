@@ -200,7 +200,7 @@ fn leave_note(dir: BorrowedFd<'_>, name: &std::ffi::OsStr, target: &[u8]) -> io:
 /// decides, and nothing is resolved, so that hooks learn nothing about other directories. A target
 /// may have `..` only at its start. As this holds for each link below `top`, it also holds for
 /// links that lead to other links.
-fn stays_inside(top: &Path, depth: usize, target: &Path) -> bool {
+pub fn stays_inside(top: &Path, depth: usize, target: &Path) -> bool {
     let (mut parts, above) = match target.strip_prefix(top) {
         Ok(below) if target.is_absolute() => (below.components().peekable(), 0),
         _ => (target.components().peekable(), depth),

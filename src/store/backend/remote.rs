@@ -292,6 +292,13 @@ impl Store for Remote {
             return Err(self.failed("read", name, "rclone has no standard output"));
         };
         let read = reader(&mut stdout);
+        // The reader needs no more of an object that is longer than expected, or refuses it.
+        if stdout.read(&mut [0]).is_ok_and(|count| count > 0) {
+            let _ = running.child.kill();
+            drop(stdout);
+            let _ = running.finish();
+            return read;
+        }
         drop(stdout);
         match running.finish() {
             Ok(()) => read,

@@ -48,7 +48,7 @@ fn check(store: &dyn Store, object: &StoredObject, sum: &Sum, reread: bool) -> R
     let damaged = match found {
         None => "is missing",
         Some(entry) if entry.size != sum.size => "has another size",
-        Some(_) if reread && read_back(store, &object.name)? != *sum => "is damaged",
+        Some(_) if reread && read_back(store, &object.name, sum.size)? != *sum => "is damaged",
         Some(_) => return Ok(()),
     };
     let (store, name) = (&object.store, &object.name);

@@ -8,24 +8,46 @@ use crate::failure::{Failure, Result, at};
 use crate::files;
 use crate::marker;
 use crate::unpack::unpack;
-use archivist_core::store::Assignment;
-use std::io;
-use std::path::Path;
+use archivist_core::store::{Assignment, RESTORING, StoredObject};
+use archivist_plugin::Directory;
+use std::io::{self, Read};
 
-/// Directory of the files until all of them are there.
-const RESTORING: &str = ".restoring";
+/// Permissions of the directory of unverified files: neither readers of the archive nor web servers
+/// enter it.
+const MODE_UNTIL_VERIFIED: u32 = 0o700;
 
 /// Restores the local files.
+///
+/// # Errors
+/// If the store cannot be read, or its object is not the one that was copied. Nothing of the object
+/// stays.
 pub fn get(store: &dyn Store, assignment: &Assignment) -> Result<()> {
     let (object, directory) = (object_of(assignment)?, assignment.directory.as_path());
     let top = assignment.path.rsplit('/').next().unwrap_or_default();
-    let new = directory.join(RESTORING);
-    files::remove(&new).map_err(at("remove", &new))?;
-    std::fs::create_dir(&new).map_err(at("create", &new))?;
+    let page = Directory::open(directory).map_err(at("read", directory))?;
+    let path = directory.join(RESTORING);
+    files::remove(&path).map_err(at("remove", &path))?;
+    let made = page.make(RESTORING, MODE_UNTIL_VERIFIED);
+    made.map_err(at("create", &path))?;
+    let restored = page
+        .enter(RESTORING)
+        .map_err(at("read", &path))
+        .and_then(|new| {
+            receive(store, object, top, &new)?;
+            show(&new, &page)
+        });
+    let removed = files::remove(&path).map_err(at("remove", &path));
+    restored?;
+    removed?;
+    marker::remove(directory)
+}
+
+/// Unpacks the object into `new`, and verifies it.
+fn receive(store: &dyn Store, object: &StoredObject, top: &str, new: &Directory) -> Result<()> {
     let mut sum = None;
     store.read(&object.name, &mut |content| {
-        let mut content = Summed::new(content);
-        let unpacked = unpack(&mut content, top, &new);
+        let mut content = Summed::new(content.take(object.size.saturating_add(1)));
+        let unpacked = unpack(&mut content, top, new);
         // An archive has zeros at its end that no entry needs; a damaged one is read to its end, too.
         let rest = io::copy(&mut content, &mut io::sink());
         unpacked?;
@@ -41,21 +63,16 @@ pub fn get(store: &dyn Store, assignment: &Assignment) -> Result<()> {
         )));
     }
     // One call for all files; each on its own would take as long as reading them.
-    let opened = std::fs::File::open(&new).map_err(at("read", &new))?;
-    nix::unistd::syncfs(&opened).map_err(at("write", &new))?;
-    move_entries(&new, directory)?;
-    marker::remove(directory)?;
-    std::fs::remove_dir(&new).map_err(at("remove", &new))
+    nix::unistd::syncfs(new).map_err(at("write", new.path()))
 }
 
-/// Moves the restored files into the directory; the marker is removed after the last.
-fn move_entries(from: &Path, to: &Path) -> Result<()> {
-    for entry in std::fs::read_dir(from).map_err(at("read", from))? {
-        let entry = entry.map_err(at("read", from))?;
-        let path = to.join(entry.file_name());
+/// Moves the verified files into the directory of the page; the marker is removed after the last.
+fn show(new: &Directory, page: &Directory) -> Result<()> {
+    for name in new.names().map_err(at("read", new.path()))? {
+        let path = page.path().join(&name);
         // What an interrupted removal or restoration left.
         files::remove(&path).map_err(at("remove", &path))?;
-        std::fs::rename(entry.path(), &path).map_err(at("create", &path))?;
+        new.move_into(&name, page).map_err(at("create", &path))?;
     }
-    files::sync(to).map_err(at("write", to))
+    files::sync(page.path()).map_err(at("write", page.path()))
 }

@@ -9,6 +9,7 @@ use crate::backend::{self, Store};
 use crate::digest::{Sum, sum_of};
 use crate::failure::{Failure, Result};
 use archivist_core::store::{Assignment, StoredObject, Task};
+use std::io::Read;
 
 /// Carries out an assignment. Returns the verified object of [`Task::Put`].
 pub fn perform(assignment: &Assignment) -> Result<Option<StoredObject>> {
@@ -27,11 +28,12 @@ fn object_of(assignment: &Assignment) -> Result<&StoredObject> {
     assignment.object.as_ref().ok_or_else(missing)
 }
 
-/// Reads an object of the store and returns its sum.
-fn read_back(store: &dyn Store, name: &str) -> Result<Sum> {
+/// Reads an object of the store, which should have `size` bytes, and returns its sum. Of a longer
+/// object, the sum is that of the first bytes and one more, so an object without end has an end.
+fn read_back(store: &dyn Store, name: &str, size: u64) -> Result<Sum> {
     let mut sum = None;
     store.read(name, &mut |content| {
-        let read = sum_of(content);
+        let read = sum_of(content.take(size.saturating_add(1)));
         let failed =
             |error| Failure::new(format!("failed to read '{name}' from the store: {error}"));
         sum = Some(read.map_err(failed)?);

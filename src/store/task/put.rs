@@ -35,8 +35,8 @@ pub fn put(store: &dyn Store, assignment: &Assignment) -> Result<StoredObject> {
     };
     let file = split(&name).1;
     let found = entries.iter().find(|entry| entry.name == file);
-    let is_done =
-        found.is_some_and(|entry| entry.size == sum.size) && read_back(store, &name)? == sum;
+    let is_done = found.is_some_and(|entry| entry.size == sum.size)
+        && read_back(store, &name, sum.size)? == sum;
     let continued = (!is_done && store.resumes()).then_some(file);
     let (begun, removed) = leftovers(path, &entries, continued);
     for entry in removed {
@@ -108,7 +108,7 @@ fn write(store: &dyn Store, part: &str, directory: &Path, sum: &Sum) -> Result<(
 }
 
 fn verify(store: &dyn Store, part: &str, sum: &Sum) -> Result<()> {
-    let read = read_back(store, part)?;
+    let read = read_back(store, part, sum.size)?;
     if read == *sum {
         return Ok(());
     }

@@ -18,7 +18,7 @@ pub fn test(store: &dyn Store) -> Result<()> {
         to.write_all(CONTENT).map_err(failed)
     })?;
     store.rename(&part, &name)?;
-    let read = read_back(store, &name);
+    let read = read_back(store, &name, CONTENT.len() as u64);
     store.remove(&name)?;
     if read? == sum_of(CONTENT).map_err(|error| Failure::new(error.to_string()))? {
         Ok(())

@@ -1,3 +1,4 @@
+mod hostile;
 mod kills;
 
 use super::*;
