@@ -1,17 +1,23 @@
 //! Local files that must survive a power cut.
 
+use archivist_plugin::Directory;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Writes a file under another name, and renames it when it is on the disk.
-pub fn replace(directory: &Path, name: &str, content: &[u8]) -> io::Result<()> {
-    let part = directory.join(format!(".{name}.part"));
-    let mut file = File::create(&part)?;
+/// Permissions of a written file, less the umask.
+const MODE: u32 = 0o666;
+
+/// Writes a file under another name, and renames it when it is on the disk. Nothing that a hook left
+/// under the other name is written to.
+pub fn replace(directory: &Directory, name: &str, content: &[u8]) -> io::Result<()> {
+    let part = format!(".{name}.part");
+    directory.clear(&part)?;
+    let mut file = directory.create(&part, MODE)?;
     file.write_all(content)?;
     file.sync_all()?;
-    std::fs::rename(&part, directory.join(name))?;
-    sync(directory)
+    directory.rename(&part, name)?;
+    sync(directory.path())
 }
 
 /// Waits until the entries of a directory are on the disk.

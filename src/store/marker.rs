@@ -5,7 +5,10 @@
 use crate::failure::{Failure, Result, at};
 use crate::files;
 use archivist_core::store::{STORED_MARKER, StoredObject};
-use std::io::ErrorKind;
+use archivist_plugin::Directory;
+use archivist_plugin::files::beneath::is_file;
+use nix::unistd::geteuid;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// Name of the marker: the JSON of the object.
@@ -13,28 +16,45 @@ pub const MARKER: &str = STORED_MARKER;
 /// Page of the snapshot, which links of other pages lead to.
 pub const PAGE: &str = "index.html";
 
-/// Returns the object that the marker names; `None` without a marker.
-pub fn read(directory: &Path) -> Result<Option<StoredObject>> {
-    let path = directory.join(MARKER);
-    let text = match std::fs::read(&path) {
+/// Longest marker, in bytes.
+const MARKER_BYTES_MAX: u64 = 1 << 16;
+
+/// Returns the object that the marker names; `None` without a marker. A file of this name is a marker
+/// only if it belongs to the user of this process: hooks, which have users of their own, can make a
+/// file of any name in the directory of their page.
+pub fn read(directory: &Directory) -> Result<Option<StoredObject>> {
+    let path = directory.path().join(MARKER);
+    match directory.stat(MARKER) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        text => text.map_err(at("read", &path))?,
-    };
-    let object = serde_json::from_slice(&text).map_err(at("read", &path))?;
-    Ok(Some(object))
+        Err(error) => return Err(at("read", &path)(error)),
+        Ok(found) if !is_file(&found) || found.st_uid != geteuid().as_raw() => return Ok(None),
+        Ok(_) => {}
+    }
+    let file = directory.read(MARKER).map_err(at("read", &path))?;
+    let mut text = Vec::new();
+    file.take(MARKER_BYTES_MAX)
+        .read_to_end(&mut text)
+        .map_err(at("read", &path))?;
+    // A marker is complete or not there (see `replace`): what is none was not written by a transfer.
+    Ok(serde_json::from_slice(&text).ok())
 }
 
 /// Writes the marker, then the page that takes the place of the archived one.
-pub fn write(directory: &Path, object: &StoredObject) -> Result<()> {
+pub fn write(directory: &Directory, object: &StoredObject) -> Result<()> {
     let text = serde_json::to_vec(object).map_err(|error| Failure::new(error.to_string()))?;
-    files::replace(directory, MARKER, &text).map_err(at("write", &directory.join(MARKER)))?;
-    let id = directory.file_name().unwrap_or_default().to_string_lossy();
+    let path = directory.path().join(MARKER);
+    // A hook may have made a directory of this name.
+    directory.clear(MARKER).map_err(at("remove", &path))?;
+    files::replace(directory, MARKER, &text).map_err(at("write", &path))?;
+    let name = directory.path().file_name().unwrap_or_default();
+    let id = name.to_string_lossy();
     let page = format!(
         "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<title>{id} is in the store</title>\n\
          <p>The files of this page are in the store of the archive. To restore and open them:</p>\n\
          <pre>archivist open {id}</pre>\n"
     );
-    files::replace(directory, PAGE, page.as_bytes()).map_err(at("write", &directory.join(PAGE)))
+    let path = directory.path().join(PAGE);
+    files::replace(directory, PAGE, page.as_bytes()).map_err(at("write", &path))
 }
 
 /// Removes the marker, when all files are restored.

@@ -3,6 +3,8 @@
 
 use crate::digest::Summed;
 use crate::failure::{Failure, Result, at};
+use archivist_core::store::is_reserved;
+use archivist_plugin::files::tidy::stays_inside;
 use nix::fcntl::OFlag;
 use std::fs::{self, File, Metadata};
 use std::io::{Read, Write};
@@ -19,7 +21,7 @@ const MODE_OF_DIRECTORIES: u32 = 0o770;
 ///
 /// # Errors
 /// If a file cannot be read, or changes its size meanwhile. Sockets, pipes and devices, which no
-/// sealed snapshot has, are left out.
+/// sealed snapshot has, are left out, and so are names of transfers.
 pub fn pack(directory: &Path, to: impl Write) -> Result<()> {
     let top = directory.file_name().map(PathBuf::from);
     let top = top.ok_or_else(|| Failure::new("failed to pack '/': it is no snapshot"))?;
@@ -33,6 +35,9 @@ pub fn pack(directory: &Path, to: impl Write) -> Result<()> {
         if about.is_dir() {
             packer.directory(&name)?;
             let mut names = entries(&path)?;
+            if path == directory {
+                names.retain(|name| !is_reserved(name));
+            }
             names.sort_by(|a, b| b.cmp(a));
             ahead.extend(
                 names
@@ -40,7 +45,7 @@ pub fn pack(directory: &Path, to: impl Write) -> Result<()> {
                     .map(|entry| (path.join(entry), name.join(entry))),
             );
         } else if about.is_symlink() {
-            packer.link(&path, &name)?;
+            packer.link(directory, &path, &name)?;
         } else if about.is_file() {
             packer.file(&path, &name, &about)?;
         }
@@ -89,8 +94,30 @@ impl<W: Write> Packer<W> {
             .map_err(not_written)
     }
 
-    fn link(&mut self, path: &Path, name: &Path) -> Result<()> {
-        let target = fs::read_link(path).map_err(at("read", path))?;
+    /// A target that is an absolute path of a file of the page becomes a relative one, which is right
+    /// wherever the page is restored.
+    fn link(&mut self, page: &Path, path: &Path, name: &Path) -> Result<()> {
+        let mut target = fs::read_link(path).map_err(at("read", path))?;
+        let depth = name.components().count().saturating_sub(2);
+        if let Some(below) = target
+            .strip_prefix(page)
+            .ok()
+            .filter(|_| target.is_absolute())
+        {
+            let up = (0..depth).map(|_| "..");
+            let relative: PathBuf = up.map(Path::new).chain([below]).collect();
+            target = if relative.as_os_str().is_empty() {
+                PathBuf::from(".")
+            } else {
+                relative
+            };
+        }
+        if target.is_absolute() || !stays_inside(page, depth, &target) {
+            return Err(Failure::new(format!(
+                "failed to copy '{}': the link leads out of the page",
+                path.display()
+            )));
+        }
         let mut header = header(EntryType::Symlink, MODE_KEPT, 0, 0);
         self.tar
             .append_link(&mut header, name, target)

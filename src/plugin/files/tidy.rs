@@ -6,10 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
+use archivist_core::store::is_reserved;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, readlinkat};
 use nix::sys::stat::Mode;
-use nix::unistd::{UnlinkatFlags, unlinkat};
+use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 
 use crate::catalogue::PathProblem;
 use crate::files::beneath::{Directory, chmod};
@@ -39,7 +40,8 @@ pub fn tidy(dir: &Directory) -> io::Result<Vec<PathProblem>> {
 }
 
 /// Tidies `dir` completely when no hook can write to it any more, at any depth: makes unreadable
-/// directories readable, lets the group read all files, and removes pipes, sockets and devices. Returns
+/// directories readable, lets the group read all files, and removes pipes, sockets and devices, and files
+/// of hooks that have names of transfers to the store. Returns
 /// what could not be tidied; if this is empty, everything below `dir` is safe.
 ///
 /// The group can already read what hooks write with the umask of their units. Transfers to the store
@@ -53,7 +55,27 @@ pub fn sweep(dir: &Directory) -> io::Result<Vec<PathProblem>> {
         depth: usize::MAX,
         unlock: true,
     };
-    Ok(Tidy::of(dir, bounds)?.problems())
+    let mut problems = Tidy::of(dir, bounds)?.problems();
+    problems.extend(remove_reserved(dir, geteuid().as_raw())?);
+    Ok(problems)
+}
+
+/// Removes what users other than `own` made under names of transfers to the store; a directory gets
+/// another name.
+fn remove_reserved(dir: &Directory, own: u32) -> io::Result<Vec<PathProblem>> {
+    let mut problems = Vec::new();
+    for name in dir.names()?.into_iter().filter(|name| is_reserved(name)) {
+        let removed = match dir.stat(&name) {
+            Ok(found) if found.st_uid == own => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            _ => dir.clear(&name),
+        };
+        problems.extend(removed.err().map(|error| PathProblem {
+            path: dir.path().join(&name),
+            what: format!("failed to remove a file with a reserved name: {error}, ignoring"),
+        }));
+    }
+    Ok(problems)
 }
 
 struct Tidy<'d> {
@@ -311,6 +333,24 @@ mod tests {
         for (name, _, after) in files {
             assert_eq!(mode(name), after, "{name}");
         }
+    }
+
+    #[test]
+    fn names_of_transfers_are_removed_if_a_hook_made_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path();
+        fs::write(top.join(".stored.json"), "garbage").unwrap();
+        symlink("index.html", top.join(".index.html.part")).unwrap();
+        fs::create_dir_all(top.join(".restoring/sub")).unwrap();
+        fs::write(top.join("kept.part"), "x").unwrap();
+        let opened = Directory::open(top).unwrap();
+        let own = geteuid().as_raw();
+        assert_eq!(remove_reserved(&opened, own).unwrap(), []);
+        assert_eq!(opened.names().unwrap().len(), 4, "those of transfers stay");
+        assert_eq!(remove_reserved(&opened, own + 1).unwrap(), []);
+        let names = opened.names().unwrap();
+        assert!(!names.iter().any(|name| is_reserved(name)), "{names:?}");
+        assert!(top.join("kept.part").exists());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::failure::{Failure, Result, at};
 use crate::files;
 use crate::marker::{self, MARKER, PAGE};
 use archivist_core::store::{Assignment, StoredObject};
+use archivist_plugin::Directory;
 
 /// Removes the local files, and leaves a page that names the command to restore them.
 ///
@@ -21,15 +22,16 @@ pub fn drop(store: &dyn Store, assignment: &Assignment) -> Result<()> {
         sha256: object.sha256.clone(),
     };
     check(store, object, &sum, assignment.reread)?;
+    let page = Directory::open(directory).map_err(at("read", directory))?;
     // With a marker, an earlier removal was killed after this comparison.
-    if marker::read(directory)?.as_ref() != Some(object) {
+    if marker::read(&page)?.as_ref() != Some(object) {
         if sum_of_archive(directory)? != sum {
             return Err(Failure::differs(format!(
                 "'{}' has changed since it was copied",
                 directory.display()
             )));
         }
-        marker::write(directory, object)?;
+        marker::write(&page, object)?;
     }
     for entry in std::fs::read_dir(directory).map_err(at("read", directory))? {
         let entry = entry.map_err(at("read", directory))?;

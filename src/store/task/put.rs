@@ -5,18 +5,20 @@
 use super::read_back;
 use crate::backend::{Entry, Store, split};
 use crate::digest::{Sum, Summed};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, at};
 use crate::marker;
 use crate::pack::pack;
 use archivist_core::store::{
     Assignment, StoredObject, final_name, is_leftover, is_part_of, partial_name,
 };
+use archivist_plugin::Directory;
 use std::path::Path;
 
 /// Copies the files, unless the store has an intact copy, and returns the verified object.
 pub fn put(store: &dyn Store, assignment: &Assignment) -> Result<StoredObject> {
     let (path, directory) = (assignment.path.as_str(), assignment.directory.as_path());
-    if marker::read(directory)?.is_some() {
+    let page = Directory::open(directory).map_err(at("read", directory))?;
+    if marker::read(&page)?.is_some() {
         return Err(Failure::new(format!(
             "failed to copy '{}': its files are in the store alone",
             directory.display()

@@ -143,3 +143,58 @@ fn longer_object_is_damaged() {
     assert!(failure.differs, "{failure}");
     assert_eq!(local(&bed.page()), [MARKER, "index.html"]);
 }
+
+/// What a hook can leave does not prevent the copy of its page, and is in no archive.
+#[test]
+fn names_of_transfers_that_a_hook_made_are_not_believed() {
+    let bed = Bed::new();
+    let object = bed.put();
+    let page = bed.page();
+    fs::write(page.join(MARKER), "garbage").unwrap();
+    fs::create_dir_all(page.join(".restoring/sub")).unwrap();
+    fs::write(page.join("victim"), "kept").unwrap();
+    std::os::unix::fs::symlink("victim", page.join(".index.html.part")).unwrap();
+    let with_victim = bed.put();
+    assert_ne!(with_victim, object);
+    fs::remove_file(page.join("victim")).unwrap();
+    assert_eq!(bed.put(), object);
+    if nix::unistd::Uid::effective().is_root() {
+        // A marker that is right in all but its owner.
+        fs::write(page.join(MARKER), serde_json::to_vec(&object).unwrap()).unwrap();
+        assert!(bed.run(Task::Put, None).is_err());
+        std::os::unix::fs::chown(page.join(MARKER), Some(1), None).unwrap();
+        assert_eq!(bed.put(), object);
+    }
+    bed.run(Task::Drop, Some(&object)).unwrap();
+    assert_eq!(local(&page), [MARKER, "index.html"]);
+    bed.run(Task::Get, Some(&object)).unwrap();
+    assert_eq!(local(&page), ["index.html", "wget"]);
+}
+
+#[test]
+fn page_is_written_to_no_link_of_a_hook() {
+    let bed = Bed::new();
+    let page = bed.page();
+    fs::write(bed.place.path().join("outside"), "kept").unwrap();
+    let outside = bed.place.path().join("outside");
+    std::os::unix::fs::symlink(&outside, page.join(".index.html.part")).unwrap();
+    std::os::unix::fs::symlink(&outside, page.join("..stored.json.part")).unwrap();
+    let object = bed.put();
+    bed.run(Task::Drop, Some(&object)).unwrap();
+    assert_eq!(fs::read(&outside).unwrap(), b"kept");
+}
+
+#[test]
+fn links_are_packed_so_that_they_can_be_restored() {
+    let bed = Bed::new();
+    let page = bed.page();
+    std::os::unix::fs::symlink(page.join("wget/warc.gz"), page.join("wget/absolute")).unwrap();
+    let object = bed.put();
+    bed.run(Task::Drop, Some(&object)).unwrap();
+    bed.run(Task::Get, Some(&object)).unwrap();
+    let target = fs::read_link(page.join("wget/absolute")).unwrap();
+    assert_eq!(target, Path::new("../wget/warc.gz"));
+    std::os::unix::fs::symlink("/etc/passwd", page.join("out")).unwrap();
+    let failure = bed.run(Task::Put, None).unwrap_err();
+    assert!(failure.text.contains("leads out of the page"), "{failure}");
+}
