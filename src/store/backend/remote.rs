@@ -5,7 +5,8 @@
 use super::{Content, Entry, Reader, Store, Watched};
 use crate::failure::{Failure, Result, at};
 use archivist_core::store::{Location, S3_KEYS, S3Location, SSH_HOSTS, SSH_KEY, SshLocation};
-use std::io::{BufWriter, ErrorKind, Read, Write};
+use serde::Deserialize;
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
@@ -15,6 +16,10 @@ const RCLONE: &str = "rclone";
 const NO_DIRECTORY: i32 = 3;
 /// Bytes of standard error that are kept.
 const ERRORS_MAX: usize = 1 << 16;
+/// Longest reason of a failure, in characters. It is part of the record.
+const REASON_MAX: usize = 2000;
+/// Bytes of standard output that are read: a list of some 100,000 objects of one directory.
+const OUTPUT_MAX: u64 = 16 << 20;
 
 /// The configuration of rclone that is the same for all stores. A failed request is not repeated:
 /// the orchestrator repeats the transfer.
@@ -155,11 +160,19 @@ impl Remote {
     /// Runs a command without input, and returns its output.
     fn run(&self, verb: &str, name: &str, arguments: &[&str]) -> Result<(i32, Vec<u8>)> {
         let mut running = self.start(arguments, Stdio::null(), Stdio::piped())?;
-        let mut output = Vec::new();
-        if let Some(mut stdout) = running.child.stdout.take() {
-            let read = stdout.read_to_end(&mut output);
-            read.map_err(|error| self.failed(verb, name, &error.to_string()))?;
-        }
+        let output = running
+            .child
+            .stdout
+            .take()
+            .map(|stdout| bounded(stdout, OUTPUT_MAX));
+        let output = match output.transpose() {
+            Ok(output) => output.unwrap_or_default(),
+            Err(error) => {
+                let _ = running.child.kill();
+                let _ = running.finish();
+                return Err(self.failed(verb, name, &error.to_string()));
+            }
+        };
         match running.finish() {
             Ok(()) => Ok((0, output)),
             Err((Some(NO_DIRECTORY), _)) => Ok((NO_DIRECTORY, output)),
@@ -180,6 +193,44 @@ impl Remote {
             _ => Err(self.failed(verb, name, "there is no such directory")),
         }
     }
+}
+
+/// Reads a stream to its end, which is an error if it has more than `max` bytes.
+fn bounded(stream: impl Read, max: u64) -> io::Result<Vec<u8>> {
+    let mut output = Vec::new();
+    stream
+        .take(max.saturating_add(1))
+        .read_to_end(&mut output)?;
+    if output.len() as u64 > max {
+        return Err(io::Error::other(format!(
+            "the answer is longer than {max} bytes"
+        )));
+    }
+    Ok(output)
+}
+
+/// A file as rclone lists it; other fields are skipped.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Listed {
+    name: String,
+    /// -1 if it is unknown.
+    size: i64,
+}
+
+/// The files in a list of rclone. A name with a slash, which only a hostile server gives, would be a
+/// file of another directory when it is removed.
+fn listed(output: &[u8]) -> serde_json::Result<Vec<Entry>> {
+    let list: Vec<Listed> = serde_json::from_slice(output)?;
+    let entry = |file: Listed| {
+        let size = u64::try_from(file.size).ok()?;
+        let is_plain = !file.name.contains(['/', '\0']);
+        is_plain.then_some(Entry {
+            name: file.name,
+            size,
+        })
+    };
+    Ok(list.into_iter().filter_map(entry).collect())
 }
 
 /// A running rclone.
@@ -213,7 +264,7 @@ fn reason(errors: &str) -> String {
         .splitn(3, ' ')
         .nth(2)
         .filter(|_| starts_with_date(last));
-    text.unwrap_or(last).to_owned()
+    text.unwrap_or(last).chars().take(REASON_MAX).collect()
 }
 
 fn starts_with_date(line: &str) -> bool {
@@ -242,14 +293,7 @@ impl Store for Remote {
             return Ok(Vec::new());
         }
         let bad = |error: serde_json::Error| self.failed("list", directory, &error.to_string());
-        let list: Vec<serde_json::Value> = serde_json::from_slice(&output).map_err(bad)?;
-        let entry = |value: &serde_json::Value| {
-            Some(Entry {
-                name: value.get("Name")?.as_str()?.to_owned(),
-                size: value.get("Size")?.as_u64()?,
-            })
-        };
-        Ok(list.iter().filter_map(entry).collect())
+        listed(&output).map_err(bad)
     }
 
     /// rclone cannot continue an upload.
@@ -334,6 +378,29 @@ mod tests {
         assert_eq!(reason(s3), "Failed to rcat: Bad Request");
         assert_eq!(reason(""), "rclone failed without a reason");
         assert_eq!(reason("panic: out of memory"), "panic: out of memory");
+    }
+
+    #[test]
+    fn answer_without_end_is_an_error() {
+        let failure = bounded(io::repeat(b'['), 1 << 20).unwrap_err();
+        assert_eq!(
+            failure.to_string(),
+            "the answer is longer than 1048576 bytes"
+        );
+        assert_eq!(bounded(&b"[]"[..], 2).unwrap(), b"[]");
+        let long = format!("Failed to cat: {}", "x".repeat(ERRORS_MAX));
+        assert_eq!(reason(&long).len(), REASON_MAX);
+    }
+
+    #[test]
+    fn list_has_files_of_its_directory_alone() {
+        let list = br#"[{"Path":"a","Name":"a.tar","Size":5,"IsDir":false},
+            {"Name":".s7-/../../b/.s7-0.part","Size":1},{"Name":"unknown","Size":-1}]"#;
+        let want = Entry {
+            name: "a.tar".to_owned(),
+            size: 5,
+        };
+        assert_eq!(listed(list).unwrap(), [want]);
     }
 
     #[test]
