@@ -57,6 +57,13 @@ impl Directory {
         })
     }
 
+    /// Opens the same directory again.
+    pub fn here(&self) -> io::Result<Directory> {
+        let fd = self.fd.try_clone()?;
+        let path = self.path.clone();
+        Ok(Directory { fd, path })
+    }
+
     /// Opens the subdirectory `name`. Fails with ENOTDIR for anything else, including a link to a
     /// directory.
     pub fn enter(&self, name: impl AsRef<OsStr>) -> io::Result<Directory> {
