@@ -68,6 +68,14 @@ archives_as_a_user() {
     wait_for 20 no_work_is_left
 }
 
+# A unit with the name of a transfer has its sandbox.
+transfers_write_their_own_directories() {
+    as_user sh -c 'mkdir ~/store ~/page'
+    as_user systemd-run --user --quiet --wait --pipe --collect --unit=archivist-store-s77 --property="BindPaths=/home/$name/store" \
+        --property="BindReadOnlyPaths=/home/$name/page" touch "/home/$name/store/wrote" "/home/$name/page/wrote" "/home/$name/wrote" || true
+    assert_eq "/home/$name/store/wrote" "$(in_capsule find "/home/$name" -name wrote)" "files that a transfer wrote"
+}
+
 # Lines of hooks that start after the command.
 follows_hooks_of_a_user() {
     local crawl
@@ -176,4 +184,4 @@ leaves_the_system_alone() {
 }
 
 uid=
-cases archives_as_a_user follows_hooks_of_a_user units_of_a_user_start_at_the_end_of_crawls takes_up_a_persona has_a_search_index cancels_as_a_user keeps_workers_of_a_user leaves_the_system_alone
+cases archives_as_a_user follows_hooks_of_a_user transfers_write_their_own_directories units_of_a_user_start_at_the_end_of_crawls takes_up_a_persona has_a_search_index cancels_as_a_user keeps_workers_of_a_user leaves_the_system_alone
