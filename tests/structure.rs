@@ -118,6 +118,17 @@ const ROOMS: &[Room] = &[
     room("worker/sequence.rs", &[], PURE),
     room("worker", ALL, &["org.freedesktop.systemd1"]),
     room("hooks", ALL, &[]),
+    // A pipe in memory for h2, and no runtime.
+    room(
+        "checks/http/http2.rs",
+        ALL,
+        &[
+            "tokio::net",
+            "tokio::runtime",
+            "tokio::spawn",
+            "tokio::time",
+        ],
+    ),
     room("checks", ALL, &["tokio"]),
     // The verbs, what they print with, and how they reach the orchestrator.
     room("cli/display", &["client", "display"], &["zbus"]),

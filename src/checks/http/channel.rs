@@ -1,11 +1,11 @@
 //! A connection with its protocol: what sends a request and reads the answer.
 
 use super::client::Patience;
-use super::connection::Connection;
+use super::connection::{Connection, Protocol};
 use super::fault::{Failure, Fault, unsent};
 use super::framing::Framing;
 use super::head::{self, Head};
-use super::http2::{Session, Start};
+use super::http2::{self, Session};
 use super::request::{self, Ask};
 use std::io::BufRead;
 use std::time::Instant;
@@ -27,12 +27,14 @@ pub enum Channel {
 
 impl Channel {
     /// Returns a channel of the protocol that the server chose.
-    pub fn over(connection: Connection) -> Channel {
-        if connection.is_modern {
-            Channel::Modern(Box::new(Session::new(connection)))
-        } else {
-            Channel::Old(Box::new(connection))
-        }
+    ///
+    /// # Errors
+    /// If HTTP/2 cannot start.
+    pub fn over(connection: Connection) -> Result<Channel, Failure> {
+        Ok(match connection.protocol {
+            Protocol::Modern => Channel::Modern(Box::new(Session::new(connection)?)),
+            Protocol::Old | Protocol::Unknown => Channel::Old(Box::new(connection)),
+        })
     }
 
     /// The connection below.
@@ -59,7 +61,16 @@ impl Channel {
         patience: Patience,
     ) -> Result<(Head, Framing), Failure> {
         self.send_and_read(ask, fields, patience)
-            .map_err(|failure| self.connection().answerer().explain(failure))
+            .map_err(|failure| match failure {
+                // A server of HTTP/2 alone may choose no protocol and close the connection.
+                failure if self.may_want_modern() && failure.is_end() => Failure::Modern,
+                failure => self.connection().answerer().explain(failure),
+            })
+    }
+
+    fn may_want_modern(&self) -> bool {
+        let connection = self.connection();
+        connection.is_old_offer && connection.protocol == Protocol::Unknown
     }
 
     fn send_and_read(
@@ -68,19 +79,23 @@ impl Channel {
         fields: &[(String, Vec<u8>)],
         patience: Patience,
     ) -> Result<(Head, Framing), Failure> {
-        self.end_at(Instant::now() + patience.connect);
-        match self {
-            Channel::Old(connection) => connection
-                .send(&request::bytes(ask, fields))
-                .map_err(|error| unsent(&error, "sending the request timed out"))?,
-            Channel::Modern(session) => {
-                session.send(&request::modern_fields(ask, fields), ask.body)?;
-            }
-        }
-        self.end_at(Instant::now() + patience.read);
         let head = match self {
-            Channel::Old(connection) => final_head(connection, ask.url.scheme() == "https")?,
-            Channel::Modern(session) => session.head()?,
+            Channel::Old(connection) => {
+                connection.end_at(Instant::now() + patience.connect);
+                connection
+                    .send(&request::bytes(ask, fields))
+                    .map_err(|error| unsent(&error, "sending the request timed out"))?;
+                connection.end_at(Instant::now() + patience.read);
+                let head = final_head(connection, ask.url.scheme() == "https")?;
+                if connection.is_old_offer && is_refusal(&head) {
+                    return Err(Failure::Modern);
+                }
+                head
+            }
+            Channel::Modern(session) => {
+                session.end_at(Instant::now() + patience.read);
+                session.exchange(request::modern(ask, fields)?, ask.body)?
+            }
         };
         let framing = Framing::of(&head, ask.method == "HEAD").map_err(Fault::Other)?;
         Ok(match (self, framing) {
@@ -110,6 +125,16 @@ impl Channel {
     }
 }
 
+/// Returns whether the server answers only that it wants HTTP/2 (RFC 9110, sections 15.5.22, 15.6.6).
+fn is_refusal(head: &Head) -> bool {
+    let is_upgrade = || {
+        ["h2", "HTTP/2", "HTTP/2.0"]
+            .iter()
+            .any(|name| head.lists("upgrade", name))
+    };
+    head.status == 505 || (head.status == 426 && is_upgrade())
+}
+
 /// Reads the headers of an answer of HTTP/1.1, and leaves out interim answers.
 fn final_head(connection: &mut Connection, is_secure: bool) -> Result<Head, Failure> {
     let mut head = read_head(connection, is_secure)?;
@@ -123,7 +148,11 @@ fn final_head(connection: &mut Connection, is_secure: bool) -> Result<Head, Fail
 }
 
 fn read_head(connection: &mut Connection, is_secure: bool) -> Result<Head, Failure> {
-    let no_http = |bytes: &[u8]| Failure::Fault(Fault::Other(no_http(bytes, is_secure).to_owned()));
+    let is_old_offer = connection.is_old_offer;
+    let no_http = |bytes: &[u8]| match http2::is_start(bytes) {
+        true if is_old_offer => Failure::Modern,
+        is_modern => Fault::Other(no_http(is_modern, is_secure).to_owned()).into(),
+    };
     let mut searched = 0;
     loop {
         let bytes = connection.received();
@@ -164,8 +193,8 @@ fn read_head(connection: &mut Connection, is_secure: bool) -> Result<Head, Failu
     }
 }
 
-fn no_http(bytes: &[u8], is_secure: bool) -> &'static str {
-    if !Start::read(bytes).is_some_and(|start| start.is_of_server()) {
+fn no_http(is_modern: bool, is_secure: bool) -> &'static str {
+    if !is_modern {
         "the answer is not HTTP"
     } else if is_secure {
         "the server speaks HTTP/2, which it did not choose in the TLS handshake"

@@ -77,8 +77,8 @@ struct Shared {
     /// Certificate of the client, and the host that gets it.
     identity: Option<(String, Identity)>,
     idle: Mutex<HashMap<String, Vec<Channel>>>,
-    /// Origins that want HTTP/1.1 although they chose HTTP/2.
-    old: Mutex<HashSet<String>>,
+    /// Origins that want HTTP/2.
+    modern: Mutex<HashSet<String>>,
 }
 
 impl Shared {
@@ -104,7 +104,7 @@ impl Client {
             trust: OnceLock::new(),
             identity,
             idle: Mutex::default(),
-            old: Mutex::default(),
+            modern: Mutex::default(),
         };
         Client {
             shared: Arc::new(shared),
@@ -154,14 +154,14 @@ impl Client {
             let is_fresh = idle.is_none();
             fresh += usize::from(is_fresh);
             let channel = match idle {
-                Some(channel) => channel,
-                None => self.open(ask.url)?,
+                Some(channel) => Ok(channel),
+                None => self.open(ask.url),
             };
-            match self.exchange(channel, ask, &fields) {
+            match channel.and_then(|channel| self.exchange(channel, ask, &fields)) {
                 Ok(exchange) => return self.read(exchange, ask.url, begun, wanted),
                 Err(Failure::Fault(fault)) => return Err(fault),
-                Err(Failure::OldOnly) => {
-                    lock(&self.shared.old).insert(origin(ask.url));
+                Err(Failure::Modern) => {
+                    lock(&self.shared.modern).insert(origin(ask.url));
                 }
                 Err(Failure::Stale) if is_fresh => return Err(closed()),
                 Err(Failure::Stale | Failure::Refused) => {}
@@ -184,17 +184,17 @@ impl Client {
         }
     }
 
-    fn open(&self, url: &Url) -> Result<Channel, Fault> {
+    fn open(&self, url: &Url) -> Result<Channel, Failure> {
         let shared = &*self.shared;
         let tls = || {
             Ok(Tls {
                 trust: shared.trust.get_or_init(Trust::of_the_machine).clone()?,
                 identity: shared.identity_for(url),
-                is_modern: !lock(&shared.old).contains(&origin(url)),
+                is_modern: lock(&shared.modern).contains(&origin(url)),
             })
         };
         let connection = Connection::open(url, &shared.guard, shared.patience, tls)?;
-        Ok(Channel::over(connection))
+        Channel::over(connection)
     }
 
     /// Sends a request and reads the headers of the answer.

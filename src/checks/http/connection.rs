@@ -6,7 +6,7 @@ use super::identity::{Answerer, Identity};
 use super::trust::{Trust, in_words};
 use crate::reach::Guard;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConnection, StreamOwned};
+use rustls::{AlertDescription, ClientConnection, Error, StreamOwned};
 use std::io::{self, BufRead, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -27,9 +27,22 @@ pub struct Connection {
     at: usize,
     /// End of validity of the server's certificate, in seconds since 1970.
     pub expires: Option<i64>,
-    /// Whether the server chose HTTP/2.
-    pub is_modern: bool,
+    /// Protocol that the server chose in the TLS handshake.
+    pub protocol: Protocol,
+    /// Whether the client offered HTTP/1.1 alone: the server may want HTTP/2.
+    pub is_old_offer: bool,
     answerer: Arc<Answerer>,
+}
+
+/// Result of the negotiation of the protocol (RFC 7301).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// No TLS, or the server chose nothing.
+    Unknown,
+    /// HTTP/1.1.
+    Old,
+    /// HTTP/2.
+    Modern,
 }
 
 /// How to begin TLS.
@@ -96,7 +109,7 @@ impl Connection {
         guard: &Guard,
         patience: Patience,
         tls: impl FnOnce() -> Result<Tls, Fault>,
-    ) -> Result<Connection, Fault> {
+    ) -> Result<Connection, Failure> {
         let addresses = guard.addresses(url, patience.connect)?;
         let until = Instant::now() + patience.connect;
         let socket = reach(&addresses, until)?;
@@ -111,6 +124,7 @@ impl Connection {
         })?;
         let tls = tls()?;
         let answerer = Arc::new(Answerer::new(tls.identity));
+        let is_old_offer = !tls.is_modern;
         let protocols: &[&[u8]] = if tls.is_modern {
             &[MODERN, OLD]
         } else {
@@ -123,18 +137,21 @@ impl Connection {
         let mut stream = StreamOwned::new(tls, socket);
         while stream.conn.is_handshaking() {
             let done = stream.conn.complete_io(&mut stream.sock);
-            done.map_err(
-                |error| match answerer.explain(handshake_fault(error).into()) {
-                    Failure::Fault(fault) => fault,
-                    _ => Fault::reset(),
-                },
-            )?;
+            done.map_err(|error| match wants_other_protocol(&error) {
+                true if is_old_offer => Failure::Modern,
+                _ => answerer.explain(handshake_fault(error).into()),
+            })?;
         }
         let sent = stream.conn.peer_certificates().unwrap_or_default();
         let expires = sent.first().and_then(super::issuer::end_of_validity);
-        let is_modern = stream.conn.alpn_protocol() == Some(MODERN);
+        let protocol = match stream.conn.alpn_protocol() {
+            Some(MODERN) => Protocol::Modern,
+            Some(_) => Protocol::Old,
+            None => Protocol::Unknown,
+        };
         let mut connection = Connection::over(Stream::Secure(Box::new(stream)), answerer);
-        (connection.expires, connection.is_modern) = (expires, is_modern);
+        connection.expires = expires;
+        (connection.protocol, connection.is_old_offer) = (protocol, is_old_offer);
         Ok(connection)
     }
 
@@ -144,7 +161,8 @@ impl Connection {
             buffer: Vec::new(),
             at: 0,
             expires: None,
-            is_modern: false,
+            protocol: Protocol::Unknown,
+            is_old_offer: false,
             answerer,
         }
     }
@@ -247,6 +265,15 @@ fn server_name(url: &Url) -> Option<ServerName<'static>> {
         Host::Ipv4(ip) => Some(ServerName::from(std::net::IpAddr::from(ip))),
         Host::Ipv6(ip) => Some(ServerName::from(std::net::IpAddr::from(ip))),
     }
+}
+
+/// Returns whether the server speaks none of the offered protocols.
+fn wants_other_protocol(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    inner
+        == Some(&Error::AlertReceived(
+            AlertDescription::NoApplicationProtocol,
+        ))
 }
 
 /// A broken connection says nothing about TLS, except in the middle of the handshake.

@@ -78,8 +78,8 @@ pub enum Failure {
     Stale,
     /// The server did nothing with the request: it may be sent again.
     Refused,
-    /// The server wants HTTP/1.1 for this request.
-    OldOnly,
+    /// The server seems to want HTTP/2, which the client did not offer.
+    Modern,
     /// Any other reason.
     Fault(Fault),
 }
@@ -91,12 +91,17 @@ impl From<Fault> for Failure {
 }
 
 impl Failure {
+    /// Returns whether the server ended the connection instead of answering.
+    pub fn is_end(&self) -> bool {
+        matches!(self, Failure::Stale) || *self == Fault::reset().into()
+    }
+
     /// Returns the same as an error of a reader, for [`unread`].
     pub fn into_io(self) -> io::Error {
         match self {
             Failure::Fault(Fault::Late(_)) => io::ErrorKind::TimedOut.into(),
             Failure::Fault(fault) => io::Error::other(fault.to_string()),
-            Failure::Stale | Failure::Refused | Failure::OldOnly => {
+            Failure::Stale | Failure::Refused | Failure::Modern => {
                 io::ErrorKind::UnexpectedEof.into()
             }
         }

@@ -64,11 +64,7 @@ impl Answerer {
     /// only close the connection.
     pub fn explain(&self, failure: Failure) -> Failure {
         let was_asked = self.was_asked.load(Ordering::Relaxed);
-        let is_about_it = match &failure {
-            Failure::Fault(Fault::Tls(_)) | Failure::Stale => true,
-            Failure::Fault(fault) => *fault == Fault::reset(),
-            Failure::Refused | Failure::OldOnly => false,
-        };
+        let is_about_it = failure.is_end() || matches!(failure, Failure::Fault(Fault::Tls(_)));
         if !was_asked || !is_about_it {
             return failure;
         }

@@ -5,7 +5,8 @@
 //! spaces, lines without a colon, control characters, certificates of authorities as certificates
 //! of servers. libcurl refuses some of them, too (lines without a colon since 8, lines of more than
 //! 100 KiB), and would add 30 libraries to the start of each hook, as hooks and checks are one
-//! program. This client reads answers by the rules of Chromium; rustls makes connections. Hooks use
+//! program. This client reads answers by the rules of Chromium; rustls makes connections. It asks by
+//! HTTP/1.1, and by the crate h2 only servers that refuse that (`http2.rs`). Hooks use
 //! curl(1) nevertheless, because the contract of plugins promises its options (`hooks/page/fetch.rs`).
 
 mod answer;

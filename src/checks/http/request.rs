@@ -1,7 +1,9 @@
 //! Requests as bytes, and as headers.
 
+use super::fault::Fault;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use http::{Request, Uri, Version};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
@@ -44,20 +46,21 @@ pub fn bytes(ask: &Ask<'_>, fields: &[(String, Vec<u8>)]) -> Vec<u8> {
     request
 }
 
-/// Returns the headers of a request of HTTP/2: names are in lower case, and `Host` and the request
-/// line are pseudo-headers. Headers about the connection are not allowed (RFC 9113, section 8.2.2).
-pub fn modern_fields(ask: &Ask<'_>, fields: &[(String, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
-    let named = |name: &str| {
-        let mut all = fields.iter();
-        all.find(|(own, _)| own.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.clone())
-    };
-    let pseudo = [
-        (":method", ask.method.as_bytes().to_vec()),
-        (":scheme", ask.url.scheme().as_bytes().to_vec()),
-        (":authority", named("host").unwrap_or_default()),
-        (":path", target(ask.url).into_bytes()),
-    ];
+/// Returns a request of HTTP/2: the URI has `Host`. Headers about the connection are not allowed
+/// (RFC 9113, section 8.2.2).
+///
+/// # Errors
+/// If the URL or a header has a character that HTTP/2 does not allow.
+pub fn modern(ask: &Ask<'_>, fields: &[(String, Vec<u8>)]) -> Result<Request<()>, Fault> {
+    let host = fields
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("host"))
+        .map(|(_, value)| value.as_slice());
+    let uri = Uri::builder()
+        .scheme(ask.url.scheme())
+        .authority(host.unwrap_or_default())
+        .path_and_query(target(ask.url))
+        .build();
     let is_left = |name: &str| {
         !matches!(
             name,
@@ -70,14 +73,21 @@ pub fn modern_fields(ask: &Ask<'_>, fields: &[(String, Vec<u8>)]) -> Vec<(String
                 | "upgrade"
         )
     };
-    let rest = fields
-        .iter()
-        .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
-        .filter(|(name, _)| is_left(name));
-    let pseudo = pseudo
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value));
-    pseudo.chain(rest).collect()
+    let request = uri.and_then(|uri| {
+        let request = Request::builder()
+            .method(ask.method)
+            .uri(uri)
+            .version(Version::HTTP_2);
+        fields
+            .iter()
+            .map(|(name, value)| (name.to_ascii_lowercase(), value))
+            .filter(|(name, _)| is_left(name))
+            .fold(request, |request, (name, value)| {
+                request.header(name, value.as_slice())
+            })
+            .body(())
+    });
+    request.map_err(|error| Fault::Other(format!("HTTP/2: the request is not valid: {error}")))
 }
 
 /// Returns the headers of a request.
