@@ -15,10 +15,10 @@ pub use sequence::{HookAction, HookEvent, Sequence};
 use archivist_core::model::{Owner, without_userinfo};
 use archivist_core::plan::Treatment;
 use archivist_shared::bus::client::{Address, ClientError};
-use archivist_shared::bus::documents::work::{Assignment, HookMode, HookTask};
+use archivist_shared::bus::documents::work::{Assignment, DIRECTORY_TAKEN, HookMode, HookTask};
 use drive::Work;
 use files::leftover::EndedUnits;
-use files::{directory, heartbeat, leftover};
+use files::{directory, heartbeat, identity, leftover};
 use link::Link;
 use page::pages;
 use page::snapshot_index::SnapshotIndex;
@@ -57,6 +57,15 @@ pub enum WorkerError {
     /// A hook replaced the directory of a plugin by something else.
     #[error("failed to enter plugin directory '{}': a hook replaced it", .0.display())]
     Replaced(std::path::PathBuf),
+    /// The directory of the assignment exists and is that of another crawl or snapshot: what its
+    /// identity says, or that it has none.
+    #[error("failed to use directory '{}': {belongs}", .path.display())]
+    Taken {
+        /// The directory.
+        path: std::path::PathBuf,
+        /// What is known about its owner.
+        belongs: String,
+    },
 }
 
 /// Runs `archivist worker`. The exit status is 0 when the work is complete and recorded.
@@ -85,7 +94,10 @@ pub fn main() -> ExitCode {
         }
         Err(error) => {
             tracing::error!("{error}");
-            ExitCode::FAILURE
+            match error {
+                WorkerError::Taken { .. } => ExitCode::from(DIRECTORY_TAKEN as u8),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
@@ -110,8 +122,8 @@ async fn run() -> Result<(), WorkerError> {
     let link = Rc::new(Link::connect(address, assignment.token.clone()).await?);
     let standing = link.attach().await?;
     notify_systemd();
-    let of_crawl = Rc::new(directory::make(&assignment.crawl_directory)?);
-    let own = Arc::new(directory::make(&assignment.directory)?);
+    let own = Arc::new(identity::open_own(&assignment)?);
+    let of_crawl = Rc::new(identity::open_crawl(&assignment)?);
     visit::begin(&assignment, &own, &standing).await?;
     directory::make_plugins(&own, &assignment)?;
     if let Some(shared) = assignment.shared_tmp.as_deref().filter(|_| is_crawl) {

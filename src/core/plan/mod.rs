@@ -49,7 +49,9 @@ pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
 pub use report::{ReportStep, Reporter, report_step, takes_depth};
 pub use retry::{Retry, lacks, may_retry, reopens_crawl, retries_whole_page, retry, with_plugin};
 pub use run_call::{LastRun, RunCall, RunFacts, is_joinable, run_call};
-pub use settle::{AfterCrawlWorker, AfterWorker, PAUSED, Settled, WithoutHooks, WorkerEnd};
+pub use settle::{
+    AfterCrawlWorker, AfterWorker, PAUSED, Settled, Uncounted, WithoutHooks, WorkerEnd,
+};
 pub use settle::{after_crawl_worker, after_worker, settle_worker};
 pub use takeover::{Gate, OtherRunner, gate, may_be_killed};
 pub use view::{Due, Host, HostId, OpenCrawl, View};

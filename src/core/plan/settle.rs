@@ -51,6 +51,17 @@ pub struct WorkerEnd {
     /// Starts of workers since the last retry for visits that the server refused. These are no failed
     /// attempts.
     pub refused: u32,
+    /// Why the failure is not one of the page, if so: the attempt does not count.
+    pub uncounted: Option<Uncounted>,
+}
+
+/// Why the end of a worker does not count as a failed attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uncounted {
+    /// Reason to record and show.
+    pub why: String,
+    /// Delay of the next attempt.
+    pub delay: Duration,
 }
 
 impl WorkerEnd {
@@ -120,6 +131,13 @@ pub fn settle_worker(end: &WorkerEnd, backoff: &Backoff, now: Time, jitter: f64)
             step: Step::Cancel,
             retry_at: None,
             reason,
+        };
+    }
+    if let Some(Uncounted { why, delay }) = &end.uncounted {
+        return Settled {
+            step: Step::Requeue,
+            retry_at: Some(now.after((*delay).max(Duration::from_millis(1)))),
+            reason: Some(why.clone()),
         };
     }
     let what = if end.outcome.is_success() {

@@ -5,6 +5,7 @@
 use archivist_core::model::{CheckKind, CrawlId, Outcome, Owner, SnapshotId, Time, Verdict};
 use archivist_core::store::Task;
 use archivist_shared::journal::message;
+use std::path::PathBuf;
 
 /// One log entry, with everything that its line and its fields need.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,6 +164,12 @@ pub enum Problem {
     },
     /// The disk is nearly full, and no hook has written much.
     DiskShort(String),
+    /// The directory of a crawl or snapshot belongs to another one.
+    DirectoryTaken {
+        owner: Owner,
+        taken: PathBuf,
+        other: PathBuf,
+    },
 }
 
 /// How a unit of a run ended.
@@ -488,6 +495,15 @@ impl Problem {
             Problem::DiskShort(shortage) => {
                 tracing::debug!("{shortage}, and no hook has written much of it");
             }
+            Problem::DirectoryTaken {
+                owner,
+                taken,
+                other,
+            } => tracing::warn!(
+                "directory '{}' belongs to another page than {owner}, which gets '{}'; was the database replaced by an older one?",
+                taken.display(),
+                other.display()
+            ),
         }
     }
 }

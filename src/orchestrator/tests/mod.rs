@@ -18,6 +18,7 @@ mod requests;
 mod retry;
 mod settings;
 mod signals;
+mod taken;
 mod transfer;
 mod url_file;
 mod visit;

@@ -25,7 +25,7 @@ use std::time::Duration;
 const URLS_MAX: u32 = 10_000;
 
 /// A token for a worker: 128 random bits in hex.
-fn token() -> TurnResult<String> {
+pub(crate) fn token() -> TurnResult<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| failed(format!("failed to read random bytes: {error}")))?;
@@ -34,7 +34,7 @@ fn token() -> TurnResult<String> {
 
 impl Turn<'_> {
     pub(crate) fn begin_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
-        let crawl = self.crawl_of(id)?;
+        let mut crawl = self.crawl_of(id)?;
         // Whether its users may use their persona is checked again.
         self.engine.forget(id);
         let plan = self.engine.plan(&crawl);
@@ -51,6 +51,9 @@ impl Turn<'_> {
             self.tx.requeue_all_results(Owner::Crawl(id))?;
         }
         let directory = self.crawl_directory(&crawl);
+        if crawl.directory.is_none() {
+            crawl.identity = Some(self.identify(Owner::Crawl(id))?);
+        }
         let assignment = Assignment {
             last_hooks: plan.end.iter().map(|hook| hook.task.clone()).collect(),
             ..self.assignment(
@@ -95,9 +98,12 @@ impl Turn<'_> {
         if !self.admit(&crawl, &snapshot)? || !self.has_local_files(&snapshot)? {
             return Ok(());
         }
-        let directory = match &snapshot.directory {
-            Some(directory) => PathBuf::from(directory),
-            None => self.directory(&snapshot.created_at.day(), &snapshot.url, owner),
+        let (directory, identity) = match &snapshot.directory {
+            Some(directory) => (PathBuf::from(directory), snapshot.identity.clone()),
+            None => (
+                self.directory(&snapshot.created_at.day(), &snapshot.url, owner),
+                Some(self.identify(owner)?),
+            ),
         };
         self.note_skipped(&plan, owner, crawl.id)?;
         let (url, depth) = (&snapshot.url, snapshot.depth);
@@ -105,6 +111,7 @@ impl Turn<'_> {
         let last_hooks = plan.snapshot_end.iter().map(|hook| hook.task.clone());
         let assignment = Assignment {
             about,
+            identity,
             visit: self.visit_rules(id)?,
             last_hooks: last_hooks.collect(),
             ..self.assignment(&crawl, owner, url, depth, &directory, &plan.snapshot)?
@@ -161,6 +168,13 @@ impl Turn<'_> {
         })
     }
 
+    /// Draws the identity that the directory of a crawl or snapshot gets at its first start.
+    fn identify(&self, owner: Owner) -> TurnResult<String> {
+        let identity = token()?;
+        self.tx.identify(owner, &identity)?;
+        Ok(identity)
+    }
+
     fn assignment(
         &self,
         crawl: &CrawlWork,
@@ -182,6 +196,8 @@ impl Turn<'_> {
             max_depth: crawl.max_depth,
             directory: directory.to_owned(),
             crawl_directory: self.crawl_directory(crawl),
+            identity: crawl.identity.clone(),
+            crawl_identity: crawl.identity.clone(),
             shared_tmp: plan.shares_tmp.then(|| self.engine.shared_tmp(crawl.id)),
             hooks: hooks.iter().map(|hook| hook.task.clone()).collect(),
             last_hooks: Vec::new(),

@@ -4,10 +4,10 @@ use crate::main_loop::action::Action;
 use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult};
 use crate::store::{RunRow, SnapshotWork};
-use archivist_core::model::{CrawlId, Outcome, Owner, ResultState, SnapshotId, Step};
+use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step};
 use archivist_core::plan::{
-    Abort, AfterCrawlWorker, AfterWorker, Notice, Settled, WithoutHooks, WorkerEnd, abort,
-    after_crawl_worker, after_worker, incomplete_text, tidy,
+    Abort, AfterCrawlWorker, AfterWorker, Notice, Settled, Uncounted, WithoutHooks, WorkerEnd,
+    abort, after_crawl_worker, after_worker, incomplete_text, tidy,
 };
 use archivist_core::unit::UnitKind;
 use archivist_shared::systemd::{Release, Whom};
@@ -48,8 +48,22 @@ impl Turn<'_> {
             without_hooks: self.without_hooks(owner)?,
             visit,
             refused,
+            uncounted: None,
             outcome,
         })
+    }
+
+    /// Why the end of this run is not a failed attempt, if so. The attempt is taken back.
+    fn uncounted(
+        &mut self,
+        run: &RunRow,
+        directory: Option<&str>,
+    ) -> TurnResult<Option<Uncounted>> {
+        let found = self.leave_taken(run, directory)?;
+        if found.is_some() {
+            self.tx.take_back_attempt(run.owner)?;
+        }
+        Ok(found)
     }
 
     /// Why no hook ran for a page, if none did. Hooks of plugins that only accompany others do not
@@ -77,7 +91,10 @@ impl Turn<'_> {
         let snapshot = self.snapshot_of(id)?;
         let owner = Owner::Snapshot(id);
         self.actions.push(Action::Dismiss(owner));
-        let end = self.worker_end(run, snapshot.attempts)?;
+        let mut end = self.worker_end(run, snapshot.attempts)?;
+        if snapshot.status == Lifecycle::Started || snapshot.status == Lifecycle::Paused {
+            end.uncounted = self.uncounted(run, snapshot.directory.as_deref())?;
+        }
         let backoff = self.engine.backoff();
         let after = after_worker(snapshot.status, &end, &backoff, self.now, self.jitter);
         if after != AfterWorker::Nothing {
@@ -121,7 +138,10 @@ impl Turn<'_> {
         let crawl = self.crawl_of(id)?;
         let owner = Owner::Crawl(id);
         self.actions.push(Action::Dismiss(owner));
-        let end = self.worker_end(run, crawl.attempts)?;
+        let mut end = self.worker_end(run, crawl.attempts)?;
+        if crawl.status == Lifecycle::Started || crawl.status == Lifecycle::Paused {
+            end.uncounted = self.uncounted(run, crawl.directory.as_deref())?;
+        }
         let backoff = self.engine.backoff();
         let after = after_worker(crawl.status, &end, &backoff, self.now, self.jitter);
         let open = self.tx.awaits_pages(id)?;
@@ -306,7 +326,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn kill_hooks(&mut self, owner: Owner) -> TurnResult<()> {
+    pub(crate) fn kill_hooks(&mut self, owner: Owner) -> TurnResult<()> {
         for run in self.tx.open_runs_of(owner)? {
             if run.kind == UnitKind::Hook {
                 self.thaw(&run);

@@ -14,6 +14,7 @@ pub mod persona_files;
 pub mod pressure;
 pub mod reach;
 pub mod run_result;
+pub mod taken;
 pub mod units;
 pub mod visit;
 pub mod way_out;

@@ -318,6 +318,7 @@ mod tests {
             ready: false,
             token: None,
             directory: None,
+            identity: None,
             hook_user: 0,
             users: of(uids),
             persona: persona.map(str::to_owned),

@@ -19,7 +19,7 @@ const SHARED_MODE: u32 = 0o770;
 const PRIVATE_MODE: u32 = 0o700;
 /// Mode of the directory of a crawl or snapshot. The sticky bit lets hooks create files but not
 /// rename or remove those of the worker.
-const OWNER_MODE: u32 = 0o1770;
+pub(super) const OWNER_MODE: u32 = 0o1770;
 
 /// Creates and opens the directory of a crawl or snapshot. It inherits the set-group-ID bit from
 /// the archive's directory, because RestrictSUIDSGID= forbids to set it here.
@@ -116,12 +116,12 @@ pub fn remove_plugin(own: &Directory, plugin: &str) {
     }
 }
 
-fn make_parent(path: &Path) -> Result<(), WorkerError> {
+pub(super) fn make_parent(path: &Path) -> Result<(), WorkerError> {
     path.parent()
         .map_or(Ok(()), |parent| build(parent, PARENT_MODE, true))
 }
 
-fn build(path: &Path, mode: u32, recursive: bool) -> Result<(), WorkerError> {
+pub(super) fn build(path: &Path, mode: u32, recursive: bool) -> Result<(), WorkerError> {
     match DirBuilder::new()
         .mode(mode)
         .recursive(recursive)
@@ -134,7 +134,7 @@ fn build(path: &Path, mode: u32, recursive: bool) -> Result<(), WorkerError> {
     }
 }
 
-fn failed(verb: &'static str, path: &Path) -> impl Fn(std::io::Error) -> WorkerError {
+pub(super) fn failed(verb: &'static str, path: &Path) -> impl Fn(std::io::Error) -> WorkerError {
     move |source| WorkerError::File {
         verb,
         path: path.to_owned(),

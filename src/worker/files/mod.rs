@@ -4,5 +4,6 @@ pub mod directory;
 pub mod heartbeat;
 #[cfg(test)]
 mod hostile;
+pub mod identity;
 pub mod leftover;
 pub mod write;

@@ -20,6 +20,7 @@ fn end(outcome: Outcome, attempts: u32) -> WorkerEnd {
         without_hooks: None,
         visit: None,
         refused: 0,
+        uncounted: None,
     }
 }
 
@@ -46,6 +47,21 @@ fn page_without_hooks_is_sealed_with_a_reason() {
     }
     let with = settle_worker(&end(Outcome::Exit(0), 1), &BACKOFF, Time(0), 1.0);
     assert_eq!(with.reason, None);
+}
+
+#[test]
+fn uncounted_attempt_is_repeated_however_many_there_were() {
+    let end = WorkerEnd {
+        uncounted: Some(Uncounted {
+            why: "the archive is gone".to_owned(),
+            delay: Duration::from_secs(10),
+        }),
+        ..end(Outcome::Exit(1), 99)
+    };
+    let settled = settle_worker(&end, &BACKOFF, Time(0), 1.0);
+    assert_eq!(settled.step, Step::Requeue);
+    assert_eq!(settled.retry_at, Some(Time(10_000)));
+    assert_eq!(settled.reason.as_deref(), Some("the archive is gone"));
 }
 
 #[test]

@@ -51,6 +51,8 @@ pub struct CrawlWork {
     pub token: Option<String>,
     /// Its directory; `None` before the first start.
     pub directory: Option<String>,
+    /// Identity of its directory; `None` before the first start, and in rows of older versions.
+    pub identity: Option<String>,
     /// N of the user `archivist-hook-N` that its hooks run as; 0 is `archivist-hook`.
     pub hook_user: u32,
     /// Users whose settings it has.
@@ -124,13 +126,15 @@ impl Tx<'_> {
                 hook_user: row.get(10)?,
                 users: json(row, 11)?,
                 persona: row.get(12)?,
+                identity: row.get(13)?,
             })
         };
         Ok(self
             .inner
             .prepare_cached(
                 "SELECT status, url, max_depth, plugins, config, created_at, attempts, ready,
-                        token, directory, hook_user, users, persona FROM crawl WHERE id = ?1",
+                        token, directory, hook_user, users, persona, identity
+                 FROM crawl WHERE id = ?1",
             )?
             .query_row([id.0], read)
             .optional()?)

@@ -46,6 +46,8 @@ pub struct SnapshotWork {
     pub token: Option<String>,
     /// Its directory; `None` before the first start.
     pub directory: Option<String>,
+    /// Identity of its directory; `None` before the first start, and in rows of older versions.
+    pub identity: Option<String>,
 }
 
 impl Tx<'_> {
@@ -125,13 +127,14 @@ impl Tx<'_> {
                 token: row.get(6)?,
                 directory: row.get(7)?,
                 reason: row.get(8)?,
+                identity: row.get(9)?,
             })
         };
         Ok(self
             .inner
             .prepare_cached(
                 "SELECT crawl_id, status, url, depth, created_at, attempts, token, directory,
-                        reason
+                        reason, identity
                  FROM snapshot WHERE id = ?1",
             )?
             .query_row([id.0], read)

@@ -14,3 +14,6 @@ END;
 -- the pages that ended before their work was done, without reading all
 CREATE INDEX snapshot_incomplete ON snapshot (crawl_id, id)
     WHERE status = 'sealed' AND reason IS NOT NULL;
+-- Random identity of the directory, drawn before the first start; NULL in rows of older versions.
+ALTER TABLE snapshot ADD COLUMN identity TEXT;
+ALTER TABLE crawl ADD COLUMN identity TEXT;

@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Exit status of a worker whose directory belongs to another crawl or snapshot (EX_CANTCREAT of
+/// sysexits.h).
+pub const DIRECTORY_TAKEN: i32 = 73;
+
 /// Assignment of a worker, read from standard input.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Assignment {
@@ -29,6 +33,12 @@ pub struct Assignment {
     pub directory: PathBuf,
     /// Directory of the crawl.
     pub crawl_directory: PathBuf,
+    /// Identity of `directory`. `None` if an older version made the directory: it is not compared.
+    #[serde(default)]
+    pub identity: Option<String>,
+    /// The same of `crawl_directory`.
+    #[serde(default)]
+    pub crawl_identity: Option<String>,
     /// Directory for temporary files that the hooks of the crawl share, if any.
     #[serde(default)]
     pub shared_tmp: Option<PathBuf>,

@@ -22,6 +22,8 @@ fn assignment(archive: &Path) -> Assignment {
         max_depth: 0,
         directory,
         crawl_directory,
+        identity: None,
+        crawl_identity: None,
         shared_tmp: None,
         hooks: Vec::new(),
         last_hooks: Vec::new(),

@@ -1,0 +1,231 @@
+//! The identity of a directory: a file that the worker writes before the directory gets its name, and
+//! compares at each later start. An id may be handed out twice, after the database was replaced by an
+//! older copy or a new one, but the identity is random.
+
+use super::directory::{OWNER_MODE, build, failed, make, make_parent};
+use crate::WorkerError;
+use archivist_core::model::{Owner, without_userinfo};
+use archivist_core::text::clean;
+use archivist_plugin::Directory;
+use archivist_shared::bus::documents::work::Assignment;
+use serde::{Deserialize, Serialize};
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
+
+/// Name of the file. It belongs to the worker, and the directory is sticky, so that hooks can neither
+/// change nor remove it.
+pub const NAME: &str = ".identity.json";
+/// Mode of the file: hooks may read it.
+const MODE: u32 = 0o640;
+/// Longest identity that is read, in bytes.
+const READ_MAX: u64 = 64 << 10;
+
+/// Content of the file.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Identity {
+    /// The crawl or snapshot, such as `s7`.
+    id: String,
+    /// Its URL without user name and password; empty if unknown.
+    #[serde(default)]
+    url: String,
+    /// 128 random bits in hex.
+    token: String,
+}
+
+/// Opens the directory of the crawl or snapshot of an assignment, and creates it at the first start.
+///
+/// # Errors
+/// [`WorkerError::Taken`] if it exists and is that of another crawl or snapshot.
+pub fn open_own(assignment: &Assignment) -> Result<Directory, WorkerError> {
+    let path = &assignment.directory;
+    let Some(token) = &assignment.identity else {
+        return make(path);
+    };
+    let identity = Identity {
+        id: assignment.owner.to_string(),
+        url: without_userinfo(&assignment.url),
+        token: token.clone(),
+    };
+    open(path, &identity)
+}
+
+/// The same for the directory of the crawl. That it is another's is no reason to give the page of this
+/// assignment another directory.
+pub fn open_crawl(assignment: &Assignment) -> Result<Directory, WorkerError> {
+    let path = &assignment.crawl_directory;
+    let id = assignment.about.crawl.map(Owner::Crawl);
+    let (Some(token), Some(id)) = (&assignment.crawl_identity, id) else {
+        return make(path);
+    };
+    let identity = Identity {
+        id: id.to_string(),
+        url: String::new(),
+        token: token.clone(),
+    };
+    open(path, &identity).map_err(|error| match error {
+        WorkerError::Taken { path, belongs } => {
+            failed("use", &path)(std::io::Error::other(belongs))
+        }
+        other => other,
+    })
+}
+
+fn open(path: &Path, identity: &Identity) -> Result<Directory, WorkerError> {
+    make_parent(path)?;
+    let taken = |belongs: String| WorkerError::Taken {
+        path: path.to_owned(),
+        belongs,
+    };
+    let found = match Directory::open(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => return create(path, identity),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            return Err(taken("it is no directory".to_owned()));
+        }
+        Err(error) => return Err(failed("open", path)(error)),
+    };
+    match read(&found) {
+        Ok(other) if other.token == identity.token => Ok(found),
+        Ok(other) => Err(taken(format!(
+            "it belongs to another {} '{}'",
+            clean(&other.id),
+            clean(&other.url)
+        ))),
+        Err(error) if error.kind() == ErrorKind::NotFound && is_empty(path) => {
+            create(path, identity)
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(taken(format!("it has files, but no '{NAME}'")))
+        }
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            Err(taken(format!("failed to read its '{NAME}': {error}")))
+        }
+        Err(error) => Err(failed("read", &path.join(NAME))(error)),
+    }
+}
+
+fn is_empty(path: &Path) -> bool {
+    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+fn read(directory: &Directory) -> std::io::Result<Identity> {
+    let mut text = String::new();
+    let file = directory.read(NAME)?;
+    file.take(READ_MAX).read_to_string(&mut text)?;
+    serde_json::from_str(&text).map_err(|error| std::io::Error::new(ErrorKind::InvalidData, error))
+}
+
+/// Creates the directory under another name, writes its identity, and renames it. rename(2) replaces
+/// an empty directory only, so that of two workers one wins, and no crash leaves a directory with files
+/// and without an identity.
+fn create(path: &Path, identity: &Identity) -> Result<Directory, WorkerError> {
+    let new = path.with_file_name(format!(".new-{}", identity.token));
+    build(&new, OWNER_MODE, false)?;
+    let write = || {
+        let directory = Directory::open(&new)?;
+        match directory.unlink(NAME) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = directory.create(NAME, MODE)?;
+        let mut text = serde_json::to_string(identity)?;
+        text.push('\n');
+        file.write_all(text.as_bytes())?;
+        // Otherwise the file may be empty after a power loss, and the directory of no page.
+        file.sync_all()
+    };
+    write().map_err(failed("write an identity in", &new))?;
+    match std::fs::rename(&new, path) {
+        Ok(()) => Directory::open(path).map_err(failed("open", path)),
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists | ErrorKind::NotADirectory
+            ) =>
+        {
+            let _ = std::fs::remove_file(new.join(NAME));
+            super::directory::remove(&new);
+            Err(WorkerError::Taken {
+                path: path.to_owned(),
+                belongs: "another process created it".to_owned(),
+            })
+        }
+        Err(error) => Err(failed("create", path)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn identity(id: &str, token: &str) -> Identity {
+        Identity {
+            id: id.to_owned(),
+            url: format!("http://a.test/{token}"),
+            token: token.to_owned(),
+        }
+    }
+
+    #[test]
+    fn directory_of_another_page_is_never_used() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("day/host/s1");
+        let own = open(&path, &identity("s1", "aa")).unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode(&path) & 0o1770, 0o1770, "sticky");
+        assert_eq!(mode(&path.join(NAME)), MODE);
+        std::fs::write(path.join("page.html"), "first").unwrap();
+        // The next start of the same page.
+        drop(own);
+        open(&path, &identity("s1", "aa")).unwrap();
+        let error = open(&path, &identity("s1", "bb")).unwrap_err();
+        assert!(matches!(error, WorkerError::Taken { .. }), "{error}");
+        let said = error.to_string();
+        assert!(
+            said.ends_with("belongs to another s1 'http://a.test/aa'"),
+            "{said}"
+        );
+        // Of a version without identities.
+        std::fs::remove_file(path.join(NAME)).unwrap();
+        let error = open(&path, &identity("s1", "aa")).unwrap_err();
+        assert!(matches!(error, WorkerError::Taken { .. }), "{error}");
+        std::fs::write(path.join(NAME), "").unwrap();
+        let error = open(&path, &identity("s1", "aa")).unwrap_err();
+        assert!(matches!(error, WorkerError::Taken { .. }), "{error}");
+        let names = std::fs::read_dir(path.parent().unwrap()).unwrap().count();
+        assert_eq!(names, 1, "nothing else is left");
+        assert_eq!(std::fs::read(path.join("page.html")).unwrap(), b"first");
+    }
+
+    #[test]
+    fn crash_before_the_name_is_given_leaves_nothing_in_the_way() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("s2");
+        let new = top.path().join(".new-cc");
+        std::fs::create_dir(&new).unwrap();
+        std::fs::write(new.join(NAME), "{").unwrap();
+        std::fs::create_dir(&path).unwrap();
+        let own = open(&path, &identity("s2", "cc")).unwrap();
+        assert_eq!(read(&own).unwrap(), identity("s2", "cc"));
+        assert!(!new.exists());
+    }
+
+    #[test]
+    fn of_two_workers_one_gets_the_directory() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("s3");
+        let tokens: Vec<String> = (0..8).map(|n| format!("{n:032}")).collect();
+        let won = std::thread::scope(|scope| {
+            let open = |token: &String| open(&path, &identity("s3", token)).is_ok();
+            let threads: Vec<_> = tokens
+                .iter()
+                .map(|token| scope.spawn(move || open(token)))
+                .collect();
+            let ends = threads.into_iter().map(|thread| thread.join().unwrap());
+            ends.filter(|won| *won).count()
+        });
+        assert_eq!(won, 1);
+        assert_eq!(std::fs::read_dir(top.path()).unwrap().count(), 1);
+    }
+}
