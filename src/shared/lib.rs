@@ -2,6 +2,7 @@
 //! configuration, declarations of pools and watches, alerts, free disk space, and logging.
 
 pub mod alert;
+pub mod archive;
 pub mod bus;
 pub mod config;
 mod connection;

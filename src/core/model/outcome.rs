@@ -175,6 +175,12 @@ impl Outcome {
         }
     }
 
+    /// Returns whether systemd could not set up the mount namespace of the unit: a directory in
+    /// BindPaths= is missing, for example.
+    pub fn is_mount_failure(&self) -> bool {
+        matches!(self, Outcome::NotStarted(why) if Some(why.as_str()) == start_failure(226))
+    }
+
     /// Returns whether the process exited with status 0.
     pub fn is_success(&self) -> bool {
         *self == Outcome::Exit(0)

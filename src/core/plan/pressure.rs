@@ -19,7 +19,12 @@ pub struct Load {
     pub memory: Option<f64>,
     /// The file system of the archive is read-only.
     pub read_only: bool,
+    /// Why no page can be written to the archive, if so: the directory is missing, for example.
+    pub archive: Option<String>,
 }
+
+const NO_ARCHIVE: &str = "the directory of the archive was missing or not usable";
+const READ_ONLY: &str = "the file system of the data directory is read-only";
 
 /// With fewer free bytes, most writes to a file system fail.
 const MIN_FREE_BYTES: u64 = 64 << 10;
@@ -27,8 +32,11 @@ const MIN_FREE_BYTES: u64 = 64 << 10;
 impl Load {
     /// Why no write can succeed, if so.
     pub fn stuck(&self) -> Option<&'static str> {
+        if self.archive.is_some() {
+            return Some(NO_ARCHIVE);
+        }
         if self.read_only {
-            return Some("the file system of the data directory is read-only");
+            return Some(READ_ONLY);
         }
         if self.free.is_some_and(|free| free < MIN_FREE_BYTES) {
             return Some("the file system of the data directory is full");
@@ -66,6 +74,13 @@ impl Shortage {
         let meets = started? <= until && ended? >= since;
         meets.then_some(what)
     }
+
+    /// Whether no page could be written at all during a run between these times, however large. A full
+    /// disk is no such reason: the page may have filled it.
+    pub fn met_outage(&self, started: Option<Time>, ended: Option<Time>) -> Option<&'static str> {
+        let what = self.met(started, ended);
+        what.filter(|what| [NO_ARCHIVE, READ_ONLY].contains(what))
+    }
 }
 
 /// The limits of the load.
@@ -79,6 +94,9 @@ pub struct LoadLimits {
 
 /// Why nothing may be started, if so. `needed`: bytes that the running work will probably write.
 pub fn pressure(load: &Load, needed: u64, limits: &LoadLimits) -> Option<String> {
+    if let Some(why) = &load.archive {
+        return Some(why.clone());
+    }
     if load.read_only {
         return Some("the file system of the archive is read-only".to_owned());
     }
@@ -164,6 +182,7 @@ mod tests {
                 inodes,
                 memory: None,
                 read_only,
+                archive: None,
             };
             load.stuck().map(|why| why.rsplit(' ').next().unwrap_or(""))
         };
@@ -199,6 +218,28 @@ mod tests {
     }
 
     #[test]
+    fn missing_archive_blocks_and_explains_failures() {
+        let gone = Load {
+            archive: Some("the archive '/a' does not exist".to_owned()),
+            ..Load::default()
+        };
+        assert_eq!(of(gone.clone(), 0), gone.archive);
+        let full = Load {
+            free: Some(0),
+            ..Load::default()
+        };
+        for (load, is_outage) in [(&gone, true), (&full, false)] {
+            let mut shortage = Shortage::default();
+            shortage.observe(&Load::default(), Time(10));
+            shortage.observe(load, Time(20));
+            let times = (Some(Time(15)), Some(Time(18)));
+            assert!(shortage.met(times.0, times.1).is_some());
+            assert_eq!(shortage.met_outage(times.0, times.1).is_some(), is_outage);
+            assert_eq!(shortage.met_outage(Some(Time(1)), Some(Time(9))), None);
+        }
+    }
+
+    #[test]
     fn unknown_load_blocks_nothing() {
         assert_eq!(of(Load::default(), u64::MAX), None);
     }
@@ -210,6 +251,7 @@ mod tests {
             inodes: Some(1 << 20),
             memory: Some(59.9),
             read_only: false,
+            archive: None,
         };
         assert_eq!(of(load.clone(), 1 << 30), None);
         let why = of(load.clone(), (1 << 30) + (1 << 20)).unwrap();

@@ -17,6 +17,7 @@ use crate::store::{Durability, Store, StoreError};
 use crate::work::pressure;
 use archivist_core::model::{RunId, Runner};
 use archivist_core::plan::{Idle, View, still};
+use archivist_shared::archive;
 use archivist_shared::bus::call::{Refusal, Request};
 use archivist_shared::systemd::Hint;
 use std::cell::Cell;
@@ -192,6 +193,7 @@ impl Orchestrator<'_> {
         let followed = self.performer.followed();
         if decides {
             self.engine.load = self.machine.look();
+            self.engine.load.archive = self.archive_problem();
             self.engine.shortage.observe(&self.engine.load, now());
             let limits = self.engine.load_limits();
             self.engine.disk_lack = still(&self.engine.load, &limits, self.engine.disk_lack);
@@ -233,6 +235,14 @@ impl Orchestrator<'_> {
             view,
             left,
         })
+    }
+
+    /// Why no page can be written to the archive, if so.
+    fn archive_problem(&self) -> Option<String> {
+        let problem = archive::problem(&self.engine.scope, &self.engine.archive())?;
+        let is_usual = problem.is_usual_at_first(&self.engine.scope);
+        let is_new = is_usual && !self.store.has_archived().unwrap_or(false);
+        (!is_new).then(|| problem.to_string())
     }
 
     /// The transaction failed. Users get an error; events of systemd and workers are kept and taken

@@ -95,3 +95,47 @@ fn directory_of_an_older_version_is_not_compared() {
     assert!(again.directory.ends_with("s1"));
     bed.come_to_an_end();
 }
+
+/// The archive as a whole is gone: its file system is not mounted, for example.
+#[test]
+fn missing_archive_uses_up_no_attempts() {
+    for (code, result) in [(226, "exit-code"), (1, "exit-code")] {
+        let mut bed = started(PAGE);
+        let gone = "the archive '/a' does not exist";
+        for _ in 0..5 {
+            bed.engine.load.archive = Some(gone.to_owned());
+            bed.world.end(PAGE, 1, code, result);
+            bed.until_quiet();
+            let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
+            assert_eq!((page.attempts, page.status), (0, Lifecycle::Queued));
+            let reason = page.reason.unwrap();
+            assert!(reason.starts_with(gone), "{reason}");
+            assert!(reason.ends_with("does not count"), "{reason}");
+            assert!(!bed.world.units.contains_key(PAGE));
+            let why = bed.why("s1");
+            assert!(
+                why.iter()
+                    .any(|(code, text)| code == "pressure" && text.contains(gone))
+            );
+            // Nothing is added: work continues by itself.
+            bed.engine.load.archive = None;
+            bed.pass(600_000);
+            bed.until_quiet();
+            assert!(bed.world.units.contains_key(PAGE));
+        }
+        bed.come_to_an_end();
+        let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
+        assert_eq!(page.status, Lifecycle::Sealed);
+    }
+}
+
+/// It may be there again before its loss is noticed.
+#[test]
+fn worker_whose_mounts_fail_uses_up_no_attempt() {
+    let mut bed = started(PAGE);
+    bed.world.end(PAGE, 1, 226, "exit-code");
+    bed.until_quiet();
+    let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
+    assert_eq!((page.attempts, page.status), (0, Lifecycle::Queued));
+    bed.come_to_an_end();
+}

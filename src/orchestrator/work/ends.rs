@@ -6,8 +6,8 @@ use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult};
 use crate::store::{RunRow, SnapshotWork};
 use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step};
 use archivist_core::plan::{
-    Abort, AfterCrawlWorker, AfterWorker, Notice, Settled, Uncounted, WithoutHooks, WorkerEnd,
-    abort, after_crawl_worker, after_worker, incomplete_text, tidy,
+    Abort, AfterCrawlWorker, AfterWorker, LOAD_INTERVAL, Notice, Settled, Uncounted, WithoutHooks,
+    WorkerEnd, abort, after_crawl_worker, after_worker, incomplete_text, tidy,
 };
 use archivist_core::unit::UnitKind;
 use archivist_shared::systemd::{Release, Whom};
@@ -59,11 +59,27 @@ impl Turn<'_> {
         run: &RunRow,
         directory: Option<&str>,
     ) -> TurnResult<Option<Uncounted>> {
-        let found = self.leave_taken(run, directory)?;
+        let found = match self.leave_taken(run, directory)? {
+            Some(taken) => Some(taken),
+            None => self.outage(run),
+        };
         if found.is_some() {
             self.tx.take_back_attempt(run.owner)?;
         }
         Ok(found)
+    }
+
+    /// Why the worker of this run failed, if that was for the archive as a whole.
+    fn outage(&self, run: &RunRow) -> Option<Uncounted> {
+        let outcome = run.outcome.as_ref().filter(|end| !end.is_success())?;
+        let engine = self.engine;
+        let met = engine.shortage.met_outage(run.started_at, run.ended_at);
+        let why = engine.load.archive.clone().or(met.map(str::to_owned));
+        let why = why.or_else(|| outcome.is_mount_failure().then(|| outcome.to_string()))?;
+        Some(Uncounted {
+            why: format!("{why}; the attempt does not count"),
+            delay: LOAD_INTERVAL,
+        })
     }
 
     /// Why no hook ran for a page, if none did. Hooks of plugins that only accompany others do not

@@ -1,7 +1,17 @@
 //! The directories of crawls and snapshots, and the attempts that do not count.
 
-use crate::store::{Result, Tx};
+use crate::store::{Result, Store, Tx};
 use archivist_core::model::Owner;
+
+impl Store {
+    /// Whether a hook has ever succeeded, so that the archive has files.
+    pub fn has_archived(&self) -> Result<bool> {
+        Ok(self
+            .connection
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM plugin_use WHERE succeeded > 0)")?
+            .query_row([], |row| row.get(0))?)
+    }
+}
 
 impl Tx<'_> {
     /// Records the identity that the directory of a crawl or snapshot must have.

@@ -1,0 +1,147 @@
+//! Whether the directory of the archive can be used. Its file system may not be mounted, or it may
+//! belong to another user.
+
+use crate::config::Scope;
+use nix::unistd::{User, geteuid};
+use std::fmt;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// User of the workers of the machine's orchestrator.
+const WORKER_USER: &str = "archivist";
+/// Entries of an archive without pages: temporary files, and what mkfs(8) creates.
+const NO_PAGES: [&str; 2] = [".run", "lost+found"];
+
+/// Why no page can be written to the archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchiveProblem {
+    path: PathBuf,
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    Missing,
+    NoDirectory,
+    /// The user id of its owner.
+    Owner(u32),
+    Empty,
+}
+
+impl ArchiveProblem {
+    /// Whether this is no problem as long as nothing was archived.
+    pub fn is_usual_at_first(&self, scope: &Scope) -> bool {
+        match self.what {
+            What::Empty => true,
+            // The first worker of a user creates it, and the package that of the machine.
+            What::Missing => scope.user,
+            What::NoDirectory | What::Owner(_) => false,
+        }
+    }
+
+    /// How to fix it.
+    pub fn fix(&self) -> String {
+        let path = self.path.display();
+        match self.what {
+            What::Missing | What::NoDirectory => format!(
+                "mount its file system, or restore it, or for a new one: systemd-tmpfiles --create archivist.conf ({path})"
+            ),
+            What::Owner(_) => format!("mount its file system, or: chown archivist {path}"),
+            What::Empty => format!(
+                "mount its file system, or restore it, or to start with an empty one: mkdir {path}/.new"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for ArchiveProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match self.what {
+            What::Missing => write!(
+                f,
+                "the archive '{path}' does not exist; is its file system mounted?"
+            ),
+            What::NoDirectory => write!(f, "the archive '{path}' is no directory"),
+            What::Owner(uid) => write!(
+                f,
+                "the archive '{path}' belongs to uid {uid}, not to the workers; is its file system mounted?"
+            ),
+            What::Empty => write!(
+                f,
+                "the archive '{path}' is empty, although pages were archived; is its file system mounted?"
+            ),
+        }
+    }
+}
+
+/// Why no page can be written to the archive at `path`, if so. Unreadable directories count as usable:
+/// the caller may have fewer permissions than the workers.
+pub fn problem(scope: &Scope, path: &Path) -> Option<ArchiveProblem> {
+    let of = |what| {
+        Some(ArchiveProblem {
+            path: path.to_owned(),
+            what,
+        })
+    };
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => of(What::Missing),
+        Err(_) => None,
+        Ok(found) if !found.is_dir() => of(What::NoDirectory),
+        Ok(found) if is_foreign(scope, found.uid()) => of(What::Owner(found.uid())),
+        Ok(_) if is_empty(path) => of(What::Empty),
+        Ok(_) => None,
+    }
+}
+
+/// Whether workers cannot write to a directory of this user. Other instances have users of their own,
+/// which is never root.
+fn is_foreign(scope: &Scope, owner: u32) -> bool {
+    if scope.user {
+        return owner != geteuid().as_raw();
+    }
+    let workers = match scope.instance {
+        None => User::from_name(WORKER_USER).ok().flatten(),
+        Some(_) => None,
+    };
+    match workers {
+        Some(workers) => owner != workers.uid.as_raw(),
+        None => owner == 0 && User::from_name(WORKER_USER).is_ok_and(|user| user.is_some()),
+    }
+}
+
+fn is_empty(path: &Path) -> bool {
+    let Ok(mut entries) = std::fs::read_dir(path) else {
+        return false;
+    };
+    entries.all(|entry| {
+        entry.is_ok_and(|entry| NO_PAGES.iter().any(|name| entry.file_name() == *name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_and_empty_archives_are_found() {
+        let top = tempfile::tempdir().unwrap();
+        let mut scope = Scope::system(top.path());
+        scope.user = true;
+        let path = top.path().join("archive");
+        let what = || problem(&scope, &path).map(|found| found.what);
+        assert_eq!(what(), Some(What::Missing));
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(what(), Some(What::NoDirectory));
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir_all(path.join(".run")).unwrap();
+        std::fs::create_dir(path.join("lost+found")).unwrap();
+        assert_eq!(what(), Some(What::Empty));
+        std::fs::create_dir(path.join("20260101")).unwrap();
+        assert_eq!(what(), None);
+        let root = problem(&scope, Path::new("/proc/1"));
+        let is_root = geteuid().is_root();
+        assert_eq!(root.is_some(), !is_root, "of another owner");
+    }
+}
