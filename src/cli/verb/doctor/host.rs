@@ -4,6 +4,7 @@ use super::Check;
 use crate::client::server::systemctl;
 use archivist_core::text::human_size;
 use archivist_hooks::authorities;
+use archivist_shared::archive;
 use archivist_shared::config::{HOOK_USERS, Scope};
 use archivist_shared::disk::FreeSpace;
 use nix::unistd::{Group, Uid, User, getegid, getgroups};
@@ -39,6 +40,7 @@ impl<'a> Host<'a> {
         }
         checks.extend([
             self.data_directory(),
+            self.archive(),
             self.disk(),
             self.cgroups(),
             self.user_namespaces(),
@@ -103,6 +105,18 @@ impl<'a> Host<'a> {
                 format!("chown {owner} {shown}"),
             ),
             Ok(_) => Check::ok(NAME, shown),
+        }
+    }
+
+    fn archive(&self) -> Check {
+        const NAME: &str = "archive";
+        let path = self.scope.data_dir().join("archive");
+        match archive::problem(self.scope, &path) {
+            Some(problem) if problem.is_usual_at_first(self.scope) => {
+                Check::ok(NAME, format!("{} has no pages yet", path.display()))
+            }
+            Some(problem) => Check::fail(NAME, problem.to_string(), problem.fix()),
+            None => Check::ok(NAME, path.display().to_string()),
         }
     }
 
