@@ -22,10 +22,17 @@ pub struct Migration {
 
 /// Step `n` of the list brings a database from version `n` to version `n + 1`. Steps are appended;
 /// a released step never changes.
-pub const MIGRATIONS: &[Migration] = &[Migration {
-    text: include_str!("schema/1.sql"),
-    programs_from: 1,
-}];
+pub const MIGRATIONS: &[Migration] = &[
+    Migration {
+        text: include_str!("schema/1.sql"),
+        programs_from: 1,
+    },
+    // Rows of older programs would not say which pages users gave.
+    Migration {
+        text: include_str!("schema/2.sql"),
+        programs_from: 2,
+    },
+];
 
 /// Version that this program requires.
 pub const VERSION: i32 = MIGRATIONS.len() as i32;

@@ -25,6 +25,9 @@ pub struct NewPage {
     pub host: HostKey,
     /// Number of links from a page that the user added.
     pub depth: u32,
+    /// Whether a user gave the page. Hooks of its crawl reach the networks of such pages.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub given: bool,
     /// Title in the list or link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,

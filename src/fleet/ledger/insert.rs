@@ -27,14 +27,15 @@ macro_rules! insert_into_target {
         "
     incoming AS (
         SELECT DISTINCT ON (i.url_key) i.*
-        FROM unnest($3::text[], $4::bytea[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[])
-            WITH ORDINALITY AS i (url, url_key, host, depth, title, bookmarked_at, tags, place)
+        FROM unnest($3::text[], $4::bytea[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[],
+                $10::bool[])
+            WITH ORDINALITY AS i (url, url_key, host, depth, title, bookmarked_at, tags, given, place)
         JOIN target t ON t.wanted <> 'cancel' AND i.depth <= t.max_depth
         WHERE NOT EXISTS (SELECT FROM archivist.page p WHERE p.crawl = $1 AND p.url_key = i.url_key)
         ORDER BY i.url_key, i.place
     ), fresh AS (
-        INSERT INTO archivist.page (crawl, parent, url, url_key, host, depth, title, bookmarked_at, tags)
-        SELECT $1, $2, url, url_key, host, depth, title, bookmarked_at, tags
+        INSERT INTO archivist.page (crawl, parent, url, url_key, host, depth, title, bookmarked_at, tags, given)
+        SELECT $1, $2, url, url_key, host, depth, title, bookmarked_at, tags, given
         FROM incoming ORDER BY place
         LIMIT (
             SELECT CASE WHEN t.urls_max IS NULL THEN NULL ELSE greatest(0, t.urls_max - (
@@ -87,7 +88,7 @@ pub(super) const INSERT: &str = concat!(
 const SUBMIT: &str = concat!(
     "
     WITH me AS MATERIALIZED (
-        SELECT FROM archivist.node WHERE id = $10 AND incarnation = $11 AND name IS NOT NULL FOR SHARE
+        SELECT FROM archivist.node WHERE id = $11 AND incarnation = $12 AND name IS NOT NULL FOR SHARE
     ), target AS MATERIALIZED (
         SELECT max_depth, wanted, urls_max FROM archivist.crawl
         WHERE id = $1 AND urls_max IS NULL AND EXISTS (SELECT FROM me) FOR KEY SHARE
@@ -151,12 +152,12 @@ impl Ledger {
     }
 }
 
-/// Returns the first nine values of [`INSERT`] and [`SUBMIT`].
+/// Returns the first ten values of [`INSERT`] and [`SUBMIT`].
 fn values<'a>(
     crawl: &'a i64,
     parent: &'a Option<i64>,
     columns: &'a Columns,
-) -> [&'a (dyn ToSql + Sync); 9] {
+) -> [&'a (dyn ToSql + Sync); 10] {
     [
         crawl,
         parent,
@@ -167,6 +168,7 @@ fn values<'a>(
         &columns.titles,
         &columns.bookmarks,
         &columns.tags,
+        &columns.given,
     ]
 }
 

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 /// Columns of a page that is handed to a node, in the order of `leased_page`.
 macro_rules! page_columns {
     () => {
-        "p.id, p.crawl, p.parent, p.attempts, p.url, p.host, p.depth, p.title, p.bookmarked_at, p.tags"
+        "p.id, p.crawl, p.parent, p.attempts, p.url, p.host, p.depth, p.title, p.bookmarked_at, p.tags, p.given"
     };
 }
 pub(super) use page_columns;
@@ -28,6 +28,7 @@ pub(super) fn leased_page(row: &Row, first: usize) -> LeasedPage {
             title: row.get(first + 7),
             bookmarked_at: row.get(first + 8),
             tags: serde_json::from_str(tags).unwrap_or_default(),
+            given: row.get(first + 10),
         },
     }
 }
@@ -71,6 +72,7 @@ pub(super) struct Columns {
     pub(super) titles: Vec<Option<String>>,
     pub(super) bookmarks: Vec<Option<String>>,
     pub(super) tags: Vec<String>,
+    pub(super) given: Vec<bool>,
 }
 
 impl Columns {
@@ -81,6 +83,7 @@ impl Columns {
             columns.keys.push(Sha256::digest(&page.url)[..16].to_vec());
             columns.hosts.push(text(&page.host.0));
             columns.depths.push(signed(page.depth));
+            columns.given.push(page.given);
             columns.titles.push(page.title.as_deref().map(text));
             columns
                 .bookmarks

@@ -129,6 +129,7 @@ pub fn new_pages(pages: &[(u8, u8, u8)]) -> Vec<NewPage> {
         url: format!("https://{host}.example/{path}"),
         host: HostKey(format!("{host}.example")),
         depth: u32::from(*depth),
+        given: *depth == 0,
         title: (*path == 0).then(|| "zero\0".to_owned()),
         bookmarked_at: None,
         tags: vec![format!("t{path}")],

@@ -34,6 +34,7 @@ fn page(number: u64, depth: u32) -> NewPage {
         url: format!("https://h{}.example/{number}", number % 7),
         host: HostKey(format!("h{}.example", number % 7)),
         depth,
+        given: depth == 0,
         title: None,
         bookmarked_at: None,
         tags: Vec::new(),

@@ -74,6 +74,7 @@ fn submit(pages: &[&str]) -> Request {
         url: format!("https://a.example/{path}"),
         host: HostKey("a.example".to_owned()),
         depth: 0,
+        given: true,
         title: None,
         bookmarked_at: None,
         tags: Vec::new(),

@@ -42,6 +42,7 @@ pub(crate) fn page(host: &str, number: u32) -> NewPage {
         url: format!("https://me:secret@{host}/{number}"),
         host: HostKey(host.to_owned()),
         depth: 0,
+        given: true,
         title: None,
         bookmarked_at: None,
         tags: vec!["news".to_owned()],

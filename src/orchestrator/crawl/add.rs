@@ -208,6 +208,7 @@ impl Turn<'_> {
                 title: entry.title.as_deref(),
                 bookmarked_at: entry.bookmarked_at.as_deref(),
                 depth: entry.depth,
+                given: true,
             })
             .collect::<Vec<_>>();
         if self.tx.fleet_crawl(crawl)? != FleetCrawl::No {

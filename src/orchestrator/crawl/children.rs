@@ -95,6 +95,7 @@ impl Turn<'_> {
                 title: child.title.as_deref(),
                 bookmarked_at: child.bookmarked_at.as_deref(),
                 depth,
+                given: false,
             })
             .collect();
         if self.tx.fleet_crawl(crawl.id)? != FleetCrawl::No {
@@ -102,6 +103,7 @@ impl Turn<'_> {
                 url: url.as_str().to_owned(),
                 host: HostKey(host.clone()),
                 depth,
+                given: false,
                 title: child.title.clone(),
                 bookmarked_at: child.bookmarked_at.clone(),
                 tags: child.tags.clone(),

@@ -216,6 +216,7 @@ impl Turn<'_> {
             title: page.title.as_deref(),
             bookmarked_at: page.bookmarked_at.as_deref(),
             depth: page.depth,
+            given: page.given,
             attempts: leased.attempts.saturating_sub(1),
             epoch,
         };
@@ -224,6 +225,10 @@ impl Turn<'_> {
             self.tx
                 .step_snapshot(id, Step::Retry, Some(self.now), None, self.now)?;
             self.tx.requeue_results(Owner::Snapshot(id), None)?;
+        }
+        if page.given && before.is_none() {
+            // Its host may be in a network that the pages so far did not open.
+            self.engine.ways.borrow_mut().remove(&leased.crawl);
         }
         for tag in &page.tags {
             self.tx.tag_snapshot(id, tag)?;

@@ -86,6 +86,7 @@ impl Turn<'_> {
             url: entry.url.as_str().to_owned(),
             host: HostKey(entry.url.domain()),
             depth: entry.depth,
+            given: true,
             title: entry.title.clone(),
             bookmarked_at: entry.bookmarked_at.clone(),
             tags: options.tags.iter().chain(&entry.tags).cloned().collect(),

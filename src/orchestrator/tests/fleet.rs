@@ -74,6 +74,7 @@ fn added_list_goes_to_the_fleet_and_starts_nothing() {
     };
     assert!(crawl.spec.is_some() && crawl.crawl == CrawlId(7));
     assert_eq!(pages.pages[0].host.0, "b.test");
+    assert!(pages.pages[0].given);
     bed.run_units();
     assert!(bed.world.units.is_empty());
 

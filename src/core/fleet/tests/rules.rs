@@ -33,6 +33,7 @@ pub(super) fn page(host: &str, number: u32) -> NewPage {
         url: format!("http://{host}/{number}"),
         host: HostKey(host.into()),
         depth: 0,
+        given: true,
         title: None,
         bookmarked_at: None,
         tags: Vec::new(),

@@ -379,6 +379,7 @@ impl World {
             url: format!("http://h{host}/{}", self.pages),
             host: HostKey(format!("h{host}")),
             depth,
+            given: depth == 0,
             title: None,
             bookmarked_at: None,
             tags: Vec::new(),

@@ -152,24 +152,22 @@ impl Tx<'_> {
         state.ok_or_else(|| StoreError::NoSuch(format!("crawl {id}")))
     }
 
-    /// Returns the URLs that a crawl was added with in their order, at most `most` of them.
+    /// Returns the URLs that a user gave to a crawl in their order, at most `most` of them.
     pub fn crawl_urls(&self, id: CrawlId, most: u32) -> Result<Vec<String>> {
         let mut statement = self.inner.prepare_cached(
-            "SELECT url FROM snapshot WHERE crawl_id = ?1 AND parent_id IS NULL
+            "SELECT url FROM snapshot WHERE crawl_id = ?1 AND given
              ORDER BY id LIMIT ?2",
         )?;
         let rows = statement.query_map((id.0, most), |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Returns one start URL for each host of a crawl. The start URLs have the creation time of the
-    /// crawl; URLs that pages or hooks name are added later.
+    /// Returns one URL for each host of the pages that a user gave to a crawl. Pages that other
+    /// pages or hooks name are not among them.
     pub fn start_hosts(&self, id: CrawlId) -> Result<Vec<String>> {
         let mut statement = self.inner.prepare_cached(
-            "SELECT min(snapshot.url) FROM snapshot JOIN crawl ON crawl.id = crawl_id
-             WHERE crawl_id = ?1 AND parent_id IS NULL
-                 AND snapshot.created_at = crawl.created_at
-             GROUP BY host_id",
+            "SELECT min(url) FROM snapshot INDEXED BY snapshot_given
+             WHERE crawl_id = ?1 AND given GROUP BY host_id",
         )?;
         let rows = statement.query_map([id.0], |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

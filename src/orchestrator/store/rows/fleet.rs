@@ -63,6 +63,8 @@ pub struct GivenPage<'a> {
     pub bookmarked_at: Option<&'a str>,
     /// Number of links from a page that a user added.
     pub depth: u32,
+    /// Whether a user gave the page.
+    pub given: bool,
     /// Attempts of other nodes.
     pub attempts: u32,
     /// Epoch of the lease of its host.
@@ -222,8 +224,9 @@ impl Tx<'_> {
         self.inner
             .prepare_cached(
                 "INSERT INTO snapshot (id, crawl_id, created_at, retry_at, host_id, url, title,
-                     bookmarked_at, depth, attempts, epoch)
-                 VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                     bookmarked_at, depth, attempts, epoch, given)
+                 VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
+                     ?11)
                  ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch",
             )?
             .execute((
@@ -237,6 +240,7 @@ impl Tx<'_> {
                 page.depth,
                 page.attempts,
                 page.epoch.0,
+                page.given,
             ))?;
         Ok(known)
     }

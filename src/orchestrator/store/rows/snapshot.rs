@@ -21,6 +21,8 @@ pub struct NewSnapshot<'a> {
     pub bookmarked_at: Option<&'a str>,
     /// Number of links from a page that the user added.
     pub depth: u32,
+    /// Whether a user gave the page; `false` for pages that hooks found.
+    pub given: bool,
 }
 
 /// A snapshot as the orchestrator and its worker use it.
@@ -73,15 +75,23 @@ impl Tx<'_> {
                     .entry(page.host)
                     .or_insert(self.host_number(page.host)?),
             };
-            rows.push((host, page.url, page.title, page.depth, page.bookmarked_at));
+            rows.push((
+                host,
+                page.url,
+                page.title,
+                page.depth,
+                page.bookmarked_at,
+                page.given,
+            ));
         }
         self.inner
             .prepare_cached(
                 "INSERT INTO snapshot
                      (crawl_id, parent_id, created_at, retry_at,
-                      host_id, url, title, depth, bookmarked_at)
+                      host_id, url, title, depth, bookmarked_at, given)
                  SELECT ?1, ?2, ?3, ?3,
-                        value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4
+                        value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
+                        value ->> 5
                  FROM json_each(?4) WHERE true ORDER BY key
                  ON CONFLICT DO NOTHING RETURNING id, url",
             )?
@@ -261,6 +271,7 @@ pub(super) mod tests {
         let page = |url| NewSnapshot {
             url,
             host: "a.test",
+            given: true,
             ..NewSnapshot::default()
         };
         let pages = urls.iter().map(|url| page(url)).collect::<Vec<_>>();
@@ -281,6 +292,7 @@ pub(super) mod tests {
             title: Some("\u{1}\"Ünï\n'title"),
             bookmarked_at: Some("1999"),
             depth: 3,
+            given: false,
         };
         let pages = [
             page("http://b.test/z", "b.test"),
@@ -309,7 +321,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn start_urls_are_added_with_the_crawl() {
+    fn start_hosts_are_those_of_given_pages_whenever_they_were_added() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(1)).unwrap();
@@ -323,10 +335,16 @@ pub(super) mod tests {
         let found = [page("http://10.0.0.1/", "10.0.0.1")];
         let parent = Some(SnapshotId(1));
         tx.add_snapshots(crawl, parent, &found, Time(1)).unwrap();
-        // Named by a setup hook of the crawl.
+        // Named by a setup hook of the crawl in the turn that added the crawl.
         let named = [page("http://127.0.0.1/", "127.0.0.1")];
-        tx.add_snapshots(crawl, None, &named, Time(2)).unwrap();
-        assert_eq!(tx.start_hosts(crawl).unwrap(), ["http://a.test/0"]);
+        tx.add_snapshots(crawl, None, &named, Time(1)).unwrap();
+        // The rest of a long list.
+        let mut rest = [page("http://192.168.1.1/", "192.168.1.1")];
+        rest[0].given = true;
+        tx.add_snapshots(crawl, None, &rest, Time(2)).unwrap();
+        let given = ["http://a.test/0", "http://192.168.1.1/"];
+        assert_eq!(tx.start_hosts(crawl).unwrap(), given);
+        assert_eq!(tx.crawl_urls(crawl, 9).unwrap().len(), 4);
     }
 
     /// Sorting or counting a million pages would hold up all callers.

@@ -17,3 +17,10 @@ CREATE INDEX snapshot_incomplete ON snapshot (crawl_id, id)
 -- Random identity of the directory, drawn before the first start; NULL in rows of older versions.
 ALTER TABLE snapshot ADD COLUMN identity TEXT;
 ALTER TABLE crawl ADD COLUMN identity TEXT;
+-- Whether a user gave the page, to whose networks the hooks of its crawl have access. Equal times do not prove it:
+-- a long list takes several turns, and pages of a fleet come later. For earlier rows there is nothing else.
+ALTER TABLE snapshot ADD COLUMN given INTEGER NOT NULL DEFAULT 0;
+UPDATE snapshot SET given = 1 WHERE parent_id IS NULL
+    AND created_at = (SELECT created_at FROM crawl WHERE crawl.id = crawl_id);
+-- the hosts of the pages that users gave to a crawl
+CREATE INDEX snapshot_given ON snapshot (crawl_id, id) WHERE given;

@@ -1,7 +1,9 @@
 //! When a node closes crawls of the fleet.
 
 use super::node::*;
-use archivist_core::fleet::{BootTime, Claimed, CrawlUse, Delivery, Request as ToFleet};
+use archivist_core::fleet::{
+    BootTime, Claimed, CrawlUse, Delivery, Epoch, HostKey, Request as ToFleet,
+};
 use archivist_core::model::{CrawlId, Lifecycle};
 
 #[test]
@@ -79,4 +81,35 @@ fn crawl_without_pages_here_closes_without_its_hooks() {
     bed.holdings();
     assert_eq!(bed.crawl_status(), Lifecycle::Sealed);
     assert!(bed.look(|tx| tx.open_runs()).is_empty());
+}
+
+/// The pages come later than the crawl, and not all in one turn.
+#[test]
+fn hooks_reach_the_networks_of_given_pages_that_come_later() {
+    let mut bed = node();
+    bed.claim(3, &[101]);
+    bed.until_hook_runs(101);
+    assert!(bed.engine.ways.borrow().contains_key(&CRAWL));
+    bed.pass(5_000);
+    for (id, url, given) in [
+        (102, "http://10.0.0.1/", false),
+        (103, "http://127.0.0.1/", true),
+    ] {
+        let mut grant = bed.grant(id, &[id]);
+        let host = url.trim_start_matches("http://").trim_end_matches('/');
+        grant.host = HostKey(host.into());
+        grant.epoch = Epoch(id);
+        let page = &mut grant.pages[0].page;
+        (page.url, page.host, page.given) = (url.to_owned(), grant.host.clone(), given);
+        bed.claim_as(grant);
+    }
+    let hosts = bed.look(|tx| tx.start_hosts(CRAWL));
+    assert_eq!(
+        hosts,
+        [format!("http://{HOST}/101"), "http://127.0.0.1/".to_owned()]
+    );
+    bed.run_units();
+    let ways = bed.engine.ways.borrow();
+    let reach = &ways[&CRAWL].opened;
+    assert!(reach.loopback && reach.is_without_private(), "{reach}");
 }

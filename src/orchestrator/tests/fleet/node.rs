@@ -224,6 +224,7 @@ pub fn leased(id: i64) -> LeasedPage {
             url: format!("http://{HOST}/{id}"),
             host: HostKey(HOST.into()),
             depth: 0,
+            given: true,
             title: None,
             bookmarked_at: None,
             tags: Vec::new(),
