@@ -9,6 +9,8 @@ use std::str::FromStr;
 /// As text it has one entry per line: `everyone`, `user UID` or `group GID`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audience {
+    /// Whether crawls that come from the fleet's database may.
+    pub fleet: bool,
     /// Whether every user of the machine may.
     pub everyone: bool,
     /// User ids (uid).
@@ -19,13 +21,20 @@ pub struct Audience {
 
 /// A line that is not an entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is neither 'everyone' nor 'user UID' nor 'group GID'")]
+#[error("'{0}' is neither 'everyone' nor 'fleet' nor 'user UID' nor 'group GID'")]
 pub struct BadAudience(String);
+
+/// Id that stands for a user in crawls that come from the fleet's database, which cannot prove who added
+/// them. It is (uid_t) -1, which is the id of no user, see setreuid(2).
+pub const FLEET: u32 = u32::MAX;
 
 impl Audience {
     /// Returns whether the user `uid` may use the persona. `groups` returns all group ids of a
     /// user, and is called only if the answer depends on them.
     pub fn admits(&self, uid: u32, groups: impl FnOnce(u32) -> Vec<u32>) -> bool {
+        if uid == FLEET {
+            return self.fleet;
+        }
         let named = uid == 0 || self.everyone || self.users.contains(&uid);
         let by_group = || groups(uid).iter().any(|gid| self.groups.contains(gid));
         named || (!self.groups.is_empty() && by_group())
@@ -42,6 +51,7 @@ impl FromStr for Audience {
             let id = |text: &str| text.parse::<u32>().map_err(|_| bad());
             match line.split_once(' ') {
                 None if line == "everyone" => audience.everyone = true,
+                None if line == "fleet" => audience.fleet = true,
                 Some(("user", uid)) => drop(audience.users.insert(id(uid)?)),
                 Some(("group", gid)) => drop(audience.groups.insert(id(gid)?)),
                 _ => return Err(bad()),
@@ -55,6 +65,9 @@ impl fmt::Display for Audience {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.everyone {
             writeln!(f, "everyone")?;
+        }
+        if self.fleet {
+            writeln!(f, "fleet")?;
         }
         for uid in &self.users {
             writeln!(f, "user {uid}")?;
@@ -81,6 +94,9 @@ mod tests {
         assert!(nobody.admits(0, groups) && !nobody.admits(1000, |_| unreachable!()));
         let all: Audience = "everyone".parse().unwrap();
         assert!(all.admits(1001, |_| unreachable!()));
+        assert!(!all.admits(FLEET, groups) && !nobody.admits(FLEET, groups));
+        let fleet: Audience = "fleet".parse().unwrap();
+        assert!(fleet.admits(FLEET, groups) && !fleet.admits(1001, groups));
     }
 
     proptest! {
@@ -93,8 +109,8 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(everyone: bool, users: BTreeSet<u32>, groups: BTreeSet<u32>) {
-            let audience = Audience { everyone, users, groups };
+        fn what_is_written_is_read(fleet: bool, everyone: bool, users: BTreeSet<u32>, groups: BTreeSet<u32>) {
+            let audience = Audience { fleet, everyone, users, groups };
             prop_assert_eq!(audience.to_string().parse(), Ok(audience));
         }
     }

@@ -18,7 +18,7 @@ mod snap;
 mod time;
 pub mod web;
 
-pub use audience::{Audience, BadAudience};
+pub use audience::{Audience, BadAudience, FLEET};
 pub use backoff::Backoff;
 pub use bounds::{PAGE_TAGS_MAX, TAG_MAX, TAGS_MAX, TEXT_MAX, TIME_MAX, Tags, cut};
 pub use check::{CheckKind, CheckRecord, Flip, Health, NO_ANSWER, Pool};

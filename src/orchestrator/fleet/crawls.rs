@@ -6,7 +6,7 @@ use crate::fleet::submit::CrawlDocument;
 use crate::main_loop::turn::{Turn, TurnResult, failed};
 use crate::store::rows::fleet::{FleetCrawl, GivenCrawl};
 use archivist_core::fleet::{Command, CommandVerb, CrawlSpec, Order, Orders, Request};
-use archivist_core::model::{CrawlId, Lifecycle, Owner, Step, Time};
+use archivist_core::model::{CrawlId, FLEET, Lifecycle, Owner, Step, Time};
 use archivist_core::plan::Notice;
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ pub(super) const LINGER: Duration = Duration::from_secs(60);
 const CANCELLED_IN_FLEET: &str = "cancelled in the fleet";
 
 impl Turn<'_> {
-    /// Queues a crawl that came with pages.
+    /// Queues a crawl that came with pages. It has no user of this machine: every writer of the
+    /// database could name any.
     pub(super) fn add_given_crawl(&mut self, id: CrawlId, spec: &CrawlSpec) -> TurnResult<()> {
         let document: CrawlDocument = serde_json::from_str(&spec.document)
             .map_err(|error| failed(format!("crawl {id} of the fleet is not readable: {error}")))?;
@@ -28,7 +29,7 @@ impl Turn<'_> {
                 max_depth: spec.max_depth,
                 plugins: &document.plugins,
                 config: &document.config,
-                user: document.user,
+                user: FLEET,
             },
             self.now,
         )?;

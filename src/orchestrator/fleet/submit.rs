@@ -21,8 +21,6 @@ pub(super) struct CrawlDocument {
     pub plugins: Vec<String>,
     /// Settings, secrets included.
     pub config: BTreeMap<String, String>,
-    /// Id of the user who added it, the same on all nodes.
-    pub user: u32,
     /// Tags of the crawl.
     pub tags: Vec<String>,
 }
@@ -45,7 +43,6 @@ impl Turn<'_> {
             url: url.to_owned(),
             plugins: options.plugins.clone(),
             config: options.config.clone(),
-            user,
             tags: options.tags.clone(),
         };
         let spec = CrawlSpec {

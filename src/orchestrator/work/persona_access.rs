@@ -2,7 +2,7 @@
 
 use crate::main_loop::engine::Engine;
 use crate::store::{CrawlWork, Users};
-use archivist_core::model::{COOKIES, Lifecycle, PersonaName};
+use archivist_core::model::{COOKIES, FLEET, Lifecycle, PersonaName};
 use archivist_plugin::Values;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -118,6 +118,11 @@ impl Engine {
         let groups = |uid| self.facts.user(uid).groups;
         let mut users = users.iter().copied();
         let stranger = users.find(|uid| !audience.admits(*uid, groups))?;
+        if stranger == FLEET {
+            return Some(format!(
+                "crawls from the fleet may not use persona '{name}' on this machine; to allow it as root: archivist persona allow {name} --fleet"
+            ));
+        }
         let user = self.facts.user(stranger).name;
         Some(format!(
             "user {user} may not use persona '{name}'; to allow it as root: archivist persona allow {name} {user}"
@@ -326,6 +331,20 @@ mod tests {
         let change = |uid| check_change(&crawl(&work, &[4_000_000], None), uid);
         assert!(change(4_000_000).is_ok() && change(0).is_ok());
         assert!(change(4_000_001).is_err());
+
+        // Whatever the fleet's database says, its crawls have no user of this machine.
+        let of_fleet = [of(&[FLEET]), of(&[0, FLEET])];
+        for list in ["", "everyone\n", "user 0\n"] {
+            allow("work", list);
+            for users in &of_fleet {
+                let why = persona(&work, users).unwrap_err();
+                assert!(why.contains("persona allow work --fleet"), "{why}");
+            }
+        }
+        allow("work", "fleet\n");
+        assert!(persona(&work, &of_fleet[1]).unwrap().is_some());
+        assert!(persona(&work, &of(&[4_000_000])).is_err());
+        allow("work", "user 4000000\n");
 
         allow("Default", "user 4000001\n");
         assert_eq!(persona(&none, &both), Ok(None));

@@ -16,8 +16,15 @@ pub(super) struct AudienceArgs {
     #[arg(value_name = "NAME")]
     name: PersonaName,
     /// Users, @GROUPs, or * for every member of group archivist
-    #[arg(value_name = "USER|@GROUP", required = true, value_delimiter = ',')]
+    #[arg(
+        value_name = "USER|@GROUP",
+        required_unless_present = "fleet",
+        value_delimiter = ','
+    )]
     users: Vec<String>,
+    /// Crawls that other machines of the fleet added
+    #[arg(long)]
+    fleet: bool,
 }
 
 /// Adds users to the list of a persona, or removes them.
@@ -36,10 +43,12 @@ pub(super) fn change(
     let named = parse(&args.users)?;
     if allow {
         audience.everyone |= named.everyone;
+        audience.fleet |= args.fleet;
         audience.users.extend(named.users);
         audience.groups.extend(named.groups);
     } else {
         audience.everyone &= !named.everyone;
+        audience.fleet &= !args.fleet;
         audience.users.retain(|uid| !named.users.contains(uid));
         audience.groups.retain(|gid| !named.groups.contains(gid));
     }
@@ -102,6 +111,7 @@ pub(super) fn words(audience: &Audience) -> Vec<String> {
     let mut words = vec!["root".to_owned()];
     words.extend(audience.users.iter().map(user));
     words.extend(audience.groups.iter().map(group));
+    words.extend(audience.fleet.then(|| "--fleet".to_owned()));
     words.extend(audience.everyone.then(|| "*".to_owned()));
     words
 }

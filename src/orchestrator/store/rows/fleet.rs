@@ -45,7 +45,7 @@ pub struct GivenCrawl<'a> {
     pub plugins: &'a [String],
     /// Settings, secrets included.
     pub config: &'a BTreeMap<String, String>,
-    /// The user who added it.
+    /// The user who added it; [`FLEET`](archivist_core::model::FLEET) if it comes from the database.
     pub user: u32,
 }
 

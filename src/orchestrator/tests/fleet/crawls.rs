@@ -4,7 +4,7 @@ use super::node::*;
 use archivist_core::fleet::{
     BootTime, Claimed, CrawlUse, Delivery, Epoch, HostKey, Request as ToFleet,
 };
-use archivist_core::model::{CrawlId, Lifecycle};
+use archivist_core::model::{CrawlId, FLEET, Lifecycle};
 
 #[test]
 fn crawl_closes_after_a_while_without_pages() {
@@ -112,4 +112,13 @@ fn hooks_reach_the_networks_of_given_pages_that_come_later() {
     let ways = bed.engine.ways.borrow();
     let reach = &ways[&CRAWL].opened;
     assert!(reach.loopback && reach.is_without_private(), "{reach}");
+}
+
+/// The document names user 0.
+#[test]
+fn crawl_from_the_database_has_no_user_of_this_machine() {
+    let mut bed = node();
+    bed.claim(3, &[101]);
+    let crawl = bed.look(|tx| tx.crawl(CRAWL)).unwrap();
+    assert_eq!(crawl.users, [FLEET].into());
 }
