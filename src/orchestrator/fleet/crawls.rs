@@ -3,9 +3,9 @@
 //! fleet.
 
 use crate::fleet::submit::CrawlDocument;
-use crate::main_loop::turn::{Turn, TurnResult, failed};
+use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::rows::fleet::{FleetCrawl, GivenCrawl};
-use archivist_core::fleet::{Command, CommandVerb, CrawlSpec, Order, Orders, Request};
+use archivist_core::fleet::{Command, CommandVerb, Order, Orders, Request};
 use archivist_core::model::{CrawlId, FLEET, Lifecycle, Owner, Step, Time};
 use archivist_core::plan::Notice;
 use std::time::Duration;
@@ -19,14 +19,17 @@ const CANCELLED_IN_FLEET: &str = "cancelled in the fleet";
 impl Turn<'_> {
     /// Queues a crawl that came with pages. It has no user of this machine: every writer of the
     /// database could name any.
-    pub(super) fn add_given_crawl(&mut self, id: CrawlId, spec: &CrawlSpec) -> TurnResult<()> {
-        let document: CrawlDocument = serde_json::from_str(&spec.document)
-            .map_err(|error| failed(format!("crawl {id} of the fleet is not readable: {error}")))?;
+    pub(super) fn add_given_crawl(
+        &mut self,
+        id: CrawlId,
+        max_depth: u32,
+        document: &CrawlDocument,
+    ) -> TurnResult<()> {
         self.tx.add_given_crawl(
             &GivenCrawl {
                 id,
                 url: &document.url,
-                max_depth: spec.max_depth,
+                max_depth,
                 plugins: &document.plugins,
                 config: &document.config,
                 user: FLEET,

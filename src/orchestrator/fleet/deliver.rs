@@ -2,16 +2,20 @@
 
 use crate::fleet::submit::CrawlDocument;
 use crate::main_loop::log::Problem;
-use crate::main_loop::turn::{Change, Turn, TurnResult, failed, invalid};
+use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::store::rows::fleet::{FleetCrawl, GivenPage, NodeRow};
 use crate::store::rows::lease::{LeaseRow, ReleasedLease};
 use archivist_core::fleet::{
-    BootTime, Claimed, CrawlSpec, Delivery, Epoch, Fate, HostKey, Lease, LeasedPage, Refusal,
-    Release, Renewal, Renewed, Reply,
+    BootTime, Claimed, CrawlSpec, Delivery, Epoch, Fate, HostKey, Lease, LeasedPage, PageEnd,
+    PageTimes, Record, Refusal, Release, Renewal, Renewed, Reply, Request,
 };
-use archivist_core::model::{CrawlId, Lifecycle, Owner, Step};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, PageUrl, Step};
 use archivist_core::plan::{HostId, Notice};
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// Crawls that this node cannot take, and why.
+type Refused = BTreeMap<CrawlId, String>;
 
 impl Turn<'_> {
     /// Stores a reply of the database.
@@ -71,20 +75,20 @@ impl Turn<'_> {
     }
 
     fn claimed(&mut self, claimed: &Claimed, sent: BootTime) -> TurnResult<()> {
-        self.take_crawls(&claimed.crawls)?;
+        let refused = self.take_crawls(&claimed.crawls)?;
         for grant in &claimed.hosts {
             let delay = self.engine.settings.host_delay;
             let lease = Lease::granted(grant, sent, self.boot_time(), delay);
             let host = self.set_lease(&lease)?;
-            self.take_pages(&grant.pages, host, lease.epoch)?;
+            self.take_pages(&grant.pages, host, lease.epoch, &refused)?;
         }
         self.discard_lost_pages()
     }
 
     fn renewed(&mut self, renewed: &Renewed, sent: BootTime, refilled: bool) -> TurnResult<()> {
-        self.take_crawls(&renewed.crawls)?;
+        let refused = self.take_crawls(&renewed.crawls)?;
         for renewal in &renewed.leases {
-            self.renew(renewal, sent)?;
+            self.renew(renewal, sent, &refused)?;
         }
         for (host, epoch) in &renewed.lost {
             let host = self.tx.host(&host.0)?;
@@ -107,7 +111,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn renew(&mut self, renewal: &Renewal, sent: BootTime) -> TurnResult<()> {
+    fn renew(&mut self, renewal: &Renewal, sent: BootTime, refused: &Refused) -> TurnResult<()> {
         let id = self.tx.host(&renewal.host.0)?;
         let boot = &self.engine.boot;
         let Some(deadline) = self.tx.lease_deadline(id, renewal.epoch, boot)? else {
@@ -123,7 +127,7 @@ impl Turn<'_> {
         };
         lease.renew(renewal, sent, self.boot_time());
         self.set_lease(&lease)?;
-        self.take_pages(&renewal.pages, id, renewal.epoch)
+        self.take_pages(&renewal.pages, id, renewal.epoch, refused)
     }
 
     fn set_lease(&mut self, lease: &Lease) -> TurnResult<HostId> {
@@ -179,22 +183,74 @@ impl Turn<'_> {
         Ok(self.tx.prune_outbox(before)?)
     }
 
-    fn take_crawls(&mut self, crawls: &[(CrawlId, CrawlSpec)]) -> TurnResult<()> {
+    /// Returns the crawls that this node cannot take.
+    fn take_crawls(&mut self, crawls: &[(CrawlId, CrawlSpec)]) -> TurnResult<Refused> {
+        let mut refused = Refused::new();
         for (id, spec) in crawls {
-            self.take_crawl(*id, spec)?;
+            if let Some(why) = self.take_crawl(*id, spec)? {
+                self.log_problem(Problem::FleetCrawlUnreadable(*id, why.clone()));
+                refused.insert(*id, why);
+            }
+        }
+        Ok(refused)
+    }
+
+    /// Queues pages. A page that cannot be read, or whose crawl cannot, ends as failed in the fleet;
+    /// the others are taken.
+    fn take_pages(
+        &mut self,
+        pages: &[LeasedPage],
+        host: HostId,
+        epoch: Epoch,
+        refused: &Refused,
+    ) -> TurnResult<()> {
+        for page in pages {
+            match readable(page, refused) {
+                Ok(url) => self.take_page(page, &url, host, epoch)?,
+                Err(why) => {
+                    let is_crawl_here = !refused.contains_key(&page.crawl);
+                    self.refuse_page(page, epoch, why, is_crawl_here)?;
+                }
+            }
         }
         Ok(())
     }
 
-    fn take_pages(&mut self, pages: &[LeasedPage], host: HostId, epoch: Epoch) -> TurnResult<()> {
-        for page in pages {
-            self.take_page(page, host, epoch)?;
+    fn refuse_page(
+        &mut self,
+        page: &LeasedPage,
+        epoch: Epoch,
+        why: String,
+        is_crawl_here: bool,
+    ) -> TurnResult<()> {
+        let crawl = page.crawl;
+        if !is_crawl_here {
+            self.withdraw_close(crawl)?;
+        }
+        self.send_to_fleet(&Request::Record(Record {
+            page: page.id,
+            epoch,
+            end: PageEnd::Sealed,
+            reason: Some(why),
+            results: Vec::new(),
+            children: Vec::new(),
+            times: PageTimes::default(),
+        }))?;
+        if !is_crawl_here {
+            // No hook of it runs here.
+            self.send_to_fleet(&Request::CrawlClosed { crawl })?;
         }
         Ok(())
     }
 
     /// Queues a page. A page that the node has under the same epoch stays as it is.
-    fn take_page(&mut self, leased: &LeasedPage, host: HostId, epoch: Epoch) -> TurnResult<()> {
+    fn take_page(
+        &mut self,
+        leased: &LeasedPage,
+        url: &PageUrl,
+        host: HostId,
+        epoch: Epoch,
+    ) -> TurnResult<()> {
         let known = self.tx.page_epoch(leased.id)?;
         if known.is_some_and(|(known, _)| known == epoch) {
             return Ok(());
@@ -204,7 +260,7 @@ impl Turn<'_> {
             // It ran under an earlier lease, which was lost in between.
             self.discard_page(id)?;
         }
-        if let Some(former) = self.tx.page_of_url(leased.crawl, &page.url, id)? {
+        if let Some(former) = self.tx.page_of_url(leased.crawl, url.as_str(), id)? {
             // The database lost it in a failover, and the node that added it sent it again.
             self.discard_page(former)?;
             self.tx.set_replaced(former)?;
@@ -212,7 +268,7 @@ impl Turn<'_> {
         let row = GivenPage {
             id,
             crawl: leased.crawl,
-            url: &page.url,
+            url: url.as_str(),
             title: page.title.as_deref(),
             bookmarked_at: page.bookmarked_at.as_deref(),
             depth: page.depth,
@@ -241,15 +297,18 @@ impl Turn<'_> {
         self.announce_snapshot(id, Notice::Added)
     }
 
-    /// Adds a crawl of the fleet, or reopens it.
-    fn take_crawl(&mut self, id: CrawlId, spec: &CrawlSpec) -> TurnResult<()> {
+    /// Adds a crawl of the fleet, or reopens it. Returns why it cannot, if so.
+    fn take_crawl(&mut self, id: CrawlId, spec: &CrawlSpec) -> TurnResult<Option<String>> {
         match self.tx.crawl(id)? {
-            None => self.add_given_crawl(id, spec)?,
+            None => match document_of(spec) {
+                Ok(document) => self.add_given_crawl(id, spec.max_depth, &document)?,
+                Err(why) => return Ok(Some(why)),
+            },
             Some(known)
                 if self.tx.fleet_crawl(id)? == FleetCrawl::No
                     && !is_same(known.url.as_str(), spec) =>
             {
-                return Err(failed(format!(
+                return Ok(Some(format!(
                     "crawl {id} of the fleet has the id of a crawl of this machine"
                 )));
             }
@@ -263,13 +322,35 @@ impl Turn<'_> {
         }
         self.withdraw_close(id)?;
         self.changes.insert(Change::Crawl(id));
-        Ok(())
+        Ok(None)
     }
 
     /// The time on CLOCK_BOOTTIME.
     pub(super) fn boot_time(&self) -> BootTime {
         BootTime(self.machine.unsigned_abs())
     }
+}
+
+/// Reads what the database stores of a crawl, with the rules for lists of URLs.
+fn document_of(spec: &CrawlSpec) -> Result<CrawlDocument, String> {
+    let document: CrawlDocument = serde_json::from_str(&spec.document)
+        .map_err(|error| format!("its crawl is not readable: {error}"))?;
+    match PageUrl::parse(&document.url) {
+        Ok(_) => Ok(document),
+        Err(error) => Err(format!("its crawl is not readable: URL: {error}")),
+    }
+}
+
+/// Reads the URL of a page with the rules for lists of URLs.
+fn readable(page: &LeasedPage, refused: &Refused) -> Result<PageUrl, String> {
+    if let Some(why) = refused.get(&page.crawl) {
+        return Err(why.clone());
+    }
+    let url = PageUrl::parse(&page.page.url).map_err(|error| format!("its URL: {error}"))?;
+    if url.domain() != page.page.host.0 {
+        return Err("its URL has another host than the page".to_owned());
+    }
+    Ok(url)
 }
 
 /// Returns whether a crawl of this machine is one of the fleet: a node that leaves keeps its crawls

@@ -156,6 +156,8 @@ pub enum Problem {
     DiskNotMeasured(String),
     /// The database of the fleet refuses a request of this node.
     FleetRefused(String),
+    /// A crawl that comes from the database of the fleet, and why its pages fail.
+    FleetCrawlUnreadable(CrawlId, String),
     /// The unit of `OnSealed=` and its siblings.
     AlertFailed {
         occasion: String,
@@ -480,6 +482,9 @@ impl Problem {
             }
             Problem::FleetRefused(why) => {
                 tracing::error!("the database of the fleet refuses a request: {why}");
+            }
+            Problem::FleetCrawlUnreadable(crawl, why) => {
+                tracing::error!("failed to take crawl {crawl} of the fleet: {why}");
             }
             Problem::DiskNotMeasured(why) => {
                 tracing::warn!("failed to measure what hooks have written: {why}, ignoring");

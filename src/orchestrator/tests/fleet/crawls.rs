@@ -4,7 +4,7 @@ use super::node::*;
 use archivist_core::fleet::{
     BootTime, Claimed, CrawlUse, Delivery, Epoch, HostKey, Request as ToFleet,
 };
-use archivist_core::model::{CrawlId, FLEET, Lifecycle};
+use archivist_core::model::{CrawlId, FLEET, Lifecycle, SnapshotId};
 
 #[test]
 fn crawl_closes_after_a_while_without_pages() {
@@ -121,4 +121,51 @@ fn crawl_from_the_database_has_no_user_of_this_machine() {
     bed.claim(3, &[101]);
     let crawl = bed.look(|tx| tx.crawl(CRAWL)).unwrap();
     assert_eq!(crawl.users, [FLEET].into());
+}
+
+#[test]
+fn unreadable_rows_fail_alone_and_the_others_are_taken() {
+    let mut bed = node();
+    let bad = CrawlId(13);
+    let mut grant = bed.grant(3, &[101, 102, 103, 104, 105]);
+    grant.pages[0].crawl = bad;
+    grant.pages[1].page.url = "file:///etc/passwd".into();
+    grant.pages[2].page.url = "--post-file=/etc/passwd".into();
+    grant.pages[3].page.url = "http://other.test/".into();
+    let mut unreadable = spec();
+    unreadable.document = "not json".into();
+    let claimed = Claimed {
+        hosts: vec![grant],
+        crawls: vec![(CRAWL, spec()), (bad, unreadable)],
+    };
+    let sent = BootTime(bed.machine as u64);
+    bed.deliver(Delivery::Claimed { claimed, sent }).unwrap();
+    let outbox = bed.outbox();
+    let [closed] = outbox
+        .iter()
+        .filter(|request| !matches!(request, ToFleet::Record(_)))
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{outbox:?}");
+    };
+    assert_eq!(*closed, ToFleet::CrawlClosed { crawl: bad });
+    let records = outbox.iter().filter_map(|request| match request {
+        ToFleet::Record(record) => Some((record.page.0, record.reason.clone().unwrap())),
+        _ => None,
+    });
+    let records: Vec<_> = records.collect();
+    let pages: Vec<i64> = records.iter().map(|(page, _)| *page).collect();
+    assert_eq!(pages, [101, 102, 103, 104]);
+    for ((_, why), part) in records
+        .iter()
+        .zip(["not readable", "URL", "URL", "another host"])
+    {
+        assert!(why.contains(part), "{why}");
+    }
+    assert!(bed.look(|tx| tx.crawl(bad)).is_none());
+    assert!(bed.look(|tx| tx.snapshot(SnapshotId(102))).is_none());
+    bed.run_units();
+    assert_eq!(bed.status(105), Lifecycle::Sealed);
+    let last = bed.outbox().pop().unwrap();
+    assert_eq!(recorded(&last).0, 105);
 }
