@@ -134,3 +134,25 @@ async fn a_database_that_is_away_is_reported_within_two_seconds() {
         "{text}"
     );
 }
+
+#[test]
+fn members_of_the_group_read_nodes_and_only_root_changes_them() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../packaging/tree/usr/share/dbus-1/system.d/org.archivist1.conf"
+    );
+    let policy = std::fs::read_to_string(file).unwrap();
+    let rules = |block: &str| -> Vec<String> {
+        let (_, rest) = policy.split_once(&format!("<policy {block}>")).unwrap();
+        let (rules, _) = rest.split_once("</policy>").unwrap();
+        let rules = rules.lines().filter(|line| line.contains("FleetNode\""));
+        rules
+            .map(|line| match line.split_once("send_member=\"") {
+                Some((_, rest)) => rest.split('"').next().unwrap().to_owned(),
+                None => "*".to_owned(),
+            })
+            .collect()
+    };
+    assert_eq!(rules("group=\"archivist\""), ["State", "Settled", "Nodes"]);
+    assert_eq!(rules("user=\"root\""), ["*"]);
+}
