@@ -62,6 +62,33 @@ assert found["read-it"].options == ["--no-deps"] and found["read-it"].root == to
 (top / "index/on_Snapshot__91_index.py").write_text('raise RuntimeError("x-client not installed. Run: pip install x-client")\n')
 assert library.named_modules() == {"x-client": {"index"}}, library.named_modules()
 
+# What hooks import, at the top, in functions, or through a module of theirs: installed, or named.
+(top / "lazy").mkdir()
+(top / "lazy/sibling.py").write_text("")
+(top / "lazy/on_Snapshot__02_lazy.py").write_text(
+    "import os\nimport sibling\ndef later():\n    import absent_one.part\n"
+    "try:\n    import optional_one\nexcept ImportError:\n    pass\n"
+)
+(top / "lazy/between.py").write_text("import absent_two\n")
+(top / "lazy/on_Snapshot__03_deep.py").write_text("import between\nprint('usage')\n")
+assert library.missing_imports() == {"absent_one": {"lazy"}}, library.missing_imports()
+asked = []
+
+
+def install_sibling(name):
+    asked.append(name)
+    if name != "absent_one":
+        (top / "lazy" / f"{name}.py").write_text("")
+        return True, ""
+    return False, "ERROR: No matching distribution found for absent_one"
+
+
+library.install_module = install_sibling
+library.start_hooks()
+assert asked == ["absent_one", "absent_two"], asked
+assert len(library.problems) == 1 and "absent_one is not installed: No match" in library.problems[0], library.problems
+library.problems.clear()
+
 
 def source(has, message):
     """A stand-in for pip or npm that has only some packages."""

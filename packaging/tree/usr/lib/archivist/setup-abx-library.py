@@ -10,7 +10,10 @@ Where a source does not have the version that the release names, another one of 
 what is missing altogether is printed at the end, once, with the plugins that it concerns. Ends with 1 only if no hook could run.
 """
 
+import ast
+import importlib
 import importlib.metadata
+import importlib.util
 import json
 import os
 import re
@@ -45,6 +48,8 @@ RESERVED = {"node", "npm", "npx", "uv", "chrome", "python", "python3", "pip", "a
 NODE_LEAST = 22
 EXTENSION_SECONDS = 60
 PROGRAM_SECONDS = 60
+# Modules that a hook may lack one after the other.
+STARTS = 5
 # Programs whose name belongs to another package in Debian (sonic is an audio tool there).
 NOT_IN_DEBIAN = {"sonic"}
 # Options of uv and pip in a release that change what is installed; others set limits of their sources.
@@ -205,6 +210,67 @@ def install_named_modules(named):
         done, output = run([*PIP, *PIP_INSTALL, name])
         if not done:
             problems.append(f"{name} is not installed: {reason(output)} (for {', '.join(sorted(plugins))})")
+
+
+def install_module(name):
+    """Returns whether the package of this name was installed, and the output."""
+    done, output = run([*PIP, *PIP_INSTALL, name])
+    importlib.invalidate_caches()
+    return done, output
+
+
+def imports(tree):
+    """The modules that a file needs, also those that a function imports; without those that it can do without."""
+    if isinstance(tree, ast.Try) and any("Error" in ast.dump(one.type) for one in tree.handlers if one.type):
+        return set()
+    if isinstance(tree, ast.Import):
+        return {alias.name.split(".")[0] for alias in tree.names}
+    if isinstance(tree, ast.ImportFrom):
+        return {tree.module.split(".")[0]} if tree.module and not tree.level else set()
+    return set().union(*(imports(child) for child in ast.iter_child_nodes(tree)))
+
+
+def missing_imports():
+    """The modules that no package of the environment has, with the plugins whose hooks import them."""
+    found = {}
+    for path in sorted(PLUGINS.glob("*/on_*.py")):
+        try:
+            names = imports(ast.parse(path.read_bytes()))
+        except SyntaxError as error:
+            problems.append(f"{path.name} cannot be read: {error} (for {path.parent.name})")
+            continue
+        for name in names - set(sys.stdlib_module_names):
+            if not (path.parent / f"{name}.py").exists() and importlib.util.find_spec(name) is None:
+                found.setdefault(name, set()).add(path.parent.name)
+    return found
+
+
+def start_hooks():
+    """Starts each hook in Python once, which imports its modules and theirs, and installs what these lack."""
+    for name, plugins in sorted(missing_imports().items()):
+        done, output = install_module(name)
+        if not done:
+            problems.append(f"module {name} is not installed: {reason(output)} (for {', '.join(sorted(plugins))})")
+    for path in sorted(PLUGINS.glob("*/on_*.py")):
+        start_hook(path)
+
+
+def start_hook(path):
+    tried = set()
+    for _ in range(STARTS):
+        try:
+            _, output = run([sys.executable, str(path), "--help"], timeout=PROGRAM_SECONDS)
+        except subprocess.TimeoutExpired:
+            return
+        lacks = re.search(r"No module named '(\w+)", output)
+        if not lacks:
+            return
+        name = lacks[1]
+        done, output = (False, "the package has another name") if name in tried else install_module(name)
+        tried.add(name)
+        if not done:
+            problems.append(f"{path.name} lacks the module {name}: {reason(output)} (for {path.parent.name})")
+            return
 
 
 def without_version(package):
@@ -434,6 +500,8 @@ def main():
         if own or install is install_node:
             install(own)
     link_programs()
+    say("starting each hook in Python once")
+    start_hooks()
     if problems:
         say("not everything is available in the versions of this release:")
         for text in problems:
