@@ -65,6 +65,7 @@ fn wrong_usage_exits_with_two_and_a_hint() {
 fn no_orchestrator_exits_with_four_and_a_hint() {
     for args in [
         &["add", "https://example.com/"][..],
+        &["add", "--no-install", "https://example.com/"],
         &["status"],
         &["status", "c1"],
         &["list", "crawls", "--json"],

@@ -42,6 +42,9 @@ pub struct AddArgs {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Show the progress and return when the crawl is done
+    /// Install nothing, as always; for scripts that give this option
+    #[arg(long)]
+    no_install: bool,
     #[arg(long)]
     wait: bool,
     /// Print the answer as JSON; with --wait also every event, one document per line

@@ -81,10 +81,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "S")]
     snapshot_max_size: Option<String>,
     /// Install the programs of Binary records that plugins need and that are missing
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(long, conflicts_with = "dry_run", overrides_with = "no_install")]
     install: bool,
     /// Show which hooks would run and why others would not; queue nothing
     #[arg(long)]
+    /// Install nothing; this is the default
+    #[arg(long, overrides_with = "install")]
+    no_install: bool,
     dry_run: bool,
     /// Copy the page to DIR when it has ended; for a single page
     #[arg(short, long, value_name = "DIR", conflicts_with = "crawl_id")]
