@@ -67,6 +67,7 @@ fn no_orchestrator_exits_with_four_and_a_hint() {
         &["add", "https://example.com/"][..],
         &["add", "--no-install", "https://example.com/"],
         &["status"],
+        &["run", "archivebox://update"],
         &["status", "c1"],
         &["list", "crawls", "--json"],
         &["show", "s3"],

@@ -16,18 +16,24 @@ pub struct UpdateArgs {
 }
 
 pub async fn run(args: UpdateArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let server = Server::reach(scope).await?;
     if args.ids.is_empty() {
-        let count = server.call_once(server.proxy().update("")).await?;
-        style::print(&format!("{}\n", summary("the archive", count)))?;
-        return Ok(Exit::Done);
+        return run_all(scope).await;
     }
+    let server = Server::reach(scope).await?;
     let update = async |id: Owner| {
         let id = id.to_string();
         let count = server.call_once(server.proxy().update(&id)).await?;
         Ok(summary(&id, count))
     };
     each(&args.ids, update).await
+}
+
+/// Updates the whole archive.
+pub async fn run_all(scope: &Scope) -> Result<Exit, Failure> {
+    let server = Server::reach(scope).await?;
+    let count = server.call_once(server.proxy().update("")).await?;
+    style::print(&format!("{}\n", summary("the archive", count)))?;
+    Ok(Exit::Done)
 }
 
 fn summary(of: &str, count: u32) -> String {

@@ -25,8 +25,10 @@ use crate::display::style;
 use crate::display::text;
 use crate::verb::add::{setting, summary};
 use crate::verb::background::BackgroundArgs;
+use crate::verb::plugins::install;
+use crate::verb::update;
 use crate::verb::urls::Urls;
-use archivist_core::model::{CrawlId, Owner, PersonaName, SnapshotId};
+use archivist_core::model::{CrawlId, Owner, PersonaName, SnapshotId, Task};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{AddOptions, Added, Crawl, Details, Snapshot};
 use archivist_shared::config::Scope;
@@ -119,6 +121,14 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
+    /// Returns the task of ArchiveBox that the only URL names, such as `archivebox://update`.
+    fn task(&self) -> Option<Task> {
+        match &self.urls[..] {
+            [url] => url.to_str().and_then(Task::parse),
+            _ => None,
+        }
+    }
+
     /// Returns whether records are printed instead of a summary.
     fn wants_records(&self) -> bool {
         self.json || !std::io::stdout().is_terminal()
@@ -148,6 +158,12 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     if let Some(id) = &args.binary_id {
         return binary::run(id, &args, scope).await;
+    }
+    if let Some(task) = args.task() {
+        return match task {
+            Task::Update => update::run_all(scope).await,
+            Task::Install => install::run_for(Vec::new(), false, scope).await,
+        };
     }
     let mut input = collect(&args)?;
     for rejected in &input.urls.rejected {

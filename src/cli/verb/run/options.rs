@@ -49,6 +49,7 @@ impl RunArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_core::model::Task;
     use clap::Parser;
 
     #[derive(Parser)]
@@ -74,5 +75,25 @@ mod tests {
              SNAPSHOT_MAX_SIZE=10k TIMEOUT=7 WGET_ENABLED=false"
         );
         assert!(Line::try_parse_from(["run", "--crawl-id", "c1", "http://x/"]).is_err());
+    }
+
+    #[test]
+    fn the_last_of_install_and_no_install_applies() {
+        let installs = |words: &str| {
+            let line = Line::try_parse_from(words.split(' ')).unwrap();
+            line.args.install
+        };
+        assert!(!installs("run --no-install http://x/"));
+        assert!(!installs("run --install --no-install http://x/"));
+        assert!(installs("run --no-install --install http://x/"));
+    }
+
+    #[test]
+    fn a_single_url_of_a_task_names_it() {
+        let task = |words: &str| Line::try_parse_from(words.split(' ')).unwrap().args.task();
+        assert_eq!(task("run archivebox://update"), Some(Task::Update));
+        assert_eq!(task("run archivebox://install"), Some(Task::Install));
+        assert_eq!(task("run archivebox://update http://x/"), None);
+        assert_eq!(task("run http://x/"), None);
     }
 }

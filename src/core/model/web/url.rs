@@ -19,6 +19,9 @@ pub enum UrlError {
     /// A scheme other than http and https.
     #[error("{0}: URLs cannot be archived, only http: and https:")]
     Scheme(String),
+    /// A task that ArchiveBox has as a URL.
+    #[error("it names a task, not a page; for it, run: archivist {}", .0.verb())]
+    Task(Task),
     /// Longer than `URL_MAX`; its length in bytes.
     #[error("it has {0} bytes, the limit is {URL_MAX}")]
     TooLong(usize),
@@ -31,6 +34,38 @@ pub enum UrlError {
     /// A JSON object that is no page.
     #[error("it is not a JSON object of a page: {0}")]
     Object(String),
+}
+
+/// Scheme of the tasks of ArchiveBox.
+const TASK_SCHEME: &str = "archivebox";
+
+/// A task that ArchiveBox queues as a URL, `archivebox://update`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Runs the hooks that archived pages have no result of.
+    Update,
+    /// Installs the programs that enabled plugins lack.
+    Install,
+}
+
+impl Task {
+    /// Parses the URL of a task.
+    pub fn parse(text: &str) -> Option<Task> {
+        let url = Url::parse(text.trim()).ok()?;
+        match (url.scheme(), url.host_str()?) {
+            (TASK_SCHEME, "update") => Some(Task::Update),
+            (TASK_SCHEME, "install") => Some(Task::Install),
+            _ => None,
+        }
+    }
+
+    /// Returns the verb of the command line that does this.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Task::Update => "update",
+            Task::Install => "install",
+        }
+    }
 }
 
 impl PageUrl {
@@ -52,7 +87,10 @@ impl PageUrl {
                 Err(UrlError::TooLong(url.as_str().len()))
             }
             "http" | "https" => Ok(PageUrl(url)),
-            other => Err(UrlError::Scheme(other.to_owned())),
+            other => Err(match Task::parse(text) {
+                Some(task) => UrlError::Task(task),
+                None => UrlError::Scheme(other.to_owned()),
+            }),
         }
     }
 
@@ -132,6 +170,19 @@ mod tests {
         );
         let long = format!("http://x/{}", "a".repeat(10_000));
         assert!(matches!(PageUrl::parse(&long), Err(UrlError::TooLong(_))));
+    }
+
+    #[test]
+    fn tasks_are_refused_with_their_verb() {
+        for (text, verb) in [
+            ("archivebox://update", "archivist update"),
+            (" ArchiveBox://install/ ", "archivist install"),
+        ] {
+            let said = PageUrl::parse(text).unwrap_err().to_string();
+            assert!(said.ends_with(verb), "{said}");
+        }
+        let other = PageUrl::parse("archivebox://other");
+        assert_eq!(other, Err(UrlError::Scheme("archivebox".to_owned())));
     }
 
     /// UTS #46, as browsers apply it: the Unicode tables are a choice in Cargo.lock.
