@@ -23,8 +23,8 @@ pub enum Wish {
     Page(String),
     /// A crawl of its own.
     Crawl { urls: Vec<String>, options: Options },
-    /// Retry of one hook, or of everything if `hook` is `None`.
-    Requeue { id: Owner, hook: Option<String> },
+    /// Queues something of this archive again.
+    Requeue { id: Owner, what: Redo },
     /// Retry of the row that has this URL here. A record of another archive may have an id that is
     /// taken or unknown here; then `otherwise` applies.
     Known {
@@ -38,13 +38,34 @@ pub enum Wish {
     Nothing,
 }
 
+/// Which hooks of a crawl or page run again.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Redo {
+    /// Those with failed and skipped results; none of a complete page.
+    Open,
+    /// Those with failed and skipped results; all of a complete page.
+    OpenOrAll,
+    /// This one.
+    Hook(String),
+}
+
+impl Redo {
+    /// Returns the name of the hook, if it is a single one.
+    pub fn hook(&self) -> Option<&str> {
+        match self {
+            Redo::Hook(hook) => Some(hook),
+            Redo::Open | Redo::OpenOrAll => None,
+        }
+    }
+}
+
 /// All requests.
 #[derive(Debug, Default)]
 pub struct Input {
     /// Pages of the crawl that the command line describes.
     pub urls: Urls,
     pub crawls: Vec<(Urls, Options)>,
-    pub requeues: Vec<(Owner, Option<String>)>,
+    pub requeues: Vec<(Owner, Redo)>,
     pub programs: BTreeSet<String>,
     /// Requests that refer to an id, by position, until the id is checked.
     pub claims: Vec<(Place, Claim)>,
@@ -101,9 +122,10 @@ impl Input {
                 }
                 self.crawls.push((of_crawl, options));
             }
-            Wish::Requeue { id, hook } => {
-                if !self.requeues.contains(&(id, hook.clone())) {
-                    self.requeues.push((id, hook));
+            Wish::Requeue { id, what } => {
+                let request = (id, what);
+                if !self.requeues.contains(&request) {
+                    self.requeues.push(request);
                 }
             }
             Wish::Known { id, url, otherwise } => {
@@ -119,7 +141,7 @@ impl Input {
     /// Accepts a claim if it holds, and otherwise what its record describes.
     pub fn settle(&mut self, place: Place, claim: Claim, holds: bool) {
         let wish = if holds {
-            requeue(claim.id, None)
+            requeue(claim.id, Redo::OpenOrAll)
         } else {
             claim.otherwise
         };
@@ -209,12 +231,12 @@ fn known(id: Owner, otherwise: Wish) -> Wish {
             url: without_userinfo(url.as_str()),
             otherwise: Box::new(otherwise),
         },
-        None => requeue(id, None),
+        None => requeue(id, Redo::OpenOrAll),
     }
 }
 
-fn requeue(id: Owner, hook: Option<String>) -> Wish {
-    Wish::Requeue { id, hook }
+fn requeue(id: Owner, what: Redo) -> Wish {
+    Wish::Requeue { id, what }
 }
 
 /// Returns a result of this archive by its id (`s3/PLUGIN/HOOK`), or by the snapshot and the hook
@@ -230,7 +252,7 @@ fn result(record: &Map<String, Value>, id: &str) -> Wish {
         Some((owner, hook.to_owned()))
     };
     match named.or_else(described) {
-        Some((owner @ Owner::Snapshot(_), hook)) => requeue(owner, Some(hook)),
+        Some((owner @ Owner::Snapshot(_), hook)) => requeue(owner, Redo::Hook(hook)),
         _ => Wish::Nothing,
     }
 }
@@ -275,7 +297,7 @@ mod tests {
         assert_eq!(wish(foreign), page(line));
         let of = |id: &str, hook: Option<&str>| Wish::Requeue {
             id: id.parse().unwrap(),
-            hook: hook.map(str::to_owned),
+            what: hook.map_or(Redo::OpenOrAll, |hook| Redo::Hook(hook.to_owned())),
         };
         let known = Wish::Known {
             id: "s3".parse().unwrap(),

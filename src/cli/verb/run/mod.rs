@@ -37,7 +37,7 @@ use copy::{Layout, Target};
 use crawl_record::Options;
 use debug::JournalFeed;
 use export::Pages;
-use input::Input;
+use input::{Input, Redo};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
@@ -85,11 +85,11 @@ pub struct RunArgs {
     /// Install the programs of Binary records that plugins need and that are missing
     #[arg(long, conflicts_with = "dry_run", overrides_with = "no_install")]
     install: bool,
-    /// Show which hooks would run and why others would not; queue nothing
-    #[arg(long)]
     /// Install nothing; this is the default
     #[arg(long, overrides_with = "install")]
     no_install: bool,
+    /// Show which hooks would run and why others would not; queue nothing
+    #[arg(long)]
     dry_run: bool,
     /// Copy the page to DIR when it has ended; for a single page
     #[arg(short, long, value_name = "DIR", conflicts_with = "crawl_id")]
@@ -234,10 +234,10 @@ fn encode(options: &AddOptions) -> Result<String, Failure> {
 fn collect(args: &RunArgs) -> Result<Input, Failure> {
     let mut input = Input::default();
     if let Some(id) = args.crawl_id {
-        input.requeues.push((Owner::Crawl(id), None));
+        input.requeues.push((Owner::Crawl(id), Redo::Open));
     }
     if let Some(id) = args.snapshot_id {
-        input.requeues.push((Owner::Snapshot(id), None));
+        input.requeues.push((Owner::Snapshot(id), Redo::Open));
     }
     let stdin = std::io::stdin();
     if !input.is_empty() {
@@ -325,8 +325,8 @@ impl Submission<'_> {
                 other => other?,
             }
         }
-        for (id, hook) in &input.requeues {
-            match self.requeue(*id, hook.as_deref()).await {
+        for (id, what) in &input.requeues {
+            match self.requeue(*id, what).await {
                 Err(failure) if several && failure.is_about_input() => {
                     failure.report();
                     self.partly = true;
@@ -377,7 +377,8 @@ impl Submission<'_> {
     }
 
     /// Works on a crawl or snapshot: joins it if it runs, retries it if it has ended.
-    async fn requeue(&mut self, id: Owner, hook: Option<&str>) -> Result<(), Failure> {
+    async fn requeue(&mut self, id: Owner, what: &Redo) -> Result<(), Failure> {
+        let hook = what.hook();
         let (text, proxy) = (id.to_string(), self.server.proxy());
         let details: Details = self.server.ask(|| proxy.show(&text)).await?;
         let (crawl, only, open, complete) = match &details {
@@ -397,7 +398,8 @@ impl Submission<'_> {
                 return Err(Failure::failed(what));
             }
         };
-        if !open && complete && hook.is_none() {
+        let all = !open && complete && redoes_complete(id, what);
+        if !open && complete && hook.is_none() && !all {
             eprintln!("{id} is complete: none of its results failed or was skipped");
             let only = only.into_iter().collect();
             self.complete.push(Pages { crawl, only });
@@ -408,7 +410,10 @@ impl Submission<'_> {
             Some(place) => self.jobs[place].owned,
             None => self.is_over(crawl).await?,
         };
-        if !open {
+        if all {
+            let call = proxy.retry_all(&text);
+            self.server.call_once_in_pieces(call).await?;
+        } else if !open {
             let call = proxy.retry(&text, hook.unwrap_or_default());
             self.server.call_once(call).await?;
         }
@@ -445,6 +450,11 @@ impl Submission<'_> {
     }
 }
 
+/// Returns whether a complete page is done again, as ArchiveBox queues the page of a record again.
+fn redoes_complete(id: Owner, what: &Redo) -> bool {
+    matches!((id, what), (Owner::Snapshot(_), Redo::OpenOrAll))
+}
+
 fn is_complete(crawl: &Crawl) -> bool {
     let none = |counts: &archivist_shared::bus::documents::report::Counts, state: &str| {
         counts.get(state).is_none_or(|n| *n == 0)
@@ -468,4 +478,17 @@ fn named(hooks: &[archivist_shared::bus::documents::report::HookName]) -> String
         format!("{label} ({})", hook.owner)
     });
     names.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_record_does_a_complete_page_again() {
+        let page = Owner::Snapshot(SnapshotId(3));
+        assert!(redoes_complete(page, &Redo::OpenOrAll));
+        assert!(!redoes_complete(page, &Redo::Open));
+        assert!(!redoes_complete(Owner::Crawl(CrawlId(1)), &Redo::OpenOrAll));
+    }
 }
