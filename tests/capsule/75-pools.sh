@@ -150,14 +150,14 @@ leaves_a_worker_alone_if_its_check_cannot_run() {
         archivist pool restart testpool
         wait_for 30 all_run
         pid=$(worker 0 pid)
-        wait_for 20 has_problem 0 "the health check was not executed"
+        wait_for 20 has_problem 0 "the health check says nothing about this worker"
         # The fault of a further check replaces that of the first.
         in_capsule rm /run/archivist/pool-health/testpool-0
-        wait_for 20 has_problem 0 "the health check was not executed"
+        wait_for 20 has_problem 0 "the health check says nothing about this worker"
         assert_eq "$pid 0" "$(worker 0 pid) $(worker 0 restarts)" "process and restarts of a worker whose check cannot run"
     done
     assert_contains "$(archivist pool status testpool)" "its shell failed to execute a program (exit status 127)" "pool status"
-    assert_contains "$(archivist pool logs testpool 0)" "was not executed, ignoring it" "the journal about the check"
+    assert_contains "$(archivist pool logs testpool 0)" "says nothing about it, ignoring the check" "the journal about the check"
     in_capsule sh -c "rm /etc/archivist/testpool.pool.d/60-check.conf; systemctl daemon-reload"
     archivist pool restart testpool
     wait_for 30 all_run

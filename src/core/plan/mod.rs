@@ -35,7 +35,7 @@ pub use complete::{incomplete_text, is_incomplete};
 pub use crawl_end::{CrawlEnd, Occasion};
 pub use decide::{Decision, Places, against_host, decide};
 pub use disk::{Amount, DISK_INTERVAL, Lack, Writer, lack, still, worst};
-pub use health_check::check_fault;
+pub use health_check::{check_fault, unhealthy_reason};
 pub use host_lease::{Clocks, HostLease, RecordedLease};
 pub use idle::Idle;
 pub use interrupt::{RunFlags, WaitedFor, awaits_decision, interrupted, runs_again};

@@ -1,7 +1,7 @@
 //! State of a pool and its workers as systemd reports it.
 
 use super::failure;
-use super::health::fault_path;
+use super::health::{fault_path, restart_reason};
 use crate::client::exit::Failure;
 use archivist_core::model::Time;
 use archivist_core::text::human_span;
@@ -51,6 +51,9 @@ pub struct Worker {
     pub uptime_sec: Option<u64>,
     /// Start time, not counting automatic restarts.
     pub restarts: u64,
+    /// Why a health check caused the newest restart, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart_reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_beat: Option<Time>,
     /// Problem, and what to do about it.
@@ -118,6 +121,9 @@ pub async fn of(
         if pool.checked && worker.alive {
             let fault = check_problem(pool, &worker, systemd, scope, now).await?;
             worker.problem = fault.or(worker.problem);
+            let key = format!("{}-{index}", pool.name);
+            let since = worker.since.unwrap_or(now);
+            worker.restart_reason = restart_reason(&key, worker.restarts, since, scope);
         }
         workers.push(worker);
     }
@@ -170,6 +176,7 @@ fn worker(pool: &Pool, index: u32, unit: String, service: &Properties, now: Time
         since,
         uptime_sec: uptime.map(|uptime| uptime.as_secs()),
         restarts: service.number("NRestarts"),
+        restart_reason: None,
         last_beat,
         problem: problem(pool, state, service, last_beat, uptime.unwrap_or_default()),
     }
@@ -200,7 +207,7 @@ async fn check_problem(
         return Ok(None);
     };
     Ok(Some(format!(
-        "the health check was not executed, so this worker is not checked: {fault}; see \
+        "the health check says nothing about this worker, so it is not checked: {fault}; see \
          HealthCheck= in {}",
         pool.path.display()
     )))

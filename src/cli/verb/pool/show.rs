@@ -155,6 +155,11 @@ pub fn summary(report: &Report, style: &Style) -> String {
             report.name
         ));
     }
+    for worker in &report.workers {
+        if let Some(why) = &worker.restart_reason {
+            out.push_str(&format!("{}: last restart: {}\n", worker.name, clean(why)));
+        }
+    }
     let of_workers = report.workers.iter().filter_map(|worker| {
         let problem = worker.problem.as_ref()?;
         Some(format!("{}: {problem}", worker.name))
@@ -203,6 +208,7 @@ mod tests {
             since: (state == State::Running).then_some(Time(now.0 - 60_000)),
             uptime_sec: None,
             restarts: 2,
+            restart_reason: (index == 0).then(|| "its health check found it unhealthy".into()),
             last_beat: (index == 0).then_some(Time(now.0 - 3_000)),
             problem: problem.map(Into::into),
         };
@@ -228,6 +234,7 @@ mod tests {
 WORKER  NAME      STATE    PID  UPTIME   RESTARTS  LAST BEAT
 0       worker-0  running  41   1min 0s  2         3.0s ago
 1       worker-1  failed                 2
+worker-0: last restart: its health check found it unhealthy
 worker-1: given up
 ";
         assert_eq!(summary(&report, &Style::plain(now)), want);
