@@ -2,12 +2,13 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
+use crate::client::linger::logout_hint;
 use crate::client::server::{Server, decode};
 use crate::client::wait;
 use crate::client::wait::Form;
 use crate::display::style;
 use crate::verb::urls::Urls;
-use archivist_core::model::PersonaName;
+use archivist_core::model::{CrawlId, PersonaName};
 use archivist_core::text::is_value_name;
 use archivist_shared::bus::documents::report::{AddOptions, Added};
 use archivist_shared::config::Scope;
@@ -17,6 +18,9 @@ use std::fs::File;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+
+/// Crawl of the first `add` of an archive.
+const FIRST_CRAWL: CrawlId = CrawlId(1);
 
 #[derive(Args)]
 pub struct AddArgs {
@@ -38,13 +42,13 @@ pub struct AddArgs {
     /// Leave out pages that the archive has
     #[arg(long)]
     only_new: bool,
+    /// Install nothing, as always; for scripts that give this option
+    #[arg(long)]
+    no_install: bool,
     /// Read URLs from FILE: one per line, a bookmark file of a browser, a table or JSON
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Show the progress and return when the crawl is done
-    /// Install nothing, as always; for scripts that give this option
-    #[arg(long)]
-    no_install: bool,
     #[arg(long)]
     wait: bool,
     /// Print the answer as JSON; with --wait also every event, one document per line
@@ -84,6 +88,11 @@ pub async fn run(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     let so_far = if refused { Exit::Partly } else { Exit::Done };
     if added.accepted == 0 && added.known > 0 {
         return Ok(so_far);
+    }
+    if added.crawl == FIRST_CRAWL
+        && let Some((what, fix)) = logout_hint(scope)
+    {
+        eprintln!("{what}; to continue without a session: {fix}");
     }
     if added.accepted == 0 {
         return Err(Failure::usage("no URL that can be archived"));

@@ -1,6 +1,7 @@
 //! Checks of the machine that read files: systemd, users, disk, cgroups, user namespaces.
 
 use super::Check;
+use crate::client::linger::logout_hint;
 use crate::client::server::systemctl;
 use archivist_core::text::human_size;
 use archivist_hooks::authorities;
@@ -44,11 +45,18 @@ impl<'a> Host<'a> {
             self.disk(),
             self.cgroups(),
             self.user_namespaces(),
+        checks.extend(self.lingering());
         ]);
         checks.extend(self.personas());
         checks.extend(self.authorities());
         checks
     }
+    /// Returns a check for a user whose work ends with the session.
+    fn lingering(&self) -> Option<Check> {
+        let (what, fix) = logout_hint(self.scope)?;
+        Some(Check::warn("logout", what, fix))
+    }
+
 
     fn read(&self, path: &str) -> Option<String> {
         let text = fs::read_to_string(self.root.join(path)).ok()?;
