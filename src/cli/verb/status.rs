@@ -2,7 +2,7 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
-use crate::client::server::{Server, decode};
+use crate::client::server::{Server, decode, systemctl};
 use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::text;
@@ -14,11 +14,16 @@ use archivist_core::plan::incomplete_text;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Command, Runner, Status, StoreStatus};
 use archivist_shared::config::Scope;
+use archivist_shared::systemd::SystemdClient;
 use clap::Args;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 mod fleet;
 mod live;
+
+/// How long `status` waits for an answer before it prints what systemd knows.
+const ANSWER_EXPECTED: Duration = Duration::from_millis(900);
 
 #[derive(Args)]
 pub struct StatusArgs {
@@ -45,7 +50,8 @@ pub async fn run(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
         Some(id) => show::fetch(id, args.local, scope).await?,
         None => {
             let server = Server::reach(scope).await?;
-            let answer = server.call(|| server.proxy().status()).await?;
+            let call = server.call(|| server.proxy().status());
+            let answer = answer_or_state(ANSWER_EXPECTED, call, unit_state(scope)).await?;
             let fleet = async {
                 match Fleet::reach(scope, args.local).await? {
                     Some(fleet) => fleet::added(&answer, &fleet.status().await?),
@@ -64,6 +70,52 @@ pub async fn run(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
         style::print(&render(args.id, &answer, scope, &Style::of_stdout())?)?;
     }
     away.map_or(Ok(Exit::Done), Err)
+}
+
+/// Waits for an answer. If there is none for the `expected` time, prints what systemd knows to standard error
+/// and continues to wait: the orchestrator may be starting, or hang.
+async fn answer_or_state<T>(
+    expected: Duration,
+    call: impl Future<Output = T>,
+    state: impl Future<Output = String>,
+) -> T {
+    tokio::pin!(call);
+    let late = async {
+        tokio::time::sleep(expected).await;
+        state.await
+    };
+    tokio::select! {
+        answer = &mut call => return answer,
+        state = late => eprintln!("{state}"),
+    }
+    call.await
+}
+
+/// Returns what systemd knows about the orchestrator.
+async fn unit_state(scope: &Scope) -> String {
+    let unit = scope.orchestrator_unit();
+    let known = async {
+        let systemd = SystemdClient::connect(scope.user).await?;
+        systemd.service(&unit).await
+    };
+    match known.await {
+        Ok(service) => silent(
+            &unit,
+            &service.text("ActiveState"),
+            &service.text("SubState"),
+            systemctl(scope),
+        ),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// `archivist-orchestrator.service is active (running) but does not answer; see: …`
+fn silent(unit: &str, active: &str, sub: &str, systemctl: &str) -> String {
+    let but = match active {
+        "active" => " but does not answer",
+        _ => "",
+    };
+    format!("{unit} is {active} ({sub}){but}; still waiting; see: {systemctl} status {unit}")
 }
 
 /// Returns the text for an answer about `id`, or about the orchestrator.
@@ -242,6 +294,26 @@ mod tests {
             crawl: CrawlId(crawl),
             url: url.into(),
         }
+    }
+
+    #[tokio::test]
+    async fn silence_is_explained_before_the_answer() {
+        const { assert!(ANSWER_EXPECTED.as_secs() < 1) };
+        let explained = tokio::sync::Notify::new();
+        let state = async {
+            explained.notify_one();
+            "is silent".to_owned()
+        };
+        // The answer comes only after the state was asked for.
+        let answer = explained.notified();
+        answer_or_state(Duration::from_millis(1), answer, state).await;
+        let never = std::future::pending();
+        let at_once = answer_or_state(ANSWER_EXPECTED, async { 8 }, never).await;
+        assert_eq!(at_once, 8);
+        let hangs = silent("a.service", "active", "running", "systemctl");
+        assert!(hangs.contains("(running) but does not answer; "), "{hangs}");
+        let starts = silent("a.service", "activating", "start", "systemctl");
+        assert!(starts.starts_with("a.service is activating (start); still waiting"));
     }
 
     #[test]
