@@ -24,8 +24,7 @@ pub(super) async fn checks(scope: &Scope) -> Vec<Check> {
     let state = match service::state().await {
         Ok(state) => state,
         Err(failure) => {
-            let fix = "systemctl enable --now archivist-fleet.service; journalctl -u archivist-fleet.service";
-            return vec![Check::fail(NAME, failure.message(), fix)];
+            return vec![absent(failure.message(), &service::unit_state())];
         }
     };
     let mut checks = vec![node(&state)];
@@ -38,6 +37,33 @@ pub(super) async fn checks(scope: &Scope) -> Vec<Check> {
         Err(_) => {}
     }
     checks
+}
+
+/// Returns the check for a service that does not answer. `state` has lines of systemctl(1) show.
+fn absent(message: &str, state: &str) -> Check {
+    let has = |line: &str| state.lines().any(|shown| shown == line);
+    let begins = [
+        "ActiveState=activating",
+        "ActiveState=deactivating",
+        "ActiveState=reloading",
+    ];
+    let has_job = state.lines().any(|line| {
+        line.strip_prefix("Job=")
+            .is_some_and(|job| !job.is_empty() && job != "0")
+    });
+    if has_job || begins.into_iter().any(has) {
+        return Check::warn(
+            NAME,
+            "archivist-fleet.service is starting",
+            "repeat 'archivist doctor' when it has started",
+        );
+    }
+    let fix = if has("UnitFileState=enabled") {
+        "systemctl restart archivist-fleet.service; journalctl -u archivist-fleet.service"
+    } else {
+        "systemctl enable --now archivist-fleet.service; journalctl -u archivist-fleet.service"
+    };
+    Check::fail(NAME, message, fix)
 }
 
 const SEE: &str = "see: systemctl status archivist-fleet.service, and archivist-fleet(8)";
@@ -119,6 +145,19 @@ mod tests {
             fault: fault.map(str::to_owned),
             ..NodeState::default()
         }
+    }
+
+    #[test]
+    fn a_starting_service_is_not_called_missing() {
+        let verdict = |state: &str| absent("does not run", state).verdict;
+        assert_eq!(verdict("ActiveState=activating\nJob=0"), Verdict::Warn);
+        assert_eq!(verdict("ActiveState=inactive\nJob=12"), Verdict::Warn);
+        assert_eq!(verdict("ActiveState=inactive\nJob="), Verdict::Fail);
+        let fix = |state: &str| absent("does not run", state).fix.unwrap();
+        let enabled = fix("ActiveState=failed\nUnitFileState=enabled");
+        assert!(enabled.starts_with("systemctl restart"), "{enabled}");
+        let disabled = fix("ActiveState=inactive\nUnitFileState=disabled");
+        assert!(disabled.starts_with("systemctl enable --now"), "{disabled}");
     }
 
     #[test]

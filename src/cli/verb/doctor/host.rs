@@ -6,16 +6,15 @@ use crate::client::server::systemctl;
 use archivist_core::text::human_size;
 use archivist_hooks::authorities;
 use archivist_shared::archive;
-use archivist_shared::config::{HOOK_USERS, Scope};
+use archivist_shared::config::{self, HOOK_USERS, Scope};
 use archivist_shared::disk::FreeSpace;
 use nix::unistd::{Group, Uid, User, getegid, getgroups};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Less free disk space is a warning, in bytes.
-const SPACE_WANTED: u64 = 2 << 30;
-const SPACE_NEEDED: u64 = 100 << 20;
+/// Less free disk space is a warning without MinFreeSpace=, in bytes.
+const SPACE_WANTED: u64 = 100 << 20;
 
 /// Line of the loaded AppArmor profile of browsers.
 const BROWSER_PROFILE: &str = "archivist-browser (unconfined)";
@@ -45,18 +44,18 @@ impl<'a> Host<'a> {
             self.disk(),
             self.cgroups(),
             self.user_namespaces(),
-        checks.extend(self.lingering());
         ]);
+        checks.extend(self.lingering());
         checks.extend(self.personas());
         checks.extend(self.authorities());
         checks
     }
+
     /// Returns a check for a user whose work ends with the session.
     fn lingering(&self) -> Option<Check> {
         let (what, fix) = logout_hint(self.scope)?;
         Some(Check::warn("logout", what, fix))
     }
-
 
     fn read(&self, path: &str) -> Option<String> {
         let text = fs::read_to_string(self.root.join(path)).ok()?;
@@ -187,18 +186,16 @@ impl<'a> Host<'a> {
         };
         let what = format!("{} free in {}", human_size(free.bytes), place.display());
         let fix = "free some space, or move the data directory to a larger disk";
+        let settings = config::load(self.scope).map(|(settings, _)| settings);
+        let least = settings.unwrap_or_default().min_free_space;
         if free.inodes.is_some_and(|inodes| inodes < 1000) {
             Check::fail(
                 NAME,
                 format!("fewer than 1000 inodes free in {}", place.display()),
                 fix,
             )
-        } else if free.bytes < SPACE_NEEDED {
-            Check::fail(NAME, what, fix)
-        } else if free.bytes < SPACE_WANTED {
-            Check::warn(NAME, what, fix)
         } else {
-            Check::ok(NAME, what)
+            space(free.bytes, least, what, fix)
         }
     }
 
@@ -321,6 +318,23 @@ fn users(scope: &Scope) -> Vec<Check> {
     checks
 }
 
+/// Returns the check of this many free bytes. Below MinFreeSpace=, nothing is started; 0 is none.
+fn space(free: u64, least: u64, what: String, fix: &str) -> Check {
+    const NAME: &str = "disk";
+    let wanted = match least {
+        0 => SPACE_WANTED,
+        least => least.saturating_mul(2),
+    };
+    if free < least {
+        let what = format!("{what}: with less than MinFreeSpace=, nothing is started");
+        Check::fail(NAME, what, format!("{fix}, or lower MinFreeSpace="))
+    } else if free < wanted {
+        Check::warn(NAME, what, fix)
+    } else {
+        Check::ok(NAME, what)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Verdict;
@@ -419,5 +433,17 @@ mod tests {
 
         write(root.path(), "var/lib/archivist", "not a directory");
         assert_eq!(host.data_directory().verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn free_space_is_judged_by_the_setting() {
+        let verdict =
+            |free: u64, least: u64| space(free << 20, least << 20, "x".into(), "y").verdict;
+        assert_eq!(verdict(622, 20), Verdict::Ok);
+        assert_eq!(verdict(30, 20), Verdict::Warn);
+        assert_eq!(verdict(10, 20), Verdict::Fail);
+        assert_eq!(verdict(1500, 1024), Verdict::Warn);
+        assert_eq!(verdict(99, 0), Verdict::Warn);
+        assert_eq!(verdict(101, 0), Verdict::Ok);
     }
 }

@@ -28,8 +28,7 @@ pub async fn checks(scope: &Scope) -> Vec<Check> {
     checks.push(manager(manager_version(&connection).await, scope));
     match ask(scope).await {
         Err(failure) => {
-            let (what, fix) = split(failure.message());
-            checks.push(Check::fail("orchestrator", what, fix));
+            checks.push(silent_orchestrator(failure.message(), scope));
         }
         Ok(answers) => {
             checks.push(orchestrator(&answers.status, scope));
@@ -148,6 +147,17 @@ async fn hosts(server: &Server) -> Vec<Host> {
 fn split(message: &str) -> (String, String) {
     let (what, fix) = message.split_once('\n').unwrap_or((message, ""));
     (what.to_owned(), fix.replace('\n', "; "))
+}
+
+/// Returns the check for an orchestrator that does not answer, with the fix that the message has.
+fn silent_orchestrator(message: &str, scope: &Scope) -> Check {
+    let (what, fix) = split(message);
+    let unit = scope.orchestrator_unit();
+    let fix = match &fix[..] {
+        "" => format!("see: {} status {unit}", systemctl(scope)),
+        _ => fix,
+    };
+    Check::fail("orchestrator", what, fix)
 }
 
 fn orchestrator(status: &Status, scope: &Scope) -> Check {
@@ -284,5 +294,14 @@ mod tests {
     fn hints_are_the_lines_after_the_first() {
         assert_eq!(split("a\nb\nc"), ("a".into(), "b; c".into()));
         assert_eq!(split("a"), ("a".into(), String::new()));
+        let fix = |message: &str| {
+            let check = silent_orchestrator(message, &Scope::system("/"));
+            check.fix.unwrap()
+        };
+        assert_eq!(fix("a\nsee: b"), "see: b");
+        assert_eq!(
+            fix("a"),
+            "see: systemctl status archivist-orchestrator.service"
+        );
     }
 }

@@ -147,6 +147,17 @@ pub(super) fn explain(error: &zbus::Error) -> Failure {
     }
 }
 
+/// Returns what systemd knows about the service, as lines of systemctl(1) show; empty if unknown.
+pub(crate) fn unit_state() -> String {
+    let output = Command::new("systemctl")
+        .args(["show", UNIT, "--property=ActiveState,UnitFileState,Job"])
+        .output();
+    output.map_or_else(
+        |_| String::new(),
+        |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+    )
+}
+
 /// Returns what the service says of itself now.
 pub(crate) async fn state() -> Result<NodeState, Failure> {
     let proxy = proxy().await?;
