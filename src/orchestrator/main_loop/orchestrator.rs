@@ -254,7 +254,7 @@ impl Orchestrator<'_> {
         for event in events {
             match &event {
                 Event::Request(_) | Event::Watches(_) => {
-                    let refusal = Refusal::Failed(error.to_string());
+                    let refusal = Refusal::Failed(setup::failing(&self.engine.scope, error));
                     if let Some(answer) = turn::refuse(&event, refusal) {
                         answer.send();
                     }

@@ -5,7 +5,7 @@ use crate::main_loop::error::OrchestratorError;
 use crate::main_loop::event::Event;
 use crate::runner::identity::Identity;
 use crate::runner::startup_wait;
-use crate::store::{OpenError, Store, damage};
+use crate::store::{OpenError, Store, StoreError, damage};
 use archivist_core::unit::Names;
 use archivist_plugin::programs::distribution::Distribution;
 use archivist_plugin::{Catalogue, Trust};
@@ -133,6 +133,17 @@ pub fn damaged(scope: &Scope, what: &str) -> OrchestratorError {
     refused(&path, &error)
 }
 
+/// Returns the error of a transaction with the file, and on a second line with what to look at.
+pub fn failing(scope: &Scope, error: &StoreError) -> String {
+    let path = scope.data_dir().join(DATABASE);
+    let directory = scope.data_dir();
+    format!(
+        "{error}: '{}'\nsee: df '{}'; journalctl --dmesg --lines=20",
+        path.display(),
+        directory.display(),
+    )
+}
+
 /// Replaces an error by that of the database, if the database is damaged.
 pub fn explain(scope: &Scope, error: OrchestratorError) -> OrchestratorError {
     let OrchestratorError::Failed(_) = &error else {
@@ -221,4 +232,21 @@ pub async fn open(
     engine.filter_holds = crate::work::way_out::filter_holds(&manager, scope).await;
     crate::work::reach::warn(&engine);
     Ok((engine, manager))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_database_names_its_file_and_a_command() {
+        let error = StoreError::Sqlite(rusqlite::Error::InvalidQuery);
+        let said = failing(&Scope::system("/"), &error);
+        let (what, fix) = said.split_once('\n').unwrap();
+        assert!(
+            what.ends_with("'/var/lib/archivist/archivist.sqlite3'"),
+            "{what}"
+        );
+        assert!(fix.starts_with("see: df '/var/lib/archivist'; "), "{fix}");
+    }
 }
