@@ -119,7 +119,8 @@ impl Link {
             .map_err(|error| self.address.explain(error))
     }
 
-    /// Waits until the name on the bus has an owner. The bus starts the orchestrator if it can.
+    /// Waits until the name on the bus has an owner, without starting one: an administrator may have
+    /// stopped the orchestrator.
     async fn wait_for_owner(&self) -> zbus::Result<()> {
         let bus = DBusProxy::new(self.proxy().inner().connection()).await?;
         let name = self.address.name.as_str();
@@ -127,9 +128,6 @@ impl Link {
             .receive_name_owner_changed_with_args(&[(0, name)])
             .await?;
         if bus.name_has_owner(name.try_into()?).await? {
-            return Ok(());
-        }
-        if bus.start_service_by_name(name.try_into()?, 0).await.is_ok() {
             return Ok(());
         }
         while let Some(change) = changes.next().await {

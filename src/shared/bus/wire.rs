@@ -106,7 +106,8 @@ pub trait Manager {
     fn unsubscribe(&self) -> zbus::Result<()>;
 }
 
-/// Interface for workers. `token` is from the assignment of the worker.
+/// Interface for workers. `token` is from the assignment of the worker. A call does not start an
+/// orchestrator that an administrator has stopped; systemd starts one that has failed.
 #[proxy(
     interface = "org.archivist1.Worker",
     default_service = "org.archivist1",
@@ -115,21 +116,27 @@ pub trait Manager {
 pub trait Worker {
     /// Starts or continues the work; returns the existing runs
     /// ([`crate::bus::documents::work::Standing`]).
+    #[zbus(no_autostart)]
     fn attach(&self, token: &str) -> zbus::Result<String>;
     /// Runs a hook of the assignment with `stdout` as its standard output, and returns when it has
     /// ended ([`crate::bus::documents::work::Ended`]). A second call for the same hook joins the
     /// run.
+    #[zbus(no_autostart)]
     fn run(&self, token: &str, hook: &str, stdout: Fd<'_>) -> zbus::Result<String>;
     /// Stops a running hook with SIGTERM by its unit's KillMode=, or kills it.
+    #[zbus(no_autostart)]
     fn stop(&self, token: &str, hook: &str, force: bool) -> zbus::Result<()>;
     /// Records a result with what the hook found ([`crate::bus::documents::work::Report`]); returns
     /// after the commit, with the recorded verdict ([`archivist_core::model::Verdict`]).
+    #[zbus(no_autostart)]
     fn report(&self, token: &str, report: &str) -> zbus::Result<String>;
     /// Returns the InvocationID of the newest run of a hook, so that the worker can read in the
     /// journal what a hook wrote that failed without a reason; an empty text if the run has not
     /// ended. Answers when journald has written everything that the run logged.
+    #[zbus(no_autostart)]
     fn invocation(&self, token: &str, hook: &str) -> zbus::Result<String>;
     /// For the worker of a crawl, after its setup: returns when no snapshot is open any more.
+    #[zbus(no_autostart)]
     fn snapshots_done(&self, token: &str) -> zbus::Result<()>;
 }
 

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use zbus::connection::Builder;
+use zbus::message::Flags;
 use zbus::names::BusName;
 use zbus::{Fd, Guid, MessageStream};
 
@@ -175,5 +176,48 @@ proptest! {
             }
             reader.abort();
         });
+    }
+}
+
+/// An administrator who has stopped the orchestrator does not want a worker's call to start it.
+#[tokio::test]
+async fn calls_of_workers_start_no_orchestrator() {
+    let (theirs, ours) = UnixStream::pair().unwrap();
+    let service = Builder::unix_stream(theirs).server(Guid::generate()).p2p();
+    let us = Builder::unix_stream(ours).p2p();
+    let (service, us) = tokio::join!(service.build(), us.build());
+    let (service, us) = (service.unwrap(), us.unwrap());
+    let mut arriving = MessageStream::from(&service);
+    let name = BusName::try_from("org.archivist1").unwrap();
+    let people = ManagerProxy::builder(&us)
+        .destination(name.clone())
+        .build()
+        .await
+        .unwrap();
+    let workers = WorkerProxy::builder(&us)
+        .destination(name)
+        .build()
+        .await
+        .unwrap();
+    for (method, starts) in [
+        (8, true),
+        (23, false),
+        (24, false),
+        (25, false),
+        (26, false),
+        (32, false),
+    ] {
+        let wild = Wild {
+            method,
+            texts: [String::new(), String::new()],
+            flag: false,
+        };
+        let message = tokio::select! {
+            biased;
+            message = arriving.next() => message.unwrap().unwrap(),
+            answered = call(&people, &workers, &wild) => panic!("{answered}"),
+        };
+        let flags = message.primary_header().flags();
+        assert_eq!(!flags.contains(Flags::NO_AUTO_START), starts, "{message}");
     }
 }
