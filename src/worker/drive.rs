@@ -6,8 +6,10 @@ use crate::link::Link;
 use crate::output::growth::GrowthMonitor;
 use crate::page::snapshot_index::SnapshotIndex;
 use crate::run::HookRunner;
-use crate::sequence::{HookAction, HookEvent, Purpose, Sequence};
+use crate::sequence::{EarlierRuns, HookAction, HookEvent, Purpose, Sequence};
+use archivist_core::model::ResultState;
 use archivist_plugin::Directory;
+use archivist_shared::bus::documents::report::HookResult;
 use archivist_shared::bus::documents::work::{Assignment, HookMode, HookTask, Standing};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -66,6 +68,7 @@ async fn drive(
     let begin = Instant::now();
     let (ready_limit, grace_max) = (assignment.ready_limit, assignment.stop_limit);
     let mut sequence = Sequence::new(hooks.clone(), &done, purpose, ready_limit, grace_max);
+    sequence.continue_retries(&earlier_runs(&hooks, &done, &work.index.known().results));
     let mut actions = sequence.handle(HookEvent::Begin, begin.elapsed());
     loop {
         for action in actions {
@@ -122,6 +125,34 @@ async fn drive(
         }
         actions = sequence.handle(input, begin.elapsed());
     }
+}
+
+/// Returns the retries that an earlier worker did not come to, from the results in its index: those of
+/// foreground hooks that ended within their limit without success and files, in their only run.
+fn earlier_runs(hooks: &[HookTask], done: &[bool], results: &[HookResult]) -> EarlierRuns {
+    let result = |hook: &HookTask| {
+        let mut same = results.iter();
+        same.find(|known| known.plugin == hook.plugin && known.hook == hook.hook)
+    };
+    let ended = |mode: HookMode| {
+        let all = hooks.iter().enumerate();
+        all.filter(move |(position, hook)| done[*position] && hook.mode == mode)
+            .filter_map(move |(position, hook)| Some((position, hook, result(hook)?)))
+    };
+    let mut earlier = EarlierRuns::default();
+    for (position, hook, known) in ended(HookMode::Foreground) {
+        let (Some(start), Some(end)) = (known.started_at, known.ended_at) else {
+            continue;
+        };
+        let has_nothing = known.status != ResultState::Succeeded && known.files.is_empty();
+        if has_nothing && known.attempts == 1 && end.until(start) < hook.limit {
+            earlier.found_nothing.push(position);
+            let mut finite = ended(HookMode::Finite);
+            earlier.left_files |= finite
+                .any(|(_, _, it)| !it.files.is_empty() && it.ended_at.is_some_and(|at| at > start));
+        }
+    }
+    earlier
 }
 
 /// Which hooks need no run, because an earlier attempt has their final result.

@@ -103,6 +103,15 @@ const DAEMON_RESTARTS_MAX: u32 = 3;
 /// administrator allows as much. Browsers write their profiles at their end.
 const GRACE_MIN: Duration = Duration::from_secs(15);
 
+/// Runs of an earlier worker that a retry may follow.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct EarlierRuns {
+    /// Positions of the foreground hooks that found nothing and were not retried.
+    pub found_nothing: Vec<usize>,
+    /// A finite hook has ended with files after the start of one of them.
+    pub left_files: bool,
+}
+
 /// The state of the sequence. Times are relative to the start of the worker.
 #[derive(Debug)]
 pub struct Sequence {
@@ -111,8 +120,9 @@ pub struct Sequence {
     /// Number of restarts of each daemon.
     restarts: Vec<u32>,
     phase: Phase,
-    /// Foreground hooks that found nothing, with the start of their run.
-    retries: VecDeque<(usize, Duration)>,
+    /// Foreground hooks that found nothing, with the start of their run; `None` if an earlier worker
+    /// ran them.
+    retries: VecDeque<(usize, Option<Duration>)>,
     /// Last change of a file of a finite background hook.
     finite_change: Option<Duration>,
     /// Whether the daemons are the work.
@@ -150,6 +160,18 @@ impl Sequence {
             hold: purpose == Purpose::CrawlPages,
             ready_limit,
             grace_max,
+        }
+    }
+
+    /// Adds what an earlier worker did: its foreground hooks that found nothing and were not retried,
+    /// and whether a finite hook left files after the start of one of them.
+    pub fn continue_retries(&mut self, earlier: &EarlierRuns) {
+        let looks = |position: &&usize| self.looks_for_files(**position);
+        let found_nothing = earlier.found_nothing.iter().filter(looks);
+        let retries: Vec<_> = found_nothing.map(|position| (*position, None)).collect();
+        self.retries.extend(retries);
+        if earlier.left_files {
+            self.finite_change = Some(Duration::ZERO);
         }
     }
 
@@ -239,20 +261,24 @@ impl Sequence {
 
     /// The retry of a foreground hook, if this was its first run. Hooks that work with a daemon do
     /// not look for files of finite hooks.
-    fn retry_of(&self, position: usize) -> Option<(usize, Duration)> {
+    fn retry_of(&self, position: usize) -> Option<(usize, Option<Duration>)> {
         let HookState::Running { since, .. } = *self.states.get(position)? else {
             return None;
         };
         let is_first = matches!(self.phase, Phase::Starting(_));
-        let looks_for_files = !self.is_background(position) && !self.hooks[position].uses_daemon;
-        (is_first && looks_for_files).then_some((position, since))
+        (is_first && self.looks_for_files(position)).then_some((position, Some(since)))
+    }
+
+    fn looks_for_files(&self, position: usize) -> bool {
+        !self.is_background(position) && !self.hooks[position].uses_daemon
     }
 
     /// Returns the next hook whose retry could have another result: a finite hook changed a file
     /// after the start of its first run.
     fn next_retry(&mut self) -> Option<usize> {
         let change = self.finite_change?;
-        let may_find = |(_, since): &(usize, Duration)| change > *since;
+        let may_find =
+            |(_, since): &(usize, Option<Duration>)| since.is_none_or(|since| change > since);
         let next = self.retries.iter().position(may_find)?;
         self.retries
             .drain(..=next)

@@ -1,7 +1,8 @@
 //! Tests of which hooks run in a new attempt.
 
 use super::*;
-use archivist_core::model::ResultState;
+use archivist_core::model::{Owner, SnapshotId, Time};
+use archivist_shared::bus::documents::report::File;
 use archivist_shared::bus::documents::work::Known;
 use std::time::Duration;
 
@@ -52,4 +53,77 @@ fn retry_restarts_daemons_and_their_foreground_hooks() {
         judged(taken_over, false),
         [true, false, false, false, false]
     );
+}
+
+/// A worker that is killed between the end of a finite hook and the retries loses none of them.
+#[test]
+fn retries_after_a_finite_hook_outlast_their_worker() {
+    let hook = |name: &str, mode: HookMode| HookTask {
+        key: format!("{name}/{name}"),
+        plugin: name.into(),
+        hook: name.into(),
+        mode,
+        limit: Duration::from_secs(60),
+        patience: Duration::ZERO,
+        after_background: false,
+        uses_daemon: false,
+    };
+    let hooks = [
+        hook("media", HookMode::Finite),
+        hook("text", HookMode::Foreground),
+        hook("title", HookMode::Foreground),
+    ];
+    let result = |name: &str, status: ResultState, begin: i64, end: i64| HookResult {
+        id: None,
+        owner: Owner::Snapshot(SnapshotId(1)),
+        plugin: name.into(),
+        hook: name.into(),
+        status,
+        output: None,
+        error: None,
+        files: Vec::new(),
+        size: 0,
+        attempts: 1,
+        started_at: Some(Time(begin)),
+        ended_at: Some(Time(end)),
+    };
+    let media = HookResult {
+        files: vec![File {
+            path: "video.webm".into(),
+            mimetype: "video/webm".into(),
+            size: 1,
+        }],
+        ..result("media", ResultState::Succeeded, 0, 5_000)
+    };
+    let text = result("text", ResultState::Failed, 1_000, 2_000);
+    let title = result("title", ResultState::Succeeded, 2_000, 3_000);
+    let earlier = |results: &[HookResult], done: &[bool]| earlier_runs(&hooks, done, results);
+    let all = [media.clone(), text.clone(), title.clone()];
+    let lost = earlier(&all, &[true; 3]);
+    assert_eq!(lost.found_nothing, [1]);
+    assert!(lost.left_files);
+    let mut sequence = Sequence::new(
+        hooks.to_vec(),
+        &[true; 3],
+        Purpose::OtherHooks,
+        Duration::ZERO,
+        Duration::ZERO,
+    );
+    sequence.continue_retries(&lost);
+    let actions = sequence.handle(HookEvent::Begin, Duration::ZERO);
+    assert!(actions.contains(&HookAction::Start(1)), "{actions:?}");
+    // The finite hook still runs: its end decides.
+    assert!(!earlier(&all, &[false, true, true]).left_files);
+    // It was retried, it reached its limit, or the files are older.
+    let retried = HookResult {
+        attempts: 2,
+        ..text.clone()
+    };
+    let slow = result("text", ResultState::Failed, 1_000, 61_000);
+    for other in [retried, slow] {
+        let none = earlier(&[media.clone(), other], &[true; 3]);
+        assert_eq!(none, EarlierRuns::default());
+    }
+    let late = result("text", ResultState::Failed, 6_000, 7_000);
+    assert!(!earlier(&[media, late], &[true; 3]).left_files);
 }
