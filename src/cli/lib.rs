@@ -162,7 +162,7 @@ pub fn main() -> ExitCode {
     };
     match done {
         Ok(exit) => exit.into(),
-        Err(failure) => failure.report(),
+        Err(failure) => failure.in_scope(&scope).report(),
     }
 }
 

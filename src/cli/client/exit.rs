@@ -1,8 +1,10 @@
 //! Exit statuses of the command line, and errors that carry one.
 
+use super::hint::in_scope;
 use archivist_core::model::ParseIdError;
 use archivist_core::text::clean_lines;
 use archivist_shared::bus::client::ClientError;
+use archivist_shared::config::Scope;
 use std::process::ExitCode;
 
 /// Exit status of the command.
@@ -90,6 +92,12 @@ impl Failure {
 
     pub fn denied(why: &str) -> Failure {
         Failure::failed(format!("access denied: {why}\n{WHO_MAY}"))
+    }
+
+    /// Returns this error with its commands for the orchestrator of a scope.
+    pub fn in_scope(mut self, scope: &Scope) -> Failure {
+        self.message = in_scope(&self.message, scope);
+        self
     }
 
     /// Returns this error as one of a call that must not be repeated: the orchestrator may have

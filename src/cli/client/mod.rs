@@ -3,6 +3,7 @@
 pub mod exit;
 pub mod fleet;
 pub mod follow;
+pub mod hint;
 pub mod linger;
 pub mod paging;
 pub mod server;

@@ -2,6 +2,7 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
+use crate::client::hint::in_scope;
 use crate::client::server::{Server, decode, systemctl};
 use crate::display::style;
 use crate::display::style::{Style, Tone};
@@ -127,7 +128,10 @@ fn render(
 ) -> Result<String, Failure> {
     Ok(match id {
         Some(_) => show::short(&decode(answer)?, style),
-        None => overall(&decode(answer)?, &scope.orchestrator_unit(), style),
+        None => {
+            let text = overall(&decode(answer)?, &scope.orchestrator_unit(), style);
+            in_scope(&text, scope)
+        }
     })
 }
 

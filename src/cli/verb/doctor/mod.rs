@@ -10,6 +10,7 @@ mod service;
 mod watches;
 
 use crate::client::exit::{Exit, Failure};
+use crate::client::hint::in_scope;
 use crate::display::style;
 use crate::display::style::{Style, Tone};
 use archivist_core::model::AddressKind;
@@ -90,6 +91,9 @@ pub async fn run(args: DoctorArgs, scope: &Scope) -> Result<Exit, Failure> {
     checks.extend(secrets::checks(scope));
     checks.extend(service::checks(scope).await);
     checks.extend(fleet::checks(scope).await);
+    for check in &mut checks {
+        check.fix = check.fix.take().map(|fix| in_scope(&fix, scope));
+    }
     if args.json {
         let json = serde_json::to_string(&checks)
             .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;

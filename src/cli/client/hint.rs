@@ -1,0 +1,57 @@
+//! Commands in messages, for the orchestrator that the message is about.
+
+use archivist_shared::config::Scope;
+
+/// Name of the command, as messages print it before a verb.
+const COMMAND: &str = "archivist ";
+
+/// Returns the text with `--user` and `--instance` of the scope in each command.
+pub fn in_scope(text: &str, scope: &Scope) -> String {
+    let line = crate::command();
+    let is_verb = |word: &str| line.find_subcommand(word).is_some();
+    let user = if scope.user { "--user " } else { "" };
+    let instance = match &scope.instance {
+        Some(name) => format!("--instance {name} "),
+        None => String::new(),
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(COMMAND) {
+        let (before, after) = rest.split_at(at + COMMAND.len());
+        let is_word = !rest[..at].ends_with(|c: char| c.is_alphanumeric() || "-_/.".contains(c));
+        let end = after.find(|c: char| !c.is_ascii_lowercase());
+        out.push_str(before);
+        if is_word && is_verb(&after[..end.unwrap_or(after.len())]) {
+            out.push_str(user);
+            out.push_str(&instance);
+        }
+        rest = after;
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_keep_the_scope() {
+        let scope = |user, instance: Option<&str>| Scope {
+            user,
+            instance: instance.map(str::to_owned),
+            ..Scope::system("/")
+        };
+        let text = "archivist stops; see 'archivist why c1'; archivist retry --failed";
+        assert_eq!(in_scope(text, &scope(false, None)), text);
+        assert_eq!(
+            in_scope(text, &scope(true, None)),
+            "archivist stops; see 'archivist --user why c1'; archivist --user retry --failed"
+        );
+        assert_eq!(
+            in_scope("archivist retry", &scope(true, Some("b"))),
+            "archivist --user --instance b retry"
+        );
+        let other = "/usr/bin/archivist why, archivist --user why";
+        assert_eq!(in_scope(other, &scope(true, None)), other);
+    }
+}
