@@ -139,6 +139,12 @@ pub(crate) fn start_failure(code: i32) -> Option<&'static str> {
 }
 
 impl Outcome {
+    /// Whether systemd could not set up the credentials of the unit (EXIT_CREDENTIALS).
+    pub fn lacks_credentials(&self) -> bool {
+        const EXIT_CREDENTIALS: i32 = 243;
+        matches!(self, Outcome::NotStarted(why) if start_failure(EXIT_CREDENTIALS) == Some(why))
+    }
+
     /// Returns the outcome that `reading` shows, or `None` while the unit runs.
     pub fn of(reading: &Reading) -> Option<Outcome> {
         if reading.load_state == "not-found" && reading.exec_main_code == 0 {

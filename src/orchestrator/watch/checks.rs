@@ -43,9 +43,6 @@ pub(crate) struct AlertRequest {
     pub url: String,
 }
 
-/// Exit status of a unit whose credentials cannot be read (systemd.exec(5)).
-const EXIT_CREDENTIALS: i32 = 243;
-
 /// What the start of a check needs of the request that its program reads.
 #[derive(Deserialize)]
 struct CheckRequest {
@@ -251,8 +248,10 @@ impl Turn<'_> {
         files: &Files<'_>,
     ) -> TurnResult<()> {
         let (ok, mut record) = conclude(check.kind, outcome, files.record.clone());
-        let identity = files.watch.and_then(|watch| watch.probe.identity.as_ref());
-        if let (Outcome::Exit(EXIT_CREDENTIALS), Some(own)) = (outcome, identity) {
+        // The request says what the unit had; the file of the watch may have changed.
+        let request = serde_json::from_str::<CheckRequest>(&check.request).ok();
+        let identity = request.and_then(|request| request.settings.identity);
+        if let Some(own) = identity.filter(|_| outcome.lacks_credentials()) {
             record.error = Some(format!(
                 "the service manager failed to read ClientCertificate='{}' or ClientKey='{}'",
                 own.certificate, own.key
