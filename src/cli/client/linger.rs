@@ -6,17 +6,20 @@ use nix::unistd::{Uid, User};
 
 /// Directory with a file for each user who lingers.
 const LINGER: &str = "/var/lib/systemd/linger";
+/// Directory with a file for each user whom systemd-logind knows.
+const USERS: &str = "/run/systemd/users";
 
 /// Returns what a logout does to the work of `--user`, and the command against it. `None` if the user
-/// lingers, and for the machine's orchestrator.
+/// lingers or systemd-logind does not know the user, and for the machine's orchestrator.
 pub fn logout_hint(scope: &Scope) -> Option<(&'static str, &'static str)> {
     let user = User::from_uid(Uid::effective()).ok().flatten()?;
-    hint_for(&user.name, scope)
+    hint_for(&user.name, user.uid, scope)
 }
 
-fn hint_for(user: &str, scope: &Scope) -> Option<(&'static str, &'static str)> {
+fn hint_for(user: &str, uid: Uid, scope: &Scope) -> Option<(&'static str, &'static str)> {
+    let has_session = scope.rooted(USERS).join(uid.to_string()).exists();
     let lingers = scope.rooted(LINGER).join(user).exists();
-    (scope.user && !lingers).then_some((
+    (scope.user && has_session && !lingers).then_some((
         "at logout, all work stops until a command is run after the next login",
         "loginctl enable-linger",
     ))
@@ -30,16 +33,22 @@ mod tests {
     fn only_users_who_do_not_linger_get_the_hint() {
         let root = tempfile::tempdir().unwrap();
         let system = Scope::system(root.path());
-        assert_eq!(hint_for("ann", &system), None);
         let user = Scope {
             user: true,
             ..Scope::system(root.path())
         };
-        assert_eq!(hint_for("ann", &user).unwrap().1, "loginctl enable-linger");
-        let directory = user.rooted(LINGER);
-        std::fs::create_dir_all(&directory).unwrap();
-        std::fs::write(directory.join("ann"), "").unwrap();
-        assert_eq!(hint_for("ann", &user), None);
-        assert!(hint_for("bob", &user).is_some());
+        let hint = |name: &str, uid| hint_for(name, Uid::from_raw(uid), &user);
+        assert_eq!(hint("ann", 1000), None, "without systemd-logind");
+        for directory in [LINGER, USERS] {
+            std::fs::create_dir_all(user.rooted(directory)).unwrap();
+        }
+        for uid in ["1000", "1001"] {
+            std::fs::write(user.rooted(USERS).join(uid), "").unwrap();
+        }
+        assert_eq!(hint("ann", 1000).unwrap().1, "loginctl enable-linger");
+        assert_eq!(hint_for("ann", Uid::from_raw(1000), &system), None);
+        std::fs::write(user.rooted(LINGER).join("ann"), "").unwrap();
+        assert_eq!(hint("ann", 1000), None);
+        assert!(hint("bob", 1001).is_some());
     }
 }

@@ -173,7 +173,7 @@ mod tests {
         let path = top.path().join("day/host/s1");
         let own = open(&path, &identity("s1", "aa")).unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
-        assert_eq!(mode(&path) & 0o1770, 0o1770, "sticky");
+        assert_eq!(mode(&path) & 0o1000, 0o1000, "sticky");
         assert_eq!(mode(&path.join(NAME)), MODE);
         std::fs::write(path.join("page.html"), "first").unwrap();
         // The next start of the same page.
