@@ -137,9 +137,12 @@ impl Connection {
         let mut stream = StreamOwned::new(tls, socket);
         while stream.conn.is_handshaking() {
             let done = stream.conn.complete_io(&mut stream.sock);
-            done.map_err(|error| match wants_other_protocol(&error) {
-                true if is_old_offer => Failure::Modern,
-                _ => answerer.explain(handshake_fault(error).into()),
+            done.map_err(|error| {
+                if is_old_offer && wants_other_protocol(&error) {
+                    Failure::Modern
+                } else {
+                    answerer.explain(handshake_fault(error).into())
+                }
             })?;
         }
         let sent = stream.conn.peer_certificates().unwrap_or_default();

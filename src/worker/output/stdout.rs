@@ -48,7 +48,7 @@ fn rotate(directory: &Directory, name: &str) {
             1 => name.to_owned(),
             _ => earlier(name, n - 1),
         };
-        match directory.rename(&from, &earlier(name, n)) {
+        match directory.rename(&from, earlier(name, n)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 let path = directory.path().join(from);
                 tracing::debug!("failed to rename '{}': {error}, ignoring", path.display());
@@ -61,7 +61,7 @@ fn rotate(directory: &Directory, name: &str) {
 /// Removes the outputs of earlier attempts after an attempt that did not fail.
 pub fn remove_earlier(directory: &Directory, name: &str) {
     for n in 1..=EARLIER_MAX {
-        match directory.unlink(&earlier(name, n)) {
+        match directory.unlink(earlier(name, n)) {
             Ok(()) => {}
             // The numbers have no gap.
             Err(_) => return,
