@@ -2,6 +2,7 @@
 //! output files.
 
 pub mod charset;
+pub mod client_certificate;
 pub mod coding;
 pub mod declaration;
 pub mod fetch;

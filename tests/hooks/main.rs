@@ -4,6 +4,7 @@
 
 mod arrival;
 mod browser;
+mod certificate;
 mod consent;
 mod fixture;
 mod frames;

@@ -9,7 +9,7 @@
 //! refusal `process::reach` explains. Site checks need the time until the headers, a filter for each
 //! connection and thousands of requests for each process, which curl(1) does not offer.
 
-use crate::page::identity;
+use crate::page::{client_certificate, identity};
 use crate::process::capture::OutputLimits;
 use crate::process::exit::{ExitReason, ProgramOutput};
 use crate::process::finding::Finding;
@@ -127,6 +127,10 @@ pub fn get(
     // Without a file, curl keeps cookies between redirects alone: a site that sets a cookie and
     // redirects to itself would redirect for ever.
     command.args(["--cookie", &invocation.settings.text("COOKIES_FILE")]);
+    if let Some(found) = client_certificate::of(invocation)? {
+        command.arg("--cert").arg(found.certificate);
+        command.arg("--key").arg(found.key);
+    }
     command.args(
         invocation
             .settings

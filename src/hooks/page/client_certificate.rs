@@ -1,0 +1,86 @@
+//! The certificate with which a server recognizes its clients (TLS client authentication): of the
+//! settings `CLIENT_CERTIFICATE` and `CLIENT_KEY`, else the file `client.pem` of the persona.
+//!
+//! wget and the hooks that use curl send it, to each server that requests a certificate.
+
+use crate::process::finding::Finding;
+use crate::process::invocation::Invocation;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// File of a persona that has the certificate and its key.
+const OF_PERSONA: &str = "client.pem";
+
+/// A certificate and its key, in PEM format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// File with the certificate, and those of its issuers if any.
+    pub certificate: PathBuf,
+    /// File with the key, which may be the same.
+    pub key: PathBuf,
+}
+
+/// The certificate for the servers of this run, if there is one. Fails if a setting names a file that
+/// cannot be read.
+pub fn of(invocation: &Invocation) -> Result<Option<ClientCertificate>, Finding> {
+    let path = |name: &str| Some(invocation.settings.text(name)).filter(|text| !text.is_empty());
+    let Some(certificate) = path("CLIENT_CERTIFICATE").map(PathBuf::from) else {
+        let file = of_persona(invocation);
+        return Ok(file.map(|file| ClientCertificate {
+            key: file.clone(),
+            certificate: file,
+        }));
+    };
+    let key = path("CLIENT_KEY").map_or_else(|| certificate.clone(), PathBuf::from);
+    for file in [&certificate, &key] {
+        File::open(file).map_err(|error| {
+            let file = file.display();
+            Finding::failed(format!(
+                "failed to read the client certificate '{file}': {error}"
+            ))
+        })?;
+    }
+    Ok(Some(ClientCertificate { certificate, key }))
+}
+
+fn of_persona(invocation: &Invocation) -> Option<PathBuf> {
+    let all = invocation.settings.variable("PERSONAS_DIR")?;
+    let name = invocation.settings.text("ACTIVE_PERSONA");
+    if name.is_empty() || name.contains('/') || name.starts_with('.') {
+        return None;
+    }
+    let file = Path::new(all).join(name).join(OF_PERSONA);
+    file.is_file().then_some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn invocation(environment: &[(&str, &Path)]) -> Invocation {
+        let environment = environment
+            .iter()
+            .map(|(key, value)| (key.into(), value.as_os_str().into()));
+        let schema = include_str!("../../../plugins/wget/config.json");
+        Invocation::read("wget", schema, &[], environment)
+    }
+
+    #[test]
+    fn setting_precedes_the_file_of_the_persona() {
+        let top = tempfile::tempdir().unwrap();
+        let persona = top.path().join("Default/client.pem");
+        let without = invocation(&[("PERSONAS_DIR", top.path())]);
+        assert_eq!(of(&without).unwrap(), None);
+        std::fs::create_dir(persona.parent().unwrap()).unwrap();
+        std::fs::write(&persona, "x").unwrap();
+        let found = of(&without).unwrap().unwrap();
+        assert_eq!((&found.certificate, &found.key), (&persona, &persona));
+        let own = top.path().join("own.pem");
+        let both = invocation(&[("PERSONAS_DIR", top.path()), ("CLIENT_CERTIFICATE", &own)]);
+        let reason = of(&both).unwrap_err().output_str;
+        let start = format!("failed to read the client certificate '{}'", own.display());
+        assert!(reason.starts_with(&start), "{reason}");
+        std::fs::write(&own, "x").unwrap();
+        assert_eq!(of(&both).unwrap().unwrap().key, own);
+    }
+}

@@ -1,0 +1,60 @@
+//! Servers that demand a client certificate.
+
+use crate::fixture::{Snapshot, WebServer, has};
+use std::path::Path;
+
+const CASE: &str = "57-client-certificate";
+
+fn secure(server: &WebServer) -> String {
+    server
+        .url("/")
+        .replace("http://127.0.0.1", "https://localhost")
+}
+
+fn certificate() -> String {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web");
+    cases.join(CASE).join("client.pem").display().to_string()
+}
+
+#[test]
+fn certificate_is_sent_by_wget_and_curl() {
+    if !has(&["wget", "curl"]) {
+        return;
+    }
+    let (server, snap) = (WebServer::start(CASE), Snapshot::new());
+    let (own, url) = (certificate(), secure(&server));
+    let settings = [("CHECK_SSL_VALIDITY", "no"), ("CLIENT_CERTIFICATE", &own)];
+    let ran = snap.run("wget", &url, &settings);
+    assert_eq!(ran.result()["status"], "succeeded", "{:?}", ran.result());
+    let file = ran.result()["output_str"].as_str().unwrap();
+    let text = String::from_utf8(snap.read(&format!("wget/{file}"))).unwrap();
+    assert!(text.contains("shown to visitor"), "{text}");
+    snap.run("headers", &url, &settings)
+        .assert(0, "succeeded", "headers.json");
+    let by_curl = Snapshot::new();
+    by_curl
+        .run("title", &url, &settings)
+        .assert(0, "succeeded", "club");
+    by_curl
+        .run("favicon", &url, &settings)
+        .assert(0, "succeeded", "favicon.svg");
+}
+
+#[test]
+fn certificate_of_the_persona_is_sent() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let (server, snap) = (WebServer::start(CASE), Snapshot::new());
+    let persona = snap.file("personas/club");
+    std::fs::create_dir_all(&persona).unwrap();
+    std::fs::copy(certificate(), persona.join("client.pem")).unwrap();
+    let personas = snap.file("personas").display().to_string();
+    let settings = [
+        ("CHECK_SSL_VALIDITY", "no"),
+        ("PERSONAS_DIR", &personas),
+        ("ACTIVE_PERSONA", "club"),
+    ];
+    let ran = snap.run("wget", &secure(&server), &settings);
+    assert_eq!(ran.result()["status"], "succeeded", "{:?}", ran.result());
+}

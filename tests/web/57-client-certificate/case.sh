@@ -1,0 +1,13 @@
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+queue() {
+    in_capsule install -m 644 "$web/client.pem" /etc/archivist-client.pem
+    crawl_club=$(add --plugins wget,headers --set CHECK_SSL_VALIDITY=no --set CLIENT_CERTIFICATE=/etc/archivist-client.pem "https://localhost:$port/")
+}
+
+judge() {
+    wait_for 60 is_over "$crawl_club"
+    assert_eq succeeded "$(result "$crawl_club" ":$port/" headers status)" "headers"
+    in_capsule grep -q "shown to visitor" "$(saved "$crawl_club" ":$port/")/wget/$(result "$crawl_club" ":$port/" wget output)" ||
+        fail "wget did not send the certificate"
+    in_capsule rm /etc/archivist-client.pem
+}
