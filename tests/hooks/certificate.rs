@@ -1,6 +1,6 @@
 //! Servers that demand a client certificate.
 
-use crate::fixture::{Snapshot, WebServer, has};
+use crate::fixture::{Session, Snapshot, WebServer, has};
 use std::path::Path;
 
 const CASE: &str = "57-client-certificate";
@@ -57,4 +57,42 @@ fn certificate_of_the_persona_is_sent() {
     ];
     let ran = snap.run("wget", &secure(&server), &settings);
     assert_eq!(ran.result()["status"], "succeeded", "{:?}", ran.result());
+}
+
+#[test]
+fn server_that_demands_a_certificate_is_named() {
+    if !has(&["wget", "curl"]) {
+        return;
+    }
+    let server = WebServer::start(CASE);
+    for hook in ["wget", "headers", "title"] {
+        let snap = Snapshot::new();
+        let ran = snap.run(hook, &secure(&server), &[("CHECK_SSL_VALIDITY", "no")]);
+        let reason = ran.result()["output_str"].as_str().unwrap();
+        assert!(
+            reason.ends_with("the server demands a client certificate; set CLIENT_CERTIFICATE"),
+            "{hook}: {reason}"
+        );
+        assert_eq!(ran.exit, Some(1), "{hook}");
+    }
+}
+
+#[test]
+fn browser_names_a_server_that_demands_a_certificate() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (server, snap) = (WebServer::start(CASE), Snapshot::new());
+    let (url, settings) = (secure(&server), [("CHECK_SSL_VALIDITY", "no")]);
+    let mut session = Session::start(&snap, &settings);
+    session.open(&snap, &url, &settings);
+    for hook in ["dom", "screenshot"] {
+        let ran = snap.run(hook, &url, &settings);
+        let reason = ran.result()["output_str"].as_str().unwrap();
+        assert!(
+            reason.ends_with("the server demands a client certificate; set CLIENT_CERTIFICATE"),
+            "{hook}: {reason}"
+        );
+        assert_eq!(ran.exit, Some(1), "{hook}");
+    }
 }

@@ -10,6 +10,18 @@ use std::path::{Path, PathBuf};
 
 /// File of a persona that has the certificate and its key.
 const OF_PERSONA: &str = "client.pem";
+/// Messages of chromium, curl and wget (OpenSSL and GnuTLS) about a server that demands a
+/// certificate.
+const DEMANDS: [&str; 5] = [
+    "ERR_SSL_CLIENT_AUTH_CERT_NEEDED",
+    "ERR_BAD_SSL_CLIENT_AUTH_CERT",
+    "alert certificate required",
+    "Certificate is required",
+    "peer did not return a certificate",
+];
+/// What a failure says about such a server if it got no certificate, and if it got one.
+const DEMANDED: &str = "the server demands a client certificate; set CLIENT_CERTIFICATE";
+const REFUSED: &str = "the server does not accept the client certificate";
 
 /// A certificate and its key, in PEM format.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +65,27 @@ fn of_persona(invocation: &Invocation) -> Option<PathBuf> {
     file.is_file().then_some(file)
 }
 
+/// Whether a message is about a server that demands a certificate.
+pub fn is_demanded(message: &str) -> bool {
+    DEMANDS.iter().any(|text| message.contains(text))
+}
+
+/// Why such a server does not answer.
+pub fn reason(invocation: &Invocation) -> &'static str {
+    match of(invocation) {
+        Ok(None) => DEMANDED,
+        _ => REFUSED,
+    }
+}
+
+/// Appends the reason to the message of a failure if the server demands a certificate.
+pub fn with_explanation(finding: Finding, invocation: &Invocation) -> Finding {
+    if finding.exit_code() != 1 || !is_demanded(&finding.output_str) {
+        return finding;
+    }
+    finding.because(reason(invocation))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,5 +115,24 @@ mod tests {
         assert!(reason.starts_with(&start), "{reason}");
         std::fs::write(&own, "x").unwrap();
         assert_eq!(of(&both).unwrap().unwrap().key, own);
+    }
+
+    #[test]
+    fn demand_of_a_server_is_named() {
+        let top = tempfile::tempdir().unwrap();
+        let own = top.path().join("own.pem");
+        std::fs::write(&own, "x").unwrap();
+        let without = invocation(&[]);
+        let with = invocation(&[("CLIENT_CERTIFICATE", &own)]);
+        for text in [
+            "net::ERR_SSL_CLIENT_AUTH_CERT_NEEDED",
+            "curl: (56) tlsv13 alert certificate required, errno 0",
+        ] {
+            let explained = |by| with_explanation(Finding::failed(text), by).output_str;
+            assert_eq!(explained(&without), format!("{text}; {DEMANDED}"));
+            assert_eq!(explained(&with), format!("{text}; {REFUSED}"));
+        }
+        let other = with_explanation(Finding::failed("certificate expired"), &without);
+        assert_eq!(other.output_str, "certificate expired");
     }
 }

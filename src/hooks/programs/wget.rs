@@ -18,6 +18,7 @@ use crate::Outcome;
 use crate::chromium::HTTP_ONLY;
 use crate::page;
 use crate::page::identity;
+use crate::process::exit::ExitReason;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
@@ -55,7 +56,14 @@ pub fn run(invocation: &Invocation) -> Outcome {
         log: String::new(),
     };
     let (ended, copied) = transfer.save(&url)?;
-    let finding = judge::judge(&ended, invocation, transfer.runner.budget, &copied);
+    let mut finding = judge::judge(&ended, invocation, transfer.runner.budget, &copied);
+    if finding.exit_code() == 1
+        && matches!(ended.exit, ExitReason::Exited(4 | 5))
+        && !page::client_certificate::is_demanded(&finding.output_str)
+        && let Some(why) = transfer.explain(&url)
+    {
+        finding = finding.because(why);
+    }
     let has_warc = is_kept && transfer.warc.metadata().is_ok_and(|file| file.len() > 0);
     Ok(if has_warc {
         finding.with("warc", WARC)

@@ -2,12 +2,15 @@
 queue() {
     in_capsule install -m 644 "$web/client.pem" /etc/archivist-client.pem
     crawl_club=$(add --plugins wget,headers --set CHECK_SSL_VALIDITY=no --set CLIENT_CERTIFICATE=/etc/archivist-client.pem "https://localhost:$port/")
+    crawl_refused=$(add --plugins wget --set CHECK_SSL_VALIDITY=no "https://localhost:$port/")
 }
 
 judge() {
     wait_for 60 is_over "$crawl_club"
+    wait_for 60 is_over "$crawl_refused"
     assert_eq succeeded "$(result "$crawl_club" ":$port/" headers status)" "headers"
     in_capsule grep -q "shown to visitor" "$(saved "$crawl_club" ":$port/")/wget/$(result "$crawl_club" ":$port/" wget output)" ||
         fail "wget did not send the certificate"
+    assert_contains "$(result "$crawl_refused" ":$port/" wget error)" "demands a client certificate" "wget without a certificate"
     in_capsule rm /etc/archivist-client.pem
 }

@@ -7,6 +7,7 @@ use super::warc::Warc;
 use super::{WARC, command, file_size_limit, names, needs, unfinished};
 use crate::chromium;
 use crate::page::html::one_line;
+use crate::page::{client_certificate, fetch};
 use crate::process::capture::OutputLimits;
 use crate::process::exit::{ExitReason, ProgramOutput};
 use crate::process::finding::Finding;
@@ -25,6 +26,8 @@ use url::Url;
 const HOPS_MAX: usize = 10;
 /// Seconds after which a page must go on for the next one to be saved instead.
 const REFRESH_MAX_SECS: u64 = 5;
+/// Longest time of the request that explains a failure.
+const EXPLAIN_MAX: Duration = Duration::from_secs(5);
 /// Longest time for which the address of the page in the browser is waited for.
 const BROWSER_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Rounds in which requisites are fetched that wget did not find, and requests of a round.
@@ -118,6 +121,20 @@ impl Transfer<'_> {
             self.clean_warc()?;
         }
         Ok((ended, copied))
+    }
+
+    /// Why the server did not answer, if it demands a client certificate: wget logs no reason, so
+    /// curl requests the page.
+    pub fn explain(&mut self, url: &Url) -> Option<&'static str> {
+        // WGET_ARGS_EXTRA may select another way to the server.
+        let has_arguments = !self.invocation.settings.list("WGET_ARGS_EXTRA").is_empty();
+        if url.scheme() != "https" || has_arguments {
+            return None;
+        }
+        let within = self.runner.remaining().min(EXPLAIN_MAX);
+        let failure = fetch::get(&mut self.runner, self.invocation, url, 0, within).err()?;
+        client_certificate::is_demanded(&failure.output_str)
+            .then(|| client_certificate::reason(self.invocation))
     }
 
     /// The copy of an earlier attempt that was stopped before its end, if there is one.
