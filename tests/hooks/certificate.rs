@@ -78,6 +78,24 @@ fn server_that_demands_a_certificate_is_named() {
 }
 
 #[test]
+fn certificate_is_sent_by_the_browser() {
+    if !has(&["chromium", "openssl", "pk12util", "certutil"]) {
+        return;
+    }
+    let (server, snap) = (WebServer::start(CASE), Snapshot::new());
+    let (own, url) = (certificate(), secure(&server));
+    let settings = [("CHECK_SSL_VALIDITY", "no"), ("CLIENT_CERTIFICATE", &own)];
+    let mut session = Session::start(&snap, &settings);
+    session.open(&snap, &url, &settings);
+    snap.run("dom", &url, &settings)
+        .assert(0, "succeeded", "output.html");
+    let dom = String::from_utf8(snap.read("dom/output.html")).unwrap();
+    assert!(dom.contains("shown to visitor"), "{dom}");
+    snap.run("screenshot", &url, &settings)
+        .assert(0, "succeeded", "screenshot.png");
+}
+
+#[test]
 fn browser_names_a_server_that_demands_a_certificate() {
     if !has(&["chromium"]) {
         return;

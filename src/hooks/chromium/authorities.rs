@@ -36,10 +36,7 @@ fn collect(directory: &Path, levels: usize, found: &mut Vec<PathBuf>) {
 
 /// Adds the authorities to the NSS database that a browser with this home directory reads.
 pub fn add(authorities: &[PathBuf], home: &Path) -> io::Result<()> {
-    let database = home.join(".pki/nssdb");
-    fs::create_dir_all(&database)?;
-    let name = format!("sql:{}", database.display());
-    certutil(&name, &["-N", "--empty-password"])?;
+    let name = database(home)?;
     for (number, file) in authorities.iter().enumerate() {
         let path = file.display().to_string();
         let nickname = format!("local {number}");
@@ -47,6 +44,17 @@ pub fn add(authorities: &[PathBuf], home: &Path) -> io::Result<()> {
         certutil(&name, &["-A", "-t", "C,,", "-n", &nickname, "-i", &path])?;
     }
     Ok(())
+}
+
+/// The NSS database that a browser with this home directory reads, as NSS names it; creates it.
+pub fn database(home: &Path) -> io::Result<String> {
+    let database = home.join(".pki/nssdb");
+    let name = format!("sql:{}", database.display());
+    if !database.join("cert9.db").exists() {
+        fs::create_dir_all(&database)?;
+        certutil(&name, &["-N", "--empty-password"])?;
+    }
+    Ok(name)
 }
 
 fn certutil(database: &str, arguments: &[&str]) -> io::Result<()> {

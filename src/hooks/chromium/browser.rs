@@ -3,8 +3,9 @@
 //! is removed when the process ends.
 
 use super::load::window;
-use super::{authorities, cookies};
+use super::{authorities, client_certificate, cookies};
 use crate::crawl::persona::{COPY_BOUNDS, copy};
+use crate::page;
 use crate::page::html::one_line;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
@@ -62,7 +63,7 @@ impl Browser {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", steered, "sh", &program]);
         command.args(arguments(invocation, &home)?);
-        environment(&mut command, &home)?;
+        environment(&mut command, invocation, &home)?;
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -195,7 +196,11 @@ fn arguments(invocation: &Invocation, home: &Scratch) -> Result<Vec<OsString>, F
 
 /// Redirects HOME and the temporary directory, where chromium puts caches, crash reports and
 /// certificates.
-fn environment(command: &mut Command, home: &Scratch) -> Result<(), Finding> {
+fn environment(
+    command: &mut Command,
+    invocation: &Invocation,
+    home: &Scratch,
+) -> Result<(), Finding> {
     let own = home.path("home");
     fs::create_dir_all(&own).map_err(|error| {
         Finding::failed(format!("failed to create '{}': {error}", own.display()))
@@ -216,6 +221,13 @@ fn environment(command: &mut Command, home: &Scratch) -> Result<(), Finding> {
         && let Err(error) = authorities::add(&local, &own)
     {
         eprintln!("failed to add the authorities of the machine to chromium: {error}, ignoring");
+    }
+    if let Some(certificate) = page::client_certificate::of(invocation)? {
+        client_certificate::add(&certificate, &own, &home.path(PROFILE)).map_err(|error| {
+            Finding::failed(format!(
+                "failed to add the client certificate to chromium: {error}"
+            ))
+        })?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ mod arrival;
 pub mod authorities;
 mod browser;
 mod cdp;
+mod client_certificate;
 mod consent;
 mod cookies;
 mod frames;

@@ -1,7 +1,7 @@
 //! The certificate with which a server recognizes its clients (TLS client authentication): of the
 //! settings `CLIENT_CERTIFICATE` and `CLIENT_KEY`, else the file `client.pem` of the persona.
 //!
-//! wget and the hooks that use curl send it, to each server that requests a certificate.
+//! All built-in hooks send it, to each server that requests a certificate.
 
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;

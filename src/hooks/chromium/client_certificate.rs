@@ -1,0 +1,77 @@
+//! The client certificate in the browser: in the NSS database of its home directory, chosen without a
+//! dialog for each server that requests one.
+
+use crate::page::client_certificate::ClientCertificate;
+use serde_json::{Value, json};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+/// Largest file with preferences in bytes.
+const PREFERENCES_MAX_BYTES: u64 = 16 << 20;
+
+/// Adds the certificate to the browser with this home directory and profile.
+pub fn add(certificate: &ClientCertificate, home: &Path, profile: &Path) -> io::Result<()> {
+    let database = super::authorities::database(home)?;
+    let packed = home.join("client.p12");
+    let mut command = Command::new("openssl");
+    command.args(["pkcs12", "-export", "-passout", "pass:", "-name", "client"]);
+    command.arg("-in").arg(&certificate.certificate);
+    command.arg("-inkey").arg(&certificate.key);
+    run(command.arg("-out").arg(&packed), "openssl")?;
+    let mut command = Command::new("pk12util");
+    command.args(["-d", &database, "-W", "", "-i"]);
+    let imported = run(command.arg(&packed), "pk12util");
+    fs::remove_file(&packed)?;
+    imported?;
+    choose(&profile.join("Default"))
+}
+
+/// Writes the preference behind the policy AutoSelectCertificateForUrls: without a policy, which
+/// would be one of the whole machine, Chromium reads it from the profile.
+fn choose(profile: &Path) -> io::Result<()> {
+    let file = profile.join("Preferences");
+    let known = crate::page::read_start(&file, PREFERENCES_MAX_BYTES);
+    let known = known.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    let mut preferences = known.filter(Value::is_object).unwrap_or_else(|| json!({}));
+    let all = json!({"pattern": "*", "filter": {}}).to_string();
+    if !preferences["profile"].is_object() {
+        preferences["profile"] = json!({});
+    }
+    preferences["profile"]["managed_auto_select_certificate_for_urls"] = json!([all]);
+    fs::create_dir_all(profile)?;
+    fs::write(file, preferences.to_string())
+}
+
+fn run(command: &mut Command, program: &str) -> io::Result<()> {
+    let done = command
+        .output()
+        .map_err(|error| io::Error::other(format!("{program}: {error}")))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let reason = String::from_utf8_lossy(&done.stderr);
+    let line = reason.lines().next().unwrap_or("no reason given");
+    Err(io::Error::other(format!("{program}: {line}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn preferences_of_a_profile_stay() {
+        let top = tempfile::tempdir().unwrap();
+        let file = top.path().join("Preferences");
+        for before in ["", "{", r#"{"a": 1, "profile": {"name": "x"}}"#] {
+            fs::write(&file, before).unwrap();
+            choose(top.path()).unwrap();
+            let after: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+            let rules = &after["profile"]["managed_auto_select_certificate_for_urls"];
+            assert_eq!(rules[0], r#"{"pattern":"*","filter":{}}"#);
+            let is_kept = after["a"] == 1 && after["profile"]["name"] == "x";
+            assert_eq!(is_kept, before.len() > 1);
+        }
+    }
+}
