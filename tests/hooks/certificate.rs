@@ -1,4 +1,4 @@
-//! Servers that demand a client certificate.
+//! Servers that demand a client certificate, and servers that speak only HTTP/2.
 
 use crate::fixture::{Session, Snapshot, WebServer, has};
 use std::path::Path;
@@ -113,4 +113,18 @@ fn browser_names_a_server_that_demands_a_certificate() {
         );
         assert_eq!(ran.exit, Some(1), "{hook}");
     }
+}
+
+#[test]
+fn server_that_speaks_only_http2_is_named() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let (server, snap) = (WebServer::start(CASE), Snapshot::new());
+    let ran = snap.run("wget", &server.url("/"), &[]);
+    ran.assert(
+        1,
+        "failed",
+        "the server speaks only HTTP/2, which wget does not",
+    );
 }

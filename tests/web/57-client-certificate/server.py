@@ -1,4 +1,4 @@
-"""A server that demands a client certificate."""
+"""A server that demands a client certificate over TLS, and speaks only HTTP/2 without TLS."""
 
 import contextlib
 import http.server
@@ -8,6 +8,8 @@ import ssl
 import sys
 
 OWN = pathlib.Path(__file__).parent
+# The settings of the connection, and its end with PROTOCOL_ERROR.
+HTTP2 = b"\0\0\x06\x04\0\0\0\0\0" + b"\0\3\0\0\0\x64" + b"\0\0\x08\x07\0\0\0\0\0" + b"\0\0\0\0\0\0\0\1"
 TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 TLS.load_cert_chain(OWN / "server.pem")
 TLS.load_verify_locations(OWN / "client.pem")
@@ -33,16 +35,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class Server(http.server.ThreadingHTTPServer):
     def finish_request(self, request, address):
-        with request.dup() as plain:
-            try:
-                with TLS.wrap_socket(request, server_side=True) as secure:
-                    Handler(secure, address, self)
-            except OSError:
-                # Unread data would reset the connection, and the client might miss the alert.
-                with contextlib.suppress(OSError):
-                    plain.shutdown(socket.SHUT_WR)
-                    while plain.recv(65536):
-                        pass
+        first = request.recv(1, socket.MSG_PEEK)
+        if first == b"\x16":
+            with request.dup() as plain:
+                try:
+                    with TLS.wrap_socket(request, server_side=True) as secure:
+                        Handler(secure, address, self)
+                except OSError:
+                    # Unread data would reset the connection, and the client might miss the alert.
+                    with contextlib.suppress(OSError):
+                        plain.shutdown(socket.SHUT_WR)
+                        while plain.recv(65536):
+                            pass
+        elif first:
+            request.recv(65536)
+            request.sendall(HTTP2)
 
 
 Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

@@ -8,10 +8,14 @@ use crate::process::invocation::Invocation;
 use nix::sys::signal::Signal;
 use regex::Regex;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 /// Longest note in characters.
 const NOTE_MAX_CHARS: usize = 1000;
+
+/// Why wget cannot read a server's answer.
+const HTTP2: &str = "the server speaks only HTTP/2, which wget does not";
 
 /// What was saved of a page.
 #[derive(Debug, Default)]
@@ -62,6 +66,12 @@ pub fn judge(
             _ => Finding::failed(reason),
         };
     };
+    if is_http2(&file) {
+        if let Err(error) = fs::remove_file(&file) {
+            eprintln!("failed to remove '{file}': {error}, ignoring");
+        }
+        return Finding::failed(HTTP2);
+    }
     let stopped = match ended.exit {
         ExitReason::Exited(0) => None,
         // A file could not be written, which was written afterwards.
@@ -92,6 +102,13 @@ pub fn judge(
         Some(status) => finding.with("http_status", status),
         None => finding,
     }
+}
+
+/// Whether a file is the start of a connection of HTTP/2, which wget takes for a page of HTTP/0.9:
+/// a frame with settings of the connection (RFC 9113, section 6.5).
+fn is_http2(file: &str) -> bool {
+    let start = crate::page::read_start(Path::new(file), 9).unwrap_or_default();
+    start.len() == 9 && start[..2] == [0, 0] && start[3..] == [4, 0, 0, 0, 0, 0]
 }
 
 fn too_large(invocation: &Invocation) -> String {
