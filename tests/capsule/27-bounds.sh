@@ -227,6 +227,8 @@ checks() {
 the_hook_that_fills_the_disk_is_ended() {
     in_capsule systemctl stop $service
     in_capsule mount -t tmpfs -o size=160m,mode=2750,uid=archivist,gid=archivist-hook tmpfs $state/archive
+    # An empty archive of a machine that has archived pages is taken for one that is not mounted.
+    in_capsule mkdir $state/archive/.new
     configure <<<'MinFreeSpace=120M'
     measured archived testfills,testafter
     assert_eq "failed succeeded" "$(query '[(of("testfills"), of("testafter"))[].status]' list results "$said")" "results"

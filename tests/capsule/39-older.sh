@@ -35,7 +35,8 @@ directory() { query '.[0].directory' list "$1" "$2"; }
 words() { in_capsule paste -sd'|' "$1/$2"; }
 
 is_skipped_without_its_program() {
-    assert_status 0 archivist add --wait --plugins testneeds http://older.test/0
+    assert_status 3 archivist add --wait --plugins testneeds http://older.test/0
+    assert_contains "$output" "nothing was archived" "a page without a hook"
     assert_contains "$(query 'of("testneeds") | map(.status + ": " + .error)' list results --status skipped)" \
         "skipped: program 'older-tool' not found: archivist plugins install testneeds" "why it is not run"
 }

@@ -64,7 +64,7 @@ missing_is_said() {
         "$(query '.plugins | map(select(.name == "testuser")) | only | field("skipped")' plugins)" "why it is not run"
     assert_contains "$(archivist doctor || true)" "archivist plugins install testuser" "doctor"
     assert_eq "null archivist plugins install testuser" "$(binary '[field("abspath"), .missing]')" "the program"
-    assert_status 0 archivist add --wait --plugins testuser "$site"
+    assert_status 3 archivist add --wait --plugins testuser "$site"
     assert_contains "$(query 'map("\(.status): \(.error)")' list results --status skipped)" \
         "skipped: program 'test-tool' not found: archivist plugins install testuser" "the result"
     assert_status 2 archivist plugins install testusr

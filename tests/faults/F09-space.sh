@@ -121,7 +121,7 @@ END
 # The archive on a disk of its own becomes read-only: no hook is started meanwhile.
 read_only_archive() {
     local crawl
-    in_capsule sh -c "systemctl stop $service; mount -t tmpfs -o size=64M tmpfs $data/archive; systemd-tmpfiles --create archivist.conf"
+    in_capsule sh -c "systemctl stop $service; mount -t tmpfs -o size=64M tmpfs $data/archive; systemd-tmpfiles --create archivist.conf; mkdir $data/archive/.new"
     configure_space 1M
     in_capsule mount -o remount,ro $data/archive
     crawl=$(pages "$PAGES" readonly testcare,testcareless)
