@@ -60,20 +60,36 @@ load_case() {
     source "$WEB/$1/case.sh"
 }
 
-# All pages of all cases are queued before the first is judged.
-queues_all() {
-    local name
+# Of two halves of the cases, all pages are queued before the first is judged: as many browsers at once as two
+# processors bear.
+SECOND_HALF=53
+half() {
+    local name number
     for name in $(case_names); do
+        number=$((10#${name%%-*}))
+        if [[ ($1 == first && $number -lt $SECOND_HALF) || ($1 == second && $number -ge $SECOND_HALF) ]]; then echo "$name"; fi
+    done
+}
+
+queue_half() {
+    local name
+    for name in $(half "$1"); do
         load_case "$name"
         queue
     done
     # shellcheck disable=SC2046 # words
     keep $(compgen -v | grep -E '^crawl_' || true)
 }
+queues_first_half() { queue_half first; }
+queues_second_half() { queue_half second; }
 
-mapfile -t judges < <(case_names | sed 's/^[0-9]*-//; s/-/_/g; s/^/judge_/')
-for name in $(case_names); do
-    eval "judge_$(sed 's/^[0-9]*-//; s/-/_/g' <<<"$name")() { needs queues_all; load_case $name; judge; }"
+judges_of() { half "$1" | sed 's/^[0-9]*-//; s/-/_/g; s/^/judge_/'; }
+for part in first second; do
+    for name in $(half $part); do
+        eval "judge_$(sed 's/^[0-9]*-//; s/-/_/g' <<<"$name")() { needs queues_${part}_half; load_case $name; judge; }"
+    done
 done
 
-cases queues_all "${judges[@]}"
+mapfile -t first < <(judges_of first)
+mapfile -t second < <(judges_of second)
+cases queues_first_half "${first[@]}" queues_second_half "${second[@]}"
