@@ -80,7 +80,13 @@ queue_half() {
     # shellcheck disable=SC2046 # words
     keep $(compgen -v | grep -E '^crawl_' || true)
 }
-queues_first_half() { queue_half first; }
+queues_first_half() {
+    local twice
+    # The variables of all cases are kept together.
+    twice=$(grep -ohE "\bcrawl_[a-z_0-9]+=" "$WEB"/*/case.sh | sort | uniq -d)
+    assert_eq "" "$twice" "variables of two cases with the same name"
+    queue_half first
+}
 queues_second_half() { queue_half second; }
 
 judges_of() { half "$1" | sed 's/^[0-9]*-//; s/-/_/g; s/^/judge_/'; }
