@@ -34,6 +34,8 @@ pub async fn discard(
 
 /// Directory in that of a page that holds the files of its plugins during a retry.
 const EARLIER: &str = ".earlier";
+/// Name of a copy in it that is not complete. No plugin has such a name.
+const PART: &str = ".part";
 
 /// Prepares the directory of a page for a retry, before the hooks start: the files of the earlier
 /// visit are put aside if the retry must not lose them, and removed otherwise.
@@ -93,9 +95,6 @@ fn keep_files(own: &Directory, plugins: &BTreeSet<String>, is_whole: bool) -> io
     }
     Ok(())
 }
-
-/// Name of a directory that is not complete. No plugin has such a name.
-const PART: &str = ".part";
 
 fn remove_tree(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {

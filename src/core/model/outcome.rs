@@ -139,7 +139,7 @@ pub(crate) fn start_failure(code: i32) -> Option<&'static str> {
 }
 
 impl Outcome {
-    /// Whether systemd could not set up the credentials of the unit (EXIT_CREDENTIALS).
+    /// Whether systemd could not set up the credentials of the unit (EXIT_CREDENTIALS, systemd.exec(5)).
     pub fn lacks_credentials(&self) -> bool {
         const EXIT_CREDENTIALS: i32 = 243;
         matches!(self, Outcome::NotStarted(why) if start_failure(EXIT_CREDENTIALS) == Some(why))
@@ -184,7 +184,8 @@ impl Outcome {
     /// Returns whether systemd could not set up the mount namespace of the unit: a directory in
     /// BindPaths= is missing, for example.
     pub fn is_mount_failure(&self) -> bool {
-        matches!(self, Outcome::NotStarted(why) if Some(why.as_str()) == start_failure(226))
+        const EXIT_NAMESPACE: i32 = 226;
+        matches!(self, Outcome::NotStarted(why) if start_failure(EXIT_NAMESPACE) == Some(why))
     }
 
     /// Returns whether the process exited with status 0.

@@ -47,8 +47,8 @@ impl World<'_> {
         })
     }
 
-    /// Evaluates a function of our own with these arguments, which may call those of `boxes.js`. Fails if the frame shows another
-    /// document by now.
+    /// Evaluates a function of our own with these arguments, which may call those of `boxes.js`.
+    /// Fails if the frame shows another document by now.
     pub async fn evaluate(&self, function: &str, arguments: &[Value]) -> Result<Value, CdpError> {
         #[derive(Deserialize)]
         struct Evaluated {

@@ -258,17 +258,7 @@ impl Turn<'_> {
             )));
         }
         let engine = &self.engine;
-        // An empty value stands for that of the next layer.
-        let values = config.iter().filter(|(_, value)| !value.is_empty());
-        let values = values
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
-        let known = engine.catalogue.known_keys();
-        if let Some(key) = config.keys().find(|key| !known.contains(*key)) {
-            let what = format!("no plugin has a setting '{key}'; see: archivist plugins");
-            return Err(invalid(what));
-        }
-        if let Some(error) = check(&engine.catalogue, &values).into_iter().next() {
+        if let Some(error) = check(&engine.catalogue, config).into_iter().next() {
             return Err(invalid(format!("{error}; see: archivist plugins")));
         }
         let chosen = engine.persona(config, users).map_err(invalid)?;

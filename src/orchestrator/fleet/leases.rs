@@ -65,7 +65,7 @@ impl Turn<'_> {
         let crawl = self.snapshot_of(id)?.crawl;
         self.tx
             .step_snapshot(id, Step::Requeue, now, Some(LEASE_ENDED), self.now)?;
-        self.tx.uncount_attempt(id)?;
+        self.tx.take_back_attempt(Owner::Snapshot(id))?;
         self.tx.put_off_results(owner)?;
         self.stop_units_of(owner)?;
         self.changes.insert(Change::Snapshot { crawl, id });

@@ -20,15 +20,18 @@ pub struct SettingError {
 }
 
 /// Returns all errors: unknown names, values of the wrong type, and values outside the limits of
-/// their schema. Values of secrets are not included.
+/// their schema. An empty value stands for that of the next layer, and is none of these. Values of secrets
+/// are not included.
 pub fn check(catalogue: &Catalogue, values: &Values) -> Vec<SettingError> {
     let known = catalogue.known_keys();
     let mut errors = Vec::new();
     for (key, text) in values {
-        let what = if known.contains(key) {
-            wrong(catalogue, key, text)
-        } else {
+        let what = if !known.contains(key) {
             Some(unknown(key, &known))
+        } else if text.is_empty() {
+            None
+        } else {
+            wrong(catalogue, key, text)
         };
         errors.extend(what.map(|what| SettingError {
             key: key.clone(),

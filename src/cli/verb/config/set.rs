@@ -52,9 +52,8 @@ pub fn run(set: &[(String, String)], scope: &Scope) -> Result<Exit, Failure> {
         let section = section(key, &known).map_err(Failure::usage)?;
         wanted.push((section, key.as_str(), value.as_str()));
     }
-    // An empty value restores the built-in one.
     let values = wanted.iter();
-    let values = values.filter(|(section, _, value)| *section == keys::VALUES && !value.is_empty());
+    let values = values.filter(|(section, ..)| *section == keys::VALUES);
     let values = values.map(|(_, key, value)| ((*key).to_owned(), (*value).to_owned()));
     if let Some(error) = check(&catalogue, &values.collect()).into_iter().next() {
         return Err(Failure::usage(error.to_string()));

@@ -289,14 +289,6 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Takes back the attempt of a page that was stopped for its lease.
-    pub fn uncount_attempt(&self, id: SnapshotId) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE snapshot SET attempts = max(attempts - 1, 0) WHERE id = ?1")?
-            .execute([id.0])?;
-        Ok(())
-    }
-
     /// Records that a page of a crawl of the fleet came or ended now.
     pub fn set_paged_at(&self, crawl: CrawlId, now: Time) -> Result<()> {
         self.inner
