@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
 queue() {
     local base=http://127.0.0.1:$port path urls=()
-    for path in fixed accept-only body-fixed shadow dialog onetrust blur reload keep/app keep/video keep/login keep/dialog; do
+    for path in fixed accept-only body-fixed shadow dialog frame onetrust blur reload keep/app keep/video keep/login keep/dialog; do
         urls+=("$base/$path")
     done
     crawl_walls=$(add --plugins pdf,screenshot,dom "${urls[@]}")
@@ -16,7 +16,7 @@ note_of() {
 judge() {
     local path note pdf
     wait_for 120 is_over "$crawl_walls"
-    for path in fixed body-fixed shadow dialog onetrust reload; do
+    for path in fixed body-fixed shadow dialog frame onetrust reload; do
         note=$(note_of "/$path")
         [[ $note == "closed a consent wall"* ]] || fail "/$path: the note is '$note'"
         in_capsule grep -q 'data-choice="rejected"' "$(saved "$crawl_walls" ":$port/$path")/dom/output.html" || fail "/$path: not rejected"
@@ -25,7 +25,7 @@ judge() {
         note=$(note_of "/$path")
         [[ $note == "hid "* ]] || fail "/$path: the note is '$note'"
     done
-    for path in fixed accept-only body-fixed shadow dialog onetrust blur reload; do
+    for path in fixed accept-only body-fixed shadow dialog frame onetrust blur reload; do
         # A wall in a page that cannot scroll leaves one sheet of paper.
         pdf=$(saved "$crawl_walls" ":$port/$path")/pdf/output.pdf
         (($(in_capsule grep -ac "/Type */Page$" "$pdf") > 1)) || fail "/$path: the PDF has one page"

@@ -164,9 +164,14 @@ impl Consent {
         for target in other_processes(session, main).await? {
             let child = session.connection().attach(&target).await?;
             let in_frame = self.reject_in_frame(&child, &target).await;
-            child.detach().await?;
-            // A frame may go while it is searched.
-            asked = in_frame.ok().filter(|it| it.is_consent).unwrap_or(asked);
+            // The target has gone if the wall is removed with its frame.
+            let _ = child.detach().await;
+            match in_frame {
+                Ok(in_frame) if in_frame.is_consent => asked = in_frame,
+                Ok(_) => {}
+                // A frame may go while it is searched.
+                Err(error) => eprintln!("failed to search a frame for a wall: {error}, ignoring"),
+            }
             if !asked.label.is_empty() {
                 return Ok(asked);
             }

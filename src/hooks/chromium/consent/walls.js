@@ -315,8 +315,10 @@
     const isConsent = text.length < 6000 && asks(document.body, text);
     const manager = data.managers.find((one) => document.querySelector(one.reject));
     const control = isConsent && mode === "reject" ? rejecting(document.body, manager) : null;
-    if (control) control.click();
-    return { isConsent, label: control ? label(control) : "" };
+    const found = { isConsent, label: control ? label(control) : "" };
+    // The frame may be gone after the click, so the answer comes first.
+    if (control) setTimeout(() => control.click(), 0);
+    return found;
   };
   if (!document.body || document.body.localName !== "body") return {};
   return { act, wait, frame: inFrame }[step]();
