@@ -171,6 +171,11 @@ fn page_is_printed_as_wide_and_as_long_as_it_is() {
     assert!(text.contains("six words") || !has(&["pdftotext"]), "{text}");
     assert!(note.contains("0 of 6 words"), "{note}");
 
+    bed.open("/print-part");
+    let (_, _, note) = bed.pdf("/print-part");
+    let missing = "the PDF has 160 of 720 letters of the page";
+    assert!(note == missing || !has(&["pdftotext"]), "{note}");
+
     bed.open("/more");
     let (picture, _) = bed.picture("/more", &[]);
     assert!(picture.height > 12_000, "{}", picture.height);

@@ -2,11 +2,15 @@
 
 use crate::chromium;
 use crate::chromium::{PAGE_MAX_BYTES, TabView};
+use crate::process::capture::OutputLimits;
+use crate::process::exit::ExitReason;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use crate::{Outcome, page};
 use serde_json::{Value, json};
+use std::process::Command;
+use std::time::Duration;
 
 /// Widest paper in pixels.
 const PAPER_MAX_WIDTH: u32 = 14_400;
@@ -15,25 +19,83 @@ const PAPER_MAX_WIDTH: u32 = 14_400;
 /// Those that hide menus alone leave more: of 300 pages of documentation, a tenth and more.
 const HIDDEN_MIN: u64 = 10;
 
-/// Prints the page and checks that the PDF is complete.
+/// Percentage of the letters on paper, and of those on the screen, below which the PDF lacks a part
+/// of the text. Style sheets for print may hide menus.
+const PAPER_MIN_PERCENT: u64 = 80;
+const SCREEN_MIN_PERCENT: u64 = 50;
+/// Letters of a page from which on its PDF is compared.
+const COMPARED_MIN_LETTERS: u64 = 20;
+/// Time limit of pdftotext. A PDF that takes longer is not compared.
+const COMPARE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Most text of a PDF, in bytes. A PDF with more is not compared.
+const TEXT_MAX_BYTES: usize = 32 << 20;
+
+/// Prints the page, checks that the PDF is complete, and compares its text with that of the page.
 pub fn run(invocation: &Invocation) -> Outcome {
     let mut runner = ProgramRunner::new(invocation.budget())?;
     progress("printing with chromium");
     let printed = chromium::with_page(invocation, &mut runner, PAGE_MAX_BYTES, print);
-    let ((pdf, note), navigation) = printed?;
+    let (printed, navigation) = printed?;
+    let pdf = printed.pdf;
     if !is_pdf(&pdf) {
         let size = pdf.len();
         let reason = format!("chromium returned an incomplete PDF ({size} bytes)");
         return Err(Finding::failed(reason));
     }
     page::write("output.pdf", &pdf)?;
-    Ok(Finding::succeeded("output.pdf").with_notes([navigation.note, note]))
+    let missing = saved_letters(&mut runner).and_then(|saved| printed.letters.missing(saved));
+    let notes = [navigation.note, printed.note, missing];
+    Ok(Finding::succeeded("output.pdf").with_notes(notes))
+}
+
+/// Number of letters and digits in `output.pdf`. `None` if pdftotext is not installed, fails, or
+/// exceeds [`COMPARE_TIMEOUT`] or [`TEXT_MAX_BYTES`].
+fn saved_letters(runner: &mut ProgramRunner) -> Option<u64> {
+    let mut command = Command::new("pdftotext");
+    command.args(["-q", "-enc", "UTF-8", "output.pdf", "-"]);
+    let limits = OutputLimits {
+        output: TEXT_MAX_BYTES,
+        ..OutputLimits::default()
+    };
+    let reserve = runner.remaining().saturating_sub(COMPARE_TIMEOUT);
+    let read = runner.run_before(reserve, &mut command, "poppler-utils", limits);
+    let read = read
+        .ok()
+        .filter(|read| read.exit == ExitReason::Exited(0))?;
+    let text = String::from_utf8_lossy(&read.output);
+    Some(text.chars().filter(|c| c.is_alphanumeric()).count() as u64)
+}
+
+/// Number of letters and digits that the page shows.
+struct Letters {
+    screen: u64,
+    /// In the layout that was printed.
+    paper: u64,
+}
+
+impl Letters {
+    /// Remark on a PDF that lacks a part of the text, if it has `saved` letters.
+    fn missing(&self, saved: u64) -> Option<String> {
+        let Letters { screen, paper } = *self;
+        let is_cut = saved * 100 < paper * PAPER_MIN_PERCENT;
+        let is_hidden = saved * 100 < screen * SCREEN_MIN_PERCENT;
+        let is_missing = screen >= COMPARED_MIN_LETTERS && (is_cut || is_hidden);
+        is_missing.then(|| format!("the PDF has {saved} of {screen} letters of the page"))
+    }
+}
+
+/// A printed page.
+struct Printed {
+    pdf: Vec<u8>,
+    letters: Letters,
+    /// Remark on how it was printed.
+    note: Option<String>,
 }
 
 /// Prints the page. If its style sheet for print hides the text, prints what the screen shows, and
 /// returns a remark about that. Boxes in which the page scrolls are as high as their content
 /// meanwhile, and what stays in view is printed once instead of on each sheet, over the text.
-async fn print(view: &TabView) -> Result<(Vec<u8>, Option<String>), Finding> {
+async fn print(view: &TabView) -> Result<Printed, Finding> {
     let on_screen = Layout::from(view.evaluate(MEASURE, &[]).await?);
     view.set_media("print").await?;
     let on_paper = Layout::from(view.evaluate(MEASURE, &[]).await?);
@@ -57,13 +119,22 @@ async fn print(view: &TabView) -> Result<(Vec<u8>, Option<String>), Finding> {
         view.evaluate(SPREAD, &[json!(false)]).await?;
     }
     view.set_media("").await?;
-    Ok((pdf?, note))
+    Ok(Printed {
+        pdf: pdf?,
+        letters: Letters {
+            screen: on_screen.letters,
+            paper: layout.letters,
+        },
+        note,
+    })
 }
 
 /// How the page is laid out.
 struct Layout {
     /// Number of visible words.
     words: u64,
+    /// Number of visible letters and digits.
+    letters: u64,
     width: u32,
     viewport_width: u32,
     /// Number of boxes in which large parts of the page scroll.
@@ -78,6 +149,7 @@ impl From<Value> for Layout {
         let pixels = |name: &str| u32::try_from(number(name)).unwrap_or(u32::MAX);
         Layout {
             words: number("words"),
+            letters: number("letters"),
             width: pixels("width"),
             viewport_width: pixels("viewport"),
             boxes: number("boxes"),
@@ -95,6 +167,7 @@ const MEASURE: &str = r#"() => {
   }
   return {
     words: (text.slice(0, 4000000).match(/\S+/g) || []).length,
+    letters: (text.slice(0, 4000000).match(/[\p{L}\p{N}]/gu) || []).length,
     width: page ? page.scrollWidth : 0,
     viewport: innerWidth,
     boxes: scrollBoxes(/auto|scroll|hidden/, 1 / 3).length,
@@ -145,12 +218,36 @@ fn is_pdf(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_pdf;
+    use super::{Letters, is_pdf};
 
     #[test]
     fn incomplete_pdf_is_refused() {
         assert!(is_pdf(b"%PDF-1.4\n1 0 obj\n%%EOF\n"));
         assert!(!is_pdf(b"%PDF-1.4\n1 0 obj\n"));
         assert!(!is_pdf(b"<html>%%EOF"));
+    }
+
+    #[test]
+    fn a_pdf_without_a_part_of_the_text_is_named() {
+        let note = |screen, paper, saved| {
+            let letters = Letters { screen, paper };
+            letters.missing(saved).unwrap_or_default()
+        };
+        assert_eq!(
+            note(100, 100, 79),
+            "the PDF has 79 of 100 letters of the page"
+        );
+        assert_eq!(
+            note(400, 400, 0),
+            "the PDF has 0 of 400 letters of the page"
+        );
+        assert_eq!(
+            note(400, 100, 100),
+            "the PDF has 100 of 400 letters of the page"
+        );
+        assert_eq!(note(400, 200, 200), "");
+        assert_eq!(note(100, 100, 80), "");
+        assert_eq!(note(100, 100, 250), "");
+        assert_eq!(note(19, 19, 0), "");
     }
 }

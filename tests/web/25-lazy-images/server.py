@@ -53,6 +53,8 @@ PAGES = {
     # As on a machine that is busy: nothing is drawn for most of a second.
     "/more-slow": growing(8, BLOCKS),
     "/print-hides": "<style>@media print { body { display: none } }</style><p>These are six words of text",
+    "/print-part": "<style>@media print { article { display: none } }</style><nav>"
+    + "menu " * 40 + "</nav><article>" + "article " * 80 + "</article>",
     "/wide": "<table><tr>" + "".join(f"<td style='min-width:200px'>COLUMN{n}" for n in range(20)) + "</table>",
     "/high": "<div style='height:40000px;background:linear-gradient(red, blue)'>top</div>",
     "/frame": "<p>IN THE FRAME",
