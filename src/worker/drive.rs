@@ -62,6 +62,7 @@ async fn drive(
         index: work.index.clone(),
         events,
         requested: RefCell::default(),
+        running: RefCell::default(),
         claims: Arc::default(),
         growth: GrowthMonitor::new(),
     });

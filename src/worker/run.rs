@@ -2,7 +2,8 @@
 
 use crate::WorkerError;
 use crate::files::directory;
-use crate::files::leftover::EndedUnits;
+use crate::files::leftover::{self, EndedUnits};
+use crate::files::overflow::{self, Reach};
 use crate::link::Link;
 use crate::output::claims::Claims;
 use crate::output::disk;
@@ -20,6 +21,7 @@ use archivist_plugin::files::output::Listing;
 use archivist_shared::bus::client::ClientError;
 use archivist_shared::bus::documents::work::{Assignment, Ended, HookMode, HookTask, Report};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -33,6 +35,10 @@ use tokio::task::spawn_blocking;
 /// the limit of their unit.
 const REQUESTED_HOOK_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// Files are marked by the kernel's coarse clock, which is at most a tick (10 ms at 100 Hz) behind that
+/// of the start.
+const FILE_CLOCK_SLACK: Duration = Duration::from_millis(10);
+
 /// Runs the hooks of one sequence, several at a time.
 pub struct HookRunner {
     pub assignment: Assignment,
@@ -45,6 +51,8 @@ pub struct HookRunner {
     pub events: mpsc::UnboundedSender<Result<HookEvent, ClientError>>,
     /// Hooks that other hooks requested and that the sequence has not taken yet.
     pub requested: RefCell<Vec<HookTask>>,
+    /// Plugins of the hooks that run, one entry for each hook.
+    pub running: RefCell<Vec<String>>,
     pub claims: Arc<Mutex<Claims>>,
     pub growth: GrowthMonitor,
 }
@@ -53,10 +61,12 @@ impl HookRunner {
     /// Runs the hook at this position until its result is recorded, and sends how it ended. `join`
     /// means that an earlier worker has started it.
     pub async fn run(self: Rc<Self>, hook: HookTask, position: usize, join: bool) {
+        self.running.borrow_mut().push(hook.plugin.clone());
         let mut done = self.try_hook(&hook, position, join).await;
         while let Ok(Next::Repeat) = done {
             done = self.try_hook(&hook, position, false).await;
         }
+        self.has_ended(&hook.plugin);
         let event = done.map(|next| match next {
             Next::RetryLater => HookEvent::FoundNothing(position),
             Next::LeftFiles(changed) => HookEvent::LeftFiles {
@@ -96,6 +106,10 @@ impl HookRunner {
         if ended.again {
             return Ok(Next::Repeat);
         }
+        let removed = match (&ended.outcome, &ended.verdict) {
+            (Outcome::DiskLimit, None) => self.make_space(hook, &ended, &output).await,
+            _ => None,
+        };
         let (directory, name) = (output.directory.clone(), output.name.clone());
         // Before the report makes the files harmless, which changes them.
         let changed = match hook.mode {
@@ -103,6 +117,7 @@ impl HookRunner {
             HookMode::Foreground | HookMode::Daemon => None,
         };
         let mut report = self.report(hook, &ended, &watch, output).await?;
+        report.verdict = report.verdict.with_remark(removed);
         let is_refused = self.is_refused(&report);
         if is_refused {
             // What an error page links to or is called is not about the page.
@@ -119,6 +134,55 @@ impl HookRunner {
         }
         let next = self.conclude(hook, &ended, &report);
         Ok(changed.map_or(next, Next::LeftFiles))
+    }
+
+    fn has_ended(&self, plugin: &str) {
+        let mut running = self.running.borrow_mut();
+        if let Some(position) = running.iter().position(|other| other == plugin) {
+            running.swap_remove(position);
+        }
+    }
+
+    /// The plugins of which a hook has ended since this time.
+    fn plugins_that_ended(&self, since: Time) -> Vec<String> {
+        let known = self.index.known();
+        let results = known.results.iter();
+        let ended = results.filter(|result| result.ended_at.is_some_and(|end| end >= since));
+        ended.map(|result| result.plugin.clone()).collect()
+    }
+
+    /// Removes what a hook wrote that was ended for lack of disk space, and says so.
+    async fn make_space(
+        &self,
+        hook: &HookTask,
+        ended: &Ended,
+        output: &HookOutput,
+    ) -> Option<String> {
+        let since = ended.started_at?.before(FILE_CLOCK_SLACK);
+        if let Some(unit) = &ended.unit {
+            leftover::unit_end(unit).await;
+        }
+        let mut busy: BTreeSet<String> = self.running.borrow().iter().cloned().collect();
+        busy.extend(self.plugins_that_ended(since));
+        let of_crawl = match self.assignment.owner {
+            Owner::Crawl(_) => None,
+            Owner::Snapshot(_) => Some(self.assignment.crawl_directory.clone()),
+        };
+        let reach = Reach {
+            own: output.directory.clone(),
+            before: output.before.clone(),
+            since,
+            of_owner: self.directory.clone(),
+            busy,
+            shared: of_crawl
+                .into_iter()
+                .chain(self.assignment.shared_tmp.clone())
+                .collect(),
+        };
+        let removed = spawn_blocking(move || reach.clear()).await.ok()?;
+        let said = overflow::describe(removed);
+        tracing::warn!("{}: {said}", hook.key);
+        Some(said)
     }
 
     /// Opens the directory and the output of a hook.

@@ -51,6 +51,15 @@ SH
 #!/bin/sh
 for n in $(seq 100); do head -c 4M /dev/zero >full$n || exit 1; sleep 0.2; done
 SH
+    plugin testbefore on_Snapshot__05_testbefore.sh <<'SH'
+#!/bin/sh
+echo before >../testfills/before
+SH
+    plugin testbeside on_Snapshot__06_testbeside.finite.bg.sh <<'SH'
+#!/bin/sh
+sleep 2
+echo beside >file
+SH
     plugin testafter on_Snapshot__30_testafter.sh <<'SH'
 #!/bin/sh
 echo fine >file
@@ -230,10 +239,16 @@ the_hook_that_fills_the_disk_is_ended() {
     # An empty archive of a machine that has archived pages is taken for one that is not mounted.
     in_capsule mkdir $state/archive/.new
     configure <<<'MinFreeSpace=120M'
-    measured archived testfills,testafter
+    measured archived testbefore,testbeside,testfills,testafter
     assert_eq "failed succeeded" "$(query '[(of("testfills"), of("testafter"))[].status]' list results "$said")" "results"
     assert_contains "$(error_of "$said" testfills)" "limit: disk" "the result"
+    assert_contains "$(error_of "$said" testfills)" "removed what it wrote: " "what became of its files"
     assert_contains "$(archivist why "$said")" "limit: disk" "why"
+    local page
+    page=$(query '.[0].directory' list snapshots "$said")
+    assert_eq "" "$(in_capsule sh -c "ls '$page'/testfills/full*" 2>/dev/null)" "files of the hook"
+    assert_eq "before beside fine" "$(in_capsule cat "$page"/testfills/before "$page"/testbeside/file "$page"/testafter/file | xargs)" \
+        "files of other hooks"
     in_capsule systemctl stop $service
     in_capsule umount $state/archive
     configure </dev/null

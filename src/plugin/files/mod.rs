@@ -3,5 +3,6 @@
 pub mod allocation;
 pub mod beneath;
 pub mod output;
+pub mod removal;
 pub mod tidy;
 pub mod walk;

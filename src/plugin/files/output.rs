@@ -83,6 +83,11 @@ impl Listing {
         let mut files = self.0.iter();
         files.any(|(path, looks)| before.0.get(path) != Some(looks))
     }
+
+    /// Size of a file in bytes; `None` if there was no such file.
+    pub(crate) fn size(&self, path: &str) -> Option<u64> {
+        self.0.get(path).map(|(size, _)| *size)
+    }
 }
 
 /// Time of the last change of a file that [`scan`] lists; None without files. Hooks cannot set it.
@@ -135,7 +140,7 @@ fn unnumbered(name: &str) -> &str {
 
 /// Whether a file belongs to the runner or to the machinery of hooks. Only the top level has such
 /// files: a page's `build.log` or `install.sh` in a subdirectory is output.
-fn is_bookkeeping(path: &str) -> bool {
+pub(crate) fn is_bookkeeping(path: &str) -> bool {
     const NAMES: [&str; 5] = [
         "stdout.log",
         "stderr.log",

@@ -10,12 +10,12 @@ use archivist_core::store::is_reserved;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, readlinkat};
 use nix::sys::stat::Mode;
-use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+use nix::unistd::geteuid;
 
 use crate::catalogue::PathProblem;
 use crate::files::beneath::{Directory, chmod};
 use crate::files::output::BOUNDS;
-use crate::files::walk::{EntryKind, WalkBounds, WalkEntry, chmod_open, walk};
+use crate::files::walk::{EntryKind, WalkBounds, WalkEntry, walk};
 
 /// Suffix of the text file that replaces a link out of the directory and contains its target.
 const NOTE_SUFFIX: &str = ".broken-symlink.txt";
@@ -23,9 +23,12 @@ const NOTE_SUFFIX: &str = ".broken-symlink.txt";
 const PROGRAM_BITS: u32 = 0o7111;
 /// Read permission for owner and group.
 const READ_BITS: u32 = 0o440;
-/// Largest number of entries for [`sweep`]. A list of so many long names uses most of a worker's
-/// memory.
-const SWEEP_ENTRIES_MAX: usize = 1_000_000;
+/// WalkBounds of [`sweep`]: any depth. A list of so many long names uses most of a worker's memory.
+pub(crate) const SWEEP_BOUNDS: WalkBounds = WalkBounds {
+    entries: 1_000_000,
+    depth: usize::MAX,
+    unlock: true,
+};
 
 /// Replaces links that leave `dir` by text files, and removes execute permissions. Call this when
 /// the hook has ended, before [`crate::scan`].
@@ -50,12 +53,7 @@ pub fn tidy(dir: &Directory) -> io::Result<Vec<PathProblem>> {
 /// # Errors
 /// If `dir` itself cannot be read.
 pub fn sweep(dir: &Directory) -> io::Result<Vec<PathProblem>> {
-    let bounds = WalkBounds {
-        entries: SWEEP_ENTRIES_MAX,
-        depth: usize::MAX,
-        unlock: true,
-    };
-    let mut problems = Tidy::of(dir, bounds)?.problems();
+    let mut problems = Tidy::of(dir, SWEEP_BOUNDS)?.problems();
     problems.extend(remove_reserved(dir, geteuid().as_raw())?);
     Ok(problems)
 }
@@ -116,7 +114,7 @@ impl Tidy<'_> {
             EntryKind::File if self.unlock && entry.mode & READ_BITS != READ_BITS => {
                 self.unread.note(entry, self.set_mode(entry));
             }
-            EntryKind::Special if self.unlock => self.specials.note(entry, self.remove(entry)),
+            EntryKind::Special if self.unlock => self.specials.note(entry, entry.unlink(true)),
             EntryKind::File | EntryKind::Special => {}
         }
     }
@@ -145,7 +143,7 @@ impl Tidy<'_> {
         if stays_inside(self.dir.path(), entry.depth, Path::new(&target)) {
             return Ok(());
         }
-        self.remove(entry)?;
+        entry.unlink(self.unlock)?;
         let mut name = entry.name.to_owned();
         name.push(NOTE_SUFFIX);
         // The link is removed; a missing note is harmless.
@@ -153,25 +151,11 @@ impl Tidy<'_> {
         Ok(())
     }
 
-    fn remove(&self, entry: &WalkEntry) -> io::Result<()> {
-        let unlink = || unlinkat(entry.dir, entry.name, UnlinkatFlags::NoRemoveDir);
-        match unlink() {
-            Err(Errno::ENOENT) => Ok(()),
-            Err(Errno::EACCES) if self.unlock => {
-                chmod_open(entry.dir)?;
-                Ok(unlink()?)
-            }
-            other => Ok(other?),
-        }
-    }
-
     /// Removes the bits of programs; of a complete directory, adds those of readers.
     fn set_mode(&self, entry: &WalkEntry) -> io::Result<()> {
-        // Opening with O_PATH needs no read permission.
-        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let file = match openat(entry.dir, entry.name, flags, Mode::empty()) {
+        let file = match entry.open_path() {
             Err(Errno::ENOENT) => return Ok(()), // gone since
-            other => File::from(other?),
+            other => other?,
         };
         let found = file.metadata()?; // of the opened file, which may differ from the visited one
         if !found.is_file() {

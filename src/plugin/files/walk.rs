@@ -1,6 +1,7 @@
 //! Visits everything below a directory that hooks can write to, using descriptors instead of paths.
 
 use std::ffi::{CString, OsStr};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -10,6 +11,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fstat, fstatat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::files::beneath::{Directory, ENTER, chmod};
 
@@ -47,6 +49,8 @@ pub(crate) struct WalkEntry<'w> {
     pub depth: usize,
     pub kind: EntryKind,
     pub mode: u32,
+    /// User id of the owner.
+    pub owner: u32,
     pub size: u64,
     /// Nanoseconds since 1970.
     pub modified: i128,
@@ -62,6 +66,31 @@ impl WalkEntry<'_> {
     /// Path relative to the top. Invalid UTF-8 is replaced.
     pub fn path(&self) -> String {
         format!("{}{}", self.prefix, self.name.to_string_lossy())
+    }
+
+    /// Opens the entry with O_PATH, which needs no permission for it. It may have been replaced
+    /// since the visit.
+    pub fn open_path(&self) -> nix::Result<File> {
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        Ok(File::from(openat(
+            self.dir,
+            self.name,
+            flags,
+            Mode::empty(),
+        )?))
+    }
+
+    /// Removes the entry. `unlock`: changes the mode of its directory if necessary.
+    pub fn unlink(&self, unlock: bool) -> io::Result<()> {
+        let unlink = || unlinkat(self.dir, self.name, UnlinkatFlags::NoRemoveDir);
+        match unlink() {
+            Err(Errno::ENOENT) => Ok(()),
+            Err(Errno::EACCES) if unlock => {
+                chmod_open(self.dir)?;
+                Ok(unlink()?)
+            }
+            other => Ok(other?),
+        }
     }
 }
 
@@ -224,6 +253,7 @@ impl<V: FnMut(&WalkEntry)> Walk<'_, V> {
             depth: self.levels.len(),
             kind,
             mode: found.st_mode,
+            owner: found.st_uid,
             size: u64::try_from(found.st_size).unwrap_or(0),
             modified: i128::from(found.st_mtime) * 1_000_000_000 + i128::from(found.st_mtime_nsec),
             changed: found.st_ctime * 1000 + found.st_ctime_nsec / 1_000_000,

@@ -31,6 +31,18 @@ impl EndedUnits {
     }
 }
 
+/// Waits until no process of a hook's unit is left.
+pub async fn unit_end(unit: &str) {
+    let Some(group) = slice().map(|slice| slice.join(unit)) else {
+        return;
+    };
+    let deadline = Instant::now() + LEFTOVER_TIMEOUT;
+    let waiting = tokio::task::spawn_blocking(move || wait_for_end(&group, deadline)).await;
+    if let Ok(Err(error)) = waiting {
+        tracing::warn!("failed to wait for {unit}: {error}, ignoring");
+    }
+}
+
 /// Waits for processes that hooks left, and removes dangerous files from the directory. If that
 /// fails, only the worker's user keeps access to the directory.
 pub async fn end(own: &Arc<Directory>, units: &EndedUnits) {

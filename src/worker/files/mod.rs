@@ -6,4 +6,5 @@ pub mod heartbeat;
 mod hostile;
 pub mod identity;
 pub mod leftover;
+pub mod overflow;
 pub mod write;
