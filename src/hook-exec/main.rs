@@ -7,6 +7,10 @@
 //!
 //! In a fleet only the node that leases a host visits it. The orchestrator may have been stopped
 //! between its decision and this start, so the program compares the end of the lease with the clock.
+//!
+//! Standard error of the hook goes through a relay that bounds its bytes (`log.rs`).
+
+mod log;
 
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{chdir, dup2_stdin, execve};
@@ -21,6 +25,7 @@ use std::process::ExitCode;
 const EXIT_CHDIR: u8 = 200;
 const EXIT_EXEC: u8 = 203;
 const EXIT_STDIN: u8 = 208;
+const EXIT_STDERR: u8 = 222;
 /// The lease of the host has ended. Units may use the number (systemd.exec(5)). The orchestrator
 /// starts the hook again: under the renewed lease, or with its page, which it queues again when it
 /// sees the end of the lease.
@@ -73,8 +78,10 @@ fn now() -> u64 {
 }
 
 /// The variables in `set`, and those of `wanted` whose names are not in `set`: variables of the
-/// service manager, such as an administrator's `Environment=`, take precedence.
+/// service manager, such as an administrator's `Environment=`, take precedence. JOURNAL_STREAM, which
+/// names the socket of standard error, is not true any more.
 fn merge(set: impl Iterator<Item = (OsString, OsString)>, wanted: Vec<CString>) -> Vec<CString> {
+    let set = set.filter(|(name, _)| name != "JOURNAL_STREAM");
     let set = set.map(|(name, value)| [name.into_vec(), value.into_vec()].join(&b'='));
     let mut all: Vec<CString> = set.filter_map(|pair| CString::new(pair).ok()).collect();
     let name = |pair: &CString| {
@@ -129,6 +136,10 @@ fn launch() -> (u8, String) {
         return (EXIT_CHDIR, what);
     }
     let environment = merge(std::env::vars_os(), environment);
+    if let Err(error) = log::bound() {
+        let what = format!("failed to bound the log: {error}");
+        return (EXIT_STDERR, what);
+    }
     let Err(error) = execve(&argv[0], &argv, &environment);
     let program = argv[0].to_string_lossy();
     let what = format!(
@@ -140,6 +151,12 @@ fn launch() -> (u8, String) {
 }
 
 fn main() -> ExitCode {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == log::RELAY)
+    {
+        return log::relay();
+    }
     let (code, what) = launch();
     eprintln!("archivist-hook-exec: {what}");
     ExitCode::from(code)
@@ -184,7 +201,8 @@ mod tests {
 
     #[test]
     fn variables_of_the_service_manager_take_precedence() {
-        let set = [("A", "drop-in"), ("C", "x=y")].map(|(n, v)| (n.into(), v.into()));
+        let set = [("A", "drop-in"), ("JOURNAL_STREAM", "8:1"), ("C", "x=y")]
+            .map(|(n, v)| (n.into(), v.into()));
         let merged = merge(set.into_iter(), words(&["A=ours", "B=2", "AA=3"]));
         assert_eq!(merged, words(&["A=drop-in", "C=x=y", "B=2", "AA=3"]));
     }

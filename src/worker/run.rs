@@ -250,6 +250,10 @@ impl HookRunner {
             None => disk::retry_if_lacking(report.verdict, &ended.outcome, lack),
         };
         if has_no_reason(&report.verdict, &ended.outcome) {
+            // The last lines may still be on their way through the relay of the unit's log.
+            if let Some(unit) = &ended.unit {
+                leftover::unit_end(unit).await;
+            }
             let invocation = self.link.invocation(&hook.key).await?;
             let lines = stderr::last_lines(&invocation).await;
             let known = report.verdict.error.take();

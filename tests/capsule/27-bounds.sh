@@ -47,6 +47,44 @@ SH
 #!/bin/sh
 until [ -e /srv/archivist-test/go ]; do sleep 0.1; done
 SH
+    plugin testlogs <<'SH'
+#!/usr/bin/python3
+import os, sys, time
+kind, end = os.environ["TESTLOGS_KIND"], time.monotonic() + 20
+line = (lambda: os.urandom(47_000).replace(b"\n", b"x").replace(b"\0", b"x")) if kind == "long" else (lambda: b"x")
+while time.monotonic() < end:
+    sys.stderr.buffer.write(line() + b"\n")
+    # journald also limits the number of lines.
+    time.sleep(0.002)
+sys.exit("the reason")
+SH
+    in_capsule sh -c "echo '{\"type\": \"object\", \"properties\": {\"TESTLOGS_KIND\": {\"type\": \"string\"}}}' >$plugins/testlogs/config.json"
+    # Tries to open the memory and the descriptors of the relay of its log, and says something when it is stopped.
+    plugin testrelay on_Snapshot__20_testrelay.daemon.bg.py <<'PY'
+#!/usr/bin/python3
+import glob, signal, sys, time
+seen, opened = [], []
+for process in glob.glob("/proc/[0-9]*"):
+    try:
+        if b"--relay" not in open(process + "/cmdline", "rb").read():
+            continue
+        seen.append(process)
+        for name in ("mem", "environ", "fd/2"):
+            try:
+                open(process + "/" + name, "r+b" if name == "mem" else "rb")
+                opened.append(name)
+            except OSError:
+                pass
+    except OSError:
+        pass
+def ended(*_):
+    print("relays: %d, opened: %s" % (len(seen), opened), file=sys.stderr)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, ended)
+print("ready", flush=True)
+while True:
+    time.sleep(1)
+PY
     plugin testfills <<'SH'
 #!/bin/sh
 for n in $(seq 100); do head -c 4M /dev/zero >full$n || exit 1; sleep 0.2; done
@@ -232,6 +270,30 @@ checks() {
     in_capsule systemd-run --quiet --wait --collect --unit=archivist-check-status-99 sh -c "head -c $1 /dev/zero >/tmp/file" 2>/dev/null
 }
 
+# Bytes of all journal files.
+journal_bytes() { in_capsule sh -c "journalctl --sync; du -cB1 /var/log/journal /run/log/journal 2>/dev/null | tail -1 | cut -f1"; }
+
+a_log_is_bounded_in_bytes() {
+    local kind crawl before grown
+    for kind in long short; do
+        before=$(journal_bytes)
+        crawl=$(archived testlogs --set "TESTLOGS_KIND=$kind")
+        grown=$(($(journal_bytes) - before))
+        assert_contains "$(error_of "$crawl" testlogs)" "the reason" "the last line of a log with $kind lines"
+        [[ $kind == short ]] || assert_contains "$(archivist logs "$crawl" | grep -a archivist-hook-exec)" "the log reached its limit of 4M" "the log with $kind lines"
+        # journald allocates its files in steps of 8 MiB.
+        ((grown <= (4 + 8) << 20)) || fail "the journal grew by $grown bytes for $kind lines"
+        figure "20 s of $kind lines: the journal grew by $((grown >> 10)) KiB"
+    done
+}
+
+the_relay_of_a_log_cannot_be_opened() {
+    local crawl
+    crawl=$(archived testrelay,testafter)
+    assert_contains "$(archivist logs "$crawl")" "relays: 1, opened: []" "what a daemon says when it is stopped"
+    figure "the relay of a log: seen by its hook, and not opened"
+}
+
 # Last, as it covers the archive.
 the_hook_that_fills_the_disk_is_ended() {
     in_capsule systemctl stop $service
@@ -259,4 +321,5 @@ cases a_flood_of_tags_is_cut_off titles_of_a_megabyte_do_not_end_the_worker many
     endless_pipes_do_not_delay_other_adds large_lists_are_refused a_long_list_does_not_delay_other_callers \
     descriptors_of_one_user_are_counted a_long_word_is_not_quoted_back the_database_cannot_be_locked \
     forged_signals_are_not_believed nothing_commands_a_terminal files_have_a_size \
+    a_log_is_bounded_in_bytes the_relay_of_a_log_cannot_be_opened \
     the_hook_that_fills_the_disk_is_ended

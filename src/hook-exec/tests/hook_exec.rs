@@ -158,6 +158,30 @@ fn failed_execution_has_systemd_s_exit_status() {
     }
 }
 
+#[test]
+fn flood_of_standard_error_is_bounded_and_ends_with_the_reason() {
+    let flood = "line=$(printf '%047000d' 0); i=0
+        while [ $i -lt 400 ]; do echo $line >&2; i=$((i+1)); done
+        echo 'error: the reason' >&2; exit 3";
+    let output = launched(&["/bin/sh", "-c", flood], &[], &[]);
+    assert_eq!(output.status.code(), Some(3));
+    let length = output.stderr.len();
+    assert!((4_000_000..4_300_000).contains(&length), "{length}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("the log reached its limit of 4M"));
+    assert!(text.ends_with("at the end:\nerror: the reason\n"));
+}
+
+#[test]
+fn relay_is_no_child_of_the_program_and_ends_with_it() {
+    let children = launched(&["/bin/cat", "/proc/thread-self/children"], &[], &[]);
+    assert_eq!(children.stdout, b"", "{children:?}");
+    // The output of this command ends when the last writer has ended.
+    let last = "(sleep 0.3; echo last >&2) & echo first >&2";
+    let output = launched(&["/bin/sh", "-c", last], &[], &[]);
+    assert_eq!(output.stderr, b"first\nlast\n");
+}
+
 /// The program starts with every hook: each start would map unneeded libraries.
 #[test]
 fn program_contains_no_unneeded_library() {
