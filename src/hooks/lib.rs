@@ -94,6 +94,7 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
     let invocation = Invocation::read(builtin.plugin, builtin.schema, args, std::env::vars_os());
     let finding = perform(builtin, &invocation).unwrap_or_else(|early| early);
     let finding = page::client_certificate::with_explanation(finding, &invocation);
+    let finding = chromium::authorities::with_explanation(finding);
     let explained = reach::with_explanation(finding, invocation.web_url().ok().as_ref());
     conclude(&explained, &invocation)
 }

@@ -2,6 +2,8 @@
 //! list of authorities, and those of an NSS database in its home directory, but not the list of the
 //! machine.
 
+use crate::process::finding::Finding;
+use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -57,6 +59,28 @@ pub fn database(home: &Path) -> io::Result<String> {
     Ok(name)
 }
 
+/// Chromium's message about a certificate of an authority that it does not know.
+const UNKNOWN_AUTHORITY: &str = "ERR_CERT_AUTHORITY_INVALID";
+/// Why chromium does not know an authority of the machine.
+const NO_CERTUTIL: &str =
+    "chromium trusts no authority of the machine without certutil: apt install libnss3-tools";
+
+/// Appends the reason to the message of a failure, if the machine has authorities that chromium does
+/// not know because certutil is not installed.
+pub fn with_explanation(finding: Finding) -> Finding {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let has_certutil = || env::split_paths(&path).any(|part| part.join("certutil").is_file());
+    explain(finding, Path::new(DIRECTORY), has_certutil)
+}
+
+fn explain(finding: Finding, directory: &Path, has_certutil: impl Fn() -> bool) -> Finding {
+    let is_unknown = finding.output_str.contains(UNKNOWN_AUTHORITY);
+    if is_unknown && !local(directory).is_empty() && !has_certutil() {
+        return finding.because(NO_CERTUTIL);
+    }
+    finding
+}
+
 fn certutil(database: &str, arguments: &[&str]) -> io::Result<()> {
     let mut command = Command::new("certutil");
     let done = command.args(["-d", database]).args(arguments).output()?;
@@ -85,5 +109,19 @@ mod tests {
             .collect();
         assert_eq!(names, [Path::new("b.crt"), Path::new("company/a.crt")]);
         assert!(local(Path::new("/nonexistent")).is_empty());
+    }
+
+    #[test]
+    fn an_authority_that_chromium_cannot_know_is_explained() {
+        let top = tempfile::tempdir().unwrap();
+        let said = |text: &str, has_certutil| {
+            explain(Finding::failed(text), top.path(), || has_certutil).output_str
+        };
+        let unknown = "failed to load the page in chromium: net::ERR_CERT_AUTHORITY_INVALID";
+        assert_eq!(said(unknown, false), unknown);
+        fs::write(top.path().join("company.crt"), "x").unwrap();
+        assert_eq!(said(unknown, false), format!("{unknown}; {NO_CERTUTIL}"));
+        assert_eq!(said(unknown, true), unknown);
+        assert_eq!(said("net::ERR_TIMED_OUT", false), "net::ERR_TIMED_OUT");
     }
 }
