@@ -29,6 +29,10 @@ const PROFILE: &str = "profile";
 /// Log lines to drop: hooks have no D-Bus by design, and chromium logs that about twenty times a
 /// run.
 const DROPPED_LOG_TEXTS: [&str; 2] = ["ERROR:dbus/bus.cc", "ERROR:dbus/object_proxy.cc"];
+const DISABLE_FEATURES: &str = "--disable-features=";
+/// Since version 115, chromium opens `https:` instead of the `http:` URL that it is given, and goes
+/// back if nothing answers there: a server may have another site there.
+const DISABLED_FEATURES: &str = "HttpsUpgrades";
 /// Longest log line in bytes; longer lines are read in parts.
 const LOG_LINE_MAX_BYTES: u64 = 16 * 1024;
 
@@ -184,14 +188,23 @@ fn arguments(invocation: &Invocation, home: &Scratch) -> Result<Vec<OsString>, F
         "--disable-renderer-backgrounding",
     ];
     arguments.extend(fixed.map(OsString::from));
-    arguments.extend(
-        settings
-            .list("CHROME_ARGS_EXTRA")
-            .into_iter()
-            .map(OsString::from),
-    );
+    let extra = settings.list("CHROME_ARGS_EXTRA");
+    let features = disabled_features(&extra);
+    arguments.extend(extra.into_iter().map(OsString::from));
+    arguments.push(features.into());
     arguments.push("about:blank".into());
     Ok(arguments)
+}
+
+/// The option that disables [`DISABLED_FEATURES`] and the features that `extra` disables, because
+/// chromium reads the last option of this name alone.
+fn disabled_features(extra: &[String]) -> String {
+    let own = std::iter::once(DISABLED_FEATURES);
+    let others = extra
+        .iter()
+        .filter_map(|word| word.strip_prefix(DISABLE_FEATURES));
+    let all: Vec<_> = own.chain(others).collect();
+    format!("{DISABLE_FEATURES}{}", all.join(","))
 }
 
 /// Redirects HOME and the temporary directory, where chromium puts caches, crash reports and
@@ -306,5 +319,18 @@ mod tests {
         let words = |raw| exit_reason(ExitStatus::from_raw(raw));
         assert_eq!(words(9), "chromium was killed (SIGKILL)");
         assert_eq!(words(21 << 8), "chromium exited unexpectedly (exit 21)");
+    }
+
+    #[test]
+    fn disabled_features_are_in_one_option() {
+        let option = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(|word| word.to_string()).collect();
+            disabled_features(&words)
+        };
+        assert_eq!(option(&["--foo"]), "--disable-features=HttpsUpgrades");
+        assert_eq!(
+            option(&["--disable-features=A,B", "--foo", "--disable-features=C"]),
+            "--disable-features=HttpsUpgrades,A,B,C"
+        );
     }
 }
