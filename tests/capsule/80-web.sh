@@ -20,6 +20,7 @@ clean() {
 prepare() {
     local name
     configure <<'END'
+[Orchestrator]
 HostWorkers=8
 HostDelaySec=0
 END

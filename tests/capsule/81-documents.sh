@@ -21,6 +21,7 @@ prepare() {
     /usr/bin/python3 -c 'import PIL.Image' || bail "Pillow is not installed: apt install python3-pil"
     command -v pdftoppm >/dev/null || bail "pdftoppm is not installed: apt install poppler-utils"
     configure <<'END'
+[Orchestrator]
 HostDelaySec=0
 END
     in_capsule systemd-run --quiet --collect --unit=test-documents --property=Type=exec \

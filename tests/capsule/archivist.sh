@@ -10,11 +10,14 @@ signs=/srv/archivist-test
 archivist() { in_capsule archivist "$@"; }
 
 # configure: stdin is the configuration for this test; plugins of the test run only if a crawl selects them.
-# Undone by forget_configuration.
+# Undone by forget_configuration. A line that archivist ignores would make the test one of something else.
 configure() {
+    local said
     in_capsule mkdir -p "${drop_in%/*}" $signs </dev/null
     { printf '[Archive]\nPlugins=wget favicon headers screenshot pdf dom title outlinks hashes\n'; cat; } |
         in_capsule sh -c "cat >$drop_in"
+    said=$(in_capsule archivist config 2>&1 >/dev/null)
+    [[ -z $said ]] || fail "the configuration of the test: $said"
     restart
 }
 
