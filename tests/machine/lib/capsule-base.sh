@@ -4,12 +4,12 @@
 RELEASES=(bookworm trixie forky)
 
 # A bootable system with user managers; the packages that archivist recommends, so that its installation requires
-# no network; fonts for screenshots; python3 for the test site.
+# no network; certutil for authorities of the machine; fonts for screenshots; python3 for the test site.
 BASE_PACKAGES=(
     systemd systemd-sysv dbus dbus-user-session libpam-systemd
     bsdutils ca-certificates mount passwd procps python3
     wget curl chromium fonts-dejavu-core
-    iproute2 passt
+    iproute2 passt libnss3-tools poppler-utils
 )
 
 # Units that are useless or fail in a container. Without this, the boot on trixie is "degraded".
