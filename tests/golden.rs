@@ -39,7 +39,7 @@ fn worker_in(names: &Names, owner: Owner, user_scope: bool, network: Option<Netw
 /// The filter of hooks and checks that reach the Internet and a name server.
 fn public() -> AddressFilter {
     AddressFilter {
-        refused: Reach::default().refused(),
+        refused: Reach::default().refused(&[]),
         allowed: vec!["192.168.1.1".parse().unwrap()],
     }
 }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What a page can have hooks and checks ask: servers on the machine's loopback, in private networks and at metadata addresses. The page is on a public
+# What a page can have hooks and checks ask: servers on the machine's loopback, at another address of the machine, in private networks and at metadata addresses. The page is on a public
 # site and asks for all of them, by images, frames, style sheets, scripts and redirects; wget and chromium archive it. The site and its victims are in a
 # network of the test's own, which is the machine's for hooks of the machine's network, and the one that crawls' own networks are connected to.
 # In a short run on the stable release alone.
@@ -12,7 +12,7 @@ moved=(archivist-hook-.service archivist-check-.service archivist-network@.servi
 
 clean() {
     in_capsule sh -c "systemctl stop test-victims test-public 2>/dev/null; ip netns delete $world 2>/dev/null
-        cd /etc/systemd/system && rm -f ${moved[*]/%/.d/90-test.conf} archivist-reach.service.d/90-test.conf && rmdir --ignore-fail-on-non-empty *.d
+        cd /etc/systemd/system && rm -f ${moved[*]/%/.d/90-test.conf} archivist-reach.service.d/90-test.conf $service.d/90-test.conf && rmdir --ignore-fail-on-non-empty *.d
         sed -i '/ metadata.test/d' /etc/hosts; rm -f /opt/world.py /usr/local/bin/lighthouse; archivist watch remove test 2>/dev/null; systemctl daemon-reload
         systemctl restart archivist-reach" >/dev/null
     forget_configuration
@@ -26,11 +26,16 @@ prepare() {
         ip -n $world link add name net0 type veth peer name net1
         ip -n $world link set net0 up
         ip -n $world address add $public/24 dev net0
-        for victim in 169.254.169.254 192.168.77.1 10.9.9.2 100.100.100.200; do ip -n $world address add \$victim/32 dev net0; done
+        for victim in 169.254.169.254 192.168.77.1 10.9.9.2 100.100.100.200 93.184.216.99; do ip -n $world address add \$victim/32 dev net0; done
         ip -n $world route add default via 93.184.216.1
         grep -q metadata.test /etc/hosts || echo '169.254.169.254 metadata.test' >>/etc/hosts"
     in_world test-victims python3 /opt/world.py
     in_world test-public python3 /opt/world.py $public
+    # The orchestrator sees the addresses of the test's network as the machine's.
+    in_capsule sh -c "mkdir -p /etc/systemd/system/$service.d
+        printf '[Service]\nBindReadOnlyPaths=\nBindReadOnlyPaths=/proc/%s/net:/run/archivist/net\n' $(unit_property test-victims MainPID) >/etc/systemd/system/$service.d/90-test.conf
+        systemctl daemon-reload"
+    restart
 }
 
 in_world() {
@@ -71,7 +76,7 @@ a_public_page_reaches_no_private_host() {
     wait_for 60 is_over "$crawl"
     assert_eq "$(printf '%s=succeeded\n' "$@" | sort | xargs)" \
         "$(query 'map(select(.plugin != "chromium") | .plugin + "=" + .status) | sort' list results "$crawl")" "results of the public page ($where)"
-    assert_eq "" "$(asked)" "what the public page had hooks ask ($where)"
+    assert_eq "" "$(asked | grep -v "^asked ${open:-none} ")" "what the public page had hooks ask ($where)"
 }
 
 a_redirect_is_refused_and_named() {
@@ -80,7 +85,14 @@ a_redirect_is_refused_and_named() {
     assert_eq "" "$(asked)" "who was asked by redirects ($1)"
     assert_contains "$(errors "$crawl")" "192.168.77.1, an address of a private network that hooks do not reach: Reach=private in archivist.conf(5) allows it" "errors ($1)"
     assert_contains "$(errors "$crawl")" "metadata.test is 169.254.169.254, an address of a link-local, multicast or metadata network that hooks do not reach" "errors ($1)"
-    assert_contains "$(archivist why "$crawl")" "hooks of $crawl can only reach the Internet: a connection" "why ($1)"
+    assert_contains "$(archivist why "$crawl")" "hooks of $crawl can only reach the Internet and $public/32, but not 93.184.216.0/24 (this machine and its networks): a connection" "why ($1)"
+}
+
+another_address_of_the_machine_is_refused_and_named() {
+    crawl=$(add --plugins wget,headers,dom http://$public:8080/to/93.184.216.99)
+    wait_for 60 is_over "$crawl"
+    assert_eq "" "$(asked)" "who was asked at another address of the machine by redirects ($1)"
+    assert_contains "$(errors "$crawl")" "93.184.216.99, an address of this machine or of its networks that hooks do not reach: Reach=93.184.216.99 in archivist.conf(5) allows it" "errors ($1)"
 }
 
 own_urls_are_reached() {
@@ -112,7 +124,7 @@ hooks_of_the_machine_s_network() {
     configure <<<$'[Hooks]\nNetwork=host'
     the_filter_holds "the machine's (Network=host), Reach=public"
     a_public_page_reaches_no_private_host host wget dom
-    own_urls_are_reached 127.0.0.1 192.168.77.1
+    own_urls_are_reached 127.0.0.1 192.168.77.1 93.184.216.99
 }
 
 # A name server is reached although it is private.
@@ -136,13 +148,16 @@ hooks_in_networks_of_their_own() {
     the_filter_holds "one for each crawl (Network=auto), Reach=public"
     a_public_page_reaches_no_private_host private wget dom
     a_redirect_is_refused_and_named private
-    own_urls_are_reached 192.168.77.1
+    another_address_of_the_machine_is_refused_and_named private
+    own_urls_are_reached 192.168.77.1 93.184.216.99
     metadata_is_never_reached
 }
 
-# Without the address filter, the rules of the network refuse everything but its loopback.
+# Without the address filter, the rules of the network refuse everything but its loopback and the Internet, of which other addresses of
+# the machine are a part for it.
 the_network_is_a_wall_of_its_own() {
     needs hooks_in_networks_of_their_own
+    local open=93.184.216.99
     in_capsule sh -c 'mkdir -p /etc/systemd/system/archivist-hook-.service.d
         printf "[Service]\nIPAddressAllow=any\n" >/etc/systemd/system/archivist-hook-.service.d/90-test.conf; systemctl daemon-reload'
     a_public_page_reaches_no_private_host "private, no filter" wget

@@ -290,7 +290,7 @@ a_log_is_bounded_in_bytes() {
 the_relay_of_a_log_cannot_be_opened() {
     local crawl
     crawl=$(archived testrelay,testafter)
-    assert_contains "$(archivist logs "$crawl")" "relays: 1, opened: []" "what a daemon says when it is stopped"
+    assert_contains "$(archivist logs "$crawl")" ", opened: []" "what a daemon says when it is stopped"
     figure "the relay of a log: seen by its hook, and not opened"
 }
 

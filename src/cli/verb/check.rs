@@ -80,7 +80,7 @@ fn reach(url: &str, scope: &Scope) -> Result<Reach, Failure> {
     let (settings, _) = config::load(scope).map_err(|error| Failure::failed(error.to_string()))?;
     let content = std::fs::read(scope.rooted("/etc/hosts")).unwrap_or_default();
     let hosts = Hosts::parse(&String::from_utf8_lossy(&content));
-    Ok(settings.reach.and(&Reach::of_url(url, &hosts)))
+    Ok(settings.reach.and(&Reach::of_url(url, &hosts, &[])))
 }
 
 fn read() -> Result<Request, Failure> {

@@ -21,7 +21,8 @@ const UNKNOWN_ADDRESS: &str =
 const DISCARD_PORT: u16 = 9;
 
 /// Whether the kernel refuses to send to this address, because of the unit's address filter or the
-/// rules of its network namespace. Sends an empty datagram if the kernel allows it.
+/// rules of its network namespace. Sends an empty datagram if the kernel allows it: to a server that
+/// the hook could not reach, so it seldom arrives.
 fn is_refused(ip: IpAddr) -> bool {
     let own: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -66,7 +67,6 @@ pub fn explain<'a>(urls: impl IntoIterator<Item = &'a Url>) -> Option<String> {
         let (ip, kind) = addresses(url)
             .into_iter()
             .map(|ip| (ip, AddressKind::of(ip)))
-            .filter(|(_, kind)| *kind != AddressKind::Public)
             .find(|(ip, kind)| *kind == AddressKind::Never || is_refused(*ip))?;
         Some(reason(host, ip, kind))
     })
@@ -79,8 +79,13 @@ fn reason(host: &str, ip: IpAddr, kind: AddressKind) -> String {
     } else {
         format!("{shown} is {ip}")
     };
+    if kind == AddressKind::Public {
+        return format!(
+            "{at}, an address of this machine or of its networks{EXPLANATION_MARK}: Reach={ip} in archivist.conf(5) allows it"
+        );
+    }
     format!(
-        "{at}, an address of {} that hooks do not reach: {}",
+        "{at}, an address of {}{EXPLANATION_MARK}: {}",
         kind.owner(),
         kind.remedy()
     )
@@ -146,6 +151,13 @@ mod tests {
             text,
             "wiki.example.com is 10.0.0.7, an address of a private network that hooks do not reach: \
              Reach=private in archivist.conf(5) allows it"
+        );
+        let own = "93.184.216.34".parse().unwrap();
+        let text = reason("blog.example.com", own, AddressKind::Public);
+        assert_eq!(
+            text,
+            "blog.example.com is 93.184.216.34, an address of this machine or of its networks that hooks do not reach: \
+             Reach=93.184.216.34 in archivist.conf(5) allows it"
         );
     }
 }

@@ -125,7 +125,7 @@ impl Turn<'_> {
             let reach = reach.to_string();
             spec.environment.push(("ARCHIVIST_REACH".to_owned(), reach));
             spec.network = way_out.check_network(&self.engine.names);
-            spec.addresses = self.engine.filter_of(&way_out);
+            spec.addresses = self.engine.filter_of_check(&way_out);
         }
         if check.kind == CheckKind::Lighthouse {
             spec.bind_read_only.extend(self.engine.library_directory());

@@ -2,8 +2,8 @@
 
 use crate::main_loop::engine::Engine;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::work::way_out::{MachineAddresses, RESOLVERS, WayOut};
-use archivist_core::model::{AddressKind, CheckKind, CrawlId, Reach};
+use crate::work::way_out::{MachineAddresses, NET, RESOLVERS, WayOut};
+use archivist_core::model::{AddressKind, CheckKind, CrawlId, Reach, Subnet};
 use archivist_core::unit::AddressFilter;
 use archivist_shared::bus::documents::report::Reason;
 use archivist_shared::config::NetworkMode;
@@ -31,7 +31,14 @@ pub fn warn(engine: &Engine) {
             "systemd's address filter has no effect on this machine: hooks in the machine's network, and checks, reach private networks and metadata services"
         );
     }
-    for ip in MachineAddresses::read(scope).name_servers {
+    let addresses = MachineAddresses::read(scope);
+    if !addresses.knows_local && !scope.user {
+        tracing::warn!(
+            "failed to read the addresses of this machine in '{}': public ones count as the Internet",
+            scope.runtime_dir().join(NET).display()
+        );
+    }
+    for ip in addresses.name_servers {
         if AddressKind::of(ip) == AddressKind::Never && !scope.user {
             tracing::warn!(
                 "name server {ip} of {RESOLVERS} is an address that hooks never reach; see Reach= in archivist.conf(5)"
@@ -54,8 +61,8 @@ impl Engine {
 
     /// The networks that a crawl with these start URLs reaches.
     pub fn way_out<'a>(&self, urls: impl IntoIterator<Item = &'a str>) -> WayOut {
-        let hosts = &self.start_facts.addresses.hosts;
-        let each = urls.into_iter().map(|url| Reach::of_url(url, hosts));
+        let MachineAddresses { hosts, local, .. } = &self.start_facts.addresses;
+        let each = urls.into_iter().map(|url| Reach::of_url(url, hosts, local));
         let opened = each.fold(Reach::default(), |all, one| all.and(&one));
         let reach = self.settings.reach.clone().and(&opened);
         let lack = self.start_facts.network_lack.as_ref();
@@ -67,13 +74,25 @@ impl Engine {
         }
     }
 
-    /// The addresses that units with this way out refuse: none under a user's service manager,
+    /// The addresses that hooks with this way out refuse: none under a user's service manager,
     /// which cannot filter.
     pub fn filter_of(&self, way_out: &WayOut) -> AddressFilter {
         if self.scope.user {
             return AddressFilter::default();
         }
-        way_out.filter(&self.start_facts.addresses.name_servers)
+        way_out.filter(&self.start_facts.addresses)
+    }
+
+    /// The addresses that checks with this way out refuse. Checks reach all public addresses, because
+    /// a watch may be about a site of this machine, by a name that only its name servers know.
+    pub fn filter_of_check(&self, way_out: &WayOut) -> AddressFilter {
+        if self.scope.user {
+            return AddressFilter::default();
+        }
+        way_out.filter(&MachineAddresses {
+            local: Vec::new(),
+            ..self.start_facts.addresses.clone()
+        })
     }
 
     /// The networks that a check of this URL reaches. Checks run in the machine's network, except
@@ -122,8 +141,16 @@ impl Turn<'_> {
             } else {
                 format!(" and {}", way_out.reach)
             };
+            let local = &self.engine.start_facts.addresses.local;
+            let except = match local.iter().map(Subnet::to_string).collect::<Vec<_>>() {
+                none if none.is_empty() => String::new(),
+                local => format!(
+                    ", but not {} (this machine and its networks)",
+                    local.join(" ")
+                ),
+            };
             tell(format!(
-                "hooks of {crawl} can only reach the Internet{others}: a connection to any other address fails or gets no answer; see Reach= in archivist.conf(5)"
+                "hooks of {crawl} can only reach the Internet{others}{except}: a connection to any other address fails or gets no answer; see Reach= in archivist.conf(5)"
             ));
         }
         Ok(reasons)

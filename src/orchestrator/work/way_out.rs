@@ -1,18 +1,26 @@
 //! The networks of hooks and checks, and the addresses that their units refuse. [`Reach`] has the
 //! rules.
 
+use archivist_core::model::web::local::KernelTables;
 use archivist_core::model::web::reach::{Hosts, nameservers};
 use archivist_core::model::{AddressKind, CrawlId, Reach, Reading, Subnet};
 use archivist_core::unit::{AddressFilter, Names, Network};
 use archivist_shared::config::Scope;
 use archivist_shared::systemd::Manager;
+use std::fs::File;
+use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The address of the machine's resolver in a crawl's own network (archivist-network@.service).
 const OWN_RESOLVER: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// The file with the name servers.
 pub const RESOLVERS: &str = "/etc/resolv.conf";
+/// Directory with the kernel's tables of the machine's network (/proc/1/net), below that of the
+/// orchestrator in /run: the orchestrator has neither this network nor a sight of process 1.
+pub const NET: &str = "net";
+/// A machine with more routes is a router.
+const TABLE_MAX: u64 = 1 << 20;
 /// What `/etc/resolv.conf` may be a link to, and the socket of nss-resolve(8). Hooks see nothing
 /// else in /run, and in a network of their own not even these.
 const RESOLVER_PATHS: [&str; 3] = [
@@ -49,29 +57,37 @@ impl WayOut {
     }
 
     /// The addresses that a unit refuses. In a network of its own the loopback is the crawl's.
-    pub fn filter(&self, name_servers: &[IpAddr]) -> AddressFilter {
+    pub fn filter(&self, machine: &MachineAddresses) -> AddressFilter {
+        let local = &machine.local;
         if self.is_own {
             let reach = self.reach.clone().and(&Reach::loopback());
             return AddressFilter {
-                refused: reach.refused(),
+                refused: reach.refused(local),
                 allowed: vec![Subnet::host(OWN_RESOLVER.into())],
             };
         }
-        let allowed = name_servers
+        let refused = self.reach.refused(local);
+        let is_refused = |ip: IpAddr| refused.iter().any(|net| net.contains(ip.to_canonical()));
+        let allowed = machine
+            .name_servers
             .iter()
-            .filter(|ip| AddressKind::of(**ip) != AddressKind::Never && !self.reach.allows(**ip));
+            .filter(|ip| AddressKind::of(**ip) != AddressKind::Never && is_refused(**ip));
         AddressFilter {
-            refused: self.reach.refused(),
             allowed: allowed.copied().map(Subnet::host).collect(),
+            refused,
         }
     }
 }
 
 /// Addresses from the files of the machine. They are read before each turn that may start
 /// something: a machine that moves to another network has other name servers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct MachineAddresses {
     pub hosts: Hosts,
+    /// Public networks of the machine.
+    pub local: Vec<Subnet>,
+    /// Whether the kernel's tables were read.
+    pub knows_local: bool,
     pub name_servers: Vec<IpAddr>,
     /// Those of [`RESOLVER_PATHS`] that exist, for optional bind mounts. A missing one would cost
     /// each hook two walks along its path.
@@ -85,15 +101,32 @@ impl MachineAddresses {
             let bytes = std::fs::read(scope.rooted(path)).unwrap_or_default();
             String::from_utf8_lossy(&bytes).into_owned()
         };
+        let table = |name: &str| table(&scope.runtime_dir().join(NET).join(name));
+        let (fib_trie, route, if_inet6) = (table("fib_trie"), table("route"), table("if_inet6"));
+        let tables = KernelTables {
+            fib_trie: fib_trie.as_deref().unwrap_or_default(),
+            route: route.as_deref().unwrap_or_default(),
+            if_inet6: if_inet6.as_deref().unwrap_or_default(),
+        };
         let exists = |path: &&str| scope.rooted(path).exists();
         let optional = |path: &str| PathBuf::from(format!("-{path}"));
         let paths = RESOLVER_PATHS.into_iter().filter(exists);
         MachineAddresses {
             resolver_paths: paths.map(optional).collect(),
             hosts: Hosts::parse(&text("/etc/hosts")),
+            local: tables.local_networks(),
+            knows_local: fib_trie.is_some() && route.is_some(),
             name_servers: nameservers(&text(RESOLVERS)),
         }
     }
+}
+
+/// Reads a table of the kernel, of which at most [`TABLE_MAX`] bytes count.
+fn table(path: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).ok()?;
+    file.take(TABLE_MAX).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Whether the address filter of units has an effect; none if that is unknown.
@@ -151,7 +184,7 @@ mod tests {
         let text = "nameserver 127.0.0.53\nnameserver 192.168.1.1\nnameserver 169.254.169.254\nnameserver 9.9.9.9\n";
         let (_root, scope) = scope(text);
         let addresses = MachineAddresses::read(&scope);
-        let filter = way_out("public", false).filter(&addresses.name_servers);
+        let filter = way_out("public", false).filter(&addresses);
         let allowed = filter
             .allowed
             .iter()
@@ -169,6 +202,41 @@ mod tests {
     }
 
     #[test]
+    fn networks_of_the_machine_are_refused_except_for_its_name_servers() {
+        let (root, scope) = scope("nameserver 93.184.216.53\n");
+        assert!(!MachineAddresses::read(&scope).knows_local);
+        let net = root.path().join("run/archivist/net");
+        std::fs::create_dir_all(&net).unwrap();
+        let write = |name: &str, text: &str| std::fs::write(net.join(name), text).unwrap();
+        write("fib_trie", "  |-- 93.184.216.34\n     /32 host LOCAL\n");
+        let (network, mask) = ([93, 184, 216, 0], [255, 255, 255, 0]);
+        let hex = |bytes| format!("{:08X}", u32::from_ne_bytes(bytes));
+        let (network, mask) = (hex(network), hex(mask));
+        write(
+            "route",
+            &format!("eth0 {network} 00000000 0001 0 0 0 {mask} 0 0 0\n"),
+        );
+        write(
+            "if_inet6",
+            "26000001000000000000000000000002 02 40 00 80 eth0\n",
+        );
+        let addresses = MachineAddresses::read(&scope);
+        assert!(addresses.knows_local);
+        for is_own in [true, false] {
+            let filter = way_out("public", is_own).filter(&addresses);
+            for (ip, refused) in [
+                ("93.184.216.34", true),
+                ("93.184.216.7", true),
+                ("2600:1::7", true),
+                ("93.184.217.1", false),
+                ("93.184.216.53", is_own),
+            ] {
+                assert_eq!(refuses(&filter, ip), refused, "{ip}");
+            }
+        }
+    }
+
+    #[test]
     fn only_existing_resolvers_are_bound() {
         let (root, scope) = scope("nameserver 127.0.0.53\n");
         assert!(MachineAddresses::read(&scope).resolver_paths.is_empty());
@@ -179,7 +247,10 @@ mod tests {
 
     #[test]
     fn own_network_allows_loopback() {
-        let filter = way_out("public", true).filter(&["192.168.1.1".parse().unwrap()]);
+        let filter = way_out("public", true).filter(&MachineAddresses {
+            name_servers: vec!["192.168.1.1".parse().unwrap()],
+            ..MachineAddresses::default()
+        });
         for (ip, refused) in [
             ("127.0.0.1", false),
             ("::1", false),

@@ -2,6 +2,7 @@
 
 pub mod filter;
 pub mod list;
+pub mod local;
 pub mod reach;
 pub mod robots;
 pub mod shown;

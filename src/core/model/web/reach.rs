@@ -222,28 +222,31 @@ impl Reach {
     }
 
     /// Returns what a start URL allows by itself: the kind of network of its host, by address, by
-    /// the table of hosts, or by a name that public name servers do not have.
-    pub fn of_url(url: &str, hosts: &Hosts) -> Reach {
+    /// the table of hosts, or by a name that public name servers do not have. Of `local`, the public
+    /// networks of the machine, it allows only the address itself.
+    pub fn of_url(url: &str, hosts: &Hosts, local: &[Subnet]) -> Reach {
         let url = Url::parse(url).ok();
         let host = url.as_ref().and_then(Url::host);
         match host {
-            Some(Host::Ipv4(ip)) => Reach::of_address(ip.into()),
-            Some(Host::Ipv6(ip)) => Reach::of_address(ip.into()),
-            Some(Host::Domain(name)) => Reach::of_name(name, hosts),
+            Some(Host::Ipv4(ip)) => Reach::of_address(ip.into(), local),
+            Some(Host::Ipv6(ip)) => Reach::of_address(ip.into(), local),
+            Some(Host::Domain(name)) => Reach::of_name(name, hosts, local),
             None => Reach::default(),
         }
     }
 
-    fn of_address(ip: IpAddr) -> Reach {
+    fn of_address(ip: IpAddr, local: &[Subnet]) -> Reach {
+        let ip = ip.to_canonical();
         let kind = AddressKind::of(ip);
+        let is_local = kind == AddressKind::Public && local.iter().any(|net| net.contains(ip));
         Reach {
             loopback: kind == AddressKind::Loopback,
             private: kind == AddressKind::Private,
-            subnets: Vec::new(),
+            subnets: is_local.then(|| Subnet::host(ip)).into_iter().collect(),
         }
     }
 
-    fn of_name(name: &str, hosts: &Hosts) -> Reach {
+    fn of_name(name: &str, hosts: &Hosts, local: &[Subnet]) -> Reach {
         let name = name.trim_end_matches('.').to_ascii_lowercase();
         let below = |parent: &str| {
             let rest = name.strip_suffix(parent);
@@ -256,7 +259,7 @@ impl Reach {
                 ..none
             }
         } else if let Some(known) = hosts.addresses(&name) {
-            let each = known.iter().map(|ip| Reach::of_address(*ip));
+            let each = known.iter().map(|ip| Reach::of_address(*ip, local));
             each.fold(none, |all, one| all.and(&one))
         } else if !name.contains('.') || LOCAL_NAMES.iter().any(|parent| below(parent)) {
             Reach {
@@ -282,7 +285,11 @@ impl Reach {
 
     /// Returns whether it is the Internet alone, or the Internet and the loopback.
     pub fn is_without_private(&self) -> bool {
-        !self.private && self.subnets.is_empty()
+        let meets = |net: &Subnet| {
+            let mut private = PRIVATE_NETWORKS.iter();
+            private.any(|other| other.covers(*net) || net.covers(*other))
+        };
+        !self.private && !self.subnets.iter().any(meets)
     }
 
     /// Returns whether an address may be reached.
@@ -300,21 +307,34 @@ impl Reach {
         }
     }
 
-    /// Returns the networks to refuse, in addition to those that are always refused.
-    pub fn refused(&self) -> Vec<Subnet> {
+    /// Returns the networks to refuse, in addition to those that are always refused. `local` are
+    /// public networks of the machine.
+    pub fn refused(&self, local: &[Subnet]) -> Vec<Subnet> {
         let loopback = (!self.loopback).then(|| LOOPBACK_NETWORKS.iter());
         let private = (!self.private).then(|| PRIVATE_NETWORKS.iter());
         let all = loopback
             .into_iter()
             .flatten()
-            .chain(private.into_iter().flatten());
+            .chain(private.into_iter().flatten())
+            .copied()
+            .chain(self.refused_of(local));
         self.subnets
             .iter()
-            .fold(all.copied().collect(), |left: Vec<Subnet>, hole| {
+            .fold(all.collect(), |left: Vec<Subnet>, hole| {
                 left.into_iter()
                     .flat_map(|network| network.without(*hole))
                     .collect()
             })
+    }
+}
+
+impl Reach {
+    /// The part of `local` that is refused, with its forms in IPv6.
+    fn refused_of(&self, local: &[Subnet]) -> Vec<Subnet> {
+        let local = local.iter().filter(|_| !self.private);
+        local
+            .flat_map(|net| embedded(*net).into_iter().chain([*net]))
+            .collect()
     }
 }
 

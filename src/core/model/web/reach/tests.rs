@@ -144,7 +144,44 @@ fn a_start_url_allows_its_own_network() {
         ("archivist:install/chromium", "public"),
         ("nonsense", "public"),
     ] {
-        assert_eq!(Reach::of_url(url, &hosts).to_string(), opens, "{url}");
+        assert_eq!(Reach::of_url(url, &hosts, &[]).to_string(), opens, "{url}");
+    }
+}
+
+#[test]
+fn public_networks_of_the_machine_are_refused_unless_a_url_names_the_address() {
+    let local: Vec<Subnet> = ["93.184.216.0/24", "2600:1::/64"]
+        .iter()
+        .map(|text| text.parse().unwrap())
+        .collect();
+    let hosts = Hosts::parse("93.184.216.35 own.example.com\n");
+    let refuses = |reach: &Reach, address: &str| {
+        let refused = reach.refused(&local);
+        refused.iter().any(|network| network.contains(ip(address)))
+    };
+    for (url, reached) in [
+        ("https://example.com/", &[][..]),
+        ("https://1.1.1.1/", &[]),
+        ("http://93.184.216.34/", &["93.184.216.34"]),
+        ("http://[::ffff:93.184.216.34]/", &["93.184.216.34"]),
+        ("http://own.example.com/", &["93.184.216.35"]),
+        ("http://[2600:1::2]:8099/", &["2600:1::2"]),
+    ] {
+        let reach = Reach::of_url(url, &hosts, &local);
+        for address in ["93.184.216.34", "93.184.216.35", "2600:1::2", "2600:1::3"] {
+            assert_eq!(
+                refuses(&reach, address),
+                !reached.contains(&address),
+                "{address} by {url}"
+            );
+        }
+        assert!(!refuses(&reach, "93.184.217.1") && refuses(&reach, "10.0.0.1"));
+        assert!(reach.is_without_private(), "{url}");
+    }
+    assert!(refuses(&Reach::default(), "64:ff9b::5db8:d822"), "NAT64");
+    for allowed in ["any", "private", "93.184.216.0/24"] {
+        let reach = Reach::parse(allowed).unwrap();
+        assert!(!refuses(&reach, "93.184.216.34"), "{allowed}");
     }
 }
 
@@ -159,7 +196,7 @@ fn allowances_add_up() {
     assert!(!reach.is_without_private());
     let reach = reach.and(&Reach::parse("loopback").unwrap());
     assert!(reach.allows(ip("10.2.3.4")) && reach.allows(ip("::1")));
-    assert!(Reach::any().refused().is_empty());
+    assert!(Reach::any().refused(&[]).is_empty());
     let tailnet = Reach::parse("100.64.0.0/10").unwrap();
     assert!(tailnet.allows(ip("100.64.0.1")) && !tailnet.allows(ip("100.100.100.200")));
 }
@@ -198,7 +235,7 @@ proptest! {
     fn the_filter_and_allows_agree(address in any_ip(), loopback: bool, private: bool, holes in prop::collection::vec((any_ip(), 0u8..=32), 0..3)) {
         let subnets = holes.into_iter().filter_map(|(ip, prefix)| Subnet::new(ip, prefix));
         let reach = Reach { loopback, private, subnets: subnets.collect() };
-        let refused = reach.refused();
+        let refused = reach.refused(&[]);
         // A filter sees a packet of IPv4 where a program wrote the mapped form.
         let seen = address.to_canonical();
         let filtered = refused.iter().chain(never()).any(|network| network.contains(seen));
@@ -210,7 +247,7 @@ proptest! {
         for text in [text, lines.join("\n")] {
             let hosts = Hosts::parse(&text);
             let _ = nameservers(&text);
-            let _ = Reach::of_url(&text, &hosts);
+            let _ = Reach::of_url(&text, &hosts, &[]);
             if let Some(reach) = Reach::parse(&text) {
                 prop_assert_eq!(Reach::parse(&reach.to_string()), Some(reach));
             }
