@@ -1,6 +1,7 @@
 //! What the hooks of one crawl share.
 
 pub mod housekeeping;
+mod peer;
 pub mod persona;
 pub mod robots;
 pub mod sonic;

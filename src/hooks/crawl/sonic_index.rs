@@ -5,7 +5,7 @@
 //! that socket and starts the server for the first connection, on the machine in a network of its
 //! own; without connections, the server ends. Neither belongs to a crawl or to the orchestrator.
 
-use super::sonic_config;
+use super::{peer, sonic_config};
 use crate::process::finding;
 use crate::process::finding::Finding;
 use std::future::Future;
@@ -53,7 +53,7 @@ pub fn forward(host: &str, port: u16, socket: &Path) -> Finding {
         finding::progress(&format!(
             "forwarding {host}:{port} to the index of the archive"
         ));
-        forward_until(listener, socket, async {
+        forward_until(listener, socket, is_of_own_user, async {
             let _ = stop.recv().await;
         })
         .await
@@ -86,10 +86,26 @@ fn listen(host: &str, port: u16) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Forwards until `stop`, and then until the last connection ends: another crawl may have it.
+/// Whether the other end of a connection belongs to this user: the hooks of the plugin run as the user
+/// of the index, and without a network of the crawl's own, all users of the machine can connect.
+fn is_of_own_user(stream: &TcpStream, from: SocketAddr) -> bool {
+    let user = stream.local_addr().and_then(|own| peer::user(from, own));
+    let is_own = |user: u32| user == nix::unistd::geteuid().as_raw();
+    match user {
+        Ok(user) => user.is_some_and(is_own),
+        Err(error) => {
+            eprintln!("failed to read the user of a connection: {error}");
+            false
+        }
+    }
+}
+
+/// Forwards connections that `accept` allows until `stop`, and then until the last connection ends:
+/// another crawl may have it.
 async fn forward_until(
     listener: TcpListener,
     socket: &Path,
+    accept: impl Fn(&TcpStream, SocketAddr) -> bool,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let mut open = JoinSet::new();
@@ -97,7 +113,11 @@ async fn forward_until(
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                let (stream, _) = accepted?;
+                let (stream, from) = accepted?;
+                if !accept(&stream, from) {
+                    eprintln!("refused a connection of another user");
+                    continue;
+                }
                 let socket = socket.to_owned();
                 open.spawn(async move {
                     pass_on(stream, UnixStream::connect(socket).await).await;
@@ -276,7 +296,7 @@ mod tests {
             let listener = listen("127.0.0.1", port).unwrap();
             let socket = socket.clone();
             let task = tokio::spawn(async move {
-                forward_until(listener, &socket, async {
+                forward_until(listener, &socket, is_of_own_user, async {
                     let _ = stopped.await;
                 })
                 .await
@@ -296,6 +316,27 @@ mod tests {
         second.1.await.unwrap().unwrap();
         server.await.unwrap().unwrap();
         assert!(top.path().join("ended").exists(), "SIGTERM");
+    }
+
+    #[tokio::test]
+    async fn connection_of_another_user_does_not_reach_the_server() {
+        let top = tempfile::tempdir().unwrap();
+        let socket = top.path().join(SOCKET);
+        let server = UnixListener::bind(&socket).unwrap();
+        let port = free_port();
+        let listener = listen("127.0.0.1", port).unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let forwarder = tokio::spawn(async move {
+            forward_until(listener, &socket, |_, _| false, async {
+                let _ = stopped.await;
+            })
+            .await
+        });
+        assert_eq!(greeting(port).await, "", "it is closed");
+        drop(stop);
+        forwarder.await.unwrap().unwrap();
+        let accepted = timeout_at(Instant::now(), server.accept()).await;
+        assert!(accepted.is_err(), "nothing was passed on");
     }
 
     #[tokio::test]
