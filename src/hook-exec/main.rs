@@ -8,8 +8,10 @@
 //! In a fleet only the node that leases a host visits it. The orchestrator may have been stopped
 //! between its decision and this start, so the program compares the end of the lease with the clock.
 //!
-//! Standard error of the hook goes through a relay that bounds its bytes (`log.rs`).
+//! Standard error of the hook goes through a relay that bounds its bytes (`log.rs`), and system calls
+//! that the deny lists of its unit cannot name are refused (`calls.rs`).
 
+mod calls;
 mod log;
 
 use nix::time::{ClockId, clock_gettime};
@@ -26,6 +28,7 @@ const EXIT_CHDIR: u8 = 200;
 const EXIT_EXEC: u8 = 203;
 const EXIT_STDIN: u8 = 208;
 const EXIT_STDERR: u8 = 222;
+const EXIT_SECCOMP: u8 = 228;
 /// The lease of the host has ended. Units may use the number (systemd.exec(5)). The orchestrator
 /// starts the hook again: under the renewed lease, or with its page, which it queues again when it
 /// sees the end of the lease.
@@ -139,6 +142,10 @@ fn launch() -> (u8, String) {
     if let Err(error) = log::bound() {
         let what = format!("failed to bound the log: {error}");
         return (EXIT_STDERR, what);
+    }
+    if let Err(error) = calls::refuse_newer() {
+        let what = format!("failed to refuse newer system calls: {error}");
+        return (EXIT_SECCOMP, what);
     }
     let Err(error) = execve(&argv[0], &argv, &environment);
     let program = argv[0].to_string_lossy();

@@ -182,6 +182,36 @@ fn relay_is_no_child_of_the_program_and_ends_with_it() {
     assert_eq!(output.stderr, b"first\nlast\n");
 }
 
+/// The calls that libseccomp may not know. Without the filter, newer kernels have some of them.
+#[test]
+fn system_calls_newer_than_the_lists_are_unknown_to_hooks() {
+    let tries = "for (467 .. 1100, 0x40000000 + 467) {
+            my $result = syscall($_, -1, 0, 0, 0, 0, 0);
+            print \"$_: $result $!\\n\" unless $result == -1 && $!{ENOSYS};
+        }
+        open(my $status, '<', '/proc/self/status');
+        print grep(/^Seccomp_filters/, <$status>);";
+    let document = spec(&["/usr/bin/perl", "-MErrno", "-e", tries], &[]).launch();
+    let with_privileges = launch(document.as_ref().unwrap(), &[]);
+    let filters = |output: &Output| {
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        let (rest, count) = text.rsplit_once("Seccomp_filters:").unwrap();
+        (rest.to_owned(), count.trim().parse::<u32>().unwrap())
+    };
+    let (_, before) = filters(&with_privileges);
+    let mut input = tempfile::tempfile().unwrap();
+    input.write_all(&document.unwrap()).unwrap();
+    input.rewind().unwrap();
+    let hook = Command::new("/usr/bin/setpriv")
+        .args(["--no-new-privs", LAUNCHER, "/shown/program"])
+        .env_clear()
+        .stdin(input)
+        .output()
+        .unwrap();
+    assert!(hook.status.success(), "{hook:?}");
+    assert_eq!(filters(&hook), (String::new(), before + 1));
+}
+
 /// The program starts with every hook: each start would map unneeded libraries.
 #[test]
 fn program_contains_no_unneeded_library() {
