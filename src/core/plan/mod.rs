@@ -34,7 +34,7 @@ pub use checks::{CheckPool, Checks, against_check, conclude, decide_checks, keep
 pub use complete::{incomplete_text, is_incomplete};
 pub use crawl_end::{CrawlEnd, Occasion};
 pub use decide::{Decision, Places, against_host, decide};
-pub use disk::{Amount, DISK_INTERVAL, Lack, Writer, lack, still, worst};
+pub use disk::{Amount, DiskPace, Lack, Writer, lack, still, worst};
 pub use health_check::{check_fault, unhealthy_reason};
 pub use host_lease::{Clocks, HostLease, RecordedLease};
 pub use idle::Idle;

@@ -179,8 +179,10 @@ pub enum Action {
     /// Run a turn at this time, or earlier.
     WakeAt(archivist_core::model::Time),
 
-    /// Measure what hooks have written.
-    Measure(Vec<HookDirs>),
+    /// Read the free space of the archive from now on, or no longer.
+    WatchDisk(bool),
+    /// Measure what hooks have written. The free space shrinks by so many bytes a second.
+    Measure(Vec<HookDirs>, u64),
     /// A hook was ended because this was short.
     DiskLacked(Lack),
 

@@ -45,8 +45,10 @@ pub enum Event {
     TransferCollected(Box<CollectedTransfer>),
     /// Queue sealed pages with ids above this one that the store does not have.
     FillStore(i64),
-    /// What hooks have written was measured.
-    Measured(Vec<Writer>),
+    /// The disk is nearly full, or shrinks by so many bytes a second that it soon will be.
+    DiskShort(u64),
+    /// What hooks have written was measured, at this rate.
+    Measured(Vec<Writer>, u64),
     /// Programs were inspected.
     Inspected(Vec<InspectedProgram>),
     /// A command that held a crawl in the foreground has ended; `cancel`: the crawl is aborted.

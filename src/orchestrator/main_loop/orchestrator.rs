@@ -216,6 +216,7 @@ impl Orchestrator<'_> {
             announced: 0,
             unanswered,
             leaving_out: BTreeSet::new(),
+            disk_rate: 0,
             actions: Vec::new(),
             changes: Default::default(),
         };

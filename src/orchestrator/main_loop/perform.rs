@@ -17,6 +17,7 @@ use crate::transfer;
 use crate::transfer::files::TransferEnd;
 use crate::watch::files;
 use crate::watch::files::{CheckEnd, WatchRequest};
+use crate::work::disk_watch::DiskWatch;
 use crate::work::measure::{HookDirs, measured};
 use archivist_core::model::{AnyId, CrawlId, Reading, RunId, SnapshotId, Time};
 use archivist_core::plan::Evidence;
@@ -58,6 +59,7 @@ pub struct Performer {
     freezer: Freezer,
     parked: Vec<Work>,
     status: notify::Status,
+    disk: DiskWatch,
     /// What hooks have written is being measured.
     measuring: bool,
     pub wake_at: Option<Time>,
@@ -89,6 +91,7 @@ impl Performer {
             freezer: Freezer::default(),
             parked: Vec::new(),
             status: notify::Status::default(),
+            disk: DiskWatch::default(),
             measuring: false,
             wake_at: None,
             farewell: None,
@@ -131,7 +134,7 @@ impl Performer {
     pub fn observe(&mut self, event: &Event) {
         match event {
             Event::Hint(Hint::Exited { unit, .. }) => self.starts.on_exited(unit),
-            Event::Measured(_) => self.measuring = false,
+            Event::Measured(..) => self.measuring = false,
             Event::Hint(Hint::Removed { unit }) => self.starts.on_removed(unit),
             Event::Hint(Hint::JobRemoved { unit, .. }) => self.starts.on_job_removed(unit),
             Event::Started { run, unit, result } => {
@@ -263,7 +266,12 @@ impl Performer {
             } => self.followers.follow(crawl, first, claim, &reply),
             Action::FollowStatus { claim, reply } => self.followers.follow_status(claim, &reply),
             Action::StatusChanged => self.followers.tell_of_status(),
-            Action::Measure(dirs) => self.measure(dirs),
+            Action::WatchDisk(true) => {
+                self.disk
+                    .begin(engine.archive(), engine.load_limits(), &self.events);
+            }
+            Action::WatchDisk(false) => self.disk.end(),
+            Action::Measure(dirs, rate) => self.measure(dirs, rate),
             Action::DiskLacked(lack) => engine.disk_lack = Some(lack),
             Action::Hold {
                 crawl,
@@ -441,13 +449,13 @@ impl Performer {
         });
     }
 
-    fn measure(&mut self, dirs: Vec<HookDirs>) {
+    fn measure(&mut self, dirs: Vec<HookDirs>, rate: u64) {
         if std::mem::replace(&mut self.measuring, true) {
             return;
         }
         let events = self.events.clone();
         tokio::task::spawn_blocking(move || {
-            let _ = events.send(Event::Measured(measured(&dirs)));
+            let _ = events.send(Event::Measured(measured(&dirs), rate));
         });
     }
 

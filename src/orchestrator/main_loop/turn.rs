@@ -102,6 +102,8 @@ pub(crate) struct Turn<'a> {
     /// Crawls with pages that the next turns cancel or leave out: no page of theirs is begun in
     /// this one.
     pub leaving_out: BTreeSet<CrawlId>,
+    /// Bytes a second by which the free space of the archive shrinks, if that was read.
+    pub disk_rate: u64,
     pub actions: Vec<Action>,
     pub changes: BTreeSet<Change>,
 }
@@ -237,7 +239,11 @@ impl Turn<'_> {
             Event::CheckCollected(collected) => self.check_collected(collected),
             Event::TransferCollected(collected) => self.transfer_collected(collected),
             Event::FillStore(after) => self.fill_store(*after),
-            Event::Measured(writers) => self.measured(writers),
+            Event::DiskShort(rate) => {
+                self.disk_rate = *rate;
+                Ok(())
+            }
+            Event::Measured(writers, rate) => self.measured(writers, *rate),
             Event::Inspected(seen) => self.inspected(seen),
             Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
             Event::CommandEnded(number) => {

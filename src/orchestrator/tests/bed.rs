@@ -15,6 +15,7 @@ use crate::store::{Store, Tx};
 use crate::transfer;
 use crate::watch::files;
 use crate::watch::files::WatchRequest;
+use crate::work::measure::HookDirs;
 use archivist_core::model::{AnyId, CrawlId, Lifecycle, Owner, RunId, SnapshotId, Time};
 use archivist_core::plan::Evidence;
 use archivist_plugin::sample;
@@ -94,6 +95,8 @@ pub struct Bed {
     pub is_subscribed: bool,
     /// Signals of the last turn.
     pub signals: Vec<Signal>,
+    /// Hooks to measure, and the rate at which the disk fills up.
+    pub measured: Option<(Vec<HookDirs>, u64)>,
     /// Calls with their files, for the next turn.
     read: Vec<Event>,
     evidence: HashMap<String, Evidence>,
@@ -132,6 +135,7 @@ impl Bed {
             wake_at: None,
             is_subscribed: false,
             signals: Vec::new(),
+            measured: None,
             read: Vec::new(),
             evidence: HashMap::new(),
             joined: HashMap::new(),
@@ -185,6 +189,7 @@ impl Bed {
             announced: 0,
             unanswered: &unanswered,
             leaving_out: BTreeSet::new(),
+            disk_rate: 0,
             actions: Vec::new(),
             changes: BTreeSet::new(),
         };
@@ -376,7 +381,8 @@ impl Bed {
             Action::Announce(signal) => self.signals.push(signal),
             Action::Again(event) => self.world.answers.push(event),
             Action::WakeAt(time) => self.wake_at = Some(time),
-            Action::Measure(_) => {}
+            Action::WatchDisk(_) => {}
+            Action::Measure(hooks, rate) => self.measured = Some((hooks, rate)),
             Action::DiskLacked(lack) => self.engine.disk_lack = Some(lack),
             Action::Exit | Action::Fail(_) => panic!("nothing here ends the orchestrator"),
             Action::Follow { .. } | Action::Tell { .. } | Action::Status(_) => {}

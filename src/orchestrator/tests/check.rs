@@ -73,7 +73,9 @@ impl Bed {
         let is_new = |run: &&RunRow| !self.known.contains(&run.id);
         for run in open.iter().filter(is_new) {
             assert!(!paused.contains(&run.owner), "{} is started", run.unit);
-            let room = run.kind == UnitKind::Hook || self.engine.load.free.is_none();
+            let least = self.engine.settings.min_free_space;
+            let free = self.engine.load.free;
+            let room = run.kind == UnitKind::Hook || free.is_none_or(|free| free >= least);
             assert!(room, "{} is started without room", run.unit);
         }
         let limits = self.engine.limits();

@@ -7,6 +7,7 @@ mod cancel;
 mod certificates;
 mod check;
 mod clock;
+mod disk;
 mod facts;
 mod fleet;
 mod interrupt;

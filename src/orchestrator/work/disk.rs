@@ -7,7 +7,7 @@ use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::RunRow;
 use crate::work::measure::HookDirs;
 use archivist_core::model::{Outcome, Owner, Time};
-use archivist_core::plan::{DISK_INTERVAL, Lack, Writer, lack, worst};
+use archivist_core::plan::{Lack, Writer, lack, worst};
 use archivist_core::unit::UnitKind;
 use archivist_shared::systemd::Whom;
 use std::path::PathBuf;
@@ -19,28 +19,32 @@ const SIGKILL: i32 = 9;
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
 impl Turn<'_> {
-    fn lack(&self) -> Option<Lack> {
+    fn lack(&self, rate: u64) -> Option<Lack> {
         let engine = self.engine;
-        lack(&engine.load, &engine.load_limits(), engine.disk_lack)
+        lack(&engine.load, &engine.load_limits(), engine.disk_lack, rate)
     }
 
-    /// While hooks run, schedules a measurement of the disk, and measures what they wrote when it
-    /// is nearly full.
+    /// While hooks run, has the free space read, and measures what they wrote when the disk is nearly
+    /// full or soon will be.
     pub(crate) fn watch_disk(&mut self, hooks: u64) -> TurnResult<()> {
-        if hooks == 0 || self.engine.settings.min_free_space == 0 {
-            return Ok(());
-        }
+        let is_limited = self.engine.settings.min_free_space > 0;
         self.actions
-            .push(Action::WakeAt(self.now.after(DISK_INTERVAL)));
-        if self.lack().is_none() {
+            .push(Action::WatchDisk(is_limited && hooks > 0));
+        if hooks == 0 || self.lack(self.disk_rate).is_none() {
             return Ok(());
         }
         let runs = self.tx.open_runs()?.into_iter();
-        let hooks = runs.filter(|run| run.kind == UnitKind::Hook && !run.short_of_disk);
-        let reaches = hooks
-            .map(|run| self.reach(&run))
+        let hooks = runs.filter(|run| run.kind == UnitKind::Hook);
+        let (ending, running): (Vec<_>, Vec<_>) = hooks.partition(|run| run.short_of_disk);
+        if !ending.is_empty() && self.lack(0).is_none() {
+            // Space may still shrink because of the hook that is being ended.
+            return Ok(());
+        }
+        let reaches = running
+            .iter()
+            .map(|run| self.reach(run))
             .collect::<TurnResult<_>>()?;
-        self.actions.push(Action::Measure(reaches));
+        self.actions.push(Action::Measure(reaches, self.disk_rate));
         Ok(())
     }
 
@@ -65,8 +69,8 @@ impl Turn<'_> {
     }
 
     /// Ends the hook that has written most, if the disk is still nearly full.
-    pub(crate) fn measured(&mut self, writers: &[Writer]) -> TurnResult<()> {
-        let Some(lack) = self.lack() else {
+    pub(crate) fn measured(&mut self, writers: &[Writer], rate: u64) -> TurnResult<()> {
+        let Some(lack) = self.lack(rate) else {
             return Ok(());
         };
         let Some(writer) = worst(lack, writers, &self.engine.load_limits()) else {

@@ -3,6 +3,7 @@
 pub mod begin;
 pub mod calls;
 pub mod disk;
+pub mod disk_watch;
 pub mod ends;
 pub mod host_delay;
 pub mod index;
