@@ -4,8 +4,9 @@
 ROOT is the root directory of the machine that saved the pages. SNAPSHOTS and RESULTS are files with the answers of
 `archivist list snapshots CRAWL --json` and `archivist list results CRAWL --json`.
 
-A result that succeeded is blank if its file cannot be read, if a PDF has no ink or less than half of the words of the page, if a
-picture or its lower half has one colour, or if a document has no words. Prints these, results that met a time limit, counts of
+A result that succeeded is blank if its file cannot be read, if a PDF has no ink or less than a third of the words that the document
+shares with few others, if a picture or its lower half has one colour, or if a document has no words. A PDF of which the hook says
+that it lacks text is blank, too. Prints these, results that met a time limit, counts of
 other results that did not succeed, and one line of counts that begins with "figure: ". Status 1 if there is a blank result, a
 time limit, or a page without a PDF, a picture and a document that succeeded.
 
@@ -14,6 +15,7 @@ Requires pdftotext and pdftoppm of poppler-utils, and Pillow (python3-pil).
 
 import collections
 import concurrent.futures
+import contextlib
 import html.parser
 import io
 import json
@@ -27,8 +29,15 @@ import PIL.Image
 
 # Share of pixels that are not of the most frequent brightness. A line of twenty words on an empty screen has 0.002.
 LEAST_INK = 0.0005
-# Share of the different words of a document that its PDF must have: style sheets for print hide buttons and search boxes.
-LEAST_WORDS = 0.5
+# Share of the different words of a document that its PDF must have. Some parts of a document are not shown: closed ones, other tabs.
+LEAST_WORDS = 1 / 3
+# Words that so many documents have are not compared: style sheets for print hide menus and search boxes, and the pages of a site have
+# the same hidden parts. With fewer words left, nothing is compared, and nothing in pages with a query, most of whose words may be in
+# tabs that are not shown.
+COMMON_FROM = 4
+COMPARED_FROM = 15
+# What the hook says of a PDF that lacks text.
+LACKS_TEXT = re.compile(r"the PDF has \d+ of \d+ letters")
 # Pages of a PDF that are drawn: the first shows whether there is ink, and some begin with an empty one.
 DRAWN_PAGES = 3
 NEEDED = ("pdf", "screenshot", "dom")
@@ -93,16 +102,15 @@ def output_of(*command):
     return done.stdout
 
 
-def look_at_pdf(path, document):
-    """Number of its words, and share of the different words of the document that it has."""
+def look_at_pdf(path, wanted):
+    """Number of its words, and share of these different words of the document that it has."""
     found = words(output_of("pdftotext", path, "-").decode(errors="replace"))
     if not found:
         raise Blank("no words")
     drawn = output_of("pdftoppm", "-gray", "-r", "24", "-l", str(DRAWN_PAGES), path)
     if max(ink(page) for page in pictures_in(drawn)) < LEAST_INK:
         raise Blank("no ink")
-    wanted = set(document)
-    share = len(wanted & set(found)) / len(wanted) if wanted else 1
+    share = len(wanted & set(found)) / len(wanted) if len(wanted) >= COMPARED_FROM else 1
     if share < LEAST_WORDS:
         raise Blank("%d of %d words of the document" % (len(wanted & set(found)), len(wanted)))
     return len(found), share
@@ -138,7 +146,7 @@ def look_at_picture(path):
     return share
 
 
-def look_at_page(directory, succeeded):
+def look_at_page(directory, succeeded, common, has_query):
     """Facts about the files of a page, and what is blank as (plugin, reason)."""
     facts, blank, document = {}, [], []
 
@@ -156,7 +164,7 @@ def look_at_page(directory, succeeded):
     if "dom" in succeeded:
         document = look("dom", "output.html", words_of_document) or []
     if "pdf" in succeeded:
-        facts["pdf"] = look("pdf", "output.pdf", look_at_pdf, document)
+        facts["pdf"] = look("pdf", "output.pdf", look_at_pdf, set() if has_query else set(document) - common)
     if "screenshot" in succeeded:
         facts["picture"] = look("screenshot", "screenshot.png", look_at_picture)
         look("screenshot", "thumbnail.png", look_at_picture)
@@ -172,10 +180,20 @@ def main():
     for result in results:
         of_page[result["owner"]].append(result)
 
+    def directory(snapshot):
+        return root / snapshot["directory"].lstrip("/")
+
+    counts = collections.Counter()
+    for snapshot in snapshots:
+        if snapshot["directory"]:
+            with contextlib.suppress(Blank, OSError):
+                counts.update(set(words_of_document(directory(snapshot) / "dom/output.html")))
+    common = {word for word, count in counts.items() if count >= COMMON_FROM}
+
     def look(snapshot):
         succeeded = {one["plugin"]: one["output"] for one in of_page[snapshot["id"]] if one["status"] == "succeeded"}
         # A page that was never started has no directory.
-        found = look_at_page(root / snapshot["directory"].lstrip("/"), succeeded) if snapshot["directory"] else ({}, [])
+        found = look_at_page(directory(snapshot), succeeded, common, "?" in snapshot["url"]) if snapshot["directory"] else ({}, [])
         return found, set(NEEDED) - set(succeeded)
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -191,6 +209,9 @@ def main():
     others, notes = collections.Counter(), 0
     for result in results:
         notes += result["status"] == "succeeded" and result["error"] is not None
+        if result["status"] == "succeeded" and LACKS_TEXT.search(result["error"] or ""):
+            blank += 1
+            print("blank: %s %s: %s" % (result["owner"], result["plugin"], result["error"]))
         if TIME_LIMIT.search("%s %s" % (result["error"], result["output"])):
             late += 1
             print("time limit: %s %s: %s" % (result["owner"], result["plugin"], result["error"] or result["output"]))
