@@ -42,7 +42,7 @@ const ROOMS: &[Room] = &[
     room("shared/bus/documents", &["bus::documents"], PURE),
     room(
         "shared/bus/client.rs",
-        &["bus", "connection", "systemd"],
+        &["bus", "config", "connection", "database", "systemd"],
         &[],
     ),
     room(
@@ -53,6 +53,7 @@ const ROOMS: &[Room] = &[
     room("shared/connection.rs", &[], &["systemd1"]),
     room("shared/systemd", &["connection", "systemd"], &[]),
     room("shared/config", &["alert", "config"], &["zbus", "tokio"]),
+    room("shared/database.rs", &["config"], &["zbus", "tokio"]),
     room(
         "shared/declare/watch",
         &["alert", "declare", "config::ini"],
@@ -376,8 +377,9 @@ const FILE_READERS: &[&str] = &[
 
 /// The parts of the orchestrator that read and write files, outside transactions. The store opens
 /// its database, and its transactions are those of SQLite.
-const FILE_ROOMS: [&str; 16] = [
+const FILE_ROOMS: [&str; 17] = [
     "main.rs",
+    "main_loop/database_check.rs",
     "main_loop/fact_reader.rs",
     "main_loop/input_files.rs",
     "main_loop/perform.rs",

@@ -40,4 +40,26 @@ no_flip_is_silent() {
     figure "F17 flips in database, log and configuration=$COUNT, seed $SEED: $verdict"
 }
 
-cases no_flip_is_silent
+# While the database is damaged, commands print why and what to do, and start no orchestrator, which would find the same again.
+damage_is_reported_once() {
+    local since said starts
+    in_capsule sh -c "systemctl stop $service; cp $data/archivist.sqlite3 /srv/flip/whole
+        dd if=/dev/urandom of=$data/archivist.sqlite3 bs=4096 seek=3 count=1 conv=notrunc 2>/dev/null"
+    since=$(in_capsule journalctl --quiet -n 0 --show-cursor | sed -n 's/.*cursor: //p')
+    for _ in 1 2 3 4 5; do
+        said=$(in_capsule archivist status 2>&1 || true)
+        assert_contains "$said" "$data/archivist.sqlite3' is damaged" "archivist status"
+        assert_contains "$said" "sqlite3 new.sqlite3" "the command to recover it"
+    done
+    assert_contains "$(in_capsule archivist doctor || true)" "is damaged" "archivist doctor"
+    assert_eq failed "$(in_capsule systemctl is-active $service || true)" "state of the service"
+    said=$(in_capsule journalctl --quiet --output=cat -u $service --after-cursor="$since")
+    assert_eq 1 "$(grep -c "is damaged" <<<"$said")" "messages about the damage"
+    starts=$(in_capsule journalctl --quiet --output=cat -u $service --after-cursor="$since" JOB_TYPE=start | grep -c ^Starting)
+    assert_eq 1 "$starts" "starts of the orchestrator"
+    in_capsule sh -c "cp /srv/flip/whole $data/archivist.sqlite3"
+    assert_status 0 archivist status
+    figure "F17 starts and messages of an orchestrator with a damaged database, in 6 commands=1"
+}
+
+cases no_flip_is_silent damage_is_reported_once

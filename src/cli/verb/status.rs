@@ -50,9 +50,12 @@ pub async fn run(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
     let answer = match args.id {
         Some(id) => show::fetch(id, args.local, scope).await?,
         None => {
-            let server = Server::reach(scope).await?;
-            let call = server.call(|| server.proxy().status());
-            let answer = answer_or_state(ANSWER_EXPECTED, call, unit_state(scope)).await?;
+            // Also the start may take long: a large database is checked before work.
+            let asked = async {
+                let server = Server::reach(scope).await?;
+                server.call(|| server.proxy().status()).await
+            };
+            let answer = answer_or_state(ANSWER_EXPECTED, asked, unit_state(scope)).await?;
             let fleet = async {
                 match Fleet::reach(scope, args.local).await? {
                     Some(fleet) => fleet::added(&answer, &fleet.status().await?),
@@ -104,17 +107,20 @@ async fn unit_state(scope: &Scope) -> String {
             &unit,
             &service.text("ActiveState"),
             &service.text("SubState"),
+            &service.text("StatusText"),
             systemctl(scope),
         ),
         Err(error) => error.to_string(),
     }
 }
 
-/// `archivist-orchestrator.service is active (running) but does not answer; see: …`
-fn silent(unit: &str, active: &str, sub: &str, systemctl: &str) -> String {
-    let but = match active {
-        "active" => " but does not answer",
-        _ => "",
+/// `archivist-orchestrator.service is active (running) but does not answer; see: …`. `said`: the line
+/// STATUS= of the unit.
+fn silent(unit: &str, active: &str, sub: &str, said: &str, systemctl: &str) -> String {
+    let but = match (active, said) {
+        ("active", _) => " but does not answer".to_owned(),
+        (_, "") => String::new(),
+        (_, said) => format!(": {}", clean(said)),
     };
     format!("{unit} is {active} ({sub}){but}; still waiting; see: {systemctl} status {unit}")
 }
@@ -314,10 +320,15 @@ mod tests {
         let never = std::future::pending();
         let at_once = answer_or_state(ANSWER_EXPECTED, async { 8 }, never).await;
         assert_eq!(at_once, 8);
-        let hangs = silent("a.service", "active", "running", "systemctl");
+        let hangs = silent("a.service", "active", "running", "idle", "systemctl");
         assert!(hangs.contains("(running) but does not answer; "), "{hangs}");
-        let starts = silent("a.service", "activating", "start", "systemctl");
-        assert!(starts.starts_with("a.service is activating (start); still waiting"));
+        let starts = |said| silent("a.service", "activating", "start", said, "systemctl");
+        assert!(starts("").starts_with("a.service is activating (start); still waiting"));
+        let checks = starts("checking the database");
+        assert!(
+            checks.contains("(start): checking the database; still"),
+            "{checks}"
+        );
     }
 
     #[test]

@@ -11,6 +11,9 @@ pub enum OrchestratorError {
     /// The database cannot be used, for this reason, which is logged.
     #[error("the database cannot be used")]
     DatabaseRefused(String),
+    /// The same, because the file itself is damaged: no other start helps until it has changed.
+    #[error("the database is damaged")]
+    DatabaseDamaged(String),
     /// Another reason, as text.
     #[error("{0}")]
     Failed(String),

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 /// Exit status when database or configuration cannot be used: systemd does not try again
 /// (RestartPreventExitStatus=, EX_CONFIG of sysexits.h).
-const EXIT_CONFIG: u8 = 78;
+pub const EXIT_CONFIG: u8 = 78;
 /// Exit status of a service when a newer runner took over: systemd starts it again, and it stands
 /// by (TEMPFAIL, EX_TEMPFAIL of sysexits.h).
 const EXIT_DISPLACED: u8 = 75;
@@ -21,6 +21,8 @@ pub enum After {
     /// Start again in the same process.
     Again,
     Exit(ExitCode),
+    /// Exit with [`EXIT_CONFIG`], as the database is damaged; the message for users.
+    Damaged(String),
 }
 
 /// Logs the error, and waits if that helps.
@@ -33,14 +35,20 @@ pub async fn after(
         return After::Exit(ExitCode::SUCCESS);
     };
     match (error, me) {
-        (error @ (OrchestratorError::Unusable(_) | OrchestratorError::DatabaseRefused(_)), _) => {
-            // Commands that wait for the start print this line.
-            notify::status(&match &error {
-                OrchestratorError::DatabaseRefused(why) => why.replace('\n', "; "),
-                error => error.to_string().replace('\n', "; "),
-            });
-            tracing::error!("{error}");
+        // Commands that wait for the start print the line of STATUS=.
+        (OrchestratorError::Unusable(why), _) => {
+            notify::status(&one_line(&why));
+            tracing::error!("{why}");
             After::Exit(EXIT_CONFIG.into())
+        }
+        // These are logged.
+        (OrchestratorError::DatabaseRefused(why), _) => {
+            notify::status(&one_line(&why));
+            After::Exit(EXIT_CONFIG.into())
+        }
+        (OrchestratorError::DatabaseDamaged(why), _) => {
+            notify::status(&one_line(&why));
+            After::Damaged(why)
         }
         (OrchestratorError::Displaced(newer), Some(me)) if me.row.restarts => {
             gate::announce(&newer);
@@ -57,4 +65,8 @@ pub async fn after(
             }
         },
     }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace('\n', "; ")
 }

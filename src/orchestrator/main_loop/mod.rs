@@ -3,6 +3,7 @@
 pub mod action;
 pub mod clock;
 pub mod crawl_plan;
+pub mod database_check;
 pub mod engine;
 pub mod error;
 pub mod event;

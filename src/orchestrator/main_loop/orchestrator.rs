@@ -170,16 +170,20 @@ impl Orchestrator<'_> {
                 let active = runners.into_iter().find(|runner| runner.active);
                 Err(match active {
                     Some(newer) => OrchestratorError::Displaced(Box::new(newer)),
-                    None => OrchestratorError::Failed(error.to_string()),
+                    None => OrchestratorError::Failed(error.message(self.store.path())),
                 })
             }
-            Err(error) if error.is_damage() => {
-                Err(setup::damaged(&self.engine.scope, &error.to_string()))
+            // The file that is there now is checked by the next process.
+            Err(error @ StoreError::Moved) if self.store.has_file() => {
+                Err(OrchestratorError::Failed(error.message(self.store.path())))
             }
-            Err(error) => {
-                self.defer(events, &error);
-                Ok(())
-            }
+            Err(error) => match error.damage() {
+                Some(what) => Err(setup::damaged(&self.engine.scope, &what)),
+                None => {
+                    self.defer(events, &error);
+                    Ok(())
+                }
+            },
         }
     }
 
@@ -250,12 +254,14 @@ impl Orchestrator<'_> {
     /// again, so that nothing is lost.
     fn defer(&mut self, events: Vec<Event>, error: &StoreError) {
         let pause = DATABASE_PAUSE;
-        tracing::error!("{error}; retrying in {} s", pause.as_secs());
-        notify::status(&format!("database error: {error}"));
+        let message = error.message(self.store.path());
+        let line = message.replace('\n', "; ");
+        tracing::error!("{line}; retrying in {} s", pause.as_secs());
+        notify::status(&format!("database error: {line}"));
         for event in events {
             match &event {
                 Event::Request(_) | Event::Watches(_) => {
-                    let refusal = Refusal::Failed(setup::failing(&self.engine.scope, error));
+                    let refusal = Refusal::Failed(message.clone());
                     if let Some(answer) = turn::refuse(&event, refusal) {
                         answer.send();
                     }
@@ -302,7 +308,7 @@ impl Orchestrator<'_> {
         let runners = match self.store.runners() {
             Ok(runners) => runners,
             Err(error) => {
-                tracing::warn!("{error}, ignoring");
+                tracing::warn!("{}, ignoring", error.message(self.store.path()));
                 return Ok(());
             }
         };

@@ -4,10 +4,12 @@ use crate::crawl::{add, retry};
 use crate::main_loop::action::Action;
 use crate::main_loop::clock;
 use crate::main_loop::clock::now;
+use crate::main_loop::database_check;
+use crate::main_loop::database_check::Checked;
 use crate::main_loop::error::OrchestratorError;
 use crate::main_loop::event::Event;
 use crate::main_loop::exit;
-use crate::main_loop::exit::After;
+use crate::main_loop::exit::{After, EXIT_CONFIG};
 use crate::main_loop::log::{CrawlLog, LogEntry};
 use crate::main_loop::notify;
 use crate::main_loop::orchestrator::Orchestrator;
@@ -23,6 +25,7 @@ use archivist_core::plan::Idle;
 use archivist_core::text::human_span;
 use archivist_shared::bus::announcer::Announcer;
 use archivist_shared::config::{Scope, Settings};
+use archivist_shared::database;
 use archivist_shared::journal;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -46,6 +49,7 @@ pub fn main(options: Options) -> ExitCode {
     journal::init(identity::own_unit().map(|unit| (field, unit)));
     setup::take_descriptors();
     let mut me = None;
+    let checked = Checked::default();
     loop {
         let runtime = match tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -57,23 +61,41 @@ pub fn main(options: Options) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         };
-        let result = runtime.block_on(run(&options, &mut me));
+        let result = runtime.block_on(run(&options, &checked, &mut me));
+        let ended_normally = result.is_ok();
         let after = runtime.block_on(exit::after(result, &options.scope, me.as_ref()));
         // This ends all connections, calls and tasks.
         runtime.shutdown_background();
         match after {
             After::Again => me.iter().for_each(Identity::stop_working),
-            After::Exit(code) => return code,
+            After::Damaged(why) => {
+                checked.record(&options.scope, Some(why));
+                return EXIT_CONFIG.into();
+            }
+            After::Exit(code) => {
+                if ended_normally {
+                    checked.record(&options.scope, None);
+                }
+                return code;
+            }
         }
     }
 }
 
-async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), OrchestratorError> {
-    let failed = |error: StoreError| OrchestratorError::Failed(error.to_string());
+async fn run(
+    options: &Options,
+    checked: &Checked,
+    me: &mut Option<Identity>,
+) -> Result<(), OrchestratorError> {
     let scope = &options.scope;
+    let database = database::path(scope);
+    let failed = |error: StoreError| OrchestratorError::Failed(error.message(&database));
     let (sender, mut events) = mpsc::unbounded_channel();
     signals::listen(&sender).map_err(|e| OrchestratorError::Failed(format!("signals: {e}")))?;
     let mut configuration = setup::configuration(scope).map_err(OrchestratorError::Unusable)?;
+    if !database_check::before_work(scope, checked, &sender, &mut events).await? {
+        return Ok(());
+    }
     let mut store = setup::store(scope)?;
     let face = Face::new(scope).await?;
     if me.is_none() {
@@ -116,7 +138,8 @@ async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), Orchest
             LogEntry::Crawl(crawl, CrawlLog::Cancelled(add::HALF.to_owned())).write();
         }
         if let Err(error) = adjust_to_clock(&mut store, &engine.settings) {
-            tracing::warn!("failed to adjust due times to the clock: {error}, ignoring");
+            let why = error.message(&database);
+            tracing::warn!("failed to adjust due times to the clock: {why}, ignoring");
         }
     }
     let idle = Idle {
@@ -144,7 +167,7 @@ async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), Orchest
         let _ = sender.send(call.into());
     }
     let _ = sender.send(Event::FillStore(0));
-    setup::read_through(scope, sender.clone());
+    database_check::next_to_work(scope, checked, sender.clone());
     tokio::spawn(event_sources::runner_changes(passed.news, sender.clone()));
     tokio::spawn(event_sources::hung_up(
         passed.connection.clone(),

@@ -5,21 +5,20 @@ use crate::main_loop::error::OrchestratorError;
 use crate::main_loop::event::Event;
 use crate::runner::identity::Identity;
 use crate::runner::startup_wait;
-use crate::store::{OpenError, Store, StoreError, damage};
+use crate::store::damage::{Check, check, log_is_damaged};
+use crate::store::{OpenError, Store};
 use archivist_core::unit::Names;
 use archivist_plugin::programs::distribution::Distribution;
 use archivist_plugin::{Catalogue, Trust};
 use archivist_shared::config;
 use archivist_shared::config::programs::{ARCHIVIST, LAUNCHER, STORE};
 use archivist_shared::config::{Scope, Settings};
+use archivist_shared::database;
 use archivist_shared::journal::message;
 use archivist_shared::systemd::{HintQueue, Manager, ManagerError};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
-
-/// Name of the database in the data directory.
-const DATABASE: &str = "archivist.sqlite3";
 
 /// LimitNOFILE= of the unit: the orchestrator has one descriptor for each running hook, its
 /// standard output.
@@ -82,7 +81,7 @@ pub fn store(scope: &Scope) -> Result<Store, OrchestratorError> {
             ))
         })?;
     }
-    let path = data.join(DATABASE);
+    let path = database::path(scope);
     keep_damaged_log(&path);
     Store::open(&path).map_err(|error| {
         if error.may_pass() && startup_wait::no_room(scope).is_some() {
@@ -99,14 +98,19 @@ fn refused(path: &Path, error: &OpenError) -> OrchestratorError {
         archivist_reason = %error,
         "{error}"
     );
-    OrchestratorError::DatabaseRefused(error.to_string())
+    match error {
+        OpenError::Damaged { .. } | OpenError::Garbage { .. } => {
+            OrchestratorError::DatabaseDamaged(error.to_string())
+        }
+        _ => OrchestratorError::DatabaseRefused(error.to_string()),
+    }
 }
 
 /// Copies a damaged log of the database. SQLite uses the records before the damage: an earlier
 /// state, without the last transactions.
 fn keep_damaged_log(path: &Path) {
-    let log = damage::log_of(path);
-    match damage::log_is_damaged(&log) {
+    let log = database::log_of(path);
+    match log_is_damaged(&log) {
         Ok(false) => {}
         Ok(true) => {
             let kept = log.with_extension("sqlite3-wal.damaged");
@@ -125,7 +129,7 @@ fn keep_damaged_log(path: &Path) {
 
 /// The error for a damaged database, which must not be written.
 pub fn damaged(scope: &Scope, what: &str) -> OrchestratorError {
-    let (path, what) = (scope.data_dir().join(DATABASE), what.to_owned());
+    let (path, what) = (database::path(scope), what.to_owned());
     let error = OpenError::Damaged {
         path: path.clone(),
         what,
@@ -133,37 +137,15 @@ pub fn damaged(scope: &Scope, what: &str) -> OrchestratorError {
     refused(&path, &error)
 }
 
-/// Returns the error of a transaction with the file, and on a second line with what to look at.
-pub fn failing(scope: &Scope, error: &StoreError) -> String {
-    let path = scope.data_dir().join(DATABASE);
-    let directory = scope.data_dir();
-    format!(
-        "{error}: '{}'\nsee: df '{}'; journalctl --dmesg --lines=20",
-        path.display(),
-        directory.display(),
-    )
-}
-
 /// Replaces an error by that of the database, if the database is damaged.
 pub fn explain(scope: &Scope, error: OrchestratorError) -> OrchestratorError {
     let OrchestratorError::Failed(_) = &error else {
         return error;
     };
-    match damage::check(&scope.data_dir().join(DATABASE)) {
-        Some(what) => damaged(scope, &what),
-        None => error,
+    match check(&database::path(scope)) {
+        Check::Damaged(what) => damaged(scope, &what),
+        Check::Whole | Check::Unknown => error,
     }
-}
-
-/// Checks the whole database in a thread: normal work would find a damaged page late, and a damaged
-/// index never.
-pub fn read_through(scope: &Scope, events: mpsc::UnboundedSender<Event>) {
-    let path = scope.data_dir().join(DATABASE);
-    std::thread::spawn(move || {
-        if let Some(what) = damage::check(&path) {
-            let _ = events.send(Event::Damaged(what));
-        }
-    });
 }
 
 fn programs(scope: &Scope) -> Result<Programs, OrchestratorError> {
@@ -232,21 +214,4 @@ pub async fn open(
     engine.filter_holds = crate::work::way_out::filter_holds(&manager, scope).await;
     crate::work::reach::warn(&engine);
     Ok((engine, manager))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_of_the_database_names_its_file_and_a_command() {
-        let error = StoreError::Sqlite(rusqlite::Error::InvalidQuery);
-        let said = failing(&Scope::system("/"), &error);
-        let (what, fix) = said.split_once('\n').unwrap();
-        assert!(
-            what.ends_with("'/var/lib/archivist/archivist.sqlite3'"),
-            "{what}"
-        );
-        assert!(fix.starts_with("see: df '/var/lib/archivist'; "), "{fix}");
-    }
 }

@@ -44,7 +44,9 @@ impl From<StoreError> for TurnError {
             StoreError::NoSuch(what) => {
                 TurnError::Refused(Refusal::NoSuch(format!("there is no {what}")))
             }
-            StoreError::Illegal { .. } => TurnError::Refused(Refusal::Invalid(error.to_string())),
+            StoreError::Illegal { what, source } => {
+                TurnError::Refused(Refusal::Invalid(format!("{what}: {source}")))
+            }
             other => TurnError::Store(other),
         }
     }

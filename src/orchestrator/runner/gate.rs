@@ -29,7 +29,7 @@ use crate::main_loop::event::Event;
 use crate::main_loop::notify;
 use crate::runner::identity::Identity;
 use crate::runner::locks::{Lock, News};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use archivist_core::model::{Locality, ProcessLocation, Runner};
 use archivist_core::plan;
 use archivist_core::plan::{Gate, OtherRunner, may_be_killed};
@@ -39,6 +39,7 @@ use archivist_shared::bus::documents::report;
 use archivist_shared::bus::service::{Calls, offer, request_name};
 use archivist_shared::bus::subscribers::Subscribers;
 use archivist_shared::config::Scope;
+use archivist_shared::database;
 use archivist_shared::journal::message;
 use archivist_shared::systemd::kill_all;
 use futures_util::StreamExt;
@@ -125,6 +126,10 @@ fn failed(error: impl std::fmt::Display) -> OrchestratorError {
     OrchestratorError::Failed(error.to_string())
 }
 
+fn not_stored(scope: &Scope, error: &StoreError) -> OrchestratorError {
+    OrchestratorError::Failed(error.message(&database::path(scope)))
+}
+
 /// Returns when this process is the active orchestrator; none if it has to exit instead.
 pub async fn pass(
     face: Face,
@@ -173,14 +178,14 @@ async fn register(
             }
             Err(error) if error.is_busy() => {
                 let line = "waiting for an orchestrator that was stopped in a transaction";
-                tracing::warn!("{error}, {line}");
+                tracing::warn!("{}, {line}", error.message(&database::path(scope)));
                 notify::status(line);
                 notify::starting(STOP_TIMEOUT * 3);
-                for runner in working(me, store)? {
+                for runner in working(me, store, scope)? {
                     end(me, scope, &runner).await;
                 }
             }
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(not_stored(scope, &error)),
         }
         // Events that arrived while SQLite waited.
         tokio::task::yield_now().await;
@@ -193,8 +198,8 @@ async fn register(
 }
 
 /// All other orchestrators that work.
-fn working(me: &Identity, store: &Store) -> Result<Vec<Runner>, OrchestratorError> {
-    let mut runners = store.runners().map_err(failed)?;
+fn working(me: &Identity, store: &Store, scope: &Scope) -> Result<Vec<Runner>, OrchestratorError> {
+    let mut runners = store.runners().map_err(|error| not_stored(scope, &error))?;
     runners
         .retain(|runner| runner.rank != me.row.rank && me.locks.is_held(Lock::Work(runner.rank)));
     Ok(runners)
@@ -255,9 +260,10 @@ impl Waiter<'_> {
                 }
                 Gate::StandBy(newer) => {
                     stood_by = true;
-                    if leave_when_done && !self.store.has_work().map_err(failed)? {
+                    let not_stored = |error| not_stored(self.scope, &error);
+                    if leave_when_done && !self.store.has_work().map_err(not_stored)? {
                         tracing::info!("all work complete, exiting");
-                        self.store.leave(self.me.row.rank).map_err(failed)?;
+                        self.store.leave(self.me.row.rank).map_err(not_stored)?;
                         return Ok(None);
                     }
                     self.stand_by(&newer).await?;
@@ -338,14 +344,14 @@ impl Waiter<'_> {
         };
         match self.store.promote(rank, now(), judge) {
             Err(error) if error.is_busy() => {
-                let working = working(self.me, self.store)?;
+                let working = working(self.me, self.store, self.scope)?;
                 if working.is_empty() {
-                    Err(failed(error))
+                    Err(not_stored(self.scope, &error))
                 } else {
                     Ok(Gate::Replace(working))
                 }
             }
-            other => other.map_err(failed),
+            other => other.map_err(|error| not_stored(self.scope, &error)),
         }
     }
 
@@ -392,7 +398,7 @@ impl Waiter<'_> {
     async fn run_out_of_patience(&mut self) -> Result<(), OrchestratorError> {
         self.patient = false;
         self.deadline = Some(Instant::now() + STOP_TIMEOUT);
-        for runner in working(self.me, self.store)? {
+        for runner in working(self.me, self.store, self.scope)? {
             end(self.me, self.scope, &runner).await;
         }
         Ok(())

@@ -3,10 +3,11 @@
 //! SQLite notices a damaged page only when it reads it. It takes a damaged write-ahead log for one
 //! that ends at the damage, and so loses the transactions after it silently.
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Sizes in a write-ahead log (sqlite.org/fileformat2.html, section 4).
@@ -15,29 +16,27 @@ const FRAME: usize = 24;
 /// Magic number of a log with little-endian checksums; with big-endian checksums it is one higher.
 const MAGIC: u32 = 0x377f_0682;
 
-/// Returns the path of the write-ahead log of the database at `path`.
-pub fn log_of(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
-    name.into()
+/// What a check of the whole database found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Nothing is wrong with it.
+    Whole,
+    /// This is wrong.
+    Damaged(String),
+    /// It could not be read at the moment, or is no database at all.
+    Unknown,
 }
 
-/// Reads the whole database on a connection of its own and returns what is wrong with it, if
-/// anything. It takes seconds of CPU time for a million snapshots. A database that cannot be read
-/// at the moment does not count as damaged.
-pub fn check(path: &Path) -> Option<String> {
-    let is_damage = |error: &rusqlite::Error| {
-        let code = error.sqlite_error_code();
-        matches!(
-            code,
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-        )
-    };
+/// Reads the whole database on a connection of its own. Writes nothing, not even what is left to do
+/// in the write-ahead log.
+pub fn check(path: &Path) -> Check {
     match integrity(path) {
-        Ok(report) if report == "ok" => None,
-        Ok(report) => Some(report),
-        Err(error) if is_damage(&error) => Some(error.to_string()),
-        Err(_) => None,
+        Ok(report) if report == "ok" => Check::Whole,
+        Ok(report) => Check::Damaged(report),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+            Check::Damaged(error.to_string())
+        }
+        Err(_) => Check::Unknown,
     }
 }
 
@@ -45,6 +44,7 @@ fn integrity(path: &Path) -> rusqlite::Result<String> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_secs(5))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "query_only", true)?;
     connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
 }
@@ -141,7 +141,9 @@ fn fills(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_shared::database::log_of;
     use proptest::prelude::*;
+    use std::path::PathBuf;
 
     /// Returns a database and its log of ten transactions, as a killed process leaves them.
     fn killed(directory: &Path) -> (PathBuf, Vec<u8>) {
@@ -192,13 +194,26 @@ mod tests {
             .execute_batch("CREATE TABLE t (a TEXT UNIQUE); INSERT INTO t VALUES ('needle')")
             .unwrap();
         drop(connection);
-        assert_eq!(check(&path), None);
+        assert_eq!(check(&path), Check::Whole);
         let mut bytes = std::fs::read(&path).unwrap();
         let place = bytes.windows(6).position(|w| w == b"needle").unwrap();
         bytes[place] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
-        assert!(check(&path).is_some());
-        assert_eq!(check(&directory.path().join("none")), None);
+        assert!(matches!(check(&path), Check::Damaged(_)));
+        assert_eq!(check(&directory.path().join("none")), Check::Unknown);
+        std::fs::write(&path, "This is no database at all.".repeat(99)).unwrap();
+        assert_eq!(check(&path), Check::Unknown, "others refuse it");
+    }
+
+    #[test]
+    fn check_leaves_a_log_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let (left, log) = killed(directory.path());
+        let before = std::fs::read(&left).unwrap();
+        assert_eq!(check(&left), Check::Whole);
+        assert_eq!(std::fs::read(&left).unwrap(), before);
+        assert_eq!(std::fs::read(log_of(&left)).unwrap(), log);
+        assert_eq!(rows(&left), 10);
     }
 
     proptest! {

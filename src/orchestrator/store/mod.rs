@@ -31,18 +31,19 @@ pub use view::ViewQuery;
 
 use archivist_core::model::{IllegalTransition, Time};
 use rusqlite::{Connection, TransactionBehavior};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
-/// Why a transaction failed. Nothing of it is in the database.
-#[derive(Debug, thiserror::Error)]
+/// Why a transaction failed. Nothing of it is in the database. It has no text of its own: the message
+/// for users needs the file, which [`StoreError::message`] gets.
+#[derive(Debug)]
 pub enum StoreError {
     /// SQLite refused a statement, or the database is busy, full or damaged.
-    #[error("database: {0}")]
-    Sqlite(#[from] rusqlite::Error),
+    Sqlite(rusqlite::Error),
     /// A column is no JSON document of its type.
-    #[error("database: {0}")]
-    Document(#[from] serde_json::Error),
+    Document(serde_json::Error),
     /// A step that the state does not allow.
-    #[error("{what}: {source}")]
     Illegal {
         /// The crawl or snapshot.
         what: String,
@@ -50,32 +51,71 @@ pub enum StoreError {
         source: IllegalTransition,
     },
     /// There is no such row.
-    #[error("there is no {0}")]
     NoSuch(String),
     /// Another runner took over; this process must not write any more.
-    #[error("another orchestrator took over this data directory (epoch {0} is not current)")]
     Superseded(i64),
+    /// The file is not at its path any more, where it was opened: whatever is written to it is lost.
+    Moved,
     /// The lock of this rank could not be acquired.
-    #[error("failed to lock rank {0} in the lock file of the data directory")]
     Rank(i64),
 }
 
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> StoreError {
+        StoreError::Sqlite(error)
+    }
+}
+
+impl From<serde_json::Error> for StoreError {
+    fn from(error: serde_json::Error) -> StoreError {
+        StoreError::Document(error)
+    }
+}
+
 impl StoreError {
-    /// Whether the database is damaged: it has values that the store never writes.
-    pub fn is_damage(&self) -> bool {
+    /// Returns the message for users: the reason, with the file if it is about the file, and on a second
+    /// line commands that show more.
+    pub fn message(&self, database: &Path) -> String {
+        let of_file = |why: &str| {
+            let directory = database.parent().unwrap_or(database).display();
+            format!(
+                "failed to use the database '{}': {why}\nsee: df '{directory}'; journalctl --dmesg --lines=20",
+                database.display()
+            )
+        };
+        match self {
+            StoreError::Sqlite(error) => of_file(&error.to_string()),
+            StoreError::Document(error) => of_file(&error.to_string()),
+            StoreError::Moved => of_file("it was moved, removed or replaced while it is in use"),
+            StoreError::Illegal { what, source } => format!("{what}: {source}"),
+            StoreError::NoSuch(what) => format!("there is no {what}"),
+            StoreError::Superseded(epoch) => format!(
+                "another orchestrator took over this data directory (epoch {epoch} is not current)"
+            ),
+            StoreError::Rank(rank) => format!(
+                "failed to lock rank {rank} in the lock file next to '{}'",
+                database.display()
+            ),
+        }
+    }
+
+    /// Returns what is wrong with the database if it is damaged: it has values that the store never
+    /// writes.
+    pub fn damage(&self) -> Option<String> {
         use rusqlite::Error::{FromSqlConversionFailure, InvalidColumnType, Utf8Error};
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
         match self {
-            StoreError::Document(_) => true,
+            StoreError::Document(error) => Some(error.to_string()),
             StoreError::Sqlite(error) => {
                 let code = error.sqlite_error_code();
-                matches!(code, Some(DatabaseCorrupt | NotADatabase))
+                let is_damage = matches!(code, Some(DatabaseCorrupt | NotADatabase))
                     || matches!(
                         error,
                         FromSqlConversionFailure(..) | InvalidColumnType(..) | Utf8Error(..)
-                    )
+                    );
+                is_damage.then(|| error.to_string())
             }
-            _ => false,
+            _ => None,
         }
     }
 
@@ -97,6 +137,9 @@ pub type Counts = std::collections::BTreeMap<String, u64>;
 /// The database of one data directory.
 pub struct Store {
     connection: Connection,
+    path: PathBuf,
+    /// Device and inode of the file that was opened.
+    file: (u64, u64),
     epoch: i64,
     durability: Durability,
 }
@@ -128,6 +171,16 @@ pub struct Tx<'a> {
 }
 
 impl Store {
+    /// Returns the path of the database.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether there is a file at the path of the database, which may be another one.
+    pub fn has_file(&self) -> bool {
+        self.path.exists()
+    }
+
     /// Begins a transaction that may write and whose commit survives a loss of power.
     pub fn begin(&mut self) -> Result<Tx<'_>> {
         self.begin_with(Durability::PowerLoss)
@@ -136,8 +189,12 @@ impl Store {
     /// Begins a transaction that may write and whose commit survives at least `durability`.
     ///
     /// # Errors
-    /// [`StoreError::Superseded`] if another runner was promoted.
+    /// [`StoreError::Superseded`] if another runner was promoted; [`StoreError::Moved`] if no later
+    /// process would find what is written.
     pub fn begin_with(&mut self, durability: Durability) -> Result<Tx<'_>> {
+        if identity(&self.path).ok() != Some(self.file) {
+            return Err(StoreError::Moved);
+        }
         // SQLite ignores the pragma within a transaction.
         if durability != self.durability {
             self.connection
@@ -153,6 +210,12 @@ impl Store {
         }
         Ok(Tx { inner, epoch })
     }
+}
+
+/// Returns device and inode of a file.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = std::fs::metadata(path)?;
+    Ok((found.dev(), found.ino()))
 }
 
 impl Tx<'_> {
@@ -186,4 +249,27 @@ impl Tx<'_> {
 /// Returns what a column stores for a time that may be missing.
 fn millis(time: Option<Time>) -> Option<i64> {
     time.map(|time| time.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_file_name_it_and_a_command() {
+        let path = Path::new("/var/lib/archivist/archivist.sqlite3");
+        for error in [
+            StoreError::from(rusqlite::Error::InvalidQuery),
+            serde_json::from_str::<u8>("x").unwrap_err().into(),
+            StoreError::Moved,
+        ] {
+            let message = error.message(path);
+            let (what, fix) = message.split_once('\n').unwrap();
+            let begin = "failed to use the database '/var/lib/archivist/archivist.sqlite3': ";
+            assert!(what.starts_with(begin), "{what}");
+            assert!(fix.starts_with("see: df '/var/lib/archivist'; "), "{fix}");
+        }
+        let other = StoreError::NoSuch("crawl c7".to_owned()).message(path);
+        assert_eq!(other, "there is no crawl c7");
+    }
 }

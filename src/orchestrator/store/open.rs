@@ -199,8 +199,15 @@ impl Store {
                 ),
             });
         }
+        // The lock of SQLite does not depend on it, so that a later replacement is noticed.
+        let file = super::identity(path).map_err(|error| OpenError::Open {
+            path: path.to_owned(),
+            source: rusqlite::Error::InvalidPath(path.join(error.to_string())),
+        })?;
         Ok(Store {
             connection,
+            path: path.to_owned(),
+            file,
             epoch: 0,
             durability: Durability::PowerLoss,
         })
@@ -352,6 +359,25 @@ mod tests {
     }
 
     #[test]
+    fn moved_database_is_not_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archivist.sqlite3");
+        let away = directory.path().join("away");
+        let mut store = Store::open(&path).unwrap();
+        store.take_over("one", "boot", Time(1)).unwrap();
+        std::fs::rename(&path, &away).unwrap();
+        let moved = |store: &mut Store| {
+            let error = store.begin().err();
+            matches!(error, Some(super::super::StoreError::Moved))
+        };
+        assert!(moved(&mut store));
+        std::fs::copy(&away, &path).unwrap();
+        assert!(moved(&mut store), "a copy is another file");
+        std::fs::rename(&away, &path).unwrap();
+        assert!(store.begin().is_ok());
+    }
+
+    #[test]
     fn superseded_runner_cannot_write() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archivist.sqlite3");
@@ -363,7 +389,7 @@ mod tests {
         let error = first.begin().err().unwrap();
         assert!(
             matches!(error, super::super::StoreError::Superseded(2)),
-            "{error}"
+            "{error:?}"
         );
         assert!(second.begin().is_ok());
     }

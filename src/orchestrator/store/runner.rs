@@ -266,7 +266,7 @@ mod tests {
         new.promote(rank, Time(2), pass).unwrap();
         assert!(!fence.holds());
         let error = old.begin().err().unwrap();
-        assert!(matches!(error, StoreError::Superseded(_)), "{error}");
+        assert!(matches!(error, StoreError::Superseded(_)), "{error:?}");
         assert!(new.begin().is_ok() && new.fence().unwrap().holds());
     }
 

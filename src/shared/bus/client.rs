@@ -1,7 +1,9 @@
 //! Client connection to the orchestrator, with errors that say what to do.
 
 use super::wire::{ManagerProxy, WorkerProxy};
+use crate::config::Scope;
 use crate::connection::builder;
+use crate::database::{self, Finding};
 use crate::systemd::{activate, has_failed};
 use futures_util::StreamExt;
 use std::time::Duration;
@@ -59,10 +61,14 @@ impl Address {
         Address { user, name }
     }
 
+    /// Returns the name of a further instance; `None` for the default one.
+    fn instance(&self) -> Option<&str> {
+        self.name.strip_prefix(NAME)?.strip_prefix('.')
+    }
+
     /// Returns the unit that the bus starts.
     fn unit(&self) -> String {
-        let instance = self.name.strip_prefix(NAME);
-        match instance.and_then(|instance| instance.strip_prefix('.')) {
+        match self.instance() {
             Some(instance) => format!("archivist-{instance}-orchestrator.service"),
             None => "archivist-orchestrator.service".to_owned(),
         }
@@ -124,6 +130,7 @@ impl Address {
     /// Connects to the orchestrator, and starts it if it does not run.
     pub async fn manager(&self) -> Result<ManagerProxy<'static>, ClientError> {
         let connection = self.connect().await?;
+        self.refuse_damage(&connection).await?;
         activate(&connection, &self.name, &self.unit())
             .await
             .map_err(|e| self.explain(e))?;
@@ -141,9 +148,26 @@ impl Address {
     /// If it ended with a failure after which systemd does not restart it. The bus does not notice
     /// that, and holds a call for 25 s. Other failures are left to the call.
     pub async fn start_again(&self, connection: &Connection) -> Result<(), ClientError> {
+        self.refuse_damage(connection).await?;
         let unit = self.unit();
         match activate(connection, &self.name, &unit).await {
             Err(error) if has_failed(connection, &unit).await => Err(self.explain(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that the orchestrator runs, or can be started.
+    ///
+    /// # Errors
+    /// If the last one found that its database is damaged, and the file has not changed since: another
+    /// would find the same.
+    async fn refuse_damage(&self, connection: &Connection) -> Result<(), ClientError> {
+        let instance = self.instance().map(str::to_owned);
+        let scope = Scope::from_env(self.user, instance, |name| std::env::var_os(name));
+        match database::known(&scope) {
+            Some(Finding::Damaged(why)) if !self.has_owner(connection).await.unwrap_or(false) => {
+                Err(damaged(&self.unit(), &why))
+            }
             _ => Ok(()),
         }
     }
@@ -243,6 +267,17 @@ impl Address {
     }
 }
 
+/// Returns the error for a unit that is not started, as its database is damaged. `why`: what the last
+/// process of it printed.
+fn damaged(unit: &str, why: &str) -> ClientError {
+    let (what, fix) = why.split_once('\n').unwrap_or((why, ""));
+    ClientError::Unreachable {
+        what: format!("{unit} is not started"),
+        why: what.to_owned(),
+        hint: format!("{fix}\nit starts again when the file has changed"),
+    }
+}
+
 /// Returns the old and the new owner in a NameOwnerChanged signal; a missing one is empty.
 fn owners(change: &Message) -> Option<(String, String)> {
     let body = change.body();
@@ -253,6 +288,18 @@ fn owners(change: &Message) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn damage_is_reported_without_a_start() {
+        let unit = "archivist-orchestrator.service";
+        let said = damaged(unit, "the database '/d' is damaged: x\nrestore '/d'").to_string();
+        assert_eq!(
+            said,
+            format!(
+                "{unit} is not started: the database '/d' is damaged: x\nrestore '/d'\nit starts again when the file has changed"
+            )
+        );
+    }
 
     #[test]
     fn each_instance_has_its_own_unit() {
