@@ -69,6 +69,7 @@ const ROOMS: &[Room] = &[
     room("shared/disk.rs", &[], &["tokio", "std::fs"]),
     room("shared/journal.rs", &[], &["tokio"]),
     room("shared/lib.rs", &[], PURE),
+    room("shared/outage.rs", &["config", "disk"], &["zbus", "tokio"]),
     room(
         "plugin",
         &["catalogue", "contract", "files", "programs", "settings"],

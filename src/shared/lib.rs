@@ -11,4 +11,5 @@ pub mod database;
 pub mod declare;
 pub mod disk;
 pub mod journal;
+pub mod outage;
 pub mod systemd;

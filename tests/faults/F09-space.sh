@@ -12,6 +12,7 @@ recorded=$work/recorded tmps=$work/tmps
 
 clean() {
     in_capsule sh -c "mountpoint -q $data/archive && umount $data/archive; rm -rf /etc/systemd/system/archivist-hook-testtmp-.service.d
+        rm -f /run/filler; [ -d $data.away ] && mv $data.away $data
         systemctl daemon-reload; mountpoint -q $data && { systemctl stop $service; umount $data; } || true"
     forget_configuration
 }
@@ -170,6 +171,38 @@ assert_tmp() {
     echo "$1" >>"$tmps"
 }
 
+# Without space in /run, no unit gets its input: nothing is started, and no attempt is counted.
+no_space_in_run() {
+    local crawl
+    configure_space 1M
+    in_capsule sh -c "dd if=/dev/zero of=/run/filler bs=64k; mount -o remount,size=\$(df --output=used -B1 /run | tail -n 1) /run" 2>/dev/null || true
+    wait_for 20 run_is_full
+    crawl=$(pages "$PAGES" run testcare,testcareless)
+    wait_for 20 says "'/run/archivist' is full"
+    assert_eq pressure "$(codes "$crawl")" "why $crawl"
+    assert_contains "$(archivist doctor || true)" "'/run/archivist' is full" "archivist doctor"
+    in_capsule sh -c "rm -f /run/filler; mount -o remount,size=64M /run"
+    assert_whole "$crawl"
+    assert_eq 1 "$(query '.[0].attempts' list crawls "$crawl")" "attempts"
+}
+
+run_is_full() { [[ $(in_capsule df --output=avail -k /run | tail -n 1) -lt 1024 ]]; }
+
+# The data directory is moved away while the orchestrator works, and returned: nothing is written to what no later process finds.
+moved_data_directory() {
+    local crawl
+    configure_space 1M
+    crawl=$(pages "$PAGES" moved testcare,testcareless)
+    wait_for 60 some_are_done "$crawl" 2
+    in_capsule mv $data $data.away
+    wait_for 20 says "was moved, removed or replaced"
+    assert_contains "$(archivist status 2>&1 || true)" "was moved, removed or replaced" "archivist status"
+    wait_for 60 stands
+    # systemd may have made an empty directory for the sandbox of a unit that was starting.
+    in_capsule sh -c "rmdir $data 2>/dev/null; mv -T $data.away $data"
+    assert_whole "$crawl"
+}
+
 prepare() {
     writers
     configure </dev/null
@@ -195,4 +228,4 @@ nothing_incomplete_is_recorded() {
         "/tmp short: $(wc -l <"$tmps"); orchestrator ended: 0"
 }
 
-cases no_space no_inodes read_only_archive read_only_at_the_start full_at_the_start tmp_of_a_hook nothing_incomplete_is_recorded
+cases no_space no_inodes no_space_in_run moved_data_directory read_only_archive read_only_at_the_start full_at_the_start tmp_of_a_hook nothing_incomplete_is_recorded

@@ -138,7 +138,30 @@ pub(crate) fn start_failure(code: i32) -> Option<&'static str> {
     })
 }
 
+/// Begins the reason of a start for which the machine lacked something.
+const UNABLE: &str = "the machine was not able to start it";
+
 impl Outcome {
+    /// The outcome of a start for which the machine lacked something, such as space in `/run`.
+    pub fn unable_to_start(why: &str) -> Outcome {
+        Outcome::NotStarted(format!("{UNABLE}: {why}"))
+    }
+
+    /// Whether the machine lacked something for the start.
+    pub fn is_unable_to_start(&self) -> bool {
+        matches!(self, Outcome::NotStarted(why) if why.starts_with(UNABLE))
+    }
+
+    /// Whether the machine may be at fault, and not what was to run: it lacked something for the start,
+    /// or systemd could not set up the mount namespace. For a worker that is a directory in BindPaths=
+    /// that is missing; for a hook it may be a drop-in as well.
+    pub fn is_failure_of_machine(&self) -> bool {
+        const EXIT_NAMESPACE: i32 = 226;
+        let is_of_mounts =
+            matches!(self, Outcome::NotStarted(why) if start_failure(EXIT_NAMESPACE) == Some(why));
+        self.is_unable_to_start() || is_of_mounts
+    }
+
     /// Whether systemd could not set up the credentials of the unit (EXIT_CREDENTIALS, systemd.exec(5)).
     pub fn lacks_credentials(&self) -> bool {
         const EXIT_CREDENTIALS: i32 = 243;
@@ -179,13 +202,6 @@ impl Outcome {
             ))),
             _ => None,
         }
-    }
-
-    /// Returns whether systemd could not set up the mount namespace of the unit: a directory in
-    /// BindPaths= is missing, for example.
-    pub fn is_mount_failure(&self) -> bool {
-        const EXIT_NAMESPACE: i32 = 226;
-        matches!(self, Outcome::NotStarted(why) if start_failure(EXIT_NAMESPACE) == Some(why))
     }
 
     /// Returns whether the process exited with status 0.
@@ -368,6 +384,29 @@ mod tests {
         ];
         for (reading, want) in table {
             assert_eq!(Outcome::of(&reading), want, "{reading:?}");
+        }
+    }
+
+    #[test]
+    fn failures_of_the_machine_differ_from_others() {
+        let unable = Outcome::unable_to_start("No space left on device");
+        assert!(unable.is_failure_of_machine());
+        assert!(
+            unable
+                .to_string()
+                .ends_with("start it: No space left on device")
+        );
+        let mounts = Outcome::of(&reading("loaded", "failed", "exit-code", 1, 226));
+        assert!(unable.is_unable_to_start());
+        let mounts = mounts.unwrap();
+        assert!(mounts.is_failure_of_machine() && !mounts.is_unable_to_start());
+        for other in [
+            Outcome::of(&reading("loaded", "failed", "exit-code", 1, 203)).unwrap(),
+            Outcome::NotStarted("access denied".to_owned()),
+            Outcome::Exit(226),
+            Outcome::Lost,
+        ] {
+            assert!(!other.is_failure_of_machine(), "{other}");
         }
     }
 

@@ -119,8 +119,11 @@ pub fn decide(view: &View, limits: &Limits) -> Vec<Decision> {
     let (fast, slow) = (limits.fast_checks, limits.slow_checks);
     let checks = decide_checks(&view.checks, fast, slow, view.pressure.is_some());
     let mut decisions: Vec<_> = checks.into_iter().map(Decision::StartCheck).collect();
-    let transfers = decide_transfers(&view.transfers).into_iter();
-    decisions.extend(transfers.map(Decision::StartTransfer));
+    // Transfers wait for neither space nor memory: some of them make space.
+    if !view.is_outage {
+        let transfers = decide_transfers(&view.transfers).into_iter();
+        decisions.extend(transfers.map(Decision::StartTransfer));
+    }
     let mut places = Places::of(view, limits);
     for id in &view.due_crawls {
         if places.against_crawl().is_some() {

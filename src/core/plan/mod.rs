@@ -42,7 +42,7 @@ pub use interrupt::{RunFlags, WaitedFor, awaits_decision, interrupted, runs_agai
 pub use notice::{Notice, becomes_idle, is_announced};
 pub use page_order::{HostRange, PagePosition, host_turns, retries_first, take_turns};
 pub use pause::{RunningUnit, excuses_time_limit, pause, resume, resume_step, running_unit};
-pub use pressure::{LOAD_INTERVAL, Load, LoadLimits, Shortage, pressure};
+pub use pressure::{INODES_NEEDED, LOAD_INTERVAL, Load, LoadLimits, Shortage, Stuck, pressure};
 pub use reading::{Ending, Evidence, StartError, Started, UnitSeen, UnitState};
 pub use reading::{recorded_outcome, started, unit_state};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Interval of measuring the load while something waits for resources.
 pub const LOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// With fewer free inodes nothing is started.
-const INODES_NEEDED: u64 = 10_000;
+pub const INODES_NEEDED: u64 = 10_000;
 
 /// The measured load of the machine; none where it cannot be measured.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,30 +19,46 @@ pub struct Load {
     pub memory: Option<f64>,
     /// The file system of the archive is read-only.
     pub read_only: bool,
-    /// Why no page can be written to the archive, if so: the directory is missing, for example.
-    pub archive: Option<String>,
+    /// Why the machine can do no work at all, if so: the directory of the archive is missing, for
+    /// example.
+    pub outage: Option<String>,
 }
 
-const NO_ARCHIVE: &str = "the directory of the archive was missing or not usable";
-const READ_ONLY: &str = "the file system of the data directory is read-only";
+/// Why no write can succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// The reason.
+    pub why: String,
+    /// Whether no page can cause it. A page may fill a disk, but it cannot remove the archive.
+    pub is_outage: bool,
+}
 
 /// With fewer free bytes, most writes to a file system fail.
 const MIN_FREE_BYTES: u64 = 64 << 10;
 
 impl Load {
     /// Why no write can succeed, if so.
-    pub fn stuck(&self) -> Option<&'static str> {
-        if self.archive.is_some() {
-            return Some(NO_ARCHIVE);
+    pub fn stuck(&self) -> Option<Stuck> {
+        let of = |why: &str, is_outage| {
+            let why = why.to_owned();
+            Some(Stuck { why, is_outage })
+        };
+        if let Some(why) = &self.outage {
+            return of(why, true);
         }
         if self.read_only {
-            return Some(READ_ONLY);
+            return of("the file system of the data directory is read-only", true);
         }
         if self.free.is_some_and(|free| free < MIN_FREE_BYTES) {
-            return Some("the file system of the data directory is full");
+            return of("the file system of the data directory is full", false);
         }
-        let none = self.inodes == Some(0);
-        none.then_some("the file system of the data directory has no free inode")
+        if self.inodes == Some(0) {
+            return of(
+                "the file system of the data directory has no free inode",
+                false,
+            );
+        }
+        None
     }
 }
 
@@ -50,7 +66,7 @@ impl Load {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shortage {
     /// From the last measurement with free space to the last one without, and the reason.
-    span: Option<(Time, Time, &'static str)>,
+    span: Option<(Time, Time, Stuck)>,
     /// The last measurement with free space.
     room: Option<Time>,
 }
@@ -58,28 +74,27 @@ pub struct Shortage {
 impl Shortage {
     /// Records a measurement.
     pub fn observe(&mut self, load: &Load, now: Time) {
-        let before = self.span.filter(|(_, until, _)| Some(*until) > self.room);
-        match load.stuck() {
-            None => self.room = Some(now),
-            Some(what) => {
-                let since = before.map(|(since, ..)| since).or(self.room).unwrap_or(now);
-                self.span = Some((since, now, what));
-            }
-        }
+        let Some(what) = load.stuck() else {
+            self.room = Some(now);
+            return;
+        };
+        let before = self.span.as_ref();
+        let before = before.filter(|(_, until, _)| Some(*until) > self.room);
+        let since = before.map(|(since, ..)| *since).or(self.room);
+        self.span = Some((since.unwrap_or(now), now, what));
     }
 
     /// Why a run between these times may have failed to write.
-    pub fn met(&self, started: Option<Time>, ended: Option<Time>) -> Option<&'static str> {
-        let (since, until, what) = self.span?;
-        let meets = started? <= until && ended? >= since;
+    pub fn met(&self, started: Option<Time>, ended: Option<Time>) -> Option<&Stuck> {
+        let (since, until, what) = self.span.as_ref()?;
+        let meets = started? <= *until && ended? >= *since;
         meets.then_some(what)
     }
 
-    /// Whether no page could be written at all during a run between these times, however large. A full
-    /// disk is no such reason: the page may have filled it.
-    pub fn met_outage(&self, started: Option<Time>, ended: Option<Time>) -> Option<&'static str> {
-        let what = self.met(started, ended);
-        what.filter(|what| [NO_ARCHIVE, READ_ONLY].contains(what))
+    /// Why no page could be written at all during a run between these times, however small.
+    pub fn met_outage(&self, started: Option<Time>, ended: Option<Time>) -> Option<&str> {
+        let what = self.met(started, ended).filter(|what| what.is_outage)?;
+        Some(&what.why)
     }
 }
 
@@ -94,7 +109,7 @@ pub struct LoadLimits {
 
 /// Why nothing may be started, if so. `needed`: bytes that the running work will probably write.
 pub fn pressure(load: &Load, needed: u64, limits: &LoadLimits) -> Option<String> {
-    if let Some(why) = &load.archive {
+    if let Some(why) = &load.outage {
         return Some(why.clone());
     }
     if load.read_only {
@@ -182,15 +197,17 @@ mod tests {
                 inodes,
                 memory: None,
                 read_only,
-                archive: None,
+                outage: None,
             };
-            load.stuck().map(|why| why.rsplit(' ').next().unwrap_or(""))
+            let word = |stuck: Stuck| stuck.why.rsplit(' ').next().map(str::to_owned);
+            load.stuck().and_then(word)
         };
+        let said = |word: &str| Some(word.to_owned());
         assert_eq!(seen(None, None, false), None);
         assert_eq!(seen(Some(MIN_FREE_BYTES), Some(1), false), None);
-        assert_eq!(seen(Some(MIN_FREE_BYTES - 1), Some(1), false), Some("full"));
-        assert_eq!(seen(Some(MIN_FREE_BYTES), Some(0), false), Some("inode"));
-        assert_eq!(seen(Some(1 << 40), Some(1 << 20), true), Some("read-only"));
+        assert_eq!(seen(Some(MIN_FREE_BYTES - 1), Some(1), false), said("full"));
+        assert_eq!(seen(Some(MIN_FREE_BYTES), Some(0), false), said("inode"));
+        assert_eq!(seen(Some(1 << 40), Some(1 << 20), true), said("read-only"));
     }
 
     #[test]
@@ -220,10 +237,10 @@ mod tests {
     #[test]
     fn missing_archive_blocks_and_explains_failures() {
         let gone = Load {
-            archive: Some("the archive '/a' does not exist".to_owned()),
+            outage: Some("the archive '/a' does not exist".to_owned()),
             ..Load::default()
         };
-        assert_eq!(of(gone.clone(), 0), gone.archive);
+        assert_eq!(of(gone.clone(), 0), gone.outage);
         let full = Load {
             free: Some(0),
             ..Load::default()
@@ -251,7 +268,7 @@ mod tests {
             inodes: Some(1 << 20),
             memory: Some(59.9),
             read_only: false,
-            archive: None,
+            outage: None,
         };
         assert_eq!(of(load.clone(), 1 << 30), None);
         let why = of(load.clone(), (1 << 30) + (1 << 20)).unwrap();

@@ -127,6 +127,8 @@ pub enum StartError {
     Unreachable,
     /// The system is shutting down.
     GoingDown,
+    /// The machine lacks what every start requires.
+    Machine,
     /// Another error: access denied, an invalid property, a full table of jobs.
     Refused,
 }
@@ -144,6 +146,8 @@ pub enum Started {
     Lost,
     /// The run has failed to start.
     Failed,
+    /// The same, for the machine: it does not count as an attempt.
+    Unable,
 }
 
 /// Decides what systemd's answer to a start means.
@@ -153,6 +157,7 @@ pub fn started(answer: Result<(), StartError>) -> Started {
         Err(StartError::UnitExists) => Started::Waiting,
         Err(StartError::Unreachable) => Started::Reconcile,
         Err(StartError::GoingDown) => Started::Lost,
+        Err(StartError::Machine) => Started::Unable,
         Err(StartError::Refused) => Started::Failed,
     }
 }
@@ -304,6 +309,7 @@ mod tests {
             (Err(StartError::UnitExists), Started::Waiting),
             (Err(StartError::Unreachable), Started::Reconcile),
             (Err(StartError::GoingDown), Started::Lost),
+            (Err(StartError::Machine), Started::Unable),
             (Err(StartError::Refused), Started::Failed),
         ];
         for (answer, want) in table {

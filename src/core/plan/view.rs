@@ -54,6 +54,8 @@ pub struct View {
     pub now: Time,
     /// Why nothing may be started.
     pub pressure: Option<String>,
+    /// The machine can do no work at all.
+    pub is_outage: bool,
     /// Crawls that have a worker.
     pub crawl_workers: u32,
     /// Snapshots that have a worker.
@@ -84,9 +86,10 @@ impl View {
             || self.transfers.is_busy()
     }
 
-    /// Why nothing is started although something is due.
+    /// Why nothing is started although something is due, or why nothing could be.
     pub fn blocked(&self) -> Option<&str> {
-        let due = !self.due_crawls.is_empty()
+        let due = self.is_outage
+            || !self.due_crawls.is_empty()
             || !self.checks.slow.due.is_empty()
             || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty());
         self.pressure.as_deref().filter(|_| due)

@@ -19,6 +19,7 @@ use archivist_core::model::{RunId, Runner};
 use archivist_core::plan::{Idle, View, still};
 use archivist_shared::archive;
 use archivist_shared::bus::call::{Refusal, Request};
+use archivist_shared::outage;
 use archivist_shared::systemd::Hint;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -131,6 +132,11 @@ impl Orchestrator<'_> {
                 self.yield_to_newer()?;
             }
         }
+        if outage::has_lost_runtime_directory(&self.engine.scope) {
+            let directory = self.engine.scope.runtime_dir();
+            let why = format!("'{}' was removed; restarting", directory.display());
+            return Err(OrchestratorError::Failed(why));
+        }
         let set = self.clock.observe(now(), clock::machine());
         if let Some(by) = set {
             tracing::info!("clock was set by {} s", by / 1000);
@@ -197,7 +203,7 @@ impl Orchestrator<'_> {
         let followed = self.performer.followed();
         if decides {
             self.engine.load = self.machine.look();
-            self.engine.load.archive = self.archive_problem();
+            self.engine.load.outage = self.outage();
             self.engine.shortage.observe(&self.engine.load, now());
             let limits = self.engine.load_limits();
             self.engine.disk_lack = still(&self.engine.load, &limits, self.engine.disk_lack);
@@ -240,6 +246,16 @@ impl Orchestrator<'_> {
             view,
             left,
         })
+    }
+
+    /// Why the machine can do no work at all, if so.
+    fn outage(&self) -> Option<String> {
+        let scope = &self.engine.scope;
+        outage::clock(now())
+            .or_else(|| outage::data_directory(scope))
+            .or_else(|| outage::runtime_directory(scope))
+            .map(|outage| outage.what)
+            .or_else(|| self.archive_problem())
     }
 
     /// Why no page can be written to the archive, if so.

@@ -15,15 +15,15 @@ pub async fn prepared(start: &Start, scope: Scope) -> Result<Option<OwnedFd>, Ma
     }
     let (unit, start) = (start.spec.name.clone(), start.clone());
     let prepared = tokio::task::spawn_blocking(move || prepare(&start, &scope)).await;
-    prepared.unwrap_or_else(|error| Err(not_prepared(&unit, error.to_string())))
+    prepared.unwrap_or_else(|error| Err(not_prepared(&unit, error.to_string(), ErrorKind::Machine)))
 }
 
-fn not_prepared(unit: &str, why: String) -> ManagerError {
+fn not_prepared(unit: &str, why: String, kind: ErrorKind) -> ManagerError {
     ManagerError {
         verb: "prepare unit",
         object: unit.to_owned(),
         why,
-        kind: ErrorKind::Refused,
+        kind,
     }
 }
 
@@ -33,10 +33,12 @@ fn not_prepared(unit: &str, why: String) -> ManagerError {
 /// # Errors
 /// If its watch is not declared any more, or a file cannot be made.
 pub fn prepare(start: &Start, scope: &Scope) -> Result<Option<OwnedFd>, ManagerError> {
-    let failed = |why: String| not_prepared(&start.spec.name, why);
+    let unit = &start.spec.name;
+    let failed = |why: String| not_prepared(unit, why, ErrorKind::Machine);
     let watch = start.watch.as_deref();
     if watch.is_some_and(|name| files::is_removed(scope, name)) {
-        return Err(failed("its watch was removed".to_owned()));
+        let why = "its watch was removed".to_owned();
+        return Err(not_prepared(unit, why, ErrorKind::Refused));
     }
     if let (Some(path), Some(content)) = (&start.spec.stdin, &start.stdin) {
         input_files::write(path, content).map_err(failed)?;

@@ -78,6 +78,7 @@ impl Turn<'_> {
             let each = self.tx.used(crawl.id, Sum::Bytes)? / pages;
             needed = needed.saturating_add(each.saturating_mul(u64::from(crawl.running)));
         }
+        view.is_outage = self.engine.load.outage.is_some();
         view.pressure = pressure(&self.engine.load, needed, &self.engine.load_limits());
         Ok(view)
     }

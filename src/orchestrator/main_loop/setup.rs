@@ -84,7 +84,7 @@ pub fn store(scope: &Scope) -> Result<Store, OrchestratorError> {
     let path = database::path(scope);
     keep_damaged_log(&path);
     Store::open(&path).map_err(|error| {
-        if error.may_pass() && startup_wait::no_room(scope).is_some() {
+        if error.may_pass() && startup_wait::data_obstacle(scope).is_some() {
             return OrchestratorError::Failed(error.to_string());
         }
         refused(&path, &error)

@@ -7,6 +7,7 @@ use crate::main_loop::signals;
 use crate::work::pressure;
 use archivist_shared::bus::socket;
 use archivist_shared::config::Scope;
+use archivist_shared::outage;
 use futures_util::StreamExt;
 use inotify::{EventStream, Inotify, WatchMask};
 use std::io;
@@ -23,15 +24,16 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What prevents any work.
 enum Obstacle {
-    Room(&'static str),
+    /// The data directory cannot be used, for this reason.
+    Data(String),
     /// No bus listens on its socket.
     Bus(PathBuf),
 }
 
 impl Obstacle {
     async fn find(scope: &Scope) -> Option<Obstacle> {
-        if let Some(lack) = no_room(scope) {
-            return Some(Obstacle::Room(lack));
+        if let Some(why) = data_obstacle(scope) {
+            return Some(Obstacle::Data(why));
         }
         let socket = socket::path(scope.user)?;
         let silent = socket::is_silent(&socket).await;
@@ -41,7 +43,7 @@ impl Obstacle {
     /// Events after which the obstacle may be gone, if there are any.
     fn news(&self) -> Option<EventStream<[u8; 4096]>> {
         match self {
-            Obstacle::Room(_) => None,
+            Obstacle::Data(_) => None,
             Obstacle::Bus(socket) => arrivals(socket.parent()?).ok(),
         }
     }
@@ -50,7 +52,7 @@ impl Obstacle {
 impl std::fmt::Display for Obstacle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Obstacle::Room(lack) => f.write_str(lack),
+            Obstacle::Data(why) => f.write_str(why),
             Obstacle::Bus(socket) => write!(f, "no message bus listens on '{}'", socket.display()),
         }
     }
@@ -64,9 +66,12 @@ fn arrivals(directory: &Path) -> io::Result<EventStream<[u8; 4096]>> {
 }
 
 /// Why no write to the data directory can succeed, if so.
-pub fn no_room(scope: &Scope) -> Option<&'static str> {
+pub fn data_obstacle(scope: &Scope) -> Option<String> {
+    if let Some(outage) = outage::data_directory(scope) {
+        return Some(outage.what);
+    }
     let mut machine = pressure::Machine::new(vec![scope.data_dir()]);
-    machine.look().stuck()
+    machine.look().stuck().map(|stuck| stuck.why)
 }
 
 /// How the wait ended.

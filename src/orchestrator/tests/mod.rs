@@ -14,6 +14,7 @@ mod interrupt;
 mod journal;
 mod limits;
 mod lists;
+mod machine;
 mod pause;
 mod requests;
 mod retry;
@@ -87,7 +88,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just((2, 9, "oom-kill")),
     ];
     let mood = prop_oneof![
-        8 => Just(Mood::Fine), 1 => Just(Mood::Refuse), 1 => Just(Mood::Broken)
+        8 => Just(Mood::Fine), 1 => Just(Mood::Refuse), 1 => Just(Mood::Broken),
+        1 => Just(Mood::Lack)
     ];
     prop_oneof![
         3 => (1..5usize).prop_map(|urls| Add { urls }),

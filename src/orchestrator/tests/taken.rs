@@ -103,7 +103,7 @@ fn missing_archive_uses_up_no_attempts() {
         let mut bed = started(PAGE);
         let gone = "the archive '/a' does not exist";
         for _ in 0..5 {
-            bed.engine.load.archive = Some(gone.to_owned());
+            bed.engine.load.outage = Some(gone.to_owned());
             bed.world.end(PAGE, 1, code, result);
             bed.until_quiet();
             let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
@@ -118,7 +118,7 @@ fn missing_archive_uses_up_no_attempts() {
                     .any(|(code, text)| code == "pressure" && text.contains(gone))
             );
             // Nothing is added: work continues by itself.
-            bed.engine.load.archive = None;
+            bed.engine.load.outage = None;
             bed.pass(600_000);
             bed.until_quiet();
             assert!(bed.world.units.contains_key(PAGE));

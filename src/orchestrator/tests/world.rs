@@ -60,6 +60,8 @@ pub enum Mood {
     Fine,
     /// The call is refused.
     Refuse,
+    /// The call fails: the machine lacks space in `/run`, for example.
+    Lack,
     /// The call succeeds, and the program cannot be executed.
     Broken,
 }
@@ -207,6 +209,7 @@ impl World {
         let refusal = match mood {
             _ if self.units.contains_key(&unit) => Some(ErrorKind::UnitExists),
             Mood::Refuse => Some(ErrorKind::Refused),
+            Mood::Lack => Some(ErrorKind::Machine),
             _ => None,
         };
         let result = match refusal {

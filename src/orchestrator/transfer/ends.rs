@@ -33,7 +33,7 @@ impl Turn<'_> {
                 self.actions.push(Action::List);
                 Ok(())
             }
-            Started::Lost => self.transfer_over(&transfer, &End::Lost),
+            Started::Lost | Started::Unable => self.transfer_over(&transfer, &End::Lost),
             Started::Failed => {
                 let why = result.as_ref().err().map(|error| error.why.clone());
                 let outcome = Outcome::NotStarted(why.unwrap_or_default());

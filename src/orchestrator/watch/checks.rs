@@ -149,7 +149,7 @@ impl Turn<'_> {
                 Ok(())
             }
             // A check is not repeated after a boot: it would be out of date.
-            Started::Lost | Started::Failed => {
+            Started::Lost | Started::Failed | Started::Unable => {
                 let error = result.as_ref().err().map(|error| error.why.clone());
                 let why = Outcome::NotStarted(error.unwrap_or_default());
                 self.check_over(&check, &why, &Reading::default(), &Files::default())

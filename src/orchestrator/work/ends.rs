@@ -57,11 +57,12 @@ impl Turn<'_> {
     fn uncounted(
         &mut self,
         run: &RunRow,
+        end: &WorkerEnd,
         directory: Option<&str>,
     ) -> TurnResult<Option<Uncounted>> {
         let found = match self.leave_taken(run, directory)? {
             Some(taken) => Some(taken),
-            None => self.outage(run),
+            None => self.outage(run, end),
         };
         if found.is_some() {
             self.tx.take_back_attempt(run.owner)?;
@@ -69,13 +70,16 @@ impl Turn<'_> {
         Ok(found)
     }
 
-    /// Why the worker of this run failed, if that was for the archive as a whole.
-    fn outage(&self, run: &RunRow) -> Option<Uncounted> {
-        let outcome = run.outcome.as_ref().filter(|end| !end.is_success())?;
-        let engine = self.engine;
+    /// Why the worker of this run failed, or one of its hooks has to run again, if that was for the
+    /// machine.
+    fn outage(&self, run: &RunRow, end: &WorkerEnd) -> Option<Uncounted> {
+        if end.is_complete() {
+            return None;
+        }
+        let (engine, outcome) = (self.engine, &end.outcome);
         let met = engine.shortage.met_outage(run.started_at, run.ended_at);
-        let why = engine.load.archive.clone().or(met.map(str::to_owned));
-        let why = why.or_else(|| outcome.is_mount_failure().then(|| outcome.to_string()))?;
+        let why = engine.load.outage.clone().or(met.map(str::to_owned));
+        let why = why.or_else(|| outcome.is_failure_of_machine().then(|| outcome.to_string()))?;
         Some(Uncounted {
             why: format!("{why}; the attempt does not count"),
             delay: LOAD_INTERVAL,
@@ -109,7 +113,7 @@ impl Turn<'_> {
         self.actions.push(Action::Dismiss(owner));
         let mut end = self.worker_end(run, snapshot.attempts)?;
         if snapshot.status == Lifecycle::Started || snapshot.status == Lifecycle::Paused {
-            end.uncounted = self.uncounted(run, snapshot.directory.as_deref())?;
+            end.uncounted = self.uncounted(run, &end, snapshot.directory.as_deref())?;
         }
         let backoff = self.engine.backoff();
         let after = after_worker(snapshot.status, &end, &backoff, self.now, self.jitter);
@@ -156,7 +160,7 @@ impl Turn<'_> {
         self.actions.push(Action::Dismiss(owner));
         let mut end = self.worker_end(run, crawl.attempts)?;
         if crawl.status == Lifecycle::Started || crawl.status == Lifecycle::Paused {
-            end.uncounted = self.uncounted(run, crawl.directory.as_deref())?;
+            end.uncounted = self.uncounted(run, &end, crawl.directory.as_deref())?;
         }
         let backoff = self.engine.backoff();
         let after = after_worker(crawl.status, &end, &backoff, self.now, self.jitter);

@@ -42,7 +42,7 @@ impl Machine {
             inodes: found.iter().filter_map(|space| space.inodes).min(),
             memory: self.memory(),
             read_only: found.iter().any(|space| space.is_read_only),
-            archive: None,
+            outage: None,
         }
     }
 

@@ -45,14 +45,16 @@ impl Turn<'_> {
         };
         let result = self.state_of_result(run)?;
         let shortage = &self.engine.shortage;
-        let lack = shortage.met(run.started_at, run.ended_at);
+        let met = shortage.met(run.started_at, run.ended_at);
+        let met = met.map(|stuck| stuck.why.clone());
+        let unable = run.outcome.as_ref().filter(|it| it.is_unable_to_start());
         Ok(Ended {
             run: Some(run.id),
             unit: Some(run.unit.clone()),
             argv: run.argv.clone(),
             outcome: run.outcome.clone().unwrap_or(Outcome::Lost),
             again: runs_again(flags, run.outcome.as_ref(), result),
-            lack: lack.map(str::to_owned),
+            lack: met.or(unable.map(Outcome::to_string)),
             verdict: None,
             started_at: run.started_at,
             ended_at: run.ended_at,

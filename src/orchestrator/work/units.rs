@@ -26,8 +26,15 @@ pub(crate) fn start_answer(result: &Result<(), ManagerError>) -> Result<(), Star
         ErrorKind::UnitExists => StartError::UnitExists,
         ErrorKind::Unreachable => StartError::Unreachable,
         ErrorKind::GoingDown => StartError::GoingDown,
+        ErrorKind::Machine => StartError::Machine,
         ErrorKind::NoSuchUnit | ErrorKind::Busy | ErrorKind::Refused => StartError::Refused,
     })
+}
+
+/// Why systemd did not start a unit; empty if it did.
+fn reason(result: &Result<(), ManagerError>) -> String {
+    let error = result.as_ref().err();
+    error.map(|error| error.why.clone()).unwrap_or_default()
 }
 
 impl Turn<'_> {
@@ -155,8 +162,11 @@ impl Turn<'_> {
                 self.ended(&run, &Outcome::Lost, &Reading::default(), false)
             }
             Started::Failed => {
-                let why = result.as_ref().err().map(|error| error.why.clone());
-                let outcome = Outcome::NotStarted(why.unwrap_or_default());
+                let outcome = Outcome::NotStarted(reason(result));
+                self.ended(&run, &outcome, &Reading::default(), false)
+            }
+            Started::Unable => {
+                let outcome = Outcome::unable_to_start(&reason(result));
                 self.ended(&run, &outcome, &Reading::default(), false)
             }
         }

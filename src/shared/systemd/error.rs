@@ -29,9 +29,21 @@ pub enum ErrorKind {
     Unreachable,
     /// Something that the unit requires is being stopped, such as the whole system.
     GoingDown,
+    /// The machine lacks what every start requires: space or inodes in `/run`, descriptors, memory.
+    Machine,
     /// systemd refused the call.
     Refused,
 }
+
+/// Answers of systemd for the errors ENOMEM, ENOSPC, EDQUOT, EROFS, EMFILE and ENFILE (sd-bus-errors(3)).
+const LACKS: [&str; 6] = [
+    "org.freedesktop.DBus.Error.NoMemory",
+    "System.Error.ENOSPC",
+    "System.Error.EDQUOT",
+    "System.Error.EROFS",
+    "System.Error.EMFILE",
+    "System.Error.ENFILE",
+];
 
 /// What the bus answers for a service that left with a call unanswered, or that is not there.
 const AWAY: [&str; 4] = [
@@ -70,6 +82,7 @@ pub(super) fn explain(verb: &'static str, object: &str, error: &zbus::Error) -> 
         "org.freedesktop.systemd1.TransactionIsDestructive"
         | "org.freedesktop.systemd1.ShuttingDown" => ErrorKind::GoingDown,
         name if name.is_empty() || AWAY.contains(&name) => ErrorKind::Unreachable,
+        name if LACKS.contains(&name) => ErrorKind::Machine,
         _ => ErrorKind::Refused,
     };
     let why = text.filter(|text| !text.is_empty()).unwrap_or(name);

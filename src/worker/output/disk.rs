@@ -21,11 +21,15 @@ pub fn lack(directory: &Directory) -> Option<&'static str> {
     }
 }
 
-/// Replaces the verdict on a hook that ended by itself while disk space was lacking: the hook is
-/// retried. The orchestrator does not start it before there is space (archivist_core::plan).
+/// Replaces the verdict on a hook that ended by itself while disk space was lacking, or that the machine
+/// was not able to start: the hook is retried. The orchestrator does not start it before there is space (archivist_core::plan).
 pub fn retry_if_lacking(verdict: Verdict, outcome: &Outcome, lack: Option<String>) -> Verdict {
     let by_itself = matches!(outcome, Outcome::Exit(_) | Outcome::Signal(_));
     match lack {
+        Some(lack) if outcome.is_failure_of_machine() => Verdict {
+            state: ResultState::Backoff,
+            error: Some(lack),
+        },
         Some(lack) if by_itself && verdict.state != ResultState::Skipped => Verdict {
             state: ResultState::Backoff,
             error: Some(format!("its output may be incomplete: {lack}")),
@@ -45,6 +49,8 @@ mod tests {
             retry_if_lacking(Verdict { state, error: None }, &outcome, lack)
         };
         use ResultState::*;
+        let unable = Outcome::unable_to_start("No space left on device");
+        assert_eq!(judged(unable, Failed, true).state, Backoff);
         for state in [Succeeded, NoResults, Failed] {
             let verdict = judged(Outcome::Exit(0), state, true);
             assert_eq!(verdict.state, Backoff);

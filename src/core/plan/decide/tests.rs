@@ -200,7 +200,7 @@ proptest! {
         let view = View {
             crawl_workers, snapshot_workers, open_crawls,
             due_crawls: (1000..1000 + due_crawls).map(CrawlId).collect(), next_due: None, transfers: Transfers::default(),
-            now: Time(1), pressure: None, hosts: hosts.clone(), checks: Checks::default(),
+            now: Time(1), pressure: None, is_outage: false, hosts: hosts.clone(), checks: Checks::default(),
         };
         let decisions = decide(&view, &limits);
         let crawls = decisions.iter().filter(|d| matches!(d, Decision::StartCrawl(_))).count() as u32;
