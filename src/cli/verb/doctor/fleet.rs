@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn a_starting_service_is_not_called_missing() {
-        let verdict = |state: &str| absent("does not run", state).verdict;
+        let verdict = |state: &str| absent("does not run", state).verdict();
         assert_eq!(verdict("ActiveState=activating\nJob=0"), Verdict::Warn);
         assert_eq!(verdict("ActiveState=inactive\nJob=12"), Verdict::Warn);
         assert_eq!(verdict("ActiveState=inactive\nJob="), Verdict::Fail);
-        let fix = |state: &str| absent("does not run", state).fix.unwrap();
+        let fix = |state: &str| absent("does not run", state).fix().unwrap().to_owned();
         let enabled = fix("ActiveState=failed\nUnitFileState=enabled");
         assert!(enabled.starts_with("systemctl restart"), "{enabled}");
         let disabled = fix("ActiveState=inactive\nUnitFileState=disabled");
@@ -162,13 +162,13 @@ mod tests {
 
     #[test]
     fn faults_of_the_connection_have_their_fix() {
-        assert_eq!(node(&state(None)).verdict, Verdict::Ok);
+        assert_eq!(node(&state(None)).verdict(), Verdict::Ok);
         let check = node(&state(Some(
             "failed to verify db: its certificate has expired; renew it on the server",
         )));
-        assert_eq!(check.verdict, Verdict::Fail);
+        assert_eq!(check.verdict(), Verdict::Fail);
         assert!(check.what.ends_with("has expired"), "{}", check.what);
-        assert_eq!(check.fix.as_deref(), Some("renew it on the server"));
+        assert_eq!(check.fix(), Some("renew it on the server"));
     }
 
     #[test]

@@ -84,7 +84,7 @@ mod tests {
                 "a.example: 45%: 9 succeeded, 11 failed"
             ]
         );
-        assert!(many.iter().all(|check| check.fix.is_some()));
+        assert!(many.iter().all(|check| check.fix().is_some()));
         let status = Status {
             incomplete: 21,
             ..Status::default()

@@ -2,15 +2,20 @@
 
 use super::Check;
 use crate::client::linger::logout_hint;
-use crate::client::server::systemctl;
+use crate::display::style;
+use archivist_core::model::Time;
+use archivist_core::plan::INODES_NEEDED;
 use archivist_core::text::human_size;
 use archivist_hooks::authorities;
 use archivist_shared::archive;
 use archivist_shared::config::{self, HOOK_USERS, Scope};
 use archivist_shared::disk::FreeSpace;
+use archivist_shared::outage::{self, Outage};
 use nix::unistd::{Group, Uid, User, getegid, getgroups};
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
 /// Less free disk space is a warning without MinFreeSpace=, in bytes.
@@ -39,12 +44,15 @@ impl<'a> Host<'a> {
             checks.extend(users(self.scope));
         }
         checks.extend([
+            self.clock(style::now()),
             self.data_directory(),
             self.archive(),
-            self.disk(),
             self.cgroups(),
             self.user_namespaces(),
         ]);
+        checks.extend(self.disks());
+        checks.extend(self.run());
+        checks.extend(self.journal());
         checks.extend(self.lingering());
         checks.extend(self.personas());
         checks.extend(self.authorities());
@@ -77,42 +85,59 @@ impl<'a> Host<'a> {
         }
     }
 
+    fn clock(&self, now: Time) -> Check {
+        const NAME: &str = "clock";
+        match outage::clock(now) {
+            Some(Outage { what, fix }) => Check::fail(NAME, what, fix),
+            None => Check::ok(NAME, "is set"),
+        }
+    }
+
     fn data_directory(&self) -> Check {
         const NAME: &str = "data directory";
         let dir = self.scope.data_dir();
         let shown = dir.display().to_string();
-        let owner = if self.scope.user {
-            Uid::effective()
-        } else {
-            Uid::from_raw(0)
-        };
+        if let Some(Outage { what, fix }) = outage::data_directory(self.scope) {
+            return Check::fail(NAME, what, fix);
+        }
         match fs::metadata(&dir) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Check::warn(
+            Err(error) if error.kind() == ErrorKind::NotFound => Check::warn(
                 NAME,
                 format!("{shown} does not exist"),
-                if self.scope.user {
-                    "the first 'archivist --user add' creates it"
-                } else {
-                    "systemd-tmpfiles --create archivist.conf"
-                },
+                "the first 'archivist --user add' creates it",
             ),
             Err(error) => Check::warn(NAME, format!("{shown}: {error}"), "run with sudo"),
-            Ok(meta) if !meta.is_dir() => Check::fail(
-                NAME,
-                format!("{shown} is not a directory"),
-                format!(
-                    "move it away, then: {} restart {}",
-                    systemctl(self.scope),
-                    self.scope.orchestrator_unit()
-                ),
-            ),
-            Ok(meta) if meta.uid() != owner.as_raw() => Check::fail(
-                NAME,
-                format!("{shown} belongs to uid {}, not {owner}", meta.uid()),
-                format!("chown {owner} {shown}"),
-            ),
             Ok(_) => Check::ok(NAME, shown),
         }
+    }
+
+    /// Checks the directory for files that last until the next boot, if there is a problem with it.
+    fn run(&self) -> Option<Check> {
+        let Outage { what, fix } = outage::runtime_directory(self.scope)?;
+        Some(Check::fail("runtime directory", what, fix))
+    }
+
+    /// Checks that journald listens, if systemd runs here. Units start without it, but what they print
+    /// is lost.
+    fn journal(&self) -> Option<Check> {
+        const NAME: &str = "journal";
+        let directory = self.root.join("run/systemd/journal");
+        let socket = directory.join("socket");
+        if !directory.is_dir() {
+            return None;
+        }
+        let sender = UnixDatagram::unbound().ok()?;
+        Some(match sender.connect(&socket) {
+            Err(error) if error.kind() != ErrorKind::PermissionDenied => Check::warn(
+                NAME,
+                format!(
+                    "journald does not listen on '{}' ({error}): messages are lost",
+                    socket.display()
+                ),
+                "systemctl restart systemd-journald.socket systemd-journald.service",
+            ),
+            _ => Check::ok(NAME, "journald listens"),
+        })
     }
 
     fn archive(&self) -> Check {
@@ -170,9 +195,19 @@ impl<'a> Host<'a> {
         })
     }
 
-    fn disk(&self) -> Check {
+    /// Checks the file system of the data directory, and that of the archive if it has its own.
+    fn disks(&self) -> Vec<Check> {
+        let data = self.scope.data_dir();
+        let archive = data.join("archive");
+        let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
+        let of_archive = device(&archive).filter(|own| Some(*own) != device(&data));
+        let mut checks = vec![self.disk(&data)];
+        checks.extend(of_archive.map(|_| self.disk(&archive)));
+        checks
+    }
+
+    fn disk(&self, dir: &Path) -> Check {
         const NAME: &str = "disk";
-        let dir = self.scope.data_dir();
         let place = dir
             .ancestors()
             .find(|path| path.is_dir())
@@ -188,14 +223,21 @@ impl<'a> Host<'a> {
         let fix = "free some space, or move the data directory to a larger disk";
         let settings = config::load(self.scope).map(|(settings, _)| settings);
         let least = settings.unwrap_or_default().min_free_space;
-        if free.inodes.is_some_and(|inodes| inodes < 1000) {
-            Check::fail(
+        let place = place.display();
+        match free.inodes {
+            _ if free.is_read_only => Check::fail(
                 NAME,
-                format!("fewer than 1000 inodes free in {}", place.display()),
+                format!("the file system of {place} is read-only: nothing is started"),
+                format!("see: journalctl --dmesg --lines=20; then: mount -o remount,rw {place}"),
+            ),
+            Some(inodes) if inodes < INODES_NEEDED && least > 0 => Check::fail(
+                NAME,
+                format!(
+                    "{inodes} inodes are free in {place}: with less than {INODES_NEEDED}, nothing is started"
+                ),
                 fix,
-            )
-        } else {
-            space(free.bytes, least, what, fix)
+            ),
+            _ => space(free.bytes, least, what, fix),
         }
     }
 
@@ -355,14 +397,14 @@ mod tests {
         assert!(host.authorities().is_none());
         write(root.path(), "usr/local/share/ca-certificates/x.crt", "");
         let without = host.authorities().unwrap();
-        assert_eq!(without.verdict, Verdict::Warn);
+        assert_eq!(without.verdict(), Verdict::Warn);
         assert!(
             without
                 .what
                 .starts_with("chromium does not trust the local authority")
         );
         write(root.path(), "usr/bin/certutil", "");
-        assert_eq!(host.authorities().unwrap().verdict, Verdict::Ok);
+        assert_eq!(host.authorities().unwrap().verdict(), Verdict::Ok);
     }
 
     #[test]
@@ -370,10 +412,15 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let scope = Scope::system(root.path());
         let host = Host::of(&scope);
-        assert_eq!(host.systemd().verdict, Verdict::Fail);
-        assert_eq!(host.cgroups().verdict, Verdict::Warn);
-        assert_eq!(host.data_directory().verdict, Verdict::Warn);
-        assert_eq!(host.user_namespaces().verdict, Verdict::Ok);
+        assert_eq!(host.systemd().verdict(), Verdict::Fail);
+        assert_eq!(host.cgroups().verdict(), Verdict::Warn);
+        assert_eq!(host.data_directory().verdict(), Verdict::Fail);
+        assert_eq!(host.clock(Time(0)).verdict(), Verdict::Fail);
+        assert_eq!(host.clock(Time(1_900_000_000_000)).verdict(), Verdict::Ok);
+        assert_eq!(host.journal(), None);
+        fs::create_dir_all(root.path().join("run/systemd/journal")).unwrap();
+        assert_eq!(host.journal().unwrap().verdict(), Verdict::Warn);
+        assert_eq!(host.user_namespaces().verdict(), Verdict::Ok);
 
         write(root.path(), "proc/1/comm", "systemd\n");
         fs::create_dir_all(root.path().join("run/systemd/system")).unwrap();
@@ -382,8 +429,8 @@ mod tests {
             "sys/fs/cgroup/cgroup.controllers",
             "cpuset cpu io memory pids\n",
         );
-        assert_eq!(host.systemd().verdict, Verdict::Ok);
-        assert_eq!(host.cgroups().verdict, Verdict::Ok);
+        assert_eq!(host.systemd().verdict(), Verdict::Ok);
+        assert_eq!(host.cgroups().verdict(), Verdict::Ok);
 
         write(
             root.path(),
@@ -401,10 +448,10 @@ mod tests {
             "1\n",
         );
         let unprofiled = host.user_namespaces();
-        assert_eq!(unprofiled.verdict, Verdict::Warn);
+        assert_eq!(unprofiled.verdict(), Verdict::Warn);
         assert!(
             unprofiled
-                .fix
+                .fix()
                 .unwrap()
                 .contains("archivist-apparmor.service")
         );
@@ -414,31 +461,31 @@ mod tests {
             profiles,
             "chrome (unconfined)\narchivist-browser (unconfined)\n",
         );
-        assert_eq!(host.user_namespaces().verdict, Verdict::Ok);
+        assert_eq!(host.user_namespaces().verdict(), Verdict::Ok);
         let mut own = Scope::system(root.path());
         own.user = true;
         let warning = Host::of(&own).user_namespaces();
         assert!(warning.what.contains("without the sandbox of files"));
         write(root.path(), "proc/sys/user/max_user_namespaces", "0\n");
-        assert_eq!(host.user_namespaces().verdict, Verdict::Fail);
+        assert_eq!(host.user_namespaces().verdict(), Verdict::Fail);
 
         assert_eq!(host.personas(), None);
         let personas = root.path().join("var/lib/archivist/personas");
         fs::create_dir_all(&personas).unwrap();
         for (mode, verdict) in [(0o2750, Verdict::Warn), (0o2700, Verdict::Ok)] {
             fs::set_permissions(&personas, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(host.personas().unwrap().verdict, verdict, "{mode:o}");
+            assert_eq!(host.personas().unwrap().verdict(), verdict, "{mode:o}");
         }
         fs::remove_dir_all(root.path().join("var/lib/archivist")).unwrap();
 
         write(root.path(), "var/lib/archivist", "not a directory");
-        assert_eq!(host.data_directory().verdict, Verdict::Fail);
+        assert_eq!(host.data_directory().verdict(), Verdict::Fail);
     }
 
     #[test]
     fn free_space_is_judged_by_the_setting() {
         let verdict =
-            |free: u64, least: u64| space(free << 20, least << 20, "x".into(), "y").verdict;
+            |free: u64, least: u64| space(free << 20, least << 20, "x".into(), "y").verdict();
         assert_eq!(verdict(622, 20), Verdict::Ok);
         assert_eq!(verdict(30, 20), Verdict::Warn);
         assert_eq!(verdict(10, 20), Verdict::Fail);

@@ -128,12 +128,12 @@ mod tests {
             missing.what.ends_with("not installed: lighthouse, node"),
             "{missing:?}"
         );
-        assert_eq!(missing.fix.as_deref(), Some(INSTALL));
+        assert_eq!(missing.fix(), Some(INSTALL));
         let old = judge(&found(true, Some("16.20.1")));
         assert!(old.what.ends_with("node is 16.20.1"), "{old:?}");
         for good in ["18.16.0", "20.19.2", "22"] {
             assert_eq!(
-                judge(&found(true, Some(good))).verdict,
+                judge(&found(true, Some(good))).verdict(),
                 Verdict::Ok,
                 "{good}"
             );

@@ -1,6 +1,7 @@
 //! `archivist doctor`: checks this machine from systemd up to the plugins, with a fix for each
 //! problem.
 
+mod check;
 mod fleet;
 mod health;
 mod host;
@@ -15,12 +16,11 @@ use crate::display::style;
 use crate::display::style::{Style, Tone};
 use archivist_core::model::AddressKind;
 use archivist_core::model::web::reach::nameservers;
-use archivist_core::text::clean;
 use archivist_shared::config;
 use archivist_shared::config::Scope;
+use check::{Check, Verdict};
 use clap::Args;
 use host::Host;
-use serde::Serialize;
 
 #[derive(Args)]
 pub struct DoctorArgs {
@@ -29,71 +29,16 @@ pub struct DoctorArgs {
     json: bool,
 }
 
-/// Result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    Ok,
-    /// Something works, but not as well as it could.
-    Warn,
-    /// Archiving does not work.
-    Fail,
-}
-
-impl Verdict {
-    fn word(self) -> (&'static str, Tone) {
-        match self {
-            Verdict::Ok => ("ok", Tone::Good),
-            Verdict::Warn => ("warn", Tone::Busy),
-            Verdict::Fail => ("FAIL", Tone::Bad),
-        }
-    }
-}
-
-/// One check with its result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Check {
-    name: &'static str,
-    verdict: Verdict,
-    what: String,
-    fix: Option<String>,
-}
-
-impl Check {
-    fn ok(name: &'static str, what: impl Into<String>) -> Check {
-        Check {
-            name,
-            verdict: Verdict::Ok,
-            what: what.into(),
-            fix: None,
-        }
-    }
-
-    fn warn(name: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Check {
-        Check {
-            verdict: Verdict::Warn,
-            fix: Some(fix.into()),
-            ..Check::ok(name, what)
-        }
-    }
-
-    fn fail(name: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Check {
-        Check {
-            verdict: Verdict::Fail,
-            ..Check::warn(name, what, fix)
-        }
-    }
-}
-
 pub async fn run(args: DoctorArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut checks = Host::of(scope).checks();
     checks.extend(configuration(scope));
     checks.extend(secrets::checks(scope));
     checks.extend(service::checks(scope).await);
     checks.extend(fleet::checks(scope).await);
-    for check in &mut checks {
-        check.fix = check.fix.take().map(|fix| in_scope(&fix, scope));
-    }
+    let checks = checks.into_iter();
+    let checks: Vec<Check> = checks
+        .map(|check| check.with_fix(|fix| in_scope(fix, scope)))
+        .collect();
     if args.json {
         let json = serde_json::to_string(&checks)
             .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
@@ -101,7 +46,7 @@ pub async fn run(args: DoctorArgs, scope: &Scope) -> Result<Exit, Failure> {
     } else {
         style::print(&listed(&checks, &Style::of_stdout()))?;
     }
-    if checks.iter().any(|check| check.verdict == Verdict::Fail) {
+    if checks.iter().any(|check| check.verdict() == Verdict::Fail) {
         Ok(Exit::Failed)
     } else {
         Ok(Exit::Done)
@@ -155,6 +100,14 @@ fn unreached_resolvers(scope: &Scope) -> Vec<Check> {
     never.map(warn).collect()
 }
 
+fn shown(verdict: Verdict) -> (&'static str, Tone) {
+    match verdict {
+        Verdict::Ok => ("ok", Tone::Good),
+        Verdict::Warn => ("warn", Tone::Busy),
+        Verdict::Fail => ("FAIL", Tone::Bad),
+    }
+}
+
 fn listed(checks: &[Check], style: &Style) -> String {
     let widest = checks
         .iter()
@@ -163,13 +116,9 @@ fn listed(checks: &[Check], style: &Style) -> String {
         .unwrap_or(0);
     let mut out = String::new();
     for check in checks {
-        let (word, tone) = check.verdict.word();
+        let (word, tone) = shown(check.verdict());
         let word = style.paint(&format!("{word:<4}"), tone);
-        let what = clean(&check.what);
-        out.push_str(&format!("{word}  {:<widest$}  {what}\n", check.name));
-        if let Some(fix) = &check.fix {
-            out.push_str(&format!("      {:<widest$}  → {}\n", "", clean(fix)));
-        }
+        out.push_str(&format!("{word}  {}", check.lines(widest)));
     }
     out
 }
@@ -200,12 +149,12 @@ mod tests {
     fn the_configuration_is_read() {
         let root = tempfile::tempdir().unwrap();
         let scope = Scope::system(root.path());
-        assert_eq!(configuration(&scope)[0].verdict, Verdict::Ok);
+        assert_eq!(configuration(&scope)[0].verdict(), Verdict::Ok);
         let dir = root.path().join("etc/archivist");
         std::fs::create_dir_all(&dir).unwrap();
         std::fs::write(dir.join("archivist.conf"), "[Hooks]\nTimeout=3\n").unwrap();
         let checks = configuration(&scope);
-        assert_eq!(checks[0].verdict, Verdict::Warn);
+        assert_eq!(checks[0].verdict(), Verdict::Warn);
         assert!(
             checks[0]
                 .what

@@ -271,23 +271,23 @@ mod tests {
         };
         let checks = plugin_checks(&plugins);
         assert_eq!(checks[0], Check::ok("plugins", "1 can run"));
-        assert_eq!(checks[1].fix.as_deref(), Some("apt install chromium"));
+        assert_eq!(checks[1].fix(), Some("apt install chromium"));
         assert_eq!(
             checks[2].what,
             "/etc/archivist/plugins/x: is writable by others"
         );
         plugins.plugins.remove(0);
-        assert_eq!(plugin_checks(&plugins)[0].verdict, Verdict::Fail);
+        assert_eq!(plugin_checks(&plugins)[0].verdict(), Verdict::Fail);
     }
 
     #[test]
     fn versions_of_systemd() {
-        let verdict = |text: &str| manager(Ok(text.into()), &Scope::system("/")).verdict;
+        let verdict = |text: &str| manager(Ok(text.into()), &Scope::system("/")).verdict();
         assert_eq!(verdict("252.39-1~deb12u1"), Verdict::Ok);
         assert_eq!(verdict("257"), Verdict::Ok);
         assert_eq!(verdict("v249.11"), Verdict::Fail);
         let silent = manager(Err("no answer".into()), &Scope::system("/"));
-        assert_eq!(silent.verdict, Verdict::Fail);
+        assert_eq!(silent.verdict(), Verdict::Fail);
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(split("a"), ("a".into(), String::new()));
         let fix = |message: &str| {
             let check = silent_orchestrator(message, &Scope::system("/"));
-            check.fix.unwrap()
+            check.fix().unwrap().to_owned()
         };
         assert_eq!(fix("a\nsee: b"), "see: b");
         assert_eq!(
