@@ -505,8 +505,47 @@ async fn a_system_on_its_way_down_is_seen() {
     let (mut fake, manager, _hints) = Fake::connect().await;
     for (state, stopping) in [("running", false), ("degraded", false), ("stopping", true)] {
         fake.system_state = state;
-        let (answer, ()) = tokio::join!(manager.is_stopping(), fake.serve(1));
+        let calls = if stopping { 1 } else { 2 };
+        let (answer, ()) = tokio::join!(manager.is_stopping(), fake.serve(calls));
         assert_eq!(answer.unwrap(), stopping, "{state}");
+    }
+}
+
+#[tokio::test]
+async fn a_stop_of_the_slice_of_all_units_is_seen() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    for (job, stopping) in [
+        ("", false),
+        ("start", false),
+        ("stop", true),
+        ("restart", true),
+    ] {
+        let slice = Unit {
+            job,
+            ..Unit::default()
+        };
+        fake.units.insert("archivist.slice".to_owned(), slice);
+        let (answer, ()) = tokio::join!(manager.is_stopping(), fake.serve(2));
+        assert_eq!(answer.unwrap(), stopping, "job {job}");
+    }
+}
+
+/// A stop job ends the active state first, then the process. A process that fails ends first.
+#[tokio::test]
+async fn a_unit_that_was_stopped_differs_from_one_that_failed() {
+    let (mut fake, manager, _hints) = running().await;
+    fake.exit(HOOK, "failed", (1, 1, "exit-code")).await;
+    for (left_active, exited, was_stopped) in
+        [(7, 9, true), (9, 9, false), (9, 7, false), (0, 9, false)]
+    {
+        let unit = fake.units.get_mut(HOOK).unwrap();
+        (unit.left_active, unit.exited) = (left_active, exited);
+        let (reading, ()) = tokio::join!(manager.read(HOOK), fake.serve(4));
+        assert_eq!(
+            reading.unwrap().was_stopped,
+            was_stopped,
+            "{left_active} {exited}"
+        );
     }
 }
 

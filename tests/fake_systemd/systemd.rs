@@ -37,6 +37,11 @@ pub struct Unit {
     pub status: i32,
     pub cpu_nsec: u64,
     pub invocation: u8,
+    /// When its main process ended, and when it ceased to be active, in microseconds.
+    pub exited: u64,
+    pub left_active: u64,
+    /// Type of its job; empty without one.
+    pub job: &'static str,
 }
 
 impl Default for Unit {
@@ -48,6 +53,9 @@ impl Default for Unit {
             status: 0,
             cpu_nsec: u64::MAX,
             invocation: 7,
+            exited: 0,
+            left_active: 0,
+            job: "",
         }
     }
 }
@@ -215,6 +223,11 @@ impl Fake {
                 let unit = self.unit_at(header.path().unwrap().as_str());
                 let invocation = unit.map_or(Vec::new(), |unit| vec![unit.invocation; 16]);
                 self.reply(call, &Variant::from(invocation)).await;
+            }
+            "Get" if two().1 == "ActiveExitTimestampMonotonic" => {
+                let unit = self.unit_at(header.path().unwrap().as_str());
+                let left = unit.map_or(0, |unit| unit.left_active);
+                self.reply(call, &Variant::from(left)).await;
             }
             "Get" => {
                 let value = match two().1.as_str() {
@@ -397,7 +410,19 @@ fn row<'a>(name: &'a str, unit: Option<&Unit>) -> Row<'a> {
     };
     let path = OwnedObjectPath::try_from(unit_path(name)).unwrap();
     let none = OwnedObjectPath::try_from("/").unwrap();
-    (name, "", load, active, sub, "", path, 0, "", none)
+    let job = unit.map_or("", |unit| unit.job);
+    (
+        name,
+        "",
+        load,
+        active,
+        sub,
+        "",
+        path,
+        u32::from(!job.is_empty()),
+        job,
+        none,
+    )
 }
 
 fn sub_state(unit: &Unit) -> &'static str {
@@ -420,6 +445,7 @@ fn of_service(unit: Option<&Unit>) -> HashMap<&'static str, Variant<'static>> {
         ("Result", Variant::from(unit.result)),
         ("ExecMainCode", Variant::from(unit.code)),
         ("ExecMainStatus", Variant::from(unit.status)),
+        ("ExecMainExitTimestampMonotonic", Variant::from(unit.exited)),
         ("CPUUsageNSec", Variant::from(unit.cpu_nsec)),
         ("MemoryPeak", Variant::from(u64::MAX)),
         ("KillMode", Variant::from("control-group")),

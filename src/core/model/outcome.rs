@@ -53,6 +53,8 @@ pub struct Reading {
     pub kill_mode: String,
     /// CPU time, memory and traffic of all its processes.
     pub accounting: Accounting,
+    /// A job of systemd stopped the unit while its main process ran.
+    pub was_stopped: bool,
 }
 
 impl Reading {
@@ -93,6 +95,8 @@ pub enum Outcome {
     DiskLimit,
     /// A user interrupted it.
     Interrupted,
+    /// systemd stopped the unit of a hook, alone or with its slice, and not for the orchestrator.
+    Stopped,
     /// Its crawl or snapshot was cancelled, and it did not end within its grace after SIGTERM.
     Killed,
     /// The lease of its host ended before the start, so the hook was not executed.
@@ -282,6 +286,7 @@ impl fmt::Display for Outcome {
                 f.write_str("ended because the disk was nearly full (limit: disk)")
             }
             Outcome::Interrupted => f.write_str("interrupted by user"),
+            Outcome::Stopped => f.write_str("stopped with systemctl"),
             Outcome::Killed => {
                 f.write_str("cancelled, ignored SIGTERM and was killed after its grace")
             }

@@ -148,7 +148,7 @@ impl Verdict {
 
     /// Returns the verdict on a finished run. `stated` is the status in a record of the hook, which
     /// overrides its exit code, but not a run that systemd had to end; `brought` says whether the
-    /// hook left what it exists for: any file, for a hook of a page. A lost or late run is retried.
+    /// hook left what it exists for: any file, for a hook of a page. A lost, late or stopped run is retried.
     pub fn of(outcome: &Outcome, stated: Option<ResultState>, brought: bool) -> Verdict {
         let plain = |state| Verdict { state, error: None };
         let failed = || Verdict {
@@ -156,7 +156,8 @@ impl Verdict {
             error: Some(outcome.to_string()),
         };
         match (outcome, stated) {
-            (Outcome::Lost | Outcome::Late, None) => Verdict {
+            // Its record may say that it was stopped.
+            (Outcome::Stopped, _) | (Outcome::Lost | Outcome::Late, None) => Verdict {
                 state: ResultState::Backoff,
                 error: Some(outcome.to_string()),
             },

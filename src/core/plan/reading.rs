@@ -2,6 +2,8 @@
 
 use crate::model::{DEPENDENCY, Outcome, Reading};
 
+const CLD_EXITED: i32 = 1;
+
 /// What a signal of systemd said about a main process that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
@@ -67,6 +69,9 @@ pub fn unit_state(seen: &UnitSeen<'_>) -> UnitState {
         reading.exec_main_status = evidence.status;
         reading.result.clone_from(&evidence.result);
         reading.active_state = "failed".to_owned();
+        // Without a stop, the unit would be there: RemainAfterExit= keeps one whose process was killed
+        // by SIGTERM, and systemd one that failed.
+        reading.was_stopped = evidence.code > CLD_EXITED;
     }
     let Some(outcome) = Outcome::of(&reading) else {
         return UnitState::Running;
@@ -83,7 +88,7 @@ pub fn unit_state(seen: &UnitSeen<'_>) -> UnitState {
     }
 }
 
-/// Why the orchestrator ended a run.
+/// Why a run ended that did not end by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ending {
     /// A user interrupted it.
@@ -92,6 +97,8 @@ pub struct Ending {
     pub short_of_disk: bool,
     /// Its crawl or snapshot was cancelled.
     pub cancelled: bool,
+    /// It is a hook, and systemd stopped its unit.
+    pub stopped: bool,
     /// The time has passed from which on it was not to be executed ([`UnitSpec::not_after`]).
     ///
     /// [`UnitSpec::not_after`]: crate::unit::UnitSpec::not_after
@@ -104,15 +111,17 @@ const EXIT_LATE: i32 = 190;
 /// The outcome to record: why the orchestrator ended the run, unless the run ended in another way
 /// before that. systemd reports a time limit also for a unit that it killed after TimeoutStopSec=.
 pub fn recorded_outcome(outcome: &Outcome, ending: Ending) -> Outcome {
-    let by_orchestrator = matches!(outcome, Outcome::Exit(_) | Outcome::Signal(_));
+    let by_signal = matches!(outcome, Outcome::Exit(_) | Outcome::Signal(_));
     if ending.interrupted {
         Outcome::Interrupted
-    } else if ending.short_of_disk && by_orchestrator {
+    } else if ending.short_of_disk && by_signal {
         Outcome::DiskLimit
     } else if ending.expired && *outcome == Outcome::Exit(EXIT_LATE) {
         Outcome::Late
     } else if ending.cancelled && *outcome == Outcome::TimeLimit {
         Outcome::Killed
+    } else if ending.stopped && !ending.cancelled && by_signal && !outcome.is_success() {
+        Outcome::Stopped
     } else {
         outcome.clone()
     }
@@ -287,6 +296,49 @@ mod tests {
         };
         assert_eq!(recorded_outcome(&TimeLimit, cancelled), Outcome::Killed);
         assert_eq!(recorded_outcome(&Signal(15), cancelled), Signal(15));
+    }
+
+    #[test]
+    fn hook_that_systemd_stopped_did_not_fail() {
+        let stopped = Ending {
+            stopped: true,
+            ..Ending::default()
+        };
+        for outcome in [Outcome::Exit(1), Outcome::Signal(15), Outcome::Signal(9)] {
+            assert_eq!(recorded_outcome(&outcome, stopped), Outcome::Stopped);
+            let cancelled = Ending {
+                cancelled: true,
+                ..stopped
+            };
+            assert_eq!(recorded_outcome(&outcome, cancelled), outcome);
+        }
+        for outcome in [Outcome::Exit(0), Outcome::TimeLimit, Outcome::Lost] {
+            assert_eq!(recorded_outcome(&outcome, stopped), outcome);
+        }
+    }
+
+    #[test]
+    fn unit_that_is_gone_although_it_was_killed_was_stopped() {
+        let was_stopped = |code, status| {
+            let evidence = Evidence {
+                code,
+                status,
+                result: "success".to_owned(),
+            };
+            let seen = UnitSeen {
+                reading: &gone(),
+                evidence: Some(&evidence),
+                early: false,
+                stopping: false,
+                leftover: false,
+            };
+            match unit_state(&seen) {
+                UnitState::Ended { reading, .. } => reading.was_stopped,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(was_stopped(2, 15));
+        assert!(!was_stopped(1, 0), "it may have exited before");
     }
 
     #[test]

@@ -46,14 +46,15 @@ pub enum RunCall {
 }
 
 /// Whether a worker that calls `Run` gets the newest run instead of a new one: a run that has not
-/// ended, or one whose end no worker has reported. A lost run is not joined.
+/// ended, or one whose end no worker has reported. A run that was lost or stopped is not joined.
 pub fn is_joinable(outcome: Option<&Outcome>, result: Option<ResultState>) -> bool {
     let unreported = result == Some(ResultState::Started);
     match outcome {
         None => true,
         // The result was skipped for the worker, or waits for another run.
         Some(Outcome::Interrupted) => unreported || result.is_some_and(ResultState::is_final),
-        Some(outcome) => unreported && *outcome != Outcome::Lost,
+        Some(Outcome::Lost | Outcome::Stopped) => false,
+        Some(_) => unreported,
     }
 }
 
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
     use RunCall::{Answer, Begin, Join, Park, SkipInstalled, SkipTooLarge};
 
-    fn outcomes() -> [Option<Outcome>; 6] {
+    fn outcomes() -> [Option<Outcome>; 7] {
         [
             None,
             Some(Outcome::Exit(0)),
@@ -87,6 +88,7 @@ mod tests {
             Some(Outcome::NotStarted("x".to_owned())),
             Some(Outcome::Interrupted),
             Some(Outcome::Lost),
+            Some(Outcome::Stopped),
         ]
     }
 
@@ -100,6 +102,7 @@ mod tests {
             "-   -   yes -   -   -   -   -  ", // not started
             "-   -   yes -   yes yes yes yes", // interrupted
             "-   -   -   -   -   -   -   -  ", // lost
+            "-   -   -   -   -   -   -   -  ", // stopped
         ];
         for (outcome, row) in outcomes().iter().zip(table) {
             let results = std::iter::once(None).chain(ResultState::ALL.map(Some));

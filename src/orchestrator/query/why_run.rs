@@ -133,6 +133,7 @@ fn code(outcome: &Outcome) -> &'static str {
         Outcome::OutOfMemory => "out-of-memory",
         Outcome::DiskLimit => "disk",
         Outcome::Interrupted => "interrupted",
+        Outcome::Stopped => "stopped",
         Outcome::Killed => "killed",
         Outcome::Late => "late",
         Outcome::NotStarted(_) => "not-started",

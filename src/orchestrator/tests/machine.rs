@@ -3,9 +3,25 @@
 use super::bed::Bed;
 use super::world::Mood;
 use crate::main_loop::event::Event;
-use archivist_core::model::{CrawlId, Lifecycle};
+use archivist_core::model::{CrawlId, Lifecycle, Outcome, ResultState, SnapshotId};
 use archivist_shared::bus::call::{Reply, Request};
 use archivist_shared::bus::documents::report::{Filter, Status};
+
+const PAGE: &str = "archivist-snapshot-1.service";
+
+/// A page whose first hook runs.
+fn running() -> (Bed, String) {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.until_quiet();
+    while !bed.world.units.contains_key(PAGE) {
+        let hook = bed.running_hook().unwrap();
+        bed.world.end(&hook, 1, 0, "success");
+        bed.until_quiet();
+    }
+    let hook = bed.running_hook().unwrap();
+    (bed, hook)
+}
 
 fn status(bed: &mut Bed) -> Status {
     let (reply, mut answer) = Reply::new();
@@ -53,4 +69,37 @@ fn outage_is_shown_although_nothing_is_due() {
     bed.until_quiet();
     assert!(!bed.world.units.is_empty());
     bed.come_to_an_end();
+}
+
+/// systemctl stop archivist.slice: the hook may exit with a failure because of SIGTERM.
+#[test]
+fn hook_that_is_stopped_with_its_slice_has_not_failed() {
+    let (mut bed, hook) = running();
+    bed.world.fail_at_stop(&hook, 1);
+    bed.until_quiet();
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    let run = runs.iter().find(|run| run.unit == hook).unwrap();
+    assert_eq!(run.outcome, Some(Outcome::Stopped));
+    bed.come_to_an_end();
+    let results = bed.look(|tx| tx.list_results(&Filter::default()));
+    assert!(!results.is_empty());
+    for result in results {
+        assert_eq!(result.status, ResultState::Succeeded, "{result:?}");
+    }
+}
+
+/// The same if the orchestrator was stopped before, and the next one reads what is left.
+#[test]
+fn hook_that_was_stopped_with_the_orchestrator_runs_again() {
+    let (mut bed, hook) = running();
+    bed.restart(0);
+    bed.world.vanish(PAGE);
+    bed.world.fail_at_stop(&hook, 1);
+    bed.come_to_an_end();
+    let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
+    assert_eq!((page.status, page.reason), (Lifecycle::Sealed, None));
+    let results = bed.look(|tx| tx.list_results(&Filter::default()));
+    for result in results {
+        assert_eq!(result.status, ResultState::Succeeded, "{result:?}");
+    }
 }

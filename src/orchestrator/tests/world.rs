@@ -45,6 +45,8 @@ pub struct Unit {
     pub invocation: String,
     pub slice: String,
     pub state: State,
+    /// A stop job ended its main process.
+    pub was_stopped: bool,
     pub frozen: bool,
     /// The time from which on the launcher executes nothing.
     pub not_after: Option<u64>,
@@ -109,6 +111,7 @@ fn reading(unit: Option<&Unit>) -> Reading {
         exec_main_code: evidence.code,
         exec_main_status: evidence.status,
         invocation: unit.invocation.clone(),
+        was_stopped: unit.was_stopped,
         ..Reading::default()
     }
 }
@@ -231,6 +234,7 @@ impl World {
             slice: start.spec.slice.clone(),
             credentials: start.spec.credentials.clone(),
             state: State::Running,
+            was_stopped: false,
             frozen: false,
             not_after: start.spec.not_after,
             worker: (start.stdin.as_ref().filter(|_| start.spec.notify))
@@ -303,6 +307,14 @@ impl World {
             unit.frozen = false;
         }
         self.stop(unit);
+    }
+
+    /// The same of a unit whose main process exits with a failure when it gets SIGTERM.
+    pub fn fail_at_stop(&mut self, unit: &str, status: i32) {
+        self.end(unit, 1, status, "exit-code");
+        if let Some(unit) = self.units.get_mut(unit) {
+            unit.was_stopped = true;
+        }
     }
 
     /// Whether no call, signal or answer is in transit.

@@ -189,7 +189,7 @@ fn end_of(outcome: &Outcome, record: Option<&Record>) -> End {
     match (outcome, record) {
         (Outcome::Exit(0), Some(record)) if record.error.is_none() => End::Recorded(record.clone()),
         (Outcome::Exit(1), Some(record)) if record.error.is_some() => End::Recorded(record.clone()),
-        (Outcome::Lost | Outcome::Interrupted, _) => End::Lost,
+        (Outcome::Lost | Outcome::Interrupted | Outcome::Stopped, _) => End::Lost,
         (Outcome::Exit(0), _) => End::Failed("the transfer ended without a record".to_owned()),
         (outcome, _) => End::Failed(outcome.to_string()),
     }

@@ -261,6 +261,7 @@ impl Turn<'_> {
             interrupted: run.interrupted,
             short_of_disk: run.short_of_disk,
             cancelled: self.tx.status_of(run.owner)? == Lifecycle::Cancelled,
+            stopped: run.kind == UnitKind::Hook && reading.was_stopped,
             expired: self.is_expired(run),
         };
         let outcome = &recorded_outcome(outcome, ending);

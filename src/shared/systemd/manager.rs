@@ -180,17 +180,31 @@ impl Manager {
     pub async fn read(&self, unit: &str) -> Result<Reading, ManagerError> {
         let path = unit_path(unit);
         let fail = |error: zbus::Error| explain("read unit", unit, &error);
-        let reading = self.read_parts(unit, &path).await.map_err(fail)?;
-        if !reading.is_torn() {
-            return Ok(reading);
+        let (mut reading, mut exited) = self.read_parts(unit, &path).await.map_err(fail)?;
+        if reading.is_torn() {
+            tracing::debug!("unit {unit} ended while it was read, reading it again");
+            (reading, exited) = self.read_parts(unit, &path).await.map_err(fail)?;
         }
-        tracing::debug!("unit {unit} ended while it was read, reading it again");
-        self.read_parts(unit, &path).await.map_err(fail)
+        if reading.active_state == "failed" && exited != 0 {
+            let left = self.left_active_state(&path).await.map_err(fail)?;
+            reading.was_stopped = left != 0 && left < exited;
+        }
+        Ok(reading)
+    }
+
+    /// Returns when a unit ceased to be active, in microseconds of CLOCK_MONOTONIC. A stop job ends that
+    /// state before it ends the main process; otherwise the end of the process comes first.
+    async fn left_active_state(&self, path: &str) -> zbus::Result<u64> {
+        let property = (
+            "org.freedesktop.systemd1.Unit",
+            "ActiveExitTimestampMonotonic",
+        );
+        reading::number(&self.again(Some(path), "Get", &property).await?)
     }
 
     /// The unit may change between the answers. The state is read first, so that the rest is at
     /// least as new.
-    async fn read_parts(&self, unit: &str, path: &str) -> zbus::Result<Reading> {
+    async fn read_parts(&self, unit: &str, path: &str) -> zbus::Result<(Reading, u64)> {
         let names = vec![unit];
         let invocation = ("org.freedesktop.systemd1.Unit", "InvocationID");
         let service = "org.freedesktop.systemd1.Service";
@@ -246,10 +260,17 @@ impl Manager {
         gone_is_fine("stop slice", slice, result)
     }
 
-    /// Whether the system is shutting down, so that units end for that reason.
+    /// Whether the system is shutting down, or the slice of all units is being stopped, so that units
+    /// end for that reason.
     pub async fn is_stopping(&self) -> Result<bool, ManagerError> {
         let state: String = self.property("SystemState").await?;
-        Ok(state == "stopping")
+        if state == "stopping" {
+            return Ok(true);
+        }
+        let slice = self.names.top_slice();
+        let fail = |error: zbus::Error| explain("read unit", &slice, &error);
+        let listed = self.call_again("ListUnitsByNames", &vec![&slice]).await;
+        reading::is_being_stopped(&listed.map_err(fail)?).map_err(fail)
     }
 
     /// Returns the version of systemd.

@@ -31,6 +31,7 @@ struct Service {
     exec_main_status: Option<i32>,
     exec_main_start_timestamp: Option<u64>,
     exec_main_exit_timestamp: Option<u64>,
+    exec_main_exit_timestamp_monotonic: Option<u64>,
     kill_mode: Option<String>,
     control_group: Option<String>,
     cpu_usage_nsec: Option<u64>,
@@ -50,6 +51,9 @@ impl Service {
             "ExecMainStatus" => service.exec_main_status = value.signed(),
             "ExecMainStartTimestamp" => service.exec_main_start_timestamp = value.number(),
             "ExecMainExitTimestamp" => service.exec_main_exit_timestamp = value.number(),
+            "ExecMainExitTimestampMonotonic" => {
+                service.exec_main_exit_timestamp_monotonic = value.number();
+            }
             "KillMode" => service.kill_mode = value.text(),
             "ControlGroup" => service.control_group = value.text(),
             "CPUUsageNSec" => service.cpu_usage_nsec = value.number(),
@@ -91,8 +95,13 @@ fn time(usec: Option<u64>) -> Option<Time> {
 }
 
 /// Parses the answers of ListUnitsByNames for one unit, of Get for its InvocationID, and of GetAll
-/// for the interface Service.
-pub fn parse(listed: &Message, invocation: &Message, service: &Message) -> zbus::Result<Reading> {
+/// for the interface Service. Returns the time at which its main process ended in addition, in
+/// microseconds of CLOCK_MONOTONIC; 0 if it has not.
+pub fn parse(
+    listed: &Message,
+    invocation: &Message,
+    service: &Message,
+) -> zbus::Result<(Reading, u64)> {
     let rows: Vec<Row> = listed.body().deserialize()?;
     let row = rows
         .into_iter()
@@ -103,7 +112,8 @@ pub fn parse(listed: &Message, invocation: &Message, service: &Message) -> zbus:
     let odd = || zbus::Error::Failure("its properties are not those of a service".to_owned());
     let service = Service::of(service).ok_or_else(odd)?;
     let accounting = service.accounting();
-    Ok(Reading {
+    let exited = service.exec_main_exit_timestamp_monotonic.unwrap_or(0);
+    let reading = Reading {
         load_state: row.2,
         active_state: row.3,
         sub_state: row.4,
@@ -118,5 +128,20 @@ pub fn parse(listed: &Message, invocation: &Message, service: &Message) -> zbus:
             .collect(),
         kill_mode: service.kill_mode.unwrap_or_default(),
         accounting,
-    })
+        was_stopped: false,
+    };
+    Ok((reading, exited))
+}
+
+/// Parses the answer of Get for a number of 64 bits.
+pub fn number(answer: &Message) -> zbus::Result<u64> {
+    let value: OwnedVariant = answer.body().deserialize()?;
+    u64::try_from(value)
+}
+
+/// Parses the answer of ListUnitsByNames for one unit: whether a job that stops it is queued or runs.
+pub fn is_being_stopped(listed: &Message) -> zbus::Result<bool> {
+    let rows: Vec<Row> = listed.body().deserialize()?;
+    let job = |row: &Row| row.7 != 0 && matches!(row.8.as_str(), "stop" | "restart");
+    Ok(rows.iter().any(job))
 }

@@ -152,7 +152,9 @@ fn judged(span: &Span) -> (State, String) {
     }
     let state = match outcome {
         Outcome::Lost => State::Unknown,
-        Outcome::Exit(EXIT_SKIPPED) | Outcome::Interrupted | Outcome::Late => State::Empty,
+        Outcome::Exit(EXIT_SKIPPED) | Outcome::Interrupted | Outcome::Stopped | Outcome::Late => {
+            State::Empty
+        }
         outcome if outcome.is_success() => State::Good,
         _ => State::Bad,
     };
@@ -167,6 +169,7 @@ fn word(outcome: &Outcome) -> String {
         Outcome::Watchdog => "watchdog",
         Outcome::DiskLimit => "disk limit",
         Outcome::Interrupted => "interrupted",
+        Outcome::Stopped => "stopped",
         Outcome::Killed => "killed",
         Outcome::Late | Outcome::NotStarted(_) => "not started",
         Outcome::Lost => "lost",
