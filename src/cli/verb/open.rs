@@ -48,12 +48,15 @@ pub async fn run(args: OpenArgs, scope: &Scope) -> Result<Exit, Failure> {
 struct PageLocation {
     directory: PathBuf,
     without: &'static str,
+    /// Whether it was archived, so that it had a directory.
+    is_done: bool,
 }
 
 fn of_archive(scope: &Scope) -> PageLocation {
     PageLocation {
         directory: scope.data_dir().join("archive"),
         without: "nothing has been archived yet",
+        is_done: false,
     }
 }
 
@@ -92,7 +95,11 @@ async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, Failure> {
     let directory = directory.map(PathBuf::from);
     let directory =
         directory.ok_or_else(|| Failure::failed(format!("{id} has no page yet: {without}")))?;
-    Ok(PageLocation { directory, without })
+    Ok(PageLocation {
+        directory,
+        without,
+        is_done: status == Lifecycle::Sealed,
+    })
 }
 
 /// Waits until the files of a page are restored that only the store has. The orchestrator notes that
@@ -121,7 +128,10 @@ fn why_there_is_no_page(id: Owner, status: Lifecycle) -> &'static str {
             "it is running, and its page is written at the end"
         }
         (Owner::Crawl(_), Lifecycle::Started) => "none of its snapshots is done",
-        (_, Lifecycle::Sealed) => "its worker did not finish, or the page was removed",
+        (Owner::Snapshot(_), Lifecycle::Sealed) => "its worker did not finish; see: archivist why",
+        (Owner::Crawl(_), Lifecycle::Sealed) => {
+            "its worker did not finish, or its directory was removed"
+        }
         (_, Lifecycle::Cancelled) => "it was cancelled",
     }
 }
@@ -137,6 +147,15 @@ fn unreadable(
     let page = page.display();
     let what = id.map_or("the archive".to_owned(), |id| id.to_string());
     Failure::failed(match error.kind() {
+        ErrorKind::NotFound if was_removed(place) => {
+            let directory = place.directory.display();
+            match id {
+                Some(id @ Owner::Snapshot(_)) => format!(
+                    "{what} has no page: its directory '{directory}' was removed\nto archive it again: archivist retry {id}"
+                ),
+                _ => format!("{what} has no page: its directory '{directory}' was removed"),
+            }
+        }
         ErrorKind::NotFound => {
             format!(
                 "{what} has no page: {}\nit would be '{page}'",
@@ -149,6 +168,14 @@ fn unreadable(
         ),
         _ => format!("cannot read '{page}': {error}"),
     })
+}
+
+/// Returns whether the directory of something that is done does not exist, although the archive
+/// does.
+fn was_removed(place: &PageLocation) -> bool {
+    // DAY/HOST/ID in the archive.
+    let archive = place.directory.ancestors().nth(3);
+    place.is_done && !place.directory.exists() && archive.is_some_and(Path::exists)
 }
 
 /// Returns whether a browser has a display to open on.
@@ -179,6 +206,7 @@ mod tests {
         let place = PageLocation {
             directory: "/a".into(),
             without: why_there_is_no_page(id, Lifecycle::Started),
+            is_done: false,
         };
         let tell = |id, kind: ErrorKind, user| {
             let scope = Scope {
@@ -195,6 +223,23 @@ mod tests {
             missing.starts_with("s3 has no page: it is running"),
             "{missing}"
         );
+        let top = tempfile::tempdir().unwrap();
+        let gone = PageLocation {
+            directory: top.path().join("s3"),
+            without: why_there_is_no_page(id, Lifecycle::Sealed),
+            is_done: true,
+        };
+        let page = gone.directory.join("index.html");
+        let missing = Error::from(ErrorKind::NotFound);
+        let failure = unreadable(Some(id), &page, &missing, &gone, &Scope::system("/"));
+        let said = failure.message();
+        assert!(
+            said.contains("/s3' was removed\nto archive it again: archivist retry s3"),
+            "{said}"
+        );
+        std::fs::create_dir(&gone.directory).unwrap();
+        let failure = unreadable(Some(id), &page, &missing, &gone, &Scope::system("/"));
+        assert!(failure.message().contains("did not finish"));
         let denied = tell(None, ErrorKind::PermissionDenied, false);
         assert!(
             denied.contains("'/a/index.html'") && denied.contains("sudo"),

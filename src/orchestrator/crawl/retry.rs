@@ -106,10 +106,12 @@ impl Turn<'_> {
                 Some(crawl)
             }
             Some(Owner::Snapshot(snapshot)) => {
-                let crawl = self.snapshot_of(snapshot)?.crawl;
-                self.admit_plugin(crawl, which)?;
-                so_far.count = self.retry_snapshot(snapshot, which)?;
-                Some(crawl)
+                let page = self.snapshot_of(snapshot)?;
+                self.admit_plugin(page.crawl, which)?;
+                let is_lost = self.has_lost_directory(page.status, page.directory.as_deref());
+                self.require_facts()?;
+                so_far.count = self.retry_snapshot(snapshot, which, is_lost)?;
+                Some(page.crawl)
             }
         };
         if let Some(crawl) = crawl.filter(|_| so_far.count > 0) {
@@ -150,7 +152,7 @@ impl Turn<'_> {
         };
         let mut crawls = BTreeSet::new();
         for (crawl, page) in pages {
-            let count = self.retry_snapshot(page, which)?;
+            let count = self.retry_snapshot(page, which, false)?;
             so_far.count = so_far.count.saturating_add(count);
             if count > 0 {
                 crawls.insert(crawl);
@@ -282,8 +284,9 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Queues a snapshot again for the results that it still owes.
-    fn retry_snapshot(&mut self, id: SnapshotId, which: &Which) -> TurnResult<u32> {
+    /// Queues a snapshot again for the results that it still owes. `is_lost`: its directory was removed,
+    /// with all files.
+    fn retry_snapshot(&mut self, id: SnapshotId, which: &Which, is_lost: bool) -> TurnResult<u32> {
         let snapshot = self.snapshot_of(id)?;
         let state = snapshot.status;
         if !may_retry(state) {
@@ -296,13 +299,13 @@ impl Turn<'_> {
         }
         let has_failed_to_load = self.has_failed_to_load(id)?;
         let status = self.tx.visit(id)?.answer.map(|answer| answer.status);
-        if state.is_final() {
+        if state.is_final() && !is_lost {
             self.tx.keep_earlier(id)?;
         }
         let mut requeued = self.requeue(&snapshot, which)?;
         let of_all = matches!(which, Which::Failed | Which::All);
         let is_whole = retries_whole_page(status, has_failed_to_load, !of_all, requeued);
-        if is_whole && state.is_final() {
+        if (is_whole && state.is_final()) || is_lost {
             let all = self.tx.requeue_page(id)?;
             requeued = u32::try_from(all).unwrap_or(u32::MAX);
         }

@@ -203,6 +203,16 @@ impl Turn<'_> {
             attempts: snapshot.attempts,
             retry_at: snapshot.retry_at,
         };
+        let directory = snapshot.directory.as_deref();
+        if let Some(directory) = directory
+            && self.has_lost_directory(snapshot.status, Some(directory))
+        {
+            let text = format!(
+                "its directory '{directory}' was removed; to archive it again: archivist retry {id}"
+            );
+            to.push(reason("removed", text));
+            return Ok(());
+        }
         if !self.why_item(&item, to)? {
             return Ok(());
         }

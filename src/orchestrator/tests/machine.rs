@@ -3,8 +3,8 @@
 use super::bed::Bed;
 use super::world::Mood;
 use crate::main_loop::event::Event;
-use archivist_core::model::{CrawlId, Lifecycle, Outcome, ResultState, SnapshotId};
-use archivist_shared::bus::call::{Reply, Request};
+use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId};
+use archivist_shared::bus::call::{Reply, Request, Which};
 use archivist_shared::bus::documents::report::{Filter, Status};
 
 const PAGE: &str = "archivist-snapshot-1.service";
@@ -102,4 +102,27 @@ fn hook_that_was_stopped_with_the_orchestrator_runs_again() {
     for result in results {
         assert_eq!(result.status, ResultState::Succeeded, "{result:?}");
     }
+}
+
+#[test]
+fn page_whose_directory_was_removed_is_named_and_retried() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.come_to_an_end();
+    let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
+    let directory = page.directory.unwrap();
+    std::fs::create_dir_all(&directory).unwrap();
+    assert_eq!(bed.why("s1"), [("done".to_owned(), "done".to_owned())]);
+    let id = Some(Owner::Snapshot(SnapshotId(1)));
+    assert_eq!(bed.retry_some(id, Which::Failed), None, "nothing failed");
+    std::fs::remove_dir_all(&directory).unwrap();
+    let why = bed.why("s1");
+    assert_eq!(why[0].0, "removed");
+    let text =
+        format!("its directory '{directory}' was removed; to archive it again: archivist retry s1");
+    assert_eq!(why[0].1, text);
+    assert_eq!(bed.retry_some(id, Which::Failed), Some(2), "both hooks");
+    bed.come_to_an_end();
+    let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
+    assert_eq!(page.status, Lifecycle::Sealed);
 }
