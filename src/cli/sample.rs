@@ -96,6 +96,10 @@ pub fn run(id: i64, plugin: &str, hook: &str) -> Run {
         started_at: ago(60_000),
         ended_at: ago(58_800),
         argv: vec!["/usr/share/archivist/plugins/x".into()],
+        parent: None,
+        directory: None,
+        limit: None,
+        environment: Default::default(),
         accounting: Accounting {
             cpu_usec: Some(1_204_000),
             memory_peak: Some(13_107_200),

@@ -112,6 +112,9 @@ settings_apply_to_its_crawls() {
     assert_eq "of-machine none" "$(file settings.txt)" "without the persona"
     crawl --persona office http://persona.test/settings
     assert_eq "of-persona SK-persona" "$(file settings.txt)" "with the persona"
+    local run
+    run=$(query 'of("testpersona") | .[0].id' list runs "$crawl")
+    assert_eq "(hidden)" "$(query '.run.run.environment.USER_AGENT' show "$run")" "the record of the hook, which all members may read"
     crawl --persona office --set USER_AGENT=of-crawl http://persona.test/settings
     assert_eq "of-crawl SK-persona" "$(file settings.txt)" "settings of the crawl"
     assert_eq "of-persona (hidden)" "$(query '.config | [.USER_AGENT, .TESTPERSONA_API_KEY]' persona show office)" "persona show"

@@ -23,6 +23,10 @@ pub fn run() -> Run {
         started_at: None,
         ended_at: None,
         argv: vec!["/x".into()],
+        parent: None,
+        directory: None,
+        limit: None,
+        environment: Default::default(),
         accounting: Default::default(),
     }
 }

@@ -34,6 +34,8 @@ pub struct CrawlPlan {
     pub shares_tmp: bool,
     /// What its browser and its programs take up from visits before, if it exists.
     pub persona: Option<PathBuf>,
+    /// The persona has settings, which only its users may read: records have no settings of hooks.
+    pub hides_settings: bool,
     /// Programs that its plugins use: name and path.
     pub programs: Vec<(String, PathBuf)>,
 }

@@ -365,6 +365,7 @@ impl Engine {
             filter: self.url_filter(config, &own)?,
             limits: self.crawl_limits(config, &own)?,
             persona,
+            hides_settings: !own.is_empty(),
             programs: self.programs(selected.plugins.iter().copied(), &layers),
         })
     }

@@ -69,6 +69,7 @@ impl Engine {
             limits: self.crawl_limits(&none, &none)?,
             shares_tmp: false,
             persona: None,
+            hides_settings: false,
             programs: Vec::new(),
         };
         for request in install::requests(&self.catalogue, names, &layers)? {

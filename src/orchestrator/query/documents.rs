@@ -138,6 +138,10 @@ impl From<RunEntry> for report::Run {
             started_at: row.started_at,
             ended_at: row.ended_at,
             argv: row.argv.iter().map(|text| without_userinfo(text)).collect(),
+            parent: row.parent,
+            directory: row.directory,
+            limit: row.limit.map(|limit| limit.as_secs()),
+            environment: Default::default(),
             accounting: row.accounting,
         }
     }
@@ -293,6 +297,9 @@ mod tests {
             ended_at: None,
             argv: vec!["wget".into(), "https://user:secret@a.example/".into()],
             accounting: Accounting::default(),
+            parent: None,
+            directory: None,
+            limit: None,
         };
         let document = report::Run::from(row);
         assert_eq!((&*document.kind, &*document.status), ("hook", "starting"));

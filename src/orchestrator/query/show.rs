@@ -4,6 +4,7 @@ use crate::main_loop::turn::{Turn, TurnError, TurnResult};
 use crate::query::documents::documents;
 use archivist_core::model::{Owner, RunId};
 use archivist_shared::bus::call::Refusal;
+use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::report::{Details, Filter, ROWS_MAX};
 
 /// The refusal of a run that is not in the database; checks of watches have ids of the same kind.
@@ -28,8 +29,12 @@ impl Turn<'_> {
             (Some(plugin), Some(hook)) => self.tx.result(run.owner, plugin, hook)?,
             _ => None,
         };
+        let run = report::Run {
+            environment: self.tx.environment_of(id)?,
+            ..run.into()
+        };
         Ok(Details::Run {
-            run: Box::new(run.into()),
+            run: Box::new(run),
             result: result.map(|result| Box::new(result.into())),
         })
     }

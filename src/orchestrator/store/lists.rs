@@ -17,6 +17,7 @@ use crate::store::rows::result::{self, ResultRow};
 use archivist_core::model::{Accounting, CrawlId, Lifecycle, Owner, SnapshotId};
 use rusqlite::Row;
 use rusqlite::types::Value;
+use std::time::Duration;
 
 /// Builds `WHERE … ORDER BY … LIMIT …` of a list.
 struct Query {
@@ -217,7 +218,7 @@ impl Tx<'_> {
         let mut query = Query::new(
             "SELECT id, unit, kind, owner, plugin, hook, attempt, status, outcome, invocation,
                     started_at, ended_at, argv, cpu_usec, memory_peak, io_read, io_write, ip_in,
-                    ip_out FROM run"
+                    ip_out, parent_id, directory, time_limit FROM run"
                 .to_owned(),
         );
         match filter.status.as_deref() {
@@ -312,6 +313,9 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunEntry> {
             ip_in: counter(row, 17)?,
             ip_out: counter(row, 18)?,
         },
+        parent: optional(row, 19)?,
+        directory: row.get(20)?,
+        limit: counter(row, 21)?.map(Duration::from_millis),
     })
 }
 

@@ -21,6 +21,7 @@ pub use rows::binary::BinaryRow;
 pub use rows::check::{CheckRow, CheckState, NewCheck};
 pub use rows::copy::{CopyCounts, STORE_TEST, TransferRow};
 pub use rows::crawl::{CrawlWork, NewCrawl, Users};
+pub use rows::environment::Variables;
 pub use rows::result::{Finished, ResultRow};
 pub use rows::run::{NewRun, RunRow, RunState};
 pub use rows::snapshot::{NewSnapshot, SnapshotWork};

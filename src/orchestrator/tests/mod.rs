@@ -16,6 +16,7 @@ mod limits;
 mod lists;
 mod machine;
 mod pause;
+mod processes;
 mod requests;
 mod retry;
 mod settings;

@@ -16,6 +16,7 @@ use archivist_plugin::{BinaryRequest, HookContext, HookFamily, HookTarget, argv,
 use archivist_shared::bus::documents::report::Filter;
 use archivist_shared::bus::documents::work::{About, Assignment, Skipped};
 use archivist_shared::config::HOOK_USERS;
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -232,7 +233,7 @@ impl Turn<'_> {
                 .network(crawl.id, &self.engine.names),
         };
         let spec = UnitSpec::worker(&self.engine.names, worker);
-        let run = self.record(&spec, owner, crawl.id, None, attempt)?;
+        let run = self.record(&spec, owner, crawl.id, None, attempt, &BTreeSet::new())?;
         let stdin = Some(serde_json::to_vec(&assignment)?);
         self.actions.push(Action::Admit {
             token: assignment.token,
@@ -255,7 +256,11 @@ impl Turn<'_> {
             .tx
             .start_result(owner, crawl.id, plugin, hook, self.now)?;
         let spec = self.hook_spec(owner, crawl, planned)?;
-        let run = self.record(&spec, owner, crawl.id, Some((plugin, hook)), attempt)?;
+        let plan = self.engine.plan(crawl).map_err(failed)?;
+        let settings = planned.values.keys().map(String::as_str);
+        let hidden = settings.filter(|_| plan.hides_settings).collect();
+        let name = Some((plugin.as_str(), hook.as_str()));
+        let run = self.record(&spec, owner, crawl.id, name, attempt, &hidden)?;
         self.changes.insert(Change::Hook {
             crawl: crawl.id,
             owner,
@@ -427,12 +432,19 @@ impl Turn<'_> {
         crawl: CrawlId,
         hook: Option<(&str, &str)>,
         attempt: u32,
+        hidden: &BTreeSet<&str>,
     ) -> TurnResult<RunId> {
         debug_assert_eq!(hook.is_some(), spec.kind == UnitKind::Hook);
         if self.tx.open_run(&spec.name)?.is_some() {
             let text = format!("unit '{}' is still running", spec.name);
             return Err(failed(text));
         }
+        let names = &self.engine.names;
+        let parent = match (spec.kind, owner) {
+            (UnitKind::Hook, Owner::Snapshot(id)) => Some(names.snapshot_worker(id)),
+            (UnitKind::CrawlWorker, _) => None,
+            _ => Some(names.crawl_worker(crawl)),
+        };
         Ok(self.tx.record_run(&NewRun {
             kind: spec.kind,
             owner,
@@ -443,6 +455,10 @@ impl Turn<'_> {
             unit: &spec.name,
             boot: &self.engine.boot,
             argv: &spec.argv,
+            parent: parent.as_deref(),
+            directory: spec.working_directory.as_deref(),
+            limit: spec.limit,
+            environment: self.engine.recorded(&spec.environment, hidden),
             not_after: spec.not_after,
             now: self.now,
         })?)

@@ -5,6 +5,7 @@ pub mod calls;
 pub mod disk;
 pub mod disk_watch;
 pub mod ends;
+pub mod environment;
 pub mod host_delay;
 pub mod index;
 pub mod index_files;

@@ -52,6 +52,7 @@ impl Turn<'_> {
             run: Some(run.id),
             unit: Some(run.unit.clone()),
             argv: run.argv.clone(),
+            parent: run.parent,
             outcome: run.outcome.clone().unwrap_or(Outcome::Lost),
             again: runs_again(flags, run.outcome.as_ref(), result),
             lack: met.or(unable.map(Outcome::to_string)),

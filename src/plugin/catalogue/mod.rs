@@ -149,13 +149,19 @@ impl Catalogue {
     /// Whether the value of this setting is a secret: its schema says so (`x-sensitive`), or a word of
     /// its name.
     pub fn is_secret(&self, key: &str) -> bool {
-        let mut properties = self
+        has_secret_name(key) || self.sensitive_names().contains(key)
+    }
+
+    /// Names of the settings that are secrets by their schemas, with their other names.
+    pub fn sensitive_names(&self) -> BTreeSet<&str> {
+        let properties = self
             .plugins
             .iter()
             .flat_map(|plugin| &plugin.schema.properties);
-        has_secret_name(key)
-            || properties
-                .any(|(own, property)| property.sensitive && property.names(own).any(|n| n == key))
+        properties
+            .filter(|(_, property)| property.sensitive)
+            .flat_map(|(own, property)| property.names(own))
+            .collect()
     }
 
     /// The default of a setting as text in the syntax of archivist.conf(5); empty if it has none.

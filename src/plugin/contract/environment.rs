@@ -46,6 +46,26 @@ pub struct HookContext<'a> {
     pub hook_name: &'a str,
 }
 
+/// Variables that differ between the runs of a hook: ids and directories of its crawl and snapshot.
+const OF_RUN: [&str; 11] = [
+    "ABXBUS_MULTIPROCESS_SEMAPHORE_DIR",
+    "ABXPKG_LIB_DIR",
+    "CRAWL_DIR",
+    "CRAWL_ID",
+    "CRAWL_OUTPUT_DIR",
+    "EXTRA_CONTEXT",
+    "PERSONAS_DIR",
+    "SNAPSHOT_ID",
+    "SNAP_DIR",
+    "TMPDIR",
+    "TMP_DIR",
+];
+
+/// Whether the variable differs between the runs of a hook with the same settings.
+pub fn is_of_run(name: &str) -> bool {
+    OF_RUN.contains(&name)
+}
+
 /// Longest variable in bytes; longer ones are omitted. The kernel limits `NAME=value` to 128 KiB
 /// (execve(2)).
 const VARIABLE_MAX_BYTES: usize = 120 * 1024;

@@ -293,6 +293,7 @@ impl SnapshotIndex {
             hook: &hook.hook,
             unit: ended.unit.as_deref(),
             argv: &ended.argv,
+            parent: ended.parent,
             pwd: directory.as_deref(),
             limit: Some(hook.limit),
             outcome: &ended.outcome,

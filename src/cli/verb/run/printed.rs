@@ -8,6 +8,8 @@ use archivist_shared::bus::documents::record;
 use archivist_shared::bus::documents::report::{HookResult, Run, Snapshot};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
 
 #[derive(Debug)]
 pub struct Printed {
@@ -106,8 +108,9 @@ fn process(run: &Run, outcome: &Outcome, result: &HookResult) -> Value {
         hook: &result.hook,
         unit: Some(&run.unit),
         argv: &run.argv,
-        pwd: None,
-        limit: None,
+        parent: run.parent,
+        pwd: run.directory.as_deref().map(Path::new),
+        limit: run.limit.map(Duration::from_secs),
         outcome,
         started_at: run.started_at,
         ended_at: run.ended_at,

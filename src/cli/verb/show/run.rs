@@ -4,8 +4,9 @@ use crate::display::style::{Style, Tone};
 use crate::display::text;
 use crate::verb::show::{Block, took};
 use archivist_core::model::Outcome;
-use archivist_core::text::{clean, human_size};
+use archivist_core::text::{clean, human_size, human_span};
 use archivist_shared::bus::documents::report::{HookResult, Run};
+use std::time::Duration;
 
 /// Returns `ended (exit code 1) since Sat …; 3min ago`.
 fn status(run: &Run, style: &Style) -> String {
@@ -36,6 +37,14 @@ fn verdict(result: &HookResult) -> String {
     match what.filter(|what| !what.is_empty()) {
         Some(what) => format!("{}: {what}", result.status),
         None => result.status.to_string(),
+    }
+}
+
+/// Returns how many variables the run has; empty for runs of older versions.
+fn variables(run: &Run) -> String {
+    match run.environment.len() {
+        0 => String::new(),
+        count => format!("{count}; --json prints them"),
     }
 }
 
@@ -70,6 +79,14 @@ pub fn head(run: &Run, result: Option<&HookResult>, style: &Style) -> String {
         both((used.ip_in, "received"), (used.ip_out, "sent")),
     );
     block.line("Command", run.argv.join(" "));
+    block.line("Directory", run.directory.clone().unwrap_or_default());
+    let limit = run
+        .limit
+        .map(|limit| human_span(Duration::from_secs(limit)));
+    block.line("Limit", limit.unwrap_or_default());
+    let parent = run.parent.map(|parent| parent.to_string());
+    block.line("Parent", parent.unwrap_or_default());
+    block.line("Variables", variables(run));
     block.line("Invocation", run.invocation.clone().unwrap_or_default());
     block.line("Result", result.map(verdict).unwrap_or_default());
     let dot = style.paint("●", tone);

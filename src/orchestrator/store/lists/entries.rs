@@ -5,6 +5,7 @@ use archivist_core::model::{Accounting, CrawlId, HttpRange, Lifecycle, Outcome, 
 use archivist_core::model::{SnapshotId, Time};
 use archivist_core::unit::UnitKind;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A crawl with its counts and tags.
 #[derive(Clone, Debug)]
@@ -117,6 +118,12 @@ pub struct RunEntry {
     pub argv: Vec<String>,
     /// CPU time, memory and traffic; known after the end.
     pub accounting: Accounting,
+    /// Run of the worker that asked for it; `None` for the worker of a crawl.
+    pub parent: Option<RunId>,
+    /// Working directory, if it is not that of systemd.
+    pub directory: Option<String>,
+    /// Time limit that systemd enforces.
+    pub limit: Option<Duration>,
 }
 
 /// Which rows of a list to return.

@@ -147,6 +147,10 @@ mod tests {
             unit: "u.service",
             boot: "b",
             argv: &[],
+            parent: None,
+            directory: None,
+            limit: None,
+            environment: Default::default(),
             not_after: None,
             now: Time(now),
         }

@@ -370,6 +370,10 @@ mod tests {
             unit: "archivist-hook-p-h-c3.service",
             boot: "boot",
             argv: &[],
+            parent: None,
+            directory: None,
+            limit: None,
+            environment: Default::default(),
             not_after: None,
             now: Time(3),
         };

@@ -7,6 +7,7 @@ pub mod complete;
 pub mod copy;
 pub mod crawl;
 pub mod directory;
+pub mod environment;
 pub mod fleet;
 pub mod host;
 pub mod lease;

@@ -1,11 +1,13 @@
 //! Rows of runs, one for each unit of a worker or hook. The row is recorded before the unit starts.
 
 use crate::store::column::{column, counter, json, optional, optional_json};
-use crate::store::{Result, Tx};
+use crate::store::{Result, Tx, Variables};
 use archivist_core::model::without_userinfo;
 use archivist_core::model::{CrawlId, Outcome, Owner, Reading, RunId, SnapshotId, Time};
 use archivist_core::unit::UnitKind;
 use rusqlite::{OptionalExtension, Row};
+use std::path::Path;
+use std::time::Duration;
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,14 @@ pub struct NewRun<'a> {
     pub boot: &'a str,
     /// Program and arguments.
     pub argv: &'a [String],
+    /// Unit of the worker that asked for it; `None` for the worker of a crawl.
+    pub parent: Option<&'a str>,
+    /// Working directory, if it is not that of systemd.
+    pub directory: Option<&'a Path>,
+    /// Time limit that systemd enforces.
+    pub limit: Option<Duration>,
+    /// Variables without secrets: those that it has in common with other runs, and its own.
+    pub environment: (Variables, Variables),
     /// Time on CLOCK_BOOTTIME, in milliseconds, from which on it is not executed.
     pub not_after: Option<u64>,
     /// Time of the turn.
@@ -98,6 +108,8 @@ pub struct RunRow {
     pub not_after: Option<u64>,
     /// Without user names and passwords in URLs.
     pub argv: Vec<String>,
+    /// Run of the worker that asked for it; `None` for the worker of a crawl.
+    pub parent: Option<RunId>,
     /// When it started; `None` before.
     pub started_at: Option<Time>,
     /// When it ended; `None` before.
@@ -112,7 +124,7 @@ impl RunRow {
 }
 
 const COLUMNS: &str = "id, kind, owner, crawl_id, plugin, hook, attempt, unit, boot, status,
-                       outcome, started_at, ended_at, argv, frozen, not_after";
+                       outcome, started_at, ended_at, argv, frozen, not_after, parent_id";
 
 /// How many crashes of the machine during a run do not count as attempts.
 const FORGIVEN_MAX: i64 = 20;
@@ -138,6 +150,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         frozen: row.get(14)?,
         not_after: counter(row, 15)?,
         argv: argv.iter().map(|text| without_userinfo(text)).collect(),
+        parent: optional(row, 16)?,
         started_at: optional(row, 11)?,
         ended_at: optional(row, 12)?,
     })
@@ -150,11 +163,17 @@ impl Tx<'_> {
             Owner::Snapshot(SnapshotId(id)) => Some(id),
             Owner::Crawl(_) => None,
         };
+        let (shared, own) = &new.environment;
+        let environment = self.environment(shared)?;
+        let millis = |limit: Duration| i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
         self.inner
             .prepare_cached(
                 "INSERT INTO run (epoch, kind, owner, crawl_id, snapshot_id, plugin, hook, attempt,
-                                  unit, boot, argv, not_after, status, started_at, recorded_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'starting', ?13, ?13)",
+                                  unit, boot, argv, not_after, status, started_at, recorded_at,
+                                  directory, time_limit, environment_id, own_variables, parent_id)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'starting', ?13, ?13,
+                         ?14, ?15, ?16, ?17,
+                         (SELECT id FROM run WHERE unit = ?18 AND status <> 'ended'))",
             )?
             .execute(rusqlite::params![
                 self.epoch,
@@ -171,6 +190,11 @@ impl Tx<'_> {
                 new.not_after
                     .map(|time| i64::try_from(time).unwrap_or(i64::MAX)),
                 new.now.0,
+                new.directory.map(Path::to_string_lossy),
+                new.limit.map(millis),
+                environment,
+                serde_json::to_string(own)?,
+                new.parent,
             ])?;
         Ok(RunId(self.inner.last_insert_rowid()))
     }

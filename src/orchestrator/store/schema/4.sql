@@ -24,3 +24,17 @@ UPDATE snapshot SET given = 1 WHERE parent_id IS NULL
     AND created_at = (SELECT created_at FROM crawl WHERE crawl.id = crawl_id);
 -- the hosts of the pages that users gave to a crawl
 CREATE INDEX snapshot_given ON snapshot (crawl_id, id) WHERE given;
+-- The process of a run: the worker that asked for it, working directory, time limit in milliseconds, and variables
+-- without secrets: those that many runs have in common, and as JSON those of the run alone.
+CREATE TABLE environment (
+    id INTEGER PRIMARY KEY,
+    -- SHA-256 of the variables.
+    digest BLOB NOT NULL UNIQUE,
+    -- JSON object.
+    variables TEXT NOT NULL
+);
+ALTER TABLE run ADD COLUMN parent_id INTEGER REFERENCES run (id);
+ALTER TABLE run ADD COLUMN directory TEXT;
+ALTER TABLE run ADD COLUMN time_limit INTEGER;
+ALTER TABLE run ADD COLUMN environment_id INTEGER REFERENCES environment (id);
+ALTER TABLE run ADD COLUMN own_variables TEXT;

@@ -32,9 +32,11 @@ pub struct Process<'a> {
     pub unit: Option<&'a str>,
     /// Program and arguments.
     pub argv: &'a [String],
-    /// Working directory and time limit, if known.
+    /// Run of the worker that asked for it, if known.
+    pub parent: Option<RunId>,
+    /// Working directory, if known.
     pub pwd: Option<&'a Path>,
-    /// Time limit.
+    /// Time limit, if known.
     pub limit: Option<Duration>,
     /// How the run ended.
     pub outcome: &'a Outcome,
@@ -57,6 +59,7 @@ impl Process<'_> {
         json!({
             "type": "Process",
             "id": self.run,
+            "parent_id": self.parent,
             "snapshot_id": self.owner,
             "plugin": self.plugin,
             "hook_name": self.hook,
@@ -138,6 +141,7 @@ mod tests {
                 hook: "on_Snapshot__06_wget",
                 unit: Some("archivist-hook-wget-s3.service"),
                 argv: &["/x".to_owned()],
+                parent: Some(RunId(6)),
                 pwd: Some(Path::new("/y")),
                 limit: Some(Duration::from_secs(60)),
                 outcome,
@@ -145,7 +149,10 @@ mod tests {
                 ended_at: None,
             };
             let record = process.record();
-            assert_eq!(record["id"], "r7");
+            assert_eq!(
+                (&record["id"], &record["parent_id"]),
+                (&json!("r7"), &json!("r6"))
+            );
             assert_eq!(record["cmd"][0], "/x");
             assert_eq!(
                 (&record["pwd"], &record["timeout"]),

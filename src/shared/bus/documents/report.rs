@@ -185,6 +185,19 @@ pub struct Run {
     pub ended_at: Option<Time>,
     /// Program and arguments.
     pub argv: Vec<String>,
+    /// Run of the worker that asked for it; `None` for the worker of a crawl, which the orchestrator
+    /// starts.
+    #[serde(default)]
+    pub parent: Option<RunId>,
+    /// Working directory; `None` for that of systemd.
+    #[serde(default)]
+    pub directory: Option<String>,
+    /// Time limit in seconds; `None` without one.
+    #[serde(default)]
+    pub limit: Option<u64>,
+    /// Variables without secrets; only in the document about a single run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
     /// CPU time, memory and traffic; known after the end.
     #[serde(flatten)]
     pub accounting: Accounting,

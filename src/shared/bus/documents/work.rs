@@ -183,6 +183,9 @@ pub struct Ended {
     /// Program and arguments.
     #[serde(default)]
     pub argv: Vec<String>,
+    /// Run of the worker.
+    #[serde(default)]
+    pub parent: Option<RunId>,
     /// How the run ended.
     pub outcome: Outcome,
     /// The user interrupted it in order to run it again.
@@ -207,6 +210,7 @@ impl Ended {
             run: None,
             unit: None,
             argv: Vec::new(),
+            parent: None,
             outcome,
             again: false,
             lack: None,
