@@ -72,6 +72,7 @@ impl Face {
             accepted,
             refused,
             known: 0,
+            joined: None,
         }))
     }
 

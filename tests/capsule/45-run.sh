@@ -150,6 +150,25 @@ takes_the_crawl_along() {
     assert_nothing_is_left
 }
 
+# The page is archived once, also if the first command is killed.
+the_same_command_follows_the_first() {
+    local first before
+    before=$(query 'length' list crawls --limit 0)
+    background http://twins.test/
+    first=$pid
+    in_capsule sh -c "archivist run --plugins $held http://twins.test/ >/run/test-second 2>/run/test-told </dev/null; echo \$? >>/run/test-told" &
+    wait_for 20 in_capsule grep -q "following it" /run/test-told
+    assert_contains "$(in_capsule cat /run/test-told)" "(pid=$first) archives the same as" "what the second says"
+    in_capsule kill -s KILL "$first"
+    in_capsule touch $signs/go
+    wait
+    assert_eq 0 "$(in_capsule tail -n 1 /run/test-told)" "the exit status of the second"
+    assert_eq 1 "$(($(query 'length' list crawls --limit 0) - before))" "crawls"
+    assert_eq "sealed" "$(newest crawls '.[0].status')" "the crawl"
+    assert_contains "$(in_capsule cat /run/test-second)" '"plugin":"testhold"' "the records of the second"
+    assert_nothing_is_left
+}
+
 goes_on_with_the_next_orchestrator() {
     background http://restart.test/
     restart
@@ -371,6 +390,6 @@ lands_after_a_kill() {
     in_capsule rm -rf $to
 }
 
-cases shows_a_table tells_what_it_would_do skips interrupts_the_background retries aborts takes_the_crawl_along \
+cases shows_a_table tells_what_it_would_do skips interrupts_the_background retries aborts takes_the_crawl_along the_same_command_follows_the_first \
     goes_on_with_the_next_orchestrator is_in_a_scope is_shown_by_status is_watched records records_of_others records_of_other_archives \
     records_of_known_pages takes_up_a_crawl shows_the_journal copies lands_in_a_directory lands_after_a_kill

@@ -199,6 +199,7 @@ mod tests {
                 accepted,
                 refused: Vec::new(),
                 known,
+                joined: None,
             })
         };
         assert_eq!(text(1, 0), "queued 1 URL as c5");

@@ -67,9 +67,9 @@ pub fn abort(status: Lifecycle, ready: bool, has_open_snapshots: bool) -> Abort 
 }
 
 /// Whether a crawl is aborted because the command that held it in the foreground is gone.
-/// `cancel`: the command asked for that.
-pub fn is_abandoned(status: Lifecycle, cancel: bool) -> bool {
-    cancel && status.apply(Step::Cancel).is_ok()
+/// `cancel`: the command asked for that. `is_held`: another command still holds the crawl.
+pub fn is_abandoned(status: Lifecycle, cancel: bool, is_held: bool) -> bool {
+    cancel && !is_held && status.apply(Step::Cancel).is_ok()
 }
 
 /// What is done for a crawl after something of it has ended.
@@ -109,8 +109,9 @@ mod tests {
         for (n, status) in Lifecycle::ALL.into_iter().enumerate() {
             assert_eq!(cancel(status), cancels[n], "{status}");
             assert_eq!(admits_worker(status), tokens[n], "{status}");
-            assert_eq!(is_abandoned(status, true), abandons[n], "{status}");
-            assert!(!is_abandoned(status, false), "{status}");
+            assert_eq!(is_abandoned(status, true, false), abandons[n], "{status}");
+            assert!(!is_abandoned(status, true, true), "{status}");
+            assert!(!is_abandoned(status, false, false), "{status}");
         }
     }
 

@@ -12,6 +12,7 @@ use archivist_core::model::{CrawlId, Entry, Owner, Time, without_userinfo};
 use archivist_core::plan::Notice;
 use archivist_shared::bus::call::Adding;
 use archivist_shared::bus::documents::report::{AddOptions, Added};
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -42,21 +43,35 @@ impl Turn<'_> {
     ) -> TurnResult<Added> {
         let mut so_far = None;
         loop {
-            match self.add_some(lines, options, user, so_far.as_deref())? {
+            match self.add_some(lines, options, user, false, so_far.as_deref())? {
                 Progress::Done(added) => return Ok(added),
                 Progress::More(adding) => so_far = Some(adding),
             }
         }
     }
 
-    /// Queues the first or the next pages of a list.
+    /// Queues the first or the next pages of a list. `joins`: follows the open crawl of another
+    /// command in the foreground instead, if that has the same list, options and user.
     pub(crate) fn add_some(
         &mut self,
         lines: &[u8],
         options: &AddOptions,
         user: u32,
+        joins: bool,
         so_far: Option<&Adding>,
     ) -> TurnResult<Progress> {
+        let foreground = joins.then(|| digest(lines, options, user)).transpose()?;
+        if let (Some(digest), None) = (&foreground, so_far)
+            && let Some((crawl, since)) = self.tx.foreground_crawl(digest)?
+        {
+            return Ok(Progress::Done(Added {
+                crawl,
+                accepted: 0,
+                refused: Vec::new(),
+                known: 0,
+                joined: Some(since),
+            }));
+        }
         let mut adding = match so_far {
             Some(adding) => adding.clone(),
             None => self.begin_adding(options, user)?,
@@ -78,7 +93,11 @@ impl Turn<'_> {
         if let Some(first) = entries.first() {
             let crawl = match adding.crawl {
                 Some(crawl) => self.still_queued(crawl)?,
-                None => self.new_crawl(first.url.as_str(), options, user)?,
+                None => {
+                    let crawl = self.new_crawl(first.url.as_str(), options, user)?;
+                    self.tx.set_foreground(crawl, foreground.as_deref())?;
+                    crawl
+                }
             };
             adding.crawl = Some(crawl);
             adding.accepted += self.add_pages(crawl, &entries, options)? as u64;
@@ -89,6 +108,7 @@ impl Turn<'_> {
                 accepted: 0,
                 refused: adding.refused,
                 known: adding.known,
+                joined: None,
             })),
             (false, _) => {
                 let crawl = adding.crawl;
@@ -185,6 +205,7 @@ impl Turn<'_> {
             accepted: adding.accepted,
             refused: adding.refused,
             known: adding.known,
+            joined: None,
         }))
     }
 
@@ -230,6 +251,17 @@ impl Turn<'_> {
         self.announce_pages(crawl, &added)?;
         Ok(added.len())
     }
+}
+
+/// Returns what two commands have in common that do the same work: list, options and user.
+fn digest(lines: &[u8], options: &AddOptions, user: u32) -> TurnResult<Vec<u8>> {
+    let options = serde_json::to_vec(options)?;
+    let mut digest = Sha256::new();
+    for part in [&user.to_le_bytes()[..], &options, lines] {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part);
+    }
+    Ok(digest.finalize().to_vec())
 }
 
 /// Cancels crawls whose lists were added in part when the orchestrator ended, and returns them.

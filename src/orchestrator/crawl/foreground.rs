@@ -41,11 +41,12 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// A command that held a crawl has ended before the crawl.
+    /// A command that held a crawl has ended before the crawl, which others may hold.
     pub(crate) fn abandoned(&mut self, crawl: CrawlId, cancel: bool) -> TurnResult<()> {
         self.actions.push(Action::Unhold(crawl));
         self.proceed(crawl, false)?;
-        if is_abandoned(self.crawl_of(crawl)?.status, cancel) {
+        let is_held = self.engine.held.get(&crawl).is_some_and(|count| *count > 1);
+        if is_abandoned(self.crawl_of(crawl)?.status, cancel, is_held) {
             self.abort(crawl, ABANDONED)?;
         }
         Ok(())

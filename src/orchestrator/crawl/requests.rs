@@ -32,9 +32,10 @@ impl Turn<'_> {
                 lines,
                 options,
                 user,
+                joins,
                 so_far,
                 reply,
-            } => match self.add_some(lines, options, *user, so_far.as_deref())? {
+            } => match self.add_some(lines, options, *user, *joins, so_far.as_deref())? {
                 Progress::Done(added) => self.answer_text(reply, serde_json::to_string(&added)?),
                 Progress::More(adding) => {
                     let (lines, options) = (lines.clone(), options.clone());
@@ -43,6 +44,7 @@ impl Turn<'_> {
                             lines,
                             options,
                             user: *user,
+                            joins: *joins,
                             so_far: Some(adding),
                             reply: reply.clone(),
                         })));

@@ -238,6 +238,7 @@ impl Turn<'_> {
             accepted: missing,
             refused: Vec::new(),
             known: 0,
+            joined: None,
         })
     }
 

@@ -42,6 +42,7 @@ fn node_adds_no_crawl_of_its_own_before_the_fleet_welcomed_it() {
         lines: Arc::new(b"http://b.test/z\n".to_vec()),
         options: AddOptions::default(),
         user: 0,
+        joins: false,
         so_far: None,
         reply,
     });
@@ -84,6 +85,7 @@ fn added_list_goes_to_the_fleet_and_starts_nothing() {
         lines: Arc::new(b"http://b.test/z\n".to_vec()),
         options: AddOptions::default(),
         user: 0,
+        joins: false,
         so_far: None,
         reply,
     });

@@ -1,9 +1,10 @@
 //! Tests of interrupts and of commands in the foreground.
 
 use super::bed::Bed;
-use archivist_core::model::{Lifecycle, Outcome, ResultState, RunId};
-use archivist_shared::bus::call::Refusal;
-use archivist_shared::bus::documents::report::{Details, Filter};
+use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, RunId};
+use archivist_shared::bus::call::{Refusal, Request};
+use archivist_shared::bus::documents::report::{AddOptions, Added, Details, Filter};
+use std::sync::Arc;
 
 /// A held crawl whose first hook runs and is interrupted; its unit is gone on return.
 fn interrupted(hold: bool) -> Bed {
@@ -128,4 +129,90 @@ fn a_single_run_is_shown_and_ended() {
         assert!(bed.cancel_run(RunId(999)).is_err());
         assert!(bed.show_run(RunId(999)).is_err());
     }
+}
+
+impl Bed {
+    /// `archivist run URL` of a user: adds or joins a crawl, and holds it.
+    fn run_url(&mut self, url: &str, options: &AddOptions, user: u32) -> Added {
+        let added = self.request(|reply| Request::Add {
+            lines: Arc::new(format!("{url}\n").into_bytes()),
+            options: options.clone(),
+            user,
+            joins: true,
+            so_far: None,
+            reply,
+        });
+        let added: Added = serde_json::from_str(&added.unwrap().unwrap()).unwrap();
+        let crawl = added.crawl;
+        self.request(|reply| Request::Hold {
+            crawl,
+            cancel: true,
+            claim: Default::default(),
+            reply,
+        });
+        added
+    }
+
+    fn status_of(&mut self, id: CrawlId) -> Lifecycle {
+        self.look(|tx| tx.status_of(Owner::Crawl(id)))
+    }
+}
+
+#[test]
+fn the_same_command_joins_the_crawl_of_the_first() {
+    const URL: &str = "http://a.example/";
+    let options = AddOptions::default();
+    let mut bed = Bed::new();
+    let first = bed.run_url(URL, &options, 0);
+    assert_eq!((first.accepted, first.joined), (1, None));
+    let joined = bed.run_url(URL, &options, 0);
+    assert_eq!((joined.crawl, joined.accepted), (first.crawl, 0));
+    assert!(joined.joined.is_some());
+    bed.until_quiet();
+    let later = bed.run_url(URL, &options, 0);
+    assert_eq!(later.crawl, first.crawl, "it has started");
+
+    let other = AddOptions {
+        depth: 1,
+        ..AddOptions::default()
+    };
+    for (url, options, user) in [
+        (URL, &other, 0),
+        (URL, &options, 1000),
+        ("http://b.example/", &options, 0),
+    ] {
+        let added = bed.run_url(url, options, user);
+        assert_eq!((added.accepted, added.joined), (1, None), "{url} {user}");
+    }
+    bed.come_to_an_end();
+    assert_eq!(bed.status_of(first.crawl), Lifecycle::Sealed);
+    let again = bed.run_url(URL, &options, 0);
+    assert_eq!((again.accepted, again.joined), (1, None), "it has ended");
+    bed.come_to_an_end();
+}
+
+/// A crawl that `archivist add` queued is not cancelled with a command.
+#[test]
+fn no_command_joins_a_crawl_of_the_queue() {
+    let mut bed = Bed::new();
+    let queued = bed.add_with("http://a.example/", AddOptions::default());
+    let run = bed.run_url("http://a.example/", &AddOptions::default(), 0);
+    assert_ne!(run.crawl, queued.crawl);
+    bed.come_to_an_end();
+}
+
+#[test]
+fn crawl_is_aborted_with_the_last_of_its_commands() {
+    let options = AddOptions::default();
+    let mut bed = Bed::new();
+    let crawl = bed.run_url("http://a.example/", &options, 0).crawl;
+    bed.run_url("http://a.example/", &options, 0);
+    bed.until_quiet();
+    bed.abandon(0, true);
+    bed.until_quiet();
+    assert_eq!(bed.status_of(crawl), Lifecycle::Started);
+    bed.abandon(0, true);
+    bed.until_quiet();
+    assert_eq!(bed.status_of(crawl), Lifecycle::Cancelled);
+    bed.come_to_an_end();
 }

@@ -96,6 +96,7 @@ fn add() -> Event {
         lines,
         options: AddOptions::default(),
         user: 0,
+        joins: false,
         so_far: None,
         reply: Reply::new().0,
     })

@@ -21,6 +21,7 @@ fn pages_of_a_bookmark_file_have_its_titles_tags_and_times() {
             ..AddOptions::default()
         },
         user: 0,
+        joins: false,
         so_far: None,
         reply: Reply::new().0,
     };

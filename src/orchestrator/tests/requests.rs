@@ -26,6 +26,7 @@ impl Bed {
             lines: Arc::new(lines.collect::<String>().into_bytes()),
             options: AddOptions::default(),
             user: 0,
+            joins: false,
             so_far: None,
             reply,
         });
@@ -129,6 +130,7 @@ impl Bed {
             lines: Arc::new(format!("{url}\n").into_bytes()),
             options,
             user: 0,
+            joins: false,
             so_far: None,
             reply,
         });

@@ -50,6 +50,7 @@ fn settings_of_the_wrong_type_are_refused() {
             ..AddOptions::default()
         },
         user: 0,
+        joins: false,
         so_far: None,
         reply,
     });

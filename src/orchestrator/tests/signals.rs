@@ -35,6 +35,7 @@ fn add(bed: &mut Bed, list: &str) {
         lines,
         options: AddOptions::default(),
         user: 0,
+        joins: false,
         so_far: None,
         reply,
     });

@@ -73,6 +73,7 @@ fn page_without_hooks_says_so() {
         lines: Arc::new(b"http://a.example/\n".to_vec()),
         options,
         user: 0,
+        joins: false,
         so_far: None,
         reply,
     });

@@ -265,6 +265,7 @@ impl Turn<'_> {
         }
         self.cancel_in_fleet(id)?;
         self.cancel_pages(id, reason)?;
+        self.tx.set_foreground(id, None)?;
         self.changes.insert(Change::Crawl(id));
         self.announce_crawl(id, Notice::Changed)?;
         self.tidy_crawl(id)

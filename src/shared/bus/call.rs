@@ -112,6 +112,9 @@ pub enum Request {
         options: AddOptions,
         /// User id of the caller.
         user: u32,
+        /// Whether the caller works in the foreground: it joins an open crawl of another such caller
+        /// with the same list, options and user.
+        joins: bool,
         /// Progress of a long list, which is processed in parts.
         so_far: Option<Box<Adding>>,
         /// Gets the JSON of [`Added`](crate::bus::documents::report::Added).

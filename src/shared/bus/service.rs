@@ -90,7 +90,13 @@ impl Manager {
         Ok((user, self.1.claim(user, kind)?))
     }
 
-    async fn add_for(&self, user: User, urls: OwnedFd, options: &str) -> fdo::Result<String> {
+    async fn add_for(
+        &self,
+        user: User,
+        urls: OwnedFd,
+        options: &str,
+        joins: bool,
+    ) -> fdo::Result<String> {
         let options: AddOptions = document(options)?;
         let owner = known(user)?;
         let places = self.1.places(user);
@@ -102,6 +108,7 @@ impl Manager {
             lines,
             options,
             user: owner,
+            joins,
             so_far: None,
             reply,
         })
@@ -130,7 +137,7 @@ impl Manager {
         #[zbus(header)] header: Header<'_>,
     ) -> fdo::Result<String> {
         let (user, _claim) = self.claim(connection, &header, Kind::Call).await?;
-        self.add_for(user, urls, options).await
+        self.add_for(user, urls, options, false).await
     }
 
     async fn install(
@@ -326,7 +333,7 @@ impl Manager {
     ) -> fdo::Result<(String, OwnedFd)> {
         let (user, claim) = self.claim(connection, &header, Kind::Descriptor).await?;
         let _call = self.1.claim(user, Kind::Call)?;
-        let answer = self.add_for(user, urls, options).await?;
+        let answer = self.add_for(user, urls, options, true).await?;
         let added: Added = serde_json::from_str(&answer).map_err(invalid)?;
         // Its crawl belongs to another caller: nothing is held.
         if added.accepted == 0 && added.known > 0 {
@@ -335,7 +342,8 @@ impl Manager {
             })?;
             return Ok((answer, std::os::fd::OwnedFd::from(closed).into()));
         }
-        // If the caller is gone by now, the descriptor closes and the crawl is cancelled.
+        // If the caller is gone by now, the descriptor closes and the crawl is cancelled, unless another
+        // caller holds it.
         let hold = self.hold_for(&added.crawl.to_string(), true, claim).await?;
         Ok((answer, hold))
     }

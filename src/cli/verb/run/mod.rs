@@ -28,9 +28,10 @@ use crate::verb::background::BackgroundArgs;
 use crate::verb::plugins::install;
 use crate::verb::update;
 use crate::verb::urls::Urls;
-use archivist_core::model::{CrawlId, Owner, PersonaName, SnapshotId, Task};
+use archivist_core::model::{CrawlId, Owner, PersonaName, SnapshotId, Task, Time};
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{AddOptions, Added, Crawl, Details, Snapshot};
+use archivist_shared::bus::documents::report::{AddOptions, Added, Command, Crawl, Details};
+use archivist_shared::bus::documents::report::{Snapshot, Status};
 use archivist_shared::config::Scope;
 use clap::Args;
 use copy::{Layout, Target};
@@ -189,6 +190,7 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
         server: &server,
         jobs: Vec::new(),
         complete: Vec::new(),
+        joined: None,
         partly: false,
     };
     submission.settle(&mut input).await?;
@@ -198,6 +200,8 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     if !submission.jobs.is_empty() {
         scope::enter(scope).await;
+        // Records of a crawl that this command joined are printed from its start.
+        let since = submission.joined.map_or(since, |joined| joined.min(since));
         let mut work = Work::new(&server, since, args.wants_records(), &submission.jobs);
         if args.debug {
             let crawls: Vec<CrawlId> = submission.jobs.iter().map(|job| job.crawl).collect();
@@ -271,6 +275,8 @@ struct Submission<'a> {
     jobs: Vec<Job>,
     /// Pages that are complete: there is nothing to do but to copy them.
     complete: Vec<Pages>,
+    /// When another command began what this one joined.
+    joined: Option<Time>,
     /// At least one request was refused.
     partly: bool,
 }
@@ -363,6 +369,14 @@ impl Submission<'_> {
             eprintln!("{}", urls.located(refused));
             self.partly = true;
         }
+        if self.jobs.iter().any(|job| job.crawl == added.crawl) {
+            // Two records of the input are the same crawl.
+            return Ok(());
+        }
+        if let Some(since) = added.joined {
+            self.joined = Some(self.joined.map_or(since, |other| other.min(since)));
+            eprintln!("{}", self.joined_line(added.crawl).await);
+        }
         if added.accepted == 0 && added.known > 0 {
             eprintln!("{}", summary(&added));
             return Ok(());
@@ -374,6 +388,25 @@ impl Submission<'_> {
             hold: Some(hold.into()),
         });
         Ok(())
+    }
+
+    /// Returns the line about a crawl that another command works on. Nothing depends on the answer.
+    async fn joined_line(&self, crawl: CrawlId) -> String {
+        let status = || self.server.proxy().status();
+        let commands = match self.server.ask::<Status, _>(status).await {
+            Ok(status) => status.commands,
+            Err(_) => Vec::new(),
+        };
+        let works = |command: &&Command| {
+            let mut targets = command.targets.iter();
+            targets.any(|target| target.id == Owner::Crawl(crawl))
+        };
+        let pid = commands.iter().find(works).and_then(|command| command.pid);
+        let other = match pid {
+            Some(pid) => format!("another command (pid={pid})"),
+            None => "another command".to_owned(),
+        };
+        format!("{other} archives the same as {crawl}; following it")
     }
 
     /// Works on a crawl or snapshot: joins it if it runs, retries it if it has ended.

@@ -89,6 +89,28 @@ impl Tx<'_> {
         Ok(CrawlId(self.inner.last_insert_rowid()))
     }
 
+    /// Records that a command in the foreground added a crawl; the same command, of the same
+    /// `digest`, joins it. `None`: no command joins it any more.
+    pub fn set_foreground(&self, id: CrawlId, digest: Option<&[u8]>) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE crawl SET foreground = ?2 WHERE id = ?1")?
+            .execute((id.0, digest))?;
+        Ok(())
+    }
+
+    /// Returns the open crawl that a command in the foreground of this `digest` added, and when. A
+    /// paused crawl is not among them: a user has to resume it.
+    pub fn foreground_crawl(&self, digest: &[u8]) -> Result<Option<(CrawlId, Time)>> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "SELECT id, created_at FROM crawl
+                 WHERE foreground = ?1 AND status IN ('queued', 'started') LIMIT 1",
+            )?
+            .query_row([digest], |row| Ok((column(row, 0)?, column(row, 1)?)))
+            .optional()?)
+    }
+
     /// Delays a queued crawl until `until`.
     pub fn put_off_crawl(&self, id: CrawlId, until: Time, reason: Option<&str>) -> Result<()> {
         self.inner

@@ -24,6 +24,14 @@ UPDATE snapshot SET given = 1 WHERE parent_id IS NULL
     AND created_at = (SELECT created_at FROM crawl WHERE crawl.id = crawl_id);
 -- the hosts of the pages that users gave to a crawl
 CREATE INDEX snapshot_given ON snapshot (crawl_id, id) WHERE given;
+-- SHA-256 of list, options and user, if a command in the foreground added the crawl: the same command joins
+-- it instead of adding another one. NULL once its settings were changed, its pages cancelled, or it has ended.
+ALTER TABLE crawl ADD COLUMN foreground BLOB;
+CREATE INDEX crawl_foreground ON crawl (foreground) WHERE foreground IS NOT NULL;
+CREATE TRIGGER crawl_left AFTER UPDATE OF status ON crawl
+WHEN NEW.foreground IS NOT NULL AND NEW.status IN ('sealed', 'cancelled') BEGIN
+    UPDATE crawl SET foreground = NULL WHERE id = NEW.id;
+END;
 -- The process of a run: the worker that asked for it, working directory, time limit in milliseconds, and variables
 -- without secrets: those that many runs have in common, and as JSON those of the run alone.
 CREATE TABLE environment (

@@ -1,6 +1,6 @@
 //! Documents of `add` and `draft`.
 
-use archivist_core::model::CrawlId;
+use archivist_core::model::{CrawlId, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -53,6 +53,10 @@ pub struct Added {
     /// `crawl` is the one that has the first of them.
     #[serde(default)]
     pub known: u64,
+    /// Of `Run`: when another command in the foreground added this crawl with the same list and
+    /// options. The caller joined it, and nothing was queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined: Option<Time>,
 }
 
 /// A line of a list that is no page.
