@@ -216,6 +216,21 @@ everything_that_is_missing_is_brought() {
     assert_contains "$output" "test-tool: $tool" "the program"
 }
 
+# Debian may have the program, but the list of the plugin names the provider before apt.
+a_provider_before_apt_is_tried() {
+    plugin testapt <<'SH'
+#!/bin/sh
+test-apt-tool
+SH
+    in_capsule sh -c "cat >$plugins/testapt/config.json" \
+        <<<'{"type": "object", "required_binaries": [{"name": "test-apt-tool", "binproviders": "env,shelf,apt"}]}'
+    restart
+    output=$(archivist install 2>&1) || true
+    in_capsule rm -rf $plugins/testapt
+    restart
+    assert_contains "$output" "test-apt-tool: $library/bin/test-apt-tool" "the program"
+}
+
 # As a user of abx-dl types it.
 plugins_are_named_and_installed_by_an_option() {
     in_capsule rm -f $tool
@@ -249,6 +264,7 @@ records_of_programs_are_carried_out_on_request() {
 }
 
 cases missing_is_said is_brought is_used an_old_one_does_not_do one_is_brought_in_the_foreground everything_that_is_missing_is_brought \
+    a_provider_before_apt_is_tried \
     plugins_are_named_and_installed_by_an_option \
     what_was_there_is_known records_of_programs_are_carried_out_on_request claims_are_checked directories_are_added a_new_plugin_is_known_at_once \
     complete_pages_get_what_they_lack

@@ -382,11 +382,14 @@ impl Turn<'_> {
                 .map(|known| known.path.clone())
         };
         let path = found.or_else(|| shelved().filter(|path| self.engine.facts.has_file(path)));
+        let catalogue = &self.engine.catalogue;
+        let by_provider = install::precedes_apt(catalogue, &request.requirement);
         let Some(path) = path else {
-            let source = install::advice(&self.engine.catalogue, plugin, &request.requirement);
+            let source = install::advice(catalogue, plugin, &request.requirement);
             return Ok(Binary {
                 name: name.clone(),
                 missing: Some(source.to_string()),
+                by_provider,
                 ..Binary::default()
             });
         };
@@ -402,8 +405,9 @@ impl Turn<'_> {
         };
         let version = binary.version.as_deref();
         if version.is_some_and(|version| request.requirement.is_too_old(version)) {
-            let source = install::advice(&self.engine.catalogue, plugin, &request.requirement);
+            let source = install::advice(catalogue, plugin, &request.requirement);
             binary.missing = Some(source.to_string());
+            binary.by_provider = by_provider;
             binary.least.clone_from(&request.requirement.min_version);
         }
         Ok(binary)

@@ -263,6 +263,18 @@ pub fn steps<'a>(catalogue: &'a Catalogue, requirement: &Requirement) -> Vec<Ins
     steps
 }
 
+/// Whether a provider that needs no root precedes apt in the list of a program, so that it is tried
+/// before the user is asked to install a package.
+pub fn precedes_apt(catalogue: &Catalogue, requirement: &Requirement) -> bool {
+    let before = steps(catalogue, requirement).into_iter();
+    let mut before = before.map_while(|step| match step {
+        InstallStep::Run(plugin, _) => Some(plugin),
+        InstallStep::Manual(..) => None,
+    });
+    !requirement.name.starts_with('/')
+        && before.any(|plugin| !PROVIDERS_WITHOUT_INSTALL.contains(&plugin.name.as_str()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,6 +411,26 @@ mod tests {
             assert_eq!(shown(1), reader);
             assert!(shown(2).is_empty(), "only the search path is left");
             assert_eq!(shown(3), reader, "* means every provider");
+        });
+    }
+
+    #[test]
+    fn providers_before_apt_are_tried_first() {
+        run(|catalogue, _| {
+            let precedes = |name: &str, providers: &str| {
+                let requirement = Requirement {
+                    name: name.into(),
+                    providers: split_providers(providers),
+                    ..Requirement::default()
+                };
+                precedes_apt(catalogue, &requirement)
+            };
+            assert!(precedes("reader", "env,npm,brew,apt"));
+            assert!(precedes("reader", "npm"));
+            assert!(!precedes("reader", "env,apt,npm"));
+            assert!(!precedes("reader", "env,pip,apt"), "pip is no plugin here");
+            assert!(!precedes("reader", "env,brew,apt"));
+            assert!(!precedes("/opt/reader", "npm,apt"), "the user chose a path");
         });
     }
 

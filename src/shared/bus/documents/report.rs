@@ -248,6 +248,10 @@ pub struct Binary {
     pub plugins: Vec<String>,
     /// How to install it, if it is missing or too old.
     pub missing: Option<String>,
+    /// A provider plugin that needs no root precedes apt in the list of the program: installations
+    /// have it try first.
+    #[serde(default)]
+    pub by_provider: bool,
     /// Required version, if this one is too old.
     #[serde(default)]
     pub least: Option<String>,
