@@ -2,7 +2,7 @@
 
 use super::bed::Bed;
 use crate::store::RunEntry;
-use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId};
+use archivist_core::model::{CheckKind, CrawlId, Lifecycle, Owner, ResultState, SnapshotId};
 use archivist_plugin::sample;
 use archivist_shared::bus::call::Which;
 use archivist_shared::bus::documents::report::{AddOptions, Filter};
@@ -219,6 +219,28 @@ fn an_update_runs_what_pages_lack_of_their_plugins() {
         "not on the page of another selection"
     );
     assert_eq!(bed.retry_some(None, Which::Missing), Some(0));
+}
+
+#[test]
+fn a_watch_updates_the_archive() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.come_to_an_end();
+    let mut want = runs_of_pages(&mut bed);
+    install_late(&mut bed);
+    let watch = "[Watch]\nURL=archivebox://update\nArchive=weekly\n";
+    bed.declare("weekly", watch);
+    let queued = bed.queue("weekly", &[]).unwrap();
+    assert_eq!((queued.queued.len(), queued.crawl), (1, None));
+    // Complete pages leave their final state in the next turn.
+    bed.finals.clear();
+    bed.turn_with(0, 1, 0);
+    bed.come_to_an_end();
+    assert_eq!(bed.history("weekly")[0].ok, Some(true));
+    want.push("late".to_owned());
+    assert_eq!(runs_of_pages(&mut bed), want);
+    let refused = bed.queue("weekly", &[CheckKind::Status]);
+    assert!(refused.is_err(), "there is no site");
 }
 
 #[test]

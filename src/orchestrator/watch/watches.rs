@@ -2,15 +2,16 @@
 //! a check is due.
 
 use crate::main_loop::action::Action;
+use crate::main_loop::event::Event;
 use crate::main_loop::log::Problem;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
 use crate::query::documents::{documents, without_details};
 use crate::store::NewCheck;
 use crate::watch::files::{WatchFile, WatchRequest};
 use archivist_core::model::{
-    CheckKind, CheckRecord, CrawlId, Outcome, Reading, RunId, without_userinfo,
+    CheckKind, CheckRecord, CrawlId, Outcome, Reading, RunId, Task, without_userinfo,
 };
-use archivist_shared::bus::call::{Reply, WatchCall};
+use archivist_shared::bus::call::{Reply, Request, WatchCall, Which};
 use archivist_shared::bus::documents::report::AddOptions;
 use archivist_shared::bus::documents::watches;
 use archivist_shared::bus::documents::watches::{Check, Queued, Site};
@@ -71,7 +72,15 @@ impl Turn<'_> {
             watch: watch.name.clone(),
             ..Queued::default()
         };
+        if watch.updates() && kinds.iter().any(|kind| *kind != CheckKind::Archive) {
+            let what = format!("watch '{}' has no site, only archive checks", watch.name);
+            return Err(invalid(what));
+        }
         for kind in kinds {
+            if kind == CheckKind::Archive && watch.updates() {
+                self.update_archive(watch, &mut queued)?;
+                continue;
+            }
             if kind == CheckKind::Archive {
                 self.archive(watch, &urls, &mut queued)?;
                 continue;
@@ -162,7 +171,18 @@ impl Turn<'_> {
             self.tx.set_only_new(crawl)?;
         }
         let first = urls.first().map_or("", String::as_str);
-        let Some(id) = self.queue(watch, CheckKind::Archive, first, "")? else {
+        self.record_archive(watch, first, crawl, queued)
+    }
+
+    /// Records an archive check, which ends with the turn that queues its work.
+    fn record_archive(
+        &mut self,
+        watch: &Watch,
+        url: &str,
+        crawl: Option<CrawlId>,
+        queued: &mut Queued,
+    ) -> TurnResult<()> {
+        let Some(id) = self.queue(watch, CheckKind::Archive, url, "")? else {
             return Ok(());
         };
         let record = CheckRecord {
@@ -176,6 +196,23 @@ impl Turn<'_> {
         queued.queued.push(id);
         queued.crawl = crawl;
         Ok(())
+    }
+
+    /// Queues the results that the pages of the archive lack, as `archivist update` does.
+    ///
+    /// # Errors
+    /// On a node of a fleet, which updates no page by itself.
+    fn update_archive(&mut self, watch: &Watch, queued: &mut Queued) -> TurnResult<()> {
+        self.retry_in_fleet(None, &Which::Missing)?;
+        let (reply, _) = Reply::new();
+        let update = Request::Retry {
+            id: None,
+            which: Which::Missing,
+            so_far: None,
+            reply,
+        };
+        self.actions.push(Action::Again(Event::Request(update)));
+        self.record_archive(watch, &Task::Update.url(), None, queued)
     }
 
     fn await_check(&mut self, id: RunId, reply: &Reply<String>) -> TurnResult<()> {

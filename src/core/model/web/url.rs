@@ -59,6 +59,11 @@ impl Task {
         }
     }
 
+    /// Returns the URL of the task.
+    pub fn url(self) -> String {
+        format!("{TASK_SCHEME}://{}", self.verb())
+    }
+
     /// Returns the verb of the command line that does this.
     pub fn verb(self) -> &'static str {
         match self {

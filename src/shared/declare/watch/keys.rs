@@ -4,7 +4,7 @@ use super::probe;
 use super::{Missed, NAME_ALLOWED, Schedule, Watch, When, is_name};
 use crate::alert::Alert;
 use crate::declare::reader::Reader;
-use archivist_core::model::{CheckKind, PageUrl, PersonaName, parse_line, without_userinfo};
+use archivist_core::model::{CheckKind, PageUrl, PersonaName, Task, parse_line, without_userinfo};
 use archivist_core::text::is_value_name;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -101,7 +101,30 @@ pub fn read(reader: &mut Reader<'_>) -> Watch {
     if !reader.has_errors() && watch.urls.is_empty() && watch.url_file.is_none() {
         reader.refuse_all("nothing to watch: neither URL= nor URLFile= is set in [Watch]");
     }
+    if watch.updates() {
+        refuse_sites(reader, &watch);
+    }
     watch
+}
+
+/// Refuses what a watch that updates the archive cannot have.
+fn refuse_sites(reader: &mut Reader<'_>, watch: &Watch) {
+    let update = Task::Update.url();
+    if watch.urls.len() > 1 || watch.url_file.is_some() {
+        reader.refuse_all(&format!("{update} is the only URL of its watch"));
+    }
+    if watch.schedule(CheckKind::Archive).when == When::Never {
+        let what = format!("{update} needs a schedule, such as Archive=weekly");
+        reader.refuse_all(&what);
+    }
+    for (key, kind) in SCHEDULES {
+        if kind != CheckKind::Archive
+            && watch.schedule(kind).when != When::Never
+            && let Some(entry) = reader.last(key)
+        {
+            reader.refuse(entry, &format!("{key}= needs a site, and {update} is none"));
+        }
+    }
 }
 
 /// Warns of keys that only status checks use if there are none.
@@ -135,6 +158,10 @@ fn urls(reader: &mut Reader<'_>) -> Vec<String> {
     let mut urls = Vec::new();
     for entry in reader.all("URL") {
         for word in entry.value.split_whitespace() {
+            if Task::parse(word) == Some(Task::Update) {
+                urls.push(Task::Update.url());
+                continue;
+            }
             let url = parse_line(word.as_bytes()).map(|page| page.map(|page| page.url));
             match url.unwrap_or_else(|| PageUrl::parse(word)) {
                 Ok(url) if urls.iter().any(|known| known == url.as_str()) => {}

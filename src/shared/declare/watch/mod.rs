@@ -12,7 +12,7 @@ pub use schedule::{Schedule, When};
 use crate::alert::Alert;
 use crate::declare::reader::Reader;
 use crate::declare::{Declaration, Kind};
-use archivist_core::model::{CheckKind, Probe, shown_setting, without_userinfo};
+use archivist_core::model::{CheckKind, Probe, Task, shown_setting, without_userinfo};
 use archivist_core::text::Problem;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -109,9 +109,16 @@ impl Watch {
         (watch, reader.finish())
     }
 
+    /// Returns whether the watch updates the archive on schedule (`URL=archivebox://update`), instead
+    /// of watching sites.
+    pub fn updates(&self) -> bool {
+        self.urls.iter().any(|url| *url == Task::Update.url())
+    }
+
     /// Returns the schedule for checks of this kind, or its default.
     pub fn schedule(&self, kind: CheckKind) -> Schedule {
         let built_in = || match kind {
+            _ if self.updates() => Schedule::off(),
             CheckKind::Status => Schedule::every(Duration::from_secs(180)),
             CheckKind::Lighthouse => Schedule::calendar("daily"),
             CheckKind::Crawl => Schedule::calendar("weekly"),

@@ -38,6 +38,26 @@ fn defaults_of_a_watch() {
 }
 
 #[test]
+fn a_watch_updates_the_archive() {
+    let (watch, problems) = read("[Watch]\nURL=archivebox://update\nArchive=weekly\n");
+    assert_eq!(problems, [""; 0]);
+    assert!(watch.updates());
+    assert_eq!(watch.kinds(), [CheckKind::Archive]);
+    for (rest, why) in [
+        ("", "needs a schedule"),
+        ("Archive=weekly\nURL=http://a.test/\n", "the only URL"),
+        ("Archive=weekly\nURLFile=/etc/sites\n", "the only URL"),
+        ("Archive=weekly\nStatus=daily\n", "Status= needs a site"),
+    ] {
+        let (_, problems) = read(&format!("[Watch]\nURL=archivebox://update\n{rest}"));
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].contains(why), "{problems:?}");
+    }
+    let (watch, problems) = read("[Watch]\nURL=archivebox://install\nArchive=weekly\n");
+    assert!(!watch.updates() && !problems.is_empty());
+}
+
+#[test]
 fn urls_with_separators_are_refused() {
     let (watch, problems) = read("[Watch]\nURL=http://a.test/a, http://a.test/b\n");
     assert!(watch.urls.is_empty(), "{:?}", watch.urls);
