@@ -233,6 +233,7 @@ fn snapshot(status: Lifecycle) -> Snapshot {
         directory: None,
         current_step: None,
         http_status: None,
+        config: Default::default(),
         node: None,
         bookmarked_at: None,
     }

@@ -60,6 +60,7 @@ pub fn snapshot(id: i64) -> Snapshot {
         current_step: None,
         bookmarked_at: None,
         http_status: Some(200),
+        config: Default::default(),
         node: None,
     }
 }

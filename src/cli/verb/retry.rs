@@ -26,7 +26,7 @@ pub struct RetryArgs {
     /// Retry only the results of this plugin or hook, which also runs where it has none
     #[arg(long, value_name = "H", default_value = "", hide_default_value = true)]
     hook: String,
-    /// Change a setting of the crawl first; a raised limit lets the crawl continue
+    /// Change a setting of the crawl or page first; a raised limit lets the crawl continue
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = crate::verb::add::setting)]
     set: Vec<(String, String)>,
 }

@@ -372,6 +372,9 @@ fn snapshot_head(snapshot: &Snapshot, runs: &[Run], copy: Option<&Copy>, style: 
     if let Some(step) = snapshot.current_step {
         block.line("Step", step.to_string());
     }
+    for (key, value) in &snapshot.config {
+        block.line("Set", format!("{key}={value}"));
+    }
     block.line("Results", results(&snapshot.results));
     block.line("Health", text::health(snapshot.uses));
     block.line("Directory", snapshot.directory.clone().unwrap_or_default());

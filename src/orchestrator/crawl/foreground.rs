@@ -64,7 +64,6 @@ impl Turn<'_> {
         if crawl.status != Lifecycle::Started {
             return Ok(Interrupted::default());
         }
-        let plan = self.engine.plan(&crawl).map_err(failed)?;
         let mut waited_for = Vec::new();
         for run in self.tx.open_runs()? {
             let (Some(plugin), Some(hook)) = (run.plugin.clone(), run.hook.clone()) else {
@@ -74,6 +73,10 @@ impl Turn<'_> {
                 continue;
             }
             let key = format!("{plugin}/{hook}");
+            let plan = self
+                .engine
+                .plan(&self.crawl_for(run.owner)?)
+                .map_err(failed)?;
             let wait = match plan.hook(run.owner, &key).map(|hook| hook.task.mode) {
                 Some(HookMode::Foreground) => WaitedFor::Foreground,
                 Some(HookMode::Finite) => WaitedFor::Finite,

@@ -8,7 +8,7 @@ use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::programs::library::installed_names;
 use crate::store::{CrawlWork, RunRow, SnapshotWork, Sum};
 use crate::work::ends::PAGES_PER_TURN;
-use archivist_core::model::{CrawlId, Outcome, Owner};
+use archivist_core::model::{Outcome, Owner};
 use archivist_core::plan::Notice;
 use archivist_core::text::exact_span;
 use archivist_plugin::settings::derived::is_derived;
@@ -89,15 +89,16 @@ impl Turn<'_> {
         Ok(plan.limits.snapshot_stop_reason(size))
     }
 
-    /// Changes settings of a crawl for the user with this id; its next hooks and pages use them.
-    /// Settings decide what hooks run, so the user must be allowed to use the persona of the crawl.
+    /// Changes settings of a crawl, or of one of its pages, for the user with this id; its next hooks
+    /// and pages use them. Settings decide what hooks run, so the user must be allowed to use the
+    /// persona of the crawl.
     pub(crate) fn amend(
         &mut self,
-        id: CrawlId,
+        id: Owner,
         changes: &BTreeMap<String, String>,
         user: u32,
     ) -> TurnResult<()> {
-        let crawl = self.crawl_of(id)?;
+        let crawl = self.crawl_of_owner(id)?;
         if installed_names(&crawl).is_some() {
             // Its hooks write the library, whose programs run in the crawls of all users.
             let what = format!("{id} is an installation, which takes no settings");
@@ -108,13 +109,46 @@ impl Turn<'_> {
         let config = crawl.config.clone().into_iter();
         let (mut derived, mut config): (Values, Values) =
             config.partition(|(key, _)| is_derived(key));
-        config.extend(changes.clone());
         self.engine.check_change(&crawl, user).map_err(invalid)?;
-        self.check_settings(&crawl.plugins, &config, &users)?;
-        config.append(&mut derived);
-        self.tx.set_crawl_config(id, &config)?;
-        self.tx.set_crawl_users(id, &users)?;
-        self.engine.forget(id);
+        match id {
+            Owner::Crawl(id) => {
+                config.extend(changes.clone());
+                self.check_settings(&crawl.plugins, &config, &users)?;
+                config.append(&mut derived);
+                self.tx.set_crawl_config(id, &config)?;
+            }
+            Owner::Snapshot(id) => {
+                if let Some(key) = changes.keys().find(|key| is_of_crawl(key)) {
+                    let crawl = crawl.id;
+                    let what = format!(
+                        "{key} is a setting of the crawl: archivist retry {crawl} --set {key}="
+                    );
+                    return Err(invalid(what));
+                }
+                let mut own = self.snapshot_of(id)?.config;
+                own.extend(changes.clone());
+                config.extend(own.clone());
+                self.check_settings(&crawl.plugins, &config, &users)?;
+                self.tx.set_snapshot_config(id, &own)?;
+            }
+        }
+        self.tx.set_crawl_users(crawl.id, &users)?;
+        self.tx.set_foreground(crawl.id, None)?;
+        self.engine.forget(crawl.id);
         Ok(())
     }
+}
+
+/// Whether a setting has its effect on the crawl as a whole: on its pages, or on the persona that is
+/// copied before the first one.
+fn is_of_crawl(key: &str) -> bool {
+    const PREFIXES: [&str; 5] = [
+        "ACTIVE_PERSONA",
+        "CRAWL_",
+        "DEFAULT_PERSONA",
+        "URL_ALLOW",
+        "URL_DENY",
+    ];
+    let older = ["URL_BLACKLIST", "URL_WHITELIST"];
+    older.contains(&key) || PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }

@@ -212,7 +212,7 @@ impl Turn<'_> {
     /// hook. Returns their number.
     fn requeue_missing(&self, page: &SnapshotWork, of: Option<&str>) -> TurnResult<usize> {
         let owner = Owner::Snapshot(page.id);
-        let crawl = self.crawl_of(page.crawl)?;
+        let crawl = self.crawl_for(owner)?;
         // A crawl whose plugins or settings do not exist any more has no hooks.
         let Ok(plan) = self.engine.plan(&crawl) else {
             return Ok(0);

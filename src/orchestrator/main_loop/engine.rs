@@ -11,7 +11,7 @@ use crate::store::CrawlWork;
 use crate::work::persona;
 use crate::work::way_out::WayOut;
 use archivist_core::model::web::filter::UrlFilter;
-use archivist_core::model::{Backoff, CrawlId, Owner, ProcessLocation, RunId};
+use archivist_core::model::{Backoff, CrawlId, Owner, ProcessLocation, RunId, SnapshotId};
 use archivist_core::plan::{Lack, Limits, Load, LoadLimits, Shortage};
 use archivist_core::unit::Names;
 use archivist_plugin::programs::binary;
@@ -61,6 +61,9 @@ pub struct Programs {
     pub launcher: Option<String>,
 }
 
+/// A crawl, and the page of it whose own settings the plan has.
+type PlanKey = (CrawlId, Option<SnapshotId>);
+
 pub struct Engine {
     pub scope: Scope,
     pub settings: Settings,
@@ -87,7 +90,8 @@ pub struct Engine {
     pub shortage: Shortage,
     /// What was short when a hook was ended; none once enough is free again.
     pub disk_lack: Option<Lack>,
-    plans: RefCell<HashMap<CrawlId, Rc<CrawlPlan>>>,
+    /// Plans of crawls, and of pages with settings of their own.
+    plans: RefCell<HashMap<PlanKey, Rc<CrawlPlan>>>,
     /// The networks that hooks of crawls reach.
     pub ways: RefCell<HashMap<CrawlId, Rc<WayOut>>>,
     /// Problems in the files of watches that the journal has already, by the name of the watch.
@@ -145,7 +149,7 @@ impl Engine {
 
     /// Forgets what was derived for a crawl that is over.
     pub fn forget(&self, crawl: CrawlId) {
-        self.plans.borrow_mut().remove(&crawl);
+        self.plans.borrow_mut().retain(|(of, _), _| *of != crawl);
         self.ways.borrow_mut().remove(&crawl);
     }
 
@@ -283,14 +287,16 @@ impl Engine {
             .map_err(|error| error.to_string())
     }
 
-    /// The plan of a crawl, derived once and kept while the crawl runs.
+    /// The plan of a crawl, or of a page with settings of its own, derived once and kept while the
+    /// crawl runs.
     pub fn plan(&self, crawl: &CrawlWork) -> Result<Rc<CrawlPlan>, String> {
-        if let Some(plan) = self.plans.borrow().get(&crawl.id) {
+        let key = (crawl.id, crawl.page);
+        if let Some(plan) = self.plans.borrow().get(&key) {
             return Ok(plan.clone());
         }
         let plan = Rc::new(self.make_plan(crawl)?);
         if self.facts.are_complete() {
-            self.plans.borrow_mut().insert(crawl.id, plan.clone());
+            self.plans.borrow_mut().insert(key, plan.clone());
         }
         Ok(plan)
     }

@@ -29,6 +29,20 @@ impl Turn<'_> {
         }
     }
 
+    /// The crawl as the hooks of `owner` see it: with the settings of the page, if it has any.
+    pub(crate) fn crawl_for(&self, owner: Owner) -> TurnResult<CrawlWork> {
+        let Owner::Snapshot(id) = owner else {
+            return self.crawl_of_owner(owner);
+        };
+        let page = self.snapshot_of(id)?;
+        let mut crawl = self.crawl_of(page.crawl)?;
+        if !page.config.is_empty() {
+            crawl.page = Some(id);
+            crawl.config.extend(page.config);
+        }
+        Ok(crawl)
+    }
+
     /// The state of a hook's result, if there is one.
     pub(crate) fn result_state(
         &self,

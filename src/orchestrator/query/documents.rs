@@ -8,6 +8,7 @@ use crate::store::{RunEntry, SnapshotEntry, SpanEntry, SpanPageEntry};
 use archivist_core::model::{CheckRecord, Uses, shown_setting, without_userinfo};
 use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::watches::{Check, HistoryFilter};
+use std::collections::BTreeMap;
 
 /// Makes documents of rows.
 pub fn documents<D: From<R>, R>(rows: Vec<R>) -> Vec<D> {
@@ -45,12 +46,17 @@ impl From<&HistoryFilter> for CheckFilter {
     }
 }
 
+/// Returns settings without secrets.
+fn shown_settings(config: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let shown = config.into_iter().map(|(name, value)| {
+        let value = shown_setting(&name, &value);
+        (name, value)
+    });
+    shown.collect()
+}
+
 impl From<CrawlEntry> for report::Crawl {
     fn from(row: CrawlEntry) -> report::Crawl {
-        let config = row.config.into_iter().map(|(name, value)| {
-            let value = shown_setting(&name, &value);
-            (name, value)
-        });
         report::Crawl {
             id: row.id,
             status: row.status,
@@ -59,7 +65,7 @@ impl From<CrawlEntry> for report::Crawl {
             max_depth: row.max_depth,
             tags: row.tags,
             plugins: row.plugins,
-            config: config.collect(),
+            config: shown_settings(row.config),
             created_at: row.created_at,
             started_at: row.started_at,
             ended_at: row.ended_at,
@@ -98,6 +104,7 @@ impl From<SnapshotEntry> for report::Snapshot {
             directory: row.directory,
             current_step: None,
             http_status: row.http_status,
+            config: shown_settings(row.config),
             node: None,
         }
     }

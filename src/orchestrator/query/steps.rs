@@ -16,7 +16,7 @@ impl Turn<'_> {
         let mut snapshots: Vec<Snapshot> = documents(self.tx.list_snapshots(filter)?);
         let under_way = snapshots.iter_mut();
         for snapshot in under_way.filter(|it| it.status == Lifecycle::Started) {
-            let crawl = self.crawl_of(snapshot.crawl)?;
+            let crawl = self.crawl_for(Owner::Snapshot(snapshot.id))?;
             // Plugins may have been removed; the results of the page remain.
             if let Ok(plan) = self.engine.plan(&crawl) {
                 let results = self.tx.results(Owner::Snapshot(snapshot.id))?;

@@ -129,7 +129,7 @@ impl Tx<'_> {
         let mut query = Query::new(
             "SELECT id, crawl_id, url, title, depth, parent_id, status, reason, created_at,
                     started_at, ended_at, retry_at, attempts, directory, bookmarked_at,
-                    http_status
+                    http_status, config
              FROM snapshot"
                 .to_owned(),
         );
@@ -173,6 +173,7 @@ impl Tx<'_> {
                 directory: row.get(13)?,
                 bookmarked_at: row.get(14)?,
                 http_status: row.get(15)?,
+                config: optional_json(row, 16)?.unwrap_or_default(),
             };
             let size = snapshot.url.len() + length(&snapshot.title) + lengths(&snapshot.tags);
             snapshots.push(snapshot);

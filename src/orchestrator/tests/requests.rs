@@ -246,7 +246,7 @@ fn pages_over_a_limit_are_left_out_in_chunks() {
     let id = bed.crawl(0).unwrap();
     let limit = ("CRAWL_MAX_URLS".to_owned(), "1".to_owned());
     bed.request(|reply| Request::Amend {
-        id,
+        id: Owner::Crawl(id),
         config: [limit].into(),
         user: 0,
         reply,
@@ -273,7 +273,7 @@ fn pages_over_a_limit_are_left_out_after_a_kill() {
     let mut bed = crawl_of(1300);
     let id = bed.crawl(0).unwrap();
     bed.request(|reply| Request::Amend {
-        id,
+        id: Owner::Crawl(id),
         config: [("CRAWL_MAX_URLS".to_owned(), "1".to_owned())].into(),
         user: 0,
         reply,

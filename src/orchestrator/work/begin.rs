@@ -80,8 +80,8 @@ impl Turn<'_> {
 
     pub(crate) fn begin_snapshot(&mut self, id: SnapshotId) -> TurnResult<()> {
         let snapshot = self.snapshot_of(id)?;
-        let crawl = self.crawl_of(snapshot.crawl)?;
         let owner = Owner::Snapshot(id);
+        let crawl = self.crawl_for(owner)?;
         let plan = match self.engine.plan(&crawl) {
             Ok(plan) => plan,
             Err(why) => {

@@ -112,7 +112,7 @@ impl Turn<'_> {
             return Ok(());
         };
         let owner = self.authenticate(token)?;
-        let crawl = self.crawl_of_owner(owner)?;
+        let crawl = self.crawl_for(owner)?;
         let plan = self.engine.plan(&crawl).map_err(invalid)?;
         let planned = plan
             .hook(owner, hook)

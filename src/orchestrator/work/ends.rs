@@ -92,7 +92,7 @@ impl Turn<'_> {
         let Owner::Snapshot(_) = owner else {
             return Ok(None);
         };
-        let crawl = self.crawl_of_owner(owner)?;
+        let crawl = self.crawl_for(owner)?;
         // A crawl without a plan has a reason of its own.
         let Ok(plan) = self.engine.plan(&crawl) else {
             return Ok(None);

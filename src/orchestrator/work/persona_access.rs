@@ -309,6 +309,7 @@ mod tests {
         assert!(persona(&work, &of(&[4_000_000])).is_ok());
         assert!(persona(&work, &both).is_err(), "settings of both");
         let crawl = |config: &Values, uids: &[u32], persona: Option<&str>| CrawlWork {
+            page: None,
             id: archivist_core::model::CrawlId(1),
             status: match persona {
                 Some(_) => Lifecycle::Started,

@@ -178,10 +178,10 @@ pub enum Request {
         /// Answered after the commit.
         reply: Reply<()>,
     },
-    /// Replace settings of a crawl.
+    /// Replace settings of a crawl, or of a page alone.
     Amend {
-        /// The crawl.
-        id: CrawlId,
+        /// The crawl or snapshot.
+        id: Owner,
         /// New values; other settings stay.
         config: BTreeMap<String, String>,
         /// User id of the caller.

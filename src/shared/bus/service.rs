@@ -217,16 +217,12 @@ impl Manager {
 
     async fn amend(
         &self,
-        crawl: &str,
+        id: &str,
         config: &str,
         #[zbus(header)] header: Header<'_>,
         #[zbus(connection)] connection: &Connection,
     ) -> fdo::Result<()> {
-        let Owner::Crawl(id) = owner(crawl)? else {
-            return Err(fdo::Error::InvalidArgs(format!(
-                "'{crawl}' is not a crawl: only crawls have settings"
-            )));
-        };
+        let id = owner(id)?;
         let config = document(config)?;
         let user = known(user(connection, &header).await?)?;
         let make = |reply| Request::Amend {

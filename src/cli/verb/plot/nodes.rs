@@ -189,6 +189,7 @@ mod tests {
         let time = |seconds: i64| Time(seconds * 1000);
         Snapshot {
             http_status: None,
+            config: Default::default(),
             id: SnapshotId(id),
             crawl: CrawlId(12),
             url: format!("https://a/{id}?<script>\u{202e}"),

@@ -85,6 +85,8 @@ pub struct SnapshotEntry {
     pub directory: Option<String>,
     /// HTTP status of its document; `None` if no hook reported one.
     pub http_status: Option<u16>,
+    /// Settings of the page alone, secrets included.
+    pub config: BTreeMap<String, String>,
 }
 
 /// A run with its accounting.

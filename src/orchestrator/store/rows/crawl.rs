@@ -57,6 +57,8 @@ pub struct CrawlWork {
     pub hook_user: u32,
     /// Users whose settings it has.
     pub users: Users,
+    /// The page whose own settings `config` includes; `None` for the crawl as a whole.
+    pub page: Option<SnapshotId>,
     /// Name of the persona of its latest attempt, empty if it had none; `None` before the first
     /// attempt.
     pub persona: Option<String>,
@@ -149,6 +151,7 @@ impl Tx<'_> {
                 users: json(row, 11)?,
                 persona: row.get(12)?,
                 identity: row.get(13)?,
+                page: None,
             })
         };
         Ok(self

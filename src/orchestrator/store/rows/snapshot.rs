@@ -1,12 +1,12 @@
 //! Rows of snapshots.
 
-use crate::store::column::column;
+use crate::store::column::{column, optional_json};
 use crate::store::rows::fleet::FleetCrawl;
 use crate::store::{Result, Tx};
 use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
 use archivist_core::plan::HostId;
 use rusqlite::{OptionalExtension, Row};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A page to be queued.
 #[derive(Clone, Copy, Default)]
@@ -50,6 +50,8 @@ pub struct SnapshotWork {
     pub directory: Option<String>,
     /// Identity of its directory; `None` before the first start, and in rows of older versions.
     pub identity: Option<String>,
+    /// Settings of the page alone, secrets included.
+    pub config: BTreeMap<String, String>,
 }
 
 impl Tx<'_> {
@@ -138,17 +140,30 @@ impl Tx<'_> {
                 directory: row.get(7)?,
                 reason: row.get(8)?,
                 identity: row.get(9)?,
+                config: optional_json(row, 10)?.unwrap_or_default(),
             })
         };
         Ok(self
             .inner
             .prepare_cached(
                 "SELECT crawl_id, status, url, depth, created_at, attempts, token, directory,
-                        reason, identity
+                        reason, identity, config
                  FROM snapshot WHERE id = ?1",
             )?
             .query_row([id.0], read)
             .optional()?)
+    }
+
+    /// Replaces the settings of the page alone.
+    pub fn set_snapshot_config(
+        &self,
+        id: SnapshotId,
+        config: &BTreeMap<String, String>,
+    ) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE snapshot SET config = ?2 WHERE id = ?1")?
+            .execute((id.0, serde_json::to_string(config)?))?;
+        Ok(())
     }
 
     /// Applies a step to a snapshot and sets `retry_at` and `reason`. Returns the new status.

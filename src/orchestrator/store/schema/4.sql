@@ -46,3 +46,5 @@ ALTER TABLE run ADD COLUMN directory TEXT;
 ALTER TABLE run ADD COLUMN time_limit INTEGER;
 ALTER TABLE run ADD COLUMN environment_id INTEGER REFERENCES environment (id);
 ALTER TABLE run ADD COLUMN own_variables TEXT;
+-- JSON object of the settings of the page alone, over those of its crawl. NULL: none.
+ALTER TABLE snapshot ADD COLUMN config TEXT;

@@ -121,6 +121,9 @@ pub struct Snapshot {
     /// one.
     #[serde(default)]
     pub http_status: Option<u16>,
+    /// Settings of the page alone, which take precedence over those of the crawl.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub config: BTreeMap<String, String>,
     /// Node of the fleet that has the page, or archived it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
