@@ -25,7 +25,7 @@ clean() {
     leave_fleet
     stop_site
     forget_pages
-    in_capsule sh -c "rm -rf $unlimited; systemctl daemon-reload"
+    in_capsule sh -c "rm -rf $unlimited /etc/dbus-1/system.d/90-test.conf; userdel fleet-member 2>/dev/null; systemctl daemon-reload"
     forget_configuration
 }
 
@@ -136,6 +136,31 @@ is_closed_to_others() {
     assert_contains "${answer,,}" "access denied" "a call of root"
 }
 
+# The service does not rely on the policy of the bus alone.
+only_root_administrates() {
+    needs makes_a_fleet
+    local policy=/etc/dbus-1/system.d/90-test.conf
+    in_capsule sh -e <<SH
+id -u fleet-member >/dev/null 2>&1 || useradd --groups archivist fleet-member
+echo '<busconfig><policy group="archivist"><allow send_destination="org.archivist1.Fleet"/></policy></busconfig>' >$policy
+busctl call org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus ReloadConfig
+SH
+    assert_contains "$(as_fleet_member State)" '"name' "the state"
+    assert_contains "$(as_fleet_member Drain string:web1 boolean:true)" "only root" "draining"
+    assert_contains "$(as_fleet_member Remove string:web1)" "only root" "removing"
+    assert_contains "$(as_fleet_member Leave)" "only root" "leaving"
+    in_capsule rm $policy
+    in_capsule busctl call org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus ReloadConfig
+    assert_contains "$(as_fleet_member Drain string:web1 boolean:true)" "Rejected send message" "draining without the policy"
+    assert_eq f "$(sql archive "SELECT draining FROM archivist.node WHERE name = 'web1'")" "the node"
+}
+
+# as_fleet_member METHOD [TYPE:VALUE…]. busctl would not print why access is denied.
+as_fleet_member() {
+    in_capsule setpriv --reuid fleet-member --regid fleet-member --init-groups dbus-send --system --print-reply \
+        --dest=org.archivist1.Fleet /org/archivist1 "org.archivist1.FleetNode.$1" "${@:2}" 2>&1 || true
+}
+
 survives_a_restart_of_each() {
     needs archives_a_page
     in_capsule systemctl restart $fleet
@@ -231,5 +256,5 @@ leaves_the_fleet() {
     assert_contains "$(archivist fleet join "$socket" 2>&1 || true)" "the ids of the fleet begin at c" "joining with crawls of the same ids"
 }
 
-cases runs_only_in_a_fleet refuses_bad_urls trusts_a_private_authority makes_a_fleet archives_a_page is_closed_to_others survives_a_restart_of_each shows_the_fleet \
+cases runs_only_in_a_fleet refuses_bad_urls trusts_a_private_authority makes_a_fleet archives_a_page is_closed_to_others only_root_administrates survives_a_restart_of_each shows_the_fleet \
     names_faults_of_the_server names_faults_of_the_login refuses_a_name_of_another_machine drains_and_resumes leaves_the_fleet

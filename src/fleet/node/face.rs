@@ -4,10 +4,12 @@
 use crate::connect::{Link, Problem, Secrets, Target};
 use crate::members::{self, Removal};
 use crate::schema;
+use archivist_shared::bus::callers;
 use archivist_shared::bus::documents::fleet::NodeState;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot, watch};
-use zbus::{fdo, interface};
+use zbus::message::Header;
+use zbus::{Connection, fdo, interface};
 
 /// Name of the connection in the server's list.
 const NAME: &str = "archivist fleet";
@@ -15,7 +17,8 @@ const NAME: &str = "archivist fleet";
 /// A request to leave the fleet; the answer is whether the node has left.
 pub(super) type Leave = oneshot::Sender<Result<bool, String>>;
 
-/// Object `org.archivist1.FleetNode`. The bus policy decides who may call it.
+/// Object `org.archivist1.FleetNode`. The bus policy decides who may call it; what changes the fleet is
+/// refused here, too, unless root asks: the policy is a file that an administrator may extend.
 pub(super) struct FleetNode {
     /// What the service says of itself.
     pub states: watch::Receiver<NodeState>,
@@ -34,6 +37,30 @@ impl FleetNode {
         schema::check(&link).await.map_err(failed)?;
         Ok(link)
     }
+
+    async fn set_draining(&self, node: &str, draining: bool) -> fdo::Result<()> {
+        let link = self.link().await?;
+        let is_known = members::drain(&link, node, draining).await;
+        if is_known.map_err(failed)? {
+            return Ok(());
+        }
+        Err(unknown(node))
+    }
+}
+
+/// Refuses callers other than root. A connection without a bus reports no users, and has no policy.
+async fn require_root(connection: &Connection, header: &Header<'_>) -> fdo::Result<()> {
+    match callers::user(connection, header).await? {
+        Some(user) if !may_administrate(user) => Err(fdo::Error::AccessDenied(
+            "only root drains and removes nodes".to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the user of this id decides where the work of all members runs.
+fn may_administrate(user: u32) -> bool {
+    user == 0
 }
 
 #[interface(name = "org.archivist1.FleetNode")]
@@ -54,16 +81,24 @@ impl FleetNode {
         text(&members::fleet(&link).await.map_err(failed)?)
     }
 
-    async fn drain(&self, node: &str, draining: bool) -> fdo::Result<()> {
-        let link = self.link().await?;
-        let is_known = members::drain(&link, node, draining).await;
-        if is_known.map_err(failed)? {
-            return Ok(());
-        }
-        Err(unknown(node))
+    async fn drain(
+        &self,
+        node: &str,
+        draining: bool,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<()> {
+        require_root(connection, &header).await?;
+        self.set_draining(node, draining).await
     }
 
-    async fn remove(&self, node: &str) -> fdo::Result<()> {
+    async fn remove(
+        &self,
+        node: &str,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<()> {
+        require_root(connection, &header).await?;
         let link = self.link().await?;
         match members::remove(&link, node).await.map_err(failed)? {
             Removal::Done => Ok(()),
@@ -74,9 +109,14 @@ impl FleetNode {
         }
     }
 
-    async fn leave(&self) -> fdo::Result<bool> {
+    async fn leave(
+        &self,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<bool> {
+        require_root(connection, &header).await?;
         let name = self.states.borrow().name.clone();
-        self.drain(&name, true).await?;
+        self.set_draining(&name, true).await?;
         let (reply, answer) = oneshot::channel();
         self.leaves.send(reply).map_err(|_| stopping())?;
         let left = answer.await.map_err(|_| stopping())?;
@@ -101,4 +141,17 @@ fn unknown(node: &str) -> fdo::Error {
 
 fn stopping() -> fdo::Error {
     fdo::Error::NoReply("the service is stopping".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_root_administrates() {
+        assert!(may_administrate(0));
+        for user in [1, 999, 1000, u32::MAX] {
+            assert!(!may_administrate(user), "{user}");
+        }
+    }
 }
