@@ -243,6 +243,60 @@ fn every_field_of_small_documents() {
     }
 }
 
+/// The function of this name in a file of Rust, if it is a test.
+fn is_test_of_rust(text: &str, name: &str) -> bool {
+    let head = format!("fn {name}(");
+    text.match_indices(&head).any(|(at, _)| {
+        let before = &text[..at];
+        let attributes = before.rsplit("\n\n").next().unwrap_or_default();
+        attributes.contains("test]")
+    })
+}
+
+/// The case of this name in a script, if the script runs it.
+fn is_case_of_script(text: &str, name: &str) -> bool {
+    let runs = text.split("\ncases ").nth(1).unwrap_or_default();
+    text.contains(&format!("\n{name}() {{")) && runs.split_whitespace().any(|case| case == name)
+}
+
+/// Each party of archivist-security(7) has what it can read, change, stop and forge, and for each
+/// a test that is in the tree, or the word "documented".
+#[test]
+fn every_cell_of_the_security_table_names_its_tests() {
+    let text = page("archivist-security.7");
+    let table = section(&text, ".SH WHO CAN DO WHAT", ".SH ").unwrap();
+    let parties: Vec<&str> = table.split("\n.SS ").skip(1).collect();
+    assert!(parties.len() >= 10, "{}", parties.len());
+    let mut tests = 0;
+    for party in parties {
+        let name = party.lines().next().unwrap_or_default();
+        let cells: Vec<&str> = party.split("\n.TP\n.B ").skip(1).collect();
+        let titles: Vec<&str> = cells
+            .iter()
+            .filter_map(|cell| cell.lines().next())
+            .collect();
+        assert_eq!(titles, ["read", "change", "stop", "forge"], "{name}");
+        for cell in cells {
+            let held = cell.lines().filter_map(|line| line.strip_prefix(".I "));
+            let held: Vec<&str> = held.collect();
+            assert!(!held.is_empty(), "{name}: {cell}");
+            for test in held.into_iter().filter(|held| *held != "documented") {
+                let (file, case) = test.split_once(": ").unwrap_or_else(|| panic!("{test}"));
+                let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+                let code = std::fs::read_to_string(&path)
+                    .unwrap_or_else(|error| panic!("{name}: {file}: {error}"));
+                let is_there = match file.strip_suffix(".sh") {
+                    Some(_) => is_case_of_script(&code, case),
+                    None => is_test_of_rust(&code, case),
+                };
+                assert!(is_there, "{name}: {file} has no test {case}");
+                tests += 1;
+            }
+        }
+    }
+    assert!(tests >= 40, "{tests}");
+}
+
 /// Skipped, and said so, where there is no groff.
 #[test]
 fn groff_has_nothing_to_complain_about() {
