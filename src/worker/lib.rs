@@ -12,10 +12,11 @@ mod visit;
 
 pub use sequence::{HookAction, HookEvent, Sequence};
 
-use archivist_core::model::{Owner, without_userinfo};
+use archivist_core::model::{IdMarks, Owner, without_userinfo};
 use archivist_core::plan::Treatment;
 use archivist_shared::bus::client::{Address, ClientError};
 use archivist_shared::bus::documents::work::{Assignment, DIRECTORY_TAKEN, HookMode, HookTask};
+use archivist_shared::id_marks;
 use drive::Work;
 use files::leftover::EndedUnits;
 use files::{directory, heartbeat, identity, leftover};
@@ -122,6 +123,7 @@ async fn run() -> Result<(), WorkerError> {
     let link = Rc::new(Link::connect(address, assignment.token.clone()).await?);
     let standing = link.attach().await?;
     notify_systemd();
+    note_ids(&assignment);
     let own = Arc::new(identity::open_own(&assignment)?);
     let of_crawl = Rc::new(identity::open_crawl(&assignment)?);
     visit::begin(&assignment, &own, &standing).await?;
@@ -173,6 +175,23 @@ async fn run() -> Result<(), WorkerError> {
     // Send no STOPPING=1: systemd takes it for a stop of the unit and forgets the unit at its exit,
     // so a client that did not listen at that moment never learns the exit status.
     Ok(())
+}
+
+/// Notes in the archive which ids were handed out. Without the note, directories still cannot be mixed up
+/// ([`identity`]).
+fn note_ids(assignment: &Assignment) {
+    let archive = &assignment.about.archive;
+    // Without the archive's directory there is no note.
+    if !archive.is_absolute() {
+        return;
+    }
+    if let Err(error) = id_marks::raise(archive, assignment.ids) {
+        let directory = archive.join(IdMarks::DIRECTORY);
+        tracing::warn!(
+            "failed to write '{}': {error}, ignoring",
+            directory.display()
+        );
+    }
 }
 
 /// Purpose of an assignment's daemons. If a hook is skipped, its relation to the daemons is

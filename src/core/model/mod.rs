@@ -7,6 +7,7 @@ mod check;
 pub mod cookies;
 mod http;
 mod id;
+mod id_marks;
 mod lifecycle;
 mod outcome;
 mod persona;
@@ -24,6 +25,7 @@ pub use bounds::{PAGE_TAGS_MAX, TAG_MAX, TAGS_MAX, TEXT_MAX, TIME_MAX, Tags, cut
 pub use check::{CheckKind, CheckRecord, Flip, Health, NO_ANSWER, Pool};
 pub use http::{Answer, BadHttpRange, HttpErrors, HttpRange, is_http_error};
 pub use id::{AnyId, CrawlId, Owner, ParseIdError, RunId, SnapshotId};
+pub use id_marks::IdMarks;
 pub use lifecycle::{IllegalTransition, Lifecycle, Step};
 pub(crate) use outcome::start_failure;
 pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading};

@@ -24,7 +24,7 @@ use archivist_plugin::{
 use archivist_plugin::{CrawlLimits, Skip, Values, hooks_of, resolve, timeout};
 use archivist_shared::bus::documents::work::{HookMode, HookTask};
 use archivist_shared::config::{Scope, Settings};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -88,6 +88,8 @@ pub struct Engine {
     /// The load before this turn.
     pub load: Load,
     pub shortage: Shortage,
+    /// The ids of the archive have been compared with those of the database.
+    pub are_ids_known: Cell<bool>,
     /// What was short when a hook was ended; none once enough is free again.
     pub disk_lack: Option<Lack>,
     /// Plans of crawls, and of pages with settings of their own.
@@ -129,6 +131,7 @@ impl Engine {
             me: None,
             load: Load::default(),
             shortage: Shortage::default(),
+            are_ids_known: Cell::new(false),
             disk_lack: None,
             plans,
             ways: RefCell::default(),

@@ -2,13 +2,16 @@
 
 use crate::main_loop::engine::{Engine, HOOK_PATH};
 use crate::main_loop::facts::{Answer, Question};
+use crate::main_loop::notify;
 use crate::programs::inspect;
 use crate::runner::locks::Lock;
 use crate::work::index_files;
 use crate::work::persona_files;
 use crate::work::way_out::MachineAddresses;
+use archivist_core::model::IdMarks;
 use archivist_plugin::programs::binary;
 use archivist_shared::config::network;
+use archivist_shared::id_marks;
 use std::path::PathBuf;
 
 /// Directories with programs below the library, which hooks search first.
@@ -32,6 +35,30 @@ impl Engine {
         let mut facts = std::mem::take(&mut self.facts);
         facts.read(|question| self.answer(question));
         self.facts = facts;
+    }
+
+    /// Returns the highest ids of the archive, if they have not been compared with those of the
+    /// database since the start, since the archive could not be used, or since a directory was found
+    /// taken. Otherwise it reads no file.
+    pub fn unknown_ids(&self) -> Option<IdMarks> {
+        if self.load.outage.is_some() {
+            self.are_ids_known.set(false);
+            return None;
+        }
+        if self.are_ids_known.replace(true) {
+            return None;
+        }
+        let archive = self.archive();
+        match id_marks::read(&archive, notify::beat) {
+            Ok(marks) => Some(marks),
+            Err(error) => {
+                let archive = archive.display();
+                tracing::warn!(
+                    "failed to read the ids of the archive '{archive}': {error}, ignoring"
+                );
+                None
+            }
+        }
     }
 
     fn answer(&self, question: &Question) -> Answer {

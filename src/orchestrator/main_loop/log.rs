@@ -2,7 +2,9 @@
 //! transaction that made it was committed. The message catalog explains the entries that have a
 //! message id, from the fields that are set here.
 
-use archivist_core::model::{CheckKind, CrawlId, Outcome, Owner, SnapshotId, Time, Verdict};
+use archivist_core::model::{
+    CheckKind, CrawlId, IdMarks, Outcome, Owner, SnapshotId, Time, Verdict,
+};
 use archivist_core::store::Task;
 use archivist_shared::journal::message;
 use std::path::PathBuf;
@@ -166,6 +168,11 @@ pub enum Problem {
     },
     /// The disk is nearly full, and no hook has written much.
     DiskShort(String),
+    /// The archive has higher ids than the database, which continues above them.
+    IdsRaised {
+        database: IdMarks,
+        archive: IdMarks,
+    },
     /// The directory of a crawl or snapshot belongs to another one.
     DirectoryTaken {
         owner: Owner,
@@ -500,6 +507,17 @@ impl Problem {
             Problem::DiskShort(shortage) => {
                 tracing::debug!("{shortage}, and no hook has written much of it");
             }
+            Problem::IdsRaised { database, archive } => tracing::warn!(
+                message_id = message::IDS_RAISED,
+                archivist_archive_ids = %archive,
+                archivist_database_ids = %database,
+                "the archive has ids up to {archive}, the database only up to {database}: {}; new ids are higher than both",
+                if *database == IdMarks::default() {
+                    "the database is new"
+                } else {
+                    "the database is older than the archive, or another one uses the archive, too"
+                }
+            ),
             Problem::DirectoryTaken {
                 owner,
                 taken,

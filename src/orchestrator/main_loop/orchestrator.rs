@@ -210,6 +210,7 @@ impl Orchestrator<'_> {
             self.engine.read_start_facts();
         }
         self.engine.read_facts();
+        let marks = self.engine.unknown_ids();
         let names = &self.engine.names;
         let durability = events.iter().map(|event| event.durability(names)).max();
         let tx = self
@@ -230,6 +231,9 @@ impl Orchestrator<'_> {
             actions: Vec::new(),
             changes: Default::default(),
         };
+        if let Some(marks) = marks {
+            turn.raise_ids(marks)?;
+        }
         turn.open()?;
         let left = wait::in_turn(events, |event| turn.event(event))?;
         let view = if decides {
@@ -269,6 +273,8 @@ impl Orchestrator<'_> {
     /// The transaction failed. Users get an error; events of systemd and workers are kept and taken
     /// again, so that nothing is lost.
     fn defer(&mut self, events: Vec<Event>, error: &StoreError) {
+        // It may have been the one that raised the ids.
+        self.engine.are_ids_known.set(false);
         let pause = DATABASE_PAUSE;
         let message = error.message(self.store.path());
         let line = message.replace('\n', "; ");
@@ -297,6 +303,7 @@ impl Orchestrator<'_> {
     }
 
     fn reload(&mut self) {
+        self.engine.are_ids_known.set(false);
         match setup::configuration(&self.engine.scope) {
             Ok((settings, catalogue)) => {
                 self.engine.replace(settings, catalogue);

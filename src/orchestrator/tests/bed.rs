@@ -177,6 +177,7 @@ impl Bed {
         let followed = BTreeSet::new();
         self.engine.read_start_facts();
         self.engine.read_facts();
+        let marks = self.engine.unknown_ids();
         let tx = self.store.begin().unwrap();
         let mut turn = Turn {
             tx: &tx,
@@ -193,6 +194,9 @@ impl Bed {
             actions: Vec::new(),
             changes: BTreeSet::new(),
         };
+        if let Some(marks) = marks {
+            turn.raise_ids(marks)?;
+        }
         turn.open()?;
         let mut left = Vec::new();
         for event in &batch {

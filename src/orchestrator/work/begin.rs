@@ -7,7 +7,9 @@ use crate::main_loop::turn::{Change, Turn, TurnResult, failed};
 use crate::programs::library::installed_names;
 use crate::store::{CrawlWork, NewRun, SnapshotWork};
 use crate::work::persona;
-use archivist_core::model::{CrawlId, Owner, ResultState, RunId, SnapshotId, Step, Verdict};
+use archivist_core::model::{
+    CrawlId, IdMarks, Owner, ResultState, RunId, SnapshotId, Step, Verdict,
+};
 use archivist_core::plan::{Notice, VisitRules};
 use archivist_core::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
 use archivist_plugin::contract::environment::for_request;
@@ -199,6 +201,7 @@ impl Turn<'_> {
             crawl_directory: self.crawl_directory(crawl),
             identity: crawl.identity.clone(),
             crawl_identity: crawl.identity.clone(),
+            ids: IdMarks::default(),
             shared_tmp: plan.shares_tmp.then(|| self.engine.shared_tmp(crawl.id)),
             hooks: hooks.iter().map(|hook| hook.task.clone()).collect(),
             last_hooks: Vec::new(),
@@ -216,7 +219,7 @@ impl Turn<'_> {
     fn start_worker(
         &mut self,
         crawl: &CrawlWork,
-        assignment: Assignment,
+        mut assignment: Assignment,
         attempt: u32,
     ) -> TurnResult<()> {
         let owner = assignment.owner;
@@ -234,6 +237,7 @@ impl Turn<'_> {
         };
         let spec = UnitSpec::worker(&self.engine.names, worker);
         let run = self.record(&spec, owner, crawl.id, None, attempt, &BTreeSet::new())?;
+        assignment.ids = self.tx.highest_ids()?;
         let stdin = Some(serde_json::to_vec(&assignment)?);
         self.actions.push(Action::Admit {
             token: assignment.token,

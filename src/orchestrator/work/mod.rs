@@ -7,6 +7,7 @@ pub mod disk_watch;
 pub mod ends;
 pub mod environment;
 pub mod host_delay;
+pub mod ids;
 pub mod index;
 pub mod index_files;
 pub mod measure;

@@ -33,6 +33,8 @@ impl Turn<'_> {
         }
         // Of an earlier worker, in the directory that the page leaves.
         self.kill_hooks(owner)?;
+        // Another data directory may use the archive.
+        self.engine.are_ids_known.set(false);
         let identity = token()?;
         let suffix = identity.get(..SUFFIX).unwrap_or(&identity);
         let other = taken.with_file_name(format!("{owner}-{suffix}"));

@@ -1,7 +1,7 @@
-//! The directories of crawls and snapshots, and the attempts that do not count.
+//! The directories of crawls and snapshots, the ids in their names, and the attempts that do not count.
 
 use crate::store::{Result, Store, Tx};
-use archivist_core::model::Owner;
+use archivist_core::model::{CrawlId, IdMarks, Owner, RunId, SnapshotId};
 
 impl Store {
     /// Whether a hook has ever succeeded, so that the archive has files.
@@ -14,6 +14,51 @@ impl Store {
 }
 
 impl Tx<'_> {
+    /// Returns the highest ids that were handed out.
+    pub fn highest_ids(&self) -> Result<IdMarks> {
+        let mut marks = IdMarks::default();
+        let mut statement = self
+            .inner
+            .prepare_cached("SELECT name, seq FROM sqlite_sequence")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (name, id): (String, i64) = (row.get(0)?, row.get(1)?);
+            match name.as_str() {
+                "crawl" => marks.crawl = CrawlId(id),
+                "snapshot" => marks.snapshot = SnapshotId(id),
+                "run" => marks.run = RunId(id),
+                _ => {}
+            }
+        }
+        Ok(marks)
+    }
+
+    /// Hands out only ids above these from now on. Returns the highest ones so far if they were lower.
+    pub fn raise_ids(&self, marks: IdMarks) -> Result<Option<IdMarks>> {
+        let known = self.highest_ids()?;
+        let highest = known.or_higher(marks);
+        if highest == known {
+            return Ok(None);
+        }
+        let ids = [
+            ("crawl", highest.crawl.0),
+            ("snapshot", highest.snapshot.0),
+            ("run", highest.run.0),
+        ];
+        for (table, id) in ids {
+            // The table has no key (SQLite's manual, AUTOINCREMENT).
+            self.inner
+                .prepare_cached("DELETE FROM sqlite_sequence WHERE name = ?1")?
+                .execute([table])?;
+            self.inner
+                .prepare_cached("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)")?
+                .execute((table, id))?;
+        }
+        // They may have been used since. The fleet reserves others.
+        self.inner.execute("DELETE FROM crawl_ids", [])?;
+        Ok(Some(known))
+    }
+
     /// Records the identity that the directory of a crawl or snapshot must have.
     pub fn identify(&self, owner: Owner, identity: &str) -> Result<()> {
         let (sql, id) = match owner {

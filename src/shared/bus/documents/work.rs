@@ -1,7 +1,9 @@
 //! Documents between the orchestrator and its workers.
 
 use crate::bus::documents::report::{File, HookResult};
-use archivist_core::model::{Answer, CrawlId, Outcome, Owner, ResultState, RunId, Time, Verdict};
+use archivist_core::model::{
+    Answer, CrawlId, IdMarks, Outcome, Owner, ResultState, RunId, Time, Verdict,
+};
 use archivist_core::plan::VisitRules;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,6 +44,9 @@ pub struct Assignment {
     /// Directory for temporary files that the hooks of the crawl share, if any.
     #[serde(default)]
     pub shared_tmp: Option<PathBuf>,
+    /// The highest ids so far, which the worker notes in the archive.
+    #[serde(default)]
+    pub ids: IdMarks,
     /// Hooks in the order of their start.
     pub hooks: Vec<HookTask>,
     /// Hooks that run after all others: for a crawl after its last snapshot.

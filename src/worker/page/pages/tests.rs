@@ -1,7 +1,7 @@
 //! Tests of the pages and lists that a worker writes.
 
 use super::*;
-use archivist_core::model::{CrawlId, Outcome, Verdict};
+use archivist_core::model::{CrawlId, IdMarks, Outcome, Verdict};
 use archivist_shared::bus::documents::report::File;
 use archivist_shared::bus::documents::work::{About, Ended, HookMode, HookTask, Report, Skipped};
 use std::fs;
@@ -24,6 +24,7 @@ fn assignment(archive: &Path) -> Assignment {
         crawl_directory,
         identity: None,
         crawl_identity: None,
+        ids: IdMarks::default(),
         shared_tmp: None,
         hooks: Vec::new(),
         last_hooks: Vec::new(),
