@@ -15,9 +15,9 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use client::exit::Failure;
 use std::process::ExitCode;
 use verb::{
-    add, cancel, check, completions, config, doctor, fleet, generate, heartbeat, hook, list, logs,
-    open, orchestrator, pause, persona, plot, plugins, pool, resume, retry, run, show, status,
-    update, watch, why,
+    add, cancel, check, completions, config, doctor, fleet, fsck, generate, heartbeat, hook, list,
+    logs, open, orchestrator, pause, persona, plot, plugins, pool, resume, retry, run, show,
+    status, update, watch, why,
 };
 
 #[derive(Parser)]
@@ -91,6 +91,8 @@ enum Verb {
     Fleet(fleet::FleetArgs),
     /// Check this machine and print how to fix what is missing
     Doctor(doctor::DoctorArgs),
+    /// Compare the rows of crawls and pages with the files of the archive
+    Fsck(fsck::FsckArgs),
     /// Show the configuration in effect and where each value comes from
     Config(config::ConfigArgs),
     /// Show the units that archivist-generator makes from pools and watches
@@ -154,6 +156,7 @@ pub fn main() -> ExitCode {
         Verb::Heartbeat => heartbeat::run(),
         Verb::Fleet(args) => wait_for(fleet::run(args, &scope)),
         Verb::Doctor(args) => wait_for(doctor::run(args, &scope)),
+        Verb::Fsck(args) => wait_for(fsck::run(args, &scope)),
         Verb::Config(args) => config::run(args, &scope),
         Verb::Generate(args) => generate::run(args, &scope),
         Verb::Completions(args) => completions::run(args),

@@ -16,7 +16,7 @@ pub enum Exit {
     Failed = 1,
     /// Wrong usage, or bad input.
     Usage = 2,
-    /// Some of the archiving failed.
+    /// Some of the archiving failed, or a check of the archive found problems.
     Partly = 3,
     /// The orchestrator cannot be reached.
     Unreachable = 4,
@@ -30,7 +30,7 @@ Exit status:
     0  done
     1  failed
     2  wrong usage, or no URL that can be archived
-    3  some of the archiving failed, or some URLs were refused
+    3  some of the archiving failed, some URLs were refused, or fsck found problems
     4  the orchestrator cannot be reached
   130  add --wait was interrupted (the crawl continues), or run was aborted
 

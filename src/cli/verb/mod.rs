@@ -9,6 +9,7 @@ pub mod config;
 pub mod doctor;
 pub mod each;
 pub mod fleet;
+pub mod fsck;
 pub mod generate;
 pub mod heartbeat;
 pub mod hook;

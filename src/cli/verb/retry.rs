@@ -64,6 +64,19 @@ pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
     each(&args.ids, retry).await
 }
 
+/// Queues all hooks of a page again, on any node of a fleet.
+pub async fn all_hooks(id: Owner, orders: &Orders, server: &Server) -> Result<(), Failure> {
+    let name = id.to_string();
+    if orders.is_in_fleet() {
+        orders.check(id, server).await?;
+        server.call_once(server.proxy().retry(&name, "")).await?;
+    } else {
+        let call = server.proxy().retry_all(&name);
+        server.call_once_in_pieces(call).await?;
+    }
+    Ok(())
+}
+
 /// The fleet runs all hooks of a page again, on any node.
 async fn in_fleet(args: &RetryArgs, orders: &Orders, server: &Server) -> Result<Exit, Failure> {
     if !args.hook.is_empty() || !args.set.is_empty() {

@@ -282,7 +282,7 @@ fn summary(runner: &Runner, style: &Style) -> String {
 mod tests {
     use super::*;
     use crate::sample;
-    use archivist_core::model::{CrawlId, Time};
+    use archivist_core::model::{CrawlId, IdMarks, Time};
     use archivist_shared::bus::documents::report::{Counts, Run, Target, Uses};
 
     fn runner(state: &str, unit: &str, place: Option<&str>) -> Runner {
@@ -395,6 +395,7 @@ mod tests {
                 succeeded: 32,
                 failed: 1,
             },
+            ids: IdMarks::default(),
             blocked: Some("no room".into()),
             network: "one for each crawl (Network=auto), Reach=public".into(),
             address_filter: Some(false),

@@ -39,6 +39,7 @@ impl Turn<'_> {
             incomplete: self.tx.incomplete_pages(None)?,
             running,
             uses: self.tx.uses()?.into_values().sum(),
+            ids: self.tx.highest_ids()?,
             next: view.next_due,
             runners: self.runners()?,
             commands: self.commands()?,

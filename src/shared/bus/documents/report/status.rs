@@ -2,7 +2,7 @@
 
 use super::{Counts, Fleet, Run, StoreStatus};
 use crate::bus::documents::watches::Certificate;
-use archivist_core::model::{CrawlId, Owner, Time, Uses, cut};
+use archivist_core::model::{CrawlId, IdMarks, Owner, Time, Uses, cut};
 use serde::{Deserialize, Serialize};
 
 /// An orchestrator that uses or waits for this data directory.
@@ -51,6 +51,9 @@ pub struct Status {
     /// How often hooks succeeded and failed on this machine, also in attempts that were retried.
     #[serde(default)]
     pub uses: Uses,
+    /// The highest ids that were handed out.
+    #[serde(default)]
+    pub ids: IdMarks,
     /// Next time at which something becomes due.
     pub next: Option<Time>,
     /// The active orchestrator of this data directory, and those that wait for it to stop.

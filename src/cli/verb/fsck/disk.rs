@@ -1,0 +1,88 @@
+//! The directories of crawls and pages in the archive: `DAY/HOST/s345`, `DAY/HOST/c12`, and
+//! `DAY/HOST/s345-1f0c9a3e` for a page whose first directory was taken.
+
+use archivist_core::model::IdMarks;
+use archivist_shared::id_marks::{is_day, names};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What the archive has.
+pub struct Disk {
+    /// Paths below the archive of the directories whose row was not seen yet.
+    directories: BTreeSet<PathBuf>,
+    /// The highest ids in their names.
+    pub highest: IdMarks,
+}
+
+impl Disk {
+    /// Lists the directories of an archive. Hooks cannot write to those above them.
+    ///
+    /// # Errors
+    /// If a directory cannot be read; a missing archive has none.
+    pub fn read(archive: &Path) -> io::Result<Disk> {
+        let mut disk = Disk {
+            directories: BTreeSet::new(),
+            highest: IdMarks::default(),
+        };
+        for day in names(archive)?.into_iter().filter(|name| is_day(name)) {
+            for host in names(&archive.join(&day))? {
+                let host = Path::new(&day).join(host);
+                for name in names(&archive.join(&host))? {
+                    let id = name.split('-').next().unwrap_or(&name);
+                    let ids = IdMarks::of_names([id]);
+                    if ids != IdMarks::default() {
+                        disk.highest = disk.highest.or_higher(ids);
+                        disk.directories.insert(host.join(&name));
+                    }
+                }
+            }
+        }
+        Ok(disk)
+    }
+
+    /// Notes that a row has this directory.
+    pub fn has_row(&mut self, archive: &Path, directory: &Path) {
+        if let Ok(path) = directory.strip_prefix(archive) {
+            self.directories.remove(path);
+        }
+    }
+
+    /// Returns the paths below the archive of the directories without a row.
+    pub fn without_row(&self) -> impl Iterator<Item = &PathBuf> {
+        self.directories.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::{CrawlId, SnapshotId};
+    use std::fs;
+
+    #[test]
+    fn directories_without_a_row_are_left() {
+        let top = tempfile::tempdir().unwrap();
+        let archive = top.path();
+        for path in [
+            "20261124/a.test/s7",
+            "20261124/a.test/c3",
+            "20261124/a.test/s12-0a1b2c3d",
+            "20261124/a.test/.new-00",
+            "20261124/a.test/notes",
+            ".index/c9",
+        ] {
+            fs::create_dir_all(archive.join(path)).unwrap();
+        }
+        let mut disk = Disk::read(archive).unwrap();
+        disk.has_row(archive, &archive.join("20261124/a.test/c3"));
+        disk.has_row(archive, &archive.join("20261124/a.test/s12-0a1b2c3d"));
+        disk.has_row(archive, Path::new("/elsewhere/s7"));
+        let left: Vec<_> = disk.without_row().collect();
+        assert_eq!(left, [Path::new("20261124/a.test/s7")]);
+        assert_eq!(disk.highest.crawl, CrawlId(3));
+        assert_eq!(disk.highest.snapshot, SnapshotId(12));
+        let none = Disk::read(&archive.join("missing")).unwrap();
+        assert_eq!(none.without_row().count(), 0);
+    }
+}

@@ -1,0 +1,242 @@
+//! What a check found, and how it is printed.
+
+use crate::client::hint::in_scope;
+use crate::display::style::{Style, Tone};
+use archivist_core::model::{IdMarks, Owner, SnapshotId};
+use archivist_core::text::{clean, human_size};
+use archivist_shared::config::Scope;
+use serde::{Serialize, Serializer};
+
+/// What a finding is about, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The directory of a crawl or page is missing, or that of another one.
+    Directory,
+    /// A file of a result is missing.
+    File,
+    /// A file has another size than its result says.
+    Size,
+    /// A file has another SHA-256 than `hashes.json` says.
+    Digest,
+    /// A copy in the store is missing or damaged, or no row has its page.
+    Copy,
+    /// No crawl and no page has this directory.
+    Unknown,
+    /// Ids may be handed out again.
+    Ids,
+}
+
+/// What `--repair` does about a finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// All hooks of the page run again.
+    Retry(SnapshotId),
+    /// New ids are higher than these.
+    Ids(IdMarks),
+}
+
+impl Repair {
+    /// Returns the repair as a command or a sentence.
+    pub fn text(&self) -> String {
+        match self {
+            Repair::Retry(id) => format!("archivist retry --all {id}"),
+            Repair::Ids(ids) => format!("continue above {ids}: archivist fsck --repair"),
+        }
+    }
+}
+
+impl Serialize for Repair {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text())
+    }
+}
+
+/// One problem.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub kind: Kind,
+    /// The crawl or page, if a row is known.
+    pub id: Option<Owner>,
+    /// The file or directory.
+    pub path: String,
+    /// The problem as a sentence.
+    pub what: String,
+    /// `None` if `--repair` does nothing about it.
+    pub repair: Option<Repair>,
+    /// `--repair` has done it.
+    pub repaired: bool,
+}
+
+impl Finding {
+    pub fn new(kind: Kind, path: impl Into<String>, what: impl Into<String>) -> Finding {
+        Finding {
+            kind,
+            id: None,
+            path: path.into(),
+            what: what.into(),
+            repair: None,
+            repaired: false,
+        }
+    }
+}
+
+/// What was compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    pub crawls: u64,
+    /// Pages whose work is over.
+    pub pages: u64,
+    /// Of these, the ones whose files are in the store alone.
+    pub stored: u64,
+    /// Files of results.
+    pub files: u64,
+    /// Copies in stores that are directories.
+    pub copies: u64,
+    /// Copies in other stores, which were not compared.
+    pub elsewhere: u64,
+    /// Files whose SHA-256 was compared.
+    pub digests: u64,
+    /// Bytes of the latter.
+    pub bytes: u64,
+}
+
+impl Checked {
+    pub fn add(&mut self, other: &Checked) {
+        self.crawls += other.crawls;
+        self.pages += other.pages;
+        self.stored += other.stored;
+        self.files += other.files;
+        self.copies += other.copies;
+        self.elsewhere += other.elsewhere;
+        self.digests += other.digests;
+        self.bytes += other.bytes;
+    }
+}
+
+/// The document of `--json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    pub checked: Checked,
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    pub fn add(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    pub fn extend(&mut self, findings: Vec<Finding>) {
+        self.findings.extend(findings);
+    }
+
+    /// Returns whether nothing was found, or all of it was repaired.
+    pub fn is_clean(&self) -> bool {
+        self.findings.iter().all(|finding| finding.repaired)
+    }
+
+    /// Returns the findings as lines, and a last line with what was compared.
+    pub fn listed(&self, style: &Style, scope: &Scope) -> String {
+        let mut out = String::new();
+        for finding in &self.findings {
+            if let Some(id) = finding.id {
+                out.push_str(&style.paint(&id.to_string(), Tone::Bad));
+                out.push_str("  ");
+            }
+            out.push_str(&format!(
+                "{}: {}\n",
+                clean(&finding.path),
+                clean(&finding.what)
+            ));
+            if let Some(repair) = &finding.repair {
+                let fix = in_scope(&repair.text(), scope);
+                out.push_str(&format!("    → {fix}\n"));
+            }
+        }
+        out.push_str(&self.summary());
+        out
+    }
+
+    fn summary(&self) -> String {
+        let Checked {
+            crawls,
+            pages,
+            stored,
+            files,
+            copies,
+            elsewhere,
+            digests,
+            bytes,
+        } = self.checked;
+        let found = match self.findings.len() {
+            0 => "no problem".to_owned(),
+            1 => "1 problem".to_owned(),
+            n => format!("{n} problems"),
+        };
+        let mut parts = vec![
+            format!("{crawls} crawls"),
+            format!("{pages} pages"),
+            format!("{files} files"),
+        ];
+        if stored > 0 {
+            parts.push(format!("{stored} pages in the store alone"));
+        }
+        if copies > 0 {
+            parts.push(format!("{copies} copies"));
+        }
+        if digests > 0 {
+            parts.push(format!("{digests} digests ({})", human_size(bytes)));
+        }
+        let mut out = format!("compared {}: {found}\n", parts.join(", "));
+        if elsewhere > 0 {
+            out.push_str(&format!(
+                "{elsewhere} copies are in stores that are no directories of this machine, and were not compared\n"
+            ));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::Time;
+
+    #[test]
+    fn findings_are_listed_with_their_repair() {
+        let mut report = Report::default();
+        let scope = Scope::system("/");
+        let style = Style::plain(Time(0));
+        assert!(report.is_clean());
+        assert_eq!(
+            report.listed(&style, &scope),
+            "compared 0 crawls, 0 pages, 0 files: no problem\n"
+        );
+        report.checked.digests = 3;
+        report.checked.bytes = 2048;
+        report.add(Finding {
+            id: Some(Owner::Snapshot(SnapshotId(3))),
+            repair: Some(Repair::Retry(SnapshotId(3))),
+            ..Finding::new(Kind::Directory, "/a/s3", "its directory is missing")
+        });
+        report.add(Finding::new(
+            Kind::Unknown,
+            "/a/\u{1b}s4",
+            "no row has this directory",
+        ));
+        assert!(!report.is_clean());
+        assert_eq!(
+            report.listed(&style, &scope),
+            "s3  /a/s3: its directory is missing\n    → archivist retry --all s3\n\
+             /a/\u{fffd}s4: no row has this directory\n\
+             compared 0 crawls, 0 pages, 0 files, 3 digests (2.0K): 2 problems\n"
+        );
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["findings"][0]["repair"], "archivist retry --all s3");
+        assert_eq!(json["findings"][1]["kind"], "unknown");
+        for finding in &mut report.findings {
+            finding.repaired = true;
+        }
+        assert!(report.is_clean());
+    }
+}

@@ -1,0 +1,130 @@
+#!/bin/bash
+# archivist fsck: an archive without problems, each kind of problem, what --repair does and does not do, and a check while pages
+# are archived.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+LIMITS=(--set WGET_TIMEOUT=8 --set HEADERS_TIMEOUT=8 --set FAVICON_TIMEOUT=8
+    --set CHROMIUM_TIMEOUT=30 --set SCREENSHOT_TIMEOUT=20 --set PDF_TIMEOUT=20 --set DOM_TIMEOUT=20)
+archive=/var/lib/archivist/archive
+
+clean() {
+    in_capsule rm -rf $archive/20200101
+    stop_site
+    forget_configuration
+}
+
+prepare() {
+    start_site
+    plugin testsaves <<'SH'
+#!/bin/sh
+sleep 0.1
+echo saved >saved.txt
+SH
+    forget_pages
+    configure </dev/null
+}
+
+# page PATH FILTER: about the snapshot of that page.
+page() { query "map(select(.url == \"$site$1\")) | only | $2" list snapshots --limit 0; }
+
+# fsck EXPECTED FILTER OPTION…: asserts its exit status and prints what the jq filter makes of its document.
+fsck() {
+    local expected=$1 filter=$2
+    shift 2
+    assert_status "$expected" archivist fsck --json "$@"
+    evaluate "$filter" <<<"$output"
+}
+
+kinds='[.findings[].kind] | sort'
+
+sums() { in_capsule sh -c "cd $archive && find . -type f -path './[0-9]*/*/s*' | sort | xargs sha256sum"; }
+
+archive_without_problems() {
+    archivist add --depth 1 --wait --plugins wget,favicon,headers,screenshot,pdf,dom,title,outlinks,hashes "${LIMITS[@]}" \
+        --set "URL_ALLOWLIST=^${site//./\\.}(page/1|redirect/3|hostile|js-title)?\$" "$site" >/dev/null || true
+    assert_eq 5 "$(query length list snapshots --status sealed)" "archived pages"
+    assert_eq "" "$(fsck 0 '[.findings[].what]')" "problems"
+    assert_eq "5 true true" "$(fsck 0 '.checked | [.pages, .files > 20, .digests > 20]')" "what was compared"
+    assert_eq 0 "$(fsck 0 '.checked.digests' --quick)" "digests with --quick"
+    assert_status 0 archivist fsck
+    assert_contains "$output" ": no problem" "what it says"
+    # Someone who may call the orchestrator, and not read the archive.
+    assert_status 1 in_capsule setpriv --reuid=nobody --regid=nogroup --groups="$(in_capsule getent group archivist | cut -d: -f3)" archivist fsck
+    assert_contains "$output" "sudo archivist fsck" "what a member may do"
+}
+
+damage_is_found_and_nothing_is_replaced() {
+    needs archive_without_problems
+    local directory before
+    directory=$(page page/1 .directory)
+    in_capsule sh -c "cd $directory && printf x >>title/title.txt && rm headers/headers.json"
+    in_capsule python3 -c "
+import sys
+with open('$directory/dom/output.html', 'r+b') as file:
+    byte = file.read(1)
+    file.seek(0)
+    file.write(bytes([byte[0] ^ 1]))"
+    assert_eq "digest file size" "$(fsck 3 "$kinds")" "what was found"
+    assert_eq "file size" "$(fsck 3 "$kinds" --quick)" "what was found with --quick"
+    before=$(sums)
+    assert_eq "false" "$(fsck 3 '[.findings[].repaired] | unique' --repair)" "what was repaired"
+    assert_eq "$before" "$(sums)" "files after --repair"
+    assert_status 3 archivist fsck
+    assert_contains "$output" "headers/headers.json: the file is missing" "what it says"
+}
+
+removed_page_is_archived_again() {
+    needs damage_is_found_and_nothing_is_replaced
+    local id directory
+    id=$(page js-title .id) directory=$(page js-title .directory)
+    in_capsule rm -rf "$directory"
+    assert_contains "$(archivist why "$id")" "is missing; to archive it again" "why $id"
+    assert_eq "directory false" "$(fsck 3 ".findings[] | select(.id == \"$id\") | [.kind, .repaired]")" "what was found"
+    in_capsule test ! -e "$directory" || fail "it was repaired without --repair"
+    assert_eq "true" "$(fsck 3 ".findings[] | select(.id == \"$id\") | .repaired" --repair)" "what was repaired"
+    wait_for 120 is_sealed js-title
+    in_capsule test -s "$directory/dom/output.html" || fail "the page was not archived again"
+    assert_eq "digest file size" "$(fsck 3 "$kinds")" "what is left"
+}
+
+is_sealed() { [[ $(page "$1" .status) == sealed ]]; }
+
+unknown_directory_and_its_id() {
+    needs removed_page_is_archived_again
+    local crawl
+    in_capsule install -d -o archivist -g archivist-hook -m 0750 $archive/20200101 $archive/20200101/old.test $archive/20200101/old.test/s5000
+    assert_eq "digest file ids size unknown" "$(fsck 3 "$kinds")" "what was found"
+    assert_eq "ids" "$(fsck 3 '[.findings[] | select(.repaired) | .kind]' --repair)" "what was repaired"
+    crawl=$(add --plugins testsaves http://new.test/)
+    wait_for 60 is_over "$crawl"
+    assert_eq s5001 "$(query '.[0].id' list snapshots "$crawl")" "id of the next page"
+    assert_eq "digest file size unknown" "$(fsck 3 "$kinds")" "what is left"
+    in_capsule test -d $archive/20200101/old.test/s5000 || fail "the directory was moved away"
+}
+
+# Otherwise --repair would archive everything again.
+nothing_is_compared_without_the_archive() {
+    needs unknown_directory_and_its_id
+    in_capsule mount -t tmpfs -o mode=750 tmpfs $archive
+    assert_status 1 archivist fsck --repair
+    in_capsule umount $archive
+    assert_contains "$output" "is its file system mounted?" "what it says"
+    assert_eq "digest file size unknown" "$(fsck 3 "$kinds")" "what was found with the archive"
+}
+
+# Pages that are being archived are no problems.
+check_while_pages_are_archived() {
+    needs unknown_directory_and_its_id
+    local crawl rounds=0
+    crawl=$(in_capsule sh -c 'seq -f http://%g.busy.test/ 60 | archivist add --json --plugins testsaves -' | evaluate .crawl)
+    until is_over "$crawl"; do
+        assert_eq "digest file size unknown" "$(fsck 3 "$kinds")" "what was found meanwhile"
+        rounds=$((rounds + 1))
+    done
+    ((rounds > 1)) || fail "the crawl was over at once"
+    assert_eq "digest file size unknown" "$(fsck 3 "$kinds")" "what was found afterwards"
+}
+
+cases archive_without_problems damage_is_found_and_nothing_is_replaced removed_page_is_archived_again unknown_directory_and_its_id \
+    nothing_is_compared_without_the_archive check_while_pages_are_archived
