@@ -110,7 +110,11 @@ const ROOMS: &[Room] = &[
         &["store"],
         &["zbus", "tokio", "archivist_shared"],
     ),
-    room("orchestrator/program.rs", &["main_loop"], &["rusqlite"]),
+    room(
+        "orchestrator/program.rs",
+        &["backup", "main_loop"],
+        &["rusqlite"],
+    ),
     room(
         "orchestrator",
         ALL,
@@ -380,7 +384,8 @@ const FILE_READERS: &[&str] = &[
 
 /// The parts of the orchestrator that read and write files, outside transactions. The store opens
 /// its database, and its transactions are those of SQLite.
-const FILE_ROOMS: [&str; 17] = [
+const FILE_ROOMS: [&str; 18] = [
+    "backup/",
     "main.rs",
     "main_loop/database_check.rs",
     "main_loop/fact_reader.rs",

@@ -15,9 +15,9 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use client::exit::Failure;
 use std::process::ExitCode;
 use verb::{
-    add, cancel, check, completions, config, doctor, fleet, fsck, generate, heartbeat, hook, list,
-    logs, open, orchestrator, pause, persona, plot, plugins, pool, resume, retry, run, show,
-    status, update, watch, why,
+    add, backup, cancel, check, completions, config, doctor, fleet, fsck, generate, heartbeat,
+    hook, list, logs, open, orchestrator, pause, persona, plot, plugins, pool, restore, resume,
+    retry, run, show, status, update, watch, why,
 };
 
 #[derive(Parser)]
@@ -89,6 +89,10 @@ enum Verb {
     Heartbeat,
     /// Manage the fleet: several machines with one archive, over a PostgreSQL database
     Fleet(fleet::FleetArgs),
+    /// Back up database, archive and configuration, while work runs
+    Backup(backup::BackupArgs),
+    /// Restore a backup
+    Restore(restore::RestoreArgs),
     /// Check this machine and print how to fix what is missing
     Doctor(doctor::DoctorArgs),
     /// Compare the rows of crawls and pages with the files of the archive
@@ -155,6 +159,8 @@ pub fn main() -> ExitCode {
         Verb::Pool(args) => wait_for(pool::run(args, &scope)),
         Verb::Heartbeat => heartbeat::run(),
         Verb::Fleet(args) => wait_for(fleet::run(args, &scope)),
+        Verb::Backup(args) => backup::run(args, &scope),
+        Verb::Restore(args) => wait_for(restore::run(args, &scope)),
         Verb::Doctor(args) => wait_for(doctor::run(args, &scope)),
         Verb::Fsck(args) => wait_for(fsck::run(args, &scope)),
         Verb::Config(args) => config::run(args, &scope),

@@ -1,11 +1,14 @@
-//! `archivist-orchestrator [--user] [--instance NAME] [orchestrator [--exit-on-idle] | worker]`:
-//! the program of the orchestrator and the workers, which users do not call. Its command line is
+//! `archivist-orchestrator [--user] [--instance NAME] [orchestrator [--exit-on-idle] | worker |
+//! backup DIR [--keep N] | restore DIR [--config]]`: the program of the orchestrator and the workers,
+//! and of what needs the database without the orchestrator. Users do not call it. Its command line is
 //! parsed by hand, as a parser would be resident all the time.
 
+use crate::backup::{self, Task};
 use crate::main_loop::run as orchestrator;
 use archivist_shared::config::{INSTANCE_ALLOWED, Scope, is_instance_name};
 use archivist_worker as worker;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Exit status for wrong usage, as of `archivist`.
@@ -17,6 +20,7 @@ struct Asked {
     instance: Option<String>,
     worker: bool,
     exit_on_idle: bool,
+    task: Option<Task>,
 }
 
 /// Runs the orchestrator or a worker, as `arguments` say.
@@ -32,6 +36,9 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         return worker::main();
     }
     let scope = Scope::from_env(asked.user, asked.instance, |name| std::env::var_os(name));
+    if let Some(task) = &asked.task {
+        return backup::main(&scope, task);
+    }
     orchestrator::main(orchestrator::Options {
         scope,
         exit_on_idle: asked.exit_on_idle,
@@ -47,6 +54,8 @@ fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Asked, String> 
             Some("--user") => asked.user = true,
             Some("--exit-on-idle") => asked.exit_on_idle = true,
             Some("--instance") => asked.instance = Some(instance(arguments.next())?),
+            Some("backup") => asked.task = Some(backup_task(&mut arguments)?),
+            Some("restore") => asked.task = Some(restore_task(&mut arguments)?),
             _ => {
                 return Err(format!(
                     "unexpected argument '{}'; use archivist(1)",
@@ -56,6 +65,33 @@ fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Asked, String> 
         }
     }
     Ok(asked)
+}
+
+/// The rest of the arguments after `backup`.
+fn backup_task(arguments: &mut impl Iterator<Item = OsString>) -> Result<Task, String> {
+    let missing = || "backup: expected DIR [--keep N]".to_owned();
+    let to = arguments.next().map(PathBuf::from).ok_or_else(missing)?;
+    let keep = match (arguments.next(), arguments.next()) {
+        (None, _) => None,
+        (Some(flag), Some(number)) if flag == "--keep" => {
+            let number = number.to_str().and_then(|number| number.parse().ok());
+            Some(number.ok_or_else(missing)?)
+        }
+        _ => return Err(missing()),
+    };
+    Ok(Task::Backup { to, keep })
+}
+
+/// The rest of the arguments after `restore`.
+fn restore_task(arguments: &mut impl Iterator<Item = OsString>) -> Result<Task, String> {
+    let missing = || "restore: expected DIR [--config]".to_owned();
+    let from = arguments.next().map(PathBuf::from).ok_or_else(missing)?;
+    let config = match arguments.next() {
+        None => false,
+        Some(flag) if flag == "--config" => true,
+        Some(_) => return Err(missing()),
+    };
+    Ok(Task::Restore { from, config })
 }
 
 fn instance(name: Option<OsString>) -> Result<String, String> {
@@ -80,6 +116,31 @@ mod tests {
         let second = asked("--instance second orchestrator --exit-on-idle").unwrap();
         assert_eq!(second.instance.as_deref(), Some("second"));
         assert!(second.exit_on_idle && !second.user && !second.worker);
+    }
+
+    #[test]
+    fn tasks_have_a_directory() {
+        let task = |line: &str| asked(line).unwrap().task;
+        let backup = |keep| {
+            let to = PathBuf::from("/srv/backup");
+            Some(Task::Backup { to, keep })
+        };
+        assert_eq!(task("--user backup /srv/backup"), backup(None));
+        assert_eq!(task("backup /srv/backup --keep 7"), backup(Some(7)));
+        let restore = |config| {
+            let from = PathBuf::from("/srv/backup");
+            Some(Task::Restore { from, config })
+        };
+        assert_eq!(task("restore /srv/backup"), restore(false));
+        assert_eq!(task("restore /srv/backup --config"), restore(true));
+        for bad in [
+            "backup",
+            "backup /a --keep",
+            "backup /a --keep x",
+            "restore /a --force",
+        ] {
+            assert!(asked(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub mod add;
 pub mod background;
+pub mod backup;
 pub mod cancel;
 pub mod check;
 pub mod completions;
@@ -22,6 +23,7 @@ pub mod persona;
 pub mod plot;
 pub mod plugins;
 pub mod pool;
+pub mod restore;
 pub mod resume;
 pub mod retry;
 pub mod run;

@@ -35,20 +35,25 @@ pub fn run(args: OrchestratorArgs, scope: &Scope) -> Result<Exit, Failure> {
 
 /// Replaces this process with the orchestrator program (execve(2)); returns only on failure.
 fn exec_orchestrator(scope: &Scope, arguments: &[&str]) -> Result<Exit, Failure> {
+    let mut command = command(scope)?;
+    let error = command.args(arguments).exec();
+    Err(Failure::failed(format!(
+        "failed to run '{}': {error}",
+        command.get_program().display()
+    )))
+}
+
+/// Returns the command of the orchestrator program for a scope.
+pub(super) fn command(scope: &Scope) -> Result<Command, Failure> {
     let own = std::env::current_exe().map_err(|error| {
         Failure::failed(format!("failed to find the path of this program: {error}"))
     })?;
-    let program = ORCHESTRATOR.path_from(&own);
-    let mut command = Command::new(&program);
+    let mut command = Command::new(ORCHESTRATOR.path_from(&own));
     if scope.user {
         command.arg("--user");
     }
     if let Some(instance) = &scope.instance {
         command.args(["--instance", instance]);
     }
-    let error = command.args(arguments).exec();
-    Err(Failure::failed(format!(
-        "failed to run '{}': {error}",
-        program.display()
-    )))
+    Ok(command)
 }

@@ -82,6 +82,16 @@ impl RunnerLocks {
         fcntl(&*self.file, FcntlArg::F_OFD_SETLKW(&range)).is_ok()
     }
 
+    /// Acquires all locks until the process ends: no orchestrator begins to work. Returns false if
+    /// one holds a lock.
+    pub fn hold_all(&self) -> bool {
+        let all = libc::flock {
+            l_len: 0, // to the end, wherever that is
+            ..range(libc::F_WRLCK, Lock::Rank(0))
+        };
+        fcntl(&*self.file, FcntlArg::F_OFD_SETLK(&all)).is_ok()
+    }
+
     /// Releases a lock of this process.
     pub fn release(&self, lock: Lock) {
         let range = range(libc::F_UNLCK, lock);

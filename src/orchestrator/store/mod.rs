@@ -2,6 +2,7 @@
 //! this process still is the active runner of the data directory. The store returns rows; `query/`
 //! makes documents of them.
 
+pub mod backup;
 mod clock;
 mod column;
 pub mod damage;
@@ -57,6 +58,8 @@ pub enum StoreError {
     Superseded(i64),
     /// The file is not at its path any more, where it was opened: whatever is written to it is lost.
     Moved,
+    /// A check of SQLite found damage.
+    Damaged(String),
     /// The lock of this rank could not be acquired.
     Rank(i64),
 }
@@ -87,6 +90,7 @@ impl StoreError {
         match self {
             StoreError::Sqlite(error) => of_file(&error.to_string()),
             StoreError::Document(error) => of_file(&error.to_string()),
+            StoreError::Damaged(report) => of_file(&format!("it is damaged: {report}")),
             StoreError::Moved => of_file("it was moved, removed or replaced while it is in use"),
             StoreError::Illegal { what, source } => format!("{what}: {source}"),
             StoreError::NoSuch(what) => format!("there is no {what}"),
@@ -107,6 +111,7 @@ impl StoreError {
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
         match self {
             StoreError::Document(error) => Some(error.to_string()),
+            StoreError::Damaged(report) => Some(report.clone()),
             StoreError::Sqlite(error) => {
                 let code = error.sqlite_error_code();
                 let is_damage = matches!(code, Some(DatabaseCorrupt | NotADatabase))

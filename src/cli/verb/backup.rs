@@ -1,0 +1,51 @@
+//! `archivist backup`: copies database, archive and configuration, while work runs. The program of the
+//! orchestrator does it, because it knows the database, but as a process of the caller: it has the
+//! rights of the caller, who names a directory, and the orchestrator need not work.
+
+use crate::client::exit::{Exit, Failure};
+use crate::verb::orchestrator::command;
+use archivist_shared::config::Scope;
+use clap::Args;
+use nix::unistd::geteuid;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf, absolute};
+
+#[derive(Args)]
+pub struct BackupArgs {
+    /// The directory of the backups, outside of the data directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Remove all but the newest N backups afterwards
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+}
+
+pub fn run(args: BackupArgs, scope: &Scope) -> Result<Exit, Failure> {
+    need_root(scope, "back up")?;
+    let mut command = command(scope)?;
+    command.arg("backup").arg(real(&args.dir)?);
+    if let Some(keep) = args.keep {
+        command.args(["--keep", &keep.to_string()]);
+    }
+    let error = command.exec();
+    Err(Failure::failed(format!(
+        "failed to run '{}': {error}",
+        command.get_program().display()
+    )))
+}
+
+/// # Errors
+/// If the files of the scope are those of root, and the caller is not root.
+pub(super) fn need_root(scope: &Scope, verb: &str) -> Result<(), Failure> {
+    if scope.user || geteuid().is_root() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!(
+        "only root can {verb} the archivist of the machine: use sudo"
+    )))
+}
+
+/// Returns an absolute path, which no option of the program looks like.
+pub(super) fn real(path: &Path) -> Result<PathBuf, Failure> {
+    absolute(path).map_err(|error| Failure::usage(format!("'{}': {error}", path.display())))
+}

@@ -1,0 +1,111 @@
+//! `archivist restore`: puts a backup in the place of the data directory. The orchestrator must be
+//! stopped, and no call may start it before the end: its unit is masked until then.
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::systemctl;
+use crate::verb::backup::{need_root, real};
+use crate::verb::orchestrator::command;
+use archivist_shared::config::Scope;
+use clap::Args;
+use std::path::PathBuf;
+use std::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
+
+#[derive(Args)]
+pub struct RestoreArgs {
+    /// A backup, or the directory of the backups, whose newest one is restored
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Restore the configuration, too
+    #[arg(long)]
+    config: bool,
+}
+
+/// Units that write to the data directory, after the prefix of the scope.
+const WRITERS: [&str; 6] = [
+    "orchestrator.service",
+    "crawl-*.service",
+    "snapshot-*.service",
+    "hook-*.service",
+    "store-*.service",
+    "check-*.service",
+];
+/// The server of the search index, which all instances share.
+const INDEX_SERVER: &str = "archivist-sonic.service";
+/// The directories of the package, with their owners.
+const TMPFILES: &str = "archivist.conf";
+
+pub async fn run(args: RestoreArgs, scope: &Scope) -> Result<Exit, Failure> {
+    need_root(scope, "restore")?;
+    let mut command = command(scope)?;
+    command.arg("restore").arg(real(&args.dir)?);
+    command.args(args.config.then_some("--config"));
+    // Ctrl-C ends the program alone: the unit must be unmasked after it.
+    let kinds = [
+        SignalKind::interrupt(),
+        SignalKind::terminate(),
+        SignalKind::hangup(),
+    ];
+    let _caught = kinds.map(signal);
+    // Before the look at the units, so that none starts after it. If the administrator's own unit
+    // cannot be masked, the locks of the data directory still keep an orchestrator out.
+    let masked = call(scope, &["--runtime", "mask"]).is_some();
+    let done = match running(scope) {
+        units if units.is_empty() => {
+            let program = command.get_program().display().to_string();
+            let status = tokio::process::Command::from(command).status().await;
+            status.map_err(|error| Failure::failed(format!("failed to run '{program}': {error}")))
+        }
+        units => Err(Failure::failed(format!(
+            "failed to restore while these units run: {}\nto stop them: {} stop {}.slice",
+            units.join(", "),
+            systemctl(scope),
+            scope.unit_prefix()
+        ))),
+    };
+    if masked {
+        call(scope, &["--runtime", "unmask"]);
+    }
+    if !done?.success() {
+        return Ok(Exit::Failed);
+    }
+    if !scope.user {
+        // Directories that the backup does not have.
+        let _ = Command::new("systemd-tmpfiles")
+            .args(["--create", TMPFILES])
+            .status();
+    }
+    println!(
+        "to continue: {} start {}",
+        systemctl(scope),
+        scope.orchestrator_unit()
+    );
+    Ok(Exit::Done)
+}
+
+/// Calls systemctl(1) for the unit of the orchestrator. None if that failed.
+fn call(scope: &Scope, arguments: &[&str]) -> Option<()> {
+    let mut command = Command::new("systemctl");
+    command.arg("--quiet").args(scope.user.then_some("--user"));
+    command.args(arguments).arg(scope.orchestrator_unit());
+    let output = command.output().ok()?;
+    output.status.success().then_some(())
+}
+
+/// The units that write to the data directory; none if systemd does not answer.
+fn running(scope: &Scope) -> Vec<String> {
+    let prefix = scope.unit_prefix();
+    let mut command = Command::new("systemctl");
+    command.args(scope.user.then_some("--user"));
+    command.args(["list-units", "--plain", "--no-legend", "--full"]);
+    command.arg("--state=active,activating,reloading,deactivating");
+    command.args(WRITERS.map(|unit| format!("{prefix}-{unit}")));
+    command.arg(INDEX_SERVER);
+    let output = command.output();
+    let text = output.map_or_else(|_| Vec::new(), |output| output.stdout);
+    let text = String::from_utf8_lossy(&text);
+    let names = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    names.map(str::to_owned).collect()
+}

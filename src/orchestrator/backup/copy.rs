@@ -1,0 +1,57 @@
+//! Copies of files, and their digests.
+
+use sha2::{Digest, Sha256};
+use std::fs::{self, File, FileTimes, Metadata, Permissions};
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 256 << 10;
+
+/// Returns the SHA-256, in hex, of the rest of a stream.
+pub fn digest(mut from: impl Read) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match from.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(count) => hash.update(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let hash = hash.finalize();
+    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Copies an open file to the new file `to`, which only its owner can read, and returns the digest of
+/// the copy. The kernel copies, and shares the blocks where the file system can.
+pub fn copy(from: &File, to: &Path) -> io::Result<(File, String)> {
+    let mut options = File::options();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    let mut copy = options.open(to)?;
+    // With files, not streams: io::copy uses copy_file_range(2).
+    io::copy(&mut &*from, &mut copy)?;
+    copy.rewind()?;
+    let sum = digest(&copy)?;
+    Ok((copy, sum))
+}
+
+/// Gives a copy the owner, if this user may do that, the mode and the time of the original.
+pub fn dress(copy: &File, original: &Metadata) -> io::Result<()> {
+    // Changing the owner clears set-id bits.
+    let _ = std::os::unix::fs::fchown(copy, Some(original.uid()), Some(original.gid()));
+    copy.set_permissions(Permissions::from_mode(original.mode() & 0o777))?;
+    copy.set_times(FileTimes::new().set_modified(original.modified()?))
+}
+
+/// Removes a file, a link, or a directory with everything in it. A missing one is removed already.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+    }
+}

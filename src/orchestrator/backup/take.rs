@@ -1,0 +1,584 @@
+//! Makes a backup.
+
+use super::complete::{self, Complete, FORMAT, LeftOut};
+use super::index::{Entry, Kind, Look, sum_line};
+use super::source::{
+    Copied, Copier, Counts, Failure, Looks, Part, Previous, entries, is_directory,
+};
+use super::{
+    ARCHIVE, BEFORE, CONFIG, DATA, DATABASE, INDEX, LOCKS, LOST_FOUND, PARTLY, Problem, RESTORING,
+    Result, SUMS, at, copy, of_store, sync,
+};
+use crate::main_loop::clock::now;
+use crate::store::StoreError;
+use crate::store::backup::{DatabaseCopy, OwnerRow};
+use archivist_core::model::{Owner, Time, without_userinfo};
+use archivist_core::text::{clean, human_size};
+use archivist_plugin::Directory;
+use archivist_shared::config::Scope;
+use nix::sys::stat::FileStat;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File};
+use std::io::{BufWriter, ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Component, Path, PathBuf};
+use std::process::ExitCode;
+
+/// How often a page that changes meanwhile is copied.
+const ATTEMPTS: usize = 3;
+/// A new directory may have an earlier time than the clock said before it: the kernel's times of files
+/// are those of its last tick.
+const TICK_NANOS: i128 = 1_000_000_000;
+/// What an interrupted backup leaves: this, its name, and another end.
+const PARTIAL: &str = ".partial";
+/// Mode of the directory of a backup: it has secrets, and files of all users.
+const MODE: u32 = 0o700;
+/// Longest list of what was left out that is printed.
+const SHOWN_MAX: usize = 20;
+
+/// Makes a backup of `scope` in the directory `to`, and prints what it has.
+pub fn take(scope: &Scope, to: &Path, keep: Option<usize>) -> Result<ExitCode> {
+    let data = scope.data_dir();
+    let (to, _lock) = open(to, &data)?;
+    remove_partial(&to)?;
+    let previous = complete::backups(&to)?.pop();
+    let (taken_at, name) = free_name(&to);
+    let partial = to.join(format!(".{name}{PARTIAL}"));
+    make(&partial)?;
+    let database = data.join(DATABASE);
+    let copied = DatabaseCopy::make(&database, &partial.join(DATABASE));
+    let rows = copied.map_err(|error| explain(&database, &error))?;
+    let mut backup = Backup {
+        copier: Copier::new(
+            partial.clone(),
+            previous.as_deref().and_then(previous_index),
+        ),
+        index: Index::create(&partial)?,
+        rows,
+        data: data.clone(),
+        began: i128::from(taken_at.0) * 1_000_000 - TICK_NANOS,
+        counts: Counts::default(),
+        left_out: Vec::new(),
+        unread: false,
+    };
+    let config = scope.config_dirs().pop();
+    backup.tree(config.as_deref(), CONFIG)?;
+    backup.tree(Some(&data), DATA)?;
+    let unread = backup.unread;
+    let (counts, left_out, index_sha256) = backup.finish(&partial)?;
+    let complete = Complete {
+        format: FORMAT,
+        taken_at,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: host(),
+        data,
+        files: counts.files,
+        bytes: counts.bytes,
+        index_sha256,
+        left_out,
+    };
+    sync(&partial)?;
+    complete.write(&partial)?;
+    let path = to.join(name);
+    fs::rename(&partial, &path).map_err(at("rename", &partial))?;
+    sync(&to)?;
+    print(&path, &complete, counts);
+    if let Some(keep) = keep {
+        prune(&to, keep.max(1))?;
+    }
+    Ok(if unread {
+        ExitCode::from(PARTLY)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Opens the directory of all backups, which must be outside of the data directory, and locks it.
+fn open(to: &Path, data: &Path) -> Result<(PathBuf, File)> {
+    make(to)?;
+    let to = to.canonicalize().map_err(at("open", to))?;
+    let data = data.canonicalize().map_err(at("open", data))?;
+    if to.starts_with(&data) || data.starts_with(&to) {
+        return Err(Problem(format!(
+            "failed to back up to '{}': choose a directory outside of the data directory '{}', on another disk if there is one",
+            to.display(),
+            data.display()
+        )));
+    }
+    let path = to.join(".lock");
+    let lock = File::create(&path).map_err(at("open", &path))?;
+    match lock.try_lock() {
+        Ok(()) => Ok((to, lock)),
+        Err(fs::TryLockError::WouldBlock) => Err(Problem(format!(
+            "another backup to '{}' is running",
+            to.display()
+        ))),
+        Err(fs::TryLockError::Error(error)) => Err(at("lock", &path)(error)),
+    }
+}
+
+fn make(path: &Path) -> Result<()> {
+    let mut builder = DirBuilder::new();
+    let made = builder.mode(MODE).recursive(true).create(path);
+    made.map_err(at("create", path))
+}
+
+/// Removes what interrupted backups left.
+fn remove_partial(to: &Path) -> Result<()> {
+    for entry in fs::read_dir(to).map_err(at("read", to))? {
+        let entry = entry.map_err(at("read", to))?;
+        let name = entry.file_name();
+        if name.as_bytes().starts_with(b".2") && name.as_bytes().ends_with(PARTIAL.as_bytes()) {
+            let path = entry.path();
+            copy::remove(&path).map_err(at("remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
+/// The present time, and a name that no backup has yet.
+fn free_name(to: &Path) -> (Time, String) {
+    let taken_at = now();
+    let mut shown = taken_at;
+    loop {
+        let name = complete::name(shown);
+        if !to.join(&name).exists() {
+            return (taken_at, name);
+        }
+        shown = Time(shown.0 + 1000);
+    }
+}
+
+fn host() -> String {
+    let machine = nix::sys::utsname::uname().ok();
+    machine.map_or_else(String::new, |machine| {
+        machine.nodename().to_string_lossy().into_owned()
+    })
+}
+
+/// The index of the backup before. A damaged one is not used.
+fn previous_index(backup: &Path) -> Option<Previous> {
+    let complete = Complete::read(backup).ok()??;
+    let is_intact = complete.has_index(backup).unwrap_or(false);
+    let index = File::open(backup.join(INDEX)).ok().filter(|_| is_intact)?;
+    Some(Previous::new(backup.to_owned(), index))
+}
+
+fn explain(database: &Path, error: &StoreError) -> Problem {
+    let path = database.display();
+    if let Some(damage) = error.damage() {
+        return Problem(format!(
+            "failed to back up '{path}': {damage}\nnothing was backed up; restore an older backup, or recover its readable rows: sqlite3 '{path}' .recover | sqlite3 new.sqlite3"
+        ));
+    }
+    Problem(error.message(database))
+}
+
+/// Index and sums, as they are written.
+struct Index {
+    index: BufWriter<File>,
+    sums: BufWriter<File>,
+}
+
+impl Index {
+    fn create(backup: &Path) -> Result<Index> {
+        let create = |name: &str| {
+            let path = backup.join(name);
+            File::create_new(&path).map_err(at("create", &path))
+        };
+        Ok(Index {
+            index: BufWriter::new(create(INDEX)?),
+            sums: BufWriter::new(create(SUMS)?),
+        })
+    }
+
+    fn add(&mut self, entry: &Entry) -> std::io::Result<()> {
+        self.index.write_all(&entry.line())?;
+        self.index.write_all(b"\n")?;
+        match entry.sum_line() {
+            Some(line) => self.sums.write_all(&line),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is copied as a whole.
+enum Unit {
+    /// The directory of a crawl or page.
+    Owner(Owner),
+    /// Another one, whose files belong together: an index of the archive, a persona.
+    Other,
+}
+
+/// The unit that a directory is, by its path below the data directory.
+fn unit_of(path: &Path) -> Option<Unit> {
+    let parts: Option<Vec<&str>> = path
+        .components()
+        .map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        })
+        .collect();
+    match parts?[..] {
+        [ARCHIVE, _, _, name] => {
+            // With the end that a directory gets if its name is taken.
+            let id = name.split('-').next().unwrap_or(name);
+            id.parse().ok().map(Unit::Owner)
+        }
+        ["index" | "personas", _] => Some(Unit::Other),
+        _ => None,
+    }
+}
+
+/// Whether a path below the data directory is not part of a backup: locks, temporary files, what was
+/// moved away, and the database, which is copied otherwise.
+fn is_skipped(path: &Path) -> bool {
+    let mut parts = path.components().map(Component::as_os_str);
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    match (parts.next().and_then(OsStr::to_str), parts.count()) {
+        (_, 0) => {
+            name.starts_with(DATABASE.as_bytes())
+                || [LOCKS, LOST_FOUND, ".setup"]
+                    .map(str::as_bytes)
+                    .contains(&name)
+                || is_moved(name)
+        }
+        (Some(ARCHIVE), 1) => [b".run".as_slice(), b"lost+found"].contains(&name) || is_moved(name),
+        // A directory that its first worker has not given its name yet.
+        (Some(ARCHIVE), 3) => name.starts_with(b".new-"),
+        _ => false,
+    }
+}
+
+/// Whether restorations made a directory of this name.
+fn is_moved(name: &[u8]) -> bool {
+    name.starts_with(BEFORE.as_bytes()) || name == RESTORING.as_bytes()
+}
+
+struct Backup {
+    copier: Copier,
+    index: Index,
+    rows: DatabaseCopy,
+    data: PathBuf,
+    /// Nanoseconds since 1970.
+    began: i128,
+    counts: Counts,
+    left_out: Vec<LeftOut>,
+    /// Something could not be read.
+    unread: bool,
+}
+
+impl Backup {
+    /// Copies a directory to `name` of the backup, if it exists.
+    fn tree(&mut self, from: Option<&Path>, name: &str) -> Result<()> {
+        let Some(from) = from.filter(|from| from.is_dir()) else {
+            return Ok(());
+        };
+        let dir = Directory::open(from).map_err(at("read", from))?;
+        let found = nix::sys::stat::fstat(&dir).map_err(at("read", from))?;
+        let mut part = Part::default();
+        let made = self.copier.make(Path::new(name), &found, &mut part);
+        self.settle(Path::new(name), made)?;
+        self.flush(part)?;
+        self.level(&dir, Path::new(name))
+    }
+
+    /// Copies what is in a directory, in the order of the names; units as a whole.
+    fn level(&mut self, dir: &Directory, path: &Path) -> Result<()> {
+        let listed = entries(dir).map_err(at("read", dir.path()));
+        let listed = self.settle(path, listed.map_err(Failure::Unreadable))?;
+        for (name, found) in listed.unwrap_or_default() {
+            let path = path.join(&name);
+            let below_data = path.strip_prefix(DATA).ok().map(Path::to_owned);
+            let was_moved = path.parent() == Some(Path::new(CONFIG)) && is_moved(name.as_bytes());
+            if was_moved || below_data.as_deref().is_some_and(is_skipped) {
+                continue;
+            }
+            // The administrator may have moved the archive to another disk.
+            let is_archive = below_data.as_deref() == Some(Path::new(ARCHIVE));
+            let inner = if is_archive {
+                Some(Directory::open(&dir.path().join(&name)))
+            } else {
+                is_directory(&found).then(|| dir.enter(&name))
+            };
+            let Some(inner) = inner else {
+                self.leaf(dir, &name, &found, &path)?;
+                continue;
+            };
+            let inner = match inner {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                other => other.map_err(at("read", &dir.path().join(&name))),
+            };
+            let Some(inner) = self.settle(&path, inner.map_err(Failure::Unreadable))? else {
+                continue;
+            };
+            let found = if is_archive {
+                nix::sys::stat::fstat(&inner).map_err(at("read", inner.path()))?
+            } else {
+                found
+            };
+            if let Some(unit) = below_data.as_deref().and_then(unit_of) {
+                self.unit(&inner, &found, &path, &unit)?;
+            } else {
+                let mut part = Part::default();
+                let made = self.copier.make(&path, &found, &mut part);
+                self.settle(&path, made)?;
+                self.flush(part)?;
+                self.level(&inner, &path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn leaf(
+        &mut self,
+        dir: &Directory,
+        name: &OsString,
+        found: &FileStat,
+        path: &Path,
+    ) -> Result<()> {
+        let mut part = Part::default();
+        let copied = self.copier.leaf(dir, name, found, path, &mut part);
+        if self.settle(path, copied)?.is_some() {
+            self.flush(part)?;
+        }
+        Ok(())
+    }
+
+    /// Copies a unit, unless it is new or running or changes all the time.
+    fn unit(&mut self, dir: &Directory, found: &FileStat, path: &Path, unit: &Unit) -> Result<()> {
+        let row = match unit {
+            Unit::Owner(owner) => self.row(*owner)?,
+            Unit::Other => None,
+        };
+        let row = row.filter(|row| Path::new(&row.directory) == dir.path());
+        if let (Unit::Owner(owner), None) = (unit, &row)
+            && Look::of_stat(found).modified >= self.began
+        {
+            self.leave_out(&owner.to_string(), "", "it began after this backup");
+            return Ok(());
+        }
+        // Those that run are named at the end.
+        let runs = row.as_ref().is_some_and(|row| row.runs);
+        if runs && matches!(unit, Unit::Owner(Owner::Snapshot(_))) {
+            return Ok(());
+        }
+        let why = match self.whole(dir, found, path) {
+            Ok(None) => return Ok(()),
+            Ok(Some(why)) => why.to_owned(),
+            Err(Failure::Unwritable(problem)) => return Err(problem),
+            Err(Failure::Unreadable(problem)) => {
+                self.unread = true;
+                problem.to_string()
+            }
+        };
+        let copy = self.copier.backup.join(path);
+        copy::remove(&copy).map_err(at("remove", &copy))?;
+        match row {
+            None => self.leave_out(&path.to_string_lossy(), "", &why),
+            Some(row) => {
+                let failed = of_store(&self.data.join(DATABASE));
+                self.rows.leave_out(row.owner).map_err(failed)?;
+                self.leave_out(&row.owner.to_string(), &row.url, &why);
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&self, owner: Owner) -> Result<Option<OwnerRow>> {
+        let path = self.copier.backup.join(DATABASE);
+        self.rows.owner(owner).map_err(of_store(&path))
+    }
+
+    /// Copies a unit until it did not change meanwhile. Returns why it is not in the backup.
+    fn whole(
+        &mut self,
+        dir: &Directory,
+        found: &FileStat,
+        path: &Path,
+    ) -> Copied<Option<&'static str>> {
+        for _ in 0..ATTEMPTS {
+            let before = Looks::of(dir)?;
+            let mut part = Part::default();
+            self.copier.make(path, found, &mut part)?;
+            self.copier.below(dir, path, &mut part)?;
+            if Looks::of(dir)? == before {
+                return self.flush(part).map(|()| None).map_err(Failure::Unwritable);
+            }
+            let copy = self.copier.backup.join(path);
+            copy::remove(&copy)
+                .map_err(at("remove", &copy))
+                .map_err(Failure::Unwritable)?;
+        }
+        Ok(Some("its files change"))
+    }
+
+    /// Returns what was copied; none if it could not be read, which is noted.
+    fn settle<T>(&mut self, path: &Path, copied: Copied<T>) -> Result<Option<T>> {
+        match copied {
+            Ok(done) => Ok(Some(done)),
+            Err(Failure::Unwritable(problem)) => Err(problem),
+            Err(Failure::Unreadable(problem)) => {
+                self.unread = true;
+                self.leave_out(&path.to_string_lossy(), "", &problem.to_string());
+                Ok(None)
+            }
+        }
+    }
+
+    fn leave_out(&mut self, what: &str, url: &str, why: &str) {
+        self.left_out.push(LeftOut {
+            what: clean(what),
+            url: clean(&without_userinfo(url)),
+            why: clean(why),
+        });
+    }
+
+    fn flush(&mut self, part: Part) -> Result<()> {
+        self.counts.add(part.counts);
+        for entry in &part.entries {
+            let added = self.index.add(entry);
+            added.map_err(at("write", &self.copier.backup.join(INDEX)))?;
+        }
+        Ok(())
+    }
+
+    /// Closes the copy of the database, and adds it to the index. Returns what was copied, what was
+    /// left out, and the digest of the index.
+    fn finish(mut self, partial: &Path) -> Result<(Counts, Vec<LeftOut>, String)> {
+        let path = partial.join(DATABASE);
+        let failed = of_store(&path);
+        for row in self.rows.running().map_err(&failed)? {
+            self.rows.leave_out(row.owner).map_err(&failed)?;
+            self.leave_out(&row.owner.to_string(), &row.url, "it is running");
+        }
+        self.rows.close().map_err(failed)?;
+        let mut part = Part::default();
+        let file = File::open(&path).map_err(at("read", &path))?;
+        let look = Look::of(&file.metadata().map_err(at("read", &path))?);
+        let sha256 = copy::digest(&file).map_err(at("read", &path))?;
+        part.entries.push(Entry {
+            path: DATABASE.into(),
+            mode: 0o600,
+            user: String::new(),
+            group: String::new(),
+            kind: Kind::File { look, sha256 },
+        });
+        self.counts.files += 1;
+        self.counts.bytes += look.size;
+        self.counts.read += 1;
+        self.counts.read_bytes += look.size;
+        for entry in &part.entries {
+            let added = self.index.add(entry);
+            added.map_err(at("write", &partial.join(INDEX)))?;
+        }
+        let index = partial.join(INDEX);
+        self.index.index.flush().map_err(at("write", &index))?;
+        let file = File::open(&index).map_err(at("read", &index))?;
+        let sum = copy::digest(file).map_err(at("read", &index))?;
+        let line = sum_line(&sum, Path::new(INDEX));
+        let mut sums = self.index.sums;
+        let written = sums.write_all(&line).and_then(|()| sums.flush());
+        written.map_err(at("write", &partial.join(SUMS)))?;
+        Ok((self.counts, self.left_out, sum))
+    }
+}
+
+fn print(path: &Path, complete: &Complete, counts: Counts) {
+    println!(
+        "complete: {}\n{} files, {}; {} new or changed, {}",
+        path.display(),
+        counts.files,
+        human_size(counts.bytes),
+        counts.read,
+        human_size(counts.read_bytes)
+    );
+    let left_out = &complete.left_out;
+    if left_out.is_empty() {
+        return;
+    }
+    println!("not in this backup:");
+    for one in left_out.iter().take(SHOWN_MAX) {
+        let words = [&one.what, &one.url].map(String::as_str);
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        println!("  {}: {}", words.join(" "), one.why);
+    }
+    if let Some(more) = left_out
+        .len()
+        .checked_sub(SHOWN_MAX)
+        .filter(|more| *more > 0)
+    {
+        println!(
+            "  and {more} more, see '{}'",
+            path.join(super::COMPLETE).display()
+        );
+    }
+}
+
+/// Removes the oldest backups. `COMPLETE` goes first, so that no half of one is left.
+fn prune(to: &Path, keep: usize) -> Result<()> {
+    let backups = complete::backups(to)?;
+    let old = backups.len().saturating_sub(keep);
+    for path in &backups[..old] {
+        for part in [path.join(super::COMPLETE), path.clone()] {
+            copy::remove(&part).map_err(at("remove", &part))?;
+        }
+        println!("removed: {}", path.display());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_personas_and_indexes_are_units() {
+        let owner = |path: &str| match unit_of(Path::new(path)) {
+            Some(Unit::Owner(owner)) => Some(owner.to_string()),
+            _ => None,
+        };
+        assert_eq!(owner("archive/20261125/a.test/s7"), Some("s7".to_owned()));
+        assert_eq!(
+            owner("archive/20261125/s1/c7-0011aaff"),
+            Some("c7".to_owned())
+        );
+        for path in [
+            "archive/20261125/s7",
+            "archive/20261125/a.test/s7/wget",
+            "lib/a/b/s7",
+            "archive/.index/a/1",
+        ] {
+            assert_eq!(owner(path), None, "{path}");
+        }
+        assert!(matches!(
+            unit_of(Path::new("personas/work")),
+            Some(Unit::Other)
+        ));
+        assert!(unit_of(Path::new("personas/work/Default")).is_none());
+    }
+
+    #[test]
+    fn locks_and_temporary_files_are_skipped() {
+        for path in [
+            "archivist.sqlite3-wal",
+            "runner.lock",
+            ".before-20261125T000000Z",
+            "archive/.run",
+            "archive/.restoring",
+            "archive/20261125/a.test/.new-0011",
+        ] {
+            assert!(is_skipped(Path::new(path)), "{path}");
+        }
+        for path in [
+            "archive/.index",
+            "lib/.run",
+            "lib/runner.lock",
+            "archive/20261125/a.test/s1",
+            "personas",
+        ] {
+            assert!(!is_skipped(Path::new(path)), "{path}");
+        }
+    }
+}

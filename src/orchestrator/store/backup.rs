@@ -1,0 +1,200 @@
+//! Copies of the database for backups, which no orchestrator uses.
+
+use super::column::column;
+use super::schema::{self, MIGRATIONS};
+use super::{OpenError, Result, StoreError, damage};
+use archivist_core::model::Owner;
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Why a page that is in a copy of the database is incomplete.
+const LEFT_OUT: &str = "its files are not in the backup that was restored";
+/// Longest wait for a transaction of the orchestrator.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A crawl or snapshot that has a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerRow {
+    /// The crawl or snapshot.
+    pub owner: Owner,
+    /// Its URL.
+    pub url: String,
+    /// Path of its directory.
+    pub directory: String,
+    /// Whether its hooks ran when the copy was made.
+    pub runs: bool,
+}
+
+/// A copy that a backup makes.
+pub struct DatabaseCopy {
+    connection: Connection,
+}
+
+impl DatabaseCopy {
+    /// Copies the database `from` to the new file `to` with SQLite's backup API: the state of one
+    /// time, also while an orchestrator writes.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written, or if the database is damaged.
+    pub fn make(from: &Path, to: &Path) -> Result<DatabaseCopy> {
+        // A reader of a database with a write-ahead log writes to the index of the log.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let source = Connection::open_with_flags(from, flags)?;
+        source.busy_timeout(BUSY_TIMEOUT)?;
+        source.pragma_update(None, "query_only", true)?;
+        let mut connection = Connection::open(to)?;
+        copy_all(&source, &mut connection)?;
+        drop(source);
+        // One file, whatever becomes of this process.
+        connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
+        let report: String =
+            connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+        if report == "ok" {
+            Ok(DatabaseCopy { connection })
+        } else {
+            Err(StoreError::Damaged(report))
+        }
+    }
+
+    /// Returns a crawl or snapshot; none if the copy does not have it, or no directory of it.
+    pub fn owner(&self, owner: Owner) -> Result<Option<OwnerRow>> {
+        let (sql, id) = match owner {
+            Owner::Crawl(id) => (
+                "SELECT url, directory, status = 'started' FROM crawl WHERE id = ?1 AND directory <> ''",
+                id.0,
+            ),
+            Owner::Snapshot(id) => (
+                "SELECT url, directory, status = 'started' FROM snapshot WHERE id = ?1 AND directory <> ''",
+                id.0,
+            ),
+        };
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let row = statement.query_row([id], |row| {
+            Ok(OwnerRow {
+                owner,
+                url: row.get(0)?,
+                directory: row.get(1)?,
+                runs: row.get(2)?,
+            })
+        });
+        Ok(row.optional()?)
+    }
+
+    /// Returns the snapshots whose hooks run.
+    pub fn running(&self) -> Result<Vec<OwnerRow>> {
+        let sql = "SELECT 's' || id FROM snapshot
+            WHERE status = 'started' AND directory <> '' ORDER BY id";
+        let mut statement = self.connection.prepare(sql)?;
+        let owners = statement.query_map([], |row| column(row, 0))?;
+        let owners: Vec<Owner> = owners.collect::<rusqlite::Result<_>>()?;
+        let rows = owners.into_iter().map(|owner| self.owner(owner));
+        let rows: Vec<Option<OwnerRow>> = rows.collect::<Result<_>>()?;
+        Ok(rows.into_iter().flatten().collect())
+    }
+
+    /// Says in the copy that the files of a snapshot are not there: a running one gets all results
+    /// again, and a sealed one is incomplete, so that a retry of failures runs its hooks again.
+    pub fn leave_out(&self, owner: Owner) -> Result<()> {
+        let Owner::Snapshot(id) = owner else {
+            return Ok(());
+        };
+        self.connection.execute(
+            "UPDATE result SET output = NULL, files = '[]', size = 0,
+                 status = CASE WHEN snapshot.status = 'started' THEN 'queued' ELSE 'failed' END,
+                 error = CASE WHEN snapshot.status = 'started' THEN NULL ELSE ?2 END
+             FROM snapshot WHERE snapshot.id = ?1 AND result.owner = 's' || ?1",
+            (id.0, LEFT_OUT),
+        )?;
+        self.connection.execute(
+            "UPDATE snapshot SET reason = ?2 WHERE id = ?1 AND status = 'sealed'",
+            (id.0, LEFT_OUT),
+        )?;
+        Ok(())
+    }
+
+    /// Closes the file.
+    pub fn close(self) -> Result<()> {
+        let closed = self.connection.close();
+        closed.map_err(|(_, error)| StoreError::Sqlite(error))
+    }
+}
+
+/// In one step, so that no transaction in between begins it again.
+fn copy_all(from: &Connection, to: &mut Connection) -> Result<()> {
+    let backup = Backup::new(from, to)?;
+    let deadline = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match backup.step(-1)? {
+            StepResult::Done => return Ok(()),
+            _ if Instant::now() >= deadline => return Err(StoreError::Sqlite(busy())),
+            // SQLite has waited for the busy timeout already, if another process holds the lock.
+            _ => std::thread::yield_now(),
+        }
+    }
+}
+
+fn busy() -> rusqlite::Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+    rusqlite::Error::SqliteFailure(code, None)
+}
+
+/// Refuses a database that this program cannot use: of a newer version, or damaged.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn check_usable(path: &Path) -> std::result::Result<(), OpenError> {
+    let garbage = |source| OpenError::Garbage {
+        path: path.to_owned(),
+        source,
+    };
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY);
+    let found = connection.and_then(|connection| schema::version(&connection));
+    let found = found.map_err(garbage)?;
+    if found > MIGRATIONS.len() {
+        return Err(OpenError::Newer {
+            path: path.to_owned(),
+            found,
+            known: MIGRATIONS.len(),
+        });
+    }
+    match damage::check(path) {
+        damage::Check::Whole | damage::Check::Unknown => Ok(()),
+        damage::Check::Damaged(what) => Err(OpenError::Damaged {
+            path: path.to_owned(),
+            what,
+        }),
+    }
+}
+
+/// Makes the ids of the database `path` continue above those of the database `other`, which it
+/// replaces. An unreadable one is ignored.
+///
+/// # Errors
+/// If `path` cannot be written.
+pub fn continue_ids_of(other: &Path, path: &Path) -> Result<()> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let read = || -> rusqlite::Result<Vec<(String, i64)>> {
+        let connection = Connection::open_with_flags(other, flags)?;
+        connection.pragma_update(None, "query_only", true)?;
+        let mut statement = connection.prepare("SELECT name, seq FROM sqlite_sequence")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect()
+    };
+    let Ok(used) = read() else {
+        return Ok(());
+    };
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    let tx = connection.transaction()?;
+    for (table, id) in used {
+        let raised = tx.execute(
+            "UPDATE sqlite_sequence SET seq = max(seq, ?2) WHERE name = ?1",
+            (&table, id),
+        )?;
+        if raised == 0 {
+            tx.execute("INSERT INTO sqlite_sequence VALUES (?1, ?2)", (&table, id))?;
+        }
+    }
+    Ok(tx.commit()?)
+}
