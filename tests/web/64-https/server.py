@@ -1,5 +1,5 @@
-"""Speaks TLS, with a certificate of authority.pem for secure.test, mixed.test and plain.test, and plain HTTP on the same port.
-On the ports of HTTP and HTTPS, plain.test has two different sites."""
+"""Speaks TLS, with a certificate of authority.pem for secure.test, mixed.test and plain.example.com, and plain HTTP on the same port.
+On the ports of HTTP and HTTPS, plain.example.com has two different sites."""
 
 import http.server
 import pathlib
@@ -46,7 +46,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             # Of a link with http:, the browser knows by then that the site is for HTTPS alone.
             link = f"<a href='http://{host}/strict/next'>next</a>"
             self.answer("text/html", f"<!doctype html><title>strict</title><p>STRICT {self.path} {link}".encode())
-        elif host == "plain.test":
+        elif host == "plain.example.com":
             site = "ANOTHER SITE" if is_secure else "PLAIN SITE"
             self.answer("text/html", f"<!doctype html><title>plain</title><p>{site}".encode())
         elif self.path == "/services":
