@@ -2,7 +2,7 @@
 
 use super::bed::Bed;
 use crate::main_loop::event::Event;
-use archivist_core::model::{AnyId, CheckKind, CrawlId, Owner, SnapshotId};
+use archivist_core::model::{AnyId, CheckKind, CrawlId, IdMarks, Owner, SnapshotId};
 use archivist_shared::bus::call::{Reply, Request, Which};
 use archivist_shared::bus::documents::report::{AddOptions, Filter, Why, WhyRun};
 use std::sync::Arc;
@@ -213,4 +213,25 @@ fn why_explains_a_single_check() {
     bed.come_to_an_end();
     let why = bed.why(&id);
     assert_eq!(why[0].0, "unknown", "without a record: {why:?}");
+}
+
+#[test]
+fn page_whose_directory_was_removed_is_named() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.come_to_an_end();
+    let is_named = |bed: &mut Bed| bed.why("s1").iter().any(|(code, _)| code == "files");
+    assert!(!is_named(&mut bed), "the archive cannot be read");
+    let marks = bed.engine.archive().join(IdMarks::DIRECTORY);
+    std::fs::create_dir_all(marks).unwrap();
+    let why = bed.why("s1");
+    let text = "is missing; to archive it again: archivist retry --all s1";
+    assert!(
+        why.iter()
+            .any(|(code, said)| code == "files" && said.ends_with(text)),
+        "{why:?}"
+    );
+    let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
+    std::fs::create_dir_all(page.directory.unwrap()).unwrap();
+    assert!(!is_named(&mut bed));
 }
