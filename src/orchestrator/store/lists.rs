@@ -44,6 +44,24 @@ impl Query {
             self.and("id <", before);
         }
         self.sql.push_str(" ORDER BY id DESC");
+        self.limit(filter);
+    }
+
+    /// The newest crawls first. In a fleet, each node reserves ids in blocks, so their order is not that of
+    /// time.
+    fn newest_crawls_first(&mut self, filter: &ListFilter) {
+        if let Some(before) = filter.before {
+            self.values.push(before.into());
+            self.sql.push_str(&format!(
+                " AND (created_at, id) < ((SELECT created_at FROM crawl WHERE id = ?{0}), ?{0})",
+                self.values.len()
+            ));
+        }
+        self.sql.push_str(" ORDER BY created_at DESC, id DESC");
+        self.limit(filter);
+    }
+
+    fn limit(&mut self, filter: &ListFilter) {
         if filter.limit > 0 {
             self.sql.push_str(&format!(" LIMIT {}", filter.limit));
         }
@@ -84,7 +102,7 @@ impl Tx<'_> {
         if let Some(Owner::Crawl(id)) = filter.owner {
             query.and("id =", id.0);
         }
-        query.newest_first(filter);
+        query.newest_crawls_first(filter);
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
         let mut crawls = Vec::new();
@@ -323,8 +341,10 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunEntry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::rows::fleet::GivenCrawl;
     use crate::store::{NewCrawl, NewSnapshot, Store};
     use archivist_core::model::{PAGE_TAGS_MAX, Time};
+    use std::collections::BTreeMap;
 
     fn crawl(tx: &Tx<'_>, url: &str) -> CrawlId {
         let new = NewCrawl {
@@ -360,6 +380,38 @@ mod tests {
         assert_eq!(list(None, 3), [4, 3, 2]);
         assert_eq!(list(Some(2), 3), [1]);
         assert_eq!(list(Some(1), 3), [0i64; 0]);
+    }
+
+    #[test]
+    fn crawls_are_listed_by_time_and_not_by_id() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(0)).unwrap();
+        let tx = store.begin().unwrap();
+        // Nodes of a fleet reserve ids in blocks.
+        for (now, id) in [201, 7, 202, 8].into_iter().enumerate() {
+            let given = GivenCrawl {
+                id: CrawlId(id),
+                url: "https://a/",
+                max_depth: 0,
+                plugins: &[],
+                config: &BTreeMap::new(),
+                user: 0,
+            };
+            tx.add_given_crawl(&given, Time(now as i64)).unwrap();
+        }
+        let list = |before| {
+            let filter = ListFilter {
+                before,
+                limit: 2,
+                ..ListFilter::default()
+            };
+            let crawls = tx.list_crawls(filter).unwrap();
+            crawls.iter().map(|crawl| crawl.id.0).collect::<Vec<_>>()
+        };
+        assert_eq!(list(None), [8, 202]);
+        assert_eq!(list(Some(202)), [7, 201]);
+        assert_eq!(list(Some(201)), [0i64; 0]);
     }
 
     #[test]

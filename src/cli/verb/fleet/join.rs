@@ -160,9 +160,10 @@ async fn own_ids(scope: &Scope) -> Result<(i64, i64), Failure> {
         limit: 1,
         ..Filter::default()
     };
-    let crawls: Vec<Crawl> = Paging::new(&server, newest.clone()).collect().await?;
     let pages: Vec<Snapshot> = Paging::new(&server, newest).collect().await?;
-    let crawl = crawls.first().map_or(0, |crawl| crawl.id.0);
+    // The newest crawl need not have the highest id.
+    let crawls: Vec<Crawl> = Paging::new(&server, Filter::default()).collect().await?;
+    let crawl = crawls.iter().map(|crawl| crawl.id.0).max().unwrap_or(0);
     Ok((crawl, pages.first().map_or(0, |page| page.id.0)))
 }
 
