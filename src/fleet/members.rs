@@ -1,10 +1,16 @@
 //! The nodes of a fleet and the health of its database, as a machine without a connection of its
 //! own sees them: each question opens one, so it never delays the renewal of a lease.
 
-use crate::connect::{Link, Problem};
+use crate::connect::{Hint, Link, Problem};
 use archivist_shared::bus::documents::fleet::{Fleet, Member};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::timeout;
 use tokio_postgres::Row;
+
+/// A node is seen every 5 s; after this time without a sign of life it is not connected.
+const QUIET: Duration = Duration::from_secs(10);
+/// Time between two looks at a node that drains, without a hint.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// One row. The wall clock, not the start of the transaction.
 const FLEET: &str = "
@@ -33,11 +39,16 @@ const OLDEST: &str = "
     SELECT coalesce((extract(epoch FROM max(clock_timestamp() - xact_start)) * 1000)::bigint, 0)
     FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()";
 
-const DRAIN: &str = "UPDATE archivist.node SET draining = $2 WHERE name = $1";
+const DRAIN: &str = "UPDATE archivist.node SET draining = $2, drains = false WHERE name = $1";
+
+/// Whether a node confirmed that it drains, and its latest sign of life.
+const DRAINS: &str = "
+    SELECT draining AND drains, (extract(epoch FROM archivist.clock() - seen) * 1000)::bigint, ended
+    FROM archivist.node WHERE name = $1";
 
 /// A node that is connected removes itself: this is for machines that are gone.
 const REMOVE: &str = "
-    UPDATE archivist.node SET name = NULL, draining = true
+    UPDATE archivist.node SET name = NULL, former = name, draining = true
     WHERE name = $1 AND (ended OR seen + (SELECT lease_ms FROM archivist.fleet) * interval '1 ms' < archivist.clock())";
 const EXISTS: &str = "SELECT true FROM archivist.node WHERE name = $1";
 
@@ -89,7 +100,8 @@ fn member(row: &Row, lease: u64) -> Member {
     Member {
         name: row.get(0),
         seen_ms: seen,
-        is_connected: !ended && seen < lease,
+        is_connected: !ended && seen < millis(QUIET),
+        is_lost: !ended && seen >= lease,
         has_ended: ended,
         draining: row.get(3),
         hosts: count(row, 4),
@@ -105,9 +117,30 @@ pub async fn drain(link: &Link, name: &str, draining: bool) -> Result<bool, Prob
     let changed = link.client.execute(DRAIN, &values).await;
     let changed = changed.map_err(|error| link.problem(&error))?;
     if changed > 0 {
-        link.announce().await?;
+        link.announce(Hint::Orders).await?;
     }
     Ok(changed > 0)
+}
+
+/// Waits until a node that drains starts no page any more. Returns `false` if the node is not connected:
+/// it may start pages until its leases end.
+///
+/// # Errors
+/// If the database cannot be reached.
+pub async fn until_drained(link: &Link, name: &str) -> Result<bool, Problem> {
+    let problem = |error| link.problem(&error);
+    loop {
+        let row = link.client.query_opt(DRAINS, &[&name]).await;
+        let Some(row) = row.map_err(problem)? else {
+            return Ok(false);
+        };
+        let (is_done, has_ended): (bool, bool) = (row.get(0), row.get(2));
+        if is_done || has_ended || count(&row, 1) > millis(QUIET) {
+            return Ok(is_done);
+        }
+        // The look is the truth, the hint only makes it earlier.
+        let _ = timeout(LOOK, link.hint()).await;
+    }
 }
 
 /// Removes a node whose machine is gone.
@@ -125,6 +158,10 @@ pub async fn remove(link: &Link, name: &str) -> Result<Removal, Problem> {
         Some(_) => Removal::Alive,
         None => Removal::Unknown,
     })
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn count(row: &Row, column: usize) -> u64 {

@@ -204,6 +204,7 @@ fn configured() -> Result<Node, ProgramError> {
         name,
         target: Target::parse(&settings.fleet_database)?,
         secrets: Secrets::of_service().map_err(ProgramError::Secrets)?,
+        lease: settings.lease,
     })
 }
 

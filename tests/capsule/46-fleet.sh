@@ -231,6 +231,21 @@ refuses_a_name_of_another_machine() {
     assert_eq web1 "$(query 'map(.name)' fleet nodes)" "the nodes"
 }
 
+duration_of_leases_is_a_setting() {
+    needs makes_a_fleet
+    in_capsule sed -i '/^Name=/aLeaseSec=2min' /etc/archivist/archivist.conf.d/fleet.conf
+    in_capsule systemctl restart $fleet
+    wait_for 20 leases_last 120000
+    # Without the setting, the duration stays until a node has one.
+    in_capsule sed -i /LeaseSec=/d /etc/archivist/archivist.conf.d/fleet.conf
+    in_capsule systemctl restart $fleet
+    wait_for 20 shows "connected to"
+    leases_last 120000 || fail "the duration of leases changed"
+    sql archive 'UPDATE archivist.fleet SET lease_ms = DEFAULT' >/dev/null
+}
+
+leases_last() { [[ $(sql archive 'SELECT lease_ms FROM archivist.fleet') == "$1" ]]; }
+
 drains_and_resumes() {
     needs archives_a_page
     assert_status 0 archivist fleet drain
@@ -257,4 +272,4 @@ leaves_the_fleet() {
 }
 
 cases runs_only_in_a_fleet refuses_bad_urls trusts_a_private_authority makes_a_fleet archives_a_page is_closed_to_others only_root_administrates survives_a_restart_of_each shows_the_fleet \
-    names_faults_of_the_server names_faults_of_the_login refuses_a_name_of_another_machine drains_and_resumes leaves_the_fleet
+    names_faults_of_the_server names_faults_of_the_login refuses_a_name_of_another_machine duration_of_leases_is_a_setting drains_and_resumes leaves_the_fleet

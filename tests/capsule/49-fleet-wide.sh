@@ -90,7 +90,13 @@ orders_reach_pages_of_other_nodes() {
     archivist resume s$page >/dev/null
     wait_for 20 wanted run
     assert_contains "$(archivist cancel s123456 2>&1 || true)" "there is no snapshot s123456" "an unknown page"
-    archivist cancel s$page >/dev/null
+    # The other node does not answer: it cannot stop the page.
+    sql archive "UPDATE archivist.node SET seen = now() - interval '14 s' WHERE id = 99" >/dev/null
+    assert_contains "$(archivist fleet nodes)" "not seen for" "the state of the other node"
+    assert_contains "$(archivist doctor || true)" "node 'web2' was not seen for" "what the doctor says"
+    local said
+    said=$(archivist cancel --wait s$page 2>&1) && fail "cancel --wait did not wait: $said"
+    assert_contains "$said" "node 'web2', which was not seen for" "what cancel says"
     wait_for 20 wanted cancel
 }
 
@@ -131,4 +137,4 @@ works_without_the_service() {
     wait_for 20 connected
 }
 
-cases lists_name_the_node plots_the_nodes reasons_name_the_lease orders_reach_pages_of_other_nodes add_waits_for_the_fleet works_without_the_database works_without_the_service
+cases lists_name_the_node plots_the_nodes reasons_name_the_lease orders_reach_pages_of_other_nodes add_waits_for_the_fleet newest_copy_is_named lists_are_in_the_order_of_time works_without_the_database works_without_the_service

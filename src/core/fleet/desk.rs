@@ -58,6 +58,8 @@ pub enum Stop {
 pub struct Room {
     /// Most leases.
     pub hosts: u32,
+    /// Hosts that it works on concurrently.
+    pub slots: u32,
     /// Most open pages of a host.
     pub pages_per_host: u32,
     /// Delay between two starts on a host (HostDelay=).
@@ -82,6 +84,10 @@ pub struct Desk {
     pub outbox: Outbox,
     /// Latest orders.
     pub orders: Orders,
+    /// Whether orders, or hosts and with them no orders, came since the latest hello.
+    pub has_orders: bool,
+    /// Leased hosts of which no page starts, because they are for another node.
+    pub leaving: BTreeSet<HostKey>,
     /// Crawls that have had pages here and are not closed.
     pub crawls: BTreeSet<CrawlId>,
 }
@@ -106,9 +112,11 @@ impl Desk {
                     .map(|lease| lease.host.clone())
                     .collect();
                 self.renewed(now, renewed, sent);
-                if refilled || self.orders.draining {
+                if refilled {
                     self.release_idle(now, &hosts);
                 }
+                self.choose_leaving();
+                self.release_leaving(now);
             }
             Delivery::Released { host, epoch, .. } => {
                 let released = self.releasing.get(&host);
@@ -138,6 +146,7 @@ impl Desk {
         }
         self.node = Some(node);
         self.generation = generation;
+        self.has_orders = false;
     }
 
     fn claimed(
@@ -148,10 +157,12 @@ impl Desk {
         room: Room,
     ) -> Vec<Stop> {
         let mut replaced = Vec::new();
+        self.has_orders = true;
         for grant in claimed.hosts {
             let lease = Lease::granted(&grant, sent, now, room.delay);
             let epoch = lease.epoch;
             self.releasing.remove(&lease.host);
+            self.leaving.remove(&lease.host);
             self.leases.insert(lease.host.clone(), lease);
             let pages = self.pages.values();
             let running = pages.filter(|page| page.place.has_unit());
@@ -182,6 +193,7 @@ impl Desk {
             }
         }
         self.orders = renewed.orders;
+        self.has_orders = true;
     }
 
     /// Queues pages; a page that the node has under the same epoch stays as it is.
@@ -248,8 +260,8 @@ impl Desk {
         cancelled.map(|page| page.leased.id).collect()
     }
 
-    /// Returns whether a waiting page may start: its lease stands, the host is due, no user has
-    /// paused it. Only when the time of a start is known, the next one can be decided.
+    /// Returns whether a waiting page may start: its lease stands, the host is due and stays here, no
+    /// user has paused it. Only when the time of a start is known, the next one can be decided.
     pub fn standing(&self, id: SnapshotId, now: BootTime) -> Option<Standing> {
         let page = self.pages.get(&id)?;
         let lease = self.leases.get(&page.leased.page.host)?;
@@ -259,7 +271,8 @@ impl Desk {
         let is_starting = pages.any(|other| {
             other.place == PagePlace::Starting && other.leased.page.host == lease.host
         });
-        (runs && waits && !is_starting).then(|| lease.standing(now))
+        let stays = self.has_orders && !self.orders.draining && !self.leaving.contains(&lease.host);
+        (runs && waits && stays && !is_starting).then(|| lease.standing(now))
     }
 
     /// Notes the decision to start a page.
@@ -292,8 +305,9 @@ impl Desk {
         }
     }
 
-    /// The page has ended. Returns whether its record was put into the outbox.
-    pub fn end(&mut self, record: Record) -> bool {
+    /// The page has ended. Returns whether its record was put into the outbox. If its host is for
+    /// another node, its lease ends.
+    pub fn end(&mut self, record: Record, now: BootTime) -> bool {
         let Some(page) = self.pages.get(&record.page) else {
             return false;
         };
@@ -302,6 +316,7 @@ impl Desk {
         if is_recorded {
             self.pages.remove(&record.page);
             self.outbox.push(Request::Record(record));
+            self.release_leaving(now);
         }
         is_recorded
     }
@@ -314,22 +329,63 @@ impl Desk {
         }
     }
 
-    /// Ends the leases of those of `hosts` that have no page here; while the node drains, of those
-    /// that have no running page. The caller has asked for pages of the hosts, and got none.
+    /// Ends the leases of those of `hosts` that have no page here. The caller has asked for pages of
+    /// the hosts, and got none.
     fn release_idle(&mut self, now: BootTime, hosts: &[HostKey]) {
-        let draining = self.orders.draining;
         for host in hosts {
             let mut pages = self.pages.values();
-            let is_busy = pages
-                .any(|page| page.leased.page.host == *host && (!draining || page.place.has_unit()));
-            if is_busy {
-                continue;
+            if !pages.any(|page| page.leased.page.host == *host) {
+                self.release(now, host);
             }
-            if let Some(lease) = self.leases.remove(host) {
-                let release = (lease.release(now), self.outbox.last());
-                self.releasing.insert(host.clone(), release);
-                self.pages.retain(|_, page| page.leased.page.host != *host);
-            }
+        }
+    }
+
+    /// Chooses the hosts for another node, as many as it ordered: those without a running page first.
+    fn choose_leaving(&mut self) {
+        let (waiting, running) = (self.hosts(|place| !place.has_unit()), self.running_hosts());
+        self.leaving.retain(|host| self.leases.contains_key(host));
+        let wanted = self.orders.hand_over.unwrap_or_default() as usize;
+        let room = wanted.saturating_sub(self.leaving.len());
+        let stays = |host: &&HostKey| waiting.contains(*host) && !self.leaving.contains(*host);
+        let (busy, idle): (Vec<&HostKey>, Vec<&HostKey>) = self
+            .leases
+            .keys()
+            .filter(stays)
+            .partition(|host| running.contains(*host));
+        let chosen: Vec<_> = idle.into_iter().chain(busy).take(room).cloned().collect();
+        self.leaving.extend(chosen);
+    }
+
+    /// Ends the leases of the hosts that are for another node, while the node drains of all, if they
+    /// have no running page.
+    fn release_leaving(&mut self, now: BootTime) {
+        let running = self.running_hosts();
+        let leaves = |host: &&HostKey| {
+            (self.orders.draining || self.leaving.contains(*host)) && !running.contains(*host)
+        };
+        let hosts: Vec<_> = self.leases.keys().filter(leaves).cloned().collect();
+        for host in hosts {
+            self.release(now, &host);
+        }
+    }
+
+    fn running_hosts(&self) -> BTreeSet<HostKey> {
+        self.hosts(PagePlace::has_unit)
+    }
+
+    /// Returns the hosts of the pages at these places.
+    fn hosts(&self, is_at: impl Fn(PagePlace) -> bool) -> BTreeSet<HostKey> {
+        let pages = self.pages.values().filter(|page| is_at(page.place));
+        pages.map(|page| page.leased.page.host.clone()).collect()
+    }
+
+    /// Ends the lease of a host, with the pages that wait for it here.
+    fn release(&mut self, now: BootTime, host: &HostKey) {
+        self.leaving.remove(host);
+        if let Some(lease) = self.leases.remove(host) {
+            let release = (lease.release(now), self.outbox.last());
+            self.releasing.insert(host.clone(), release);
+            self.pages.retain(|_, page| page.leased.page.host != *host);
         }
     }
 
@@ -362,11 +418,14 @@ impl Desk {
             leases: self.leases.values().map(|lease| lease.held(now)).collect(),
             short: self.short(),
             refill: room.pages_per_host,
-            claim: (free > 0 && !self.orders.draining).then_some(claim),
+            claim: (free > 0 && !self.orders.draining && self.orders.hand_over.is_none())
+                .then_some(claim),
             last_entry: self.outbox.last(),
             entries,
             releases,
             releasing: releasing.collect(),
+            slots: if self.orders.draining { 0 } else { room.slots },
+            drains: self.has_orders && self.orders.draining,
         }
     }
 
@@ -392,6 +451,7 @@ impl Desk {
         for page in self.pages.values_mut() {
             page.place = PagePlace::Waiting;
         }
+        self.has_orders = false;
     }
 }
 

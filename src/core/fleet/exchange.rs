@@ -31,6 +31,12 @@ pub struct Holdings {
     pub releases: Vec<Release>,
     /// All leases that are released and not acknowledged, those of `releases` included.
     pub releasing: Vec<(HostKey, Epoch)>,
+    /// Number of hosts that the orchestrator can work on concurrently; 0 while it takes none.
+    #[serde(default)]
+    pub slots: u32,
+    /// The orchestrator starts no page, because the node drains.
+    #[serde(default)]
+    pub drains: bool,
 }
 
 /// A reply of the database, for the orchestrator. The orchestrator has stored it when it

@@ -49,12 +49,18 @@
 //! 24. After a reboot the last start on a host is unknown: the node waits for one delay.
 //! 25. Commands (cancel, pause, resume, retry) change the database. Nodes get orders as state, not
 //!     as events: the wanted state of all crawls in which they take part.
-//! 26. A draining node gets no hosts and no pages. It ends what runs, and releases.
+//! 26. A draining node gets no hosts and no pages, and starts none from the receipt of the order on,
+//!     which its next renewal confirms. It releases each host as soon as no page of it runs.
 //! 27. A node that leaves, or is removed, keeps its leases until they end.
 //! 28. A crawl is sealed when it has no open or queued page, and each node that took part in it has
 //!     closed it or holds no lease. A node closes a crawl when its orders say that all pages are
 //!     recorded, or when it had no page of it for a while.
-//! 29. Not covered: a database server whose clock jumps ahead, a cloned disk that boots while the
+//! 29. Renewals say how many hosts a node wants if its last claim was not filled. Of the nodes that have
+//!     at least two hosts more than the one of these with the fewest, none claims, and the one with the
+//!     most hands over half of the difference: it starts no further page of these hosts, and releases
+//!     each as soon as no page of it runs.
+//! 30. After each hello, a node starts no page before it has its orders.
+//! 31. Not covered: a database server whose clock jumps ahead, a cloned disk that boots while the
 //!     original is cut off from the database, and a database that is restored to a time before its
 //!     last failover. These can bring two starts on one host too close; none records a page twice.
 

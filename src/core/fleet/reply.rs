@@ -170,8 +170,12 @@ pub struct Orders {
     pub used: Vec<(CrawlId, CrawlUse)>,
     /// Pages that are open on the node and for which the order of their crawl does not hold.
     pub pages: Vec<(SnapshotId, Order)>,
-    /// The node should end its work and release its hosts.
+    /// The node should start no page and release its hosts.
     pub draining: bool,
+    /// Number of hosts that the node should release for a node with free slots. Until orders without
+    /// a number, it claims none: hosts that wait are for nodes that have fewer.
+    #[serde(default)]
+    pub hand_over: Option<u32>,
 }
 
 /// Why the database refuses a request. It has changed nothing.

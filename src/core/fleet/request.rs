@@ -1,7 +1,7 @@
 //! Requests of nodes. Each is one transaction of the database and safe to repeat.
 
 use super::page::{CrawlSpec, HookResult, NewPage, PageEnd, PageTimes};
-use super::value::{Epoch, HostKey, NodeId, millis};
+use super::value::{Epoch, HostKey, NodeId, maybe_millis, millis};
 use crate::model::{CrawlId, Owner, SnapshotId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -21,6 +21,10 @@ pub struct Hello {
     pub uptime: Duration,
     /// Schema version of the program.
     pub schema: u32,
+    /// Duration of leases in the configuration of the node (LeaseSec=). Of all nodes that have one, the
+    /// longest holds for the fleet.
+    #[serde(default, with = "maybe_millis")]
+    pub lease: Option<Duration>,
 }
 
 /// Any other request. The sender is a [`Session`](super::Session).
@@ -133,6 +137,11 @@ pub struct Renew {
     pub leases: Vec<Held>,
     /// Number of open pages up to which each host is filled; 0 brings none.
     pub refill: u32,
+    /// Number of hosts that the node could work on concurrently, if its last claim brought fewer than
+    /// it asked for; else 0.
+    pub wanting: u32,
+    /// The node knows that it drains: it starts no page.
+    pub drains: bool,
 }
 
 /// The end of a page.

@@ -53,8 +53,10 @@ pub enum Event {
     Failed,
     /// There is something to do: the orchestrator says so.
     Hint,
-    /// There are pages or orders: another node says so, with NOTIFY.
+    /// There are pages: another node says so, with NOTIFY.
     News,
+    /// There are orders, for any node: the sender of a command says so, with NOTIFY.
+    Orders,
 }
 
 /// What the service does.
@@ -117,6 +119,8 @@ struct Link {
     refill_at: BootTime,
     beat_at: BootTime,
     early: Early,
+    /// The last claim brought fewer hosts than it asked for.
+    is_wanting: bool,
 }
 
 /// Requests that probably bring something before their time, so that a page or the end of a crawl
@@ -127,8 +131,10 @@ struct Early {
     claim: bool,
     /// Pages were queued by this node, maybe of hosts that it holds.
     refill: bool,
-    /// The node has recorded something, or a user has commanded something.
+    /// The node has recorded something, or another one has news.
     beat: bool,
+    /// A user has commanded something.
+    orders: bool,
 }
 
 /// The fleet service of a node.
@@ -138,6 +144,7 @@ pub struct Service {
     failures: u32,
     hinted: bool,
     has_news: bool,
+    has_orders: bool,
 }
 
 impl Default for Service {
@@ -147,6 +154,7 @@ impl Default for Service {
             failures: 0,
             hinted: false,
             has_news: false,
+            has_orders: false,
         }
     }
 }
@@ -156,7 +164,8 @@ impl Service {
     /// first event is [`Event::Tick`].
     pub fn handle(&mut self, now: BootTime, jitter: f64, event: Event) -> Vec<Action> {
         let state = std::mem::replace(&mut self.state, State::Down);
-        let is_news = event == Event::News;
+        self.has_orders |= event == Event::Orders;
+        let is_news = matches!(event, Event::News | Event::Orders);
         let (state, actions) = match (state, event) {
             (State::Down, Event::Tick) => (State::Greeting, vec![Action::Connect]),
             (State::Greeting, Event::Connected) => (State::Greeting, vec![Action::Hello]),
@@ -173,7 +182,7 @@ impl Service {
                 let link = Link::new(now, welcome);
                 (State::Asking(link), vec![Action::Ask])
             }
-            (State::Idle(link), Event::Tick | Event::Hint | Event::News) => {
+            (State::Idle(link), Event::Tick | Event::Hint | Event::News | Event::Orders) => {
                 self.hinted = false;
                 self.has_news |= is_news;
                 (State::Asking(link), vec![Action::Ask])
@@ -186,7 +195,7 @@ impl Service {
             // What the orchestrator did not store, it does not hold: the next hello names it.
             (State::Down, Event::Disconnected | Event::Failed) => (State::Down, Vec::new()),
             (_, Event::Disconnected | Event::Failed) => self.down(now, jitter),
-            (state, Event::Hint | Event::News) => {
+            (state, Event::Hint | Event::News | Event::Orders) => {
                 self.hinted = true;
                 self.has_news |= is_news;
                 (state, Vec::new())
@@ -226,6 +235,7 @@ impl Service {
             link.early.claim = true;
             link.early.beat = true;
         }
+        link.early.orders |= std::mem::take(&mut self.has_orders);
         let request = link.choose(now, has);
         if let Some(request) = request {
             let send = Action::Send(link.session, request.clone());
@@ -275,7 +285,8 @@ impl Service {
                     refilled,
                 }
             }
-            (Request::Claim(_), Ok(Reply::Claimed(claimed))) => {
+            (Request::Claim(claim), Ok(Reply::Claimed(claimed))) => {
+                link.is_wanting = claimed.hosts.len() < claim.hosts as usize;
                 link.claim_more_at = now.after(look);
                 if claimed.hosts.is_empty() {
                     link.claim_at = link.claim_more_at;
@@ -314,6 +325,7 @@ impl Link {
             refill_at: now,
             beat_at: now,
             early: Early::default(),
+            is_wanting: false,
         }
     }
 
@@ -350,10 +362,16 @@ impl Link {
         // that can bring the same pages again.
         let is_settled = first.is_none_or(|entry| entry.number > self.barrier);
         let fills = is_settled && now >= self.refills_at() && !has.short.is_empty();
+        let renewal = Renew {
+            wanting: if self.is_wanting { has.slots } else { 0 },
+            drains: has.drains,
+            ..Renew::default()
+        };
         if self.renews_all {
             return Some(Request::Renew(Renew {
                 leases: has.leases.clone(),
                 refill: if fills { has.refill } else { 0 },
+                ..renewal
             }));
         }
         // A database that forgot a release may have forgotten the records before it, too.
@@ -372,10 +390,11 @@ impl Link {
             return Some(Request::Renew(Renew {
                 leases: short.cloned().collect(),
                 refill: has.refill,
+                ..renewal
             }));
         }
         if now >= self.beats_at(has) {
-            return Some(Request::Renew(Renew::default()));
+            return Some(Request::Renew(renewal));
         }
         self.entry = first.map(|entry| entry.number);
         first.map(|entry| entry.request.clone())
@@ -399,10 +418,12 @@ impl Link {
         earlier(self.refill_at, REFILL, self.early.refill)
     }
 
-    /// Returns when the next heartbeat is due. A node that works learns little from an early one.
+    /// Returns when the next heartbeat is due. A node that works learns little from an early one, unless
+    /// there are orders, or it confirms that it drains.
     fn beats_at(&self, has: &Holdings) -> BootTime {
         let is_idle = has.entries.is_empty() && has.short.len() == has.leases.len();
-        earlier(self.beat_at, HEARTBEAT, self.early.beat && is_idle)
+        let is_early = self.early.orders || (self.early.beat && is_idle);
+        earlier(self.beat_at, HEARTBEAT, is_early)
     }
 
     /// Returns when the next request may be due.
@@ -421,15 +442,19 @@ impl Early {
     fn learn(&mut self, request: &Request, reply: &Result<Reply, Refusal>) {
         match (request, reply) {
             (Request::Claim(_), _) => self.claim = false,
-            (Request::Renew(renew), _) => {
+            (Request::Renew(renew), reply) => {
                 self.beat = false;
                 self.refill &= renew.refill == 0;
+                // The next renewal confirms a change.
+                self.orders = matches!(reply, Ok(Reply::Renewed(renewed))
+                    if renewed.orders.draining != renew.drains);
             }
             (Request::Submit(_), Ok(Reply::Submitted { inserted })) if *inserted > 0 => {
                 *self = Early {
                     claim: true,
                     refill: true,
                     beat: true,
+                    ..*self
                 };
             }
             (Request::Record(record), Ok(Reply::Recorded(_))) => {

@@ -39,6 +39,8 @@ pub enum Blocker {
     HostUntil(Time),
     /// The fleet has not leased its host to this node.
     NotLeased,
+    /// Its host goes to another node of the fleet.
+    HostLeaves,
     /// All slots of its pool are taken; their number.
     PoolFull(Pool, u32),
 }
@@ -55,6 +57,7 @@ impl Blocker {
             Blocker::HostFull(_) => "host-full",
             Blocker::HostUntil(_) => "host-delay",
             Blocker::NotLeased => "not-leased",
+            Blocker::HostLeaves => "host-leaves",
             Blocker::PoolFull(..) => "pool-full",
         }
     }
@@ -85,6 +88,7 @@ impl std::fmt::Display for Blocker {
             }
             Blocker::HostUntil(time) => write!(f, "its host gets no further page before {time}"),
             Blocker::NotLeased => f.write_str("the fleet has not leased its host to this node"),
+            Blocker::HostLeaves => f.write_str("its host goes to another node of the fleet"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::blocker::{Blocker, Limits};
 use super::checks::decide_checks;
+use super::host_lease::HostLease;
 use super::view::{Due, Host, HostId, View};
 use crate::model::{CrawlId, RunId, SnapshotId, Time};
 use crate::store::decide_transfers;
@@ -100,7 +101,12 @@ impl<'a> Places<'a> {
 /// What blocks another snapshot of this host.
 pub fn against_host(host: &Host, limits: &Limits, now: Time) -> Option<Blocker> {
     if !host.lease.allows(now) {
-        return Some(Blocker::NotLeased);
+        let leaves = host.lease == HostLease::Leaving;
+        return Some(if leaves {
+            Blocker::HostLeaves
+        } else {
+            Blocker::NotLeased
+        });
     }
     if host.next_at > now {
         return Some(Blocker::HostUntil(host.next_at));

@@ -12,6 +12,8 @@ pub enum HostLease {
     NotNeeded,
     /// In a fleet, without a lease of the host.
     Missing,
+    /// In a fleet: the host is for another node, as soon as no page of it runs.
+    Leaving,
     /// In a fleet: no page starts at this time or later.
     Until(Time),
 }
@@ -66,7 +68,7 @@ impl HostLease {
     pub fn allows(self, now: Time) -> bool {
         match self {
             HostLease::NotNeeded => true,
-            HostLease::Missing => false,
+            HostLease::Missing | HostLease::Leaving => false,
             HostLease::Until(end) => now < end,
         }
     }

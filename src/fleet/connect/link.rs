@@ -6,6 +6,7 @@ use super::target::Target;
 use super::trust;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
@@ -20,6 +21,17 @@ pub const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Channel on which a node announces new pages and orders. A hint only: a node that misses it looks
 /// by itself a few seconds later.
 pub const HINTS: &str = "archivist";
+/// Payload of a hint about orders, which nodes that are busy with pages want to know at once, too.
+const ORDERS: &str = "orders";
+
+/// What another node announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// There are pages.
+    Pages,
+    /// A user has commanded something.
+    Orders,
+}
 
 /// Statements are lookups by index. Plans that were made while tables were small must not survive
 /// their growth, and compiling a plan takes longer than running it. A session of a user who switched
@@ -44,6 +56,7 @@ pub struct Link {
     pub client: Client,
     target: Target,
     hints: Arc<Notify>,
+    has_orders: Arc<AtomicBool>,
     driver: JoinHandle<()>,
 }
 
@@ -59,11 +72,14 @@ impl Link {
         let opened = within(OPEN_TIMEOUT, target, config.connect(connector)).await;
         let (client, connection) = opened?;
         let hints = Arc::new(Notify::new());
-        let driver = tokio::spawn(drive(connection, Arc::clone(&hints)));
+        let has_orders = Arc::new(AtomicBool::new(false));
+        let driver = drive(connection, Arc::clone(&hints), Arc::clone(&has_orders));
+        let driver = tokio::spawn(driver);
         let link = Link {
             client,
             target: target.clone(),
             hints,
+            has_orders,
             driver,
         };
         link.prepare().await?;
@@ -90,9 +106,14 @@ impl Link {
         within(HEARTBEAT, &self.target, self.client.batch_execute("")).await
     }
 
-    /// Waits for a hint of another node.
-    pub async fn hint(&self) {
+    /// Waits for a hint of another node. Several hints may be one: of orders, if one is about them.
+    pub async fn hint(&self) -> Hint {
         self.hints.notified().await;
+        if self.has_orders.swap(false, Ordering::Relaxed) {
+            Hint::Orders
+        } else {
+            Hint::Pages
+        }
     }
 
     /// Returns what hints notify, for a wait that does not hold the connection.
@@ -104,13 +125,13 @@ impl Link {
     ///
     /// # Errors
     /// If the server does not take it; the hint may be left out.
-    pub async fn announce(&self) -> Result<(), Problem> {
-        within(
-            HEARTBEAT,
-            &self.target,
-            self.client.batch_execute("NOTIFY archivist"),
-        )
-        .await
+    pub async fn announce(&self, hint: Hint) -> Result<(), Problem> {
+        let statement = match hint {
+            Hint::Pages => format!("NOTIFY {HINTS}"),
+            Hint::Orders => format!("NOTIFY {HINTS}, '{ORDERS}'"),
+        };
+        let done = self.client.batch_execute(&statement);
+        within(HEARTBEAT, &self.target, done).await
     }
 
     /// Returns whether the connection has ended.
@@ -137,13 +158,19 @@ impl Drop for Link {
 }
 
 /// Carries messages until the connection ends; its end shows in every later call.
-async fn drive<S, T>(mut connection: Connection<S, T>, hints: Arc<Notify>)
-where
+async fn drive<S, T>(
+    mut connection: Connection<S, T>,
+    hints: Arc<Notify>,
+    has_orders: Arc<AtomicBool>,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
 {
     while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
-        if matches!(message, AsyncMessage::Notification(_)) {
+        if let AsyncMessage::Notification(notification) = message {
+            if notification.payload() == ORDERS {
+                has_orders.store(true, Ordering::Relaxed);
+            }
             hints.notify_one();
         }
     }

@@ -6,7 +6,7 @@ mod secret;
 mod target;
 mod trust;
 
-pub use link::{HEARTBEAT, HINTS, Link};
+pub use link::{HEARTBEAT, HINTS, Hint, Link};
 pub use problem::Problem;
 pub use secret::{AUTHORITY, PASSWORD, Secrets};
 pub use target::{DATABASE, Target, TargetError};

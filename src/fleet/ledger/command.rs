@@ -30,7 +30,8 @@ const END_PAGE: &str = "
         RETURNING crawl
     )
     INSERT INTO archivist.tally (crawl, pages, open, bytes, cancelled) SELECT crawl, 0, -1, 0, 1 FROM ended";
-const RETRY_PAGE: &str = "
+const RETRY_PAGE: &str = concat!(
+    "
     WITH again AS (
         UPDATE archivist.page SET status = 'open', node = NULL, attempts = 0, reason = NULL, ended_at = NULL
         WHERE id = $1 RETURNING crawl
@@ -42,7 +43,8 @@ const RETRY_PAGE: &str = "
         SELECT coalesce(sum(size), 0) AS bytes, count(*) FILTER (WHERE state = 'succeeded') AS succeeded,
             count(*) FILTER (WHERE state = 'failed') AS failed
         FROM gone
-    ) r";
+    ) r"
+);
 
 impl Ledger {
     /// Carries out a command, or the next piece of it. Returns whether pages remain, for which the

@@ -9,7 +9,7 @@ use archivist_core::fleet::{Epoch, Generation, Hello, HostKey, SCHEMA, Welcome};
 const SKIPPED_IDS: i64 = 1_000_000;
 /// A node without a request for this long is not connected. A machine that booted faster cannot be
 /// told from a clone, and waits.
-const QUIET: Duration = HEARTBEAT.saturating_mul(3);
+pub(super) const QUIET: Duration = HEARTBEAT.saturating_mul(3);
 /// What clocks may differ by when uptime and the last sign of life of a node are compared, next to
 /// 2 % of the uptime.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
@@ -31,13 +31,27 @@ const SKIP_PAGES: &str = "
 const FIND: &str = "
     SELECT id, machine, boot, ended, (extract(epoch FROM archivist.clock() - seen) * 1000)::bigint
     FROM archivist.node WHERE name = $1 FOR UPDATE";
+/// A machine that has left is the node that it was: its pages name it.
 const JOIN: &str = "
-    INSERT INTO archivist.node (name, machine, boot, seen)
-    VALUES ($1, $2, '', archivist.clock()) RETURNING id";
+    WITH former AS (
+        UPDATE archivist.node SET name = $1, draining = false
+        WHERE id = (SELECT max(id) FROM archivist.node WHERE name IS NULL AND machine = $2)
+        RETURNING id
+    ), new AS (
+        INSERT INTO archivist.node (name, machine, boot, seen)
+        SELECT $1, $2, '', archivist.clock() WHERE NOT EXISTS (SELECT FROM former)
+        RETURNING id
+    )
+    SELECT id FROM former UNION ALL SELECT id FROM new";
 const BEGIN: &str = "
     UPDATE archivist.node
-    SET incarnation = incarnation + 1, boot = $2, seen = archivist.clock(), ended = false
+    SET lease_ms = $3, incarnation = incarnation + 1, boot = $2, seen = archivist.clock(), ended = false, wanting = 0, drains = false
     WHERE id = $1 RETURNING incarnation";
+/// The longest lease that a node is configured for; without any, the duration stays.
+const LEASE: &str = "
+    UPDATE archivist.fleet f
+    SET lease_ms = coalesce((SELECT max(n.lease_ms) FROM archivist.node n WHERE n.name IS NOT NULL), f.lease_ms)
+    RETURNING f.lease_ms";
 const GRACE: &str = "
     SELECT generation, CASE WHEN claims_from > archivist.clock()
         THEN (extract(epoch FROM claims_from - archivist.clock()) * 1000)::bigint ELSE 0 END
@@ -62,7 +76,9 @@ impl Ledger {
             }
             .into());
         }
-        let texts = [FLEET, FAILOVER, SKIP_PAGES, FIND, JOIN, BEGIN, GRACE, OWNED];
+        let texts = [
+            FLEET, FAILOVER, SKIP_PAGES, FIND, JOIN, BEGIN, LEASE, GRACE, OWNED,
+        ];
         let work = self.begin(&texts).await?;
         let fleet = work.row(FLEET, &[]).await?;
         let lease = span(fleet.get(0));
@@ -86,7 +102,9 @@ impl Ledger {
                 row.get(0)
             }
         };
-        let row = work.row(BEGIN, &[&node, &hello.boot]).await?;
+        let configured = hello.lease.map(millis);
+        let row = work.row(BEGIN, &[&node, &hello.boot, &configured]).await?;
+        let lease = span(work.row(LEASE, &[]).await?.get(0));
         let grace = work.row(GRACE, &[]).await?;
         let owned = work.rows(OWNED, &[&node]).await?;
         work.commit().await?;

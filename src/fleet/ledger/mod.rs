@@ -66,6 +66,8 @@ pub struct Ledger {
     statements: HashMap<&'static str, Statement>,
     is_eager: bool,
     rest: Option<pieces::Rest>,
+    /// The last release gave pages back.
+    has_freed: bool,
     /// The last crawl that a submission in one statement was not possible for.
     limited: Option<CrawlId>,
 }
@@ -78,6 +80,7 @@ impl Ledger {
             statements: HashMap::new(),
             is_eager: false,
             rest: None,
+            has_freed: false,
             limited: None,
         }
     }
@@ -88,6 +91,11 @@ impl Ledger {
     pub fn with_eager_claims(mut self) -> Ledger {
         self.is_eager = true;
         self
+    }
+
+    /// Returns whether the last request gave pages back that other nodes can claim, and forgets it.
+    pub fn take_freed(&mut self) -> bool {
+        std::mem::take(&mut self.has_freed)
     }
 
     /// Returns the connection, for heartbeats and hints.

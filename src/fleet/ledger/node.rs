@@ -3,8 +3,8 @@
 use super::*;
 use archivist_core::model::CrawlId;
 
-const DRAIN: &str = "UPDATE archivist.node SET draining = $2 WHERE id = $1";
-const LEAVE: &str = "UPDATE archivist.node SET name = NULL, draining = true WHERE id = $1";
+const DRAIN: &str = "UPDATE archivist.node SET draining = $2, drains = false WHERE id = $1";
+const LEAVE: &str = "UPDATE archivist.node SET name = NULL, former = coalesce(name, former), draining = true WHERE id = $1";
 const GOODBYE: &str = "UPDATE archivist.node SET ended = true WHERE id = $1";
 const CLOSE: &str = "
     INSERT INTO archivist.part (node, crawl, is_closed) VALUES ($1, $2, true)

@@ -9,7 +9,7 @@ const LOCK: &str = "
     SELECT owner, epoch, delay_ms FROM archivist.host WHERE key = $1 FOR UPDATE";
 
 /// Gives back the open pages of the owner without counting an attempt, and ends those that are
-/// cancelled.
+/// cancelled. Returns whether pages wait.
 const RELEASE: &str = "
     WITH back AS (
         UPDATE archivist.page p
@@ -40,7 +40,8 @@ const RELEASE: &str = "
             archivist.clock() AS now, archivist.clock() + $3::bigint * interval '1 ms' AS next_at,
             CASE WHEN $4::bigint > 0 THEN archivist.clock() + $4::bigint * interval '1 ms' END AS blocked_until
     ) n
-    WHERE h.key = $1";
+    WHERE h.key = $1
+    RETURNING h.due_at <> 'infinity'";
 
 impl Ledger {
     pub(super) async fn release(&mut self, session: Session, release: &Release) -> Answer<Fate> {
@@ -67,8 +68,9 @@ impl Ledger {
             ),
         };
         let values: Values<'_> = &[key, &release.epoch.0, &next, &blocked, &delay];
-        work.run(RELEASE, values).await?;
+        let has_freed = work.row(RELEASE, values).await?.get(0);
         work.commit().await?;
+        self.has_freed = has_freed;
         Ok(Fate::Done)
     }
 }

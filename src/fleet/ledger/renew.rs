@@ -1,13 +1,14 @@
 //! Extending leases, with further pages and orders.
 
-use super::row::{SPECS, crawls, leased_page, page_columns};
+use super::hello::QUIET;
+use super::row::{SPECS, crawls, leased_page, page_columns, signed};
 use super::*;
 use archivist_core::fleet::{CrawlUse, LeasedPage, Order, Orders, Renew, Renewal, Renewed};
 use archivist_core::model::{CrawlId, SnapshotId};
 use std::collections::BTreeMap;
 
 const SEEN: &str = "
-    UPDATE archivist.node SET seen = archivist.clock()
+    UPDATE archivist.node SET seen = archivist.clock(), wanting = $3, drains = $4
     WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL
     RETURNING draining";
 
@@ -88,12 +89,42 @@ const PAGE_ORDERS: &str = "
         AND (c.wanted = 'run' OR (c.wanted = 'pause' AND p.wanted = 'cancel'))
     ORDER BY p.id";
 
+/// Returns the number of hosts that node `$1` hands over, as the ledger in `core/fleet` defines it; no row
+/// if the difference is less than two hosts. A node is alive if it was seen within `$2` milliseconds.
+const HAND_OVER: &str = "
+    WITH alive AS MATERIALIZED (
+        SELECT n.id, n.wanting, (
+                SELECT count(*) FROM archivist.host h
+                WHERE h.owner = n.id AND h.due_at IS NULL AND h.lease_until > archivist.clock()
+            ) AS hosts
+        FROM archivist.node n
+        WHERE n.name IS NOT NULL AND NOT n.ended AND NOT n.draining
+            AND n.seen > archivist.clock() - $2::bigint * interval '1 ms'
+    ), emptiest AS (
+        SELECT hosts, wanting FROM alive WHERE hosts < wanting ORDER BY hosts, id LIMIT 1
+    ), fullest AS (
+        SELECT id FROM alive ORDER BY hosts DESC, id LIMIT 1
+    )
+    SELECT CASE WHEN f.id = a.id THEN least((a.hosts - e.hosts) / 2, e.wanting - e.hosts) ELSE 0 END
+    FROM alive a, emptiest e, fullest f
+    WHERE a.id = $1 AND a.hosts - e.hosts > 1";
+
 impl Ledger {
     pub(super) async fn renew(&mut self, session: Session, renew: &Renew) -> Answer<Renewed> {
-        let texts = [SEEN, RENEW, REFILL, CRAWL_ORDERS, PAGE_ORDERS, SPECS];
+        let texts = [
+            SEEN,
+            RENEW,
+            REFILL,
+            CRAWL_ORDERS,
+            PAGE_ORDERS,
+            HAND_OVER,
+            SPECS,
+        ];
         let work = self.begin(&texts).await?;
         let me = session.node.0;
-        let seen = work.maybe_row(SEEN, &[&me, &session.incarnation.0]).await?;
+        let (wanting, incarnation) = (signed(renew.wanting), session.incarnation.0);
+        let values: Values<'_> = &[&me, &incarnation, &wanting, &renew.drains];
+        let seen = work.maybe_row(SEEN, values).await?;
         let Some(seen) = seen else {
             drop(work);
             return Err(self.stranger(session).await);
@@ -171,6 +202,7 @@ impl Work<'_> {
     async fn orders(&self, me: i64, draining: bool) -> Answer<Orders> {
         let crawls = self.rows(CRAWL_ORDERS, &[&me]).await?;
         let pages = self.rows(PAGE_ORDERS, &[&me]).await?;
+        let hand_over = self.maybe_row(HAND_OVER, &[&me, &millis(QUIET)]).await?;
         let order = |row: &Row| match row.get::<_, &str>(1) {
             "cancel" => Order::Cancel,
             "pause" => Order::Pause,
@@ -195,6 +227,7 @@ impl Work<'_> {
                 .map(|row| (SnapshotId(row.get(0)), order(row)))
                 .collect(),
             draining,
+            hand_over: hand_over.map(|row| u32::try_from(row.get::<_, i64>(0)).unwrap_or_default()),
         })
     }
 }

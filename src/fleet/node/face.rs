@@ -38,13 +38,16 @@ impl FleetNode {
         Ok(link)
     }
 
-    async fn set_draining(&self, node: &str, draining: bool) -> fdo::Result<()> {
+    async fn set_draining(&self, node: &str, draining: bool) -> fdo::Result<bool> {
         let link = self.link().await?;
         let is_known = members::drain(&link, node, draining).await;
-        if is_known.map_err(failed)? {
-            return Ok(());
+        if !is_known.map_err(failed)? {
+            return Err(unknown(node));
         }
-        Err(unknown(node))
+        if !draining {
+            return Ok(true);
+        }
+        members::until_drained(&link, node).await.map_err(failed)
     }
 }
 
@@ -87,7 +90,7 @@ impl FleetNode {
         draining: bool,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] header: Header<'_>,
-    ) -> fdo::Result<()> {
+    ) -> fdo::Result<bool> {
         require_root(connection, &header).await?;
         self.set_draining(node, draining).await
     }

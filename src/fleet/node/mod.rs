@@ -9,7 +9,7 @@ mod status;
 pub use clock::IdentityError;
 pub use status::show_failure;
 
-use crate::connect::{Link, Problem, Secrets, Target};
+use crate::connect::{Hint, Link, Problem, Secrets, Target};
 use crate::ledger::{Fault, Ledger};
 use crate::schema;
 use crate::serve;
@@ -55,6 +55,8 @@ pub struct Node {
     pub target: Target,
     /// Secrets for it.
     pub secrets: Secrets,
+    /// Duration of leases that this node is configured for.
+    pub lease: Option<Duration>,
 }
 
 /// Why the service ends. Faults of the database and of the orchestrator are no reason.
@@ -215,7 +217,10 @@ impl<'a> Running<'a> {
         let is_connected = link.is_some();
         tokio::select! {
             () = sleep(self.wake.until(now())) => Event::Tick,
-            () = hint(link) => Event::News,
+            hint = hint(link) => match hint {
+                Hint::Pages => Event::News,
+                Hint::Orders => Event::Orders,
+            },
             () = self.orchestrator.news(), if is_connected => Event::Hint,
         }
     }
@@ -287,6 +292,7 @@ impl<'a> Running<'a> {
             name,
             target,
             secrets,
+            ..
         } = self.node;
         let link = match Link::open(target, secrets, &format!("archivist node {name}")).await {
             Ok(link) => link,
@@ -306,6 +312,7 @@ impl<'a> Running<'a> {
             boot: self.identity.boot.clone(),
             uptime: self.identity.uptime(now()),
             schema: SCHEMA,
+            lease: self.node.lease,
         };
         let Some(ledger) = &mut self.ledger else {
             return Event::Disconnected;
@@ -363,19 +370,22 @@ impl<'a> Running<'a> {
     /// Tells the other nodes that there are pages or orders for them. A hint that is left out costs
     /// them a few seconds.
     async fn announce(&mut self, reply: &Reply) {
-        let is_news = match reply {
-            Reply::Submitted { inserted } => *inserted > 0,
-            Reply::Commanded { .. } => true,
-            _ => false,
+        let Some(ledger) = &mut self.ledger else {
+            return;
+        };
+        let has_freed = ledger.take_freed();
+        let hint = match reply {
+            Reply::Commanded { .. } => Hint::Orders,
+            Reply::Submitted { inserted } if *inserted > 0 => Hint::Pages,
+            Reply::Released(_) if has_freed => Hint::Pages,
+            _ => return,
         };
         let is_recent = |at: Instant| at.elapsed() < ANNOUNCE_INTERVAL;
-        if !is_news || self.announced.is_some_and(is_recent) {
+        if hint == Hint::Pages && self.announced.is_some_and(is_recent) {
             return;
         }
         self.announced = Some(Instant::now());
-        if let Some(ledger) = &self.ledger
-            && let Err(problem) = ledger.link().announce().await
-        {
+        if let Err(problem) = ledger.link().announce(hint).await {
             tracing::debug!("failed to announce news to the other nodes: {problem}, ignoring");
         }
     }
@@ -471,7 +481,7 @@ async fn release(
 }
 
 /// Returns when another node has announced pages or orders; never without a connection.
-async fn hint(link: Option<&Link>) {
+async fn hint(link: Option<&Link>) -> Hint {
     match link {
         Some(link) => link.hint().await,
         None => std::future::pending().await,

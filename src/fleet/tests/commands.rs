@@ -47,6 +47,7 @@ impl Bed {
                 boot: node.to_owned(),
                 uptime: Duration::ZERO,
                 schema: SCHEMA,
+                lease: None,
             };
             let session = ledger.hello(&hello).await.unwrap().session;
             bed.nodes.push((ledger, session));
@@ -121,7 +122,10 @@ async fn large_crawl_is_cancelled_and_retried_in_pieces_between_renewals() {
     let Some(server) = shared() else { return };
     let mut bed = Bed::new(server, "large").await;
     let leases = bed.claim(0, 1).await;
-    let renew = Request::Renew(Renew { leases, refill: 0 });
+    let renew = Request::Renew(Renew {
+        leases,
+        ..Renew::default()
+    });
     let mut done = 0;
     while bed.command(0, CommandVerb::Cancel).await {
         let changed = bed.cancelled().await - done;

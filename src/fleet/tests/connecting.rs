@@ -1,7 +1,7 @@
 //! Connections to servers that refuse them, and to servers that go away.
 
 use crate::{administer, database, open, shared};
-use archivist_fleet::connect::{AUTHORITY, Link, PASSWORD, Problem, Secrets, Target};
+use archivist_fleet::connect::{AUTHORITY, Hint, Link, PASSWORD, Problem, Secrets, Target};
 use archivist_fleet::schema::{MIGRATIONS, check, migrate};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::time::Duration;
@@ -249,9 +249,11 @@ async fn hints_reach_the_other_nodes() {
     let Some(server) = shared() else { return };
     let sender = database(server, "hints").await;
     let receiver = open(&server.url("hints")).await;
-    sender.announce().await.unwrap();
-    let hint = tokio::time::timeout(Duration::from_secs(10), receiver.hint());
-    hint.await.unwrap();
+    for announced in [Hint::Pages, Hint::Orders, Hint::Pages] {
+        sender.announce(announced).await.unwrap();
+        let hint = tokio::time::timeout(Duration::from_secs(10), receiver.hint());
+        assert_eq!(hint.await.unwrap(), announced);
+    }
 }
 
 #[tokio::test]

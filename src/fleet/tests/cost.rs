@@ -128,6 +128,7 @@ impl Bed {
         let renew = Renew {
             leases: vec![held],
             refill: PAGES,
+            ..Renew::default()
         };
         match self.apply(Request::Renew(renew)).await {
             Reply::Renewed(mut renewed) => renewed.leases.remove(0).pages,

@@ -93,6 +93,7 @@ impl Pair {
             boot: format!("boot{boot}"),
             uptime: Duration::from_secs(uptime.into()),
             schema: SCHEMA,
+            lease: (uptime % 3 == 1).then(|| Duration::from_secs(u64::from(uptime % 40) + 40)),
         };
         let expected = self.model.hello(self.now, &hello);
         let real = refused(self.real.hello(&hello).await);
@@ -227,6 +228,8 @@ impl Pair {
                 let renew = Renew {
                     leases: held.collect(),
                     refill: (*refill).into(),
+                    wanting: (*refill).into(),
+                    drains: *live && *skip > 4,
                 };
                 (node, Request::Renew(renew))
             }

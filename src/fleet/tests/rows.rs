@@ -90,10 +90,11 @@ impl Ids {
 pub struct Rows(BTreeMap<String, String>);
 
 const QUERIES: [&str; 6] = [
-    "SELECT 'fleet', format('generation=%s claims_from=%s next_crawl=%s', generation, ms(claims_from), next_crawl)
+    "SELECT 'fleet', format('generation=%s claims_from=%s next_crawl=%s lease=%s', generation, ms(claims_from),
+         next_crawl, lease_ms)
      FROM archivist.fleet",
-    "SELECT 'node ' || id, format('%s %s %s incarnation=%s seen=%s ended=%s draining=%s', coalesce(name, '-'), machine,
-         boot, incarnation, ms(seen), ended, draining) FROM archivist.node",
+    "SELECT 'node ' || id, format('%s %s %s incarnation=%s seen=%s ended=%s draining=%s wanting=%s drains=%s',
+         coalesce(name, '-'), machine, boot, incarnation, ms(seen), ended, draining, wanting, drains) FROM archivist.node",
     "SELECT 'crawl ' || c.id, format('%s %s depth=%s most=%s pages=%s open=%s cancelled=%s', wanted, document, max_depth,
          coalesce(urls_max::text, '-'), coalesce(sum(t.pages), 0), coalesce(sum(t.open), 0),
          coalesce(sum(t.cancelled), 0))
@@ -139,11 +140,19 @@ impl Rows {
     pub fn of_model(model: &Model) -> Rows {
         let mut all = BTreeMap::new();
         let (generation, from, next) = (model.generation, model.claims_from.0, model.next_crawl);
-        let fleet = format!("generation={generation} claims_from={from} next_crawl={next}");
+        let lease = model.lease.as_millis();
+        let fleet =
+            format!("generation={generation} claims_from={from} next_crawl={next} lease={lease}");
         all.insert("fleet".to_owned(), fleet);
         for (id, node) in &model.nodes {
             let name = node.name.as_deref().unwrap_or("-");
-            let flags = format!("ended={} draining={}", bit(node.ended), bit(node.draining));
+            let flags = format!(
+                "ended={} draining={} wanting={} drains={}",
+                bit(node.ended),
+                bit(node.draining),
+                node.wanting,
+                bit(node.drains)
+            );
             let (machine, boot, incarnation, seen) =
                 (&node.machine, &node.boot, node.incarnation, node.seen.0);
             let text =

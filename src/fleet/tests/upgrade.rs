@@ -42,6 +42,7 @@ async fn hello(ledger: &mut Ledger) -> Welcome {
         boot: "boot".to_owned(),
         uptime: Duration::ZERO,
         schema: SCHEMA,
+        lease: None,
     };
     ledger.hello(&hello).await.unwrap()
 }
@@ -113,7 +114,7 @@ impl Bed {
         };
         Request::Renew(Renew {
             leases: vec![held],
-            refill: 0,
+            ..Renew::default()
         })
     }
 }

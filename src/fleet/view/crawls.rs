@@ -6,15 +6,17 @@ use archivist_shared::bus::documents::report::Counts;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-pub(super) const TEXTS: &[&str] = &[CRAWLS];
+pub(super) const TEXTS: &[&str] = &[CRAWL, CRAWLS];
 
-/// Crawls from `$1` to below `$2`, the newest first. The pages that nodes have are found by the hosts
-/// that they lease.
-const CRAWLS: &str = concat!(
+/// The query for the crawls that a statement chooses, the newest first. The pages that nodes have are found
+/// by the hosts that they lease.
+macro_rules! crawls {
+    ($chosen:literal) => {
+        concat!(
     "
-    WITH chosen AS MATERIALIZED (
-        SELECT * FROM archivist.crawl WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3
-    ), held AS MATERIALIZED (
+    WITH chosen AS MATERIALIZED (",
+    $chosen,
+    "), held AS MATERIALIZED (
         SELECT p.crawl, count(*) AS pages
         FROM archivist.host h JOIN archivist.page p ON p.host = h.key AND p.status = 'open'
             AND p.id BETWEEN h.from_page AND h.last_page AND p.node = h.owner AND p.epoch = h.epoch
@@ -24,19 +26,32 @@ const CRAWLS: &str = concat!(
     ms!("c.created_at"),
     ", t.pages, t.open, t.cancelled, t.succeeded, t.failed,
         coalesce((SELECT h.pages FROM held h WHERE h.crawl = c.id), 0),
-        ARRAY(SELECT coalesce(n.name, 'node ' || n.id) FROM archivist.part a JOIN archivist.node n ON n.id = a.node
+        ARRAY(SELECT coalesce(n.name, n.former || ' (left)', 'node ' || n.id) FROM archivist.part a JOIN archivist.node n ON n.id = a.node
             WHERE a.crawl = c.id ORDER BY 1),
         EXISTS (
             SELECT FROM archivist.part a WHERE a.crawl = c.id AND NOT a.is_closed AND EXISTS (
                 SELECT FROM archivist.host h WHERE h.owner = a.node AND h.due_at IS NULL
-                    AND h.lease_until > archivist.clock()))
+                    AND h.lease_until > archivist.clock())), t.known
     FROM chosen c CROSS JOIN LATERAL (
         SELECT coalesce(sum(pages), 0)::bigint AS pages, coalesce(sum(open), 0)::bigint AS open,
             coalesce(sum(cancelled), 0)::bigint AS cancelled, coalesce(sum(succeeded), 0)::bigint AS succeeded,
-            coalesce(sum(failed), 0)::bigint AS failed
+            coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(known), 0)::bigint AS known
         FROM archivist.tally WHERE crawl = c.id
     ) t
-    ORDER BY c.id DESC"
+    ORDER BY c.created_at DESC, c.id DESC"
+        )
+    };
+}
+
+/// Crawl `$1`.
+const CRAWL: &str = crawls!("SELECT * FROM archivist.crawl WHERE id = $1");
+
+/// At most `$2` crawls that are older than crawl `$1`; NULL for the newest.
+const CRAWLS: &str = crawls!(
+    "SELECT * FROM archivist.crawl
+        WHERE (created_at, id) < (coalesce((SELECT b.created_at FROM archivist.crawl b WHERE b.id = $1), 'infinity'),
+            coalesce($1::bigint, 9223372036854775807))
+        ORDER BY created_at DESC, id DESC LIMIT $2"
 );
 
 /// What orchestrators wrote about a crawl.
@@ -51,34 +66,34 @@ struct Document {
 
 impl Work<'_> {
     pub(super) async fn crawl(&self, id: CrawlId) -> Answer<Option<Crawl>> {
-        let rows = self.rows(CRAWLS, &[&id.0, &(id.0 + 1), &1_i64]).await?;
+        let rows = self.rows(CRAWL, &[&id.0]).await?;
         Ok(rows.first().map(crawl))
     }
 
     /// The state of a crawl is derived, so crawls of other states are left out here.
     pub(super) async fn crawls(&self, filter: &Filter) -> Answer<Vec<Crawl>> {
         let limit = filter.limit as usize;
-        let (first, mut before) = match filter.owner {
-            Some(Owner::Crawl(id)) => (id.0, id.0 + 1),
-            // A page has no crawls.
-            Some(Owner::Snapshot(_)) => return Ok(Vec::new()),
-            None => (0, i64::MAX),
+        let mut before = filter.before;
+        let wanted = |crawl: &Crawl| match &filter.status {
+            Some(status) => crawl.status.as_str() == status,
+            None => true,
         };
-        before = before.min(filter.before.unwrap_or(i64::MAX));
+        match filter.owner {
+            Some(Owner::Crawl(id)) if before.is_none_or(|before| id.0 < before) => {
+                return Ok(self.crawl(id).await?.into_iter().filter(wanted).collect());
+            }
+            // A page has no crawls.
+            Some(_) => return Ok(Vec::new()),
+            None => {}
+        }
         let mut all = Vec::new();
         loop {
-            let rows = self
-                .rows(CRAWLS, &[&first, &before, &i64::from(ROWS_MAX)])
-                .await?;
-            let wanted = |crawl: &Crawl| match &filter.status {
-                Some(status) => crawl.status.as_str() == status,
-                None => true,
-            };
+            let rows = self.rows(CRAWLS, &[&before, &i64::from(ROWS_MAX)]).await?;
             all.extend(rows.iter().map(crawl).filter(wanted));
             all.truncate(limit);
             let is_last = rows.len() < ROWS_MAX as usize;
             match rows.last() {
-                Some(last) if !is_last && all.len() < limit => before = last.get(0),
+                Some(last) if !is_last && all.len() < limit => before = Some(last.get(0)),
                 _ => return Ok(all),
             }
         }
@@ -95,6 +110,7 @@ fn crawl(row: &Row) -> Crawl {
         cancelled: count(row, 7),
         is_begun: !row.get::<_, Vec<String>>(11).is_empty(),
         is_closing: row.get(12),
+        known: count(row, 13),
     };
     let (status, reason) = facts.status();
     let results = counts([("succeeded", count(row, 8)), ("failed", count(row, 9))]);
@@ -126,6 +142,9 @@ fn crawl(row: &Row) -> Crawl {
     }
 }
 
+/// Reason of a crawl without pages.
+const NOTHING_NEW: &str = "nothing new: the archive has all its pages";
+
 /// What the state of a crawl follows from.
 struct Facts<'a> {
     wanted: &'a str,
@@ -138,15 +157,18 @@ struct Facts<'a> {
     is_begun: bool,
     /// A node that took part has not run its last hooks.
     is_closing: bool,
+    /// Pages that are left out because other crawls have them.
+    known: u64,
 }
 
 impl Facts<'_> {
     fn status(&self) -> (Lifecycle, Option<&'static str>) {
         // The pages of a new crawl follow it.
-        let is_over = self.open == 0 && !self.is_closing && self.pages > 0;
+        let is_over = self.open == 0 && !self.is_closing && (self.pages > 0 || self.known > 0);
         match self.wanted {
             "cancel" if self.open == 0 => (Lifecycle::Cancelled, None),
             "cancel" => (Lifecycle::Started, Some("it is being cancelled")),
+            _ if is_over && self.pages == 0 => (Lifecycle::Sealed, Some(NOTHING_NEW)),
             _ if is_over => (Lifecycle::Sealed, None),
             "pause" => (Lifecycle::Paused, None),
             _ if self.is_begun => (Lifecycle::Started, None),
@@ -185,9 +207,21 @@ mod tests {
                 cancelled: 0,
                 is_begun,
                 is_closing,
+                known: 0,
             };
             facts.status().0
         };
+        let nothing_new = Facts {
+            wanted: "run",
+            pages: 0,
+            open: 0,
+            held: 0,
+            cancelled: 0,
+            is_begun: false,
+            is_closing: false,
+            known: 3,
+        };
+        assert_eq!(nothing_new.status(), (Lifecycle::Sealed, Some(NOTHING_NEW)));
         assert_eq!(state("run", 0, 0, false, false), Lifecycle::Queued);
         assert_eq!(state("run", 2, 2, false, false), Lifecycle::Queued);
         assert_eq!(state("run", 2, 1, true, true), Lifecycle::Started);

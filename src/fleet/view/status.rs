@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 pub(super) const TEXTS: &[&str] = &[NODES, TOTALS, CRAWL_STATES, DEAD];
 
-/// A node that renews its leases is seen every 5 s.
+/// A node that renews its leases is seen every 5 s. As `QUIET` in `members`.
 macro_rules! is_connected {
     () => {
-        "(NOT n.ended AND n.seen > archivist.clock() - interval '15 s')"
+        "(NOT n.ended AND n.seen > archivist.clock() - interval '10 s')"
     };
 }
 pub(super) use is_connected;
@@ -21,7 +21,8 @@ const NODES: &str = concat!(
     is_connected!(),
     ", n.draining, ",
     ms!("n.seen"),
-    ", l.hosts, l.pages
+    ", l.hosts, l.pages, NOT n.ended
+        AND n.seen + (SELECT lease_ms FROM archivist.fleet) * interval '1 ms' <= archivist.clock()
     FROM archivist.node n CROSS JOIN LATERAL (
         SELECT count(*) AS hosts, coalesce(sum(p.pages), 0)::bigint AS pages
         FROM archivist.host h CROSS JOIN LATERAL (
@@ -119,6 +120,7 @@ fn of_node(row: &Row) -> FleetNode {
     FleetNode {
         name: row.get(0),
         connected: row.get(1),
+        lost: row.get(6),
         draining: row.get(2),
         seen_at: time(row, 3).unwrap_or_default(),
         hosts: count(row, 4),

@@ -52,7 +52,7 @@ const PAGE: &str = concat!(
     host_columns!(),
     "$2) g), p.crawl, ",
     state!(),
-    ", p.reason, (SELECT coalesce(n.name, 'node ' || n.id) FROM archivist.node n WHERE n.id = p.node
+    ", p.reason, (SELECT coalesce(n.name, n.former || ' (left)', 'node ' || n.id) FROM archivist.node n WHERE n.id = p.node
             AND (p.status <> 'open' OR p.node = h.owner AND p.epoch = h.epoch)),
         'pause' IN (p.wanted, c.wanted), 'cancel' IN (p.wanted, c.wanted), c.wanted = 'pause',
         (SELECT count(*) FROM (

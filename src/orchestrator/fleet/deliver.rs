@@ -4,10 +4,10 @@ use crate::fleet::submit::CrawlDocument;
 use crate::main_loop::log::Problem;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::store::rows::fleet::{FleetCrawl, GivenPage, NodeRow};
-use crate::store::rows::lease::{LeaseRow, ReleasedLease};
+use crate::store::rows::lease::NodeOrders;
 use archivist_core::fleet::{
-    BootTime, Claimed, CrawlSpec, Delivery, Epoch, Fate, HostKey, Lease, LeasedPage, PageEnd,
-    PageTimes, Record, Refusal, Release, Renewal, Renewed, Reply, Request,
+    BootTime, Claimed, CrawlSpec, Delivery, Epoch, Fate, Lease, LeasedPage, PageEnd, PageTimes,
+    Record, Refusal, Renewal, Renewed, Reply, Request,
 };
 use archivist_core::model::{CrawlId, Lifecycle, Owner, PageUrl, Step};
 use archivist_core::plan::{HostId, Notice};
@@ -43,7 +43,9 @@ impl Turn<'_> {
         }
     }
 
+    /// Until its orders come, the node starts no page: its users may have cancelled pages meanwhile.
     fn welcomed(&mut self, row: NodeRow) -> TurnResult<()> {
+        self.engine.node_orders.set(None);
         match self.tx.node()? {
             Some(known) if known == row => return Ok(()),
             Some(known) => {
@@ -75,6 +77,13 @@ impl Turn<'_> {
     }
 
     fn claimed(&mut self, claimed: &Claimed, sent: BootTime) -> TurnResult<()> {
+        if self.engine.node_orders.get().is_none() {
+            // A node with leases renews them first, so there is none that orders could be about.
+            self.engine.node_orders.set(Some(NodeOrders {
+                draining: false,
+                claims_none: false,
+            }));
+        }
         let refused = self.take_crawls(&claimed.crawls)?;
         for grant in &claimed.hosts {
             let delay = self.engine.settings.host_delay;
@@ -95,15 +104,24 @@ impl Turn<'_> {
             self.tx.remove_lease(host, *epoch)?;
         }
         self.discard_lost_pages()?;
-        if !self.tx.has_unanswered_command()? {
+        let is_current = !self.tx.has_unanswered_command()?;
+        if is_current {
             self.obey(&renewed.orders)?;
             self.close_done_crawls(&renewed.orders)?;
         }
         let draining = renewed.orders.draining;
-        if refilled || draining {
-            let hosts = renewed.leases.iter().map(|renewal| &renewal.host);
-            self.release_idle(&hosts.collect::<Vec<_>>(), draining)?;
+        if is_current || self.engine.node_orders.get().is_some() {
+            self.engine.node_orders.set(Some(NodeOrders {
+                draining,
+                claims_none: renewed.orders.hand_over.is_some(),
+            }));
         }
+        if refilled {
+            let hosts = renewed.leases.iter().map(|renewal| &renewal.host);
+            self.release_idle(&hosts.collect::<Vec<_>>())?;
+        }
+        self.choose_leaving(renewed.orders.hand_over.unwrap_or_default())?;
+        self.release_leaving()?;
         if draining {
             // No more pages come.
             self.close_idle_crawls(Duration::ZERO)?;
@@ -135,30 +153,6 @@ impl Turn<'_> {
         let next_at = self.now.after(lease.next_at.until(self.boot_time()));
         self.tx.set_lease(host, lease, &self.engine.boot, next_at)?;
         Ok(host)
-    }
-
-    /// Ends the leases of those of `hosts` that have no page here; while the node drains, of those
-    /// that have no running page.
-    pub(super) fn release_idle(&mut self, hosts: &[&HostKey], draining: bool) -> TurnResult<()> {
-        let after = self.tx.last_entry()?;
-        for lease in self.tx.leases(&self.engine.boot)? {
-            let is_asked = hosts.contains(&&lease.name);
-            if !is_asked || self.tx.has_leased_pages(lease.host, draining)? {
-                continue;
-            }
-            let release = self.release_of(&lease)?;
-            self.tx
-                .release_lease(lease.host, &ReleasedLease { release, after })?;
-        }
-        self.discard_lost_pages()
-    }
-
-    fn release_of(&self, lease: &LeaseRow) -> TurnResult<Release> {
-        Ok(Release {
-            host: lease.name.clone(),
-            epoch: lease.epoch,
-            pace: Some(self.pace_of(lease)?),
-        })
     }
 
     /// The database answered an entry of the outbox.

@@ -68,9 +68,13 @@ impl Turn<'_> {
             delay: self.engine.settings.host_delay,
         };
         let is_blocked = pressure(&self.engine.load, 0, &self.engine.load_limits()).is_some();
+        let orders = self.engine.node_orders.get();
+        let draining = orders.is_some_and(|orders| orders.draining);
+        let claims_none = orders.is_some_and(|orders| orders.claims_none);
+        let takes_none = is_blocked || draining;
         let short = leases
             .iter()
-            .filter(|lease| !lease.has_queued && !is_blocked);
+            .filter(|lease| !lease.has_queued && !lease.leaves && !takes_none);
         let short = short.map(|lease| lease.name.clone()).collect();
         let mut held = Vec::new();
         for lease in &leases {
@@ -83,7 +87,7 @@ impl Turn<'_> {
             leases: held,
             short,
             refill: PAGES_PER_HOST,
-            claim: Some(claim).filter(|claim| claim.hosts > 0 && !is_blocked),
+            claim: Some(claim).filter(|claim| claim.hosts > 0 && !takes_none && !claims_none),
             entries,
             last_entry: self.tx.last_entry()?,
             releases: due.map(|lease| lease.release.clone()).collect(),
@@ -91,6 +95,8 @@ impl Turn<'_> {
                 .into_iter()
                 .map(|lease| (lease.release.host, lease.release.epoch))
                 .collect(),
+            slots: if takes_none { 0 } else { slots },
+            drains: draining,
         })
     }
 

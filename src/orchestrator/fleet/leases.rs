@@ -21,6 +21,7 @@ impl Turn<'_> {
                 now: self.now,
                 machine: self.machine,
             },
+            orders: self.engine.node_orders.get(),
         })
     }
 

@@ -1,16 +1,8 @@
-//! The stop of the fleet service, and the end of the membership in a fleet. What this node archived stays as history of the machine.
+//! The end of the membership in a fleet. What this node archived stays as history of the machine.
 
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
 
 impl Turn<'_> {
-    /// Releases the hosts that have no running page, so that other nodes need not wait for the end
-    /// of their leases. What runs continues.
-    pub(super) fn release_unused(&mut self) -> TurnResult<()> {
-        let leases = self.tx.leases(&self.engine.boot)?;
-        let hosts: Vec<_> = leases.iter().map(|lease| &lease.name).collect();
-        self.release_idle(&hosts, true)
-    }
-
     /// Forgets the fleet.
     ///
     /// # Errors

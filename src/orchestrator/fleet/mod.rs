@@ -9,4 +9,5 @@ mod holdings;
 mod leases;
 mod leave;
 mod outbox;
+mod release;
 mod submit;

@@ -15,12 +15,14 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Reports the pages of the fleet that became final in this turn.
+    /// Reports the pages of the fleet that became final in this turn, and releases hosts that waited for
+    /// them.
     pub(crate) fn report_ended_pages(&mut self) -> TurnResult<()> {
         let changed = self.changes.iter().filter_map(|change| match change {
             Change::Snapshot { crawl, id } => Some((*crawl, *id)),
             _ => None,
         });
+        let mut has_ended = false;
         for (crawl, id) in changed.collect::<Vec<_>>() {
             let Some((epoch, _)) = self.tx.page_epoch(id)? else {
                 continue;
@@ -31,6 +33,10 @@ impl Turn<'_> {
             self.send_to_fleet(&Request::Record(record))?;
             self.tx.clear_page_epoch(id)?;
             self.tx.set_paged_at(crawl, self.now)?;
+            has_ended = true;
+        }
+        if has_ended {
+            self.release_leaving()?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::main_loop::input_files;
 use crate::programs::library::{Library, installed_names};
 use crate::runner::locks::RunnerLocks;
 use crate::store::CrawlWork;
+use crate::store::rows::lease::NodeOrders;
 use crate::work::persona;
 use crate::work::way_out::WayOut;
 use archivist_core::model::web::filter::UrlFilter;
@@ -92,6 +93,8 @@ pub struct Engine {
     pub are_ids_known: Cell<bool>,
     /// What was short when a hook was ended; none once enough is free again.
     pub disk_lack: Option<Lack>,
+    /// What the fleet ordered of this node since the fleet service connected.
+    pub node_orders: Cell<Option<NodeOrders>>,
     /// Plans of crawls, and of pages with settings of their own.
     plans: RefCell<HashMap<PlanKey, Rc<CrawlPlan>>>,
     /// The networks that hooks of crawls reach.
@@ -133,6 +136,7 @@ impl Engine {
             shortage: Shortage::default(),
             are_ids_known: Cell::new(false),
             disk_lack: None,
+            node_orders: Cell::new(None),
             plans,
             ways: RefCell::default(),
             logged_problems: RefCell::default(),

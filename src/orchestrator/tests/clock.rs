@@ -102,6 +102,7 @@ fn host_keeps_its_delay_when_the_clock_is_set_back_between_orchestrators() {
                 now: later,
                 machine: 0,
             },
+            orders: None,
         };
         let next_at = tx.host_view(host, Duration::ZERO, &leases)?.next_at;
         // The time from the end of the last run until the start is not known.

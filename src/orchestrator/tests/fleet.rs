@@ -3,6 +3,7 @@
 
 mod commands;
 mod crawls;
+mod handover;
 mod late;
 mod leave;
 mod node;

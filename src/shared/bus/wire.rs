@@ -180,8 +180,9 @@ pub trait FleetNode {
     fn settled(&self) -> zbus::Result<String>;
     /// Returns [`crate::bus::documents::fleet::Fleet`].
     fn nodes(&self) -> zbus::Result<String>;
-    /// Stops or resumes giving hosts to a node.
-    fn drain(&self, node: &str, draining: bool) -> zbus::Result<()>;
+    /// Stops or resumes giving hosts to a node. Returns when the node starts no page any more, or with
+    /// `false` if it is not connected, and at once if it does not drain.
+    fn drain(&self, node: &str, draining: bool) -> zbus::Result<bool>;
     /// Removes a node that was not seen for the duration of a lease.
     fn remove(&self, node: &str) -> zbus::Result<()>;
     /// Drains this node, and removes it if it holds nothing of the fleet any more; returns whether

@@ -1,7 +1,12 @@
 //! `[Fleet]`: the database that several machines share, and the name of this one.
 
 use super::Settings;
-use archivist_core::fleet::{NODE_NAME_ALLOWED, is_node_name};
+use archivist_core::fleet::{LEASE_MIN, NODE_NAME_ALLOWED, is_node_name};
+use archivist_core::text::parse_span;
+use std::time::Duration;
+
+/// Longest duration of a lease: other nodes wait that long for the hosts of one that fails.
+const LEASE_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Accepts the URL of a database without a password. The fleet service reads the rest of it.
 pub(super) fn database(field: &mut String, text: &str) -> Result<(), &'static str> {
@@ -23,6 +28,13 @@ pub(super) fn name(field: &mut String, text: &str) -> Result<(), &'static str> {
         return Err(NODE_NAME_ALLOWED);
     }
     text.clone_into(field);
+    Ok(())
+}
+
+/// Accepts the duration of leases.
+pub(super) fn lease(field: &mut Option<Duration>, text: &str) -> Result<(), &'static str> {
+    let span = parse_span(text).filter(|span| (LEASE_MIN..=LEASE_MAX).contains(span));
+    *field = Some(span.ok_or("a time span from 30s to 1d, like 5min")?);
     Ok(())
 }
 
@@ -53,6 +65,19 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn leases_leave_time_to_work() {
+        let read = |text: &str| {
+            let mut field = None;
+            lease(&mut field, text).map(|()| field.map(|span| span.as_secs()))
+        };
+        assert_eq!(read("1min"), Ok(Some(60)));
+        assert_eq!(read("30"), Ok(Some(30)));
+        for bad in ["29s", "0", "25h", "long"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn database_is_a_url_without_password() {

@@ -90,6 +90,7 @@ pub const KEYS: &[Key] = &[
     key!("Hooks", "Reach", reach, reach, Reach::to_string),
     key!("Fleet", "Database", fleet_database, fleet::database, String::clone),
     key!("Fleet", "Name", fleet_name, fleet::name, String::clone),
+    key!("Fleet", "LeaseSec", lease, fleet::lease, shown_lease),
     key!("Fleet", "Store", store, location, shown_location),
     key!("Fleet", "KeepLocal", keep_local, keep_local, KeepLocal::to_string),
 ];
@@ -279,6 +280,10 @@ fn shown_network(network: &NetworkMode) -> String {
 
 fn shown_span(span: &Duration) -> String {
     exact_span(*span)
+}
+
+fn shown_lease(lease: &Option<Duration>) -> String {
+    lease.map(exact_span).unwrap_or_default()
 }
 
 fn shown_size(size: &u64) -> String {

@@ -94,6 +94,8 @@ pub struct Settings {
     pub fleet_database: String,
     /// Name of this machine in the fleet; empty means the host name.
     pub fleet_name: String,
+    /// Duration of the leases of hosts; `None` leaves it to the other nodes of the fleet.
+    pub lease: Option<Duration>,
     /// Where sealed snapshots are copied; `None` means nowhere.
     pub store: Option<Location>,
     /// How long their local files stay.
@@ -164,6 +166,7 @@ impl Settings {
             reach: Reach::default(),
             fleet_database: String::new(),
             fleet_name: String::new(),
+            lease: None,
             store: None,
             keep_local: KeepLocal::Always,
             values: BTreeMap::new(),

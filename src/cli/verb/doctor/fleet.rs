@@ -119,9 +119,17 @@ fn of_fleet(fleet: &Fleet, own: &str) -> Vec<Check> {
         }
         if !node.is_connected && !node.has_ended {
             let seen = human_span(Duration::from_millis(node.seen_ms));
+            let what = if node.is_lost {
+                format!(
+                    "node '{}' is lost: it was not seen for {seen}, and other nodes take its hosts over",
+                    node.name
+                )
+            } else {
+                format!("node '{}' was not seen for {seen}", node.name)
+            };
             checks.push(Check::warn(
                 NAME,
-                format!("node '{}' was not seen for {seen}", node.name),
+                what,
                 format!(
                     "start it; if it is gone for good: archivist fleet leave {}",
                     node.name
@@ -184,7 +192,14 @@ mod tests {
             clock_ahead_ms: -3_600_000,
             dead_rows: 2_000_000,
             live_rows: 1_000,
-            nodes: vec![member("web1", true, true), member("web2", false, false)],
+            nodes: vec![
+                member("web1", true, true),
+                member("web2", false, false),
+                Member {
+                    is_lost: true,
+                    ..member("web3", false, false)
+                },
+            ],
             ..Fleet::default()
         };
         let checks = of_fleet(&fleet, "web1");
@@ -194,12 +209,13 @@ mod tests {
             "2000000 dead rows",
             "draining",
             "'web2' was not seen",
+            "'web3' is lost",
         ] {
             assert!(
                 whats.iter().any(|what| what.contains(words)),
                 "{words}: {whats:?}"
             );
         }
-        assert_eq!(checks.len(), 4);
+        assert_eq!(checks.len(), 5);
     }
 }

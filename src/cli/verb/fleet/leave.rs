@@ -30,15 +30,21 @@ pub(super) async fn drain(args: &DrainArgs) -> Result<Exit, Failure> {
         Some(name) => name.clone(),
         None => service::state().await?.name,
     };
-    service::drain(&name, !args.undo).await?;
-    style::print(&if args.undo {
-        format!("node '{name}' gets hosts again\n")
-    } else {
-        format!(
-            "node '{name}' gets no more hosts; running pages end, the others go to other nodes\n"
-        )
-    })?;
+    let has_stopped = service::drain(&name, !args.undo).await?;
+    style::print(&drained(&name, args.undo, has_stopped))?;
     Ok(Exit::Done)
+}
+
+fn drained(name: &str, is_undone: bool, has_stopped: bool) -> String {
+    match (is_undone, has_stopped) {
+        (true, _) => format!("node '{name}' gets hosts again\n"),
+        (false, true) => format!(
+            "node '{name}' starts no more pages; its running pages end, the others go to other nodes\n"
+        ),
+        (false, false) => format!(
+            "node '{name}' is not connected: it gets no more hosts, and other nodes get its hosts when their leases end; see: archivist fleet nodes\n"
+        ),
+    }
 }
 
 /// Removes a node from the fleet.

@@ -123,13 +123,18 @@ fn table(nodes: &[Member]) -> Table {
     table
 }
 
-fn state(node: &Member) -> (&'static str, Tone) {
-    match (node.is_connected, node.draining) {
+fn state(node: &Member) -> (String, Tone) {
+    let (state, tone) = match (node.is_connected, node.draining) {
         (true, true) => ("draining", Tone::Busy),
         (true, false) => ("connected", Tone::Good),
         (false, _) if node.has_ended => ("stopped", Tone::Dim),
-        (false, _) => ("lost", Tone::Bad),
-    }
+        (false, _) if node.is_lost => ("lost", Tone::Bad),
+        (false, _) => {
+            let seen = human_span(Duration::from_millis(node.seen_ms));
+            return (format!("not seen for {seen}"), Tone::Busy);
+        }
+    };
+    (state.to_owned(), tone)
 }
 
 #[cfg(test)]
@@ -142,6 +147,7 @@ mod tests {
             name: name.to_owned(),
             seen_ms: 4_000,
             is_connected,
+            is_lost: !is_connected,
             has_ended: false,
             draining,
             hosts: 3,
@@ -154,12 +160,18 @@ mod tests {
             member("web1", true, false),
             member("web2", true, true),
             member("web3", false, false),
+            Member {
+                seen_ms: 14_000,
+                is_lost: false,
+                ..member("web4", false, false)
+            },
         ];
         let text = table(&nodes).render(&Style::plain(Time(0)));
         for words in [
             ["web1", "connected"],
             ["web2", "draining"],
             ["web3", "lost"],
+            ["web4", "not seen for 14s"],
         ] {
             let has = |line: &str| words.iter().all(|word| line.contains(word));
             assert!(text.lines().any(has), "{words:?}\n{text}");

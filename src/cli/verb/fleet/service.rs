@@ -170,8 +170,8 @@ pub(crate) async fn fleet() -> Result<Fleet, Failure> {
     parse(&answered(proxy.nodes()).await?)
 }
 
-/// Stops or resumes giving hosts to a node.
-pub(super) async fn drain(name: &str, draining: bool) -> Result<(), Failure> {
+/// Stops or resumes giving hosts to a node. Returns whether a node that drains has stopped starting pages.
+pub(super) async fn drain(name: &str, draining: bool) -> Result<bool, Failure> {
     let proxy = proxy().await?;
     answered(proxy.drain(name, draining)).await
 }

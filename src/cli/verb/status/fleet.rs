@@ -45,18 +45,23 @@ fn head(fleet: &Fleet) -> String {
     }
 }
 
-/// `web2, away, 3 hosts, 12 pages, seen Sat …; 3min ago`
+/// `web2, lost, 3 hosts, 12 pages, seen Sat …; 3min ago`
 fn summary(node: &FleetNode, is_this: bool, style: &Style) -> String {
     let name = if is_this {
         format!("{} (this machine)", node.name)
     } else {
         node.name.clone()
     };
+    let state = match node.state() {
+        "not seen" => format!(
+            "not seen for {}",
+            text::elapsed(Some(node.seen_at), None, style.now)
+        ),
+        state => state.to_owned(),
+    };
     let mut line = format!(
-        "{name}, {}, {} hosts, {} pages",
-        node.state(),
-        node.hosts,
-        node.pages
+        "{name}, {state}, {} hosts, {} pages",
+        node.hosts, node.pages
     );
     if !node.connected {
         let seen = text::stamp_and_age(node.seen_at, style);
@@ -104,7 +109,14 @@ mod tests {
                 },
                 FleetNode {
                     name: "web2\u{1b}[31m".into(),
+                    lost: true,
                     seen_at: Time(sample::NOW.0 - 184_000),
+                    ..FleetNode::default()
+                },
+                FleetNode {
+                    name: "web3".into(),
+                    seen_at: Time(sample::NOW.0 - 14_000),
+                    hosts: 2,
                     ..FleetNode::default()
                 },
             ],
@@ -127,7 +139,8 @@ mod tests {
              Here: 12 started\n     \
              Fleet: postgresql://db/archivist, 2 hosts wait for a node\n      \
              Node: web1 (this machine), connected, 3 hosts, 12 pages\n      \
-             Node: web2\u{fffd}[31m, away, 0 hosts, 0 pages, seen Sat 2026-11-21 09:22:01 UTC; 3min 4s ago\n \
+             Node: web2\u{fffd}[31m, lost, 0 hosts, 0 pages, seen Sat 2026-11-21 09:22:01 UTC; 3min 4s ago\n      \
+             Node: web3, not seen for 14s, 2 hosts, 0 pages, seen Sat 2026-11-21 09:24:51 UTC; 14s ago\n \
              Dead rows: host 3, page 1200; oldest transaction 1min 1s ago\n"
         );
     }

@@ -1,10 +1,11 @@
 //! Leases: claim, renew, release.
 
+use super::hello::QUIET;
 use super::*;
 use crate::fleet::{
     Claim, Claimed, CrawlSpecs, CrawlUse, Epoch, Grant, Held, Order, Pace, Release, Renew,
 };
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 
 impl Ledger {
@@ -69,6 +70,11 @@ impl Ledger {
     /// Extends leases, and hands out further pages.
     pub(super) fn renew(&mut self, now: DbTime, me: NodeId, renew: &Renew) -> Renewed {
         let mut reply = Renewed::default();
+        if let Some(node) = self.nodes.get_mut(&me) {
+            node.seen = now;
+            node.wanting = renew.wanting;
+            node.drains = renew.drains;
+        }
         let refill = if self.is_draining(me) {
             0
         } else {
@@ -240,7 +246,41 @@ impl Ledger {
                 .collect(),
             pages: pages.collect(),
             draining: self.is_draining(me),
+            hand_over: self.hand_over(now, me),
         }
+    }
+
+    /// Returns the number of hosts that a node hands over to the one that wants some and has the
+    /// fewest; `None` if the difference between both is less than two hosts.
+    fn hand_over(&self, now: DbTime, me: NodeId) -> Option<u32> {
+        let held = |node: NodeId| {
+            let mut hosts = 0;
+            for host in self.hosts.values() {
+                hosts += u32::from(host.owner == Some(node) && host.lease_until > now);
+            }
+            hosts
+        };
+        let alive = self.nodes.iter().filter(|(_, node)| {
+            node.name.is_some() && !node.ended && !node.draining && now.since(node.seen) < QUIET
+        });
+        let alive: Vec<_> = alive
+            .map(|(id, node)| (held(*id), *id, node.wanting))
+            .collect();
+        let wanting = alive.iter().filter(|(hosts, _, wanting)| hosts < wanting);
+        let (least, _, wanted) = wanting.min_by_key(|(hosts, id, _)| (*hosts, *id))?;
+        let (mine, ..) = alive.iter().find(|(_, id, _)| *id == me)?;
+        let most = alive
+            .iter()
+            .max_by_key(|(hosts, id, _)| (*hosts, Reverse(*id)));
+        let difference = mine
+            .checked_sub(*least)
+            .filter(|difference| *difference > 1)?;
+        let has_most = most.is_some_and(|(_, id, _)| *id == me);
+        Some(if has_most {
+            (difference / 2).min(wanted - least)
+        } else {
+            0
+        })
     }
 
     fn used(&self, now: DbTime, id: CrawlId, crawl: &CrawlRow) -> CrawlUse {

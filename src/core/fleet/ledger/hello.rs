@@ -11,7 +11,7 @@ pub const SKIPPED_IDS: i64 = 1_000_000;
 
 /// A node without a request for this long is not connected. A machine that booted faster cannot be
 /// told from a clone, and waits.
-const QUIET: Duration = HEARTBEAT.saturating_mul(3);
+pub(super) const QUIET: Duration = HEARTBEAT.saturating_mul(3);
 
 /// What clocks may differ by when uptime and the last sign of life of a node are compared, next to
 /// 2 % of the uptime.
@@ -33,7 +33,14 @@ impl Ledger {
         node.boot.clone_from(&hello.boot);
         node.seen = now;
         node.ended = false;
+        node.wanting = 0;
+        node.drains = false;
+        node.lease = hello.lease;
         let incarnation = node.incarnation;
+        let members = self.nodes.values().filter(|node| node.name.is_some());
+        if let Some(longest) = members.filter_map(|node| node.lease).max() {
+            self.lease = longest;
+        }
         let owned = self.hosts.iter().filter(|(_, row)| row.owner == Some(id));
         Ok(Welcome {
             session: Session {
@@ -78,7 +85,15 @@ impl Ledger {
         (!is_successor).then(|| wait.saturating_sub(quiet))
     }
 
+    /// Adds a node. A machine that has left is the node that it was: its pages name it.
     fn join(&mut self, hello: &Hello) -> NodeId {
+        let mut former = self.nodes.iter_mut().rev();
+        let former = former.find(|(_, node)| node.name.is_none() && node.machine == hello.machine);
+        if let Some((id, node)) = former {
+            node.name = Some(hello.name.clone());
+            node.draining = false;
+            return *id;
+        }
         let last = self.nodes.keys().next_back();
         let id = NodeId(last.map_or(1, |last| last.0 + 1));
         let node = NodeRow {
@@ -89,6 +104,9 @@ impl Ledger {
             seen: DbTime(0),
             ended: false,
             draining: false,
+            wanting: 0,
+            drains: false,
+            lease: None,
         };
         self.nodes.insert(id, node);
         id

@@ -95,7 +95,10 @@ impl Ledger {
                 Reply::Commanded { more: false }
             }
             Request::Drain { node, draining } => {
-                self.node_mut(*node)?.draining = *draining;
+                let node = self.node_mut(*node)?;
+                node.draining = *draining;
+                // Until its next renewal.
+                node.drains = false;
                 Reply::Done
             }
             Request::Leave { node } => {

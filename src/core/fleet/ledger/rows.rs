@@ -38,6 +38,12 @@ pub struct NodeRow {
     pub ended: bool,
     /// It gets no hosts and pages.
     pub draining: bool,
+    /// Number of hosts that it could work on at its latest renewal, if its claims are not filled.
+    pub wanting: u32,
+    /// It knows that it drains.
+    pub drains: bool,
+    /// Duration of leases that it is configured for.
+    pub lease: Option<Duration>,
 }
 
 impl NodeRow {

@@ -118,6 +118,68 @@ fn news_brings_pages_and_orders_a_second_after_the_last_ones() {
 }
 
 #[test]
+fn orders_reach_a_node_that_works_and_it_confirms_a_drain() {
+    let lease = Held {
+        host: HostKey("a".into()),
+        epoch: Epoch(1),
+        live: true,
+        pace: Pace::default(),
+    };
+    let mut holdings = Holdings {
+        leases: vec![lease],
+        ..Holdings::default()
+    };
+    let mut waiting = Waiting::new(&holdings);
+    waiting.now = waiting.now.after(SOON);
+    waiting.requests(Event::News, &holdings);
+    waiting.now = waiting.now.after(SOON);
+    let (requests, _) = waiting.requests(Event::Orders, &holdings);
+    assert!(kinds(&requests).contains(&"heartbeat"), "{requests:?}");
+    // As if that had brought the order to drain.
+    waiting.now = waiting.now.after(SOON);
+    assert_eq!(waiting.step(Event::Orders), [Action::Ask]);
+    let actions = waiting.step(Event::Holdings(holdings.clone()));
+    assert!(
+        matches!(actions[..], [Action::Send(_, Request::Renew(_))]),
+        "{actions:?}"
+    );
+    holdings.drains = true;
+    let mut renewed = Renewed::default();
+    renewed.orders.draining = true;
+    let actions = waiting.answer(Reply::Renewed(renewed), &holdings);
+    let [Action::Wake(at)] = actions[..] else {
+        panic!("{actions:?}");
+    };
+    assert_eq!(at.until(waiting.now), SOON);
+    waiting.now = at;
+    let (requests, _) = waiting.requests(Event::Tick, &holdings);
+    let confirms = |request: &Request| matches!(request, Request::Renew(renew) if renew.drains);
+    assert!(
+        requests.iter().all(confirms) && requests.len() == 1,
+        "{requests:?}"
+    );
+}
+
+#[test]
+fn node_whose_claim_is_not_filled_wants_hosts_of_others() {
+    let holdings = Holdings {
+        slots: 4,
+        ..claims()
+    };
+    let mut waiting = Waiting::new(&holdings);
+    waiting.now = waiting.now.after(SOON);
+    let (requests, _) = waiting.requests(Event::Orders, &holdings);
+    let wanting: Vec<u32> = requests
+        .iter()
+        .filter_map(|request| match request {
+            Request::Renew(renew) => Some(renew.wanting),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(wanting, [4]);
+}
+
+#[test]
 fn own_hint_without_entries_brings_nothing() {
     let holdings = claims();
     let mut waiting = Waiting::new(&holdings);

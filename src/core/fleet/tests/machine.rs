@@ -14,6 +14,7 @@ use std::time::Duration;
 
 const ROOM: Room = Room {
     hosts: 3,
+    slots: 3,
     pages_per_host: 5,
     delay: HOST_DELAY,
 };
@@ -214,6 +215,7 @@ impl World {
                     boot: format!("{}-{}", machine, node.boot),
                     uptime: Duration::from_millis(now.0),
                     schema: SCHEMA,
+                    lease: None,
                 };
                 self.send(machine, Body::Hello(hello));
             }
@@ -311,7 +313,8 @@ impl World {
         {
             lease.asked(Some(LONG_DELAY), None);
         }
-        let is_sent = node.desk.end(Record {
+        let now = node.clock(self.now);
+        let record = Record {
             page,
             epoch,
             end,
@@ -319,7 +322,8 @@ impl World {
             results: Vec::new(),
             children,
             times: PageTimes::default(),
-        });
+        };
+        let is_sent = node.desk.end(record, now);
         if is_sent {
             self.tell_service(machine, None, Event::Hint);
         }

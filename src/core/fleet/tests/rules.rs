@@ -21,6 +21,7 @@ fn hello(name: &str, boot: &str, uptime: u64) -> Hello {
         boot: boot.into(),
         uptime: Duration::from_secs(uptime),
         schema: SCHEMA,
+        lease: None,
     }
 }
 
@@ -82,7 +83,7 @@ fn renew(ledger: &mut Ledger, now: DbTime, session: Session, epoch: i64, live: b
     };
     let renew = Renew {
         leases: vec![held],
-        refill: 0,
+        ..Renew::default()
     };
     match ledger.apply(now, session, &Request::Renew(renew)) {
         Ok(Reply::Renewed(renewed)) => renewed,
@@ -184,6 +185,81 @@ fn second_failover_repeats_no_generation_and_no_id() {
     let (first, second) = (fail_over(2), fail_over(3));
     assert!(first.0 < second.0, "{first:?} {second:?}");
     assert!(first.1 + 999_999 < second.1 && first.2 + 999_999 < second.2);
+}
+
+#[test]
+fn node_with_most_hosts_hands_half_of_the_difference_to_one_with_free_slots() {
+    let (mut ledger, one, two) = fleet();
+    let submit = Submit {
+        crawl: CRAWL,
+        spec: None,
+        pages: ["b", "c", "d", "e"].map(|host| page(host, 1)).to_vec(),
+    };
+    let submitted = ledger.apply(at(1), one, &Request::Submit(submit));
+    assert_eq!(submitted, Ok(Reply::Submitted { inserted: 4 }));
+    let grants = claim(&mut ledger, at(1), one);
+    assert_eq!(grants.len(), 5);
+    let mut order = |now, session, wanting| {
+        let renew = Request::Renew(Renew {
+            wanting,
+            ..Renew::default()
+        });
+        match ledger.apply(now, session, &renew) {
+            Ok(Reply::Renewed(renewed)) => renewed.orders.hand_over,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(order(at(2), two, 0), None);
+    assert_eq!(order(at(2), one, 0), None, "no node wants a host");
+    assert_eq!(order(at(3), two, 4), None);
+    assert_eq!(order(at(3), one, 0), Some(2));
+    assert_eq!(order(at(4), two, 1), None);
+    assert_eq!(order(at(4), one, 0), Some(1), "no more than the node wants");
+    assert_eq!(order(at(20), one, 0), None, "the other was not seen");
+}
+
+#[test]
+fn machine_that_joins_again_is_the_node_that_it_was() {
+    let (mut ledger, one, two) = fleet();
+    let left = ledger.apply(at(1), one, &Request::Leave { node: one.node });
+    assert_eq!(left, Ok(Reply::Done));
+    let again = ledger.hello(at(2), &hello("one", "b1", 902)).unwrap();
+    assert_eq!(again.session.node, one.node);
+    assert!(again.session.incarnation > one.incarnation);
+    assert_ne!(
+        claim(&mut ledger, at(2), again.session),
+        [],
+        "it drains no more"
+    );
+    // Another machine may take the name of one that has left.
+    let left = ledger.apply(at(3), two, &Request::Leave { node: two.node });
+    assert_eq!(left, Ok(Reply::Done));
+    let other = Hello {
+        machine: "another machine".into(),
+        ..hello("two", "b1", 903)
+    };
+    let other = ledger.hello(at(4), &other).unwrap();
+    assert_ne!(other.session.node, two.node);
+}
+
+#[test]
+fn longest_lease_that_a_node_is_configured_for_holds() {
+    let mut ledger = Ledger::new(LEASE);
+    let configured = |name: &str, seconds: Option<u64>| Hello {
+        lease: seconds.map(Duration::from_secs),
+        ..hello(name, "b1", 900)
+    };
+    for (name, seconds, lease) in [
+        ("one", None, 60),
+        ("one", Some(90), 90),
+        ("two", Some(40), 90),
+        ("one", Some(30), 40),
+        ("two", None, 30),
+        ("one", None, 30),
+    ] {
+        let welcome = ledger.hello(at(1), &configured(name, seconds)).unwrap();
+        assert_eq!(welcome.lease.as_secs(), lease, "{name} {seconds:?}");
+    }
 }
 
 #[test]

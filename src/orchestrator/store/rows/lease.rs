@@ -16,6 +16,17 @@ pub struct Leases<'a> {
     pub boot: &'a str,
     /// Both clocks.
     pub clocks: Clocks,
+    /// What the fleet ordered of this node; `None` until its first orders of a connection.
+    pub orders: Option<NodeOrders>,
+}
+
+/// What the fleet orders of a node as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeOrders {
+    /// It starts no page and releases its hosts.
+    pub draining: bool,
+    /// It claims no hosts: other nodes have fewer.
+    pub claims_none: bool,
 }
 
 /// A host that is leased to this node.
@@ -33,6 +44,8 @@ pub struct LeaseRow {
     pub next_at: Time,
     /// The host has a queued page that the fleet gave to this node.
     pub has_queued: bool,
+    /// The host is for another node.
+    pub leaves: bool,
 }
 
 /// A lease that the node has released, until the database confirms that.
@@ -54,20 +67,27 @@ impl Tx<'_> {
         if !leases.are_needed {
             return Ok(HostLease::NotNeeded);
         }
+        let Some(orders) = leases.orders else {
+            return Ok(HostLease::Missing);
+        };
         let read = |row: &Row<'_>| {
-            Ok(RecordedLease {
+            let recorded = RecordedLease {
                 deadline: row.get(0)?,
                 of_this_boot: row.get::<_, String>(1)? == leases.boot,
-            })
+            };
+            Ok((recorded, row.get::<_, bool>(2)?))
         };
-        let recorded = self
+        let found = self
             .inner
             .prepare_cached(
-                "SELECT deadline, boot FROM lease WHERE host_id = ?1 AND release IS NULL",
+                "SELECT deadline, boot, leaves FROM lease WHERE host_id = ?1 AND release IS NULL",
             )?
             .query_row([host.0], read)
             .optional()?;
-        Ok(HostLease::of(recorded, &leases.clocks))
+        Ok(match found {
+            Some((_, leaves)) if leaves || orders.draining => HostLease::Leaving,
+            found => HostLease::of(found.map(|(recorded, _)| recorded), &leases.clocks),
+        })
     }
 
     /// Records the lease of a host, new or renewed. No page of the host starts before `next_at`.
@@ -76,8 +96,9 @@ impl Tx<'_> {
         self.inner
             .prepare_cached(
                 "INSERT INTO lease (host_id, epoch, boot, deadline) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET epoch = excluded.epoch, boot = excluded.boot,
-                     deadline = excluded.deadline, release = NULL, release_after = NULL",
+                 ON CONFLICT DO UPDATE SET leaves = leaves AND epoch = excluded.epoch,
+                     epoch = excluded.epoch, boot = excluded.boot, deadline = excluded.deadline,
+                     release = NULL, release_after = NULL",
             )?
             .execute((host.0, lease.epoch.0, boot, deadline))?;
         let delay = i64::try_from(lease.delay.as_millis()).unwrap_or(i64::MAX);
@@ -110,6 +131,14 @@ impl Tx<'_> {
             )?
             .query_row((host.0, epoch.0), read)
             .optional()?)
+    }
+
+    /// Records that a leased host is for another node: no further page of it starts here.
+    pub fn set_leaving(&self, host: HostId) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE lease SET leaves = 1 WHERE host_id = ?1 AND release IS NULL")?
+            .execute([host.0])?;
+        Ok(())
     }
 
     /// Records that the node has released a lease.
@@ -155,7 +184,7 @@ impl Tx<'_> {
             "SELECT host.id, host.name, lease.epoch, lease.deadline, lease.boot = ?1, host.next_at,
                     EXISTS (SELECT 1 FROM snapshot INDEXED BY snapshot_leased
                         WHERE snapshot.host_id = host.id AND snapshot.epoch > 0
-                            AND snapshot.status = 'queued')
+                            AND snapshot.status = 'queued'), lease.leaves
              FROM lease JOIN host ON host.id = lease.host_id
              WHERE lease.release IS NULL ORDER BY host.id",
         )?;
@@ -170,6 +199,7 @@ impl Tx<'_> {
                 },
                 next_at: column(row, 5)?,
                 has_queued: row.get(6)?,
+                leaves: row.get(7)?,
             })
         };
         let rows = statement.query_map([boot], read)?;

@@ -48,5 +48,7 @@ ALTER TABLE run ADD COLUMN environment_id INTEGER REFERENCES environment (id);
 ALTER TABLE run ADD COLUMN own_variables TEXT;
 -- JSON object of the settings of the page alone, over those of its crawl. NULL: none.
 ALTER TABLE snapshot ADD COLUMN config TEXT;
+-- The host is for another node of the fleet: no page of it starts, and it is released when none runs.
+ALTER TABLE lease ADD COLUMN leaves INTEGER NOT NULL DEFAULT 0;
 -- lists of crawls, newest first: nodes of a fleet reserve ids in blocks
 CREATE INDEX crawl_created ON crawl (created_at, id);

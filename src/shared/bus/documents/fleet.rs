@@ -54,8 +54,11 @@ pub struct Member {
     pub name: String,
     /// Time since its latest claim or renewal.
     pub seen_ms: u64,
-    /// Whether it was seen within the duration of a lease, and has not ended.
+    /// Whether it was seen in the last ten seconds, and has not ended.
     pub is_connected: bool,
+    /// Whether it was not seen for the duration of a lease, and has not ended: other nodes take its
+    /// hosts over.
+    pub is_lost: bool,
     /// Whether its fleet service was stopped in an orderly way.
     pub has_ended: bool,
     /// Whether it gets no more hosts.

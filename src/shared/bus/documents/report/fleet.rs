@@ -38,8 +38,11 @@ pub struct Fleet {
 pub struct FleetNode {
     /// Its name.
     pub name: String,
-    /// The database heard from the node within the last 15 s.
+    /// The database heard from the node within the last 10 s.
     pub connected: bool,
+    /// It did not for the duration of a lease: other nodes take its hosts over.
+    #[serde(default)]
+    pub lost: bool,
     /// It gets no hosts and no pages.
     pub draining: bool,
     /// When the database last heard from it.
@@ -51,10 +54,12 @@ pub struct FleetNode {
 }
 
 impl FleetNode {
-    /// Returns `connected`, `draining`, or `away`.
+    /// Returns `connected`, `draining`, `lost`, or `not seen`.
     pub fn state(&self) -> &'static str {
-        if !self.connected {
-            "away"
+        if self.lost {
+            "lost"
+        } else if !self.connected {
+            "not seen"
         } else if self.draining {
             "draining"
         } else {
