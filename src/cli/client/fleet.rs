@@ -2,14 +2,17 @@
 
 use crate::client::exit::Failure;
 use crate::client::server::{Server, decode};
-use archivist_core::model::{CrawlId, Owner};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId};
+use archivist_core::text::human_span;
 use archivist_shared::bus::client::Address;
-use archivist_shared::bus::documents::fleet::NodeState;
-use archivist_shared::bus::documents::report::{Crawl, Details, Filter, Snapshot};
+use archivist_shared::bus::documents::fleet::{Fleet as Members, Member, NodeState};
+use archivist_shared::bus::documents::report::{Crawl, Details, Filter, ROWS_MAX, Snapshot};
 use archivist_shared::bus::wire::{FleetNodeProxy, FleetProxy};
 use archivist_shared::config::{Scope, Settings, load};
 use clap::Args;
+use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio::time::timeout;
 use zbus::DBusError;
 use zbus::fdo::PeerProxy;
 
@@ -19,6 +22,9 @@ const REACH_TIMEOUT: Duration = Duration::from_secs(2);
 const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 /// Limit for a call that waits for a crawl, which the service answers after 20 s.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Time between two looks at who has the pages of a cancelled crawl.
+const LOOK: Duration = Duration::from_secs(3);
 
 const HINT: &str = "for this machine alone, use --local";
 
@@ -101,6 +107,82 @@ impl Fleet {
         Ok(!state.is_sending)
     }
 
+    /// Waits until no node has a page of a crawl or page that was cancelled.
+    ///
+    /// # Errors
+    /// If only nodes have such pages that are not connected; the message names them.
+    pub async fn until_cancelled(&self, id: Owner) -> Result<(), Failure> {
+        let mut known = String::new();
+        loop {
+            let (crawl, is_ended) = self.ended(id).await?;
+            if is_ended {
+                return Ok(());
+            }
+            let held = self.held(id).await?;
+            if let Some(why) = held_elsewhere(id, &held, &self.members().await?.nodes) {
+                return Err(Failure::failed(why));
+            }
+            // The crawl changes with each of its pages.
+            if let Ok(document) = timeout(LOOK, self.wait(crawl, &known)).await {
+                known = document?;
+            }
+        }
+    }
+
+    /// Returns the crawl of `id`, and whether `id` is final.
+    async fn ended(&self, id: Owner) -> Result<(CrawlId, bool), Failure> {
+        let row = Filter {
+            owner: Some(id),
+            limit: 1,
+            ..Filter::default()
+        };
+        let row = serde_json::to_string(&row).unwrap_or_default();
+        let found = match id {
+            Owner::Crawl(crawl) => {
+                let crawls: Vec<Crawl> = decode(&self.list("crawls", &row).await?)?;
+                crawls.first().map(|found| (crawl, found.status.is_final()))
+            }
+            Owner::Snapshot(_) => {
+                let pages: Vec<Snapshot> = decode(&self.list("snapshots", &row).await?)?;
+                pages
+                    .first()
+                    .map(|found| (found.crawl, found.status.is_final()))
+            }
+        };
+        found.ok_or_else(|| Failure::failed(format!("there is no {id}")))
+    }
+
+    /// Returns the first pages of a crawl, or the page, that nodes have.
+    async fn held(&self, id: Owner) -> Result<Vec<Snapshot>, Failure> {
+        let started = Filter {
+            owner: Some(id),
+            status: Some(Lifecycle::Started.as_str().to_owned()),
+            limit: ROWS_MAX,
+            ..Filter::default()
+        };
+        let started = serde_json::to_string(&started).unwrap_or_default();
+        decode(&self.list("snapshots", &started).await?)
+    }
+
+    /// Returns the row of a page; `None` if the fleet has none of this id.
+    pub async fn page(&self, id: SnapshotId) -> Result<Option<Snapshot>, Failure> {
+        let row = Filter {
+            owner: Some(Owner::Snapshot(id)),
+            limit: 1,
+            ..Filter::default()
+        };
+        let row = serde_json::to_string(&row).unwrap_or_default();
+        let found: Vec<Snapshot> = decode(&self.list("snapshots", &row).await?)?;
+        Ok(found.into_iter().next())
+    }
+
+    /// Returns the nodes, as the database knows them.
+    async fn members(&self) -> Result<Members, Failure> {
+        let node = FleetNodeProxy::new(self.proxy.inner().connection()).await;
+        let node = node.map_err(explain)?;
+        decode(&answer(REPLY_TIMEOUT, node.nodes()).await?)
+    }
+
     /// Returns the number of cancelled pages of a crawl.
     pub async fn cancelled_pages(&self, id: CrawlId) -> Result<u64, Failure> {
         let filter = Filter {
@@ -135,6 +217,35 @@ impl Fleet {
             }
         })
     }
+}
+
+/// Returns what nodes that are not connected have of a cancelled crawl or page; `None` if another node has
+/// pages, too, or none is known to have any.
+fn held_elsewhere(id: Owner, held: &[Snapshot], nodes: &[Member]) -> Option<String> {
+    let mut pages: BTreeMap<&str, usize> = BTreeMap::new();
+    for page in held {
+        *pages.entry(page.node.as_deref()?).or_default() += 1;
+    }
+    let holder = |(name, count): (&&str, &usize)| {
+        let node = nodes.iter().find(|node| node.name == **name);
+        match node {
+            Some(node) if node.is_connected => None,
+            Some(node) => {
+                let seen = human_span(Duration::from_millis(node.seen_ms));
+                Some(format!(
+                    "node '{name}', which was not seen for {seen}, has {count}"
+                ))
+            }
+            None => Some(format!("{name}, which is no node any more, has {count}")),
+        }
+    };
+    let holders: Vec<String> = pages.iter().map(holder).collect::<Option<_>>()?;
+    (!holders.is_empty()).then(|| {
+        format!(
+            "{id} is cancelled, but not all of its pages have ended: {}; such a node stops them when it is back, and the fleet ends them with the lease of their hosts",
+            holders.join(", ")
+        )
+    })
 }
 
 /// The fleet, for commands that change crawls and pages: the orchestrator accepts them while the
@@ -232,6 +343,34 @@ fn explain(error: zbus::Error) -> Failure {
 mod tests {
     use super::*;
     use crate::client::exit::Exit;
+    use crate::sample;
+
+    #[test]
+    fn pages_of_a_cancelled_crawl_are_waited_for_while_a_node_can_stop_them() {
+        let id = Owner::Crawl(CrawlId(14));
+        let page = |node: &str| Snapshot {
+            node: Some(node.to_owned()),
+            ..sample::snapshot(3)
+        };
+        let node = |name: &str, is_connected| Member {
+            name: name.to_owned(),
+            seen_ms: 14_000,
+            is_connected,
+            ..Member::default()
+        };
+        let nodes = [node("n1", true), node("n2", false), node("n3", false)];
+        assert_eq!(held_elsewhere(id, &[], &nodes), None);
+        assert_eq!(held_elsewhere(id, &[page("n1"), page("n2")], &nodes), None);
+        let held = [page("n2"), page("n3"), page("n2")];
+        let why = held_elsewhere(id, &held, &nodes).unwrap();
+        for part in [
+            "c14 is cancelled",
+            "node 'n2', which was not seen for 14s, has 2",
+            "node 'n3', which was not seen for 14s, has 1",
+        ] {
+            assert!(why.contains(part), "{part}: {why}");
+        }
+    }
 
     #[test]
     fn a_fleet_that_is_away_offers_this_machine_alone() {

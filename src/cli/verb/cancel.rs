@@ -13,7 +13,7 @@ pub struct CancelArgs {
     /// Crawls (c12), snapshots (s345) and runs of hooks (r678)
     #[arg(value_name = "ID", required = true)]
     ids: Vec<AnyId>,
-    /// Wait until no process of them is left
+    /// Wait until no process of them is left; in a fleet, also until the other nodes have ended their pages
     #[arg(long)]
     wait: bool,
 }
@@ -26,6 +26,7 @@ pub async fn run(args: CancelArgs, scope: &Scope) -> Result<Exit, Failure> {
             AnyId::Owner(id) => orders.check(id, &server).await?,
             AnyId::Run(_) => "",
         };
+        let owner = id;
         let id = id.to_string();
         server.call_in_pieces(|| server.proxy().cancel(&id)).await?;
         if args.wait {
@@ -33,6 +34,9 @@ pub async fn run(args: CancelArgs, scope: &Scope) -> Result<Exit, Failure> {
                 // The units of a page of another node are there.
                 Err(failure) if orders.is_in_fleet() && failure.is_about_input() => {}
                 ended => ended?,
+            }
+            if let (AnyId::Owner(owner), Some(fleet)) = (owner, orders.fleet()) {
+                fleet.until_cancelled(owner).await?;
             }
         }
         Ok(format!("{id} cancelled{end}"))
