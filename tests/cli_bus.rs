@@ -235,6 +235,7 @@ fn snapshot(status: Lifecycle) -> Snapshot {
         http_status: None,
         config: Default::default(),
         node: None,
+        older_copies: Vec::new(),
         bookmarked_at: None,
     }
 }

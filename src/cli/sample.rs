@@ -62,6 +62,7 @@ pub fn snapshot(id: i64) -> Snapshot {
         http_status: Some(200),
         config: Default::default(),
         node: None,
+        older_copies: Vec::new(),
     }
 }
 

@@ -1,11 +1,13 @@
 //! `archivist open`: opens a page of the archive in the browser.
 
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet::{Fleet, Local};
 use crate::client::server::Server;
 use crate::display::style;
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::store::STORED_MARKER;
-use archivist_shared::bus::documents::report::{Crawl, Filter, Snapshot};
+use archivist_core::text::clean;
+use archivist_shared::bus::documents::report::{Crawl, Details, Filter, Snapshot};
 use archivist_shared::config::Scope;
 use clap::Args;
 use std::ffi::OsString;
@@ -87,6 +89,8 @@ async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, Failure> {
                 .map(|row| (row.status, row.directory))
         }
     };
+    let here = row.as_ref().and_then(|(_, directory)| directory.as_deref());
+    refuse_elsewhere(id, here, scope).await?;
     let (status, directory) = row.ok_or_else(|| Failure::failed(format!("there is no {id}")))?;
     if let (Owner::Snapshot(id), Lifecycle::Sealed) = (id, status) {
         fetch(&server, id, directory.as_deref()).await?;
@@ -100,6 +104,78 @@ async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, Failure> {
         without,
         is_done: status == Lifecycle::Sealed,
     })
+}
+
+/// Refuses to open what another node of the fleet has archived, or archived later than this machine.
+async fn refuse_elsewhere(id: Owner, here: Option<&str>, scope: &Scope) -> Result<(), Failure> {
+    match asked(id, here, scope).await {
+        Err(failure) if here.is_some() && failure.is_unreachable() => {
+            eprintln!("the fleet cannot be reached: another node may have a newer copy of {id}");
+            Ok(())
+        }
+        answer => answer,
+    }
+}
+
+async fn asked(id: Owner, here: Option<&str>, scope: &Scope) -> Result<(), Failure> {
+    let Some(fleet) = Fleet::reach(scope, Local::default()).await? else {
+        return Ok(());
+    };
+    match id {
+        Owner::Snapshot(page) => {
+            let Some(page) = fleet.page(page).await? else {
+                return Ok(());
+            };
+            let is_here = fleet.is_here(page.node.as_deref());
+            let note = newest(&page, is_here, here).map_err(Failure::failed)?;
+            note.iter().for_each(|note| eprintln!("{note}"));
+            Ok(())
+        }
+        Owner::Crawl(_) if here.is_some() => Ok(()),
+        Owner::Crawl(_) => match fleet.show(id).await? {
+            Details::Crawl { crawl, .. } if !crawl.nodes.is_empty() => {
+                Err(Failure::failed(format!(
+                    "no page of {id} is on this machine; its pages are on {}; run there: archivist open {id}",
+                    clean(&crawl.nodes.join(", "))
+                )))
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Returns what to say of other copies if the newest copy of a page is that of this machine, in the
+/// directory `here`; else where the newest is.
+fn newest(page: &Snapshot, is_here: bool, here: Option<&str>) -> Result<Option<String>, String> {
+    let id = page.id;
+    let node = clean(page.node.as_deref().unwrap_or_default());
+    let older = clean(&page.older_copies.join(", "));
+    let others = (!older.is_empty()).then(|| format!("older copies of {id} are on: {older}"));
+    if is_here {
+        return Ok(others);
+    }
+    match (page.status.is_final() && !node.is_empty(), here) {
+        (true, here) => {
+            let directory = page.directory.as_deref().map(clean);
+            let directory = directory.map_or_else(String::new, |path| format!(", in '{path}'"));
+            let mut why =
+                format!("{id} is on node '{node}'{directory}; run there: archivist open {id}");
+            if let Some(here) = here {
+                why.push_str(&format!("\nan older copy is on this machine, in '{here}'"));
+            }
+            if let Some(others) = others {
+                why.push_str(&format!("\n{others}"));
+            }
+            Err(why)
+        }
+        (false, Some(_)) => Ok(Some(format!(
+            "{id} is being archived again: this copy is older"
+        ))),
+        (false, None) if node.is_empty() => Ok(None),
+        (false, None) => Err(format!(
+            "{id} has no page yet: it is on node '{node}', and not done; run there: archivist show {id}"
+        )),
+    }
 }
 
 /// Waits until the files of a page are restored that only the store has. The orchestrator notes that
@@ -187,7 +263,36 @@ fn has_desktop(env: impl Fn(&str) -> Option<OsString>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample;
     use std::io::Error;
+
+    #[test]
+    fn newest_copy_in_the_fleet_wins() {
+        let page = |status, node: &str, older: &[&str]| Snapshot {
+            status,
+            node: Some(node.to_owned()).filter(|node| !node.is_empty()),
+            older_copies: older.iter().map(|node| (*node).to_owned()).collect(),
+            directory: Some("/var/lib/archivist/archive/20261125/a.lan/s3".to_owned()),
+            ..sample::snapshot(3)
+        };
+        let sealed = Lifecycle::Sealed;
+        assert_eq!(newest(&page(sealed, "n1", &[]), true, Some("/a")), Ok(None));
+        let note = newest(&page(sealed, "n1", &["n3"]), true, Some("/a")).unwrap();
+        assert_eq!(note.as_deref(), Some("older copies of s3 are on: n3"));
+        let elsewhere = newest(&page(sealed, "n2", &["n3"]), false, Some("/a/s3")).unwrap_err();
+        for part in [
+            "node 'n2', in '/var/lib/archivist/archive/20261125/a.lan/s3'",
+            "run there: archivist open s3",
+            "an older copy is on this machine, in '/a/s3'",
+            "older copies of s3 are on: n3",
+        ] {
+            assert!(elsewhere.contains(part), "{part}: {elsewhere}");
+        }
+        let again = newest(&page(Lifecycle::Queued, "", &["n1"]), false, Some("/a")).unwrap();
+        assert!(again.unwrap().contains("this copy is older"));
+        let running = newest(&page(Lifecycle::Started, "n2", &[]), false, None).unwrap_err();
+        assert!(running.contains("node 'n2', and not done"), "{running}");
+    }
 
     #[test]
     fn a_desktop_is_a_display() {

@@ -148,6 +148,7 @@ fn merged(wide: Details, here: Details, is_here: impl Fn(Option<&str>) -> bool) 
         ) if is_here(snapshot.node.as_deref()) => Details::Snapshot {
             snapshot: Snapshot {
                 node: snapshot.node,
+                older_copies: snapshot.older_copies,
                 parent: snapshot.parent,
                 ..known
             },
@@ -364,6 +365,7 @@ fn snapshot_head(snapshot: &Snapshot, runs: &[Run], copy: Option<&Copy>, style: 
         format!("{}, depth {}{parent}", snapshot.crawl, snapshot.depth),
     );
     block.line("Node", snapshot.node.clone().unwrap_or_default());
+    block.line("Older", snapshot.older_copies.join(", "));
     block.line("Tags", snapshot.tags.join(", "));
     block.line(
         "Bookmarked",

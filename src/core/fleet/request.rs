@@ -156,6 +156,9 @@ pub struct Record {
     /// Why, if there is more to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Path of its directory on the node, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// Results of its hooks.
     pub results: Vec<HookResult>,
     /// Pages that its hooks found.
@@ -225,6 +228,7 @@ mod tests {
                 epoch: Epoch(7),
                 end: PageEnd::Sealed,
                 reason: None,
+                directory: None,
                 results: vec![result],
                 children: Vec::new(),
                 times: PageTimes::default(),

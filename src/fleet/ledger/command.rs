@@ -1,6 +1,7 @@
 //! Commands of users.
 
 use super::pieces::{self, SET_CRAWL};
+use super::row::again;
 use super::*;
 use archivist_core::fleet::{Command, CommandVerb};
 use archivist_core::model::{Owner, SnapshotId};
@@ -33,7 +34,9 @@ const END_PAGE: &str = "
 const RETRY_PAGE: &str = concat!(
     "
     WITH again AS (
-        UPDATE archivist.page SET status = 'open', node = NULL, attempts = 0, reason = NULL, ended_at = NULL
+        UPDATE archivist.page SET ",
+    again!(),
+    "
         WHERE id = $1 RETURNING crawl
     ), gone AS (
         DELETE FROM archivist.result WHERE page = $1 RETURNING size, state

@@ -1,5 +1,6 @@
 //! Commands about crawls, which change many pages: in pieces.
 
+use super::row::again;
 use super::*;
 use archivist_core::fleet::{Command, CommandVerb};
 use archivist_core::model::CrawlId;
@@ -57,7 +58,9 @@ const RETRY_CRAWL: &str = concat!(
         WHERE crawl = $1 AND status BETWEEN 'cancelled' AND 'cancelled' AND id > $2
         ORDER BY status, id LIMIT $3
     ), again AS (
-        UPDATE archivist.page p SET status = 'open', node = NULL, attempts = 0, reason = NULL, ended_at = NULL
+        UPDATE archivist.page p SET ",
+    again!(),
+    "
         FROM chosen c WHERE p.id = c.id AND p.status = 'cancelled'
         RETURNING p.id
     ), counted AS (
@@ -76,7 +79,9 @@ const RETRY_FAILED: &str = concat!(
         WHERE crawl = $1 AND status BETWEEN 'sealed' AND 'sealed' AND id > $2
         ORDER BY status, id LIMIT $3
     ), again AS (
-        UPDATE archivist.page p SET status = 'open', node = NULL, attempts = 0, reason = NULL, ended_at = NULL
+        UPDATE archivist.page p SET ",
+    again!(),
+    "
         FROM seen s WHERE p.id = s.id AND p.status = 'sealed'
             AND EXISTS (SELECT FROM archivist.result r WHERE r.page = s.id AND r.state = 'failed')
         RETURNING p.id

@@ -15,7 +15,8 @@ const RECORD: &str = "
         SELECT FROM archivist.node WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL
     ), done AS (
         UPDATE archivist.page p
-        SET status = $5, node = $1, epoch = $4, wanted = 'run', reason = $6, took_ms = $7,
+        SET status = $5, node = $1, epoch = $4, wanted = 'run', reason = $6, took_ms = $7, directory = $20,
+            copies = array_remove(copies, $1),
             ended_at = archivist.clock() - $8::bigint * interval '1 ms'
         WHERE p.id = $3 AND p.status = 'open' AND EXISTS (SELECT FROM me)
             AND (
@@ -115,6 +116,7 @@ impl Ledger {
             PageEnd::Cancelled => "cancelled",
         };
         let reason = record.reason.as_deref().map(text);
+        let directory = record.directory.as_deref().map(text);
         let (took, ago) = (millis(record.times.took), millis(record.times.ended_ago));
         let results = Results::of(&record.results);
         let values: Values<'_> = &[
@@ -137,6 +139,7 @@ impl Ledger {
             &results.bytes(),
             &results.count(ResultState::Succeeded),
             &results.count(ResultState::Failed),
+            &directory,
         ];
         let row = if record.children.is_empty() {
             self.alone(RECORD, values).await?

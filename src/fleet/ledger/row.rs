@@ -13,6 +13,16 @@ macro_rules! page_columns {
 }
 pub(super) use page_columns;
 
+/// Columns of a page that is queued again. The node that archived it keeps its files, as an older copy.
+macro_rules! again {
+    () => {
+        "status = 'open', node = NULL, attempts = 0, reason = NULL, ended_at = NULL, directory = NULL,
+            copies = CASE WHEN directory IS NULL OR node IS NULL THEN copies
+                ELSE array_append(array_remove(copies, node), node) END"
+    };
+}
+pub(super) use again;
+
 /// Returns a page whose columns begin at `first`.
 pub(super) fn leased_page(row: &Row, first: usize) -> LeasedPage {
     let tags: &str = row.get(first + 9);

@@ -76,6 +76,7 @@ impl Bed {
             epoch: grant.epoch,
             end: PageEnd::Sealed,
             reason: None,
+            directory: None,
             results: Vec::new(),
             children: Vec::new(),
             times: PageTimes::default(),

@@ -265,6 +265,7 @@ impl Pair {
                         PageEnd::Sealed
                     },
                     reason: None,
+                    directory: None,
                     results: vec![result],
                     children: new_pages(children),
                     times: PageTimes::default(),

@@ -18,6 +18,7 @@ async fn end(bed: &mut Bed, node: usize, grant: &Grant, end: PageEnd, took: Dura
         epoch: grant.epoch,
         end,
         reason: None,
+        directory: None,
         results: Vec::new(),
         children: Vec::new(),
         times: PageTimes {

@@ -50,6 +50,7 @@ fn record(id: SnapshotId, grant: (i64, &str), depth: u32) -> Record {
         epoch: archivist_core::fleet::Epoch(grant.0),
         end: PageEnd::Sealed,
         reason: None,
+        directory: None,
         results: Vec::new(),
         children: vec![page(number + 100, depth + 1), page(5000, depth + 1)],
         times: PageTimes::default(),

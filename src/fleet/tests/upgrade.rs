@@ -99,6 +99,7 @@ impl Bed {
             epoch: self.lease.epoch,
             end: PageEnd::Sealed,
             reason: None,
+            directory: None,
             results: Vec::new(),
             children: Vec::new(),
             times: PageTimes::default(),

@@ -121,6 +121,7 @@ impl Bed {
             epoch: grant.epoch,
             end: PageEnd::Sealed,
             reason: None,
+            directory: None,
             results,
             children: Vec::new(),
             times: PageTimes::default(),

@@ -25,9 +25,12 @@ macro_rules! columns {
             ms!("p.created_at"),
             ", ",
             ms!("p.ended_at"),
-            ", p.took_ms, p.attempts, coalesce(n.name, 'node ' || n.id),
+            ", p.took_ms, p.attempts, coalesce(n.name, n.former || ' (left)', 'node ' || n.id),
                 (SELECT json_object_agg(r.state, r.n)::text FROM (
-                    SELECT state, count(*) AS n FROM archivist.result WHERE page = p.id GROUP BY state) r)
+                    SELECT state, count(*) AS n FROM archivist.result WHERE page = p.id GROUP BY state) r),
+                p.directory, ARRAY(
+                    SELECT coalesce(o.name, o.former || ' (left)', 'node ' || o.id) FROM archivist.node o
+                    WHERE o.id = ANY (p.copies) ORDER BY 1)
             "
         )
     };
@@ -125,8 +128,9 @@ pub(super) fn page(row: &Row) -> Snapshot {
         attempts: u32::try_from(row.get::<_, i32>(13)).unwrap_or_default(),
         uses: Uses::of_results(&results),
         results,
-        directory: None,
+        directory: row.get(16),
         current_step: None,
         node: row.get(14),
+        older_copies: row.get(17),
     }
 }

@@ -226,6 +226,7 @@ impl Turn<'_> {
             epoch,
             end: PageEnd::Sealed,
             reason: Some(why),
+            directory: None,
             results: Vec::new(),
             children: Vec::new(),
             times: PageTimes::default(),

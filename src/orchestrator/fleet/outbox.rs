@@ -60,6 +60,7 @@ impl Turn<'_> {
             epoch,
             end,
             reason: page.reason,
+            directory: page.directory,
             results: results.into_iter().map(result).collect(),
             children: Vec::new(),
             times: PageTimes {

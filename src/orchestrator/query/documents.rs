@@ -106,6 +106,7 @@ impl From<SnapshotEntry> for report::Snapshot {
             http_status: row.http_status,
             config: shown_settings(row.config),
             node: None,
+            older_copies: Vec::new(),
         }
     }
 }

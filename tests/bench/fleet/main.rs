@@ -131,6 +131,7 @@ fn record(page: &LeasedPage, grant: &Grant) -> Request {
         epoch: grant.epoch,
         end: PageEnd::Sealed,
         reason: None,
+        directory: None,
         results: ["wget", "title", "favicon"].map(result).into(),
         children: Vec::new(),
         times: PageTimes::default(),
@@ -157,6 +158,7 @@ async fn client(number: u64, target: Target, run: Arc<Run>) -> Vec<Duration> {
         boot: "b".to_owned(),
         uptime: Duration::ZERO,
         schema: SCHEMA,
+        lease: None,
     };
     let session: Session = ledger.hello(&hello).await.unwrap().session;
     let mut claims = Vec::new();

@@ -208,6 +208,7 @@ mod tests {
             results: [("succeeded".to_owned(), 2)].into(),
             uses: Uses::default(),
             directory: None,
+            older_copies: Vec::new(),
             current_step: None,
             node: Some(node.to_owned()),
         }

@@ -319,6 +319,7 @@ impl World {
             epoch,
             end,
             reason: None,
+            directory: None,
             results: Vec::new(),
             children,
             times: PageTimes::default(),

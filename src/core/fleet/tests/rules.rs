@@ -97,6 +97,7 @@ fn record(page: i64, epoch: i64) -> Request {
         epoch: Epoch(epoch),
         end: PageEnd::Sealed,
         reason: None,
+        directory: None,
         results: Vec::new(),
         children: Vec::new(),
         times: PageTimes::default(),

@@ -127,6 +127,9 @@ pub struct Snapshot {
     /// Node of the fleet that has the page, or archived it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// Other nodes of the fleet, which archived the page before a retry.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub older_copies: Vec<String>,
 }
 
 /// Result of one hook for one snapshot or for a whole crawl.
