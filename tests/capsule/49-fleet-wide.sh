@@ -98,6 +98,29 @@ orders_reach_pages_of_other_nodes() {
     said=$(archivist cancel --wait s$page 2>&1) && fail "cancel --wait did not wait: $said"
     assert_contains "$said" "node 'web2', which was not seen for" "what cancel says"
     wait_for 20 wanted cancel
+    sql archive "UPDATE archivist.node SET seen = now() + interval '1 hour' WHERE id = 99" >/dev/null
+}
+
+# A page that was archived here first and is the other node's now, and one that only the other node has.
+newest_copy_is_named() {
+    local id shown
+    id=$(sql archive "SELECT id FROM archivist.page WHERE status = 'sealed' AND id <> $page LIMIT 1")
+    assert_status 0 archivist open --print "s$id"
+    sql archive "UPDATE archivist.page SET copies = ARRAY[node], node = 99, directory = '/there/s$id' WHERE id = $id" >/dev/null
+    shown=$(archivist open --print "s$id" 2>&1) && fail "an older copy was opened: $shown"
+    assert_contains "$shown" "s$id is on node 'web2', in '/there/s$id'; run there: archivist open s$id" "where the newest copy is"
+    assert_contains "$shown" "an older copy is on this machine, in '/var/lib/archivist/archive/" "where the older copy is"
+    assert_eq "web2 /there/s$id" "$(query '.[0] | [.node, .directory]' list snapshots "s$id")" "the page in the list"
+    assert_contains "$(archivist show "s$id")" "Older: web1" "the page"
+    # The other machine has archived it, so it is not new here either.
+    sql archive "UPDATE archivist.page SET url_key = substr(sha256('https://only.example/'), 1, 16), url = 'https://only.example/' WHERE id = $id" >/dev/null
+    assert_contains "$(archivist add --wait --only-new --plugins testpage https://only.example/ 2>&1)" "nothing new" "what add says"
+}
+
+lists_are_in_the_order_of_time() {
+    sql archive "INSERT INTO archivist.crawl (id, max_depth, document, created_at) VALUES ($((crawl_of_other - 1)), 0, '{}', now() + interval '1 minute')" >/dev/null
+    assert_eq "c$((crawl_of_other - 1))" "$(query '.[0].id' list crawls --limit 1)" "the newest crawl"
+    sql archive "DELETE FROM archivist.crawl WHERE id = $((crawl_of_other - 1))" >/dev/null
 }
 
 add_waits_for_the_fleet() {

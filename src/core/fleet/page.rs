@@ -12,6 +12,9 @@ pub struct CrawlSpec {
     pub max_depth: u32,
     /// Most pages; `None` without a limit. Further pages are left out.
     pub urls_max: Option<u64>,
+    /// Pages that another crawl has archived completely, or is going to, are left out.
+    #[serde(default)]
+    pub only_new: bool,
     /// The rest as JSON, which only orchestrators read: URL, plugins, settings, user, tags.
     pub document: String,
 }

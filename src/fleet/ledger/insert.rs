@@ -11,22 +11,27 @@ const RESERVE: &str = "
     RETURNING next_crawl - $3";
 
 pub(super) const CREATE: &str = "
-    INSERT INTO archivist.crawl (id, max_depth, urls_max, document, created_at)
-    VALUES ($1, $2, $3, $4, archivist.clock()) ON CONFLICT (id) DO NOTHING";
+    INSERT INTO archivist.crawl (id, max_depth, urls_max, document, only_new, created_at)
+    VALUES ($1, $2, $3, $4, $5, archivist.clock()) ON CONFLICT (id) DO NOTHING";
 
 /// A command locks the crawl for update, so pages that are inserted concurrently do not miss it.
 pub(super) const CRAWL: &str = "SELECT urls_max FROM archivist.crawl WHERE id = $1 FOR KEY SHARE";
 /// Inserts into a crawl with a limit wait for each other; the next statement sees what the others did.
 pub(super) const LIMITED: &str = "SELECT FROM archivist.crawl WHERE id = $1 FOR NO KEY UPDATE";
 
-/// Queues the pages that a crawl did not have, within its limit. `target` has the row of the crawl, if
+/// Queues the pages that a crawl did not have, within its limit, and counts those that it leaves out because
+/// another crawl has them. `target` has the row of the crawl, if
 /// pages can be queued. A host without waiting pages becomes due. It is locked first: a release or
 /// claim that found no page cannot miss those of this transaction.
 macro_rules! insert_into_target {
     () => {
         "
-    incoming AS (
-        SELECT DISTINCT ON (i.url_key) i.*
+    incoming AS MATERIALIZED (
+        SELECT DISTINCT ON (i.url_key) i.*, t.only_new AND EXISTS (
+            SELECT FROM archivist.page k WHERE k.url_key = i.url_key AND k.crawl <> $1 AND (
+                k.status = 'open' OR k.status = 'sealed' AND k.reason IS NULL AND EXISTS (
+                    SELECT FROM archivist.result r WHERE r.page = k.id AND r.state = 'succeeded'))
+        ) AS is_known
         FROM unnest($3::text[], $4::bytea[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[],
                 $10::bool[])
             WITH ORDINALITY AS i (url, url_key, host, depth, title, bookmarked_at, tags, given, place)
@@ -36,7 +41,7 @@ macro_rules! insert_into_target {
     ), fresh AS (
         INSERT INTO archivist.page (crawl, parent, url, url_key, host, depth, title, bookmarked_at, tags, given)
         SELECT $1, $2, url, url_key, host, depth, title, bookmarked_at, tags, given
-        FROM incoming ORDER BY place
+        FROM incoming WHERE NOT is_known ORDER BY place
         LIMIT (
             SELECT CASE WHEN t.urls_max IS NULL THEN NULL ELSE greatest(0, t.urls_max - (
                 SELECT coalesce(sum(y.pages), 0)::bigint FROM archivist.tally y WHERE y.crawl = $1
@@ -65,8 +70,10 @@ macro_rules! insert_into_target {
             THEN greatest(h.ready_at, h.next_at, h.blocked_until) ELSE h.due_at END
         WHERE h.due_at = 'infinity' OR h.from_page > excluded.from_page
     ), counted AS (
-        INSERT INTO archivist.tally (crawl, pages, open, bytes)
-        SELECT $1, count(*), count(*), 0 FROM fresh HAVING count(*) > 0
+        INSERT INTO archivist.tally (crawl, pages, open, bytes, known)
+        SELECT $1, f.pages, f.pages, 0, k.pages
+        FROM (SELECT count(*) AS pages FROM fresh) f, (SELECT count(*) AS pages FROM incoming WHERE is_known) k
+        WHERE f.pages > 0 OR k.pages > 0
     )"
     };
 }
@@ -75,7 +82,7 @@ macro_rules! insert_into_target {
 pub(super) const INSERT: &str = concat!(
     "
     WITH target AS (
-        SELECT max_depth, wanted, urls_max FROM archivist.crawl WHERE id = $1
+        SELECT max_depth, wanted, urls_max, only_new FROM archivist.crawl WHERE id = $1
     ),",
     insert_into_target!(),
     "
@@ -90,7 +97,7 @@ const SUBMIT: &str = concat!(
     WITH me AS MATERIALIZED (
         SELECT FROM archivist.node WHERE id = $11 AND incarnation = $12 AND name IS NOT NULL FOR SHARE
     ), target AS MATERIALIZED (
-        SELECT max_depth, wanted, urls_max FROM archivist.crawl
+        SELECT max_depth, wanted, urls_max, only_new FROM archivist.crawl
         WHERE id = $1 AND urls_max IS NULL AND EXISTS (SELECT FROM me) FOR KEY SHARE
     ),",
     insert_into_target!(),
@@ -127,7 +134,8 @@ impl Ledger {
                 .urls_max
                 .map(|most| i64::try_from(most).unwrap_or(i64::MAX));
             let document = text(&spec.document);
-            let values: Values<'_> = &[&crawl.0, &signed(spec.max_depth), &most, &document];
+            let depth = signed(spec.max_depth);
+            let values: Values<'_> = &[&crawl.0, &depth, &most, &document, &spec.only_new];
             work.run(CREATE, values).await?;
         }
         let inserted = work.insert(crawl, None, &submit.pages).await?;

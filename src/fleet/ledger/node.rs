@@ -26,8 +26,9 @@ const FOLD: &str = "
         DELETE FROM archivist.tally t USING chosen c WHERE t.ctid = c.ctid
         RETURNING t.*
     ), sums AS (
-        INSERT INTO archivist.tally (crawl, pages, open, bytes, cancelled, succeeded, failed)
-        SELECT crawl, sum(pages), sum(open), sum(bytes), sum(cancelled), sum(succeeded), sum(failed) FROM gone GROUP BY crawl
+        INSERT INTO archivist.tally (crawl, pages, open, bytes, cancelled, succeeded, failed, known)
+        SELECT crawl, sum(pages), sum(open), sum(bytes), sum(cancelled), sum(succeeded), sum(failed), sum(known)
+        FROM gone GROUP BY crawl
     )
     SELECT count(*) FROM gone";
 

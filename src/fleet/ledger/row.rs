@@ -44,13 +44,14 @@ pub(super) fn leased_page(row: &Row, first: usize) -> LeasedPage {
 }
 
 pub(super) const SPECS: &str = "
-    SELECT id, max_depth, urls_max, document FROM archivist.crawl WHERE id = ANY($1) ORDER BY id";
+    SELECT id, max_depth, urls_max, document, only_new FROM archivist.crawl WHERE id = ANY($1) ORDER BY id";
 
 pub(super) fn spec(row: &Row) -> (CrawlId, CrawlSpec) {
     let urls_max: Option<i64> = row.get(2);
     let spec = CrawlSpec {
         max_depth: unsigned(row.get(1)),
         urls_max: urls_max.map(|most| u64::try_from(most).unwrap_or_default()),
+        only_new: row.get(4),
         document: row.get(3),
     };
     (CrawlId(row.get(0)), spec)

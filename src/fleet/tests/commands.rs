@@ -55,6 +55,7 @@ impl Bed {
         let spec = CrawlSpec {
             max_depth: 0,
             urls_max: None,
+            only_new: false,
             document: "{}".to_owned(),
         };
         let submit = Request::Submit(Submit {

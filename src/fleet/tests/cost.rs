@@ -51,6 +51,7 @@ impl Bed {
         let spec = CrawlSpec {
             max_depth: 1,
             urls_max,
+            only_new: false,
             document: "{}".to_owned(),
         };
         bed.submit(Some(spec), pages).await;

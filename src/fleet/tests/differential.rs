@@ -187,6 +187,7 @@ impl Pair {
                 let spec = CrawlSpec {
                     max_depth: 1,
                     urls_max: (*limit > 4).then_some((*limit).into()),
+                    only_new: limit % 2 == 1,
                     document: format!("{{\"crawl\":{crawl}}}"),
                 };
                 let submit = Submit {

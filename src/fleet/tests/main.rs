@@ -11,6 +11,7 @@ mod migrations;
 mod own_ids;
 mod rows;
 mod server;
+mod sharing;
 mod steps;
 mod timeline;
 mod together;

@@ -109,6 +109,7 @@ async fn concurrent_nodes_record_each_page_once() {
     let spec = CrawlSpec {
         max_depth: 3,
         urls_max: None,
+        only_new: false,
         document: "{}".to_owned(),
     };
     let mut nodes = Vec::new();

@@ -85,6 +85,7 @@ fn submit(pages: &[&str]) -> Request {
         spec: Some(CrawlSpec {
             max_depth: 0,
             urls_max: None,
+            only_new: false,
             document: "{}".to_owned(),
         }),
         pages: pages.iter().map(page).collect(),

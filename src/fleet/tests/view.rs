@@ -88,6 +88,7 @@ impl Bed {
         let spec = CrawlSpec {
             max_depth: 1,
             urls_max: None,
+            only_new: false,
             document: document.to_string(),
         };
         let submit = Submit {

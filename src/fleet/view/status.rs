@@ -59,7 +59,7 @@ const TOTALS: &str = concat!(
 const CRAWL_STATES: &str = "
     SELECT c.wanted, c.is_open, c.is_begun, count(*) FROM (
         SELECT w.wanted,
-            (SELECT coalesce(sum(t.open), 0) > 0 OR coalesce(sum(t.pages), 0) = 0
+            (SELECT coalesce(sum(t.open), 0) > 0 OR coalesce(sum(t.pages), 0) + coalesce(sum(t.known), 0) = 0
                 FROM archivist.tally t WHERE t.crawl = w.id) AS is_open,
             EXISTS (SELECT FROM archivist.part a WHERE a.crawl = w.id) AS is_begun
         FROM archivist.crawl w ORDER BY w.id DESC LIMIT $1

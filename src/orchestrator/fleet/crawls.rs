@@ -39,6 +39,9 @@ impl Turn<'_> {
         for tag in &document.tags {
             self.tx.tag_crawl(id, tag)?;
         }
+        if document.only_new {
+            self.tx.set_only_new(id)?;
+        }
         self.announce_crawl(id, Notice::Added)
     }
 

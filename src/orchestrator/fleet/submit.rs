@@ -23,6 +23,9 @@ pub(super) struct CrawlDocument {
     pub config: BTreeMap<String, String>,
     /// Tags of the crawl.
     pub tags: Vec<String>,
+    /// Pages that the archive has are left out.
+    #[serde(default)]
+    pub only_new: bool,
 }
 
 impl Turn<'_> {
@@ -44,10 +47,12 @@ impl Turn<'_> {
             plugins: options.plugins.clone(),
             config: options.config.clone(),
             tags: options.tags.clone(),
+            only_new: options.only_new,
         };
         let spec = CrawlSpec {
             max_depth: options.depth,
             urls_max: None,
+            only_new: options.only_new,
             document: serde_json::to_string(&document)?,
         };
         self.tx.add_given_crawl(
@@ -63,6 +68,9 @@ impl Turn<'_> {
         )?;
         for tag in &options.tags {
             self.tx.tag_crawl(id, tag)?;
+        }
+        if options.only_new {
+            self.tx.set_only_new(id)?;
         }
         self.send_to_fleet(&Request::Submit(Submit {
             crawl: id,

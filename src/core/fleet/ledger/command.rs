@@ -72,6 +72,7 @@ impl Ledger {
         page.state = PageState::Queued;
         page.attempts = 0;
         page.failed = false;
+        page.complete = false;
         // The next record has all its results.
         let bytes = std::mem::take(&mut page.bytes);
         if let Some(crawl) = self.crawls.get_mut(&page.crawl) {

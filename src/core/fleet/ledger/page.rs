@@ -29,6 +29,7 @@ impl Ledger {
     ) -> u64 {
         let mut inserted = 0;
         for page in pages {
+            let is_archived = self.is_archived(crawl, &page.url);
             let Some(row) = self.crawls.get_mut(&crawl) else {
                 break;
             };
@@ -36,7 +37,8 @@ impl Ledger {
             let is_open = row.state != CrawlState::Cancelled && !is_full;
             let mut of_crawl = self.pages.values().filter(|known| known.crawl == crawl);
             let is_known = of_crawl.any(|known| known.page.url == page.url);
-            if !is_open || is_known || page.depth > row.spec.max_depth {
+            let is_left_out = row.spec.only_new && is_archived;
+            if !is_open || is_known || is_left_out || page.depth > row.spec.max_depth {
                 continue;
             }
             row.pages += 1;
@@ -54,6 +56,15 @@ impl Ledger {
         inserted
     }
 
+    /// Whether another crawl than `except` has archived a page completely, or is going to.
+    fn is_archived(&self, except: CrawlId, url: &str) -> bool {
+        let mut pages = self.pages.values();
+        pages.any(|page| {
+            let stays = !page.state.is_final() || page.complete;
+            page.crawl != except && page.page.url == url && stays
+        })
+    }
+
     /// Records the end of a page with its children.
     pub(super) fn record(&mut self, now: DbTime, me: NodeId, record: &Record) -> Fate {
         let Some(page) = self.pages.get(&record.page) else {
@@ -68,13 +79,15 @@ impl Ledger {
         }
         let crawl = page.crawl;
         let bytes = record.results.iter().map(|result| result.size).sum();
-        let mut results = record.results.iter();
+        let has = |state| record.results.iter().any(|result| result.state == state);
+        let is_whole = record.end == PageEnd::Sealed && record.reason.is_none();
         if let Some(page) = self.pages.get_mut(&record.page) {
             page.state = PageState::Final(record.end, Some(me));
             page.epoch = record.epoch;
             page.order = Order::Run;
             page.bytes = bytes;
-            page.failed = results.any(|result| result.state == ResultState::Failed);
+            page.failed = has(ResultState::Failed);
+            page.complete = is_whole && has(ResultState::Succeeded);
         }
         if let Some(crawl) = self.crawls.get_mut(&crawl) {
             crawl.bytes += bytes;
@@ -158,6 +171,7 @@ impl PageRow {
             attempts: 0,
             bytes: 0,
             failed: false,
+            complete: false,
         }
     }
 }

@@ -167,6 +167,8 @@ pub struct PageRow {
     pub bytes: u64,
     /// Whether one of them failed.
     pub failed: bool,
+    /// Whether its work was done, and one of them succeeded.
+    pub complete: bool,
 }
 
 impl PageRow {

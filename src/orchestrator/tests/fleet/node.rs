@@ -211,6 +211,7 @@ fn spec_with(config: &serde_json::Value) -> CrawlSpec {
     CrawlSpec {
         max_depth: 1,
         urls_max: None,
+        only_new: false,
         document: document.to_string(),
     }
 }
