@@ -1,9 +1,9 @@
 //! `archivist-orchestrator [--user] [--instance NAME] [orchestrator [--exit-on-idle] | worker |
-//! backup DIR [--keep N] | restore DIR [--config]]`: the program of the orchestrator and the workers,
-//! and of what needs the database without the orchestrator. Users do not call it. Its command line is
+//! backup DIR [--keep N] | restore DIR [--config | --database]]`: the program of the orchestrator and the
+//! workers, and of what needs the database without the orchestrator. Users do not call it. Its command line is
 //! parsed by hand, as a parser would be resident all the time.
 
-use crate::backup::{self, Task};
+use crate::backup::{self, Task, What};
 use crate::main_loop::run as orchestrator;
 use archivist_shared::config::{INSTANCE_ALLOWED, Scope, is_instance_name};
 use archivist_worker as worker;
@@ -84,14 +84,15 @@ fn backup_task(arguments: &mut impl Iterator<Item = OsString>) -> Result<Task, S
 
 /// The rest of the arguments after `restore`.
 fn restore_task(arguments: &mut impl Iterator<Item = OsString>) -> Result<Task, String> {
-    let missing = || "restore: expected DIR [--config]".to_owned();
+    let missing = || "restore: expected DIR [--config | --database]".to_owned();
     let from = arguments.next().map(PathBuf::from).ok_or_else(missing)?;
-    let config = match arguments.next() {
-        None => false,
-        Some(flag) if flag == "--config" => true,
+    let what = match arguments.next() {
+        None => What::Data,
+        Some(flag) if flag == "--config" => What::DataAndConfig,
+        Some(flag) if flag == "--database" => What::Database,
         Some(_) => return Err(missing()),
     };
-    Ok(Task::Restore { from, config })
+    Ok(Task::Restore { from, what })
 }
 
 fn instance(name: Option<OsString>) -> Result<String, String> {
@@ -127,12 +128,17 @@ mod tests {
         };
         assert_eq!(task("--user backup /srv/backup"), backup(None));
         assert_eq!(task("backup /srv/backup --keep 7"), backup(Some(7)));
-        let restore = |config| {
+        let restore = |what| {
             let from = PathBuf::from("/srv/backup");
-            Some(Task::Restore { from, config })
+            Some(Task::Restore { from, what })
         };
-        assert_eq!(task("restore /srv/backup"), restore(false));
-        assert_eq!(task("restore /srv/backup --config"), restore(true));
+        for (line, what) in [
+            ("restore /srv/backup", What::Data),
+            ("restore /srv/backup --config", What::DataAndConfig),
+            ("restore /srv/backup --database", What::Database),
+        ] {
+            assert_eq!(task(line), restore(what));
+        }
         for bad in [
             "backup",
             "backup /a --keep",

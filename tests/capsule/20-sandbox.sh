@@ -47,7 +47,7 @@ CEILINGS=(
     "20 archivist-apparmor.service"
     "45 archivist-reach.service"
     "50 archivist-retry.service"
-    "50 archivist-backup@srv.service"
+    "30 archivist-backup@srv.service"
     "50 archivist-watch@test.service"
     "30 archivist-unhealthy@test.service"
     "65 archivist-network@test.service"

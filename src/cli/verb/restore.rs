@@ -19,6 +19,9 @@ pub struct RestoreArgs {
     /// Restore the configuration, too
     #[arg(long)]
     config: bool,
+    /// Restore the database alone; the archive stays as it is
+    #[arg(long, conflicts_with = "config")]
+    database: bool,
 }
 
 /// Units that write to the data directory, after the prefix of the scope.
@@ -40,6 +43,7 @@ pub async fn run(args: RestoreArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut command = command(scope)?;
     command.arg("restore").arg(real(&args.dir)?);
     command.args(args.config.then_some("--config"));
+    command.args(args.database.then_some("--database"));
     // Ctrl-C ends the program alone: the unit must be unmasked after it.
     let kinds = [
         SignalKind::interrupt(),

@@ -91,16 +91,27 @@ pub enum Task {
     Restore {
         /// A backup, or the directory of all, whose newest one is restored.
         from: PathBuf,
-        /// Whether the configuration is restored, too.
-        config: bool,
+        /// What of it.
+        what: What,
     },
+}
+
+/// What is restored of a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The data directory.
+    Data,
+    /// The data directory and the configuration.
+    DataAndConfig,
+    /// The database: archive and library stay as they are.
+    Database,
 }
 
 /// Carries out a task, and prints what was done.
 pub fn main(scope: &Scope, task: &Task) -> ExitCode {
     let done = match task {
         Task::Backup { to, keep } => take::take(scope, to, *keep),
-        Task::Restore { from, config } => restore::restore(scope, from, *config),
+        Task::Restore { from, what } => restore::restore(scope, from, *what),
     };
     match done {
         Ok(code) => code,

@@ -1,8 +1,8 @@
 //! Puts restored files into place, and what was there out of the way.
 
 use super::{
-    ARCHIVE, BEFORE, CONFIG, DATA, DATABASE, LOCKS, LOST_FOUND, Problem, RESTORING, Result, at,
-    complete, copy, sync,
+    ARCHIVE, BEFORE, CONFIG, DATA, DATABASE, LOCKS, LOST_FOUND, Problem, RESTORING, Result, What,
+    at, complete, copy, sync,
 };
 use crate::main_loop::clock::now;
 use archivist_core::model::Time;
@@ -22,6 +22,8 @@ pub struct Root {
     pub prefix: PathBuf,
     /// The archive is another root.
     is_without_archive: bool,
+    /// Everything else stays.
+    is_database: bool,
 }
 
 impl Root {
@@ -29,9 +31,17 @@ impl Root {
     ///
     /// # Errors
     /// If one cannot be created, or another file system is mounted in it.
-    pub fn all(scope: &Scope, with_config: bool) -> Result<Vec<Root>> {
+    pub fn all(scope: &Scope, what: What) -> Result<Vec<Root>> {
         let data = scope.data_dir();
         fs::create_dir_all(&data).map_err(at("create", &data))?;
+        if what == What::Database {
+            return Ok(vec![Root {
+                path: data,
+                prefix: DATA.into(),
+                is_without_archive: false,
+                is_database: true,
+            }]);
+        }
         let mut roots = Vec::new();
         let archive = data.join(ARCHIVE);
         let separate = separate(&data, &archive)?;
@@ -39,18 +49,25 @@ impl Root {
             path,
             prefix: Path::new(DATA).join(ARCHIVE),
             is_without_archive: false,
+            is_database: false,
         }));
         roots.push(Root {
             path: data,
             prefix: DATA.into(),
             is_without_archive: !roots.is_empty(),
+            is_database: false,
         });
-        if let Some(path) = scope.config_dirs().pop().filter(|_| with_config) {
+        if let Some(path) = scope
+            .config_dirs()
+            .pop()
+            .filter(|_| what == What::DataAndConfig)
+        {
             fs::create_dir_all(&path).map_err(at("create", &path))?;
             roots.push(Root {
                 path,
                 prefix: CONFIG.into(),
                 is_without_archive: false,
+                is_database: false,
             });
         }
         for root in &roots {
@@ -84,6 +101,9 @@ impl Root {
     fn replaced(&self) -> Result<Vec<OsString>> {
         let mut names = names(&self.path)?;
         names.retain(|name| !self.stays(name));
+        if self.is_database {
+            names.retain(|name| name.as_bytes().starts_with(DATABASE.as_bytes()));
+        }
         Ok(names)
     }
 

@@ -4,7 +4,9 @@
 use super::complete::{self, Complete};
 use super::index::{Entries, Entry, Kind, Look};
 use super::place::Root;
-use super::{COMPLETE, CONFIG, DATA, DATABASE, INDEX, Problem, Result, at, copy, of_store, sync};
+use super::{
+    COMPLETE, CONFIG, DATA, DATABASE, INDEX, Problem, Result, What, at, copy, of_store, sync,
+};
 use crate::runner::locks::RunnerLocks;
 use crate::store::backup::{check_usable, continue_ids_of};
 use archivist_core::text::human_size;
@@ -22,7 +24,7 @@ use std::time::{Duration, SystemTime};
 const SHOWN_MAX: usize = 20;
 
 /// Restores the backup `from`, or the newest one in that directory.
-pub fn restore(scope: &Scope, from: &Path, with_config: bool) -> Result<ExitCode> {
+pub fn restore(scope: &Scope, from: &Path, what: What) -> Result<ExitCode> {
     let (backup, complete) = choose(from)?;
     let data = scope.data_dir();
     if complete.data != data {
@@ -36,7 +38,7 @@ pub fn restore(scope: &Scope, from: &Path, with_config: bool) -> Result<ExitCode
     if !complete.has_index(&backup)? {
         return Err(damaged(&backup, &[format!("{INDEX}: is damaged")], 1));
     }
-    let roots = Root::all(scope, with_config)?;
+    let roots = Root::all(scope, what)?;
     let locks = RunnerLocks::open(&data).map_err(at("open the locks in", &data))?;
     if !locks.hold_all() {
         return Err(Problem(format!(
@@ -47,7 +49,7 @@ pub fn restore(scope: &Scope, from: &Path, with_config: bool) -> Result<ExitCode
     for root in &roots {
         root.stage()?;
     }
-    let done = fill(&backup, &roots, scope, &data);
+    let done = fill(&backup, &roots, scope, what);
     let differing = match done {
         Ok(differing) => differing,
         Err(problem) => {
@@ -70,7 +72,7 @@ pub fn restore(scope: &Scope, from: &Path, with_config: bool) -> Result<ExitCode
     for root in roots.iter().filter(|root| root.prefix == Path::new(DATA)) {
         before.extend(root.switch()?);
     }
-    print(&backup, &complete, &before, &differing);
+    print(&backup, &complete, what, &before, &differing);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -107,7 +109,8 @@ fn damaged(backup: &Path, what: &[String], count: usize) -> Problem {
 
 /// Copies and verifies the files. Returns the files of the configuration that differ, if it is not
 /// restored.
-fn fill(backup: &Path, roots: &[Root], scope: &Scope, data: &Path) -> Result<Vec<PathBuf>> {
+fn fill(backup: &Path, roots: &[Root], scope: &Scope, what: What) -> Result<Vec<PathBuf>> {
+    let data = scope.data_dir();
     let path = backup.join(INDEX);
     let index = File::open(&path).map_err(at("read", &path))?;
     let config = scope.config_dirs().pop().unwrap_or_default();
@@ -115,6 +118,7 @@ fn fill(backup: &Path, roots: &[Root], scope: &Scope, data: &Path) -> Result<Vec
         backup,
         roots,
         config: &config,
+        what,
         owners: (!scope.user && geteuid().is_root()).then(Owners::default),
         directories: Vec::new(),
         damaged: Vec::new(),
@@ -142,6 +146,7 @@ struct Filler<'a> {
     backup: &'a Path,
     roots: &'a [Root],
     config: &'a Path,
+    what: What,
     /// None if all files belong to this user.
     owners: Option<Owners>,
     /// Directories, whose modes are set when they are full.
@@ -176,6 +181,9 @@ impl Filler<'_> {
     }
 
     fn entry(&mut self, entry: &Entry) -> Result<()> {
+        if self.what == What::Database && entry.path != Path::new(DATABASE) {
+            return Ok(());
+        }
         let path = self.target(&entry.path);
         if let Kind::File { look, sha256 } = &entry.kind {
             return self.file(entry, look, sha256, path.as_deref());
@@ -345,14 +353,22 @@ fn id(what: &str, name: &str, found: Option<u32>) -> Result<u32> {
     })
 }
 
-fn print(backup: &Path, complete: &Complete, before: &[PathBuf], differing: &[PathBuf]) {
+fn print(
+    backup: &Path,
+    complete: &Complete,
+    what: What,
+    before: &[PathBuf],
+    differing: &[PathBuf],
+) {
+    let which = match what {
+        What::Database => "the database alone".to_owned(),
+        _ => format!("{} files, {}", complete.files, human_size(complete.bytes)),
+    };
     println!(
-        "restored: {}\nof {} on '{}': {} files, {}, all intact",
+        "restored: {}\nof {} on '{}': {which}, all intact",
         backup.display(),
         complete.taken_at,
         complete.host,
-        complete.files,
-        human_size(complete.bytes)
     );
     for path in before {
         println!(

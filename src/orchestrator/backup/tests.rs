@@ -121,7 +121,7 @@ impl Bed {
     }
 
     fn restore(&self) -> Result<()> {
-        restore(&self.scope, &self.backups(), false).map(|_| ())
+        restore(&self.scope, &self.backups(), What::Data).map(|_| ())
     }
 
     /// Removes everything that a lost disk has.
@@ -293,6 +293,25 @@ fn what_was_there_is_moved_away_and_its_ids_are_not_given_again() {
 }
 
 #[test]
+fn database_alone_is_restored_while_the_archive_stays() {
+    let bed = Bed::new();
+    let backup = bed.take();
+    bed.write(&format!("{DAY}/s90/wget/index.html"), "later");
+    bed.page(90, "sealed", "succeeded");
+    let before = bed.files("archive");
+    // What is not restored need not be intact.
+    fs::remove_file(backup.join("data/lib/bin/tool")).unwrap();
+    restore(&bed.scope, &bed.backups(), What::Database).unwrap();
+    assert!(bed.files("archive") == before);
+    assert_eq!(bed.number("SELECT count(*) FROM snapshot WHERE id = 90"), 0);
+    assert_eq!(
+        bed.number("SELECT seq FROM sqlite_sequence WHERE name = 'snapshot'"),
+        90
+    );
+    assert!(bed.data().join("lib/bin/tool").exists());
+}
+
+#[test]
 fn damaged_backup_is_refused_and_names_its_file() {
     let bed = Bed::new();
     let backup = bed.take();
@@ -334,7 +353,9 @@ fn interrupted_backup_is_none() {
     fs::rename(&whole, &partial).unwrap();
     fs::remove_file(partial.join(COMPLETE)).unwrap();
     for from in [&partial, &bed.backups()] {
-        let error = restore(&bed.scope, from, false).unwrap_err().to_string();
+        let error = restore(&bed.scope, from, What::Data)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("is no backup"), "{error}");
     }
     bed.take();
@@ -352,7 +373,7 @@ fn configuration_is_restored_if_it_is_asked_for() {
     fs::write(&path, "[Config]\nKEY=2\n").unwrap();
     bed.restore().unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "[Config]\nKEY=2\n");
-    restore(&bed.scope, &bed.backups(), true).unwrap();
+    restore(&bed.scope, &bed.backups(), What::DataAndConfig).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "[Config]\nKEY=1\n");
     assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
 }
@@ -370,7 +391,7 @@ fn working_orchestrator_and_foreign_directories_are_refused() {
     assert!(error.contains("outside of the data directory"), "{error}");
     let mut other = bed.scope.clone();
     other.instance = Some("news".to_owned());
-    let error = restore(&other, &bed.backups(), false)
+    let error = restore(&other, &bed.backups(), What::Data)
         .unwrap_err()
         .to_string();
     assert!(error.contains("is a backup of"), "{error}");
