@@ -511,11 +511,13 @@ impl Problem {
                 message_id = message::IDS_RAISED,
                 archivist_archive_ids = %archive,
                 archivist_database_ids = %database,
-                "the archive has ids up to {archive}, the database only up to {database}: {}; new ids are higher than both",
+                "the archive has ids up to {archive}, {}; new ids are higher",
                 if *database == IdMarks::default() {
-                    "the database is new"
+                    "and the database is new".to_owned()
                 } else {
-                    "the database is older than the archive, or another one uses the archive, too"
+                    format!(
+                        "the database only up to {database}: it is older than the archive, or another one uses the archive, too"
+                    )
                 }
             ),
             Problem::DirectoryTaken {
