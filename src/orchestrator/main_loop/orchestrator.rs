@@ -46,6 +46,8 @@ pub struct Orchestrator<'a> {
     pub(super) idle: Option<Idle>,
     /// Events whose transaction failed, to be taken again.
     pub(super) deferred: Vec<Event>,
+    /// What was logged about the failed transaction; none after a transaction that succeeded.
+    pub(super) logged_failure: Option<String>,
     /// Events that the last turn had no time for.
     pub(super) backlog: Vec<Event>,
     /// Work is waiting for disk space or memory.
@@ -151,6 +153,7 @@ impl Orchestrator<'_> {
                 view,
                 left,
             }) => {
+                self.logged_failure = None;
                 self.backlog = picked(events, &left);
                 let facts = &self.engine.facts;
                 if facts.are_awaited() && !self.backlog.iter().any(Event::decides) {
@@ -278,8 +281,13 @@ impl Orchestrator<'_> {
         let pause = DATABASE_PAUSE;
         let message = error.message(self.store.path());
         let line = message.replace('\n', "; ");
-        tracing::error!("{line}; retrying in {} s", pause.as_secs());
-        notify::status(&format!("database error: {line}"));
+        // Each call of a user begins another transaction.
+        if self.logged_failure.as_ref() != Some(&line) {
+            let seconds = pause.as_secs();
+            tracing::error!("{line}; retrying every {seconds} s, logging it once");
+            notify::status(&format!("database error: {line}"));
+            self.logged_failure = Some(line);
+        }
         for event in events {
             match &event {
                 Event::Request(_) | Event::Watches(_) => {

@@ -156,6 +156,7 @@ async fn run(
         events,
         idle: options.exit_on_idle.then_some(idle),
         deferred: Vec::new(),
+        logged_failure: None,
         backlog: Vec::new(),
         me,
         busy: true,
