@@ -157,13 +157,14 @@ impl Outcome {
     }
 
     /// Whether the machine may be at fault, and not what was to run: it lacked something for the start,
-    /// or systemd could not set up the mount namespace. For a worker that is a directory in BindPaths=
-    /// that is missing; for a hook it may be a drop-in as well.
+    /// or systemd could not set up the mount namespace or enter the working directory. For a worker that
+    /// is a directory that is missing; for a hook it may be a drop-in as well.
     pub fn is_failure_of_machine(&self) -> bool {
+        const EXIT_CHDIR: i32 = 200;
         const EXIT_NAMESPACE: i32 = 226;
-        let is_of_mounts =
-            matches!(self, Outcome::NotStarted(why) if start_failure(EXIT_NAMESPACE) == Some(why));
-        self.is_unable_to_start() || is_of_mounts
+        let is_of_directories = matches!(self, Outcome::NotStarted(why)
+            if [EXIT_CHDIR, EXIT_NAMESPACE].iter().any(|code| start_failure(*code) == Some(why)));
+        self.is_unable_to_start() || is_of_directories
     }
 
     /// Whether systemd could not set up the credentials of the unit (EXIT_CREDENTIALS, systemd.exec(5)).

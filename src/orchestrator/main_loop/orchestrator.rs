@@ -16,7 +16,7 @@ use crate::runner::identity::Identity;
 use crate::store::{Durability, Store, StoreError};
 use crate::work::pressure;
 use archivist_core::model::{RunId, Runner};
-use archivist_core::plan::{Idle, View, still};
+use archivist_core::plan::{Idle, Load, View, still};
 use archivist_shared::archive;
 use archivist_shared::bus::call::{Refusal, Request};
 use archivist_shared::outage;
@@ -189,6 +189,9 @@ impl Orchestrator<'_> {
             Err(error) => match error.damage() {
                 Some(what) => Err(setup::damaged(&self.engine.scope, &what)),
                 None => {
+                    if matches!(error, StoreError::Moved) {
+                        self.observe_moved_data();
+                    }
                     self.defer(events, &error);
                     Ok(())
                 }
@@ -271,6 +274,15 @@ impl Orchestrator<'_> {
         let is_usual = problem.is_usual_at_first(&self.engine.scope);
         let is_new = is_usual && !self.store.has_archived().unwrap_or(false);
         (!is_new).then(|| problem.to_string())
+    }
+
+    /// Remembers that the data directory was moved away: hooks that failed meanwhile run again.
+    fn observe_moved_data(&mut self) {
+        let moved = Load {
+            outage: Some("the data directory was moved away".to_owned()),
+            ..Load::default()
+        };
+        self.engine.shortage.observe(&moved, now());
     }
 
     /// The transaction failed. Users get an error; events of systemd and workers are kept and taken
