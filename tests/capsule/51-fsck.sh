@@ -1,6 +1,7 @@
 #!/bin/bash
 # archivist fsck: an archive without problems, each kind of problem, what --repair does and does not do, and a check while pages
 # are archived.
+# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
