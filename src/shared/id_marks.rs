@@ -6,7 +6,7 @@
 //! that no power cut leaves half a mark, and workers need no lock: each adds its mark and removes lower
 //! ones. A worker writes its mark before the identity of its directory, which it syncs to disk.
 
-use archivist_core::model::IdMarks;
+use archivist_core::model::{IdMarks, Owner};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -34,22 +34,41 @@ pub fn read(archive: &Path, progress: impl FnMut()) -> io::Result<IdMarks> {
 
 /// Returns the highest ids of the directories of an archive: `DAY/HOST/s345` or `DAY/HOST/c12`, also
 /// with the end that a directory gets if its name is taken.
-fn of_directories(archive: &Path, mut progress: impl FnMut()) -> io::Result<IdMarks> {
+fn of_directories(archive: &Path, progress: impl FnMut()) -> io::Result<IdMarks> {
     let mut marks = IdMarks::default();
-    for day in names(archive)?.iter().filter(|name| is_day(name)) {
-        let day = archive.join(day);
-        for host in names(&day)? {
-            let owners = names(&day.join(host))?;
-            let ids = owners.iter().filter_map(|name| name.split('-').next());
-            marks = marks.or_higher(IdMarks::of_names(ids));
+    let see = |_: &Path, name: &str| {
+        if let Some(owner) = Owner::of_directory(name) {
+            marks = marks.or_higher(IdMarks::of_owner(owner));
         }
-        progress();
-    }
+    };
+    each_entry(archive, see, progress)?;
     Ok(marks)
 }
 
+/// Calls `see` with the path `DAY/HOST` and the name of each entry of such a directory of an archive, or
+/// of a store, which has the same layout; and `progress` after each day.
+///
+/// # Errors
+/// If a directory cannot be read. One that is missing is empty.
+pub fn each_entry(
+    root: &Path,
+    mut see: impl FnMut(&Path, &str),
+    mut progress: impl FnMut(),
+) -> io::Result<()> {
+    for day in names(root)?.into_iter().filter(|name| is_day(name)) {
+        for host in names(&root.join(&day))? {
+            let host = Path::new(&day).join(host);
+            for name in names(&root.join(&host))? {
+                see(&host, &name);
+            }
+        }
+        progress();
+    }
+    Ok(())
+}
+
 /// Returns whether a name in the archive is that of a day.
-pub fn is_day(name: &str) -> bool {
+fn is_day(name: &str) -> bool {
     name.len() == DAY_LENGTH && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
@@ -96,7 +115,7 @@ fn of_names(names: &[String]) -> IdMarks {
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn names(directory: &Path) -> io::Result<Vec<String>> {
+fn names(directory: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(Vec::new());

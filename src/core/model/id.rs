@@ -80,6 +80,15 @@ pub enum Owner {
     Snapshot(SnapshotId),
 }
 
+impl Owner {
+    /// Returns the crawl or snapshot of a directory of this name in the archive: `s345`, or
+    /// `s345-1f0c9a3e` if its first directory was taken. `None` for other names.
+    pub fn of_directory(name: &str) -> Option<Owner> {
+        let id = name.split_once('-').map_or(name, |(id, _)| id);
+        id.parse().ok()
+    }
+}
+
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -161,6 +170,17 @@ mod tests {
         assert_eq!("r678".parse(), Ok(AnyId::Run(RunId(678))));
         assert_eq!("c12".parse(), Ok(AnyId::Owner(Owner::Crawl(CrawlId(12)))));
         assert!("r678".parse::<Owner>().is_err());
+    }
+
+    #[test]
+    fn directories_begin_with_the_id() {
+        let page = Some(Owner::Snapshot(SnapshotId(345)));
+        for name in ["s345", "s345-1f0c9a3e"] {
+            assert_eq!(Owner::of_directory(name), page, "{name}");
+        }
+        for name in [".new-00", "s345.tmp", "notes", "", "r7"] {
+            assert_eq!(Owner::of_directory(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The highest ids that a database has handed out, which every archive remembers.
 
-use super::{CrawlId, RunId, SnapshotId};
+use super::{CrawlId, Owner, RunId, SnapshotId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -46,17 +46,33 @@ impl IdMarks {
         marks
     }
 
-    fn of_name(name: &str) -> IdMarks {
+    /// Returns the id of a crawl or snapshot.
+    pub fn of_owner(owner: Owner) -> IdMarks {
         let mut mark = IdMarks::default();
-        if let Ok(id) = CrawlId::from_str(name) {
-            mark.crawl = id;
-        } else if let Ok(id) = SnapshotId::from_str(name) {
-            mark.snapshot = id;
-        } else if let Ok(id) = RunId::from_str(name) {
-            mark.run = id;
+        match owner {
+            Owner::Crawl(id) => mark.crawl = id,
+            Owner::Snapshot(id) => mark.snapshot = id,
         }
-        if mark.highest() < IdMarks::MAX {
-            mark
+        mark.believed()
+    }
+
+    fn of_name(name: &str) -> IdMarks {
+        let of_run = |run| IdMarks {
+            run,
+            ..IdMarks::default()
+        };
+        Owner::from_str(name)
+            .map_or_else(
+                |_| RunId::from_str(name).map(of_run).unwrap_or_default(),
+                IdMarks::of_owner,
+            )
+            .believed()
+    }
+
+    /// Returns these, or none if one is too high.
+    fn believed(self) -> IdMarks {
+        if self.highest() < IdMarks::MAX {
+            self
         } else {
             IdMarks::default()
         }

@@ -221,11 +221,7 @@ fn unit_of(path: &Path) -> Option<Unit> {
         })
         .collect();
     match parts?[..] {
-        [ARCHIVE, _, _, name] => {
-            // With the end that a directory gets if its name is taken.
-            let id = name.split('-').next().unwrap_or(name);
-            id.parse().ok().map(Unit::Owner)
-        }
+        [ARCHIVE, _, _, name] => Owner::of_directory(name).map(Unit::Owner),
         ["index" | "personas", _] => Some(Unit::Other),
         _ => None,
     }
@@ -244,7 +240,9 @@ fn is_skipped(path: &Path) -> bool {
                     .contains(&name)
                 || is_moved(name)
         }
-        (Some(ARCHIVE), 1) => [b".run".as_slice(), b"lost+found"].contains(&name) || is_moved(name),
+        (Some(ARCHIVE), 1) => {
+            [".run", LOST_FOUND].map(str::as_bytes).contains(&name) || is_moved(name)
+        }
         // A directory that its first worker has not given its name yet.
         (Some(ARCHIVE), 3) => name.starts_with(b".new-"),
         _ => false,

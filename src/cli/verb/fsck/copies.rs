@@ -7,7 +7,7 @@ use super::page::locate;
 use archivist_core::store::{Location, StoredObject};
 use archivist_plugin::Directory;
 use archivist_plugin::files::beneath::is_file;
-use archivist_shared::id_marks::{is_day, names};
+use archivist_shared::id_marks::each_entry;
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -76,21 +76,15 @@ impl Copies {
     pub fn unknown(&self) -> io::Result<Vec<Finding>> {
         let mut findings = Vec::new();
         for store in &self.stores {
-            for day in names(store)?.into_iter().filter(|name| is_day(name)) {
-                for host in names(&store.join(&day))? {
-                    let host = Path::new(&day).join(host);
-                    for name in names(&store.join(&host))? {
-                        let Some(page) = page_of(&name) else {
-                            continue;
-                        };
-                        if !self.pages.contains(&host.join(page)) {
-                            let path = store.join(&host).join(&name);
-                            let what = "no row has the page of this copy";
-                            findings.push(Finding::new(Kind::Copy, path.to_string_lossy(), what));
-                        }
-                    }
+            let see = |host: &Path, name: &str| {
+                let is_unknown = |page: &str| !self.pages.contains(&host.join(page));
+                if page_of(name).is_some_and(is_unknown) {
+                    let path = store.join(host).join(name);
+                    let what = "no row has the page of this copy";
+                    findings.push(Finding::new(Kind::Copy, path.to_string_lossy(), what));
                 }
-            }
+            };
+            each_entry(store, see, || ())?;
         }
         Ok(findings)
     }

@@ -1,8 +1,8 @@
 //! The directories of crawls and pages in the archive: `DAY/HOST/s345`, `DAY/HOST/c12`, and
 //! `DAY/HOST/s345-1f0c9a3e` for a page whose first directory was taken.
 
-use archivist_core::model::IdMarks;
-use archivist_shared::id_marks::{is_day, names};
+use archivist_core::model::{IdMarks, Owner};
+use archivist_shared::id_marks::each_entry;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,19 +25,13 @@ impl Disk {
             directories: BTreeSet::new(),
             highest: IdMarks::default(),
         };
-        for day in names(archive)?.into_iter().filter(|name| is_day(name)) {
-            for host in names(&archive.join(&day))? {
-                let host = Path::new(&day).join(host);
-                for name in names(&archive.join(&host))? {
-                    let id = name.split('-').next().unwrap_or(&name);
-                    let ids = IdMarks::of_names([id]);
-                    if ids != IdMarks::default() {
-                        disk.highest = disk.highest.or_higher(ids);
-                        disk.directories.insert(host.join(&name));
-                    }
-                }
+        let see = |host: &Path, name: &str| {
+            if let Some(owner) = Owner::of_directory(name) {
+                disk.highest = disk.highest.or_higher(IdMarks::of_owner(owner));
+                disk.directories.insert(host.join(name));
             }
-        }
+        };
+        each_entry(archive, see, || ())?;
         Ok(disk)
     }
 
