@@ -5,9 +5,10 @@ use crate::client::exit::{Exit, Failure};
 use crate::client::server::systemctl;
 use crate::verb::backup::{need_root, real};
 use crate::verb::orchestrator::command;
+use archivist_core::unit::Names;
 use archivist_shared::config::Scope;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -24,15 +25,8 @@ pub struct RestoreArgs {
     database: bool,
 }
 
-/// Units that write to the data directory, after the prefix of the scope.
-const WRITERS: [&str; 6] = [
-    "orchestrator.service",
-    "crawl-*.service",
-    "snapshot-*.service",
-    "hook-*.service",
-    "store-*.service",
-    "check-*.service",
-];
+/// Directory that exists if systemd is process 1 (sd_booted(3)).
+const BOOTED: &str = "/run/systemd/system";
 /// The server of the search index, which all instances share.
 const INDEX_SERVER: &str = "archivist-sonic.service";
 /// The directories of the package, with their owners.
@@ -55,12 +49,13 @@ pub async fn run(args: RestoreArgs, scope: &Scope) -> Result<Exit, Failure> {
     // cannot be masked, the locks of the data directory still keep an orchestrator out.
     let masked = call(scope, &["--runtime", "mask"]).is_some();
     let done = match running(scope) {
-        units if units.is_empty() => {
+        Err(failure) => Err(failure),
+        Ok(units) if units.is_empty() => {
             let program = command.get_program().display().to_string();
             let status = tokio::process::Command::from(command).status().await;
             status.map_err(|error| Failure::failed(format!("failed to run '{program}': {error}")))
         }
-        units => Err(Failure::failed(format!(
+        Ok(units) => Err(Failure::failed(format!(
             "failed to restore while these units run: {}\nto stop them: {} stop {}.slice",
             units.join(", "),
             systemctl(scope),
@@ -96,20 +91,34 @@ fn call(scope: &Scope, arguments: &[&str]) -> Option<()> {
     output.status.success().then_some(())
 }
 
-/// The units that write to the data directory; none if systemd does not answer.
-fn running(scope: &Scope) -> Vec<String> {
-    let prefix = scope.unit_prefix();
+/// Returns the units that write to the data directory. Without systemd, as in a rescue system, there are
+/// none.
+///
+/// # Errors
+/// If systemd does not say which units run.
+fn running(scope: &Scope) -> Result<Vec<String>, Failure> {
+    if !Path::new(BOOTED).is_dir() {
+        return Ok(Vec::new());
+    }
     let mut command = Command::new("systemctl");
     command.args(scope.user.then_some("--user"));
     command.args(["list-units", "--plain", "--no-legend", "--full"]);
     command.arg("--state=active,activating,reloading,deactivating");
-    command.args(WRITERS.map(|unit| format!("{prefix}-{unit}")));
-    command.arg(INDEX_SERVER);
-    let output = command.output();
-    let text = output.map_or_else(|_| Vec::new(), |output| output.stdout);
-    let text = String::from_utf8_lossy(&text);
+    command.args(Names::new(scope.unit_prefix()).patterns());
+    command.args([&scope.orchestrator_unit(), INDEX_SERVER]);
+    let unknown = |why: &str| {
+        let why = why.trim_end();
+        Failure::failed(format!("failed to ask systemd which units run: {why}"))
+    };
+    let output = command
+        .output()
+        .map_err(|error| unknown(&error.to_string()))?;
+    if !output.status.success() {
+        return Err(unknown(&String::from_utf8_lossy(&output.stderr)));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
     let names = text
         .lines()
         .filter_map(|line| line.split_whitespace().next());
-    names.map(str::to_owned).collect()
+    Ok(names.map(str::to_owned).collect())
 }
