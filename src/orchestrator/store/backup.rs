@@ -159,12 +159,14 @@ pub fn check_usable(path: &Path) -> std::result::Result<(), OpenError> {
             known: MIGRATIONS.len(),
         });
     }
+    let damaged = |what| OpenError::Damaged {
+        path: path.to_owned(),
+        what,
+    };
     match damage::check(path) {
-        damage::Check::Whole | damage::Check::Unknown => Ok(()),
-        damage::Check::Damaged(what) => Err(OpenError::Damaged {
-            path: path.to_owned(),
-            what,
-        }),
+        damage::Check::Whole => Ok(()),
+        damage::Check::Damaged(what) => Err(damaged(what)),
+        damage::Check::Unknown => Err(damaged("it cannot be read".to_owned())),
     }
 }
 
