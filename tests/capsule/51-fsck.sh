@@ -80,7 +80,7 @@ removed_page_is_archived_again() {
     local id directory
     id=$(page js-title .id) directory=$(page js-title .directory)
     in_capsule rm -rf "$directory"
-    assert_contains "$(archivist why "$id")" "is missing; to archive it again" "why $id"
+    assert_contains "$(archivist why "$id")" "was removed; to archive it again" "why $id"
     assert_eq "directory false" "$(fsck 3 ".findings[] | select(.id == \"$id\") | [.kind, .repaired]")" "what was found"
     in_capsule test ! -e "$directory" || fail "it was repaired without --repair"
     assert_eq "true" "$(fsck 3 ".findings[] | select(.id == \"$id\") | .repaired" --repair)" "what was repaired"

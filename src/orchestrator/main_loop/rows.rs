@@ -2,7 +2,7 @@
 
 use crate::main_loop::turn::{Turn, TurnError, TurnResult};
 use crate::store::{CrawlWork, SnapshotWork, Sum, ViewQuery};
-use archivist_core::model::{CrawlId, Lifecycle, Owner, PageUrl, ResultState, SnapshotId};
+use archivist_core::model::{CrawlId, IdMarks, Lifecycle, Owner, PageUrl, ResultState, SnapshotId};
 use archivist_core::plan::{Limits, View, pressure};
 use archivist_shared::bus::call::Refusal;
 use std::path::{Path, PathBuf};
@@ -64,14 +64,16 @@ impl Turn<'_> {
             .join(owner.to_string())
     }
 
-    /// Whether the directory of a page that was archived is gone, although the archive is there. A page
-    /// whose files only the store has keeps its directory.
+    /// Whether the directory of a page that was archived is gone, although the archive is there, which
+    /// its marks of ids prove: an empty mount point has none. A page whose files only the store has keeps
+    /// its directory.
     pub(crate) fn has_lost_directory(&self, page: Lifecycle, directory: Option<&str>) -> bool {
         let Some(directory) = directory.filter(|_| page == Lifecycle::Sealed) else {
             return false;
         };
         let facts = &self.engine.facts;
-        facts.has_file(&self.engine.archive()) && !facts.has_file(Path::new(directory))
+        let marks = self.engine.archive().join(IdMarks::DIRECTORY);
+        facts.has_file(&marks) && !facts.has_file(Path::new(directory))
     }
 
     pub(crate) fn crawl_directory(&self, crawl: &CrawlWork) -> PathBuf {

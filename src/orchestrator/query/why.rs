@@ -3,12 +3,9 @@
 
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::ResultRow;
-use archivist_core::model::{
-    IdMarks, Lifecycle, Owner, ResultState, SnapshotId, Time, without_userinfo,
-};
+use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId, Time, without_userinfo};
 use archivist_core::plan::{Blocker, Places, View, against_host, incomplete_text};
 use archivist_shared::bus::documents::report::{Crawl, Filter, Reason, Snapshot, Why};
-use std::path::Path;
 
 /// Results that are listed individually.
 const RESULTS_SHOWN: u32 = 20;
@@ -88,9 +85,8 @@ impl Turn<'_> {
             }
             Owner::Snapshot(_) => {
                 if let Some(snapshot) = self.tx.list_snapshots(&filter)?.pop() {
-                    let (status, snapshot) = (snapshot.status, Snapshot::from(snapshot));
-                    self.why_snapshot(&snapshot, &view, &mut reasons)?;
-                    self.why_files(&snapshot, &mut reasons);
+                    let status = snapshot.status;
+                    self.why_snapshot(&snapshot.into(), &view, &mut reasons)?;
                     if let Owner::Snapshot(id) = id {
                         self.why_copy(id, status, &mut reasons)?;
                     }
@@ -146,24 +142,6 @@ impl Turn<'_> {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Says that the directory of a complete page was removed. Without permission to read the archive,
-    /// nothing is known.
-    fn why_files(&self, page: &Snapshot, to: &mut Vec<Reason>) {
-        let is_complete = page.status == Lifecycle::Sealed && page.reason.is_none();
-        let Some(directory) = page.directory.as_ref().filter(|_| is_complete) else {
-            return;
-        };
-        let facts = &self.engine.facts;
-        let has_archive = facts.has_file(&self.engine.archive().join(IdMarks::DIRECTORY));
-        if !facts.has_file(Path::new(directory)) && has_archive {
-            let id = page.id;
-            let text = format!(
-                "its directory '{directory}' is missing; to archive it again: archivist retry --all {id}"
-            );
-            to.push(reason("files", text));
-        }
     }
 
     /// Adds the pages of a crawl that ended before their work was done.

@@ -3,7 +3,7 @@
 use super::bed::Bed;
 use super::world::Mood;
 use crate::main_loop::event::Event;
-use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId};
+use archivist_core::model::{CrawlId, IdMarks, Lifecycle, Outcome, Owner, ResultState, SnapshotId};
 use archivist_shared::bus::call::{Reply, Request, Which};
 use archivist_shared::bus::documents::report::{Filter, Status};
 
@@ -112,6 +112,7 @@ fn page_whose_directory_was_removed_is_named_and_retried() {
     let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
     let directory = page.directory.unwrap();
     std::fs::create_dir_all(&directory).unwrap();
+    std::fs::create_dir(bed.engine.archive().join(IdMarks::DIRECTORY)).unwrap();
     assert_eq!(bed.why("s1"), [("done".to_owned(), "done".to_owned())]);
     let id = Some(Owner::Snapshot(SnapshotId(1)));
     assert_eq!(bed.retry_some(id, Which::Failed), None, "nothing failed");

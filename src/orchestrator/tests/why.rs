@@ -220,15 +220,15 @@ fn page_whose_directory_was_removed_is_named() {
     let mut bed = Bed::new();
     bed.add(1);
     bed.come_to_an_end();
-    let is_named = |bed: &mut Bed| bed.why("s1").iter().any(|(code, _)| code == "files");
+    let is_named = |bed: &mut Bed| bed.why("s1").iter().any(|(code, _)| code == "removed");
     assert!(!is_named(&mut bed), "the archive cannot be read");
     let marks = bed.engine.archive().join(IdMarks::DIRECTORY);
     std::fs::create_dir_all(marks).unwrap();
     let why = bed.why("s1");
-    let text = "is missing; to archive it again: archivist retry --all s1";
+    let text = "was removed; to archive it again: archivist retry s1";
     assert!(
         why.iter()
-            .any(|(code, said)| code == "files" && said.ends_with(text)),
+            .any(|(code, said)| code == "removed" && said.ends_with(text)),
         "{why:?}"
     );
     let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
