@@ -1,28 +1,14 @@
 //! Copies of files, and their digests.
 
-use sha2::{Digest, Sha256};
+use archivist_plugin::files::digest::sha256;
 use std::fs::{self, File, FileTimes, Metadata, Permissions};
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Bytes that are read at once.
-const CHUNK: usize = 256 << 10;
-
 /// Returns the SHA-256, in hex, of the rest of a stream.
-pub fn digest(mut from: impl Read) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        match from.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(count) => hash.update(&chunk[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let hash = hash.finalize();
-    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+pub fn digest(from: impl Read) -> io::Result<String> {
+    sha256(from).map(|(sum, _)| sum)
 }
 
 /// Copies an open file to the new file `to`, which only its owner can read, and returns the digest of

@@ -1,7 +1,7 @@
 //! Inspecting programs: digest, and the version of the Debian package. Reading a browser takes half
 //! a second, so that this happens on a thread, and only for changed files.
 
-use sha2::{Digest, Sha256};
+use archivist_plugin::files::digest::sha256;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
@@ -56,16 +56,7 @@ fn digest(path: &Path) -> io::Result<String> {
     if !found.is_file() || found.len() > READ_MAX {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 256 * 1024]);
-    let mut file = file.take(READ_MAX);
-    loop {
-        match file.read(&mut buffer)? {
-            0 => break,
-            length => hash.update(&buffer[..length]),
-        }
-    }
-    let bytes = hash.finalize();
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    sha256(file.take(READ_MAX)).map(|(sum, _)| sum)
 }
 
 /// Versions of the packages that own these files, as dpkg(1) knows them.

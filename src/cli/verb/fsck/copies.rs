@@ -1,12 +1,12 @@
 //! Compares the copies in the store with their rows. Only a store that is a directory can be read
 //! here: the keys for the others are credentials of the units that transfer.
 
-use super::digests::sha256;
 use super::finding::{Checked, Finding, Kind};
 use super::page::locate;
 use archivist_core::store::{Location, StoredObject};
 use archivist_plugin::Directory;
 use archivist_plugin::files::beneath::is_file;
+use archivist_plugin::files::digest::sha256;
 use archivist_shared::id_marks::each_entry;
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -120,7 +120,8 @@ fn difference(
         return Ok(None);
     }
     checked.digests += 1;
-    let sum = sha256(parent.read(&name)?, &mut checked.bytes)?;
+    let (sum, length) = sha256(parent.read(&name)?)?;
+    checked.bytes += length;
     Ok((sum != object.sha256).then(|| {
         format!(
             "the SHA-256 of the copy is {sum}, its row says {}",
@@ -144,7 +145,7 @@ mod tests {
         fs::write(host.join("s8-00.tar"), "tar").unwrap();
         fs::write(host.join("s9-1f0c9a3e-00.tar"), "tar").unwrap();
         fs::write(host.join(".s8-00.tar.x.part"), "ta").unwrap();
-        let digest = sha256(fs::File::open(host.join("s7-00.tar")).unwrap(), &mut 0).unwrap();
+        let (digest, _) = sha256(fs::File::open(host.join("s7-00.tar")).unwrap()).unwrap();
         let object = |name: &str, sha256: &str, size| StoredObject {
             store: store.to_string_lossy().into_owned(),
             name: format!("20261124/a.test/{name}"),

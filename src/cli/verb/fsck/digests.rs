@@ -3,9 +3,8 @@
 use super::finding::{Checked, Finding, Kind};
 use super::page::locate;
 use archivist_plugin::Directory;
+use archivist_plugin::files::digest::sha256;
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 
 /// Name of the plugin and of its directory.
@@ -62,13 +61,17 @@ pub fn compare(
             continue;
         }
         let opened = locate(directory, &path).and_then(|(parent, name)| parent.read(name));
-        let digest = opened.and_then(|file| sha256(file, &mut checked.bytes));
+        let digest = opened.and_then(sha256);
         let what = match digest {
-            Ok(digest) if digest == hash => {
+            Ok((digest, length)) if digest == hash => {
                 checked.digests += 1;
+                checked.bytes += length;
                 continue;
             }
-            Ok(digest) => format!("its SHA-256 is {digest}, {FILE} says {hash}"),
+            Ok((digest, length)) => {
+                checked.bytes += length;
+                format!("its SHA-256 is {digest}, {FILE} says {hash}")
+            }
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(error),
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => format!("it cannot be read: {error}"),
@@ -85,11 +88,4 @@ fn read(directory: &Directory) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     parent.read(name)?.take(LIST_MAX).read_to_end(&mut text)?;
     Ok(text)
-}
-
-/// Returns the SHA-256 of a file in hexadecimal, and adds its length to `bytes`.
-pub fn sha256(mut file: File, bytes: &mut u64) -> io::Result<String> {
-    let mut hasher = Sha256::new();
-    *bytes += io::copy(&mut file, &mut hasher)?;
-    Ok(format!("{:x}", hasher.finalize()))
 }
