@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Name of the database in the data directory.
-const DATABASE: &str = "archivist.sqlite3";
+pub const DATABASE: &str = "archivist.sqlite3";
 /// Mode of the record: commands of all users read it.
 const MODE: u32 = 0o644;
 /// Largest record that is read, in bytes.

@@ -31,6 +31,7 @@ mod tests;
 
 use crate::store::StoreError;
 use archivist_shared::config::Scope;
+use archivist_shared::database::DATABASE;
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,10 +41,9 @@ use std::process::ExitCode;
 const COMPLETE: &str = "COMPLETE";
 const INDEX: &str = "INDEX";
 const SUMS: &str = "SHA256SUMS";
-/// The data directory, the configuration, and the database.
+/// The data directory and the configuration. The database has its own name.
 const DATA: &str = "data";
 const CONFIG: &str = "config";
-const DATABASE: &str = "archivist.sqlite3";
 /// The file of the locks of orchestrators, which are not restored.
 const LOCKS: &str = "runner.lock";
 /// The archive in the data directory, which may be another file system.

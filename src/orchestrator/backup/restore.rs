@@ -321,36 +321,31 @@ impl Owners {
         if entry.user.is_empty() {
             return Ok((0, 0));
         }
-        let user = match self.users.get(&entry.user) {
-            Some(id) => *id,
-            None => {
-                let found = User::from_name(&entry.user).ok().flatten();
-                let found = found.map(|user| user.uid.as_raw());
-                self.users
-                    .insert(entry.user.clone(), id("user", &entry.user, found)?);
-                self.users[&entry.user]
-            }
-        };
-        let group = match self.groups.get(&entry.group) {
-            Some(id) => *id,
-            None => {
-                let found = Group::from_name(&entry.group).ok().flatten();
-                let found = found.map(|group| group.gid.as_raw());
-                self.groups
-                    .insert(entry.group.clone(), id("group", &entry.group, found)?);
-                self.groups[&entry.group]
-            }
-        };
+        let user_of = |name: &str| Some(User::from_name(name).ok()??.uid.as_raw());
+        let group_of = |name: &str| Some(Group::from_name(name).ok()??.gid.as_raw());
+        let user = id("user", &entry.user, &mut self.users, user_of)?;
+        let group = id("group", &entry.group, &mut self.groups, group_of)?;
         Ok((user, group))
     }
 }
 
-fn id(what: &str, name: &str, found: Option<u32>) -> Result<u32> {
-    found.or_else(|| name.parse().ok()).ok_or_else(|| {
+/// Returns the id of a user or group by its name, or by a number in place of a name.
+fn id(
+    what: &str,
+    name: &str,
+    known: &mut HashMap<String, u32>,
+    find: impl Fn(&str) -> Option<u32>,
+) -> Result<u32> {
+    if let Some(id) = known.get(name) {
+        return Ok(*id);
+    }
+    let id = find(name).or_else(|| name.parse().ok()).ok_or_else(|| {
         Problem(format!(
             "{what} '{name}' does not exist on this machine: install the same version of archivist, or create the {what}, and restore again"
         ))
-    })
+    })?;
+    known.insert(name.to_owned(), id);
+    Ok(id)
 }
 
 fn print(

@@ -452,26 +452,24 @@ impl Backup {
             self.leave_out(&row.owner.to_string(), &row.url, "it is running");
         }
         self.rows.close().map_err(failed)?;
-        let mut part = Part::default();
         let file = File::open(&path).map_err(at("read", &path))?;
         let look = Look::of(&file.metadata().map_err(at("read", &path))?);
         let sha256 = copy::digest(&file).map_err(at("read", &path))?;
-        part.entries.push(Entry {
+        self.counts.add(Counts {
+            files: 1,
+            bytes: look.size,
+            read: 1,
+            read_bytes: look.size,
+        });
+        let entry = Entry {
             path: DATABASE.into(),
             mode: 0o600,
             user: String::new(),
             group: String::new(),
             kind: Kind::File { look, sha256 },
-        });
-        self.counts.files += 1;
-        self.counts.bytes += look.size;
-        self.counts.read += 1;
-        self.counts.read_bytes += look.size;
-        for entry in &part.entries {
-            let added = self.index.add(entry);
-            added.map_err(at("write", &partial.join(INDEX)))?;
-        }
+        };
         let index = partial.join(INDEX);
+        self.index.add(&entry).map_err(at("write", &index))?;
         self.index.index.flush().map_err(at("write", &index))?;
         let file = File::open(&index).map_err(at("read", &index))?;
         let sum = copy::digest(file).map_err(at("read", &index))?;
