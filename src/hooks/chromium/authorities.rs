@@ -3,7 +3,7 @@
 //! machine.
 
 use crate::process::finding::Finding;
-use std::env;
+use crate::process::program::is_installed;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -68,9 +68,7 @@ const NO_CERTUTIL: &str =
 /// Appends the reason to the message of a failure, if the machine has authorities that chromium does
 /// not know because certutil is not installed.
 pub fn with_explanation(finding: Finding) -> Finding {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let has_certutil = || env::split_paths(&path).any(|part| part.join("certutil").is_file());
-    explain(finding, Path::new(DIRECTORY), has_certutil)
+    explain(finding, Path::new(DIRECTORY), || is_installed("certutil"))
 }
 
 fn explain(finding: Finding, directory: &Path, has_certutil: impl Fn() -> bool) -> Finding {

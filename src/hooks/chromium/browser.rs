@@ -9,7 +9,7 @@ use crate::page;
 use crate::page::html::one_line;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
-use crate::process::program::start_failure;
+use crate::process::program::{is_installed, start_failure};
 use crate::process::scratch::Scratch;
 use std::ffi::OsString;
 use std::fs;
@@ -133,15 +133,7 @@ fn exit_reason(status: ExitStatus) -> String {
 
 /// Looks the program up in PATH first: the shell would report a missing program as exit status 127.
 fn find(program: &str) -> Result<(), Finding> {
-    let there = |path: &std::path::Path| nix::unistd::access(path, nix::unistd::AccessFlags::X_OK);
-    let found = if program.contains('/') {
-        there(program.as_ref()).is_ok()
-    } else {
-        std::env::var_os("PATH").is_some_and(|search| {
-            std::env::split_paths(&search).any(|dir| there(&dir.join(program)).is_ok())
-        })
-    };
-    if found {
+    if is_installed(program) {
         Ok(())
     } else {
         Err(start_failure(

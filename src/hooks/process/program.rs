@@ -5,9 +5,10 @@ use crate::process::capture::{Capture, OutputLimits, read_both};
 use crate::process::exit::{ExitReason, ProgramOutput};
 use crate::process::finding::Finding;
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
+use nix::unistd::{AccessFlags, Pid, access};
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
@@ -173,6 +174,16 @@ async fn end(child: &mut Child, exited: &mut Signals) {
             let _ = child.wait();
         }
     }
+}
+
+/// Whether a program can be executed: a path, or a name that is looked up in PATH.
+pub fn is_installed(program: &str) -> bool {
+    let may_run = |path: &Path| access(path, AccessFlags::X_OK).is_ok();
+    if program.contains('/') {
+        return may_run(Path::new(program));
+    }
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&search).any(|directory| may_run(&directory.join(program)))
 }
 
 /// Finding for a program that failed to start. A missing program skips the hook.
