@@ -202,7 +202,10 @@ impl Store {
         // The lock of SQLite does not depend on it, so that a later replacement is noticed.
         let file = super::identity(path).map_err(|error| OpenError::Open {
             path: path.to_owned(),
-            source: rusqlite::Error::InvalidPath(path.join(error.to_string())),
+            source: rusqlite::Error::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
+                Some(error.to_string()),
+            ),
         })?;
         Ok(Store {
             connection,
