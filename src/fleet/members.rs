@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use tokio_postgres::Row;
 
 /// A node is seen every 5 s; after this time without a sign of life it is not connected.
-const QUIET: Duration = Duration::from_secs(10);
+const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 /// Time between two looks at a node that drains, without a hint.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -100,7 +100,7 @@ fn member(row: &Row, lease: u64) -> Member {
     Member {
         name: row.get(0),
         seen_ms: seen,
-        is_connected: !ended && seen < millis(QUIET),
+        is_connected: !ended && seen < millis(CONNECTED_WITHIN),
         is_lost: !ended && seen >= lease,
         has_ended: ended,
         draining: row.get(3),
@@ -135,7 +135,7 @@ pub async fn until_drained(link: &Link, name: &str) -> Result<bool, Problem> {
             return Ok(false);
         };
         let (is_done, has_ended): (bool, bool) = (row.get(0), row.get(2));
-        if is_done || has_ended || count(&row, 1) > millis(QUIET) {
+        if is_done || has_ended || count(&row, 1) > millis(CONNECTED_WITHIN) {
             return Ok(is_done);
         }
         // The look is the truth, the hint only makes it earlier.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 pub(super) const TEXTS: &[&str] = &[NODES, TOTALS, CRAWL_STATES, DEAD];
 
-/// A node that renews its leases is seen every 5 s. As `QUIET` in `members`.
+/// A node that renews its leases is seen every 5 s. The time is that of `CONNECTED_WITHIN` in `members`.
 macro_rules! is_connected {
     () => {
         "(NOT n.ended AND n.seen > archivist.clock() - interval '10 s')"

@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 impl Engine {
     /// Returns the variables of a unit without secrets: those that it has in common with other runs
     /// of its hook, and its own. All members may read them, also those who may not use the persona of
-    /// the crawl: the values of `hidden` settings are left out. The directories and ids of the run are none of these.
+    /// the crawl, so the values of `hidden` settings are left out. Directories and ids of the run are
+    /// shown even if `hidden` names them.
     pub fn recorded(
         &self,
         variables: &[(String, String)],

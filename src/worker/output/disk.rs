@@ -22,7 +22,8 @@ pub fn lack(directory: &Directory) -> Option<&'static str> {
 }
 
 /// Replaces the verdict on a hook that ended by itself while disk space was lacking, or that the machine
-/// was not able to start: the hook is retried. The orchestrator does not start it before there is space (archivist_core::plan).
+/// was not able to start: the hook is retried. The orchestrator does not start it before there is space
+/// (archivist_core::plan).
 pub fn retry_if_lacking(verdict: Verdict, outcome: &Outcome, lack: Option<String>) -> Verdict {
     let by_itself = matches!(outcome, Outcome::Exit(_) | Outcome::Signal(_));
     match lack {
