@@ -173,7 +173,7 @@ fn page_is_printed_as_wide_and_as_long_as_it_is() {
 
     bed.open("/print-part");
     let (_, _, note) = bed.pdf("/print-part");
-    let missing = "the PDF has 160 of 720 letters of the page";
+    let missing = "the style sheet for print shows 160 of 720 letters";
     assert!(note == missing || !has(&["pdftotext"]), "{note}");
 
     bed.open("/more");

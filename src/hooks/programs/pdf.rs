@@ -77,10 +77,19 @@ impl Letters {
     /// Remark on a PDF that lacks a part of the text, if it has `saved` letters.
     fn missing(&self, saved: u64) -> Option<String> {
         let Letters { screen, paper } = *self;
-        let is_cut = saved * 100 < paper * PAPER_MIN_PERCENT;
-        let is_hidden = saved * 100 < screen * SCREEN_MIN_PERCENT;
-        let is_missing = screen >= COMPARED_MIN_LETTERS && (is_cut || is_hidden);
-        is_missing.then(|| format!("the PDF has {saved} of {screen} letters of the page"))
+        if screen < COMPARED_MIN_LETTERS {
+            None
+        } else if saved * 100 < paper * PAPER_MIN_PERCENT {
+            Some(format!(
+                "the PDF has {saved} of {screen} letters of the page"
+            ))
+        } else if saved * 100 < screen * SCREEN_MIN_PERCENT {
+            Some(format!(
+                "the style sheet for print shows {saved} of {screen} letters"
+            ))
+        } else {
+            None
+        }
     }
 }
 
@@ -243,7 +252,7 @@ mod tests {
         );
         assert_eq!(
             note(400, 100, 100),
-            "the PDF has 100 of 400 letters of the page"
+            "the style sheet for print shows 100 of 400 letters"
         );
         assert_eq!(note(400, 200, 200), "");
         assert_eq!(note(100, 100, 80), "");
