@@ -2,10 +2,10 @@
 //! refused. No schema is released yet, so the newer one is invented.
 
 use archivist_core::model::{
-    Answer, CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Step, Time, Verdict,
+    CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Step, Time, Verdict,
 };
 use archivist_orchestrator::store::schema::{MIGRATIONS, migrate, version};
-use archivist_orchestrator::store::{ListFilter, NewCrawl, NewSnapshot, OpenError, Store, Tx};
+use archivist_orchestrator::store::{NewCrawl, NewSnapshot, OpenError, Store, Tx};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 
@@ -106,40 +106,21 @@ fn next_version_keeps_every_row() {
     assert_eq!(colours(&connection), ["blue"]);
 }
 
-/// The first schema had no HTTP status of pages.
+/// Before the first schema, the same numbers meant other tables.
 #[test]
-fn first_schema_opens_and_keeps_its_pages() {
+fn database_of_a_development_version_is_refused_and_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("archivist.sqlite3");
-    let mut connection = Connection::open(&path).unwrap();
-    migrate(&mut connection, &MIGRATIONS[..1]).unwrap();
-    let rows = "
-        INSERT INTO crawl (url, max_depth, plugins, config, created_at, users)
-            VALUES ('http://a/', 0, '[]', '{}', 1, '[]');
-        INSERT INTO host (name) VALUES ('a');
-        INSERT INTO snapshot (crawl_id, host_id, url, depth, status, created_at)
-            VALUES (1, 1, 'http://a/', 0, 'sealed', 1);";
-    connection.execute_batch(rows).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .execute_batch("CREATE TABLE crawl (id INTEGER PRIMARY KEY); PRAGMA user_version = 4;")
+        .unwrap();
     drop(connection);
-    let mut store = open(&path);
-    let tx = store.begin().unwrap();
-    let page = SnapshotId(1);
-    assert_eq!(tx.visit(page).unwrap().answer, None);
-    let answer = Answer {
-        status: 404,
-        plugin: "headers".to_owned(),
-    };
-    tx.set_answer(page, &answer).unwrap();
-    assert_eq!(tx.visit(page).unwrap().answer, Some(answer));
-    assert_eq!(tx.bad_pages(CrawlId(1)).unwrap(), 1);
-    let pages = |http: &str| {
-        let filter = ListFilter {
-            http: http.parse().ok(),
-            ..ListFilter::default()
-        };
-        tx.list_snapshots(filter).unwrap().len()
-    };
-    assert_eq!((pages("404"), pages("4xx"), pages("500-599")), (1, 1, 0));
+    let before = std::fs::read(&path).unwrap();
+    let error = Store::open(&path).err().unwrap();
+    assert!(matches!(error, OpenError::Development { .. }), "{error}");
+    assert!(error.to_string().contains("move it away"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
 #[test]

@@ -112,8 +112,19 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "orchestrator/program.rs",
-        &["backup", "main_loop"],
+        &["backup", "kinds", "main_loop"],
         &["rusqlite"],
+    ),
+    room(
+        "orchestrator/kinds.rs",
+        &["transfer", "units", "watch", "work"],
+        &["rusqlite"],
+    ),
+    // The steps in the life of a unit know no kind.
+    room(
+        "orchestrator/units",
+        &["main_loop", "store", "units"],
+        &["rusqlite", "CrawlWorker", "SnapshotWorker"],
     ),
     room(
         "orchestrator",

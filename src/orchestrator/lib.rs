@@ -4,6 +4,7 @@
 mod backup;
 mod crawl;
 mod fleet;
+mod kinds;
 mod main_loop;
 pub mod program;
 mod programs;
@@ -11,6 +12,7 @@ mod query;
 mod runner;
 pub mod store;
 mod transfer;
+mod units;
 mod watch;
 mod work;
 
@@ -18,4 +20,3 @@ mod work;
 mod tests;
 
 pub use main_loop::error::OrchestratorError;
-pub use main_loop::run::{Options, main};

@@ -4,6 +4,7 @@
 //! parsed by hand, as a parser would be resident all the time.
 
 use crate::backup::{self, Task, What};
+use crate::kinds::KINDS;
 use crate::main_loop::run as orchestrator;
 use archivist_shared::config::{INSTANCE_ALLOWED, Scope, is_instance_name};
 use archivist_worker as worker;
@@ -39,10 +40,11 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if let Some(task) = &asked.task {
         return backup::main(&scope, task);
     }
-    orchestrator::main(orchestrator::Options {
+    let options = orchestrator::Options {
         scope,
         exit_on_idle: asked.exit_on_idle,
-    })
+    };
+    orchestrator::main(options, KINDS)
 }
 
 fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Asked, String> {

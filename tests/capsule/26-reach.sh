@@ -201,7 +201,7 @@ PY
     assert_eq "" "$(asked)" "who was asked by its browser"
 }
 
-check_is_done() { [[ $(query '.[0].state' watch history test) == "done" ]]; }
+check_is_done() { [[ $(query '.[0].state' watch history test) == "ended" ]]; }
 
 # As in a container where the filter is accepted and not applied: the orchestrator reports it, and nothing fails.
 a_filter_without_effect_is_reported() {

@@ -52,7 +52,7 @@ told() { in_capsule sh -c "cat $own/told 2>/dev/null || true" | paste -sd " "; }
 
 has_told() { [[ $(told) == "$1" ]]; }
 
-count_of() { query 'map(select(.state == "done")) | length' watch history "$1" --kind "${2-status}" -n 0; }
+count_of() { query 'map(select(.state == "ended")) | length' watch history "$1" --kind "${2-status}" -n 0; }
 
 has_done() { [[ $(count_of "$1") -ge $2 ]]; }
 

@@ -47,7 +47,7 @@ pub async fn run(args: WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
         Ok(AnyId::Run(_)) => {
             let why: WhyRun = decode(&answer)?;
             let verb = match why.status.as_str() {
-                "ended" | "done" => "has ended".to_owned(),
+                "ended" => "has ended".to_owned(),
                 status => format!("is {status}"),
             };
             (format!("{} {verb}", why.run), why.reasons)

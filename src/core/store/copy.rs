@@ -6,46 +6,33 @@ use std::time::Duration;
 
 /// Where the copy of a snapshot stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CopyState {
+pub enum CopyStatus {
     /// Nothing is to do, apart from what `KeepLocal=` says.
     #[default]
     Idle,
     /// The next task waits for its time and a slot.
     Waiting,
-    /// A transfer is recorded; systemd has not answered the start yet.
-    Starting,
-    /// The unit of a transfer runs.
+    /// A transfer is recorded, and has not ended.
     Running,
 }
 
-impl CopyState {
-    const ALL: [CopyState; 4] = [
-        CopyState::Idle,
-        CopyState::Waiting,
-        CopyState::Starting,
-        CopyState::Running,
-    ];
+impl CopyStatus {
+    const ALL: [CopyStatus; 3] = [CopyStatus::Idle, CopyStatus::Waiting, CopyStatus::Running];
 
     /// Returns the name in the database and in documents.
     pub fn as_str(self) -> &'static str {
         match self {
-            CopyState::Idle => "idle",
-            CopyState::Waiting => "waiting",
-            CopyState::Starting => "starting",
-            CopyState::Running => "running",
+            CopyStatus::Idle => "idle",
+            CopyStatus::Waiting => "waiting",
+            CopyStatus::Running => "running",
         }
     }
 
-    /// Returns the state of this name, or `None` if the name is unknown.
-    pub fn parse(text: &str) -> Option<CopyState> {
-        CopyState::ALL
+    /// Returns the status of this name, or `None` if the name is unknown.
+    pub fn parse(text: &str) -> Option<CopyStatus> {
+        CopyStatus::ALL
             .into_iter()
-            .find(|state| state.as_str() == text)
-    }
-
-    /// Whether a transfer has a unit.
-    pub fn is_open(self) -> bool {
-        matches!(self, CopyState::Starting | CopyState::Running)
+            .find(|status| status.as_str() == text)
     }
 }
 
@@ -58,7 +45,7 @@ const VERIFIED_FOR: Duration = Duration::from_secs(86_400);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copy {
     /// Where it stands.
-    pub state: CopyState,
+    pub status: CopyStatus,
     /// The task that waits or runs, or that was done last.
     pub task: Task,
     /// When the waiting task is due.
@@ -131,7 +118,7 @@ impl Copy {
             local_since: Some(now),
             ..self.clone()
         };
-        if sealed.state.is_open() {
+        if sealed.status == CopyStatus::Running {
             return Copy {
                 again: true,
                 ..sealed
@@ -146,7 +133,7 @@ impl Copy {
             .object
             .as_ref()
             .is_some_and(|object| object.store == store);
-        if is_there || !self.is_local || self.state != CopyState::Idle {
+        if is_there || !self.is_local || self.status != CopyStatus::Idle {
             return self.clone();
         }
         self.clone().wait_for(Task::Put, now)
@@ -161,8 +148,8 @@ impl Copy {
             keep_until: Some(now.after(RESTORED_STAYS)),
             ..self.clone()
         };
-        let is_being_dropped = self.state.is_open() && self.task == Task::Drop;
-        if is_being_dropped || (self.state != CopyState::Idle && self.task == Task::Get) {
+        let is_being_dropped = self.status == CopyStatus::Running && self.task == Task::Drop;
+        if is_being_dropped || (self.status != CopyStatus::Idle && self.task == Task::Get) {
             return Ok(kept);
         }
         if self.is_local {
@@ -177,7 +164,7 @@ impl Copy {
 
     /// Whether the files can be used now: no transfer is about to remove them.
     pub fn is_usable(&self) -> bool {
-        self.is_local && !(self.state.is_open() && self.task == Task::Drop)
+        self.is_local && !(self.status == CopyStatus::Running && self.task == Task::Drop)
     }
 
     /// Whether the object has to be read again before local files are removed.
@@ -189,7 +176,7 @@ impl Copy {
     /// A transfer of this task starts.
     pub fn begun(&self, task: Task) -> Copy {
         Copy {
-            state: CopyState::Starting,
+            status: CopyStatus::Running,
             task,
             due_at: None,
             ..self.clone()
@@ -199,7 +186,7 @@ impl Copy {
     /// Nothing is to do any more.
     pub fn rest(&self) -> Copy {
         Copy {
-            state: CopyState::Idle,
+            status: CopyStatus::Idle,
             due_at: None,
             ..self.clone()
         }
@@ -281,13 +268,13 @@ impl Copy {
             // The user or the page that waits for it asks again.
             Task::Get | Task::Test => failed.rest(),
             Task::Drop if differs => Copy {
-                state: CopyState::Waiting,
+                status: CopyStatus::Waiting,
                 task: Task::Put,
                 due_at: Some(retries.at(attempts)),
                 ..failed
             },
             Task::Put | Task::Drop => Copy {
-                state: CopyState::Waiting,
+                status: CopyStatus::Waiting,
                 due_at: Some(retries.at(attempts)),
                 ..failed
             },
@@ -298,7 +285,7 @@ impl Copy {
         match self.task {
             Task::Test => self.rest(),
             _ => Copy {
-                state: CopyState::Waiting,
+                status: CopyStatus::Waiting,
                 due_at: Some(now),
                 ..self.clone()
             },
@@ -307,7 +294,7 @@ impl Copy {
 
     fn wait_for(self, task: Task, now: Time) -> Copy {
         Copy {
-            state: CopyState::Waiting,
+            status: CopyStatus::Waiting,
             task,
             due_at: Some(now),
             attempts: 0,

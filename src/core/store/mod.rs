@@ -10,7 +10,7 @@ mod location;
 mod object;
 mod queue;
 
-pub use copy::{Copy, CopyState, End, RESTORED_STAYS, Refused, Retries};
+pub use copy::{Copy, CopyStatus, End, RESTORED_STAYS, Refused, Retries};
 pub use keep::{KEEP_ALLOWED, KeepLocal};
 pub use location::{LOCATION_ALLOWED, Location, S3Location, SshLocation};
 pub use location::{S3_KEYS, SSH_HOSTS, SSH_KEY};

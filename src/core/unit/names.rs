@@ -23,6 +23,16 @@ pub enum UnitKind {
 }
 
 impl UnitKind {
+    /// All kinds.
+    pub const ALL: [UnitKind; 6] = [
+        UnitKind::CrawlWorker,
+        UnitKind::SnapshotWorker,
+        UnitKind::Hook,
+        UnitKind::Check,
+        UnitKind::Alert,
+        UnitKind::Store,
+    ];
+
     /// Returns the part of the unit name after the prefix.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,16 +47,7 @@ impl UnitKind {
 
     /// Returns the kind of this name, or `None` if the name is unknown.
     pub fn parse(text: &str) -> Option<UnitKind> {
-        [
-            UnitKind::CrawlWorker,
-            UnitKind::SnapshotWorker,
-            UnitKind::Hook,
-            UnitKind::Check,
-            UnitKind::Alert,
-            UnitKind::Store,
-        ]
-        .into_iter()
-        .find(|kind| kind.as_str() == text)
+        UnitKind::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
@@ -190,18 +191,8 @@ impl Names {
 
     /// Returns patterns for ListUnitsByPatterns that match all workers, hooks and checks.
     pub fn patterns(&self) -> Vec<String> {
-        let kinds = [
-            "crawl-*",
-            "snapshot-*",
-            "hook-*",
-            "check-*",
-            "alert-*",
-            "store-*",
-        ];
-        kinds
-            .iter()
-            .map(|rest| format!("{}-{rest}.service", self.prefix))
-            .collect()
+        let pattern = |kind: UnitKind| format!("{}-{}-*.service", self.prefix, kind.as_str());
+        UnitKind::ALL.into_iter().map(pattern).collect()
     }
 
     /// Returns the pattern of the slices of all crawls.

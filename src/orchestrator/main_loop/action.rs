@@ -5,8 +5,7 @@ use crate::main_loop::event::Event;
 use crate::main_loop::log::LogEntry;
 use crate::main_loop::starts::Output;
 use crate::programs::library::Brought;
-use crate::transfer::files::TransferEnd;
-use crate::watch::files::CheckEnd;
+use crate::units::Collect;
 use crate::work::measure::HookDirs;
 use archivist_core::model::{AnyId, CrawlId, Owner, RunId, SnapshotId};
 use archivist_core::plan::{Evidence, Lack};
@@ -34,10 +33,8 @@ pub enum Action {
         call: WatchCall,
         reply: Reply<String>,
     },
-    /// Read the files of a check whose unit has ended.
-    CollectCheck(Box<CheckEnd>),
-    /// Read the record of a transfer whose unit has ended.
-    CollectTransfer(Box<TransferEnd>),
+    /// Read the files of a unit that has ended.
+    Collect(Collect),
     /// Answer when the files of the snapshot are restored, or the store is tested.
     AwaitCopy {
         id: SnapshotId,

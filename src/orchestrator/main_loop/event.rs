@@ -2,8 +2,8 @@
 
 use crate::programs::inspect::InspectedProgram;
 use crate::store::Durability;
-use crate::transfer::files::CollectedTransfer;
-use crate::watch::files::{Collected, WatchRequest};
+use crate::units::Collected;
+use crate::watch::files::WatchRequest;
 use archivist_core::model::{CrawlId, Reading, RunId};
 use archivist_core::plan::{Evidence, Writer};
 use archivist_core::unit::{Names, UnitKind};
@@ -39,10 +39,8 @@ pub enum Event {
     },
     /// The units that systemd has, for reconciling.
     Listed(Result<Vec<LoadedUnit>, ManagerError>),
-    /// The files of a check whose unit has ended were read.
-    CheckCollected(Box<Collected>),
-    /// The record of a transfer whose unit has ended was read.
-    TransferCollected(Box<CollectedTransfer>),
+    /// The files of a unit that has ended were read.
+    Collected(Box<Collected>),
     /// Queue sealed pages with ids above this one that the store does not have.
     FillStore(i64),
     /// The disk is nearly full, or shrinks by so many bytes a second that it soon will be.

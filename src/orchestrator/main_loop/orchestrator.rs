@@ -14,6 +14,7 @@ use crate::main_loop::turn::Turn;
 use crate::main_loop::{notify, setup, wait};
 use crate::runner::identity::Identity;
 use crate::store::{Durability, Store, StoreError};
+use crate::units::Kinds;
 use crate::work::pressure;
 use archivist_core::model::{RunId, Runner};
 use archivist_core::plan::{Idle, Load, View, still};
@@ -37,6 +38,7 @@ const DATABASE_PAUSE: Duration = Duration::from_secs(5);
 /// The orchestrator between two turns.
 pub struct Orchestrator<'a> {
     pub(super) me: &'a Identity,
+    pub(super) kinds: Kinds,
     /// There was work in the last turn.
     pub(super) busy: bool,
     pub(super) engine: Engine,
@@ -225,6 +227,7 @@ impl Orchestrator<'_> {
         let mut turn = Turn {
             tx: &tx,
             engine: &self.engine,
+            kinds: self.kinds,
             now: now(),
             machine: clock::machine(),
             jitter: jitter(),

@@ -13,10 +13,8 @@ use crate::main_loop::notify;
 use crate::main_loop::prepare::prepared;
 use crate::main_loop::starts::{After, Start, Starts};
 use crate::programs::inspect;
-use crate::transfer;
-use crate::transfer::files::TransferEnd;
-use crate::watch::files;
-use crate::watch::files::{CheckEnd, WatchRequest};
+use crate::units::Collect;
+use crate::watch::files::WatchRequest;
 use crate::work::disk_watch::DiskWatch;
 use crate::work::measure::{HookDirs, measured};
 use archivist_core::model::{AnyId, CrawlId, Reading, RunId, SnapshotId, Time};
@@ -185,8 +183,7 @@ impl Performer {
                     watch,
                 });
             }
-            Action::CollectCheck(end) => self.collect_check(*end, engine.scope.clone()),
-            Action::CollectTransfer(end) => self.collect_transfer(*end, engine.scope.clone()),
+            Action::Collect(collect) => self.collect(collect, engine.scope.clone()),
             Action::AwaitCopy { id, reply } => {
                 self.awaiting_copies.entry(id).or_default().push(reply);
             }
@@ -470,19 +467,11 @@ impl Performer {
         });
     }
 
-    fn collect_check(&self, end: CheckEnd, scope: Scope) {
+    fn collect(&self, collect: Collect, scope: Scope) {
         let events = self.events.clone();
         tokio::task::spawn_blocking(move || {
-            let collected = Box::new(files::collect(&scope, end));
-            let _ = events.send(Event::CheckCollected(collected));
-        });
-    }
-
-    fn collect_transfer(&self, end: TransferEnd, scope: Scope) {
-        let events = self.events.clone();
-        tokio::task::spawn_blocking(move || {
-            let collected = Box::new(transfer::files::collect(&scope, end));
-            let _ = events.send(Event::TransferCollected(collected));
+            let collected = Box::new(collect.collected(&scope));
+            let _ = events.send(Event::Collected(collected));
         });
     }
 

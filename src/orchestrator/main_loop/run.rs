@@ -20,6 +20,7 @@ use crate::runner::gate::Face;
 use crate::runner::identity::Identity;
 use crate::runner::{gate, identity};
 use crate::store::{Store, StoreError};
+use crate::units::Kinds;
 use crate::work::pressure;
 use archivist_core::plan::Idle;
 use archivist_core::text::human_span;
@@ -44,7 +45,7 @@ pub struct Options {
 }
 
 /// `archivist orchestrator`.
-pub fn main(options: Options) -> ExitCode {
+pub(crate) fn main(options: Options, kinds: Kinds) -> ExitCode {
     let field = journal::unit_field(options.scope.user);
     journal::init(identity::own_unit().map(|unit| (field, unit)));
     setup::take_descriptors();
@@ -61,7 +62,7 @@ pub fn main(options: Options) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         };
-        let result = runtime.block_on(run(&options, &checked, &mut me));
+        let result = runtime.block_on(run(&options, kinds, &checked, &mut me));
         let ended_normally = result.is_ok();
         let after = runtime.block_on(exit::after(result, &options.scope, me.as_ref()));
         // This ends all connections, calls and tasks.
@@ -84,6 +85,7 @@ pub fn main(options: Options) -> ExitCode {
 
 async fn run(
     options: &Options,
+    kinds: Kinds,
     checked: &Checked,
     me: &mut Option<Identity>,
 ) -> Result<(), OrchestratorError> {
@@ -159,6 +161,7 @@ async fn run(
         logged_failure: None,
         backlog: Vec::new(),
         me,
+        kinds,
         busy: true,
         blocked: false,
         clock: clock::Clock::default(),

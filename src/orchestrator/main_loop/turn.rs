@@ -7,6 +7,7 @@ use crate::main_loop::engine::Engine;
 use crate::main_loop::event::{Event, ReadingContext};
 use crate::main_loop::log::{CrawlLog, HookLog, LogEntry, Problem};
 use crate::store::{StoreError, Tx};
+use crate::units::{Kinds, life};
 use archivist_core::model::{CrawlId, Owner, RunId, Time};
 use archivist_core::plan::{Decision, LOAD_INTERVAL, View, decide};
 use archivist_shared::bus::call::{NodeCall, Refusal, Reply, Request, Work};
@@ -88,6 +89,8 @@ pub(crate) fn parts(key: &str) -> TurnResult<(&str, &str)> {
 pub(crate) struct Turn<'a> {
     pub tx: &'a Tx<'a>,
     pub engine: &'a Engine,
+    /// What each kind of unit does.
+    pub kinds: Kinds,
     pub now: Time,
     /// CLOCK_BOOTTIME in milliseconds.
     pub machine: i64,
@@ -212,7 +215,7 @@ impl Turn<'_> {
             Event::Watches(request) => self.watches(request),
             Event::Work(work) => self.work(work),
             Event::Node(call) => self.node_call(call),
-            Event::Hint(hint) => self.hint(hint),
+            Event::Hint(hint) => life::hint(self, hint),
             Event::HungUp => {
                 let why = "lost the connection to the bus";
                 self.actions.push(Action::Fail(why));
@@ -220,7 +223,7 @@ impl Turn<'_> {
             }
             Event::Started { run, result, .. } => {
                 self.actions.push(Action::StatusChanged);
-                self.started(*run, result)
+                life::started_unit(self, *run, result)
             }
             Event::Read {
                 run,
@@ -235,11 +238,10 @@ impl Turn<'_> {
                     evidence: evidence.as_ref(),
                     stopping: *stopping,
                 };
-                self.read(*run, unit, &seen, result)
+                life::read(self, *run, unit, &seen, result)
             }
-            Event::Listed(result) => self.listed(result),
-            Event::CheckCollected(collected) => self.check_collected(collected),
-            Event::TransferCollected(collected) => self.transfer_collected(collected),
+            Event::Listed(result) => life::listed(self, result),
+            Event::Collected(collected) => life::collected(self, collected),
             Event::FillStore(after) => self.fill_store(*after),
             Event::DiskShort(rate) => {
                 self.disk_rate = *rate;

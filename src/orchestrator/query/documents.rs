@@ -230,7 +230,7 @@ impl From<CheckEntry> for Check {
             watch: row.watch,
             kind: row.kind,
             url: without_userinfo(&row.url),
-            state: row.state.as_str().to_owned(),
+            state: row.status.as_str().to_owned(),
             queued_at: row.queued_at,
             started_at: row.started_at,
             ended_at: row.ended_at,

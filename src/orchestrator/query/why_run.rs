@@ -5,7 +5,7 @@ use crate::query::documents::without_details;
 use crate::query::show::no_such_run;
 use crate::query::why::{of_result, reason};
 use crate::query::why_watch::why_bad;
-use crate::store::{CheckEntry, CheckState, RunRow, RunState};
+use crate::store::{CheckEntry, RunRow, RunState};
 use archivist_core::model::{Lifecycle, Outcome, Owner, RunId};
 use archivist_shared::bus::documents::report::{Reason, WhyRun};
 
@@ -102,9 +102,9 @@ impl Turn<'_> {
     }
 
     fn why_check(&self, check: CheckEntry) -> TurnResult<WhyRun> {
-        let (run, state) = (check.id, check.state);
+        let (run, state) = (check.id, check.status);
         let check = without_details(check);
-        let reasons = if state != CheckState::Done {
+        let reasons = if state != RunState::Ended {
             let view = self.view(&self.engine.limits())?;
             vec![self.why_open(&check, &view)]
         } else if check.ok == Some(true) {

@@ -1,7 +1,8 @@
 //! Copies of the database for backups, which no orchestrator uses.
 
 use super::column::column;
-use super::schema::{self, MIGRATIONS};
+use super::open::check_version;
+use super::schema;
 use super::{OpenError, Result, StoreError, damage};
 use archivist_core::model::Owner;
 use rusqlite::backup::{Backup, StepResult};
@@ -150,15 +151,12 @@ pub fn check_usable(path: &Path) -> std::result::Result<(), OpenError> {
         source,
     };
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY);
-    let found = connection.and_then(|connection| schema::version(&connection));
-    let found = found.map_err(garbage)?;
-    if found > MIGRATIONS.len() {
-        return Err(OpenError::Newer {
-            path: path.to_owned(),
-            found,
-            known: MIGRATIONS.len(),
-        });
-    }
+    let found = connection.and_then(|connection| {
+        let version = schema::version(&connection)?;
+        Ok((version, schema::is_of_development(&connection)?))
+    });
+    let (version, is_of_development) = found.map_err(garbage)?;
+    check_version(path, version, is_of_development)?;
     let damaged = |what| OpenError::Damaged {
         path: path.to_owned(),
         what,

@@ -31,7 +31,7 @@ impl Tx<'_> {
                  WHERE id IN ({NEWEST})"
             ),
             "UPDATE host SET next_at = next_at + ?1 WHERE next_at > 0".to_owned(),
-            "UPDATE copy SET due_at = due_at + ?1 WHERE state = 'waiting'".to_owned(),
+            "UPDATE copy SET due_at = due_at + ?1 WHERE status = 'waiting'".to_owned(),
         ] {
             self.inner.prepare_cached(&sql)?.execute([by])?;
         }
@@ -62,7 +62,7 @@ impl Tx<'_> {
                 longest.max(host),
             ),
             (
-                "UPDATE copy SET due_at = ?1 WHERE state = 'waiting' AND due_at > ?2",
+                "UPDATE copy SET due_at = ?1 WHERE status = 'waiting' AND due_at > ?2",
                 longest,
             ),
             ("UPDATE host SET next_at = ?1 WHERE next_at > ?2", host),

@@ -3,7 +3,7 @@
 use archivist_core::model::{CheckKind, CrawlId, Lifecycle, Owner, ResultState, RunId};
 use archivist_core::model::{SnapshotId, Time};
 use archivist_core::plan::HostId;
-use archivist_core::store::{CopyState, Task};
+use archivist_core::store::{CopyStatus, Task};
 use archivist_core::unit::UnitKind;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
@@ -60,13 +60,12 @@ macro_rules! stored_as_number {
 
 stored_as_text! {
     CheckKind, "kind of check", CheckKind::parse;
-    CopyState, "state of a copy", CopyState::parse;
+    CopyStatus, "status of a copy", CopyStatus::parse;
     Task, "task of a transfer", Task::parse;
     Lifecycle, "status", Lifecycle::parse;
     Owner, "id of a crawl or snapshot", |text| text.parse().ok();
     ResultState, "status of a result", ResultState::parse;
     UnitKind, "kind of unit", UnitKind::parse;
-    super::CheckState, "state of a check", super::CheckState::parse;
     super::RunState, "status of a run", super::RunState::parse;
 }
 

@@ -240,9 +240,11 @@ impl Tx<'_> {
                     ip_out, parent_id, directory, time_limit FROM run"
                 .to_owned(),
         );
+        // Checks have a list of their own.
+        query.sql.push_str(" AND crawl_id IS NOT NULL");
         match filter.status.as_deref() {
             // A literal, so that the index of open runs can serve it.
-            Some("open") => query.sql.push_str(" AND status <> 'ended'"),
+            Some("open") => query.sql.push_str(" AND status IN ('starting', 'running')"),
             Some(status) => query.and("status =", status.to_owned()),
             None => {}
         }

@@ -19,13 +19,14 @@ pub use lists::{
 pub use lists::{SpanEntry, SpanPageEntry};
 pub use open::OpenError;
 pub use rows::binary::BinaryRow;
-pub use rows::check::{CheckRow, CheckState, NewCheck};
+pub use rows::check::{CheckRow, NewCheck};
 pub use rows::copy::{CopyCounts, STORE_TEST, TransferRow};
 pub use rows::crawl::{CrawlWork, NewCrawl, Users};
 pub use rows::environment::Variables;
 pub use rows::result::{Finished, ResultRow};
-pub use rows::run::{NewRun, RunRow, RunState};
+pub use rows::run::{NewRun, RunRow};
 pub use rows::snapshot::{NewSnapshot, SnapshotWork};
+pub use rows::unit::{RunState, UnitRow};
 pub use rows::usage::Sum;
 pub use rows::visit::VisitRow;
 pub use runner::Fence;

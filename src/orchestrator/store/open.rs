@@ -56,6 +56,14 @@ pub enum OpenError {
         /// Latest known version.
         known: usize,
     },
+    /// It was written before the first schema was final.
+    #[error(
+        "'{path}' was written by a development version of archivist, whose database this one cannot read\nnothing was changed; move it away and start again: the files of the archive do not depend on it"
+    )]
+    Development {
+        /// Path of the database.
+        path: PathBuf,
+    },
     /// The file is on a network file system.
     #[error(
         "'{path}' is on a network file system ({kind}), where SQLite cannot lock reliably\nmove the data directory to a local disk"
@@ -174,13 +182,8 @@ impl Store {
         };
         // Before anything that writes; setting the journal mode writes.
         let found = schema::version(&connection).map_err(refuse)?;
-        if found > MIGRATIONS.len() {
-            return Err(OpenError::Newer {
-                path: path.to_owned(),
-                found,
-                known: MIGRATIONS.len(),
-            });
-        }
+        let is_of_development = schema::is_of_development(&connection).map_err(refuse)?;
+        check_version(path, found, is_of_development)?;
         configure(&connection).map_err(refuse)?;
         schema::migrate(&mut connection, MIGRATIONS).map_err(|source| OpenError::Migrate {
             path: path.to_owned(),
@@ -215,6 +218,26 @@ impl Store {
             durability: Durability::PowerLoss,
         })
     }
+}
+
+/// Refuses a database with a schema that this program does not know.
+///
+/// # Errors
+/// [`OpenError::Development`] or [`OpenError::Newer`].
+pub(super) fn check_version(
+    path: &Path,
+    found: usize,
+    is_of_development: bool,
+) -> Result<(), OpenError> {
+    let path = path.to_owned();
+    if is_of_development {
+        return Err(OpenError::Development { path });
+    }
+    let known = MIGRATIONS.len();
+    if found > known {
+        return Err(OpenError::Newer { path, found, known });
+    }
+    Ok(())
 }
 
 /// Prepared statements that are cached; more than the source has.

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 /// SQL query for open runs of earlier attempts: workers that were replaced or cancelled, and hooks
 /// whose result is not started any more. Their owner stays in the queue until they have ended.
-const LEAVING: &str = "SELECT 1 FROM run INDEXED BY run_open WHERE run.status <> 'ended' AND CASE
+const LEAVING: &str =
+    "SELECT 1 FROM run INDEXED BY run_open WHERE run.status IN ('starting', 'running') AND CASE
     run.kind
     WHEN 'crawl' THEN (SELECT c.status FROM crawl c WHERE c.id = run.crawl_id)
     WHEN 'snapshot' THEN (SELECT s.status FROM snapshot s WHERE s.id = run.snapshot_id)
@@ -59,7 +60,7 @@ impl Tx<'_> {
         // Paused crawls and snapshots hold no slot.
         let sql = format!(
             "SELECT count(*) FROM run INDEXED BY run_open
-             WHERE status <> 'ended' AND kind = ?1 AND {AWAKE}
+             WHERE status IN ('starting', 'running') AND kind = ?1 AND {AWAKE}
                  AND NOT (kind = 'crawl' AND {WAITS_FOR_PAUSED})"
         );
         let workers = |kind: &str| -> Result<u32> {
@@ -117,7 +118,7 @@ impl Tx<'_> {
     fn due_crawls(&self, limit: u32, now: Time) -> Result<Vec<CrawlId>> {
         let sql = format!(
             "SELECT id FROM crawl WHERE status = 'queued' AND retry_at <= ?1
-                 AND (fleet <> 1 OR {HAS_OPEN_PAGES}) AND NOT EXISTS ({LEAVING} AND run.crawl_id = crawl.id)
+                 AND (fleet IS NOT 'open' OR {HAS_OPEN_PAGES}) AND NOT EXISTS ({LEAVING} AND run.crawl_id = crawl.id)
              ORDER BY retry_at, id LIMIT ?2"
         );
         let mut statement = self.inner.prepare_cached(&sql)?;
@@ -127,7 +128,7 @@ impl Tx<'_> {
 
     fn open_crawls(&self) -> Result<Vec<CrawlId>> {
         let mut statement = self.inner.prepare_cached(
-            "SELECT id FROM crawl WHERE status = 'started' AND ready = 1 ORDER BY id",
+            "SELECT id FROM crawl WHERE status = 'started' AND phase = 'snapshots' ORDER BY id",
         )?;
         let rows = statement.query_map([], |row| column(row, 0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -266,7 +267,7 @@ impl Tx<'_> {
     fn snapshot_workers(&self) -> Result<HashMap<CrawlId, u32>> {
         let sql = format!(
             "SELECT crawl_id, count(*) FROM run INDEXED BY run_open
-             WHERE status <> 'ended' AND kind = 'snapshot' AND {AWAKE} GROUP BY crawl_id"
+             WHERE status IN ('starting', 'running') AND kind = 'snapshot' AND {AWAKE} GROUP BY crawl_id"
         );
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map([], |row| Ok((column(row, 0)?, row.get(1)?)))?;

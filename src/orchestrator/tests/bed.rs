@@ -4,6 +4,7 @@ mod progress;
 
 use super::worker::Did;
 use super::world::{BOOT, Call, Mood, World};
+use crate::kinds::KINDS;
 use crate::main_loop::action::Action;
 use crate::main_loop::engine::{Engine, Programs};
 use crate::main_loop::event::Event;
@@ -12,8 +13,6 @@ use crate::main_loop::prepare::prepare;
 use crate::main_loop::starts::{After, Start, Starts};
 use crate::main_loop::turn::Turn;
 use crate::store::{Store, Tx};
-use crate::transfer;
-use crate::watch::files;
 use crate::watch::files::WatchRequest;
 use crate::work::measure::HookDirs;
 use archivist_core::model::{AnyId, CrawlId, Lifecycle, Owner, RunId, SnapshotId, Time};
@@ -182,6 +181,7 @@ impl Bed {
         let mut turn = Turn {
             tx: &tx,
             engine: &self.engine,
+            kinds: KINDS,
             now: self.now,
             machine: self.machine,
             jitter: 0.5,
@@ -287,14 +287,9 @@ impl Bed {
                 stdout,
                 watch,
             }),
-            Action::CollectCheck(end) => {
-                let collected = files::collect(&self.engine.scope, *end);
-                let event = Event::CheckCollected(Box::new(collected));
-                self.world.answers.push(event);
-            }
-            Action::CollectTransfer(end) => {
-                let collected = transfer::files::collect(&self.engine.scope, *end);
-                let event = Event::TransferCollected(Box::new(collected));
+            Action::Collect(collect) => {
+                let collected = collect.collected(&self.engine.scope);
+                let event = Event::Collected(Box::new(collected));
                 self.world.answers.push(event);
             }
             Action::AwaitCopy { id, reply } => self.awaiting_copies.push((id, reply)),

@@ -5,7 +5,7 @@ use super::bed::Bed;
 use crate::main_loop::event::Event;
 use crate::transfer::files::record_path;
 use archivist_core::model::{AnyId, Owner, SnapshotId};
-use archivist_core::store::{Assignment, Copy, CopyState, KeepLocal, Location, Record};
+use archivist_core::store::{Assignment, Copy, CopyStatus, KeepLocal, Location, Record};
 use archivist_core::store::{StoredObject, Task};
 use archivist_shared::bus::call::{Request, Which};
 use archivist_shared::bus::documents::report;
@@ -54,7 +54,7 @@ fn assignment(bed: &Bed, unit: &str) -> Assignment {
 
 /// Ends the transfer of a page with this error, or with success.
 fn end(bed: &mut Bed, unit: &str, error: Option<&str>) {
-    let run = bed.look(|tx| tx.transfer_of_unit(unit)).unwrap().run;
+    let run = bed.look(|tx| tx.open_unit(unit)).unwrap().id;
     let record = Record {
         object: error.is_none().then(object),
         error: error.map(str::to_owned),
@@ -68,7 +68,7 @@ fn end(bed: &mut Bed, unit: &str, error: Option<&str>) {
     }
     bed.until_quiet();
     assert!(!path.exists(), "the record of an ended transfer");
-    assert!(!bed.world.units.contains_key(unit) || copy(bed).state.is_open());
+    assert!(!bed.world.units.contains_key(unit) || copy(bed).status == CopyStatus::Running);
 }
 
 const UNIT: &str = "archivist-store-s1.service";
@@ -178,7 +178,7 @@ fn failed_restoration_is_answered() {
     end(&mut bed, UNIT, Some("no route to host"));
     let refused = format!("{:?}", answer.try_recv().unwrap());
     assert!(refused.contains("no route to host"), "{refused}");
-    assert_eq!(copy(&mut bed).state, CopyState::Idle);
+    assert_eq!(copy(&mut bed).status, CopyStatus::Idle);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use super::bed::Bed;
 use super::world::{Mood, State};
 use crate::main_loop::event::Event;
+use crate::store::UnitRow;
 use archivist_core::model::{CheckKind, Outcome, RunId};
+use archivist_core::unit::UnitKind;
 use archivist_shared::bus::call::{Refusal, Reply, Request, WatchCall};
 use archivist_shared::bus::documents::watches::{HistoryFilter, Queued};
 use std::fs;
@@ -84,8 +86,14 @@ impl Bed {
 
     /// No pool exceeds its size, and every started check has a unit or a call in progress.
     pub fn checks_are_sound(&mut self) {
-        let started = self.look(|tx| tx.started_checks());
-        let of = |pool| started.iter().filter(|c| c.kind.pool() == pool).count() as u32;
+        let units = self.look(|tx| tx.open_units());
+        let is_check = |unit: &UnitRow| matches!(unit.kind, UnitKind::Check | UnitKind::Alert);
+        let started: Vec<UnitRow> = units.into_iter().filter(is_check).collect();
+        let kinds = self.look(|tx| {
+            let check = |unit: &UnitRow| tx.open_check(unit.id).unwrap().unwrap().kind;
+            Ok(started.iter().map(check).collect::<Vec<_>>())
+        });
+        let of = |pool| kinds.iter().filter(|kind| kind.pool() == pool).count() as u32;
         let limits = self.engine.limits();
         assert!(of(archivist_core::model::Pool::Fast) <= limits.fast_checks);
         assert!(of(archivist_core::model::Pool::Slow) <= limits.slow_checks);

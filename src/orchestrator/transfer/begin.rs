@@ -5,8 +5,9 @@ use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::SnapshotWork;
 use crate::transfer::files::record_path;
+use crate::units::life;
 use archivist_core::model::{Lifecycle, SnapshotId};
-use archivist_core::store::{Assignment, Copy, CopyState, KeepLocal, Location, Task};
+use archivist_core::store::{Assignment, Copy, CopyStatus, KeepLocal, Location, Task};
 use archivist_core::unit::{StoreSpec, UnitSpec};
 use archivist_shared::bus::call::Refusal;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,11 @@ const TEST_LIMIT: Duration = Duration::from_secs(60);
 
 impl Turn<'_> {
     pub(crate) fn begin_transfer(&mut self, id: SnapshotId) -> TurnResult<()> {
-        let Some(copy) = self.tx.copy(id)?.filter(|copy| !copy.state.is_open()) else {
+        let Some(copy) = self
+            .tx
+            .copy(id)?
+            .filter(|copy| copy.status != CopyStatus::Running)
+        else {
             return Ok(());
         };
         let snapshot = self.tx.snapshot(id)?;
@@ -54,10 +59,12 @@ impl Turn<'_> {
         };
         let spec = UnitSpec::store(&self.engine.names, spec);
         self.tx.set_copy(id, &copy.begun(task))?;
-        let run = self.tx.start_transfer(id, &spec.name, &self.engine.boot)?;
+        let run = self
+            .tx
+            .start_transfer(id, &spec.name, &self.engine.boot, self.now)?;
         let stdin = Some(serde_json::to_vec(&assignment)?);
         let stdout = Output::Record(record_path(&self.engine.scope, run));
-        self.start(run, spec, stdin, stdout, None);
+        life::start(self, run, spec, stdin, stdout, None);
         self.actions.push(Action::StatusChanged);
         Ok(())
     }
@@ -68,9 +75,9 @@ impl Turn<'_> {
         let of_object = || Location::parse(&copy.object.as_ref()?.store);
         let is_sealed =
             page.is_some_and(|page| page.status == Lifecycle::Sealed && page.directory.is_some());
-        let task = match copy.state {
+        let task = match copy.status {
             // Its files are older than `KeepLocal=` says.
-            CopyState::Idle => Task::Drop,
+            CopyStatus::Idle => Task::Drop,
             _ => copy.task,
         };
         match task {

@@ -1,133 +1,58 @@
 //! The end of a transfer, and what follows from it.
 
 use crate::main_loop::action::Action;
-use crate::main_loop::event::ReadingContext;
-use crate::main_loop::log::{LogEntry, Problem, StoreLog};
+use crate::main_loop::log::{LogEntry, StoreLog};
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::{STORE_TEST, TransferRow};
-use crate::transfer::files::{CollectedTransfer, TransferEnd, record_path};
-use crate::work::units::start_answer;
-use archivist_core::model::{Outcome, Reading, RunId};
-use archivist_core::plan::{Started, UnitSeen, UnitState, started, unit_state};
-use archivist_core::store::{Copy, CopyState, End, Record, Retries, Task};
+use crate::store::{STORE_TEST, TransferRow, UnitRow};
+use crate::transfer::files::{self, record_path};
+use crate::units::{Contents, Kind, ReadFiles, UnitEnd};
+use archivist_core::model::Outcome;
+use archivist_core::plan::Started;
+use archivist_core::store::{Copy, CopyStatus, End, Record, Retries, Task};
 use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::work::Ended;
-use archivist_shared::systemd::{ManagerError, Release};
+use std::sync::Arc;
 
 /// Pages that are kept for users after they were restored.
 const RESTORED_MAX: u32 = 100;
 
+/// A transfer between the archive and its store.
+pub(crate) struct Transfer;
+
+impl Kind for Transfer {
+    /// What the machine lacks for every start speaks against no store.
+    fn not_started(&self, started: Started, why: String) -> Outcome {
+        match started {
+            Started::Failed => Outcome::NotStarted(why),
+            _ => Outcome::Lost,
+        }
+    }
+
+    fn files(&self, _turn: &Turn<'_>, run: &UnitRow) -> TurnResult<Option<ReadFiles>> {
+        let run = run.id;
+        Ok(Some(Box::new(move |scope| {
+            Arc::new(files::read_record(scope, run))
+        })))
+    }
+
+    fn ended(
+        &self,
+        turn: &mut Turn<'_>,
+        run: &UnitRow,
+        end: &UnitEnd,
+        contents: Option<&Contents>,
+    ) -> TurnResult<()> {
+        let Some(transfer) = turn.tx.open_transfer(run.id)? else {
+            return Ok(());
+        };
+        let record = contents.and_then(|contents| contents.downcast_ref::<Option<Record>>());
+        let how = end_of(&end.outcome, record.and_then(Option::as_ref));
+        turn.transfer_ended(&transfer, &run.unit, &how)
+    }
+}
+
 impl Turn<'_> {
-    pub(crate) fn transfer_started(
-        &mut self,
-        run: RunId,
-        result: &Result<(), ManagerError>,
-    ) -> TurnResult<()> {
-        let Some(transfer) = self.tx.open_transfer(run)? else {
-            return Ok(());
-        };
-        match started(start_answer(result)) {
-            Started::Running => self.transfer_runs(&transfer),
-            Started::Waiting => Ok(()),
-            Started::Reconcile => {
-                self.actions.push(Action::List);
-                Ok(())
-            }
-            Started::Lost | Started::Unable => self.transfer_over(&transfer, &End::Lost),
-            Started::Failed => {
-                let why = result.as_ref().err().map(|error| error.why.clone());
-                let outcome = Outcome::NotStarted(why.unwrap_or_default());
-                self.transfer_over(&transfer, &End::Failed(outcome.to_string()))
-            }
-        }
-    }
-
-    fn transfer_runs(&mut self, transfer: &TransferRow) -> TurnResult<()> {
-        let running = Copy {
-            state: CopyState::Running,
-            ..transfer.copy.clone()
-        };
-        Ok(self.tx.set_copy(transfer.snapshot, &running)?)
-    }
-
-    pub(crate) fn transfer_read(
-        &mut self,
-        run: RunId,
-        seen: &ReadingContext<'_>,
-        result: &Result<Box<Reading>, ManagerError>,
-    ) -> TurnResult<()> {
-        let Some(transfer) = self.tx.open_transfer(run)? else {
-            return Ok(());
-        };
-        let reading = match result {
-            Ok(reading) => reading,
-            Err(error) => {
-                self.log_problem(Problem::UnitNotRead(error.to_string()));
-                return Ok(());
-            }
-        };
-        let unit_seen = UnitSeen {
-            reading,
-            evidence: seen.evidence,
-            early: seen.early,
-            stopping: seen.stopping,
-            // Transfers of a page share the name of their unit.
-            leftover: transfer.ended.as_ref() == Some(&reading.invocation),
-        };
-        match unit_state(&unit_seen) {
-            UnitState::Unknown => {}
-            UnitState::NeverStarted => {
-                self.transfer_over(&transfer, &End::Lost)?;
-                let how = Release::for_reading(reading);
-                let unit = transfer.unit;
-                self.actions.push(Action::Release { unit, how });
-            }
-            UnitState::Running => self.transfer_runs(&transfer)?,
-            UnitState::Ended {
-                outcome,
-                reading,
-                loaded,
-            } => self
-                .actions
-                .push(Action::CollectTransfer(Box::new(TransferEnd {
-                    run,
-                    outcome,
-                    reading: *reading,
-                    loaded,
-                }))),
-        }
-        Ok(())
-    }
-
-    /// The unit of a transfer has ended, and its record was read.
-    pub(crate) fn transfer_collected(&mut self, collected: &CollectedTransfer) -> TurnResult<()> {
-        let end = &collected.end;
-        let Some(transfer) = self.tx.open_transfer(end.run)? else {
-            return Ok(());
-        };
-        let how = end_of(&end.outcome, collected.record.as_ref());
-        self.transfer_over(&transfer, &how)?;
-        self.tx
-            .note_invocation(transfer.snapshot, &end.reading.invocation)?;
-        let unit = transfer.unit;
-        self.actions.push(if end.loaded {
-            let how = Release::for_reading(&end.reading);
-            Action::Release { unit, how }
-        } else {
-            Action::Forget(unit)
-        });
-        Ok(())
-    }
-
-    /// The unit of a transfer is gone, with an earlier boot.
-    pub(crate) fn transfer_lost(&mut self, run: RunId) -> TurnResult<()> {
-        match self.tx.open_transfer(run)? {
-            Some(transfer) => self.transfer_over(&transfer, &End::Lost),
-            None => Ok(()),
-        }
-    }
-
-    fn transfer_over(&mut self, transfer: &TransferRow, end: &End) -> TurnResult<()> {
+    fn transfer_ended(&mut self, transfer: &TransferRow, unit: &str, end: &End) -> TurnResult<()> {
         let (id, before) = (transfer.snapshot, &transfer.copy);
         let retries = Retries {
             backoff: self.engine.backoff(),
@@ -136,12 +61,12 @@ impl Turn<'_> {
         };
         let after = before.ended(end, &retries);
         self.tx.set_copy(id, &after)?;
+        self.tx.forget_transfers(transfer)?;
         if *end != End::Lost {
-            self.log_transfer(transfer, &after);
+            self.log_transfer(transfer, unit, &after);
         }
         let record = record_path(&self.engine.scope, transfer.run);
-        let input = self.engine.input_path(&transfer.unit, transfer.run);
-        self.actions.extend([record, input].map(Action::Remove));
+        self.actions.push(Action::Remove(record));
         let ended = Ended::without_run(Outcome::Exit(0));
         let run = transfer.run;
         self.actions.push(Action::Settle { run, ended });
@@ -153,11 +78,11 @@ impl Turn<'_> {
         self.answer_waiting(transfer, &after)
     }
 
-    fn log_transfer(&mut self, transfer: &TransferRow, after: &Copy) {
+    fn log_transfer(&mut self, transfer: &TransferRow, unit: &str, after: &Copy) {
         let (id, task) = (transfer.snapshot, transfer.copy.task);
         let log = match &after.reason {
             Some(reason) => StoreLog::Failed {
-                unit: transfer.unit.clone(),
+                unit: unit.to_owned(),
                 reason: reason.clone(),
                 retry_at: after.due_at,
             },
@@ -175,7 +100,7 @@ impl Turn<'_> {
             (STORE_TEST, Some(why)) => Err(Refusal::Failed(why)),
             _ if after.is_usable() => Ok(serde_json::to_string(&self.copy_document(id, after))?),
             // They are restored next.
-            _ if after.state == CopyState::Waiting => return Ok(()),
+            _ if after.status == CopyStatus::Waiting => return Ok(()),
             (_, why) => Err(Refusal::Failed(why.unwrap_or_default())),
         };
         self.actions.push(Action::CopyReady { id, answer });

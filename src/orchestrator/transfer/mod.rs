@@ -6,3 +6,5 @@ mod ends;
 pub mod files;
 mod queue;
 mod report;
+
+pub(crate) use ends::Transfer;

@@ -5,7 +5,7 @@ use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Turn, TurnResult, failed};
 use crate::store::{STORE_TEST, SnapshotWork};
 use archivist_core::model::SnapshotId;
-use archivist_core::store::{Copy, CopyState, KeepLocal, Refused, Task};
+use archivist_core::store::{Copy, CopyStatus, KeepLocal, Refused, Task};
 use archivist_shared::bus::call::Reply;
 use std::time::Duration;
 
@@ -111,9 +111,9 @@ impl Turn<'_> {
             return Ok(());
         }
         let copy = self.tx.copy(STORE_TEST)?.unwrap_or_default();
-        if copy.state == CopyState::Idle {
+        if copy.status == CopyStatus::Idle {
             let waiting = Copy {
-                state: CopyState::Waiting,
+                status: CopyStatus::Waiting,
                 task: Task::Test,
                 due_at: Some(self.now),
                 ..Copy::default()

@@ -3,7 +3,7 @@
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::query::why::{reason, until};
 use archivist_core::model::{Lifecycle, SnapshotId};
-use archivist_core::store::{Copy, CopyState, Task};
+use archivist_core::store::{Copy, CopyStatus, Task};
 use archivist_shared::bus::documents::report::{self, Reason, StoreStatus};
 
 impl Turn<'_> {
@@ -11,7 +11,7 @@ impl Turn<'_> {
     pub(crate) fn copy_document(&self, id: SnapshotId, copy: &Copy) -> report::Copy {
         report::Copy {
             id,
-            state: copy.state.as_str().to_owned(),
+            state: copy.status.as_str().to_owned(),
             task: copy.task,
             due_at: copy.due_at,
             attempts: copy.attempts,
@@ -64,27 +64,27 @@ impl Turn<'_> {
             Task::Get => "its restoration from the store",
             Task::Test => "the test of the store",
         };
-        match (copy.state, &copy.reason, copy.due_at) {
-            (CopyState::Waiting, Some(why), Some(due)) => {
+        match (copy.status, &copy.reason, copy.due_at) {
+            (CopyStatus::Waiting, Some(why), Some(due)) => {
                 let attempts = copy.attempts;
                 let text = format!("{what} failed: {why}; attempt {attempts}, next after {due}");
                 to.push(until("store-failed", text, due));
             }
-            (CopyState::Waiting, None, _) if self.store_name().is_none() => {
+            (CopyStatus::Waiting, None, _) if self.store_name().is_none() => {
                 let text = format!("{what} waits until there is a store (Store= in [Fleet])");
                 to.push(reason("store", text));
             }
-            (CopyState::Waiting, ..) => {
+            (CopyStatus::Waiting, ..) => {
                 to.push(reason("store", format!("{what} waits for a slot")))
             }
-            (CopyState::Starting | CopyState::Running, ..) => {
+            (CopyStatus::Running, ..) => {
                 let unit = self.engine.names.store(Some(id));
                 to.push(reason("store", format!("{what} runs: {unit}")));
             }
-            (CopyState::Idle, Some(why), _) => {
+            (CopyStatus::Idle, Some(why), _) => {
                 to.push(reason("store-failed", format!("{what} failed: {why}")));
             }
-            (CopyState::Idle, None, _) => {}
+            (CopyStatus::Idle, None, _) => {}
         }
         if !copy.is_local {
             let text =

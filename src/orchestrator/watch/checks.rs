@@ -3,31 +3,21 @@
 
 use crate::crawl::announce::is_any_open;
 use crate::main_loop::action::Action;
-use crate::main_loop::event::ReadingContext;
 use crate::main_loop::log::{LogEntry, Problem, WatchLog};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::CheckRow;
-use crate::watch::files::{CheckEnd, Collected, record_path};
-use crate::work::units::start_answer;
+use crate::store::{CheckRow, RunState, UnitRow};
+use crate::units::{Contents, Kind, ReadFiles, UnitEnd, life};
+use crate::watch::files::{self, CheckFiles, record_path};
 use archivist_core::model::{
-    CheckKind, CheckRecord, ClientIdentity, CrawlId, Outcome, Probe, Reach, Reading, RunId,
-    without_userinfo,
+    CheckKind, ClientIdentity, CrawlId, Outcome, Probe, Reach, RunId, without_userinfo,
 };
-use archivist_core::plan::{Occasion, Started, UnitSeen, UnitState};
-use archivist_core::plan::{conclude, prune_at, started, starts_again, unit_state};
+use archivist_core::plan::{Occasion, Started};
+use archivist_core::plan::{conclude, prune_at, starts_again};
 use archivist_core::unit::{AddressFilter, CheckSpec, Subject, UnitSpec};
 use archivist_shared::bus::documents::work::Ended;
-use archivist_shared::declare::watch::Watch;
-use archivist_shared::systemd::{ManagerError, Release};
 use serde::{Deserialize, Serialize};
-
-/// The contents of the files of a check.
-#[derive(Default)]
-struct Files<'a> {
-    record: Option<CheckRecord>,
-    watch: Option<&'a Watch>,
-}
+use std::sync::Arc;
 
 /// What the start of an alert requires.
 #[derive(Serialize, Deserialize)]
@@ -56,9 +46,54 @@ fn is_alert_of(check: &CheckRow, occasion: Occasion) -> bool {
     check.watch == NO_WATCH && check.url == occasion.as_str()
 }
 
+/// A check of a watch, and an alert.
+pub(crate) struct Check;
+
+impl Kind for Check {
+    /// The record of a check would be out of date after the next boot.
+    fn outlasts_shutdown(&self) -> bool {
+        false
+    }
+
+    fn not_started(&self, _started: Started, why: String) -> Outcome {
+        Outcome::NotStarted(why)
+    }
+
+    fn starts_again(&self, turn: &Turn<'_>, run: &UnitRow, outcome: &Outcome) -> TurnResult<bool> {
+        let check = turn.tx.open_check(run.id)?;
+        Ok(check.is_some_and(|check| starts_again(check.kind, outcome, !run.starting)))
+    }
+
+    fn files(&self, turn: &Turn<'_>, run: &UnitRow) -> TurnResult<Option<ReadFiles>> {
+        let check = turn.tx.open_check(run.id)?;
+        let Some(check) = check.filter(|check| check.kind != CheckKind::Alert) else {
+            return Ok(None);
+        };
+        Ok(Some(Box::new(move |scope| {
+            Arc::new(files::read_files(scope, check.id, check.kind, &check.watch))
+        })))
+    }
+
+    fn ended(
+        &self,
+        turn: &mut Turn<'_>,
+        run: &UnitRow,
+        end: &UnitEnd,
+        contents: Option<&Contents>,
+    ) -> TurnResult<()> {
+        let Some(check) = turn.tx.open_check(run.id)? else {
+            return Ok(());
+        };
+        let files = contents.and_then(|contents| contents.downcast_ref::<CheckFiles>());
+        let none = CheckFiles::default();
+        turn.check_ended(&check, &run.unit, end, files.unwrap_or(&none))
+    }
+}
+
 impl Turn<'_> {
     pub(crate) fn begin_check(&mut self, id: RunId) -> TurnResult<()> {
-        let Some(check) = self.tx.open_check(id)? else {
+        let queued = |check: &CheckRow| check.status == RunState::Queued;
+        let Some(check) = self.tx.open_check(id)?.filter(queued) else {
             return Ok(());
         };
         if is_alert_of(&check, Occasion::Idle) && is_any_open(&self.tx.counts("crawl", None)?) {
@@ -76,7 +111,7 @@ impl Turn<'_> {
                 (stdin, Output::Record(record), Some(check.watch))
             }
         };
-        self.start(id, spec, stdin, stdout, watch);
+        life::start(self, id, spec, stdin, stdout, watch);
         Ok(())
     }
 
@@ -133,120 +168,15 @@ impl Turn<'_> {
         Ok(UnitSpec::check(&self.engine.names, spec))
     }
 
-    pub(crate) fn check_started(
-        &mut self,
-        id: RunId,
-        result: &Result<(), ManagerError>,
-    ) -> TurnResult<()> {
-        let Some(check) = self.tx.open_check(id)?.filter(|check| !check.queued) else {
-            return self.transfer_started(id, result);
-        };
-        match started(start_answer(result)) {
-            Started::Running => Ok(self.tx.set_check_running(id)?),
-            Started::Waiting => Ok(()),
-            Started::Reconcile => {
-                self.actions.push(Action::List);
-                Ok(())
-            }
-            // A check is not repeated after a boot: it would be out of date.
-            Started::Lost | Started::Failed | Started::Unable => {
-                let error = result.as_ref().err().map(|error| error.why.clone());
-                let why = Outcome::NotStarted(error.unwrap_or_default());
-                self.check_over(&check, &why, &Reading::default(), &Files::default())
-            }
-        }
-    }
-
-    pub(crate) fn check_read(
-        &mut self,
-        id: RunId,
-        seen: &ReadingContext<'_>,
-        result: &Result<Box<Reading>, ManagerError>,
-    ) -> TurnResult<()> {
-        let Some(check) = self.tx.open_check(id)?.filter(|check| !check.queued) else {
-            return self.transfer_read(id, seen, result);
-        };
-        let reading = match result {
-            Ok(reading) => reading,
-            Err(error) => {
-                self.log_problem(Problem::UnitNotRead(error.to_string()));
-                return Ok(());
-            }
-        };
-        // A check is over at a shutdown as well: its record would be out of date after the next
-        // boot.
-        let unit_seen = UnitSeen {
-            reading,
-            evidence: seen.evidence,
-            early: seen.early,
-            stopping: false,
-            leftover: false,
-        };
-        let (outcome, reading, loaded) = match unit_state(&unit_seen) {
-            UnitState::Unknown | UnitState::NeverStarted => return Ok(()),
-            UnitState::Running => return Ok(self.tx.set_check_running(id)?),
-            UnitState::Ended {
-                outcome,
-                reading,
-                loaded,
-            } => (outcome, *reading, loaded),
-        };
-        if starts_again(check.kind, &outcome, !check.starting) {
-            return Ok(self.tx.requeue_check(id)?);
-        }
-        self.actions.push(Action::CollectCheck(Box::new(CheckEnd {
-            id,
-            kind: check.kind,
-            watch: check.watch,
-            outcome,
-            reading,
-            loaded,
-        })));
-        Ok(())
-    }
-
-    /// The unit of a check has ended, and its files were read.
-    pub(crate) fn check_collected(&mut self, collected: &Collected) -> TurnResult<()> {
-        let end = &collected.end;
-        let Some(check) = self.tx.open_check(end.id)? else {
-            return Ok(());
-        };
-        let files = Files {
-            record: collected.record.clone(),
-            watch: collected.watch.as_ref(),
-        };
-        self.check_over(&check, &end.outcome, &end.reading, &files)?;
-        let unit = check.unit;
-        self.actions.push(if end.loaded {
-            let how = Release::for_reading(&end.reading);
-            Action::Release { unit, how }
-        } else {
-            Action::Forget(unit)
-        });
-        Ok(())
-    }
-
-    /// The run of a check is lost.
-    pub(crate) fn check_lost(&mut self, id: RunId) -> TurnResult<()> {
-        match self.tx.open_check(id)? {
-            Some(check) => self.check_over(
-                &check,
-                &Outcome::Lost,
-                &Reading::default(),
-                &Files::default(),
-            ),
-            None => Ok(()),
-        }
-    }
-
-    /// Records the end of a check, and what follows from it.
-    fn check_over(
+    /// Records what a check found that has ended, and what follows from it.
+    fn check_ended(
         &mut self,
         check: &CheckRow,
-        outcome: &Outcome,
-        reading: &Reading,
-        files: &Files<'_>,
+        unit: &str,
+        end: &UnitEnd,
+        files: &CheckFiles,
     ) -> TurnResult<()> {
+        let (outcome, reading) = (&end.outcome, &end.reading);
         let (ok, mut record) = conclude(check.kind, outcome, files.record.clone());
         // The request says what the unit had; the file of the watch may have changed.
         let request = serde_json::from_str::<CheckRequest>(&check.request).ok();
@@ -257,35 +187,28 @@ impl Turn<'_> {
                 own.certificate, own.key
             ));
         }
-        let found = (ok, &record);
-        if !self
-            .tx
-            .end_check(check.id, Some(outcome), reading, found, self.now)?
-        {
-            return Ok(());
-        }
+        self.tx.note_check(check.id, (ok, &record))?;
         let is_failure = ok.is_none() || (check.kind == CheckKind::Alert && ok != Some(true));
         if is_failure && check.watch == NO_WATCH {
             self.log_problem(Problem::AlertFailed {
                 occasion: check.url.clone(),
-                unit: check.unit.clone(),
+                unit: unit.to_owned(),
                 why: record.error.clone().unwrap_or_default(),
             });
         } else if is_failure {
             let log = WatchLog::CheckFailed {
                 kind: check.kind,
                 url: without_userinfo(&check.url),
-                unit: check.unit.clone(),
+                unit: unit.to_owned(),
                 error: record.error.clone(),
             };
             self.log(LogEntry::Watch(check.watch.clone(), log));
         }
         let output = record_path(&self.engine.scope, check.id, check.kind);
-        let input = self.engine.input_path(&check.unit, check.id);
-        self.actions.extend([output, input].map(Action::Remove));
+        self.actions.push(Action::Remove(output));
         let ended = Ended {
             run: Some(check.id),
-            unit: Some(check.unit.clone()),
+            unit: Some(unit.to_owned()),
             started_at: reading.started,
             ended_at: reading.ended.or(Some(self.now)),
             ..Ended::without_run(outcome.clone())
@@ -293,7 +216,9 @@ impl Turn<'_> {
         let run = check.id;
         self.actions.push(Action::Settle { run, ended });
         match (check.kind, ok) {
-            (CheckKind::Status, Some(ok)) => self.note_health(check, ok, &record, files.watch),
+            (CheckKind::Status, Some(ok)) => {
+                self.note_health(check, ok, &record, files.watch.as_ref())
+            }
             _ => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! The files of watches and of their checks: declarations, lists of URLs, records. They are read
 //! outside the transaction, on a thread, and come to the turn as values in events.
 
-use archivist_core::model::{CheckKind, CheckRecord, Outcome, Reading, RunId, without_userinfo};
+use archivist_core::model::{CheckKind, CheckRecord, RunId, without_userinfo};
 use archivist_core::text::Problem;
 use archivist_shared::bus::call::{Refusal, Reply, WatchCall};
 use archivist_shared::config::Scope;
@@ -131,39 +131,21 @@ fn urls(watch: &Watch, problems: &mut Vec<String>) -> Result<Vec<String>, String
     }
 }
 
-/// A check whose unit has ended, before its files are read.
-#[derive(Clone, Debug)]
-pub struct CheckEnd {
-    pub id: RunId,
-    pub kind: CheckKind,
-    pub watch: String,
-    pub outcome: Outcome,
-    pub reading: Reading,
-    /// Whether systemd has the unit still.
-    pub loaded: bool,
-}
-
-/// The same with what its files say.
-#[derive(Clone, Debug)]
-pub struct Collected {
-    pub end: CheckEnd,
+/// What the files of a check say that has ended.
+#[derive(Clone, Debug, Default)]
+pub struct CheckFiles {
     /// What the check printed; none if that is not a record.
     pub record: Option<CheckRecord>,
     /// The watch, if it is declared still.
     pub watch: Option<Watch>,
 }
 
-/// Reads the record of a check and the declaration of its watch. An alert has neither.
-pub fn collect(scope: &Scope, end: CheckEnd) -> Collected {
-    let is_alert = end.kind == CheckKind::Alert;
-    let (record, watch) = if is_alert {
-        (None, None)
-    } else {
-        let record = read_record(&record_path(scope, end.id, end.kind));
-        let watch = read_named(scope, &end.watch).ok().map(|found| found.watch);
-        (record, watch)
-    };
-    Collected { end, record, watch }
+/// Reads the record of a check and the declaration of its watch.
+pub fn read_files(scope: &Scope, id: RunId, kind: CheckKind, watch: &str) -> CheckFiles {
+    CheckFiles {
+        record: read_record(&record_path(scope, id, kind)),
+        watch: read_named(scope, watch).ok().map(|found| found.watch),
+    }
 }
 
 /// Where a check writes its record. The file outlasts the orchestrator; the check has only its

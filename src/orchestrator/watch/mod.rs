@@ -4,3 +4,5 @@ pub mod alerts;
 pub mod checks;
 pub mod files;
 pub mod watches;
+
+pub(crate) use checks::Check;

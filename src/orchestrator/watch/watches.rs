@@ -9,7 +9,7 @@ use crate::query::documents::{documents, without_details};
 use crate::store::NewCheck;
 use crate::watch::files::{WatchFile, WatchRequest};
 use archivist_core::model::{
-    CheckKind, CheckRecord, CrawlId, Outcome, Reading, RunId, Task, without_userinfo,
+    CheckKind, CheckRecord, CrawlId, Outcome, RunId, Task, without_userinfo,
 };
 use archivist_shared::bus::call::{Reply, Request, WatchCall, Which};
 use archivist_shared::bus::documents::report::AddOptions;
@@ -191,8 +191,7 @@ impl Turn<'_> {
             ..CheckRecord::default()
         };
         let found = (Some(true), &record);
-        self.tx
-            .end_check(id, None, &Reading::default(), found, self.now)?;
+        self.tx.end_check_at_once(id, found, self.now)?;
         queued.queued.push(id);
         queued.crawl = crawl;
         Ok(())

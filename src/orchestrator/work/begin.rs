@@ -6,6 +6,7 @@ use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Change, Turn, TurnResult, failed};
 use crate::programs::library::installed_names;
 use crate::store::{CrawlWork, NewRun, SnapshotWork};
+use crate::units::life;
 use crate::work::persona;
 use archivist_core::model::{
     CrawlId, IdMarks, Owner, ResultState, RunId, SnapshotId, Step, Verdict,
@@ -243,7 +244,7 @@ impl Turn<'_> {
             token: assignment.token,
             owner,
         });
-        self.start(run, spec, stdin, Output::OfUnit, None);
+        life::start(self, run, spec, stdin, Output::OfUnit, None);
         Ok(())
     }
 
@@ -272,7 +273,7 @@ impl Turn<'_> {
             hook: hook.clone(),
         });
         let (stdin, stdout) = (spec.launch(), Output::Descriptor(stdout));
-        self.start(run, spec, stdin, stdout, None);
+        life::start(self, run, spec, stdin, stdout, None);
         Ok(run)
     }
 

@@ -21,3 +21,5 @@ pub mod taken;
 pub mod units;
 pub mod visit;
 pub mod way_out;
+
+pub(crate) use units::{CrawlWorker, Hook, SnapshotWorker};

@@ -156,9 +156,9 @@ fn table(checks: &[Check], style: &Style) -> Table {
     let mut table = Table::new(&["ID", "KIND", "STATE", "RESULT…", "TIME", "WHEN", "URL…"]);
     for check in checks {
         let state = match (check.state.as_str(), check.ok) {
-            ("done", Some(true)) => Cell::toned("ok", Tone::Good),
-            ("done", Some(false)) => Cell::toned("failed", Tone::Bad),
-            ("done", None) => Cell::toned("unknown", Tone::Dim),
+            ("ended", Some(true)) => Cell::toned("ok", Tone::Good),
+            ("ended", Some(false)) => Cell::toned("failed", Tone::Bad),
+            ("ended", None) => Cell::toned("unknown", Tone::Dim),
             (state, _) => Cell::toned(state, Tone::Busy),
         };
         table.row([
@@ -186,7 +186,7 @@ mod tests {
             watch: "site".into(),
             kind: CheckKind::Status,
             url: "http://a.example/".into(),
-            state: "done".into(),
+            state: "ended".into(),
             queued_at: Time(0),
             started_at: Some(Time(1000)),
             ended_at: Some(Time(2500)),

@@ -204,7 +204,7 @@ mod tests {
             watch: "w".into(),
             kind: CheckKind::Status,
             url: "http://a.example/?<script>&".into(),
-            state: "done".into(),
+            state: "ended".into(),
             queued_at: Time(minute * 60_000),
             started_at: Some(Time(minute * 60_000)),
             ended_at: Some(Time(minute * 60_000 + 50)),

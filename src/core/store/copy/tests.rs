@@ -52,10 +52,10 @@ fn verified() -> Copy {
 #[test]
 fn sealed_page_is_copied_then_rests() {
     let copy = Copy::default().sealed(Time(5));
-    assert_eq!((copy.state, copy.task), (CopyState::Waiting, Task::Put));
+    assert_eq!((copy.status, copy.task), (CopyStatus::Waiting, Task::Put));
     assert_eq!(copy.due_at, Some(Time(5)));
     let copy = verified();
-    assert_eq!(copy.state, CopyState::Idle);
+    assert_eq!(copy.status, CopyStatus::Idle);
     assert_eq!(copy.object, Some(object("a")));
     assert_eq!(copy.verified_at, Some(Time(1000)));
     assert!(copy.is_local && copy.is_usable());
@@ -66,7 +66,7 @@ fn failed_copy_is_retried_without_end_and_stays_local() {
     let mut copy = Copy::default().sealed(Time(0));
     for attempt in 1..=40 {
         copy = copy.begun(Task::Put).ended(&error(false), &retries(0));
-        assert_eq!((copy.state, copy.task), (CopyState::Waiting, Task::Put));
+        assert_eq!((copy.status, copy.task), (CopyStatus::Waiting, Task::Put));
         assert_eq!(
             (copy.attempts, copy.reason.as_deref()),
             (attempt, Some("no space"))
@@ -81,8 +81,8 @@ fn lost_transfer_is_repeated_at_once_and_counts_no_attempt() {
     let copy = Copy::default().sealed(Time(0)).begun(Task::Put);
     let copy = copy.ended(&End::Lost, &retries(9));
     assert_eq!(
-        (copy.state, copy.due_at, copy.attempts),
-        (CopyState::Waiting, Some(Time(9)), 0)
+        (copy.status, copy.due_at, copy.attempts),
+        (CopyStatus::Waiting, Some(Time(9)), 0)
     );
 }
 
@@ -92,11 +92,11 @@ fn page_sealed_during_a_transfer_is_copied_again() {
         .sealed(Time(0))
         .begun(Task::Put)
         .sealed(Time(5));
-    assert!(copy.state.is_open() && copy.again);
+    assert!(copy.status == CopyStatus::Running && copy.again);
     let copy = copy.ended(&stored("a"), &retries(9));
     assert_eq!(
-        (copy.state, copy.task, copy.again),
-        (CopyState::Waiting, Task::Put, false)
+        (copy.status, copy.task, copy.again),
+        (CopyStatus::Waiting, Task::Put, false)
     );
 }
 
@@ -106,8 +106,8 @@ fn local_files_that_differ_from_the_copy_are_copied_again() {
         .begun(Task::Drop)
         .ended(&error(true), &retries(0));
     assert_eq!(
-        (copy.state, copy.task, copy.is_local),
-        (CopyState::Waiting, Task::Put, true)
+        (copy.status, copy.task, copy.is_local),
+        (CopyStatus::Waiting, Task::Put, true)
     );
     let copy = verified()
         .begun(Task::Drop)
@@ -120,10 +120,13 @@ fn removed_files_are_restored_on_request_and_stay_for_a_while() {
     let removed = verified().begun(Task::Drop).ended(&done(), &retries(2000));
     assert!(!removed.is_local);
     let wanted = removed.requested(Time(3000)).unwrap();
-    assert_eq!((wanted.state, wanted.task), (CopyState::Waiting, Task::Get));
+    assert_eq!(
+        (wanted.status, wanted.task),
+        (CopyStatus::Waiting, Task::Get)
+    );
     assert_eq!(wanted.requested(Time(3001)).unwrap().task, Task::Get);
     let failed = wanted.begun(Task::Get).ended(&error(false), &retries(4000));
-    assert_eq!(failed.state, CopyState::Idle);
+    assert_eq!(failed.status, CopyStatus::Idle);
     let back = wanted.begun(Task::Get).ended(&done(), &retries(4000));
     assert!(back.is_usable());
     assert_eq!(back.keep_until, Some(Time(4000).after(RESTORED_STAYS)));
@@ -136,7 +139,7 @@ fn files_requested_during_their_removal_are_restored_after_it() {
     let copy = removing.requested(Time(1500)).unwrap();
     assert_eq!(copy.task, Task::Drop);
     let copy = copy.ended(&done(), &retries(2000));
-    assert_eq!((copy.state, copy.task), (CopyState::Waiting, Task::Get));
+    assert_eq!((copy.status, copy.task), (CopyStatus::Waiting, Task::Get));
 }
 
 #[test]
@@ -166,12 +169,12 @@ proptest! {
         let mut copy = Copy::default();
         for (now, step) in steps.into_iter().enumerate() {
             let (now, retries) = (Time(now as i64), retries(now as i64));
-            let is_open = copy.state.is_open();
+            let is_open = copy.status == CopyStatus::Running;
             let is_stored = copy.object.is_some() && copy.is_local;
             copy = match step {
                 0 => copy.sealed(now),
-                1 if copy.state == CopyState::Waiting => copy.begun(copy.task),
-                2 if copy.state == CopyState::Idle && is_stored => copy.begun(Task::Drop),
+                1 if copy.status == CopyStatus::Waiting => copy.begun(copy.task),
+                2 if copy.status == CopyStatus::Idle && is_stored => copy.begun(Task::Drop),
                 3 => copy.requested(now).unwrap_or(copy),
                 4 if is_open && copy.task == Task::Put => copy.ended(&stored("b"), &retries),
                 5 if is_open && copy.task != Task::Put => copy.ended(&done(), &retries),
@@ -183,7 +186,7 @@ proptest! {
             };
             let was_made = copy != Copy::default();
             prop_assert!(copy.is_local || copy.object.is_some() || !was_made, "{copy:?}");
-            prop_assert_eq!(copy.state == CopyState::Waiting, copy.due_at.is_some(), "{:?}", copy);
+            prop_assert_eq!(copy.status == CopyStatus::Waiting, copy.due_at.is_some(), "{:?}", copy);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Lists of checks.
 
 use crate::store::column::{column, optional, optional_json};
-use crate::store::{CheckState, Result, Tx};
+use crate::store::{Result, RunState, Tx};
 use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Outcome, RunId, Time};
 use rusqlite::{OptionalExtension, Row, params_from_iter, types::Value};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A check with its result.
 #[derive(Clone, Debug)]
 pub struct CheckEntry {
-    /// Number of its row, printed as `r678`.
+    /// Its run, printed as `r678`.
     pub id: RunId,
     /// Name of the watch.
     pub watch: String,
@@ -17,8 +17,8 @@ pub struct CheckEntry {
     pub kind: CheckKind,
     /// With user name and password if it has any.
     pub url: String,
-    /// Queued, starting, running or done.
-    pub state: CheckState,
+    /// Queued, starting, running or ended.
+    pub status: RunState,
     /// When it was queued.
     pub queued_at: Time,
     /// When it started; `None` before.
@@ -51,8 +51,10 @@ pub struct CheckFilter {
 /// Milliseconds of eight days: the time between two weekly checks, and a day.
 const WEEK: i64 = 8 * 86_400_000;
 
-const COLUMNS: &str = "id, watch, kind, url, state, queued_at, started_at, ended_at, unit,
-                       outcome, ok, record";
+/// SQL query for checks with their runs.
+const CHECKS: &str = "SELECT c.run_id, c.watch, c.kind, c.url, run.status, run.recorded_at,
+        run.started_at, run.ended_at, run.unit, run.outcome, c.ok, c.record
+    FROM check_result AS c JOIN run ON run.id = c.run_id";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<CheckEntry> {
     Ok(CheckEntry {
@@ -60,7 +62,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<CheckEntry> {
         watch: row.get(1)?,
         kind: column(row, 2)?,
         url: row.get(3)?,
-        state: column(row, 4)?,
+        status: column(row, 4)?,
         queued_at: column(row, 5)?,
         started_at: optional(row, 6)?,
         ended_at: optional(row, 7)?,
@@ -73,7 +75,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<CheckEntry> {
 
 impl Tx<'_> {
     fn list_checks(&self, rest: &str, values: Vec<Value>) -> Result<Vec<CheckEntry>> {
-        let sql = format!("SELECT {COLUMNS} FROM check_result WHERE {rest}");
+        let sql = format!("{CHECKS} WHERE {rest}");
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map(params_from_iter(values), read)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -81,7 +83,7 @@ impl Tx<'_> {
 
     /// Returns a check by its id.
     pub fn check(&self, id: RunId) -> Result<Option<CheckEntry>> {
-        Ok(self.list_checks("id = ?1", vec![id.0.into()])?.pop())
+        Ok(self.list_checks("c.run_id = ?1", vec![id.0.into()])?.pop())
     }
 
     /// Returns checks of a watch, newest first.
@@ -91,21 +93,21 @@ impl Tx<'_> {
         filter: impl Into<CheckFilter>,
     ) -> Result<Vec<CheckEntry>> {
         let filter = filter.into();
-        let mut sql = "watch = ?1".to_owned();
+        let mut sql = "c.watch = ?1".to_owned();
         let mut values = vec![Value::from(watch.to_owned())];
         if let Some(kind) = filter.kind {
             values.push(kind.as_str().to_owned().into());
-            sql.push_str(&format!(" AND kind = ?{}", values.len()));
+            sql.push_str(&format!(" AND c.kind = ?{}", values.len()));
         }
         if let Some(url) = &filter.url {
             values.push(url.clone().into());
-            sql.push_str(&format!(" AND url = ?{}", values.len()));
+            sql.push_str(&format!(" AND c.url = ?{}", values.len()));
         }
         if let Some(before) = filter.before {
             values.push(before.0.into());
-            sql.push_str(&format!(" AND id < ?{}", values.len()));
+            sql.push_str(&format!(" AND c.run_id < ?{}", values.len()));
         }
-        sql.push_str(" ORDER BY id DESC");
+        sql.push_str(" ORDER BY c.run_id DESC");
         if filter.limit > 0 {
             sql.push_str(&format!(" LIMIT {}", filter.limit));
         }
@@ -121,7 +123,8 @@ impl Tx<'_> {
     ) -> Result<Option<CheckEntry>> {
         let values = [watch, kind.as_str(), url].map(|text| Value::from(text.to_owned()));
         let found = self.list_checks(
-            "watch = ?1 AND kind = ?2 AND url = ?3 AND state = 'done' ORDER BY id DESC LIMIT 1",
+            "c.watch = ?1 AND c.kind = ?2 AND c.url = ?3 AND c.record IS NOT NULL
+             ORDER BY c.run_id DESC LIMIT 1",
             values.to_vec(),
         )?;
         Ok(found.into_iter().next())
@@ -134,23 +137,24 @@ impl Tx<'_> {
         // Jumps from one watch, kind and URL to the next, because each has thousands of results.
         let mut statement = self.inner.prepare_cached(
             "WITH RECURSIVE site (id) AS (
-                 SELECT (SELECT id FROM check_result INDEXED BY check_history
-                         ORDER BY watch, kind, url, id LIMIT 1)
+                 SELECT (SELECT run_id FROM check_result INDEXED BY check_history
+                         ORDER BY watch, kind, url, run_id LIMIT 1)
                  UNION ALL
-                 SELECT (SELECT next.id FROM check_result AS next INDEXED BY check_history
+                 SELECT (SELECT next.run_id FROM check_result AS next INDEXED BY check_history
                          WHERE (next.watch, next.kind, next.url) > (own.watch, own.kind, own.url)
-                         ORDER BY next.watch, next.kind, next.url, next.id LIMIT 1)
-                 FROM site JOIN check_result AS own ON own.id = site.id
+                         ORDER BY next.watch, next.kind, next.url, next.run_id LIMIT 1)
+                 FROM site JOIN check_result AS own ON own.run_id = site.id
              )
              SELECT last.watch, last.url, last.record FROM site
-             JOIN check_result AS first ON first.id = site.id
-             JOIN check_result AS last ON last.id = (
-                 SELECT done.id FROM check_result AS done INDEXED BY check_history
-                 WHERE done.watch = first.watch AND done.kind = 'status'
-                     AND done.url = first.url AND done.state = 'done'
-                 ORDER BY done.id DESC LIMIT 1)
+             JOIN check_result AS first ON first.run_id = site.id
+             JOIN check_result AS last ON last.run_id = (
+                 SELECT ended.run_id FROM check_result AS ended INDEXED BY check_history
+                 WHERE ended.watch = first.watch AND ended.kind = 'status'
+                     AND ended.url = first.url AND ended.record IS NOT NULL
+                 ORDER BY ended.run_id DESC LIMIT 1)
+             JOIN run ON run.id = last.run_id
              WHERE first.kind = 'status' AND instr(last.record, '\"certificate_expires\"')
-                 AND last.ended_at + max(last.keep_for, ?1) > ?2",
+                 AND run.ended_at + max(last.keep_for, ?1) > ?2",
         )?;
         let rows = statement.query_map([WEEK, now.0], |row| {
             let record: CheckRecord = optional_json(row, 2)?.unwrap_or_default();
@@ -167,11 +171,11 @@ impl Tx<'_> {
         Ok(soon)
     }
 
-    /// Returns the checks of a URL that are not done.
+    /// Returns the checks of a URL that have not ended.
     pub fn open_checks_of(&self, watch: &str, url: &str) -> Result<Vec<CheckEntry>> {
         let values = [watch, url].map(|text| Value::from(text.to_owned()));
         self.list_checks(
-            "watch = ?1 AND url = ?2 AND state <> 'done' AND kind <> 'alert' ORDER BY id",
+            "c.watch = ?1 AND c.url = ?2 AND c.record IS NULL AND c.kind <> 'alert' ORDER BY c.run_id",
             values.to_vec(),
         )
     }

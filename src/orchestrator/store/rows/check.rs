@@ -1,51 +1,14 @@
-//! Rows of checks. A check is queued, then it has one unit, then a result. Its row is also its run:
-//! the id comes from the sequence of runs, so that no check and run have the same id.
+//! Rows of checks: what the run of each is about, and what it found.
 
-use crate::store::column::{column, optional};
+use crate::store::column::{column, counter, optional};
+use crate::store::rows::unit::RunState;
 use crate::store::{Result, StoreError, Tx, millis};
-use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Health, Outcome, Pool, Reading};
+use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Health, Pool};
 use archivist_core::model::{RunId, Time};
 use archivist_core::plan::{CheckPool, Checks};
+use archivist_core::unit::UnitKind;
 use rusqlite::{OptionalExtension, Row};
 use std::time::Duration;
-
-/// Where a check stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckState {
-    /// Waits for a slot.
-    Queued,
-    /// Recorded with its unit; systemd has not answered the start yet.
-    Starting,
-    /// Its unit runs.
-    Running,
-    /// Its result is recorded.
-    Done,
-}
-
-impl CheckState {
-    const ALL: [CheckState; 4] = [
-        CheckState::Queued,
-        CheckState::Starting,
-        CheckState::Running,
-        CheckState::Done,
-    ];
-
-    /// Returns the name in the database and in output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CheckState::Queued => "queued",
-            CheckState::Starting => "starting",
-            CheckState::Running => "running",
-            CheckState::Done => "done",
-        }
-    }
-
-    /// Returns the state of this name, or `None` if the name is unknown.
-    pub fn parse(text: &str) -> Option<CheckState> {
-        let mut all = CheckState::ALL.into_iter();
-        all.find(|state| state.as_str() == text)
-    }
-}
 
 /// A check to be queued.
 pub struct NewCheck<'a> {
@@ -63,10 +26,10 @@ pub struct NewCheck<'a> {
     pub now: Time,
 }
 
-/// A check that is not done.
+/// A check that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckRow {
-    /// Number of its row, printed as `r678`.
+    /// Its run, printed as `r678`.
     pub id: RunId,
     /// Name of the watch.
     pub watch: String,
@@ -76,66 +39,42 @@ pub struct CheckRow {
     pub url: String,
     /// The request that its program reads, as JSON.
     pub request: String,
-    /// Whether it waits for a slot.
-    pub queued: bool,
-    /// Whether systemd has not answered the start yet.
-    pub starting: bool,
-    /// Empty while it is queued.
-    pub unit: String,
-    /// Boot during which it was started; empty while it is queued.
-    pub boot: String,
+    /// Whether its run waits, has a unit, or has ended.
+    pub status: RunState,
 }
 
-const COLUMNS: &str = "id, watch, kind, url, request, state, unit, boot";
-const STARTED: &str = "state IN ('starting', 'running')";
-
 fn read(row: &Row<'_>) -> rusqlite::Result<CheckRow> {
-    let state: CheckState = column(row, 5)?;
     Ok(CheckRow {
         id: column(row, 0)?,
         watch: row.get(1)?,
         kind: column(row, 2)?,
         url: row.get(3)?,
         request: row.get(4)?,
-        queued: state == CheckState::Queued,
-        starting: state == CheckState::Starting,
-        unit: row.get::<_, Option<String>>(6)?.unwrap_or_default(),
-        boot: row.get::<_, Option<String>>(7)?.unwrap_or_default(),
+        status: column(row, 5)?,
     })
 }
 
-impl Tx<'_> {
-    /// Returns the next id of the sequence that runs and checks share.
-    pub(crate) fn draw_run_id(&self) -> Result<RunId> {
-        self.inner
-            .prepare_cached(
-                "INSERT INTO sqlite_sequence (name, seq)
-                 SELECT 'run', 0 WHERE NOT EXISTS
-                     (SELECT 1 FROM sqlite_sequence WHERE name = 'run')",
-            )?
-            .execute([])?;
-        let id = self
-            .inner
-            .prepare_cached(
-                "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'run' RETURNING seq",
-            )?
-            .query_row([], |row| column(row, 0))?;
-        Ok(id)
+/// The kind of the unit of a check.
+fn unit_kind(kind: CheckKind) -> UnitKind {
+    match kind {
+        CheckKind::Alert => UnitKind::Alert,
+        _ => UnitKind::Check,
     }
+}
 
+impl Tx<'_> {
     /// Queues a check. Returns `None` if a check of the same watch, kind and URL is queued or
     /// running.
     pub fn queue_check(&self, new: &NewCheck<'_>) -> Result<Option<RunId>> {
         if self.open_check_of(new.watch, new.kind, new.url)?.is_some() {
             return Ok(None);
         }
-        let id = self.draw_run_id()?;
+        let id = self.queue_run(unit_kind(new.kind), new.now)?;
         let keep = i64::try_from(new.keep.as_millis()).unwrap_or(i64::MAX / 2);
         self.inner
             .prepare_cached(
-                "INSERT INTO check_result
-                     (id, watch, kind, pool, url, request, queued_at, keep_for)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT INTO check_result (run_id, watch, kind, pool, url, request, keep_for)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?
             .execute((
                 id.0,
@@ -144,7 +83,6 @@ impl Tx<'_> {
                 new.kind.pool().as_str(),
                 new.url,
                 new.request,
-                new.now.0,
                 keep,
             ))?;
         Ok(Some(id))
@@ -155,8 +93,8 @@ impl Tx<'_> {
         Ok(self
             .inner
             .prepare_cached(
-                "SELECT id FROM check_result WHERE watch = ?1 AND kind = ?2 AND url = ?3
-                     AND state <> 'done' AND kind <> 'alert'",
+                "SELECT run_id FROM check_result WHERE watch = ?1 AND kind = ?2 AND url = ?3
+                     AND record IS NULL AND kind <> 'alert'",
             )?
             .query_row((watch, kind.as_str(), url), |row| column(row, 0))
             .optional()?)
@@ -164,117 +102,69 @@ impl Tx<'_> {
 
     /// Records the unit of a queued check before the unit starts.
     pub fn start_check(&self, id: RunId, unit: &str, boot: &str, now: Time) -> Result<()> {
-        let rows = self
-            .inner
-            .prepare_cached(
-                "UPDATE check_result SET state = 'starting', unit = ?2, boot = ?3,
-                     started_at = ?4, epoch = ?5
-                 WHERE id = ?1 AND state = 'queued'",
-            )?
-            .execute((id.0, unit, boot, now.0, self.epoch))?;
-        match rows {
-            1 => Ok(()),
-            _ => Err(StoreError::NoSuch(format!("queued check {id}"))),
+        if self.start_queued(id, unit, boot, now)? {
+            Ok(())
+        } else {
+            Err(StoreError::NoSuch(format!("queued check {id}")))
         }
-    }
-
-    /// Queues a check again whose start was recorded and not made.
-    pub fn requeue_check(&self, id: RunId) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE check_result SET state = 'queued', unit = NULL, boot = NULL,
-                     started_at = NULL, epoch = NULL
-                 WHERE id = ?1 AND state = 'starting'",
-            )?
-            .execute([id.0])?;
-        Ok(())
     }
 
     /// Deletes a queued check.
     pub fn drop_check(&self, id: RunId) -> Result<()> {
         self.inner
-            .prepare_cached("DELETE FROM check_result WHERE id = ?1 AND state = 'queued'")?
-            .execute([id.0])?;
-        Ok(())
-    }
-
-    /// Records that systemd accepted the start.
-    pub fn set_check_running(&self, id: RunId) -> Result<()> {
-        self.inner
             .prepare_cached(
-                "UPDATE check_result SET state = 'running' WHERE id = ?1 AND state = 'starting'",
+                "DELETE FROM check_result WHERE run_id = ?1
+                     AND (SELECT status FROM run WHERE id = run_id) = 'queued'",
             )?
             .execute([id.0])?;
         Ok(())
     }
 
-    /// Records the result of a check: how its unit ended, if it had one, whether the site is good,
-    /// if that is known, and what the check found. Returns `false` if the check was done already.
-    pub fn end_check(
+    /// Records what a check found that needed no unit.
+    pub fn end_check_at_once(
         &self,
         id: RunId,
-        outcome: Option<&Outcome>,
-        reading: &Reading,
-        (ok, record): (Option<bool>, &CheckRecord),
+        found: (Option<bool>, &CheckRecord),
         now: Time,
-    ) -> Result<bool> {
-        let ended = reading.ended.unwrap_or(now);
-        let done = self
+    ) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE run SET status = 'ended', ended_at = ?2 WHERE id = ?1")?
+            .execute((id.0, now.0))?;
+        self.note_check(id, found)
+    }
+
+    /// Records what a check found: whether the site is good, if that is known, and the record. Its
+    /// run has ended.
+    pub fn note_check(&self, id: RunId, (ok, record): (Option<bool>, &CheckRecord)) -> Result<()> {
+        let response = record.response_ms;
+        self.inner
+            .prepare_cached(
+                "UPDATE check_result SET ok = ?2, status_code = ?3, response_ms = ?4, record = ?5,
+                     request = ''
+                 WHERE run_id = ?1",
+            )?
+            .execute((
+                id.0,
+                ok,
+                record.status_code,
+                response.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
+                serde_json::to_string(record)?,
+            ))?;
+        self.keep_newest(id)
+    }
+
+    /// Returns a check that has not ended.
+    pub fn open_check(&self, id: RunId) -> Result<Option<CheckRow>> {
+        let found = self
             .inner
             .prepare_cached(
-                "UPDATE check_result SET state = 'done', outcome = ?2, invocation = ?3,
-                     started_at = coalesce(?4, started_at), ended_at = ?5,
-                     ok = ?6, status_code = ?7, response_ms = ?8, record = ?9, request = ''
-                 WHERE id = ?1 AND state <> 'done' RETURNING 1",
+                "SELECT run_id, watch, check_result.kind, url, request, status
+                 FROM check_result JOIN run ON run.id = run_id
+                 WHERE run_id = ?1 AND record IS NULL",
             )?
-            .query_row(
-                rusqlite::params![
-                    id.0,
-                    outcome.map(serde_json::to_string).transpose()?,
-                    Some(&reading.invocation).filter(|id| !id.is_empty()),
-                    millis(reading.started),
-                    ended.0,
-                    ok,
-                    record.status_code,
-                    record
-                        .response_ms
-                        .map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
-                    serde_json::to_string(record)?,
-                ],
-                |_| Ok(()),
-            )
+            .query_row([id.0], read)
             .optional()?;
-        if done.is_some() {
-            self.keep_newest(id)?;
-        }
-        Ok(done.is_some())
-    }
-
-    fn one_check(&self, condition: &str, value: impl rusqlite::ToSql) -> Result<Option<CheckRow>> {
-        let sql = format!("SELECT {COLUMNS} FROM check_result WHERE {condition}");
-        Ok(self
-            .inner
-            .prepare_cached(&sql)?
-            .query_row([value], read)
-            .optional()?)
-    }
-
-    /// Returns a check that is not done.
-    pub fn open_check(&self, id: RunId) -> Result<Option<CheckRow>> {
-        self.one_check("id = ?1 AND state <> 'done'", id.0)
-    }
-
-    /// Returns the check that a unit belongs to, if it is not done.
-    pub fn check_of_unit(&self, unit: &str) -> Result<Option<CheckRow>> {
-        self.one_check(&format!("unit = ?1 AND {STARTED}"), unit)
-    }
-
-    /// Returns the checks that are starting or running.
-    pub fn started_checks(&self) -> Result<Vec<CheckRow>> {
-        let sql = format!("SELECT {COLUMNS} FROM check_result WHERE {STARTED} ORDER BY id");
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map([], read)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        Ok(found)
     }
 
     /// Returns for each pool how many checks run, and the first `heads` of its queue.
@@ -283,13 +173,15 @@ impl Tx<'_> {
             let running = self
                 .inner
                 .prepare_cached(
-                    "SELECT count(*) FROM check_result INDEXED BY check_unit
-                     WHERE state IN ('starting', 'running') AND pool = ?1",
+                    "SELECT count(*) FROM run INDEXED BY run_open
+                     JOIN check_result ON run_id = run.id
+                     WHERE run.status IN ('starting', 'running') AND pool = ?1",
                 )?
                 .query_row([pool.as_str()], |row| row.get(0))?;
             let mut statement = self.inner.prepare_cached(
-                "SELECT id FROM check_result INDEXED BY check_queue
-                 WHERE pool = ?1 AND state = 'queued' ORDER BY id LIMIT ?2",
+                "SELECT run_id FROM check_result INDEXED BY check_pool JOIN run ON run.id = run_id
+                 WHERE pool = ?1 AND record IS NULL AND run.status = 'queued'
+                 ORDER BY run_id LIMIT ?2",
             )?;
             let rows = statement.query_map((pool.as_str(), heads), |row| column(row, 0))?;
             let due = rows.collect::<rusqlite::Result<_>>()?;
@@ -304,15 +196,15 @@ impl Tx<'_> {
 
     /// Returns how many checks of all pools are queued, and how many are starting or running.
     pub fn check_counts(&self) -> Result<(u64, u64)> {
-        let count = |condition: &str| -> Result<u64> {
-            let sql = format!("SELECT count(*) FROM check_result WHERE {condition}");
-            let n: i64 = self
-                .inner
-                .prepare_cached(&sql)?
-                .query_row([], |r| r.get(0))?;
-            Ok(n.max(0) as u64)
-        };
-        Ok((count("state = 'queued'")?, count(STARTED)?))
+        let counts = self
+            .inner
+            .prepare_cached(
+                "SELECT sum(run.status = 'queued'), sum(run.status IN ('starting', 'running'))
+                 FROM check_result INDEXED BY check_pool JOIN run ON run.id = run_id
+                 WHERE record IS NULL",
+            )?
+            .query_row([], |row| Ok((counter(row, 0)?, counter(row, 1)?)))?;
+        Ok((counts.0.unwrap_or(0), counts.1.unwrap_or(0)))
     }
 
     /// Returns the health of a site of a watch.

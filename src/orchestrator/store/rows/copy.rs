@@ -1,10 +1,11 @@
-//! Rows of copies in the store, one for each snapshot that was sealed while there was a store. The row
-//! is also that of the snapshot's newest transfer.
+//! Rows of copies in the store, one for each snapshot that was sealed while there was a store. Each
+//! refers to the run of the snapshot's newest transfer.
 
 use crate::store::column::{column, optional, optional_json};
 use crate::store::{Result, Tx, millis};
 use archivist_core::model::{RunId, SnapshotId, Time};
 use archivist_core::store::{Copy, KeepLocal, StoredObject, Task, Transfers, drop_before};
+use archivist_core::unit::UnitKind;
 use rusqlite::{OptionalExtension, Row};
 
 /// The row of the test of the store.
@@ -13,16 +14,10 @@ pub const STORE_TEST: SnapshotId = SnapshotId(0);
 /// A transfer whose unit has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferRow {
-    /// Number of the transfer.
+    /// Its run.
     pub run: RunId,
     /// Its snapshot, or [`STORE_TEST`].
     pub snapshot: SnapshotId,
-    /// Name of its unit.
-    pub unit: String,
-    /// Boot during which it was started.
-    pub boot: String,
-    /// InvocationID of the transfer before it.
-    pub ended: Option<String>,
     /// State of the copy.
     pub copy: Copy,
 }
@@ -38,13 +33,13 @@ pub struct CopyCounts {
     pub running: u64,
 }
 
-const COLUMNS: &str = "state, task, due_at, attempts, reason, again, object, verified_at, is_local,
+const COLUMNS: &str =
+    "status, task, due_at, attempts, reason, again, object, verified_at, is_local,
                        local_since, keep_until";
-const OPEN: &str = "state IN ('starting', 'running')";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Copy> {
     Ok(Copy {
-        state: column(row, 0)?,
+        status: column(row, 0)?,
         task: column(row, 1)?,
         due_at: optional(row, 2)?,
         attempts: row.get(3)?,
@@ -63,9 +58,6 @@ fn read_transfer(row: &Row<'_>) -> rusqlite::Result<TransferRow> {
         copy: read(row)?,
         run: column(row, 11)?,
         snapshot: column(row, 12)?,
-        unit: row.get(13)?,
-        boot: row.get(14)?,
-        ended: row.get(15)?,
     })
 }
 
@@ -89,10 +81,10 @@ impl Tx<'_> {
             .transpose()?;
         self.inner
             .prepare_cached(
-                "INSERT INTO copy (snapshot_id, state, task, due_at, attempts, reason, again,
+                "INSERT INTO copy (snapshot_id, status, task, due_at, attempts, reason, again,
                                    object, verified_at, is_local, local_since, keep_until)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-                 ON CONFLICT DO UPDATE SET state = excluded.state, task = excluded.task,
+                 ON CONFLICT DO UPDATE SET status = excluded.status, task = excluded.task,
                      due_at = excluded.due_at, attempts = excluded.attempts,
                      reason = excluded.reason, again = excluded.again, object = excluded.object,
                      verified_at = excluded.verified_at, is_local = excluded.is_local,
@@ -100,7 +92,7 @@ impl Tx<'_> {
             )?
             .execute(rusqlite::params![
                 id.0,
-                copy.state.as_str(),
+                copy.status.as_str(),
                 copy.task.as_str(),
                 millis(copy.due_at),
                 copy.attempts,
@@ -115,69 +107,54 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Records the unit of a transfer before the unit starts. Returns the number of the transfer.
-    pub fn start_transfer(&self, id: SnapshotId, unit: &str, boot: &str) -> Result<RunId> {
-        let run = self.draw_run_id()?;
+    /// Records the unit of a transfer before the unit starts. Returns its run. That of the transfer
+    /// before it is deleted, once that of the unit's name is known to have ended.
+    pub fn start_transfer(
+        &self,
+        id: SnapshotId,
+        unit: &str,
+        boot: &str,
+        now: Time,
+    ) -> Result<RunId> {
+        let run = self.queue_run(UnitKind::Store, now)?;
+        self.start_queued(run, unit, boot, now)?;
         self.inner
-            .prepare_cached(
-                "UPDATE copy SET run = ?2, unit = ?3, boot = ?4 WHERE snapshot_id = ?1",
-            )?
-            .execute((id.0, run.0, unit, boot))?;
+            .prepare_cached("UPDATE copy SET run_id = ?2 WHERE snapshot_id = ?1")?
+            .execute((id.0, run.0))?;
         Ok(run)
     }
 
-    /// Records the InvocationID of a transfer that has ended.
-    pub fn note_invocation(&self, id: SnapshotId, invocation: &str) -> Result<()> {
+    /// Deletes the runs of the transfers of a copy before its newest one, which has ended.
+    pub fn forget_transfers(&self, transfer: &TransferRow) -> Result<()> {
         self.inner
-            .prepare_cached("UPDATE copy SET invocation = ?2 WHERE snapshot_id = ?1")?
-            .execute((id.0, invocation))?;
+            .prepare_cached(
+                "DELETE FROM run WHERE id <> ?1 AND status = 'ended'
+                     AND unit = (SELECT unit FROM run WHERE id = ?1)",
+            )?
+            .execute([transfer.run.0])?;
         Ok(())
     }
 
-    fn transfer_where(
-        &self,
-        condition: &str,
-        value: impl rusqlite::ToSql,
-    ) -> Result<Option<TransferRow>> {
+    /// Returns the transfer of this run, if it is the newest of its copy and has not been settled.
+    pub fn open_transfer(&self, run: RunId) -> Result<Option<TransferRow>> {
         let sql = format!(
-            "SELECT {COLUMNS}, run, snapshot_id, unit, boot, invocation
-             FROM copy INDEXED BY copy_unit WHERE {OPEN} AND {condition}"
+            "SELECT {COLUMNS}, run_id, snapshot_id FROM copy INDEXED BY copy_run
+             WHERE run_id = ?1 AND status = 'running'"
         );
         Ok(self
             .inner
             .prepare_cached(&sql)?
-            .query_row([value], read_transfer)
+            .query_row([run.0], read_transfer)
             .optional()?)
-    }
-
-    /// Returns a transfer whose unit has not ended.
-    pub fn open_transfer(&self, run: RunId) -> Result<Option<TransferRow>> {
-        self.transfer_where("run = ?1", run.0)
-    }
-
-    /// Returns the transfer that a unit belongs to, if it has not ended.
-    pub fn transfer_of_unit(&self, unit: &str) -> Result<Option<TransferRow>> {
-        self.transfer_where("unit = ?1", unit)
-    }
-
-    /// Returns the transfers whose units have not ended.
-    pub fn open_transfers(&self) -> Result<Vec<TransferRow>> {
-        let sql = format!(
-            "SELECT {COLUMNS}, run, snapshot_id, unit, boot, invocation
-             FROM copy INDEXED BY copy_unit WHERE {OPEN} ORDER BY run"
-        );
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map([], read_transfer)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Returns running and due transfers. Without a store, pages are only restored.
     pub fn transfers(&self, keep: Option<KeepLocal>, now: Time) -> Result<Transfers> {
         let mut transfers = Transfers::default();
-        let sql = format!(
-            "SELECT task, count(*) FROM copy INDEXED BY copy_unit WHERE {OPEN} GROUP BY task"
-        );
-        let mut statement = self.inner.prepare_cached(&sql)?;
+        let mut statement = self.inner.prepare_cached(
+            "SELECT task, count(*) FROM copy INDEXED BY copy_running WHERE status = 'running'
+             GROUP BY task",
+        )?;
         let rows = statement.query_map([], |row| Ok((column::<Task>(row, 0)?, row.get(1)?)))?;
         for row in rows {
             let (task, count) = row?;
@@ -202,7 +179,7 @@ impl Tx<'_> {
     fn due_transfers(&self, tasks: &str, now: Time) -> Result<Vec<SnapshotId>> {
         let sql = format!(
             "SELECT snapshot_id FROM copy INDEXED BY copy_due
-             WHERE state = 'waiting' AND due_at <= ?1 AND {tasks} ORDER BY due_at LIMIT ?2"
+             WHERE status = 'waiting' AND due_at <= ?1 AND {tasks} ORDER BY due_at LIMIT ?2"
         );
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map((now.0, Transfers::HEADS), |row| column(row, 0))?;
@@ -214,7 +191,7 @@ impl Tx<'_> {
             .inner
             .prepare_cached(
                 "SELECT min(due_at) FROM copy INDEXED BY copy_due
-                 WHERE state = 'waiting' AND due_at > ?1",
+                 WHERE status = 'waiting' AND due_at > ?1",
             )?
             .query_row([now.0], |row| optional(row, 0))?)
     }
@@ -224,7 +201,7 @@ impl Tx<'_> {
     fn local_files(&self, before: Time, now: Time) -> Result<(Vec<SnapshotId>, Option<Time>)> {
         let mut statement = self.inner.prepare_cached(
             "SELECT snapshot_id FROM copy INDEXED BY copy_local
-             WHERE state = 'idle' AND is_local = 1 AND object IS NOT NULL AND local_since <= ?1
+             WHERE status = 'idle' AND is_local = 1 AND object IS NOT NULL AND local_since <= ?1
                  AND coalesce(keep_until, 0) <= ?2
                  AND (SELECT status FROM snapshot WHERE id = snapshot_id) = 'sealed'
              ORDER BY local_since LIMIT ?3",
@@ -237,7 +214,7 @@ impl Tx<'_> {
             .prepare_cached(
                 "SELECT min(max(local_since, coalesce(keep_until, 0) - ?2))
                  FROM (SELECT local_since, keep_until FROM copy INDEXED BY copy_local
-                       WHERE state = 'idle' AND is_local = 1 AND object IS NOT NULL
+                       WHERE status = 'idle' AND is_local = 1 AND object IS NOT NULL
                            AND max(local_since, coalesce(keep_until, 0) - ?2) > ?1
                        ORDER BY local_since LIMIT 100)",
             )?
@@ -256,9 +233,9 @@ impl Tx<'_> {
             Ok(n.max(0) as u64)
         };
         Ok(CopyCounts {
-            waiting: count("state = 'waiting'")?,
-            failed: count("state = 'waiting' AND attempts > 0")?,
-            running: count(OPEN)?,
+            waiting: count("status = 'waiting'")?,
+            failed: count("status = 'waiting' AND attempts > 0")?,
+            running: count("status = 'running'")?,
         })
     }
 
@@ -266,7 +243,7 @@ impl Tx<'_> {
     pub fn first_failed_copy(&self) -> Result<Option<(SnapshotId, Copy)>> {
         let sql = format!(
             "SELECT {COLUMNS}, snapshot_id FROM copy INDEXED BY copy_failed
-             WHERE state = 'waiting' AND attempts > 0 ORDER BY due_at LIMIT 1"
+             WHERE status = 'waiting' AND attempts > 0 ORDER BY due_at LIMIT 1"
         );
         Ok(self
             .inner
@@ -308,7 +285,7 @@ impl Tx<'_> {
             "SELECT s.id FROM snapshot s LEFT JOIN copy c ON c.snapshot_id = s.id
              WHERE s.id > ?1 AND s.id <= ?2 AND s.status = 'sealed' AND s.directory IS NOT NULL
                  AND (c.snapshot_id IS NULL
-                      OR (c.state = 'idle' AND c.is_local = 1
+                      OR (c.status = 'idle' AND c.is_local = 1
                           AND coalesce(c.object ->> 'store', '') <> ?3))
              ORDER BY s.id",
         )?;
@@ -322,7 +299,7 @@ impl Tx<'_> {
             .prepare_cached(
                 "UPDATE copy SET keep_until = ?2 WHERE snapshot_id IN
                      (SELECT snapshot_id FROM copy INDEXED BY copy_local
-                      WHERE state = 'idle' AND is_local = 1 AND object IS NOT NULL
+                      WHERE status = 'idle' AND is_local = 1 AND object IS NOT NULL
                           AND keep_until > ?2 ORDER BY keep_until DESC LIMIT -1 OFFSET ?1)",
             )?
             .execute((count, now.0))?;

@@ -157,7 +157,7 @@ impl Tx<'_> {
         Ok(self
             .inner
             .prepare_cached(
-                "SELECT status, url, max_depth, plugins, config, created_at, attempts, ready,
+                "SELECT status, url, max_depth, plugins, config, created_at, attempts, phase <> 'setup',
                         token, directory, hook_user, users, persona, identity
                  FROM crawl WHERE id = ?1",
             )?
@@ -221,7 +221,7 @@ impl Tx<'_> {
     /// Records that the setup of a crawl is done, so that its snapshots may start.
     pub fn set_crawl_ready(&self, id: CrawlId) -> Result<()> {
         self.inner
-            .prepare_cached("UPDATE crawl SET ready = 1 WHERE id = ?1")?
+            .prepare_cached("UPDATE crawl SET phase = 'snapshots' WHERE id = ?1")?
             .execute([id.0])?;
         Ok(())
     }
@@ -230,7 +230,7 @@ impl Tx<'_> {
     /// that is retried later waits for the next worker of the crawl.
     pub fn release_crawl(&self, id: CrawlId) -> Result<()> {
         self.inner
-            .prepare_cached("UPDATE crawl SET ready = 2 WHERE id = ?1 AND ready = 1")?
+            .prepare_cached("UPDATE crawl SET phase = 'end' WHERE id = ?1 AND phase = 'snapshots'")?
             .execute([id.0])?;
         Ok(())
     }
@@ -240,14 +240,16 @@ impl Tx<'_> {
     pub fn is_released(&self, id: CrawlId) -> Result<bool> {
         Ok(self
             .inner
-            .prepare_cached("SELECT ready = 2 FROM crawl WHERE id = ?1")?
+            .prepare_cached("SELECT phase = 'end' FROM crawl WHERE id = ?1")?
             .query_row([id.0], |row| row.get(0))?)
     }
 
     /// Records the token of a crawl's worker and the directory of the crawl.
     pub fn equip_crawl(&self, id: CrawlId, token: &str, directory: &str) -> Result<()> {
         self.inner
-            .prepare_cached("UPDATE crawl SET token = ?2, directory = ?3, ready = 0 WHERE id = ?1")?
+            .prepare_cached(
+                "UPDATE crawl SET token = ?2, directory = ?3, phase = 'setup' WHERE id = ?1",
+            )?
             .execute((id.0, token, directory))?;
         Ok(())
     }
@@ -263,7 +265,7 @@ impl Tx<'_> {
                      busy (id) AS
                          (SELECT id FROM crawl WHERE hook_user > 0 AND attempts > 0
                               AND status IN ('queued', 'started', 'paused')
-                          UNION SELECT crawl_id FROM run WHERE status <> 'ended'),
+                          UNION SELECT crawl_id FROM run WHERE status IN ('starting', 'running')),
                      taken (n) AS
                          (SELECT other.hook_user FROM busy JOIN crawl other USING (id))
                      SELECT n FROM user ORDER BY

@@ -17,11 +17,22 @@ pub(crate) const HAS_OPEN_PAGES: &str = "EXISTS (SELECT 1 FROM tally WHERE kind 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FleetCrawl {
     /// The crawl is of this machine alone.
-    No = 0,
+    No,
     /// This node waits for more pages of it.
-    Open = 1,
+    Open,
     /// It ends with its last page on this node.
-    Closing = 2,
+    Closing,
+}
+
+impl FleetCrawl {
+    /// Returns the name in the database; none of a crawl of this machine.
+    fn as_str(self) -> Option<&'static str> {
+        match self {
+            FleetCrawl::No => None,
+            FleetCrawl::Open => Some("open"),
+            FleetCrawl::Closing => Some("closing"),
+        }
+    }
 }
 
 /// This machine as a node of a fleet.
@@ -102,7 +113,7 @@ impl Tx<'_> {
     pub fn leave_fleet(&self) -> Result<()> {
         self.inner.execute_batch(
             "DELETE FROM fleet; DELETE FROM crawl_ids; DELETE FROM lease; DELETE FROM outbox;
-             UPDATE crawl SET fleet = 0 WHERE fleet > 0;",
+             UPDATE crawl SET fleet = NULL WHERE fleet IS NOT NULL;",
         )?;
         Ok(())
     }
@@ -112,7 +123,7 @@ impl Tx<'_> {
         Ok(self
             .inner
             .prepare_cached(
-                "SELECT id FROM crawl WHERE fleet > 0
+                "SELECT id FROM crawl WHERE fleet IS NOT NULL
                  AND status NOT IN ('sealed', 'cancelled') LIMIT 1",
             )?
             .query_row([], |row| column(row, 0))
@@ -161,7 +172,7 @@ impl Tx<'_> {
             .prepare_cached(
                 "INSERT INTO crawl
                      (id, url, max_depth, plugins, config, created_at, retry_at, users, fleet)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, 1) ON CONFLICT DO NOTHING",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, 'open') ON CONFLICT DO NOTHING",
             )?
             .execute((
                 new.id.0,
@@ -177,14 +188,14 @@ impl Tx<'_> {
 
     /// Returns how a crawl belongs to the fleet.
     pub fn fleet_crawl(&self, id: CrawlId) -> Result<FleetCrawl> {
-        let fleet: i64 = self
+        let fleet: Option<String> = self
             .inner
             .prepare_cached("SELECT fleet FROM crawl WHERE id = ?1")?
             .query_row([id.0], |row| row.get(0))?;
-        Ok(match fleet {
-            0 => FleetCrawl::No,
-            1 => FleetCrawl::Open,
-            _ => FleetCrawl::Closing,
+        Ok(match fleet.as_deref() {
+            None => FleetCrawl::No,
+            Some("open") => FleetCrawl::Open,
+            Some(_) => FleetCrawl::Closing,
         })
     }
 
@@ -192,7 +203,7 @@ impl Tx<'_> {
     pub fn set_fleet_crawl(&self, id: CrawlId, fleet: FleetCrawl) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE crawl SET fleet = ?2 WHERE id = ?1")?
-            .execute((id.0, fleet as i64))?;
+            .execute((id.0, fleet.as_str()))?;
         Ok(())
     }
 
@@ -202,7 +213,7 @@ impl Tx<'_> {
         self.inner
             .prepare_cached(
                 "UPDATE crawl SET fleet_bytes = ?2, fleet_began = coalesce(fleet_began, ?3)
-                 WHERE id = ?1 AND fleet > 0 AND (fleet_bytes <> ?2 OR fleet_began IS NULL)",
+                 WHERE id = ?1 AND fleet IS NOT NULL AND (fleet_bytes <> ?2 OR fleet_began IS NULL)",
             )?
             .execute((id.0, i64::try_from(bytes).unwrap_or(i64::MAX), began.0))?;
         Ok(())
@@ -292,7 +303,7 @@ impl Tx<'_> {
     /// Records that a page of a crawl of the fleet came or ended now.
     pub fn set_paged_at(&self, crawl: CrawlId, now: Time) -> Result<()> {
         self.inner
-            .prepare_cached("UPDATE crawl SET paged_at = ?2 WHERE id = ?1 AND fleet > 0")?
+            .prepare_cached("UPDATE crawl SET paged_at = ?2 WHERE id = ?1 AND fleet IS NOT NULL")?
             .execute((crawl.0, now.0))?;
         Ok(())
     }
@@ -301,7 +312,7 @@ impl Tx<'_> {
     pub fn has_waiting_fleet_crawl(&self) -> Result<bool> {
         let sql = format!(
             "SELECT EXISTS (SELECT 1 FROM crawl INDEXED BY crawl_of_fleet
-             WHERE fleet = 1 AND status = 'queued' AND {HAS_OPEN_PAGES})"
+             WHERE fleet = 'open' AND status = 'queued' AND {HAS_OPEN_PAGES})"
         );
         Ok(self
             .inner
@@ -314,7 +325,7 @@ impl Tx<'_> {
     pub fn idle_fleet_crawls(&self, since: Time, added: Time) -> Result<Vec<CrawlId>> {
         let sql = format!(
             "SELECT id FROM crawl INDEXED BY crawl_of_fleet
-             WHERE fleet = 1 AND iif(paged_at IS NULL, created_at <= ?2, paged_at <= ?1)
+             WHERE fleet = 'open' AND iif(paged_at IS NULL, created_at <= ?2, paged_at <= ?1)
                  AND NOT {HAS_OPEN_PAGES}"
         );
         let mut statement = self.inner.prepare_cached(&sql)?;

@@ -15,7 +15,7 @@ impl Tx<'_> {
             "SELECT name, next_at, crawl_delay,
                  (SELECT count(*) FROM run INDEXED BY run_open
                      JOIN snapshot ON snapshot.id = run.snapshot_id
-                     WHERE run.status <> 'ended' AND run.kind = 'snapshot'
+                     WHERE run.status IN ('starting', 'running') AND run.kind = 'snapshot'
                          AND snapshot.host_id = host.id AND {AWAKE})
              FROM host WHERE id = ?1"
         );

@@ -18,5 +18,6 @@ pub mod retention;
 pub mod run;
 pub mod snapshot;
 pub mod tag;
+pub mod unit;
 pub mod usage;
 pub mod visit;

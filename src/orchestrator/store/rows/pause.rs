@@ -11,7 +11,7 @@ pub(crate) const AWAKE: &str =
 /// SQL condition on a row of `run` that is the worker of a crawl: it waits for paused snapshots
 /// only.
 pub(crate) const WAITS_FOR_PAUSED: &str =
-    "(SELECT c.ready FROM crawl c WHERE c.id = run.crawl_id) = 1
+    "(SELECT c.phase FROM crawl c WHERE c.id = run.crawl_id) = 'snapshots'
     AND EXISTS (SELECT 1 FROM tally WHERE kind = 'snapshot' AND crawl_id = run.crawl_id
                 AND status = 'paused' AND n > 0)
     AND NOT EXISTS (SELECT 1 FROM tally WHERE kind = 'snapshot' AND crawl_id = run.crawl_id
@@ -43,7 +43,7 @@ impl Tx<'_> {
             .inner
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM run INDEXED BY run_open
-                     WHERE owner = ?1 AND kind <> 'hook' AND status <> 'ended')",
+                     WHERE owner = ?1 AND kind <> 'hook' AND status IN ('starting', 'running'))",
             )?
             .query_row([owner.to_string()], |row| row.get(0))?)
     }

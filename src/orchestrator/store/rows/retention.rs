@@ -23,16 +23,20 @@ impl Tx<'_> {
     pub(super) fn keep_newest(&self, id: RunId) -> Result<()> {
         let newest = self
             .inner
-            .prepare_cached("SELECT id, ended_at, keep_for FROM check_result WHERE id = ?1")?
+            .prepare_cached(
+                "SELECT run_id, ended_at, keep_for FROM check_result JOIN run ON run.id = run_id
+                 WHERE run_id = ?1",
+            )?
             .query_row([id.0], ended)?;
         self.keep(newest, true)?;
         let before = self
             .inner
             .prepare_cached(
-                "SELECT old.id, old.ended_at, old.keep_for FROM check_result AS old
-                 JOIN check_result AS new ON new.id = ?1 AND old.watch = new.watch
-                     AND old.kind = new.kind AND old.url = new.url AND old.id <> new.id
-                 WHERE old.state = 'done' ORDER BY old.id DESC LIMIT 1",
+                "SELECT old.run_id, run.ended_at, old.keep_for FROM check_result AS old
+                 JOIN check_result AS new ON new.run_id = ?1 AND old.watch = new.watch
+                     AND old.kind = new.kind AND old.url = new.url AND old.run_id <> new.run_id
+                 JOIN run ON run.id = old.run_id
+                 WHERE old.record IS NOT NULL ORDER BY old.run_id DESC LIMIT 1",
             )?
             .query_row([id.0], ended)
             .optional()?;
@@ -44,7 +48,7 @@ impl Tx<'_> {
 
     fn keep(&self, (id, ended, keep): Ended, is_newest: bool) -> Result<()> {
         self.inner
-            .prepare_cached("UPDATE check_result SET keep_until = ?2 WHERE id = ?1")?
+            .prepare_cached("UPDATE check_result SET keep_until = ?2 WHERE run_id = ?1")?
             .execute((id.0, keep_until(ended, keep, is_newest).0))?;
         Ok(())
     }

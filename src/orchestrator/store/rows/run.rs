@@ -1,43 +1,15 @@
-//! Rows of runs, one for each unit of a worker or hook. The row is recorded before the unit starts.
+//! Rows of runs, as those of workers and hooks are used: their unit is only a part of it. What all
+//! kinds of units have in common is in [`super::unit`].
 
 use crate::store::column::{column, counter, json, optional, optional_json};
+use crate::store::rows::unit::{OPEN, RunState};
 use crate::store::{Result, Tx, Variables};
 use archivist_core::model::without_userinfo;
-use archivist_core::model::{CrawlId, Outcome, Owner, Reading, RunId, SnapshotId, Time};
+use archivist_core::model::{CrawlId, Outcome, Owner, RunId, SnapshotId, Time};
 use archivist_core::unit::UnitKind;
 use rusqlite::{OptionalExtension, Row};
 use std::path::Path;
 use std::time::Duration;
-
-/// Where a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunState {
-    /// Recorded; systemd has not answered the start yet.
-    Starting,
-    /// Its unit exists.
-    Running,
-    /// Its outcome is recorded.
-    Ended,
-}
-
-impl RunState {
-    const ALL: [RunState; 3] = [RunState::Starting, RunState::Running, RunState::Ended];
-
-    /// Returns the name in the database and in output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RunState::Starting => "starting",
-            RunState::Running => "running",
-            RunState::Ended => "ended",
-        }
-    }
-
-    /// Returns the state of this name, or `None` if the name is unknown.
-    pub fn parse(text: &str) -> Option<RunState> {
-        let mut all = RunState::ALL.into_iter();
-        all.find(|state| state.as_str() == text)
-    }
-}
 
 /// A run to be recorded as starting.
 pub struct NewRun<'a> {
@@ -123,6 +95,9 @@ impl RunRow {
     }
 }
 
+/// SQL condition on a row of `run`: it is of a worker or hook.
+const OF_WORK: &str = "crawl_id IS NOT NULL";
+
 const COLUMNS: &str = "id, kind, owner, crawl_id, plugin, hook, attempt, unit, boot, status,
                        outcome, started_at, ended_at, argv, frozen, not_after, parent_id";
 
@@ -173,7 +148,7 @@ impl Tx<'_> {
                                   directory, time_limit, environment_id, own_variables, parent_id)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'starting', ?13, ?13,
                          ?14, ?15, ?16, ?17,
-                         (SELECT id FROM run WHERE unit = ?18 AND status <> 'ended'))",
+                         (SELECT id FROM run WHERE unit = ?18 AND status IN ('starting', 'running')))",
             )?
             .execute(rusqlite::params![
                 self.epoch,
@@ -199,16 +174,6 @@ impl Tx<'_> {
         Ok(RunId(self.inner.last_insert_rowid()))
     }
 
-    /// Records that systemd accepted the start.
-    pub fn set_run_running(&self, id: RunId) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE run SET status = 'running' WHERE id = ?1 AND status = 'starting'",
-            )?
-            .execute([id.0])?;
-        Ok(())
-    }
-
     /// Records when the newest run of a background hook was ready.
     pub fn set_run_ready(&self, owner: Owner, plugin: &str, hook: &str, at: Time) -> Result<()> {
         self.inner
@@ -228,47 +193,11 @@ impl Tx<'_> {
     /// Decides the outcome of a run that is being ended.
     pub fn mark_run(&self, id: RunId, outcome: &Outcome) -> Result<()> {
         self.inner
-            .prepare_cached("UPDATE run SET outcome = ?2 WHERE id = ?1 AND status <> 'ended'")?
+            .prepare_cached(
+                "UPDATE run SET outcome = ?2 WHERE id = ?1 AND status IN ('starting', 'running')",
+            )?
             .execute((id.0, serde_json::to_string(outcome)?))?;
         Ok(())
-    }
-
-    /// Records how a run ended and what it used. Returns `false` if it had ended already; the row
-    /// stays as it is.
-    pub fn end_run(
-        &self,
-        id: RunId,
-        outcome: &Outcome,
-        reading: &Reading,
-        now: Time,
-    ) -> Result<bool> {
-        let used = &reading.accounting;
-        let count = |value: Option<u64>| value.and_then(|value| i64::try_from(value).ok());
-        let rows = self
-            .inner
-            .prepare_cached(
-                "UPDATE run SET status = 'ended', outcome = ?2, exit_code = ?3, signal = ?4,
-                     invocation = ?5, started_at = coalesce(?6, started_at), ended_at = ?7,
-                     cpu_usec = ?8, memory_peak = ?9, io_read = ?10, io_write = ?11, ip_in = ?12,
-                     ip_out = ?13
-                 WHERE id = ?1 AND status <> 'ended'",
-            )?
-            .execute(rusqlite::params![
-                id.0,
-                serde_json::to_string(outcome)?,
-                outcome.exit_code(),
-                outcome.signal(),
-                Some(&reading.invocation).filter(|id| !id.is_empty()),
-                reading.started.map(|time| time.0),
-                reading.ended.unwrap_or(now).0,
-                count(used.cpu_usec),
-                count(used.memory_peak),
-                count(used.io_read),
-                count(used.io_write),
-                count(used.ip_in),
-                count(used.ip_out),
-            ])?;
-        Ok(rows == 1)
     }
 
     /// Undoes the count of the attempt that an open run belongs to, because the machine crashed
@@ -306,19 +235,20 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Returns all runs that have not ended.
+    /// Returns all runs of workers and hooks that have not ended.
     pub fn open_runs(&self) -> Result<Vec<RunRow>> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM run INDEXED BY run_open WHERE status <> 'ended' ORDER BY id"
+            "SELECT {COLUMNS} FROM run INDEXED BY run_open
+             WHERE {OPEN} AND {OF_WORK} ORDER BY id"
         );
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map([], read)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Returns the open run of a unit.
+    /// Returns the open run of the unit of a worker or hook.
     pub fn open_run(&self, unit: &str) -> Result<Option<RunRow>> {
-        let sql = format!("SELECT {COLUMNS} FROM run WHERE unit = ?1 AND status <> 'ended'");
+        let sql = format!("SELECT {COLUMNS} FROM run WHERE unit = ?1 AND {OPEN} AND {OF_WORK}");
         Ok(self
             .inner
             .prepare_cached(&sql)?
@@ -326,9 +256,9 @@ impl Tx<'_> {
             .optional()?)
     }
 
-    /// Returns a run by its id.
+    /// Returns the run of a worker or hook by its id.
     pub fn run(&self, id: RunId) -> Result<Option<RunRow>> {
-        let sql = format!("SELECT {COLUMNS} FROM run WHERE id = ?1");
+        let sql = format!("SELECT {COLUMNS} FROM run WHERE id = ?1 AND {OF_WORK}");
         Ok(self
             .inner
             .prepare_cached(&sql)?
@@ -336,27 +266,14 @@ impl Tx<'_> {
             .optional()?)
     }
 
-    /// Returns an open run by its id.
+    /// Returns the open run of a worker or hook by its id.
     pub fn open_run_by_id(&self, id: RunId) -> Result<Option<RunRow>> {
-        let sql = format!("SELECT {COLUMNS} FROM run WHERE id = ?1 AND status <> 'ended'");
+        let sql = format!("SELECT {COLUMNS} FROM run WHERE id = ?1 AND {OPEN} AND {OF_WORK}");
         Ok(self
             .inner
             .prepare_cached(&sql)?
             .query_row([id.0], read)
             .optional()?)
-    }
-
-    /// Returns the InvocationID of the latest ended run with this unit name.
-    pub fn ended_invocation(&self, unit: &str) -> Result<Option<String>> {
-        let row = self
-            .inner
-            .prepare_cached(
-                "SELECT invocation FROM run WHERE unit = ?1 AND status = 'ended'
-                 ORDER BY id DESC LIMIT 1",
-            )?
-            .query_row([unit], |row| row.get(0))
-            .optional()?;
-        Ok(row.flatten())
     }
 
     /// Returns the tokens of running workers with the crawl or snapshot that each works on.
@@ -375,7 +292,7 @@ impl Tx<'_> {
     pub fn open_runs_of(&self, owner: Owner) -> Result<Vec<RunRow>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM run INDEXED BY run_open
-             WHERE owner = ?1 AND status <> 'ended'"
+             WHERE owner = ?1 AND status IN ('starting', 'running')"
         );
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map([owner.to_string()], read)?;
@@ -388,20 +305,9 @@ impl Tx<'_> {
             .inner
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM run INDEXED BY run_open
-                                WHERE crawl_id = ?1 AND status <> 'ended')",
+                                WHERE crawl_id = ?1 AND status IN ('starting', 'running'))",
             )?
             .query_row([crawl.0], |row| row.get(0))?)
-    }
-
-    /// Returns the number of open runs by kind of unit.
-    pub fn open_run_counts(&self) -> Result<std::collections::BTreeMap<String, u64>> {
-        let mut statement = self.inner.prepare_cached(
-            "SELECT kind, count(*) FROM run WHERE status <> 'ended' GROUP BY kind",
-        )?;
-        let rows = statement.query_map([], |row| {
-            Ok((row.get(0)?, row.get::<_, i64>(1)?.max(0) as u64))
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Returns the newest run of a hook for its owner.

@@ -12,12 +12,13 @@ CREATE TABLE runner (
     components TEXT NOT NULL,
     restarts INTEGER NOT NULL,
     since INTEGER NOT NULL
-);
+) STRICT;
 CREATE UNIQUE INDEX runner_active ON runner (state) WHERE state = 'active';
 
 CREATE TABLE crawl (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    status TEXT NOT NULL DEFAULT 'queued',
+    status TEXT NOT NULL DEFAULT 'queued'
+        CHECK (status IN ('queued', 'started', 'paused', 'sealed', 'cancelled')),
     reason TEXT,
     url TEXT NOT NULL,
     max_depth INTEGER NOT NULL,
@@ -30,10 +31,11 @@ CREATE TABLE crawl (
     changed_at INTEGER,
     retry_at INTEGER,
     attempts INTEGER NOT NULL DEFAULT 0,
-    -- 0 before the crawl's setup hooks are done, 1 after them, 2 once all snapshots are final.
-    ready INTEGER NOT NULL DEFAULT 0,
+    -- What its worker does: the hooks that set up the crawl, its snapshots, or, once all of them are final, its
+    -- last hooks.
+    phase TEXT NOT NULL DEFAULT 'setup' CHECK (phase IN ('setup', 'snapshots', 'end')),
     -- 1 if the crawl skips pages that the archive has.
-    only_new INTEGER NOT NULL DEFAULT 0,
+    only_new INTEGER NOT NULL DEFAULT 0 CHECK (only_new IN (0, 1)),
     -- Host of the snapshot that was started last; 0 if none was.
     last_host INTEGER NOT NULL DEFAULT 0,
     -- N of the user archivist-hook-N; 0 is archivist-hook.
@@ -44,19 +46,31 @@ CREATE TABLE crawl (
     persona TEXT,
     token TEXT,
     directory TEXT,
-    -- 0: of this machine alone. Of a fleet: 1 while this node waits for more pages, then 2.
-    fleet INTEGER NOT NULL DEFAULT 0,
+    -- Random identity of the directory, drawn before the first start.
+    identity TEXT,
+    -- SHA-256 of list, options and user, if a command in the foreground added the crawl: the same command joins
+    -- it instead of adding another one. NULL once its settings were changed, its pages cancelled, or it has ended.
+    foreground BLOB,
+    -- Of a fleet: open while this node waits for more pages, then closing. NULL: of this machine alone.
+    fleet TEXT CHECK (fleet IN ('open', 'closing')),
     -- When the fleet gave it a page last, or a page of it ended.
     paged_at INTEGER,
     -- What all nodes have used of its limits: bytes of output files, and when the fleet got it.
     fleet_bytes INTEGER NOT NULL DEFAULT 0,
     fleet_began INTEGER
-);
-CREATE INDEX crawl_of_fleet ON crawl (paged_at) WHERE fleet = 1;
+) STRICT;
+CREATE INDEX crawl_of_fleet ON crawl (paged_at) WHERE fleet = 'open';
 CREATE INDEX crawl_due ON crawl (retry_at, id) WHERE status = 'queued';
 CREATE INDEX crawl_started ON crawl (id) WHERE status = 'started';
 CREATE INDEX crawl_hook_user ON crawl (hook_user)
     WHERE hook_user > 0 AND status IN ('queued', 'started', 'paused');
+-- lists of crawls, newest first: nodes of a fleet reserve ids in blocks
+CREATE INDEX crawl_created ON crawl (created_at, id);
+CREATE INDEX crawl_foreground ON crawl (foreground) WHERE foreground IS NOT NULL;
+CREATE TRIGGER crawl_left AFTER UPDATE OF status ON crawl
+WHEN NEW.foreground IS NOT NULL AND NEW.status IN ('sealed', 'cancelled') BEGIN
+    UPDATE crawl SET foreground = NULL WHERE id = NEW.id;
+END;
 
 CREATE TABLE host (
     id INTEGER PRIMARY KEY,
@@ -66,7 +80,7 @@ CREATE TABLE host (
     crawl_delay INTEGER NOT NULL DEFAULT 0,
     asked TEXT,
     asked_at INTEGER
-);
+) STRICT;
 
 CREATE TABLE snapshot (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -77,7 +91,13 @@ CREATE TABLE snapshot (
     title TEXT,
     bookmarked_at TEXT,
     depth INTEGER NOT NULL,
-    status TEXT NOT NULL DEFAULT 'queued',
+    -- 1 if a user gave the page, to whose networks the hooks of its crawl have access. Equal times do not prove
+    -- it: a long list takes several turns, and pages of a fleet come later.
+    given INTEGER NOT NULL DEFAULT 0 CHECK (given IN (0, 1)),
+    -- JSON object of the settings of the page alone, over those of its crawl. NULL: none.
+    config TEXT,
+    status TEXT NOT NULL DEFAULT 'queued'
+        CHECK (status IN ('queued', 'started', 'paused', 'sealed', 'cancelled')),
     reason TEXT,
     created_at INTEGER NOT NULL,
     started_at INTEGER,
@@ -87,12 +107,25 @@ CREATE TABLE snapshot (
     attempts INTEGER NOT NULL DEFAULT 0,
     token TEXT,
     directory TEXT,
+    -- Random identity of the directory, drawn before the first start.
+    identity TEXT,
+    -- Number of the present visit: one request for the page by all of its hooks.
+    visit INTEGER NOT NULL DEFAULT 0,
+    -- HTTP status of the document as the newest visit got it, and the plugin that requested it. NULL: no
+    -- hook reported a status.
+    http_status INTEGER,
+    http_plugin TEXT,
+    -- When the server allows the next visit (Retry-After), and the visits in a row that it refused.
+    http_until INTEGER,
+    refused INTEGER NOT NULL DEFAULT 0,
+    -- JSON of the answer of the server before a retry: status and plugin.
+    earlier TEXT,
     -- Epoch of the lease under which a fleet gave the page to this node; 0 if none did, or once its end
     -- is in the outbox.
     epoch INTEGER NOT NULL DEFAULT 0,
     -- The fleet's database lost the page in a failover, and gave it to this node again with another id.
-    replaced INTEGER NOT NULL DEFAULT 0
-);
+    replaced INTEGER NOT NULL DEFAULT 0 CHECK (replaced IN (0, 1))
+) STRICT;
 CREATE UNIQUE INDEX snapshot_once ON snapshot (crawl_id, url) WHERE replaced = 0;
 CREATE INDEX snapshot_due ON snapshot (crawl_id, retry_at, id) WHERE status = 'queued';
 CREATE INDEX snapshot_lane ON snapshot (crawl_id, host_id, retry_at, id) WHERE status = 'queued';
@@ -104,21 +137,28 @@ CREATE INDEX snapshot_crawl ON snapshot (crawl_id);
 CREATE INDEX snapshot_begun ON snapshot (crawl_id, id) WHERE status IN ('started', 'paused');
 CREATE INDEX snapshot_cancelled ON snapshot (crawl_id, reason, directory) WHERE status = 'cancelled';
 CREATE INDEX snapshot_leased ON snapshot (host_id) WHERE epoch > 0;
+-- the newest pages with a status, without reading all
+CREATE INDEX snapshot_http ON snapshot (http_status, id) WHERE http_status IS NOT NULL;
+-- the pages that ended before their work was done, without reading all
+CREATE INDEX snapshot_incomplete ON snapshot (crawl_id, id)
+    WHERE status = 'sealed' AND reason IS NOT NULL;
+-- the hosts of the pages that users gave to a crawl
+CREATE INDEX snapshot_given ON snapshot (crawl_id, id) WHERE given;
 
 CREATE TABLE tag (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE
-);
+) STRICT;
 CREATE TABLE crawl_tag (
     crawl_id INTEGER NOT NULL REFERENCES crawl (id),
     tag_id INTEGER NOT NULL REFERENCES tag (id),
     PRIMARY KEY (crawl_id, tag_id)
-) WITHOUT ROWID;
+) STRICT, WITHOUT ROWID;
 CREATE TABLE snapshot_tag (
     snapshot_id INTEGER NOT NULL REFERENCES snapshot (id),
     tag_id INTEGER NOT NULL REFERENCES tag (id),
     PRIMARY KEY (snapshot_id, tag_id)
-) WITHOUT ROWID;
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE result (
     id INTEGER PRIMARY KEY,
@@ -129,6 +169,8 @@ CREATE TABLE result (
     plugin TEXT NOT NULL,
     hook TEXT NOT NULL,
     status TEXT NOT NULL,
+    -- The visit of which the result is.
+    visit INTEGER NOT NULL DEFAULT 0,
     output TEXT,
     error TEXT,
     files TEXT NOT NULL DEFAULT '[]',
@@ -136,33 +178,35 @@ CREATE TABLE result (
     attempts INTEGER NOT NULL DEFAULT 0,
     started_at INTEGER,
     ended_at INTEGER,
+    -- JSON of the row before a retry, until its end. If the retry loses a result, all return.
+    earlier TEXT,
     UNIQUE (owner, plugin, hook)
-);
+) STRICT;
 CREATE INDEX result_crawl ON result (crawl_id);
 
+-- Variables without secrets of the processes of many runs.
+CREATE TABLE environment (
+    id INTEGER PRIMARY KEY,
+    -- SHA-256 of the variables.
+    digest BLOB NOT NULL UNIQUE,
+    -- JSON object.
+    variables TEXT NOT NULL
+) STRICT;
+
+-- Every unit that was started, or waits for its start. What a kind has in addition is in a table of its own
+-- (check_result), or refers to its runs (copy).
 CREATE TABLE run (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    epoch INTEGER NOT NULL REFERENCES runner (epoch),
     kind TEXT NOT NULL,
-    owner TEXT NOT NULL,
-    crawl_id INTEGER NOT NULL REFERENCES crawl (id),
-    snapshot_id INTEGER REFERENCES snapshot (id),
-    plugin TEXT,
-    hook TEXT,
-    attempt INTEGER NOT NULL,
-    unit TEXT NOT NULL,
-    boot TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('queued', 'starting', 'running', 'ended')),
+    -- The runner that started the unit, its name, and the boot. NULL while it is queued, and if it needed no unit.
+    epoch INTEGER REFERENCES runner (epoch),
+    unit TEXT,
+    boot TEXT,
     invocation TEXT,
-    argv TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('starting', 'running', 'ended')),
     outcome TEXT,
     exit_code INTEGER,
     signal INTEGER,
-    -- 1 once the crawl or snapshot was paused while the run was open.
-    frozen INTEGER NOT NULL DEFAULT 0,
-    -- End of the lease of its host, in milliseconds on CLOCK_BOOTTIME, from which on the hook is not
-    -- executed; NULL outside of a fleet.
-    not_after INTEGER,
     -- When the row was written, when systemd started the unit, when a background hook was ready.
     recorded_at INTEGER NOT NULL,
     started_at INTEGER,
@@ -173,9 +217,32 @@ CREATE TABLE run (
     io_read INTEGER,
     io_write INTEGER,
     ip_in INTEGER,
-    ip_out INTEGER
-);
-CREATE UNIQUE INDEX run_open ON run (unit) WHERE status <> 'ended';
+    ip_out INTEGER,
+    -- Of workers and hooks alone.
+    owner TEXT,
+    crawl_id INTEGER REFERENCES crawl (id),
+    snapshot_id INTEGER REFERENCES snapshot (id),
+    plugin TEXT,
+    hook TEXT,
+    attempt INTEGER,
+    argv TEXT,
+    -- 1 once the crawl or snapshot was paused while the run was open.
+    frozen INTEGER NOT NULL DEFAULT 0 CHECK (frozen IN (0, 1)),
+    -- End of the lease of its host, in milliseconds on CLOCK_BOOTTIME, from which on the hook is not
+    -- executed; NULL outside of a fleet.
+    not_after INTEGER,
+    -- The run of the worker that asked for it, working directory, time limit in milliseconds, and variables without secrets:
+    -- those that many runs have in common, and as JSON those of the run alone.
+    parent_id INTEGER,
+    directory TEXT,
+    time_limit INTEGER,
+    environment_id INTEGER REFERENCES environment (id),
+    own_variables TEXT,
+    CHECK (unit IS NOT NULL OR status IN ('queued', 'ended')),
+    CHECK ((crawl_id IS NULL) = (owner IS NULL))
+) STRICT;
+CREATE UNIQUE INDEX run_open ON run (unit) WHERE status IN ('starting', 'running');
+CREATE INDEX run_queued ON run (kind, id) WHERE status = 'queued';
 CREATE INDEX run_unit ON run (unit, id);
 CREATE INDEX run_owner ON run (owner);
 CREATE INDEX run_crawl ON run (crawl_id);
@@ -187,7 +254,7 @@ CREATE TABLE tally (
     status TEXT NOT NULL,
     n INTEGER NOT NULL,
     PRIMARY KEY (kind, crawl_id, status)
-) WITHOUT ROWID;
+) STRICT, WITHOUT ROWID;
 CREATE TRIGGER crawl_added AFTER INSERT ON crawl BEGIN
     INSERT INTO tally VALUES ('crawl', 0, NEW.status, 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
@@ -229,9 +296,11 @@ CREATE TABLE plugin_use (
     plugin TEXT PRIMARY KEY,
     succeeded INTEGER NOT NULL,
     failed INTEGER NOT NULL
-) WITHOUT ROWID;
+) STRICT, WITHOUT ROWID;
+-- A result that returns after a retry has been counted.
 CREATE TRIGGER plugin_used AFTER UPDATE OF status ON result
-WHEN OLD.status <> NEW.status AND NEW.status IN ('succeeded', 'noresults', 'failed') BEGIN
+WHEN OLD.status <> NEW.status AND NEW.visit >= OLD.visit
+    AND NEW.status IN ('succeeded', 'noresults', 'failed') BEGIN
     INSERT INTO plugin_use VALUES (NEW.plugin, NEW.status <> 'failed', NEW.status = 'failed')
         ON CONFLICT DO UPDATE SET succeeded = succeeded + excluded.succeeded,
             failed = failed + excluded.failed;
@@ -253,7 +322,7 @@ CREATE TABLE binary (
     env TEXT NOT NULL DEFAULT '{}',
     stamp TEXT,
     found_at INTEGER NOT NULL
-) WITHOUT ROWID;
+) STRICT, WITHOUT ROWID;
 
 -- Health of each URL of each watch.
 CREATE TABLE watch (
@@ -263,68 +332,59 @@ CREATE TABLE watch (
     failing_since INTEGER,
     down_since INTEGER,
     PRIMARY KEY (name, url)
-) WITHOUT ROWID;
+) STRICT, WITHOUT ROWID;
 
--- A check is one run in a table of its own; the ids of both come from one sequence.
+-- What a check is about, and what it found. Its run is queued with it.
 CREATE TABLE check_result (
-    id INTEGER PRIMARY KEY,
+    run_id INTEGER PRIMARY KEY REFERENCES run (id),
     watch TEXT NOT NULL,
-    kind TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('status', 'archive', 'crawl', 'lighthouse', 'alert')),
     pool TEXT NOT NULL,
     url TEXT NOT NULL,
     request TEXT NOT NULL,
-    state TEXT NOT NULL DEFAULT 'queued'
-        CHECK (state IN ('queued', 'starting', 'running', 'done')),
-    queued_at INTEGER NOT NULL,
-    started_at INTEGER,
-    ended_at INTEGER,
     keep_for INTEGER NOT NULL,
     keep_until INTEGER,
-    epoch INTEGER,
-    unit TEXT,
-    boot TEXT,
-    invocation TEXT,
-    outcome TEXT,
-    ok INTEGER,
+    -- NULL while it is not known: the check has not ended, or found out nothing.
+    ok INTEGER CHECK (ok IN (0, 1)),
     status_code INTEGER,
     response_ms INTEGER,
+    -- JSON of what the check found; NULL until it has ended.
     record TEXT
-);
+) STRICT;
 CREATE UNIQUE INDEX check_open ON check_result (watch, kind, url)
-    WHERE state <> 'done' AND kind <> 'alert';
-CREATE UNIQUE INDEX check_unit ON check_result (unit)
-    WHERE state IN ('starting', 'running');
-CREATE INDEX check_queue ON check_result (pool, id) WHERE state = 'queued';
-CREATE INDEX check_history ON check_result (watch, kind, url, id, ok);
+    WHERE record IS NULL AND kind <> 'alert';
+-- the queues of the pools, and how many checks of each run
+CREATE INDEX check_pool ON check_result (pool, run_id) WHERE record IS NULL;
+CREATE INDEX check_history ON check_result (watch, kind, url, run_id, ok);
 CREATE INDEX check_old ON check_result (keep_until) WHERE keep_until IS NOT NULL;
+CREATE TRIGGER check_expired AFTER DELETE ON check_result BEGIN
+    DELETE FROM run WHERE id = OLD.run_id;
+END;
 
 -- The copies of sealed snapshots in the store; snapshot 0 is the test of the store.
 CREATE TABLE copy (
     snapshot_id INTEGER PRIMARY KEY,
-    state TEXT NOT NULL CHECK (state IN ('idle', 'waiting', 'starting', 'running')),
+    status TEXT NOT NULL CHECK (status IN ('idle', 'waiting', 'running')),
     task TEXT NOT NULL,
     due_at INTEGER,
     attempts INTEGER NOT NULL,
     reason TEXT,
-    again INTEGER NOT NULL,
+    again INTEGER NOT NULL CHECK (again IN (0, 1)),
     -- JSON of the newest verified object.
     object TEXT,
     verified_at INTEGER,
-    is_local INTEGER NOT NULL,
+    is_local INTEGER NOT NULL CHECK (is_local IN (0, 1)),
     local_since INTEGER,
     keep_until INTEGER,
-    -- The newest transfer; its id comes from the sequence of runs.
-    run INTEGER,
-    unit TEXT,
-    boot TEXT,
-    -- InvocationID of the newest transfer that has ended.
-    invocation TEXT
-);
-CREATE INDEX copy_due ON copy (due_at) WHERE state = 'waiting';
-CREATE UNIQUE INDEX copy_unit ON copy (unit) WHERE state IN ('starting', 'running');
+    -- The newest transfer.
+    run_id INTEGER REFERENCES run (id)
+) STRICT;
+CREATE INDEX copy_due ON copy (due_at) WHERE status = 'waiting';
+CREATE INDEX copy_running ON copy (task) WHERE status = 'running';
+CREATE INDEX copy_run ON copy (run_id) WHERE run_id IS NOT NULL;
 CREATE INDEX copy_local ON copy (local_since)
-    WHERE state = 'idle' AND is_local = 1 AND object IS NOT NULL;
-CREATE INDEX copy_failed ON copy (attempts) WHERE state = 'waiting' AND attempts > 0;
+    WHERE status = 'idle' AND is_local = 1 AND object IS NOT NULL;
+CREATE INDEX copy_failed ON copy (attempts) WHERE status = 'waiting' AND attempts > 0;
 
 -- The fleet that this data directory belongs to: at most one row.
 CREATE TABLE fleet (
@@ -332,12 +392,12 @@ CREATE TABLE fleet (
     node INTEGER NOT NULL,
     -- Failovers of the fleet's database.
     generation INTEGER NOT NULL
-);
+) STRICT;
 -- Ids that the fleet reserved for crawls that are added on this node: first to last.
 CREATE TABLE crawl_ids (
     first INTEGER PRIMARY KEY,
     last INTEGER NOT NULL
-);
+) STRICT;
 -- Hosts that the fleet leased to this node.
 CREATE TABLE lease (
     host_id INTEGER PRIMARY KEY REFERENCES host (id),
@@ -347,8 +407,10 @@ CREATE TABLE lease (
     deadline INTEGER NOT NULL,
     -- JSON of the request that ends the lease, sent after the messages up to release_after.
     release TEXT,
-    release_after INTEGER
-);
+    release_after INTEGER,
+    -- 1: the host is for another node of the fleet: no page of it starts, and it is released when none runs.
+    leaves INTEGER NOT NULL DEFAULT 0 CHECK (leaves IN (0, 1))
+) STRICT;
 -- Requests to the fleet's database, in order. Kept for a while after the database answered them.
 CREATE TABLE outbox (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -356,6 +418,6 @@ CREATE TABLE outbox (
     is_command INTEGER NOT NULL,
     request TEXT NOT NULL,
     answered_at INTEGER
-);
+) STRICT;
 CREATE INDEX outbox_queue ON outbox (number) WHERE answered_at IS NULL;
 CREATE INDEX outbox_answered ON outbox (answered_at) WHERE answered_at IS NOT NULL;

@@ -31,7 +31,7 @@ pub struct Check {
     pub kind: CheckKind,
     /// Address of the site.
     pub url: String,
-    /// queued, starting, running, done
+    /// queued, starting, running, ended
     pub state: String,
     /// When it was queued.
     pub queued_at: Time,
@@ -139,7 +139,7 @@ mod tests {
             watch: "site".into(),
             kind: CheckKind::Status,
             url: "http://a.example/".into(),
-            state: "done".into(),
+            state: "ended".into(),
             queued_at: Time(0),
             started_at: None,
             ended_at: None,

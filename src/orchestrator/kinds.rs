@@ -1,0 +1,23 @@
+//! The table of kinds of units. A new kind is a line here, the file of its implementation, and a
+//! drop-in for its units.
+
+use crate::transfer::Transfer;
+use crate::units::{Kind, Kinds};
+use crate::watch::Check;
+use crate::work::{CrawlWorker, Hook, SnapshotWorker};
+use archivist_core::unit::UnitKind;
+
+pub(crate) const KINDS: Kinds = Kinds {
+    all: &UnitKind::ALL,
+    of,
+};
+
+fn of(kind: UnitKind) -> &'static dyn Kind {
+    match kind {
+        UnitKind::CrawlWorker => &CrawlWorker,
+        UnitKind::SnapshotWorker => &SnapshotWorker,
+        UnitKind::Hook => &Hook,
+        UnitKind::Check | UnitKind::Alert => &Check,
+        UnitKind::Store => &Transfer,
+    }
+}

@@ -1,0 +1,222 @@
+//! Rows of runs, as every kind of unit has them. The row is recorded before the unit starts.
+
+use crate::store::column::{column, counter};
+use crate::store::{Counts, Result, Tx};
+use archivist_core::model::{Outcome, Reading, RunId, Time};
+use archivist_core::unit::UnitKind;
+use rusqlite::{OptionalExtension, Row};
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// Waits for a slot.
+    Queued,
+    /// Recorded with its unit; systemd has not answered the start yet.
+    Starting,
+    /// Its unit exists.
+    Running,
+    /// Its outcome is recorded.
+    Ended,
+}
+
+impl RunState {
+    const ALL: [RunState; 4] = [
+        RunState::Queued,
+        RunState::Starting,
+        RunState::Running,
+        RunState::Ended,
+    ];
+
+    /// Returns the name in the database and in output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunState::Queued => "queued",
+            RunState::Starting => "starting",
+            RunState::Running => "running",
+            RunState::Ended => "ended",
+        }
+    }
+
+    /// Returns the state of this name, or `None` if the name is unknown.
+    pub fn parse(text: &str) -> Option<RunState> {
+        let mut all = RunState::ALL.into_iter();
+        all.find(|state| state.as_str() == text)
+    }
+}
+
+/// SQL condition on a row of `run`: its unit has not ended. The index of open runs has the same one.
+pub(crate) const OPEN: &str = "status IN ('starting', 'running')";
+
+/// A run whose unit has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitRow {
+    /// Number of its row, printed as `r678`.
+    pub id: RunId,
+    /// Kind of its unit.
+    pub kind: UnitKind,
+    /// Name of its unit.
+    pub unit: String,
+    /// Boot during which it was started.
+    pub boot: String,
+    /// Whether systemd has not answered the start yet.
+    pub starting: bool,
+    /// It is a hook that a user paused, if only for a while: it must be thawed before it is stopped.
+    pub frozen: bool,
+}
+
+const COLUMNS: &str = "id, kind, unit, boot, status, frozen AND kind = 'hook'";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<UnitRow> {
+    let status: RunState = column(row, 4)?;
+    Ok(UnitRow {
+        id: column(row, 0)?,
+        kind: column(row, 1)?,
+        unit: row.get(2)?,
+        boot: row.get(3)?,
+        starting: status == RunState::Starting,
+        frozen: row.get(5)?,
+    })
+}
+
+impl Tx<'_> {
+    /// Returns all runs whose units have not ended.
+    pub fn open_units(&self) -> Result<Vec<UnitRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM run INDEXED BY run_open WHERE {OPEN} ORDER BY id");
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let rows = statement.query_map([], read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn one_unit(&self, condition: &str, value: impl rusqlite::ToSql) -> Result<Option<UnitRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM run WHERE {condition} AND {OPEN}");
+        Ok(self
+            .inner
+            .prepare_cached(&sql)?
+            .query_row([value], read)
+            .optional()?)
+    }
+
+    /// Returns the run of a unit, if that has not ended.
+    pub fn open_unit(&self, unit: &str) -> Result<Option<UnitRow>> {
+        self.one_unit("unit = ?1", unit)
+    }
+
+    /// Returns a run by its id, if its unit has not ended.
+    pub fn open_unit_by_id(&self, id: RunId) -> Result<Option<UnitRow>> {
+        self.one_unit("id = ?1", id.0)
+    }
+
+    /// Queues a run of this kind. Returns its id.
+    pub(crate) fn queue_run(&self, kind: UnitKind, now: Time) -> Result<RunId> {
+        self.inner
+            .prepare_cached(
+                "INSERT INTO run (kind, status, recorded_at) VALUES (?1, 'queued', ?2)",
+            )?
+            .execute((kind.as_str(), now.0))?;
+        Ok(RunId(self.inner.last_insert_rowid()))
+    }
+
+    /// Records the unit of a queued run before the unit starts. Returns `false` if the run is not
+    /// queued.
+    pub(crate) fn start_queued(
+        &self,
+        id: RunId,
+        unit: &str,
+        boot: &str,
+        now: Time,
+    ) -> Result<bool> {
+        let rows = self
+            .inner
+            .prepare_cached(
+                "UPDATE run SET status = 'starting', unit = ?2, boot = ?3, started_at = ?4,
+                     epoch = ?5
+                 WHERE id = ?1 AND status = 'queued'",
+            )?
+            .execute((id.0, unit, boot, now.0, self.epoch))?;
+        Ok(rows == 1)
+    }
+
+    /// Queues a run again whose start was recorded and not made.
+    pub fn requeue_run(&self, id: RunId) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE run SET status = 'queued', unit = NULL, boot = NULL, started_at = NULL,
+                     epoch = NULL
+                 WHERE id = ?1 AND status = 'starting'",
+            )?
+            .execute([id.0])?;
+        Ok(())
+    }
+
+    /// Records that systemd accepted the start.
+    pub fn set_run_running(&self, id: RunId) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE run SET status = 'running' WHERE id = ?1 AND status = 'starting'",
+            )?
+            .execute([id.0])?;
+        Ok(())
+    }
+
+    /// Records how the unit of a run ended and what it used. Returns `false` if it had ended already;
+    /// the row stays as it is.
+    pub fn end_run(
+        &self,
+        id: RunId,
+        outcome: &Outcome,
+        reading: &Reading,
+        now: Time,
+    ) -> Result<bool> {
+        let used = &reading.accounting;
+        let count = |value: Option<u64>| value.and_then(|value| i64::try_from(value).ok());
+        let rows = self
+            .inner
+            .prepare_cached(
+                "UPDATE run SET status = 'ended', outcome = ?2, exit_code = ?3, signal = ?4,
+                     invocation = ?5, started_at = coalesce(?6, started_at), ended_at = ?7,
+                     cpu_usec = ?8, memory_peak = ?9, io_read = ?10, io_write = ?11, ip_in = ?12,
+                     ip_out = ?13
+                 WHERE id = ?1 AND status IN ('starting', 'running')",
+            )?
+            .execute(rusqlite::params![
+                id.0,
+                serde_json::to_string(outcome)?,
+                outcome.exit_code(),
+                outcome.signal(),
+                Some(&reading.invocation).filter(|id| !id.is_empty()),
+                reading.started.map(|time| time.0),
+                reading.ended.unwrap_or(now).0,
+                count(used.cpu_usec),
+                count(used.memory_peak),
+                count(used.io_read),
+                count(used.io_write),
+                count(used.ip_in),
+                count(used.ip_out),
+            ])?;
+        Ok(rows == 1)
+    }
+
+    /// Returns the InvocationID of the latest ended run of a unit of this name.
+    pub fn ended_invocation(&self, unit: &str) -> Result<Option<String>> {
+        let row = self
+            .inner
+            .prepare_cached(
+                "SELECT invocation FROM run WHERE unit = ?1 AND status = 'ended'
+                 ORDER BY id DESC LIMIT 1",
+            )?
+            .query_row([unit], |row| row.get(0))
+            .optional()?;
+        Ok(row.flatten())
+    }
+
+    /// Returns the number of open runs by kind of unit.
+    pub fn open_run_counts(&self) -> Result<Counts> {
+        let sql = format!(
+            "SELECT kind, count(*) FROM run INDEXED BY run_open WHERE {OPEN} GROUP BY kind"
+        );
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let rows =
+            statement.query_map([], |row| Ok((row.get(0)?, counter(row, 1)?.unwrap_or(0))))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}

@@ -1,0 +1,151 @@
+//! Units, whatever they do: the steps in the life of one ([`life`]), and the trait that each kind
+//! implements. A kind is one file with its [`Kind`], in the room of its subject, and one line in the
+//! table of kinds (`kinds.rs`).
+
+pub(crate) mod life;
+
+use crate::main_loop::turn::{Turn, TurnResult};
+use crate::store::UnitRow;
+use archivist_core::model::{Outcome, Reading, RunId};
+use archivist_core::plan::Started;
+use archivist_core::unit::UnitKind;
+use archivist_shared::config::Scope;
+use archivist_shared::systemd::LoadedUnit;
+use std::any::Any;
+use std::sync::Arc;
+
+/// How a unit ended.
+#[derive(Clone, Debug)]
+pub struct UnitEnd {
+    pub outcome: Outcome,
+    pub reading: Reading,
+    /// Whether systemd has the unit still.
+    pub loaded: bool,
+}
+
+impl UnitEnd {
+    /// The end of a unit that does not exist.
+    fn without_unit(outcome: Outcome) -> UnitEnd {
+        UnitEnd {
+            outcome,
+            reading: Reading::default(),
+            loaded: false,
+        }
+    }
+}
+
+/// What the files of a unit say, in the type of its kind.
+pub type Contents = Arc<dyn Any + Send + Sync>;
+
+/// Reads the files of a unit that has ended. It is called outside of the turn, on a thread.
+pub type ReadFiles = Box<dyn FnOnce(&Scope) -> Contents + Send>;
+
+/// A unit that has ended, before its files are read.
+pub struct Collect {
+    pub run: RunId,
+    pub end: UnitEnd,
+    pub read: ReadFiles,
+}
+
+impl Collect {
+    /// Reads the files.
+    pub fn collected(self, scope: &Scope) -> Collected {
+        Collected {
+            run: self.run,
+            end: self.end,
+            contents: (self.read)(scope),
+        }
+    }
+}
+
+/// A unit that has ended, with what its files say.
+#[derive(Clone)]
+pub struct Collected {
+    pub run: RunId,
+    pub end: UnitEnd,
+    pub contents: Contents,
+}
+
+/// What a kind of unit adds to the steps in the life of one. The rows of runs, the calls to systemd
+/// and the files of the orchestrator are the same for all kinds ([`life`]).
+pub(crate) trait Kind: Sync {
+    /// Whether the work of the unit continues after the next boot: what a shutdown ended has no
+    /// outcome then.
+    fn outlasts_shutdown(&self) -> bool {
+        true
+    }
+
+    /// The outcome of a run whose unit systemd did not start, for this reason.
+    fn not_started(&self, started: Started, why: String) -> Outcome {
+        match started {
+            Started::Failed => Outcome::NotStarted(why),
+            Started::Unable => Outcome::unable_to_start(&why),
+            Started::Running | Started::Waiting | Started::Reconcile | Started::Lost => {
+                Outcome::Lost
+            }
+        }
+    }
+
+    /// The unit is gone without a trace: with another boot, or because systemd went down before it
+    /// was started.
+    fn lost(&self, _turn: &mut Turn<'_>, _run: &UnitRow) -> TurnResult<()> {
+        Ok(())
+    }
+
+    /// A job of the unit is done: systemd takes other calls for it now.
+    fn came_up(&self, _turn: &mut Turn<'_>, _run: &UnitRow) -> TurnResult<()> {
+        Ok(())
+    }
+
+    /// The unit runs: systemd has started it, or it was read.
+    ///
+    /// # Errors
+    /// If the database fails, as for all steps.
+    fn running(&self, _turn: &mut Turn<'_>, _run: &UnitRow) -> TurnResult<()> {
+        Ok(())
+    }
+
+    /// Whether the run waits for another start instead of ending like this.
+    fn starts_again(
+        &self,
+        _turn: &Turn<'_>,
+        _run: &UnitRow,
+        _outcome: &Outcome,
+    ) -> TurnResult<bool> {
+        Ok(false)
+    }
+
+    /// How to read what the unit left in files; none if it leaves nothing.
+    fn files(&self, _turn: &Turn<'_>, _run: &UnitRow) -> TurnResult<Option<ReadFiles>> {
+        Ok(None)
+    }
+
+    /// The outcome to record.
+    fn recorded(&self, _turn: &Turn<'_>, _run: &UnitRow, end: &UnitEnd) -> TurnResult<Outcome> {
+        Ok(end.outcome.clone())
+    }
+
+    /// The end is recorded: what follows from it. `run` is the row before the end; `contents` is
+    /// what [`Kind::files`] read, none if the unit never ran.
+    fn ended(
+        &self,
+        turn: &mut Turn<'_>,
+        run: &UnitRow,
+        end: &UnitEnd,
+        contents: Option<&Contents>,
+    ) -> TurnResult<()>;
+
+    /// The runs were compared with these units that systemd has.
+    fn reconciled(&self, _turn: &mut Turn<'_>, _listed: &[LoadedUnit]) -> TurnResult<()> {
+        Ok(())
+    }
+}
+
+/// The table of kinds.
+#[derive(Clone, Copy)]
+pub(crate) struct Kinds {
+    /// All kinds, each once.
+    pub all: &'static [UnitKind],
+    /// The implementation of one.
+    pub of: fn(UnitKind) -> &'static dyn Kind,
+}
