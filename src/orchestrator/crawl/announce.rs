@@ -1,6 +1,6 @@
 //! Signals about crawls and pages: actions, so that they are sent after the commit.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{Action, CallerAction};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::Counts;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, public_url, without_userinfo};
@@ -10,7 +10,7 @@ use archivist_shared::bus::signals::Signal;
 
 /// Whether the action reports the end of a crawl.
 fn ends_crawl(action: &Action) -> bool {
-    matches!(action, Action::Announce(Signal::Crawl { notice, .. }) if notice.is_end())
+    matches!(action, Action::Caller(CallerAction::Announce(Signal::Crawl { notice, .. })) if notice.is_end())
 }
 
 /// Whether a crawl is queued, started or paused; `crawls`: how many have each status.
@@ -43,7 +43,7 @@ impl Turn<'_> {
             results: self.tx.counts("result", Some(id))?,
             at: self.now,
         })?;
-        self.actions.push(Action::Announce(Signal::Crawl {
+        self.act(CallerAction::Announce(Signal::Crawl {
             notice,
             id,
             document,
@@ -73,7 +73,7 @@ impl Turn<'_> {
             results,
             at: self.now,
         })?;
-        self.actions.push(Action::Announce(Signal::Snapshot {
+        self.act(CallerAction::Announce(Signal::Snapshot {
             notice,
             id,
             document,
@@ -101,8 +101,7 @@ impl Turn<'_> {
             last,
             at: self.now,
         })?;
-        self.actions
-            .push(Action::Announce(Signal::Pages { crawl, document }));
+        self.act(CallerAction::Announce(Signal::Pages { crawl, document }));
         Ok(())
     }
 
@@ -110,7 +109,7 @@ impl Turn<'_> {
     /// in this turn. `crawls`: how many have each status.
     pub(crate) fn announce_idle(&mut self, crawls: &Counts) -> TurnResult<()> {
         if becomes_idle(self.actions.iter().any(ends_crawl), is_any_open(crawls)) {
-            self.actions.push(Action::Announce(Signal::Idle));
+            self.act(CallerAction::Announce(Signal::Idle));
             self.crawls_are_over()?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! What followers of a crawl receive: lines of JSON, in the order of the changes.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::CallerAction;
 use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::store::StoreError;
 use archivist_core::model::{CrawlId, Owner};
@@ -27,7 +27,7 @@ impl Turn<'_> {
     ) -> TurnResult<()> {
         self.crawl_of(crawl)?;
         let first = self.present_state(crawl)?;
-        self.actions.push(Action::Follow {
+        self.act(CallerAction::Follow {
             crawl,
             first,
             claim: claim.clone(),
@@ -111,7 +111,7 @@ impl Turn<'_> {
                     None => continue,
                 },
             };
-            self.actions.push(Action::Tell { crawl, line, last });
+            self.act(CallerAction::Tell { crawl, line, last });
         }
         Ok(())
     }

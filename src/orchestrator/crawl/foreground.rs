@@ -5,7 +5,7 @@
 //! the hook again, `skipped` to continue without it. Until then the worker of a held crawl gets no
 //! answer, so that it waits.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{CallerAction, EngineAction, UnitAction};
 use crate::main_loop::turn::{Change, Turn, TurnResult, failed, invalid};
 use crate::query::show::no_such_run;
 use crate::store::Finished;
@@ -29,21 +29,21 @@ impl Turn<'_> {
         reply: &Reply<OwnedFd>,
     ) -> TurnResult<()> {
         let status = self.crawl_of(crawl)?.status;
-        self.actions.push(Action::Hold {
+        self.act(CallerAction::Hold {
             crawl,
             cancel,
             claim: claim.clone(),
             reply: reply.clone(),
         });
         if status.is_final() && !self.tx.has_open_runs(crawl)? {
-            self.actions.push(Action::ReleaseHolds(crawl));
+            self.act(CallerAction::ReleaseHolds(crawl));
         }
         Ok(())
     }
 
     /// A command that held a crawl has ended before the crawl, which others may hold.
     pub(crate) fn abandoned(&mut self, crawl: CrawlId, cancel: bool) -> TurnResult<()> {
-        self.actions.push(Action::Unhold(crawl));
+        self.act(EngineAction::Unhold(crawl));
         self.proceed(crawl, false)?;
         let is_held = self.engine.held.get(&crawl).is_some_and(|count| *count > 1);
         if is_abandoned(self.crawl_of(crawl)?.status, cancel, is_held) {
@@ -95,7 +95,7 @@ impl Turn<'_> {
             self.tx.interrupt_run(run.id)?;
             self.thaw(&run);
             let (unit, how) = (run.unit, Release::Stop);
-            self.actions.push(Action::Release { unit, how });
+            self.act(UnitAction::Release { unit, how });
             hooks.push(name);
         }
         let waits = !hooks.is_empty() && self.is_held(id);
@@ -127,7 +127,7 @@ impl Turn<'_> {
         }
         self.thaw(&run);
         let (unit, how) = (run.unit, Release::Stop);
-        self.actions.push(Action::Release { unit, how });
+        self.act(UnitAction::Release { unit, how });
         Ok(())
     }
 

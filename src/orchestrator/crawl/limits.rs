@@ -1,6 +1,6 @@
 //! The limits of a crawl: what they leave out, and how they are raised; and the limit of a page.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::LoopAction;
 use crate::main_loop::engine::Engine;
 use crate::main_loop::event::Event;
 use crate::main_loop::log::CrawlLog;
@@ -66,7 +66,7 @@ impl Turn<'_> {
             .cancel_some_unbegun(crawl.id, &why, self.now, PAGES_PER_TURN)?;
         if count == PAGES_PER_TURN {
             self.leaving_out.insert(crawl.id);
-            self.actions.push(Action::Again(Event::Due));
+            self.act(LoopAction::Again(Event::Due));
         }
         self.log_crawl(crawl.id, CrawlLog::PagesLeftOut(why, count));
         self.changes.insert(Change::Crawl(crawl.id));

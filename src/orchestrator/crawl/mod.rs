@@ -4,12 +4,8 @@
 pub mod add;
 pub mod announce;
 pub mod children;
-pub mod commands;
 pub mod follow;
-pub mod followers;
 pub mod foreground;
-pub mod freezer;
-pub mod hold;
 pub mod limits;
 pub mod listed;
 pub mod log;

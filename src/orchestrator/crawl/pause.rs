@@ -6,7 +6,7 @@
 //! (257), and a frozen process takes no signal but SIGKILL. The time limit of a hook belongs to
 //! systemd and continues; a hook that reaches it while frozen is run again.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{ReplyAction, UnitAction};
 use crate::main_loop::log::LogEntry;
 use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::store::RunRow;
@@ -45,10 +45,10 @@ impl Turn<'_> {
         self.step_owner(id, step, None)?;
         for run in self.runs_below(id)? {
             if run.may_be_frozen() && !self.tx.is_paused(run.owner)? {
-                self.actions.push(Action::Thaw(run.unit));
+                self.act(UnitAction::Thaw(run.unit));
             }
         }
-        self.actions.push(Action::Unpark);
+        self.act(ReplyAction::Unpark);
         self.log(LogEntry::Resumed(id));
         Ok(())
     }
@@ -81,7 +81,7 @@ impl Turn<'_> {
     /// Freezes a hook; never a worker or a slice.
     pub(crate) fn freeze(&mut self, run: &RunRow) -> TurnResult<()> {
         self.tx.note_paused(run.id)?;
-        self.actions.push(Action::Freeze(run.unit.clone()));
+        self.act(UnitAction::Freeze(run.unit.clone()));
         Ok(())
     }
 
@@ -97,7 +97,7 @@ impl Turn<'_> {
     /// Thaws a unit that may be frozen, before it is ended.
     pub(crate) fn thaw(&mut self, run: &RunRow) {
         if run.may_be_frozen() {
-            self.actions.push(Action::Thaw(run.unit.clone()));
+            self.act(UnitAction::Thaw(run.unit.clone()));
         }
     }
 
@@ -110,7 +110,7 @@ impl Turn<'_> {
             .map(|run| run.unit)
             .collect();
         if !frozen.is_empty() {
-            self.actions.push(Action::ThawAtShutdown(frozen));
+            self.act(UnitAction::ThawAtShutdown(frozen));
         }
         Ok(())
     }

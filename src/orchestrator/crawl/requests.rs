@@ -1,12 +1,13 @@
 //! Calls of users.
 
 use crate::crawl::add::Progress;
-use crate::crawl::commands::RegisteredCommand;
 use crate::crawl::retry::Retried;
-use crate::main_loop::action::{Action, Answer};
+use crate::main_loop::action::{Answer, CallerAction, FileAction, LoopAction, ReplyAction};
+use crate::main_loop::commands::RegisteredCommand;
 use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Turn, TurnResult, failed, invalid};
 use crate::store::Users;
+use crate::watch::files;
 use crate::work::ends::ABORTED;
 use archivist_core::fleet::CommandVerb;
 use archivist_core::model::{AnyId, Lifecycle, Owner, TAG_MAX, TAGS_MAX};
@@ -39,15 +40,14 @@ impl Turn<'_> {
                 Progress::Done(added) => self.answer_text(reply, serde_json::to_string(&added)?),
                 Progress::More(adding) => {
                     let (lines, options) = (lines.clone(), options.clone());
-                    self.actions
-                        .push(Action::Again(Event::Request(Request::Add {
-                            lines,
-                            options,
-                            user: *user,
-                            joins: *joins,
-                            so_far: Some(adding),
-                            reply: reply.clone(),
-                        })));
+                    self.act(LoopAction::Again(Event::Request(Request::Add {
+                        lines,
+                        options,
+                        user: *user,
+                        joins: *joins,
+                        so_far: Some(adding),
+                        reply: reply.clone(),
+                    })));
                 }
             },
             Request::Install { names, user, reply } => {
@@ -108,17 +108,20 @@ impl Turn<'_> {
                     && let Some(count) = self.retry_in_fleet(*id, &which)?
                 {
                     let answer = Answer::Number(reply, Ok(count));
-                    self.actions.push(Action::Answer(answer));
+                    self.act(ReplyAction::Answer(answer));
                     return Ok(());
                 }
                 let next = match self.retry_some(*id, &which, so_far.as_deref())? {
-                    Retried::All(count) => Action::Answer(Answer::Number(reply, Ok(count))),
-                    Retried::Some(so_far) => Action::Again(Event::Request(Request::Retry {
+                    Retried::All(count) => {
+                        ReplyAction::Answer(Answer::Number(reply, Ok(count))).into()
+                    }
+                    Retried::Some(so_far) => LoopAction::Again(Event::Request(Request::Retry {
                         id: *id,
                         which,
                         so_far: Some(so_far),
                         reply,
-                    })),
+                    }))
+                    .into(),
                 };
                 self.actions.push(next);
             }
@@ -163,7 +166,7 @@ impl Turn<'_> {
                 claim,
                 reply,
             } => self.follow(*crawl, claim, reply)?,
-            Request::WatchStatus { claim, reply } => self.actions.push(Action::FollowStatus {
+            Request::WatchStatus { claim, reply } => self.act(CallerAction::FollowStatus {
                 claim: claim.clone(),
                 reply: reply.clone(),
             }),
@@ -180,7 +183,7 @@ impl Turn<'_> {
                 claim,
                 reply,
             } => {
-                self.actions.push(Action::Register {
+                self.act(CallerAction::Register {
                     command: RegisteredCommand {
                         since: command.since.unwrap_or(self.now).min(self.now),
                         registration: command.clone(),
@@ -190,7 +193,7 @@ impl Turn<'_> {
                     claim: claim.clone(),
                     reply: reply.clone(),
                 });
-                self.actions.push(Action::StatusChanged);
+                self.act(CallerAction::StatusChanged);
             }
             Request::Interrupt { id, reply } => {
                 let interrupted = self.interrupt(*id)?;
@@ -202,8 +205,10 @@ impl Turn<'_> {
                 reply,
             } => {
                 let count = self.proceed(*crawl, *again)?;
-                self.actions
-                    .push(Action::Answer(Answer::Number(reply.clone(), Ok(count))));
+                self.act(ReplyAction::Answer(Answer::Number(
+                    reply.clone(),
+                    Ok(count),
+                )));
             }
             Request::Draft {
                 options,
@@ -215,12 +220,12 @@ impl Turn<'_> {
                 let draft = self.draft(options, &users)?;
                 self.answer_text(reply, serde_json::to_string(&draft)?);
             }
-            Request::Watches { call, reply } => self.actions.push(Action::ReadWatches {
-                call: call.clone(),
-                reply: reply.clone(),
-            }),
+            Request::Watches { call, reply } => {
+                let job = files::with_watches(call.clone(), reply.clone());
+                self.act(FileAction::Run(job));
+            }
             Request::Reload { reply } => {
-                self.actions.push(Action::Again(Event::FillStore(0)));
+                self.act(LoopAction::Again(Event::FillStore(0)));
                 self.answer(reply);
             }
         }

@@ -1,7 +1,7 @@
 //! Calls of the fleet service, and what the orchestrator holds and wants.
 
 use crate::fleet::crawls::LINGER;
-use crate::main_loop::action::Action;
+use crate::main_loop::action::ReplyAction;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::rows::lease::LeaseRow;
 use archivist_core::fleet::{Claim, Entry, Held, Holdings, Pace, Request};
@@ -46,7 +46,7 @@ impl Turn<'_> {
             }
             NodeCall::Await { reply } => {
                 let reply = reply.clone();
-                self.actions.push(Action::AwaitOutbox(reply));
+                self.act(ReplyAction::AwaitOutbox(reply));
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! What this node reports to the fleet's database. A request is written in the transaction of the
 //! change that it reports.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::ReplyAction;
 use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::store::{ResultRow, StoreError};
 use archivist_core::fleet::{Epoch, HookResult, PageEnd, PageTimes, Record, Request};
@@ -11,7 +11,7 @@ impl Turn<'_> {
     /// Appends a request to the outbox.
     pub(super) fn send_to_fleet(&mut self, request: &Request) -> TurnResult<()> {
         self.tx.add_to_outbox(request)?;
-        self.actions.push(Action::OutboxChanged);
+        self.act(ReplyAction::OutboxChanged);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The end of leases: of hosts without a page, of hosts that go to another node, and of all while the
 //! node drains.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::ReplyAction;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::rows::lease::{LeaseRow, ReleasedLease};
 use archivist_core::fleet::{HostKey, Release};
@@ -80,7 +80,7 @@ impl Turn<'_> {
         let after = self.tx.last_entry()?;
         self.tx
             .release_lease(lease.host, &ReleasedLease { release, after })?;
-        self.actions.push(Action::OutboxChanged);
+        self.act(ReplyAction::OutboxChanged);
         Ok(())
     }
 }

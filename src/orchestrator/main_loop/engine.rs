@@ -1,7 +1,7 @@
 //! What the orchestrator keeps between turns: settings, plugins, and what is derived from them.
 //! Everything else is in the database.
 
-use crate::crawl::commands::Commands;
+use crate::main_loop::commands::Commands;
 use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
 use crate::main_loop::facts::{Facts, StartFacts};
 use crate::main_loop::input_files;

@@ -1,16 +1,18 @@
 //! The loop: it takes a batch of events in one transaction, then performs the actions.
 
-use crate::main_loop::action::Action;
 use crate::main_loop::clock;
 use crate::main_loop::clock::{jitter, now};
+use crate::main_loop::effects::Callers;
 use crate::main_loop::engine::Engine;
 use crate::main_loop::error::OrchestratorError;
 use crate::main_loop::event;
 use crate::main_loop::event::Event;
+use crate::main_loop::live::Live;
 use crate::main_loop::new_plugins::names_unknown;
 use crate::main_loop::perform::Performer;
+use crate::main_loop::transaction;
+use crate::main_loop::transaction::{Committed, Moment};
 use crate::main_loop::turn;
-use crate::main_loop::turn::Turn;
 use crate::main_loop::{notify, setup, wait};
 use crate::runner::identity::Identity;
 use crate::store::{Durability, Store, StoreError};
@@ -44,6 +46,7 @@ pub struct Orchestrator<'a> {
     pub(super) engine: Engine,
     pub(super) store: Store,
     pub(super) performer: Performer,
+    pub(super) live: Live,
     pub(super) events: mpsc::UnboundedReceiver<Event>,
     pub(super) idle: Option<Idle>,
     /// Events whose transaction failed, to be taken again.
@@ -56,15 +59,6 @@ pub struct Orchestrator<'a> {
     pub(super) blocked: bool,
     pub(super) machine: pressure::Machine,
     pub(super) clock: clock::Clock,
-}
-
-/// What a committed transaction leaves to do.
-struct Committed {
-    actions: Vec<Action>,
-    /// The view after the decisions; none if no event frees anything.
-    view: Option<View>,
-    /// Positions of the events that are left for the next turn.
-    left: Vec<usize>,
 }
 
 impl Orchestrator<'_> {
@@ -105,10 +99,10 @@ impl Orchestrator<'_> {
             }
             if self.performer.exit {
                 notify::stopping();
-                if let Some(farewell) = self.performer.farewell.take() {
+                if let Some(farewell) = self.live.farewell.take() {
                     let _ = tokio::time::timeout(FAREWELL_TIMEOUT, farewell).await;
                 }
-                self.performer.finish_signals().await;
+                self.live.finish_signals().await;
                 return Ok(());
             }
         }
@@ -120,7 +114,7 @@ impl Orchestrator<'_> {
         // The state before this batch: a reading in it may be older than an answer in it.
         let unanswered = self.performer.unanswered();
         for event in &batch {
-            self.performer.observe(event);
+            self.performer.observe(event, &mut self.live);
             if matches!(
                 event,
                 Event::Reload | Event::Request(Request::Reload { .. })
@@ -161,14 +155,12 @@ impl Orchestrator<'_> {
                 if facts.are_awaited() && !self.backlog.iter().any(Event::decides) {
                     self.backlog.push(Event::Due);
                 }
-                if view.is_some() {
-                    self.performer.wake_at = None;
-                }
-                for action in actions {
-                    self.performer.perform(action, &mut self.engine);
-                }
-                self.performer
-                    .start_waiting(self.engine.settings.starts_in_flight, &self.engine.scope);
+                self.performer.perform_all(
+                    actions,
+                    view.is_some(),
+                    &mut self.engine,
+                    &mut self.live,
+                );
                 if let Some(view) = view {
                     self.observe_idleness(&view);
                     self.tell_of_the_end(&view);
@@ -208,7 +200,7 @@ impl Orchestrator<'_> {
         unanswered: &BTreeSet<RunId>,
     ) -> Result<Committed, StoreError> {
         let decides = events.iter().any(Event::decides);
-        let followed = self.performer.followed();
+        let followed = self.live.followed();
         if decides {
             self.engine.load = self.machine.look();
             self.engine.load.outage = self.outage();
@@ -217,48 +209,24 @@ impl Orchestrator<'_> {
             self.engine.disk_lack = still(&self.engine.load, &limits, self.engine.disk_lack);
             self.engine.read_start_facts();
         }
-        self.engine.read_facts();
-        let marks = self.engine.unknown_ids();
         let names = &self.engine.names;
         let durability = events.iter().map(|event| event.durability(names)).max();
-        let tx = self
-            .store
-            .begin_with(durability.unwrap_or(Durability::ProcessCrash))?;
-        let mut turn = Turn {
-            tx: &tx,
-            engine: &self.engine,
-            kinds: self.kinds,
+        let moment = Moment {
             now: now(),
             machine: clock::machine(),
             jitter: jitter(),
             followed: &followed,
-            is_subscribed: self.performer.is_subscribed(),
-            announced: 0,
+            is_subscribed: self.live.is_subscribed(),
             unanswered,
-            leaving_out: BTreeSet::new(),
-            disk_rate: 0,
-            actions: Vec::new(),
-            changes: Default::default(),
+            durability: durability.unwrap_or(Durability::ProcessCrash),
         };
-        if let Some(marks) = marks {
-            turn.raise_ids(marks)?;
-        }
-        turn.open()?;
-        let left = wait::in_turn(events, |event| turn.event(event))?;
-        let view = if decides {
-            let view = turn.decide()?;
-            turn.close(&view)?;
-            Some(view)
-        } else {
-            None
-        };
-        let actions = turn.actions;
-        tx.commit()?;
-        Ok(Committed {
-            actions,
-            view,
-            left,
-        })
+        transaction::run(
+            &mut self.store,
+            &mut self.engine,
+            self.kinds,
+            &moment,
+            events,
+        )
     }
 
     /// Why the machine can do no work at all, if so.

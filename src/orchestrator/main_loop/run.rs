@@ -1,15 +1,16 @@
 //! The process of the orchestrator: from its start to the loop, and to the exit status.
 
 use crate::crawl::{add, retry};
-use crate::main_loop::action::Action;
 use crate::main_loop::clock;
 use crate::main_loop::clock::now;
 use crate::main_loop::database_check;
 use crate::main_loop::database_check::Checked;
+use crate::main_loop::effects::Systemd;
 use crate::main_loop::error::OrchestratorError;
 use crate::main_loop::event::Event;
 use crate::main_loop::exit;
 use crate::main_loop::exit::{After, EXIT_CONFIG};
+use crate::main_loop::live::Live;
 use crate::main_loop::log::{CrawlLog, LogEntry};
 use crate::main_loop::notify;
 use crate::main_loop::orchestrator::Orchestrator;
@@ -126,7 +127,7 @@ async fn run(
         setup::open(scope, configuration, (me, store.epoch()), &sender).await?;
     let manager = manager.guarded_by(Arc::new(move || fence.holds()));
     let announcer = Announcer::new(passed.connection.clone(), passed.subscribers);
-    let performer = Performer::new(manager, sender.clone(), announcer);
+    let live = Live::new(manager, sender.clone(), announcer);
     {
         let tx = store.begin().map_err(failed)?;
         engine.tokens.extend(tx.tokens().map_err(failed)?);
@@ -154,7 +155,8 @@ async fn run(
         machine: pressure::Machine::new(places),
         engine,
         store,
-        performer,
+        performer: Performer::default(),
+        live,
         events,
         idle: options.exit_on_idle.then_some(idle),
         deferred: Vec::new(),
@@ -166,7 +168,7 @@ async fn run(
         blocked: false,
         clock: clock::Clock::default(),
     };
-    daemon.performer.perform(Action::List, &mut daemon.engine);
+    daemon.live.list();
     for call in passed.pending {
         let _ = sender.send(call.into());
     }

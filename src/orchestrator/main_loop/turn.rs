@@ -2,7 +2,9 @@
 //! outside the transaction changes before the commit, and nothing outside is read: facts about
 //! files come from [`Facts`](crate::main_loop::facts::Facts).
 
-use crate::main_loop::action::{Action, Answer};
+use crate::main_loop::action::{
+    Action, Answer, CallerAction, EngineAction, LoopAction, ReplyAction, UnitAction,
+};
 use crate::main_loop::engine::Engine;
 use crate::main_loop::event::{Event, ReadingContext};
 use crate::main_loop::log::{CrawlLog, HookLog, LogEntry, Problem};
@@ -129,7 +131,7 @@ impl Turn<'_> {
             Attempt::Refused(refusal) => {
                 let why = format!("{refusal:?}");
                 match refuse(event, refusal) {
-                    Some(answer) => self.actions.push(Action::Answer(answer)),
+                    Some(answer) => self.act(ReplyAction::Answer(answer)),
                     None => self.log_problem(Problem::EventRefused(why)),
                 }
                 Ok(true)
@@ -137,8 +139,8 @@ impl Turn<'_> {
             Attempt::InPieces(crawl, reason) => {
                 let again = match event {
                     // The list would be out of date.
-                    Event::Listed(_) => Action::List,
-                    other => Action::Again(other.clone()),
+                    Event::Listed(_) => UnitAction::List.into(),
+                    other => LoopAction::Again(other.clone()).into(),
                 };
                 self.cancel_piece(crawl, &reason, again)?;
                 Ok(true)
@@ -160,7 +162,7 @@ impl Turn<'_> {
             Attempt::Refused(refusal) => {
                 self.log_problem(Problem::EventRefused(format!("{refusal:?}")));
             }
-            Attempt::Done | Attempt::Left | Attempt::InPieces(..) => self.actions.push(again),
+            Attempt::Done | Attempt::Left | Attempt::InPieces(..) => self.act(again),
         }
         Ok(())
     }
@@ -218,11 +220,11 @@ impl Turn<'_> {
             Event::Hint(hint) => life::hint(self, hint),
             Event::HungUp => {
                 let why = "lost the connection to the bus";
-                self.actions.push(Action::Fail(why));
+                self.act(LoopAction::Fail(why));
                 Ok(())
             }
             Event::Started { run, result, .. } => {
-                self.actions.push(Action::StatusChanged);
+                self.act(CallerAction::StatusChanged);
                 life::started_unit(self, *run, result)
             }
             Event::Read {
@@ -251,24 +253,24 @@ impl Turn<'_> {
             Event::Inspected(seen) => self.inspected(seen),
             Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
             Event::CommandEnded(number) => {
-                self.actions.push(Action::Deregister(*number));
-                self.actions.push(Action::StatusChanged);
+                self.act(EngineAction::Deregister(*number));
+                self.act(CallerAction::StatusChanged);
                 Ok(())
             }
             Event::ClockSet(by) => Ok(self.tx.clock_set(*by)?),
             // Settings, plugins and the table of runners were read again before the turn.
             Event::Reload => {
-                self.actions.push(Action::Again(Event::FillStore(0)));
+                self.act(LoopAction::Again(Event::FillStore(0)));
                 Ok(())
             }
             Event::Hinted(_) | Event::Due | Event::Damaged(_) => Ok(()),
             Event::RunnersChanged => {
-                self.actions.push(Action::StatusChanged);
+                self.act(CallerAction::StatusChanged);
                 Ok(())
             }
             Event::Terminate => {
                 self.thaw_at_shutdown()?;
-                self.actions.push(Action::Exit);
+                self.act(LoopAction::Exit);
                 Ok(())
             }
         }
@@ -298,7 +300,8 @@ impl Turn<'_> {
                     Attempt::Done => {}
                     Attempt::Left => return Ok(view),
                     Attempt::InPieces(crawl, reason) => {
-                        self.cancel_piece(crawl, &reason, Action::Again(Event::Due))?;
+                        let again = LoopAction::Again(Event::Due).into();
+                        self.cancel_piece(crawl, &reason, again)?;
                         return Ok(view);
                     }
                     Attempt::Refused(refusal) => {
@@ -323,7 +326,7 @@ impl Turn<'_> {
             Err(error) => self.log_problem(Problem::DiskNotMeasured(format!("{error:?}"))),
         }
         if !self.changes.is_empty() {
-            self.actions.push(Action::StatusChanged);
+            self.act(CallerAction::StatusChanged);
         }
         match self.report_ended_pages() {
             Ok(()) => {}
@@ -345,22 +348,26 @@ impl Turn<'_> {
             crate::main_loop::notify::line(&crawls, &snapshots, &units, self.tx.check_counts()?);
         let line = match view.blocked() {
             Some(why) => {
-                self.actions
-                    .push(Action::WakeAt(self.now.after(LOAD_INTERVAL)));
+                self.act(LoopAction::WakeAt(self.now.after(LOAD_INTERVAL)));
                 format!("{line}; starting nothing: {why}")
             }
             None => line,
         };
-        self.actions.push(Action::Status(line));
+        self.act(LoopAction::Status(line));
         for next in [view.next_due, view.transfers.next].into_iter().flatten() {
-            self.actions.push(Action::WakeAt(next));
+            self.act(LoopAction::WakeAt(next));
         }
         Ok(())
     }
 
+    /// Queues an action, performed after the commit.
+    pub(crate) fn act(&mut self, action: impl Into<Action>) {
+        self.actions.push(action.into());
+    }
+
     /// Queues a log entry, to be written after the commit.
     pub(crate) fn log(&mut self, entry: LogEntry) {
-        self.actions.push(Action::Log(entry));
+        self.act(entry);
     }
 
     pub(crate) fn log_crawl(&mut self, id: CrawlId, log: CrawlLog) {
@@ -377,13 +384,11 @@ impl Turn<'_> {
     }
 
     pub(crate) fn answer(&mut self, reply: &Reply<()>) {
-        self.actions
-            .push(Action::Answer(Answer::Done(reply.clone(), Ok(()))));
+        self.act(ReplyAction::Answer(Answer::Done(reply.clone(), Ok(()))));
     }
 
     pub(crate) fn answer_text(&mut self, reply: &Reply<String>, text: String) {
-        self.actions
-            .push(Action::Answer(Answer::Text(reply.clone(), Ok(text))));
+        self.act(ReplyAction::Answer(Answer::Text(reply.clone(), Ok(text))));
     }
 }
 

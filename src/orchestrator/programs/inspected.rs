@@ -1,6 +1,6 @@
 //! Programs of plugins that have to be inspected, and those that were.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{EngineAction, FileAction};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::programs::inspect::InspectedProgram;
 use crate::programs::library::HERE;
@@ -27,7 +27,7 @@ impl Turn<'_> {
         let programs: Vec<_> = stale.cloned().collect();
         let any = !programs.is_empty();
         if any {
-            self.actions.push(Action::Inspect { programs, then });
+            self.act(FileAction::Inspect { programs, then });
         }
         Ok(any)
     }
@@ -53,7 +53,7 @@ impl Turn<'_> {
             };
             self.tx.record_binary(&row)?;
             let (path, version) = (seen.path.clone(), row.version);
-            self.actions.push(Action::Version { path, version });
+            self.act(EngineAction::Version { path, version });
         }
         Ok(())
     }

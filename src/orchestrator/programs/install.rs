@@ -1,7 +1,7 @@
 //! Programs that plugins require: installing them on request, and the variables for hooks that use
 //! them. An installation is a crawl without pages: its worker runs provider hooks.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{EngineAction, FileAction};
 use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
 use crate::main_loop::engine::Engine;
 use crate::main_loop::log::CrawlLog;
@@ -297,17 +297,17 @@ impl Turn<'_> {
         }
         self.tx.record_binary(&row(found, provider, self.now))?;
         let (name, at) = (found.name.clone(), self.now);
-        self.actions.push(Action::Version {
+        self.act(EngineAction::Version {
             path: path.clone(),
             version: found.version.clone(),
         });
-        self.actions.push(Action::Inspect {
+        self.act(FileAction::Inspect {
             programs: vec![(name.clone(), path.clone())],
             then: None,
         });
         if found.provider.as_deref() != Some(HERE) {
             let brought = Brought { path, at };
-            self.actions.push(Action::Shelve { name, brought });
+            self.act(EngineAction::Shelve { name, brought });
         }
         Ok(None)
     }

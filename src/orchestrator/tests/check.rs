@@ -241,7 +241,7 @@ impl Bed {
 
     /// Every row that is `starting` has a start in progress, an answer, or a repair to come.
     fn starts_are_known(&self, open: &[RunRow]) {
-        let unanswered = self.starts.unanswered();
+        let unanswered = self.performer.unanswered();
         let world = &self.world;
         let repair = |event: &Event| matches!(event, Event::Listed(_) | Event::Read { .. });
         let repaired = world.answers.iter().any(repair)

@@ -47,7 +47,7 @@ fn retry_keeps_its_delay_when_the_clock_is_set() {
         let crawl = bed.first_crawl();
         assert_eq!(crawl.status, Lifecycle::Queued, "{by}");
         assert_eq!(crawl.retry_at.unwrap().until(bed.now), delay, "{by}");
-        assert_eq!(bed.wake_at, crawl.retry_at, "{by}");
+        assert_eq!(bed.performer.wake_at, crawl.retry_at, "{by}");
         bed.until_woken();
         assert_eq!(bed.first_crawl().status, Lifecycle::Started, "{by}");
         bed.come_to_an_end();

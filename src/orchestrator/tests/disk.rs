@@ -23,9 +23,12 @@ fn hook_that_fills_the_disk_fast_is_ended_before_it_is_full() {
     bed.until_quiet();
     let run = running_hook(&mut bed);
     bed.turn(vec![Event::DiskShort(GIB)]);
-    assert!(bed.measured.is_none(), "it takes seconds until it is full");
+    assert!(
+        bed.world.measured.is_none(),
+        "it takes seconds until it is full"
+    );
     bed.turn(vec![Event::DiskShort(20 * GIB)]);
-    let (hooks, rate) = bed.measured.take().expect("a measurement");
+    let (hooks, rate) = bed.world.measured.take().expect("a measurement");
     assert!(hooks.iter().any(|hook| hook.run == run));
     let writer = Writer {
         run,
@@ -45,10 +48,10 @@ fn hook_that_fills_the_disk_fast_is_ended_before_it_is_full() {
     assert_eq!(ended, [run]);
     // It may still write until it has ended, and no other hook is the reason.
     bed.turn(vec![Event::DiskShort(20 * GIB)]);
-    assert!(bed.measured.is_none());
+    assert!(bed.world.measured.is_none());
     bed.engine.load.free = Some(GIB / 4);
     bed.turn(vec![Event::DiskShort(20 * GIB)]);
-    assert!(bed.measured.is_some(), "little is left");
+    assert!(bed.world.measured.is_some(), "little is left");
     bed.engine.load.free = None;
     bed.come_to_an_end();
 }

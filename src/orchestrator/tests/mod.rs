@@ -8,6 +8,7 @@ mod certificates;
 mod check;
 mod clock;
 mod disk;
+mod effects;
 mod facts;
 mod fleet;
 mod interrupt;

@@ -481,10 +481,10 @@ fn status_shows_registered_commands_until_they_end() {
 fn status_changes_with_work_and_not_with_questions() {
     let mut bed = Bed::new();
     bed.add(1);
-    let added = bed.status_changes;
+    let added = bed.world.status_changes;
     bed.until_quiet();
-    let started = bed.status_changes;
+    let started = bed.world.status_changes;
     assert!(0 < added && added < started, "{added} {started}");
     bed.request(|reply| Request::Status { reply });
-    assert_eq!(bed.status_changes, started);
+    assert_eq!(bed.world.status_changes, started);
 }

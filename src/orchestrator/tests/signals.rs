@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The signals since the last call, in words.
 fn heard(bed: &mut Bed) -> Vec<String> {
-    let signals = std::mem::take(&mut bed.signals);
+    let signals = std::mem::take(&mut bed.world.announced);
     let words = signals.into_iter().map(|signal| match signal {
         Signal::Crawl { notice, id, .. } => format!("{id} {notice:?}"),
         Signal::Pages { crawl, .. } => format!("{crawl} pages"),
@@ -44,7 +44,7 @@ fn add(bed: &mut Bed, list: &str) {
 #[test]
 fn signals_follow_a_crawl_from_its_start_to_its_end() {
     let mut bed = Bed::new();
-    bed.is_subscribed = true;
+    bed.world.is_subscribed = true;
     bed.pass(1);
     assert_eq!(heard(&mut bed), [""; 0], "nothing happened");
     bed.add(1);
@@ -98,7 +98,7 @@ fn refused_request_sends_no_signal() {
 #[test]
 fn a_turn_sends_few_signals_about_many_pages() {
     let mut bed = Bed::new();
-    bed.is_subscribed = true;
+    bed.world.is_subscribed = true;
     list(&mut bed, 900);
     let added = heard(&mut bed);
     assert_eq!(added, ["c1 pages", "c1 Added", "c1 Started"]);
@@ -116,10 +116,10 @@ fn a_turn_sends_few_signals_about_many_pages() {
 #[test]
 fn documents_have_no_secrets() {
     let mut bed = Bed::new();
-    bed.is_subscribed = true;
+    bed.world.is_subscribed = true;
     add(&mut bed, "http://bob:hunter2@a.example/p?token=secret#x\n");
     bed.come_to_an_end();
-    for signal in &bed.signals {
+    for signal in &bed.world.announced {
         let url = match signal {
             Signal::Crawl {
                 document, notice, ..

@@ -3,9 +3,11 @@
 
 use super::worker::{Server, Worker};
 use crate::main_loop::event::Event;
+use crate::main_loop::measure::HookDirs;
 use crate::main_loop::starts::Start;
 use archivist_core::model::{Reading, RunId};
 use archivist_core::plan::Evidence;
+use archivist_shared::bus::signals::Signal;
 use archivist_shared::systemd::{ErrorKind, Hint, LoadedUnit, ManagerError, Release};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -78,6 +80,16 @@ pub struct World {
     pub wanted: Vec<String>,
     /// The server of all pages, of workers that start from now on.
     pub server: Option<Server>,
+    /// Whether a client requested the signals about pages.
+    pub is_subscribed: bool,
+    /// Signals on the bus.
+    pub announced: Vec<Signal>,
+    /// How often the status was reported as changed.
+    pub status_changes: u32,
+    /// Hooks to measure, and the rate at which the disk fills up.
+    pub measured: Option<(Vec<HookDirs>, u64)>,
+    /// Calls with their files, for the turn after this one.
+    pub read: Vec<Event>,
     invocations: u32,
 }
 

@@ -1,6 +1,6 @@
 //! The start of a transfer: the record first, then the action.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{CallerAction, ReplyAction};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::SnapshotWork;
@@ -31,7 +31,7 @@ impl Turn<'_> {
         let Some((task, store)) = self.next_task(&copy, snapshot.as_ref()) else {
             if copy.task.is_urgent() {
                 let answer = Err(Refusal::Failed("there is no store any more".to_owned()));
-                self.actions.push(Action::CopyReady { id, answer });
+                self.act(ReplyAction::CopyReady { id, answer });
             }
             return Ok(self.tx.set_copy(id, &copy.nothing_to_do(self.now))?);
         };
@@ -65,7 +65,7 @@ impl Turn<'_> {
         let stdin = Some(serde_json::to_vec(&assignment)?);
         let stdout = Output::Record(record_path(&self.engine.scope, run));
         life::start(self, run, spec, stdin, stdout, None);
-        self.actions.push(Action::StatusChanged);
+        self.act(CallerAction::StatusChanged);
         Ok(())
     }
 

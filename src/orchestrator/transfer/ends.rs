@@ -1,6 +1,6 @@
 //! The end of a transfer, and what follows from it.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{CallerAction, FileAction, ReplyAction};
 use crate::main_loop::log::{LogEntry, StoreLog};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::{STORE_TEST, TransferRow, UnitRow};
@@ -11,7 +11,6 @@ use archivist_core::plan::Started;
 use archivist_core::store::{Copy, CopyStatus, End, Record, Retries, Task};
 use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::work::Ended;
-use std::sync::Arc;
 
 /// Pages that are kept for users after they were restored.
 const RESTORED_MAX: u32 = 100;
@@ -29,10 +28,7 @@ impl Kind for Transfer {
     }
 
     fn files(&self, _turn: &Turn<'_>, run: &UnitRow) -> TurnResult<Option<ReadFiles>> {
-        let run = run.id;
-        Ok(Some(Box::new(move |scope| {
-            Arc::new(files::read_record(scope, run))
-        })))
+        Ok(Some(files::of_transfer(run.id)))
     }
 
     fn ended(
@@ -66,11 +62,11 @@ impl Turn<'_> {
             self.log_transfer(transfer, unit, &after);
         }
         let record = record_path(&self.engine.scope, transfer.run);
-        self.actions.push(Action::Remove(record));
+        self.act(FileAction::Remove(record));
         let ended = Ended::without_run(Outcome::Exit(0));
         let run = transfer.run;
-        self.actions.push(Action::Settle { run, ended });
-        self.actions.push(Action::StatusChanged);
+        self.act(ReplyAction::Settle { run, ended });
+        self.act(CallerAction::StatusChanged);
         if before.task == Task::Get && after.is_local {
             self.tx.limit_restored(RESTORED_MAX, self.now)?;
             self.tx.put_off_snapshot(id, self.now, None)?;
@@ -103,7 +99,7 @@ impl Turn<'_> {
             _ if after.status == CopyStatus::Waiting => return Ok(()),
             (_, why) => Err(Refusal::Failed(why.unwrap_or_default())),
         };
-        self.actions.push(Action::CopyReady { id, answer });
+        self.act(ReplyAction::CopyReady { id, answer });
         Ok(())
     }
 }

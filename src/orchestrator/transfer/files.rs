@@ -1,11 +1,13 @@
 //! The records of transfers. They are read outside the transaction, on a thread.
 
+use crate::units::ReadFiles;
 use archivist_core::model::RunId;
 use archivist_core::store::Record;
 use archivist_shared::config::Scope;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Longest record, in bytes.
 const RECORD_MAX: u64 = 1 << 16;
@@ -16,9 +18,9 @@ pub fn record_path(scope: &Scope, run: RunId) -> PathBuf {
     scope.runtime_dir().join("transfers").join(name)
 }
 
-/// Reads the record of a transfer; none if what the program wrote is not one.
-pub fn read_record(scope: &Scope, run: RunId) -> Option<Record> {
-    read(&record_path(scope, run))
+/// Reads the record of a transfer, as an `Option<Record>`: none if what the program wrote is not one.
+pub fn of_transfer(run: RunId) -> ReadFiles {
+    Box::new(move |scope| Arc::new(read(&record_path(scope, run))))
 }
 
 fn read(path: &Path) -> Option<Record> {

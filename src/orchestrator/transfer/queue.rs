@@ -1,6 +1,6 @@
 //! Which pages wait for the store, and users that wait for pages.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{LoopAction, ReplyAction};
 use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Turn, TurnResult, failed};
 use crate::store::{STORE_TEST, SnapshotWork};
@@ -56,7 +56,7 @@ impl Turn<'_> {
             };
             self.tx.set_copy(id, &copy)?;
         }
-        self.actions.push(Action::Again(Event::FillStore(to)));
+        self.act(LoopAction::Again(Event::FillStore(to)));
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl Turn<'_> {
             let text = serde_json::to_string(&self.copy_document(id, &requested))?;
             self.answer_text(&reply, text);
         } else {
-            self.actions.push(Action::AwaitCopy { id, reply });
+            self.act(ReplyAction::AwaitCopy { id, reply });
         }
         Ok(())
     }
@@ -120,7 +120,7 @@ impl Turn<'_> {
             };
             self.tx.set_copy(STORE_TEST, &waiting)?;
         }
-        self.actions.push(Action::AwaitCopy {
+        self.act(ReplyAction::AwaitCopy {
             id: STORE_TEST,
             reply: reply.clone(),
         });

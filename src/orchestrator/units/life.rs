@@ -1,9 +1,9 @@
 //! The steps in the life of a unit, whatever its kind: the answer to its start, its end, and the
 //! comparison with the rows of runs at the orchestrator's own start.
 
-use super::{Collect, Collected, Contents, Kind, UnitEnd};
-use crate::main_loop::action::Action;
-use crate::main_loop::event::ReadingContext;
+use super::{Collected, Contents, Kind, UnitEnd};
+use crate::main_loop::action::{FileAction, LoopAction, UnitAction};
+use crate::main_loop::event::{Event, ReadingContext};
 use crate::main_loop::log::{LogEntry, Problem};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
@@ -75,18 +75,17 @@ pub(crate) fn hint(turn: &mut Turn<'_>, hint: &Hint) -> TurnResult<()> {
         },
         Hint::Removed { unit } => {
             if !look(turn, unit, None)? {
-                turn.actions.push(Action::Forget(unit.clone()));
+                turn.act(UnitAction::Forget(unit.clone()));
             }
             Ok(())
         }
         Hint::Reloaded => {
-            turn.actions.push(Action::List);
+            turn.act(UnitAction::List);
             Ok(())
         }
         // Without systemd no work is possible; the service restarts and reconciles.
         Hint::Disconnected => {
-            turn.actions
-                .push(Action::Fail("lost the connection to systemd"));
+            turn.act(LoopAction::Fail("lost the connection to systemd"));
             Ok(())
         }
     }
@@ -97,7 +96,7 @@ fn look(turn: &mut Turn<'_>, unit: &str, evidence: Option<Evidence>) -> TurnResu
     let Some(run) = turn.tx.open_unit(unit)? else {
         return Ok(false);
     };
-    turn.actions.push(Action::Read {
+    turn.act(UnitAction::Read {
         run: run.id,
         unit: run.unit,
         evidence,
@@ -117,7 +116,7 @@ pub(crate) fn start(
 ) {
     let has_input = stdin.is_some();
     spec.stdin = has_input.then(|| turn.engine.input_path(&spec.name, run));
-    turn.actions.push(Action::Start {
+    turn.act(UnitAction::Start {
         run,
         spec: Box::new(spec),
         stdin,
@@ -143,7 +142,7 @@ pub(crate) fn started_unit(
         }
         Started::Waiting => Ok(()),
         Started::Reconcile => {
-            turn.actions.push(Action::List);
+            turn.act(UnitAction::List);
             Ok(())
         }
         how @ (Started::Lost | Started::Failed | Started::Unable) => {
@@ -209,11 +208,13 @@ pub(crate) fn read(
             };
             match kind.files(turn, &run)? {
                 Some(read) => {
-                    turn.actions.push(Action::Collect(Collect {
-                        run: id,
-                        end: unit_end,
-                        read,
-                    }));
+                    turn.act(FileAction::Run(Box::new(move |scope| {
+                        Event::Collected(Box::new(Collected {
+                            run: id,
+                            end: unit_end,
+                            contents: read(scope),
+                        }))
+                    })));
                     Ok(())
                 }
                 None => end(turn, &run, unit_end, None),
@@ -252,21 +253,21 @@ fn end(
         return Ok(());
     }
     let input = turn.engine.input_path(&run.unit, run.id);
-    turn.actions.push(Action::Remove(input));
+    turn.act(FileAction::Remove(input));
     if end.loaded {
         if run.frozen {
-            turn.actions.push(Action::Thaw(run.unit.clone()));
+            turn.act(UnitAction::Thaw(run.unit.clone()));
         }
         release(turn, &run.unit, Release::for_reading(&end.reading));
     } else {
-        turn.actions.push(Action::Forget(run.unit.clone()));
+        turn.act(UnitAction::Forget(run.unit.clone()));
     }
     kind.ended(turn, run, &end, contents)
 }
 
 fn release(turn: &mut Turn<'_>, unit: &str, how: Release) {
     let unit = unit.to_owned();
-    turn.actions.push(Action::Release { unit, how });
+    turn.act(UnitAction::Release { unit, how });
 }
 
 /// Compares open runs with loaded units.
@@ -279,7 +280,7 @@ pub(crate) fn listed(
         Err(error) => {
             turn.log_problem(Problem::UnitsNotListed(error.to_string()));
             let why = "failed to compare runs with units";
-            turn.actions.push(Action::Fail(why));
+            turn.act(LoopAction::Fail(why));
             return Ok(());
         }
     };
@@ -305,7 +306,7 @@ pub(crate) fn listed(
         .iter()
         .map(|run| turn.engine.input_path(&run.unit, run.id))
         .collect();
-    turn.actions.push(Action::KeepInputs(inputs));
+    turn.act(FileAction::KeepInputs(inputs));
     let (mut adopted, mut lost, mut stray) = (0, 0, 0);
     let row_of = |id: RunId| open.iter().find(|run| run.id == id);
     for repair in reconcile(&runs, &live, &turn.engine.boot) {
@@ -316,7 +317,7 @@ pub(crate) fn listed(
                     _ => lost += 1,
                 }
                 if let Some(run) = row_of(id) {
-                    turn.actions.push(Action::Read {
+                    turn.act(UnitAction::Read {
                         run: id,
                         unit: run.unit.clone(),
                         evidence: None,
@@ -332,7 +333,7 @@ pub(crate) fn listed(
             }
             Repair::Release(unit) => {
                 stray += 1;
-                turn.actions.push(Action::Thaw(unit.clone()));
+                turn.act(UnitAction::Thaw(unit.clone()));
                 release(turn, &unit, Release::Stop);
                 release(turn, &unit, Release::Reset);
             }

@@ -40,24 +40,6 @@ pub type Contents = Arc<dyn Any + Send + Sync>;
 /// Reads the files of a unit that has ended. It is called outside of the turn, on a thread.
 pub type ReadFiles = Box<dyn FnOnce(&Scope) -> Contents + Send>;
 
-/// A unit that has ended, before its files are read.
-pub struct Collect {
-    pub run: RunId,
-    pub end: UnitEnd,
-    pub read: ReadFiles,
-}
-
-impl Collect {
-    /// Reads the files.
-    pub fn collected(self, scope: &Scope) -> Collected {
-        Collected {
-            run: self.run,
-            end: self.end,
-            contents: (self.read)(scope),
-        }
-    }
-}
-
 /// A unit that has ended, with what its files say.
 #[derive(Clone)]
 pub struct Collected {

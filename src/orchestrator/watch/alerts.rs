@@ -2,7 +2,7 @@
 //! unit like every other check, so that it has a time limit, a row and a journal, and starts even if
 //! the orchestrator is killed after the commit.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::LoopAction;
 use crate::main_loop::event::Event;
 use crate::main_loop::log::{LogEntry, WatchLog};
 use crate::main_loop::turn::{Turn, TurnResult};
@@ -141,7 +141,7 @@ impl Turn<'_> {
     pub(crate) fn crawls_are_over(&mut self) -> TurnResult<()> {
         if self.engine.settings.on_idle.is_some() {
             self.queue_alert(Occasion::Idle, None, Vec::new())?;
-            self.actions.push(Action::Again(Event::Due));
+            self.act(LoopAction::Again(Event::Due));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! workers.
 
 use crate::crawl::announce::is_any_open;
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{FileAction, LoopAction, ReplyAction};
 use crate::main_loop::log::{LogEntry, Problem, WatchLog};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
@@ -17,7 +17,6 @@ use archivist_core::plan::{conclude, prune_at, starts_again};
 use archivist_core::unit::{AddressFilter, CheckSpec, Subject, UnitSpec};
 use archivist_shared::bus::documents::work::Ended;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// What the start of an alert requires.
 #[derive(Serialize, Deserialize)]
@@ -69,9 +68,7 @@ impl Kind for Check {
         let Some(check) = check.filter(|check| check.kind != CheckKind::Alert) else {
             return Ok(None);
         };
-        Ok(Some(Box::new(move |scope| {
-            Arc::new(files::read_files(scope, check.id, check.kind, &check.watch))
-        })))
+        Ok(Some(files::of_check(check.id, check.kind, check.watch)))
     }
 
     fn ended(
@@ -205,7 +202,7 @@ impl Turn<'_> {
             self.log(LogEntry::Watch(check.watch.clone(), log));
         }
         let output = record_path(&self.engine.scope, check.id, check.kind);
-        self.actions.push(Action::Remove(output));
+        self.act(FileAction::Remove(output));
         let ended = Ended {
             run: Some(check.id),
             unit: Some(unit.to_owned()),
@@ -214,7 +211,7 @@ impl Turn<'_> {
             ..Ended::without_run(outcome.clone())
         };
         let run = check.id;
-        self.actions.push(Action::Settle { run, ended });
+        self.act(ReplyAction::Settle { run, ended });
         match (check.kind, ok) {
             (CheckKind::Status, Some(ok)) => {
                 self.note_health(check, ok, &record, files.watch.as_ref())
@@ -229,13 +226,13 @@ impl Turn<'_> {
             return Ok(());
         };
         if due > self.now {
-            self.actions.push(Action::WakeAt(due));
+            self.act(LoopAction::WakeAt(due));
             return Ok(());
         }
         let count = self.tx.prune_checks(self.now)?;
         self.log(LogEntry::ChecksPruned(count));
         if let Some(next) = prune_at(self.tx.oldest_check_until()?) {
-            self.actions.push(Action::WakeAt(next));
+            self.act(LoopAction::WakeAt(next));
         }
         Ok(())
     }

@@ -1,6 +1,9 @@
 //! The files of watches and of their checks: declarations, lists of URLs, records. They are read
 //! outside the transaction, on a thread, and come to the turn as values in events.
 
+use crate::main_loop::effects::Job;
+use crate::main_loop::event::Event;
+use crate::units::ReadFiles;
 use archivist_core::model::{CheckKind, CheckRecord, RunId, without_userinfo};
 use archivist_core::text::Problem;
 use archivist_shared::bus::call::{Refusal, Reply, WatchCall};
@@ -40,9 +43,14 @@ pub struct WatchRequest {
     pub reply: Reply<String>,
 }
 
+/// Makes the event of a call about watches, with the declarations that it is about.
+pub fn with_watches(call: WatchCall, reply: Reply<String>) -> Job {
+    Box::new(move |scope| Event::Watches(WatchRequest::read(scope, call, reply)))
+}
+
 impl WatchRequest {
     /// Reads the declarations for `call`.
-    pub fn read(scope: &Scope, call: WatchCall, reply: Reply<String>) -> WatchRequest {
+    fn read(scope: &Scope, call: WatchCall, reply: Reply<String>) -> WatchRequest {
         let found = match &call {
             WatchCall::Await(_) => Ok(Vec::new()),
             WatchCall::List(None) => Ok(read_all(scope)),
@@ -140,12 +148,14 @@ pub struct CheckFiles {
     pub watch: Option<Watch>,
 }
 
-/// Reads the record of a check and the declaration of its watch.
-pub fn read_files(scope: &Scope, id: RunId, kind: CheckKind, watch: &str) -> CheckFiles {
-    CheckFiles {
-        record: read_record(&record_path(scope, id, kind)),
-        watch: read_named(scope, watch).ok().map(|found| found.watch),
-    }
+/// Reads the record of a check and the declaration of its watch, as [`CheckFiles`].
+pub fn of_check(id: RunId, kind: CheckKind, watch: String) -> ReadFiles {
+    Box::new(move |scope| {
+        Arc::new(CheckFiles {
+            record: read_record(&record_path(scope, id, kind)),
+            watch: read_named(scope, &watch).ok().map(|found| found.watch),
+        })
+    })
 }
 
 /// Where a check writes its record. The file outlasts the orchestrator; the check has only its

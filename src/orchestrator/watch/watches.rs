@@ -1,7 +1,7 @@
 //! Calls about watches. Files declare what is watched, and systemd's timers make these calls when
 //! a check is due.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{LoopAction, ReplyAction};
 use crate::main_loop::event::Event;
 use crate::main_loop::log::Problem;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
@@ -210,14 +210,14 @@ impl Turn<'_> {
             so_far: None,
             reply,
         };
-        self.actions.push(Action::Again(Event::Request(update)));
+        self.act(LoopAction::Again(Event::Request(update)));
         self.record_archive(watch, &Task::Update.url(), None, queued)
     }
 
     fn await_check(&mut self, id: RunId, reply: &Reply<String>) -> TurnResult<()> {
         if self.tx.open_check(id)?.is_some() {
             let reply = reply.clone();
-            self.actions.push(Action::Join { run: id, reply });
+            self.act(ReplyAction::Join { run: id, reply });
             return Ok(());
         }
         let ended = Ended {

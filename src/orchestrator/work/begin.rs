@@ -1,6 +1,6 @@
 //! Starting workers and hooks: the record first, then the action.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::EngineAction;
 use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Change, Turn, TurnResult, failed};
@@ -240,7 +240,7 @@ impl Turn<'_> {
         let run = self.record(&spec, owner, crawl.id, None, attempt, &BTreeSet::new())?;
         assignment.ids = self.tx.highest_ids()?;
         let stdin = Some(serde_json::to_vec(&assignment)?);
-        self.actions.push(Action::Admit {
+        self.act(EngineAction::Admit {
             token: assignment.token,
             owner,
         });

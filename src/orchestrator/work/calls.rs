@@ -1,7 +1,7 @@
 //! Calls of workers. A worker may only report about its own crawl or snapshot.
 
 use crate::crawl::children::is_short;
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{LoopAction, ReplyAction, UnitAction};
 use crate::main_loop::event::Event;
 use crate::main_loop::log::HookLog;
 use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult, invalid, parts};
@@ -39,7 +39,7 @@ impl Turn<'_> {
                     Some(run) if run.outcome.is_none() => {
                         self.thaw(&run);
                         let (unit, force, reply) = (run.unit, *force, reply.clone());
-                        self.actions.push(Action::End { unit, force, reply });
+                        self.act(UnitAction::End { unit, force, reply });
                     }
                     _ => self.answer(reply),
                 }
@@ -53,7 +53,7 @@ impl Turn<'_> {
             } => {
                 let owner = self.authenticate(token)?;
                 if let Some(done) = self.add_some_children(owner, report, *done)? {
-                    self.actions.push(Action::Again(Event::Work(Work::Report {
+                    self.act(LoopAction::Again(Event::Work(Work::Report {
                         token: token.clone(),
                         report: report.clone(),
                         done,
@@ -73,7 +73,7 @@ impl Turn<'_> {
                     None => None,
                 };
                 match invocation {
-                    Some(invocation) => self.actions.push(Action::SyncJournal {
+                    Some(invocation) => self.act(ReplyAction::SyncJournal {
                         invocation,
                         reply: reply.clone(),
                     }),
@@ -90,7 +90,7 @@ impl Turn<'_> {
                 self.tx.set_crawl_ready(crawl)?;
                 if self.tx.awaits_pages(crawl)? {
                     let reply = reply.clone();
-                    self.actions.push(Action::AwaitSnapshots { crawl, reply });
+                    self.act(ReplyAction::AwaitSnapshots { crawl, reply });
                 } else {
                     self.tx.release_crawl(crawl)?;
                     self.answer(reply);
@@ -139,11 +139,11 @@ impl Turn<'_> {
             (RunCall::Answer, Some(run)) => self.run_result(&run)?,
             (RunCall::Join, Some(run)) => {
                 let (run, reply) = (run.id, reply.clone());
-                self.actions.push(Action::Join { run, reply });
+                self.act(ReplyAction::Join { run, reply });
                 return Ok(());
             }
             (RunCall::Park, _) => {
-                self.actions.push(Action::Park(work.clone()));
+                self.act(ReplyAction::Park(work.clone()));
                 return Ok(());
             }
             (RunCall::SkipTooLarge, _) => {
@@ -162,7 +162,7 @@ impl Turn<'_> {
             (RunCall::Begin | RunCall::Answer | RunCall::Join, _) => {
                 let run = self.begin_hook(owner, &crawl, planned, stdout.clone())?;
                 let reply = reply.clone();
-                self.actions.push(Action::Join { run, reply });
+                self.act(ReplyAction::Join { run, reply });
                 return Ok(());
             }
         };

@@ -1,11 +1,11 @@
 //! The disk while hooks run: when it is nearly full, the hook that has written most is ended, so
 //! that the rest is left for other hooks and the machine.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{EngineAction, FileAction, UnitAction};
 use crate::main_loop::log::{HookLog, Problem};
+use crate::main_loop::measure::HookDirs;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::RunRow;
-use crate::work::measure::HookDirs;
 use archivist_core::model::{Outcome, Owner, Time};
 use archivist_core::plan::{Lack, Writer, lack, worst};
 use archivist_core::unit::UnitKind;
@@ -28,8 +28,7 @@ impl Turn<'_> {
     /// full or soon will be.
     pub(crate) fn watch_disk(&mut self, hooks: u64) -> TurnResult<()> {
         let is_limited = self.engine.settings.min_free_space > 0;
-        self.actions
-            .push(Action::WatchDisk(is_limited && hooks > 0));
+        self.act(FileAction::WatchDisk(is_limited && hooks > 0));
         if hooks == 0 || self.lack(self.disk_rate).is_none() {
             return Ok(());
         }
@@ -44,7 +43,7 @@ impl Turn<'_> {
             .iter()
             .map(|run| self.reach(run))
             .collect::<TurnResult<_>>()?;
-        self.actions.push(Action::Measure(reaches, self.disk_rate));
+        self.act(FileAction::Measure(reaches, self.disk_rate));
         Ok(())
     }
 
@@ -95,12 +94,12 @@ impl Turn<'_> {
         self.log_hook(run.crawl, log);
         self.tx.mark_run(run.id, &Outcome::DiskLimit)?;
         self.thaw(&run);
-        self.actions.push(Action::Signal {
+        self.act(UnitAction::Signal {
             unit: run.unit,
             whom: Whom::All,
             signal: SIGKILL,
         });
-        self.actions.push(Action::DiskLacked(lack));
+        self.act(EngineAction::DiskLacked(lack));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! What follows for a crawl or a snapshot when its worker ends, and when a user cancels it.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{CallerAction, EngineAction, ReplyAction, UnitAction};
 use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult};
 use crate::store::{RunRow, SnapshotWork};
@@ -110,7 +110,7 @@ impl Turn<'_> {
     pub(crate) fn snapshot_worker_ended(&mut self, id: SnapshotId, run: &RunRow) -> TurnResult<()> {
         let snapshot = self.snapshot_of(id)?;
         let owner = Owner::Snapshot(id);
-        self.actions.push(Action::Dismiss(owner));
+        self.act(EngineAction::Dismiss(owner));
         let mut end = self.worker_end(run, snapshot.attempts)?;
         if snapshot.status == Lifecycle::Started || snapshot.status == Lifecycle::Paused {
             end.uncounted = self.uncounted(run, &end, snapshot.directory.as_deref())?;
@@ -157,7 +157,7 @@ impl Turn<'_> {
     pub(crate) fn crawl_worker_ended(&mut self, id: CrawlId, run: &RunRow) -> TurnResult<()> {
         let crawl = self.crawl_of(id)?;
         let owner = Owner::Crawl(id);
-        self.actions.push(Action::Dismiss(owner));
+        self.act(EngineAction::Dismiss(owner));
         let mut end = self.worker_end(run, crawl.attempts)?;
         if crawl.status == Lifecycle::Started || crawl.status == Lifecycle::Paused {
             end.uncounted = self.uncounted(run, &end, crawl.directory.as_deref())?;
@@ -305,16 +305,15 @@ impl Turn<'_> {
         self.cancel_pages(id, reason)?;
         self.changes.insert(Change::Crawl(id));
         self.engine.forget(id);
-        self.actions.push(Action::Dismiss(Owner::Crawl(id)));
+        self.act(EngineAction::Dismiss(Owner::Crawl(id)));
         // systemd 257 does not stop a frozen unit.
         for unit in self.tx.units_once_frozen(id)? {
-            self.actions.push(Action::Thaw(unit));
+            self.act(UnitAction::Thaw(unit));
         }
-        self.actions.push(Action::Unpark);
-        self.actions
-            .push(Action::StopSlice(self.engine.names.crawl_slice(id)));
+        self.act(ReplyAction::Unpark);
+        self.act(UnitAction::StopSlice(self.engine.names.crawl_slice(id)));
         if !self.tx.has_open_runs(id)? {
-            self.actions.push(Action::ReleaseHolds(id));
+            self.act(CallerAction::ReleaseHolds(id));
         }
         Ok(())
     }
@@ -340,10 +339,10 @@ impl Turn<'_> {
         for run in self.tx.open_runs_of(owner)? {
             self.thaw(&run);
             let (unit, how) = (run.unit, Release::Stop);
-            self.actions.push(Action::Release { unit, how });
+            self.act(UnitAction::Release { unit, how });
         }
-        self.actions.push(Action::Dismiss(owner));
-        self.actions.push(Action::Unpark);
+        self.act(EngineAction::Dismiss(owner));
+        self.act(ReplyAction::Unpark);
         Ok(())
     }
 
@@ -352,7 +351,7 @@ impl Turn<'_> {
             if run.kind == UnitKind::Hook {
                 self.thaw(&run);
                 let (whom, signal) = (Whom::All, SIGKILL);
-                self.actions.push(Action::Signal {
+                self.act(UnitAction::Signal {
                     unit: run.unit,
                     whom,
                     signal,
@@ -370,13 +369,12 @@ impl Turn<'_> {
         let tidy = tidy(status, open, self.tx.has_open_runs(id)?);
         if tidy.snapshots_done {
             self.tx.release_crawl(id)?;
-            self.actions.push(Action::SnapshotsDone(id));
+            self.act(ReplyAction::SnapshotsDone(id));
         }
         if tidy.stop_slice {
             self.engine.forget(id);
-            self.actions
-                .push(Action::StopSlice(self.engine.names.crawl_slice(id)));
-            self.actions.push(Action::ReleaseHolds(id));
+            self.act(UnitAction::StopSlice(self.engine.names.crawl_slice(id)));
+            self.act(CallerAction::ReleaseHolds(id));
         }
         Ok(())
     }

@@ -3,14 +3,12 @@
 pub mod begin;
 pub mod calls;
 pub mod disk;
-pub mod disk_watch;
 pub mod ends;
 pub mod environment;
 pub mod host_delay;
 pub mod ids;
 pub mod index;
 pub mod index_files;
-pub mod measure;
 pub mod persona;
 pub mod persona_access;
 pub mod persona_files;

@@ -1,6 +1,6 @@
 //! The answer of a worker about a run that has ended.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::ReplyAction;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::RunRow;
 use archivist_core::model::{Outcome, ResultState};
@@ -25,14 +25,14 @@ impl Turn<'_> {
     /// Answers the callers that wait for a run that has ended, unless a decision about it is open.
     pub(crate) fn settle(&mut self, run: &RunRow) -> TurnResult<()> {
         let action = if self.awaits_decision(run)? {
-            Action::Withhold(run.id)
+            ReplyAction::Withhold(run.id)
         } else {
-            Action::Settle {
+            ReplyAction::Settle {
                 run: run.id,
                 ended: self.run_result(run)?,
             }
         };
-        self.actions.push(action);
+        self.act(action);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The kinds of units that archive pages: the workers of crawls and snapshots, and hooks.
 
-use crate::main_loop::action::Action;
+use crate::main_loop::action::{ReplyAction, UnitAction};
 use crate::main_loop::turn::{Turn, TurnResult, failed};
 use crate::store::{RunRow, UnitRow};
 use crate::units::{Contents, Kind, UnitEnd};
@@ -146,7 +146,7 @@ impl Turn<'_> {
     fn stop_unit(&mut self, run: &RunRow) {
         self.thaw(run);
         let (unit, how) = (run.unit.clone(), Release::Stop);
-        self.actions.push(Action::Release { unit, how });
+        self.act(UnitAction::Release { unit, how });
     }
 
     /// The outcome to record for a worker or hook.
@@ -182,7 +182,7 @@ impl Turn<'_> {
         let owners = [run.owner, Owner::Crawl(run.crawl)].map(AnyId::Owner);
         for of in owners.into_iter().chain([AnyId::Run(run.id)]) {
             if self.is_over(of)? {
-                self.actions.push(Action::UnitsEnded(of));
+                self.act(ReplyAction::UnitsEnded(of));
             }
         }
         Ok(())
@@ -204,7 +204,7 @@ impl Turn<'_> {
             self.answer(reply);
         } else {
             let reply = reply.clone();
-            self.actions.push(Action::AwaitUnits { of, reply });
+            self.act(ReplyAction::AwaitUnits { of, reply });
         }
         Ok(())
     }
@@ -232,7 +232,7 @@ impl Turn<'_> {
             let crawl = self.tx.crawl(id)?;
             let status = crawl.map_or(Lifecycle::Cancelled, |crawl| crawl.status);
             if tidy(status, false, self.tx.has_open_runs(id)?).stop_slice {
-                self.actions.push(Action::StopSlice(unit.name.clone()));
+                self.act(UnitAction::StopSlice(unit.name.clone()));
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ impl Bed {
 
     /// The requested time comes.
     pub fn until_woken(&mut self) {
-        let time = self.wake_at.take().unwrap();
+        let time = self.performer.wake_at.take().unwrap();
         self.advance_to(time);
         self.turn(vec![Event::Due]);
     }
@@ -30,9 +30,7 @@ impl Bed {
     /// The orchestrator is killed and starts again.
     pub fn restart(&mut self, heard: usize) {
         self.world.orphan(heard);
-        self.starts = Starts::default();
-        (self.evidence, self.joined, self.awaiting) = Default::default();
-        self.parked.clear();
+        self.performer = Performer::default();
         self.store = open(&self.directory, self.now);
         let tx = self.store.begin().unwrap();
         cancel_half_added(&tx, self.now).unwrap();
@@ -103,7 +101,11 @@ impl Bed {
                 assert!(self.world.units.is_empty(), "left: {:?}", self.world.units);
                 return;
             }
-            let wake = self.wake_at.take().filter(|time| *time > self.now);
+            let wake = self
+                .performer
+                .wake_at
+                .take()
+                .filter(|time| *time > self.now);
             let Some(time) = wake else {
                 panic!("stuck: open runs {open:#?}, crawl {unfinished:#?}");
             };

@@ -1,7 +1,7 @@
 //! Callers that follow crawls or the status: a socket for each, which gets the lines of its crawl, or
 //! an empty line whenever the status may have changed.
 
-use crate::crawl::hold::{hung_up, socket_pair};
+use crate::main_loop::live::hold::{hung_up, socket_pair};
 use archivist_core::model::CrawlId;
 use archivist_shared::bus::call::Reply;
 use archivist_shared::bus::callers::Claim;

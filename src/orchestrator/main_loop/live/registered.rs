@@ -1,52 +1,12 @@
-//! Commands that registered themselves, for `archivist status`: which command works on what, from
-//! which directory, in which process. Nothing depends on them, so they are not in the database; a
-//! command registers again with the next orchestrator.
+//! The descriptors of commands in the foreground that registered themselves.
 
-use crate::crawl::hold::{hung_up, socket_pair};
+use crate::main_loop::commands::{Commands, RegisteredCommand};
 use crate::main_loop::event::Event;
-use archivist_core::model::Time;
+use crate::main_loop::live::hold::{hung_up, socket_pair};
 use archivist_shared::bus::call::Reply;
 use archivist_shared::bus::callers::Claim;
-use archivist_shared::bus::documents::report::Registration;
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use tokio::sync::mpsc;
-
-/// A command with what the bus reports of its process.
-#[derive(Clone)]
-pub struct RegisteredCommand {
-    pub registration: Registration,
-    pub pid: Option<u32>,
-    pub user: Option<u32>,
-    /// When it started, or else registered.
-    pub since: Time,
-}
-
-/// The registered commands, in the order of their registration.
-#[derive(Default)]
-pub struct Commands {
-    last: u64,
-    all: BTreeMap<u64, RegisteredCommand>,
-}
-
-impl Commands {
-    /// Adds a command and returns its number.
-    pub fn add(&mut self, command: RegisteredCommand) -> u64 {
-        self.last += 1;
-        self.all.insert(self.last, command);
-        self.last
-    }
-
-    /// The registered commands, the oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &RegisteredCommand> {
-        self.all.values()
-    }
-
-    /// Removes the command of this number, if it is still there.
-    pub fn remove(&mut self, number: u64) {
-        self.all.remove(&number);
-    }
-}
 
 /// Keeps a command registered until it closes the descriptor that it gets; an event follows then.
 /// Until then `claim` counts for the caller.
@@ -74,6 +34,8 @@ pub fn register(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_core::model::Time;
+    use archivist_shared::bus::documents::report::Registration;
 
     #[tokio::test]
     async fn command_is_registered_until_it_closes_its_descriptor() {
@@ -92,13 +54,14 @@ mod tests {
             register(&mut commands, command, Claim::default(), &reply, &events);
             descriptors.push(answer.try_recv().unwrap().unwrap());
         }
-        assert_eq!(commands.all.len(), 2);
+        assert_eq!(commands.iter().count(), 2);
         assert!(arriving.try_recv().is_err());
         descriptors.remove(0);
         let Some(Event::CommandEnded(number)) = arriving.recv().await else {
             panic!("another event");
         };
         commands.remove(number);
-        assert_eq!(commands.all.keys().copied().collect::<Vec<_>>(), [2]);
+        assert_eq!(commands.iter().count(), 1);
+        assert_eq!(number, 1);
     }
 }

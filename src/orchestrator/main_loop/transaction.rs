@@ -1,0 +1,91 @@
+//! A batch of events in one transaction.
+
+use crate::main_loop::action::Action;
+use crate::main_loop::engine::Engine;
+use crate::main_loop::event::Event;
+use crate::main_loop::turn::Turn;
+use crate::main_loop::wait;
+use crate::store::{Durability, Store, StoreError};
+use crate::units::Kinds;
+use archivist_core::model::{CrawlId, RunId, Time};
+use archivist_core::plan::View;
+use std::collections::BTreeSet;
+
+/// What a turn gets of the present, apart from the rows.
+pub struct Moment<'a> {
+    pub now: Time,
+    /// CLOCK_BOOTTIME in milliseconds.
+    pub machine: i64,
+    /// Spreads delays; in 0..1.
+    pub jitter: f64,
+    /// Crawls that have followers.
+    pub followed: &'a BTreeSet<CrawlId>,
+    /// A client requested the signals about pages.
+    pub is_subscribed: bool,
+    /// Runs whose start systemd has not answered.
+    pub unanswered: &'a BTreeSet<RunId>,
+    /// What the commit must survive.
+    pub durability: Durability,
+}
+
+/// What a committed transaction leaves to do.
+pub struct Committed {
+    pub actions: Vec<Action>,
+    /// The view after the decisions; none if no event frees anything.
+    pub view: Option<View>,
+    /// Positions of the events that are left for the next turn.
+    pub left: Vec<usize>,
+}
+
+/// Runs the transaction.
+///
+/// # Errors
+/// If the database fails. Nothing of the turn is in it then, and nothing was done.
+pub(crate) fn run(
+    store: &mut Store,
+    engine: &mut Engine,
+    kinds: Kinds,
+    moment: &Moment<'_>,
+    events: &mut [Event],
+) -> Result<Committed, StoreError> {
+    let decides = events.iter().any(Event::decides);
+    engine.read_facts();
+    let engine = &*engine;
+    let marks = engine.unknown_ids();
+    let tx = store.begin_with(moment.durability)?;
+    let mut turn = Turn {
+        tx: &tx,
+        engine,
+        kinds,
+        now: moment.now,
+        machine: moment.machine,
+        jitter: moment.jitter,
+        followed: moment.followed,
+        is_subscribed: moment.is_subscribed,
+        announced: 0,
+        unanswered: moment.unanswered,
+        leaving_out: BTreeSet::new(),
+        disk_rate: 0,
+        actions: Vec::new(),
+        changes: BTreeSet::new(),
+    };
+    if let Some(marks) = marks {
+        turn.raise_ids(marks)?;
+    }
+    turn.open()?;
+    let left = wait::in_turn(events, |event| turn.event(event))?;
+    let view = if decides {
+        let view = turn.decide()?;
+        turn.close(&view)?;
+        Some(view)
+    } else {
+        None
+    };
+    let actions = turn.actions;
+    tx.commit()?;
+    Ok(Committed {
+        actions,
+        view,
+        left,
+    })
+}
