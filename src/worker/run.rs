@@ -255,7 +255,10 @@ impl HookRunner {
                 leftover::unit_end(unit).await;
             }
             let invocation = self.link.invocation(&hook.key).await?;
-            let lines = stderr::last_lines(&invocation).await;
+            // The unit of a user manager may have the name of one of the machine.
+            let unit = ended.unit.as_deref().zip(ended.started_at);
+            let unit = unit.filter(|_| !self.assignment.user_scope);
+            let lines = stderr::last_lines(&invocation, unit).await;
             let known = report.verdict.error.take();
             let both = known
                 .into_iter()

@@ -5,6 +5,7 @@ source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
 clean() {
+    signal_journal CONT
     in_capsule systemctl stop test-sonic.service 2>/dev/null || true
     in_capsule sh -c "systemctl stop archivist-sonic.service; rm -rf /var/lib/archivist/index/*/sonic $plugins/search_backend_sonic" 2>/dev/null || true
     in_capsule rm -rf /usr/local/bin/sonic /usr/local/bin/test-missing /opt/sonic "${drop_in%/*}/91-test.conf"
@@ -490,6 +491,49 @@ SH
     [[ $(archivist why "$page"; archivist show "$page") != *$'\e[31m'* ]] || fail "what a hook wrote reaches the terminal as it is"
 }
 
+# journald reads what the hooks wrote when they and their units are gone: the lines have only the name of the unit.
+tells_it_if_the_journal_is_late() {
+    local page hook said
+    plugin testlate <<'SH'
+#!/bin/sh
+until [ -e /srv/archivist-test/late ]; do sleep 0.1; done
+echo "the last words" >&2
+exit 4
+SH
+    plugin testlatesays <<'SH'
+#!/bin/sh
+until [ -e /srv/archivist-test/late ]; do sleep 0.1; done
+echo "the quiet words" >&2
+echo '{"type": "ArchiveResult", "status": "failed"}'
+SH
+    restart
+    for hook in testlate testlatesays; do
+        in_capsule rm -f $signs/late
+        crawl=$(add --plugins "$hook" http://contract.test/late)
+        page=$(page_of "$crawl")
+        wait_for 60 has_unit "archivist-hook-$hook-$page.service"
+        # Workers and orchestrator, whose messages wait for journald, have none for now.
+        signal_journal STOP
+        in_capsule touch $signs/late
+        wait_for 60 has_released "$hook" "$page"
+        signal_journal CONT
+        wait_for 60 is_over "$crawl"
+        said=$(query 'map(.error) | only' list results "$page")
+        assert_contains "$said" "words" "the result of $hook"
+        assert_contains "$(archivist logs "$page")" "words" "the log of the page of $hook"
+        assert_contains "$(archivist logs "$page" --hook "$hook")" "words" "the log of $hook"
+    done
+}
+
+signal_journal() { in_capsule systemctl kill --kill-whom=main --signal="$1" systemd-journald.service; }
+
+# has_released HOOK PAGE: whether the hook has run and systemd has forgotten its unit.
+has_released() {
+    [[ $(query "of(\"$1\") | length" list runs "$2") == 1 ]] &&
+        [[ $(query "of(\"$1\") | only.ended_at != null" list runs "$2") == true ]] &&
+        [[ $(unit_property "archivist-hook-$1-$2.service" LoadState) == not-found ]]
+}
+
 # output ID PATH: prints a file of a crawl or page.
 output() { in_capsule cat "$(query '.[0].directory' list "$([[ $1 == c* ]] && echo crawls || echo snapshots)" "$1")/$2"; }
 
@@ -669,6 +713,6 @@ plugin_file() { in_capsule sh -c "mkdir -p $plugins/search_backend_sonic && cat 
 
 cases starts_a_daemon_that_ends_slowly waits_for_no_finite_hook kills_what_ignores_a_cancel tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages shares_an_index \
     a_daemon_that_ended_slowly_has_its_result no_grace_is_longer_than_the_administrator_allows \
-    attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote takes_execute_bits_off \
+    attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote tells_it_if_the_journal_is_late takes_execute_bits_off \
     believes_no_hook_about_programs names_what_hooks_ask_for runs_sonic shares_a_sonic_server \
     a_plugin_that_requests_no_server_gets_that_of_the_archive

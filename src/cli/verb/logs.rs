@@ -18,8 +18,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-/// Deadline for the list of runs. Without it, only lines of journald itself and short names of
-/// hooks are missed, and with `--user` those of hooks.
+/// Deadline for the list of runs. Without it, only lines of journald itself, lines that it processed
+/// after the end of their unit, and short names of hooks are missed, and with `--user` those of hooks.
 const RUNS_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
@@ -220,6 +220,11 @@ fn of_owner(
                 names.crawl_slice(id)
             )]);
         }
+    } else {
+        // journald looks the fields of a line up when it processes the line. If the unit is gone by
+        // then, the line has none of ours, but still the name of the unit.
+        let units: BTreeSet<String> = runs.iter().map(|run| run.unit.clone()).collect();
+        groups.push(matches("_SYSTEMD_UNIT", units));
     }
     // Lines of journald itself, such as suppressed messages, carry no field of ours but the name of
     // the unit.

@@ -8,16 +8,18 @@ use tokio::net::UnixStream;
 const SOCKET: &str = "/run/systemd/journal/io.systemd.journal";
 /// A Varlink call. Its answer has no content that matters.
 const SYNCHRONIZE: &[u8] = b"{\"method\":\"io.systemd.Journal.Synchronize\",\"parameters\":{}}\0";
-const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Returns when journald has written everything that units logged before the call, or after 5 s.
+/// Returns when journald has written everything that units logged before the call, or after 15 s.
 /// Only root may make the call; for other users it fails, and the journal may lack the latest
 /// lines.
 pub async fn synchronize_journal() {
     match tokio::time::timeout(REPLY_TIMEOUT, synchronize()).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!("failed to call '{SOCKET}': {error}, ignoring"),
-        Err(_) => tracing::debug!("failed to call '{SOCKET}': no answer in 5s, ignoring"),
+        Err(_) => {
+            tracing::debug!("failed to call '{SOCKET}': no answer in {REPLY_TIMEOUT:?}, ignoring")
+        }
     }
 }
 

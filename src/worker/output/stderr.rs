@@ -1,6 +1,7 @@
 //! The last lines that a hook wrote to standard error. They are in the journal, which journalctl(1)
 //! reads: a parser of journal files in the worker would be code for five lines of text.
 
+use archivist_core::model::Time;
 use std::collections::VecDeque;
 use std::io;
 use std::process::Stdio;
@@ -15,15 +16,39 @@ const TEXT_MAX: usize = 1024;
 const ENTRIES_MAX: usize = 50;
 /// Bytes that are read from journalctl. One line has up to 48 KiB (`LineMax=`, journald.conf(5)).
 const OUTPUT_MAX: u64 = 1 << 20;
-const READ_TIMEOUT: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Returns the last lines of an invocation (its id in hexadecimal digits), oldest first, separated
-/// by line feeds; an empty text if it wrote nothing, or if this user may not read the journal.
-pub async fn last_lines(invocation: &str) -> String {
+/// Returns the last lines of a hook's run, oldest first, separated by line feeds; an empty text if it
+/// wrote nothing, or if this user may not read the journal. `invocation` is the id of the unit's
+/// invocation in hexadecimal digits, `unit` the name of the unit and the start of the run; `None` for the
+/// unit of a user manager.
+///
+/// journald finds the invocation of a line in `/proc` and in `/run/systemd/units` when it processes the
+/// line, not when the hook writes it. If the hook and its unit are gone by then, the line has neither
+/// `_SYSTEMD_INVOCATION_ID=` nor the fields of `LogExtraFields=`, but still the unit that PID 1 named when
+/// it opened the stream (seen with systemd 252 and 257).
+pub async fn last_lines(invocation: &str, unit: Option<(&str, Time)>) -> String {
     if invocation.is_empty() || !invocation.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return String::new();
     }
-    match tokio::time::timeout(READ_TIMEOUT, read(invocation)).await {
+    let lines = of_query(&[format!("_SYSTEMD_INVOCATION_ID={invocation}")]).await;
+    match unit {
+        Some((unit, started_at)) if lines.is_empty() => of_query(&of_unit(unit, started_at)).await,
+        _ => lines,
+    }
+}
+
+/// Arguments of journalctl for the lines of a unit since this time.
+fn of_unit(unit: &str, since: Time) -> [String; 2] {
+    let (seconds, millis) = (since.0.div_euclid(1000), since.0.rem_euclid(1000));
+    [
+        format!("--since=@{seconds}.{millis:03}"),
+        format!("_SYSTEMD_UNIT={unit}"),
+    ]
+}
+
+async fn of_query(query: &[String]) -> String {
+    match tokio::time::timeout(READ_TIMEOUT, read(query)).await {
         Ok(Ok(output)) => {
             let text = String::from_utf8_lossy(&output);
             shorten(text.split('\n'))
@@ -33,20 +58,22 @@ pub async fn last_lines(invocation: &str) -> String {
             String::new()
         }
         Err(_) => {
-            tracing::debug!("failed to read the journal: journalctl took longer than 5s, ignoring");
+            tracing::debug!(
+                "failed to read the journal: journalctl took longer than {READ_TIMEOUT:?}, ignoring"
+            );
             String::new()
         }
     }
 }
 
 /// Returns the messages of the newest entries, newest first, each ended by a line feed.
-async fn read(invocation: &str) -> io::Result<Vec<u8>> {
+async fn read(query: &[String]) -> io::Result<Vec<u8>> {
     let mut journalctl = Command::new("journalctl")
         .args(["--quiet", "--no-pager", "--output=cat", "--reverse"])
         .arg(format!("--lines={ENTRIES_MAX}"))
         // Standard output goes to a file.
         .arg("_TRANSPORT=stdout")
-        .arg(format!("_SYSTEMD_INVOCATION_ID={invocation}"))
+        .args(query)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -119,7 +146,16 @@ mod tests {
     #[tokio::test]
     async fn invalid_invocation_is_not_passed_on() {
         for invocation in ["", "--flush", "0123 OBJECT_PID=1"] {
-            assert_eq!(last_lines(invocation).await, "");
+            assert_eq!(last_lines(invocation, None).await, "");
         }
+    }
+
+    #[test]
+    fn lines_of_an_earlier_run_of_the_unit_are_left_out() {
+        let unit = "archivist-hook-wget-s3.service";
+        let query = of_unit(unit, Time(1_764_115_200_042));
+        let [since, of] = query.each_ref().map(String::as_str);
+        assert_eq!(since, "--since=@1764115200.042");
+        assert_eq!(of, "_SYSTEMD_UNIT=archivist-hook-wget-s3.service");
     }
 }

@@ -130,7 +130,7 @@ fn lines_of_a_users_hooks_are_selected_by_unit_or_slice() {
 }
 
 #[test]
-fn a_short_hook_name_selects_its_lines_and_those_of_journald() {
+fn a_short_hook_name_selects_its_lines_those_without_fields_and_those_of_journald() {
     let scope = Scope::system("/");
     let runs = [
         sample::run(1, "wget", "on_Snapshot__06_wget"),
@@ -147,14 +147,14 @@ fn a_short_hook_name_selects_its_lines_and_those_of_journald() {
             "ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_PLUGIN=wget \
              + ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_HOOK=on_Snapshot__06_wget \
              + ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_HOOK=wget \
-             + _UID=0 OBJECT_SYSTEMD_UNIT={wget}"
+             + _SYSTEMD_UNIT={wget} + _UID=0 OBJECT_SYSTEMD_UNIT={wget}"
         )
     );
     let all = args(Owner::Snapshot(SnapshotId(345)));
     assert_eq!(
         arguments(&all, &runs, &scope).join(" "),
         format!(
-            "ARCHIVIST_SNAPSHOT_ID=345 \
+            "ARCHIVIST_SNAPSHOT_ID=345 + _SYSTEMD_UNIT={title} _SYSTEMD_UNIT={wget} \
              + _UID=0 OBJECT_SYSTEMD_UNIT={wget} OBJECT_SYSTEMD_UNIT={title}"
         )
     );
