@@ -68,7 +68,7 @@ pub fn each_entry(
 }
 
 /// Returns whether a name in the archive is that of a day.
-fn is_day(name: &str) -> bool {
+pub fn is_day(name: &str) -> bool {
     name.len() == DAY_LENGTH && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 

@@ -1,7 +1,9 @@
 //! Transfers between the archive and its store: the program of `archivist-store-….service`. It knows
-//! one snapshot, its directory and the store, and neither database nor bus.
+//! one snapshot, its directory and the store, and neither database nor bus. For `archivist`, it compares
+//! copies with what their rows say ([`compare`]).
 
 pub mod backend;
+pub mod compare;
 pub mod digest;
 pub mod failure;
 pub mod files;

@@ -1,22 +1,41 @@
 //! Carries out one transfer: reads an assignment from standard input and writes a record to standard
-//! output, both JSON. The exit status is 0 if the task is done, 1 if it failed.
+//! output, both JSON. The exit status is 0 if the task is done, 1 if it failed. With the argument
+//! `compare`, it reads a comparison instead.
 
-use archivist_core::store::{Assignment, Record};
-use archivist_store::task;
+use archivist_core::store::{Assignment, Compared, Comparison, Record, StoredObject};
+use archivist_store::failure::Failure;
+use archivist_store::{compare, task};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let assignment: Assignment = match serde_json::from_reader(std::io::stdin().lock()) {
-        Ok(assignment) => assignment,
+    match std::env::args().nth(1).as_deref() {
+        None => run(|assignment: &Assignment| recorded(task::perform(assignment))),
+        Some("compare") => run(compared),
+        Some(other) => {
+            eprintln!("'{other}' is no task of archivist-store");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run<T: DeserializeOwned>(perform: impl Fn(&T) -> ExitCode) -> ExitCode {
+    match serde_json::from_reader(std::io::stdin().lock()) {
+        Ok(task) => perform(&task),
         Err(error) => {
             eprintln!(
                 "failed to read the assignment from standard input: {error}; archivist-store is \
                  started by archivist-orchestrator.service"
             );
-            return ExitCode::from(2);
+            ExitCode::from(2)
         }
-    };
-    let record = match task::perform(&assignment) {
+    }
+}
+
+/// Writes the record of a transfer.
+fn recorded(done: Result<Option<StoredObject>, Failure>) -> ExitCode {
+    let record = match done {
         Ok(object) => Record {
             object,
             ..Record::default()
@@ -31,6 +50,23 @@ fn main() -> ExitCode {
         }
     };
     let is_done = record.error.is_none();
-    let written = serde_json::to_string(&record).map(|text| println!("{text}"));
-    ExitCode::from(u8::from(!(is_done && written.is_ok())))
+    ExitCode::from(u8::from(!(print(&record) && is_done)))
+}
+
+/// Writes a line for each copy.
+fn compared(comparison: &Comparison) -> ExitCode {
+    let mut is_written = true;
+    let mut see = |compared: Compared| is_written &= print(&compared);
+    match compare::compare(comparison, &mut see) {
+        Ok(()) => ExitCode::from(u8::from(!is_written)),
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(document: &impl Serialize) -> bool {
+    let written = serde_json::to_string(document).map(|text| println!("{text}"));
+    written.is_ok()
 }

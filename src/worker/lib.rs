@@ -4,6 +4,7 @@
 mod drive;
 mod files;
 mod link;
+pub mod lists;
 mod output;
 mod page;
 mod run;

@@ -202,6 +202,7 @@ copies_over_ssh() {
     assert_eq 1 "$(in_capsule find /home/keeper/pages -name "$page-*.tar" | wc -l)" "objects"
     # shellcheck disable=SC2046 # words
     assert_whole $(in_capsule find /home/keeper/pages -name '*.tar')
+    compares_copies_over_ssh "$(in_capsule find /home/keeper/pages -name "$page-*.tar")"
     archivist open --print "$page" >/dev/null
     in_capsule test -e "$dir/testfiles/random"
     assert_eq "" "$(in_capsule systemctl show "archivist-store-$page.service" --property=Environment --value)" "variables of the unit"
@@ -215,6 +216,32 @@ copies_over_ssh() {
     in_capsule sh -c 'rm -rf /etc/credstore/archivist.store.* /home/keeper/pages'
     use "Store=$store" KeepLocal=never
 }
+
+# compares_copies_over_ssh FILE: archivist fsck lists copies on another host, reads them on request, and changes nothing.
+compares_copies_over_ssh() {
+    local sum
+    sum=$(in_capsule sha256sum "$1")
+    assert_eq "" "$(of_copy)" "problems of the copy"
+    assert_eq "true 0" "$(archivist fsck --json | evaluate '.checked | [.unread > 0, .elsewhere]')" "copies of which the size was compared"
+    assert_eq "" "$(archivist fsck --json | evaluate ".findings[] | select(.kind == \"list\") | .what")" "problems of lists with pages in the store alone"
+    assert_contains "$(archivist fsck || true)" "to read them: archivist fsck --download" "what it says"
+    assert_eq "" "$(of_copy --download)" "problems of the copy that was read"
+    in_capsule cp -a "$1" /root/copy
+    in_capsule sh -c "printf x | dd of='$1' bs=1 seek=700 conv=notrunc status=none"
+    assert_eq "" "$(of_copy --quick)" "problems by its size"
+    assert_eq "" "$(of_copy --download=1000)" "problems within 1000 bytes"
+    assert_contains "$(of_copy --download)" "the SHA-256 of the copy is" "problem of the damaged copy"
+    in_capsule truncate --size=-1 "$1"
+    assert_contains "$(of_copy)" "bytes, its row says" "problem of the short copy"
+    in_capsule mv "$1" /root/short
+    assert_eq "the copy is missing in the store" "$(of_copy)" "problem of the missing copy"
+    in_capsule cp -a /root/copy "$1"
+    assert_eq "$sum" "$(in_capsule sha256sum "$1")" "the copy"
+    assert_eq "" "$(of_copy --download)" "problems afterwards"
+}
+
+# of_copy OPTION…: what archivist fsck finds about the copy of the page.
+of_copy() { archivist fsck --json "$@" | evaluate ".findings[] | select(.id == \"$page\" and .kind == \"copy\") | .what"; }
 
 refuses_bad_settings() {
     assert_status 2 archivist config --set Store=relative/path

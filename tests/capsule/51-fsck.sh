@@ -55,6 +55,34 @@ archive_without_problems() {
     assert_contains "$output" "sudo archivist fsck" "what a member may do"
 }
 
+# Lists of the archive, of its day and of a crawl, and the page about a snapshot: missing, cut, corrupt, and stale.
+lists_are_compared_and_rebuilt() {
+    needs archive_without_problems
+    local day about before
+    day=$(in_capsule sh -c "cd $archive && ls -d [0-9]*")
+    about=$(page redirect/3 .directory)/index.html
+    before=$(owners)
+    in_capsule sh -c "cd $archive && rm index.html $about && printf '[{' >.index/$day/1.json && sed -i 's/page.1/page.l/g' $day/*/c*/index.html"
+    assert_eq "list" "$(fsck 3 '[.findings[].kind] | unique')" "kinds of what was found"
+    assert_contains "$(archivist fsck || true)" "rebuild it: archivist fsck --repair" "what it says"
+    in_capsule test ! -e "$about" || fail "it was repaired without --repair"
+    assert_eq "true" "$(fsck 0 '[.findings[].repaired] | unique' --repair)" "what was repaired"
+    assert_eq "" "$(fsck 0 '[.findings[].what]')" "problems afterwards"
+    assert_eq "$before" "$(owners)" "owners of lists"
+    assert_eq 5 "$(in_capsule grep -o "href=\"[^\"]*/s[0-9]*/index.html\"" $archive/index.html | sort -u | wc -l)" "pages of the first list"
+    in_capsule grep -q "$site" "$about" || fail "$about does not name the page"
+    # A list names a page that was removed.
+    in_capsule mv "${about%/index.html}" /root/removed
+    assert_contains "$(fsck 3 '[.findings[].what] | join("; ")')" "which is gone" "what it says of a removed page"
+    in_capsule mv /root/removed "${about%/index.html}"
+    # Workers continue with rebuilt lists.
+    archivist add --wait --plugins testsaves http://listed.test/ >/dev/null
+    assert_contains "$(in_capsule cat $archive/index.html)" listed.test "the first list"
+    assert_eq "" "$(fsck 0 '[.findings[].what]')" "problems after another page"
+}
+
+owners() { in_capsule sh -c "cd $archive && stat -c '%n %U %G %a' index.html days.html [0-9]*/index.html [0-9]*/*/s*/index.html .index/*/*.json"; }
+
 damage_is_found_and_nothing_is_replaced() {
     needs archive_without_problems
     local directory before
@@ -127,5 +155,5 @@ check_while_pages_are_archived() {
     assert_eq "digest file size unknown" "$(fsck 3 "$kinds")" "what was found afterwards"
 }
 
-cases archive_without_problems damage_is_found_and_nothing_is_replaced removed_page_is_archived_again unknown_directory_and_its_id \
+cases archive_without_problems lists_are_compared_and_rebuilt damage_is_found_and_nothing_is_replaced removed_page_is_archived_again unknown_directory_and_its_id \
     nothing_is_compared_without_the_archive check_while_pages_are_archived

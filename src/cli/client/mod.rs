@@ -5,6 +5,8 @@ pub mod fleet;
 pub mod follow;
 pub mod hint;
 pub mod linger;
+pub mod owner;
 pub mod paging;
 pub mod server;
+pub mod transfer;
 pub mod wait;

@@ -4,12 +4,14 @@
 //!
 //! The state of a copy is a row ([`Copy`]); a unit of its own does one [`Task`] at a time.
 
+mod compare;
 mod copy;
 mod keep;
 mod location;
 mod object;
 mod queue;
 
+pub use compare::{COPY_MISSING, Compared, Comparison, Found};
 pub use copy::{Copy, CopyStatus, End, RESTORED_STAYS, Refused, Retries};
 pub use keep::{KEEP_ALLOWED, KeepLocal};
 pub use location::{LOCATION_ALLOWED, Location, S3Location, SshLocation};

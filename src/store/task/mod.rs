@@ -30,7 +30,7 @@ fn object_of(assignment: &Assignment) -> Result<&StoredObject> {
 
 /// Reads an object of the store, which should have `size` bytes, and returns its sum. Of a longer
 /// object, the sum is that of the first bytes and one more, so an object without end has an end.
-fn read_back(store: &dyn Store, name: &str, size: u64) -> Result<Sum> {
+pub(crate) fn read_back(store: &dyn Store, name: &str, size: u64) -> Result<Sum> {
     let mut sum = None;
     store.read(name, &mut |content| {
         let read = sum_of(content.take(size.saturating_add(1)));

@@ -18,9 +18,17 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+mod check;
+
+pub use check::{ListOfPages, flaw_of_snapshot};
+
 /// Directory of the chunks below the archive's directory. Hooks have no access to it.
 const STATE: &str = ".index";
 const NEWEST: &str = "newest.json";
+/// First page of a list, which has its newest snapshots.
+const FIRST: &str = "index.html";
+/// Page of the archive that lists all days.
+const DAYS: &str = "days.html";
 
 /// Content of the archive's first page.
 #[derive(Default, Serialize, Deserialize)]
@@ -30,6 +38,28 @@ struct Newest {
     entries: Vec<ListEntry>,
     /// Number of snapshots of each day.
     days: BTreeMap<String, usize>,
+}
+
+impl Newest {
+    /// The days, newest first.
+    fn day_names(&self) -> Vec<String> {
+        self.days.keys().rev().cloned().collect()
+    }
+
+    fn page(&self) -> ListPage {
+        let days = self.days.iter().rev().map(|(directory, snapshots)| Day {
+            directory: directory.clone(),
+            snapshots: *snapshots,
+        });
+        ListPage {
+            kind: ListKind::Archive(days.collect()),
+            directory: String::new(),
+            total: self.days.values().sum(),
+            entries: self.entries.clone(),
+            newer: None,
+            older: None,
+        }
+    }
 }
 
 /// Position of a snapshot in a list.
@@ -44,7 +74,8 @@ pub struct ListPosition {
 pub struct ArchiveIndex {
     archive: PathBuf,
     state: PathBuf,
-    _lock: Flock<File>,
+    /// `None` if nothing is written, and no worker has made the file yet.
+    _lock: Option<Flock<File>>,
 }
 
 fn failed(verb: &'static str, path: &Path) -> impl Fn(std::io::Error) -> WorkerError {
@@ -86,12 +117,37 @@ impl ArchiveIndex {
         Ok(ArchiveIndex {
             archive: archive.to_owned(),
             state,
+            _lock: Some(lock),
+        })
+    }
+
+    /// Opens the index to read it, and creates nothing. Workers wait until it is dropped.
+    pub fn look(archive: &Path) -> Result<ArchiveIndex, WorkerError> {
+        let state = archive.join(STATE);
+        let path = state.join("lock");
+        let mut options = File::options();
+        let opened = options
+            .read(true)
+            .custom_flags(nix::libc::O_NOFOLLOW)
+            .open(&path);
+        let lock = match opened {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            opened => {
+                let file = opened.map_err(failed("open", &path))?;
+                let lock = Flock::lock(file, FlockArg::LockShared);
+                Some(lock.map_err(|(_, error)| failed("lock", &path)(error.into()))?)
+            }
+        };
+        Ok(ArchiveIndex {
+            archive: archive.to_owned(),
+            state,
             _lock: lock,
         })
     }
 
     /// Adds or updates a snapshot in a list, and writes the changed pages to `directory` of the
-    /// archive. `known` is the page that may already contain the snapshot.
+    /// archive. `known` is the page that contained the snapshot when it was added before; it may be on
+    /// another one since the list was rebuilt.
     pub fn add(
         &self,
         name: &str,
@@ -105,9 +161,14 @@ impl ArchiveIndex {
         let before = last_chunk(&chunks)?;
         let is_same = |other: &ListEntry| other.id == entry.id;
         let contains_it = |page: &usize| read_chunk(&chunks, *page).iter().any(is_same);
-        let known = known
-            .filter(|page| (1..=before).contains(page))
-            .filter(contains_it);
+        let known = known.and_then(|page| {
+            let is_there = (1..=before).contains(&page) && contains_it(&page);
+            if is_there {
+                Some(page)
+            } else {
+                (1..=before).rev().find(contains_it)
+            }
+        });
         let mut page = known.unwrap_or(before.max(1));
         let mut entries = read_chunk(&chunks, page);
         match entries.iter().position(is_same) {
@@ -161,29 +222,18 @@ impl ArchiveIndex {
         let known = newest.days.len();
         newest.days.insert(day.to_owned(), total);
         let is_new = newest.days.len() > known;
-        newest
-            .days
-            .retain(|day, _| self.archive.join(day).join("index.html").exists());
-        write_json(&self.state, NEWEST, &newest)?;
+        newest.days.retain(|day, _| self.has_day(day));
+        self.write_newest(&newest, is_new)
+    }
 
-        let list = newest.days.iter().rev().map(|(directory, snapshots)| Day {
-            directory: directory.clone(),
-            snapshots: *snapshots,
-        });
-        let page = ListPage {
-            kind: ListKind::Archive(list.collect()),
-            directory: String::new(),
-            total: newest.days.values().sum(),
-            entries: newest.entries,
-            newer: None,
-            older: None,
-        };
+    /// Rebuilds the archive's first page, and the list of all days if `with_days` is set.
+    fn write_newest(&self, newest: &Newest, with_days: bool) -> Result<(), WorkerError> {
+        write_json(&self.state, NEWEST, newest)?;
         let archive = open(&self.archive)?;
-        if is_new {
-            let names: Vec<String> = newest.days.into_keys().rev().collect();
-            replace(&archive, "days.html", &days(&names))?;
+        if with_days {
+            replace(&archive, DAYS, &days(&newest.day_names()))?;
         }
-        replace(&archive, "index.html", &page.render())
+        replace(&archive, FIRST, &newest.page().render())
     }
 
     /// Restores the pages of a list in a directory that hooks could write to: rewrites pages of
@@ -205,8 +255,8 @@ impl ArchiveIndex {
         if last == 0 {
             // The list is empty, so it has no page.
             return shown
-                .clear("index.html")
-                .map_err(failed("remove", &shown.path().join("index.html")));
+                .clear(FIRST)
+                .map_err(failed("remove", &shown.path().join(FIRST)));
         }
         let list = Pages {
             index: self,
@@ -227,8 +277,13 @@ impl ArchiveIndex {
 
     /// Whether the snapshot still exists. Users may remove snapshots.
     fn has(&self, entry: &ListEntry) -> bool {
-        let page = self.archive.join(&entry.directory).join("index.html");
+        let page = self.archive.join(&entry.directory).join(FIRST);
         page.symlink_metadata().is_ok()
+    }
+
+    /// Whether the day still has a list. Users may remove days.
+    fn has_day(&self, day: &str) -> bool {
+        self.archive.join(day).join(FIRST).exists()
     }
 }
 
@@ -248,25 +303,29 @@ impl Pages<'_> {
         match page {
             0 => None,
             page if page < self.last => Some(format!("page-{page}.html")),
-            _ => Some("index.html".to_owned()),
+            _ => Some(FIRST.to_owned()),
         }
     }
 
     fn write(&self, page: usize) -> Result<(), WorkerError> {
-        let entries = read_chunk(&self.chunks, page);
-        let total = self.total();
-        self.render(
-            &format!("page-{page}.html"),
-            entries,
-            total,
-            self.name(page + 1),
-            page - 1,
-        )
+        self.replace(&format!("page-{page}.html"), &self.full(page))
     }
 
-    /// Writes the newest page, which includes older snapshots if the newest chunk is not full.
-    /// Returns the number of snapshots in the list.
+    /// Writes the newest page. Returns the number of snapshots in the list.
     fn write_first(&self) -> Result<usize, WorkerError> {
+        let page = self.first();
+        self.replace(FIRST, &page)?;
+        Ok(page.total)
+    }
+
+    /// A page before the newest one.
+    fn full(&self, page: usize) -> ListPage {
+        let entries = read_chunk(&self.chunks, page);
+        self.page(entries, self.name(page + 1), page - 1)
+    }
+
+    /// The newest page, which includes older snapshots if the newest chunk is not full.
+    fn first(&self) -> ListPage {
         let older = self.last - 1;
         let mut entries = match older {
             0 => Vec::new(),
@@ -274,33 +333,27 @@ impl Pages<'_> {
         };
         entries.extend(read_chunk(&self.chunks, self.last));
         let newest = entries.split_off(entries.len().saturating_sub(PER_PAGE));
-        let total = self.total();
-        self.render("index.html", newest, total, None, older)?;
-        Ok(total)
+        self.page(newest, None, older)
     }
 
     fn total(&self) -> usize {
         (self.last - 1) * PER_PAGE + read_chunk(&self.chunks, self.last).len()
     }
 
-    fn render(
-        &self,
-        name: &str,
-        mut entries: Vec<ListEntry>,
-        total: usize,
-        newer: Option<String>,
-        older: usize,
-    ) -> Result<(), WorkerError> {
+    fn page(&self, mut entries: Vec<ListEntry>, newer: Option<String>, older: usize) -> ListPage {
         entries.retain(|entry| self.index.has(entry));
         entries.reverse();
-        let page = ListPage {
+        ListPage {
             kind: self.kind.clone(),
             directory: self.directory.to_owned(),
-            total,
+            total: self.total(),
             entries,
             newer,
             older: self.name(older),
-        };
+        }
+    }
+
+    fn replace(&self, name: &str, page: &ListPage) -> Result<(), WorkerError> {
         let shown = open(&self.index.archive.join(self.directory))?;
         replace(&shown, name, &page.render())
     }

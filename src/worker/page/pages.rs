@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 
 /// Longest wait for the lock of the lists. The page about the snapshot needs no lock.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Writes the pages and syncs them to disk. Errors are only logged, because all information on the
 /// pages is also in other files.
@@ -103,7 +103,7 @@ async fn with_lists<T: Send + 'static>(
 }
 
 /// `path` relative to the archive's directory. `None` if it is not below it.
-fn below(archive: &Path, path: &Path) -> Option<String> {
+pub fn below(archive: &Path, path: &Path) -> Option<String> {
     let path = path.strip_prefix(archive).ok()?.to_str()?;
     (!path.is_empty()).then(|| path.to_owned())
 }
@@ -126,7 +126,7 @@ fn page(
         added_at: about.added_at,
         archived_at: now,
         http_status: known.answer.as_ref().map(|answer| answer.status),
-        results: existing_files(own, known),
+        results: existing_files(own, &known.results),
         directory: below(&about.archive, &assignment.directory),
         crawl_directory: below(&about.archive, &assignment.crawl_directory),
     }
@@ -134,8 +134,8 @@ fn page(
 
 /// The results with those of their files that still exist: hooks remove marker files of earlier
 /// hooks of their plugin.
-fn existing_files(own: &Directory, known: &IndexContent) -> Vec<HookResult> {
-    let mut results = known.results.clone();
+pub fn existing_files(own: &Directory, known: &[HookResult]) -> Vec<HookResult> {
+    let mut results = known.to_vec();
     for result in &mut results {
         // The record may come from a hook: plugin and path may be anything.
         match own.enter(&result.plugin) {
@@ -146,6 +146,27 @@ fn existing_files(own: &Directory, known: &IndexContent) -> Vec<HookResult> {
     results
 }
 
+/// The entry of a snapshot in lists. `None` if it is not in the archive.
+pub fn entry_of(page: &SnapshotPage) -> Option<ListEntry> {
+    let entry = ListEntry {
+        id: page.id,
+        url: page.url.clone(),
+        title: page.title.clone(),
+        archived_at: page.archived_at,
+        directory: page.directory.clone()?,
+        screenshot: page.thumbnail(),
+        succeeded: page.count(ResultState::Succeeded),
+        failed: page.count(ResultState::Failed),
+    };
+    Some(entry.cut())
+}
+
+/// The day of an entry, which is the first part of its path.
+pub fn day_of(entry: &ListEntry) -> String {
+    let day = entry.directory.split('/').next();
+    day.unwrap_or_default().to_owned()
+}
+
 /// Adds the snapshot to the lists of its crawl, its day and the archive. Returns its page in each
 /// list.
 fn list(
@@ -153,26 +174,10 @@ fn list(
     page: &SnapshotPage,
     known: BTreeMap<String, usize>,
 ) -> Result<BTreeMap<String, usize>, WorkerError> {
-    let Some(directory) = page.directory.clone() else {
+    let Some(entry) = entry_of(page) else {
         return Ok(known);
     };
-    let entry = ListEntry {
-        id: page.id,
-        url: page.url.clone(),
-        title: page.title.clone(),
-        archived_at: page.archived_at,
-        directory,
-        screenshot: page.thumbnail(),
-        succeeded: page.count(ResultState::Succeeded),
-        failed: page.count(ResultState::Failed),
-    }
-    .cut();
-    let day = entry
-        .directory
-        .split('/')
-        .next()
-        .unwrap_or_default()
-        .to_owned();
+    let day = day_of(&entry);
     let lists_index = ArchiveIndex::open(archive)?;
     let mut lists = BTreeMap::new();
     let mut add =

@@ -1,9 +1,9 @@
-//! Compares the copies in the store with their rows. Only a store that is a directory can be read
-//! here: the keys for the others are credentials of the units that transfer.
+//! Compares the copies in a store that is a directory with their rows. The keys for other stores are
+//! credentials of units (see [`super::remote`]).
 
 use super::finding::{Checked, Finding, Kind};
 use super::page::locate;
-use archivist_core::store::{Location, StoredObject};
+use archivist_core::store::{COPY_MISSING, Location, StoredObject};
 use archivist_plugin::Directory;
 use archivist_plugin::files::beneath::is_file;
 use archivist_plugin::files::digest::sha256;
@@ -22,8 +22,6 @@ pub struct Copies {
     pages: BTreeSet<PathBuf>,
     /// Stores of rows.
     stores: BTreeSet<PathBuf>,
-    /// Copies in stores that are no directory.
-    pub elsewhere: u64,
 }
 
 impl Copies {
@@ -39,7 +37,12 @@ impl Copies {
         }
     }
 
-    /// Compares a copy with its row. Returns what differs.
+    /// Returns whether a row has the page at a path below the archive.
+    pub fn knows(&self, page: &Path) -> bool {
+        self.pages.contains(page)
+    }
+
+    /// Compares a copy with its row. Returns what differs; nothing of a copy in another kind of store.
     ///
     /// # Errors
     /// If this user has no permission to read the copy.
@@ -51,7 +54,6 @@ impl Copies {
     ) -> io::Result<Option<Finding>> {
         let location = Location::parse(&object.store);
         let Some(store) = location.as_ref().and_then(Location::directory) else {
-            self.elsewhere += 1;
             return Ok(None);
         };
         self.stores.insert(store.to_owned());
@@ -60,9 +62,7 @@ impl Copies {
             Ok(None) => return Ok(None),
             Ok(Some(what)) => what,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(error),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                "the copy is missing in the store".to_owned()
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => COPY_MISSING.to_owned(),
             Err(error) => format!("the copy cannot be read: {error}"),
         };
         let path = store.join(&object.name);
@@ -77,7 +77,7 @@ impl Copies {
         let mut findings = Vec::new();
         for store in &self.stores {
             let see = |host: &Path, name: &str| {
-                let is_unknown = |page: &str| !self.pages.contains(&host.join(page));
+                let is_unknown = |page: &str| !self.knows(&host.join(page));
                 if page_of(name).is_some_and(is_unknown) {
                     let path = store.join(host).join(name);
                     let what = "no row has the page of this copy";
@@ -91,7 +91,7 @@ impl Copies {
 }
 
 /// Returns the name of the directory of the page of an object; `None` for files of running transfers.
-fn page_of(name: &str) -> Option<&str> {
+pub fn page_of(name: &str) -> Option<&str> {
     if name.starts_with('.') {
         return None;
     }
@@ -110,24 +110,15 @@ fn difference(
     if !is_file(&found) {
         return Ok(Some("the copy is no file".to_owned()));
     }
-    let (size, expected) = (found.st_size, object.size);
-    if u64::try_from(size) != Ok(expected) {
-        return Ok(Some(format!(
-            "the copy has {size} bytes, its row says {expected}"
-        )));
-    }
-    if !reads_content {
-        return Ok(None);
+    let size = u64::try_from(found.st_size).unwrap_or(0);
+    let difference = object.difference(size, None);
+    if difference.is_some() || !reads_content {
+        return Ok(difference);
     }
     checked.digests += 1;
     let (sum, length) = sha256(parent.read(&name)?)?;
     checked.bytes += length;
-    Ok((sum != object.sha256).then(|| {
-        format!(
-            "the SHA-256 of the copy is {sum}, its row says {}",
-            object.sha256
-        )
-    }))
+    Ok(object.difference(length, Some(&sum)))
 }
 
 #[cfg(test)]
@@ -173,7 +164,7 @@ mod tests {
             ..object("s7-00.tar", "00", 3)
         };
         assert_eq!(compare(&remote, true), None);
-        assert_eq!((checked.copies, copies.elsewhere), (6, 1));
+        assert_eq!(checked.copies, 6);
         copies.has_row(Path::new("/a"), Path::new("/a/20261124/a.test/s7"));
         copies.has_row(Path::new("/a"), Path::new("/a/20261124/a.test/s9-1f0c9a3e"));
         let unknown = copies.unknown().unwrap();

@@ -5,6 +5,7 @@ use crate::display::style::{Style, Tone};
 use archivist_core::model::{IdMarks, Owner, SnapshotId};
 use archivist_core::text::{clean, human_size};
 use archivist_shared::config::Scope;
+use archivist_worker::lists::ListName;
 use serde::{Serialize, Serializer};
 
 /// What a finding is about, for programs.
@@ -21,6 +22,8 @@ pub enum Kind {
     Digest,
     /// A copy in the store is missing or damaged, or no row has its page.
     Copy,
+    /// A list of the archive, or the page about a snapshot, is missing, damaged or out of date.
+    List,
     /// No crawl and no page has this directory.
     Unknown,
     /// Ids may be handed out again.
@@ -34,6 +37,10 @@ pub enum Repair {
     Retry(SnapshotId),
     /// New ids are higher than these.
     Ids(IdMarks),
+    /// The page about a snapshot is rebuilt.
+    Page(SnapshotId),
+    /// A list is rebuilt.
+    List(ListName),
 }
 
 impl Repair {
@@ -42,6 +49,7 @@ impl Repair {
         match self {
             Repair::Retry(id) => format!("archivist retry --all {id}"),
             Repair::Ids(ids) => format!("continue above {ids}: archivist fsck --repair"),
+            Repair::Page(_) | Repair::List(_) => "rebuild it: archivist fsck --repair".to_owned(),
         }
     }
 }
@@ -91,9 +99,13 @@ pub struct Checked {
     pub stored: u64,
     /// Files of results.
     pub files: u64,
-    /// Copies in stores that are directories.
+    /// Copies in the store.
     pub copies: u64,
-    /// Copies in other stores, which were not compared.
+    /// Of these, the ones on other hosts whose size alone was compared.
+    pub unread: u64,
+    /// Bytes of the latter.
+    pub unread_bytes: u64,
+    /// Copies on other hosts that were not compared.
     pub elsewhere: u64,
     /// Files whose SHA-256 was compared.
     pub digests: u64,
@@ -108,6 +120,8 @@ impl Checked {
         self.stored += other.stored;
         self.files += other.files;
         self.copies += other.copies;
+        self.unread += other.unread;
+        self.unread_bytes += other.unread_bytes;
         self.elsewhere += other.elsewhere;
         self.digests += other.digests;
         self.bytes += other.bytes;
@@ -164,6 +178,8 @@ impl Report {
             stored,
             files,
             copies,
+            unread,
+            unread_bytes,
             elsewhere,
             digests,
             bytes,
@@ -188,9 +204,15 @@ impl Report {
             parts.push(format!("{digests} digests ({})", human_size(bytes)));
         }
         let mut out = format!("compared {}: {found}\n", parts.join(", "));
+        if unread > 0 {
+            let size = human_size(unread_bytes);
+            out.push_str(&format!(
+                "{unread} copies ({size}) are on other hosts, and only their sizes were compared; to read them: archivist fsck --download\n"
+            ));
+        }
         if elsewhere > 0 {
             out.push_str(&format!(
-                "{elsewhere} copies are in stores that are no directories of this machine, and were not compared\n"
+                "{elsewhere} copies are on other hosts, and were not compared\n"
             ));
         }
         out

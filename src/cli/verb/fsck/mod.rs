@@ -10,6 +10,7 @@ mod digests;
 mod disk;
 mod finding;
 mod page;
+mod remote;
 mod repair;
 
 use crate::client::exit::{Exit, Failure};
@@ -18,28 +19,44 @@ use crate::client::server::Server;
 use crate::display::style;
 use crate::display::style::Style;
 use archivist_core::model::{IdMarks, Lifecycle, Owner};
+use archivist_core::store::{Location, StoredObject};
+use archivist_core::text::parse_size;
 use archivist_shared::archive;
-use archivist_shared::bus::documents::report::{Crawl, Details, Filter, Snapshot, Status};
+use archivist_shared::bus::documents::report::{Crawl, Filter, Snapshot, Status};
 use archivist_shared::config::{Scope, load};
+use archivist_worker::lists::{Lists, PAGE, problem_of_page};
 use clap::Args;
 use copies::Copies;
 use disk::Disk;
 use finding::{Finding, Kind, Report};
 use page::Page;
+use remote::{Difference, Remote};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct FsckArgs {
-    /// Archive pages again whose directory is missing, and reserve the ids of unknown directories
+    /// Archive pages again whose directory is missing, rebuild damaged lists, and reserve the ids of
+    /// unknown directories
     #[arg(long)]
     repair: bool,
     /// Compare names and sizes only, and read no content
     #[arg(long)]
     quick: bool,
+    /// Read copies on other hosts, too, at most SIZE bytes of them
+    #[arg(long, value_name = "SIZE", value_parser = size, num_args = 0..=1, require_equals = true,
+          default_missing_value = "infinity", conflicts_with = "quick")]
+    download: Option<u64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    match text {
+        "infinity" => Ok(u64::MAX),
+        text => parse_size(text).ok_or_else(|| "a size such as 500M or 2G".to_owned()),
+    }
 }
 
 pub async fn run(args: FsckArgs, scope: &Scope) -> Result<Exit, Failure> {
@@ -49,23 +66,27 @@ pub async fn run(args: FsckArgs, scope: &Scope) -> Result<Exit, Failure> {
     need_archive(&archive, &server, scope).await?;
     let mut check = Check {
         server: &server,
+        lists: Lists::new(&archive),
         archive,
         disk,
         copies: Copies::default(),
+        remote: Remote::default(),
         reads_content: !args.quick,
         report: Report::default(),
     };
     check.crawls().await?;
     check.pages(scope).await?;
+    check.lists()?;
     check.unknown();
     check.unknown_copies(scope)?;
+    check.remote(args.download.unwrap_or(0), scope).await?;
     check.ids().await?;
-    let mut report = check.report;
+    let (mut report, lists) = (check.report, check.lists);
     if !args.json {
         style::print(&report.listed(&Style::of_stdout(), scope))?;
     }
     if args.repair {
-        repair::repair(&mut report, &server, scope, !args.json).await?;
+        repair::repair(&mut report, &lists, &server, scope, !args.json).await?;
     }
     if args.json {
         let json = serde_json::to_string(&report)
@@ -105,6 +126,12 @@ fn unreadable(error: &std::io::Error, scope: &Scope) -> Failure {
     Failure::failed(format!("failed to check the archive: {error}{hint}"))
 }
 
+/// Returns whether a copy is on another host.
+fn is_remote(object: &StoredObject) -> bool {
+    let location = Location::parse(&object.store);
+    location.is_none_or(|location| location.directory().is_none())
+}
+
 /// A check in progress.
 struct Check<'a> {
     server: &'a Server,
@@ -112,6 +139,10 @@ struct Check<'a> {
     /// Directories that no row has so far.
     disk: Disk,
     copies: Copies,
+    /// Copies on other hosts.
+    remote: Remote,
+    /// Lists that the rows give.
+    lists: Lists,
     reads_content: bool,
     report: Report,
 }
@@ -130,6 +161,7 @@ impl Check<'_> {
                     continue;
                 };
                 self.disk.has_row(&self.archive, Path::new(&directory));
+                self.lists.add_crawl(crawl.id, Path::new(&directory));
                 // The worker of a crawl that was given up may have made none.
                 let is_due = crawl.status == Lifecycle::Sealed && crawl.reason.is_none();
                 if is_due && !Path::new(&directory).exists() {
@@ -168,7 +200,17 @@ impl Check<'_> {
         };
         let checked = page.check(self.reads_content);
         let (mut findings, mut counts) = checked.map_err(|error| unreadable(&error, scope))?;
+        let has_directory = findings
+            .iter()
+            .all(|finding| finding.kind != Kind::Directory);
+        if has_directory {
+            let is_stored = counts.stored > 0;
+            findings.extend(self.page_about(&page, is_stored, scope)?);
+        }
         if let Some(object) = page.settled_object() {
+            if is_remote(object) {
+                self.remote.add(listed.id, object);
+            }
             let compared = self
                 .copies
                 .compare(object, self.reads_content, &mut counts)
@@ -189,23 +231,69 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Returns a page with its results; `None` if it is not sealed any more.
+    /// Compares the HTML page about a page, and notes that lists must have it. A page whose worker was
+    /// given up may have none, and that of a page in the store alone says how to restore it.
+    fn page_about(
+        &mut self,
+        page: &Page,
+        is_stored: bool,
+        scope: &Scope,
+    ) -> Result<Option<Finding>, Failure> {
+        let directory = Path::new(page.snapshot.directory.as_deref().unwrap_or_default());
+        let about = directory.join(PAGE);
+        if page.snapshot.reason.is_some() && !about.exists() {
+            return Ok(None);
+        }
+        self.lists.add(&page.snapshot, &page.results);
+        if is_stored {
+            return Ok(None);
+        }
+        let problem = problem_of_page(directory).map_err(|error| unreadable(&error, scope))?;
+        Ok(problem.map(|what| Finding {
+            repair: Some(finding::Repair::Page(page.snapshot.id)),
+            ..page.own(Finding::new(Kind::List, about.to_string_lossy(), what))
+        }))
+    }
+
     async fn read(&self, listed: &Snapshot) -> Result<Option<Page>, Failure> {
-        let id = listed.id.to_string();
-        let details: Details = self.server.ask(|| self.server.proxy().show(&id)).await?;
-        Ok(match details {
-            Details::Snapshot {
-                snapshot,
-                results,
-                copy,
-                ..
-            } if snapshot.status == Lifecycle::Sealed => Some(Page {
-                snapshot,
-                results,
-                copy,
-            }),
-            _ => None,
-        })
+        Page::read(self.server, listed.id).await
+    }
+
+    /// Compares the lists of the archive.
+    fn lists(&mut self) -> Result<(), Failure> {
+        let problems = self.lists.problems();
+        for problem in problems.map_err(|error| Failure::failed(error.to_string()))? {
+            self.report.add(Finding {
+                repair: Some(finding::Repair::List(problem.list)),
+                ..Finding::new(Kind::List, problem.path.to_string_lossy(), problem.what)
+            });
+        }
+        Ok(())
+    }
+
+    /// Compares the copies on other hosts. Of a page that changed meanwhile, nothing is reported.
+    async fn remote(&mut self, read_max: u64, scope: &Scope) -> Result<(), Failure> {
+        let checked = &mut self.report.checked;
+        let differences = self.remote.compare(scope, read_max, checked).await?;
+        let is_in_fleet = load(scope).is_ok_and(|(settings, _)| settings.is_in_fleet());
+        for difference in differences {
+            match difference {
+                Difference::Of(id, object, finding) => {
+                    let page = Page::read(self.server, id).await?;
+                    if page.is_some_and(|page| page.settled_object() == Some(&object)) {
+                        self.report.add(finding);
+                    }
+                }
+                // Each node of a fleet has the rows of its own pages only.
+                Difference::Unknown(page, finding) => {
+                    let is_of_a_page = !page.as_os_str().is_empty();
+                    if !is_of_a_page || !(is_in_fleet || self.copies.knows(&page)) {
+                        self.report.add(finding);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reports the directories that no row has.
@@ -224,7 +312,6 @@ impl Check<'_> {
     /// Reports the copies in the store that no row has. Nodes of a fleet may share a store, and each
     /// has the rows of its own pages only.
     fn unknown_copies(&mut self, scope: &Scope) -> Result<(), Failure> {
-        self.report.checked.elsewhere = self.copies.elsewhere;
         // Verbs that need the configuration report what is wrong with it.
         let Ok((settings, _)) = load(scope) else {
             return Ok(());

@@ -2,11 +2,13 @@
 
 use super::digests;
 use super::finding::{Checked, Finding, Kind, Repair};
-use archivist_core::model::{Owner, ResultState, Time};
+use crate::client::exit::Failure;
+use crate::client::server::Server;
+use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId, Time};
 use archivist_core::store::{STORED_MARKER, StoredObject};
 use archivist_plugin::Directory;
 use archivist_plugin::files::beneath::is_file;
-use archivist_shared::bus::documents::report::{Copy, HookResult, Snapshot};
+use archivist_shared::bus::documents::report::{Copy, Details, HookResult, Snapshot};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -62,6 +64,25 @@ struct Expected {
 }
 
 impl Page {
+    /// Returns a page with its results; `None` if it is not sealed any more.
+    pub async fn read(server: &Server, id: SnapshotId) -> Result<Option<Page>, Failure> {
+        let id = id.to_string();
+        let details: Details = server.ask(|| server.proxy().show(&id)).await?;
+        Ok(match details {
+            Details::Snapshot {
+                snapshot,
+                results,
+                copy,
+                ..
+            } if snapshot.status == Lifecycle::Sealed => Some(Page {
+                snapshot,
+                results,
+                copy,
+            }),
+            _ => None,
+        })
+    }
+
     /// Compares the files of the page. Returns what differs, and what was compared.
     ///
     /// # Errors

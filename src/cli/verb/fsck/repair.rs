@@ -1,27 +1,33 @@
 //! `--repair`: what was printed, and nothing else.
 
 use super::finding::{Repair, Report};
+use super::page::Page;
 use crate::client::exit::Failure;
 use crate::client::fleet::Orders;
+use crate::client::owner::as_owner;
 use crate::client::server::Server;
 use crate::display::style;
 use crate::verb::retry;
 use archivist_core::model::{IdMarks, Owner};
 use archivist_shared::config::Scope;
 use archivist_shared::id_marks;
-use nix::unistd::{Gid, Uid, getegid, geteuid, setegid, seteuid};
-use std::io;
-use std::os::unix::fs::MetadataExt;
+use archivist_worker::WorkerError;
+use archivist_worker::lists::Lists;
+use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Carries out the repairs of a report, and marks what is repaired.
+/// Carries out the repairs of a report, and marks what is repaired. Pages are before the lists that name
+/// them, and the list of the newest is after those that it is made of.
 pub async fn repair(
     report: &mut Report,
+    lists: &Lists,
     server: &Server,
     scope: &Scope,
     prints: bool,
 ) -> Result<(), Failure> {
     let orders = Orders::begin(scope).await;
+    let archive = scope.data_dir().join("archive");
+    let mut written = BTreeSet::new();
     for finding in &mut report.findings {
         let done = match &finding.repair {
             None => continue,
@@ -30,8 +36,7 @@ pub async fn repair(
                 format!("{id} queued again")
             }
             Some(Repair::Ids(ids)) => {
-                let archive = scope.data_dir().join("archive");
-                raise(&archive, *ids).map_err(|error| {
+                as_owner(&archive, || id_marks::raise(&archive, *ids)).map_err(|error| {
                     let directory = archive.join(IdMarks::DIRECTORY);
                     Failure::failed(format!(
                         "failed to write '{}': {error}",
@@ -42,6 +47,20 @@ pub async fn repair(
                 server.call(|| server.proxy().reload()).await?;
                 format!("new ids are higher than {ids}")
             }
+            Some(Repair::Page(id)) => {
+                // It may be archived again by now, and gets its page at the end.
+                if let Some(page) = Page::read(server, *id).await? {
+                    write(&archive, || lists.write_page(&page.snapshot, &page.results))?;
+                }
+                format!("{} written", finding.path)
+            }
+            Some(Repair::List(list)) => {
+                // One list may have several damaged files.
+                if written.insert(list.clone()) {
+                    write(&archive, || lists.write(list))?;
+                }
+                format!("{} written", finding.path)
+            }
         };
         finding.repaired = true;
         if prints {
@@ -51,17 +70,13 @@ pub async fn repair(
     Ok(())
 }
 
-/// Writes the marks of the archive as its owner, who removes them later.
-fn raise(archive: &Path, ids: IdMarks) -> io::Result<()> {
-    let owner = archive.metadata()?;
-    let own = (geteuid(), getegid());
-    if !own.0.is_root() || owner.uid() == 0 {
-        return id_marks::raise(archive, ids);
-    }
-    setegid(Gid::from_raw(owner.gid()))?;
-    seteuid(Uid::from_raw(owner.uid()))?;
-    let raised = id_marks::raise(archive, ids);
-    seteuid(own.0)?;
-    setegid(own.1)?;
-    raised
+fn write(archive: &Path, work: impl FnOnce() -> Result<(), WorkerError>) -> Result<(), Failure> {
+    let written = as_owner(archive, || Ok(work()));
+    let written = written.map_err(|error| {
+        let archive = archive.display();
+        Failure::failed(format!(
+            "failed to write to the archive '{archive}' as its owner: {error}"
+        ))
+    })?;
+    written.map_err(|error| Failure::failed(error.to_string()))
 }

@@ -4,23 +4,23 @@ use super::*;
 use archivist_core::model::{SnapshotId, Time};
 use std::fs;
 
-struct TestArchive {
+pub(super) struct TestArchive {
     directory: tempfile::TempDir,
 }
 
 impl TestArchive {
-    fn new() -> TestArchive {
+    pub(super) fn new() -> TestArchive {
         TestArchive {
             directory: tempfile::tempdir().unwrap(),
         }
     }
 
-    fn archive(&self) -> &Path {
+    pub(super) fn archive(&self) -> &Path {
         self.directory.path()
     }
 
     /// Creates a snapshot of a day and adds it to all lists.
-    fn add(&self, day: &str, id: i64, known: Option<usize>) -> ListPosition {
+    pub(super) fn add(&self, day: &str, id: i64, known: Option<usize>) -> ListPosition {
         let directory = format!("{day}/example.com/s{id}");
         let path = self.archive().join(&directory);
         fs::create_dir_all(path.join("screenshot")).unwrap();
@@ -42,12 +42,12 @@ impl TestArchive {
         position
     }
 
-    fn read(&self, name: &str) -> String {
+    pub(super) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.archive().join(name)).unwrap()
     }
 
     /// Ids of the snapshots on a page, from top to bottom.
-    fn on(&self, name: &str) -> Vec<i64> {
+    pub(super) fn on(&self, name: &str) -> Vec<i64> {
         let text = self.read(name);
         let links = text.split("example.com/s").skip(1);
         let ids = links.map(|rest| rest.split('/').next().unwrap().parse().unwrap());

@@ -287,7 +287,7 @@ fn files_outside_the_plugin_directory_do_not_count() {
             ended_at: None,
         });
     }
-    let left: Vec<usize> = existing_files(&held(&assignment), &known)
+    let left: Vec<usize> = existing_files(&held(&assignment), &known.results)
         .iter()
         .map(|result| result.files.len())
         .collect();
