@@ -1,10 +1,10 @@
 //! Carries out one transfer: reads an assignment from standard input and writes a record to standard
 //! output, both JSON. The exit status is 0 if the task is done, 1 if it failed. With the argument
-//! `compare`, it reads a comparison instead.
+//! `compare` or `foreign`, it reads a comparison or a foreign copy instead.
 
-use archivist_core::store::{Assignment, Compared, Comparison, Record, StoredObject};
+use archivist_core::store::{Assignment, Compared, Comparison, Foreign, Record, StoredObject};
 use archivist_store::failure::Failure;
-use archivist_store::{compare, task};
+use archivist_store::{compare, foreign, task};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::process::ExitCode;
@@ -12,6 +12,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         None => run(|assignment: &Assignment| recorded(task::perform(assignment))),
+        Some("foreign") => run(|page: &Foreign| recorded(foreign::fetch(page).map(Some))),
         Some("compare") => run(compared),
         Some(other) => {
             eprintln!("'{other}' is no task of archivist-store");

@@ -16,6 +16,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+mod elsewhere;
+
 #[derive(Args)]
 pub struct OpenArgs {
     /// A crawl (c12) or a snapshot (s345); without it the whole archive
@@ -90,7 +92,13 @@ async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, Failure> {
         }
     };
     let here = row.as_ref().and_then(|(_, directory)| directory.as_deref());
-    refuse_elsewhere(id, here, scope).await?;
+    if let Some(directory) = copy_elsewhere(id, here, scope).await? {
+        return Ok(PageLocation {
+            directory,
+            without: "its copy in the store has none",
+            is_done: true,
+        });
+    }
     let (status, directory) = row.ok_or_else(|| Failure::failed(format!("there is no {id}")))?;
     if let (Owner::Snapshot(id), Lifecycle::Sealed) = (id, status) {
         fetch(&server, id, directory.as_deref()).await?;
@@ -106,32 +114,44 @@ async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, Failure> {
     })
 }
 
-/// Refuses to open what another node of the fleet has archived, or archived later than this machine.
-async fn refuse_elsewhere(id: Owner, here: Option<&str>, scope: &Scope) -> Result<(), Failure> {
+/// Returns the restored files of a page that another node of the fleet has archived, or archived later
+/// than this machine; `None` if the newest copy is on this machine.
+///
+/// # Errors
+/// If the newest copy is elsewhere, and the store does not have it.
+async fn copy_elsewhere(
+    id: Owner,
+    here: Option<&str>,
+    scope: &Scope,
+) -> Result<Option<PathBuf>, Failure> {
     match asked(id, here, scope).await {
         Err(failure) if here.is_some() && failure.is_unreachable() => {
             eprintln!("the fleet cannot be reached: another node may have a newer copy of {id}");
-            Ok(())
+            Ok(None)
         }
         answer => answer,
     }
 }
 
-async fn asked(id: Owner, here: Option<&str>, scope: &Scope) -> Result<(), Failure> {
+async fn asked(id: Owner, here: Option<&str>, scope: &Scope) -> Result<Option<PathBuf>, Failure> {
     let Some(fleet) = Fleet::reach(scope, Local::default()).await? else {
-        return Ok(());
+        return Ok(None);
     };
     match id {
         Owner::Snapshot(page) => {
             let Some(page) = fleet.page(page).await? else {
-                return Ok(());
+                return Ok(None);
             };
             let is_here = fleet.is_here(page.node.as_deref());
-            let note = newest(&page, is_here, here).map_err(Failure::failed)?;
-            note.iter().for_each(|note| eprintln!("{note}"));
-            Ok(())
+            match newest(&page, is_here, here) {
+                Ok(note) => {
+                    note.iter().for_each(|note| eprintln!("{note}"));
+                    Ok(None)
+                }
+                Err(why) => restored(&page, &why, &fleet, scope).await.map(Some),
+            }
         }
-        Owner::Crawl(_) if here.is_some() => Ok(()),
+        Owner::Crawl(_) if here.is_some() => Ok(None),
         Owner::Crawl(_) => match fleet.show(id).await? {
             Details::Crawl { crawl, .. } if !crawl.nodes.is_empty() => {
                 Err(Failure::failed(format!(
@@ -139,8 +159,36 @@ async fn asked(id: Owner, here: Option<&str>, scope: &Scope) -> Result<(), Failu
                     clean(&crawl.nodes.join(", "))
                 )))
             }
-            _ => Ok(()),
+            _ => Ok(None),
         },
+    }
+}
+
+/// Restores a page from the store that is `elsewhere`, as a sentence says. Returns its directory.
+///
+/// # Errors
+/// The sentence, and why the store is of no use.
+async fn restored(
+    page: &Snapshot,
+    elsewhere: &str,
+    fleet: &Fleet,
+    scope: &Scope,
+) -> Result<PathBuf, Failure> {
+    // A page that is being archived is not in the store.
+    if !page.status.is_final() {
+        return Err(Failure::failed(elsewhere));
+    }
+    match elsewhere::fetch(fleet, page, scope).await {
+        Ok(Some(directory)) => {
+            let (id, node) = (page.id, clean(page.node.as_deref().unwrap_or_default()));
+            eprintln!("{id} is on node '{node}'; these files are from its copy in the store");
+            Ok(directory)
+        }
+        Ok(None) => Err(Failure::failed(elsewhere)),
+        Err(failure) => Err(Failure::failed(format!(
+            "{elsewhere}\nthe store does not give it: {}",
+            failure.message()
+        ))),
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod compare;
 mod copy;
+mod foreign;
 mod keep;
 mod location;
 mod object;
@@ -13,6 +14,7 @@ mod queue;
 
 pub use compare::{COPY_MISSING, Compared, Comparison, Found};
 pub use copy::{Copy, CopyStatus, End, RESTORED_STAYS, Refused, Retries};
+pub use foreign::{Foreign, digest_in_name, path_of_page};
 pub use keep::{KEEP_ALLOWED, KeepLocal};
 pub use location::{LOCATION_ALLOWED, Location, S3Location, SshLocation};
 pub use location::{S3_KEYS, SSH_HOSTS, SSH_KEY};

@@ -1,7 +1,7 @@
 //! The tasks of a transfer.
 
 mod drop;
-mod get;
+pub(crate) mod get;
 mod put;
 mod test;
 
