@@ -1,179 +1,14 @@
-//! The program with stores on other hosts: the SFTP server of rclone, and moto, a server of S3 in
-//! Python. Without them the tests print *skipped*.
+//! The program with stores on other hosts.
 
-use archivist_core::store::{Assignment, Record, StoredObject, Task};
+mod bed;
+mod hostile;
+
+use archivist_core::store::{StoredObject, Task};
+use bed::Bed;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_archivist-store");
-
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-struct Bed {
-    place: tempfile::TempDir,
-    store: String,
-    _server: Server,
-}
-
-fn has(program: &str) -> bool {
-    let found = Command::new(program)
-        .arg("--help")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    if found.is_err() {
-        eprintln!("skipped: {program} is not installed");
-    }
-    found.is_ok()
-}
-
-/// Starts a server and waits until it says that it listens.
-fn serve(command: &mut Command, said: &str) -> Server {
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let server = Server(child);
-    let found = lines.any(|line| line.unwrap().contains(said));
-    assert!(found, "{command:?} does not listen");
-    std::thread::spawn(move || lines.for_each(drop));
-    server
-}
-
-fn page(place: &Path) -> PathBuf {
-    let page = place.join("archive/20261123/a.test/s7");
-    fs::create_dir_all(page.join("wget")).unwrap();
-    fs::create_dir(place.join("keys")).unwrap();
-    fs::write(page.join("index.html"), "<p>page").unwrap();
-    fs::write(page.join("wget/warc.gz"), vec![7; 3_000_000]).unwrap();
-    page
-}
-
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
-
-fn run(program: &str, arguments: &[&str]) {
-    let status = Command::new(program).args(arguments).status().unwrap();
-    assert!(status.success(), "{program} {arguments:?}");
-}
-
-/// Sends a request to the server of S3, which checks no signature.
-fn put(port: u16, path: &str, body: &str) {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    let size = body.len();
-    let request =
-        format!("PUT {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {size}\r\n\r\n{body}");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).unwrap();
-    assert!(line.contains(" 200 "), "{line}");
-}
-
-impl Bed {
-    fn ssh() -> Option<Bed> {
-        if !has("rclone") || !has("ssh-keygen") {
-            return None;
-        }
-        let place = tempfile::tempdir().unwrap();
-        page(place.path());
-        let keys = place.path().join("keys");
-        let key = |name: &str| keys.join(name).to_str().unwrap().to_owned();
-        for name in ["archivist.store.key", "host"] {
-            run(
-                "ssh-keygen",
-                &["-q", "-t", "ed25519", "-N", "", "-f", &key(name)],
-            );
-        }
-        let root = place.path().join("remote");
-        fs::create_dir(&root).unwrap();
-        let port = free_port();
-        let host = fs::read_to_string(key("host.pub")).unwrap();
-        let known = format!("[127.0.0.1]:{port} {host}");
-        fs::write(key("archivist.store.hosts"), known).unwrap();
-        let address = format!("127.0.0.1:{port}");
-        let mut command = Command::new("rclone");
-        command.args(["serve", "sftp", root.to_str().unwrap(), "--addr", &address]);
-        command.args(["--key", &key("host")]);
-        command.args(["--authorized-keys", &key("archivist.store.key.pub")]);
-        command.env("RCLONE_CONFIG", "/notfound");
-        let server = serve(&mut command, "listening on");
-        Some(Bed {
-            place,
-            store: format!("ssh://me@127.0.0.1:{port}/pages"),
-            _server: server,
-        })
-    }
-
-    fn s3() -> Option<Bed> {
-        if !has("rclone") || !has("moto_server") {
-            return None;
-        }
-        let place = tempfile::tempdir().unwrap();
-        page(place.path());
-        let keys = "[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = secret\n";
-        fs::write(place.path().join("keys/archivist.store.s3"), keys).unwrap();
-        let port = free_port();
-        let mut command = Command::new("moto_server");
-        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
-        let server = serve(&mut command, "Running on");
-        put(port, "/bucket", "");
-        // moto calls an object of a bucket without versions "null", and then refuses that name.
-        let versions =
-            "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
-        put(port, "/bucket?versioning", versions);
-        Some(Bed {
-            place,
-            store: format!("s3://bucket/pages?endpoint=http://127.0.0.1:{port}"),
-            _server: server,
-        })
-    }
-
-    fn page(&self) -> PathBuf {
-        self.place.path().join("archive/20261123/a.test/s7")
-    }
-
-    fn start(&self, task: Task, object: Option<&StoredObject>) -> Child {
-        let assignment = Assignment {
-            task,
-            store: self.store.clone(),
-            directory: self.page(),
-            path: "20261123/a.test/s7".to_owned(),
-            object: object.cloned(),
-            reread: true,
-        };
-        let mut child = Command::new(PROGRAM)
-            .env("CREDENTIALS_DIRECTORY", self.place.path().join("keys"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let text = serde_json::to_vec(&assignment).unwrap();
-        child.stdin.take().unwrap().write_all(&text).unwrap();
-        child
-    }
-
-    fn run(&self, task: Task, object: Option<&StoredObject>) -> Record {
-        let output = self.start(task, object).wait_with_output().unwrap();
-        let record: Record = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(output.status.success(), record.error.is_none());
-        record
-    }
-}
 
 /// A page goes to the store, its files are removed, and come back.
 fn there_and_back(bed: &Bed) {
@@ -211,8 +46,20 @@ fn page_goes_to_a_host_over_ssh_and_back() {
 }
 
 #[test]
+fn page_goes_to_openssh_and_back() {
+    let Some(bed) = Bed::openssh() else { return };
+    there_and_back(&bed);
+}
+
+#[test]
 fn page_goes_to_s3_and_back() {
     let Some(bed) = Bed::s3() else { return };
+    there_and_back(&bed);
+}
+
+#[test]
+fn page_goes_to_another_server_of_s3_and_back() {
+    let Some(bed) = Bed::s3rver() else { return };
     there_and_back(&bed);
 }
 
