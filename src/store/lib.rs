@@ -9,6 +9,7 @@ pub mod failure;
 pub mod files;
 pub mod foreign;
 pub mod marker;
+mod marks;
 pub mod pack;
 pub mod task;
 pub mod unpack;

@@ -63,7 +63,7 @@ status_says() { archivist status | grep -q "$1"; }
 # The objects of the page that anyone can see.
 objects() { in_capsule find $store -name "$page-*.tar"; }
 
-leftovers() { in_capsule find $store -name '.*'; }
+leftovers() { in_capsule find $store -name '.*' ! -name .ids; }
 
 # Every visible object is what its name says.
 assert_whole() {

@@ -5,17 +5,26 @@ use crate::main_loop::facts::{Answer, Question};
 use crate::main_loop::notify;
 use crate::programs::inspect;
 use crate::runner::locks::Lock;
+use crate::transfer::store_ids;
 use crate::work::index_files;
 use crate::work::persona_files;
 use crate::work::way_out::MachineAddresses;
 use archivist_core::model::IdMarks;
+use archivist_core::store::Location;
 use archivist_plugin::programs::binary;
 use archivist_shared::config::network;
 use archivist_shared::id_marks;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Directories with programs below the library, which hooks search first.
 const LIBRARY_PATHS: [&str; 3] = ["bin", "pip/venv/bin", "npm/node_modules/.bin"];
+
+/// Logs why ids cannot be compared.
+fn unread(what: &str, path: &Path, error: &std::io::Error) -> IdMarks {
+    let path = path.display();
+    tracing::warn!("failed to read the ids of the {what} '{path}': {error}, ignoring");
+    IdMarks::default()
+}
 
 impl Engine {
     /// Reads the facts that nearly every start needs.
@@ -37,8 +46,8 @@ impl Engine {
         self.facts = facts;
     }
 
-    /// Returns the highest ids of the archive, if they have not been compared with those of the
-    /// database since the start, since the archive could not be used, or since a directory was found
+    /// Returns the highest ids of the archive and of a store that is a directory, if they have not been
+    /// compared with those of the database since the start, since the archive could not be used, or since a directory was found
     /// taken. Otherwise it reads no file.
     pub fn unknown_ids(&self) -> Option<IdMarks> {
         if self.load.outage.is_some() {
@@ -49,16 +58,17 @@ impl Engine {
             return None;
         }
         let archive = self.archive();
-        match id_marks::read(&archive, notify::beat) {
-            Ok(marks) => Some(marks),
-            Err(error) => {
-                let archive = archive.display();
-                tracing::warn!(
-                    "failed to read the ids of the archive '{archive}': {error}, ignoring"
-                );
-                None
-            }
-        }
+        let of_archive = id_marks::read(&archive, notify::beat);
+        let marks = of_archive.unwrap_or_else(|error| unread("archive", &archive, &error));
+        // Nodes of a fleet share a store, and their ids come from its database.
+        let store = self.settings.store.as_ref();
+        let store = store.filter(|_| !self.settings.is_in_fleet());
+        let store = store.and_then(Location::directory);
+        let of_store = store.map(|store| {
+            let read = store_ids::read(store);
+            read.unwrap_or_else(|error| unread("store", store, &error))
+        });
+        Some(marks.or_higher(of_store.unwrap_or_default()))
     }
 
     fn answer(&self, question: &Question) -> Answer {

@@ -511,7 +511,7 @@ impl Problem {
                 message_id = message::IDS_RAISED,
                 archivist_archive_ids = %archive,
                 archivist_database_ids = %database,
-                "the archive has ids up to {archive}, {}; new ids are higher",
+                "the archive or its store has ids up to {archive}, {}; new ids are higher",
                 if *database == IdMarks::default() {
                     "and the database is new".to_owned()
                 } else {

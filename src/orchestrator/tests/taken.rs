@@ -2,6 +2,7 @@
 
 use super::bed::Bed;
 use archivist_core::model::{CrawlId, IdMarks, Lifecycle, Owner, RunId, SnapshotId};
+use archivist_core::store::Location;
 use archivist_shared::bus::documents::report::Filter;
 use archivist_shared::bus::documents::work::{Assignment, DIRECTORY_TAKEN};
 use archivist_shared::id_marks;
@@ -178,6 +179,19 @@ fn ids_of_a_new_database_begin_above_those_of_the_archive() {
     // The archive is read once.
     note(&bed, marks(20, 200, 900));
     assert_eq!(next_page(&mut bed).owner, Owner::Crawl(CrawlId(9)));
+}
+
+/// Archive and database are new, and the store is not.
+#[test]
+fn ids_of_a_new_database_begin_above_those_of_the_store() {
+    let mut bed = Bed::new();
+    let store = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(store.path().join("20261124/a.test")).unwrap();
+    std::fs::write(store.path().join("20261124/a.test/s90-00.tar"), "").unwrap();
+    bed.engine.settings.store = Location::parse(store.path().to_str().unwrap());
+    note(&bed, marks(7, 20, 400));
+    bed.add(1);
+    assert_eq!(bed.look(|tx| tx.highest_ids()), marks(8, 91, 401));
 }
 
 /// A copy of yesterday, or a machine that was set back while its archive was not.

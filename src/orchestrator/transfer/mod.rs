@@ -6,5 +6,6 @@ mod ends;
 pub mod files;
 mod queue;
 mod report;
+pub mod store_ids;
 
 pub(crate) use ends::Transfer;

@@ -127,6 +127,10 @@ impl Store for Directory {
         true
     }
 
+    fn is_mounted(&self) -> bool {
+        true
+    }
+
     fn write(&self, name: &str, size: u64, content: Content<'_>) -> Result<()> {
         let path = self.root.join(name);
         let parent = self.root.join(split(name).0);

@@ -31,6 +31,10 @@ pub trait Store {
     /// Whether [`Store::write`] keeps the bytes of a file that exists, and writes the missing ones.
     /// Otherwise it writes all.
     fn resumes(&self) -> bool;
+    /// Whether it is a directory of this machine.
+    fn is_mounted(&self) -> bool {
+        false
+    }
     /// Writes a file and waits until the store has it. `size` is that of the content, in bytes.
     fn write(&self, name: &str, size: u64, content: Content<'_>) -> Result<()>;
     /// Reads a file from the store, not from a cache.

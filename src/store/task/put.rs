@@ -7,6 +7,7 @@ use crate::backend::{Entry, Store, split};
 use crate::digest::{Sum, Summed};
 use crate::failure::{Failure, Result, at};
 use crate::marker;
+use crate::marks;
 use crate::pack::pack;
 use archivist_core::store::{
     Assignment, StoredObject, final_name, is_leftover, is_part_of, partial_name,
@@ -51,6 +52,8 @@ pub fn put(store: &dyn Store, assignment: &Assignment) -> Result<StoredObject> {
     if let Some(begun) = begun {
         store.rename(&format!("{parent}/{}", begun.name), &part)?;
     }
+    // Before the object has its name, so that no object has a higher id.
+    marks::raise(store, path)?;
     let written = write(store, &part, directory, &sum).and_then(|()| verify(store, &part, &sum));
     if let Err(failure) = written {
         // A full store gets its space back. The next transfer continues or removes what stays.

@@ -46,7 +46,7 @@ fn nothing_of_a_replaced_object_stays() {
         assert!(failure.differs, "{failure}");
         assert_eq!(local(&bed.page()), [MARKER, "index.html"]);
         assert_eq!(local(&outside), ["s7"]);
-        assert_eq!(local(&bed.store()), ["20261123"]);
+        assert_eq!(local(&bed.store()), [".ids", "20261123"]);
     }
 }
 
