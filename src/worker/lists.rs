@@ -1,9 +1,11 @@
 //! The lists of an archive and the pages about its snapshots, compared with what the orchestrator knows,
 //! for `archivist fsck`. What is wrong is rebuilt by the functions that workers use.
 
+pub use crate::page::archive_index::flaw_of_snapshot;
+
 use crate::WorkerError;
 use crate::files::write::replace;
-use crate::page::archive_index::{ArchiveIndex, ListOfPages, flaw_of_snapshot};
+use crate::page::archive_index::{ArchiveIndex, ListOfPages};
 use crate::page::pages::{below, day_of, entry_of, existing_files};
 use crate::page::{ListKind, SnapshotPage};
 use archivist_core::model::{CrawlId, without_userinfo};
@@ -11,7 +13,6 @@ use archivist_plugin::Directory;
 use archivist_shared::bus::documents::report::{HookResult, Snapshot};
 use archivist_shared::id_marks::is_day;
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Name of the page about a snapshot, and of the first page of each list.
@@ -192,15 +193,6 @@ fn directory_of(snapshot: &Snapshot) -> PathBuf {
     PathBuf::from(snapshot.directory.as_deref().unwrap_or_default())
 }
 
-/// Returns what is wrong with the page about a snapshot in its directory, as a sentence; `None` if it is
-/// complete.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn problem_of_page(directory: &Path) -> io::Result<Option<String>> {
-    flaw_of_snapshot(directory)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,14 +266,14 @@ mod tests {
             let row = snapshot(archive, id);
             lists.add(&row, &results(id));
             let directory = directory_of(&row);
-            assert!(problem_of_page(&directory).unwrap().is_some());
+            assert!(flaw_of_snapshot(&directory).unwrap().is_some());
             lists.write_page(&row, &results(id)).unwrap();
-            assert_eq!(problem_of_page(&directory).unwrap(), None);
+            assert_eq!(flaw_of_snapshot(&directory).unwrap(), None);
             let page = fs::read_to_string(directory.join(PAGE)).unwrap();
             assert!(page.contains("Title &lt;1&gt;") || page.contains("Title &lt;2&gt;"));
             assert!(!page.contains("secret"), "{page}");
             fs::write(directory.join(PAGE), &page[..page.len() / 2]).unwrap();
-            assert!(problem_of_page(&directory).unwrap().is_some());
+            assert!(flaw_of_snapshot(&directory).unwrap().is_some());
         }
         let problems = lists.problems().unwrap();
         let what = |problem: &ListProblem| (problem.list.clone(), problem.what.clone());

@@ -24,7 +24,7 @@ use archivist_core::text::parse_size;
 use archivist_shared::archive;
 use archivist_shared::bus::documents::report::{Crawl, Filter, Snapshot, Status};
 use archivist_shared::config::{Scope, load};
-use archivist_worker::lists::{Lists, PAGE, problem_of_page};
+use archivist_worker::lists::{Lists, PAGE, flaw_of_snapshot};
 use clap::Args;
 use copies::Copies;
 use disk::Disk;
@@ -248,7 +248,7 @@ impl Check<'_> {
         if is_stored {
             return Ok(None);
         }
-        let problem = problem_of_page(directory).map_err(|error| unreadable(&error, scope))?;
+        let problem = flaw_of_snapshot(directory).map_err(|error| unreadable(&error, scope))?;
         Ok(problem.map(|what| Finding {
             repair: Some(finding::Repair::Page(page.snapshot.id)),
             ..page.own(Finding::new(Kind::List, about.to_string_lossy(), what))

@@ -7,6 +7,7 @@
 
 use super::{ArchiveIndex, DAYS, FIRST, NEWEST, Newest, Pages, last_chunk, make, write_json};
 use crate::WorkerError;
+use crate::page::pages::LOCK_TIMEOUT;
 use crate::page::{ListEntry, ListKind, PER_PAGE, days};
 use archivist_core::model::SnapshotId;
 use archivist_plugin::Directory;
@@ -20,9 +21,9 @@ use std::time::Duration;
 
 /// Longest list page that is read, in bytes: it has 100 cards of a few kilobytes, or the days.
 const PAGE_MAX_BYTES: u64 = 16 << 20;
-/// Snapshots that end at the same time get their place in the list of the newest in the order of the
-/// lock, for which they wait at most this long.
-const ORDER_TOLERANCE: Duration = super::super::pages::LOCK_TIMEOUT;
+/// Snapshots that end at the same time are added in the order in which their workers get the lock, for
+/// which they wait at most this long.
+const ORDER_TOLERANCE: Duration = LOCK_TIMEOUT;
 /// End of every page.
 const END: &str = "</html>";
 
@@ -129,8 +130,8 @@ impl ArchiveIndex {
         let oldest = newest.entries.iter().map(|entry| entry.archived_at).min();
         let is_full = newest.entries.len() >= PER_PAGE;
         let is_due = |entry: &&ListEntry| {
-            let place = oldest.filter(|_| is_full);
-            place.is_none_or(|oldest| entry.archived_at > oldest.after(ORDER_TOLERANCE))
+            let oldest = oldest.filter(|_| is_full);
+            oldest.is_none_or(|oldest| entry.archived_at > oldest.after(ORDER_TOLERANCE))
         };
         let lacking = wanted
             .entries
