@@ -18,7 +18,7 @@ const NAME: &str = "archivist fleet";
 pub(super) type Leave = oneshot::Sender<Result<bool, String>>;
 
 /// Object `org.archivist1.FleetNode`. The bus policy decides who may call it; what changes the fleet is
-/// refused here, too, unless root asks: the policy is a file that an administrator may extend.
+/// refused here, too, unless root asks.
 pub(super) struct FleetNode {
     /// What the service says of itself.
     pub states: watch::Receiver<NodeState>,
@@ -51,14 +51,10 @@ impl FleetNode {
     }
 }
 
-/// Refuses callers other than root. A connection without a bus reports no users, and has no policy.
+/// Refuses callers other than root.
 async fn require_root(connection: &Connection, header: &Header<'_>) -> fdo::Result<()> {
-    match callers::user(connection, header).await? {
-        Some(user) if !may_administrate(user) => Err(fdo::Error::AccessDenied(
-            "only root drains and removes nodes".to_owned(),
-        )),
-        _ => Ok(()),
-    }
+    let why = "only root drains and removes nodes";
+    callers::require(connection, header, may_administrate, why).await
 }
 
 /// Whether the user of this id decides where the work of all members runs.

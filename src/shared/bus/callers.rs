@@ -58,6 +58,24 @@ pub async fn user(connection: &Connection, header: &Header<'_>) -> fdo::Result<U
     Ok(Some(user))
 }
 
+/// Refuses this call unless `may` admits the user id of its sender. It does not rely on the policy of the
+/// bus, a file that an administrator may extend. A connection without a bus reports no users, and has no
+/// policy.
+///
+/// # Errors
+/// AccessDenied with `why`, or if the bus does not name the user.
+pub async fn require(
+    connection: &Connection,
+    header: &Header<'_>,
+    may: impl FnOnce(u32) -> bool,
+    why: &str,
+) -> fdo::Result<()> {
+    match user(connection, header).await? {
+        Some(user) if !may(user) => Err(fdo::Error::AccessDenied(why.to_owned())),
+        _ => Ok(()),
+    }
+}
+
 /// Process of the sender of this call; `None` on a connection without a bus.
 pub async fn process(connection: &Connection, header: &Header<'_>) -> fdo::Result<Option<u32>> {
     let Some(sender) = header.sender().filter(|_| connection.is_bus()) else {

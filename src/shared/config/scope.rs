@@ -26,6 +26,8 @@ const TAKEN: [&str; 13] = [
 /// Number of users for hooks of crawls: that many concurrent crawls have their own user
 /// (sysusers.d/archivist.conf).
 pub const HOOK_USERS: u32 = 16;
+/// User of the fleet service.
+pub const FLEET_USER: &str = "archivist-fleet";
 /// User of hooks outside crawls.
 const HOOK_USER: &str = "archivist-hook";
 /// User for hooks whose data belong to the archive.
@@ -141,7 +143,7 @@ impl Scope {
             return Vec::new();
         }
         let hooks = (0..=HOOK_USERS).filter_map(|number| self.hook_user(number));
-        let own = ["root", "archivist", "archivist-fleet"]
+        let own = ["root", "archivist", FLEET_USER]
             .map(str::to_owned)
             .into_iter();
         own.chain(hooks).chain(self.index_user()).collect()

@@ -5,8 +5,8 @@ use crate::client::server::Server;
 use archivist_shared::bus::client::Address;
 use archivist_shared::bus::documents::fleet::{Fleet, NodeState};
 use archivist_shared::bus::wire::FleetNodeProxy;
-use archivist_shared::config::Scope;
 use archivist_shared::config::programs::FLEET;
+use archivist_shared::config::{FLEET_USER, Scope};
 use nix::unistd::User;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
@@ -18,8 +18,6 @@ use zbus::proxy::CacheProperties;
 
 /// Unit of the fleet service.
 pub(super) const UNIT: &str = "archivist-fleet.service";
-/// User of the fleet service.
-const USER: &str = "archivist-fleet";
 /// Limit until the service has connected, or says why not.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -33,8 +31,10 @@ pub(super) fn program(arguments: &[&str], input: &[u8]) -> Result<String, Failur
     let failed = |error: io::Error| {
         Failure::failed(format!("failed to run '{}': {error}", program.display()))
     };
-    let user = User::from_name(USER).ok().flatten().ok_or_else(|| {
-        Failure::failed(format!("there is no user '{USER}'; try: systemd-sysusers"))
+    let user = User::from_name(FLEET_USER).ok().flatten().ok_or_else(|| {
+        Failure::failed(format!(
+            "there is no user '{FLEET_USER}'; try: systemd-sysusers"
+        ))
     })?;
     let mut child = Command::new(&program)
         .args(arguments)

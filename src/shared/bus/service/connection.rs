@@ -21,7 +21,8 @@ pub fn description() -> String {
     Manager(calls.clone(), Callers::default(), Subscribers::default())
         .introspect_to_writer(&mut text, 0);
     Worker(calls.clone()).introspect_to_writer(&mut text, 0);
-    Node(calls).introspect_to_writer(&mut text, 0);
+    let of_user = false;
+    Node { calls, of_user }.introspect_to_writer(&mut text, 0);
     text
 }
 
@@ -38,10 +39,11 @@ pub async fn offer(
     subscribers: Subscribers,
 ) -> zbus::Result<Connection> {
     let manager = Manager(calls.clone(), Callers::default(), subscribers);
+    let of_user = address.user;
     builder(address.user)
         .serve_at(PATH, manager)
         .serve_at(PATH, Worker(calls.clone()))
-        .serve_at(PATH, Node(calls))
+        .serve_at(PATH, Node { calls, of_user })
         .build()
         .await
 }
