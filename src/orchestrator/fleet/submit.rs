@@ -9,8 +9,10 @@ use archivist_shared::bus::documents::report::AddOptions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Pages in one request.
+/// Most pages in one request.
 const PAGES_PER_REQUEST: usize = 500;
+/// Size of the pages in one request as JSON, in bytes.
+const BYTES_PER_REQUEST: usize = 1 << 20;
 
 /// What orchestrators know of a crawl, and the database only stores.
 #[derive(Serialize, Deserialize)]
@@ -101,16 +103,71 @@ impl Turn<'_> {
     }
 
     /// Sends pages to the fleet.
-    pub(crate) fn send_pages(&mut self, crawl: CrawlId, mut pages: Vec<NewPage>) -> TurnResult<()> {
-        while !pages.is_empty() {
-            let rest = pages.split_off(pages.len().min(PAGES_PER_REQUEST));
+    pub(crate) fn send_pages(&mut self, crawl: CrawlId, pages: Vec<NewPage>) -> TurnResult<()> {
+        for pages in requests(pages)? {
             self.send_to_fleet(&Request::Submit(Submit {
                 crawl,
                 spec: None,
                 pages,
             }))?;
-            pages = rest;
         }
         Ok(())
+    }
+}
+
+/// Divides pages into requests that are within the limits, in order. A page that is larger is alone.
+fn requests(pages: Vec<NewPage>) -> TurnResult<Vec<Vec<NewPage>>> {
+    let mut requests: Vec<Vec<NewPage>> = Vec::new();
+    let mut room = 0;
+    for page in pages {
+        let size = serde_json::to_string(&page)?.len();
+        match requests.last_mut() {
+            Some(last) if size <= room && last.len() < PAGES_PER_REQUEST => last.push(page),
+            _ => {
+                requests.push(vec![page]);
+                room = BYTES_PER_REQUEST;
+            }
+        }
+        room = room.saturating_sub(size);
+    }
+    Ok(requests)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(url: &str, title: usize) -> NewPage {
+        NewPage {
+            url: url.to_owned(),
+            host: HostKey("a.test".into()),
+            depth: 0,
+            given: true,
+            title: Some("t".repeat(title)),
+            bookmarked_at: None,
+            tags: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn pages_are_divided_by_number_and_size() {
+        let lengths = |pages| {
+            let requests = requests(pages).unwrap();
+            requests.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(Vec::new()), [0; 0]);
+        let short = |_| page("http://a.test/", 0);
+        assert_eq!(lengths((0..1001).map(short).collect()), [500, 500, 1]);
+        let long = |_| page("http://a.test/", 300_000);
+        assert_eq!(lengths((0..7).map(long).collect()), [3, 3, 1]);
+        let huge = |n| page("http://a.test/", if n == 1 { 2 << 20 } else { 0 });
+        assert_eq!(lengths((0..3).map(huge).collect()), [1, 1, 1]);
+    }
+
+    #[test]
+    fn divided_pages_keep_their_order() {
+        let pages = (0..40).map(|n| page(&format!("http://a.test/{n}"), 100_000));
+        let pages: Vec<_> = pages.collect();
+        assert_eq!(requests(pages.clone()).unwrap().concat(), pages);
     }
 }

@@ -7,6 +7,7 @@ mod handover;
 mod late;
 mod leave;
 mod node;
+mod outbox;
 
 use super::bed::Bed;
 use crate::main_loop::event::Event;

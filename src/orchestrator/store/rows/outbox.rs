@@ -6,6 +6,9 @@ use archivist_core::fleet::{Entry, Request};
 use archivist_core::model::Time;
 use rusqlite::Row;
 
+/// Size of the entries in one answer as JSON, in bytes. The bus ends the connection of a sender of 32 MiB.
+const BYTES_MAX: usize = 4 << 20;
+
 fn number(value: i64) -> u64 {
     value.unsigned_abs()
 }
@@ -22,15 +25,21 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Returns the first unanswered entries, at most `limit`.
+    /// Returns the first unanswered entries, at most `limit`, and as many as fit into [`BYTES_MAX`], but at
+    /// least one.
     pub fn unanswered_entries(&self, limit: u32) -> Result<Vec<Entry>> {
         let mut statement = self.inner.prepare_cached(
             "SELECT number, request FROM outbox WHERE answered_at IS NULL ORDER BY number LIMIT ?1",
         )?;
         let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
         let mut entries = Vec::new();
+        let mut size = 0;
         for row in statement.query_map([limit], read)? {
             let (place, request) = row?;
+            size += request.len();
+            if size > BYTES_MAX && !entries.is_empty() {
+                break;
+            }
             entries.push(Entry {
                 number: number(place),
                 request: serde_json::from_str(&request)?,
