@@ -234,17 +234,7 @@ impl Turn<'_> {
 
     /// Refuses unknown settings and plugins before anything is queued.
     pub(crate) fn check_options(&self, options: &AddOptions, users: &Users) -> TurnResult<()> {
-        let longest = options.tags.iter().map(String::len).max();
-        if options.tags.len() > TAGS_MAX || longest > Some(TAG_MAX) {
-            let why = format!("a crawl has at most {TAGS_MAX} tags of {TAG_MAX} bytes");
-            return Err(invalid(why));
-        }
-        if options.depth > DEPTH_MAX {
-            return Err(invalid(format!(
-                "depth {} is not in 0..={DEPTH_MAX}",
-                options.depth
-            )));
-        }
+        check_depth_and_tags(options.depth, &options.tags).map_err(invalid)?;
         self.check_settings(&options.plugins, &options.config, users)
     }
 
@@ -254,16 +244,7 @@ impl Turn<'_> {
         config: &BTreeMap<String, String>,
         users: &Users,
     ) -> TurnResult<()> {
-        let size: usize = config
-            .iter()
-            .map(|(key, value)| key.len() + value.len())
-            .sum();
-        if size > SETTINGS_MAX || plugins.len() > PLUGINS_MAX {
-            return Err(invalid(format!(
-                "settings of {size} bytes and {} plugins: a crawl has at most {SETTINGS_MAX} bytes and {PLUGINS_MAX} plugins",
-                plugins.len()
-            )));
-        }
+        check_size(plugins, config).map_err(invalid)?;
         let engine = &self.engine;
         if let Some(error) = check(&engine.catalogue, config).into_iter().next() {
             return Err(invalid(format!("{error}; see: archivist plugins")));
@@ -314,4 +295,34 @@ impl Turn<'_> {
             ))),
         }
     }
+}
+
+/// Returns why a crawl or page cannot have this depth and these tags, if so.
+pub(crate) fn check_depth_and_tags(depth: u32, tags: &[String]) -> Result<(), String> {
+    let longest = tags.iter().map(String::len).max();
+    if tags.len() > TAGS_MAX || longest > Some(TAG_MAX) {
+        return Err(format!(
+            "a crawl has at most {TAGS_MAX} tags of {TAG_MAX} bytes"
+        ));
+    }
+    if depth > DEPTH_MAX {
+        return Err(format!("depth {depth} is not in 0..={DEPTH_MAX}"));
+    }
+    Ok(())
+}
+
+/// Returns why a crawl cannot have so many plugins or settings, if so.
+pub(crate) fn check_size(
+    plugins: &[String],
+    config: &BTreeMap<String, String>,
+) -> Result<(), String> {
+    let sizes = config.iter().map(|(key, value)| key.len() + value.len());
+    let size: usize = sizes.sum();
+    if size > SETTINGS_MAX || plugins.len() > PLUGINS_MAX {
+        return Err(format!(
+            "settings of {size} bytes and {} plugins: a crawl has at most {SETTINGS_MAX} bytes and {PLUGINS_MAX} plugins",
+            plugins.len()
+        ));
+    }
+    Ok(())
 }

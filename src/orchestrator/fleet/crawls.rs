@@ -115,10 +115,7 @@ impl Turn<'_> {
         let pages = orders.pages.iter();
         let pages = pages.map(|(id, order)| (Owner::Snapshot(*id), *order));
         for (owner, order) in crawls.chain(pages) {
-            let known = match owner {
-                Owner::Crawl(id) => self.tx.crawl(id)?.map(|crawl| crawl.status),
-                Owner::Snapshot(id) => self.tx.snapshot(id)?.map(|page| page.status),
-            };
+            let known = self.state_in_fleet(owner)?;
             match (known, order) {
                 (None, _) => {}
                 (Some(status), Order::Cancel) if !status.is_final() => {

@@ -1,6 +1,6 @@
 //! Replies of the fleet's database: leases with pages, orders, and what became of requests.
 
-use crate::fleet::submit::CrawlDocument;
+use crate::fleet::row_check::{PageTexts, Refused, check_id, document_of};
 use crate::main_loop::log::Problem;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::store::rows::fleet::{FleetCrawl, GivenPage, NodeRow};
@@ -11,11 +11,7 @@ use archivist_core::fleet::{
 };
 use archivist_core::model::{CrawlId, Lifecycle, Owner, PageUrl, Step};
 use archivist_core::plan::{HostId, Notice};
-use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// Crawls that this node cannot take, and why.
-type Refused = BTreeMap<CrawlId, String>;
 
 impl Turn<'_> {
     /// Stores a reply of the database.
@@ -159,7 +155,12 @@ impl Turn<'_> {
     fn answered(&mut self, number: u64, reply: &Result<Reply, Refusal>) -> TurnResult<()> {
         match reply {
             Ok(Reply::CrawlIds { first, count }) => {
-                let last = CrawlId(first.0 + i64::from(*count) - 1);
+                let last = CrawlId(first.0.saturating_add(i64::from(*count) - 1));
+                check_id(last.0).map_err(|why| {
+                    invalid(format!(
+                        "the fleet's database reserves the id {first}: {why}"
+                    ))
+                })?;
                 self.tx.reserve_crawl_ids(*first, last)?;
             }
             // A database that forgets this answer must not get the entry again.
@@ -199,7 +200,7 @@ impl Turn<'_> {
         refused: &Refused,
     ) -> TurnResult<()> {
         for page in pages {
-            match readable(page, refused) {
+            match self.readable(page, refused)? {
                 Ok(url) => self.take_page(page, &url, host, epoch)?,
                 Err(why) => {
                     let is_crawl_here = !refused.contains_key(&page.crawl);
@@ -251,6 +252,7 @@ impl Turn<'_> {
             return Ok(());
         }
         let (id, page) = (leased.id, &leased.page);
+        let texts = PageTexts::of(page);
         if known.is_some() {
             // It ran under an earlier lease, which was lost in between.
             self.discard_page(id)?;
@@ -264,8 +266,8 @@ impl Turn<'_> {
             id,
             crawl: leased.crawl,
             url: url.as_str(),
-            title: page.title.as_deref(),
-            bookmarked_at: page.bookmarked_at.as_deref(),
+            title: texts.title.as_deref(),
+            bookmarked_at: texts.bookmarked_at.as_deref(),
             depth: page.depth,
             given: page.given,
             attempts: leased.attempts.saturating_sub(1),
@@ -281,7 +283,7 @@ impl Turn<'_> {
             // Its host may be in a network that the pages so far did not open.
             self.engine.ways.borrow_mut().remove(&leased.crawl);
         }
-        for tag in &page.tags {
+        for tag in &texts.tags {
             self.tx.tag_snapshot(id, tag)?;
         }
         self.tx.set_paged_at(leased.crawl, self.now)?;
@@ -294,20 +296,19 @@ impl Turn<'_> {
 
     /// Adds a crawl of the fleet, or reopens it. Returns why it cannot, if so.
     fn take_crawl(&mut self, id: CrawlId, spec: &CrawlSpec) -> TurnResult<Option<String>> {
+        if let Err(why) = check_id(id.0) {
+            return Ok(Some(why));
+        }
         match self.tx.crawl(id)? {
             None => match document_of(spec) {
                 Ok(document) => self.add_given_crawl(id, spec.max_depth, &document)?,
                 Err(why) => return Ok(Some(why)),
             },
-            Some(known)
-                if self.tx.fleet_crawl(id)? == FleetCrawl::No
-                    && !is_same(known.url.as_str(), spec) =>
-            {
-                return Ok(Some(format!(
-                    "crawl {id} of the fleet has the id of a crawl of this machine"
-                )));
-            }
             Some(known) => {
+                let other = self.why_other_crawl(id, &known.url, spec)?;
+                if other.is_some() {
+                    return Ok(other);
+                }
                 self.tx.set_fleet_crawl(id, FleetCrawl::Open)?;
                 if known.status.is_final() {
                     self.tx
@@ -324,33 +325,4 @@ impl Turn<'_> {
     pub(super) fn boot_time(&self) -> BootTime {
         BootTime(self.machine.unsigned_abs())
     }
-}
-
-/// Reads what the database stores of a crawl, with the rules for lists of URLs.
-fn document_of(spec: &CrawlSpec) -> Result<CrawlDocument, String> {
-    let document: CrawlDocument = serde_json::from_str(&spec.document)
-        .map_err(|error| format!("its crawl is not readable: {error}"))?;
-    match PageUrl::parse(&document.url) {
-        Ok(_) => Ok(document),
-        Err(error) => Err(format!("its crawl is not readable: URL: {error}")),
-    }
-}
-
-/// Reads the URL of a page with the rules for lists of URLs.
-fn readable(page: &LeasedPage, refused: &Refused) -> Result<PageUrl, String> {
-    if let Some(why) = refused.get(&page.crawl) {
-        return Err(why.clone());
-    }
-    let url = PageUrl::parse(&page.page.url).map_err(|error| format!("its URL: {error}"))?;
-    if url.domain() != page.page.host.0 {
-        return Err("its URL has another host than the page".to_owned());
-    }
-    Ok(url)
-}
-
-/// Returns whether a crawl of this machine is one of the fleet: a node that leaves keeps its crawls
-/// as crawls of its own, and may join again.
-fn is_same(url: &str, spec: &CrawlSpec) -> bool {
-    let document = serde_json::from_str::<CrawlDocument>(&spec.document);
-    document.is_ok_and(|document| document.url == url)
 }

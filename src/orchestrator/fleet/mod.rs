@@ -10,4 +10,5 @@ mod leases;
 mod leave;
 mod outbox;
 mod release;
+mod row_check;
 mod submit;

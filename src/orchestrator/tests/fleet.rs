@@ -8,6 +8,7 @@ mod late;
 mod leave;
 mod node;
 mod outbox;
+mod rows;
 
 use super::bed::Bed;
 use crate::main_loop::event::Event;

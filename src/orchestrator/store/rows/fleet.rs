@@ -113,7 +113,7 @@ impl Tx<'_> {
     pub fn leave_fleet(&self) -> Result<()> {
         self.inner.execute_batch(
             "DELETE FROM fleet; DELETE FROM crawl_ids; DELETE FROM lease; DELETE FROM outbox;
-             UPDATE crawl SET fleet = NULL WHERE fleet IS NOT NULL;",
+             UPDATE crawl SET fleet = 'left' WHERE fleet IN ('open', 'closing');",
         )?;
         Ok(())
     }
@@ -123,7 +123,7 @@ impl Tx<'_> {
         Ok(self
             .inner
             .prepare_cached(
-                "SELECT id FROM crawl WHERE fleet IS NOT NULL
+                "SELECT id FROM crawl WHERE fleet IN ('open', 'closing')
                  AND status NOT IN ('sealed', 'cancelled') LIMIT 1",
             )?
             .query_row([], |row| column(row, 0))
@@ -193,10 +193,18 @@ impl Tx<'_> {
             .prepare_cached("SELECT fleet FROM crawl WHERE id = ?1")?
             .query_row([id.0], |row| row.get(0))?;
         Ok(match fleet.as_deref() {
-            None => FleetCrawl::No,
             Some("open") => FleetCrawl::Open,
-            Some(_) => FleetCrawl::Closing,
+            Some("closing") => FleetCrawl::Closing,
+            _ => FleetCrawl::No,
         })
+    }
+
+    /// Whether a crawl of this machine was one of a fleet that the node has left.
+    pub fn was_of_fleet(&self, id: CrawlId) -> Result<bool> {
+        Ok(self
+            .inner
+            .prepare_cached("SELECT fleet IS 'left' FROM crawl WHERE id = ?1")?
+            .query_row([id.0], |row| row.get(0))?)
     }
 
     /// Records how a crawl belongs to the fleet.
@@ -213,7 +221,7 @@ impl Tx<'_> {
         self.inner
             .prepare_cached(
                 "UPDATE crawl SET fleet_bytes = ?2, fleet_began = coalesce(fleet_began, ?3)
-                 WHERE id = ?1 AND fleet IS NOT NULL AND (fleet_bytes <> ?2 OR fleet_began IS NULL)",
+                 WHERE id = ?1 AND fleet IN ('open', 'closing') AND (fleet_bytes <> ?2 OR fleet_began IS NULL)",
             )?
             .execute((id.0, i64::try_from(bytes).unwrap_or(i64::MAX), began.0))?;
         Ok(())
@@ -303,7 +311,7 @@ impl Tx<'_> {
     /// Records that a page of a crawl of the fleet came or ended now.
     pub fn set_paged_at(&self, crawl: CrawlId, now: Time) -> Result<()> {
         self.inner
-            .prepare_cached("UPDATE crawl SET paged_at = ?2 WHERE id = ?1 AND fleet IS NOT NULL")?
+            .prepare_cached("UPDATE crawl SET paged_at = ?2 WHERE id = ?1 AND fleet IN ('open', 'closing')")?
             .execute((crawl.0, now.0))?;
         Ok(())
     }

@@ -51,8 +51,9 @@ CREATE TABLE crawl (
     -- SHA-256 of list, options and user, if a command in the foreground added the crawl: the same command joins
     -- it instead of adding another one. NULL once its settings were changed, its pages cancelled, or it has ended.
     foreground BLOB,
-    -- Of a fleet: open while this node waits for more pages, then closing. NULL: of this machine alone.
-    fleet TEXT CHECK (fleet IN ('open', 'closing')),
+    -- Of a fleet: open while this node waits for more pages, then closing. NULL: of this machine alone, and so is
+    -- a crawl of a fleet that the node has left; that fleet may give it pages again.
+    fleet TEXT CHECK (fleet IN ('open', 'closing', 'left')),
     -- When the fleet gave it a page last, or a page of it ended.
     paged_at INTEGER,
     -- What all nodes have used of its limits: bytes of output files, and when the fleet got it.
