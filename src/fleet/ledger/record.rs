@@ -65,6 +65,9 @@ const GIVE_BACK: &str = "
         WHERE p.id = $3 AND p.status = 'open' AND p.epoch = $4
             AND (p.node IS NULL OR p.node IS DISTINCT FROM h.owner OR p.epoch <> h.epoch))";
 
+/// Largest size in the database, as its schema says.
+const BYTES_MAX: i64 = 1 << 53;
+
 /// Results as one array for each column.
 #[derive(Default)]
 struct Results {
@@ -87,9 +90,7 @@ impl Results {
             columns.states.push(result.state.as_str());
             columns.outputs.push(result.output.as_deref().map(text));
             columns.errors.push(result.error.as_deref().map(text));
-            columns
-                .sizes
-                .push(i64::try_from(result.size).unwrap_or(i64::MAX));
+            columns.sizes.push(bytes(result.size));
             columns.attempts.push(signed(result.attempts));
             columns.took.push(result.took.map(millis));
         }
@@ -104,8 +105,13 @@ impl Results {
     fn bytes(&self) -> i64 {
         self.sizes
             .iter()
-            .fold(0, |sum, size| sum.saturating_add(*size))
+            .fold(0, |sum, size| bytes((sum + size).unsigned_abs()))
     }
+}
+
+/// Returns a size as the database stores it, at most [`BYTES_MAX`]: sparse files can have any.
+fn bytes(size: u64) -> i64 {
+    i64::try_from(size).map_or(BYTES_MAX, |size| size.min(BYTES_MAX))
 }
 
 impl Ledger {

@@ -2,6 +2,7 @@
 //! survive: the orchestrator has leases and outbox, the database everything else.
 
 mod clock;
+mod delivery;
 mod face;
 mod orchestrator;
 mod status;
@@ -247,7 +248,7 @@ impl<'a> Running<'a> {
                 }
                 Some(Event::Holdings(holdings))
             }
-            Action::Deliver(delivery) => Some(self.deliver(&delivery).await),
+            Action::Deliver(delivery) => Some(self.deliver(delivery).await),
             Action::Wake(at) => {
                 self.wake = at;
                 self.housekeep().await
@@ -410,22 +411,6 @@ impl<'a> Running<'a> {
             Ok(Ok(()) | Err(Fault::Refused(_) | Fault::Problem(Problem::Conflict { .. }))) => None,
             Ok(Err(Fault::Problem(problem))) => Some(self.failed(&problem)),
             Err(_) => Some(self.late(REPLY_TIMEOUT)),
-        }
-    }
-
-    async fn deliver(&mut self, delivery: &Delivery) -> Event {
-        if let Delivery::Refused { refusal, .. } = delivery {
-            let kind = std::mem::discriminant(refusal);
-            let is_known = self.refused.as_ref().map(std::mem::discriminant) == Some(kind);
-            if is_known {
-                return Event::Delivered;
-            }
-            self.refused = Some(refusal.clone());
-        }
-        let answer = self.orchestrator.deliver(delivery).await;
-        match self.answer(answer) {
-            Some(()) => Event::Delivered,
-            None => Event::Failed,
         }
     }
 

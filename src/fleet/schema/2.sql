@@ -17,3 +17,28 @@ ALTER TABLE archivist.crawl ADD COLUMN only_new boolean NOT NULL DEFAULT false;
 ALTER TABLE archivist.tally ADD COLUMN known bigint NOT NULL DEFAULT 0;
 -- Lists of crawls, newest first: nodes reserve ids in blocks.
 CREATE INDEX crawl_created ON archivist.crawl (created_at, id);
+-- Values with which statements about many rows would fail, so that one row would stop every node: sums and differences
+-- beyond a bigint or an interval, infinite times, ids that programs do not read. Such a row is refused when it is written.
+-- Ids end at 2^53 (ID_MAX in src/core/fleet), epochs at 2^62, spans of time at 1000 years.
+ALTER TABLE archivist.fleet ADD CONSTRAINT fleet_values CHECK (
+    lease_ms <= 31536000000000 AND generation BETWEEN 0 AND 1073741823 AND next_crawl BETWEEN 1 AND 9007199254740992
+    AND claims_from < 'infinity' AND swept_at < 'infinity');
+ALTER TABLE archivist.node ADD CONSTRAINT node_values CHECK (
+    id > 0 AND isfinite(seen) AND incarnation BETWEEN 0 AND 4611686018427387904 AND lease_ms <= 31536000000000);
+ALTER TABLE archivist.crawl ADD CONSTRAINT crawl_values CHECK (
+    id BETWEEN 1 AND 9007199254740992 AND max_depth >= 0 AND urls_max >= 0 AND isfinite(created_at));
+ALTER TABLE archivist.host ADD CONSTRAINT host_values CHECK (
+    epoch BETWEEN 0 AND 4611686018427387904 AND delay_ms BETWEEN 0 AND 31536000000000
+    AND lease_until < 'infinity' AND next_at < 'infinity' AND blocked_until < 'infinity' AND isfinite(ready_at));
+ALTER TABLE archivist.page ADD CONSTRAINT page_values CHECK (
+    id BETWEEN 1 AND 9007199254740992 AND crawl BETWEEN 1 AND 9007199254740992 AND parent BETWEEN 1 AND 9007199254740992
+    AND depth >= 0 AND epoch BETWEEN 0 AND 4611686018427387904 AND attempts BETWEEN 0 AND 1000000000
+    AND took_ms BETWEEN 0 AND 31536000000000 AND isfinite(created_at) AND isfinite(ended_at));
+ALTER TABLE archivist.result ADD CONSTRAINT result_values CHECK (
+    page BETWEEN 1 AND 9007199254740992 AND size BETWEEN 0 AND 9007199254740992 AND attempts BETWEEN 0 AND 1000000000 AND took_ms BETWEEN 0 AND 31536000000000);
+ALTER TABLE archivist.tally ADD CONSTRAINT tally_values CHECK (
+    pages BETWEEN -9007199254740992 AND 9007199254740992 AND open BETWEEN -9007199254740992 AND 9007199254740992
+    AND bytes BETWEEN -9007199254740992 AND 9007199254740992
+    AND cancelled BETWEEN -9007199254740992 AND 9007199254740992
+    AND succeeded BETWEEN -9007199254740992 AND 9007199254740992
+    AND failed BETWEEN -9007199254740992 AND 9007199254740992 AND known BETWEEN -9007199254740992 AND 9007199254740992);

@@ -1,5 +1,6 @@
 //! The fleet's database on a real PostgreSQL.
 
+mod absurd;
 mod commands;
 mod connecting;
 mod cost;
