@@ -2,6 +2,8 @@
 //! own sees them: each question opens one, so it never delays the renewal of a lease.
 
 use crate::connect::{Hint, Link, Problem};
+use crate::ledger::SKIPPED_IDS;
+use crate::schema::END_SESSIONS;
 use archivist_shared::bus::documents::fleet::{Fleet, Member};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::timeout;
@@ -51,6 +53,18 @@ const REMOVE: &str = "
     UPDATE archivist.node SET name = NULL, former = name, draining = true
     WHERE name = $1 AND (ended OR seen + (SELECT lease_ms FROM archivist.fleet) * interval '1 ms' < archivist.clock())";
 const EXISTS: &str = "SELECT true FROM archivist.node WHERE name = $1";
+
+/// Begins a generation above all that nodes remember, as `core/fleet/ledger/hello.rs` does.
+const RESTORED: &str = "
+    UPDATE archivist.fleet
+    SET server = archivist.server(), went_back = false,
+        generation = greatest(greatest(generation, known_generation) + 1, archivist.timeline()),
+        claims_from = archivist.clock() + lease_ms * interval '1 ms',
+        next_crawl = greatest(next_crawl, known_crawl + 1) + $1::bigint
+    RETURNING known_page, lease_ms";
+const SKIP_PAGES: &str = "
+    SELECT setval('archivist.page_id_seq', greatest(last_value, $2::bigint) + $1::bigint)
+    FROM archivist.page_id_seq";
 
 /// Why a node was not removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +172,25 @@ pub async fn remove(link: &Link, name: &str) -> Result<Removal, Problem> {
         Some(_) => Removal::Alive,
         None => Removal::Unknown,
     })
+}
+
+/// Declares that the database was restored from a backup: all nodes connect again, and send what it lacks.
+/// Returns the time until hosts are leased again.
+///
+/// # Errors
+/// If the database cannot be reached.
+pub async fn restored(link: &mut Link) -> Result<Duration, Problem> {
+    let done = async {
+        let work = link.client.transaction().await?;
+        let row = work.query_one(RESTORED, &[&SKIPPED_IDS]).await?;
+        let known: i64 = row.get(0);
+        work.query_one(SKIP_PAGES, &[&SKIPPED_IDS, &known]).await?;
+        work.execute(END_SESSIONS, &[]).await?;
+        work.commit().await?;
+        Ok(Duration::from_millis(count(&row, 1)))
+    };
+    let done: Result<Duration, tokio_postgres::Error> = done.await;
+    done.map_err(|error| link.problem(&error))
 }
 
 fn millis(span: Duration) -> u64 {

@@ -106,3 +106,18 @@ sql_on() {
     as_postgres "$server" psql --host="$lab/socket.$server" --dbname="$database" --no-psqlrc --quiet --tuples-only --no-align \
         --field-separator=' ' --set=ON_ERROR_STOP=1 "${words[@]}"
 }
+
+# database_dump FILE, database_restore FILE: on the primary, with the commands of archivist-backup(7).
+database_dump() {
+    local primary
+    primary=$(<"$lab/primary")
+    as_postgres "$primary" pg_dump --format=custom --schema=archivist --no-owner --host="$lab/socket.$primary" --username=archivist \
+        --dbname=archivist >"$1"
+}
+
+database_restore() {
+    local primary
+    primary=$(<"$lab/primary")
+    as_postgres "$primary" pg_restore --clean --if-exists --no-owner --single-transaction --host="$lab/socket.$primary" \
+        --username=archivist --dbname=archivist <"$1"
+}

@@ -3,10 +3,13 @@
 
 use super::exchange::{Delivery, Holdings};
 use super::lease::{Lease, PageRight, Standing, is_recorded, right};
-use super::outbox::Outbox;
+use super::memory::Memory;
+use super::outbox::{Entry, Outbox};
+use super::page::CrawlSpec;
+use super::recall::{Item, RECALL, Recall, resent_since};
 use super::request::{Claim, Record, Release, Request};
 use super::value::{BootTime, Epoch, Generation, HostKey, NodeId};
-use super::{Claimed, Fate, LeasedPage, Order, Orders, Renewed, Reply};
+use super::{Claimed, Fate, LeasedPage, Order, Orders, Refusal, Renewed, Reply};
 use crate::model::{CrawlId, SnapshotId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -90,6 +93,14 @@ pub struct Desk {
     pub leaving: BTreeSet<HostKey>,
     /// Crawls that have had pages here and are not closed.
     pub crawls: BTreeSet<CrawlId>,
+    /// Crawls that have had pages here.
+    pub specs: BTreeMap<CrawlId, CrawlSpec>,
+    /// Pages that this node has archived, each with its latest end.
+    pub archived: BTreeMap<SnapshotId, (LeasedPage, Record)>,
+    /// What was not compared yet with a database of another generation.
+    pub recall: Recall,
+    /// What is remembered of the database; node, generation and leases are above.
+    pub memory: Memory,
 }
 
 impl Desk {
@@ -97,7 +108,11 @@ impl Desk {
     pub fn deliver(&mut self, now: BootTime, delivery: Delivery, room: Room) -> Vec<Stop> {
         let mut replaced = Vec::new();
         match delivery {
-            Delivery::Welcomed { node, generation } => self.welcomed(node, generation),
+            Delivery::Welcomed {
+                node,
+                generation,
+                forgot,
+            } => self.welcomed(now, node, generation, forgot),
             Delivery::Claimed { claimed, sent } => {
                 replaced = self.claimed(now, claimed, sent, room);
             }
@@ -124,29 +139,67 @@ impl Desk {
                     self.releasing.remove(&host);
                 }
             }
-            Delivery::Answered { number, reply } => match reply {
-                Ok(Reply::Recorded(Fate::Stale) | Reply::GivenBack(Fate::Stale)) | Err(_) => {
-                    self.outbox.refused(number);
-                }
-                Ok(_) => self.outbox.answered(number, now),
-            },
+            Delivery::Answered { number, reply } if number == RECALL => self.recalled(&reply),
+            Delivery::Answered { number, reply } => self.answered(now, number, &reply),
             Delivery::Refused { .. } => {}
         }
         replaced.extend(self.stops(now));
         replaced
     }
 
-    fn welcomed(&mut self, node: NodeId, generation: Generation) {
+    fn welcomed(
+        &mut self,
+        now: BootTime,
+        node: NodeId,
+        generation: Generation,
+        forgot: Option<Duration>,
+    ) {
         if self.node.is_some_and(|former| former != node) {
             self.leases.clear();
             self.releasing.clear();
         }
         if self.node.is_some() && self.generation != generation {
-            self.outbox.resend();
+            let since = resent_since(forgot.unwrap_or(Duration::MAX));
+            self.outbox.resend(now.before(since));
+            (self.memory.submitted, self.memory.recorded) = (None, None);
+            let crawls = self.specs.keys().copied().map(Item::Crawl);
+            let pages = self.archived.keys().chain(self.pages.keys());
+            let pages = pages.copied().map(Item::Page);
+            self.recall.begin(crawls.chain(pages));
         }
         self.node = Some(node);
         self.generation = generation;
         self.has_orders = false;
+    }
+
+    /// The database answered an entry of the outbox.
+    fn answered(&mut self, now: BootTime, number: u64, reply: &Result<Reply, Refusal>) {
+        match (self.outbox.request(number), reply) {
+            (Some(Request::Record(record)), Ok(Reply::Recorded(Fate::Stale))) => {
+                let (page, epoch) = (record.page, record.epoch);
+                let own = self.archived.get(&page);
+                if own.is_some_and(|(_, own)| own.epoch == epoch) {
+                    self.archived.remove(&page);
+                }
+            }
+            (Some(Request::Record(record)), Ok(Reply::Recorded(_))) => {
+                self.memory.recorded = Some((record.page, record.epoch));
+            }
+            (Some(Request::Submit(submit)), Ok(Reply::Submitted { .. })) => {
+                self.memory.submitted = Some(submit.crawl);
+            }
+            (_, Ok(Reply::CrawlIds { first, count })) => {
+                let last = CrawlId(first.0 + i64::from(*count) - 1);
+                self.memory.given.crawl = self.memory.given.crawl.max(last);
+            }
+            _ => {}
+        }
+        match reply {
+            Ok(Reply::Recorded(Fate::Stale) | Reply::GivenBack(Fate::Stale)) | Err(_) => {
+                self.outbox.refused(number);
+            }
+            Ok(_) => self.outbox.answered(number, now),
+        }
     }
 
     fn claimed(
@@ -158,6 +211,7 @@ impl Desk {
     ) -> Vec<Stop> {
         let mut replaced = Vec::new();
         self.has_orders = true;
+        self.specs.extend(claimed.crawls);
         for grant in claimed.hosts {
             let lease = Lease::granted(&grant, sent, now, room.delay);
             let epoch = lease.epoch;
@@ -176,6 +230,7 @@ impl Desk {
     }
 
     fn renewed(&mut self, now: BootTime, renewed: Renewed, sent: BootTime) {
+        self.specs.extend(renewed.crawls);
         for renewal in renewed.leases {
             let lease = self.leases.get_mut(&renewal.host);
             if let Some(lease) = lease.filter(|lease| lease.epoch == renewal.epoch) {
@@ -192,6 +247,7 @@ impl Desk {
                 self.leases.remove(&host);
             }
         }
+        self.memory.given = self.memory.given.or_higher(renewed.given);
         self.orders = renewed.orders;
         self.has_orders = true;
     }
@@ -213,6 +269,9 @@ impl Desk {
                 place: PagePlace::Waiting,
                 leased,
             };
+            let given = &mut self.memory.given;
+            given.snapshot = given.snapshot.max(page.leased.id);
+            self.archived.remove(&page.leased.id);
             self.pages.insert(page.leased.id, page);
         }
     }
@@ -314,7 +373,10 @@ impl Desk {
         let lease = self.leases.get(&page.leased.page.host);
         let is_recorded = page.epoch == record.epoch && is_recorded(lease, record.epoch);
         if is_recorded {
-            self.pages.remove(&record.page);
+            if let Some(page) = self.pages.remove(&record.page) {
+                let end = (page.leased, record.clone());
+                self.archived.insert(record.page, end);
+            }
             self.outbox.push(Request::Record(record));
             self.release_leaving(now);
         }
@@ -392,12 +454,16 @@ impl Desk {
     /// Returns what the fleet service needs to know. A release waits for the entries of its pages,
     /// because it gives back what is open.
     pub fn holdings(&self, now: BootTime, room: Room) -> Holdings {
-        let entries: Vec<_> = self
-            .outbox
-            .unanswered()
-            .take(ENTRIES_PER_LOOK)
-            .cloned()
-            .collect();
+        let entries: Vec<_> = match self.recall_request() {
+            Some(request) => vec![Entry {
+                number: RECALL,
+                request,
+            }],
+            None => {
+                let entries = self.outbox.unanswered();
+                entries.take(ENTRIES_PER_LOOK).cloned().collect()
+            }
+        };
         let taken = self.leases.len() + self.releasing.len();
         let free = room
             .hosts
@@ -426,6 +492,7 @@ impl Desk {
             releasing: releasing.collect(),
             slots: if self.orders.draining { 0 } else { room.slots },
             drains: self.has_orders && self.orders.draining,
+            memory: self.memory(),
         }
     }
 

@@ -1,9 +1,10 @@
 //! What the orchestrator and the fleet service of a machine say to each other. The service keeps
 //! nothing: it asks for [`Holdings`] before each decision and delivers each reply.
 
+use super::memory::Memory;
 use super::outbox::Entry;
 use super::request::{Claim, Held, Release};
-use super::value::{BootTime, Epoch, Generation, HostKey, NodeId};
+use super::value::{BootTime, Epoch, Generation, HostKey, NodeId, maybe_millis};
 use super::{Claimed, Fate, Refusal, Renewed, Reply};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -23,7 +24,8 @@ pub struct Holdings {
     pub refill: u32,
     /// Hosts that the orchestrator has room for, at most as many as it needs to be busy.
     pub claim: Option<Claim>,
-    /// First unanswered entries of the outbox, in order.
+    /// First unanswered entries of the outbox, in order; while the node compares what it has with the
+    /// database, the next request of that alone, with the number [`RECALL`](super::RECALL).
     pub entries: Vec<Entry>,
     /// Number of the last entry of the outbox; 0 if there was none.
     pub last_entry: u64,
@@ -37,6 +39,9 @@ pub struct Holdings {
     /// The orchestrator starts no page, because the node drains.
     #[serde(default)]
     pub drains: bool,
+    /// What the next hello says of the database; `None` before the first welcome.
+    #[serde(default)]
+    pub memory: Option<Memory>,
 }
 
 /// A reply of the database, for the orchestrator. The orchestrator has stored it when it
@@ -48,8 +53,12 @@ pub enum Delivery {
     Welcomed {
         /// The node. If it is another one, the leases of the former are lost.
         node: NodeId,
-        /// If it is another one, the entries of the outbox are sent again.
+        /// If it is another one, the node compares what it has with the database.
         generation: Generation,
+        /// Time since the database knew of the node before: entries of the outbox that were answered
+        /// since are sent again.
+        #[serde(default, with = "maybe_millis")]
+        forgot: Option<Duration>,
     },
     /// Hosts with pages.
     Claimed {

@@ -38,8 +38,9 @@
 //!     first hello begins a grace of one lease, in which nothing is claimed: all leases that the
 //!     database forgot end in it.
 //! 19. Within the grace, a live lease of a later epoch than the database knows is renewed as it is.
-//! 20. A node that sees another generation renews without refill, then sends all kept entries of
-//!     the outbox again, then continues.
+//! 20. A node that sees another generation renews without refill. Then it compares the crawls and pages
+//!     that it has with those of the database, and sends what the database lacks; then the kept entries
+//!     of the outbox that were answered since the database last knew of the node; then it continues.
 //! 21. Ids of crawls and pages, and epochs, skip ahead with each generation: none is given twice.
 //! 22. Hosts that no node claimed since a failover are claimed with the next start at the end of the
 //!     grace plus the delay.
@@ -60,16 +61,21 @@
 //!     most hands over half of the difference: it starts no further page of these hosts, and releases
 //!     each as soon as no page of it runs.
 //! 30. After each hello, a node starts no page before it has its orders.
-//! 31. Not covered: a database server whose clock jumps ahead, a cloned disk that boots while the
-//!     original is cut off from the database, and a database that is restored to a time before its
-//!     last failover. These can bring two starts on one host too close; none records a page twice.
+//! 31. A hello has what the node remembers of the database ([`Memory`]). If the database went back to an
+//!     earlier state, it refuses all nodes until an administrator declares that it was restored, which
+//!     begins another generation. Ids then skip ahead of all that nodes remember.
+//! 32. Not covered: a database server whose clock jumps ahead, and a cloned disk that boots while the
+//!     original is cut off from the database. These can bring two starts on one host too close; none
+//!     records a page twice.
 
 mod desk;
 mod exchange;
 mod lease;
 pub mod ledger;
+mod memory;
 mod outbox;
 mod page;
+mod recall;
 mod reply;
 mod request;
 pub mod service;
@@ -81,9 +87,13 @@ mod tests;
 pub use desk::{Desk, DeskPage, PagePlace, Room, Stop};
 pub use exchange::{Delivery, Holdings};
 pub use lease::{Lease, PageRight, Standing, is_recorded, right};
-pub use outbox::{Entry, KEEP, Outbox, is_kept};
+pub use memory::{Found, Known, Memory, is_lacking};
+pub use outbox::{Entry, KEEP, KEEP_LONG, Outbox, is_kept_long};
 
 pub use page::{CrawlSpec, HookResult, LeasedPage, NewPage, PageEnd, PageTimes};
+pub use recall::{
+    COMPARED, Compare, Item, RECALL, RESTORED, Recall, Restored, crawl_again, resent_since,
+};
 pub use reply::{
     Claimed, CrawlSpecs, CrawlUse, Fate, Grant, Order, Orders, Refusal, Renewal, Renewed, Reply,
     Welcome,

@@ -10,6 +10,10 @@ use std::time::Duration;
 /// How long an answered entry is kept, to send it again after a failover to a replica that lost it.
 pub const KEEP: Duration = Duration::from_secs(3600);
 
+/// How long an entry is kept that the rows of the node do not replace ([`is_kept_long`]), to send it again
+/// to a database that was restored from a backup.
+pub const KEEP_LONG: Duration = Duration::from_secs(7 * 86_400);
+
 /// A request that waits for its reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
@@ -59,6 +63,13 @@ impl Outbox {
         self.last
     }
 
+    /// Returns the request of an entry, if it is kept.
+    pub fn request(&self, number: u64) -> Option<&Request> {
+        let mut entries = self.all();
+        let entry = entries.find(|entry| entry.number == number);
+        entry.map(|entry| &entry.request)
+    }
+
     /// Returns all entries, in order.
     pub fn all(&self) -> impl Iterator<Item = &Entry> {
         self.kept.iter().map(|kept| &kept.entry)
@@ -70,7 +81,7 @@ impl Outbox {
         if let Some(kept) = kept.find(|kept| kept.entry.number == number) {
             kept.answered = kept.answered.or(Some(now));
         }
-        self.kept.retain(|kept| is_kept(kept.answered, now));
+        self.kept.retain(|kept| kept.stays(now));
     }
 
     /// Drops an entry whose answer is that the node must discard what the entry is about, or that the
@@ -79,9 +90,12 @@ impl Outbox {
         self.kept.retain(|kept| kept.entry.number != number);
     }
 
-    /// The database failed over: all kept entries are sent again.
-    pub fn resend(&mut self) {
-        self.kept.iter_mut().for_each(|kept| kept.answered = None);
+    /// The database failed over, or was restored: kept entries that were answered since this time are
+    /// sent again.
+    pub fn resend(&mut self, since: BootTime) {
+        let lost = |kept: &&mut Kept| kept.answered.is_some_and(|answered| answered >= since);
+        let lost = self.kept.iter_mut().filter(lost);
+        lost.for_each(|kept| kept.answered = None);
     }
 
     /// The clock began again with the boot: answered entries are kept from now on.
@@ -100,15 +114,33 @@ impl Outbox {
     }
 }
 
-/// Returns whether an entry is kept: until the database answers it, and for an hour after that.
-pub fn is_kept(answered: Option<BootTime>, now: BootTime) -> bool {
-    answered.is_none_or(|answered| now < answered.after(KEEP))
+impl Kept {
+    /// Returns whether an entry is kept: until the database answers it, and for a while after that.
+    fn stays(&self, now: BootTime) -> bool {
+        let keep = if is_kept_long(&self.entry.request) {
+            KEEP_LONG
+        } else {
+            KEEP
+        };
+        self.answered
+            .is_none_or(|answered| now < answered.after(keep))
+    }
+}
+
+/// Returns whether a request is kept for [`KEEP_LONG`] after its answer. The rows of the node have the
+/// ends of its pages, but neither pages that wait in the database nor what users commanded.
+pub fn is_kept_long(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Submit(_) | Request::Command(_) | Request::CrawlClosed { .. }
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::CrawlId;
+    use crate::fleet::Epoch;
+    use crate::model::{CrawlId, SnapshotId};
 
     fn closed(crawl: i64) -> Request {
         Request::CrawlClosed {
@@ -120,27 +152,56 @@ mod tests {
         outbox.unanswered().map(|entry| entry.number).collect()
     }
 
+    fn given_back(page: i64) -> Request {
+        Request::GiveBack {
+            page: SnapshotId(page),
+            epoch: Epoch(1),
+        }
+    }
+
     #[test]
     fn entries_are_sent_again_in_order_within_an_hour() {
         let mut outbox = Outbox::default();
-        for crawl in 1..=3 {
-            outbox.push(closed(crawl));
+        for page in 1..=3 {
+            outbox.push(given_back(page));
         }
         outbox.answered(1, BootTime(0));
         outbox.answered(2, BootTime(1_000));
         assert_eq!(numbers(&outbox), [3]);
         outbox.answered(3, BootTime(3_600_000));
-        outbox.resend();
+        outbox.resend(BootTime(0));
+        assert_eq!(numbers(&outbox), [2, 3]);
+    }
+
+    #[test]
+    fn what_rows_do_not_have_is_kept_for_days_and_sent_again_if_it_is_later() {
+        let mut outbox = Outbox::default();
+        outbox.push(closed(1));
+        outbox.push(closed(2));
+        outbox.push(given_back(3));
+        let day = |days: u64| BootTime(days * 86_400_000);
+        for (number, days) in [(1, 0), (2, 5), (3, 6)] {
+            outbox.answered(number, day(days));
+        }
+        outbox.resend(day(6));
+        assert_eq!(numbers(&outbox), [3]);
+        outbox.answered(3, day(6));
+        outbox.resend(day(5));
+        assert_eq!(numbers(&outbox), [2, 3]);
+        // After a week, the first one is gone.
+        outbox.answered(3, day(7));
+        outbox.answered(2, day(7));
+        outbox.resend(day(0));
         assert_eq!(numbers(&outbox), [2, 3]);
     }
 
     #[test]
     fn reboot_keeps_answered_entries_for_another_hour() {
         let mut outbox = Outbox::default();
-        outbox.push(closed(1));
+        outbox.push(given_back(1));
         outbox.answered(1, BootTime(9_000_000));
         outbox.rebooted(BootTime(5));
-        outbox.push(closed(2));
+        outbox.push(given_back(2));
         outbox.answered(2, BootTime(3_600_004));
         assert_eq!(outbox.all().count(), 2);
         outbox.answered(2, BootTime(3_600_005));
@@ -156,7 +217,7 @@ mod tests {
         assert_eq!(numbers(&outbox), [2]);
         assert_eq!(outbox.push(closed(1)), 3);
         outbox.refused(2);
-        outbox.resend();
+        outbox.resend(BootTime(0));
         assert_eq!(numbers(&outbox), [3]);
     }
 }

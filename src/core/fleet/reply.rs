@@ -1,8 +1,8 @@
 //! Replies of the database.
 
 use super::page::{CrawlSpec, LeasedPage};
-use super::value::{Epoch, Generation, HostKey, Session, millis};
-use crate::model::{CrawlId, SnapshotId};
+use super::value::{Epoch, Generation, HostKey, Session, maybe_millis, millis};
+use crate::model::{CrawlId, IdMarks, SnapshotId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -23,6 +23,10 @@ pub struct Welcome {
     /// Hosts that the database has leased to this node. The node releases those that it does not
     /// hold.
     pub owned: Vec<(HostKey, Epoch)>,
+    /// If the node remembers another generation: how long ago the database last knew of the node, before
+    /// it lost transactions or was restored.
+    #[serde(default, with = "maybe_millis")]
+    pub forgot: Option<Duration>,
 }
 
 /// Reply to any other request.
@@ -55,6 +59,18 @@ pub enum Reply {
     Commanded {
         /// Pages remain: the request is sent again, for the next piece.
         more: bool,
+    },
+    /// What the database lacks of what the node has.
+    Lacks {
+        /// Crawls.
+        crawls: Vec<CrawlId>,
+        /// Pages, or their records.
+        pages: Vec<SnapshotId>,
+    },
+    /// The pages are there.
+    Restored {
+        /// Those that are not, because the database has other pages with their ids or URLs.
+        refused: Vec<SnapshotId>,
     },
     /// Done, now or before.
     Done,
@@ -116,6 +132,9 @@ pub struct Renewed {
     pub crawls: CrawlSpecs,
     /// Wanted state of what the node works on.
     pub orders: Orders,
+    /// Highest ids that the fleet has given, so that every node notices a database that went back.
+    #[serde(default)]
+    pub given: IdMarks,
 }
 
 /// A lease that was extended.
@@ -225,6 +244,11 @@ pub enum Refusal {
         /// The id.
         page: SnapshotId,
     },
+    /// The database lacks what it had: it went back, and no administrator declared that.
+    #[error(
+        "the database of the fleet went back to an earlier state; no node works with it. If it was restored from a backup, run 'archivist fleet restored' on one node; see archivist-backup(7)"
+    )]
+    WentBack,
     /// The database belongs to a later version.
     #[error(
         "the database has schema {database}, and this program knows {program}: upgrade archivist on this machine"

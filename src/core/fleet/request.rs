@@ -1,6 +1,8 @@
 //! Requests of nodes. Each is one transaction of the database and safe to repeat.
 
+use super::memory::Memory;
 use super::page::{CrawlSpec, HookResult, NewPage, PageEnd, PageTimes};
+use super::recall::{Compare, Restored};
 use super::value::{Epoch, HostKey, NodeId, maybe_millis, millis};
 use crate::model::{CrawlId, Owner, SnapshotId};
 use serde::{Deserialize, Serialize};
@@ -25,6 +27,9 @@ pub struct Hello {
     /// longest holds for the fleet.
     #[serde(default, with = "maybe_millis")]
     pub lease: Option<Duration>,
+    /// What the node remembers of the database; `None` if it has never been connected.
+    #[serde(default)]
+    pub memory: Option<Memory>,
 }
 
 /// Any other request. The sender is a [`Session`](super::Session).
@@ -75,6 +80,13 @@ pub enum Request {
     CrawlClosed {
         /// The crawl.
         crawl: CrawlId,
+    },
+    /// Asks what the database lacks of the crawls and pages of the node. Answer: `Lacks`.
+    Compare(Compare),
+    /// Puts pages back that the database lacks. Answer: `Restored`.
+    Restore {
+        /// The pages. Their crawls exist.
+        pages: Vec<Restored>,
     },
 }
 

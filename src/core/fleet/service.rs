@@ -174,6 +174,7 @@ impl Service {
                 let delivery = Delivery::Welcomed {
                     node: welcome.session.node,
                     generation: welcome.generation,
+                    forgot: welcome.forgot,
                 };
                 (State::Welcomed(welcome), vec![Action::Deliver(delivery)])
             }

@@ -31,7 +31,7 @@ const END_PAGE: &str = "
         RETURNING crawl
     )
     INSERT INTO archivist.tally (crawl, pages, open, bytes, cancelled) SELECT crawl, 0, -1, 0, 1 FROM ended";
-const RETRY_PAGE: &str = concat!(
+pub(super) const RETRY_PAGE: &str = concat!(
     "
     WITH again AS (
         UPDATE archivist.page SET ",

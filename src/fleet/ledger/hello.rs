@@ -1,12 +1,13 @@
 //! The begin of a connection: names, clones, failovers.
 
 use super::*;
+use crate::schema::END_SESSIONS;
 use archivist_core::fleet::service::HEARTBEAT;
-use archivist_core::fleet::{Epoch, Generation, Hello, HostKey, SCHEMA, Welcome};
+use archivist_core::fleet::{Epoch, Found, Generation, Hello, HostKey, Memory, SCHEMA, Welcome};
 
 /// How far ids skip ahead with each generation, more than are given within the transactions that a
 /// replica can have lost.
-const SKIPPED_IDS: i64 = 1_000_000;
+pub(crate) const SKIPPED_IDS: i64 = 1_000_000;
 /// A node without a request for this long is not connected. A machine that booted faster cannot be
 /// told from a clone, and waits.
 pub(super) const QUIET: Duration = HEARTBEAT.saturating_mul(3);
@@ -15,7 +16,7 @@ pub(super) const QUIET: Duration = HEARTBEAT.saturating_mul(3);
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
 const FLEET: &str = "
-    SELECT lease_ms, server = archivist.server() FROM archivist.fleet FOR UPDATE";
+    SELECT lease_ms, server = archivist.server(), went_back FROM archivist.fleet FOR UPDATE";
 const FAILOVER: &str = "
     WITH next AS (
         SELECT generation AS before, greatest(generation + 1, archivist.timeline()) AS now FROM archivist.fleet
@@ -28,6 +29,27 @@ const FAILOVER: &str = "
     RETURNING $1::bigint * (next.now - next.before)";
 const SKIP_PAGES: &str = "
     SELECT setval(s, nextval(s) + $1) FROM pg_get_serial_sequence('archivist.page', 'id') s";
+/// What the database has of what a node remembers: [`Found`], with the id and the machine of the node in
+/// `$1` and `$2`.
+const FOUND: &str = "
+    SELECT f.generation, EXISTS (SELECT FROM archivist.node WHERE id = $1 AND machine = $2), f.next_crawl,
+        (SELECT CASE WHEN is_called THEN last_value + 1 ELSE last_value END FROM archivist.page_id_seq),
+        $3::bigint IS NULL OR EXISTS (SELECT FROM archivist.crawl WHERE id = $3),
+        $4::bigint IS NULL OR EXISTS (SELECT FROM archivist.page p WHERE p.id = $4 AND p.epoch >= $5),
+        NOT EXISTS (
+            SELECT FROM unnest($6::text[], $7::bigint[]) AS r (key, epoch)
+            LEFT JOIN archivist.host h ON h.key = r.key WHERE h.key IS NULL OR h.epoch < r.epoch)
+    FROM archivist.fleet f";
+const WENT_BACK: &str = "
+    UPDATE archivist.fleet
+    SET went_back = went_back OR $1, known_generation = greatest(known_generation, $2),
+        known_crawl = greatest(known_crawl, $3), known_page = greatest(known_page, $4)";
+/// No id up to these is given.
+const RAISE_CRAWLS: &str =
+    "UPDATE archivist.fleet SET next_crawl = $1::bigint + 1 WHERE next_crawl <= $1";
+const RAISE_PAGES: &str = "
+    SELECT setval('archivist.page_id_seq', $1::bigint) FROM archivist.page_id_seq
+    WHERE last_value < $1 OR last_value = $1 AND NOT is_called";
 const FIND: &str = "
     SELECT id, machine, boot, ended, (extract(epoch FROM archivist.clock() - seen) * 1000)::bigint
     FROM archivist.node WHERE name = $1 FOR UPDATE";
@@ -39,14 +61,19 @@ const JOIN: &str = "
         RETURNING id
     ), new AS (
         INSERT INTO archivist.node (name, machine, boot, seen)
-        SELECT $1, $2, '', archivist.clock() WHERE NOT EXISTS (SELECT FROM former)
+        SELECT $1, $2, '', to_timestamp(0) WHERE NOT EXISTS (SELECT FROM former)
         RETURNING id
     )
     SELECT id FROM former UNION ALL SELECT id FROM new";
+/// `$4`: the generation that the node remembers.
 const BEGIN: &str = "
-    UPDATE archivist.node
-    SET lease_ms = $3, incarnation = incarnation + 1, boot = $2, seen = archivist.clock(), ended = false, wanting = 0, drains = false
-    WHERE id = $1 RETURNING incarnation";
+    UPDATE archivist.node n
+    SET lease_ms = $3, incarnation = incarnation + 1, boot = $2, seen = archivist.clock(), ended = false, wanting = 0,
+        drains = false,
+        lost_from = CASE WHEN $4::bigint <> f.generation THEN coalesce(n.lost_from, n.seen) END
+    FROM archivist.fleet f
+    WHERE n.id = $1
+    RETURNING n.incarnation, (extract(epoch FROM archivist.clock() - n.lost_from) * 1000)::bigint";
 /// The longest lease that a node is configured for; without any, the duration stays.
 const LEASE: &str = "
     UPDATE archivist.fleet f
@@ -77,7 +104,20 @@ impl Ledger {
             .into());
         }
         let texts = [
-            FLEET, FAILOVER, SKIP_PAGES, FIND, JOIN, BEGIN, LEASE, GRACE, OWNED,
+            FLEET,
+            FAILOVER,
+            SKIP_PAGES,
+            FOUND,
+            WENT_BACK,
+            END_SESSIONS,
+            FIND,
+            JOIN,
+            BEGIN,
+            LEASE,
+            RAISE_CRAWLS,
+            RAISE_PAGES,
+            GRACE,
+            OWNED,
         ];
         let work = self.begin(&texts).await?;
         let fleet = work.row(FLEET, &[]).await?;
@@ -86,6 +126,14 @@ impl Ledger {
             let row = work.row(FAILOVER, &[&SKIPPED_IDS]).await?;
             let skipped: i64 = row.get(0);
             work.run(SKIP_PAGES, &[&skipped]).await?;
+        }
+        let mut went_back = fleet.get(2);
+        if let Some(memory) = &hello.memory {
+            went_back |= work.went_back(memory, &hello.machine, went_back).await?;
+        }
+        if went_back {
+            work.commit().await?;
+            return Err(Refusal::WentBack.into());
         }
         let found = work.maybe_row(FIND, &[&hello.name]).await?;
         let node: i64 = match found {
@@ -103,8 +151,14 @@ impl Ledger {
             }
         };
         let configured = hello.lease.map(millis);
-        let row = work.row(BEGIN, &[&node, &hello.boot, &configured]).await?;
+        let generation = hello.memory.as_ref().map(|memory| memory.generation.0);
+        let values: Values<'_> = &[&node, &hello.boot, &configured, &generation];
+        let row = work.row(BEGIN, values).await?;
         let lease = span(work.row(LEASE, &[]).await?.get(0));
+        if let Some(memory) = &hello.memory {
+            work.run(RAISE_CRAWLS, &[&memory.highest.crawl.0]).await?;
+            work.run(RAISE_PAGES, &[&memory.highest.snapshot.0]).await?;
+        }
         let grace = work.row(GRACE, &[]).await?;
         let owned = work.rows(OWNED, &[&node]).await?;
         work.commit().await?;
@@ -117,6 +171,60 @@ impl Ledger {
             owned: owned
                 .map(|row| (HostKey(row.get(0)), Epoch(row.get(1))))
                 .collect(),
+            forgot: row.get::<_, Option<i64>>(1).map(span),
+        })
+    }
+}
+
+impl Work<'_> {
+    /// Returns whether the database went back behind what a node remembers, and notes that, and what the
+    /// node remembers. `was_noticed`: another node noticed it before. A machine that the database does not
+    /// know proves nothing about others.
+    async fn went_back(&self, memory: &Memory, machine: &str, was_noticed: bool) -> Answer<bool> {
+        let found = self.found(memory, machine).await?;
+        if !was_noticed && !memory.contradicts(&found) {
+            return Ok(false);
+        }
+        let highest = memory.highest;
+        let values: Values<'_> = &[
+            &found.has_node,
+            &memory.generation.0,
+            &highest.crawl.0,
+            &highest.snapshot.0,
+        ];
+        self.run(WENT_BACK, values).await?;
+        if found.has_node && !was_noticed {
+            self.run(END_SESSIONS, &[]).await?;
+        }
+        Ok(true)
+    }
+
+    async fn found(&self, memory: &Memory, machine: &str) -> Answer<Found> {
+        let submitted = memory.submitted.map(|crawl| crawl.0);
+        let (page, epoch) = memory.recorded.unzip();
+        let (page, epoch) = (page.map(|page| page.0), epoch.map(|epoch| epoch.0));
+        let (hosts, epochs): (Vec<&str>, Vec<i64>) = memory
+            .claims()
+            .map(|(host, epoch)| (host.0.as_str(), epoch.0))
+            .unzip();
+        let values: Values<'_> = &[
+            &memory.node.0,
+            &machine,
+            &submitted,
+            &page,
+            &epoch,
+            &hosts,
+            &epochs,
+        ];
+        let row = self.row(FOUND, values).await?;
+        Ok(Found {
+            generation: Generation(row.get(0)),
+            has_node: row.get(1),
+            next_crawl: row.get(2),
+            next_page: row.get(3),
+            has_submitted: row.get(4),
+            has_recorded: row.get(5),
+            has_claimed: row.get(6),
         })
     }
 }

@@ -8,10 +8,13 @@ mod hello;
 mod insert;
 mod node;
 mod pieces;
+mod recall;
 mod record;
 mod release;
 mod renew;
 mod row;
+
+pub(crate) use hello::SKIPPED_IDS;
 
 use crate::connect::{Link, Problem};
 use archivist_core::fleet::{Incarnation, NodeId, Refusal, Reply, Request, Session};
@@ -143,6 +146,8 @@ impl Ledger {
             Request::Leave { node } => self.leave(session, *node).await,
             Request::Goodbye => self.goodbye(session).await,
             Request::CrawlClosed { crawl } => self.crawl_closed(session, *crawl).await,
+            Request::Compare(compare) => self.compare(session, compare).await,
+            Request::Restore { pages } => self.restore(session, pages).await,
         }
     }
 

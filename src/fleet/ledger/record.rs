@@ -6,11 +6,11 @@ use super::*;
 use archivist_core::fleet::{Epoch, Fate, HookResult, PageEnd, Record};
 use archivist_core::model::{CrawlId, ResultState, SnapshotId};
 
-/// Returns whether the session holds, the crawl if the page was recorded now, and whether it was
-/// recorded before. A page that another node claims concurrently has a later epoch as soon as that
-/// claim is committed, so the row of the host need not be locked. Only a claim that was forgotten in
-/// a failover leaves a page with an earlier epoch.
-const RECORD: &str = "
+/// Records a page that is open and meets a condition.
+macro_rules! record {
+    ($condition:literal) => {
+        concat!(
+            "
     WITH me AS (
         SELECT FROM archivist.node WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL
     ), done AS (
@@ -20,11 +20,9 @@ const RECORD: &str = "
             ended_at = archivist.clock() - $8::bigint * interval '1 ms'
         WHERE p.id = $3 AND p.status = 'open' AND EXISTS (SELECT FROM me)
             AND (
-                p.node = $1 AND p.epoch = $4 AND EXISTS (
-                    SELECT FROM archivist.host h WHERE h.key = p.host AND h.owner = $1 AND h.epoch = $4)
-                OR p.epoch < $4 AND EXISTS (
-                    SELECT FROM archivist.host h
-                    WHERE h.key = p.host AND (h.epoch < $4 OR h.epoch = $4 AND h.owner = $1)))
+                ",
+            $condition,
+            ")
         RETURNING p.crawl
     ), results AS (
         INSERT INTO archivist.result (page, plugin, hook, state, output, error, size, attempts, took_ms)
@@ -38,7 +36,26 @@ const RECORD: &str = "
         SELECT crawl, 0, -1, $17, CASE WHEN $5 = 'cancelled' THEN 1 ELSE 0 END, $18, $19 FROM done
     )
     SELECT EXISTS (SELECT FROM me), (SELECT crawl FROM done),
-        EXISTS (SELECT FROM archivist.page WHERE id = $3 AND status <> 'open' AND node = $1 AND epoch = $4)";
+        EXISTS (SELECT FROM archivist.page WHERE id = $3 AND status <> 'open' AND node = $1 AND epoch = $4)"
+        )
+    };
+}
+
+/// Returns whether the session holds, the crawl if the page was recorded now, and whether it was
+/// recorded before. A page that another node claims concurrently has a later epoch as soon as that
+/// claim is committed, so the row of the host need not be locked. Only a claim that was forgotten in
+/// a failover leaves a page with an earlier epoch.
+pub(super) const RECORD: &str = record!(
+    "p.node = $1 AND p.epoch = $4 AND EXISTS (
+                    SELECT FROM archivist.host h WHERE h.key = p.host AND h.owner = $1 AND h.epoch = $4)
+                OR p.epoch < $4 AND EXISTS (
+                    SELECT FROM archivist.host h
+                    WHERE h.key = p.host AND (h.epoch < $4 OR h.epoch = $4 AND h.owner = $1))"
+);
+
+/// The same for a record that the database lost: the page was not handed to a node under a later epoch, as
+/// `core/fleet/memory.rs` decides. Its host may have been claimed since.
+pub(super) const RECORD_AGAIN: &str = record!("p.epoch < $4 OR p.epoch = $4 AND p.node = $1");
 
 /// Returns whether the session holds, and whether the page was given back now, or waits already.
 const GIVE_BACK: &str = "
@@ -114,39 +131,72 @@ fn bytes(size: u64) -> i64 {
     i64::try_from(size).map_or(BYTES_MAX, |size| size.min(BYTES_MAX))
 }
 
+/// The values of [`RECORD`].
+pub(super) struct End {
+    session: Session,
+    status: &'static str,
+    reason: Option<String>,
+    directory: Option<String>,
+    took: i64,
+    ago: i64,
+    results: Results,
+    bytes: i64,
+    succeeded: i64,
+    failed: i64,
+}
+
+impl End {
+    pub(super) fn of(session: Session, record: &Record) -> End {
+        let results = Results::of(&record.results);
+        End {
+            session,
+            status: match record.end {
+                PageEnd::Sealed => "sealed",
+                PageEnd::Cancelled => "cancelled",
+            },
+            reason: record.reason.as_deref().map(text),
+            directory: record.directory.as_deref().map(text),
+            took: millis(record.times.took),
+            ago: millis(record.times.ended_ago),
+            bytes: results.bytes(),
+            succeeded: results.count(ResultState::Succeeded),
+            failed: results.count(ResultState::Failed),
+            results,
+        }
+    }
+
+    pub(super) fn values<'a>(&'a self, record: &'a Record) -> [&'a (dyn ToSql + Sync); 20] {
+        [
+            &self.session.node.0,
+            &self.session.incarnation.0,
+            &record.page.0,
+            &record.epoch.0,
+            &self.status,
+            &self.reason,
+            &self.took,
+            &self.ago,
+            &self.results.plugins,
+            &self.results.hooks,
+            &self.results.states,
+            &self.results.outputs,
+            &self.results.errors,
+            &self.results.sizes,
+            &self.results.attempts,
+            &self.results.took,
+            &self.bytes,
+            &self.succeeded,
+            &self.failed,
+            &self.directory,
+        ]
+    }
+}
+
 impl Ledger {
     /// A page without children is one statement, which is its own transaction.
     pub(super) async fn record(&mut self, session: Session, record: &Record) -> Answer<Fate> {
-        let end = match record.end {
-            PageEnd::Sealed => "sealed",
-            PageEnd::Cancelled => "cancelled",
-        };
-        let reason = record.reason.as_deref().map(text);
-        let directory = record.directory.as_deref().map(text);
-        let (took, ago) = (millis(record.times.took), millis(record.times.ended_ago));
-        let results = Results::of(&record.results);
-        let values: Values<'_> = &[
-            &session.node.0,
-            &session.incarnation.0,
-            &record.page.0,
-            &record.epoch.0,
-            &end,
-            &reason,
-            &took,
-            &ago,
-            &results.plugins,
-            &results.hooks,
-            &results.states,
-            &results.outputs,
-            &results.errors,
-            &results.sizes,
-            &results.attempts,
-            &results.took,
-            &results.bytes(),
-            &results.count(ResultState::Succeeded),
-            &results.count(ResultState::Failed),
-            &directory,
-        ];
+        let end = End::of(session, record);
+        let values = end.values(record);
+        let values: Values<'_> = &values;
         let row = if record.children.is_empty() {
             self.alone(RECORD, values).await?
         } else {

@@ -4,13 +4,14 @@ use super::hello::QUIET;
 use super::row::{SPECS, crawls, leased_page, page_columns, signed};
 use super::*;
 use archivist_core::fleet::{CrawlUse, LeasedPage, Order, Orders, Renew, Renewal, Renewed};
-use archivist_core::model::{CrawlId, SnapshotId};
+use archivist_core::model::{CrawlId, IdMarks, SnapshotId};
 use std::collections::BTreeMap;
 
 const SEEN: &str = "
     UPDATE archivist.node SET seen = archivist.clock(), wanting = $3, drains = $4
     WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL
-    RETURNING draining";
+    RETURNING draining, (SELECT next_crawl - 1 FROM archivist.fleet),
+        (SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM archivist.page_id_seq)";
 
 /// Changes no indexed column, unless the lease had expired.
 const RENEW: &str = "
@@ -130,6 +131,11 @@ impl Ledger {
             return Err(self.stranger(session).await);
         };
         let draining: bool = seen.get(0);
+        let given = IdMarks {
+            crawl: CrawlId(seen.get(1)),
+            snapshot: SnapshotId(seen.get(2)),
+            ..IdMarks::default()
+        };
         let kept = work.extend(me, renew).await?;
         let mut pages: BTreeMap<String, Vec<LeasedPage>> = BTreeMap::new();
         if renew.refill > 0 && !draining && !kept.is_empty() {
@@ -143,7 +149,10 @@ impl Ledger {
                     .push(page);
             }
         }
-        let mut reply = Renewed::default();
+        let mut reply = Renewed {
+            given,
+            ..Renewed::default()
+        };
         for held in &renew.leases {
             let (host, epoch) = (held.host.clone(), held.epoch);
             match kept.get(&host.0) {

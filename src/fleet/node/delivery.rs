@@ -307,6 +307,7 @@ mod tests {
                 lost: vec![(HostKey("lost.test".into()), Epoch(9))],
                 crawls,
                 orders,
+                given: Default::default(),
             },
             sent: BootTime(7),
             refilled: true,

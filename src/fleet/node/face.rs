@@ -53,7 +53,7 @@ impl FleetNode {
 
 /// Refuses callers other than root.
 async fn require_root(connection: &Connection, header: &Header<'_>) -> fdo::Result<()> {
-    let why = "only root drains and removes nodes";
+    let why = "only root drains and removes nodes, and declares that the database was restored";
     callers::require(connection, header, may_administrate, why).await
 }
 
@@ -106,6 +106,18 @@ impl FleetNode {
                 "node '{node}' was seen a moment ago: run 'archivist fleet leave' on that machine"
             ))),
         }
+    }
+
+    /// Returns the milliseconds until hosts are leased again.
+    async fn restored(
+        &self,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<u64> {
+        require_root(connection, &header).await?;
+        let mut link = self.link().await?;
+        let pause = members::restored(&mut link).await.map_err(failed)?;
+        Ok(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
     }
 
     async fn leave(

@@ -307,12 +307,17 @@ impl<'a> Running<'a> {
     }
 
     async fn hello(&mut self) -> Event {
+        let answer = self.orchestrator.holdings().await;
+        let Some(holdings) = self.answer(answer) else {
+            return Event::Failed;
+        };
         let hello = Hello {
             name: self.node.name.clone(),
             machine: self.identity.machine.clone(),
             boot: self.identity.boot.clone(),
             uptime: self.identity.uptime(now()),
             schema: SCHEMA,
+            memory: holdings.memory,
             lease: self.node.lease,
         };
         let Some(ledger) = &mut self.ledger else {

@@ -42,3 +42,11 @@ ALTER TABLE archivist.tally ADD CONSTRAINT tally_values CHECK (
     AND cancelled BETWEEN -9007199254740992 AND 9007199254740992
     AND succeeded BETWEEN -9007199254740992 AND 9007199254740992
     AND failed BETWEEN -9007199254740992 AND 9007199254740992 AND known BETWEEN -9007199254740992 AND 9007199254740992);
+-- The database went back to an earlier state, which a node noticed: no node works with it until an administrator
+-- declares that it was restored. Then generation and ids begin above the highest ones that nodes remembered.
+ALTER TABLE archivist.fleet ADD COLUMN went_back boolean NOT NULL DEFAULT false;
+ALTER TABLE archivist.fleet ADD COLUMN known_generation bigint NOT NULL DEFAULT 0;
+ALTER TABLE archivist.fleet ADD COLUMN known_crawl bigint NOT NULL DEFAULT 0;
+ALTER TABLE archivist.fleet ADD COLUMN known_page bigint NOT NULL DEFAULT 0;
+-- While the node remembers another generation: when it was seen before its first hello in this one.
+ALTER TABLE archivist.node ADD COLUMN lost_from timestamptz;

@@ -47,6 +47,7 @@ impl Bed {
                 boot: node.to_owned(),
                 uptime: Duration::ZERO,
                 schema: SCHEMA,
+                memory: None,
                 lease: None,
             };
             let session = ledger.hello(&hello).await.unwrap().session;

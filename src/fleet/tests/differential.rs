@@ -93,6 +93,7 @@ impl Pair {
             boot: format!("boot{boot}"),
             uptime: Duration::from_secs(uptime.into()),
             schema: SCHEMA,
+            memory: None,
             lease: (uptime % 3 == 1).then(|| Duration::from_secs(u64::from(uptime % 40) + 40)),
         };
         let expected = self.model.hello(self.now, &hello);
@@ -110,7 +111,10 @@ impl Pair {
     /// Carries out a request in both, with the ids of pages of each.
     async fn apply(&mut self, node: u8, request: Request) {
         let session = self.sessions[usize::from(node)];
-        let expected = self.model.apply(self.now, session, &request);
+        let mut expected = self.model.apply(self.now, session, &request);
+        if let Ok(Reply::Renewed(renewed)) = &mut expected {
+            renewed.given.snapshot = SnapshotId(0);
+        }
         let translated = self.ids.request(&request);
         let real = refused(self.real.apply(session, &translated).await);
         self.compare(&format!("{request:?}")).await;

@@ -14,6 +14,7 @@ fn hello(machine: &str, boot: &str, uptime: u64) -> Hello {
         boot: boot.to_owned(),
         uptime: Duration::from_secs(uptime),
         schema: SCHEMA,
+        memory: None,
         lease: None,
     }
 }

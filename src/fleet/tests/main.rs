@@ -10,6 +10,7 @@ mod joining;
 mod members;
 mod migrations;
 mod own_ids;
+mod restored;
 mod rows;
 mod server;
 mod sharing;

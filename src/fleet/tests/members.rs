@@ -15,6 +15,7 @@ async fn join(ledger: &mut Ledger, name: &str) {
         boot: "1".to_owned(),
         uptime: Duration::from_secs(900),
         schema: SCHEMA,
+        memory: None,
         lease: None,
     };
     ledger.hello(&hello).await.unwrap();

@@ -30,6 +30,7 @@ async fn ids_of_a_fleet_begin_after_those_of_its_first_machine() {
         boot: "1".to_owned(),
         uptime: Duration::from_secs(900),
         schema: SCHEMA,
+        memory: None,
         lease: None,
     };
     let session = ledger.hello(&hello).await.unwrap().session;

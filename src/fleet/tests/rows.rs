@@ -58,6 +58,8 @@ impl Ids {
             Reply::Renewed(renewed) => {
                 let pages = renewed.leases.iter_mut().flat_map(|lease| &mut lease.pages);
                 pages.for_each(|page| self.page(page));
+                // The ids of the two differ.
+                renewed.given.snapshot = SnapshotId(0);
                 for (page, _) in &mut renewed.orders.pages {
                     *page = self.model[&*page];
                 }

@@ -22,6 +22,7 @@ fn hello(name: &str) -> Hello {
         boot: "1".to_owned(),
         uptime: Duration::from_secs(900),
         schema: SCHEMA,
+        memory: None,
         lease: None,
     }
 }

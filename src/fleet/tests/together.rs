@@ -24,6 +24,7 @@ async fn node(server: &Server, name: &str) -> (Ledger, Session) {
         boot: name.to_owned(),
         uptime: Duration::ZERO,
         schema: SCHEMA,
+        memory: None,
         lease: None,
     };
     let session = ledger.hello(&hello).await.unwrap().session;

@@ -42,6 +42,7 @@ async fn hello(ledger: &mut Ledger) -> Welcome {
         boot: "boot".to_owned(),
         uptime: Duration::ZERO,
         schema: SCHEMA,
+        memory: None,
         lease: None,
     };
     ledger.hello(&hello).await.unwrap()

@@ -32,6 +32,7 @@ pub(crate) async fn node(server: &Server, database: &str, name: &str) -> (Ledger
         boot: "1".to_owned(),
         uptime: Duration::from_secs(900),
         schema: SCHEMA,
+        memory: None,
         lease: None,
     };
     let session = ledger.hello(&hello).await.unwrap().session;

@@ -6,8 +6,8 @@ use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::store::rows::fleet::{FleetCrawl, GivenPage, NodeRow};
 use crate::store::rows::lease::NodeOrders;
 use archivist_core::fleet::{
-    BootTime, Claimed, CrawlSpec, Delivery, Epoch, Fate, Lease, LeasedPage, PageEnd, PageTimes,
-    Record, Refusal, Renewal, Renewed, Reply, Request,
+    BootTime, Claimed, CrawlSpec, Delivery, Epoch, Fate, KEEP, KEEP_LONG, Lease, LeasedPage,
+    PageEnd, PageTimes, RECALL, Record, Refusal, Renewal, Renewed, Reply, Request,
 };
 use archivist_core::model::{CrawlId, Lifecycle, Owner, PageUrl, Step};
 use archivist_core::plan::{HostId, Notice};
@@ -17,10 +17,17 @@ impl Turn<'_> {
     /// Stores a reply of the database.
     pub(crate) fn deliver(&mut self, delivery: &Delivery) -> TurnResult<()> {
         match delivery {
-            Delivery::Welcomed { node, generation } => self.welcomed(NodeRow {
-                node: *node,
-                generation: *generation,
-            }),
+            Delivery::Welcomed {
+                node,
+                generation,
+                forgot,
+            } => self.welcomed(
+                NodeRow {
+                    node: *node,
+                    generation: *generation,
+                },
+                *forgot,
+            ),
             Delivery::Claimed { claimed, sent } => self.claimed(claimed, *sent),
             Delivery::Renewed {
                 renewed,
@@ -31,6 +38,7 @@ impl Turn<'_> {
                 let host = self.tx.host(&host.0)?;
                 Ok(self.tx.remove_lease(host, *epoch)?)
             }
+            Delivery::Answered { number, reply } if *number == RECALL => self.recalled(reply),
             Delivery::Answered { number, reply } => self.answered(*number, reply),
             Delivery::Refused { refusal, .. } => {
                 self.log_problem(Problem::FleetRefused(refusal.to_string()));
@@ -40,17 +48,17 @@ impl Turn<'_> {
     }
 
     /// Until its orders come, the node starts no page: its users may have cancelled pages meanwhile.
-    fn welcomed(&mut self, row: NodeRow) -> TurnResult<()> {
+    fn welcomed(&mut self, row: NodeRow, forgot: Option<Duration>) -> TurnResult<()> {
         self.engine.node_orders.set(None);
         match self.tx.node()? {
             Some(known) if known == row => return Ok(()),
             Some(known) => {
+                if known.generation != row.generation {
+                    self.begin_recall(forgot)?;
+                }
                 if known.node != row.node {
                     self.tx.remove_leases()?;
                     self.discard_lost_pages()?;
-                }
-                if known.generation != row.generation {
-                    self.tx.send_again()?;
                 }
             }
             None => self.may_join()?,
@@ -91,6 +99,7 @@ impl Turn<'_> {
     }
 
     fn renewed(&mut self, renewed: &Renewed, sent: BootTime, refilled: bool) -> TurnResult<()> {
+        self.learn_ids(renewed.given)?;
         let refused = self.take_crawls(&renewed.crawls)?;
         for renewal in &renewed.leases {
             self.renew(renewal, sent, &refused)?;
@@ -153,6 +162,9 @@ impl Turn<'_> {
 
     /// The database answered an entry of the outbox.
     fn answered(&mut self, number: u64, reply: &Result<Reply, Refusal>) -> TurnResult<()> {
+        if let Ok(reply) = reply {
+            self.learn_answer(number, reply)?;
+        }
         match reply {
             Ok(Reply::CrawlIds { first, count }) => {
                 let last = CrawlId(first.0.saturating_add(i64::from(*count) - 1));
@@ -174,8 +186,8 @@ impl Turn<'_> {
             }
         }
         self.tx.entry_answered(number, self.now)?;
-        let before = self.now.before(archivist_core::fleet::KEEP);
-        Ok(self.tx.prune_outbox(before)?)
+        let (before, long_before) = (self.now.before(KEEP), self.now.before(KEEP_LONG));
+        Ok(self.tx.prune_outbox(before, long_before)?)
     }
 
     /// Returns the crawls that this node cannot take.

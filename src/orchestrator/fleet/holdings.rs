@@ -97,12 +97,16 @@ impl Turn<'_> {
                 .collect(),
             slots: if takes_none { 0 } else { slots },
             drains: draining,
+            memory: self.memory()?,
         })
     }
 
     /// Returns the first entries of the outbox. Records have the time since the end of their page:
     /// the database may not have been reachable then.
     fn entries(&self) -> TurnResult<Vec<Entry>> {
+        if let Some(entry) = self.recall_entry()? {
+            return Ok(vec![entry]);
+        }
         let mut entries = self.tx.unanswered_entries(ENTRIES_PER_LOOK)?;
         for entry in &mut entries {
             if let Request::Record(record) = &mut entry.request

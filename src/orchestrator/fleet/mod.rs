@@ -9,6 +9,7 @@ mod holdings;
 mod leases;
 mod leave;
 mod outbox;
+mod recall;
 mod release;
 mod row_check;
 mod submit;

@@ -31,7 +31,7 @@ impl Turn<'_> {
                 continue;
             };
             self.send_to_fleet(&Request::Record(record))?;
-            self.tx.clear_page_epoch(id)?;
+            self.tx.set_recorded(id, epoch)?;
             self.tx.set_paged_at(crawl, self.now)?;
             has_ended = true;
         }
@@ -42,7 +42,11 @@ impl Turn<'_> {
     }
 
     /// Returns the record of a page; `None` if the page is not final.
-    fn record_of(&self, id: SnapshotId, epoch: Epoch) -> Result<Option<Record>, StoreError> {
+    pub(super) fn record_of(
+        &self,
+        id: SnapshotId,
+        epoch: Epoch,
+    ) -> Result<Option<Record>, StoreError> {
         let Some(page) = self.tx.snapshot(id)? else {
             return Ok(None);
         };
@@ -53,7 +57,8 @@ impl Turn<'_> {
         };
         let results = self.tx.results(Owner::Snapshot(id))?;
         let started = results.iter().filter_map(|result| result.started_at).min();
-        let took = started.map(|started| self.now.until(started));
+        let ended = self.tx.snapshot_ended_at(id)?.unwrap_or(self.now);
+        let took = started.map(|started| ended.until(started));
         let took = took.unwrap_or_default();
         Ok(Some(Record {
             page: id,

@@ -8,6 +8,7 @@ mod late;
 mod leave;
 mod node;
 mod outbox;
+mod recall;
 mod rows;
 
 use super::bed::Bed;

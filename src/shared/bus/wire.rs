@@ -185,6 +185,9 @@ pub trait FleetNode {
     fn drain(&self, node: &str, draining: bool) -> zbus::Result<bool>;
     /// Removes a node that was not seen for the duration of a lease.
     fn remove(&self, node: &str) -> zbus::Result<()>;
+    /// Declares that the database was restored from a backup. Returns the milliseconds until hosts are
+    /// leased again.
+    fn restored(&self) -> zbus::Result<u64>;
     /// Drains this node, and removes it if it holds nothing of the fleet any more; returns whether
     /// it is removed, after a few seconds at most. The service then waits to be stopped.
     fn leave(&self) -> zbus::Result<bool>;

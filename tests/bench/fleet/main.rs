@@ -158,6 +158,7 @@ async fn client(number: u64, target: Target, run: Arc<Run>) -> Vec<Duration> {
         boot: "b".to_owned(),
         uptime: Duration::ZERO,
         schema: SCHEMA,
+        memory: None,
         lease: None,
     };
     let session: Session = ledger.hello(&hello).await.unwrap().session;

@@ -102,6 +102,12 @@ impl Files {
 }
 
 impl Contents {
+    /// Returns the password.
+    pub(super) fn password(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(self.password.as_deref()?).into_owned();
+        Some(text.trim_end_matches('\n').to_owned())
+    }
+
     /// Returns the authorities.
     pub(super) fn authorities(&self) -> Option<&[u8]> {
         self.authorities.as_deref()

@@ -31,7 +31,8 @@ pub struct JoinArgs {
     ca: Option<PathBuf>,
 }
 
-/// What the program of the fleet service prints if there was nothing to create.
+/// What the program of the fleet service prints if the database was empty, or there was nothing to create.
+const CREATED: &str = "created";
 const EXISTED: &str = "existed";
 
 /// What is asked for.
@@ -94,6 +95,7 @@ pub(super) async fn run(args: &JoinArgs, kind: Kind, scope: &Scope) -> Result<Ex
     }
     let written = files.write(&args.url, &name, password.as_deref(), given.as_ref());
     let joined = match written {
+        Ok(()) if is_known && done == CREATED => begin_again(scope).await,
         Ok(()) => connect(scope).await,
         Err(failure) => Err(failure),
     };
@@ -129,6 +131,15 @@ async fn connect(scope: &Scope) -> Result<(), Failure> {
         None => Ok(()),
         Some(fault) => Err(Failure::failed(fault)),
     }
+}
+
+/// Makes an empty database that of the fleet, which has lost its own. The node is refused once, so that
+/// the database learns which ids the node remembers.
+async fn begin_again(scope: &Scope) -> Result<(), Failure> {
+    service::start(scope).await?;
+    service::settled().await?;
+    service::restored().await?;
+    connect(scope).await
 }
 
 fn name(args: &JoinArgs) -> Result<String, Failure> {

@@ -2,11 +2,13 @@
 //! database: `archivist-fleet` does.
 
 mod authorities;
+mod backup;
 mod files;
 mod join;
 mod leave;
 mod nodes;
 mod password;
+mod restored;
 pub(crate) mod service;
 
 use crate::client::exit::{Exit, Failure};
@@ -34,6 +36,10 @@ enum FleetVerb {
     Drain(leave::DrainArgs),
     /// Remove this machine from the fleet, or a node whose machine is gone
     Leave(leave::LeaveArgs),
+    /// Back up the database of the fleet
+    Backup(backup::BackupArgs),
+    /// Declare that the database was restored from a backup, so that nodes send what it lacks
+    Restored,
 }
 
 pub async fn run(args: FleetArgs, scope: &Scope) -> Result<Exit, Failure> {
@@ -52,6 +58,8 @@ pub async fn run(args: FleetArgs, scope: &Scope) -> Result<Exit, Failure> {
         FleetVerb::Nodes(args) => nodes::nodes(&args).await,
         FleetVerb::Drain(args) => leave::drain(&args).await,
         FleetVerb::Leave(args) => leave::leave(&args, scope).await,
+        FleetVerb::Backup(args) => backup::run(&args, scope),
+        FleetVerb::Restored => restored::run().await,
     }
 }
 

@@ -182,6 +182,12 @@ pub(super) async fn remove(name: &str) -> Result<(), Failure> {
     answered(proxy.remove(name)).await
 }
 
+/// Declares that the database was restored. Returns the time until hosts are leased again.
+pub(super) async fn restored() -> Result<Duration, Failure> {
+    let proxy = proxy().await?;
+    Ok(Duration::from_millis(answered(proxy.restored()).await?))
+}
+
 /// Removes this node if it holds nothing of the fleet any more. Returns whether it is removed.
 pub(super) async fn leave() -> Result<bool, Failure> {
     let proxy = proxy().await?;

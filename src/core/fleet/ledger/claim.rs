@@ -102,6 +102,8 @@ impl Ledger {
         let pages = reply.leases.iter().flat_map(|lease| &lease.pages);
         reply.crawls = self.specs(pages);
         reply.orders = self.orders(now, me);
+        reply.given.crawl.0 = self.next_crawl - 1;
+        reply.given.snapshot.0 = self.next_page - 1;
         reply
     }
 

@@ -63,23 +63,15 @@ impl Ledger {
 
     /// Queues a final page again. The crawl continues if it was cancelled.
     fn retry(&mut self, id: SnapshotId) {
-        let Some(page) = self.pages.get_mut(&id) else {
+        let Some(page) = self.pages.get(&id).filter(|page| page.state.is_final()) else {
             return;
         };
-        if !page.state.is_final() {
-            return;
-        }
-        page.state = PageState::Queued;
-        page.attempts = 0;
-        page.failed = false;
-        page.complete = false;
-        // The next record has all its results.
-        let bytes = std::mem::take(&mut page.bytes);
-        if let Some(crawl) = self.crawls.get_mut(&page.crawl) {
-            crawl.bytes -= bytes;
-            if crawl.state == CrawlState::Cancelled {
-                crawl.state = CrawlState::Running;
-            }
+        let crawl = page.crawl;
+        self.withdraw_end(id);
+        if let Some(crawl) = self.crawls.get_mut(&crawl)
+            && crawl.state == CrawlState::Cancelled
+        {
+            crawl.state = CrawlState::Running;
         }
     }
 }

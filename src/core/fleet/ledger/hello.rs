@@ -2,7 +2,10 @@
 
 use super::{DbTime, Ledger, NodeRow};
 use crate::fleet::service::HEARTBEAT;
-use crate::fleet::{Generation, Hello, Incarnation, NodeId, Refusal, SCHEMA, Session, Welcome};
+use crate::fleet::{
+    Found, Generation, Hello, Incarnation, Memory, NodeId, Refusal, SCHEMA, Session, Welcome,
+};
+use crate::model::IdMarks;
 use std::time::Duration;
 
 /// How far ids skip ahead with each generation, more than are given within the transactions that a
@@ -27,8 +30,21 @@ impl Ledger {
             });
         }
         self.notice_failover(now);
+        if let Some(memory) = &hello.memory {
+            self.notice_return(memory, &hello.machine)?;
+        }
+        if self.went_back {
+            return Err(Refusal::WentBack);
+        }
         let id = self.admit(now, hello)?;
+        let generation = self.generation;
         let node = self.node_mut(id)?;
+        let memory = hello.memory.as_ref();
+        node.lost_from = match memory.filter(|memory| memory.generation != generation) {
+            Some(_) => node.lost_from.or(Some(node.seen)),
+            None => None,
+        };
+        let lost_from = node.lost_from;
         node.incarnation = Incarnation(node.incarnation.0 + 1);
         node.boot.clone_from(&hello.boot);
         node.seen = now;
@@ -41,6 +57,9 @@ impl Ledger {
         if let Some(longest) = members.filter_map(|node| node.lease).max() {
             self.lease = longest;
         }
+        if let Some(memory) = memory {
+            self.skip_ids(memory.highest, 0);
+        }
         let owned = self.hosts.iter().filter(|(_, row)| row.owner == Some(id));
         Ok(Welcome {
             session: Session {
@@ -51,7 +70,74 @@ impl Ledger {
             lease: self.lease,
             claims_in: self.claims_from.since(now),
             owned: owned.map(|(key, row)| (key.clone(), row.epoch)).collect(),
+            forgot: lost_from.map(|lost_from| now.since(lost_from)),
         })
+    }
+
+    /// Refuses a node that remembers a later state of the database, and from then on all of them. A machine
+    /// that the database does not know proves nothing about others.
+    fn notice_return(&mut self, memory: &Memory, machine: &str) -> Result<(), Refusal> {
+        let row = self.nodes.get(&memory.node);
+        let has_node = row.is_some_and(|row| row.machine == machine);
+        if !self.went_back && !memory.contradicts(&self.found(memory, has_node)) {
+            return Ok(());
+        }
+        if has_node && !self.went_back {
+            self.went_back = true;
+            self.end_sessions();
+        }
+        let known = &mut self.remembered;
+        known.generation = known.generation.max(memory.generation);
+        known.highest = known.highest.or_higher(memory.highest);
+        Err(Refusal::WentBack)
+    }
+
+    fn found(&self, memory: &Memory, has_node: bool) -> Found {
+        let has_record = |(page, epoch)| {
+            let row = self.pages.get(&page);
+            row.is_some_and(|row| row.epoch >= epoch)
+        };
+        let mut claims = memory.claims();
+        Found {
+            generation: self.generation,
+            has_node,
+            next_crawl: self.next_crawl,
+            next_page: self.next_page,
+            has_submitted: memory
+                .submitted
+                .is_none_or(|crawl| self.crawls.contains_key(&crawl)),
+            has_recorded: memory.recorded.is_none_or(has_record),
+            has_claimed: claims.all(|(host, epoch)| {
+                let row = self.hosts.get(host);
+                row.is_some_and(|row| row.epoch >= *epoch)
+            }),
+        }
+    }
+
+    /// Begins another generation, because an administrator says that the database was restored: as after a
+    /// failover, but above everything that nodes remember.
+    pub fn restored(&mut self, now: DbTime) {
+        self.server_seen = self.server;
+        let before = self.generation.max(self.remembered.generation);
+        let timeline = i64::try_from(self.server).unwrap_or(i64::MAX);
+        self.generation = Generation(timeline.max(before.0 + 1));
+        self.claims_from = now.after(self.lease);
+        self.skip_ids(self.remembered.highest, SKIPPED_IDS);
+        self.went_back = false;
+        self.end_sessions();
+    }
+
+    /// Gives no id up to `highest`, nor any of the next ones.
+    fn skip_ids(&mut self, highest: IdMarks, next: i64) {
+        self.next_crawl = self.next_crawl.max(highest.crawl.0 + 1) + next;
+        self.next_page = self.next_page.max(highest.snapshot.0 + 1) + next;
+    }
+
+    /// Refuses the requests of all connections: each node has to say hello again.
+    fn end_sessions(&mut self) {
+        for node in self.nodes.values_mut() {
+            node.incarnation = Incarnation(node.incarnation.0 + 1);
+        }
     }
 
     /// Returns the node of this name, a new one if there is none.
@@ -107,6 +193,7 @@ impl Ledger {
             wanting: 0,
             drains: false,
             lease: None,
+            lost_from: None,
         };
         self.nodes.insert(id, node);
         id

@@ -8,10 +8,11 @@ mod claim;
 mod command;
 mod hello;
 mod page;
+mod recall;
 mod rows;
 
 pub use hello::SKIPPED_IDS;
-pub use rows::{CrawlRow, CrawlState, DbTime, HostRow, NodeRow, PageRow, PageState};
+pub use rows::{CrawlRow, CrawlState, DbTime, HostRow, NodeRow, PageRow, PageState, Remembered};
 
 use super::{
     Fate, Generation, HostKey, LeasedPage, NodeId, Orders, Refusal, Renewal, Renewed, Reply,
@@ -32,6 +33,10 @@ pub struct Ledger {
     pub server_seen: u64,
     /// Number of failovers.
     pub generation: Generation,
+    /// The database went back to an earlier state, and all nodes are refused until that is declared.
+    pub went_back: bool,
+    /// The highest generation and ids that nodes remembered when they were refused for that.
+    pub remembered: Remembered,
     /// Nothing is claimed before this time.
     pub claims_from: DbTime,
     /// Next id of a crawl.
@@ -58,6 +63,8 @@ impl Ledger {
             server: 0,
             server_seen: 0,
             generation: Generation(0),
+            went_back: false,
+            remembered: Remembered::default(),
             claims_from: DbTime(0),
             next_crawl: 1,
             next_page: 1,
@@ -113,6 +120,10 @@ impl Ledger {
                 self.parts.insert((*crawl, me), true);
                 Reply::Done
             }
+            Request::Compare(compare) => self.compare(me, compare),
+            Request::Restore { pages } => Reply::Restored {
+                refused: self.restore(now, me, pages),
+            },
         };
         // Only these requests write the row of the node: the others are far more frequent.
         let is_sign_of_life = matches!(request, Request::Claim(_) | Request::Renew(_));

@@ -78,22 +78,42 @@ impl Ledger {
             return Fate::Stale;
         }
         let crawl = page.crawl;
-        let bytes = record.results.iter().map(|result| result.size).sum();
-        let has = |state| record.results.iter().any(|result| result.state == state);
-        let is_whole = record.end == PageEnd::Sealed && record.reason.is_none();
-        if let Some(page) = self.pages.get_mut(&record.page) {
-            page.state = PageState::Final(record.end, Some(me));
-            page.epoch = record.epoch;
-            page.order = Order::Run;
-            page.bytes = bytes;
-            page.failed = has(ResultState::Failed);
-            page.complete = is_whole && has(ResultState::Succeeded);
-        }
-        if let Some(crawl) = self.crawls.get_mut(&crawl) {
-            crawl.bytes += bytes;
-        }
+        self.end(me, record);
         self.insert(now, crawl, Some(record.page), &record.children);
         Fate::Done
+    }
+
+    /// Makes a page final.
+    pub(super) fn end(&mut self, me: NodeId, record: &Record) {
+        let Some(page) = self.pages.get_mut(&record.page) else {
+            return;
+        };
+        let has = |state| record.results.iter().any(|result| result.state == state);
+        let is_whole = record.end == PageEnd::Sealed && record.reason.is_none();
+        page.state = PageState::Final(record.end, Some(me));
+        page.epoch = record.epoch;
+        page.order = Order::Run;
+        page.bytes = record.results.iter().map(|result| result.size).sum();
+        page.failed = has(ResultState::Failed);
+        page.complete = is_whole && has(ResultState::Succeeded);
+        if let Some(crawl) = self.crawls.get_mut(&page.crawl) {
+            crawl.bytes += page.bytes;
+        }
+    }
+
+    /// Queues a final page again: the next record has all its results.
+    pub(super) fn withdraw_end(&mut self, id: SnapshotId) {
+        let Some(page) = self.pages.get_mut(&id).filter(|page| page.state.is_final()) else {
+            return;
+        };
+        page.state = PageState::Queued;
+        page.attempts = 0;
+        page.failed = false;
+        page.complete = false;
+        let bytes = std::mem::take(&mut page.bytes);
+        if let Some(crawl) = self.crawls.get_mut(&page.crawl) {
+            crawl.bytes -= bytes;
+        }
     }
 
     /// Whether a node may speak about a page that is not final.
@@ -160,7 +180,7 @@ impl CrawlRow {
 }
 
 impl PageRow {
-    fn new(crawl: CrawlId, parent: Option<SnapshotId>, page: NewPage) -> PageRow {
+    pub(super) fn new(crawl: CrawlId, parent: Option<SnapshotId>, page: NewPage) -> PageRow {
         PageRow {
             crawl,
             parent,

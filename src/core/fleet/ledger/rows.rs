@@ -1,7 +1,9 @@
 //! Rows of the database.
 
-use crate::fleet::{CrawlSpec, Epoch, HostKey, Incarnation, NewPage, NodeId, Order, PageEnd};
-use crate::model::{CrawlId, SnapshotId};
+use crate::fleet::{
+    CrawlSpec, Epoch, Generation, HostKey, Incarnation, NewPage, NodeId, Order, PageEnd,
+};
+use crate::model::{CrawlId, IdMarks, SnapshotId};
 use std::time::Duration;
 
 /// A time of the database's clock, in milliseconds.
@@ -44,6 +46,9 @@ pub struct NodeRow {
     pub drains: bool,
     /// Duration of leases that it is configured for.
     pub lease: Option<Duration>,
+    /// While the node remembers another generation: when it was seen before its first hello in this one;
+    /// 0 if the database did not have the node.
+    pub lost_from: Option<DbTime>,
 }
 
 impl NodeRow {
@@ -52,6 +57,15 @@ impl NodeRow {
         self.name = None;
         self.draining = true;
     }
+}
+
+/// What refused nodes remember of a database that went back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remembered {
+    /// The highest generation.
+    pub generation: Generation,
+    /// The highest ids.
+    pub highest: IdMarks,
 }
 
 /// What users want of a crawl.

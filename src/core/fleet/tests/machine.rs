@@ -216,6 +216,7 @@ impl World {
                     uptime: Duration::from_millis(now.0),
                     schema: SCHEMA,
                     lease: None,
+                    memory: node.desk.memory(),
                 };
                 self.send(machine, Body::Hello(hello));
             }

@@ -12,6 +12,7 @@ mod mutation;
 mod network;
 mod oracle;
 mod random;
+mod restored;
 mod rules;
 mod world;
 

@@ -21,6 +21,7 @@ fn hello(name: &str, boot: &str, uptime: u64) -> Hello {
         boot: boot.into(),
         uptime: Duration::from_secs(uptime),
         schema: SCHEMA,
+        memory: None,
         lease: None,
     }
 }

@@ -113,6 +113,7 @@ impl Tx<'_> {
     pub fn leave_fleet(&self) -> Result<()> {
         self.inner.execute_batch(
             "DELETE FROM fleet; DELETE FROM crawl_ids; DELETE FROM lease; DELETE FROM outbox;
+             DELETE FROM recall;
              UPDATE crawl SET fleet = 'left' WHERE fleet IN ('open', 'closing');",
         )?;
         Ok(())
@@ -246,7 +247,7 @@ impl Tx<'_> {
                      bookmarked_at, depth, attempts, epoch, given)
                  VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
                      ?11)
-                 ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch",
+                 ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, recorded = 0",
             )?
             .execute((
                 page.id.0,
@@ -311,7 +312,9 @@ impl Tx<'_> {
     /// Records that a page of a crawl of the fleet came or ended now.
     pub fn set_paged_at(&self, crawl: CrawlId, now: Time) -> Result<()> {
         self.inner
-            .prepare_cached("UPDATE crawl SET paged_at = ?2 WHERE id = ?1 AND fleet IN ('open', 'closing')")?
+            .prepare_cached(
+                "UPDATE crawl SET paged_at = ?2 WHERE id = ?1 AND fleet IN ('open', 'closing')",
+            )?
             .execute((crawl.0, now.0))?;
         Ok(())
     }

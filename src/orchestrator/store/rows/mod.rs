@@ -13,6 +13,7 @@ pub mod host;
 pub mod lease;
 pub mod outbox;
 pub mod pause;
+pub mod recall;
 pub mod result;
 pub mod retention;
 pub mod run;

@@ -2,9 +2,9 @@
 //! is `core/fleet/outbox.rs`.
 
 use crate::store::{Result, Tx};
-use archivist_core::fleet::{Entry, Request};
+use archivist_core::fleet::{Entry, Request, is_kept_long};
 use archivist_core::model::Time;
-use rusqlite::Row;
+use rusqlite::{OptionalExtension, Row};
 
 /// Size of the entries in one answer as JSON, in bytes. The bus ends the connection of a sender of 32 MiB.
 const BYTES_MAX: usize = 4 << 20;
@@ -17,9 +17,12 @@ impl Tx<'_> {
     /// Appends a request.
     pub fn add_to_outbox(&self, request: &Request) -> Result<()> {
         self.inner
-            .prepare_cached("INSERT INTO outbox (is_command, request) VALUES (?1, ?2)")?
+            .prepare_cached(
+                "INSERT INTO outbox (is_command, is_kept_long, request) VALUES (?1, ?2, ?3)",
+            )?
             .execute((
                 matches!(request, Request::Command(_)),
+                is_kept_long(request),
                 serde_json::to_string(request)?,
             ))?;
         Ok(())
@@ -99,22 +102,36 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Removes entries that were answered before `before`, but for the last one: numbers only grow.
-    pub fn prune_outbox(&self, before: Time) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "DELETE FROM outbox
-                 WHERE answered_at < ?1 AND number < (SELECT max(number) FROM outbox)",
-            )?
-            .execute([before.0])?;
+    /// Returns the request of an entry, if it is kept.
+    pub fn entry(&self, entry: u64) -> Result<Option<Request>> {
+        let entry = i64::try_from(entry).unwrap_or(i64::MAX);
+        let text: Option<String> = self
+            .inner
+            .prepare_cached("SELECT request FROM outbox WHERE number = ?1")?
+            .query_row([entry], |row| row.get(0))
+            .optional()?;
+        Ok(text.map(|text| serde_json::from_str(&text)).transpose()?)
+    }
+
+    /// Removes entries that were answered before `before`, or before `long_before` if they are kept for
+    /// long, but for the last one: numbers only grow.
+    pub fn prune_outbox(&self, before: Time, long_before: Time) -> Result<()> {
+        for (is_kept_long, before) in [(false, before), (true, long_before)] {
+            self.inner
+                .prepare_cached(
+                    "DELETE FROM outbox WHERE is_kept_long = ?1 AND answered_at < ?2
+                         AND number < (SELECT max(number) FROM outbox)",
+                )?
+                .execute((is_kept_long, before.0))?;
+        }
         Ok(())
     }
 
-    /// Queues all entries again: the database may have lost them.
-    pub fn send_again(&self) -> Result<()> {
+    /// Queues the entries again that were answered since `since`: the database may have lost them.
+    pub fn send_again(&self, since: Time) -> Result<()> {
         self.inner
-            .prepare_cached("UPDATE outbox SET answered_at = NULL WHERE answered_at IS NOT NULL")?
-            .execute([])?;
+            .prepare_cached("UPDATE outbox SET answered_at = NULL WHERE answered_at >= ?1")?
+            .execute([since.0])?;
         Ok(())
     }
 

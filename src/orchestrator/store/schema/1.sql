@@ -124,6 +124,9 @@ CREATE TABLE snapshot (
     -- Epoch of the lease under which a fleet gave the page to this node; 0 if none did, or once its end
     -- is in the outbox.
     epoch INTEGER NOT NULL DEFAULT 0,
+    -- The epoch under which this node recorded the page in the fleet; 0 if it did not, or got the page again. The
+    -- page is sent again with it to a database that lost transactions or was restored from a backup.
+    recorded INTEGER NOT NULL DEFAULT 0,
     -- The fleet's database lost the page in a failover, and gave it to this node again with another id.
     replaced INTEGER NOT NULL DEFAULT 0 CHECK (replaced IN (0, 1))
 ) STRICT;
@@ -392,7 +395,14 @@ CREATE TABLE fleet (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     node INTEGER NOT NULL,
     -- Failovers of the fleet's database.
-    generation INTEGER NOT NULL
+    generation INTEGER NOT NULL,
+    -- What the database had in this generation, to notice one that went back: the highest ids that the fleet has
+    -- given, the crawl of the latest pages that it acknowledged, and the latest record.
+    given_crawl INTEGER NOT NULL DEFAULT 0,
+    given_page INTEGER NOT NULL DEFAULT 0,
+    submitted INTEGER,
+    recorded_page INTEGER,
+    recorded_epoch INTEGER
 ) STRICT;
 -- Ids that the fleet reserved for crawls that are added on this node: first to last.
 CREATE TABLE crawl_ids (
@@ -418,7 +428,18 @@ CREATE TABLE outbox (
     -- 1: a command of a user, which the orders of the database do not know yet.
     is_command INTEGER NOT NULL,
     request TEXT NOT NULL,
-    answered_at INTEGER
+    answered_at INTEGER,
+    -- 1: kept for days after the answer; the others are removed after an hour.
+    is_kept_long INTEGER NOT NULL DEFAULT 0 CHECK (is_kept_long IN (0, 1))
 ) STRICT;
 CREATE INDEX outbox_queue ON outbox (number) WHERE answered_at IS NULL;
-CREATE INDEX outbox_answered ON outbox (answered_at) WHERE answered_at IS NOT NULL;
+CREATE INDEX outbox_answered ON outbox (is_kept_long, answered_at) WHERE answered_at IS NOT NULL;
+-- Crawls and pages that were not compared yet with the database of another generation, and those of them that it
+-- lacks.
+CREATE TABLE recall (
+    lacks INTEGER NOT NULL CHECK (lacks IN (0, 1)),
+    -- 0: a crawl, 1: a page.
+    kind INTEGER NOT NULL CHECK (kind IN (0, 1)),
+    id INTEGER NOT NULL,
+    PRIMARY KEY (lacks, kind, id)
+) STRICT, WITHOUT ROWID;

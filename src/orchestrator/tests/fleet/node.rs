@@ -194,6 +194,7 @@ pub fn welcome(node: i64, generation: i64) -> Delivery {
     Delivery::Welcomed {
         node: NodeId(node),
         generation: Generation(generation),
+        forgot: None,
     }
 }
 

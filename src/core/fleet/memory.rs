@@ -1,0 +1,181 @@
+//! What a node remembers of the database, so that a database that went back to an earlier state, as one
+//! that was restored from a backup, is noticed before any work is done with it.
+
+use super::value::{Epoch, Generation, HostKey, NodeId};
+use crate::model::{CrawlId, IdMarks, SnapshotId};
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+
+/// What a node knows of the database from earlier connections. Everything but the generation is from this
+/// generation; a database that did not go back still has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The node, from the latest welcome.
+    pub node: NodeId,
+    /// The generation of the latest welcome.
+    pub generation: Generation,
+    /// Highest ids of the crawls and pages that the node has. An id that is reserved for a crawl counts.
+    pub given: IdMarks,
+    /// Crawl of the latest pages that the database acknowledged.
+    pub submitted: Option<CrawlId>,
+    /// Latest page whose record the database acknowledged, with the epoch of the record.
+    pub recorded: Option<(SnapshotId, Epoch)>,
+    /// Leases.
+    pub claimed: Vec<(HostKey, Epoch)>,
+    /// Highest ids that the machine knows, those of its archive included. New ids begin above them.
+    pub highest: IdMarks,
+}
+
+/// The same as the database has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its generation.
+    pub generation: Generation,
+    /// It has the node.
+    pub has_node: bool,
+    /// Next id of a crawl.
+    pub next_crawl: i64,
+    /// Next id of a page.
+    pub next_page: i64,
+    /// It has the crawl in `submitted`, if there is one.
+    pub has_submitted: bool,
+    /// It has the page in `recorded` under this epoch or a later one, if there is one. The page may be open
+    /// again under the same epoch, after a retry.
+    pub has_recorded: bool,
+    /// Each host in `claimed` has this epoch or a later one, as far as the epoch is of this generation.
+    pub has_claimed: bool,
+}
+
+impl Memory {
+    /// Returns whether the database went back to a state before one that this node has seen. In a later
+    /// generation, it may lack something, which the node then sends again.
+    pub fn contradicts(&self, found: &Found) -> bool {
+        match self.generation.cmp(&found.generation) {
+            Ordering::Less => false,
+            Ordering::Greater => true,
+            Ordering::Equal => {
+                let has_ids = self.given.crawl.0 < found.next_crawl
+                    && self.given.snapshot.0 < found.next_page;
+                let has_rows = found.has_submitted && found.has_recorded && found.has_claimed;
+                !(found.has_node && has_ids && has_rows)
+            }
+        }
+    }
+
+    /// Returns the leases whose epoch is of the generation. The database may have forgotten others in a
+    /// failover, and gets them with the next renewal.
+    pub fn claims(&self) -> impl Iterator<Item = &(HostKey, Epoch)> {
+        let floor = self.generation.floor();
+        self.claimed.iter().filter(move |(_, epoch)| *epoch > floor)
+    }
+}
+
+/// A page as the database has it, for the node that asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Epoch under which the page was last handed to a node, or recorded.
+    pub epoch: Epoch,
+    /// It is open, and handed to the node that asks.
+    pub is_open_here: bool,
+}
+
+/// Returns whether the database lacks what a node has of a page: the page, or its record under the epoch
+/// `own`, which is 0 if the node has none. A page that was handed out or recorded later is not lacking.
+pub fn is_lacking(known: Option<Known>, own: Epoch) -> bool {
+    match known {
+        None => true,
+        Some(known) => known.epoch < own || known.epoch == own && known.is_open_here,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Memory {
+        Memory {
+            node: NodeId(2),
+            generation: Generation(3),
+            given: IdMarks {
+                crawl: CrawlId(40),
+                snapshot: SnapshotId(900),
+                ..IdMarks::default()
+            },
+            ..Memory::default()
+        }
+    }
+
+    fn found() -> Found {
+        Found {
+            generation: Generation(3),
+            has_node: true,
+            next_crawl: 41,
+            next_page: 901,
+            has_submitted: true,
+            has_recorded: true,
+            has_claimed: true,
+        }
+    }
+
+    #[test]
+    fn each_missing_fact_shows_that_the_database_went_back() {
+        assert!(!memory().contradicts(&found()));
+        let earlier: [fn(&mut Found); 7] = [
+            |found| found.generation = Generation(2),
+            |found| found.has_node = false,
+            |found| found.next_crawl = 40,
+            |found| found.next_page = 900,
+            |found| found.has_submitted = false,
+            |found| found.has_recorded = false,
+            |found| found.has_claimed = false,
+        ];
+        for (place, change) in earlier.into_iter().enumerate() {
+            let mut went_back = found();
+            change(&mut went_back);
+            assert!(memory().contradicts(&went_back), "{place}");
+            // It was declared, or the server failed over.
+            went_back.generation = Generation(4);
+            assert!(!memory().contradicts(&went_back), "{place}");
+        }
+    }
+
+    #[test]
+    fn leases_of_earlier_generations_prove_nothing() {
+        let host = |name: &str| HostKey(name.to_owned());
+        let memory = Memory {
+            claimed: vec![
+                (host("old"), Epoch((2 << 32) + 9)),
+                (host("new"), Epoch((3 << 32) + 1)),
+            ],
+            ..memory()
+        };
+        let claims: Vec<_> = memory.claims().map(|(host, _)| host.0.as_str()).collect();
+        assert_eq!(claims, ["new"]);
+    }
+
+    #[test]
+    fn only_what_is_later_than_the_row_is_lacking() {
+        let known = |epoch, is_open_here| {
+            Some(Known {
+                epoch: Epoch(epoch),
+                is_open_here,
+            })
+        };
+        for (row, own, lacks) in [
+            (None, 0, true),
+            (None, 7, true),
+            (known(0, false), 0, false),
+            (known(0, false), 7, true),
+            (known(6, true), 7, true),
+            (known(6, false), 7, true),
+            // Handed to the node, which has recorded it since.
+            (known(7, true), 7, true),
+            // Recorded, and maybe retried since.
+            (known(7, false), 7, false),
+            // Another node has it, or has recorded it.
+            (known(8, false), 7, false),
+        ] {
+            assert_eq!(is_lacking(row, Epoch(own)), lacks, "{row:?} {own}");
+        }
+    }
+}
