@@ -102,6 +102,6 @@ pub use request::{
     Claim, Command, CommandVerb, Held, Hello, Pace, Record, Release, Renew, Request, Submit,
 };
 pub use value::{
-    BootTime, Epoch, Generation, HostKey, ID_MAX, Incarnation, LEASE_MIN, NODE_NAME_ALLOWED,
-    NodeId, SCHEMA, Session, is_node_name, margin,
+    BootTime, Epoch, FLEET_USER, Generation, HostKey, ID_MAX, Incarnation, LEASE_MIN,
+    NODE_NAME_ALLOWED, NodeId, SCHEMA, Session, is_node_name, margin,
 };

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Version of the database schema and of the requests.
 pub const SCHEMA: u32 = 1;
 
+/// System user of the fleet service.
+pub const FLEET_USER: &str = "archivist-fleet";
+
 /// Highest id of a crawl or page of a fleet. The ids of a machine that leaves a fleet continue above, and
 /// SQLite has none after the highest 64-bit number.
 pub const ID_MAX: i64 = 1 << 53;

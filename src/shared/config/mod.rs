@@ -16,7 +16,7 @@ mod settings;
 
 pub use fleet::host_name;
 pub use network::NetworkMode;
-pub use scope::{FLEET_USER, HOOK_USERS, INSTANCE_ALLOWED, Scope, UserDirs, is_instance_name};
+pub use scope::{HOOK_USERS, INSTANCE_ALLOWED, Scope, UserDirs, is_instance_name};
 pub use settings::Settings;
 
 /// Errors of the configuration, each with its file and, if known, its line.

@@ -2,6 +2,7 @@
 //! value that answers everything that differs between them.
 
 use super::Settings;
+use archivist_core::fleet::FLEET_USER;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -26,8 +27,6 @@ const TAKEN: [&str; 13] = [
 /// Number of users for hooks of crawls: that many concurrent crawls have their own user
 /// (sysusers.d/archivist.conf).
 pub const HOOK_USERS: u32 = 16;
-/// User of the fleet service.
-pub const FLEET_USER: &str = "archivist-fleet";
 /// User of hooks outside crawls.
 const HOOK_USER: &str = "archivist-hook";
 /// User for hooks whose data belong to the archive.

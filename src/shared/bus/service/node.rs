@@ -5,7 +5,7 @@ use super::{Calls, ask};
 use crate::bus::call::{Call, NodeCall, Reply};
 use crate::bus::callers;
 use crate::bus::documents::bounds::DELIVERY_MAX;
-use crate::config::FLEET_USER;
+use archivist_core::fleet::FLEET_USER;
 use nix::unistd::User;
 use std::sync::Arc;
 use zbus::message::Header;
