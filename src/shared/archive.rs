@@ -1,7 +1,8 @@
 //! Whether the directory of the archive can be used. Its file system may not be mounted, or it may
-//! belong to another user.
+//! belong to another user or to another installation.
 
 use crate::config::Scope;
+use crate::installation;
 use nix::unistd::{User, geteuid};
 use std::fmt;
 use std::io::ErrorKind;
@@ -26,6 +27,8 @@ enum What {
     NoDirectory,
     /// The user id of its owner.
     Owner(u32),
+    /// The file with the identity of the data directory.
+    Foreign(PathBuf),
     Empty,
 }
 
@@ -36,18 +39,22 @@ impl ArchiveProblem {
             What::Empty => true,
             // The first worker of a user creates it, and the package that of the machine.
             What::Missing => scope.user,
-            What::NoDirectory | What::Owner(_) => false,
+            What::NoDirectory | What::Owner(_) | What::Foreign(_) => false,
         }
     }
 
     /// How to fix it.
     pub fn fix(&self) -> String {
         let path = self.path.display();
-        match self.what {
+        match &self.what {
             What::Missing | What::NoDirectory => format!(
                 "mount its file system, or restore it, or for a new one: systemd-tmpfiles --create archivist.conf ({path})"
             ),
             What::Owner(_) => format!("mount its file system, or: chown archivist {path}"),
+            What::Foreign(own) => format!(
+                "mount the file system of the right one, or to use this one from now on: rm {}",
+                own.display()
+            ),
             What::Empty => format!(
                 "mount its file system, or restore it, or to start with an empty one: mkdir {path}/.new"
             ),
@@ -58,7 +65,7 @@ impl ArchiveProblem {
 impl fmt::Display for ArchiveProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
-        match self.what {
+        match &self.what {
             What::Missing => write!(
                 f,
                 "the archive '{path}' does not exist; is its file system mounted?"
@@ -67,6 +74,10 @@ impl fmt::Display for ArchiveProblem {
             What::Owner(uid) => write!(
                 f,
                 "the archive '{path}' belongs to uid {uid}, not to the workers; is its file system mounted?"
+            ),
+            What::Foreign(_) => write!(
+                f,
+                "the archive '{path}' belongs to another installation; is the right file system mounted?"
             ),
             What::Empty => write!(
                 f,
@@ -90,6 +101,9 @@ pub fn problem(scope: &Scope, path: &Path) -> Option<ArchiveProblem> {
         Err(_) => None,
         Ok(found) if !found.is_dir() => of(What::NoDirectory),
         Ok(found) if is_foreign(scope, found.uid()) => of(What::Owner(found.uid())),
+        Ok(_) if installation::is_foreign(scope, path) => {
+            of(What::Foreign(installation::path(scope)))
+        }
         Ok(_) if is_empty(path) => of(What::Empty),
         Ok(_) => None,
     }
@@ -140,6 +154,10 @@ mod tests {
         assert_eq!(what(), Some(What::Empty));
         std::fs::create_dir(path.join("20260101")).unwrap();
         assert_eq!(what(), None);
+        std::fs::create_dir_all(scope.data_dir()).unwrap();
+        installation::settle(&scope, &path, "a".repeat(32)).unwrap();
+        assert!(installation::mark(&path, &"b".repeat(32)).unwrap());
+        assert_eq!(what(), Some(What::Foreign(installation::path(&scope))));
         let root = problem(&scope, Path::new("/proc/1"));
         let is_root = geteuid().is_root();
         assert_eq!(root.is_some(), !is_root, "of another owner");

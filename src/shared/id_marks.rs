@@ -10,7 +10,7 @@ use archivist_core::model::{IdMarks, Owner};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Mode of the directory, which hooks may only read.
 const DIRECTORY_MODE: u32 = 0o750;
@@ -77,12 +77,7 @@ pub fn is_day(name: &str) -> bool {
 /// # Errors
 /// If the archive cannot be read or written.
 pub fn raise(archive: &Path, marks: IdMarks) -> io::Result<()> {
-    let directory = archive.join(IdMarks::DIRECTORY);
-    let mut builder = DirBuilder::new();
-    match builder.mode(DIRECTORY_MODE).create(&directory) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
+    let directory = make_directory(archive)?;
     let there = names(&directory)?;
     let wanted = of_names(&there).or_higher(marks).names();
     for name in wanted.iter().filter(|name| !there.contains(name)) {
@@ -104,6 +99,16 @@ pub fn raise(archive: &Path, marks: IdMarks) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Makes the directory of the marks, if there is none, and returns its path.
+pub(crate) fn make_directory(archive: &Path) -> io::Result<PathBuf> {
+    let directory = archive.join(IdMarks::DIRECTORY);
+    let mut builder = DirBuilder::new();
+    match builder.mode(DIRECTORY_MODE).create(&directory) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(directory),
+    }
 }
 
 fn of_names(names: &[String]) -> IdMarks {

@@ -17,7 +17,7 @@ use archivist_core::model::{IdMarks, Owner, without_userinfo};
 use archivist_core::plan::Treatment;
 use archivist_shared::bus::client::{Address, ClientError};
 use archivist_shared::bus::documents::work::{Assignment, DIRECTORY_TAKEN, HookMode, HookTask};
-use archivist_shared::id_marks;
+use archivist_shared::{id_marks, installation};
 use drive::Work;
 use files::leftover::EndedUnits;
 use files::{directory, heartbeat, identity, leftover};
@@ -68,6 +68,9 @@ pub enum WorkerError {
         /// What is known about its owner.
         belongs: String,
     },
+    /// The archive is that of another installation.
+    #[error("failed to use the archive '{}': it belongs to another installation", .0.display())]
+    Foreign(std::path::PathBuf),
 }
 
 /// Runs `archivist worker`. The exit status is 0 when the work is complete and recorded.
@@ -124,6 +127,7 @@ async fn run() -> Result<(), WorkerError> {
     let link = Rc::new(Link::connect(address, assignment.token.clone()).await?);
     let standing = link.attach().await?;
     notify_systemd();
+    mark_archive(&assignment)?;
     note_ids(&assignment);
     let own = Arc::new(identity::open_own(&assignment)?);
     let of_crawl = Rc::new(identity::open_crawl(&assignment)?);
@@ -192,6 +196,34 @@ fn note_ids(assignment: &Assignment) {
             "failed to write '{}': {error}, ignoring",
             directory.display()
         );
+    }
+}
+
+/// Leaves the identity of the installation in the archive.
+///
+/// # Errors
+/// If the archive belongs to another installation: its file system was mounted after the orchestrator
+/// looked.
+fn mark_archive(assignment: &Assignment) -> Result<(), WorkerError> {
+    let archive = &assignment.about.archive;
+    let Some(own) = assignment
+        .installation
+        .as_deref()
+        .filter(|_| archive.is_absolute())
+    else {
+        return Ok(());
+    };
+    match installation::mark(archive, own) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(WorkerError::Foreign(archive.clone())),
+        Err(error) => {
+            let directory = archive.join(IdMarks::DIRECTORY);
+            tracing::warn!(
+                "failed to write '{}': {error}, ignoring",
+                directory.display()
+            );
+            Ok(())
+        }
     }
 }
 

@@ -136,6 +136,33 @@ read_only_archive() {
     restart
 }
 
+# The disk of another installation is mounted as the archive: nothing starts and nothing is written to it, until the right
+# one is back.
+archive_of_another_installation() {
+    local crawl reason="belongs to another installation"
+    configure_space 1M
+    crawl=$(add --plugins testcare http://before.test/)
+    finish "$crawl"
+    assert_eq "installation-$(in_capsule cat $data/installation)" "$(in_capsule sh -c "ls $data/archive/.ids | grep installation")" \
+        "the identity in the archive"
+    in_capsule sh -c "mount -t tmpfs -o size=64M tmpfs $data/archive; systemd-tmpfiles --create archivist.conf
+        mkdir -m 750 $data/archive/.ids; touch $data/archive/.ids/installation-$(printf 'f%.0s' {1..32})
+        chown -R archivist: $data/archive/.ids"
+    crawl=$(pages "$PAGES" another testcare,testcareless)
+    wait_for 20 says "$reason"
+    assert_eq pressure "$(codes "$crawl")" "why $crawl"
+    assert_contains "$(archivist why "$crawl")" "$reason" "archivist why"
+    assert_contains "$(archivist status)" "$reason" "archivist status"
+    assert_contains "$(archivist doctor || true)" "to use this one from now on: rm $data/installation" "archivist doctor"
+    restart
+    wait_for 20 says "$reason"
+    assert_eq "" "$(in_capsule find $data/archive -mindepth 1 ! -path '*/.ids*' ! -path '*/.run*')" "files in the archive of others"
+    in_capsule umount $data/archive
+    assert_whole "$crawl"
+    assert_eq "1 1" "$(query '[(map(.attempts) | unique[])]' list crawls "$crawl") $(query 'map(.attempts) | unique' list snapshots "$crawl" --limit 0)" \
+        "attempts"
+}
+
 # The data directory is read-only or full when the orchestrator starts: it waits and does not fail.
 unusable_at_the_start() {
     local how=$1 before=$2 after=$3 words=$4
@@ -228,4 +255,4 @@ nothing_incomplete_is_recorded() {
         "/tmp short: $(wc -l <"$tmps"); orchestrator ended: 0"
 }
 
-cases no_space no_inodes no_space_in_run moved_data_directory read_only_archive read_only_at_the_start full_at_the_start tmp_of_a_hook nothing_incomplete_is_recorded
+cases no_space no_inodes no_space_in_run moved_data_directory read_only_archive archive_of_another_installation read_only_at_the_start full_at_the_start tmp_of_a_hook nothing_incomplete_is_recorded

@@ -91,6 +91,8 @@ pub struct Engine {
     pub shortage: Shortage,
     /// The ids of the archive have been compared with those of the database.
     pub are_ids_known: Cell<bool>,
+    /// Identity of the installation, which workers leave in the archive.
+    pub installation: RefCell<Option<String>>,
     /// What was short when a hook was ended; none once enough is free again.
     pub disk_lack: Option<Lack>,
     /// What the fleet ordered of this node since the fleet service connected.
@@ -135,6 +137,7 @@ impl Engine {
             load: Load::default(),
             shortage: Shortage::default(),
             are_ids_known: Cell::new(false),
+            installation: RefCell::default(),
             disk_lack: None,
             node_orders: Cell::new(None),
             plans,

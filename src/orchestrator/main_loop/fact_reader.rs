@@ -6,6 +6,7 @@ use crate::main_loop::notify;
 use crate::programs::inspect;
 use crate::runner::locks::Lock;
 use crate::transfer::store_ids;
+use crate::work::begin::token;
 use crate::work::index_files;
 use crate::work::persona_files;
 use crate::work::way_out::MachineAddresses;
@@ -13,7 +14,7 @@ use archivist_core::model::IdMarks;
 use archivist_core::store::Location;
 use archivist_plugin::programs::binary;
 use archivist_shared::config::network;
-use archivist_shared::id_marks;
+use archivist_shared::{id_marks, installation};
 use std::path::{Path, PathBuf};
 
 /// Directories with programs below the library, which hooks search first.
@@ -58,6 +59,7 @@ impl Engine {
             return None;
         }
         let archive = self.archive();
+        self.settle_installation(&archive);
         let of_archive = id_marks::read(&archive, notify::beat);
         let marks = of_archive.unwrap_or_else(|error| unread("archive", &archive, &error));
         // Nodes of a fleet share a store, and their ids come from its database.
@@ -69,6 +71,19 @@ impl Engine {
             read.unwrap_or_else(|error| unread("store", store, &error))
         });
         Some(marks.or_higher(of_store.unwrap_or_default()))
+    }
+
+    /// Reads the identity of the installation, and writes it at first.
+    fn settle_installation(&self, archive: &Path) {
+        let new = token().map_err(|_| std::io::Error::other("the kernel has no random bytes"));
+        let settled = new.and_then(|new| installation::settle(&self.scope, archive, new));
+        match settled {
+            Ok(identity) => *self.installation.borrow_mut() = Some(identity),
+            Err(error) => tracing::warn!(
+                "failed to read or write '{}': {error}, ignoring",
+                installation::path(&self.scope).display()
+            ),
+        }
     }
 
     fn answer(&self, question: &Question) -> Answer {

@@ -203,6 +203,7 @@ impl Turn<'_> {
             identity: crawl.identity.clone(),
             crawl_identity: crawl.identity.clone(),
             ids: IdMarks::default(),
+            installation: self.engine.installation.borrow().clone(),
             shared_tmp: plan.shares_tmp.then(|| self.engine.shared_tmp(crawl.id)),
             hooks: hooks.iter().map(|hook| hook.task.clone()).collect(),
             last_hooks: Vec::new(),

@@ -47,6 +47,9 @@ pub struct Assignment {
     /// The highest ids so far, which the worker notes in the archive.
     #[serde(default)]
     pub ids: IdMarks,
+    /// Identity of the installation, which the worker leaves in the archive. `None`: unknown.
+    #[serde(default)]
+    pub installation: Option<String>,
     /// Hooks in the order of their start.
     pub hooks: Vec<HookTask>,
     /// Hooks that run after all others: for a crawl after its last snapshot.

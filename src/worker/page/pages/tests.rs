@@ -25,6 +25,7 @@ fn assignment(archive: &Path) -> Assignment {
         identity: None,
         crawl_identity: None,
         ids: IdMarks::default(),
+        installation: None,
         shared_tmp: None,
         hooks: Vec::new(),
         last_hooks: Vec::new(),
