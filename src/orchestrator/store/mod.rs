@@ -24,7 +24,7 @@ pub use rows::copy::{CopyCounts, STORE_TEST, TransferRow};
 pub use rows::crawl::{CrawlWork, NewCrawl, Users};
 pub use rows::environment::Variables;
 pub use rows::result::{Finished, ResultRow};
-pub use rows::run::{NewRun, RunRow};
+pub use rows::run::{FORGIVEN_MAX, NewRun, RunRow};
 pub use rows::snapshot::{NewSnapshot, SnapshotWork};
 pub use rows::unit::{RunState, UnitRow};
 pub use rows::usage::Sum;

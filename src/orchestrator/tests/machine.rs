@@ -104,6 +104,39 @@ fn hook_that_was_stopped_with_the_orchestrator_runs_again() {
     }
 }
 
+/// The slice is stopped again and again, and with it the orchestrator: nothing shows how the units ended.
+#[test]
+fn units_that_were_stopped_with_the_orchestrator_use_up_no_attempt() {
+    let (mut bed, _) = running();
+    for _ in 0..6 {
+        bed.restart(0);
+        for unit in bed.world.running() {
+            bed.world.vanish(&unit);
+        }
+        bed.until_quiet();
+        for _ in 0..10 {
+            if bed.running_hook().is_some() && bed.world.units.contains_key(PAGE) {
+                break;
+            }
+            bed.until_woken();
+            bed.until_quiet();
+        }
+        let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
+        assert_eq!((page.attempts, page.status), (1, Lifecycle::Started));
+        let results = bed.look(|tx| tx.list_results(&Filter::default()));
+        assert!(
+            results.iter().all(|result| result.attempts <= 1),
+            "{results:?}"
+        );
+    }
+    let lost = Some(Outcome::Lost);
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    assert!(runs.iter().filter(|run| run.outcome == lost).count() >= 6);
+    bed.come_to_an_end();
+    let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
+    assert_eq!((page.status, page.reason), (Lifecycle::Sealed, None));
+}
+
 #[test]
 fn page_whose_directory_was_removed_is_named_and_retried() {
     let mut bed = Bed::new();

@@ -146,9 +146,6 @@ pub(crate) fn started_unit(
             Ok(())
         }
         how @ (Started::Lost | Started::Failed | Started::Unable) => {
-            if how == Started::Lost {
-                kind.lost(turn, &run)?;
-            }
             let outcome = kind.not_started(how, reason(result));
             end(turn, &run, UnitEnd::without_unit(outcome), None)
         }

@@ -68,8 +68,7 @@ pub(crate) trait Kind: Sync {
         }
     }
 
-    /// The unit is gone without a trace: with another boot, or because systemd went down before it
-    /// was started.
+    /// The unit is gone with another boot.
     fn lost(&self, _turn: &mut Turn<'_>, _run: &UnitRow) -> TurnResult<()> {
         Ok(())
     }

@@ -62,7 +62,10 @@ impl Turn<'_> {
     ) -> TurnResult<Option<Uncounted>> {
         let found = match self.leave_taken(run, directory)? {
             Some(taken) => Some(taken),
-            None => self.outage(run, end),
+            None => match self.outage(run, end) {
+                None => self.lost_worker(run)?,
+                outage => outage,
+            },
         };
         if found.is_some() {
             self.tx.take_back_attempt(run.owner)?;

@@ -9,6 +9,7 @@ pub mod host_delay;
 pub mod ids;
 pub mod index;
 pub mod index_files;
+pub mod lost;
 pub mod persona;
 pub mod persona_access;
 pub mod persona_files;

@@ -102,6 +102,7 @@ impl Kind for Hook {
         _contents: Option<&Contents>,
     ) -> TurnResult<()> {
         let run = turn.settle_end(run, end)?;
+        turn.forgive_lost_hook(&run, &end.outcome)?;
         turn.hook_ended(&run)?;
         turn.tell_of_ended_units(&run)
     }

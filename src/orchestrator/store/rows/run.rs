@@ -101,8 +101,8 @@ const OF_WORK: &str = "crawl_id IS NOT NULL";
 const COLUMNS: &str = "id, kind, owner, crawl_id, plugin, hook, attempt, unit, boot, status,
                        outcome, started_at, ended_at, argv, frozen, not_after, parent_id";
 
-/// How many crashes of the machine during a run do not count as attempts.
-const FORGIVEN_MAX: i64 = 20;
+/// How many crashes of the machine, and stops of units, during a run do not count as attempts.
+pub const FORGIVEN_MAX: i64 = 20;
 
 fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     let status: RunState = column(row, 9)?;
@@ -204,12 +204,7 @@ impl Tx<'_> {
     /// during it. At most [`FORGIVEN_MAX`] times for one unit: what crashes the machine each time
     /// is quarantined in the end.
     pub fn forgive_attempt(&self, run: &RunRow) -> Result<()> {
-        let lost = serde_json::to_string(&Outcome::Lost)?;
-        let before: i64 = self
-            .inner
-            .prepare_cached("SELECT count(*) FROM run WHERE unit = ?1 AND outcome = ?2")?
-            .query_row((&run.unit, lost), |row| row.get(0))?;
-        if before >= FORGIVEN_MAX {
+        if self.lost_runs(&run.unit)? >= FORGIVEN_MAX {
             return Ok(());
         }
         let (sql, id) = match (run.kind, run.owner) {
@@ -232,6 +227,26 @@ impl Tx<'_> {
             ),
         };
         self.inner.prepare_cached(sql)?.execute([id])?;
+        Ok(())
+    }
+
+    /// Returns how many runs of this unit were lost.
+    pub fn lost_runs(&self, unit: &str) -> Result<i64> {
+        let lost = serde_json::to_string(&Outcome::Lost)?;
+        let mut statement = self
+            .inner
+            .prepare_cached("SELECT count(*) FROM run WHERE unit = ?1 AND outcome = ?2")?;
+        Ok(statement.query_row((unit, lost), |row| row.get(0))?)
+    }
+
+    /// The last start of a hook is not counted as an attempt.
+    pub fn take_back_hook_attempt(&self, run: &RunRow) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE result SET attempts = max(attempts - 1, 0)
+                 WHERE owner = ?1 AND plugin = ?2 AND hook = ?3 AND status = 'started'",
+            )?
+            .execute((run.owner.to_string(), &run.plugin, &run.hook))?;
         Ok(())
     }
 
