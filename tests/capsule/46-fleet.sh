@@ -114,6 +114,7 @@ makes_a_fleet() {
     assert_eq enabled "$(in_capsule systemctl is-enabled $fleet)" "the service"
     assert_eq archivist-fleet "$(in_capsule ps -o user:20= -p "$(unit_property $fleet MainPID)")" "its user"
     assert_eq web1 "$(sql archive 'SELECT name FROM archivist.node')" "the nodes"
+    assert_eq "" "$(in_capsule journalctl --quiet --no-pager --output=cat -u $fleet | grep 'inherited credential' || true)" "credentials that are missing"
 }
 
 archives_a_page() {

@@ -9,6 +9,9 @@ pub const PASSWORD: &str = "fleet.password";
 /// Credential with the certificates of the authorities that the server's certificate may come from.
 pub const AUTHORITY: &str = "fleet.ca";
 
+/// What the unit passes instead of a missing file (`SetCredential=`, which cannot be empty).
+const NONE: &[u8] = &[0];
+
 /// Longest password, in bytes.
 const PASSWORD_MAX: usize = 4096;
 /// Most bytes of certificates, as of a credential of systemd.
@@ -117,10 +120,10 @@ fn password(path: &Path) -> io::Result<Option<String>> {
     bytes.map(|bytes| line(&what, bytes)).transpose()
 }
 
-/// Returns the content of a file, or `None` if there is no file.
+/// Returns the content of a file, or `None` if there is no file or [`NONE`].
 fn content(what: &str, path: &Path) -> io::Result<Option<Vec<u8>>> {
     match std::fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
+        Ok(bytes) => Ok(Some(bytes).filter(|bytes| bytes != NONE)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(fail(what, error.kind(), &error.to_string())),
     }
@@ -208,6 +211,13 @@ mod tests {
     fn no_credentials_are_no_error() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(Secrets::read(None).unwrap(), Secrets::default());
+        assert_eq!(
+            Secrets::read(Some(directory.path())).unwrap(),
+            Secrets::default()
+        );
+        for missing in [PASSWORD, AUTHORITY] {
+            std::fs::write(directory.path().join(missing), NONE).unwrap();
+        }
         assert_eq!(
             Secrets::read(Some(directory.path())).unwrap(),
             Secrets::default()
