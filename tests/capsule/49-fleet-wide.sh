@@ -8,6 +8,7 @@ source "$(dirname "$0")/postgresql.sh"
 
 # A page of the other node, far from the ids that the database gives.
 page=900000 crawl_of_other=90000
+store=/srv/test-store
 
 prepare() {
     forget_pages
@@ -117,6 +118,37 @@ newest_copy_is_named() {
     assert_contains "$(archivist add --wait --only-new --plugins testpage https://only.example/ 2>&1)" "nothing new" "what add says"
 }
 
+# The other node has copied its page to the store that both have.
+opens_a_page_of_another_node_through_the_store() {
+    needs newest_copy_is_named
+    local id dir said object archive=/var/lib/archivist/archive
+    id=$(sql archive "SELECT id FROM archivist.page WHERE directory = '/there/s' || id")
+    dir=$(query '.[0].directory' list snapshots "s$id" --local)
+    in_capsule install -d -o archivist -g archivist $store
+    printf '[Fleet]\nStore=%s\n' $store | configure
+    wait_for 20 connected
+    wait_for 30 stores_one "s$id"
+    object=$(in_capsule find $store -name "s$id-*.tar")
+    said=$(archivist open --print "s$id" 2>&1) && fail "it was opened: $said"
+    assert_contains "$said" "run there: archivist open s$id" "a page whose directory is none of an archive"
+    sql archive "UPDATE archivist.page SET directory = '/there/archive/${dir#"$archive/"}' WHERE id = $id" >/dev/null
+    said=$(archivist open --print "s$id" 2>&1)
+    assert_contains "$said" "s$id is on node 'web2'; these files are from its copy in the store" "what it says"
+    assert_contains "$said" "$archive/.fetched/s$id/index.html" "the page"
+    assert_eq "" "$(in_capsule diff -r "$dir" "$archive/.fetched/s$id" 2>&1 || true)" "differences from the page"
+    assert_eq archivist "$(in_capsule stat -c %U "$archive/.fetched/s$id/index.html")" "owner of the files"
+    in_capsule sh -c "printf x | dd of='$object' bs=1 seek=1100 conv=notrunc status=none"
+    said=$(archivist open --print "s$id" 2>&1) && fail "a damaged copy was opened: $said"
+    assert_contains "$said" "run there: archivist open s$id" "what it says of a damaged copy"
+    assert_contains "$said" "the store does not give it: " "why it says so"
+    in_capsule test ! -e "$archive/.fetched/s$id" || fail "something of the damaged copy stays"
+    configure </dev/null
+    in_capsule rm -rf $store
+    wait_for 20 connected
+}
+
+stores_one() { [[ $(in_capsule find $store -name "$1-*.tar" | wc -l) == 1 ]]; }
+
 lists_are_in_the_order_of_time() {
     sql archive "INSERT INTO archivist.crawl (id, max_depth, document, created_at) VALUES ($((crawl_of_other - 1)), 0, '{}', now() + interval '1 minute')" >/dev/null
     assert_eq "c$((crawl_of_other - 1))" "$(query '.[0].id' list crawls --limit 1)" "the newest crawl"
@@ -160,4 +192,4 @@ works_without_the_service() {
     wait_for 20 connected
 }
 
-cases lists_name_the_node plots_the_nodes reasons_name_the_lease orders_reach_pages_of_other_nodes add_waits_for_the_fleet newest_copy_is_named lists_are_in_the_order_of_time works_without_the_database works_without_the_service
+cases lists_name_the_node plots_the_nodes reasons_name_the_lease orders_reach_pages_of_other_nodes add_waits_for_the_fleet newest_copy_is_named opens_a_page_of_another_node_through_the_store lists_are_in_the_order_of_time works_without_the_database works_without_the_service
