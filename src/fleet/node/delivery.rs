@@ -1,6 +1,6 @@
-//! Passing replies of the database to the orchestrator. Whoever writes rows of the database decides how
-//! long a reply is and which numbers it has, so a long one goes in parts, and a page that no message can
-//! carry, or that no id can name, is recorded as failed instead.
+//! Passing replies of the database to the orchestrator. The rows of the database decide how long a reply is
+//! and which numbers it has, so a long one goes in parts, and a page that no message can carry, or that no
+//! id can name, is recorded as failed instead.
 
 use super::Running;
 use archivist_core::fleet::service::Event;
