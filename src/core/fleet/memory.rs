@@ -31,7 +31,7 @@ pub struct Memory {
 pub struct Found {
     /// Its generation.
     pub generation: Generation,
-    /// It has the node.
+    /// It has the node, maybe of another machine: that of a disk that was cloned.
     pub has_node: bool,
     /// Next id of a crawl.
     pub next_crawl: i64,

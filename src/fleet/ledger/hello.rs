@@ -29,16 +29,16 @@ const FAILOVER: &str = "
     RETURNING $1::bigint * (next.now - next.before)";
 const SKIP_PAGES: &str = "
     SELECT setval(s, nextval(s) + $1) FROM pg_get_serial_sequence('archivist.page', 'id') s";
-/// What the database has of what a node remembers: [`Found`], with the id and the machine of the node in
-/// `$1` and `$2`.
+/// What the database has of what a node remembers: [`Found`], and whether the node `$1` is the machine `$2`.
 const FOUND: &str = "
-    SELECT f.generation, EXISTS (SELECT FROM archivist.node WHERE id = $1 AND machine = $2), f.next_crawl,
+    SELECT f.generation, EXISTS (SELECT FROM archivist.node WHERE id = $1), f.next_crawl,
         (SELECT CASE WHEN is_called THEN last_value + 1 ELSE last_value END FROM archivist.page_id_seq),
         $3::bigint IS NULL OR EXISTS (SELECT FROM archivist.crawl WHERE id = $3),
         $4::bigint IS NULL OR EXISTS (SELECT FROM archivist.page p WHERE p.id = $4 AND p.epoch >= $5),
         NOT EXISTS (
             SELECT FROM unnest($6::text[], $7::bigint[]) AS r (key, epoch)
-            LEFT JOIN archivist.host h ON h.key = r.key WHERE h.key IS NULL OR h.epoch < r.epoch)
+            LEFT JOIN archivist.host h ON h.key = r.key WHERE h.key IS NULL OR h.epoch < r.epoch),
+        EXISTS (SELECT FROM archivist.node WHERE id = $1 AND machine = $2)
     FROM archivist.fleet f";
 const WENT_BACK: &str = "
     UPDATE archivist.fleet
@@ -181,25 +181,26 @@ impl Work<'_> {
     /// node remembers. `was_noticed`: another node noticed it before. A machine that the database does not
     /// know proves nothing about others.
     async fn went_back(&self, memory: &Memory, machine: &str, was_noticed: bool) -> Answer<bool> {
-        let found = self.found(memory, machine).await?;
+        let (found, is_known) = self.found(memory, machine).await?;
         if !was_noticed && !memory.contradicts(&found) {
             return Ok(false);
         }
         let highest = memory.highest;
         let values: Values<'_> = &[
-            &found.has_node,
+            &is_known,
             &memory.generation.0,
             &highest.crawl.0,
             &highest.snapshot.0,
         ];
         self.run(WENT_BACK, values).await?;
-        if found.has_node && !was_noticed {
+        if is_known && !was_noticed {
             self.run(END_SESSIONS, &[]).await?;
         }
         Ok(true)
     }
 
-    async fn found(&self, memory: &Memory, machine: &str) -> Answer<Found> {
+    /// Returns what the database has, and whether it knows the machine as the node.
+    async fn found(&self, memory: &Memory, machine: &str) -> Answer<(Found, bool)> {
         let submitted = memory.submitted.map(|crawl| crawl.0);
         let (page, epoch) = memory.recorded.unzip();
         let (page, epoch) = (page.map(|page| page.0), epoch.map(|epoch| epoch.0));
@@ -217,7 +218,7 @@ impl Work<'_> {
             &epochs,
         ];
         let row = self.row(FOUND, values).await?;
-        Ok(Found {
+        let found = Found {
             generation: Generation(row.get(0)),
             has_node: row.get(1),
             next_crawl: row.get(2),
@@ -225,7 +226,8 @@ impl Work<'_> {
             has_submitted: row.get(4),
             has_recorded: row.get(5),
             has_claimed: row.get(6),
-        })
+        };
+        Ok((found, row.get(7)))
     }
 }
 

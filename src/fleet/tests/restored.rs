@@ -26,6 +26,7 @@ const ROOM: Room = Room {
 /// A node with its connection.
 struct Node {
     name: &'static str,
+    machine: &'static str,
     ledger: Ledger,
     desk: Desk,
     session: Option<Session>,
@@ -35,6 +36,7 @@ impl Node {
     async fn new(name: &'static str, url: &str) -> Node {
         Node {
             name,
+            machine: name,
             ledger: Ledger::new(open(url).await).with_eager_claims(),
             desk: Desk::default(),
             session: None,
@@ -53,7 +55,7 @@ impl Node {
     async fn hello(&mut self) -> Result<(), Refusal> {
         let hello = Hello {
             name: self.name.to_owned(),
-            machine: self.name.to_owned(),
+            machine: self.machine.to_owned(),
             boot: "1".to_owned(),
             uptime: Duration::from_secs(900),
             schema: SCHEMA,
@@ -334,4 +336,25 @@ async fn node_puts_everything_into_an_empty_database() {
     assert!(new.all(|id| *id > 1_000_000), "{after:#?}");
     drop((link, node));
     administer(server, "DROP DATABASE emptied WITH (FORCE)").await;
+}
+
+/// As archivist-fleet(8) says: a copy of a disk gets a machine id and a name of its own.
+#[tokio::test]
+async fn copy_of_a_node_with_an_identity_of_its_own_is_welcome() {
+    let Some(server) = shared() else { return };
+    let mut link = database(server, "copied").await;
+    migrate(&mut link, MIGRATIONS).await.unwrap();
+    let url = server.url("copied");
+    let mut node = Node::new("web1", &url).await;
+    node.hello().await.unwrap();
+    node.send(&Request::ReserveCrawls { count: 2 }).await;
+    node.add(1, 0..9).await;
+    node.archive(3).await;
+    let mut copy = Node::new("web2", &url).await;
+    copy.desk = node.desk.clone();
+    copy.hello().await.unwrap();
+    assert_ne!(copy.desk.node, node.desk.node);
+    node.archive(3).await;
+    drop((link, node, copy));
+    administer(server, "DROP DATABASE copied WITH (FORCE)").await;
 }

@@ -77,12 +77,12 @@ impl Ledger {
     /// Refuses a node that remembers a later state of the database, and from then on all of them. A machine
     /// that the database does not know proves nothing about others.
     fn notice_return(&mut self, memory: &Memory, machine: &str) -> Result<(), Refusal> {
-        let row = self.nodes.get(&memory.node);
-        let has_node = row.is_some_and(|row| row.machine == machine);
-        if !self.went_back && !memory.contradicts(&self.found(memory, has_node)) {
+        if !self.went_back && !memory.contradicts(&self.found(memory)) {
             return Ok(());
         }
-        if has_node && !self.went_back {
+        let row = self.nodes.get(&memory.node);
+        let is_known = row.is_some_and(|row| row.machine == machine);
+        if is_known && !self.went_back {
             self.went_back = true;
             self.end_sessions();
         }
@@ -92,7 +92,7 @@ impl Ledger {
         Err(Refusal::WentBack)
     }
 
-    fn found(&self, memory: &Memory, has_node: bool) -> Found {
+    fn found(&self, memory: &Memory) -> Found {
         let has_record = |(page, epoch)| {
             let row = self.pages.get(&page);
             row.is_some_and(|row| row.epoch >= epoch)
@@ -100,7 +100,7 @@ impl Ledger {
         let mut claims = memory.claims();
         Found {
             generation: self.generation,
-            has_node,
+            has_node: self.nodes.contains_key(&memory.node),
             next_crawl: self.next_crawl,
             next_page: self.next_page,
             has_submitted: memory
