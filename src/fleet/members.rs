@@ -2,8 +2,7 @@
 //! own sees them: each question opens one, so it never delays the renewal of a lease.
 
 use crate::connect::{Hint, Link, Problem};
-use crate::ledger::SKIPPED_IDS;
-use crate::schema::END_SESSIONS;
+use crate::ledger::{END_SESSIONS, SKIPPED_IDS};
 use archivist_shared::bus::documents::fleet::{Fleet, Member};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::timeout;

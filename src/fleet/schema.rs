@@ -54,7 +54,7 @@ const LATEST: &str =
     "SELECT version, programs_from FROM archivist.migration ORDER BY version DESC LIMIT 1";
 
 /// Ends the sessions of all nodes: each must say hello again, and check the schema before.
-pub(crate) const END_SESSIONS: &str = "UPDATE archivist.node SET incarnation = incarnation + 1";
+const END_SESSIONS: &str = "UPDATE archivist.node SET incarnation = incarnation + 1";
 
 /// A version of the schema in a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! The begin of a connection: names, clones, failovers.
 
 use super::*;
-use crate::schema::END_SESSIONS;
 use archivist_core::fleet::service::HEARTBEAT;
 use archivist_core::fleet::{Epoch, Found, Generation, Hello, HostKey, Memory, SCHEMA, Welcome};
 
@@ -40,6 +39,8 @@ const FOUND: &str = "
             LEFT JOIN archivist.host h ON h.key = r.key WHERE h.key IS NULL OR h.epoch < r.epoch),
         EXISTS (SELECT FROM archivist.node WHERE id = $1 AND machine = $2)
     FROM archivist.fleet f";
+/// Ends the sessions of all nodes: each must say hello again.
+pub(crate) const END_SESSIONS: &str = "UPDATE archivist.node SET incarnation = incarnation + 1";
 const WENT_BACK: &str = "
     UPDATE archivist.fleet
     SET went_back = went_back OR $1, known_generation = greatest(known_generation, $2),

@@ -14,7 +14,7 @@ mod release;
 mod renew;
 mod row;
 
-pub(crate) use hello::SKIPPED_IDS;
+pub(crate) use hello::{END_SESSIONS, SKIPPED_IDS};
 
 use crate::connect::{Link, Problem};
 use archivist_core::fleet::{Incarnation, NodeId, Refusal, Reply, Request, Session};
