@@ -38,7 +38,11 @@ const ROOMS: &[Room] = &[
     room("core", &[], PURE),
     // The edges: each knows one thing of the world outside.
     room("shared/alert.rs", &[], PURE),
-    room("shared/archive.rs", &["config"], &["zbus", "tokio"]),
+    room(
+        "shared/archive.rs",
+        &["config", "installation"],
+        &["zbus", "tokio"],
+    ),
     room("shared/bus/documents", &["bus::documents"], PURE),
     room(
         "shared/bus/client.rs",
@@ -68,6 +72,11 @@ const ROOMS: &[Room] = &[
     room("shared/declare", &["config", "declare"], PURE),
     room("shared/disk.rs", &[], &["tokio", "std::fs"]),
     room("shared/id_marks.rs", &[], &["zbus", "tokio"]),
+    room(
+        "shared/installation.rs",
+        &["config", "id_marks"],
+        &["zbus", "tokio"],
+    ),
     room("shared/journal.rs", &[], &["tokio"]),
     room("shared/lib.rs", &[], PURE),
     room("shared/outage.rs", &["config", "disk"], &["zbus", "tokio"]),
