@@ -1,5 +1,8 @@
 //! The limits of a crawl: what they leave out, and how they are raised; and the limit of a page.
 
+use crate::crawl::announce;
+use crate::crawl::requests;
+use crate::main_loop;
 use crate::main_loop::action::LoopAction;
 use crate::main_loop::engine::Engine;
 use crate::main_loop::event::Event;
@@ -7,6 +10,7 @@ use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::programs::library::installed_names;
 use crate::store::{CrawlWork, RunRow, SnapshotWork, Sum};
+use crate::work;
 use crate::work::ends::PAGES_PER_TURN;
 use archivist_core::model::{Outcome, Owner};
 use archivist_core::plan::Notice;
@@ -37,106 +41,111 @@ impl Engine {
     }
 }
 
-impl Turn<'_> {
-    /// Whether a page may start for the first time. If a limit of its crawl is reached, the page
-    /// and all that wait are left out.
-    ///
-    /// Of very many that wait a piece is left out, and the crawl has to wait for the next turn,
-    /// which takes the next piece: calls of others are answered in between.
-    pub(crate) fn admit(&mut self, crawl: &CrawlWork, snapshot: &SnapshotWork) -> TurnResult<bool> {
-        if self.leaving_out.contains(&crawl.id) {
-            return Ok(false);
-        }
-        if snapshot.directory.is_some() {
-            return Ok(true);
-        }
-        let plan = self.engine.plan(crawl).map_err(invalid)?;
-        let began = self.tx.crawl_began(crawl.id)?.unwrap_or(self.now);
-        let used = Used {
-            urls: self.tx.used(crawl.id, Sum::Pages)?,
-            size: self.tx.crawl_bytes(crawl.id)?,
-            time: Duration::from_millis(u64::try_from(self.now.0 - began.0).unwrap_or(0)),
-        };
-        let Some(why) = plan.limits.stop_reason(&used) else {
-            self.tx.count_page(crawl.id)?;
-            return Ok(true);
-        };
-        let count = self
-            .tx
-            .cancel_some_unbegun(crawl.id, &why, self.now, PAGES_PER_TURN)?;
-        if count == PAGES_PER_TURN {
-            self.leaving_out.insert(crawl.id);
-            self.act(LoopAction::Again(Event::Due));
-        }
-        self.log_crawl(crawl.id, CrawlLog::PagesLeftOut(why, count));
-        self.changes.insert(Change::Crawl(crawl.id));
-        self.changes.insert(Change::Snapshot {
-            crawl: crawl.id,
-            id: snapshot.id,
-        });
-        self.announce_crawl(crawl.id, Notice::Changed)?;
-        self.tidy_crawl(crawl.id)?;
-        Ok(false)
+/// Whether a page may start for the first time. If a limit of its crawl is reached, the page
+/// and all that wait are left out.
+///
+/// Of very many that wait a piece is left out, and the crawl has to wait for the next turn,
+/// which takes the next piece: calls of others are answered in between.
+pub(crate) fn admit(
+    turn: &mut Turn<'_>,
+    crawl: &CrawlWork,
+    snapshot: &SnapshotWork,
+) -> TurnResult<bool> {
+    if turn.leaving_out.contains(&crawl.id) {
+        return Ok(false);
     }
+    if snapshot.directory.is_some() {
+        return Ok(true);
+    }
+    let plan = turn.engine.plan(crawl).map_err(invalid)?;
+    let began = turn.tx.crawl_began(crawl.id)?.unwrap_or(turn.now);
+    let used = Used {
+        urls: turn.tx.used(crawl.id, Sum::Pages)?,
+        size: turn.tx.crawl_bytes(crawl.id)?,
+        time: Duration::from_millis(u64::try_from(turn.now.0 - began.0).unwrap_or(0)),
+    };
+    let Some(why) = plan.limits.stop_reason(&used) else {
+        turn.tx.count_page(crawl.id)?;
+        return Ok(true);
+    };
+    let count = turn
+        .tx
+        .cancel_some_unbegun(crawl.id, &why, turn.now, PAGES_PER_TURN)?;
+    if count == PAGES_PER_TURN {
+        turn.leaving_out.insert(crawl.id);
+        turn.act(LoopAction::Again(Event::Due));
+    }
+    turn.log_crawl(crawl.id, CrawlLog::PagesLeftOut(why, count));
+    turn.changes.insert(Change::Crawl(crawl.id));
+    turn.changes.insert(Change::Snapshot {
+        crawl: crawl.id,
+        id: snapshot.id,
+    });
+    announce::announce_crawl(turn, crawl.id, Notice::Changed)?;
+    work::tidy_crawl(turn, crawl.id)?;
+    Ok(false)
+}
 
-    /// Why no further hook of a page is started: its files are too large.
-    pub(crate) fn too_large(&self, crawl: &CrawlWork, owner: Owner) -> TurnResult<Option<String>> {
-        let plan = self.engine.plan(crawl).map_err(invalid)?;
-        if plan.limits.snapshot_size.is_none() || matches!(owner, Owner::Crawl(_)) {
-            return Ok(None);
-        }
-        let size = self.tx.output_size(owner)?;
-        Ok(plan.limits.snapshot_stop_reason(size))
+/// Why no further hook of a page is started: its files are too large.
+pub(crate) fn too_large(
+    turn: &Turn<'_>,
+    crawl: &CrawlWork,
+    owner: Owner,
+) -> TurnResult<Option<String>> {
+    let plan = turn.engine.plan(crawl).map_err(invalid)?;
+    if plan.limits.snapshot_size.is_none() || matches!(owner, Owner::Crawl(_)) {
+        return Ok(None);
     }
+    let size = turn.tx.output_size(owner)?;
+    Ok(plan.limits.snapshot_stop_reason(size))
+}
 
-    /// Changes settings of a crawl, or of one of its pages, for the user with this id; its next hooks
-    /// and pages use them. Settings decide what hooks run, so the user must be allowed to use the
-    /// persona of the crawl.
-    pub(crate) fn amend(
-        &mut self,
-        id: Owner,
-        changes: &BTreeMap<String, String>,
-        user: u32,
-    ) -> TurnResult<()> {
-        let crawl = self.crawl_of_owner(id)?;
-        if installed_names(&crawl).is_some() {
-            // Its hooks write the library, whose programs run in the crawls of all users.
-            let what = format!("{id} is an installation, which takes no settings");
-            return Err(invalid(what));
-        }
-        let mut users = crawl.users.clone();
-        users.insert(user);
-        let config = crawl.config.clone().into_iter();
-        let (mut derived, mut config): (Values, Values) =
-            config.partition(|(key, _)| is_derived(key));
-        self.engine.check_change(&crawl, user).map_err(invalid)?;
-        match id {
-            Owner::Crawl(id) => {
-                config.extend(changes.clone());
-                self.check_settings(&crawl.plugins, &config, &users)?;
-                config.append(&mut derived);
-                self.tx.set_crawl_config(id, &config)?;
-            }
-            Owner::Snapshot(id) => {
-                if let Some(key) = changes.keys().find(|key| is_of_crawl(key)) {
-                    let crawl = crawl.id;
-                    let what = format!(
-                        "{key} is a setting of the crawl: archivist retry {crawl} --set {key}="
-                    );
-                    return Err(invalid(what));
-                }
-                let mut own = self.snapshot_of(id)?.config;
-                own.extend(changes.clone());
-                config.extend(own.clone());
-                self.check_settings(&crawl.plugins, &config, &users)?;
-                self.tx.set_snapshot_config(id, &own)?;
-            }
-        }
-        self.tx.set_crawl_users(crawl.id, &users)?;
-        self.tx.set_foreground(crawl.id, None)?;
-        self.engine.forget(crawl.id);
-        Ok(())
+/// Changes settings of a crawl, or of one of its pages, for the user with this id; its next hooks
+/// and pages use them. Settings decide what hooks run, so the user must be allowed to use the
+/// persona of the crawl.
+pub(super) fn amend(
+    turn: &mut Turn<'_>,
+    id: Owner,
+    changes: &BTreeMap<String, String>,
+    user: u32,
+) -> TurnResult<()> {
+    let crawl = main_loop::crawl_of_owner(turn, id)?;
+    if installed_names(&crawl).is_some() {
+        // Its hooks write the library, whose programs run in the crawls of all users.
+        let what = format!("{id} is an installation, which takes no settings");
+        return Err(invalid(what));
     }
+    let mut users = crawl.users.clone();
+    users.insert(user);
+    let config = crawl.config.clone().into_iter();
+    let (mut derived, mut config): (Values, Values) = config.partition(|(key, _)| is_derived(key));
+    turn.engine.check_change(&crawl, user).map_err(invalid)?;
+    match id {
+        Owner::Crawl(id) => {
+            config.extend(changes.clone());
+            requests::check_settings(turn, &crawl.plugins, &config, &users)?;
+            config.append(&mut derived);
+            turn.tx.set_crawl_config(id, &config)?;
+        }
+        Owner::Snapshot(id) => {
+            if let Some(key) = changes.keys().find(|key| is_of_crawl(key)) {
+                let crawl = crawl.id;
+                let what = format!(
+                    "{key} is a setting of the crawl: archivist retry {crawl} --set {key}="
+                );
+                return Err(invalid(what));
+            }
+            let mut own = main_loop::snapshot_of(turn, id)?.config;
+            own.extend(changes.clone());
+            config.extend(own.clone());
+            requests::check_settings(turn, &crawl.plugins, &config, &users)?;
+            turn.tx.set_snapshot_config(id, &own)?;
+        }
+    }
+    turn.tx.set_crawl_users(crawl.id, &users)?;
+    turn.tx.set_foreground(crawl.id, None)?;
+    turn.engine.forget(crawl.id);
+    Ok(())
 }
 
 /// Whether a setting has its effect on the crawl as a whole: on its pages, or on the persona that is

@@ -1,5 +1,6 @@
 //! Log entries about the ends of units and workers.
 
+use crate::main_loop;
 use crate::main_loop::log::{LogEntry, SnapshotLog, UnitEnd};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::{RunRow, SnapshotWork};
@@ -19,64 +20,62 @@ fn message_of(kind: UnitKind, outcome: &Outcome) -> Option<&'static str> {
     }
 }
 
-impl Turn<'_> {
-    /// Logs the end of a unit that needs attention.
-    pub(crate) fn log_end(
-        &mut self,
-        run: &RunRow,
-        outcome: &Outcome,
-        reading: &Reading,
-    ) -> TurnResult<()> {
-        let Some(message) = message_of(run.kind, outcome) else {
-            return Ok(());
-        };
-        let url = match run.owner {
-            Owner::Snapshot(id) => self.snapshot_of(id)?.url,
-            Owner::Crawl(id) => self.crawl_of(id)?.url,
-        };
-        self.log(LogEntry::UnitEnded(Box::new(UnitEnd {
-            message,
-            crawl: run.crawl,
-            owner: run.owner,
-            url: without_userinfo(&url),
-            plugin: run.plugin.clone(),
-            hook: run.hook.clone(),
-            unit: run.unit.clone(),
-            outcome: outcome.clone(),
-            attempt: run.attempt,
-            memory_peak: reading.accounting.memory_peak,
-        })));
-        Ok(())
-    }
+/// Logs the end of a unit that needs attention.
+pub(crate) fn log_end(
+    turn: &mut Turn<'_>,
+    run: &RunRow,
+    outcome: &Outcome,
+    reading: &Reading,
+) -> TurnResult<()> {
+    let Some(message) = message_of(run.kind, outcome) else {
+        return Ok(());
+    };
+    let url = match run.owner {
+        Owner::Snapshot(id) => main_loop::snapshot_of(turn, id)?.url,
+        Owner::Crawl(id) => main_loop::crawl_of(turn, id)?.url,
+    };
+    turn.log(LogEntry::UnitEnded(Box::new(UnitEnd {
+        message,
+        crawl: run.crawl,
+        owner: run.owner,
+        url: without_userinfo(&url),
+        plugin: run.plugin.clone(),
+        hook: run.hook.clone(),
+        unit: run.unit.clone(),
+        outcome: outcome.clone(),
+        attempt: run.attempt,
+        memory_peak: reading.accounting.memory_peak,
+    })));
+    Ok(())
+}
 
-    /// Logs what the end of its worker means for a snapshot.
-    pub(crate) fn log_snapshot(
-        &mut self,
-        snapshot: &SnapshotWork,
-        step: Step,
-        reason: Option<&str>,
-    ) -> TurnResult<()> {
-        let url = without_userinfo(&snapshot.url);
-        let log = match (step, reason) {
-            (Step::Seal, None) => {
-                let results = self.tx.results(Owner::Snapshot(snapshot.id))?;
-                let failed = results
-                    .iter()
-                    .filter(|result| result.status == ResultState::Failed);
-                SnapshotLog::Sealed {
-                    url,
-                    failed: failed.count(),
-                    hooks: results.len(),
-                }
-            }
-            (Step::Seal, Some(reason)) => SnapshotLog::Quarantined {
+/// Logs what the end of its worker means for a snapshot.
+pub(crate) fn log_snapshot(
+    turn: &mut Turn<'_>,
+    snapshot: &SnapshotWork,
+    step: Step,
+    reason: Option<&str>,
+) -> TurnResult<()> {
+    let url = without_userinfo(&snapshot.url);
+    let log = match (step, reason) {
+        (Step::Seal, None) => {
+            let results = turn.tx.results(Owner::Snapshot(snapshot.id))?;
+            let failed = results
+                .iter()
+                .filter(|result| result.status == ResultState::Failed);
+            SnapshotLog::Sealed {
                 url,
-                attempts: snapshot.attempts,
-                reason: reason.to_owned(),
-            },
-            (_, reason) => SnapshotLog::WorkerEnded(reason.map(str::to_owned)),
-        };
-        self.log(LogEntry::Snapshot(snapshot.crawl, snapshot.id, log));
-        Ok(())
-    }
+                failed: failed.count(),
+                hooks: results.len(),
+            }
+        }
+        (Step::Seal, Some(reason)) => SnapshotLog::Quarantined {
+            url,
+            attempts: snapshot.attempts,
+            reason: reason.to_owned(),
+        },
+        (_, reason) => SnapshotLog::WorkerEnded(reason.map(str::to_owned)),
+    };
+    turn.log(LogEntry::Snapshot(snapshot.crawl, snapshot.id, log));
+    Ok(())
 }

@@ -1,13 +1,25 @@
 //! Calls of users.
 
+use crate::crawl::add;
 use crate::crawl::add::Progress;
+use crate::crawl::follow;
+use crate::crawl::foreground;
+use crate::crawl::limits;
+use crate::crawl::pause;
+use crate::crawl::retry;
 use crate::crawl::retry::Retried;
+use crate::fleet;
+use crate::main_loop;
 use crate::main_loop::action::{Answer, CallerAction, FileAction, LoopAction, ReplyAction};
 use crate::main_loop::commands::RegisteredCommand;
 use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Turn, TurnResult, failed, invalid};
+use crate::programs;
+use crate::query;
 use crate::store::Users;
+use crate::transfer;
 use crate::watch::files;
+use crate::work;
 use crate::work::ends::ABORTED;
 use archivist_core::fleet::CommandVerb;
 use archivist_core::model::{AnyId, Lifecycle, Owner, TAG_MAX, TAGS_MAX};
@@ -26,274 +38,274 @@ const SETTINGS_MAX: usize = 256 << 10;
 /// Most plugins that a crawl may name.
 const PLUGINS_MAX: usize = 1000;
 
-impl Turn<'_> {
-    pub(crate) fn request(&mut self, request: &Request) -> TurnResult<()> {
-        match request {
-            Request::Add {
-                lines,
-                options,
-                user,
-                joins,
-                so_far,
-                reply,
-            } => match self.add_some(lines, options, *user, *joins, so_far.as_deref())? {
-                Progress::Done(added) => self.answer_text(reply, serde_json::to_string(&added)?),
-                Progress::More(adding) => {
-                    let (lines, options) = (lines.clone(), options.clone());
-                    self.act(LoopAction::Again(Event::Request(Request::Add {
-                        lines,
-                        options,
-                        user: *user,
-                        joins: *joins,
-                        so_far: Some(adding),
-                        reply: reply.clone(),
-                    })));
-                }
-            },
-            Request::Install { names, user, reply } => {
-                let added = self.install(names, *user)?;
-                self.answer_text(reply, serde_json::to_string(&added)?);
+pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> {
+    match request {
+        Request::Add {
+            lines,
+            options,
+            user,
+            joins,
+            so_far,
+            reply,
+        } => match add::add_some(turn, lines, options, *user, *joins, so_far.as_deref())? {
+            Progress::Done(added) => turn.answer_text(reply, serde_json::to_string(&added)?),
+            Progress::More(adding) => {
+                let (lines, options) = (lines.clone(), options.clone());
+                turn.act(LoopAction::Again(Event::Request(Request::Add {
+                    lines,
+                    options,
+                    user: *user,
+                    joins: *joins,
+                    so_far: Some(adding),
+                    reply: reply.clone(),
+                })));
             }
-            Request::Cancel { id, reply } => {
-                if self.send_command(CommandVerb::Cancel, *id)? {
-                    self.cancel(*id)?;
-                }
-                self.answer(reply);
+        },
+        Request::Install { names, user, reply } => {
+            let added = programs::install(turn, names, *user)?;
+            turn.answer_text(reply, serde_json::to_string(&added)?);
+        }
+        Request::Cancel { id, reply } => {
+            if fleet::send_command(turn, CommandVerb::Cancel, *id)? {
+                cancel_owner(turn, *id)?;
             }
-            Request::UnknownSettings { names, reply } => {
-                let known = self.engine.catalogue.known_keys();
-                let is_unknown = |name: &&String| !known.contains(*name);
-                let unknown: Vec<&String> = names.iter().filter(is_unknown).collect();
-                self.answer_text(reply, serde_json::to_string(&unknown)?);
+            turn.answer(reply);
+        }
+        Request::UnknownSettings { names, reply } => {
+            let known = turn.engine.catalogue.known_keys();
+            let is_unknown = |name: &&String| !known.contains(*name);
+            let unknown: Vec<&String> = names.iter().filter(is_unknown).collect();
+            turn.answer_text(reply, serde_json::to_string(&unknown)?);
+        }
+        Request::AwaitUnits { id, reply } => work::await_units(turn, *id, reply)?,
+        Request::CancelRun { id, reply } => {
+            foreground::cancel_run(turn, *id)?;
+            turn.answer(reply);
+        }
+        Request::Abort { id, reply } => {
+            foreground::proceed(turn, *id, false)?;
+            work::abort_crawl(turn, *id, ABORTED)?;
+            turn.answer(reply);
+        }
+        Request::Pause { id, reply } => {
+            if fleet::send_command(turn, CommandVerb::Pause, *id)? {
+                pause::pause_owner(turn, *id)?;
             }
-            Request::AwaitUnits { id, reply } => self.await_units(*id, reply)?,
-            Request::CancelRun { id, reply } => {
-                self.cancel_run(*id)?;
-                self.answer(reply);
+            turn.answer(reply);
+        }
+        Request::Resume { id, reply } => {
+            if fleet::send_command(turn, CommandVerb::Resume, *id)? {
+                pause::resume_owner(turn, *id)?;
             }
-            Request::Abort { id, reply } => {
-                self.proceed(*id, false)?;
-                self.abort(*id, ABORTED)?;
-                self.answer(reply);
+            turn.answer(reply);
+        }
+        Request::Amend {
+            id,
+            config,
+            user,
+            reply,
+        } => {
+            limits::amend(turn, *id, config, *user)?;
+            turn.answer(reply);
+        }
+        Request::Retry {
+            id,
+            which,
+            so_far,
+            reply,
+        } => {
+            let (which, reply) = (which.clone(), reply.clone());
+            if so_far.is_none()
+                && let Some(count) = fleet::retry_in_fleet(turn, *id, &which)?
+            {
+                let answer = Answer::Number(reply, Ok(count));
+                turn.act(ReplyAction::Answer(answer));
+                return Ok(());
             }
-            Request::Pause { id, reply } => {
-                if self.send_command(CommandVerb::Pause, *id)? {
-                    self.pause(*id)?;
-                }
-                self.answer(reply);
+            let next = match retry::retry_some(turn, *id, &which, so_far.as_deref())? {
+                Retried::All(count) => ReplyAction::Answer(Answer::Number(reply, Ok(count))).into(),
+                Retried::Some(so_far) => LoopAction::Again(Event::Request(Request::Retry {
+                    id: *id,
+                    which,
+                    so_far: Some(so_far),
+                    reply,
+                }))
+                .into(),
+            };
+            turn.actions.push(next);
+        }
+        Request::Status { reply } => {
+            let status = query::status(turn)?;
+            turn.answer_text(reply, serde_json::to_string(&status)?);
+        }
+        Request::List {
+            what,
+            filter,
+            reply,
+        } => {
+            if what == "binaries" && query::inspect_first(turn, request)? {
+                return Ok(());
             }
-            Request::Resume { id, reply } => {
-                if self.send_command(CommandVerb::Resume, *id)? {
-                    self.resume(*id)?;
-                }
-                self.answer(reply);
-            }
-            Request::Amend {
-                id,
-                config,
-                user,
-                reply,
-            } => {
-                self.amend(*id, config, *user)?;
-                self.answer(reply);
-            }
-            Request::Retry {
-                id,
-                which,
-                so_far,
-                reply,
-            } => {
-                let (which, reply) = (which.clone(), reply.clone());
-                if so_far.is_none()
-                    && let Some(count) = self.retry_in_fleet(*id, &which)?
-                {
-                    let answer = Answer::Number(reply, Ok(count));
-                    self.act(ReplyAction::Answer(answer));
-                    return Ok(());
-                }
-                let next = match self.retry_some(*id, &which, so_far.as_deref())? {
-                    Retried::All(count) => {
-                        ReplyAction::Answer(Answer::Number(reply, Ok(count))).into()
-                    }
-                    Retried::Some(so_far) => LoopAction::Again(Event::Request(Request::Retry {
-                        id: *id,
-                        which,
-                        so_far: Some(so_far),
-                        reply,
-                    }))
-                    .into(),
-                };
-                self.actions.push(next);
-            }
-            Request::Status { reply } => {
-                let status = self.status()?;
-                self.answer_text(reply, serde_json::to_string(&status)?);
-            }
-            Request::List {
-                what,
-                filter,
-                reply,
-            } => {
-                if what == "binaries" && self.inspect_first(request)? {
-                    return Ok(());
-                }
-                let text = self.list(what, filter)?;
-                self.answer_text(reply, text);
-            }
-            Request::Show { id, reply } => {
-                let details = self.details(*id)?;
-                self.answer_text(reply, serde_json::to_string(&details)?);
-            }
-            Request::ShowRun { id, reply } => {
-                let details = self.details_of_run(*id)?;
-                self.answer_text(reply, serde_json::to_string(&details)?);
-            }
-            Request::Why { id, reply } => {
-                let why = match id {
-                    AnyId::Owner(id) => serde_json::to_string(&self.why(*id)?)?,
-                    AnyId::Run(id) => serde_json::to_string(&self.why_run(*id)?)?,
-                };
-                self.answer_text(reply, why);
-            }
-            Request::Fetch { id, reply } => self.fetch(*id, reply)?,
-            Request::TestStore { reply } => self.test_store(reply)?,
-            Request::Plugins { reply } => {
-                let plugins = self.plugins()?;
-                self.answer_text(reply, serde_json::to_string(&plugins)?);
-            }
-            Request::Watch {
-                crawl,
-                claim,
-                reply,
-            } => self.follow(*crawl, claim, reply)?,
-            Request::WatchStatus { claim, reply } => self.act(CallerAction::FollowStatus {
+            let text = query::list(turn, what, filter)?;
+            turn.answer_text(reply, text);
+        }
+        Request::Show { id, reply } => {
+            let details = query::details(turn, *id)?;
+            turn.answer_text(reply, serde_json::to_string(&details)?);
+        }
+        Request::ShowRun { id, reply } => {
+            let details = query::details_of_run(turn, *id)?;
+            turn.answer_text(reply, serde_json::to_string(&details)?);
+        }
+        Request::Why { id, reply } => {
+            let why = match id {
+                AnyId::Owner(id) => serde_json::to_string(&query::why(turn, *id)?)?,
+                AnyId::Run(id) => serde_json::to_string(&query::why_run(turn, *id)?)?,
+            };
+            turn.answer_text(reply, why);
+        }
+        Request::Fetch { id, reply } => transfer::fetch(turn, *id, reply)?,
+        Request::TestStore { reply } => transfer::test_store(turn, reply)?,
+        Request::Plugins { reply } => {
+            let plugins = query::plugins(turn)?;
+            turn.answer_text(reply, serde_json::to_string(&plugins)?);
+        }
+        Request::Watch {
+            crawl,
+            claim,
+            reply,
+        } => follow::follow(turn, *crawl, claim, reply)?,
+        Request::WatchStatus { claim, reply } => turn.act(CallerAction::FollowStatus {
+            claim: claim.clone(),
+            reply: reply.clone(),
+        }),
+        Request::Hold {
+            crawl,
+            cancel,
+            claim,
+            reply,
+        } => foreground::hold(turn, *crawl, *cancel, claim, reply)?,
+        Request::Register {
+            command,
+            pid,
+            user,
+            claim,
+            reply,
+        } => {
+            turn.act(CallerAction::Register {
+                command: RegisteredCommand {
+                    since: command.since.unwrap_or(turn.now).min(turn.now),
+                    registration: command.clone(),
+                    pid: *pid,
+                    user: *user,
+                },
                 claim: claim.clone(),
                 reply: reply.clone(),
-            }),
-            Request::Hold {
-                crawl,
-                cancel,
-                claim,
-                reply,
-            } => self.hold(*crawl, *cancel, claim, reply)?,
-            Request::Register {
-                command,
-                pid,
-                user,
-                claim,
-                reply,
-            } => {
-                self.act(CallerAction::Register {
-                    command: RegisteredCommand {
-                        since: command.since.unwrap_or(self.now).min(self.now),
-                        registration: command.clone(),
-                        pid: *pid,
-                        user: *user,
-                    },
-                    claim: claim.clone(),
-                    reply: reply.clone(),
-                });
-                self.act(CallerAction::StatusChanged);
-            }
-            Request::Interrupt { id, reply } => {
-                let interrupted = self.interrupt(*id)?;
-                self.answer_text(reply, serde_json::to_string(&interrupted)?);
-            }
-            Request::Proceed {
-                crawl,
-                again,
-                reply,
-            } => {
-                let count = self.proceed(*crawl, *again)?;
-                self.act(ReplyAction::Answer(Answer::Number(
-                    reply.clone(),
-                    Ok(count),
-                )));
-            }
-            Request::Draft {
-                options,
-                user,
-                reply,
-            } => {
-                let users = BTreeSet::from([*user]);
-                self.check_options(options, &users)?;
-                let draft = self.draft(options, &users)?;
-                self.answer_text(reply, serde_json::to_string(&draft)?);
-            }
-            Request::Watches { call, reply } => {
-                let job = files::with_watches(call.clone(), reply.clone());
-                self.act(FileAction::Run(job));
-            }
-            Request::Reload { reply } => {
-                self.act(LoopAction::Again(Event::FillStore(0)));
-                self.answer(reply);
-            }
+            });
+            turn.act(CallerAction::StatusChanged);
         }
-        Ok(())
-    }
-
-    /// Refuses unknown settings and plugins before anything is queued.
-    pub(crate) fn check_options(&self, options: &AddOptions, users: &Users) -> TurnResult<()> {
-        check_depth_and_tags(options.depth, &options.tags).map_err(invalid)?;
-        self.check_settings(&options.plugins, &options.config, users)
-    }
-
-    pub(crate) fn check_settings(
-        &self,
-        plugins: &[String],
-        config: &BTreeMap<String, String>,
-        users: &Users,
-    ) -> TurnResult<()> {
-        check_size(plugins, config).map_err(invalid)?;
-        let engine = &self.engine;
-        if let Some(error) = check(&engine.catalogue, config).into_iter().next() {
-            return Err(invalid(format!("{error}; see: archivist plugins")));
+        Request::Interrupt { id, reply } => {
+            let interrupted = foreground::interrupt(turn, *id)?;
+            turn.answer_text(reply, serde_json::to_string(&interrupted)?);
         }
-        let chosen = engine.persona(config, users).map_err(invalid)?;
-        let persona = chosen.as_deref();
-        engine.select(plugins, config, persona).map_err(invalid)?;
-        let own = engine.persona_settings(persona).map_err(invalid)?;
-        self.require_facts()?;
-        engine.url_filter(config, &own).map_err(invalid)?;
-        engine.crawl_limits(config, &own).map_err(invalid)?;
-        engine.check_network().map_err(failed)
-    }
-
-    fn cancel(&mut self, id: Owner) -> TurnResult<()> {
-        if !self.is_wanted(id, "cancel", cancel)? {
-            return Ok(());
+        Request::Proceed {
+            crawl,
+            again,
+            reply,
+        } => {
+            let count = foreground::proceed(turn, *crawl, *again)?;
+            turn.act(ReplyAction::Answer(Answer::Number(
+                reply.clone(),
+                Ok(count),
+            )));
         }
-        match id {
-            Owner::Crawl(id) => {
-                self.proceed(id, false)?;
-                self.cancel_crawl(id, CANCELLED)
-            }
-            Owner::Snapshot(id) => {
-                let snapshot = self.snapshot_of(id)?;
-                self.cancel_snapshot(snapshot.crawl, id, CANCELLED)?;
-                self.tidy_crawl(snapshot.crawl)
-            }
+        Request::Draft {
+            options,
+            user,
+            reply,
+        } => {
+            let users = BTreeSet::from([*user]);
+            check_options(turn, options, &users)?;
+            let draft = query::draft(turn, options, &users)?;
+            turn.answer_text(reply, serde_json::to_string(&draft)?);
+        }
+        Request::Watches { call, reply } => {
+            let job = files::with_watches(call.clone(), reply.clone());
+            turn.act(FileAction::Run(job));
+        }
+        Request::Reload { reply } => {
+            turn.act(LoopAction::Again(Event::FillStore(0)));
+            turn.answer(reply);
         }
     }
+    Ok(())
+}
 
-    /// Whether a request of a user has to be carried out.
-    ///
-    /// # Errors
-    /// If its crawl or snapshot is final.
-    pub(crate) fn is_wanted(
-        &self,
-        id: Owner,
-        verb: &str,
-        decide: fn(Lifecycle) -> Wanted,
-    ) -> TurnResult<bool> {
-        let status = self.tx.status_of(id)?;
-        match decide(status) {
-            Wanted::Go => Ok(true),
-            Wanted::Already => Ok(false),
-            Wanted::Final => Err(invalid(format!(
-                "{id} is {status}, there is nothing to {verb}"
-            ))),
+/// Refuses unknown settings and plugins before anything is queued.
+pub(super) fn check_options(
+    turn: &Turn<'_>,
+    options: &AddOptions,
+    users: &Users,
+) -> TurnResult<()> {
+    check_depth_and_tags(options.depth, &options.tags).map_err(invalid)?;
+    check_settings(turn, &options.plugins, &options.config, users)
+}
+
+pub(super) fn check_settings(
+    turn: &Turn<'_>,
+    plugins: &[String],
+    config: &BTreeMap<String, String>,
+    users: &Users,
+) -> TurnResult<()> {
+    check_size(plugins, config).map_err(invalid)?;
+    let engine = &turn.engine;
+    if let Some(error) = check(&engine.catalogue, config).into_iter().next() {
+        return Err(invalid(format!("{error}; see: archivist plugins")));
+    }
+    let chosen = engine.persona(config, users).map_err(invalid)?;
+    let persona = chosen.as_deref();
+    engine.select(plugins, config, persona).map_err(invalid)?;
+    let own = engine.persona_settings(persona).map_err(invalid)?;
+    turn.require_facts()?;
+    engine.url_filter(config, &own).map_err(invalid)?;
+    engine.crawl_limits(config, &own).map_err(invalid)?;
+    engine.check_network().map_err(failed)
+}
+
+fn cancel_owner(turn: &mut Turn<'_>, id: Owner) -> TurnResult<()> {
+    if !is_wanted(turn, id, "cancel", cancel)? {
+        return Ok(());
+    }
+    match id {
+        Owner::Crawl(id) => {
+            foreground::proceed(turn, id, false)?;
+            work::cancel_crawl(turn, id, CANCELLED)
         }
+        Owner::Snapshot(id) => {
+            let snapshot = main_loop::snapshot_of(turn, id)?;
+            work::cancel_snapshot(turn, snapshot.crawl, id, CANCELLED)?;
+            work::tidy_crawl(turn, snapshot.crawl)
+        }
+    }
+}
+
+/// Whether a request of a user has to be carried out.
+///
+/// # Errors
+/// If its crawl or snapshot is final.
+pub(super) fn is_wanted(
+    turn: &Turn<'_>,
+    id: Owner,
+    verb: &str,
+    decide: fn(Lifecycle) -> Wanted,
+) -> TurnResult<bool> {
+    let status = turn.tx.status_of(id)?;
+    match decide(status) {
+        Wanted::Go => Ok(true),
+        Wanted::Already => Ok(false),
+        Wanted::Final => Err(invalid(format!(
+            "{id} is {status}, there is nothing to {verb}"
+        ))),
     }
 }
 

@@ -1,72 +1,75 @@
 //! Commands of users about crawls and pages of the fleet, which any node may have. They wait in the
 //! outbox until the database gets them, after the requests that added what they are about.
 
+use crate::fleet::outbox;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::store::rows::fleet::FleetCrawl;
 use archivist_core::fleet::{Command, CommandVerb, Request};
 use archivist_core::model::{Lifecycle, Owner};
 use archivist_shared::bus::call::Which;
 
-impl Turn<'_> {
-    /// Sends a command of a user to the fleet if its crawl or page is not of this machine alone.
-    /// Returns whether this node has something to do at once.
-    pub(crate) fn send_command(&mut self, verb: CommandVerb, target: Owner) -> TurnResult<bool> {
-        let Some(status) = self.known_in_fleet(target)? else {
-            return Ok(true);
-        };
-        let is_open_here = status.is_some_and(|status| !status.is_final());
-        // A crawl that is cancelled here reports that by itself.
-        let is_sent_later =
-            is_open_here && verb == CommandVerb::Cancel && matches!(target, Owner::Crawl(_));
-        if !is_sent_later {
-            self.send_to_fleet(&Request::Command(Command { verb, target }))?;
-        }
-        Ok(is_open_here && verb != CommandVerb::Retry)
+/// Sends a command of a user to the fleet if its crawl or page is not of this machine alone.
+/// Returns whether this node has something to do at once.
+pub(crate) fn send_command(
+    turn: &mut Turn<'_>,
+    verb: CommandVerb,
+    target: Owner,
+) -> TurnResult<bool> {
+    let Some(status) = known_in_fleet(turn, target)? else {
+        return Ok(true);
+    };
+    let is_open_here = status.is_some_and(|status| !status.is_final());
+    // A crawl that is cancelled here reports that by itself.
+    let is_sent_later =
+        is_open_here && verb == CommandVerb::Cancel && matches!(target, Owner::Crawl(_));
+    if !is_sent_later {
+        outbox::send_to_fleet(turn, &Request::Command(Command { verb, target }))?;
     }
+    Ok(is_open_here && verb != CommandVerb::Retry)
+}
 
-    /// Sends the retry of a crawl or page of the fleet, which comes back with the lease of its host.
-    /// Returns the number of queued items; `None` if the retry is about this machine alone.
-    ///
-    /// # Errors
-    /// If the request is about single hooks, or about all crawls of a node.
-    pub(crate) fn retry_in_fleet(
-        &mut self,
-        target: Option<Owner>,
-        which: &Which,
-    ) -> TurnResult<Option<u32>> {
-        let Some(target) = target else {
-            if self.tx.node()?.is_none() {
-                return Ok(None);
-            }
-            return Err(invalid(
-                "this machine is a node of a fleet: name the crawls or pages; see: archivist list results --status failed",
-            ));
-        };
-        if self.known_in_fleet(target)?.is_none() {
+/// Sends the retry of a crawl or page of the fleet, which comes back with the lease of its host.
+/// Returns the number of queued items; `None` if the retry is about this machine alone.
+///
+/// # Errors
+/// If the request is about single hooks, or about all crawls of a node.
+pub(crate) fn retry_in_fleet(
+    turn: &mut Turn<'_>,
+    target: Option<Owner>,
+    which: &Which,
+) -> TurnResult<Option<u32>> {
+    let Some(target) = target else {
+        if turn.tx.node()?.is_none() {
             return Ok(None);
         }
-        if !matches!(which, Which::Failed | Which::All) {
-            return Err(invalid(format!(
-                "{target} belongs to the fleet, which runs all hooks of a page again, not one of them"
-            )));
-        }
-        self.send_command(CommandVerb::Retry, target)?;
-        Ok(Some(1))
+        return Err(invalid(
+            "this machine is a node of a fleet: name the crawls or pages; see: archivist list results --status failed",
+        ));
+    };
+    if known_in_fleet(turn, target)?.is_none() {
+        return Ok(None);
     }
+    if !matches!(which, Which::Failed | Which::All) {
+        return Err(invalid(format!(
+            "{target} belongs to the fleet, which runs all hooks of a page again, not one of them"
+        )));
+    }
+    send_command(turn, CommandVerb::Retry, target)?;
+    Ok(Some(1))
+}
 
-    /// Returns the state here of a crawl or page of the fleet, which is `None` if this node does not
-    /// know it; `None` if the crawl or page is of this machine alone.
-    fn known_in_fleet(&self, target: Owner) -> TurnResult<Option<Option<Lifecycle>>> {
-        let known = match target {
-            Owner::Crawl(id) => self.tx.crawl(id)?.map(|crawl| (id, crawl.status)),
-            Owner::Snapshot(id) => self.tx.snapshot(id)?.map(|page| (page.crawl, page.status)),
-        };
-        Ok(match known {
-            None => self.tx.node()?.map(|_| None),
-            Some((crawl, status)) => {
-                let is_of_fleet = self.tx.fleet_crawl(crawl)? != FleetCrawl::No;
-                is_of_fleet.then_some(Some(status))
-            }
-        })
-    }
+/// Returns the state here of a crawl or page of the fleet, which is `None` if this node does not
+/// know it; `None` if the crawl or page is of this machine alone.
+fn known_in_fleet(turn: &Turn<'_>, target: Owner) -> TurnResult<Option<Option<Lifecycle>>> {
+    let known = match target {
+        Owner::Crawl(id) => turn.tx.crawl(id)?.map(|crawl| (id, crawl.status)),
+        Owner::Snapshot(id) => turn.tx.snapshot(id)?.map(|page| (page.crawl, page.status)),
+    };
+    Ok(match known {
+        None => turn.tx.node()?.map(|_| None),
+        Some((crawl, status)) => {
+            let is_of_fleet = turn.tx.fleet_crawl(crawl)? != FleetCrawl::No;
+            is_of_fleet.then_some(Some(status))
+        }
+    })
 }

@@ -2,9 +2,14 @@
 //! the fleet are recorded, or this node had none for a while. Users' commands about them go to the
 //! fleet.
 
+use crate::crawl;
+use crate::fleet::outbox;
+use crate::fleet::row_check;
 use crate::fleet::submit::CrawlDocument;
+use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::rows::fleet::{FleetCrawl, GivenCrawl};
+use crate::work;
 use archivist_core::fleet::{Command, CommandVerb, Order, Orders, Request};
 use archivist_core::model::{CrawlId, FLEET, Lifecycle, Owner, Step, Time};
 use archivist_core::plan::Notice;
@@ -16,129 +21,130 @@ pub(super) const LINGER: Duration = Duration::from_secs(60);
 /// Reason of crawls and pages that were cancelled on another node.
 const CANCELLED_IN_FLEET: &str = "cancelled in the fleet";
 
-impl Turn<'_> {
-    /// Queues a crawl that came with pages. It has no user of this machine: every writer of the
-    /// database could name any.
-    pub(super) fn add_given_crawl(
-        &mut self,
-        id: CrawlId,
-        max_depth: u32,
-        document: &CrawlDocument,
-    ) -> TurnResult<()> {
-        self.tx.add_given_crawl(
-            &GivenCrawl {
-                id,
-                url: &document.url,
-                max_depth,
-                plugins: &document.plugins,
-                config: &document.config,
-                user: FLEET,
-            },
-            self.now,
-        )?;
-        for tag in &document.tags {
-            self.tx.tag_crawl(id, tag)?;
-        }
-        if document.only_new {
-            self.tx.set_only_new(id)?;
-        }
-        self.announce_crawl(id, Notice::Added)
+/// Queues a crawl that came with pages. It has no user of this machine: every writer of the
+/// database could name any.
+pub(super) fn add_given_crawl(
+    turn: &mut Turn<'_>,
+    id: CrawlId,
+    max_depth: u32,
+    document: &CrawlDocument,
+) -> TurnResult<()> {
+    turn.tx.add_given_crawl(
+        &GivenCrawl {
+            id,
+            url: &document.url,
+            max_depth,
+            plugins: &document.plugins,
+            config: &document.config,
+            user: FLEET,
+        },
+        turn.now,
+    )?;
+    for tag in &document.tags {
+        turn.tx.tag_crawl(id, tag)?;
     }
-
-    /// Closes the crawls that had no page on this node for this long, or since they were added for
-    /// [`LINGER`]: their last hooks run.
-    pub(super) fn close_idle_crawls(&mut self, linger: Duration) -> TurnResult<()> {
-        let since = self.now.before(linger);
-        let added = self.now.before(LINGER);
-        for id in self.tx.idle_fleet_crawls(since, added)? {
-            self.close_in_fleet(id)?;
-        }
-        Ok(())
+    if document.only_new {
+        turn.tx.set_only_new(id)?;
     }
+    crawl::announce_crawl(turn, id, Notice::Added)
+}
 
-    /// Closes the crawls whose pages are all recorded: no more come, so their set-up serves none.
-    pub(super) fn close_done_crawls(&mut self, orders: &Orders) -> TurnResult<()> {
-        let done = orders.used.iter().filter(|(_, used)| used.is_done);
-        let done: Vec<CrawlId> = done.map(|(id, _)| *id).collect();
-        for id in self.tx.idle_fleet_crawls(self.now, self.now)? {
-            if done.contains(&id) {
-                self.close_in_fleet(id)?;
-            }
-        }
-        Ok(())
+/// Closes the crawls that had no page on this node for this long, or since they were added for
+/// [`LINGER`]: their last hooks run.
+pub(super) fn close_idle_crawls(turn: &mut Turn<'_>, linger: Duration) -> TurnResult<()> {
+    let since = turn.now.before(linger);
+    let added = turn.now.before(LINGER);
+    for id in turn.tx.idle_fleet_crawls(since, added)? {
+        close_in_fleet(turn, id)?;
     }
+    Ok(())
+}
 
-    fn close_in_fleet(&mut self, id: CrawlId) -> TurnResult<()> {
-        self.tx.set_fleet_crawl(id, FleetCrawl::Closing)?;
-        let crawl = self.crawl_of(id)?;
-        if crawl.attempts == 0 && crawl.status == Lifecycle::Queued {
-            // None of its pages came here: there is no set-up to undo.
-            self.tx.step_crawl(id, Step::Seal, None, None, self.now)?;
+/// Closes the crawls whose pages are all recorded: no more come, so their set-up serves none.
+pub(super) fn close_done_crawls(turn: &mut Turn<'_>, orders: &Orders) -> TurnResult<()> {
+    let done = orders.used.iter().filter(|(_, used)| used.is_done);
+    let done: Vec<CrawlId> = done.map(|(id, _)| *id).collect();
+    for id in turn.tx.idle_fleet_crawls(turn.now, turn.now)? {
+        if done.contains(&id) {
+            close_in_fleet(turn, id)?;
         }
-        self.tidy_crawl(id)
     }
+    Ok(())
+}
 
-    /// Reports that the last hooks of a crawl of the fleet have run.
-    pub(crate) fn crawl_closed(&mut self, crawl: CrawlId) -> TurnResult<()> {
-        if self.tx.fleet_crawl(crawl)? == FleetCrawl::No {
-            return Ok(());
-        }
-        self.tx.set_fleet_crawl(crawl, FleetCrawl::Closing)?;
-        self.send_to_fleet(&Request::CrawlClosed { crawl })
+fn close_in_fleet(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
+    turn.tx.set_fleet_crawl(id, FleetCrawl::Closing)?;
+    let crawl = main_loop::crawl_of(turn, id)?;
+    if crawl.attempts == 0 && crawl.status == Lifecycle::Queued {
+        // None of its pages came here: there is no set-up to undo.
+        turn.tx.step_crawl(id, Step::Seal, None, None, turn.now)?;
     }
+    work::tidy_crawl(turn, id)
+}
 
-    /// A crawl has pages again: what was reported of its end is not true any more.
-    pub(super) fn withdraw_close(&mut self, crawl: CrawlId) -> TurnResult<()> {
-        Ok(self.tx.withdraw(&Request::CrawlClosed { crawl })?)
+/// Reports that the last hooks of a crawl of the fleet have run.
+pub(crate) fn crawl_closed(turn: &mut Turn<'_>, crawl: CrawlId) -> TurnResult<()> {
+    if turn.tx.fleet_crawl(crawl)? == FleetCrawl::No {
+        return Ok(());
     }
+    turn.tx.set_fleet_crawl(crawl, FleetCrawl::Closing)?;
+    outbox::send_to_fleet(turn, &Request::CrawlClosed { crawl })
+}
 
-    /// Reports that a user cancelled a crawl of the fleet on this node.
-    pub(crate) fn cancel_in_fleet(&mut self, id: CrawlId) -> TurnResult<()> {
-        if self.tx.fleet_crawl(id)? == FleetCrawl::No {
-            return Ok(());
-        }
-        self.tx.set_fleet_crawl(id, FleetCrawl::Closing)?;
-        self.send_to_fleet(&Request::Command(Command {
+/// A crawl has pages again: what was reported of its end is not true any more.
+pub(super) fn withdraw_close(turn: &mut Turn<'_>, crawl: CrawlId) -> TurnResult<()> {
+    Ok(turn.tx.withdraw(&Request::CrawlClosed { crawl })?)
+}
+
+/// Reports that a user cancelled a crawl of the fleet on this node.
+pub(crate) fn cancel_in_fleet(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
+    if turn.tx.fleet_crawl(id)? == FleetCrawl::No {
+        return Ok(());
+    }
+    turn.tx.set_fleet_crawl(id, FleetCrawl::Closing)?;
+    outbox::send_to_fleet(
+        turn,
+        &Request::Command(Command {
             verb: CommandVerb::Cancel,
             target: Owner::Crawl(id),
-        }))
-    }
+        }),
+    )
+}
 
-    /// Brings crawls and pages into the state that the fleet wants.
-    pub(super) fn obey(&mut self, orders: &Orders) -> TurnResult<()> {
-        for (crawl, used) in &orders.used {
-            let began = Time(self.now.0 - i64::try_from(used.age.as_millis()).unwrap_or(i64::MAX));
-            self.tx.set_fleet_use(*crawl, used.bytes, began)?;
-        }
-        let crawls = orders.crawls.iter();
-        let crawls = crawls.map(|(id, order)| (Owner::Crawl(*id), *order));
-        let pages = orders.pages.iter();
-        let pages = pages.map(|(id, order)| (Owner::Snapshot(*id), *order));
-        for (owner, order) in crawls.chain(pages) {
-            let known = self.state_in_fleet(owner)?;
-            match (known, order) {
-                (None, _) => {}
-                (Some(status), Order::Cancel) if !status.is_final() => {
-                    self.cancel_for_fleet(owner)?;
-                }
-                (Some(Lifecycle::Queued | Lifecycle::Started), Order::Pause) => {
-                    self.pause(owner)?;
-                }
-                (Some(Lifecycle::Paused), Order::Run) => self.resume(owner)?,
-                (Some(_), _) => {}
-            }
-        }
-        Ok(())
+/// Brings crawls and pages into the state that the fleet wants.
+pub(super) fn obey(turn: &mut Turn<'_>, orders: &Orders) -> TurnResult<()> {
+    for (crawl, used) in &orders.used {
+        let began = Time(turn.now.0 - i64::try_from(used.age.as_millis()).unwrap_or(i64::MAX));
+        turn.tx.set_fleet_use(*crawl, used.bytes, began)?;
     }
-
-    fn cancel_for_fleet(&mut self, owner: Owner) -> TurnResult<()> {
-        match owner {
-            Owner::Crawl(id) => self.cancel_crawl_here(id, CANCELLED_IN_FLEET),
-            Owner::Snapshot(id) => {
-                let crawl = self.snapshot_of(id)?.crawl;
-                self.cancel_snapshot(crawl, id, CANCELLED_IN_FLEET)?;
-                self.tidy_crawl(crawl)
+    let crawls = orders.crawls.iter();
+    let crawls = crawls.map(|(id, order)| (Owner::Crawl(*id), *order));
+    let pages = orders.pages.iter();
+    let pages = pages.map(|(id, order)| (Owner::Snapshot(*id), *order));
+    for (owner, order) in crawls.chain(pages) {
+        let known = row_check::state_in_fleet(turn, owner)?;
+        match (known, order) {
+            (None, _) => {}
+            (Some(status), Order::Cancel) if !status.is_final() => {
+                cancel_for_fleet(turn, owner)?;
             }
+            (Some(Lifecycle::Queued | Lifecycle::Started), Order::Pause) => {
+                crawl::pause_owner(turn, owner)?;
+            }
+            (Some(Lifecycle::Paused), Order::Run) => crawl::resume_owner(turn, owner)?,
+            (Some(_), _) => {}
+        }
+    }
+    Ok(())
+}
+
+fn cancel_for_fleet(turn: &mut Turn<'_>, owner: Owner) -> TurnResult<()> {
+    match owner {
+        Owner::Crawl(id) => work::cancel_crawl_here(turn, id, CANCELLED_IN_FLEET),
+        Owner::Snapshot(id) => {
+            let crawl = main_loop::snapshot_of(turn, id)?.crawl;
+            work::cancel_snapshot(turn, crawl, id, CANCELLED_IN_FLEET)?;
+            work::tidy_crawl(turn, crawl)
         }
     }
 }

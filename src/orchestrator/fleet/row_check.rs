@@ -14,56 +14,52 @@ use std::collections::BTreeMap;
 /// Crawls that this node cannot take, and why.
 pub(super) type Refused = BTreeMap<CrawlId, String>;
 
-impl Turn<'_> {
-    /// Returns why a crawl that this node has is not the one that the fleet means, if so. A node that
-    /// leaves keeps its crawls as crawls of its own, and may join again.
-    pub(super) fn why_other_crawl(
-        &self,
-        id: CrawlId,
-        url: &str,
-        spec: &CrawlSpec,
-    ) -> TurnResult<Option<String>> {
-        let is_same = self.tx.fleet_crawl(id)? != FleetCrawl::No
-            || self.tx.was_of_fleet(id)? && document_of(spec).is_ok_and(|it| it.url == url);
-        let why = || format!("crawl {id} of the fleet has the id of a crawl of this machine");
-        Ok((!is_same).then(why))
-    }
+/// Returns why a crawl that this node has is not the one that the fleet means, if so. A node that
+/// leaves keeps its crawls as crawls of its own, and may join again.
+pub(super) fn why_other_crawl(
+    turn: &Turn<'_>,
+    id: CrawlId,
+    url: &str,
+    spec: &CrawlSpec,
+) -> TurnResult<Option<String>> {
+    let is_same = turn.tx.fleet_crawl(id)? != FleetCrawl::No
+        || turn.tx.was_of_fleet(id)? && document_of(spec).is_ok_and(|it| it.url == url);
+    let why = || format!("crawl {id} of the fleet has the id of a crawl of this machine");
+    Ok((!is_same).then(why))
+}
 
-    /// Reads the URL of a page, or returns why the page is refused.
-    pub(super) fn readable(
-        &self,
-        page: &LeasedPage,
-        refused: &Refused,
-    ) -> TurnResult<Result<PageUrl, String>> {
-        let url = match url_of(page, refused) {
-            Ok(url) => url,
-            Err(why) => return Ok(Err(why)),
-        };
-        let id = page.id;
-        let is_other = self
-            .tx
-            .snapshot(id)?
-            .is_some_and(|known| known.crawl != page.crawl || known.url != url.as_str());
-        if is_other {
-            let why = format!("page {id} of the fleet has the id of another page of this node");
-            return Ok(Err(why));
-        }
-        Ok(Ok(url))
+/// Reads the URL of a page, or returns why the page is refused.
+pub(super) fn readable(
+    turn: &Turn<'_>,
+    page: &LeasedPage,
+    refused: &Refused,
+) -> TurnResult<Result<PageUrl, String>> {
+    let url = match url_of(page, refused) {
+        Ok(url) => url,
+        Err(why) => return Ok(Err(why)),
+    };
+    let id = page.id;
+    let is_other = turn
+        .tx
+        .snapshot(id)?
+        .is_some_and(|known| known.crawl != page.crawl || known.url != url.as_str());
+    if is_other {
+        let why = format!("page {id} of the fleet has the id of another page of this node");
+        return Ok(Err(why));
     }
+    Ok(Ok(url))
+}
 
-    /// Returns the state of a crawl or page of the fleet; `None` if this node does not have it, or if it
-    /// is of this machine alone, which the database cannot command.
-    pub(super) fn state_in_fleet(&self, owner: Owner) -> TurnResult<Option<Lifecycle>> {
-        let known = match owner {
-            Owner::Crawl(id) => self.tx.crawl(id)?.map(|crawl| (id, crawl.status)),
-            Owner::Snapshot(id) => self.tx.snapshot(id)?.map(|page| (page.crawl, page.status)),
-        };
-        match known {
-            Some((crawl, status)) if self.tx.fleet_crawl(crawl)? != FleetCrawl::No => {
-                Ok(Some(status))
-            }
-            _ => Ok(None),
-        }
+/// Returns the state of a crawl or page of the fleet; `None` if this node does not have it, or if it
+/// is of this machine alone, which the database cannot command.
+pub(super) fn state_in_fleet(turn: &Turn<'_>, owner: Owner) -> TurnResult<Option<Lifecycle>> {
+    let known = match owner {
+        Owner::Crawl(id) => turn.tx.crawl(id)?.map(|crawl| (id, crawl.status)),
+        Owner::Snapshot(id) => turn.tx.snapshot(id)?.map(|page| (page.crawl, page.status)),
+    };
+    match known {
+        Some((crawl, status)) if turn.tx.fleet_crawl(crawl)? != FleetCrawl::No => Ok(Some(status)),
+        _ => Ok(None),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Crawls that are added on this node of a fleet, and pages that its hooks find: both go to the
 //! fleet's database, which decides which node archives them.
 
+use crate::fleet::outbox;
 use crate::main_loop::turn::{Turn, TurnResult, failed};
 use crate::store::rows::fleet::GivenCrawl;
 use archivist_core::fleet::{CrawlSpec, HostKey, NewPage, Request, Submit};
@@ -30,89 +31,97 @@ pub(super) struct CrawlDocument {
     pub only_new: bool,
 }
 
-impl Turn<'_> {
-    /// Queues a crawl of the fleet, with an id that the fleet reserved for this node.
-    ///
-    /// # Errors
-    /// If no reserved id is left: the database was not reached for a long time.
-    pub(crate) fn add_fleet_crawl(
-        &mut self,
-        url: &str,
-        options: &AddOptions,
-        user: u32,
-    ) -> TurnResult<CrawlId> {
-        let id = self.tx.take_crawl_id()?.ok_or_else(|| {
-            failed("the fleet has reserved no id for a further crawl of this node: its database was not reached; see: systemctl status archivist-fleet.service")
-        })?;
-        let document = CrawlDocument {
-            url: url.to_owned(),
-            plugins: options.plugins.clone(),
-            config: options.config.clone(),
-            tags: options.tags.clone(),
-            only_new: options.only_new,
-        };
-        let spec = CrawlSpec {
+/// Queues a crawl of the fleet, with an id that the fleet reserved for this node.
+///
+/// # Errors
+/// If no reserved id is left: the database was not reached for a long time.
+pub(crate) fn add_fleet_crawl(
+    turn: &mut Turn<'_>,
+    url: &str,
+    options: &AddOptions,
+    user: u32,
+) -> TurnResult<CrawlId> {
+    let id = turn.tx.take_crawl_id()?.ok_or_else(|| {
+        failed("the fleet has reserved no id for a further crawl of this node: its database was not reached; see: systemctl status archivist-fleet.service")
+    })?;
+    let document = CrawlDocument {
+        url: url.to_owned(),
+        plugins: options.plugins.clone(),
+        config: options.config.clone(),
+        tags: options.tags.clone(),
+        only_new: options.only_new,
+    };
+    let spec = CrawlSpec {
+        max_depth: options.depth,
+        urls_max: None,
+        only_new: options.only_new,
+        document: serde_json::to_string(&document)?,
+    };
+    turn.tx.add_given_crawl(
+        &GivenCrawl {
+            id,
+            url,
             max_depth: options.depth,
-            urls_max: None,
-            only_new: options.only_new,
-            document: serde_json::to_string(&document)?,
-        };
-        self.tx.add_given_crawl(
-            &GivenCrawl {
-                id,
-                url,
-                max_depth: options.depth,
-                plugins: &options.plugins,
-                config: &options.config,
-                user,
-            },
-            self.now,
-        )?;
-        for tag in &options.tags {
-            self.tx.tag_crawl(id, tag)?;
-        }
-        if options.only_new {
-            self.tx.set_only_new(id)?;
-        }
-        self.send_to_fleet(&Request::Submit(Submit {
+            plugins: &options.plugins,
+            config: &options.config,
+            user,
+        },
+        turn.now,
+    )?;
+    for tag in &options.tags {
+        turn.tx.tag_crawl(id, tag)?;
+    }
+    if options.only_new {
+        turn.tx.set_only_new(id)?;
+    }
+    outbox::send_to_fleet(
+        turn,
+        &Request::Submit(Submit {
             crawl: id,
             spec: Some(spec),
             pages: Vec::new(),
-        }))?;
-        Ok(id)
-    }
+        }),
+    )?;
+    Ok(id)
+}
 
-    /// Sends pages of a list to the fleet. Returns their number.
-    pub(crate) fn send_entries(
-        &mut self,
-        crawl: CrawlId,
-        entries: &[Entry],
-        options: &AddOptions,
-    ) -> TurnResult<usize> {
-        let pages = entries.iter().map(|entry| NewPage {
-            url: entry.url.as_str().to_owned(),
-            host: HostKey(entry.url.domain()),
-            depth: entry.depth,
-            given: true,
-            title: entry.title.clone(),
-            bookmarked_at: entry.bookmarked_at.clone(),
-            tags: options.tags.iter().chain(&entry.tags).cloned().collect(),
-        });
-        self.send_pages(crawl, pages.collect())?;
-        Ok(entries.len())
-    }
+/// Sends pages of a list to the fleet. Returns their number.
+pub(crate) fn send_entries(
+    turn: &mut Turn<'_>,
+    crawl: CrawlId,
+    entries: &[Entry],
+    options: &AddOptions,
+) -> TurnResult<usize> {
+    let pages = entries.iter().map(|entry| NewPage {
+        url: entry.url.as_str().to_owned(),
+        host: HostKey(entry.url.domain()),
+        depth: entry.depth,
+        given: true,
+        title: entry.title.clone(),
+        bookmarked_at: entry.bookmarked_at.clone(),
+        tags: options.tags.iter().chain(&entry.tags).cloned().collect(),
+    });
+    send_pages(turn, crawl, pages.collect())?;
+    Ok(entries.len())
+}
 
-    /// Sends pages to the fleet.
-    pub(crate) fn send_pages(&mut self, crawl: CrawlId, pages: Vec<NewPage>) -> TurnResult<()> {
-        for pages in requests(pages)? {
-            self.send_to_fleet(&Request::Submit(Submit {
+/// Sends pages to the fleet.
+pub(crate) fn send_pages(
+    turn: &mut Turn<'_>,
+    crawl: CrawlId,
+    pages: Vec<NewPage>,
+) -> TurnResult<()> {
+    for pages in requests(pages)? {
+        outbox::send_to_fleet(
+            turn,
+            &Request::Submit(Submit {
                 crawl,
                 spec: None,
                 pages,
-            }))?;
-        }
-        Ok(())
+            }),
+        )?;
     }
+    Ok(())
 }
 
 /// Divides pages into requests that are within the limits, in order. A page that is larger is alone.

@@ -31,3 +31,8 @@ pub mod starts;
 pub mod transaction;
 pub mod turn;
 pub mod wait;
+
+pub(crate) use rows::{
+    crawl_directory, crawl_for, crawl_of, crawl_of_owner, directory, has_lost_directory,
+    result_state, snapshot_of, view,
+};

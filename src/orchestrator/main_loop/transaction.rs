@@ -7,6 +7,7 @@ use crate::main_loop::turn::Turn;
 use crate::main_loop::wait;
 use crate::store::{Durability, Store, StoreError};
 use crate::units::Kinds;
+use crate::work;
 use archivist_core::model::{CrawlId, RunId, Time};
 use archivist_core::plan::View;
 use std::collections::BTreeSet;
@@ -70,7 +71,7 @@ pub(crate) fn run(
         changes: BTreeSet::new(),
     };
     if let Some(marks) = marks {
-        turn.raise_ids(marks)?;
+        work::raise_ids(&mut turn, marks)?;
     }
     turn.open()?;
     let left = wait::in_turn(events, |event| turn.event(event))?;

@@ -2,14 +2,21 @@
 //! outside the transaction changes before the commit, and nothing outside is read: facts about
 //! files come from [`Facts`](crate::main_loop::facts::Facts).
 
+use crate::crawl;
+use crate::fleet;
 use crate::main_loop::action::{
     Action, Answer, CallerAction, EngineAction, LoopAction, ReplyAction, UnitAction,
 };
 use crate::main_loop::engine::Engine;
 use crate::main_loop::event::{Event, ReadingContext};
 use crate::main_loop::log::{CrawlLog, HookLog, LogEntry, Problem};
+use crate::main_loop::rows;
+use crate::programs;
 use crate::store::{StoreError, Tx};
+use crate::transfer;
 use crate::units::{Kinds, life};
+use crate::watch;
+use crate::work;
 use archivist_core::model::{CrawlId, Owner, RunId, Time};
 use archivist_core::plan::{Decision, LOAD_INTERVAL, View, decide};
 use archivist_shared::bus::call::{NodeCall, Refusal, Reply, Request, Work};
@@ -118,7 +125,7 @@ pub(crate) struct Turn<'a> {
 impl Turn<'_> {
     /// The first part of a turn, before its events.
     pub fn open(&mut self) -> Result<(), StoreError> {
-        self.attempt(Turn::keep_deadlines)?;
+        self.attempt(fleet::keep_deadlines)?;
         Ok(())
     }
 
@@ -158,7 +165,7 @@ impl Turn<'_> {
         again: Action,
     ) -> Result<(), StoreError> {
         self.leaving_out.insert(crawl);
-        match self.attempt(|turn| turn.cancel_some(crawl, reason))? {
+        match self.attempt(|turn| work::cancel_some(turn, crawl, reason))? {
             Attempt::Refused(refusal) => {
                 self.log_problem(Problem::EventRefused(format!("{refusal:?}")));
             }
@@ -213,10 +220,10 @@ impl Turn<'_> {
 
     fn handle(&mut self, event: &Event) -> TurnResult<()> {
         match event {
-            Event::Request(request) => self.request(request),
-            Event::Watches(request) => self.watches(request),
-            Event::Work(work) => self.work(work),
-            Event::Node(call) => self.node_call(call),
+            Event::Request(request) => crawl::request(self, request),
+            Event::Watches(request) => watch::watches(self, request),
+            Event::Work(work) => work::work(self, work),
+            Event::Node(call) => fleet::node_call(self, call),
             Event::Hint(hint) => life::hint(self, hint),
             Event::HungUp => {
                 let why = "lost the connection to the bus";
@@ -244,14 +251,14 @@ impl Turn<'_> {
             }
             Event::Listed(result) => life::listed(self, result),
             Event::Collected(collected) => life::collected(self, collected),
-            Event::FillStore(after) => self.fill_store(*after),
+            Event::FillStore(after) => transfer::fill_store(self, *after),
             Event::DiskShort(rate) => {
                 self.disk_rate = *rate;
                 Ok(())
             }
-            Event::Measured(writers, rate) => self.measured(writers, *rate),
-            Event::Inspected(seen) => self.inspected(seen),
-            Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
+            Event::Measured(writers, rate) => work::measured(self, writers, *rate),
+            Event::Inspected(seen) => programs::inspected(self, seen),
+            Event::Abandoned { crawl, cancel } => crawl::abandoned(self, *crawl, *cancel),
             Event::CommandEnded(number) => {
                 self.act(EngineAction::Deregister(*number));
                 self.act(CallerAction::StatusChanged);
@@ -269,7 +276,7 @@ impl Turn<'_> {
                 Ok(())
             }
             Event::Terminate => {
-                self.thaw_at_shutdown()?;
+                crawl::thaw_at_shutdown(self)?;
                 self.act(LoopAction::Exit);
                 Ok(())
             }
@@ -280,7 +287,7 @@ impl Turn<'_> {
     pub fn decide(&mut self) -> Result<View, StoreError> {
         let limits = self.engine.limits();
         loop {
-            let view = match self.view(&limits) {
+            let view = match rows::view(self, &limits) {
                 Ok(view) => view,
                 Err(TurnError::Store(error)) => return Err(error),
                 Err(error) => unreachable!("{error:?}"),
@@ -291,10 +298,10 @@ impl Turn<'_> {
             }
             for decision in decisions {
                 let begun = self.attempt(|turn| match decision {
-                    Decision::StartCrawl(id) => turn.begin_crawl(id),
-                    Decision::StartSnapshot(id) => turn.begin_snapshot(id),
-                    Decision::StartCheck(id) => turn.begin_check(id),
-                    Decision::StartTransfer(id) => turn.begin_transfer(id),
+                    Decision::StartCrawl(id) => work::begin_crawl(turn, id),
+                    Decision::StartSnapshot(id) => work::begin_snapshot(turn, id),
+                    Decision::StartCheck(id) => watch::begin_check(turn, id),
+                    Decision::StartTransfer(id) => transfer::begin_transfer(turn, id),
                 })?;
                 match begun {
                     Attempt::Done => {}
@@ -320,7 +327,7 @@ impl Turn<'_> {
     /// The last part of a turn: messages for followers, and the STATUS= line.
     pub fn close(&mut self, view: &View) -> Result<(), StoreError> {
         let units = self.tx.open_run_counts()?;
-        match self.watch_disk(units.get("hook").copied().unwrap_or(0)) {
+        match work::watch_disk(self, units.get("hook").copied().unwrap_or(0)) {
             Ok(()) => {}
             Err(TurnError::Store(error)) => return Err(error),
             Err(error) => self.log_problem(Problem::DiskNotMeasured(format!("{error:?}"))),
@@ -328,18 +335,18 @@ impl Turn<'_> {
         if !self.changes.is_empty() {
             self.act(CallerAction::StatusChanged);
         }
-        match self.report_ended_pages() {
+        match fleet::report_ended_pages(self) {
             Ok(()) => {}
             Err(TurnError::Store(error)) => return Err(error),
             Err(error) => unreachable!("{error:?}"),
         }
-        self.tell()?;
-        self.prune_checks()?;
+        crawl::tell(self)?;
+        watch::prune_checks(self)?;
         let (crawls, snapshots) = (
             self.tx.counts("crawl", None)?,
             self.tx.counts("snapshot", None)?,
         );
-        match self.announce_idle(&crawls) {
+        match crawl::announce_idle(self, &crawls) {
             Ok(()) => {}
             Err(TurnError::Store(error)) => return Err(error),
             Err(error) => unreachable!("{error:?}"),

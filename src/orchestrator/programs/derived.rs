@@ -1,10 +1,12 @@
 //! What hooks report for later hooks: settings, programs, a server. Archived pages may have
 //! influenced it, so that it reaches only hooks of the same crawl.
 
+use crate::main_loop;
 use crate::main_loop::crawl_plan::PlannedHook;
 use crate::main_loop::engine::Engine;
 use crate::main_loop::log::HookLog;
 use crate::main_loop::turn::{Turn, TurnResult};
+use crate::programs::inspected;
 use crate::programs::library::{HERE, installed_names};
 use crate::store::{BinaryRow, CrawlWork};
 use archivist_core::model::Owner;
@@ -113,130 +115,127 @@ fn expected_server(plugin: &Plugin, values: &BTreeMap<String, Value>) -> Option<
     (plugin.expects_server() && is_here).then(|| (host.to_owned(), port))
 }
 
-impl Turn<'_> {
-    /// Applies what a hook of a crawl's setup derived. After the first page may start it is too
-    /// late: one crawl has one plan for all of its pages.
-    pub(crate) fn take_derived(
-        &mut self,
-        crawl: CrawlWork,
-        key: &str,
-        said: &Derived,
-    ) -> TurnResult<()> {
-        if crawl.ready || (said.settings.is_empty() && said.sonic.is_none()) {
-            return Ok(());
-        }
-        let directory = self.crawl_directory(&crawl);
-        let mut config = crawl.config.clone();
-        for (name, value) in &said.settings {
-            let taken = derived::set_machine(&mut config, &self.engine.catalogue, name, value);
-            if let Err(why) = taken {
-                let name: String = name.escape_debug().take(VERSION_MAX).collect();
-                let key = key.to_owned();
-                let why = why.to_string();
-                self.log_hook(crawl.id, HookLog::SettingRefused { key, name, why });
-            }
-        }
-        if let (Some(wish), Some((plugin, _))) = (&said.sonic, key.split_once('/')) {
-            let index = self
-                .engine
-                .catalogue
-                .plugin(plugin)
-                .and_then(|plugin| self.engine.index_of(plugin));
-            match refusal(wish, index.as_ref().unwrap_or(&directory)) {
-                None => derived::set_requested_server(&mut config, plugin, &start(wish)),
-                Some(why) => {
-                    let key = key.to_owned();
-                    self.log_hook(crawl.id, HookLog::ServerRefused { key, why });
-                }
-            }
-        }
-        if config != crawl.config {
-            self.tx.set_crawl_config(crawl.id, &config)?;
-            self.engine.forget(crawl.id);
-        }
-        Ok(())
+/// Applies what a hook of a crawl's setup derived. After the first page may start it is too
+/// late: one crawl has one plan for all of its pages.
+pub(crate) fn take_derived(
+    turn: &mut Turn<'_>,
+    crawl: CrawlWork,
+    key: &str,
+    said: &Derived,
+) -> TurnResult<()> {
+    if crawl.ready || (said.settings.is_empty() && said.sonic.is_none()) {
+        return Ok(());
     }
-
-    /// Records missing programs that a hook requested. They are not installed; `archivist why`
-    /// shows how to install them.
-    pub(crate) fn take_requests(
-        &mut self,
-        crawl: &mut CrawlWork,
-        key: &str,
-        wanted: &BTreeMap<String, String>,
-    ) -> TurnResult<()> {
-        if wanted.is_empty() || installed_names(crawl).is_some() {
-            return Ok(());
-        }
-        let (catalogue, none) = (&self.engine.catalogue, Values::new());
-        let layers = self.engine.layers(&none, &none);
-        let mut config = crawl.config.clone();
-        for (name, providers) in wanted {
-            let there = binary::find_any(name, &|name| self.engine.find(name)).is_some();
-            let advice = install::advice_for(catalogue, name, providers, &layers);
-            if let (false, Some(advice)) = (there, advice) {
-                derived::set_requested_program(&mut config, name, &advice.to_string());
-            }
-        }
-        if config != crawl.config {
-            let id = crawl.id;
+    let directory = main_loop::crawl_directory(turn, &crawl);
+    let mut config = crawl.config.clone();
+    for (name, value) in &said.settings {
+        let taken = derived::set_machine(&mut config, &turn.engine.catalogue, name, value);
+        if let Err(why) = taken {
+            let name: String = name.escape_debug().take(VERSION_MAX).collect();
             let key = key.to_owned();
-            self.log_hook(id, HookLog::ProgramsMissing { key });
-            self.tx.set_crawl_config(id, &config)?;
-            crawl.config = config;
+            let why = why.to_string();
+            turn.log_hook(crawl.id, HookLog::SettingRefused { key, name, why });
         }
-        Ok(())
     }
-
-    /// The reasons about programs that hooks requested and that are still missing.
-    pub(crate) fn why_wanted(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
-        let crawl = self.crawl_of_owner(id)?;
-        for (name, advice) in derived::requested_programs(&crawl.config) {
-            if binary::find_any(name, &|name| self.engine.find(name)).is_none() {
-                let text = format!(
-                    "hooks requested the program '{name}', which is not installed: {advice}"
-                );
-                let code = "program".to_owned();
-                to.push(Reason {
-                    code,
-                    text,
-                    until: None,
-                });
+    if let (Some(wish), Some((plugin, _))) = (&said.sonic, key.split_once('/')) {
+        let index = turn
+            .engine
+            .catalogue
+            .plugin(plugin)
+            .and_then(|plugin| turn.engine.index_of(plugin));
+        match refusal(wish, index.as_ref().unwrap_or(&directory)) {
+            None => derived::set_requested_server(&mut config, plugin, &start(wish)),
+            Some(why) => {
+                let key = key.to_owned();
+                turn.log_hook(crawl.id, HookLog::ServerRefused { key, why });
             }
         }
-        Ok(())
     }
+    if config != crawl.config {
+        turn.tx.set_crawl_config(crawl.id, &config)?;
+        turn.engine.forget(crawl.id);
+    }
+    Ok(())
+}
 
-    /// Records the versions of programs that hooks report. A hook must not choose the programs of
-    /// other hooks: only those at the path that the orchestrator finds count.
-    pub(crate) fn take_programs(&mut self, said: &[Found]) -> TurnResult<()> {
-        for found in said {
-            let known = self.tx.binary(&found.name)?;
-            if known.is_some_and(|row| row.version.is_some()) {
-                continue;
-            }
-            let path = binary::find_any(&found.name, &|name| self.engine.find(name));
-            let Some(path) = path.filter(|path| path == Path::new(&found.abspath)) else {
-                continue;
-            };
-            let version = found.version.as_ref().map(|text| {
-                let plain = text.chars().filter(|c| !c.is_control());
-                plain.take(VERSION_MAX).collect()
+/// Records missing programs that a hook requested. They are not installed; `archivist why`
+/// shows how to install them.
+pub(crate) fn take_requests(
+    turn: &mut Turn<'_>,
+    crawl: &mut CrawlWork,
+    key: &str,
+    wanted: &BTreeMap<String, String>,
+) -> TurnResult<()> {
+    if wanted.is_empty() || installed_names(crawl).is_some() {
+        return Ok(());
+    }
+    let (catalogue, none) = (&turn.engine.catalogue, Values::new());
+    let layers = turn.engine.layers(&none, &none);
+    let mut config = crawl.config.clone();
+    for (name, providers) in wanted {
+        let there = binary::find_any(name, &|name| turn.engine.find(name)).is_some();
+        let advice = install::advice_for(catalogue, name, providers, &layers);
+        if let (false, Some(advice)) = (there, advice) {
+            derived::set_requested_program(&mut config, name, &advice.to_string());
+        }
+    }
+    if config != crawl.config {
+        let id = crawl.id;
+        let key = key.to_owned();
+        turn.log_hook(id, HookLog::ProgramsMissing { key });
+        turn.tx.set_crawl_config(id, &config)?;
+        crawl.config = config;
+    }
+    Ok(())
+}
+
+/// The reasons about programs that hooks requested and that are still missing.
+pub(crate) fn why_wanted(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
+    let crawl = main_loop::crawl_of_owner(turn, id)?;
+    for (name, advice) in derived::requested_programs(&crawl.config) {
+        if binary::find_any(name, &|name| turn.engine.find(name)).is_none() {
+            let text =
+                format!("hooks requested the program '{name}', which is not installed: {advice}");
+            let code = "program".to_owned();
+            to.push(Reason {
+                code,
+                text,
+                until: None,
             });
-            self.tx.record_binary(&BinaryRow {
-                name: found.name.clone(),
-                abspath: found.abspath.clone(),
-                version,
-                sha256: None,
-                provider: HERE.to_owned(),
-                env: Values::new(),
-                stamp: None,
-                found_at: self.now,
-            })?;
-            self.inspect(&[(found.name.clone(), path)], None)?;
         }
-        Ok(())
     }
+    Ok(())
+}
+
+/// Records the versions of programs that hooks report. A hook must not choose the programs of
+/// other hooks: only those at the path that the orchestrator finds count.
+pub(crate) fn take_programs(turn: &mut Turn<'_>, said: &[Found]) -> TurnResult<()> {
+    for found in said {
+        let known = turn.tx.binary(&found.name)?;
+        if known.is_some_and(|row| row.version.is_some()) {
+            continue;
+        }
+        let path = binary::find_any(&found.name, &|name| turn.engine.find(name));
+        let Some(path) = path.filter(|path| path == Path::new(&found.abspath)) else {
+            continue;
+        };
+        let version = found.version.as_ref().map(|text| {
+            let plain = text.chars().filter(|c| !c.is_control());
+            plain.take(VERSION_MAX).collect()
+        });
+        turn.tx.record_binary(&BinaryRow {
+            name: found.name.clone(),
+            abspath: found.abspath.clone(),
+            version,
+            sha256: None,
+            provider: HERE.to_owned(),
+            env: Values::new(),
+            stamp: None,
+            found_at: turn.now,
+        })?;
+        inspected::inspect(turn, &[(found.name.clone(), path)], None)?;
+    }
+    Ok(())
 }
 
 fn start(wish: &SonicWish) -> SonicDaemonStart {

@@ -1,6 +1,8 @@
 //! Programs that plugins require: installing them on request, and the variables for hooks that use
 //! them. An installation is a crawl without pages: its worker runs provider hooks.
 
+use crate::crawl;
+use crate::main_loop;
 use crate::main_loop::action::{EngineAction, FileAction};
 use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
 use crate::main_loop::engine::Engine;
@@ -8,6 +10,7 @@ use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::programs::library::{Brought, HERE, installed_names};
 use crate::store::{BinaryRow, CrawlWork, NewCrawl};
+use crate::work;
 use archivist_core::model::{CrawlId, Owner, ResultState, Time, Verdict};
 use archivist_core::plan::Notice;
 use archivist_plugin::programs::binary;
@@ -183,242 +186,239 @@ impl Engine {
     }
 }
 
-impl Turn<'_> {
-    /// Queues the failed results of a final installation again. Other crawls have none of this
-    /// kind.
-    pub(crate) fn retry_install(&mut self, id: CrawlId, which: &Which) -> TurnResult<u32> {
-        let crawl = self.crawl_of(id)?;
-        if installed_names(&crawl).is_none() || !crawl.status.is_final() {
-            return Ok(0);
-        }
-        let owner = Owner::Crawl(id);
-        let count = match which {
-            Which::Failed => self.tx.requeue_results(owner, None)?,
-            Which::Hook(hook) => self.tx.requeue_results(owner, Some(hook))?,
-            Which::All => self.tx.requeue_all_results(owner)?,
-            Which::Missing => 0,
-        };
-        Ok(u32::try_from(count).unwrap_or(u32::MAX))
+/// Queues the failed results of a final installation again. Other crawls have none of this
+/// kind.
+pub(crate) fn retry_install(turn: &mut Turn<'_>, id: CrawlId, which: &Which) -> TurnResult<u32> {
+    let crawl = main_loop::crawl_of(turn, id)?;
+    if installed_names(&crawl).is_none() || !crawl.status.is_final() {
+        return Ok(0);
     }
+    let owner = Owner::Crawl(id);
+    let count = match which {
+        Which::Failed => turn.tx.requeue_results(owner, None)?,
+        Which::Hook(hook) => turn.tx.requeue_results(owner, Some(hook))?,
+        Which::All => turn.tx.requeue_all_results(owner)?,
+        Which::Missing => 0,
+    };
+    Ok(u32::try_from(count).unwrap_or(u32::MAX))
+}
 
-    /// Queues the installation of the missing programs of these plugins or programs.
-    pub(crate) fn install(&mut self, names: &[String], user: u32) -> TurnResult<Added> {
-        let settings = &self.engine.settings;
-        if user != 0 && !self.engine.scope.user && !settings.members_install {
-            let what = "only root installs programs here (MembersInstall=no in archivist.conf(5))";
-            return Err(invalid(what));
-        }
-        if names.is_empty() || names.len() > NAMES_MAX {
-            return Err(invalid(format!("expected 1 to {NAMES_MAX} names")));
-        }
-        let none = Values::new();
-        let layers = self.engine.layers(&none, &none);
-        if let Some(name) = names.iter().find(|name| name.contains(',')) {
-            return Err(invalid(format!("'{name}' is more than one name")));
-        }
-        let requests =
-            install::requests(&self.engine.catalogue, names, &layers).map_err(invalid)?;
-        let missing = requests
-            .iter()
-            .filter(|request| !self.engine.is_there(request));
-        let missing = missing.count() as u64;
-        let url = format!("{}{}", install::URL, names.join(","));
-        let crawl = self.tx.add_crawl(&NewCrawl {
-            url: &url,
-            max_depth: 0,
-            plugins: &[],
-            config: &none,
-            user,
-            now: self.now,
-        })?;
-        self.log_crawl(crawl, CrawlLog::InstallAdded { url, missing });
-        self.announce_crawl(crawl, Notice::Added)?;
-        Ok(Added {
-            crawl,
-            accepted: missing,
-            refused: Vec::new(),
-            known: 0,
-            joined: None,
-        })
+/// Queues the installation of the missing programs of these plugins or programs.
+pub(crate) fn install(turn: &mut Turn<'_>, names: &[String], user: u32) -> TurnResult<Added> {
+    let settings = &turn.engine.settings;
+    if user != 0 && !turn.engine.scope.user && !settings.members_install {
+        let what = "only root installs programs here (MembersInstall=no in archivist.conf(5))";
+        return Err(invalid(what));
     }
+    if names.is_empty() || names.len() > NAMES_MAX {
+        return Err(invalid(format!("expected 1 to {NAMES_MAX} names")));
+    }
+    let none = Values::new();
+    let layers = turn.engine.layers(&none, &none);
+    if let Some(name) = names.iter().find(|name| name.contains(',')) {
+        return Err(invalid(format!("'{name}' is more than one name")));
+    }
+    let requests = install::requests(&turn.engine.catalogue, names, &layers).map_err(invalid)?;
+    let missing = requests
+        .iter()
+        .filter(|request| !turn.engine.is_there(request));
+    let missing = missing.count() as u64;
+    let url = format!("{}{}", install::URL, names.join(","));
+    let crawl = turn.tx.add_crawl(&NewCrawl {
+        url: &url,
+        max_depth: 0,
+        plugins: &[],
+        config: &none,
+        user,
+        now: turn.now,
+    })?;
+    turn.log_crawl(crawl, CrawlLog::InstallAdded { url, missing });
+    crawl::announce_crawl(turn, crawl, Notice::Added)?;
+    Ok(Added {
+        crawl,
+        accepted: missing,
+        refused: Vec::new(),
+        known: 0,
+        joined: None,
+    })
+}
 
-    /// Whether the program of this provider hook was installed by this crawl.
-    pub(crate) fn is_brought(&self, crawl: &CrawlWork, planned: &PlannedHook) -> TurnResult<bool> {
-        let Some(request) = &planned.request else {
-            return Ok(false);
-        };
-        let row = self.tx.binary(&request.requirement.name)?;
-        Ok(row.is_some_and(|row| {
-            // A program that was found on the search path was not installed.
-            row.found_at >= crawl.created_at
-                && row.provider != HERE
-                && self.engine.facts.has_file(Path::new(&row.abspath))
+/// Whether the program of this provider hook was installed by this crawl.
+pub(crate) fn is_brought(
+    turn: &Turn<'_>,
+    crawl: &CrawlWork,
+    planned: &PlannedHook,
+) -> TurnResult<bool> {
+    let Some(request) = &planned.request else {
+        return Ok(false);
+    };
+    let row = turn.tx.binary(&request.requirement.name)?;
+    Ok(row.is_some_and(|row| {
+        // A program that was found on the search path was not installed.
+        row.found_at >= crawl.created_at
+            && row.provider != HERE
+            && turn.engine.facts.has_file(Path::new(&row.abspath))
+    }))
+}
+
+/// Records the program that a provider hook reports. Returns a verdict if the report is false.
+pub(crate) fn take_binary(
+    turn: &mut Turn<'_>,
+    crawl: &CrawlWork,
+    provider: &str,
+    report: &Report,
+) -> TurnResult<Option<Verdict>> {
+    let Some(found) = &report.binary else {
+        return Ok(None);
+    };
+    let ours = report.key.split_once('@').map(|(_, name)| name) == Some(&found.name);
+    if !ours || installed_names(crawl).is_none() || report.verdict.state != ResultState::Succeeded {
+        return Ok(None);
+    }
+    let path = PathBuf::from(&found.abspath);
+    let failed = |error: String| {
+        Ok(Some(Verdict {
+            state: ResultState::Failed,
+            error: Some(error),
         }))
+    };
+    if !path.is_absolute() || !turn.engine.facts.has_file(&path) {
+        let says = &found.abspath;
+        return failed(format!("the hook reported '{says}', which does not exist"));
     }
+    let plan = turn.engine.plan(crawl).map_err(invalid)?;
+    let planned = plan.hook(Owner::Crawl(crawl.id), &report.key);
+    let least = planned.and_then(|hook| hook.request.as_ref()?.requirement.min_version.as_deref());
+    if let (Some(version), Some(least)) = (&found.version, least)
+        && reaches(version, least) == Some(false)
+    {
+        let error =
+            format!("the hook installed version {version}, but {least} or newer is required");
+        return failed(error);
+    }
+    turn.tx.record_binary(&row(found, provider, turn.now))?;
+    let (name, at) = (found.name.clone(), turn.now);
+    turn.act(EngineAction::Version {
+        path: path.clone(),
+        version: found.version.clone(),
+    });
+    turn.act(FileAction::Inspect {
+        programs: vec![(name.clone(), path.clone())],
+        then: None,
+    });
+    if found.provider.as_deref() != Some(HERE) {
+        let brought = Brought { path, at };
+        turn.act(EngineAction::Shelve { name, brought });
+    }
+    Ok(None)
+}
 
-    /// Records the program that a provider hook reports. Returns a verdict if the report is false.
-    pub(crate) fn take_binary(
-        &mut self,
-        crawl: &CrawlWork,
-        provider: &str,
-        report: &Report,
-    ) -> TurnResult<Option<Verdict>> {
-        let Some(found) = &report.binary else {
-            return Ok(None);
-        };
-        let ours = report.key.split_once('@').map(|(_, name)| name) == Some(&found.name);
-        if !ours
-            || installed_names(crawl).is_none()
-            || report.verdict.state != ResultState::Succeeded
+/// Adds the variables of the programs that a hook uses to its environment.
+pub(crate) fn layer_program_env(
+    turn: &Turn<'_>,
+    planned: &PlannedHook,
+    variables: &mut Vec<(String, String)>,
+) -> TurnResult<()> {
+    let rows = turn.tx.binaries()?;
+    if rows.iter().all(|row| row.env.is_empty()) {
+        return Ok(());
+    }
+    let catalogue = &turn.engine.catalogue;
+    let plugins = install::with_required(catalogue, &planned.plugin);
+    let needs = plugins
+        .iter()
+        .flat_map(|plugin| binary::requirements(plugin, &planned.values));
+    for need in needs {
+        // The name is a path by now, where the program is the value of a setting.
+        let mut rows = rows.iter();
+        let row = rows.find(|row| row.name == need.name || row.abspath == need.name);
+        let facts = &turn.engine.facts;
+        if let Some(row) = row
+            && !row.env.is_empty()
+            && facts.has_file(Path::new(&row.abspath))
         {
-            return Ok(None);
+            archivist_plugin::contract::environment::layer(variables, &row.env);
         }
-        let path = PathBuf::from(&found.abspath);
-        let failed = |error: String| {
-            Ok(Some(Verdict {
-                state: ResultState::Failed,
-                error: Some(error),
-            }))
-        };
-        if !path.is_absolute() || !self.engine.facts.has_file(&path) {
-            let says = &found.abspath;
-            return failed(format!("the hook reported '{says}', which does not exist"));
+    }
+    Ok(())
+}
+
+/// All programs that plugins require, by name.
+pub(crate) fn binaries(turn: &Turn<'_>) -> TurnResult<Vec<Binary>> {
+    let none = Values::new();
+    let layers = turn.engine.layers(&none, &none);
+    let catalogue = &turn.engine.catalogue;
+    let uses = turn.tx.uses()?;
+    let mut listed: BTreeMap<String, Binary> = BTreeMap::new();
+    for plugin in &catalogue.plugins {
+        for request in install::requests_of(catalogue, plugin, &layers) {
+            let name = request.requirement.name.clone();
+            // If plugins require different versions, the one that is not satisfied counts.
+            let entry = match listed.remove(&name) {
+                Some(entry) if entry.least.is_some() => entry,
+                Some(Binary { plugins, .. }) => Binary {
+                    plugins,
+                    ..binary(turn, plugin, &request)?
+                },
+                None => binary(turn, plugin, &request)?,
+            };
+            let plugins = [entry.plugins, vec![plugin.name.clone()]].concat();
+            listed.insert(name, Binary { plugins, ..entry });
         }
-        let plan = self.engine.plan(crawl).map_err(invalid)?;
-        let planned = plan.hook(Owner::Crawl(crawl.id), &report.key);
-        let least =
-            planned.and_then(|hook| hook.request.as_ref()?.requirement.min_version.as_deref());
-        if let (Some(version), Some(least)) = (&found.version, least)
-            && reaches(version, least) == Some(false)
-        {
-            let error =
-                format!("the hook installed version {version}, but {least} or newer is required");
-            return failed(error);
-        }
-        self.tx.record_binary(&row(found, provider, self.now))?;
-        let (name, at) = (found.name.clone(), self.now);
-        self.act(EngineAction::Version {
-            path: path.clone(),
-            version: found.version.clone(),
+    }
+    for binary in listed.values_mut() {
+        let uses = binary.plugins.iter().filter_map(|name| uses.get(name));
+        binary.uses = uses.copied().sum();
+    }
+    Ok(listed.into_values().collect())
+}
+
+fn binary(turn: &Turn<'_>, plugin: &Plugin, request: &BinaryRequest) -> TurnResult<Binary> {
+    let name = &request.requirement.name;
+    let found = binary::find_any(name, &|name| turn.engine.find(name));
+    let shelved = || {
+        turn.engine
+            .library
+            .get(name)
+            .map(|known| known.path.clone())
+    };
+    let path = found.or_else(|| shelved().filter(|path| turn.engine.facts.has_file(path)));
+    let catalogue = &turn.engine.catalogue;
+    let by_provider = install::precedes_apt(catalogue, &request.requirement);
+    let Some(path) = path else {
+        let source = install::advice(catalogue, plugin, &request.requirement);
+        return Ok(Binary {
+            name: name.clone(),
+            missing: Some(source.to_string()),
+            by_provider,
+            ..Binary::default()
         });
-        self.act(FileAction::Inspect {
-            programs: vec![(name.clone(), path.clone())],
-            then: None,
-        });
-        if found.provider.as_deref() != Some(HERE) {
-            let brought = Brought { path, at };
-            self.act(EngineAction::Shelve { name, brought });
-        }
-        Ok(None)
+    };
+    let abspath = path.to_string_lossy().into_owned();
+    let mut binary = match turn.tx.binary(name)? {
+        Some(row) if row.abspath == abspath => row.into(),
+        _ => Binary {
+            name: name.clone(),
+            abspath: Some(abspath),
+            provider: Some(HERE.to_owned()),
+            ..Binary::default()
+        },
+    };
+    let version = binary.version.as_deref();
+    if version.is_some_and(|version| request.requirement.is_too_old(version)) {
+        let source = install::advice(catalogue, plugin, &request.requirement);
+        binary.missing = Some(source.to_string());
+        binary.by_provider = by_provider;
+        binary.least.clone_from(&request.requirement.min_version);
     }
+    Ok(binary)
+}
 
-    /// Adds the variables of the programs that a hook uses to its environment.
-    pub(crate) fn layer_program_env(
-        &self,
-        planned: &PlannedHook,
-        variables: &mut Vec<(String, String)>,
-    ) -> TurnResult<()> {
-        let rows = self.tx.binaries()?;
-        if rows.iter().all(|row| row.env.is_empty()) {
-            return Ok(());
-        }
-        let catalogue = &self.engine.catalogue;
-        let plugins = install::with_required(catalogue, &planned.plugin);
-        let needs = plugins
-            .iter()
-            .flat_map(|plugin| binary::requirements(plugin, &planned.values));
-        for need in needs {
-            // The name is a path by now, where the program is the value of a setting.
-            let mut rows = rows.iter();
-            let row = rows.find(|row| row.name == need.name || row.abspath == need.name);
-            let facts = &self.engine.facts;
-            if let Some(row) = row
-                && !row.env.is_empty()
-                && facts.has_file(Path::new(&row.abspath))
-            {
-                archivist_plugin::contract::environment::layer(variables, &row.env);
-            }
-        }
-        Ok(())
-    }
-
-    /// All programs that plugins require, by name.
-    pub(crate) fn binaries(&self) -> TurnResult<Vec<Binary>> {
-        let none = Values::new();
-        let layers = self.engine.layers(&none, &none);
-        let catalogue = &self.engine.catalogue;
-        let uses = self.tx.uses()?;
-        let mut listed: BTreeMap<String, Binary> = BTreeMap::new();
-        for plugin in &catalogue.plugins {
-            for request in install::requests_of(catalogue, plugin, &layers) {
-                let name = request.requirement.name.clone();
-                // If plugins require different versions, the one that is not satisfied counts.
-                let entry = match listed.remove(&name) {
-                    Some(entry) if entry.least.is_some() => entry,
-                    Some(Binary { plugins, .. }) => Binary {
-                        plugins,
-                        ..self.binary(plugin, &request)?
-                    },
-                    None => self.binary(plugin, &request)?,
-                };
-                let plugins = [entry.plugins, vec![plugin.name.clone()]].concat();
-                listed.insert(name, Binary { plugins, ..entry });
-            }
-        }
-        for binary in listed.values_mut() {
-            let uses = binary.plugins.iter().filter_map(|name| uses.get(name));
-            binary.uses = uses.copied().sum();
-        }
-        Ok(listed.into_values().collect())
-    }
-
-    fn binary(&self, plugin: &Plugin, request: &BinaryRequest) -> TurnResult<Binary> {
-        let name = &request.requirement.name;
-        let found = binary::find_any(name, &|name| self.engine.find(name));
-        let shelved = || {
-            self.engine
-                .library
-                .get(name)
-                .map(|known| known.path.clone())
-        };
-        let path = found.or_else(|| shelved().filter(|path| self.engine.facts.has_file(path)));
-        let catalogue = &self.engine.catalogue;
-        let by_provider = install::precedes_apt(catalogue, &request.requirement);
-        let Some(path) = path else {
-            let source = install::advice(catalogue, plugin, &request.requirement);
-            return Ok(Binary {
-                name: name.clone(),
-                missing: Some(source.to_string()),
-                by_provider,
-                ..Binary::default()
-            });
-        };
-        let abspath = path.to_string_lossy().into_owned();
-        let mut binary = match self.tx.binary(name)? {
-            Some(row) if row.abspath == abspath => row.into(),
-            _ => Binary {
-                name: name.clone(),
-                abspath: Some(abspath),
-                provider: Some(HERE.to_owned()),
-                ..Binary::default()
-            },
-        };
-        let version = binary.version.as_deref();
-        if version.is_some_and(|version| request.requirement.is_too_old(version)) {
-            let source = install::advice(catalogue, plugin, &request.requirement);
-            binary.missing = Some(source.to_string());
-            binary.by_provider = by_provider;
-            binary.least.clone_from(&request.requirement.min_version);
-        }
-        Ok(binary)
-    }
-
-    /// Records hooks of an installation that require root as skipped results.
-    pub(crate) fn note_by_hand(&self, plan: &CrawlPlan, crawl: &CrawlWork) -> TurnResult<()> {
-        match installed_names(crawl) {
-            Some(_) => self.note_skipped(plan, Owner::Crawl(crawl.id), crawl.id),
-            None => Ok(()),
-        }
+/// Records hooks of an installation that require root as skipped results.
+pub(crate) fn note_by_hand(turn: &Turn<'_>, plan: &CrawlPlan, crawl: &CrawlWork) -> TurnResult<()> {
+    match installed_names(crawl) {
+        Some(_) => work::note_skipped(turn, plan, Owner::Crawl(crawl.id), crawl.id),
+        None => Ok(()),
     }
 }
 

@@ -1,73 +1,71 @@
 //! Lists of rows, as documents.
 
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
+use crate::programs;
 use crate::query::documents::documents;
+use crate::query::steps;
 use archivist_core::model::{Lifecycle, ResultState};
 use archivist_plugin::Values;
 use archivist_shared::bus::call::Request;
 use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::report::Filter;
 
-impl Turn<'_> {
-    pub(crate) fn list(&self, what: &str, filter: &Filter) -> TurnResult<String> {
-        let known: Vec<&str> = match what {
-            "crawls" => Lifecycle::ALL.iter().map(|state| state.as_str()).collect(),
-            "snapshots" => Lifecycle::ALL
-                .iter()
-                .map(|state| state.as_str())
-                .chain(["incomplete"])
-                .collect(),
-            "results" => ResultState::ALL
-                .iter()
-                .map(|state| state.as_str())
-                .collect(),
-            "runs" => vec!["starting", "running", "ended", "open"],
-            "binaries" | "hosts" | "timeline" => Vec::new(),
-            _ => {
-                return Err(invalid(format!(
-                    "invalid list '{what}': expected crawls, snapshots, results, runs, hosts, timeline or binaries"
-                )));
-            }
-        };
-        if let Some(status) = &filter.status
-            && !known.contains(&status.as_str())
-        {
-            let known = known.join(", ");
+pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<String> {
+    let known: Vec<&str> = match what {
+        "crawls" => Lifecycle::ALL.iter().map(|state| state.as_str()).collect(),
+        "snapshots" => Lifecycle::ALL
+            .iter()
+            .map(|state| state.as_str())
+            .chain(["incomplete"])
+            .collect(),
+        "results" => ResultState::ALL
+            .iter()
+            .map(|state| state.as_str())
+            .collect(),
+        "runs" => vec!["starting", "running", "ended", "open"],
+        "binaries" | "hosts" | "timeline" => Vec::new(),
+        _ => {
             return Err(invalid(format!(
-                "invalid status '{status}' of {what}: expected one of {known}"
+                "invalid list '{what}': expected crawls, snapshots, results, runs, hosts, timeline or binaries"
             )));
         }
-        if filter.http.is_some() && what != "snapshots" {
-            return Err(invalid(format!("{what} have no HTTP status")));
+    };
+    if let Some(status) = &filter.status
+        && !known.contains(&status.as_str())
+    {
+        let known = known.join(", ");
+        return Err(invalid(format!(
+            "invalid status '{status}' of {what}: expected one of {known}"
+        )));
+    }
+    if filter.http.is_some() && what != "snapshots" {
+        return Err(invalid(format!("{what} have no HTTP status")));
+    }
+    let filter = filter.piece();
+    Ok(match what {
+        "crawls" => {
+            serde_json::to_string::<Vec<report::Crawl>>(&documents(turn.tx.list_crawls(&filter)?))?
         }
-        let filter = filter.piece();
-        Ok(match what {
-            "crawls" => serde_json::to_string::<Vec<report::Crawl>>(&documents(
-                self.tx.list_crawls(&filter)?,
-            ))?,
-            "snapshots" => serde_json::to_string(&self.snapshots(&filter)?)?,
-            "binaries" => serde_json::to_string(&self.binaries()?)?,
-            "results" => serde_json::to_string::<Vec<report::HookResult>>(&documents(
-                self.tx.list_results(&filter)?,
-            ))?,
-            "hosts" => serde_json::to_string::<Vec<report::Host>>(&documents(
-                self.tx.list_hosts(&filter)?,
-            ))?,
-            "timeline" => serde_json::to_string::<Vec<report::Span>>(&documents(
-                self.tx.list_spans(&filter)?,
-            ))?,
-            _ => {
-                serde_json::to_string::<Vec<report::Run>>(&documents(self.tx.list_runs(&filter)?))?
-            }
-        })
-    }
+        "snapshots" => serde_json::to_string(&steps::snapshots(turn, &filter)?)?,
+        "binaries" => serde_json::to_string(&programs::binaries(turn)?)?,
+        "results" => serde_json::to_string::<Vec<report::HookResult>>(&documents(
+            turn.tx.list_results(&filter)?,
+        ))?,
+        "hosts" => {
+            serde_json::to_string::<Vec<report::Host>>(&documents(turn.tx.list_hosts(&filter)?))?
+        }
+        "timeline" => {
+            serde_json::to_string::<Vec<report::Span>>(&documents(turn.tx.list_spans(&filter)?))?
+        }
+        _ => serde_json::to_string::<Vec<report::Run>>(&documents(turn.tx.list_runs(&filter)?))?,
+    })
+}
 
-    /// Whether programs have to be inspected before they are listed: the request then comes again.
-    pub(crate) fn inspect_first(&mut self, request: &Request) -> TurnResult<bool> {
-        let none = Values::new();
-        let layers = self.engine.layers(&none, &none);
-        let plugins = self.engine.catalogue.plugins.iter();
-        let programs = self.engine.programs(plugins, &layers);
-        self.inspect(&programs, Some(request.clone()))
-    }
+/// Whether programs have to be inspected before they are listed: the request then comes again.
+pub(crate) fn inspect_first(turn: &mut Turn<'_>, request: &Request) -> TurnResult<bool> {
+    let none = Values::new();
+    let layers = turn.engine.layers(&none, &none);
+    let plugins = turn.engine.catalogue.plugins.iter();
+    let programs = turn.engine.programs(plugins, &layers);
+    programs::inspect(turn, &programs, Some(request.clone()))
 }

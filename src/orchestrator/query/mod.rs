@@ -10,3 +10,12 @@ pub mod steps;
 pub mod why;
 pub mod why_run;
 pub mod why_watch;
+
+pub(crate) use draft::draft;
+pub(crate) use lists::{inspect_first, list};
+pub(crate) use plugins::plugins;
+pub(crate) use show::{details, details_of_run};
+pub(crate) use status::status;
+pub(crate) use why::why;
+pub(crate) use why_run::why_run;
+pub(crate) use why_watch::why_watch;

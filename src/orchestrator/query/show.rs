@@ -2,6 +2,8 @@
 
 use crate::main_loop::turn::{Turn, TurnError, TurnResult};
 use crate::query::documents::documents;
+use crate::query::steps;
+use crate::transfer;
 use archivist_core::model::{Owner, RunId};
 use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::report;
@@ -13,71 +15,69 @@ pub(crate) fn no_such_run(id: RunId) -> TurnError {
     TurnError::Refused(Refusal::NoSuch(what))
 }
 
-impl Turn<'_> {
-    /// A single run, with the present result of its hook.
-    pub(crate) fn details_of_run(&self, id: RunId) -> TurnResult<Details> {
-        let filter = Filter {
-            before: Some(id.0.saturating_add(1)),
-            limit: 1,
-            ..Filter::default()
-        };
-        let runs = self.tx.list_runs(&filter)?;
-        let Some(run) = runs.into_iter().find(|run| run.id == id) else {
-            return Err(no_such_run(id));
-        };
-        let result = match (&run.plugin, &run.hook) {
-            (Some(plugin), Some(hook)) => self.tx.result(run.owner, plugin, hook)?,
-            _ => None,
-        };
-        let run = report::Run {
-            environment: self.tx.environment_of(id)?,
-            ..run.into()
-        };
-        Ok(Details::Run {
-            run: Box::new(run),
-            result: result.map(|result| Box::new(result.into())),
-        })
-    }
+/// A single run, with the present result of its hook.
+pub(crate) fn details_of_run(turn: &Turn<'_>, id: RunId) -> TurnResult<Details> {
+    let filter = Filter {
+        before: Some(id.0.saturating_add(1)),
+        limit: 1,
+        ..Filter::default()
+    };
+    let runs = turn.tx.list_runs(&filter)?;
+    let Some(run) = runs.into_iter().find(|run| run.id == id) else {
+        return Err(no_such_run(id));
+    };
+    let result = match (&run.plugin, &run.hook) {
+        (Some(plugin), Some(hook)) => turn.tx.result(run.owner, plugin, hook)?,
+        _ => None,
+    };
+    let run = report::Run {
+        environment: turn.tx.environment_of(id)?,
+        ..run.into()
+    };
+    Ok(Details::Run {
+        run: Box::new(run),
+        result: result.map(|result| Box::new(result.into())),
+    })
+}
 
-    pub(crate) fn details(&self, id: Owner) -> TurnResult<Details> {
-        self.tx.status_of(id)?;
-        let filter = Filter {
-            owner: Some(id),
-            limit: ROWS_MAX,
-            ..Filter::default()
-        };
-        let none = || TurnError::Refused(Refusal::NoSuch(format!("there is no {id}")));
-        let mut snapshots = self.snapshots(&filter)?;
-        let mut results = documents(self.tx.list_results(&filter)?);
-        let mut runs = documents(self.tx.list_runs(&filter)?);
-        // The oldest first.
-        snapshots.reverse();
-        results.reverse();
-        runs.reverse();
-        Ok(match id {
-            Owner::Crawl(_) => {
-                let crawl = self
-                    .tx
-                    .list_crawls(&filter)?
-                    .into_iter()
-                    .next()
-                    .ok_or_else(none)?;
-                Details::Crawl {
-                    crawl: crawl.into(),
-                    snapshots,
-                    results,
-                    runs,
-                }
+pub(crate) fn details(turn: &Turn<'_>, id: Owner) -> TurnResult<Details> {
+    turn.tx.status_of(id)?;
+    let filter = Filter {
+        owner: Some(id),
+        limit: ROWS_MAX,
+        ..Filter::default()
+    };
+    let none = || TurnError::Refused(Refusal::NoSuch(format!("there is no {id}")));
+    let mut snapshots = steps::snapshots(turn, &filter)?;
+    let mut results = documents(turn.tx.list_results(&filter)?);
+    let mut runs = documents(turn.tx.list_runs(&filter)?);
+    // The oldest first.
+    snapshots.reverse();
+    results.reverse();
+    runs.reverse();
+    Ok(match id {
+        Owner::Crawl(_) => {
+            let crawl = turn
+                .tx
+                .list_crawls(&filter)?
+                .into_iter()
+                .next()
+                .ok_or_else(none)?;
+            Details::Crawl {
+                crawl: crawl.into(),
+                snapshots,
+                results,
+                runs,
             }
-            Owner::Snapshot(id) => {
-                let snapshot = snapshots.pop().ok_or_else(none)?;
-                Details::Snapshot {
-                    copy: self.copy_of(id)?,
-                    snapshot,
-                    results,
-                    runs,
-                }
+        }
+        Owner::Snapshot(id) => {
+            let snapshot = snapshots.pop().ok_or_else(none)?;
+            Details::Snapshot {
+                copy: transfer::copy_of(turn, id)?,
+                snapshot,
+                results,
+                runs,
             }
-        })
-    }
+        }
+    })
 }

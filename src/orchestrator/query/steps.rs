@@ -1,6 +1,7 @@
 //! The step of a page: the tens digit of the number in front of its first foreground hook that is
 //! not done, as older plugins count.
 
+use crate::main_loop;
 use crate::main_loop::crawl_plan::PlannedHook;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::query::documents::documents;
@@ -10,21 +11,19 @@ use archivist_plugin::step;
 use archivist_shared::bus::documents::report::{Filter, Snapshot};
 use archivist_shared::bus::documents::work::HookMode;
 
-impl Turn<'_> {
-    /// The snapshots of a list; those that run with their step.
-    pub(crate) fn snapshots(&self, filter: &Filter) -> TurnResult<Vec<Snapshot>> {
-        let mut snapshots: Vec<Snapshot> = documents(self.tx.list_snapshots(filter)?);
-        let under_way = snapshots.iter_mut();
-        for snapshot in under_way.filter(|it| it.status == Lifecycle::Started) {
-            let crawl = self.crawl_for(Owner::Snapshot(snapshot.id))?;
-            // Plugins may have been removed; the results of the page remain.
-            if let Ok(plan) = self.engine.plan(&crawl) {
-                let results = self.tx.results(Owner::Snapshot(snapshot.id))?;
-                snapshot.current_step = current(&plan.snapshot, &results);
-            }
+/// The snapshots of a list; those that run with their step.
+pub(super) fn snapshots(turn: &Turn<'_>, filter: &Filter) -> TurnResult<Vec<Snapshot>> {
+    let mut snapshots: Vec<Snapshot> = documents(turn.tx.list_snapshots(filter)?);
+    let under_way = snapshots.iter_mut();
+    for snapshot in under_way.filter(|it| it.status == Lifecycle::Started) {
+        let crawl = main_loop::crawl_for(turn, Owner::Snapshot(snapshot.id))?;
+        // Plugins may have been removed; the results of the page remain.
+        if let Ok(plan) = turn.engine.plan(&crawl) {
+            let results = turn.tx.results(Owner::Snapshot(snapshot.id))?;
+            snapshot.current_step = current(&plan.snapshot, &results);
         }
-        Ok(snapshots)
     }
+    Ok(snapshots)
 }
 
 /// None when nothing in the foreground is left.

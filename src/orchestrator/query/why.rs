@@ -1,8 +1,13 @@
 //! Why a crawl or a snapshot is not done, or has failed results: from its rows and the rules of the
 //! plan.
 
+use crate::fleet;
+use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
+use crate::programs;
 use crate::store::ResultRow;
+use crate::transfer;
+use crate::work;
 use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId, Time, without_userinfo};
 use archivist_core::plan::{Blocker, Places, View, against_host, incomplete_text};
 use archivist_shared::bus::documents::report::{Crawl, Filter, Reason, Snapshot, Why};
@@ -68,323 +73,321 @@ struct Item<'a> {
     retry_at: Option<Time>,
 }
 
-impl Turn<'_> {
-    pub(crate) fn why(&self, id: Owner) -> TurnResult<Why> {
-        let status = self.tx.status_of(id)?;
-        let filter = Filter {
-            owner: Some(id),
-            ..Filter::default()
-        };
-        let view = self.view(&self.engine.limits())?;
-        let mut reasons = Vec::new();
-        match id {
-            Owner::Crawl(_) => {
-                if let Some(crawl) = self.tx.list_crawls(&filter)?.pop() {
-                    self.why_crawl(&crawl.into(), &view, &mut reasons)?;
+pub(crate) fn why(turn: &Turn<'_>, id: Owner) -> TurnResult<Why> {
+    let status = turn.tx.status_of(id)?;
+    let filter = Filter {
+        owner: Some(id),
+        ..Filter::default()
+    };
+    let view = main_loop::view(turn, &turn.engine.limits())?;
+    let mut reasons = Vec::new();
+    match id {
+        Owner::Crawl(_) => {
+            if let Some(crawl) = turn.tx.list_crawls(&filter)?.pop() {
+                why_crawl(turn, &crawl.into(), &view, &mut reasons)?;
+            }
+        }
+        Owner::Snapshot(_) => {
+            if let Some(snapshot) = turn.tx.list_snapshots(&filter)?.pop() {
+                let status = snapshot.status;
+                why_snapshot(turn, &snapshot.into(), &view, &mut reasons)?;
+                if let Owner::Snapshot(id) = id {
+                    transfer::why_copy(turn, id, status, &mut reasons)?;
                 }
             }
-            Owner::Snapshot(_) => {
-                if let Some(snapshot) = self.tx.list_snapshots(&filter)?.pop() {
-                    let status = snapshot.status;
-                    self.why_snapshot(&snapshot.into(), &view, &mut reasons)?;
-                    if let Owner::Snapshot(id) = id {
-                        self.why_copy(id, status, &mut reasons)?;
-                    }
-                }
-            }
         }
-        let errors = self.why_results(id, &mut reasons)?;
-        let crawl = match id {
-            Owner::Crawl(id) => id,
-            Owner::Snapshot(id) => self.snapshot_of(id)?.crawl,
-        };
-        reasons.extend(self.why_reach(crawl, &errors)?);
-        self.why_wanted(id, &mut reasons)?;
-        Ok(Why {
-            id,
-            status,
-            reasons,
-            node: None,
-        })
     }
+    let errors = why_results(turn, id, &mut reasons)?;
+    let crawl = match id {
+        Owner::Crawl(id) => id,
+        Owner::Snapshot(id) => main_loop::snapshot_of(turn, id)?.crawl,
+    };
+    reasons.extend(work::why_reach(turn, crawl, &errors)?);
+    programs::why_wanted(turn, id, &mut reasons)?;
+    Ok(Why {
+        id,
+        status,
+        reasons,
+        node: None,
+    })
+}
 
-    fn why_crawl(&self, crawl: &Crawl, view: &View, to: &mut Vec<Reason>) -> TurnResult<()> {
-        let item = Item {
-            id: Owner::Crawl(crawl.id),
-            status: crawl.status,
-            reason: crawl.reason.as_deref(),
-            attempts: crawl.attempts,
-            retry_at: crawl.retry_at,
-        };
-        if crawl.status == Lifecycle::Sealed
-            && let Some((limit, pages)) = self.tx.left_out(crawl.id)?
-        {
-            let id = crawl.id;
-            let setting = limit.split('=').next().unwrap_or_default();
-            let text = format!(
-                "{limit}: {pages} pages left out; to archive them without this limit: archivist retry {id} --set {setting}=0"
-            );
-            to.push(reason("limit", text));
-        }
-        let is_open = self.why_item(&item, to)?;
-        self.why_incomplete(crawl, to)?;
-        if !is_open {
-            return Ok(());
-        }
-        let limits = self.engine.limits();
-        let places = Places::of(view, &limits);
-        match crawl.status {
-            Lifecycle::Queued => self.why_waiting(&item, places.against_crawl(), to)?,
-            Lifecycle::Started => {
-                self.why_running(item.id, to)?;
-                self.why_pages(crawl, view, to);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Adds the pages of a crawl that ended before their work was done.
-    fn why_incomplete(&self, crawl: &Crawl, to: &mut Vec<Reason>) -> TurnResult<()> {
-        let Some(text) = incomplete_text(crawl.incomplete) else {
-            return Ok(());
-        };
+fn why_crawl(turn: &Turn<'_>, crawl: &Crawl, view: &View, to: &mut Vec<Reason>) -> TurnResult<()> {
+    let item = Item {
+        id: Owner::Crawl(crawl.id),
+        status: crawl.status,
+        reason: crawl.reason.as_deref(),
+        attempts: crawl.attempts,
+        retry_at: crawl.retry_at,
+    };
+    if crawl.status == Lifecycle::Sealed
+        && let Some((limit, pages)) = turn.tx.left_out(crawl.id)?
+    {
         let id = crawl.id;
-        to.push(reason(
-            "incomplete",
-            format!("{text}; to retry: archivist retry {id}"),
-        ));
-        for page in self.tx.first_incomplete(id, RESULTS_SHOWN)? {
-            let url = without_userinfo(&page.url);
-            let text = format!("{} {url}: {}", page.id, page.reason);
-            to.push(reason("incomplete", text));
-        }
-        Ok(())
+        let setting = limit.split('=').next().unwrap_or_default();
+        let text = format!(
+            "{limit}: {pages} pages left out; to archive them without this limit: archivist retry {id} --set {setting}=0"
+        );
+        to.push(reason("limit", text));
     }
-
-    /// What the queued pages of a crawl wait for.
-    fn why_pages(&self, crawl: &Crawl, view: &View, to: &mut Vec<Reason>) {
-        let queued = crawl.snapshots.get("queued").copied().unwrap_or(0);
-        if queued == 0 {
-            return;
-        }
-        let limits = self.engine.limits();
-        let places = Places::of(view, &limits);
-        let Some(open) = view.open_crawls.iter().find(|open| open.id == crawl.id) else {
-            let text = format!("{queued} pages wait for the setup of their crawl");
-            return to.push(reason("setup", text));
-        };
-        to.push(reason("queued", format!("{queued} pages wait")));
-        let blocker = places
-            .against_snapshot()
-            .or_else(|| places.against_crawls_snapshot(open.running));
-        to.extend(blocker.iter().map(of));
-        let hosts = view.hosts.values();
-        let blocked = hosts.filter_map(|host| {
-            let blocker = against_host(host, &limits, view.now)?;
-            let mut reason = of(&blocker);
-            reason.text = format!("{}: {}", host.name, reason.text);
-            Some(reason)
-        });
-        to.extend(blocked.take(HOSTS_SHOWN));
+    let is_open = why_item(turn, &item, to)?;
+    why_incomplete(turn, crawl, to)?;
+    if !is_open {
+        return Ok(());
     }
+    let limits = turn.engine.limits();
+    let places = Places::of(view, &limits);
+    match crawl.status {
+        Lifecycle::Queued => why_waiting(turn, &item, places.against_crawl(), to)?,
+        Lifecycle::Started => {
+            why_running(turn, item.id, to)?;
+            why_pages(turn, crawl, view, to);
+        }
+        _ => {}
+    }
+    Ok(())
+}
 
-    fn why_snapshot(
-        &self,
-        snapshot: &Snapshot,
-        view: &View,
-        to: &mut Vec<Reason>,
-    ) -> TurnResult<()> {
-        let id = Owner::Snapshot(snapshot.id);
-        let item = Item {
-            id,
-            status: snapshot.status,
-            reason: snapshot.reason.as_deref(),
-            attempts: snapshot.attempts,
-            retry_at: snapshot.retry_at,
-        };
-        let directory = snapshot.directory.as_deref();
-        if let Some(directory) = directory
-            && self.has_lost_directory(snapshot.status, Some(directory))
-        {
+/// Adds the pages of a crawl that ended before their work was done.
+fn why_incomplete(turn: &Turn<'_>, crawl: &Crawl, to: &mut Vec<Reason>) -> TurnResult<()> {
+    let Some(text) = incomplete_text(crawl.incomplete) else {
+        return Ok(());
+    };
+    let id = crawl.id;
+    to.push(reason(
+        "incomplete",
+        format!("{text}; to retry: archivist retry {id}"),
+    ));
+    for page in turn.tx.first_incomplete(id, RESULTS_SHOWN)? {
+        let url = without_userinfo(&page.url);
+        let text = format!("{} {url}: {}", page.id, page.reason);
+        to.push(reason("incomplete", text));
+    }
+    Ok(())
+}
+
+/// What the queued pages of a crawl wait for.
+fn why_pages(turn: &Turn<'_>, crawl: &Crawl, view: &View, to: &mut Vec<Reason>) {
+    let queued = crawl.snapshots.get("queued").copied().unwrap_or(0);
+    if queued == 0 {
+        return;
+    }
+    let limits = turn.engine.limits();
+    let places = Places::of(view, &limits);
+    let Some(open) = view.open_crawls.iter().find(|open| open.id == crawl.id) else {
+        let text = format!("{queued} pages wait for the setup of their crawl");
+        return to.push(reason("setup", text));
+    };
+    to.push(reason("queued", format!("{queued} pages wait")));
+    let blocker = places
+        .against_snapshot()
+        .or_else(|| places.against_crawls_snapshot(open.running));
+    to.extend(blocker.iter().map(of));
+    let hosts = view.hosts.values();
+    let blocked = hosts.filter_map(|host| {
+        let blocker = against_host(host, &limits, view.now)?;
+        let mut reason = of(&blocker);
+        reason.text = format!("{}: {}", host.name, reason.text);
+        Some(reason)
+    });
+    to.extend(blocked.take(HOSTS_SHOWN));
+}
+
+fn why_snapshot(
+    turn: &Turn<'_>,
+    snapshot: &Snapshot,
+    view: &View,
+    to: &mut Vec<Reason>,
+) -> TurnResult<()> {
+    let id = Owner::Snapshot(snapshot.id);
+    let item = Item {
+        id,
+        status: snapshot.status,
+        reason: snapshot.reason.as_deref(),
+        attempts: snapshot.attempts,
+        retry_at: snapshot.retry_at,
+    };
+    let directory = snapshot.directory.as_deref();
+    if let Some(directory) = directory
+        && main_loop::has_lost_directory(turn, snapshot.status, Some(directory))
+    {
+        let text = format!(
+            "its directory '{directory}' was removed; to archive it again: archivist retry {id}"
+        );
+        to.push(reason("removed", text));
+        return Ok(());
+    }
+    if !why_item(turn, &item, to)? {
+        return Ok(());
+    }
+    let crawl = main_loop::crawl_of(turn, snapshot.crawl)?;
+    if snapshot.status == Lifecycle::Started {
+        why_running(turn, id, to)?;
+    }
+    match crawl.status {
+        Lifecycle::Paused => {
             let text = format!(
-                "its directory '{directory}' was removed; to archive it again: archivist retry {id}"
+                "its crawl is paused; to continue: archivist resume {}",
+                crawl.id
             );
-            to.push(reason("removed", text));
+            to.push(reason("paused", text));
             return Ok(());
         }
-        if !self.why_item(&item, to)? {
+        Lifecycle::Queued => {
+            let text = format!(
+                "its crawl {0} has not started; see: archivist why {0}",
+                crawl.id
+            );
+            to.push(reason("crawl", text));
             return Ok(());
         }
-        let crawl = self.crawl_of(snapshot.crawl)?;
-        if snapshot.status == Lifecycle::Started {
-            self.why_running(id, to)?;
-        }
-        match crawl.status {
-            Lifecycle::Paused => {
-                let text = format!(
-                    "its crawl is paused; to continue: archivist resume {}",
-                    crawl.id
-                );
-                to.push(reason("paused", text));
-                return Ok(());
-            }
-            Lifecycle::Queued => {
-                let text = format!(
-                    "its crawl {0} has not started; see: archivist why {0}",
-                    crawl.id
-                );
-                to.push(reason("crawl", text));
-                return Ok(());
-            }
-            _ if snapshot.status != Lifecycle::Queued => return Ok(()),
-            _ => {}
-        }
-        let Some(open) = view.open_crawls.iter().find(|open| open.id == crawl.id) else {
-            let text = format!("waiting for the setup of its crawl {}", crawl.id);
-            to.push(reason("setup", text));
-            return Ok(());
-        };
-        let limits = self.engine.limits();
-        let places = Places::of(view, &limits);
-        let (blocker, host) = self.against_its_host(snapshot.id, &limits)?;
-        let blocker = places
-            .against_snapshot()
-            .or_else(|| places.against_crawls_snapshot(open.running))
-            .or(blocker);
-        self.why_waiting(&item, blocker, to)?;
-        if let Some(asked) = host {
-            to.push(asked);
-        }
-        Ok(())
+        _ if snapshot.status != Lifecycle::Queued => return Ok(()),
+        _ => {}
     }
-
-    /// What blocks another snapshot of this snapshot's host, and what the host requested.
-    fn against_its_host(
-        &self,
-        id: SnapshotId,
-        limits: &archivist_core::plan::Limits,
-    ) -> TurnResult<(Option<Blocker>, Option<Reason>)> {
-        let id = self.tx.host_of(id)?;
-        let host = self.host_view(id)?;
-        let asked = self
-            .tx
-            .host_asked(id)?
-            .map(|asked| reason("host-asked", format!("{}: {asked}", host.name)));
-        Ok((against_host(&host, limits, self.now), asked))
+    let Some(open) = view.open_crawls.iter().find(|open| open.id == crawl.id) else {
+        let text = format!("waiting for the setup of its crawl {}", crawl.id);
+        to.push(reason("setup", text));
+        return Ok(());
+    };
+    let limits = turn.engine.limits();
+    let places = Places::of(view, &limits);
+    let (blocker, host) = against_its_host(turn, snapshot.id, &limits)?;
+    let blocker = places
+        .against_snapshot()
+        .or_else(|| places.against_crawls_snapshot(open.running))
+        .or(blocker);
+    why_waiting(turn, &item, blocker, to)?;
+    if let Some(asked) = host {
+        to.push(asked);
     }
+    Ok(())
+}
 
-    /// Adds the recorded reason. Returns whether the item is still queued or started.
-    fn why_item(&self, item: &Item<'_>, to: &mut Vec<Reason>) -> TurnResult<bool> {
-        let id = item.id;
-        let recorded = item.reason.unwrap_or_default();
-        match item.status {
-            Lifecycle::Cancelled => {
-                to.push(reason("cancelled", recorded));
-            }
-            Lifecycle::Paused => {
-                to.push(reason(
-                    "paused",
-                    format!("{recorded}; to continue: archivist resume {id}"),
-                ));
-            }
-            Lifecycle::Sealed
-                if item.attempts >= self.engine.backoff().attempts && !recorded.is_empty() =>
-            {
-                let text = format!("{recorded}; to retry: archivist retry {id}");
-                to.push(reason("quarantined", text));
-            }
-            Lifecycle::Sealed if recorded.is_empty() => to.push(reason("done", "done")),
-            Lifecycle::Sealed => to.push(reason("done", format!("done, but {recorded}"))),
-            Lifecycle::Queued | Lifecycle::Started => return Ok(true),
-        }
-        Ok(false)
-    }
+/// What blocks another snapshot of this snapshot's host, and what the host requested.
+fn against_its_host(
+    turn: &Turn<'_>,
+    id: SnapshotId,
+    limits: &archivist_core::plan::Limits,
+) -> TurnResult<(Option<Blocker>, Option<Reason>)> {
+    let id = turn.tx.host_of(id)?;
+    let host = fleet::host_view(turn, id)?;
+    let asked = turn
+        .tx
+        .host_asked(id)?
+        .map(|asked| reason("host-asked", format!("{}: {asked}", host.name)));
+    Ok((against_host(&host, limits, turn.now), asked))
+}
 
-    /// Adds why a queued item waits.
-    fn why_waiting(
-        &self,
-        item: &Item<'_>,
-        blocker: Option<Blocker>,
-        to: &mut Vec<Reason>,
-    ) -> TurnResult<()> {
-        if let Some(time) = item.retry_at.filter(|time| *time > self.now) {
-            let recorded = item.reason.unwrap_or("delayed");
-            let text = format!("{recorded}; next attempt after {time}");
-            to.push(until("back-off", text, time));
+/// Adds the recorded reason. Returns whether the item is still queued or started.
+fn why_item(turn: &Turn<'_>, item: &Item<'_>, to: &mut Vec<Reason>) -> TurnResult<bool> {
+    let id = item.id;
+    let recorded = item.reason.unwrap_or_default();
+    match item.status {
+        Lifecycle::Cancelled => {
+            to.push(reason("cancelled", recorded));
         }
-        if self.tx.has_worker(item.id)? {
+        Lifecycle::Paused => {
             to.push(reason(
-                "leaving",
-                "the worker of the last attempt has not ended yet",
+                "paused",
+                format!("{recorded}; to continue: archivist resume {id}"),
             ));
         }
-        to.extend(blocker.iter().map(of));
-        if to.is_empty() {
-            to.push(reason("turn", "others are ahead in the queue"));
+        Lifecycle::Sealed
+            if item.attempts >= turn.engine.backoff().attempts && !recorded.is_empty() =>
+        {
+            let text = format!("{recorded}; to retry: archivist retry {id}");
+            to.push(reason("quarantined", text));
         }
-        Ok(())
+        Lifecycle::Sealed if recorded.is_empty() => to.push(reason("done", "done")),
+        Lifecycle::Sealed => to.push(reason("done", format!("done, but {recorded}"))),
+        Lifecycle::Queued | Lifecycle::Started => return Ok(true),
     }
+    Ok(false)
+}
 
-    /// Adds the units that run for an item.
-    fn why_running(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
-        let runs = self.tx.open_runs_of(id)?;
-        let hooks = runs.iter().filter(|run| run.hook.is_some());
-        for run in hooks.clone() {
-            let since = run
-                .started_at
-                .map(|time| format!(" since {time}"))
-                .unwrap_or_default();
-            to.push(reason("running", format!("{} runs{since}", run.unit)));
-        }
-        if hooks.count() == 0 {
-            let text = if runs.is_empty() {
-                "its worker is starting".to_owned()
-            } else {
-                format!("its worker {} is running", runs[0].unit)
-            };
-            to.push(reason("running", text));
-        }
-        Ok(())
+/// Adds why a queued item waits.
+fn why_waiting(
+    turn: &Turn<'_>,
+    item: &Item<'_>,
+    blocker: Option<Blocker>,
+    to: &mut Vec<Reason>,
+) -> TurnResult<()> {
+    if let Some(time) = item.retry_at.filter(|time| *time > turn.now) {
+        let recorded = item.reason.unwrap_or("delayed");
+        let text = format!("{recorded}; next attempt after {time}");
+        to.push(until("back-off", text, time));
     }
+    if turn.tx.has_worker(item.id)? {
+        to.push(reason(
+            "leaving",
+            "the worker of the last attempt has not ended yet",
+        ));
+    }
+    to.extend(blocker.iter().map(of));
+    if to.is_empty() {
+        to.push(reason("turn", "others are ahead in the queue"));
+    }
+    Ok(())
+}
 
-    /// Adds failed results, then those that wait for another run, then skipped ones; of many the
-    /// newest. Returns the errors of failed hooks.
-    fn why_results(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<Vec<String>> {
-        let counts = self.tx.result_counts(id)?;
-        let mut bad = Vec::new();
-        let mut count = 0;
-        for state in [
-            ResultState::Failed,
-            ResultState::Backoff,
-            ResultState::Skipped,
-        ] {
-            count += counts.get(state.as_str()).copied().unwrap_or(0);
-            let filter = Filter {
-                status: Some(state.as_str().to_owned()),
-                owner: Some(id),
-                limit: RESULTS_SHOWN,
-                ..Filter::default()
-            };
-            let results = self.tx.list_results(&filter)?;
-            bad.extend(results.into_iter().rev());
-        }
-        bad.truncate(RESULTS_SHOWN as usize);
-        to.extend(bad.iter().map(|result| {
-            let logs = format!("{} --hook {}", result.owner, result.plugin);
-            of_result(result, &logs)
-        }));
-        match count.saturating_sub(bad.len() as u64) {
-            0 => {}
-            more => to.push(reason(
-                "more",
-                format!("{more} more results failed or were skipped"),
-            )),
-        }
-        let failed = bad
-            .iter()
-            .filter(|result| result.status == ResultState::Failed);
-        let said = failed.filter_map(|result| result.error.as_ref().or(result.output.as_ref()));
-        Ok(said.cloned().collect())
+/// Adds the units that run for an item.
+fn why_running(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
+    let runs = turn.tx.open_runs_of(id)?;
+    let hooks = runs.iter().filter(|run| run.hook.is_some());
+    for run in hooks.clone() {
+        let since = run
+            .started_at
+            .map(|time| format!(" since {time}"))
+            .unwrap_or_default();
+        to.push(reason("running", format!("{} runs{since}", run.unit)));
     }
+    if hooks.count() == 0 {
+        let text = if runs.is_empty() {
+            "its worker is starting".to_owned()
+        } else {
+            format!("its worker {} is running", runs[0].unit)
+        };
+        to.push(reason("running", text));
+    }
+    Ok(())
+}
+
+/// Adds failed results, then those that wait for another run, then skipped ones; of many the
+/// newest. Returns the errors of failed hooks.
+fn why_results(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<Vec<String>> {
+    let counts = turn.tx.result_counts(id)?;
+    let mut bad = Vec::new();
+    let mut count = 0;
+    for state in [
+        ResultState::Failed,
+        ResultState::Backoff,
+        ResultState::Skipped,
+    ] {
+        count += counts.get(state.as_str()).copied().unwrap_or(0);
+        let filter = Filter {
+            status: Some(state.as_str().to_owned()),
+            owner: Some(id),
+            limit: RESULTS_SHOWN,
+            ..Filter::default()
+        };
+        let results = turn.tx.list_results(&filter)?;
+        bad.extend(results.into_iter().rev());
+    }
+    bad.truncate(RESULTS_SHOWN as usize);
+    to.extend(bad.iter().map(|result| {
+        let logs = format!("{} --hook {}", result.owner, result.plugin);
+        of_result(result, &logs)
+    }));
+    match count.saturating_sub(bad.len() as u64) {
+        0 => {}
+        more => to.push(reason(
+            "more",
+            format!("{more} more results failed or were skipped"),
+        )),
+    }
+    let failed = bad
+        .iter()
+        .filter(|result| result.status == ResultState::Failed);
+    let said = failed.filter_map(|result| result.error.as_ref().or(result.output.as_ref()));
+    Ok(said.cloned().collect())
 }

@@ -1,6 +1,7 @@
 //! Why the checks of a watch wait or fail: from their rows and the rules of the plan for pools.
 //! systemd knows the next times.
 
+use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::model::{CheckKind, Outcome};
 use archivist_core::plan::{View, against_check};
@@ -18,60 +19,58 @@ fn reason(code: &str, text: String) -> Reason {
     }
 }
 
-impl Turn<'_> {
-    pub(crate) fn why_watch(&self, watch: &Watch) -> TurnResult<WhyWatch> {
-        let view = self.view(&self.engine.limits())?;
-        let problems = watch.problems.iter();
-        let mut reasons: Vec<_> = problems
-            .map(|problem| reason("file", problem.clone()))
-            .collect();
-        for site in &watch.sites {
-            reasons.extend(down(site));
-            let open = site.open.iter();
-            reasons.extend(open.map(|check| self.why_open(check, &view)));
-            let known = |check: &&Check| !site.open.iter().any(|open| open.kind == check.kind);
-            let bad = site.last.iter().filter(|check| check.ok != Some(true));
-            reasons.extend(bad.map(|check| why_bad(check, known(&check))));
-        }
-        if reasons.is_empty() {
-            reasons.push(nothing(watch));
-        }
-        let more = reasons.len().saturating_sub(REASONS_MAX);
-        reasons.truncate(REASONS_MAX);
-        if more > 0 {
-            let text = format!("{more} more; see: archivist watch show {}", watch.name);
-            reasons.push(reason("more", text));
-        }
-        Ok(WhyWatch {
-            watch: watch.name.clone(),
-            reasons,
-        })
+pub(crate) fn why_watch(turn: &Turn<'_>, watch: &Watch) -> TurnResult<WhyWatch> {
+    let view = main_loop::view(turn, &turn.engine.limits())?;
+    let problems = watch.problems.iter();
+    let mut reasons: Vec<_> = problems
+        .map(|problem| reason("file", problem.clone()))
+        .collect();
+    for site in &watch.sites {
+        reasons.extend(down(site));
+        let open = site.open.iter();
+        reasons.extend(open.map(|check| why_open(turn, check, &view)));
+        let known = |check: &&Check| !site.open.iter().any(|open| open.kind == check.kind);
+        let bad = site.last.iter().filter(|check| check.ok != Some(true));
+        reasons.extend(bad.map(|check| why_bad(check, known(&check))));
     }
+    if reasons.is_empty() {
+        reasons.push(nothing(watch));
+    }
+    let more = reasons.len().saturating_sub(REASONS_MAX);
+    reasons.truncate(REASONS_MAX);
+    if more > 0 {
+        let text = format!("{more} more; see: archivist watch show {}", watch.name);
+        reasons.push(reason("more", text));
+    }
+    Ok(WhyWatch {
+        watch: watch.name.clone(),
+        reasons,
+    })
+}
 
-    /// Why a check is queued, or since when it runs.
-    pub(crate) fn why_open(&self, check: &Check, view: &View) -> Reason {
-        let what = format!("{} of {}", check.kind, check.url);
-        if check.state != "queued" {
-            let unit = check.unit.as_deref().unwrap_or("its unit");
-            let since = check.started_at.unwrap_or(check.queued_at);
-            return reason(
-                "running",
-                format!("{what}: {unit} has been running since {since}"),
-            );
-        }
-        let (limits, pool) = (self.engine.limits(), check.kind.pool());
-        let blocker = against_check(&view.checks, pool, &limits, view.pressure.as_deref());
-        let since = check.queued_at;
-        match blocker {
-            Some(blocker) => reason(
-                blocker.code(),
-                format!("{what} has been queued since {since}: {blocker}"),
-            ),
-            None => reason(
-                "turn",
-                format!("{what} has been queued since {since}: others are ahead in the queue"),
-            ),
-        }
+/// Why a check is queued, or since when it runs.
+pub(super) fn why_open(turn: &Turn<'_>, check: &Check, view: &View) -> Reason {
+    let what = format!("{} of {}", check.kind, check.url);
+    if check.state != "queued" {
+        let unit = check.unit.as_deref().unwrap_or("its unit");
+        let since = check.started_at.unwrap_or(check.queued_at);
+        return reason(
+            "running",
+            format!("{what}: {unit} has been running since {since}"),
+        );
+    }
+    let (limits, pool) = (turn.engine.limits(), check.kind.pool());
+    let blocker = against_check(&view.checks, pool, &limits, view.pressure.as_deref());
+    let since = check.queued_at;
+    match blocker {
+        Some(blocker) => reason(
+            blocker.code(),
+            format!("{what} has been queued since {since}: {blocker}"),
+        ),
+        None => reason(
+            "turn",
+            format!("{what} has been queued since {since}: others are ahead in the queue"),
+        ),
     }
 }
 

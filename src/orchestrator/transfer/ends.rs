@@ -5,6 +5,8 @@ use crate::main_loop::log::{LogEntry, StoreLog};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::{STORE_TEST, TransferRow, UnitRow};
 use crate::transfer::files::{self, record_path};
+use crate::transfer::queue;
+use crate::transfer::report;
 use crate::units::{Contents, Kind, ReadFiles, UnitEnd};
 use archivist_core::model::Outcome;
 use archivist_core::plan::Started;
@@ -43,65 +45,68 @@ impl Kind for Transfer {
         };
         let record = contents.and_then(|contents| contents.downcast_ref::<Option<Record>>());
         let how = end_of(&end.outcome, record.and_then(Option::as_ref));
-        turn.transfer_ended(&transfer, &run.unit, &how)
+        transfer_ended(turn, &transfer, &run.unit, &how)
     }
 }
 
-impl Turn<'_> {
-    fn transfer_ended(&mut self, transfer: &TransferRow, unit: &str, end: &End) -> TurnResult<()> {
-        let (id, before) = (transfer.snapshot, &transfer.copy);
-        let retries = Retries {
-            backoff: self.engine.backoff(),
-            now: self.now,
-            jitter: self.jitter,
-        };
-        let after = before.ended(end, &retries);
-        self.tx.set_copy(id, &after)?;
-        self.tx.forget_transfers(transfer)?;
-        if *end != End::Lost {
-            self.log_transfer(transfer, unit, &after);
-        }
-        let record = record_path(&self.engine.scope, transfer.run);
-        self.act(FileAction::Remove(record));
-        let ended = Ended::without_run(Outcome::Exit(0));
-        let run = transfer.run;
-        self.act(ReplyAction::Settle { run, ended });
-        self.act(CallerAction::StatusChanged);
-        if before.task == Task::Get && after.is_local {
-            self.tx.limit_restored(RESTORED_MAX, self.now)?;
-            self.tx.put_off_snapshot(id, self.now, None)?;
-        }
-        self.answer_waiting(transfer, &after)
+fn transfer_ended(
+    turn: &mut Turn<'_>,
+    transfer: &TransferRow,
+    unit: &str,
+    end: &End,
+) -> TurnResult<()> {
+    let (id, before) = (transfer.snapshot, &transfer.copy);
+    let retries = Retries {
+        backoff: turn.engine.backoff(),
+        now: turn.now,
+        jitter: turn.jitter,
+    };
+    let after = before.ended(end, &retries);
+    turn.tx.set_copy(id, &after)?;
+    turn.tx.forget_transfers(transfer)?;
+    if *end != End::Lost {
+        log_transfer(turn, transfer, unit, &after);
     }
+    let record = record_path(&turn.engine.scope, transfer.run);
+    turn.act(FileAction::Remove(record));
+    let ended = Ended::without_run(Outcome::Exit(0));
+    let run = transfer.run;
+    turn.act(ReplyAction::Settle { run, ended });
+    turn.act(CallerAction::StatusChanged);
+    if before.task == Task::Get && after.is_local {
+        turn.tx.limit_restored(RESTORED_MAX, turn.now)?;
+        turn.tx.put_off_snapshot(id, turn.now, None)?;
+    }
+    answer_waiting(turn, transfer, &after)
+}
 
-    fn log_transfer(&mut self, transfer: &TransferRow, unit: &str, after: &Copy) {
-        let (id, task) = (transfer.snapshot, transfer.copy.task);
-        let log = match &after.reason {
-            Some(reason) => StoreLog::Failed {
-                unit: unit.to_owned(),
-                reason: reason.clone(),
-                retry_at: after.due_at,
-            },
-            None => StoreLog::Done,
-        };
-        self.log(LogEntry::Store(id, task, log));
-    }
+fn log_transfer(turn: &mut Turn<'_>, transfer: &TransferRow, unit: &str, after: &Copy) {
+    let (id, task) = (transfer.snapshot, transfer.copy.task);
+    let log = match &after.reason {
+        Some(reason) => StoreLog::Failed {
+            unit: unit.to_owned(),
+            reason: reason.clone(),
+            retry_at: after.due_at,
+        },
+        None => StoreLog::Done,
+    };
+    turn.log(LogEntry::Store(id, task, log));
+}
 
-    /// Answers users that wait for restored files, or for the test of the store.
-    fn answer_waiting(&mut self, transfer: &TransferRow, after: &Copy) -> TurnResult<()> {
-        let id = transfer.snapshot;
-        let failure = after.reason.clone();
-        let answer = match (id, failure) {
-            (STORE_TEST, None) => Ok(self.store_name().unwrap_or_default()),
-            (STORE_TEST, Some(why)) => Err(Refusal::Failed(why)),
-            _ if after.is_usable() => Ok(serde_json::to_string(&self.copy_document(id, after))?),
-            // They are restored next.
-            _ if after.status == CopyStatus::Waiting => return Ok(()),
-            (_, why) => Err(Refusal::Failed(why.unwrap_or_default())),
-        };
-        self.act(ReplyAction::CopyReady { id, answer });
-        Ok(())
-    }
+/// Answers users that wait for restored files, or for the test of the store.
+fn answer_waiting(turn: &mut Turn<'_>, transfer: &TransferRow, after: &Copy) -> TurnResult<()> {
+    let id = transfer.snapshot;
+    let failure = after.reason.clone();
+    let answer = match (id, failure) {
+        (STORE_TEST, None) => Ok(queue::store_name(turn).unwrap_or_default()),
+        (STORE_TEST, Some(why)) => Err(Refusal::Failed(why)),
+        _ if after.is_usable() => Ok(serde_json::to_string(&report::copy_document(id, after))?),
+        // They are restored next.
+        _ if after.status == CopyStatus::Waiting => return Ok(()),
+        (_, why) => Err(Refusal::Failed(why.unwrap_or_default())),
+    };
+    turn.act(ReplyAction::CopyReady { id, answer });
+    Ok(())
 }
 
 /// What the end of the unit and the record say together: only a program that ended by itself did what

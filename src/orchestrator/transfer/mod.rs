@@ -9,3 +9,7 @@ mod report;
 pub mod store_ids;
 
 pub(crate) use ends::Transfer;
+
+pub(crate) use begin::begin_transfer;
+pub(crate) use queue::{fetch, fill_store, has_local_files, keep_local, queue_copy, test_store};
+pub(crate) use report::{copy_of, store_status, why_copy};

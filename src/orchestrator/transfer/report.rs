@@ -2,95 +2,92 @@
 
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::query::why::{reason, until};
+use crate::transfer::queue;
 use archivist_core::model::{Lifecycle, SnapshotId};
 use archivist_core::store::{Copy, CopyStatus, Task};
 use archivist_shared::bus::documents::report::{self, Reason, StoreStatus};
 
-impl Turn<'_> {
-    /// The document about a copy.
-    pub(crate) fn copy_document(&self, id: SnapshotId, copy: &Copy) -> report::Copy {
-        report::Copy {
-            id,
-            state: copy.status.as_str().to_owned(),
-            task: copy.task,
-            due_at: copy.due_at,
-            attempts: copy.attempts,
-            reason: copy.reason.clone(),
-            object: copy.object.clone(),
-            verified_at: copy.verified_at,
-            is_local: copy.is_local,
+/// The document about a copy.
+pub(super) fn copy_document(id: SnapshotId, copy: &Copy) -> report::Copy {
+    report::Copy {
+        id,
+        state: copy.status.as_str().to_owned(),
+        task: copy.task,
+        due_at: copy.due_at,
+        attempts: copy.attempts,
+        reason: copy.reason.clone(),
+        object: copy.object.clone(),
+        verified_at: copy.verified_at,
+        is_local: copy.is_local,
+    }
+}
+
+/// The document about the copy of a page; none if it has none.
+pub(crate) fn copy_of(turn: &Turn<'_>, id: SnapshotId) -> TurnResult<Option<report::Copy>> {
+    let copy = turn.tx.copy(id)?;
+    Ok(copy.map(|copy| copy_document(id, &copy)))
+}
+
+/// The store as a whole; none without a store.
+pub(crate) fn store_status(turn: &Turn<'_>) -> TurnResult<Option<StoreStatus>> {
+    let Some(store) = queue::store_name(turn) else {
+        return Ok(None);
+    };
+    let counts = turn.tx.copy_counts()?;
+    let failed = turn.tx.first_failed_copy()?;
+    let next = failed.as_ref().and_then(|(_, copy)| copy.due_at);
+    let reason = failed.map(|(id, copy)| format!("{id}: {}", copy.reason.unwrap_or_default()));
+    Ok(Some(StoreStatus {
+        store,
+        keep_local: turn.engine.settings.keep_local.to_string(),
+        waiting: counts.waiting,
+        failed: counts.failed,
+        running: counts.running,
+        reason,
+        next,
+    }))
+}
+
+/// Adds what a sealed page waits for, and where its files are.
+pub(crate) fn why_copy(
+    turn: &Turn<'_>,
+    id: SnapshotId,
+    status: Lifecycle,
+    to: &mut Vec<Reason>,
+) -> TurnResult<()> {
+    let Some(copy) = turn.tx.copy(id)?.filter(|_| status == Lifecycle::Sealed) else {
+        return Ok(());
+    };
+    let what = match copy.task {
+        Task::Put => "its copy to the store",
+        Task::Drop => "the removal of its local files",
+        Task::Get => "its restoration from the store",
+        Task::Test => "the test of the store",
+    };
+    match (copy.status, &copy.reason, copy.due_at) {
+        (CopyStatus::Waiting, Some(why), Some(due)) => {
+            let attempts = copy.attempts;
+            let text = format!("{what} failed: {why}; attempt {attempts}, next after {due}");
+            to.push(until("store-failed", text, due));
         }
-    }
-
-    /// The document about the copy of a page; none if it has none.
-    pub(crate) fn copy_of(&self, id: SnapshotId) -> TurnResult<Option<report::Copy>> {
-        let copy = self.tx.copy(id)?;
-        Ok(copy.map(|copy| self.copy_document(id, &copy)))
-    }
-
-    /// The store as a whole; none without a store.
-    pub(crate) fn store_status(&self) -> TurnResult<Option<StoreStatus>> {
-        let Some(store) = self.store_name() else {
-            return Ok(None);
-        };
-        let counts = self.tx.copy_counts()?;
-        let failed = self.tx.first_failed_copy()?;
-        let next = failed.as_ref().and_then(|(_, copy)| copy.due_at);
-        let reason = failed.map(|(id, copy)| format!("{id}: {}", copy.reason.unwrap_or_default()));
-        Ok(Some(StoreStatus {
-            store,
-            keep_local: self.engine.settings.keep_local.to_string(),
-            waiting: counts.waiting,
-            failed: counts.failed,
-            running: counts.running,
-            reason,
-            next,
-        }))
-    }
-
-    /// Adds what a sealed page waits for, and where its files are.
-    pub(crate) fn why_copy(
-        &self,
-        id: SnapshotId,
-        status: Lifecycle,
-        to: &mut Vec<Reason>,
-    ) -> TurnResult<()> {
-        let Some(copy) = self.tx.copy(id)?.filter(|_| status == Lifecycle::Sealed) else {
-            return Ok(());
-        };
-        let what = match copy.task {
-            Task::Put => "its copy to the store",
-            Task::Drop => "the removal of its local files",
-            Task::Get => "its restoration from the store",
-            Task::Test => "the test of the store",
-        };
-        match (copy.status, &copy.reason, copy.due_at) {
-            (CopyStatus::Waiting, Some(why), Some(due)) => {
-                let attempts = copy.attempts;
-                let text = format!("{what} failed: {why}; attempt {attempts}, next after {due}");
-                to.push(until("store-failed", text, due));
-            }
-            (CopyStatus::Waiting, None, _) if self.store_name().is_none() => {
-                let text = format!("{what} waits until there is a store (Store= in [Fleet])");
-                to.push(reason("store", text));
-            }
-            (CopyStatus::Waiting, ..) => {
-                to.push(reason("store", format!("{what} waits for a slot")))
-            }
-            (CopyStatus::Running, ..) => {
-                let unit = self.engine.names.store(Some(id));
-                to.push(reason("store", format!("{what} runs: {unit}")));
-            }
-            (CopyStatus::Idle, Some(why), _) => {
-                to.push(reason("store-failed", format!("{what} failed: {why}")));
-            }
-            (CopyStatus::Idle, None, _) => {}
-        }
-        if !copy.is_local {
-            let text =
-                format!("its files are in the store alone; to restore them: archivist open {id}");
+        (CopyStatus::Waiting, None, _) if queue::store_name(turn).is_none() => {
+            let text = format!("{what} waits until there is a store (Store= in [Fleet])");
             to.push(reason("store", text));
         }
-        Ok(())
+        (CopyStatus::Waiting, ..) => to.push(reason("store", format!("{what} waits for a slot"))),
+        (CopyStatus::Running, ..) => {
+            let unit = turn.engine.names.store(Some(id));
+            to.push(reason("store", format!("{what} runs: {unit}")));
+        }
+        (CopyStatus::Idle, Some(why), _) => {
+            to.push(reason("store-failed", format!("{what} failed: {why}")));
+        }
+        (CopyStatus::Idle, None, _) => {}
     }
+    if !copy.is_local {
+        let text =
+            format!("its files are in the store alone; to restore them: archivist open {id}");
+        to.push(reason("store", text));
+    }
+    Ok(())
 }

@@ -2,6 +2,7 @@
 //! unit like every other check, so that it has a time limit, a row and a journal, and starts even if
 //! the orchestrator is killed after the commit.
 
+use crate::crawl;
 use crate::main_loop::action::LoopAction;
 use crate::main_loop::event::Event;
 use crate::main_loop::log::{LogEntry, WatchLog};
@@ -51,127 +52,125 @@ fn configured(settings: &Settings, occasion: Occasion) -> Option<&Alert> {
     }
 }
 
-impl Turn<'_> {
-    /// Counts a status check, and queues the alert if the site went down or came back with it.
-    pub(crate) fn note_health(
-        &mut self,
-        check: &CheckRow,
-        ok: bool,
-        record: &CheckRecord,
-        watch: Option<&Watch>,
-    ) -> TurnResult<()> {
-        let before = self.tx.health(&check.watch, &check.url)?;
-        if ok && before == Health::default() {
-            return Ok(());
-        }
-        // Its file may have been removed or spoilt while the check ran.
-        let watch = watch.cloned().unwrap_or_else(|| Watch::new(&check.watch));
-        let (health, flip) = before.after(ok, watch.down_after, self.now);
-        self.tx.set_health(&check.watch, &check.url, &health)?;
-        let Some(flip) = flip else { return Ok(()) };
-        let since = health.down_since.or(before.down_since).unwrap_or(self.now);
-        let why = record.error.as_deref().unwrap_or_default();
-        let code = record.status_code.unwrap_or_default();
-        let url = without_userinfo(&check.url);
-        let log = match flip {
-            Flip::Down => WatchLog::SiteDown {
-                url,
-                status_code: code,
-                since,
-                error: why.to_owned(),
-            },
-            Flip::Up => WatchLog::SiteUp { url, since },
-        };
-        self.log(LogEntry::Watch(check.watch.clone(), log));
-        let alert = match flip {
-            Flip::Down => watch.on_down.as_ref(),
-            Flip::Up => watch.on_recovery.as_ref(),
-        };
-        let Some(alert) = alert else { return Ok(()) };
-        let environment = vec![
-            ("ARCHIVIST_WATCH", check.watch.clone()),
-            ("ARCHIVIST_URL", check.url.clone()),
-            ("ARCHIVIST_STATE", flip.as_str().to_owned()),
-            ("ARCHIVIST_SINCE", since.to_string()),
-            ("ARCHIVIST_STATUS_CODE", code.to_string()),
-            ("ARCHIVIST_ERROR", why.to_owned()),
-        ];
-        let request = serde_json::to_string(&request(alert, &check.watch, environment))?;
-        self.tx.queue_check(&NewCheck {
-            watch: &check.watch,
-            kind: CheckKind::Alert,
-            url: &check.url,
-            request: &request,
-            keep: watch.retention(CheckKind::Alert),
-            now: self.now,
-        })?;
-        Ok(())
+/// Counts a status check, and queues the alert if the site went down or came back with it.
+pub(super) fn note_health(
+    turn: &mut Turn<'_>,
+    check: &CheckRow,
+    ok: bool,
+    record: &CheckRecord,
+    watch: Option<&Watch>,
+) -> TurnResult<()> {
+    let before = turn.tx.health(&check.watch, &check.url)?;
+    if ok && before == Health::default() {
+        return Ok(());
     }
+    // Its file may have been removed or spoilt while the check ran.
+    let watch = watch.cloned().unwrap_or_else(|| Watch::new(&check.watch));
+    let (health, flip) = before.after(ok, watch.down_after, turn.now);
+    turn.tx.set_health(&check.watch, &check.url, &health)?;
+    let Some(flip) = flip else { return Ok(()) };
+    let since = health.down_since.or(before.down_since).unwrap_or(turn.now);
+    let why = record.error.as_deref().unwrap_or_default();
+    let code = record.status_code.unwrap_or_default();
+    let url = without_userinfo(&check.url);
+    let log = match flip {
+        Flip::Down => WatchLog::SiteDown {
+            url,
+            status_code: code,
+            since,
+            error: why.to_owned(),
+        },
+        Flip::Up => WatchLog::SiteUp { url, since },
+    };
+    turn.log(LogEntry::Watch(check.watch.clone(), log));
+    let alert = match flip {
+        Flip::Down => watch.on_down.as_ref(),
+        Flip::Up => watch.on_recovery.as_ref(),
+    };
+    let Some(alert) = alert else { return Ok(()) };
+    let environment = vec![
+        ("ARCHIVIST_WATCH", check.watch.clone()),
+        ("ARCHIVIST_URL", check.url.clone()),
+        ("ARCHIVIST_STATE", flip.as_str().to_owned()),
+        ("ARCHIVIST_SINCE", since.to_string()),
+        ("ARCHIVIST_STATUS_CODE", code.to_string()),
+        ("ARCHIVIST_ERROR", why.to_owned()),
+    ];
+    let request = serde_json::to_string(&request(alert, &check.watch, environment))?;
+    turn.tx.queue_check(&NewCheck {
+        watch: &check.watch,
+        kind: CheckKind::Alert,
+        url: &check.url,
+        request: &request,
+        keep: watch.retention(CheckKind::Alert),
+        now: turn.now,
+    })?;
+    Ok(())
+}
 
-    /// Reports that a crawl was sealed, and queues the alert of `OnSealed=` or `OnFailed=`.
-    pub(crate) fn crawl_sealed(&mut self, id: CrawlId) -> TurnResult<()> {
-        self.announce_crawl(id, Notice::Sealed)?;
-        let settings = &self.engine.settings;
-        if settings.on_sealed.is_none() && settings.on_failed.is_none() {
-            return Ok(());
-        }
-        let (status, reason, url) = self.tx.crawl_state(id)?;
-        let results = self.tx.counts("result", Some(id))?;
-        let count = |status: &str| results.get(status).copied().unwrap_or(0);
-        let end = CrawlEnd {
-            status,
-            has_reason: reason.is_some(),
-            failed_results: count("failed"),
-            bad_pages: self.tx.bad_pages(id)?,
-        };
-        let Some(occasion) = Occasion::of(Notice::Sealed, &end) else {
-            return Ok(());
-        };
-        let environment = vec![
-            ("ARCHIVIST_CRAWL", id.to_string()),
-            ("ARCHIVIST_URL", without_userinfo(&url)),
-            ("ARCHIVIST_REASON", reason.unwrap_or_default()),
-            ("ARCHIVIST_SUCCEEDED", count("succeeded").to_string()),
-            ("ARCHIVIST_FAILED", count("failed").to_string()),
-        ];
-        self.queue_alert(occasion, Some((id, &url)), environment)
+/// Reports that a crawl was sealed, and queues the alert of `OnSealed=` or `OnFailed=`.
+pub(crate) fn crawl_sealed(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
+    crawl::announce_crawl(turn, id, Notice::Sealed)?;
+    let settings = &turn.engine.settings;
+    if settings.on_sealed.is_none() && settings.on_failed.is_none() {
+        return Ok(());
     }
+    let (status, reason, url) = turn.tx.crawl_state(id)?;
+    let results = turn.tx.counts("result", Some(id))?;
+    let count = |status: &str| results.get(status).copied().unwrap_or(0);
+    let end = CrawlEnd {
+        status,
+        has_reason: reason.is_some(),
+        failed_results: count("failed"),
+        bad_pages: turn.tx.bad_pages(id)?,
+    };
+    let Some(occasion) = Occasion::of(Notice::Sealed, &end) else {
+        return Ok(());
+    };
+    let environment = vec![
+        ("ARCHIVIST_CRAWL", id.to_string()),
+        ("ARCHIVIST_URL", without_userinfo(&url)),
+        ("ARCHIVIST_REASON", reason.unwrap_or_default()),
+        ("ARCHIVIST_SUCCEEDED", count("succeeded").to_string()),
+        ("ARCHIVIST_FAILED", count("failed").to_string()),
+    ];
+    queue_alert(turn, occasion, Some((id, &url)), environment)
+}
 
-    /// Queues the alert of `OnIdle=`, for the next turn.
-    pub(crate) fn crawls_are_over(&mut self) -> TurnResult<()> {
-        if self.engine.settings.on_idle.is_some() {
-            self.queue_alert(Occasion::Idle, None, Vec::new())?;
-            self.act(LoopAction::Again(Event::Due));
-        }
-        Ok(())
+/// Queues the alert of `OnIdle=`, for the next turn.
+pub(crate) fn crawls_are_over(turn: &mut Turn<'_>) -> TurnResult<()> {
+    if turn.engine.settings.on_idle.is_some() {
+        queue_alert(turn, Occasion::Idle, None, Vec::new())?;
+        turn.act(LoopAction::Again(Event::Due));
     }
+    Ok(())
+}
 
-    /// Queues the alert of an occasion, if the configuration has one.
-    fn queue_alert(
-        &mut self,
-        occasion: Occasion,
-        about: Option<(CrawlId, &str)>,
-        mut environment: Vec<(&str, String)>,
-    ) -> TurnResult<()> {
-        let Some(alert) = configured(&self.engine.settings, occasion) else {
-            return Ok(());
-        };
-        environment.push(("ARCHIVIST_STATE", occasion.as_str().to_owned()));
-        let id = about.map(|(id, _)| id.to_string());
-        let name = id.as_deref().unwrap_or(occasion.as_str());
-        let request = AlertRequest {
-            crawl: about.map(|(id, _)| id),
-            url: about.map(|(_, url)| url.to_owned()).unwrap_or_default(),
-            ..request(alert, name, environment)
-        };
-        self.tx.queue_check(&NewCheck {
-            watch: NO_WATCH,
-            kind: CheckKind::Alert,
-            url: occasion.as_str(),
-            request: &serde_json::to_string(&request)?,
-            keep: ROW_STAYS,
-            now: self.now,
-        })?;
-        Ok(())
-    }
+/// Queues the alert of an occasion, if the configuration has one.
+fn queue_alert(
+    turn: &mut Turn<'_>,
+    occasion: Occasion,
+    about: Option<(CrawlId, &str)>,
+    mut environment: Vec<(&str, String)>,
+) -> TurnResult<()> {
+    let Some(alert) = configured(&turn.engine.settings, occasion) else {
+        return Ok(());
+    };
+    environment.push(("ARCHIVIST_STATE", occasion.as_str().to_owned()));
+    let id = about.map(|(id, _)| id.to_string());
+    let name = id.as_deref().unwrap_or(occasion.as_str());
+    let request = AlertRequest {
+        crawl: about.map(|(id, _)| id),
+        url: about.map(|(_, url)| url.to_owned()).unwrap_or_default(),
+        ..request(alert, name, environment)
+    };
+    turn.tx.queue_check(&NewCheck {
+        watch: NO_WATCH,
+        kind: CheckKind::Alert,
+        url: occasion.as_str(),
+        request: &serde_json::to_string(&request)?,
+        keep: ROW_STAYS,
+        now: turn.now,
+    })?;
+    Ok(())
 }

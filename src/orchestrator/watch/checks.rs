@@ -8,6 +8,7 @@ use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::{CheckRow, RunState, UnitRow};
 use crate::units::{Contents, Kind, ReadFiles, UnitEnd, life};
+use crate::watch::alerts;
 use crate::watch::files::{self, CheckFiles, record_path};
 use archivist_core::model::{
     CheckKind, ClientIdentity, CrawlId, Outcome, Probe, Reach, RunId, without_userinfo,
@@ -83,157 +84,155 @@ impl Kind for Check {
         };
         let files = contents.and_then(|contents| contents.downcast_ref::<CheckFiles>());
         let none = CheckFiles::default();
-        turn.check_ended(&check, &run.unit, end, files.unwrap_or(&none))
+        check_ended(turn, &check, &run.unit, end, files.unwrap_or(&none))
     }
 }
 
-impl Turn<'_> {
-    pub(crate) fn begin_check(&mut self, id: RunId) -> TurnResult<()> {
-        let queued = |check: &CheckRow| check.status == RunState::Queued;
-        let Some(check) = self.tx.open_check(id)?.filter(queued) else {
-            return Ok(());
-        };
-        if is_alert_of(&check, Occasion::Idle) && is_any_open(&self.tx.counts("crawl", None)?) {
-            // Another crawl was added in the meantime: its end is the next occasion.
-            return Ok(self.tx.drop_check(id)?);
-        }
-        let spec = self.check_spec(&check)?;
-        self.tx
-            .start_check(id, &spec.name, &self.engine.boot, self.now)?;
-        let (stdin, stdout, watch) = match check.kind {
-            CheckKind::Alert => (spec.launch(), Output::OfUnit, None),
-            kind => {
-                let record = record_path(&self.engine.scope, id, kind);
-                let stdin = Some(check.request.into_bytes());
-                (stdin, Output::Record(record), Some(check.watch))
-            }
-        };
-        life::start(self, id, spec, stdin, stdout, watch);
-        Ok(())
+pub(crate) fn begin_check(turn: &mut Turn<'_>, id: RunId) -> TurnResult<()> {
+    let queued = |check: &CheckRow| check.status == RunState::Queued;
+    let Some(check) = turn.tx.open_check(id)?.filter(queued) else {
+        return Ok(());
+    };
+    if is_alert_of(&check, Occasion::Idle) && is_any_open(&turn.tx.counts("crawl", None)?) {
+        // Another crawl was added in the meantime: its end is the next occasion.
+        return Ok(turn.tx.drop_check(id)?);
     }
+    let spec = check_spec(turn, &check)?;
+    turn.tx
+        .start_check(id, &spec.name, &turn.engine.boot, turn.now)?;
+    let (stdin, stdout, watch) = match check.kind {
+        CheckKind::Alert => (spec.launch(), Output::OfUnit, None),
+        kind => {
+            let record = record_path(&turn.engine.scope, id, kind);
+            let stdin = Some(check.request.into_bytes());
+            (stdin, Output::Record(record), Some(check.watch))
+        }
+    };
+    life::start(turn, id, spec, stdin, stdout, watch);
+    Ok(())
+}
 
-    fn check_spec(&self, check: &CheckRow) -> TurnResult<UnitSpec> {
-        let alert: Option<AlertRequest> = match check.kind {
-            CheckKind::Alert => Some(serde_json::from_str(&check.request)?),
-            _ => None,
-        };
-        let of_orchestrator = alert.as_ref().filter(|_| check.watch == NO_WATCH);
-        let mut spec = CheckSpec {
-            id: check.id,
+fn check_spec(turn: &Turn<'_>, check: &CheckRow) -> TurnResult<UnitSpec> {
+    let alert: Option<AlertRequest> = match check.kind {
+        CheckKind::Alert => Some(serde_json::from_str(&check.request)?),
+        _ => None,
+    };
+    let of_orchestrator = alert.as_ref().filter(|_| check.watch == NO_WATCH);
+    let mut spec = CheckSpec {
+        id: check.id,
+        kind: check.kind,
+        subject: match of_orchestrator.map(|alert| alert.crawl) {
+            None => Subject::Watch(&check.watch),
+            Some(None) => Subject::Idle,
+            Some(Some(crawl)) => Subject::Crawl(crawl),
+        },
+        url: of_orchestrator.map_or(&check.url, |alert| &alert.url),
+        argv: vec![turn.engine.programs.archivist.clone()],
+        environment: Vec::new(),
+        launcher: None,
+        bind_read_only: Vec::new(),
+        credentials: Vec::new(),
+        network: None,
+        addresses: AddressFilter::default(),
+        wants: Vec::new(),
+    };
+    if let Some(alert) = &alert {
+        spec.argv.clone_from(&alert.argv);
+        spec.environment.clone_from(&alert.environment);
+        spec.wants.clone_from(&alert.wants);
+        spec.launcher = turn.engine.programs.launcher.clone();
+    } else {
+        if check.kind != CheckKind::Lighthouse {
+            let written: CheckRequest = serde_json::from_str(&check.request)?;
+            let identity = written.settings.identity.iter();
+            spec.credentials = identity.flat_map(ClientIdentity::credentials).collect();
+        }
+        let arguments = ["check", check.kind.as_str()];
+        spec.argv.extend(arguments.map(str::to_owned));
+        let way_out = turn.engine.way_out_of_check(check.kind, &check.url);
+        let mut reach = way_out.reach.clone();
+        if way_out.is_own {
+            reach = reach.and(&Reach::loopback());
+        }
+        let reach = reach.to_string();
+        spec.environment.push(("ARCHIVIST_REACH".to_owned(), reach));
+        spec.network = way_out.check_network(&turn.engine.names);
+        spec.addresses = turn.engine.filter_of_check(&way_out);
+    }
+    if check.kind == CheckKind::Lighthouse {
+        spec.bind_read_only.extend(turn.engine.library_directory());
+    }
+    Ok(UnitSpec::check(&turn.engine.names, spec))
+}
+
+/// Records what a check found that has ended, and what follows from it.
+fn check_ended(
+    turn: &mut Turn<'_>,
+    check: &CheckRow,
+    unit: &str,
+    end: &UnitEnd,
+    files: &CheckFiles,
+) -> TurnResult<()> {
+    let (outcome, reading) = (&end.outcome, &end.reading);
+    let (ok, mut record) = conclude(check.kind, outcome, files.record.clone());
+    // The request says what the unit had; the file of the watch may have changed.
+    let request = serde_json::from_str::<CheckRequest>(&check.request).ok();
+    let identity = request.and_then(|request| request.settings.identity);
+    if let Some(own) = identity.filter(|_| outcome.lacks_credentials()) {
+        record.error = Some(format!(
+            "the service manager failed to read ClientCertificate='{}' or ClientKey='{}'",
+            own.certificate, own.key
+        ));
+    }
+    turn.tx.note_check(check.id, (ok, &record))?;
+    let is_failure = ok.is_none() || (check.kind == CheckKind::Alert && ok != Some(true));
+    if is_failure && check.watch == NO_WATCH {
+        turn.log_problem(Problem::AlertFailed {
+            occasion: check.url.clone(),
+            unit: unit.to_owned(),
+            why: record.error.clone().unwrap_or_default(),
+        });
+    } else if is_failure {
+        let log = WatchLog::CheckFailed {
             kind: check.kind,
-            subject: match of_orchestrator.map(|alert| alert.crawl) {
-                None => Subject::Watch(&check.watch),
-                Some(None) => Subject::Idle,
-                Some(Some(crawl)) => Subject::Crawl(crawl),
-            },
-            url: of_orchestrator.map_or(&check.url, |alert| &alert.url),
-            argv: vec![self.engine.programs.archivist.clone()],
-            environment: Vec::new(),
-            launcher: None,
-            bind_read_only: Vec::new(),
-            credentials: Vec::new(),
-            network: None,
-            addresses: AddressFilter::default(),
-            wants: Vec::new(),
+            url: without_userinfo(&check.url),
+            unit: unit.to_owned(),
+            error: record.error.clone(),
         };
-        if let Some(alert) = &alert {
-            spec.argv.clone_from(&alert.argv);
-            spec.environment.clone_from(&alert.environment);
-            spec.wants.clone_from(&alert.wants);
-            spec.launcher = self.engine.programs.launcher.clone();
-        } else {
-            if check.kind != CheckKind::Lighthouse {
-                let written: CheckRequest = serde_json::from_str(&check.request)?;
-                let identity = written.settings.identity.iter();
-                spec.credentials = identity.flat_map(ClientIdentity::credentials).collect();
-            }
-            let arguments = ["check", check.kind.as_str()];
-            spec.argv.extend(arguments.map(str::to_owned));
-            let way_out = self.engine.way_out_of_check(check.kind, &check.url);
-            let mut reach = way_out.reach.clone();
-            if way_out.is_own {
-                reach = reach.and(&Reach::loopback());
-            }
-            let reach = reach.to_string();
-            spec.environment.push(("ARCHIVIST_REACH".to_owned(), reach));
-            spec.network = way_out.check_network(&self.engine.names);
-            spec.addresses = self.engine.filter_of_check(&way_out);
-        }
-        if check.kind == CheckKind::Lighthouse {
-            spec.bind_read_only.extend(self.engine.library_directory());
-        }
-        Ok(UnitSpec::check(&self.engine.names, spec))
+        turn.log(LogEntry::Watch(check.watch.clone(), log));
     }
+    let output = record_path(&turn.engine.scope, check.id, check.kind);
+    turn.act(FileAction::Remove(output));
+    let ended = Ended {
+        run: Some(check.id),
+        unit: Some(unit.to_owned()),
+        started_at: reading.started,
+        ended_at: reading.ended.or(Some(turn.now)),
+        ..Ended::without_run(outcome.clone())
+    };
+    let run = check.id;
+    turn.act(ReplyAction::Settle { run, ended });
+    match (check.kind, ok) {
+        (CheckKind::Status, Some(ok)) => {
+            alerts::note_health(turn, check, ok, &record, files.watch.as_ref())
+        }
+        _ => Ok(()),
+    }
+}
 
-    /// Records what a check found that has ended, and what follows from it.
-    fn check_ended(
-        &mut self,
-        check: &CheckRow,
-        unit: &str,
-        end: &UnitEnd,
-        files: &CheckFiles,
-    ) -> TurnResult<()> {
-        let (outcome, reading) = (&end.outcome, &end.reading);
-        let (ok, mut record) = conclude(check.kind, outcome, files.record.clone());
-        // The request says what the unit had; the file of the watch may have changed.
-        let request = serde_json::from_str::<CheckRequest>(&check.request).ok();
-        let identity = request.and_then(|request| request.settings.identity);
-        if let Some(own) = identity.filter(|_| outcome.lacks_credentials()) {
-            record.error = Some(format!(
-                "the service manager failed to read ClientCertificate='{}' or ClientKey='{}'",
-                own.certificate, own.key
-            ));
-        }
-        self.tx.note_check(check.id, (ok, &record))?;
-        let is_failure = ok.is_none() || (check.kind == CheckKind::Alert && ok != Some(true));
-        if is_failure && check.watch == NO_WATCH {
-            self.log_problem(Problem::AlertFailed {
-                occasion: check.url.clone(),
-                unit: unit.to_owned(),
-                why: record.error.clone().unwrap_or_default(),
-            });
-        } else if is_failure {
-            let log = WatchLog::CheckFailed {
-                kind: check.kind,
-                url: without_userinfo(&check.url),
-                unit: unit.to_owned(),
-                error: record.error.clone(),
-            };
-            self.log(LogEntry::Watch(check.watch.clone(), log));
-        }
-        let output = record_path(&self.engine.scope, check.id, check.kind);
-        self.act(FileAction::Remove(output));
-        let ended = Ended {
-            run: Some(check.id),
-            unit: Some(unit.to_owned()),
-            started_at: reading.started,
-            ended_at: reading.ended.or(Some(self.now)),
-            ..Ended::without_run(outcome.clone())
-        };
-        let run = check.id;
-        self.act(ReplyAction::Settle { run, ended });
-        match (check.kind, ok) {
-            (CheckKind::Status, Some(ok)) => {
-                self.note_health(check, ok, &record, files.watch.as_ref())
-            }
-            _ => Ok(()),
-        }
+/// Deletes expired results, all of a day together, and schedules the next time.
+pub(crate) fn prune_checks(turn: &mut Turn<'_>) -> Result<(), crate::store::StoreError> {
+    let Some(due) = prune_at(turn.tx.oldest_check_until()?) else {
+        return Ok(());
+    };
+    if due > turn.now {
+        turn.act(LoopAction::WakeAt(due));
+        return Ok(());
     }
-
-    /// Deletes expired results, all of a day together, and schedules the next time.
-    pub(crate) fn prune_checks(&mut self) -> Result<(), crate::store::StoreError> {
-        let Some(due) = prune_at(self.tx.oldest_check_until()?) else {
-            return Ok(());
-        };
-        if due > self.now {
-            self.act(LoopAction::WakeAt(due));
-            return Ok(());
-        }
-        let count = self.tx.prune_checks(self.now)?;
-        self.log(LogEntry::ChecksPruned(count));
-        if let Some(next) = prune_at(self.tx.oldest_check_until()?) {
-            self.act(LoopAction::WakeAt(next));
-        }
-        Ok(())
+    let count = turn.tx.prune_checks(turn.now)?;
+    turn.log(LogEntry::ChecksPruned(count));
+    if let Some(next) = prune_at(turn.tx.oldest_check_until()?) {
+        turn.act(LoopAction::WakeAt(next));
     }
+    Ok(())
 }

@@ -1,9 +1,17 @@
 //! What follows for a crawl or a snapshot when its worker ends, and when a user cancels it.
 
+use crate::crawl;
+use crate::fleet;
+use crate::main_loop;
 use crate::main_loop::action::{CallerAction, EngineAction, ReplyAction, UnitAction};
 use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult};
 use crate::store::{RunRow, SnapshotWork};
+use crate::transfer;
+use crate::watch;
+use crate::work::lost;
+use crate::work::taken;
+use crate::work::visit;
 use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step};
 use archivist_core::plan::{
     Abort, AfterCrawlWorker, AfterWorker, LOAD_INTERVAL, Notice, Settled, Uncounted, WithoutHooks,
@@ -29,356 +37,362 @@ pub(crate) const ABANDONED: &str = "the command that ran it in the foreground ha
 /// Reasons with which pages are cancelled together with their crawl.
 pub(crate) const WITH_CRAWL: [&str; 2] = [ABORTED, ABANDONED];
 
-impl Turn<'_> {
-    /// The end of the worker of this run.
-    fn worker_end(&self, run: &RunRow, attempts: u32) -> TurnResult<WorkerEnd> {
-        let owner = run.owner;
-        let outcome = run.outcome.clone().unwrap_or(Outcome::Lost);
-        let unfinished = self
-            .tx
-            .results(owner)?
-            .iter()
-            .any(|result| matches!(result.status, ResultState::Started | ResultState::Backoff));
-        let (visit, refused) = self.visit_of(owner)?;
-        Ok(WorkerEnd {
-            attempts,
-            unfinished,
-            spent: self.engine.spent(run),
-            was_paused: run.frozen,
-            without_hooks: self.without_hooks(owner)?,
-            visit,
-            refused,
-            uncounted: None,
-            outcome,
-        })
-    }
+/// The end of the worker of this run.
+fn worker_end(turn: &Turn<'_>, run: &RunRow, attempts: u32) -> TurnResult<WorkerEnd> {
+    let owner = run.owner;
+    let outcome = run.outcome.clone().unwrap_or(Outcome::Lost);
+    let unfinished = turn
+        .tx
+        .results(owner)?
+        .iter()
+        .any(|result| matches!(result.status, ResultState::Started | ResultState::Backoff));
+    let (visit, refused) = visit::visit_of(turn, owner)?;
+    Ok(WorkerEnd {
+        attempts,
+        unfinished,
+        spent: turn.engine.spent(run),
+        was_paused: run.frozen,
+        without_hooks: without_hooks(turn, owner)?,
+        visit,
+        refused,
+        uncounted: None,
+        outcome,
+    })
+}
 
-    /// Why the end of this run is not a failed attempt, if so. The attempt is taken back.
-    fn uncounted(
-        &mut self,
-        run: &RunRow,
-        end: &WorkerEnd,
-        directory: Option<&str>,
-    ) -> TurnResult<Option<Uncounted>> {
-        let found = match self.leave_taken(run, directory)? {
-            Some(taken) => Some(taken),
-            None => match self.outage(run, end) {
-                None => self.lost_worker(run)?,
-                outage => outage,
-            },
-        };
-        if found.is_some() {
-            self.tx.take_back_attempt(run.owner)?;
-        }
-        Ok(found)
+/// Why the end of this run is not a failed attempt, if so. The attempt is taken back.
+fn uncounted(
+    turn: &mut Turn<'_>,
+    run: &RunRow,
+    end: &WorkerEnd,
+    directory: Option<&str>,
+) -> TurnResult<Option<Uncounted>> {
+    let found = match taken::leave_taken(turn, run, directory)? {
+        Some(taken) => Some(taken),
+        None => match outage(turn, run, end) {
+            None => lost::lost_worker(turn, run)?,
+            outage => outage,
+        },
+    };
+    if found.is_some() {
+        turn.tx.take_back_attempt(run.owner)?;
     }
+    Ok(found)
+}
 
-    /// Why the worker of this run failed, or one of its hooks has to run again, if that was for the
-    /// machine.
-    fn outage(&self, run: &RunRow, end: &WorkerEnd) -> Option<Uncounted> {
-        if end.is_complete() {
-            return None;
-        }
-        let (engine, outcome) = (self.engine, &end.outcome);
-        let met = engine.shortage.met_outage(run.started_at, run.ended_at);
-        let why = engine.load.outage.clone().or(met.map(str::to_owned));
-        let why = why.or_else(|| outcome.is_failure_of_machine().then(|| outcome.to_string()))?;
-        Some(Uncounted {
-            why: format!("{why}; the attempt does not count"),
-            delay: LOAD_INTERVAL,
-        })
+/// Why the worker of this run failed, or one of its hooks has to run again, if that was for the
+/// machine.
+fn outage(turn: &Turn<'_>, run: &RunRow, end: &WorkerEnd) -> Option<Uncounted> {
+    if end.is_complete() {
+        return None;
     }
+    let (engine, outcome) = (turn.engine, &end.outcome);
+    let met = engine.shortage.met_outage(run.started_at, run.ended_at);
+    let why = engine.load.outage.clone().or(met.map(str::to_owned));
+    let why = why.or_else(|| outcome.is_failure_of_machine().then(|| outcome.to_string()))?;
+    Some(Uncounted {
+        why: format!("{why}; the attempt does not count"),
+        delay: LOAD_INTERVAL,
+    })
+}
 
-    /// Why no hook ran for a page, if none did. Hooks of plugins that only accompany others do not
-    /// count.
-    fn without_hooks(&self, owner: Owner) -> TurnResult<Option<WithoutHooks>> {
-        let Owner::Snapshot(_) = owner else {
-            return Ok(None);
-        };
-        let crawl = self.crawl_for(owner)?;
-        // A crawl without a plan has a reason of its own.
-        let Ok(plan) = self.engine.plan(&crawl) else {
-            return Ok(None);
-        };
-        let mut hooks = plan.snapshot.iter();
-        if hooks.any(|hook| hook.plugin.schema.accompanies.is_empty()) {
-            return Ok(None);
-        }
-        Ok(Some(match plan.skipped.first() {
-            Some((plugin, _, why)) => WithoutHooks::AllSkipped(format!("{plugin}: {why}")),
-            None => WithoutHooks::NoPlugin,
-        }))
+/// Why no hook ran for a page, if none did. Hooks of plugins that only accompany others do not
+/// count.
+fn without_hooks(turn: &Turn<'_>, owner: Owner) -> TurnResult<Option<WithoutHooks>> {
+    let Owner::Snapshot(_) = owner else {
+        return Ok(None);
+    };
+    let crawl = main_loop::crawl_for(turn, owner)?;
+    // A crawl without a plan has a reason of its own.
+    let Ok(plan) = turn.engine.plan(&crawl) else {
+        return Ok(None);
+    };
+    let mut hooks = plan.snapshot.iter();
+    if hooks.any(|hook| hook.plugin.schema.accompanies.is_empty()) {
+        return Ok(None);
     }
+    Ok(Some(match plan.skipped.first() {
+        Some((plugin, _, why)) => WithoutHooks::AllSkipped(format!("{plugin}: {why}")),
+        None => WithoutHooks::NoPlugin,
+    }))
+}
 
-    pub(crate) fn snapshot_worker_ended(&mut self, id: SnapshotId, run: &RunRow) -> TurnResult<()> {
-        let snapshot = self.snapshot_of(id)?;
-        let owner = Owner::Snapshot(id);
-        self.act(EngineAction::Dismiss(owner));
-        let mut end = self.worker_end(run, snapshot.attempts)?;
-        if snapshot.status == Lifecycle::Started || snapshot.status == Lifecycle::Paused {
-            end.uncounted = self.uncounted(run, &end, snapshot.directory.as_deref())?;
+pub(super) fn snapshot_worker_ended(
+    turn: &mut Turn<'_>,
+    id: SnapshotId,
+    run: &RunRow,
+) -> TurnResult<()> {
+    let snapshot = main_loop::snapshot_of(turn, id)?;
+    let owner = Owner::Snapshot(id);
+    turn.act(EngineAction::Dismiss(owner));
+    let mut end = worker_end(turn, run, snapshot.attempts)?;
+    if snapshot.status == Lifecycle::Started || snapshot.status == Lifecycle::Paused {
+        end.uncounted = uncounted(turn, run, &end, snapshot.directory.as_deref())?;
+    }
+    let backoff = turn.engine.backoff();
+    let after = after_worker(snapshot.status, &end, &backoff, turn.now, turn.jitter);
+    if after != AfterWorker::Nothing {
+        visit::end_visit(turn, id, &end)?;
+    }
+    match after {
+        AfterWorker::Nothing => {}
+        AfterWorker::StayPaused { retry_at, reason } => {
+            return Ok(turn.tx.put_off_paused(owner, retry_at, Some(&reason))?);
         }
-        let backoff = self.engine.backoff();
-        let after = after_worker(snapshot.status, &end, &backoff, self.now, self.jitter);
-        if after != AfterWorker::Nothing {
-            self.end_visit(id, &end)?;
-        }
-        match after {
-            AfterWorker::Nothing => {}
-            AfterWorker::StayPaused { retry_at, reason } => {
-                return Ok(self.tx.put_off_paused(owner, retry_at, Some(&reason))?);
+        AfterWorker::Step(mut settled) => {
+            if settled.step == Step::Seal && end.is_complete() && visit::end_retry(turn, id)? {
+                // Why the retry failed is noted with the results that stay.
+                settled.reason = None;
             }
-            AfterWorker::Step(mut settled) => {
-                if settled.step == Step::Seal && end.is_complete() && self.end_retry(id)? {
-                    // Why the retry failed is noted with the results that stay.
-                    settled.reason = None;
-                }
-                self.step_snapshot(&snapshot, &settled)?;
-            }
+            step_snapshot(turn, &snapshot, &settled)?;
         }
-        self.tidy_crawl(snapshot.crawl)
     }
+    tidy_crawl(turn, snapshot.crawl)
+}
 
-    fn step_snapshot(&mut self, snapshot: &SnapshotWork, settled: &Settled) -> TurnResult<()> {
-        let (id, crawl, owner) = (snapshot.id, snapshot.crawl, Owner::Snapshot(snapshot.id));
-        let reason = settled.reason.as_deref();
-        self.tx
-            .step_snapshot(id, settled.step, settled.retry_at, reason, self.now)?;
-        if settled.step != Step::Requeue {
-            self.tx
-                .fail_open_results(owner, reason.unwrap_or(HOOK_GONE), self.now)?;
-            self.kill_hooks(owner)?;
+fn step_snapshot(
+    turn: &mut Turn<'_>,
+    snapshot: &SnapshotWork,
+    settled: &Settled,
+) -> TurnResult<()> {
+    let (id, crawl, owner) = (snapshot.id, snapshot.crawl, Owner::Snapshot(snapshot.id));
+    let reason = settled.reason.as_deref();
+    turn.tx
+        .step_snapshot(id, settled.step, settled.retry_at, reason, turn.now)?;
+    if settled.step != Step::Requeue {
+        turn.tx
+            .fail_open_results(owner, reason.unwrap_or(HOOK_GONE), turn.now)?;
+        kill_hooks(turn, owner)?;
+    }
+    crawl::log_snapshot(turn, snapshot, settled.step, reason)?;
+    if settled.step == Step::Seal {
+        transfer::queue_copy(turn, id)?;
+    }
+    turn.changes.insert(Change::Snapshot { crawl, id });
+    crawl::announce_snapshot(turn, id, Notice::of(settled.step))
+}
+
+pub(super) fn crawl_worker_ended(turn: &mut Turn<'_>, id: CrawlId, run: &RunRow) -> TurnResult<()> {
+    let crawl = main_loop::crawl_of(turn, id)?;
+    let owner = Owner::Crawl(id);
+    turn.act(EngineAction::Dismiss(owner));
+    let mut end = worker_end(turn, run, crawl.attempts)?;
+    if crawl.status == Lifecycle::Started || crawl.status == Lifecycle::Paused {
+        end.uncounted = uncounted(turn, run, &end, crawl.directory.as_deref())?;
+    }
+    let backoff = turn.engine.backoff();
+    let after = after_worker(crawl.status, &end, &backoff, turn.now, turn.jitter);
+    let open = turn.tx.awaits_pages(id)?;
+    let aborted = turn.tx.left_for(id, &WITH_CRAWL)?;
+    match after_crawl_worker(after, turn.now, open, aborted, crawl.status) {
+        AfterCrawlWorker::Nothing => return tidy_crawl(turn, id),
+        AfterCrawlWorker::StayPaused { retry_at, reason } => {
+            return Ok(turn.tx.put_off_paused(owner, retry_at, Some(&reason))?);
         }
-        self.log_snapshot(snapshot, settled.step, reason)?;
-        if settled.step == Step::Seal {
-            self.queue_copy(id)?;
+        AfterCrawlWorker::Requeue { retry_at, reason } => {
+            let step = Step::Requeue;
+            turn.tx
+                .step_crawl(id, step, retry_at, reason.as_deref(), turn.now)?;
+            crawl::announce_crawl(turn, id, Notice::of(step))?;
         }
-        self.changes.insert(Change::Snapshot { crawl, id });
-        self.announce_snapshot(id, Notice::of(settled.step))
+        AfterCrawlWorker::Seal => seal_crawl(turn, id)?,
+        AfterCrawlWorker::GiveUp(reason) => give_up_crawl(turn, id, &reason)?,
+        AfterCrawlWorker::Cancel(reason) => cancel_crawl(turn, id, &reason)?,
     }
+    turn.changes.insert(Change::Crawl(id));
+    tidy_crawl(turn, id)
+}
 
-    pub(crate) fn crawl_worker_ended(&mut self, id: CrawlId, run: &RunRow) -> TurnResult<()> {
-        let crawl = self.crawl_of(id)?;
-        let owner = Owner::Crawl(id);
-        self.act(EngineAction::Dismiss(owner));
-        let mut end = self.worker_end(run, crawl.attempts)?;
-        if crawl.status == Lifecycle::Started || crawl.status == Lifecycle::Paused {
-            end.uncounted = self.uncounted(run, &end, crawl.directory.as_deref())?;
+fn seal_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
+    turn.tx
+        .fail_open_results(Owner::Crawl(id), HOOK_GONE, turn.now)?;
+    kill_hooks(turn, Owner::Crawl(id))?;
+    let failed = results_that(turn, "failed", id)?;
+    let reason = (failed > 0).then(|| match failed {
+        1 => "1 result failed".to_owned(),
+        n => format!("{n} results failed"),
+    });
+    let left_out = turn.tx.left_out(id)?.map(|(limit, pages)| match pages {
+        1 => format!("{limit}, 1 page left out"),
+        n => format!("{limit}, {n} pages left out"),
+    });
+    let incomplete = incomplete_text(turn.tx.incomplete_pages(Some(id))?);
+    let reason = [left_out, incomplete, reason]
+        .into_iter()
+        .flatten()
+        .reduce(|a, b| format!("{a}; {b}"));
+    turn.tx
+        .step_crawl(id, Step::Seal, None, reason.as_deref(), turn.now)?;
+    let log = CrawlLog::Sealed {
+        succeeded: results_that(turn, "succeeded", id)?,
+        failed,
+        remark: reason,
+    };
+    turn.log_crawl(id, log);
+    fleet::crawl_closed(turn, id)?;
+    watch::crawl_sealed(turn, id)
+}
+
+/// How many results of a crawl have this status.
+fn results_that(turn: &Turn<'_>, status: &str, crawl: CrawlId) -> TurnResult<u64> {
+    let counts = turn.tx.counts("result", Some(crawl))?;
+    Ok(counts.get(status).copied().unwrap_or(0))
+}
+
+fn waiting_in(turn: &Turn<'_>, crawl: CrawlId) -> TurnResult<u64> {
+    let counts = turn.tx.counts("snapshot", Some(crawl))?;
+    Ok(counts.get("queued").copied().unwrap_or(0))
+}
+
+/// Seals a crawl that cannot continue, with the reason, and cancels its snapshots.
+pub(super) fn give_up_crawl(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
+    turn.tx
+        .step_crawl(id, Step::Seal, None, Some(reason), turn.now)?;
+    let log = CrawlLog::GivenUp {
+        succeeded: results_that(turn, "succeeded", id)?,
+        failed: results_that(turn, "failed", id)?,
+        reason: reason.to_owned(),
+    };
+    turn.log_crawl(id, log);
+    end_crawl(turn, id, reason)?;
+    fleet::crawl_closed(turn, id)?;
+    watch::crawl_sealed(turn, id)
+}
+
+/// Cancels a crawl and all its snapshots that are not final, in its whole fleet.
+pub(crate) fn cancel_crawl(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
+    fleet::cancel_in_fleet(turn, id)?;
+    cancel_crawl_here(turn, id, reason)
+}
+
+/// Cancels a crawl and all its snapshots that are not final, on this machine.
+pub(crate) fn cancel_crawl_here(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
+    turn.tx
+        .step_crawl(id, Step::Cancel, None, Some(reason), turn.now)?;
+    turn.log_crawl(id, CrawlLog::Cancelled(reason.to_owned()));
+    end_crawl(turn, id, reason)?;
+    crawl::announce_crawl(turn, id, Notice::Cancelled)
+}
+
+/// Cancels the open pages of a crawl, whose worker then runs the last hooks; see [`Abort`].
+pub(crate) fn abort_crawl(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
+    let crawl = main_loop::crawl_of(turn, id)?;
+    let open = turn.tx.has_open_snapshots(id)?;
+    if abort(crawl.status, crawl.ready, open) == Abort::Crawl {
+        return cancel_crawl(turn, id, reason);
+    }
+    fleet::cancel_in_fleet(turn, id)?;
+    cancel_pages(turn, id, reason)?;
+    turn.tx.set_foreground(id, None)?;
+    turn.changes.insert(Change::Crawl(id));
+    crawl::announce_crawl(turn, id, Notice::Changed)?;
+    tidy_crawl(turn, id)
+}
+
+/// Cancels as many waiting pages of a crawl as one turn may: those that never started first.
+pub(crate) fn cancel_some(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
+    let unbegun = turn
+        .tx
+        .cancel_some_unbegun(id, reason, turn.now, PAGES_PER_TURN)?;
+    if unbegun == 0 {
+        for page in turn.tx.some_queued(id, BEGUN_PAGES_PER_TURN)? {
+            cancel_snapshot(turn, id, page, reason)?;
         }
-        let backoff = self.engine.backoff();
-        let after = after_worker(crawl.status, &end, &backoff, self.now, self.jitter);
-        let open = self.tx.awaits_pages(id)?;
-        let aborted = self.tx.left_for(id, &WITH_CRAWL)?;
-        match after_crawl_worker(after, self.now, open, aborted, crawl.status) {
-            AfterCrawlWorker::Nothing => return self.tidy_crawl(id),
-            AfterCrawlWorker::StayPaused { retry_at, reason } => {
-                return Ok(self.tx.put_off_paused(owner, retry_at, Some(&reason))?);
-            }
-            AfterCrawlWorker::Requeue { retry_at, reason } => {
-                let step = Step::Requeue;
-                self.tx
-                    .step_crawl(id, step, retry_at, reason.as_deref(), self.now)?;
-                self.announce_crawl(id, Notice::of(step))?;
-            }
-            AfterCrawlWorker::Seal => self.seal_crawl(id)?,
-            AfterCrawlWorker::GiveUp(reason) => self.give_up_crawl(id, &reason)?,
-            AfterCrawlWorker::Cancel(reason) => self.cancel_crawl(id, &reason)?,
+    }
+    Ok(())
+}
+
+/// Cancels the open pages of a crawl.
+///
+/// # Errors
+/// If many pages wait, which further turns cancel in pieces before this step is repeated.
+fn cancel_pages(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
+    if waiting_in(turn, id)? > FOLLOWED_PAGES_MAX {
+        return Err(TurnError::ManyPages(id, reason.to_owned()));
+    }
+    for snapshot in turn.tx.open_snapshots(id)? {
+        cancel_snapshot(turn, id, snapshot, reason)?;
+    }
+    Ok(())
+}
+
+/// Ends all units of a crawl that became final early.
+fn end_crawl(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
+    turn.tx
+        .fail_open_results(Owner::Crawl(id), reason, turn.now)?;
+    cancel_pages(turn, id, reason)?;
+    turn.changes.insert(Change::Crawl(id));
+    turn.engine.forget(id);
+    turn.act(EngineAction::Dismiss(Owner::Crawl(id)));
+    // systemd 257 does not stop a frozen unit.
+    for unit in turn.tx.units_once_frozen(id)? {
+        turn.act(UnitAction::Thaw(unit));
+    }
+    turn.act(ReplyAction::Unpark);
+    turn.act(UnitAction::StopSlice(turn.engine.names.crawl_slice(id)));
+    if !turn.tx.has_open_runs(id)? {
+        turn.act(CallerAction::ReleaseHolds(id));
+    }
+    Ok(())
+}
+
+/// Cancels one snapshot and stops its units.
+pub(crate) fn cancel_snapshot(
+    turn: &mut Turn<'_>,
+    crawl: CrawlId,
+    id: SnapshotId,
+    reason: &str,
+) -> TurnResult<()> {
+    let owner = Owner::Snapshot(id);
+    turn.tx
+        .step_snapshot(id, Step::Cancel, None, Some(reason), turn.now)?;
+    turn.tx.fail_open_results(owner, reason, turn.now)?;
+    stop_units_of(turn, owner)?;
+    turn.changes.insert(Change::Snapshot { crawl, id });
+    crawl::announce_snapshot(turn, id, Notice::Cancelled)
+}
+
+/// Stops the worker and the hooks of a snapshot, and rejects the token of the worker.
+pub(crate) fn stop_units_of(turn: &mut Turn<'_>, owner: Owner) -> TurnResult<()> {
+    for run in turn.tx.open_runs_of(owner)? {
+        crawl::thaw(turn, &run);
+        let (unit, how) = (run.unit, Release::Stop);
+        turn.act(UnitAction::Release { unit, how });
+    }
+    turn.act(EngineAction::Dismiss(owner));
+    turn.act(ReplyAction::Unpark);
+    Ok(())
+}
+
+pub(super) fn kill_hooks(turn: &mut Turn<'_>, owner: Owner) -> TurnResult<()> {
+    for run in turn.tx.open_runs_of(owner)? {
+        if run.kind == UnitKind::Hook {
+            crawl::thaw(turn, &run);
+            let (whom, signal) = (Whom::All, SIGKILL);
+            turn.act(UnitAction::Signal {
+                unit: run.unit,
+                whom,
+                signal,
+            });
         }
-        self.changes.insert(Change::Crawl(id));
-        self.tidy_crawl(id)
     }
+    Ok(())
+}
 
-    fn seal_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
-        self.tx
-            .fail_open_results(Owner::Crawl(id), HOOK_GONE, self.now)?;
-        self.kill_hooks(Owner::Crawl(id))?;
-        let failed = self.results_that("failed", id)?;
-        let reason = (failed > 0).then(|| match failed {
-            1 => "1 result failed".to_owned(),
-            n => format!("{n} results failed"),
-        });
-        let left_out = self.tx.left_out(id)?.map(|(limit, pages)| match pages {
-            1 => format!("{limit}, 1 page left out"),
-            n => format!("{limit}, {n} pages left out"),
-        });
-        let incomplete = incomplete_text(self.tx.incomplete_pages(Some(id))?);
-        let reason = [left_out, incomplete, reason]
-            .into_iter()
-            .flatten()
-            .reduce(|a, b| format!("{a}; {b}"));
-        self.tx
-            .step_crawl(id, Step::Seal, None, reason.as_deref(), self.now)?;
-        let log = CrawlLog::Sealed {
-            succeeded: self.results_that("succeeded", id)?,
-            failed,
-            remark: reason,
-        };
-        self.log_crawl(id, log);
-        self.crawl_closed(id)?;
-        self.crawl_sealed(id)
+/// Answers a crawl's worker when no snapshot is open, and stops the slice of a final crawl
+/// without units; see [`tidy`].
+pub(crate) fn tidy_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
+    let status = turn.tx.status_of(Owner::Crawl(id))?;
+    let open = turn.tx.awaits_pages(id)?;
+    let tidy = tidy(status, open, turn.tx.has_open_runs(id)?);
+    if tidy.snapshots_done {
+        turn.tx.release_crawl(id)?;
+        turn.act(ReplyAction::SnapshotsDone(id));
     }
-
-    /// How many results of a crawl have this status.
-    fn results_that(&self, status: &str, crawl: CrawlId) -> TurnResult<u64> {
-        let counts = self.tx.counts("result", Some(crawl))?;
-        Ok(counts.get(status).copied().unwrap_or(0))
+    if tidy.stop_slice {
+        turn.engine.forget(id);
+        turn.act(UnitAction::StopSlice(turn.engine.names.crawl_slice(id)));
+        turn.act(CallerAction::ReleaseHolds(id));
     }
-
-    fn waiting_in(&self, crawl: CrawlId) -> TurnResult<u64> {
-        let counts = self.tx.counts("snapshot", Some(crawl))?;
-        Ok(counts.get("queued").copied().unwrap_or(0))
-    }
-
-    /// Seals a crawl that cannot continue, with the reason, and cancels its snapshots.
-    pub(crate) fn give_up_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
-        self.tx
-            .step_crawl(id, Step::Seal, None, Some(reason), self.now)?;
-        let log = CrawlLog::GivenUp {
-            succeeded: self.results_that("succeeded", id)?,
-            failed: self.results_that("failed", id)?,
-            reason: reason.to_owned(),
-        };
-        self.log_crawl(id, log);
-        self.end_crawl(id, reason)?;
-        self.crawl_closed(id)?;
-        self.crawl_sealed(id)
-    }
-
-    /// Cancels a crawl and all its snapshots that are not final, in its whole fleet.
-    pub(crate) fn cancel_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
-        self.cancel_in_fleet(id)?;
-        self.cancel_crawl_here(id, reason)
-    }
-
-    /// Cancels a crawl and all its snapshots that are not final, on this machine.
-    pub(crate) fn cancel_crawl_here(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
-        self.tx
-            .step_crawl(id, Step::Cancel, None, Some(reason), self.now)?;
-        self.log_crawl(id, CrawlLog::Cancelled(reason.to_owned()));
-        self.end_crawl(id, reason)?;
-        self.announce_crawl(id, Notice::Cancelled)
-    }
-
-    /// Cancels the open pages of a crawl, whose worker then runs the last hooks; see [`Abort`].
-    pub(crate) fn abort(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
-        let crawl = self.crawl_of(id)?;
-        let open = self.tx.has_open_snapshots(id)?;
-        if abort(crawl.status, crawl.ready, open) == Abort::Crawl {
-            return self.cancel_crawl(id, reason);
-        }
-        self.cancel_in_fleet(id)?;
-        self.cancel_pages(id, reason)?;
-        self.tx.set_foreground(id, None)?;
-        self.changes.insert(Change::Crawl(id));
-        self.announce_crawl(id, Notice::Changed)?;
-        self.tidy_crawl(id)
-    }
-
-    /// Cancels as many waiting pages of a crawl as one turn may: those that never started first.
-    pub(crate) fn cancel_some(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
-        let unbegun = self
-            .tx
-            .cancel_some_unbegun(id, reason, self.now, PAGES_PER_TURN)?;
-        if unbegun == 0 {
-            for page in self.tx.some_queued(id, BEGUN_PAGES_PER_TURN)? {
-                self.cancel_snapshot(id, page, reason)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Cancels the open pages of a crawl.
-    ///
-    /// # Errors
-    /// If many pages wait, which further turns cancel in pieces before this step is repeated.
-    fn cancel_pages(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
-        if self.waiting_in(id)? > FOLLOWED_PAGES_MAX {
-            return Err(TurnError::ManyPages(id, reason.to_owned()));
-        }
-        for snapshot in self.tx.open_snapshots(id)? {
-            self.cancel_snapshot(id, snapshot, reason)?;
-        }
-        Ok(())
-    }
-
-    /// Ends all units of a crawl that became final early.
-    fn end_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
-        self.tx
-            .fail_open_results(Owner::Crawl(id), reason, self.now)?;
-        self.cancel_pages(id, reason)?;
-        self.changes.insert(Change::Crawl(id));
-        self.engine.forget(id);
-        self.act(EngineAction::Dismiss(Owner::Crawl(id)));
-        // systemd 257 does not stop a frozen unit.
-        for unit in self.tx.units_once_frozen(id)? {
-            self.act(UnitAction::Thaw(unit));
-        }
-        self.act(ReplyAction::Unpark);
-        self.act(UnitAction::StopSlice(self.engine.names.crawl_slice(id)));
-        if !self.tx.has_open_runs(id)? {
-            self.act(CallerAction::ReleaseHolds(id));
-        }
-        Ok(())
-    }
-
-    /// Cancels one snapshot and stops its units.
-    pub(crate) fn cancel_snapshot(
-        &mut self,
-        crawl: CrawlId,
-        id: SnapshotId,
-        reason: &str,
-    ) -> TurnResult<()> {
-        let owner = Owner::Snapshot(id);
-        self.tx
-            .step_snapshot(id, Step::Cancel, None, Some(reason), self.now)?;
-        self.tx.fail_open_results(owner, reason, self.now)?;
-        self.stop_units_of(owner)?;
-        self.changes.insert(Change::Snapshot { crawl, id });
-        self.announce_snapshot(id, Notice::Cancelled)
-    }
-
-    /// Stops the worker and the hooks of a snapshot, and rejects the token of the worker.
-    pub(crate) fn stop_units_of(&mut self, owner: Owner) -> TurnResult<()> {
-        for run in self.tx.open_runs_of(owner)? {
-            self.thaw(&run);
-            let (unit, how) = (run.unit, Release::Stop);
-            self.act(UnitAction::Release { unit, how });
-        }
-        self.act(EngineAction::Dismiss(owner));
-        self.act(ReplyAction::Unpark);
-        Ok(())
-    }
-
-    pub(crate) fn kill_hooks(&mut self, owner: Owner) -> TurnResult<()> {
-        for run in self.tx.open_runs_of(owner)? {
-            if run.kind == UnitKind::Hook {
-                self.thaw(&run);
-                let (whom, signal) = (Whom::All, SIGKILL);
-                self.act(UnitAction::Signal {
-                    unit: run.unit,
-                    whom,
-                    signal,
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Answers a crawl's worker when no snapshot is open, and stops the slice of a final crawl
-    /// without units; see [`tidy`].
-    pub(crate) fn tidy_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
-        let status = self.tx.status_of(Owner::Crawl(id))?;
-        let open = self.tx.awaits_pages(id)?;
-        let tidy = tidy(status, open, self.tx.has_open_runs(id)?);
-        if tidy.snapshots_done {
-            self.tx.release_crawl(id)?;
-            self.act(ReplyAction::SnapshotsDone(id));
-        }
-        if tidy.stop_slice {
-            self.engine.forget(id);
-            self.act(UnitAction::StopSlice(self.engine.names.crawl_slice(id)));
-            self.act(CallerAction::ReleaseHolds(id));
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -6,12 +6,10 @@ use crate::main_loop::turn::Turn;
 use crate::store::Result;
 use archivist_core::model::IdMarks;
 
-impl Turn<'_> {
-    /// Hands out only ids above those of the archive from now on, and logs it if they are new.
-    pub(crate) fn raise_ids(&mut self, archive: IdMarks) -> Result<()> {
-        if let Some(database) = self.tx.raise_ids(archive)? {
-            self.log_problem(Problem::IdsRaised { database, archive });
-        }
-        Ok(())
+/// Hands out only ids above those of the archive from now on, and logs it if they are new.
+pub(crate) fn raise_ids(turn: &mut Turn<'_>, archive: IdMarks) -> Result<()> {
+    if let Some(database) = turn.tx.raise_ids(archive)? {
+        turn.log_problem(Problem::IdsRaised { database, archive });
     }
+    Ok(())
 }

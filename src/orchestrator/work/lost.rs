@@ -9,31 +9,33 @@ use archivist_core::plan::Uncounted;
 use archivist_core::unit::UnitKind;
 use std::time::Duration;
 
-impl Turn<'_> {
-    /// Takes back the attempt of a hook that was lost in this way.
-    pub(crate) fn forgive_lost_hook(&mut self, run: &RunRow, outcome: &Outcome) -> TurnResult<()> {
-        if run.kind == UnitKind::Hook && self.is_interruption(run, outcome)? {
-            self.tx.take_back_hook_attempt(run)?;
-        }
-        Ok(())
+/// Takes back the attempt of a hook that was lost in this way.
+pub(super) fn forgive_lost_hook(
+    turn: &mut Turn<'_>,
+    run: &RunRow,
+    outcome: &Outcome,
+) -> TurnResult<()> {
+    if run.kind == UnitKind::Hook && is_interruption(turn, run, outcome)? {
+        turn.tx.take_back_hook_attempt(run)?;
     }
+    Ok(())
+}
 
-    /// Why a worker that was lost in this way made no failed attempt.
-    pub(super) fn lost_worker(&self, run: &RunRow) -> TurnResult<Option<Uncounted>> {
-        let Some(outcome) = &run.outcome else {
-            return Ok(None);
-        };
-        Ok(self.is_interruption(run, outcome)?.then(|| Uncounted {
-            why: "its units were stopped while no orchestrator was running; the attempt does not count"
-                .to_owned(),
-            delay: Duration::ZERO,
-        }))
-    }
+/// Why a worker that was lost in this way made no failed attempt.
+pub(super) fn lost_worker(turn: &Turn<'_>, run: &RunRow) -> TurnResult<Option<Uncounted>> {
+    let Some(outcome) = &run.outcome else {
+        return Ok(None);
+    };
+    Ok(is_interruption(turn, run, outcome)?.then(|| Uncounted {
+        why: "its units were stopped while no orchestrator was running; the attempt does not count"
+            .to_owned(),
+        delay: Duration::ZERO,
+    }))
+}
 
-    /// Attempts that a crash of the machine interrupted are counted elsewhere. A unit that is lost each
-    /// time is quarantined in the end.
-    fn is_interruption(&self, run: &RunRow, outcome: &Outcome) -> TurnResult<bool> {
-        let is_lost = *outcome == Outcome::Lost && run.boot == self.engine.boot;
-        Ok(is_lost && self.tx.lost_runs(&run.unit)? < FORGIVEN_MAX)
-    }
+/// Attempts that a crash of the machine interrupted are counted elsewhere. A unit that is lost each
+/// time is quarantined in the end.
+fn is_interruption(turn: &Turn<'_>, run: &RunRow, outcome: &Outcome) -> TurnResult<bool> {
+    let is_lost = *outcome == Outcome::Lost && run.boot == turn.engine.boot;
+    Ok(is_lost && turn.tx.lost_runs(&run.unit)? < FORGIVEN_MAX)
 }

@@ -108,51 +108,53 @@ impl Engine {
     }
 }
 
-impl Turn<'_> {
-    /// The networks that a crawl's hooks reach, derived once and kept while the crawl runs.
-    pub(crate) fn way_out(&self, crawl: CrawlId) -> TurnResult<Rc<WayOut>> {
-        if let Some(way_out) = self.engine.ways.borrow().get(&crawl) {
-            return Ok(way_out.clone());
-        }
-        let urls = self.tx.start_hosts(crawl)?;
-        let way_out = Rc::new(self.engine.way_out(urls.iter().map(String::as_str)));
-        self.engine.ways.borrow_mut().insert(crawl, way_out.clone());
-        Ok(way_out)
+/// The networks that a crawl's hooks reach, derived once and kept while the crawl runs.
+pub(super) fn way_out(turn: &Turn<'_>, crawl: CrawlId) -> TurnResult<Rc<WayOut>> {
+    if let Some(way_out) = turn.engine.ways.borrow().get(&crawl) {
+        return Ok(way_out.clone());
     }
+    let urls = turn.tx.start_hosts(crawl)?;
+    let way_out = Rc::new(turn.engine.way_out(urls.iter().map(String::as_str)));
+    turn.engine.ways.borrow_mut().insert(crawl, way_out.clone());
+    Ok(way_out)
+}
 
-    /// Why results of a crawl with these errors may have failed because of its networks.
-    pub(crate) fn why_reach(&self, crawl: CrawlId, errors: &[String]) -> TurnResult<Vec<Reason>> {
-        let said = |word: &&str| errors.iter().any(|error| error.contains(*word));
-        let way_out = self.way_out(crawl)?;
-        let mut reasons = Vec::new();
-        let mut tell = |text: String| {
-            let (code, until) = ("reach".to_owned(), None);
-            reasons.push(Reason { code, text, until });
-        };
-        let explicit = self.engine.settings.network == NetworkMode::Private;
-        if explicit && way_out.opened.loopback && !errors.is_empty() {
-            tell(format!(
-                "{crawl} has a URL on the machine's loopback interface, which Network=private hides: set Network=auto, or add the port to LOOPBACK_PORTS= of archivist-network@.service"
-            ));
-        }
-        if way_out.reach != Reach::any() && NO_CONNECTION.iter().any(said) {
-            let others = if way_out.reach == Reach::default() {
-                String::new()
-            } else {
-                format!(" and {}", way_out.reach)
-            };
-            let local = &self.engine.start_facts.addresses.local;
-            let except = match local.iter().map(Subnet::to_string).collect::<Vec<_>>() {
-                none if none.is_empty() => String::new(),
-                local => format!(
-                    ", but not {} (this machine and its networks)",
-                    local.join(" ")
-                ),
-            };
-            tell(format!(
-                "hooks of {crawl} can only reach the Internet{others}{except}: a connection to any other address fails or gets no answer; see Reach= in archivist.conf(5)"
-            ));
-        }
-        Ok(reasons)
+/// Why results of a crawl with these errors may have failed because of its networks.
+pub(crate) fn why_reach(
+    turn: &Turn<'_>,
+    crawl: CrawlId,
+    errors: &[String],
+) -> TurnResult<Vec<Reason>> {
+    let said = |word: &&str| errors.iter().any(|error| error.contains(*word));
+    let way_out = way_out(turn, crawl)?;
+    let mut reasons = Vec::new();
+    let mut tell = |text: String| {
+        let (code, until) = ("reach".to_owned(), None);
+        reasons.push(Reason { code, text, until });
+    };
+    let explicit = turn.engine.settings.network == NetworkMode::Private;
+    if explicit && way_out.opened.loopback && !errors.is_empty() {
+        tell(format!(
+            "{crawl} has a URL on the machine's loopback interface, which Network=private hides: set Network=auto, or add the port to LOOPBACK_PORTS= of archivist-network@.service"
+        ));
     }
+    if way_out.reach != Reach::any() && NO_CONNECTION.iter().any(said) {
+        let others = if way_out.reach == Reach::default() {
+            String::new()
+        } else {
+            format!(" and {}", way_out.reach)
+        };
+        let local = &turn.engine.start_facts.addresses.local;
+        let except = match local.iter().map(Subnet::to_string).collect::<Vec<_>>() {
+            none if none.is_empty() => String::new(),
+            local => format!(
+                ", but not {} (this machine and its networks)",
+                local.join(" ")
+            ),
+        };
+        tell(format!(
+            "hooks of {crawl} can only reach the Internet{others}{except}: a connection to any other address fails or gets no answer; see Reach= in archivist.conf(5)"
+        ));
+    }
+    Ok(reasons)
 }

@@ -1,5 +1,7 @@
 //! The answer of a worker about a run that has ended.
 
+use crate::crawl;
+use crate::main_loop;
 use crate::main_loop::action::ReplyAction;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::RunRow;
@@ -7,58 +9,56 @@ use archivist_core::model::{Outcome, ResultState};
 use archivist_core::plan::{RunFlags, awaits_decision, runs_again};
 use archivist_shared::bus::documents::work::Ended;
 
-impl Turn<'_> {
-    fn state_of_result(&self, run: &RunRow) -> TurnResult<Option<ResultState>> {
-        match (&run.plugin, &run.hook) {
-            (Some(plugin), Some(hook)) => self.result_state(run.owner, plugin, hook),
-            _ => Ok(None),
+fn state_of_result(turn: &Turn<'_>, run: &RunRow) -> TurnResult<Option<ResultState>> {
+    match (&run.plugin, &run.hook) {
+        (Some(plugin), Some(hook)) => main_loop::result_state(turn, run.owner, plugin, hook),
+        _ => Ok(None),
+    }
+}
+
+/// Whether a user has to decide what follows this run.
+pub(super) fn is_undecided(turn: &Turn<'_>, run: &RunRow) -> TurnResult<bool> {
+    let result = state_of_result(turn, run)?;
+    let is_held = crawl::is_held(turn, run.crawl);
+    Ok(awaits_decision(run.interrupted, is_held, result))
+}
+
+/// Answers the callers that wait for a run that has ended, unless a decision about it is open.
+pub(crate) fn settle(turn: &mut Turn<'_>, run: &RunRow) -> TurnResult<()> {
+    let action = if is_undecided(turn, run)? {
+        ReplyAction::Withhold(run.id)
+    } else {
+        ReplyAction::Settle {
+            run: run.id,
+            ended: run_result(turn, run)?,
         }
-    }
+    };
+    turn.act(action);
+    Ok(())
+}
 
-    /// Whether a user has to decide what follows this run.
-    pub(crate) fn awaits_decision(&self, run: &RunRow) -> TurnResult<bool> {
-        let result = self.state_of_result(run)?;
-        let is_held = self.is_held(run.crawl);
-        Ok(awaits_decision(run.interrupted, is_held, result))
-    }
-
-    /// Answers the callers that wait for a run that has ended, unless a decision about it is open.
-    pub(crate) fn settle(&mut self, run: &RunRow) -> TurnResult<()> {
-        let action = if self.awaits_decision(run)? {
-            ReplyAction::Withhold(run.id)
-        } else {
-            ReplyAction::Settle {
-                run: run.id,
-                ended: self.run_result(run)?,
-            }
-        };
-        self.act(action);
-        Ok(())
-    }
-
-    /// The end of a run, for its worker.
-    pub(crate) fn run_result(&self, run: &RunRow) -> TurnResult<Ended> {
-        let flags = RunFlags {
-            interrupted: run.interrupted,
-            frozen: run.frozen,
-            starting: run.starting,
-        };
-        let result = self.state_of_result(run)?;
-        let shortage = &self.engine.shortage;
-        let met = shortage.met(run.started_at, run.ended_at);
-        let met = met.map(|stuck| stuck.why.clone());
-        let unable = run.outcome.as_ref().filter(|it| it.is_unable_to_start());
-        Ok(Ended {
-            run: Some(run.id),
-            unit: Some(run.unit.clone()),
-            argv: run.argv.clone(),
-            parent: run.parent,
-            outcome: run.outcome.clone().unwrap_or(Outcome::Lost),
-            again: runs_again(flags, run.outcome.as_ref(), result),
-            lack: met.or(unable.map(Outcome::to_string)),
-            verdict: None,
-            started_at: run.started_at,
-            ended_at: run.ended_at,
-        })
-    }
+/// The end of a run, for its worker.
+pub(super) fn run_result(turn: &Turn<'_>, run: &RunRow) -> TurnResult<Ended> {
+    let flags = RunFlags {
+        interrupted: run.interrupted,
+        frozen: run.frozen,
+        starting: run.starting,
+    };
+    let result = state_of_result(turn, run)?;
+    let shortage = &turn.engine.shortage;
+    let met = shortage.met(run.started_at, run.ended_at);
+    let met = met.map(|stuck| stuck.why.clone());
+    let unable = run.outcome.as_ref().filter(|it| it.is_unable_to_start());
+    Ok(Ended {
+        run: Some(run.id),
+        unit: Some(run.unit.clone()),
+        argv: run.argv.clone(),
+        parent: run.parent,
+        outcome: run.outcome.clone().unwrap_or(Outcome::Lost),
+        again: runs_again(flags, run.outcome.as_ref(), result),
+        lack: met.or(unable.map(Outcome::to_string)),
+        verdict: None,
+        started_at: run.started_at,
+        ended_at: run.ended_at,
+    })
 }
