@@ -2,10 +2,16 @@
 //! [`archivist_core::plan`], the memory in [`crate::store`], the processes in systemd.
 
 mod backup;
-mod crawl;
+mod calls;
+mod engine;
 mod fleet;
+mod house;
 mod kinds;
+mod machine;
 mod main_loop;
+mod notices;
+mod orders;
+mod process;
 pub mod program;
 mod programs;
 mod query;
@@ -19,4 +25,4 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-pub use main_loop::error::OrchestratorError;
+pub use process::error::OrchestratorError;

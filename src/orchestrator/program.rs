@@ -4,8 +4,8 @@
 //! parsed by hand, as a parser would be resident all the time.
 
 use crate::backup::{self, Task, What};
-use crate::kinds::KINDS;
-use crate::main_loop::run as orchestrator;
+use crate::house::House;
+use crate::process::run as orchestrator;
 use archivist_shared::config::{INSTANCE_ALLOWED, Scope, is_instance_name};
 use archivist_worker as worker;
 use std::ffi::OsString;
@@ -44,7 +44,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         scope,
         exit_on_idle: asked.exit_on_idle,
     };
-    orchestrator::main(options, KINDS)
+    orchestrator::main(options, &House)
 }
 
 fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Asked, String> {

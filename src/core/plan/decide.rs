@@ -7,6 +7,7 @@ use super::view::{Due, Host, HostId, View};
 use crate::model::{CrawlId, RunId, SnapshotId, Time};
 use crate::store::decide_transfers;
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 
 /// A start that the orchestrator must make now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,17 @@ pub enum Decision {
     StartCheck(RunId),
     /// Start the due transfer of this snapshot.
     StartTransfer(SnapshotId),
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Decision::StartCrawl(id) => write!(f, "{id}"),
+            Decision::StartSnapshot(id) => write!(f, "{id}"),
+            Decision::StartCheck(id) => write!(f, "check {id}"),
+            Decision::StartTransfer(id) => write!(f, "the transfer of {id}"),
+        }
+    }
 }
 
 /// The slots that are taken, including those of the starts decided so far.

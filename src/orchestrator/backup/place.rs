@@ -4,7 +4,7 @@ use super::{
     ARCHIVE, BEFORE, CONFIG, DATA, DATABASE, LOCKS, LOST_FOUND, Problem, RESTORING, Result, What,
     at, complete, copy, sync,
 };
-use crate::main_loop::clock::now;
+use crate::machine::clock::now;
 use archivist_core::model::Time;
 use archivist_shared::config::Scope;
 use std::ffi::{OsStr, OsString};

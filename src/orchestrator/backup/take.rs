@@ -9,7 +9,7 @@ use super::{
     ARCHIVE, BEFORE, CONFIG, DATA, DATABASE, INDEX, LOCKS, LOST_FOUND, PARTLY, Problem, RESTORING,
     Result, SUMS, at, copy, of_store, sync,
 };
-use crate::main_loop::clock::now;
+use crate::machine::clock::now;
 use crate::store::StoreError;
 use crate::store::backup::{DatabaseCopy, OwnerRow};
 use archivist_core::model::{Owner, Time, without_userinfo};

@@ -5,6 +5,7 @@ use crate::fleet::outbox;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::store::rows::fleet::FleetCrawl;
 use archivist_core::fleet::{Command, CommandVerb, Request};
+use archivist_core::model::CrawlId;
 use archivist_core::model::{Lifecycle, Owner};
 use archivist_shared::bus::call::Which;
 
@@ -72,4 +73,28 @@ fn known_in_fleet(turn: &Turn<'_>, target: Owner) -> TurnResult<Option<Option<Li
             is_of_fleet.then_some(Some(status))
         }
     })
+}
+
+/// Reports that the last hooks of a crawl of the fleet have run.
+pub(crate) fn crawl_closed(turn: &mut Turn<'_>, crawl: CrawlId) -> TurnResult<()> {
+    if turn.tx.fleet_crawl(crawl)? == FleetCrawl::No {
+        return Ok(());
+    }
+    turn.tx.set_fleet_crawl(crawl, FleetCrawl::Closing)?;
+    outbox::send_to_fleet(turn, &Request::CrawlClosed { crawl })
+}
+
+/// Reports that a user cancelled a crawl of the fleet on this node.
+pub(crate) fn cancel_in_fleet(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
+    if turn.tx.fleet_crawl(id)? == FleetCrawl::No {
+        return Ok(());
+    }
+    turn.tx.set_fleet_crawl(id, FleetCrawl::Closing)?;
+    outbox::send_to_fleet(
+        turn,
+        &Request::Command(Command {
+            verb: CommandVerb::Cancel,
+            target: Owner::Crawl(id),
+        }),
+    )
 }

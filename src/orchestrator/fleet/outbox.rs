@@ -1,90 +1,13 @@
 //! What this node reports to the fleet's database. A request is written in the transaction of the
 //! change that it reports.
 
-use crate::fleet::release;
 use crate::main_loop::action::ReplyAction;
-use crate::main_loop::turn::{Change, Turn, TurnResult};
-use crate::store::{ResultRow, StoreError};
-use archivist_core::fleet::{Epoch, HookResult, PageEnd, PageTimes, Record, Request};
-use archivist_core::model::{Lifecycle, Owner, SnapshotId};
+use crate::main_loop::turn::{Turn, TurnResult};
+use archivist_core::fleet::Request;
 
 /// Appends a request to the outbox.
-pub(super) fn send_to_fleet(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> {
+pub(crate) fn send_to_fleet(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> {
     turn.tx.add_to_outbox(request)?;
     turn.act(ReplyAction::OutboxChanged);
     Ok(())
-}
-
-/// Reports the pages of the fleet that became final in this turn, and releases hosts that waited for
-/// them.
-pub(crate) fn report_ended_pages(turn: &mut Turn<'_>) -> TurnResult<()> {
-    let changed = turn.changes.iter().filter_map(|change| match change {
-        Change::Snapshot { crawl, id } => Some((*crawl, *id)),
-        _ => None,
-    });
-    let mut has_ended = false;
-    for (crawl, id) in changed.collect::<Vec<_>>() {
-        let Some((epoch, _)) = turn.tx.page_epoch(id)? else {
-            continue;
-        };
-        let Some(record) = record_of(turn, id, epoch)? else {
-            continue;
-        };
-        send_to_fleet(turn, &Request::Record(record))?;
-        turn.tx.set_recorded(id, epoch)?;
-        turn.tx.set_paged_at(crawl, turn.now)?;
-        has_ended = true;
-    }
-    if has_ended {
-        release::release_leaving(turn)?;
-    }
-    Ok(())
-}
-
-/// Returns the record of a page; `None` if the page is not final.
-pub(super) fn record_of(
-    turn: &Turn<'_>,
-    id: SnapshotId,
-    epoch: Epoch,
-) -> Result<Option<Record>, StoreError> {
-    let Some(page) = turn.tx.snapshot(id)? else {
-        return Ok(None);
-    };
-    let end = match page.status {
-        Lifecycle::Sealed => PageEnd::Sealed,
-        Lifecycle::Cancelled => PageEnd::Cancelled,
-        Lifecycle::Queued | Lifecycle::Started | Lifecycle::Paused => return Ok(None),
-    };
-    let results = turn.tx.results(Owner::Snapshot(id))?;
-    let started = results.iter().filter_map(|result| result.started_at).min();
-    let ended = turn.tx.snapshot_ended_at(id)?.unwrap_or(turn.now);
-    let took = started.map(|started| ended.until(started));
-    let took = took.unwrap_or_default();
-    Ok(Some(Record {
-        page: id,
-        epoch,
-        end,
-        reason: page.reason,
-        directory: page.directory,
-        results: results.into_iter().map(result).collect(),
-        children: Vec::new(),
-        times: PageTimes {
-            took,
-            ..PageTimes::default()
-        },
-    }))
-}
-
-fn result(row: ResultRow) -> HookResult {
-    let took = row.ended_at.zip(row.started_at);
-    HookResult {
-        plugin: row.plugin,
-        hook: row.hook,
-        state: row.status,
-        output: row.output,
-        error: row.error,
-        size: row.size,
-        attempts: row.attempts,
-        took: took.map(|(ended, started)| ended.until(started)),
-    }
 }

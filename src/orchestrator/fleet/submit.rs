@@ -17,7 +17,7 @@ const BYTES_PER_REQUEST: usize = 1 << 20;
 
 /// What orchestrators know of a crawl, and the database only stores.
 #[derive(Serialize, Deserialize)]
-pub(super) struct CrawlDocument {
+pub(crate) struct CrawlDocument {
     /// Its URL, with user name and password if it has any.
     pub url: String,
     /// Plugins that run; empty means all.

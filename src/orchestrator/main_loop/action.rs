@@ -1,12 +1,12 @@
 //! What the loop does after the commit.
 
-use crate::main_loop::commands::RegisteredCommand;
+use crate::engine::commands::RegisteredCommand;
+use crate::machine::library::Brought;
 use crate::main_loop::effects::Job;
 use crate::main_loop::event::Event;
 use crate::main_loop::log::LogEntry;
 use crate::main_loop::measure::HookDirs;
 use crate::main_loop::starts::Output;
-use crate::programs::library::Brought;
 use archivist_core::model::{AnyId, CrawlId, Owner, RunId, SnapshotId};
 use archivist_core::plan::{Evidence, Lack};
 use archivist_core::unit::UnitSpec;

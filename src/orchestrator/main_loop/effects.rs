@@ -2,7 +2,7 @@
 //! is an event. [`crate::main_loop::live`] has the implementations of the product; those of the
 //! tests let PID 1 answer late, in another order, or not at all.
 
-use crate::main_loop::commands::{Commands, RegisteredCommand};
+use crate::engine::commands::{Commands, RegisteredCommand};
 use crate::main_loop::event::Event;
 use crate::main_loop::measure::HookDirs;
 use crate::main_loop::starts::Start;

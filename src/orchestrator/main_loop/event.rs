@@ -1,14 +1,46 @@
 //! The events of the loop.
 
-use crate::programs::inspect::InspectedProgram;
+use crate::machine::inspect::InspectedProgram;
+use crate::machine::watch_files::WatchRequest;
 use crate::store::Durability;
-use crate::units::Collected;
-use crate::watch::files::WatchRequest;
-use archivist_core::model::{CrawlId, Reading, RunId};
+use archivist_core::model::{CrawlId, Outcome, Reading, RunId};
 use archivist_core::plan::{Evidence, Writer};
 use archivist_core::unit::{Names, UnitKind};
 use archivist_shared::bus::call::{Call, NodeCall, Request, Work};
 use archivist_shared::systemd::{Hint, HintQueue, LoadedUnit, ManagerError};
+use std::any::Any;
+use std::sync::Arc;
+
+/// How a unit ended.
+#[derive(Clone, Debug)]
+pub struct UnitEnd {
+    pub outcome: Outcome,
+    pub reading: Reading,
+    /// Whether systemd has the unit still.
+    pub loaded: bool,
+}
+
+impl UnitEnd {
+    /// The end of a unit that does not exist.
+    pub fn without_unit(outcome: Outcome) -> UnitEnd {
+        UnitEnd {
+            outcome,
+            reading: Reading::default(),
+            loaded: false,
+        }
+    }
+}
+
+/// What the files of a unit say, in the type of its kind.
+pub type Contents = Arc<dyn Any + Send + Sync>;
+
+/// A unit that has ended, with what its files say.
+#[derive(Clone)]
+pub struct Collected {
+    pub run: RunId,
+    pub end: UnitEnd,
+    pub contents: Contents,
+}
 
 /// One event.
 #[derive(Clone)]

@@ -155,7 +155,6 @@ pub enum Problem {
         what: String,
         why: String,
     },
-    DiskNotMeasured(String),
     /// The database of the fleet refuses a request of this node.
     FleetRefused(String),
     /// A crawl that comes from the database of the fleet, and why its pages fail.
@@ -492,9 +491,6 @@ impl Problem {
             }
             Problem::FleetCrawlUnreadable(crawl, why) => {
                 tracing::error!("failed to take crawl {crawl} of the fleet: {why}");
-            }
-            Problem::DiskNotMeasured(why) => {
-                tracing::warn!("failed to measure what hooks have written: {why}, ignoring");
             }
             Problem::AlertFailed {
                 occasion,

@@ -1,14 +1,14 @@
 //! Performs the actions of a turn. What a collaborator has to know between turns is here, so that
 //! the product and its tests share it; the calls themselves are [`Effects`].
 
+use crate::engine::input_files;
+use crate::engine::state::Engine;
+use crate::machine::clock;
 use crate::main_loop::action::{
     Action, CallerAction, EngineAction, FileAction, LoopAction, ReplyAction, UnitAction,
 };
-use crate::main_loop::clock;
 use crate::main_loop::effects::Effects;
-use crate::main_loop::engine::Engine;
 use crate::main_loop::event::Event;
-use crate::main_loop::input_files;
 use crate::main_loop::replies::Replies;
 use crate::main_loop::starts::{After, Start, Starts};
 use archivist_core::model::{RunId, Time};

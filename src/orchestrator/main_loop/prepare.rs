@@ -1,9 +1,9 @@
 //! Preparing the start of a unit: its standard input and output. Files are made here, after the
 //! commit.
 
-use crate::main_loop::input_files;
+use crate::engine::input_files;
+use crate::machine::watch_files as files;
 use crate::main_loop::starts::{Output, Start};
-use crate::watch::files;
 use archivist_shared::config::Scope;
 use archivist_shared::systemd::{ErrorKind, ManagerError};
 use std::os::fd::OwnedFd;

@@ -1,11 +1,13 @@
 //! Rows that several parts of a turn read.
 
-use crate::fleet;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult};
-use crate::store::{CrawlWork, SnapshotWork, Sum, ViewQuery};
-use crate::transfer;
+use crate::store::rows::lease::Leases;
+use crate::store::{CrawlWork, SnapshotWork, StoreError, Sum, ViewQuery};
+use archivist_core::model::Time;
 use archivist_core::model::{CrawlId, IdMarks, Lifecycle, Owner, PageUrl, ResultState, SnapshotId};
+use archivist_core::plan::{Clocks, Host, HostId};
 use archivist_core::plan::{Limits, View, pressure};
+use archivist_core::store::KeepLocal;
 use archivist_shared::bus::call::Refusal;
 use std::path::{Path, PathBuf};
 
@@ -94,14 +96,14 @@ pub(crate) fn crawl_directory(turn: &Turn<'_>, crawl: &CrawlWork) -> PathBuf {
 }
 
 /// What the plan decides from.
-pub(crate) fn view(turn: &Turn<'_>, limits: &Limits) -> TurnResult<View> {
+pub(crate) fn view(turn: &Turn<'_>, limits: &Limits) -> Result<View, StoreError> {
     let mut view = turn.tx.view(&ViewQuery {
         limits,
         pace: turn.engine.settings.host_delay,
-        leases: fleet::leases(turn)?,
-        stores: transfer::keep_local(turn),
+        leases: leases(turn)?,
+        stores: keep_local(turn),
     })?;
-    let deadline = fleet::next_deadline(turn)?;
+    let deadline = next_deadline(turn)?;
     view.next_due = [view.next_due, deadline].into_iter().flatten().min();
     for crawl in &mut view.open_crawls {
         if turn.leaving_out.contains(&crawl.id) {
@@ -117,4 +119,36 @@ pub(crate) fn view(turn: &Turn<'_>, limits: &Limits) -> TurnResult<View> {
     view.is_outage = turn.engine.load.outage.is_some();
     view.pressure = pressure(&turn.engine.load, needed, &turn.engine.load_limits());
     Ok(view)
+}
+
+/// How long local files of stored pages stay; none without a store.
+pub(crate) fn keep_local(turn: &Turn<'_>) -> Option<KeepLocal> {
+    let store = turn.engine.settings.store.as_ref();
+    store.map(|_| turn.engine.settings.keep_local)
+}
+
+/// Whether pages need leases now, and the clocks.
+pub(crate) fn leases<'a>(turn: &'a Turn<'_>) -> Result<Leases<'a>, StoreError> {
+    Ok(Leases {
+        are_needed: turn.tx.node()?.is_some(),
+        boot: &turn.engine.boot,
+        clocks: Clocks {
+            now: turn.now,
+            machine: turn.machine,
+        },
+        orders: turn.engine.node_orders.get(),
+    })
+}
+
+/// Returns when [`keep_deadlines`] has to be called next, as far as is known.
+pub(crate) fn next_deadline(turn: &Turn<'_>) -> Result<Option<Time>, StoreError> {
+    let clocks = leases(turn)?.clocks;
+    let next = turn.tx.next_deadline(&turn.engine.boot, turn.machine)?;
+    Ok(next.map(|deadline| clocks.wall(deadline)))
+}
+
+/// Returns a host with the configured delay.
+pub(crate) fn host_view(turn: &Turn<'_>, id: HostId) -> TurnResult<Host> {
+    let pace = turn.engine.settings.host_delay;
+    Ok(turn.tx.host_view(id, pace, &leases(turn)?)?)
 }

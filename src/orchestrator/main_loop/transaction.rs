@@ -1,13 +1,13 @@
 //! A batch of events in one transaction.
 
+use crate::engine::state::Engine;
 use crate::main_loop::action::Action;
-use crate::main_loop::engine::Engine;
 use crate::main_loop::event::Event;
+use crate::main_loop::log::Problem;
+use crate::main_loop::rooms::Rooms;
 use crate::main_loop::turn::Turn;
 use crate::main_loop::wait;
 use crate::store::{Durability, Store, StoreError};
-use crate::units::Kinds;
-use crate::work;
 use archivist_core::model::{CrawlId, RunId, Time};
 use archivist_core::plan::View;
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ pub struct Committed {
 pub(crate) fn run(
     store: &mut Store,
     engine: &mut Engine,
-    kinds: Kinds,
+    rooms: &'static dyn Rooms,
     moment: &Moment<'_>,
     events: &mut [Event],
 ) -> Result<Committed, StoreError> {
@@ -57,7 +57,7 @@ pub(crate) fn run(
     let mut turn = Turn {
         tx: &tx,
         engine,
-        kinds,
+        rooms,
         now: moment.now,
         machine: moment.machine,
         jitter: moment.jitter,
@@ -70,8 +70,10 @@ pub(crate) fn run(
         actions: Vec::new(),
         changes: BTreeSet::new(),
     };
-    if let Some(marks) = marks {
-        work::raise_ids(&mut turn, marks)?;
+    if let Some(archive) = marks
+        && let Some(database) = tx.raise_ids(archive)?
+    {
+        turn.log_problem(Problem::IdsRaised { database, archive });
     }
     turn.open()?;
     let left = wait::in_turn(events, |event| turn.event(event))?;

@@ -1,26 +1,19 @@
 //! One turn of the loop: a batch of events in one transaction, which yields actions. Nothing
 //! outside the transaction changes before the commit, and nothing outside is read: facts about
-//! files come from [`Facts`](crate::main_loop::facts::Facts).
+//! files come from [`Facts`](crate::engine::facts::Facts).
 
-use crate::crawl;
-use crate::fleet;
-use crate::main_loop::action::{
-    Action, Answer, CallerAction, EngineAction, LoopAction, ReplyAction, UnitAction,
-};
-use crate::main_loop::engine::Engine;
-use crate::main_loop::event::{Event, ReadingContext};
+use crate::engine::state::Engine;
+use crate::main_loop::action::{Action, Answer, LoopAction, ReplyAction, UnitAction};
+use crate::main_loop::event::Event;
 use crate::main_loop::log::{CrawlLog, HookLog, LogEntry, Problem};
+use crate::main_loop::rooms::Rooms;
 use crate::main_loop::rows;
-use crate::programs;
 use crate::store::{StoreError, Tx};
-use crate::transfer;
-use crate::units::{Kinds, life};
-use crate::watch;
-use crate::work;
 use archivist_core::model::{CrawlId, Owner, RunId, Time};
-use archivist_core::plan::{Decision, LOAD_INTERVAL, View, decide};
+use archivist_core::plan::{LOAD_INTERVAL, View, decide};
 use archivist_shared::bus::call::{NodeCall, Refusal, Reply, Request, Work};
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// A change that followers of a crawl receive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +39,18 @@ pub(crate) enum TurnError {
     /// More pages of the crawl are to end with this reason than one turn cancels.
     ManyPages(CrawlId, String),
     Store(StoreError),
+}
+
+impl fmt::Display for TurnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TurnError::Refused(refusal) => write!(f, "{refusal}"),
+            TurnError::ManyPages(crawl, reason) => {
+                write!(f, "{crawl} has too many pages for one turn: {reason}")
+            }
+            TurnError::Store(_) => f.write_str("the database failed"),
+        }
+    }
 }
 
 impl From<StoreError> for TurnError {
@@ -98,8 +103,7 @@ pub(crate) fn parts(key: &str) -> TurnResult<(&str, &str)> {
 pub(crate) struct Turn<'a> {
     pub tx: &'a Tx<'a>,
     pub engine: &'a Engine,
-    /// What each kind of unit does.
-    pub kinds: Kinds,
+    pub rooms: &'static dyn Rooms,
     pub now: Time,
     /// CLOCK_BOOTTIME in milliseconds.
     pub machine: i64,
@@ -125,18 +129,21 @@ pub(crate) struct Turn<'a> {
 impl Turn<'_> {
     /// The first part of a turn, before its events.
     pub fn open(&mut self) -> Result<(), StoreError> {
-        self.attempt(fleet::keep_deadlines)?;
+        for step in self.rooms.before() {
+            self.attempt(step)?;
+        }
         Ok(())
     }
 
     /// Takes one event. Callers get refusals as answers; other refusals are logged. Returns false
     /// if facts are missing: the event has changed nothing, and is for the next turn.
     pub fn event(&mut self, event: &Event) -> Result<bool, StoreError> {
-        match self.attempt(|turn| turn.handle(event))? {
+        let rooms = self.rooms;
+        match self.attempt(|turn| rooms.handle(turn, event))? {
             Attempt::Done => Ok(true),
             Attempt::Left => Ok(false),
             Attempt::Refused(refusal) => {
-                let why = format!("{refusal:?}");
+                let why = refusal.to_string();
                 match refuse(event, refusal) {
                     Some(answer) => self.act(ReplyAction::Answer(answer)),
                     None => self.log_problem(Problem::EventRefused(why)),
@@ -165,9 +172,10 @@ impl Turn<'_> {
         again: Action,
     ) -> Result<(), StoreError> {
         self.leaving_out.insert(crawl);
-        match self.attempt(|turn| work::cancel_some(turn, crawl, reason))? {
+        let rooms = self.rooms;
+        match self.attempt(|turn| rooms.cancel_some(turn, crawl, reason))? {
             Attempt::Refused(refusal) => {
-                self.log_problem(Problem::EventRefused(format!("{refusal:?}")));
+                self.log_problem(Problem::EventRefused(refusal.to_string()));
             }
             Attempt::Done | Attempt::Left | Attempt::InPieces(..) => self.act(again),
         }
@@ -218,91 +226,17 @@ impl Turn<'_> {
         }
     }
 
-    fn handle(&mut self, event: &Event) -> TurnResult<()> {
-        match event {
-            Event::Request(request) => crawl::request(self, request),
-            Event::Watches(request) => watch::watches(self, request),
-            Event::Work(work) => work::work(self, work),
-            Event::Node(call) => fleet::node_call(self, call),
-            Event::Hint(hint) => life::hint(self, hint),
-            Event::HungUp => {
-                let why = "lost the connection to the bus";
-                self.act(LoopAction::Fail(why));
-                Ok(())
-            }
-            Event::Started { run, result, .. } => {
-                self.act(CallerAction::StatusChanged);
-                life::started_unit(self, *run, result)
-            }
-            Event::Read {
-                run,
-                unit,
-                early,
-                evidence,
-                result,
-                stopping,
-            } => {
-                let seen = ReadingContext {
-                    early: *early,
-                    evidence: evidence.as_ref(),
-                    stopping: *stopping,
-                };
-                life::read(self, *run, unit, &seen, result)
-            }
-            Event::Listed(result) => life::listed(self, result),
-            Event::Collected(collected) => life::collected(self, collected),
-            Event::FillStore(after) => transfer::fill_store(self, *after),
-            Event::DiskShort(rate) => {
-                self.disk_rate = *rate;
-                Ok(())
-            }
-            Event::Measured(writers, rate) => work::measured(self, writers, *rate),
-            Event::Inspected(seen) => programs::inspected(self, seen),
-            Event::Abandoned { crawl, cancel } => crawl::abandoned(self, *crawl, *cancel),
-            Event::CommandEnded(number) => {
-                self.act(EngineAction::Deregister(*number));
-                self.act(CallerAction::StatusChanged);
-                Ok(())
-            }
-            Event::ClockSet(by) => Ok(self.tx.clock_set(*by)?),
-            // Settings, plugins and the table of runners were read again before the turn.
-            Event::Reload => {
-                self.act(LoopAction::Again(Event::FillStore(0)));
-                Ok(())
-            }
-            Event::Hinted(_) | Event::Due | Event::Damaged(_) => Ok(()),
-            Event::RunnersChanged => {
-                self.act(CallerAction::StatusChanged);
-                Ok(())
-            }
-            Event::Terminate => {
-                crawl::thaw_at_shutdown(self)?;
-                self.act(LoopAction::Exit);
-                Ok(())
-            }
-        }
-    }
-
     /// Makes all starts that the plan decides on, and returns the view after them.
     pub fn decide(&mut self) -> Result<View, StoreError> {
         let limits = self.engine.limits();
         loop {
-            let view = match rows::view(self, &limits) {
-                Ok(view) => view,
-                Err(TurnError::Store(error)) => return Err(error),
-                Err(error) => unreachable!("{error:?}"),
-            };
+            let view = rows::view(self, &limits)?;
             let decisions = decide(&view, &limits);
             if decisions.is_empty() {
                 return Ok(view);
             }
             for decision in decisions {
-                let begun = self.attempt(|turn| match decision {
-                    Decision::StartCrawl(id) => work::begin_crawl(turn, id),
-                    Decision::StartSnapshot(id) => work::begin_snapshot(turn, id),
-                    Decision::StartCheck(id) => watch::begin_check(turn, id),
-                    Decision::StartTransfer(id) => transfer::begin_transfer(turn, id),
-                })?;
+                let begun = self.attempt(|turn| turn.rooms.start(turn, decision))?;
                 match begun {
                     Attempt::Done => {}
                     Attempt::Left => return Ok(view),
@@ -314,8 +248,8 @@ impl Turn<'_> {
                     Attempt::Refused(refusal) => {
                         // The plan would decide it again and again; the next turn is soon enough.
                         self.log_problem(Problem::StartRefused {
-                            what: format!("{decision:?}"),
-                            why: format!("{refusal:?}"),
+                            what: decision.to_string(),
+                            why: refusal.to_string(),
                         });
                         return Ok(view);
                     }
@@ -326,33 +260,18 @@ impl Turn<'_> {
 
     /// The last part of a turn: messages for followers, and the STATUS= line.
     pub fn close(&mut self, view: &View) -> Result<(), StoreError> {
+        for step in self.rooms.after() {
+            match step(self) {
+                Ok(()) => {}
+                Err(TurnError::Store(error)) => return Err(error),
+                Err(error) => self.log_problem(Problem::EventRefused(error.to_string())),
+            }
+        }
         let units = self.tx.open_run_counts()?;
-        match work::watch_disk(self, units.get("hook").copied().unwrap_or(0)) {
-            Ok(()) => {}
-            Err(TurnError::Store(error)) => return Err(error),
-            Err(error) => self.log_problem(Problem::DiskNotMeasured(format!("{error:?}"))),
-        }
-        if !self.changes.is_empty() {
-            self.act(CallerAction::StatusChanged);
-        }
-        match fleet::report_ended_pages(self) {
-            Ok(()) => {}
-            Err(TurnError::Store(error)) => return Err(error),
-            Err(error) => unreachable!("{error:?}"),
-        }
-        crawl::tell(self)?;
-        watch::prune_checks(self)?;
-        let (crawls, snapshots) = (
-            self.tx.counts("crawl", None)?,
-            self.tx.counts("snapshot", None)?,
-        );
-        match crawl::announce_idle(self, &crawls) {
-            Ok(()) => {}
-            Err(TurnError::Store(error)) => return Err(error),
-            Err(error) => unreachable!("{error:?}"),
-        }
+        let crawls = self.tx.counts("crawl", None)?;
+        let snapshots = self.tx.counts("snapshot", None)?;
         let line =
-            crate::main_loop::notify::line(&crawls, &snapshots, &units, self.tx.check_counts()?);
+            crate::machine::notify::line(&crawls, &snapshots, &units, self.tx.check_counts()?);
         let line = match view.blocked() {
             Some(why) => {
                 self.act(LoopAction::WakeAt(self.now.after(LOAD_INTERVAL)));

@@ -1,13 +1,13 @@
 //! What hooks report for later hooks: settings, programs, a server. Archived pages may have
 //! influenced it, so that it reaches only hooks of the same crawl.
 
+use crate::engine::crawl_plan::PlannedHook;
+use crate::engine::state::Engine;
+use crate::machine::library::{HERE, installed_names};
 use crate::main_loop;
-use crate::main_loop::crawl_plan::PlannedHook;
-use crate::main_loop::engine::Engine;
 use crate::main_loop::log::HookLog;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::programs::inspected;
-use crate::programs::library::{HERE, installed_names};
 use crate::store::{BinaryRow, CrawlWork};
 use archivist_core::model::Owner;
 use archivist_plugin::contract::record::SonicDaemonStart;

@@ -1,9 +1,9 @@
 //! Programs of plugins that have to be inspected, and those that were.
 
+use crate::machine::inspect::InspectedProgram;
+use crate::machine::library::HERE;
 use crate::main_loop::action::{EngineAction, FileAction};
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::programs::inspect::InspectedProgram;
-use crate::programs::library::HERE;
 use crate::store::BinaryRow;
 use archivist_shared::bus::call::Request;
 use std::path::PathBuf;

@@ -1,16 +1,15 @@
 //! Programs that plugins require: installing them on request, and the variables for hooks that use
 //! them. An installation is a crawl without pages: its worker runs provider hooks.
 
-use crate::crawl;
+use crate::engine::crawl_plan::{CrawlPlan, PlannedHook};
+use crate::engine::state::Engine;
+use crate::machine::library::{Brought, HERE, installed_names};
 use crate::main_loop;
 use crate::main_loop::action::{EngineAction, FileAction};
-use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
-use crate::main_loop::engine::Engine;
 use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
-use crate::programs::library::{Brought, HERE, installed_names};
+use crate::notices;
 use crate::store::{BinaryRow, CrawlWork, NewCrawl};
-use crate::work;
 use archivist_core::model::{CrawlId, Owner, ResultState, Time, Verdict};
 use archivist_core::plan::Notice;
 use archivist_plugin::programs::binary;
@@ -233,7 +232,7 @@ pub(crate) fn install(turn: &mut Turn<'_>, names: &[String], user: u32) -> TurnR
         now: turn.now,
     })?;
     turn.log_crawl(crawl, CrawlLog::InstallAdded { url, missing });
-    crawl::announce_crawl(turn, crawl, Notice::Added)?;
+    notices::announce_crawl(turn, crawl, Notice::Added)?;
     Ok(Added {
         crawl,
         accepted: missing,
@@ -417,7 +416,7 @@ fn binary(turn: &Turn<'_>, plugin: &Plugin, request: &BinaryRequest) -> TurnResu
 /// Records hooks of an installation that require root as skipped results.
 pub(crate) fn note_by_hand(turn: &Turn<'_>, plan: &CrawlPlan, crawl: &CrawlWork) -> TurnResult<()> {
     match installed_names(crawl) {
-        Some(_) => work::note_skipped(turn, plan, Owner::Crawl(crawl.id), crawl.id),
+        Some(_) => note_skipped(turn, plan, Owner::Crawl(crawl.id), crawl.id),
         None => Ok(()),
     }
 }
@@ -447,4 +446,22 @@ fn row(found: &Found, provider: &str, now: Time) -> BinaryRow {
         stamp: None,
         found_at: now,
     }
+}
+
+/// Records the hooks of plugins with a missing program as skipped results.
+pub(crate) fn note_skipped(
+    turn: &Turn<'_>,
+    plan: &CrawlPlan,
+    owner: Owner,
+    crawl: CrawlId,
+) -> TurnResult<()> {
+    for (plugin, hook, why) in &plan.skipped {
+        let verdict = Verdict {
+            state: ResultState::Skipped,
+            error: Some(why.clone()),
+        };
+        turn.tx
+            .note_result(owner, crawl, plugin, hook, &verdict, turn.now)?;
+    }
+    Ok(())
 }

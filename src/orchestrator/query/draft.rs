@@ -1,6 +1,6 @@
 //! What a crawl with given options would do, without adding it.
 
-use crate::main_loop::crawl_plan::PlannedHook;
+use crate::engine::crawl_plan::PlannedHook;
 use crate::main_loop::turn::{Turn, TurnResult, failed};
 use crate::store::Users;
 use archivist_shared::bus::documents::report::{AddOptions, Draft, DraftHook, DraftSkip};

@@ -1,10 +1,10 @@
 //! The state of the orchestrator as a whole.
 
+use crate::machine::notify;
 use crate::main_loop;
-use crate::main_loop::notify;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::query::documents::documents;
-use crate::runner::gate;
+use crate::runner::reported::reported;
 use crate::transfer;
 use archivist_core::model::{Owner, Runner, without_userinfo};
 use archivist_shared::bus::documents::report;
@@ -74,7 +74,7 @@ fn runners(turn: &Turn<'_>) -> TurnResult<Vec<report::Runner>> {
     };
     let runners = turn.tx.runners()?;
     let is_alive = |runner: &Runner| turn.engine.facts.is_running(runner.rank);
-    let mut reported = gate::reported(&runners, me.rank, &me.place, is_alive);
+    let mut reported = reported(&runners, me.rank, &me.place, is_alive);
     let own = reported.iter_mut().find(|runner| runner.state == "active");
     if let Some(own) = own {
         own.directory = Some(me.directory.clone()).filter(|directory| !directory.is_empty());

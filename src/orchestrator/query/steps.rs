@@ -1,8 +1,8 @@
 //! The step of a page: the tens digit of the number in front of its first foreground hook that is
 //! not done, as older plugins count.
 
+use crate::engine::crawl_plan::PlannedHook;
 use crate::main_loop;
-use crate::main_loop::crawl_plan::PlannedHook;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::query::documents::documents;
 use crate::store::ResultRow;

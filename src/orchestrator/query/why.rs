@@ -1,9 +1,9 @@
 //! Why a crawl or a snapshot is not done, or has failed results: from its rows and the rules of the
 //! plan.
 
-use crate::fleet;
 use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
+use crate::notices::reason::{reason, until};
 use crate::programs;
 use crate::store::ResultRow;
 use crate::transfer;
@@ -16,21 +16,6 @@ use archivist_shared::bus::documents::report::{Crawl, Filter, Reason, Snapshot, 
 const RESULTS_SHOWN: u32 = 20;
 /// Hosts of a crawl that are listed individually.
 const HOSTS_SHOWN: usize = 5;
-
-pub(crate) fn reason(code: &str, text: impl Into<String>) -> Reason {
-    Reason {
-        code: code.to_owned(),
-        text: text.into(),
-        until: None,
-    }
-}
-
-pub(crate) fn until(code: &str, text: impl Into<String>, until: Time) -> Reason {
-    Reason {
-        until: Some(until),
-        ..reason(code, text)
-    }
-}
 
 fn of(blocker: &Blocker) -> Reason {
     Reason {
@@ -270,7 +255,7 @@ fn against_its_host(
     limits: &archivist_core::plan::Limits,
 ) -> TurnResult<(Option<Blocker>, Option<Reason>)> {
     let id = turn.tx.host_of(id)?;
-    let host = fleet::host_view(turn, id)?;
+    let host = main_loop::host_view(turn, id)?;
     let asked = turn
         .tx
         .host_asked(id)?

@@ -2,9 +2,10 @@
 
 use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
+use crate::notices::reason::reason;
 use crate::query::documents::without_details;
 use crate::query::show::no_such_run;
-use crate::query::why::{of_result, reason};
+use crate::query::why::of_result;
 use crate::query::why_watch;
 use crate::query::why_watch::why_bad;
 use crate::store::{CheckEntry, RunRow, RunState};

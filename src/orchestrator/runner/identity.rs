@@ -1,7 +1,7 @@
 //! The identity of this orchestrator, for the others: process, place, unit, and the rank that it
 //! keeps while it lives.
 
-use crate::main_loop::clock::now;
+use crate::machine::clock::now;
 use crate::runner::locks::{Lock, RunnerLocks};
 use archivist_core::model::{ProcessLocation, Runner};
 use archivist_core::unit::Names;

@@ -4,8 +4,8 @@ mod progress;
 
 use super::worker::Did;
 use super::world::{BOOT, Call, Mood, World};
-use crate::kinds::KINDS;
-use crate::main_loop::engine::{Engine, Programs};
+use crate::engine::state::{Engine, Programs};
+use crate::house::House;
 use crate::main_loop::event::Event;
 use crate::main_loop::perform::Performer;
 use crate::main_loop::transaction::{self, Committed, Moment};
@@ -150,7 +150,7 @@ impl Bed {
         } = transaction::run(
             &mut self.store,
             &mut self.engine,
-            KINDS,
+            &House,
             &moment,
             &mut batch,
         )?;

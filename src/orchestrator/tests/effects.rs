@@ -2,7 +2,7 @@
 //! callers answer at once.
 
 use super::world::{Call, World};
-use crate::main_loop::commands::{Commands, RegisteredCommand};
+use crate::engine::commands::{Commands, RegisteredCommand};
 use crate::main_loop::effects::{Background, Callers, Job, Systemd};
 use crate::main_loop::event::Event;
 use crate::main_loop::measure::HookDirs;

@@ -1,7 +1,7 @@
 //! Facts about files: an event that lacks some is repeated with them.
 
 use super::bed::Bed;
-use crate::programs::library::Brought;
+use crate::machine::library::Brought;
 use archivist_shared::bus::call::Request;
 use archivist_shared::bus::documents::report::{Added, Filter};
 use std::fs;

@@ -1,11 +1,11 @@
 //! The start of a transfer: the record first, then the action.
 
+use crate::main_loop;
 use crate::main_loop::action::{CallerAction, ReplyAction};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::SnapshotWork;
 use crate::transfer::files::record_path;
-use crate::transfer::queue;
 use crate::units::life;
 use archivist_core::model::{Lifecycle, SnapshotId};
 use archivist_core::store::{Assignment, Copy, CopyStatus, KeepLocal, Location, Task};
@@ -92,7 +92,7 @@ fn next_task(
         Task::Drop => {
             let is_there = of_object() == current;
             let stays = copy.keep_until.is_some_and(|until| until > turn.now)
-                || queue::keep_local(turn) == Some(KeepLocal::Always);
+                || main_loop::keep_local(turn) == Some(KeepLocal::Always);
             match (is_there, stays) {
                 (false, _) => current.map(|store| (Task::Put, store)),
                 (true, true) => None,

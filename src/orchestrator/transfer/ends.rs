@@ -1,13 +1,14 @@
 //! The end of a transfer, and what follows from it.
 
 use crate::main_loop::action::{CallerAction, FileAction, ReplyAction};
+use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::log::{LogEntry, StoreLog};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::{STORE_TEST, TransferRow, UnitRow};
 use crate::transfer::files::{self, record_path};
 use crate::transfer::queue;
 use crate::transfer::report;
-use crate::units::{Contents, Kind, ReadFiles, UnitEnd};
+use crate::units::{Kind, ReadFiles};
 use archivist_core::model::Outcome;
 use archivist_core::plan::Started;
 use archivist_core::store::{Copy, CopyStatus, End, Record, Retries, Task};

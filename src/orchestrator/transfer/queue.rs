@@ -7,7 +7,7 @@ use crate::main_loop::turn::{Turn, TurnResult, failed};
 use crate::store::{STORE_TEST, SnapshotWork};
 use crate::transfer::report;
 use archivist_core::model::SnapshotId;
-use archivist_core::store::{Copy, CopyStatus, KeepLocal, Refused, Task};
+use archivist_core::store::{Copy, CopyStatus, Refused, Task};
 use archivist_shared::bus::call::Reply;
 use std::time::Duration;
 
@@ -22,12 +22,6 @@ const RESTORING: &str = "waiting for its files from the store";
 pub(super) fn store_name(turn: &Turn<'_>) -> Option<String> {
     let store = turn.engine.settings.store.as_ref();
     store.map(ToString::to_string)
-}
-
-/// How long local files of stored pages stay; none without a store.
-pub(crate) fn keep_local(turn: &Turn<'_>) -> Option<KeepLocal> {
-    let store = turn.engine.settings.store.as_ref();
-    store.map(|_| turn.engine.settings.keep_local)
 }
 
 /// Queues the copy of a page that was sealed. Without a store, an earlier copy is outdated: the

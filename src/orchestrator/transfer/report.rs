@@ -1,7 +1,7 @@
 //! What users see of copies.
 
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::query::why::{reason, until};
+use crate::notices::reason::{reason, until};
 use crate::transfer::queue;
 use archivist_core::model::{Lifecycle, SnapshotId};
 use archivist_core::store::{Copy, CopyStatus, Task};

@@ -1,8 +1,9 @@
 //! The steps in the life of a unit, whatever its kind: the answer to its start, its end, and the
 //! comparison with the rows of runs at the orchestrator's own start.
 
-use super::{Collected, Contents, Kind, UnitEnd};
+use super::{Kind, Kinds};
 use crate::main_loop::action::{FileAction, LoopAction, UnitAction};
+use crate::main_loop::event::{Collected, Contents, UnitEnd};
 use crate::main_loop::event::{Event, ReadingContext};
 use crate::main_loop::log::{LogEntry, Problem};
 use crate::main_loop::starts::Output;
@@ -38,12 +39,12 @@ fn reason(result: &Result<(), ManagerError>) -> String {
 }
 
 /// The implementation of the kind of this run.
-fn kind_of(turn: &Turn<'_>, run: &UnitRow) -> &'static dyn Kind {
-    (turn.kinds.of)(run.kind)
+fn kind_of(kinds: Kinds, run: &UnitRow) -> &'static dyn Kind {
+    (kinds.of)(run.kind)
 }
 
 /// A signal of systemd arrived: the unit is read.
-pub(crate) fn hint(turn: &mut Turn<'_>, hint: &Hint) -> TurnResult<()> {
+pub(crate) fn hint(turn: &mut Turn<'_>, kinds: Kinds, hint: &Hint) -> TurnResult<()> {
     match hint {
         Hint::Exited {
             unit,
@@ -70,7 +71,7 @@ pub(crate) fn hint(turn: &mut Turn<'_>, hint: &Hint) -> TurnResult<()> {
         }
         Hint::JobRemoved { unit, result } if result != "done" => look(turn, unit, None).map(drop),
         Hint::JobRemoved { unit, .. } => match turn.tx.open_unit(unit)? {
-            Some(run) => kind_of(turn, &run).came_up(turn, &run),
+            Some(run) => kind_of(kinds, &run).came_up(turn, &run),
             None => Ok(()),
         },
         Hint::Removed { unit } => {
@@ -128,13 +129,14 @@ pub(crate) fn start(
 /// systemd answered a start.
 pub(crate) fn started_unit(
     turn: &mut Turn<'_>,
+    kinds: Kinds,
     id: RunId,
     result: &Result<(), ManagerError>,
 ) -> TurnResult<()> {
     let Some(run) = turn.tx.open_unit_by_id(id)? else {
         return Ok(());
     };
-    let kind = kind_of(turn, &run);
+    let kind = kind_of(kinds, &run);
     match started(start_answer(result)) {
         Started::Running => {
             turn.tx.set_run_running(id)?;
@@ -147,7 +149,7 @@ pub(crate) fn started_unit(
         }
         how @ (Started::Lost | Started::Failed | Started::Unable) => {
             let outcome = kind.not_started(how, reason(result));
-            end(turn, &run, UnitEnd::without_unit(outcome), None)
+            end(turn, kinds, &run, UnitEnd::without_unit(outcome), None)
         }
     }
 }
@@ -155,6 +157,7 @@ pub(crate) fn started_unit(
 /// A unit was read.
 pub(crate) fn read(
     turn: &mut Turn<'_>,
+    kinds: Kinds,
     id: RunId,
     unit: &str,
     seen: &ReadingContext<'_>,
@@ -171,7 +174,7 @@ pub(crate) fn read(
             return Ok(());
         }
     };
-    let kind = kind_of(turn, &run);
+    let kind = kind_of(kinds, &run);
     let unit_seen = UnitSeen {
         reading,
         evidence: seen.evidence,
@@ -182,7 +185,13 @@ pub(crate) fn read(
     match unit_state(&unit_seen) {
         UnitState::Unknown => Ok(()),
         UnitState::NeverStarted => {
-            end(turn, &run, UnitEnd::without_unit(Outcome::Lost), None)?;
+            end(
+                turn,
+                kinds,
+                &run,
+                UnitEnd::without_unit(Outcome::Lost),
+                None,
+            )?;
             release(turn, unit, Release::for_reading(reading));
             Ok(())
         }
@@ -214,16 +223,26 @@ pub(crate) fn read(
                     })));
                     Ok(())
                 }
-                None => end(turn, &run, unit_end, None),
+                None => end(turn, kinds, &run, unit_end, None),
             }
         }
     }
 }
 
 /// A unit has ended, and its files were read.
-pub(crate) fn collected(turn: &mut Turn<'_>, collected: &Collected) -> TurnResult<()> {
+pub(crate) fn collected(
+    turn: &mut Turn<'_>,
+    kinds: Kinds,
+    collected: &Collected,
+) -> TurnResult<()> {
     match turn.tx.open_unit_by_id(collected.run)? {
-        Some(run) => end(turn, &run, collected.end.clone(), Some(&collected.contents)),
+        Some(run) => end(
+            turn,
+            kinds,
+            &run,
+            collected.end.clone(),
+            Some(&collected.contents),
+        ),
         None => Ok(()),
     }
 }
@@ -237,11 +256,12 @@ fn is_leftover(turn: &Turn<'_>, unit: &str, reading: &Reading) -> TurnResult<boo
 /// Records the end of a run and what follows from it.
 fn end(
     turn: &mut Turn<'_>,
+    kinds: Kinds,
     run: &UnitRow,
     mut end: UnitEnd,
     contents: Option<&Contents>,
 ) -> TurnResult<()> {
-    let kind = kind_of(turn, run);
+    let kind = kind_of(kinds, run);
     end.outcome = kind.recorded(turn, run, &end)?;
     if !turn
         .tx
@@ -270,6 +290,7 @@ fn release(turn: &mut Turn<'_>, unit: &str, how: Release) {
 /// Compares open runs with loaded units.
 pub(crate) fn listed(
     turn: &mut Turn<'_>,
+    kinds: Kinds,
     result: &Result<Vec<LoadedUnit>, ManagerError>,
 ) -> TurnResult<()> {
     let listed = match result {
@@ -324,8 +345,8 @@ pub(crate) fn listed(
             Repair::Lose(id) => {
                 lost += 1;
                 if let Some(run) = row_of(id) {
-                    kind_of(turn, run).lost(turn, run)?;
-                    end(turn, run, UnitEnd::without_unit(Outcome::Lost), None)?;
+                    kind_of(kinds, run).lost(turn, run)?;
+                    end(turn, kinds, run, UnitEnd::without_unit(Outcome::Lost), None)?;
                 }
             }
             Repair::Release(unit) => {
@@ -336,8 +357,8 @@ pub(crate) fn listed(
             }
         }
     }
-    for kind in turn.kinds.all {
-        (turn.kinds.of)(*kind).reconciled(turn, listed)?;
+    for kind in kinds.all {
+        (kinds.of)(*kind).reconciled(turn, listed)?;
     }
     if adopted + lost + stray > 0 {
         turn.log(LogEntry::Recovered {

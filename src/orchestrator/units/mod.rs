@@ -4,49 +4,17 @@
 
 pub(crate) mod life;
 
+use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::UnitRow;
-use archivist_core::model::{Outcome, Reading, RunId};
+use archivist_core::model::Outcome;
 use archivist_core::plan::Started;
 use archivist_core::unit::UnitKind;
 use archivist_shared::config::Scope;
 use archivist_shared::systemd::LoadedUnit;
-use std::any::Any;
-use std::sync::Arc;
-
-/// How a unit ended.
-#[derive(Clone, Debug)]
-pub struct UnitEnd {
-    pub outcome: Outcome,
-    pub reading: Reading,
-    /// Whether systemd has the unit still.
-    pub loaded: bool,
-}
-
-impl UnitEnd {
-    /// The end of a unit that does not exist.
-    fn without_unit(outcome: Outcome) -> UnitEnd {
-        UnitEnd {
-            outcome,
-            reading: Reading::default(),
-            loaded: false,
-        }
-    }
-}
-
-/// What the files of a unit say, in the type of its kind.
-pub type Contents = Arc<dyn Any + Send + Sync>;
 
 /// Reads the files of a unit that has ended. It is called outside of the turn, on a thread.
 pub type ReadFiles = Box<dyn FnOnce(&Scope) -> Contents + Send>;
-
-/// A unit that has ended, with what its files say.
-#[derive(Clone)]
-pub struct Collected {
-    pub run: RunId,
-    pub end: UnitEnd,
-    pub contents: Contents,
-}
 
 /// What a kind of unit adds to the steps in the life of one. The rows of runs, the calls to systemd
 /// and the files of the orchestrator are the same for all kinds ([`life`]).

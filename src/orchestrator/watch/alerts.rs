@@ -2,16 +2,20 @@
 //! unit like every other check, so that it has a time limit, a row and a journal, and starts even if
 //! the orchestrator is killed after the commit.
 
-use crate::crawl;
 use crate::main_loop::action::LoopAction;
+use crate::main_loop::action::{Action, CallerAction};
 use crate::main_loop::event::Event;
 use crate::main_loop::log::{LogEntry, WatchLog};
 use crate::main_loop::turn::{Turn, TurnResult};
+use crate::notices;
+use crate::notices::announce::is_any_open;
 use crate::store::{CheckRow, NewCheck};
 use crate::watch::checks::{AlertRequest, NO_WATCH};
 use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Flip, Health, without_userinfo};
+use archivist_core::plan::becomes_idle;
 use archivist_core::plan::{CrawlEnd, Notice, Occasion};
 use archivist_shared::alert::Alert;
+use archivist_shared::bus::signals::Signal;
 use archivist_shared::config::Settings;
 use archivist_shared::declare::watch::Watch;
 use std::time::Duration;
@@ -110,7 +114,7 @@ pub(super) fn note_health(
 
 /// Reports that a crawl was sealed, and queues the alert of `OnSealed=` or `OnFailed=`.
 pub(crate) fn crawl_sealed(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
-    crawl::announce_crawl(turn, id, Notice::Sealed)?;
+    notices::announce_crawl(turn, id, Notice::Sealed)?;
     let settings = &turn.engine.settings;
     if settings.on_sealed.is_none() && settings.on_failed.is_none() {
         return Ok(());
@@ -173,4 +177,20 @@ fn queue_alert(
         now: turn.now,
     })?;
     Ok(())
+}
+
+/// Queues the signal that the last open crawl has ended, and the alert of `OnIdle=`, if it ended
+/// in this turn.
+pub(crate) fn announce_idle(turn: &mut Turn<'_>) -> TurnResult<()> {
+    let crawls = turn.tx.counts("crawl", None)?;
+    if becomes_idle(turn.actions.iter().any(ends_crawl), is_any_open(&crawls)) {
+        turn.act(CallerAction::Announce(Signal::Idle));
+        crawls_are_over(turn)?;
+    }
+    Ok(())
+}
+
+/// Whether the action reports the end of a crawl.
+fn ends_crawl(action: &Action) -> bool {
+    matches!(action, Action::Caller(CallerAction::Announce(Signal::Crawl { notice, .. })) if notice.is_end())
 }

@@ -1,15 +1,17 @@
 //! Checks of watches, from the queue to their end: the record first, then the action, as for
 //! workers.
 
-use crate::crawl::announce::is_any_open;
+use crate::machine::watch_files::record_path;
 use crate::main_loop::action::{FileAction, LoopAction, ReplyAction};
+use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::log::{LogEntry, Problem, WatchLog};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
+use crate::notices::announce::is_any_open;
 use crate::store::{CheckRow, RunState, UnitRow};
-use crate::units::{Contents, Kind, ReadFiles, UnitEnd, life};
+use crate::units::{Kind, ReadFiles, life};
 use crate::watch::alerts;
-use crate::watch::files::{self, CheckFiles, record_path};
+use crate::watch::files::{self, CheckFiles};
 use archivist_core::model::{
     CheckKind, ClientIdentity, CrawlId, Outcome, Probe, Reach, RunId, without_userinfo,
 };
@@ -221,7 +223,7 @@ fn check_ended(
 }
 
 /// Deletes expired results, all of a day together, and schedules the next time.
-pub(crate) fn prune_checks(turn: &mut Turn<'_>) -> Result<(), crate::store::StoreError> {
+pub(crate) fn prune_checks(turn: &mut Turn<'_>) -> TurnResult<()> {
     let Some(due) = prune_at(turn.tx.oldest_check_until()?) else {
         return Ok(());
     };

@@ -1,142 +1,17 @@
-//! The files of watches and of their checks: declarations, lists of URLs, records. They are read
-//! outside the transaction, on a thread, and come to the turn as values in events.
+//! The files of watches and of their checks come to the turn as values in events.
 
+use crate::machine::watch_files::{WatchRequest, read_named, read_record, record_path};
 use crate::main_loop::effects::Job;
 use crate::main_loop::event::Event;
 use crate::units::ReadFiles;
-use archivist_core::model::{CheckKind, CheckRecord, RunId, without_userinfo};
-use archivist_core::text::Problem;
-use archivist_shared::bus::call::{Refusal, Reply, WatchCall};
-use archivist_shared::config::Scope;
-use archivist_shared::declare::files;
-use archivist_shared::declare::watch::{Watch, is_name};
-use archivist_shared::declare::{Declaration, Kind, url_file};
-use std::collections::BTreeSet;
-use std::fs::{DirBuilder, File};
-use std::io::{self, Read};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use archivist_core::model::{CheckKind, CheckRecord, RunId};
+use archivist_shared::bus::call::{Reply, WatchCall};
+use archivist_shared::declare::watch::Watch;
 use std::sync::Arc;
-
-/// URLs of one watch.
-const URLS_MAX: usize = 10_000;
-/// Longest record of a check, in bytes.
-const RECORD_MAX: u64 = 1 << 20;
-
-/// One watch as its files declare it now.
-#[derive(Clone, Debug)]
-pub struct WatchFile {
-    pub path: PathBuf,
-    pub watch: Watch,
-    /// Lines of the declaration that make no sense, and what its URLFile= has that is no URL.
-    pub problems: Vec<String>,
-    /// The URLs of the declaration and of its URLFile=, or why there are none.
-    pub urls: Result<Vec<String>, String>,
-}
-
-/// A call about watches, with the declarations that it is about.
-#[derive(Clone)]
-pub struct WatchRequest {
-    pub call: WatchCall,
-    pub found: Arc<Result<Vec<WatchFile>, Refusal>>,
-    pub reply: Reply<String>,
-}
 
 /// Makes the event of a call about watches, with the declarations that it is about.
 pub fn with_watches(call: WatchCall, reply: Reply<String>) -> Job {
     Box::new(move |scope| Event::Watches(WatchRequest::read(scope, call, reply)))
-}
-
-impl WatchRequest {
-    /// Reads the declarations for `call`.
-    fn read(scope: &Scope, call: WatchCall, reply: Reply<String>) -> WatchRequest {
-        let found = match &call {
-            WatchCall::Await(_) => Ok(Vec::new()),
-            WatchCall::List(None) => Ok(read_all(scope)),
-            WatchCall::Check { watch: name, .. }
-            | WatchCall::List(Some(name))
-            | WatchCall::History { watch: name, .. }
-            | WatchCall::Why(name) => read_named(scope, name).map(|found| vec![found]),
-        };
-        WatchRequest {
-            call,
-            found: Arc::new(found),
-            reply,
-        }
-    }
-
-    /// The watch that the call names.
-    ///
-    /// # Errors
-    /// If no file declares it, or its file cannot be read.
-    pub fn named(&self) -> Result<&WatchFile, Refusal> {
-        let found = self.found.as_ref().as_ref().map_err(Clone::clone)?;
-        let missing = || Refusal::Failed("the files of the watch were not read".to_owned());
-        found.first().ok_or_else(missing)
-    }
-}
-
-fn read_all(scope: &Scope) -> Vec<WatchFile> {
-    let (declarations, _) = files::read(scope);
-    declarations
-        .iter()
-        .filter(|declaration| declaration.kind == Kind::Watch)
-        .map(WatchFile::of)
-        .collect()
-}
-
-fn read_named(scope: &Scope, name: &str) -> Result<WatchFile, Refusal> {
-    let missing = || {
-        Refusal::NoSuch(format!(
-            "there is no watch '{name}' (a file {name}.watch, see archivist.watch(5))"
-        ))
-    };
-    if !is_name(name) {
-        return Err(missing());
-    }
-    let declaration = files::read_named(scope, Kind::Watch, name)
-        .map_err(|problem| Refusal::Invalid(problem.text()))?
-        .ok_or_else(missing)?;
-    Ok(WatchFile::of(&declaration))
-}
-
-/// Whether no file declares this watch any more.
-pub fn is_removed(scope: &Scope, name: &str) -> bool {
-    !is_name(name) || matches!(files::read_named(scope, Kind::Watch, name), Ok(None))
-}
-
-impl WatchFile {
-    fn of(declaration: &Declaration) -> WatchFile {
-        let (watch, problems) = Watch::of(declaration);
-        let mut problems = problems.iter().map(Problem::text).collect();
-        WatchFile {
-            path: declaration.path.clone(),
-            urls: urls(&watch, &mut problems),
-            problems,
-            watch,
-        }
-    }
-}
-
-/// Returns the URLs of a watch. What its URLFile= has that is not one is added to `problems`.
-fn urls(watch: &Watch, problems: &mut Vec<String>) -> Result<Vec<String>, String> {
-    let mut urls = watch.urls.clone();
-    if let Some(path) = &watch.url_file {
-        let found = url_file::read(path)?;
-        problems.extend(found.refused.iter().map(Problem::text));
-        urls.extend(found.urls);
-    }
-    let mut seen = BTreeSet::new();
-    urls.retain(|url| seen.insert(url.clone()));
-    match urls.len() {
-        0 => Err(format!("watch '{}' has no URL", watch.name)),
-        n if n > URLS_MAX => Err(format!(
-            "watch '{}' has {n} URLs, more than {URLS_MAX}",
-            watch.name
-        )),
-        _ => Ok(urls),
-    }
 }
 
 /// What the files of a check say that has ended.
@@ -156,52 +31,4 @@ pub fn of_check(id: RunId, kind: CheckKind, watch: String) -> ReadFiles {
             watch: read_named(scope, &watch).ok().map(|found| found.watch),
         })
     })
-}
-
-/// Where a check writes its record. The file outlasts the orchestrator; the check has only its
-/// descriptor. It is in memory, as the limits of those units keep it small; the unit with a browser
-/// may write large files, so that its record is on the disk.
-pub fn record_path(scope: &Scope, id: RunId, kind: CheckKind) -> PathBuf {
-    let directory = match kind {
-        CheckKind::Lighthouse => scope.data_dir(),
-        _ => scope.runtime_dir(),
-    };
-    let name = format!("{}-{}.json", scope.unit_prefix(), id.0);
-    directory.join("checks").join(name)
-}
-
-/// Makes an empty record, to be the standard output of a check.
-pub fn make_record(path: &Path) -> Result<OwnedFd, String> {
-    let make = || {
-        if let Some(directory) = path.parent() {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(directory)?;
-        }
-        File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)
-    };
-    make()
-        .map(OwnedFd::from)
-        .map_err(|error: io::Error| format!("failed to create '{}': {error}", path.display()))
-}
-
-/// The last line that is a record: a document of archivist's own program, bounded in size, and read
-/// as the report of a worker is. Pages never write it. Users see it: no URL in it has a user or
-/// password.
-fn read_record(path: &Path) -> Option<CheckRecord> {
-    let file = File::open(path).ok()?;
-    let mut text = Vec::new();
-    file.take(RECORD_MAX + 1).read_to_end(&mut text).ok()?;
-    if text.len() as u64 > RECORD_MAX {
-        return None;
-    }
-    let text = without_userinfo(&String::from_utf8_lossy(&text));
-    let mut lines = text.rsplit('\n');
-    lines.find_map(|line| serde_json::from_str(line).ok())
 }

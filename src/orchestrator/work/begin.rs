@@ -1,25 +1,25 @@
 //! Starting workers and hooks: the record first, then the action.
 
-use crate::crawl;
+use crate::engine::crawl_plan::{CrawlPlan, PlannedHook};
+use crate::engine::persona;
 use crate::fleet;
+use crate::machine::library::installed_names;
+use crate::machine::token::token;
 use crate::main_loop;
 use crate::main_loop::action::EngineAction;
-use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Change, Turn, TurnResult, failed};
+use crate::notices;
 use crate::programs;
-use crate::programs::library::installed_names;
 use crate::store::{CrawlWork, NewRun, SnapshotWork};
 use crate::transfer;
 use crate::units::life;
 use crate::work::ends;
 use crate::work::host_delay;
-use crate::work::persona;
+use crate::work::limits;
 use crate::work::reach;
 use crate::work::visit;
-use archivist_core::model::{
-    CrawlId, IdMarks, Owner, ResultState, RunId, SnapshotId, Step, Verdict,
-};
+use archivist_core::model::{CrawlId, IdMarks, Owner, RunId, SnapshotId, Step};
 use archivist_core::plan::{Notice, VisitRules};
 use archivist_core::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
 use archivist_plugin::contract::environment::for_request;
@@ -36,14 +36,6 @@ use std::time::Duration;
 
 /// Most URLs for a hook of a crawl; its arguments have fewer if they are long.
 const URLS_MAX: u32 = 10_000;
-
-/// A token for a worker: 128 random bits in hex.
-pub(crate) fn token() -> TurnResult<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| failed(format!("failed to read random bytes: {error}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
 
 pub(crate) fn begin_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
     let mut crawl = main_loop::crawl_of(turn, id)?;
@@ -86,7 +78,7 @@ pub(crate) fn begin_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
         turn.tx.choose_hook_user(id, HOOK_USERS)?;
     }
     turn.changes.insert(Change::Crawl(id));
-    crawl::announce_crawl(turn, id, Notice::Started)?;
+    notices::announce_crawl(turn, id, Notice::Started)?;
     start_worker(turn, &crawl, assignment, crawl.attempts + 1)
 }
 
@@ -104,11 +96,11 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
                 crawl: crawl.id,
                 id,
             });
-            crawl::announce_snapshot(turn, id, Notice::Sealed)?;
+            notices::announce_snapshot(turn, id, Notice::Sealed)?;
             return ends::tidy_crawl(turn, crawl.id);
         }
     };
-    if !crawl::admit(turn, &crawl, &snapshot)? || !transfer::has_local_files(turn, &snapshot)? {
+    if !limits::admit(turn, &crawl, &snapshot)? || !transfer::has_local_files(turn, &snapshot)? {
         return Ok(());
     }
     let (directory, identity) = match &snapshot.directory {
@@ -118,7 +110,7 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
             Some(identify(turn, owner)?),
         ),
     };
-    note_skipped(turn, &plan, owner, crawl.id)?;
+    programs::note_skipped(turn, &plan, owner, crawl.id)?;
     let (url, depth) = (&snapshot.url, snapshot.depth);
     let about = about(turn, &plan, &snapshot)?;
     let last_hooks = plan.snapshot_end.iter().map(|hook| hook.task.clone());
@@ -138,26 +130,8 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
         crawl: crawl.id,
         id,
     });
-    crawl::announce_snapshot(turn, id, Notice::Started)?;
+    notices::announce_snapshot(turn, id, Notice::Started)?;
     start_worker(turn, &crawl, assignment, snapshot.attempts + 1)
-}
-
-/// Records the hooks of plugins with a missing program as skipped results.
-pub(crate) fn note_skipped(
-    turn: &Turn<'_>,
-    plan: &CrawlPlan,
-    owner: Owner,
-    crawl: CrawlId,
-) -> TurnResult<()> {
-    for (plugin, hook, why) in &plan.skipped {
-        let verdict = Verdict {
-            state: ResultState::Skipped,
-            error: Some(why.clone()),
-        };
-        turn.tx
-            .note_result(owner, crawl, plugin, hook, &verdict, turn.now)?;
-    }
-    Ok(())
 }
 
 /// What the page about a snapshot shows, in addition to its results.
@@ -183,7 +157,7 @@ fn about(turn: &Turn<'_>, plan: &CrawlPlan, snapshot: &SnapshotWork) -> TurnResu
 
 /// Draws the identity that the directory of a crawl or snapshot gets at its first start.
 fn identify(turn: &Turn<'_>, owner: Owner) -> TurnResult<String> {
-    let identity = token()?;
+    let identity = token().map_err(|error| failed(error.to_string()))?;
     turn.tx.identify(owner, &identity)?;
     Ok(identity)
 }
@@ -200,7 +174,7 @@ fn assignment(
     let settings = &turn.engine.settings;
     let plan = turn.engine.plan(crawl).map_err(failed)?;
     Ok(Assignment {
-        token: token()?,
+        token: token().map_err(|error| failed(error.to_string()))?,
         bus_name: turn.engine.scope.bus_name(),
         user_scope: turn.engine.scope.user,
         owner,

@@ -1,7 +1,5 @@
 //! Calls of workers. A worker may only report about its own crawl or snapshot.
 
-use crate::crawl;
-use crate::crawl::children::is_short;
 use crate::main_loop;
 use crate::main_loop::action::{LoopAction, ReplyAction, UnitAction};
 use crate::main_loop::event::Event;
@@ -10,7 +8,11 @@ use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult, invalid, parts
 use crate::programs;
 use crate::store::{CrawlWork, Finished, RunRow};
 use crate::work::begin;
+use crate::work::children;
+use crate::work::children::is_short;
 use crate::work::host_delay;
+use crate::work::limits;
+use crate::work::pause;
 use crate::work::run_result;
 use crate::work::visit;
 use archivist_core::model::{EXIT_SKIPPED, Outcome, Owner, ResultState, SnapshotId, Verdict};
@@ -43,7 +45,7 @@ pub(crate) fn work(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
             let owner = authenticate(turn, token)?;
             match last_run(turn, owner, hook)? {
                 Some(run) if run.outcome.is_none() => {
-                    crawl::thaw(turn, &run);
+                    pause::thaw(turn, &run);
                     let (unit, force, reply) = (run.unit, *force, reply.clone());
                     turn.act(UnitAction::End { unit, force, reply });
                 }
@@ -58,7 +60,7 @@ pub(crate) fn work(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
             reply,
         } => {
             let owner = authenticate(turn, token)?;
-            if let Some(done) = crawl::add_some_children(turn, owner, report, *done)? {
+            if let Some(done) = children::add_some_children(turn, owner, report, *done)? {
                 turn.act(LoopAction::Again(Event::Work(Work::Report {
                     token: token.clone(),
                     report: report.clone(),
@@ -125,7 +127,7 @@ fn run(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
         .ok_or_else(|| invalid(format!("{owner} has no hook '{hook}'")))?;
     let (plugin, id) = (&planned.task.plugin, &planned.task.hook);
     let last = turn.tx.last_hook_run(owner, plugin, id)?;
-    let too_large = crawl::too_large(turn, &crawl, owner)?;
+    let too_large = limits::too_large(turn, &crawl, owner)?;
     let facts = RunFacts {
         installed: programs::is_brought(turn, &crawl, planned)?,
         last: match &last {
@@ -298,7 +300,7 @@ fn record_result(
             }
         }
         if takes_children {
-            crawl::add_children(turn, &crawl, None, &report.children)?;
+            children::add_children(turn, &crawl, None, &report.children)?;
         }
         return programs::take_derived(turn, crawl, &report.key, &report.derived);
     };
@@ -313,7 +315,7 @@ fn record_result(
         turn.tx.tag_snapshot(id, tag)?;
     }
     if takes_children {
-        crawl::add_children(turn, &crawl, Some(id), &report.children)
+        children::add_children(turn, &crawl, Some(id), &report.children)
     } else {
         Ok(())
     }

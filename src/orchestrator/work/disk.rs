@@ -1,13 +1,13 @@
 //! The disk while hooks run: when it is nearly full, the hook that has written most is ended, so
 //! that the rest is left for other hooks and the machine.
 
-use crate::crawl;
 use crate::main_loop;
 use crate::main_loop::action::{EngineAction, FileAction, UnitAction};
 use crate::main_loop::log::{HookLog, Problem};
 use crate::main_loop::measure::HookDirs;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::RunRow;
+use crate::work::pause;
 use archivist_core::model::{Outcome, Owner, Time};
 use archivist_core::plan::{Lack, Writer, lack, worst};
 use archivist_core::unit::UnitKind;
@@ -27,7 +27,9 @@ fn present_lack(turn: &Turn<'_>, rate: u64) -> Option<Lack> {
 
 /// While hooks run, has the free space read, and measures what they wrote when the disk is nearly
 /// full or soon will be.
-pub(crate) fn watch_disk(turn: &mut Turn<'_>, hooks: u64) -> TurnResult<()> {
+pub(crate) fn watch_disk(turn: &mut Turn<'_>) -> TurnResult<()> {
+    let units = turn.tx.open_run_counts()?;
+    let hooks = units.get("hook").copied().unwrap_or(0);
     let is_limited = turn.engine.settings.min_free_space > 0;
     turn.act(FileAction::WatchDisk(is_limited && hooks > 0));
     if hooks == 0 || present_lack(turn, turn.disk_rate).is_none() {
@@ -96,7 +98,7 @@ pub(crate) fn measured(turn: &mut Turn<'_>, writers: &[Writer], rate: u64) -> Tu
     };
     turn.log_hook(run.crawl, log);
     turn.tx.mark_run(run.id, &Outcome::DiskLimit)?;
-    crawl::thaw(turn, &run);
+    pause::thaw(turn, &run);
     turn.act(UnitAction::Signal {
         unit: run.unit,
         whom: Whom::All,

@@ -1,15 +1,16 @@
 //! What follows for a crawl or a snapshot when its worker ends, and when a user cancels it.
 
-use crate::crawl;
 use crate::fleet;
 use crate::main_loop;
 use crate::main_loop::action::{CallerAction, EngineAction, ReplyAction, UnitAction};
 use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult};
+use crate::notices;
 use crate::store::{RunRow, SnapshotWork};
 use crate::transfer;
 use crate::watch;
 use crate::work::lost;
+use crate::work::pause;
 use crate::work::taken;
 use crate::work::visit;
 use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step};
@@ -164,12 +165,12 @@ fn step_snapshot(
             .fail_open_results(owner, reason.unwrap_or(HOOK_GONE), turn.now)?;
         kill_hooks(turn, owner)?;
     }
-    crawl::log_snapshot(turn, snapshot, settled.step, reason)?;
+    notices::log_snapshot(turn, snapshot, settled.step, reason)?;
     if settled.step == Step::Seal {
         transfer::queue_copy(turn, id)?;
     }
     turn.changes.insert(Change::Snapshot { crawl, id });
-    crawl::announce_snapshot(turn, id, Notice::of(settled.step))
+    notices::announce_snapshot(turn, id, Notice::of(settled.step))
 }
 
 pub(super) fn crawl_worker_ended(turn: &mut Turn<'_>, id: CrawlId, run: &RunRow) -> TurnResult<()> {
@@ -193,7 +194,7 @@ pub(super) fn crawl_worker_ended(turn: &mut Turn<'_>, id: CrawlId, run: &RunRow)
             let step = Step::Requeue;
             turn.tx
                 .step_crawl(id, step, retry_at, reason.as_deref(), turn.now)?;
-            crawl::announce_crawl(turn, id, Notice::of(step))?;
+            notices::announce_crawl(turn, id, Notice::of(step))?;
         }
         AfterCrawlWorker::Seal => seal_crawl(turn, id)?,
         AfterCrawlWorker::GiveUp(reason) => give_up_crawl(turn, id, &reason)?,
@@ -271,7 +272,7 @@ pub(crate) fn cancel_crawl_here(turn: &mut Turn<'_>, id: CrawlId, reason: &str) 
         .step_crawl(id, Step::Cancel, None, Some(reason), turn.now)?;
     turn.log_crawl(id, CrawlLog::Cancelled(reason.to_owned()));
     end_crawl(turn, id, reason)?;
-    crawl::announce_crawl(turn, id, Notice::Cancelled)
+    notices::announce_crawl(turn, id, Notice::Cancelled)
 }
 
 /// Cancels the open pages of a crawl, whose worker then runs the last hooks; see [`Abort`].
@@ -285,7 +286,7 @@ pub(crate) fn abort_crawl(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> Tur
     cancel_pages(turn, id, reason)?;
     turn.tx.set_foreground(id, None)?;
     turn.changes.insert(Change::Crawl(id));
-    crawl::announce_crawl(turn, id, Notice::Changed)?;
+    notices::announce_crawl(turn, id, Notice::Changed)?;
     tidy_crawl(turn, id)
 }
 
@@ -349,13 +350,13 @@ pub(crate) fn cancel_snapshot(
     turn.tx.fail_open_results(owner, reason, turn.now)?;
     stop_units_of(turn, owner)?;
     turn.changes.insert(Change::Snapshot { crawl, id });
-    crawl::announce_snapshot(turn, id, Notice::Cancelled)
+    notices::announce_snapshot(turn, id, Notice::Cancelled)
 }
 
 /// Stops the worker and the hooks of a snapshot, and rejects the token of the worker.
 pub(crate) fn stop_units_of(turn: &mut Turn<'_>, owner: Owner) -> TurnResult<()> {
     for run in turn.tx.open_runs_of(owner)? {
-        crawl::thaw(turn, &run);
+        pause::thaw(turn, &run);
         let (unit, how) = (run.unit, Release::Stop);
         turn.act(UnitAction::Release { unit, how });
     }
@@ -367,7 +368,7 @@ pub(crate) fn stop_units_of(turn: &mut Turn<'_>, owner: Owner) -> TurnResult<()>
 pub(super) fn kill_hooks(turn: &mut Turn<'_>, owner: Owner) -> TurnResult<()> {
     for run in turn.tx.open_runs_of(owner)? {
         if run.kind == UnitKind::Hook {
-            crawl::thaw(turn, &run);
+            pause::thaw(turn, &run);
             let (whom, signal) = (Whom::All, SIGKILL);
             turn.act(UnitAction::Signal {
                 unit: run.unit,

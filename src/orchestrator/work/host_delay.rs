@@ -1,6 +1,6 @@
 //! Delays of hosts: configured, and requested by the host.
 
-use crate::fleet;
+use crate::main_loop;
 use crate::main_loop::log::LogEntry;
 use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::model::{CrawlId, SnapshotId, Time};
@@ -13,7 +13,7 @@ const DELAY_MAX: Duration = Duration::from_secs(600);
 /// Delays the next snapshot of this snapshot's host.
 pub(super) fn pace(turn: &Turn<'_>, crawl: CrawlId, id: SnapshotId) -> TurnResult<()> {
     let host = turn.tx.host_of(id)?;
-    let delay = fleet::host_view(turn, host)?.delay;
+    let delay = main_loop::host_view(turn, host)?.delay;
     let next_at = if delay.is_zero() {
         Time(0)
     } else {

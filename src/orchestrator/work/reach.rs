@@ -1,8 +1,8 @@
 //! The networks that crawls and checks reach, as configured, and why a connection failed.
 
-use crate::main_loop::engine::Engine;
+use crate::engine::state::Engine;
+use crate::engine::way_out::{MachineAddresses, NET, RESOLVERS, WayOut};
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::work::way_out::{MachineAddresses, NET, RESOLVERS, WayOut};
 use archivist_core::model::{AddressKind, CheckKind, CrawlId, Reach, Subnet};
 use archivist_core::unit::AddressFilter;
 use archivist_shared::bus::documents::report::Reason;

@@ -1,10 +1,10 @@
 //! The answer of a worker about a run that has ended.
 
-use crate::crawl;
 use crate::main_loop;
 use crate::main_loop::action::ReplyAction;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::RunRow;
+use archivist_core::model::CrawlId;
 use archivist_core::model::{Outcome, ResultState};
 use archivist_core::plan::{RunFlags, awaits_decision, runs_again};
 use archivist_shared::bus::documents::work::Ended;
@@ -19,7 +19,7 @@ fn state_of_result(turn: &Turn<'_>, run: &RunRow) -> TurnResult<Option<ResultSta
 /// Whether a user has to decide what follows this run.
 pub(super) fn is_undecided(turn: &Turn<'_>, run: &RunRow) -> TurnResult<bool> {
     let result = state_of_result(turn, run)?;
-    let is_held = crawl::is_held(turn, run.crawl);
+    let is_held = is_held(turn, run.crawl);
     Ok(awaits_decision(run.interrupted, is_held, result))
 }
 
@@ -61,4 +61,8 @@ pub(super) fn run_result(turn: &Turn<'_>, run: &RunRow) -> TurnResult<Ended> {
         started_at: run.started_at,
         ended_at: run.ended_at,
     })
+}
+
+pub(crate) fn is_held(turn: &Turn<'_>, crawl: CrawlId) -> bool {
+    turn.engine.held.contains_key(&crawl)
 }

@@ -1,10 +1,10 @@
 //! A directory that belongs to another page: after the database was replaced by an older copy or a new
 //! one, ids are handed out again, and with them the names of directories.
 
+use crate::machine::token::token;
 use crate::main_loop::log::Problem;
-use crate::main_loop::turn::{Turn, TurnResult};
+use crate::main_loop::turn::{Turn, TurnResult, failed};
 use crate::store::RunRow;
-use crate::work::begin::token;
 use crate::work::ends;
 use archivist_core::model::Outcome;
 use archivist_core::plan::Uncounted;
@@ -35,7 +35,7 @@ pub(super) fn leave_taken(
     ends::kill_hooks(turn, owner)?;
     // Another data directory may use the archive.
     turn.engine.are_ids_known.set(false);
-    let identity = token()?;
+    let identity = token().map_err(|error| failed(error.to_string()))?;
     let suffix = identity.get(..SUFFIX).unwrap_or(&identity);
     let other = taken.with_file_name(format!("{owner}-{suffix}"));
     turn.tx

@@ -1,13 +1,15 @@
 //! The kinds of units that archive pages: the workers of crawls and snapshots, and hooks.
 
-use crate::crawl;
 use crate::fleet;
 use crate::main_loop::action::{ReplyAction, UnitAction};
+use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::turn::{Turn, TurnResult, failed};
+use crate::notices;
 use crate::store::{RunRow, UnitRow};
-use crate::units::{Contents, Kind, UnitEnd};
+use crate::units::Kind;
 use crate::work::ends;
 use crate::work::lost;
+use crate::work::pause;
 use crate::work::run_result;
 use archivist_core::model::{AnyId, Lifecycle, Outcome, Owner};
 use archivist_core::plan::{Ending, RunningUnit, recorded_outcome, running_unit, tidy};
@@ -88,7 +90,7 @@ impl Kind for Hook {
 
     /// Freezes a hook that came up after it was paused.
     fn came_up(&self, turn: &mut Turn<'_>, run: &UnitRow) -> TurnResult<()> {
-        crawl::freeze_if_paused(turn, &run.unit)
+        pause::freeze_if_paused(turn, &run.unit)
     }
 
     fn running(&self, turn: &mut Turn<'_>, run: &UnitRow) -> TurnResult<()> {
@@ -129,8 +131,8 @@ fn direct(turn: &mut Turn<'_>, run: &UnitRow) -> TurnResult<()> {
     let row = work_of(turn, run)?;
     match direction(turn, &row)? {
         RunningUnit::Stop => stop_unit(turn, &row),
-        RunningUnit::Freeze => crawl::freeze(turn, &row)?,
-        RunningUnit::Thaw => crawl::thaw(turn, &row),
+        RunningUnit::Freeze => pause::freeze(turn, &row)?,
+        RunningUnit::Thaw => pause::thaw(turn, &row),
         RunningUnit::Leave => {}
     }
     Ok(())
@@ -149,7 +151,7 @@ fn direction(turn: &Turn<'_>, run: &RunRow) -> TurnResult<RunningUnit> {
 
 /// Stops a unit. It may have no process yet, which a signal would miss.
 fn stop_unit(turn: &mut Turn<'_>, run: &RunRow) {
-    crawl::thaw(turn, run);
+    pause::thaw(turn, run);
     let (unit, how) = (run.unit.clone(), Release::Stop);
     turn.act(UnitAction::Release { unit, how });
 }
@@ -174,8 +176,8 @@ fn settle_end(turn: &mut Turn<'_>, unit: &UnitRow, end: &UnitEnd) -> TurnResult<
         starting: unit.starting,
         ..work_of(turn, unit)?
     };
-    crawl::log_end(turn, &run, &end.outcome, &end.reading)?;
-    crawl::forgive_limit(turn, &run, &end.outcome)?;
+    notices::log_end(turn, &run, &end.outcome, &end.reading)?;
+    pause::forgive_limit(turn, &run, &end.outcome)?;
     fleet::forgive_late(turn, &run, &end.outcome)?;
     run_result::settle(turn, &run)?;
     Ok(run)

@@ -7,6 +7,7 @@ use crate::bus::documents::work::Report;
 use archivist_core::fleet::Delivery;
 use archivist_core::model::{AnyId, CheckKind, CrawlId, Owner, RunId, SnapshotId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
@@ -22,6 +23,16 @@ pub enum Refusal {
     Denied(String),
     /// The orchestrator failed.
     Failed(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Refusal::Invalid(why)
+        | Refusal::NoSuch(why)
+        | Refusal::Denied(why)
+        | Refusal::Failed(why)) = self;
+        f.write_str(why)
+    }
 }
 
 /// Handle to answer a caller.

@@ -1,10 +1,10 @@
 //! Work on threads.
 
+use crate::machine::inspect;
 use crate::main_loop::effects::{Background, Job};
 use crate::main_loop::event::Event;
 use crate::main_loop::live::Live;
 use crate::main_loop::measure::{HookDirs, measured};
-use crate::programs::inspect;
 use archivist_core::plan::LoadLimits;
 use archivist_shared::bus::call::Request;
 use archivist_shared::config::Scope;

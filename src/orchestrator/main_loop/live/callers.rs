@@ -1,6 +1,6 @@
 //! Callers on the bus, and the line that systemd shows of the service.
 
-use crate::main_loop::commands::{Commands, RegisteredCommand};
+use crate::engine::commands::{Commands, RegisteredCommand};
 use crate::main_loop::effects::Callers;
 use crate::main_loop::live::{Live, registered};
 use archivist_core::model::CrawlId;

@@ -9,8 +9,8 @@ pub mod hold;
 mod registered;
 mod systemd;
 
+use crate::machine::notify;
 use crate::main_loop::event::Event;
-use crate::main_loop::notify;
 use archivist_shared::bus::announcer::Announcer;
 use archivist_shared::bus::signals::Signal;
 use archivist_shared::systemd::Manager;

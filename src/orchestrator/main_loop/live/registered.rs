@@ -1,6 +1,6 @@
 //! The descriptors of commands in the foreground that registered themselves.
 
-use crate::main_loop::commands::{Commands, RegisteredCommand};
+use crate::engine::commands::{Commands, RegisteredCommand};
 use crate::main_loop::event::Event;
 use crate::main_loop::live::hold::{hung_up, socket_pair};
 use archivist_shared::bus::call::Reply;

@@ -1,8 +1,8 @@
 //! Time passes, and everything that can happen happens, until all has ended.
 
 use super::*;
-use crate::crawl::add::cancel_half_added;
-use crate::crawl::retry::begin_half_retried;
+use crate::calls::add::cancel_half_added;
+use crate::calls::retry::begin_half_retried;
 
 impl Bed {
     pub fn pass(&mut self, ms: u64) {

@@ -1,0 +1,12 @@
+//! Calls of users: adding, cancelling, retrying and holding crawls, and watches.
+
+pub mod add;
+pub mod foreground;
+pub mod listed;
+pub mod requests;
+pub mod retry;
+pub mod watches;
+
+pub(crate) use foreground::abandoned;
+pub(crate) use requests::request;
+pub(crate) use watches::watches;

@@ -1,0 +1,281 @@
+//! Calls about watches. Files declare what is watched, and systemd's timers make these calls when
+//! a check is due.
+
+use crate::calls::add;
+use crate::fleet;
+use crate::machine::watch_files::{WatchFile, WatchRequest};
+use crate::main_loop::action::{LoopAction, ReplyAction};
+use crate::main_loop::event::Event;
+use crate::main_loop::log::Problem;
+use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
+use crate::query;
+use crate::query::documents::{documents, without_details};
+use crate::store::NewCheck;
+use archivist_core::model::{
+    CheckKind, CheckRecord, CrawlId, Outcome, RunId, Task, without_userinfo,
+};
+use archivist_shared::bus::call::{Reply, Request, WatchCall, Which};
+use archivist_shared::bus::documents::report::AddOptions;
+use archivist_shared::bus::documents::watches;
+use archivist_shared::bus::documents::watches::{Check, Queued, Site};
+use archivist_shared::bus::documents::work::Ended;
+use archivist_shared::declare::watch::Watch;
+use serde_json::json;
+
+pub(crate) fn watches(turn: &mut Turn<'_>, request: &WatchRequest) -> TurnResult<()> {
+    let refused = TurnError::Refused;
+    let text = match &request.call {
+        WatchCall::Check { kinds, .. } => {
+            let found = request.named().map_err(refused)?;
+            serde_json::to_string(&check(turn, found, kinds)?)?
+        }
+        WatchCall::Await(id) => return await_check(turn, *id, &request.reply),
+        WatchCall::List(_) => {
+            let found = request
+                .found
+                .as_ref()
+                .as_ref()
+                .map_err(|refusal| refused(refusal.clone()))?;
+            let watches = found.iter().map(|found| shown(turn, found));
+            serde_json::to_string(&watches.collect::<TurnResult<Vec<_>>>()?)?
+        }
+        WatchCall::History { watch, filter } => {
+            let checks = turn.tx.check_history(watch, filter)?;
+            if checks.is_empty() {
+                request.named().map_err(refused)?;
+            }
+            let shown = if filter.full {
+                Check::from
+            } else {
+                without_details
+            };
+            let checks: Vec<Check> = checks.into_iter().map(shown).collect();
+            serde_json::to_string(&checks)?
+        }
+        WatchCall::Why(_) => {
+            let watch = shown(turn, request.named().map_err(refused)?)?;
+            serde_json::to_string(&query::why_watch(turn, &watch)?)?
+        }
+    };
+    turn.answer_text(&request.reply, text);
+    Ok(())
+}
+
+/// Queues checks: of each kind one for each URL that has none open.
+fn check(turn: &mut Turn<'_>, found: &WatchFile, kinds: &[CheckKind]) -> TurnResult<Queued> {
+    let watch = &found.watch;
+    log_new_problems(turn, found);
+    let urls = found.urls.clone().map_err(invalid)?;
+    let kinds = match kinds {
+        [] => watch.kinds(),
+        some => some.to_vec(),
+    };
+    let mut queued = Queued {
+        watch: watch.name.clone(),
+        ..Queued::default()
+    };
+    if watch.updates() && kinds.iter().any(|kind| *kind != CheckKind::Archive) {
+        let what = format!("watch '{}' has no site, only archive checks", watch.name);
+        return Err(invalid(what));
+    }
+    for kind in kinds {
+        if kind == CheckKind::Archive && watch.updates() {
+            update_archive(turn, watch, &mut queued)?;
+            continue;
+        }
+        if kind == CheckKind::Archive {
+            archive(turn, watch, &urls, &mut queued)?;
+            continue;
+        }
+        for url in &urls {
+            let library = turn.engine.scope.data_dir().join("lib");
+            let mut settings = serde_json::to_value(watch.probe.for_kind(kind))?;
+            settings["lib_dir"] = json!(library);
+            let request = json!({ "url": url, "settings": settings });
+            match queue(turn, watch, kind, url, &request.to_string())? {
+                Some(id) => queued.queued.push(id),
+                None => {
+                    queued.open += 1;
+                    let open = turn.tx.open_check_of(&watch.name, kind, url)?;
+                    queued.open_ids.extend(open);
+                }
+            }
+        }
+    }
+    // Only now: a turn that needs further facts is undone with its log, and comes again.
+    let problems = found.problems.clone();
+    let mut logged = turn.engine.logged_problems.borrow_mut();
+    logged.insert(watch.name.clone(), problems);
+    Ok(queued)
+}
+
+/// Logs the problems of the files of a watch, unless the journal has them: checks are frequent.
+fn log_new_problems(turn: &mut Turn<'_>, found: &WatchFile) {
+    let logged = turn.engine.logged_problems.borrow();
+    let is_known = logged.get(&found.watch.name) == Some(&found.problems);
+    drop(logged);
+    if is_known {
+        return;
+    }
+    for problem in &found.problems {
+        turn.log_problem(Problem::Declaration(problem.clone()));
+    }
+}
+
+fn queue(
+    turn: &Turn<'_>,
+    watch: &Watch,
+    kind: CheckKind,
+    url: &str,
+    request: &str,
+) -> TurnResult<Option<RunId>> {
+    Ok(turn.tx.queue_check(&NewCheck {
+        watch: &watch.name,
+        kind,
+        url,
+        request,
+        keep: watch.retention(kind),
+        now: turn.now,
+    })?)
+}
+
+/// Adds a crawl, unless the earlier one is still open or nothing is new.
+fn archive(
+    turn: &mut Turn<'_>,
+    watch: &Watch,
+    urls: &[String],
+    queued: &mut Queued,
+) -> TurnResult<()> {
+    if let Some(before) = turn.tx.open_archive(&watch.name)? {
+        queued.open += 1;
+        queued.crawl = Some(before);
+        return Ok(());
+    }
+    let how = &watch.archiving;
+    let mut wanted = Vec::new();
+    for url in urls {
+        let known = how.only_new && how.depth == 0;
+        if !known || !turn.tx.is_archived(url, CrawlId(0))? {
+            wanted.push(url.as_str());
+        }
+    }
+    let crawl = if wanted.is_empty() {
+        None
+    } else {
+        let options = AddOptions {
+            depth: how.depth,
+            tags: how.tags.clone(),
+            plugins: how.plugins.clone(),
+            config: how.settings.clone(),
+            only_new: false,
+        };
+        // Root declares watches.
+        const ROOT: u32 = 0;
+        let added = add::add(turn, wanted.join("\n").as_bytes(), &options, ROOT)?;
+        Some(added.crawl)
+    };
+    if let Some(crawl) = crawl.filter(|_| how.only_new) {
+        turn.tx.set_only_new(crawl)?;
+    }
+    let first = urls.first().map_or("", String::as_str);
+    record_archive(turn, watch, first, crawl, queued)
+}
+
+/// Records an archive check, which ends with the turn that queues its work.
+fn record_archive(
+    turn: &mut Turn<'_>,
+    watch: &Watch,
+    url: &str,
+    crawl: Option<CrawlId>,
+    queued: &mut Queued,
+) -> TurnResult<()> {
+    let Some(id) = queue(turn, watch, CheckKind::Archive, url, "")? else {
+        return Ok(());
+    };
+    let record = CheckRecord {
+        ok: true,
+        crawl,
+        ..CheckRecord::default()
+    };
+    let found = (Some(true), &record);
+    turn.tx.end_check_at_once(id, found, turn.now)?;
+    queued.queued.push(id);
+    queued.crawl = crawl;
+    Ok(())
+}
+
+/// Queues the results that the pages of the archive lack, as `archivist update` does.
+///
+/// # Errors
+/// On a node of a fleet, which updates no page by itself.
+fn update_archive(turn: &mut Turn<'_>, watch: &Watch, queued: &mut Queued) -> TurnResult<()> {
+    fleet::retry_in_fleet(turn, None, &Which::Missing)?;
+    let (reply, _) = Reply::new();
+    let update = Request::Retry {
+        id: None,
+        which: Which::Missing,
+        so_far: None,
+        reply,
+    };
+    turn.act(LoopAction::Again(Event::Request(update)));
+    record_archive(turn, watch, &Task::Update.url(), None, queued)
+}
+
+fn await_check(turn: &mut Turn<'_>, id: RunId, reply: &Reply<String>) -> TurnResult<()> {
+    if turn.tx.open_check(id)?.is_some() {
+        let reply = reply.clone();
+        turn.act(ReplyAction::Join { run: id, reply });
+        return Ok(());
+    }
+    let ended = Ended {
+        run: Some(id),
+        ..Ended::without_run(Outcome::Exit(0))
+    };
+    turn.answer_text(reply, serde_json::to_string(&ended)?);
+    Ok(())
+}
+
+fn shown(turn: &Turn<'_>, found: &WatchFile) -> TurnResult<watches::Watch> {
+    let watch = &found.watch;
+    let mut problems = found.problems.clone();
+    problems.extend(found.urls.as_ref().err().cloned());
+    let urls = found.urls.as_deref().unwrap_or_default();
+    let sites = urls.iter().map(|url| site(turn, &watch.name, url));
+    let kinds = CheckKind::SCHEDULED.into_iter();
+    Ok(watches::Watch {
+        file: found.path.to_string_lossy().into_owned(),
+        problems,
+        headers: watch.probe.shown_headers(),
+        left_out: watch.left_out(),
+        schedules: kinds
+            .map(|kind| (kind, watch.schedule(kind).words))
+            .collect(),
+        retention_s: CheckKind::SCHEDULED
+            .into_iter()
+            .map(|kind| (kind, watch.retention(kind).as_secs()))
+            .collect(),
+        sites: sites.collect::<TurnResult<_>>()?,
+        name: watch.name.clone(),
+        label: watch.label.clone(),
+        notes: watch.notes.clone(),
+    })
+}
+
+fn site(turn: &Turn<'_>, watch: &str, url: &str) -> TurnResult<Site> {
+    let health = turn.tx.health(watch, url)?;
+    let (all, good) = turn.tx.uptime(watch, url)?;
+    let mut last = Vec::new();
+    for kind in CheckKind::SCHEDULED {
+        let check = turn.tx.last_check(watch, kind, url)?;
+        last.extend(check.map(without_details));
+    }
+    Ok(Site {
+        url: without_userinfo(url),
+        down_since: health.down_since,
+        failures: health.failures,
+        uptime: (all > 0).then(|| good as f64 * 100.0 / all as f64),
+        status_checks: all,
+        last,
+        open: documents(turn.tx.open_checks_of(watch, url)?),
+    })
+}

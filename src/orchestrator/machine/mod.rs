@@ -1,0 +1,10 @@
+//! What is read of the machine: clocks, space, memory, programs, the files of watches.
+
+pub mod clock;
+pub mod inspect;
+pub mod library;
+pub mod notify;
+pub mod pressure;
+pub mod store_ids;
+pub mod token;
+pub mod watch_files;

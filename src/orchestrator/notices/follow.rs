@@ -1,0 +1,125 @@
+//! What followers of a crawl receive: lines of JSON, in the order of the changes.
+
+use crate::main_loop;
+use crate::main_loop::action::CallerAction;
+use crate::main_loop::turn::{Change, Turn, TurnResult};
+use crate::store::StoreError;
+use archivist_core::model::{CrawlId, Owner};
+use archivist_shared::bus::call::Reply;
+use archivist_shared::bus::callers::Claim;
+use archivist_shared::bus::documents::report::{CrawlEvent, Filter};
+use std::os::fd::OwnedFd;
+
+/// Snapshots that a new follower receives at once; of a larger crawl it receives the changes.
+const PRESENT_MAX: u32 = 500;
+
+fn line(event: &CrawlEvent) -> Result<String, StoreError> {
+    let mut text = serde_json::to_string(event)?;
+    text.push('\n');
+    Ok(text)
+}
+
+pub(crate) fn follow(
+    turn: &mut Turn<'_>,
+    crawl: CrawlId,
+    claim: &Claim,
+    reply: &Reply<OwnedFd>,
+) -> TurnResult<()> {
+    main_loop::crawl_of(turn, crawl)?;
+    let first = present_state(turn, crawl)?;
+    turn.act(CallerAction::Follow {
+        crawl,
+        first,
+        claim: claim.clone(),
+        reply: reply.clone(),
+    });
+    Ok(())
+}
+
+/// The lines that a new follower receives at once.
+fn present_state(turn: &Turn<'_>, crawl: CrawlId) -> Result<Vec<String>, StoreError> {
+    let open = |status: &str| Filter {
+        status: Some(status.to_owned()),
+        owner: Some(Owner::Crawl(crawl)),
+        limit: PRESENT_MAX,
+        ..Filter::default()
+    };
+    let mut lines = Vec::new();
+    for snapshot in turn.tx.list_snapshots(&open("started"))? {
+        let snapshot = snapshot.into();
+        lines.push(line(&CrawlEvent::Snapshot { snapshot })?);
+    }
+    for result in turn.tx.list_results(&open("started"))? {
+        let result = result.into();
+        lines.push(line(&CrawlEvent::Hook { result })?);
+    }
+    lines.extend(crawl_line(turn, crawl)?.map(|(text, _)| text));
+    Ok(lines)
+}
+
+fn crawl_line(turn: &Turn<'_>, id: CrawlId) -> Result<Option<(String, bool)>, StoreError> {
+    let filter = Filter {
+        owner: Some(Owner::Crawl(id)),
+        ..Filter::default()
+    };
+    let crawl = turn.tx.list_crawls(&filter)?.into_iter().next();
+    crawl
+        .map(|crawl| {
+            let last = crawl.status.is_final();
+            let crawl = crawl.into();
+            Ok((line(&CrawlEvent::Crawl { crawl })?, last))
+        })
+        .transpose()
+}
+
+/// Queues the changes for the followers of their crawls.
+pub(crate) fn tell(turn: &mut Turn<'_>) -> TurnResult<()> {
+    for change in std::mem::take(&mut turn.changes) {
+        let crawl = match &change {
+            Change::Hook { crawl, .. } | Change::Snapshot { crawl, .. } => *crawl,
+            Change::Crawl(crawl) => *crawl,
+        };
+        if !turn.followed.contains(&crawl) {
+            continue;
+        }
+        let (line, last) = match change {
+            Change::Hook {
+                owner,
+                plugin,
+                hook,
+                ..
+            } => {
+                let Some(row) = turn.tx.result(owner, &plugin, &hook)? else {
+                    continue;
+                };
+                let result = row.into();
+                (line(&CrawlEvent::Hook { result })?, false)
+            }
+            Change::Snapshot { id, .. } => {
+                let owner = Some(Owner::Snapshot(id));
+                let filter = Filter {
+                    owner,
+                    ..Filter::default()
+                };
+                let found = turn.tx.list_snapshots(&filter)?.into_iter().next();
+                let Some(row) = found else { continue };
+                let snapshot = row.into();
+                (line(&CrawlEvent::Snapshot { snapshot })?, false)
+            }
+            Change::Crawl(id) => match crawl_line(turn, id)? {
+                Some(pair) => pair,
+                None => continue,
+            },
+        };
+        turn.act(CallerAction::Tell { crawl, line, last });
+    }
+    Ok(())
+}
+
+/// Reports to callers that follow the status that it may have changed.
+pub(crate) fn tell_of_changes(turn: &mut Turn<'_>) -> TurnResult<()> {
+    if !turn.changes.is_empty() {
+        turn.act(CallerAction::StatusChanged);
+    }
+    Ok(())
+}
