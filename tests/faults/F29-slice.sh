@@ -1,5 +1,5 @@
 #!/bin/bash
-# F27: an administrator stops archivist.slice while hooks run, and starts the orchestrator again: that is an interruption and no
+# F29: an administrator stops archivist.slice while hooks run, and starts the orchestrator again: that is an interruption and no
 # failure. Everything continues, and no attempt of a crawl, page or hook is counted. The same for the slice of a user.
 source "$(dirname "$0")/lib.sh"
 
@@ -48,7 +48,7 @@ stopped_slice_of_the_machine() {
     done; } | assert_uninterrupted "the machine"
     assert_eq "$PAGES" "$(in_capsule sh -c "cat /var/lib/archivist/archive/*/slice$$.test/s*/teststops/kept.txt" | grep -c kept)" "files"
     assert_nothing_is_left
-    figure "F27 stops of archivist.slice: $TIMES, pages: $PAGES, attempts counted: 0"
+    figure "F29 stops of archivist.slice: $TIMES, pages: $PAGES, attempts counted: 0"
 }
 
 # is_over_in_database CRAWL: without the orchestrator, which a command would start.
@@ -95,7 +95,7 @@ stopped_slice_of_a_user() {
     { for what in crawls snapshots results; do
         ask 'map("\(.status) \(.attempts)") | join("\n")' list "$what" "$crawl" --limit 0
     done; } | assert_uninterrupted "a user"
-    figure "F27 stops of the slice of a user: $TIMES, pages: $PAGES, attempts counted: 0"
+    figure "F29 stops of the slice of a user: $TIMES, pages: $PAGES, attempts counted: 0"
 }
 
 cases stopped_slice_of_the_machine stopped_slice_of_a_user
