@@ -5,7 +5,7 @@ use super::exchange::{Delivery, Holdings};
 use super::request::{Release, Renew, Request};
 use super::value::{BootTime, Epoch, HostKey, Session};
 use super::{Refusal, Reply, Welcome};
-use crate::model::Backoff;
+use crate::model::{Backoff, IdMarks};
 use std::time::Duration;
 
 /// Longest time without a renewal, so that the database sees the node, and the node sees a dead
@@ -121,6 +121,9 @@ struct Link {
     early: Early,
     /// The last claim brought fewer hosts than it asked for.
     is_wanting: bool,
+    /// Highest ids that the database had given at the last renewal. With lower ones it was restored, while this
+    /// connection lasted, to an earlier state.
+    given: IdMarks,
 }
 
 /// Requests that probably bring something before their time, so that a page or the end of a crawl
@@ -271,7 +274,14 @@ impl Service {
         }
         let look = LOOK.mul_f64(0.75 + jitter.clamp(0.0, 1.0) / 2.0);
         let delivery = match (request, reply) {
+            (Request::Renew(_), Ok(Reply::Renewed(renewed)))
+                if renewed.given.crawl < link.given.crawl
+                    || renewed.given.snapshot < link.given.snapshot =>
+            {
+                return self.refused(now, jitter, Refusal::WentBack);
+            }
             (Request::Renew(renew), Ok(Reply::Renewed(renewed))) => {
+                link.given = renewed.given;
                 let refilled = renew.refill > 0;
                 let brought = renewed.leases.iter().any(|lease| !lease.pages.is_empty());
                 if link.renews_all {
@@ -327,6 +337,7 @@ impl Link {
             beat_at: now,
             early: Early::default(),
             is_wanting: false,
+            given: IdMarks::default(),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::fleet::{
     Held, Hello, Holdings, HostKey, NewPage, Pace, PageEnd, PageTimes, Record, Refusal, Release,
     Renew, Renewed, Reply, Request, SCHEMA, Session, Submit,
 };
-use crate::model::{CrawlId, Owner, SnapshotId};
+use crate::model::{CrawlId, IdMarks, Owner, SnapshotId};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -394,6 +394,51 @@ fn service_renews_leases_between_the_pieces_of_a_command() {
     assert!(
         matches!(&renewal[..], [Action::Send(_, Request::Renew(renew))] if renew.leases.len() == 1),
         "{renewal:?}"
+    );
+}
+
+/// `pg_restore` replaces the tables under an open connection, which then says no hello.
+#[test]
+fn database_that_goes_back_under_a_connection_is_noticed_by_the_next_renewal() {
+    let (mut ledger, _, _) = fleet();
+    let mut service = Service::default();
+    greeted(&mut service, &mut ledger);
+    let with = |page: i64| {
+        Event::Replied(Ok(Reply::Renewed(Renewed {
+            given: IdMarks {
+                snapshot: SnapshotId(page),
+                ..IdMarks::default()
+            },
+            ..Renewed::default()
+        })))
+    };
+    let asked = || Event::Holdings(Holdings::default());
+    for (at, page) in [(10_000, 40), (20_000, 48)] {
+        service.handle(BootTime(at), 0.5, asked());
+        let delivered = service.handle(BootTime(at), 0.5, with(page));
+        assert!(
+            matches!(delivered[..], [Action::Deliver(Delivery::Renewed { .. })]),
+            "{delivered:?}"
+        );
+        service.handle(BootTime(at), 0.5, Event::Delivered);
+        service.handle(BootTime(at), 0.5, asked());
+        service.handle(BootTime(at + 9_000), 0.5, Event::Tick);
+    }
+    service.handle(BootTime(30_000), 0.5, asked());
+    let back = service.handle(BootTime(30_000), 0.5, with(47));
+    assert!(
+        matches!(
+            &back[..],
+            [
+                Action::Disconnect,
+                Action::Wake(_),
+                Action::Deliver(Delivery::Refused {
+                    refusal: Refusal::WentBack,
+                    ..
+                })
+            ]
+        ),
+        "{back:?}"
     );
 }
 
