@@ -1,6 +1,7 @@
 #!/bin/bash
 # N11: PostgreSQL is restored from a dump that lacks the latest pages. No node works with it before that is declared; then each
-# page is listed, no id is given twice, no page is fetched again, and no file of an earlier page differs.
+# page is listed, no id is given twice, no page is fetched again but those that nodes worked on when the dump was made, and no file
+# of an earlier page differs.
 source "$(dirname "$0")/lib.sh"
 
 # digests N: prints the SHA-256 of each file of each page in the archive of a node.
@@ -14,7 +15,7 @@ went_back() { [[ $(on "$1" archivist fleet status 2>&1) == *"went back to an ear
 is_connected() { [[ $(on "$1" archivist fleet nodes 2>&1) == *"n$1 "*connected* ]]; }
 
 a_restored_database_gets_what_is_later_than_the_backup() {
-    local first second third n began ids changed
+    local first second third n began ids changed twice again open
     first=$(add 1 early 24 12 0)
     wait_for 60 has_recorded "$first" 8
     database_dump "$work/fleet.dump"
@@ -23,8 +24,8 @@ a_restored_database_gets_what_is_later_than_the_backup() {
     wait_for 120 is_recorded "$second" 24
     for n in "${NODES[@]}"; do digests "$n" >"$work/before.$n"; done
     database_restore "$work/fleet.dump"
-    (($(sql "SELECT count(*) FROM archivist.page WHERE crawl = $first AND status <> 'open'") < 24)) ||
-        fail "the dump has all pages"
+    open=$(sql "SELECT count(*) FROM archivist.page WHERE crawl = $first AND status = 'open' AND epoch > 0")
+    ((open > 0)) || fail "no node worked on a page when the dump was made"
     for n in "${NODES[@]}"; do wait_for 60 went_back "$n"; done
     sleep_between $((LEASE * 1000)) $((LEASE * 1000 + 2000))
     assert_eq 0 "$(grep -c "/after-$run-" "$lab/web.log")" "requests of pages that were not added yet"
@@ -41,10 +42,15 @@ a_restored_database_gets_what_is_later_than_the_backup() {
     assert_recorded_once "$third" after 24
     assert_polite "(early|late|after)"
     # By the log of the web server.
-    assert_eq "" "$(sed -nE "s,.* (/.*/(early|late|after)-$run-[0-9]+)$,\1,p" "$lab/web.log" | sort | uniq -d)" "pages that were requested twice"
+    twice=$(sed -nE "s,.* (/.*/(early|late|after)-$run-[0-9]+)$,\1,p" "$lab/web.log" | sort | uniq -d)
+    assert_eq "" "$(grep -v /early- <<<"$twice" || true)" "pages that were requested twice, and added after the dump"
+    again=$(grep -c /early- <<<"$twice" || true)
+    ((again <= open)) || fail "$again pages were requested twice, of $open that nodes worked on when the dump was made"
+    figure "N11: $again pages were fetched again, of $open that nodes worked on when the dump was made"
     ids=$(for n in "${NODES[@]}"; do on "$n" sh -c 'cd /var/lib/archivist/archive && find . -regextype posix-extended \
         -regex "\./[0-9]{8}/[^/]+/s[0-9]+[^/]*" -printf "%f\n"'; done | sort | uniq -d)
-    assert_eq "" "$ids" "ids with two directories"
+    # A page that was fetched again may have a copy on another node.
+    (($(grep -c . <<<"$ids") <= again)) || fail "ids with two directories: $ids"
     for n in "${NODES[@]}"; do
         changed=$(comm -23 "$work/before.$n" <(digests "$n"))
         assert_eq "" "$changed" "changed files of node $n"
