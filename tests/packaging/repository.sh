@@ -124,7 +124,7 @@ apt_rejects_what_another_key_signed() {
     ! update_with sources || fail "apt accepted a changed InRelease"
 }
 
-# As CONTRIBUTING.md says: sign with both keys, distribute the new one, sign with the new one.
+# As packaging/README.md says: sign with both keys, distribute the new one, sign with the new one.
 the_key_can_be_replaced() {
     needs installs_from_the_repository
     in_capsule sh -c "mkdir -p /srv/old /srv/new; cp $served/archive-key.pgp /srv/old/key.pgp"
