@@ -3,7 +3,6 @@
 # site and asks for all of them, by images, frames, style sheets, scripts and redirects; wget and chromium archive it. The site and its victims are in a
 # network of the test's own, which is the machine's for hooks of the machine's network, and the one that crawls' own networks are connected to.
 # In a short run on the stable release alone.
-# Begun first, because it takes long.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

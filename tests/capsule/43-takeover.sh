@@ -2,6 +2,7 @@
 # Several orchestrators use one data directory: the newest works, the others stand by and continue when it ends. Running units
 # are not disturbed, and an orchestrator that was frozen meanwhile writes nothing when it is thawed. This is fault F7; the last
 # line has its figures.
+# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

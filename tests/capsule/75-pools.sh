@@ -1,6 +1,6 @@
 #!/bin/bash
 # Pools: systemd starts, monitors, restarts and stops workers, without the orchestrator.
-# Begun first, because it takes long.
+# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

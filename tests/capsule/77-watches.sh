@@ -3,7 +3,6 @@
 # timers queue without an orchestrator; missed runs become one run, or none; slow checks do not delay fast ones; old results are
 # removed. With EXTENT=full, 200 watches concurrently with slow checks.
 # In a short run on the stable release alone.
-# Begun first, because it takes long.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -1,7 +1,6 @@
 #!/bin/bash
 # Pages, servers and lists as people have them: the cases of tests/web, whose pages are archived side by side.
 # In a short run on the stable release alone.
-# Begun first, because it takes long.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -42,7 +42,7 @@ a_removal_is_a_pause() {
     wait_for 120 are_waiting $HOOKS
     open_gate $HOOKS
     finish "$crawl"
-    assert_eq "$HOOKS succeeded 2" "$(results)" "results, status and attempts"
+    assert_eq "$HOOKS succeeded 1" "$(results)" "results, status and attempts"
     figure "F6 removed with running hooks=$HOOKS, done after the next installation=$HOOKS"
     assert_nothing_is_left
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # F27: a machine was copied with its identity, database and keys, as by cp -a, and both archive into one archive at the same time:
 # no file of an earlier page or of the other machine's pages changes, and both machines archive all of their pages.
-# In a short run on the stable release alone.
+# In a full run alone: it boots a second machine.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 15 150)
