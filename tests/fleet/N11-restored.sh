@@ -7,7 +7,7 @@ source "$(dirname "$0")/lib.sh"
 # digests N: prints the SHA-256 of each file of each page in the archive of a node.
 digests() {
     on "$1" sh -c 'cd /var/lib/archivist/archive && find . -regextype posix-extended -type f \
-        -regex "\./[0-9]{8}/[^/]+/s[0-9]+[^/]*/.*" -exec sha256sum {} + | sort -k 2'
+        -regex "\./[0-9]{8}/[^/]+/s[0-9]+[^/]*/.*" -exec sha256sum {} + | LC_ALL=C sort'
 }
 
 went_back() { [[ $(on "$1" archivist fleet status 2>&1) == *"went back to an earlier state"* ]]; }
@@ -52,7 +52,7 @@ a_restored_database_gets_what_is_later_than_the_backup() {
         -regex "\./[0-9]{8}/[^/]+/s[0-9]+[^/]*" -printf "%P\n"'; done | sort -u | sed 's,.*/,,' | sort | uniq -d)
     assert_eq "" "$ids" "ids of two pages"
     for n in "${NODES[@]}"; do
-        changed=$(comm -23 "$work/before.$n" <(digests "$n"))
+        changed=$(LC_ALL=C comm -23 "$work/before.$n" <(digests "$n"))
         assert_eq "" "$changed" "changed files of node $n"
         figure "N11: node $n: $(wc -l <"$work/before.$n") files of earlier pages, none differs"
     done
