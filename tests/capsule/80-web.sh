@@ -94,6 +94,9 @@ for part in first second; do
     done
 done
 
+# The crawls of the other cases are queued, and stay so.
+after_failure() { true; }
+
 mapfile -t first < <(judges_of first)
 mapfile -t second < <(judges_of second)
 cases queues_first_half "${first[@]}" queues_second_half "${second[@]}"
