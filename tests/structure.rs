@@ -124,7 +124,7 @@ const ROOMS: &[Room] = &[
     room(
         "orchestrator/program.rs",
         &["backup", "house", "process"],
-        &["rusqlite", "org.freedesktop", "SELECT "],
+        NO_SQL_OR_BUS,
     ),
     room(
         "orchestrator/process",
@@ -138,7 +138,7 @@ const ROOMS: &[Room] = &[
             "store",
             "work",
         ],
-        &["rusqlite", "org.freedesktop", "SELECT "],
+        NO_SQL_OR_BUS,
     ),
     room(
         "orchestrator/house.rs",
@@ -154,12 +154,12 @@ const ROOMS: &[Room] = &[
             "watch",
             "work",
         ],
-        &["rusqlite", "org.freedesktop", "SELECT ", "tokio"],
+        NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/kinds.rs",
         &["transfer", "units", "watch", "work"],
-        &["rusqlite", "org.freedesktop", "SELECT ", "tokio"],
+        NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/calls",
@@ -177,7 +177,7 @@ const ROOMS: &[Room] = &[
             "watch",
             "work",
         ],
-        &["rusqlite", "org.freedesktop", "SELECT ", "tokio"],
+        NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/query",
@@ -193,12 +193,12 @@ const ROOMS: &[Room] = &[
             "transfer",
             "work",
         ],
-        &["rusqlite", "org.freedesktop", "SELECT ", "tokio"],
+        NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/orders",
         &["fleet", "main_loop", "notices", "orders", "store", "work"],
-        &["rusqlite", "org.freedesktop", "SELECT ", "tokio"],
+        NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/work",
@@ -215,17 +215,17 @@ const ROOMS: &[Room] = &[
             "watch",
             "work",
         ],
-        &["rusqlite", "org.freedesktop", "SELECT ", "tokio"],
+        NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/watch",
         &["machine", "main_loop", "notices", "store", "units", "watch"],
-        &["rusqlite", "org.freedesktop", "SELECT ", "tokio"],
+        NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/transfer",
         &["main_loop", "notices", "store", "transfer", "units"],
-        &["rusqlite", "org.freedesktop", "SELECT ", "tokio"],
+        NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/programs",
@@ -237,7 +237,7 @@ const ROOMS: &[Room] = &[
             "programs",
             "store",
         ],
-        &["rusqlite", "org.freedesktop", "SELECT ", "tokio"],
+        NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/units",
@@ -254,48 +254,32 @@ const ROOMS: &[Room] = &[
     room(
         "orchestrator/fleet",
         &["fleet", "main_loop", "store"],
-        &["rusqlite", "org.freedesktop", "SELECT ", "tokio"],
+        NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/notices",
         &["main_loop", "notices", "store"],
-        &["rusqlite", "org.freedesktop", "SELECT ", "tokio"],
+        NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/main_loop",
         &["engine", "machine", "main_loop", "store"],
-        &["rusqlite", "org.freedesktop", "SELECT "],
+        NO_SQL_OR_BUS,
     ),
     room(
         "orchestrator/engine",
         &["engine", "machine", "runner", "store"],
-        &["rusqlite", "org.freedesktop", "SELECT "],
+        NO_SQL_OR_BUS,
     ),
-    room(
-        "orchestrator/runner",
-        &["machine", "runner"],
-        &["rusqlite", "org.freedesktop", "SELECT "],
-    ),
-    room(
-        "orchestrator/machine",
-        &["machine", "store"],
-        &["rusqlite", "org.freedesktop", "SELECT "],
-    ),
+    room("orchestrator/runner", &["machine", "runner"], NO_SQL_OR_BUS),
+    room("orchestrator/machine", &["machine", "store"], NO_SQL_OR_BUS),
     room(
         "orchestrator/backup",
         &["backup", "machine", "runner", "store"],
-        &["rusqlite", "org.freedesktop", "SELECT "],
+        NO_SQL_OR_BUS,
     ),
-    room(
-        "orchestrator/main.rs",
-        &[],
-        &["rusqlite", "org.freedesktop", "SELECT "],
-    ),
-    room(
-        "orchestrator/lib.rs",
-        &["process"],
-        &["rusqlite", "org.freedesktop", "SELECT "],
-    ),
+    room("orchestrator/main.rs", &[], NO_SQL_OR_BUS),
+    room("orchestrator/lib.rs", &["process"], NO_SQL_OR_BUS),
     room("worker/sequence.rs", &[], PURE),
     room("worker", ALL, &["org.freedesktop.systemd1"]),
     room("hooks", ALL, &[]),
@@ -320,6 +304,13 @@ const ROOMS: &[Room] = &[
 
 /// Everything of its own package.
 const ALL: &[&str] = &[""];
+
+/// Words of the database and of the names of systemd on the bus, which a room reaches through
+/// others.
+const NO_SQL_OR_BUS: &[&str] = &["rusqlite", "org.freedesktop", "SELECT "];
+
+/// Those of [`NO_SQL_OR_BUS`], and tasks of the runtime.
+const NO_SQL_BUS_OR_TOKIO: &[&str] = &["rusqlite", "org.freedesktop", "SELECT ", "tokio"];
 
 const fn room(
     place: &'static str,

@@ -47,9 +47,9 @@ impl Engine {
         self.facts = facts;
     }
 
-    /// Returns the highest ids of the archive and of a store that is a directory, if they have not been
-    /// compared with those of the database since the start, since the archive could not be used, or since a directory was found
-    /// taken. Otherwise it reads no file.
+    /// Returns the highest ids of the archive and of a store that is a directory, if they have not
+    /// been compared with those of the database since the start, since the archive could not be
+    /// used, or since a directory was found taken. Otherwise it reads no file.
     pub fn unknown_ids(&self) -> Option<IdMarks> {
         if self.load.outage.is_some() {
             self.are_ids_known.set(false);

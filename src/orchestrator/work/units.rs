@@ -24,9 +24,30 @@ pub(crate) struct SnapshotWorker;
 /// One run of a hook.
 pub(crate) struct Hook;
 
-impl Kind for CrawlWorker {
+/// What the kinds of units that archive pages do each in its own way; the rest is [`Kind`] for all
+/// of them.
+trait Work: Sync {
+    /// A job of the unit is done, as [`Kind::came_up`].
+    fn came_up(&self, _turn: &mut Turn<'_>, _run: &UnitRow) -> TurnResult<()> {
+        Ok(())
+    }
+
+    /// The end is recorded and logged: what follows from it for its crawl or snapshot.
+    fn ended(&self, turn: &mut Turn<'_>, run: &RunRow, end: &UnitEnd) -> TurnResult<()>;
+
+    /// The runs were compared with the units that systemd has, as [`Kind::reconciled`].
+    fn reconciled(&self, _turn: &mut Turn<'_>, _listed: &[LoadedUnit]) -> TurnResult<()> {
+        Ok(())
+    }
+}
+
+impl<W: Work> Kind for W {
     fn lost(&self, turn: &mut Turn<'_>, run: &UnitRow) -> TurnResult<()> {
         forgive_lost(turn, run)
+    }
+
+    fn came_up(&self, turn: &mut Turn<'_>, run: &UnitRow) -> TurnResult<()> {
+        Work::came_up(self, turn, run)
     }
 
     fn running(&self, turn: &mut Turn<'_>, run: &UnitRow) -> TurnResult<()> {
@@ -45,8 +66,18 @@ impl Kind for CrawlWorker {
         _contents: Option<&Contents>,
     ) -> TurnResult<()> {
         let run = settle_end(turn, run, end)?;
-        ends::crawl_worker_ended(turn, run.crawl, &run)?;
+        Work::ended(self, turn, &run, end)?;
         tell_of_ended_units(turn, &run)
+    }
+
+    fn reconciled(&self, turn: &mut Turn<'_>, listed: &[LoadedUnit]) -> TurnResult<()> {
+        Work::reconciled(self, turn, listed)
+    }
+}
+
+impl Work for CrawlWorker {
+    fn ended(&self, turn: &mut Turn<'_>, run: &RunRow, _end: &UnitEnd) -> TurnResult<()> {
+        ends::crawl_worker_ended(turn, run.crawl, run)
     }
 
     /// Stops slices of final crawls, if an orchestrator ended before it did.
@@ -55,63 +86,24 @@ impl Kind for CrawlWorker {
     }
 }
 
-impl Kind for SnapshotWorker {
-    fn lost(&self, turn: &mut Turn<'_>, run: &UnitRow) -> TurnResult<()> {
-        forgive_lost(turn, run)
-    }
-
-    fn running(&self, turn: &mut Turn<'_>, run: &UnitRow) -> TurnResult<()> {
-        direct(turn, run)
-    }
-
-    fn recorded(&self, turn: &Turn<'_>, run: &UnitRow, end: &UnitEnd) -> TurnResult<Outcome> {
-        outcome_of_work(turn, run, end)
-    }
-
-    fn ended(
-        &self,
-        turn: &mut Turn<'_>,
-        run: &UnitRow,
-        end: &UnitEnd,
-        _contents: Option<&Contents>,
-    ) -> TurnResult<()> {
-        let run = settle_end(turn, run, end)?;
-        if let Owner::Snapshot(id) = run.owner {
-            ends::snapshot_worker_ended(turn, id, &run)?;
+impl Work for SnapshotWorker {
+    fn ended(&self, turn: &mut Turn<'_>, run: &RunRow, _end: &UnitEnd) -> TurnResult<()> {
+        match run.owner {
+            Owner::Snapshot(id) => ends::snapshot_worker_ended(turn, id, run),
+            Owner::Crawl(_) => Ok(()),
         }
-        tell_of_ended_units(turn, &run)
     }
 }
 
-impl Kind for Hook {
-    fn lost(&self, turn: &mut Turn<'_>, run: &UnitRow) -> TurnResult<()> {
-        forgive_lost(turn, run)
-    }
-
+impl Work for Hook {
     /// Freezes a hook that came up after it was paused.
     fn came_up(&self, turn: &mut Turn<'_>, run: &UnitRow) -> TurnResult<()> {
         pause::freeze_if_paused(turn, &run.unit)
     }
 
-    fn running(&self, turn: &mut Turn<'_>, run: &UnitRow) -> TurnResult<()> {
-        direct(turn, run)
-    }
-
-    fn recorded(&self, turn: &Turn<'_>, run: &UnitRow, end: &UnitEnd) -> TurnResult<Outcome> {
-        outcome_of_work(turn, run, end)
-    }
-
-    fn ended(
-        &self,
-        turn: &mut Turn<'_>,
-        run: &UnitRow,
-        end: &UnitEnd,
-        _contents: Option<&Contents>,
-    ) -> TurnResult<()> {
-        let run = settle_end(turn, run, end)?;
-        lost::forgive_lost_hook(turn, &run, &end.outcome)?;
-        hook_ended(turn, &run)?;
-        tell_of_ended_units(turn, &run)
+    fn ended(&self, turn: &mut Turn<'_>, run: &RunRow, end: &UnitEnd) -> TurnResult<()> {
+        lost::forgive_lost_hook(turn, run, &end.outcome)?;
+        hook_ended(turn, run)
     }
 }
 

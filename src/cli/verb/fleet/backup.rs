@@ -2,7 +2,6 @@
 
 use super::files::Files;
 use super::password::is_socket;
-
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use crate::verb::config::to_failure;
