@@ -533,6 +533,7 @@ const FILE_READERS: &[&str] = &[
     "id_marks::",
     "index_files::",
     "persona_files::",
+    "private_file::",
     "input_files::write",
     "input_files::remove",
     "MachineAddresses::read",
@@ -550,7 +551,7 @@ const FILE_READERS: &[&str] = &[
 
 /// The parts of the orchestrator that read and write files, outside transactions. The store opens
 /// its database, and its transactions are those of SQLite.
-const FILE_ROOMS: [&str; 18] = [
+const FILE_ROOMS: [&str; 19] = [
     "backup/",
     "main.rs",
     "process/database_check.rs",
@@ -565,6 +566,7 @@ const FILE_ROOMS: [&str; 18] = [
     "runner/",
     "store/",
     "machine/watch_files.rs",
+    "machine/private_file.rs",
     "engine/index_files.rs",
     "engine/persona_files.rs",
     "machine/pressure.rs",

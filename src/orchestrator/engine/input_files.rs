@@ -3,13 +3,12 @@
 //! user may read them. They last until the run has ended, because a unit may still wait for others
 //! when the orchestrator is killed.
 
+use crate::machine::private_file;
 use archivist_core::model::RunId;
 use archivist_core::unit::Names;
 use archivist_shared::config::Scope;
 use std::collections::BTreeSet;
-use std::fs::{DirBuilder, File};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 fn directory(scope: &Scope) -> PathBuf {
@@ -26,22 +25,9 @@ pub fn path(scope: &Scope, unit: &str, run: RunId) -> PathBuf {
 /// # Errors
 /// If it cannot be written, with the reason.
 pub fn write(path: &Path, content: &[u8]) -> Result<(), String> {
-    let make = || {
-        if let Some(directory) = path.parent() {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(directory)?;
-        }
-        File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)?
-            .write_all(content)
-    };
-    make().map_err(|error: io::Error| format!("failed to write '{}': {error}", path.display()))
+    private_file::create(path)
+        .and_then(|mut file| file.write_all(content))
+        .map_err(|error| format!("failed to write '{}': {error}", path.display()))
 }
 
 /// Removes the files that a killed orchestrator left: those of units of `names`, except `kept`.

@@ -5,6 +5,7 @@ pub mod inspect;
 pub mod library;
 pub mod notify;
 pub mod pressure;
+pub mod private_file;
 pub mod store_ids;
 pub mod token;
 pub mod watch_files;

@@ -1,6 +1,7 @@
 //! The files of watches and of their checks: declarations, lists of URLs, records. They are read
 //! outside the transaction, on a thread.
 
+use crate::machine::private_file;
 use archivist_core::model::{CheckKind, CheckRecord, RunId, without_userinfo};
 use archivist_core::text::Problem;
 use archivist_shared::bus::call::{Refusal, Reply, WatchCall};
@@ -9,10 +10,9 @@ use archivist_shared::declare::files;
 use archivist_shared::declare::watch::{Watch, is_name};
 use archivist_shared::declare::{Declaration, Kind, url_file};
 use std::collections::BTreeSet;
-use std::fs::{DirBuilder, File};
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -145,23 +145,9 @@ pub fn record_path(scope: &Scope, id: RunId, kind: CheckKind) -> PathBuf {
 
 /// Makes an empty record, to be the standard output of a check.
 pub fn make_record(path: &Path) -> Result<OwnedFd, String> {
-    let make = || {
-        if let Some(directory) = path.parent() {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(directory)?;
-        }
-        File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)
-    };
-    make()
+    private_file::create(path)
         .map(OwnedFd::from)
-        .map_err(|error: io::Error| format!("failed to create '{}': {error}", path.display()))
+        .map_err(|error| format!("failed to create '{}': {error}", path.display()))
 }
 
 /// The last line that is a record: a document of archivist's own program, bounded in size, and read
