@@ -1,9 +1,10 @@
-//! The house as the loop sees it: which room takes which event, which kind is started by which room,
-//! and what each turn begins and ends with.
+//! The house as the loop sees it: which room takes which event, and what each turn begins and ends
+//! with.
 
 use crate::calls;
 use crate::kinds::KINDS;
 use crate::main_loop::action::{CallerAction, EngineAction, LoopAction};
+use crate::main_loop::due::DueResult;
 use crate::main_loop::event::{Event, ReadingContext};
 use crate::main_loop::rooms::{Rooms, Step};
 use crate::main_loop::turn::{Turn, TurnResult};
@@ -15,7 +16,6 @@ use crate::units::life;
 use crate::watch;
 use crate::work;
 use archivist_core::model::CrawlId;
-use archivist_core::plan::Decision;
 
 /// All rooms.
 pub(crate) struct House;
@@ -89,13 +89,8 @@ impl Rooms for House {
         }
     }
 
-    fn start(&self, turn: &mut Turn<'_>, decision: Decision) -> TurnResult<()> {
-        match decision {
-            Decision::StartCrawl(id) => work::begin_crawl(turn, id),
-            Decision::StartSnapshot(id) => work::begin_snapshot(turn, id),
-            Decision::StartCheck(id) => watch::begin_check(turn, id),
-            Decision::StartTransfer(id) => transfer::begin_transfer(turn, id),
-        }
+    fn due(&self, turn: &Turn<'_>) -> DueResult {
+        life::due(turn, KINDS)
     }
 
     fn cancel_some(&self, turn: &mut Turn<'_>, crawl: CrawlId, reason: &str) -> TurnResult<()> {

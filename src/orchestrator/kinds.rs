@@ -5,6 +5,7 @@ use crate::transfer::Transfer;
 use crate::units::{Kind, Kinds};
 use crate::watch::Check;
 use crate::work::{CrawlWorker, Hook, SnapshotWorker};
+use archivist_core::model::Pool;
 use archivist_core::unit::UnitKind;
 
 pub(crate) const KINDS: Kinds = Kinds {
@@ -17,7 +18,8 @@ fn of(kind: UnitKind) -> &'static dyn Kind {
         UnitKind::CrawlWorker => &CrawlWorker,
         UnitKind::SnapshotWorker => &SnapshotWorker,
         UnitKind::Hook => &Hook,
-        UnitKind::Check | UnitKind::Alert => &Check,
+        UnitKind::Check => &Check(&[Pool::Fast, Pool::Slow]),
+        UnitKind::Alert => &Check(&[Pool::Alerts]),
         UnitKind::Store => &Transfer,
     }
 }

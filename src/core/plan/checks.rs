@@ -1,27 +1,18 @@
 //! Which checks to start now, and when to clean up.
 
+use super::Outlook;
 use super::blocker::{Blocker, Limits};
+use super::pressure::Allowance;
 use crate::model::{CheckKind, CheckRecord, Outcome, Pool, RunId, Time};
 use std::time::Duration;
 
-/// One pool.
+/// The checks of one pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckPool {
     /// Checks that have a unit.
     pub running: u32,
     /// The oldest of those that wait.
     pub due: Vec<RunId>,
-}
-
-/// All pools.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checks {
-    /// Status checks.
-    pub fast: CheckPool,
-    /// Lighthouse and crawl checks, and watches that archive.
-    pub slow: CheckPool,
-    /// Commands that report a site that goes down or comes back.
-    pub alerts: CheckPool,
 }
 
 /// Alerts that run concurrently: enough for a few that hang until they reach their limit.
@@ -32,44 +23,52 @@ const PRUNE_EVERY: Duration = Duration::from_secs(86_400);
 /// that it lasts until the next result, and limited, so that results of removed watches expire.
 const NEWEST_STAYS: Duration = Duration::from_secs(366 * 86_400);
 
-impl Checks {
-    /// Whether something runs or waits.
-    pub fn is_busy(&self) -> bool {
-        [&self.fast, &self.slow, &self.alerts]
-            .into_iter()
-            .any(|pool| pool.running > 0 || !pool.due.is_empty())
+impl CheckPool {
+    /// Returns what is left to do in the pool `pool`. Fast checks and alerts wait for no resources.
+    pub fn outlook(&self, pool: Pool, allowance: &Allowance) -> Outlook {
+        let pressure = allowance.pressure.clone();
+        Outlook {
+            is_busy: self.running > 0 || !self.due.is_empty(),
+            blocked: pressure.filter(|_| pool == Pool::Slow && !self.due.is_empty()),
+            next: None,
+        }
     }
 }
 
-/// The checks to start, limited by the free slots of each pool. Slow checks wait while disk space
-/// or memory is short; fast checks and alerts do not.
-pub fn decide_checks(checks: &Checks, fast: u32, slow: u32, pressure: bool) -> Vec<RunId> {
-    let free = |pool: &CheckPool, places: u32| {
-        let free = places.saturating_sub(pool.running) as usize;
-        pool.due.iter().take(free).copied().collect::<Vec<_>>()
-    };
-    let slow = if pressure { 0 } else { slow };
-    let mut starts = free(&checks.alerts, ALERTS_MAX);
-    starts.extend(free(&checks.fast, fast));
-    starts.extend(free(&checks.slow, slow));
-    starts
+/// Slots of a pool.
+fn slots(pool: Pool, limits: &Limits) -> u32 {
+    match pool {
+        Pool::Fast => limits.fast_checks,
+        Pool::Slow => limits.slow_checks,
+        Pool::Alerts => ALERTS_MAX,
+    }
 }
 
-/// What blocks another check of a pool, by the rules of `decide_checks`.
-pub fn against_check(
-    checks: &Checks,
+/// The checks of a pool to start, limited by its free slots. Slow checks wait while disk space or
+/// memory is short; fast checks and alerts do not.
+pub fn due_checks(
     pool: Pool,
+    checks: &CheckPool,
     limits: &Limits,
-    pressure: Option<&str>,
+    allowance: &Allowance,
+) -> Vec<RunId> {
+    let waits = pool == Pool::Slow && allowance.pressure.is_some();
+    let slots = if waits { 0 } else { slots(pool, limits) };
+    let free = slots.saturating_sub(checks.running) as usize;
+    checks.due.iter().take(free).copied().collect()
+}
+
+/// What blocks another check of a pool, by the rules of `due_checks`.
+pub fn against_check(
+    pool: Pool,
+    checks: &CheckPool,
+    limits: &Limits,
+    allowance: &Allowance,
 ) -> Option<Blocker> {
-    let (slots, places) = match pool {
-        Pool::Fast => (&checks.fast, limits.fast_checks),
-        Pool::Slow => (&checks.slow, limits.slow_checks),
-        Pool::Alerts => (&checks.alerts, ALERTS_MAX),
-    };
-    match pressure {
-        Some(why) if pool == Pool::Slow => Some(Blocker::Pressure(why.to_owned())),
-        _ => (slots.running >= places).then_some(Blocker::PoolFull(pool, places)),
+    let slots = slots(pool, limits);
+    match &allowance.pressure {
+        Some(why) if pool == Pool::Slow => Some(Blocker::Pressure(why.clone())),
+        _ => (checks.running >= slots).then_some(Blocker::PoolFull(pool, slots)),
     }
 }
 
@@ -128,37 +127,42 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn pool(running: u32, due: std::ops::Range<i64>) -> CheckPool {
+    const LIMITS: Limits = Limits {
+        workers_per_kind: 1,
+        workers_max: 1,
+        snapshots_per_crawl: 1,
+        snapshots_per_host: 1,
+        fast_checks: 2,
+        slow_checks: 2,
+    };
+
+    fn waiting(running: u32, due: std::ops::Range<i64>) -> CheckPool {
         CheckPool {
             running,
             due: due.map(RunId).collect(),
         }
     }
 
-    #[test]
-    fn slow_checks_use_no_slot_of_fast_checks() {
-        let checks = Checks {
-            fast: pool(0, 10..13),
-            slow: pool(2, 20..90),
-            alerts: CheckPool::default(),
-        };
-        assert_eq!(decide_checks(&checks, 2, 2, false), [RunId(10), RunId(11)]);
-        let checks = Checks {
-            fast: pool(2, 10..13),
-            slow: pool(1, 20..90),
-            alerts: pool(4, 1..2),
-        };
-        assert_eq!(decide_checks(&checks, 2, 2, false), [RunId(20)]);
+    fn short_of(what: Option<&str>) -> Allowance {
+        Allowance {
+            pressure: what.map(str::to_owned),
+            is_outage: false,
+        }
     }
 
     #[test]
     fn slow_checks_wait_under_pressure() {
-        let checks = Checks {
-            fast: pool(0, 10..11),
-            slow: pool(0, 20..21),
-            alerts: pool(0, 1..2),
-        };
-        assert_eq!(decide_checks(&checks, 2, 2, true), [RunId(1), RunId(10)]);
+        let pool = waiting(0, 10..11);
+        let short = short_of(Some("no space"));
+        for of in Pool::ALL {
+            let starts = due_checks(of, &pool, &LIMITS, &short);
+            let outlook = pool.outlook(of, &short);
+            assert!(outlook.is_busy, "{of:?}");
+            assert_eq!(starts.is_empty(), of == Pool::Slow, "{of:?}");
+            assert_eq!(outlook.blocked.is_some(), of == Pool::Slow, "{of:?}");
+        }
+        let none = CheckPool::default().outlook(Pool::Slow, &short);
+        assert_eq!(none, Outlook::default(), "nothing waits");
     }
 
     #[test]
@@ -224,34 +228,19 @@ mod tests {
     proptest! {
         #[test]
         fn pools_never_exceed_their_size(
-            running in prop::array::uniform3(0u32..6), waiting in prop::array::uniform3(0i64..6),
-            fast in 1u32..5, slow in 1u32..5, pressure: bool,
+            at in 0usize..3, running in 0u32..6, queued in 0i64..6, fast in 1u32..5, slow in 1u32..5,
+            is_short: bool,
         ) {
-            let checks = Checks {
-                fast: pool(running[0], 0..waiting[0]),
-                slow: pool(running[1], 100..100 + waiting[1]),
-                alerts: pool(running[2], 200..200 + waiting[2]),
-            };
-            let starts = decide_checks(&checks, fast, slow, pressure);
-            let of = |at: i64| starts.iter().filter(|id| id.0 / 100 == at).count() as u32;
-            for (at, size) in [(0, fast), (1, slow), (2, ALERTS_MAX)] {
-                let running = running[at as usize];
-                prop_assert!(of(at) == 0 || running + of(at) <= size);
-                let waits = waiting[at as usize] as u32 > of(at);
-                let held = at == 1 && pressure;
-                prop_assert!(!waits || held || running + of(at) >= size, "a place is left empty");
-                let limits = Limits {
-                    workers_per_kind: 1,
-                    workers_max: 1,
-                    snapshots_per_crawl: 1,
-                    snapshots_per_host: 1,
-                    fast_checks: fast,
-                    slow_checks: slow,
-                };
-                let why = pressure.then_some("short of memory");
-                let blocker = against_check(&checks, Pool::ALL[at as usize], &limits, why);
-                prop_assert!(waiting[at as usize] == 0 || blocker.is_some() == (of(at) == 0));
-            }
+            let (pool, limits) = (Pool::ALL[at], Limits { fast_checks: fast, slow_checks: slow, ..LIMITS });
+            let (checks, allowance) = (waiting(running, 0..queued), short_of(is_short.then_some("memory")));
+            let starts = due_checks(pool, &checks, &limits, &allowance).len() as u32;
+            let slots = slots(pool, &limits);
+            let is_held = pool == Pool::Slow && is_short;
+            prop_assert!(starts == 0 || !is_held && running + starts <= slots);
+            let waits = queued as u32 > starts;
+            prop_assert!(!waits || is_held || running + starts >= slots, "a slot is left empty");
+            let blocker = against_check(pool, &checks, &limits, &allowance);
+            prop_assert!(queued == 0 || blocker.is_some() == (starts == 0));
         }
     }
 }

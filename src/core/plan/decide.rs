@@ -1,13 +1,10 @@
-//! Which workers to start now, and when to look again.
+//! Which workers to start now.
 
 use super::blocker::{Blocker, Limits};
-use super::checks::decide_checks;
 use super::host_lease::HostLease;
 use super::view::{Due, Host, HostId, View};
-use crate::model::{CrawlId, RunId, SnapshotId, Time};
-use crate::store::decide_transfers;
+use crate::model::{CrawlId, SnapshotId, Time};
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 
 /// A start that the orchestrator must make now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,21 +13,6 @@ pub enum Decision {
     StartCrawl(CrawlId),
     /// Start the worker of a queued snapshot.
     StartSnapshot(SnapshotId),
-    /// Start the queued check with this run.
-    StartCheck(RunId),
-    /// Start the due transfer of this snapshot.
-    StartTransfer(SnapshotId),
-}
-
-impl fmt::Display for Decision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Decision::StartCrawl(id) => write!(f, "{id}"),
-            Decision::StartSnapshot(id) => write!(f, "{id}"),
-            Decision::StartCheck(id) => write!(f, "check {id}"),
-            Decision::StartTransfer(id) => write!(f, "the transfer of {id}"),
-        }
-    }
 }
 
 /// The slots that are taken, including those of the starts decided so far.
@@ -50,7 +32,7 @@ impl<'a> Places<'a> {
         Places {
             limits,
             now: view.now,
-            pressure: view.pressure.as_deref(),
+            pressure: view.allowance.pressure.as_deref(),
             crawls: view.crawl_workers,
             snapshots: view.snapshot_workers,
             hosts: view.hosts.clone(),
@@ -127,21 +109,13 @@ pub fn against_host(host: &Host, limits: &Limits, now: Time) -> Option<Blocker> 
     (host.running >= limit).then_some(Blocker::HostFull(limit))
 }
 
-/// Decides on all starts that the limits allow, in the order in which they are made: checks of
-/// watches and transfers, which have slots of their own, then crawls, then snapshots of the crawls in turn, so
-/// that a long crawl starves no other.
+/// Decides on all starts of workers that the limits allow, in the order in which they are made:
+/// crawls, then snapshots of the crawls in turn, so that a long crawl starves no other.
 ///
 /// The rules and their order are those of ArchiveBox's orchestrator: an item is due, its kind has a
 /// free slot, and so have all kinds together. Each worker serves one item.
 pub fn decide(view: &View, limits: &Limits) -> Vec<Decision> {
-    let (fast, slow) = (limits.fast_checks, limits.slow_checks);
-    let checks = decide_checks(&view.checks, fast, slow, view.pressure.is_some());
-    let mut decisions: Vec<_> = checks.into_iter().map(Decision::StartCheck).collect();
-    // Transfers wait for neither space nor memory: some of them make space.
-    if !view.is_outage {
-        let transfers = decide_transfers(&view.transfers).into_iter();
-        decisions.extend(transfers.map(Decision::StartTransfer));
-    }
+    let mut decisions = Vec::new();
     let mut places = Places::of(view, limits);
     for id in &view.due_crawls {
         if places.against_crawl().is_some() {

@@ -1,6 +1,6 @@
 //! When an orchestrator with `--exit-on-idle` exits.
 
-use super::View;
+use super::Outlook;
 use crate::model::Time;
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Records `view`, and returns when to check again. None while there is work, and if idleness
+    /// Records what is left to do, and returns when to check again. None while there is work, and if idleness
     /// never lasts long enough.
-    pub fn observe(&mut self, view: &View, now: Time) -> Option<Time> {
-        if view.is_busy() {
+    pub fn observe(&mut self, outlook: &Outlook, now: Time) -> Option<Time> {
+        if outlook.is_busy {
             self.since = None;
             return None;
         }
@@ -45,10 +45,10 @@ mod tests {
             timeout: Duration::from_secs(3),
             since: None,
         };
-        let nothing = View::default();
-        let future = View {
-            next_due: Some(Time(99_000)),
-            ..View::default()
+        let nothing = Outlook::default();
+        let future = Outlook {
+            is_busy: true,
+            ..Outlook::default()
         };
         assert_eq!(idle.observe(&nothing, Time(1000)), Some(Time(4000)));
         assert!(!idle.is_over(Time(3999)));

@@ -8,6 +8,15 @@ pub const LOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// With fewer free inodes nothing is started.
 pub const INODES_NEEDED: u64 = 10_000;
 
+/// What the state of the machine allows to start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// Why nothing may start that needs space or memory; `None` if there is enough.
+    pub pressure: Option<String>,
+    /// The machine can do no work at all.
+    pub is_outage: bool,
+}
+
 /// The measured load of the machine; none where it cannot be measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {

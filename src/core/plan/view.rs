@@ -1,9 +1,9 @@
-//! What the plan decides from.
+//! What the plan decides on the starts of workers from.
 
-use super::checks::Checks;
+use super::Outlook;
 use super::host_lease::HostLease;
+use super::pressure::Allowance;
 use crate::model::{CrawlId, SnapshotId, Time};
-use crate::store::Transfers;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -47,15 +47,13 @@ pub struct OpenCrawl {
     pub due: Vec<Due>,
 }
 
-/// Everything that the plan decides from.
+/// Crawls and snapshots with and without workers, and what their starts depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// Wall-clock time of this turn.
     pub now: Time,
-    /// Why nothing may be started.
-    pub pressure: Option<String>,
-    /// The machine can do no work at all.
-    pub is_outage: bool,
+    /// What the state of the machine allows.
+    pub allowance: Allowance,
     /// Crawls that have a worker.
     pub crawl_workers: u32,
     /// Snapshots that have a worker.
@@ -66,32 +64,26 @@ pub struct View {
     pub open_crawls: Vec<OpenCrawl>,
     /// The hosts of the due snapshots.
     pub hosts: BTreeMap<HostId, Host>,
-    /// Running and due checks, by pool.
-    pub checks: Checks,
-    /// Running and due transfers to and from the store.
-    pub transfers: Transfers,
     /// The earliest time at which something that is not due yet becomes due.
     pub next_due: Option<Time>,
 }
 
 impl View {
-    /// Whether there is work, now or later: without it, an orchestrator that stands by may leave.
-    pub fn is_busy(&self) -> bool {
-        self.crawl_workers > 0
-            || self.snapshot_workers > 0
-            || !self.due_crawls.is_empty()
-            || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty())
-            || self.next_due.is_some()
-            || self.checks.is_busy()
-            || self.transfers.is_busy()
+    /// Whether a worker may start as far as slots are concerned.
+    fn has_due(&self) -> bool {
+        !self.due_crawls.is_empty() || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty())
     }
 
-    /// Why nothing is started although something is due, or why nothing could be.
-    pub fn blocked(&self) -> Option<&str> {
-        let due = self.is_outage
-            || !self.due_crawls.is_empty()
-            || !self.checks.slow.due.is_empty()
-            || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty());
-        self.pressure.as_deref().filter(|_| due)
+    /// Returns what is left to do.
+    pub fn outlook(&self) -> Outlook {
+        let is_blocked = self.allowance.is_outage || self.has_due();
+        Outlook {
+            is_busy: self.crawl_workers > 0
+                || self.snapshot_workers > 0
+                || self.has_due()
+                || self.next_due.is_some(),
+            blocked: self.allowance.pressure.clone().filter(|_| is_blocked),
+            next: self.next_due,
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The loop: events in, one transaction for a batch of them, actions out.
 
 pub mod action;
+pub mod due;
 pub mod effects;
 pub mod event;
 pub mod live;
@@ -18,6 +19,6 @@ pub mod turn;
 pub mod wait;
 
 pub(crate) use rows::{
-    crawl_directory, crawl_for, crawl_of, crawl_of_owner, directory, has_lost_directory, host_view,
-    keep_local, leases, result_state, snapshot_of, view,
+    allowance, crawl_directory, crawl_for, crawl_of, crawl_of_owner, directory, has_lost_directory,
+    host_view, keep_local, leases, result_state, snapshot_of,
 };

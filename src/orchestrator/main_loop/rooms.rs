@@ -1,10 +1,10 @@
 //! What the loop calls in the rooms above it. The house is the implementation (`house.rs`): the loop knows no
 //! room.
 
+use crate::main_loop::due::DueResult;
 use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::model::CrawlId;
-use archivist_core::plan::Decision;
 
 /// A step of a turn.
 pub(crate) type Step = fn(&mut Turn<'_>) -> TurnResult<()>;
@@ -16,8 +16,8 @@ pub(crate) trait Rooms: Sync {
     /// Carries out what an event asks for.
     fn handle(&self, turn: &mut Turn<'_>, event: &Event) -> TurnResult<()>;
 
-    /// Starts what the plan decided to start.
-    fn start(&self, turn: &mut Turn<'_>, decision: Decision) -> TurnResult<()>;
+    /// Returns what may start now.
+    fn due(&self, turn: &Turn<'_>) -> DueResult;
 
     /// Cancels as many waiting pages of a crawl as one turn may.
     fn cancel_some(&self, turn: &mut Turn<'_>, crawl: CrawlId, reason: &str) -> TurnResult<()>;

@@ -2,11 +2,9 @@
 
 use crate::main_loop::turn::{Turn, TurnError, TurnResult};
 use crate::store::rows::lease::Leases;
-use crate::store::{CrawlWork, SnapshotWork, StoreError, Sum, ViewQuery};
-use archivist_core::model::Time;
+use crate::store::{CrawlWork, SnapshotWork, StoreError, Sum};
 use archivist_core::model::{CrawlId, IdMarks, Lifecycle, Owner, PageUrl, ResultState, SnapshotId};
-use archivist_core::plan::{Clocks, Host, HostId};
-use archivist_core::plan::{Limits, View, pressure};
+use archivist_core::plan::{Allowance, Clocks, Host, HostId, pressure};
 use archivist_core::store::KeepLocal;
 use archivist_shared::bus::call::Refusal;
 use std::path::{Path, PathBuf};
@@ -95,30 +93,19 @@ pub(crate) fn crawl_directory(turn: &Turn<'_>, crawl: &CrawlWork) -> PathBuf {
     }
 }
 
-/// What the plan decides from.
-pub(crate) fn view(turn: &Turn<'_>, limits: &Limits) -> Result<View, StoreError> {
-    let mut view = turn.tx.view(&ViewQuery {
-        limits,
-        pace: turn.engine.settings.host_delay,
-        leases: leases(turn)?,
-        stores: keep_local(turn),
-    })?;
-    let deadline = next_deadline(turn)?;
-    view.next_due = [view.next_due, deadline].into_iter().flatten().min();
-    for crawl in &mut view.open_crawls {
-        if turn.leaving_out.contains(&crawl.id) {
-            crawl.due.clear();
-        }
-    }
+/// What the state of the machine allows to start.
+pub(crate) fn allowance(turn: &Turn<'_>) -> Result<Allowance, StoreError> {
     let mut needed = 0u64;
-    for crawl in &view.open_crawls {
-        let pages = turn.tx.used(crawl.id, Sum::Pages)?.max(1);
-        let each = turn.tx.used(crawl.id, Sum::Bytes)? / pages;
-        needed = needed.saturating_add(each.saturating_mul(u64::from(crawl.running)));
+    for (crawl, running) in turn.tx.snapshot_workers()? {
+        let pages = turn.tx.used(crawl, Sum::Pages)?.max(1);
+        let each = turn.tx.used(crawl, Sum::Bytes)? / pages;
+        needed = needed.saturating_add(each.saturating_mul(u64::from(running)));
     }
-    view.is_outage = turn.engine.load.outage.is_some();
-    view.pressure = pressure(&turn.engine.load, needed, &turn.engine.load_limits());
-    Ok(view)
+    let load = &turn.engine.load;
+    Ok(Allowance {
+        pressure: pressure(load, needed, &turn.engine.load_limits()),
+        is_outage: load.outage.is_some(),
+    })
 }
 
 /// How long local files of stored pages stay; none without a store.
@@ -138,13 +125,6 @@ pub(crate) fn leases<'a>(turn: &'a Turn<'_>) -> Result<Leases<'a>, StoreError> {
         },
         orders: turn.engine.node_orders.get(),
     })
-}
-
-/// Returns when [`keep_deadlines`] has to be called next, as far as is known.
-pub(crate) fn next_deadline(turn: &Turn<'_>) -> Result<Option<Time>, StoreError> {
-    let clocks = leases(turn)?.clocks;
-    let next = turn.tx.next_deadline(&turn.engine.boot, turn.machine)?;
-    Ok(next.map(|deadline| clocks.wall(deadline)))
 }
 
 /// Returns a host with the configured delay.

@@ -9,7 +9,7 @@ use crate::main_loop::turn::Turn;
 use crate::main_loop::wait;
 use crate::store::{Durability, Store, StoreError};
 use archivist_core::model::{CrawlId, RunId, Time};
-use archivist_core::plan::View;
+use archivist_core::plan::Outlook;
 use std::collections::BTreeSet;
 
 /// What a turn gets of the present, apart from the rows.
@@ -32,8 +32,8 @@ pub struct Moment<'a> {
 /// What a committed transaction leaves to do.
 pub struct Committed {
     pub actions: Vec<Action>,
-    /// The view after the decisions; none if no event frees anything.
-    pub view: Option<View>,
+    /// What is left to do after the starts; none if no event frees anything.
+    pub outlook: Option<Outlook>,
     /// Positions of the events that are left for the next turn.
     pub left: Vec<usize>,
 }
@@ -77,10 +77,10 @@ pub(crate) fn run(
     }
     turn.open()?;
     let left = wait::in_turn(events, |event| turn.event(event))?;
-    let view = if decides {
-        let view = turn.decide()?;
-        turn.close(&view)?;
-        Some(view)
+    let outlook = if decides {
+        let outlook = turn.start_all()?;
+        turn.close(&outlook)?;
+        Some(outlook)
     } else {
         None
     };
@@ -88,7 +88,7 @@ pub(crate) fn run(
     tx.commit()?;
     Ok(Committed {
         actions,
-        view,
+        outlook,
         left,
     })
 }

@@ -4,13 +4,13 @@
 
 use crate::engine::state::Engine;
 use crate::main_loop::action::{Action, Answer, LoopAction, ReplyAction, UnitAction};
+use crate::main_loop::due::{Due, Start};
 use crate::main_loop::event::Event;
 use crate::main_loop::log::{CrawlLog, HookLog, LogEntry, Problem};
 use crate::main_loop::rooms::Rooms;
-use crate::main_loop::rows;
 use crate::store::{StoreError, Tx};
 use archivist_core::model::{CrawlId, Owner, RunId, Time};
-use archivist_core::plan::{LOAD_INTERVAL, View, decide};
+use archivist_core::plan::{LOAD_INTERVAL, Outlook};
 use archivist_shared::bus::call::{NodeCall, Refusal, Reply, Request, Work};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -226,32 +226,27 @@ impl Turn<'_> {
         }
     }
 
-    /// Makes all starts that the plan decides on, and returns the view after them.
-    pub fn decide(&mut self) -> Result<View, StoreError> {
-        let limits = self.engine.limits();
+    /// Makes all starts that are due, and returns what is left to do.
+    pub fn start_all(&mut self) -> Result<Outlook, StoreError> {
         loop {
-            let view = rows::view(self, &limits)?;
-            let decisions = decide(&view, &limits);
-            if decisions.is_empty() {
-                return Ok(view);
+            let Due { starts, outlook } = self.rooms.due(self)?;
+            if starts.is_empty() {
+                return Ok(outlook);
             }
-            for decision in decisions {
-                let begun = self.attempt(|turn| turn.rooms.start(turn, decision))?;
-                match begun {
+            for Start { what, begin } in starts {
+                match self.attempt(begin)? {
                     Attempt::Done => {}
-                    Attempt::Left => return Ok(view),
+                    Attempt::Left => return Ok(outlook),
                     Attempt::InPieces(crawl, reason) => {
                         let again = LoopAction::Again(Event::Due).into();
                         self.cancel_piece(crawl, &reason, again)?;
-                        return Ok(view);
+                        return Ok(outlook);
                     }
                     Attempt::Refused(refusal) => {
-                        // The plan would decide it again and again; the next turn is soon enough.
-                        self.log_problem(Problem::StartRefused {
-                            what: decision.to_string(),
-                            why: refusal.to_string(),
-                        });
-                        return Ok(view);
+                        // It would be due again and again; the next turn is soon enough.
+                        let why = refusal.to_string();
+                        self.log_problem(Problem::StartRefused { what, why });
+                        return Ok(outlook);
                     }
                 }
             }
@@ -259,7 +254,7 @@ impl Turn<'_> {
     }
 
     /// The last part of a turn: messages for followers, and the STATUS= line.
-    pub fn close(&mut self, view: &View) -> Result<(), StoreError> {
+    pub fn close(&mut self, outlook: &Outlook) -> Result<(), StoreError> {
         for step in self.rooms.after() {
             match step(self) {
                 Ok(()) => {}
@@ -272,7 +267,7 @@ impl Turn<'_> {
         let snapshots = self.tx.counts("snapshot", None)?;
         let line =
             crate::machine::notify::line(&crawls, &snapshots, &units, self.tx.check_counts()?);
-        let line = match view.blocked() {
+        let line = match &outlook.blocked {
             Some(why) => {
                 self.act(LoopAction::WakeAt(self.now.after(LOAD_INTERVAL)));
                 format!("{line}; starting nothing: {why}")
@@ -280,7 +275,7 @@ impl Turn<'_> {
             None => line,
         };
         self.act(LoopAction::Status(line));
-        for next in [view.next_due, view.transfers.next].into_iter().flatten() {
+        if let Some(next) = outlook.next {
             self.act(LoopAction::WakeAt(next));
         }
         Ok(())

@@ -21,7 +21,7 @@ use crate::process::setup;
 use crate::runner::identity::Identity;
 use crate::store::{Durability, Store, StoreError};
 use archivist_core::model::{RunId, Runner};
-use archivist_core::plan::{Idle, Load, View, still};
+use archivist_core::plan::{Idle, Load, Outlook, still};
 use archivist_shared::archive;
 use archivist_shared::bus::call::{Refusal, Request};
 use archivist_shared::outage;
@@ -148,7 +148,7 @@ impl Orchestrator<'_> {
         match self.transact(&mut events, &unanswered) {
             Ok(Committed {
                 actions,
-                view,
+                outlook,
                 left,
             }) => {
                 self.logged_failure = None;
@@ -159,14 +159,14 @@ impl Orchestrator<'_> {
                 }
                 self.performer.perform_all(
                     actions,
-                    view.is_some(),
+                    outlook.is_some(),
                     &mut self.engine,
                     &mut self.live,
                 );
-                if let Some(view) = view {
-                    self.observe_idleness(&view);
-                    self.tell_of_the_end(&view);
-                    self.observe_pressure(&view);
+                if let Some(outlook) = outlook {
+                    self.observe_idleness(&outlook);
+                    self.tell_of_the_end(&outlook);
+                    self.observe_pressure(&outlook);
                 }
                 Ok(())
             }
@@ -337,17 +337,16 @@ impl Orchestrator<'_> {
     }
 
     /// Notifies orchestrators that stand by when there is no more work.
-    fn tell_of_the_end(&mut self, view: &View) {
-        let busy = view.is_busy();
-        if self.busy && !busy {
+    fn tell_of_the_end(&mut self, outlook: &Outlook) {
+        if self.busy && !outlook.is_busy {
             self.me.locks.tell();
         }
-        self.busy = busy;
+        self.busy = outlook.is_busy;
     }
 
     /// Logs once when nothing can be started, and once when that is over.
-    fn observe_pressure(&mut self, view: &View) {
-        let why = view.blocked();
+    fn observe_pressure(&mut self, outlook: &Outlook) {
+        let why = &outlook.blocked;
         match (self.blocked, why) {
             (false, Some(why)) => tracing::warn!("starting nothing: {why}"),
             (true, None) => tracing::info!("resources are available again, continuing"),
@@ -356,9 +355,9 @@ impl Orchestrator<'_> {
         self.blocked = why.is_some();
     }
 
-    fn observe_idleness(&mut self, view: &View) {
+    fn observe_idleness(&mut self, outlook: &Outlook) {
         let Some(idle) = &mut self.idle else { return };
-        if let Some(look_again) = idle.observe(view, now()) {
+        if let Some(look_again) = idle.observe(outlook, now()) {
             if idle.is_over(now()) {
                 tracing::info!("all work complete, exiting");
                 self.performer.exit = true;

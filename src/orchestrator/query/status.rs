@@ -1,7 +1,6 @@
 //! The state of the orchestrator as a whole.
 
 use crate::machine::notify;
-use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::query::documents::documents;
 use crate::runner::reported::reported;
@@ -24,7 +23,7 @@ pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
         turn.tx.counts("crawl", None)?,
         turn.tx.counts("snapshot", None)?,
     );
-    let view = main_loop::view(turn, &turn.engine.limits())?;
+    let outlook = turn.rooms.due(turn)?.outlook;
     Ok(report::Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         systemd: turn.engine.systemd.clone(),
@@ -41,10 +40,10 @@ pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
         running,
         uses: turn.tx.uses()?.into_values().sum(),
         ids: turn.tx.highest_ids()?,
-        next: view.next_due,
+        next: outlook.next,
         runners: runners(turn)?,
         commands: commands(turn)?,
-        blocked: view.blocked().map(str::to_owned),
+        blocked: outlook.blocked,
         network: turn.engine.network_line(),
         address_filter: turn.engine.filter_holds,
         fleet: None,

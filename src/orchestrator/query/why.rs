@@ -64,7 +64,8 @@ pub(crate) fn why(turn: &Turn<'_>, id: Owner) -> TurnResult<Why> {
         owner: Some(id),
         ..Filter::default()
     };
-    let view = main_loop::view(turn, &turn.engine.limits())?;
+    let allowance = main_loop::allowance(turn)?;
+    let view = work::view(turn, &turn.engine.limits(), &allowance)?;
     let mut reasons = Vec::new();
     match id {
         Owner::Crawl(_) => {

@@ -1,6 +1,5 @@
 //! Why a single run has not ended, or how it ended and what followed.
 
-use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices::reason::reason;
 use crate::query::documents::without_details;
@@ -107,8 +106,7 @@ fn why_check(turn: &Turn<'_>, check: CheckEntry) -> TurnResult<WhyRun> {
     let (run, state) = (check.id, check.status);
     let check = without_details(check);
     let reasons = if state != RunState::Ended {
-        let view = main_loop::view(turn, &turn.engine.limits())?;
-        vec![why_watch::why_open(turn, &check, &view)]
+        vec![why_watch::why_open(turn, &check)?]
     } else if check.ok == Some(true) {
         let at = check.ended_at.unwrap_or(check.queued_at);
         let text = format!("{} of {} succeeded at {at}", check.kind, check.url);

@@ -4,7 +4,7 @@
 use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::model::{CheckKind, Outcome};
-use archivist_core::plan::{View, against_check};
+use archivist_core::plan::against_check;
 use archivist_shared::bus::documents::report::{Reason, WhyWatch};
 use archivist_shared::bus::documents::watches::{Check, Site, Watch};
 
@@ -20,15 +20,15 @@ fn reason(code: &str, text: String) -> Reason {
 }
 
 pub(crate) fn why_watch(turn: &Turn<'_>, watch: &Watch) -> TurnResult<WhyWatch> {
-    let view = main_loop::view(turn, &turn.engine.limits())?;
     let problems = watch.problems.iter();
     let mut reasons: Vec<_> = problems
         .map(|problem| reason("file", problem.clone()))
         .collect();
     for site in &watch.sites {
         reasons.extend(down(site));
-        let open = site.open.iter();
-        reasons.extend(open.map(|check| why_open(turn, check, &view)));
+        for check in &site.open {
+            reasons.push(why_open(turn, check)?);
+        }
         let known = |check: &&Check| !site.open.iter().any(|open| open.kind == check.kind);
         let bad = site.last.iter().filter(|check| check.ok != Some(true));
         reasons.extend(bad.map(|check| why_bad(check, known(&check))));
@@ -49,20 +49,21 @@ pub(crate) fn why_watch(turn: &Turn<'_>, watch: &Watch) -> TurnResult<WhyWatch> 
 }
 
 /// Why a check is queued, or since when it runs.
-pub(super) fn why_open(turn: &Turn<'_>, check: &Check, view: &View) -> Reason {
+pub(super) fn why_open(turn: &Turn<'_>, check: &Check) -> TurnResult<Reason> {
     let what = format!("{} of {}", check.kind, check.url);
     if check.state != "queued" {
         let unit = check.unit.as_deref().unwrap_or("its unit");
         let since = check.started_at.unwrap_or(check.queued_at);
-        return reason(
+        return Ok(reason(
             "running",
             format!("{what}: {unit} has been running since {since}"),
-        );
+        ));
     }
     let (limits, pool) = (turn.engine.limits(), check.kind.pool());
-    let blocker = against_check(&view.checks, pool, &limits, view.pressure.as_deref());
+    let checks = turn.tx.check_pool(pool, 0)?;
+    let blocker = against_check(pool, &checks, &limits, &main_loop::allowance(turn)?);
     let since = check.queued_at;
-    match blocker {
+    Ok(match blocker {
         Some(blocker) => reason(
             blocker.code(),
             format!("{what} has been queued since {since}: {blocker}"),
@@ -71,7 +72,7 @@ pub(super) fn why_open(turn: &Turn<'_>, check: &Check, view: &View) -> Reason {
             "turn",
             format!("{what} has been queued since {since}: others are ahead in the queue"),
         ),
-    }
+    })
 }
 
 fn down(site: &Site) -> Option<Reason> {

@@ -1,4 +1,4 @@
-//! Reads what the plan decides from: the first rows of the queues and the counts of running units.
+//! Reads what the plan decides on workers from: the first rows of the queues and the counts of running units.
 //! The plan decides the order of pages (core, plan/page_order.rs); the queries here follow it.
 
 use super::column::{column, counter};
@@ -9,7 +9,6 @@ use crate::store::rows::pause::{AWAKE, WAITS_FOR_PAUSED};
 use archivist_core::model::{CrawlId, Time};
 use archivist_core::plan::{Due, Host, HostId, HostRange, Limits, OpenCrawl, PagePosition, View};
 use archivist_core::plan::{against_host, host_turns, retries_first, take_turns};
-use archivist_core::store::KeepLocal;
 use rusqlite::{OptionalExtension, Row};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -34,8 +33,6 @@ pub struct ViewQuery<'a> {
     pub pace: Duration,
     /// Whether pages need leases, and the clocks.
     pub leases: Leases<'a>,
-    /// How long local files of stored pages stay; `None` without a store.
-    pub stores: Option<KeepLocal>,
 }
 
 /// Arguments for reading the due pages of one crawl.
@@ -54,7 +51,6 @@ impl Tx<'_> {
             limits,
             pace,
             leases,
-            ..
         } = *query;
         let now = leases.clocks.now;
         // Paused crawls and snapshots hold no slot.
@@ -74,8 +70,6 @@ impl Tx<'_> {
             crawl_workers: workers("crawl")?,
             snapshot_workers: workers("snapshot")?,
             due_crawls: self.due_crawls(limits.workers_per_kind, now)?,
-            checks: self.checks(limits.fast_checks.max(limits.slow_checks))?,
-            transfers: self.transfers(query.stores, now)?,
             ..View::default()
         };
         let mut next: Option<i64> = self
@@ -264,7 +258,7 @@ impl Tx<'_> {
 
     /// Returns the number of open runs of snapshot workers by crawl, including workers that are
     /// ending.
-    fn snapshot_workers(&self) -> Result<HashMap<CrawlId, u32>> {
+    pub fn snapshot_workers(&self) -> Result<HashMap<CrawlId, u32>> {
         let sql = format!(
             "SELECT crawl_id, count(*) FROM run INDEXED BY run_open
              WHERE status IN ('starting', 'running') AND kind = 'snapshot' AND {AWAKE} GROUP BY crawl_id"

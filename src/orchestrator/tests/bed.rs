@@ -145,7 +145,7 @@ impl Bed {
         };
         let Committed {
             actions,
-            view,
+            outlook,
             left,
         } = transaction::run(
             &mut self.store,
@@ -156,8 +156,12 @@ impl Bed {
         )?;
         let left = left.into_iter().map(|place| batch[place].clone());
         let mut left: Vec<Event> = left.collect();
-        self.performer
-            .perform_all(actions, view.is_some(), &mut self.engine, &mut self.world);
+        self.performer.perform_all(
+            actions,
+            outlook.is_some(),
+            &mut self.engine,
+            &mut self.world,
+        );
         if self.engine.facts.are_awaited() {
             left.push(Event::Due);
             return self.try_turn(left);

@@ -1,17 +1,20 @@
-//! The end of a transfer, and what follows from it.
+//! Transfers as a kind of unit: which are due, and what follows from the end of one.
 
+use crate::main_loop;
 use crate::main_loop::action::{CallerAction, FileAction, ReplyAction};
+use crate::main_loop::due::{Due, DueResult, Start};
 use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::log::{LogEntry, StoreLog};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::{STORE_TEST, TransferRow, UnitRow};
+use crate::transfer::begin::begin_transfer;
 use crate::transfer::files::{self, record_path};
 use crate::transfer::queue;
 use crate::transfer::report;
 use crate::units::{Kind, ReadFiles};
 use archivist_core::model::Outcome;
-use archivist_core::plan::Started;
-use archivist_core::store::{Copy, CopyStatus, End, Record, Retries, Task};
+use archivist_core::plan::{Allowance, Outlook, Started};
+use archivist_core::store::{Copy, CopyStatus, End, Record, Retries, Task, decide_transfers};
 use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::work::Ended;
 
@@ -22,6 +25,27 @@ const RESTORED_MAX: u32 = 100;
 pub(crate) struct Transfer;
 
 impl Kind for Transfer {
+    /// Transfers wait for neither space nor memory: some of them make space.
+    fn due(&self, turn: &Turn<'_>, allowance: &Allowance) -> DueResult {
+        let transfers = turn.tx.transfers(main_loop::keep_local(turn), turn.now)?;
+        let starts = if allowance.is_outage {
+            Vec::new()
+        } else {
+            decide_transfers(&transfers)
+        };
+        Ok(Due {
+            starts: starts
+                .into_iter()
+                .map(|id| Start::of(format!("the transfer of {id}"), id, begin_transfer))
+                .collect(),
+            outlook: Outlook {
+                is_busy: transfers.is_busy(),
+                blocked: None,
+                next: transfers.next,
+            },
+        })
+    }
+
     /// What the machine lacks for every start speaks against no store.
     fn not_started(&self, started: Started, why: String) -> Outcome {
         match started {

@@ -9,6 +9,5 @@ pub mod report;
 
 pub(crate) use ends::Transfer;
 
-pub(crate) use begin::begin_transfer;
 pub(crate) use queue::{fetch, fill_store, has_local_files, queue_copy, test_store};
 pub(crate) use report::{copy_of, store_status, why_copy};

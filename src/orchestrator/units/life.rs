@@ -3,6 +3,8 @@
 
 use super::{Kind, Kinds};
 use crate::main_loop::action::{FileAction, LoopAction, UnitAction};
+use crate::main_loop::allowance;
+use crate::main_loop::due::{Due, DueResult};
 use crate::main_loop::event::{Collected, Contents, UnitEnd};
 use crate::main_loop::event::{Event, ReadingContext};
 use crate::main_loop::log::{LogEntry, Problem};
@@ -41,6 +43,14 @@ fn reason(result: &Result<(), ManagerError>) -> String {
 /// The implementation of the kind of this run.
 fn kind_of(kinds: Kinds, run: &UnitRow) -> &'static dyn Kind {
     (kinds.of)(run.kind)
+}
+
+/// What units of all kinds may start now.
+pub(crate) fn due(turn: &Turn<'_>, kinds: Kinds) -> DueResult {
+    let allowance = allowance(turn)?;
+    let each = kinds.all.iter().map(|kind| (kinds.of)(*kind));
+    each.map(|kind| kind.due(turn, &allowance))
+        .try_fold(Due::default(), |all, due| Ok(all.and(due?)))
 }
 
 /// A signal of systemd arrived: the unit is read.

@@ -4,11 +4,12 @@
 
 pub(crate) mod life;
 
+use crate::main_loop::due::{Due, DueResult};
 use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::UnitRow;
 use archivist_core::model::Outcome;
-use archivist_core::plan::Started;
+use archivist_core::plan::{Allowance, Started};
 use archivist_core::unit::UnitKind;
 use archivist_shared::config::Scope;
 use archivist_shared::systemd::LoadedUnit;
@@ -19,6 +20,12 @@ pub type ReadFiles = Box<dyn FnOnce(&Scope) -> Contents + Send>;
 /// What a kind of unit adds to the steps in the life of one. The rows of runs, the calls to systemd
 /// and the files of the orchestrator are the same for all kinds ([`life`]).
 pub(crate) trait Kind: Sync {
+    /// Returns which units of the kind may start now. None of a kind whose units start because
+    /// another unit asks for them.
+    fn due(&self, _turn: &Turn<'_>, _allowance: &Allowance) -> DueResult {
+        Ok(Due::default())
+    }
+
     /// Whether the work of the unit continues after the next boot: what a shutdown ended has no
     /// outcome then.
     fn outlasts_shutdown(&self) -> bool {

@@ -3,6 +3,7 @@
 
 use crate::machine::watch_files::record_path;
 use crate::main_loop::action::{FileAction, LoopAction, ReplyAction};
+use crate::main_loop::due::{Due, DueResult, Start};
 use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::log::{LogEntry, Problem, WatchLog};
 use crate::main_loop::starts::Output;
@@ -13,10 +14,10 @@ use crate::units::{Kind, ReadFiles, life};
 use crate::watch::alerts;
 use crate::watch::files::{self, CheckFiles};
 use archivist_core::model::{
-    CheckKind, ClientIdentity, CrawlId, Outcome, Probe, Reach, RunId, without_userinfo,
+    CheckKind, ClientIdentity, CrawlId, Outcome, Pool, Probe, Reach, RunId, without_userinfo,
 };
-use archivist_core::plan::{Occasion, Started};
-use archivist_core::plan::{conclude, prune_at, starts_again};
+use archivist_core::plan::{Allowance, Occasion, Started};
+use archivist_core::plan::{conclude, due_checks, prune_at, starts_again};
 use archivist_core::unit::{AddressFilter, CheckSpec, Subject, UnitSpec};
 use archivist_shared::bus::documents::work::Ended;
 use serde::{Deserialize, Serialize};
@@ -48,10 +49,27 @@ fn is_alert_of(check: &CheckRow, occasion: Occasion) -> bool {
     check.watch == NO_WATCH && check.url == occasion.as_str()
 }
 
-/// A check of a watch, and an alert.
-pub(crate) struct Check;
+/// The checks of watches, or alerts: those of these pools.
+pub(crate) struct Check(pub &'static [Pool]);
 
 impl Kind for Check {
+    fn due(&self, turn: &Turn<'_>, allowance: &Allowance) -> DueResult {
+        let limits = turn.engine.limits();
+        let heads = limits.fast_checks.max(limits.slow_checks);
+        let mut due = Due::default();
+        for pool in self.0 {
+            let checks = turn.tx.check_pool(*pool, heads)?;
+            let ids = due_checks(*pool, &checks, &limits, allowance).into_iter();
+            due = due.and(Due {
+                starts: ids
+                    .map(|id| Start::of(format!("check {id}"), id, begin_check))
+                    .collect(),
+                outlook: checks.outlook(*pool, allowance),
+            });
+        }
+        Ok(due)
+    }
+
     /// The record of a check would be out of date after the next boot.
     fn outlasts_shutdown(&self) -> bool {
         false
@@ -90,7 +108,7 @@ impl Kind for Check {
     }
 }
 
-pub(crate) fn begin_check(turn: &mut Turn<'_>, id: RunId) -> TurnResult<()> {
+fn begin_check(turn: &mut Turn<'_>, id: RunId) -> TurnResult<()> {
     let queued = |check: &CheckRow| check.status == RunState::Queued;
     let Some(check) = turn.tx.open_check(id)?.filter(queued) else {
         return Ok(());

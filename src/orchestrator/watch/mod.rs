@@ -5,4 +5,4 @@ pub mod checks;
 pub mod files;
 
 pub(crate) use alerts::{announce_idle, crawl_sealed};
-pub(crate) use checks::{Check, begin_check, prune_checks};
+pub(crate) use checks::{Check, prune_checks};

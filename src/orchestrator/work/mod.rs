@@ -14,11 +14,11 @@ pub mod reach;
 pub mod run_result;
 pub mod taken;
 pub mod units;
+pub mod view;
 pub mod visit;
 
 pub(crate) use units::{CrawlWorker, Hook, SnapshotWorker};
 
-pub(crate) use begin::{begin_crawl, begin_snapshot};
 pub(crate) use calls::work;
 pub(crate) use disk::{measured, watch_disk};
 pub(crate) use ends::{
@@ -30,3 +30,4 @@ pub(crate) use pause::{is_wanted, pause_owner, resume_owner, thaw, thaw_at_shutd
 pub(crate) use reach::why_reach;
 pub(crate) use run_result::{is_held, settle};
 pub(crate) use units::await_units;
+pub(crate) use view::view;

@@ -2,6 +2,7 @@
 
 use crate::fleet;
 use crate::main_loop::action::{ReplyAction, UnitAction};
+use crate::main_loop::due::{Due, DueResult};
 use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::turn::{Turn, TurnResult, failed};
 use crate::notices;
@@ -11,8 +12,9 @@ use crate::work::ends;
 use crate::work::lost;
 use crate::work::pause;
 use crate::work::run_result;
+use crate::work::view;
 use archivist_core::model::{AnyId, Lifecycle, Outcome, Owner};
-use archivist_core::plan::{Ending, RunningUnit, recorded_outcome, running_unit, tidy};
+use archivist_core::plan::{Allowance, Ending, RunningUnit, recorded_outcome, running_unit, tidy};
 use archivist_core::unit::UnitKind;
 use archivist_shared::bus::call::Reply;
 use archivist_shared::systemd::{LoadedUnit, Release};
@@ -27,6 +29,11 @@ pub(crate) struct Hook;
 /// What the kinds of units that archive pages do each in its own way; the rest is [`Kind`] for all
 /// of them.
 trait Work: Sync {
+    /// Which units may start now, as [`Kind::due`].
+    fn due(&self, _turn: &Turn<'_>, _allowance: &Allowance) -> DueResult {
+        Ok(Due::default())
+    }
+
     /// A job of the unit is done, as [`Kind::came_up`].
     fn came_up(&self, _turn: &mut Turn<'_>, _run: &UnitRow) -> TurnResult<()> {
         Ok(())
@@ -42,6 +49,10 @@ trait Work: Sync {
 }
 
 impl<W: Work> Kind for W {
+    fn due(&self, turn: &Turn<'_>, allowance: &Allowance) -> DueResult {
+        Work::due(self, turn, allowance)
+    }
+
     fn lost(&self, turn: &mut Turn<'_>, run: &UnitRow) -> TurnResult<()> {
         forgive_lost(turn, run)
     }
@@ -76,6 +87,11 @@ impl<W: Work> Kind for W {
 }
 
 impl Work for CrawlWorker {
+    /// The workers of snapshots, too: they share slots with those of crawls.
+    fn due(&self, turn: &Turn<'_>, allowance: &Allowance) -> DueResult {
+        view::due(turn, allowance)
+    }
+
     fn ended(&self, turn: &mut Turn<'_>, run: &RunRow, _end: &UnitEnd) -> TurnResult<()> {
         ends::crawl_worker_ended(turn, run.crawl, run)
     }

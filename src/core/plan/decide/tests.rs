@@ -1,7 +1,6 @@
-use super::super::checks::Checks;
+use super::super::pressure::Allowance;
 use super::super::view::OpenCrawl;
 use super::*;
-use crate::store::Transfers;
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -87,7 +86,7 @@ fn page(id: i64, host: i64) -> Due {
 fn started(decisions: &[Decision]) -> Vec<i64> {
     let ids = decisions.iter().map(|decision| match decision {
         Decision::StartSnapshot(id) => id.0,
-        other => panic!("{other:?} is not due"),
+        Decision::StartCrawl(id) => panic!("{id} is not due"),
     });
     ids.collect()
 }
@@ -139,7 +138,10 @@ fn blocked_host_does_not_delay_other_hosts() {
 #[test]
 fn under_pressure_nothing_starts() {
     let view = View {
-        pressure: Some("no space".into()),
+        allowance: Allowance {
+            pressure: Some("no space".into()),
+            is_outage: false,
+        },
         due_crawls: vec![CrawlId(1)],
         open_crawls: vec![open(2, 0, 1..9)],
         ..View::default()
@@ -199,8 +201,8 @@ proptest! {
         let snapshot_workers = queues.iter().map(|(running, _)| running).sum();
         let view = View {
             crawl_workers, snapshot_workers, open_crawls,
-            due_crawls: (1000..1000 + due_crawls).map(CrawlId).collect(), next_due: None, transfers: Transfers::default(),
-            now: Time(1), pressure: None, is_outage: false, hosts: hosts.clone(), checks: Checks::default(),
+            due_crawls: (1000..1000 + due_crawls).map(CrawlId).collect(), next_due: None,
+            now: Time(1), allowance: Allowance::default(), hosts: hosts.clone(),
         };
         let decisions = decide(&view, &limits);
         let crawls = decisions.iter().filter(|d| matches!(d, Decision::StartCrawl(_))).count() as u32;

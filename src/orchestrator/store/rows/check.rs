@@ -5,7 +5,7 @@ use crate::store::rows::unit::RunState;
 use crate::store::{Result, StoreError, Tx, millis};
 use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Health, Pool};
 use archivist_core::model::{RunId, Time};
-use archivist_core::plan::{CheckPool, Checks};
+use archivist_core::plan::CheckPool;
 use archivist_core::unit::UnitKind;
 use rusqlite::{OptionalExtension, Row};
 use std::time::Duration;
@@ -167,31 +167,23 @@ impl Tx<'_> {
         Ok(found)
     }
 
-    /// Returns for each pool how many checks run, and the first `heads` of its queue.
-    pub fn checks(&self, heads: u32) -> Result<Checks> {
-        let lane = |pool: Pool| -> Result<CheckPool> {
-            let running = self
-                .inner
-                .prepare_cached(
-                    "SELECT count(*) FROM run INDEXED BY run_open
-                     JOIN check_result ON run_id = run.id
-                     WHERE run.status IN ('starting', 'running') AND pool = ?1",
-                )?
-                .query_row([pool.as_str()], |row| row.get(0))?;
-            let mut statement = self.inner.prepare_cached(
-                "SELECT run_id FROM check_result INDEXED BY check_pool JOIN run ON run.id = run_id
-                 WHERE pool = ?1 AND record IS NULL AND run.status = 'queued'
-                 ORDER BY run_id LIMIT ?2",
-            )?;
-            let rows = statement.query_map((pool.as_str(), heads), |row| column(row, 0))?;
-            let due = rows.collect::<rusqlite::Result<_>>()?;
-            Ok(CheckPool { running, due })
-        };
-        Ok(Checks {
-            fast: lane(Pool::Fast)?,
-            slow: lane(Pool::Slow)?,
-            alerts: lane(Pool::Alerts)?,
-        })
+    /// Returns how many checks of a pool run, and the first `heads` of its queue.
+    pub fn check_pool(&self, pool: Pool, heads: u32) -> Result<CheckPool> {
+        let running = self
+            .inner
+            .prepare_cached(
+                "SELECT count(*) FROM run INDEXED BY run_open JOIN check_result ON run_id = run.id
+                 WHERE run.status IN ('starting', 'running') AND pool = ?1",
+            )?
+            .query_row([pool.as_str()], |row| row.get(0))?;
+        let mut statement = self.inner.prepare_cached(
+            "SELECT run_id FROM check_result INDEXED BY check_pool JOIN run ON run.id = run_id
+             WHERE pool = ?1 AND record IS NULL AND run.status = 'queued'
+             ORDER BY run_id LIMIT ?2",
+        )?;
+        let rows = statement.query_map((pool.as_str(), heads), |row| column(row, 0))?;
+        let due = rows.collect::<rusqlite::Result<_>>()?;
+        Ok(CheckPool { running, due })
     }
 
     /// Returns how many checks of all pools are queued, and how many are starting or running.

@@ -1,0 +1,51 @@
+//! What is due to start. Each kind of unit says that for itself; a turn makes the starts.
+
+use crate::main_loop::turn::{Turn, TurnResult};
+use crate::store::StoreError;
+use archivist_core::plan::Outlook;
+use std::fmt::Display;
+
+/// The start of a unit: records its run and queues the start.
+pub(crate) type Begin = Box<dyn FnOnce(&mut Turn<'_>) -> TurnResult<()>>;
+
+/// A unit that is due to start.
+pub(crate) struct Start {
+    /// What starts, for the log.
+    pub what: String,
+    pub begin: Begin,
+}
+
+impl Start {
+    /// The start of the unit for the row `id`, by `begin`.
+    pub fn of<Id: Copy + 'static>(
+        what: impl Display,
+        id: Id,
+        begin: fn(&mut Turn<'_>, Id) -> TurnResult<()>,
+    ) -> Start {
+        Start {
+            what: what.to_string(),
+            begin: Box::new(move |turn| begin(turn, id)),
+        }
+    }
+}
+
+/// What may start, unless the database fails.
+pub(crate) type DueResult = Result<Due, StoreError>;
+
+/// What a kind of unit may start now, and what is left to do.
+#[derive(Default)]
+pub(crate) struct Due {
+    /// The starts that the limits allow, the first first.
+    pub starts: Vec<Start>,
+    /// If `starts` is empty: what is left to do.
+    pub outlook: Outlook,
+}
+
+impl Due {
+    /// What this and another kind may start.
+    pub fn and(mut self, other: Due) -> Due {
+        self.starts.extend(other.starts);
+        self.outlook = self.outlook.and(other.outlook);
+        self
+    }
+}

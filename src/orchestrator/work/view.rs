@@ -1,0 +1,48 @@
+//! Which workers are due to start.
+
+use crate::main_loop;
+use crate::main_loop::due::{Due, DueResult, Start};
+use crate::main_loop::turn::Turn;
+use crate::store::{StoreError, ViewQuery};
+use crate::work::begin::{begin_crawl, begin_snapshot};
+use archivist_core::plan::{Allowance, Decision, Limits, View, decide};
+
+/// The workers of crawls and snapshots that may start now.
+pub(super) fn due(turn: &Turn<'_>, allowance: &Allowance) -> DueResult {
+    let limits = turn.engine.limits();
+    let view = view(turn, &limits, allowance)?;
+    let starts = decide(&view, &limits).into_iter();
+    Ok(Due {
+        starts: starts
+            .map(|decision| match decision {
+                Decision::StartCrawl(id) => Start::of(id, id, begin_crawl),
+                Decision::StartSnapshot(id) => Start::of(id, id, begin_snapshot),
+            })
+            .collect(),
+        outlook: view.outlook(),
+    })
+}
+
+/// What the plan decides from.
+pub(crate) fn view(
+    turn: &Turn<'_>,
+    limits: &Limits,
+    allowance: &Allowance,
+) -> Result<View, StoreError> {
+    let leases = main_loop::leases(turn)?;
+    let mut view = turn.tx.view(&ViewQuery {
+        limits,
+        pace: turn.engine.settings.host_delay,
+        leases,
+    })?;
+    let deadline = turn.tx.next_deadline(&turn.engine.boot, turn.machine)?;
+    let deadline = deadline.map(|deadline| leases.clocks.wall(deadline));
+    view.next_due = [view.next_due, deadline].into_iter().flatten().min();
+    for crawl in &mut view.open_crawls {
+        if turn.leaving_out.contains(&crawl.id) {
+            crawl.due.clear();
+        }
+    }
+    view.allowance = allowance.clone();
+    Ok(view)
+}
