@@ -166,7 +166,7 @@ mod tests {
         assert!(!text.contains("BindPaths"));
         let unit = format!("archivist-store-compare-{id}.service");
         assert_eq!(
-            Names::new("archivist").parse(&unit),
+            Names::new("archivist").kind_of(&unit),
             None,
             "no transfer of a page"
         );

@@ -4,7 +4,7 @@ mod names;
 mod properties;
 mod spec;
 
-pub use names::{Names, Parsed, UnitKind};
+pub use names::{Names, UnitKind};
 pub use properties::{Property, properties};
 pub use spec::WorkerSpec;
 pub use spec::{AddressFilter, CheckSpec, HookSpec, Network, Stdio, StoreSpec, Subject, UnitSpec};

@@ -5,59 +5,68 @@ use super::Network;
 use crate::model::{CheckKind, CrawlId, Owner, Pool, RunId, SnapshotId};
 use std::fmt::Write;
 
-/// Kind of a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum UnitKind {
+/// Defines the kinds of units: for each the word in the names of its units, and a function that says
+/// whether the rest of a name is one that [`Names`] makes.
+macro_rules! unit_kinds {
+    ($($(#[$doc:meta])* $kind:ident, $word:literal, $fits:expr;)+) => {
+        /// Kind of a unit.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum UnitKind {
+            $($(#[$doc])* $kind,)+
+        }
+
+        impl UnitKind {
+            /// All kinds.
+            pub const ALL: [UnitKind; [$($word),+].len()] = [$(UnitKind::$kind),+];
+
+            /// Returns the part of the unit name after the prefix.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(UnitKind::$kind => $word,)+
+                }
+            }
+
+            /// Whether a name of this kind may end with `rest`.
+            fn fits(self, rest: &str) -> bool {
+                let fits: fn(&str) -> bool = match self {
+                    $(UnitKind::$kind => $fits,)+
+                };
+                fits(rest)
+            }
+        }
+    };
+}
+
+unit_kinds! {
     /// Worker of a crawl.
-    CrawlWorker,
+    CrawlWorker, "crawl", is_number;
     /// Worker of a snapshot.
-    SnapshotWorker,
+    SnapshotWorker, "snapshot", is_number;
     /// One run of a hook.
-    Hook,
+    Hook, "hook", |rest| rest.rsplit_once('-').is_some_and(|(_, owner)| is_owner(owner));
     /// Of a watch.
-    Check,
+    Check, "check", |rest| {
+        rest.split_once('-').is_some_and(|(kind, id)| CheckKind::parse(kind).is_some() && is_number(id))
+    };
     /// The alert for a site that went down or recovered.
-    Alert,
+    Alert, "alert", is_number;
     /// A transfer between the archive and its store.
-    Store,
+    Store, "store", |rest| rest == STORE_TEST || matches!(rest.parse(), Ok(Owner::Snapshot(_)));
 }
 
 impl UnitKind {
-    /// All kinds.
-    pub const ALL: [UnitKind; 6] = [
-        UnitKind::CrawlWorker,
-        UnitKind::SnapshotWorker,
-        UnitKind::Hook,
-        UnitKind::Check,
-        UnitKind::Alert,
-        UnitKind::Store,
-    ];
-
-    /// Returns the part of the unit name after the prefix.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            UnitKind::CrawlWorker => "crawl",
-            UnitKind::SnapshotWorker => "snapshot",
-            UnitKind::Hook => "hook",
-            UnitKind::Check => "check",
-            UnitKind::Alert => "alert",
-            UnitKind::Store => "store",
-        }
-    }
-
     /// Returns the kind of this name, or `None` if the name is unknown.
     pub fn parse(text: &str) -> Option<UnitKind> {
         UnitKind::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
-/// Parts of a unit name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parsed {
-    /// Kind of the unit.
-    pub kind: UnitKind,
-    /// Owner of a worker or hook.
-    pub owner: Option<Owner>,
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<i64>().is_ok()
+}
+
+fn is_owner(text: &str) -> bool {
+    text.parse::<Owner>().is_ok()
 }
 
 /// Makes and parses the names of one instance.
@@ -208,39 +217,27 @@ impl Names {
         (self.crawl_slice(id) == unit).then_some(id)
     }
 
-    /// Parses the unit name of a worker, hook or check; `None` for other units.
-    pub fn parse(&self, unit: &str) -> Option<Parsed> {
+    /// Returns the kind of the unit with this name; `None` for units that are not of this instance, or
+    /// that the orchestrator does not start.
+    pub fn kind_of(&self, unit: &str) -> Option<UnitKind> {
         let rest = unit
             .strip_prefix(self.prefix.as_str())?
             .strip_prefix('-')?
             .strip_suffix(".service")?;
         let (kind, rest) = rest.split_once('-')?;
-        let number = |text: &str| {
-            let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-            digits.then(|| text.parse().ok()).flatten()
-        };
-        let kind = UnitKind::parse(kind)?;
-        let owner = match kind {
-            UnitKind::CrawlWorker => Some(Owner::Crawl(CrawlId(number(rest)?))),
-            UnitKind::SnapshotWorker => Some(Owner::Snapshot(SnapshotId(number(rest)?))),
-            UnitKind::Hook => Some(rest.rsplit_once('-')?.1.parse().ok()?),
-            UnitKind::Check => {
-                let (kind, id) = rest.split_once('-')?;
-                CheckKind::parse(kind)?;
-                number(id)?;
-                None
-            }
-            UnitKind::Alert => {
-                number(rest)?;
-                None
-            }
-            UnitKind::Store if rest == STORE_TEST => None,
-            UnitKind::Store => match rest.parse().ok()? {
-                owner @ Owner::Snapshot(_) => Some(owner),
-                Owner::Crawl(_) => return None,
-            },
-        };
-        Some(Parsed { kind, owner })
+        UnitKind::parse(kind).filter(|kind| kind.fits(rest))
+    }
+
+    /// Returns the crawl or snapshot that the unit of this name works on.
+    pub fn owner_of(&self, unit: &str) -> Option<Owner> {
+        let kind = self.kind_of(unit)?;
+        let (_, last) = unit.strip_suffix(".service")?.rsplit_once('-')?;
+        let number = || last.parse().ok();
+        match kind {
+            UnitKind::CrawlWorker => number().map(|id| Owner::Crawl(CrawlId(id))),
+            UnitKind::SnapshotWorker => number().map(|id| Owner::Snapshot(SnapshotId(id))),
+            _ => last.parse().ok(),
+        }
     }
 
     /// Returns the unit of this object path, if it is one of this instance.
@@ -259,7 +256,7 @@ impl Names {
             }
         }
         let unit = String::from_utf8(bytes).ok()?;
-        self.parse(&unit).is_some().then_some(unit)
+        self.kind_of(&unit).is_some().then_some(unit)
     }
 }
 
@@ -304,43 +301,42 @@ mod tests {
         let names = Names::new("archivist-second");
         let owner = Owner::Snapshot(SnapshotId(7));
         let hook = names.hook("a-b", "x", owner);
-        assert_eq!(
-            names.parse(&hook),
-            Some(Parsed {
-                kind: UnitKind::Hook,
-                owner: Some(owner)
-            })
-        );
+        assert_eq!(names.kind_of(&hook), Some(UnitKind::Hook));
         let worker = names.snapshot_worker(SnapshotId(7));
-        assert_eq!(
-            names.parse(&worker),
-            Some(Parsed {
-                kind: UnitKind::SnapshotWorker,
-                owner: Some(owner)
-            })
-        );
+        assert_eq!(names.kind_of(&worker), Some(UnitKind::SnapshotWorker));
+        let worker = names.crawl_worker(CrawlId(7));
+        assert_eq!(names.kind_of(&worker), Some(UnitKind::CrawlWorker));
         for (neighbours, unit) in [
             (false, "archivist-network@second-crawl-7.service"),
             (true, "archivist-network-local@second-crawl-7.service"),
         ] {
             assert_eq!(names.network(CrawlId(7), neighbours).unit, unit);
-            assert_eq!(names.parse(unit), None);
+            assert_eq!(names.kind_of(unit), None);
+        }
+        for (unit, owner) in [
+            (names.hook("a-b", "x", owner), Some(owner)),
+            (names.snapshot_worker(SnapshotId(7)), Some(owner)),
+            (
+                names.crawl_worker(CrawlId(7)),
+                Some(Owner::Crawl(CrawlId(7))),
+            ),
+            (names.store(Some(SnapshotId(7))), Some(owner)),
+            (names.store(None), None),
+            (names.check(CheckKind::Status, RunId(7)), None),
+        ] {
+            assert_eq!(names.owner_of(&unit), owner, "{unit}");
         }
         let check = names.check(CheckKind::Status, RunId(12));
         assert_eq!(check, "archivist-second-check-status-12.service");
-        assert_eq!(names.parse(&check).map(|p| p.kind), Some(UnitKind::Check));
+        assert_eq!(names.kind_of(&check), Some(UnitKind::Check));
         let alert = names.check(CheckKind::Alert, RunId(13));
         assert_eq!(alert, "archivist-second-alert-13.service");
-        assert_eq!(names.parse(&alert).map(|p| p.kind), Some(UnitKind::Alert));
+        assert_eq!(names.kind_of(&alert), Some(UnitKind::Alert));
         let transfer = names.store(Some(SnapshotId(345)));
         assert_eq!(transfer, "archivist-second-store-s345.service");
-        let parsed = names.parse(&transfer);
-        assert_eq!(
-            parsed.and_then(|p| p.owner),
-            Some(Owner::Snapshot(SnapshotId(345)))
-        );
+        assert_eq!(names.kind_of(&transfer), Some(UnitKind::Store));
         let test = names.store(None);
-        assert_eq!(names.parse(&test).map(|p| p.kind), Some(UnitKind::Store));
+        assert_eq!(names.kind_of(&test), Some(UnitKind::Store));
         for stranger in [
             "archivist-second-store-c7.service",
             "archivist-second-store.slice",
@@ -353,7 +349,7 @@ mod tests {
             "archivist-second-hook-wget-.service",
             "ssh.service",
         ] {
-            assert_eq!(names.parse(stranger), None, "{stranger}");
+            assert_eq!(names.kind_of(stranger), None, "{stranger}");
         }
     }
 
@@ -408,7 +404,7 @@ mod tests {
             assert!(unit.len() < 256, "{unit}");
             let allowed = |b: u8| b.is_ascii_alphanumeric() || br"-_.\".contains(&b);
             assert!(unit.bytes().all(allowed), "{unit}");
-            assert_eq!(names.parse(&unit), Some(Parsed { kind: UnitKind::Hook, owner: Some(owner) }));
+            assert_eq!(names.kind_of(&unit), Some(UnitKind::Hook));
             assert_eq!(names.unit_of_path(&path_of(&unit)), Some(unit));
         }
 
@@ -418,7 +414,7 @@ mod tests {
             let near = [format!("archivist-{rest}"), format!("archivist-crawl-{rest}.slice"),
                 format!("/org/freedesktop/systemd1/unit/archivist_2d{rest}{text}")];
             for text in near.iter().chain([&text]) {
-                let _ = (names.parse(text), names.unit_of_path(text));
+                let _ = (names.kind_of(text), names.unit_of_path(text));
                 if let Some(id) = names.crawl_of_slice(text) {
                     assert_eq!(&names.crawl_slice(id), text);
                 }

@@ -234,6 +234,40 @@ fn log_fields(
 }
 
 impl UnitSpec {
+    /// Returns a unit that runs `argv`, logs to the journal, and has what its drop-ins say.
+    pub fn new(
+        kind: UnitKind,
+        name: String,
+        slice: String,
+        description: String,
+        argv: Vec<String>,
+    ) -> UnitSpec {
+        UnitSpec {
+            name,
+            kind,
+            slice,
+            description,
+            argv,
+            notify: false,
+            environment: Vec::new(),
+            launcher: None,
+            not_after: None,
+            working_directory: None,
+            stdin: None,
+            stdout: Stdio::Journal,
+            limit: None,
+            bind: Vec::new(),
+            bind_read_only: Vec::new(),
+            credentials: Vec::new(),
+            tmp: None,
+            network: None,
+            addresses: AddressFilter::default(),
+            wants: Vec::new(),
+            user: None,
+            log_fields: Vec::new(),
+        }
+    }
+
     /// Returns what the launcher reads from standard input: the time on CLOCK_BOOTTIME in
     /// milliseconds from which on it executes nothing, or nothing; the working directory or nothing;
     /// the number of arguments, the arguments, and `NAME=value` for each variable. Each is terminated
@@ -280,33 +314,19 @@ impl UnitSpec {
             argv.push("--user".to_owned());
         }
         argv.push("worker".to_owned());
+        let description = format!("Archive {noun} {}: {}", worker.owner, shown(worker.url));
+        let slice = names.crawl_slice(worker.crawl);
         UnitSpec {
-            name,
-            kind,
-            slice: names.crawl_slice(worker.crawl),
-            description: format!("Archive {noun} {}: {}", worker.owner, shown(worker.url)),
-            argv,
             notify: true,
-            environment: Vec::new(),
-            launcher: None,
-            not_after: None,
-            working_directory: None,
-            stdin: None,
-            stdout: Stdio::Journal,
             limit: worker.limit,
             bind: vec![worker.archive],
-            bind_read_only: Vec::new(),
-            credentials: Vec::new(),
-            tmp: None,
-            network: None,
-            addresses: AddressFilter::default(),
             wants: worker
                 .network
                 .map(|network| network.unit)
                 .into_iter()
                 .collect(),
-            user: None,
             log_fields: log_fields(names, worker.crawl, worker.owner, worker.url),
+            ..UnitSpec::new(kind, name, slice, description, argv)
         }
     }
 
@@ -315,34 +335,25 @@ impl UnitSpec {
         let mut fields = log_fields(names, hook.crawl, hook.owner, hook.url);
         fields.push(("ARCHIVIST_PLUGIN", hook.plugin.to_owned()));
         fields.push(("ARCHIVIST_HOOK", hook.hook.to_owned()));
+        let name = names.hook(hook.plugin, hook.unit_part, hook.owner);
+        let (part, owner) = (hook.unit_part, hook.owner);
+        let description = format!("Hook {part} of {owner}: {}", shown(hook.url));
+        let slice = names.crawl_slice(hook.crawl);
         UnitSpec {
-            name: names.hook(hook.plugin, hook.unit_part, hook.owner),
-            kind: UnitKind::Hook,
-            slice: names.crawl_slice(hook.crawl),
-            description: format!(
-                "Hook {} of {}: {}",
-                hook.unit_part,
-                hook.owner,
-                shown(hook.url)
-            ),
-            argv: hook.argv,
-            notify: false,
             environment: hook.environment,
             launcher: hook.launcher,
             not_after: hook.not_after,
             working_directory: Some(hook.working_directory),
-            stdin: None,
             stdout: Stdio::Descriptor,
             limit: Some(hook.limit),
             bind: hook.bind,
             bind_read_only: hook.bind_read_only,
-            credentials: Vec::new(),
             tmp: hook.tmp,
             network: hook.network,
             addresses: hook.addresses,
-            wants: Vec::new(),
             user: hook.user,
             log_fields: fields,
+            ..UnitSpec::new(UnitKind::Hook, name, slice, description, hook.argv)
         }
     }
 
@@ -366,21 +377,13 @@ impl UnitSpec {
             Task::Test => "Test",
         };
         let everything = || ["0.0.0.0/0", "::/0"].map(str::parse).into_iter().flatten();
+        let name = names.store(transfer.page.map(|(id, ..)| id));
+        let description = match transfer.page {
+            Some((id, _, url)) => format!("{verb} {id} (store): {}", shown(url)),
+            None => format!("{verb} the store"),
+        };
+        let argv = vec![transfer.program.to_owned()];
         UnitSpec {
-            name: names.store(transfer.page.map(|(id, ..)| id)),
-            kind: UnitKind::Store,
-            slice: names.store_slice(),
-            description: match transfer.page {
-                Some((id, _, url)) => format!("{verb} {id} (store): {}", shown(url)),
-                None => format!("{verb} the store"),
-            },
-            argv: vec![transfer.program.to_owned()],
-            notify: false,
-            environment: Vec::new(),
-            launcher: None,
-            not_after: None,
-            working_directory: None,
-            stdin: None,
             stdout: Stdio::Descriptor,
             limit: Some(transfer.limit),
             bind,
@@ -391,71 +394,58 @@ impl UnitSpec {
                     .map(|name| ((*name).to_owned(), (*name).to_owned()))
                     .collect()
             },
-            tmp: None,
-            network: None,
             addresses: AddressFilter {
                 refused: store.iter().flat_map(|_| everything()).collect(),
                 allowed: Vec::new(),
             },
-            wants: Vec::new(),
-            user: None,
             log_fields: transfer.page.map_or_else(Vec::new, |(id, crawl, url)| {
                 log_fields(names, crawl, Owner::Snapshot(id), url)
             }),
+            ..UnitSpec::new(
+                UnitKind::Store,
+                name,
+                names.store_slice(),
+                description,
+                argv,
+            )
         }
     }
 
     /// Returns the unit of a check of a watch, without its standard input, a request. Its standard
     /// output is a passed descriptor.
     pub fn check(names: &Names, check: CheckSpec<'_>) -> UnitSpec {
-        let kind = check.kind;
+        let (unit_kind, stdout) = match check.kind {
+            CheckKind::Alert => (UnitKind::Alert, Stdio::Journal),
+            _ => (UnitKind::Check, Stdio::Descriptor),
+        };
+        let url = shown(check.url);
+        let description = match (check.kind, check.subject) {
+            (CheckKind::Alert, Subject::Watch(watch)) => format!("Alert of watch {watch}: {url}"),
+            (kind, Subject::Watch(watch)) => format!("Check {kind} of watch {watch}: {url}"),
+            (_, Subject::Crawl(crawl)) => format!("Alert of crawl {crawl}: {url}"),
+            (_, Subject::Idle) => "Alert that no crawl is left".to_owned(),
+        };
+        let name = names.check(check.kind, check.id);
+        let slice = names.check_slice(check.kind.pool());
         UnitSpec {
-            name: names.check(kind, check.id),
-            kind: match kind {
-                CheckKind::Alert => UnitKind::Alert,
-                _ => UnitKind::Check,
-            },
-            slice: names.check_slice(kind.pool()),
-            description: match (kind, check.subject) {
-                (CheckKind::Alert, Subject::Watch(watch)) => {
-                    format!("Alert of watch {watch}: {}", shown(check.url))
-                }
-                (kind, Subject::Watch(watch)) => {
-                    format!("Check {kind} of watch {watch}: {}", shown(check.url))
-                }
-                (_, Subject::Crawl(crawl)) => {
-                    format!("Alert of crawl {crawl}: {}", shown(check.url))
-                }
-                (_, Subject::Idle) => "Alert that no crawl is left".to_owned(),
-            },
-            argv: check.argv,
-            notify: false,
             environment: check.environment,
-            stdin: None,
             launcher: check.launcher,
-            not_after: None,
-            working_directory: None,
-            stdout: match kind {
-                CheckKind::Alert => Stdio::Journal,
-                _ => Stdio::Descriptor,
-            },
-            limit: Some(kind.limit()),
-            bind: Vec::new(),
+            stdout,
+            limit: Some(check.kind.limit()),
             bind_read_only: check.bind_read_only,
             credentials: check.credentials,
-            tmp: None,
             network: check.network,
             addresses: check.addresses,
             wants: check.wants,
-            user: None,
             log_fields: match check.subject {
                 Subject::Watch(watch) => vec![
                     ("ARCHIVIST_WATCH", watch.to_owned()),
-                    ("ARCHIVIST_URL", shown(check.url)),
+                    ("ARCHIVIST_URL", url),
                 ],
                 Subject::Crawl(crawl) => log_fields(names, crawl, Owner::Crawl(crawl), check.url),
                 Subject::Idle => Vec::new(),
             },
+            ..UnitSpec::new(unit_kind, name, slice, description, check.argv)
         }
     }
 }

@@ -35,7 +35,7 @@ pub fn remove_except(scope: &Scope, names: &Names, kept: &BTreeSet<PathBuf>) {
     let entries = std::fs::read_dir(directory(scope)).into_iter().flatten();
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
         let unit = path.file_stem().and_then(|name| name.to_str());
-        if unit.and_then(|unit| names.parse(unit)).is_some() && !kept.contains(&path) {
+        if unit.and_then(|unit| names.kind_of(unit)).is_some() && !kept.contains(&path) {
             let _ = std::fs::remove_file(&path);
         }
     }

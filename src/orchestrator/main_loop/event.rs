@@ -109,10 +109,7 @@ impl Event {
     /// results of hooks, and the end of a page or crawl, which the end of its worker decides.
     /// Starts and ends of hooks are found out again after a power cut.
     pub fn durability(&self, names: &Names) -> Durability {
-        let is_hook = |unit: &str| {
-            let parsed = names.parse(unit);
-            parsed.is_some_and(|parsed| parsed.kind == UnitKind::Hook)
-        };
+        let is_hook = |unit: &str| names.kind_of(unit) == Some(UnitKind::Hook);
         match self {
             Event::Hint(_)
             | Event::Started { result: Ok(()), .. }

@@ -324,7 +324,7 @@ pub(crate) fn listed(
         .collect();
     let live: Vec<LiveUnit> = listed
         .iter()
-        .filter(|unit| turn.engine.names.parse(&unit.name).is_some())
+        .filter(|unit| turn.engine.names.kind_of(&unit.name).is_some())
         .map(|unit| LiveUnit {
             unit: unit.name.clone(),
             active_state: unit.active_state.clone(),

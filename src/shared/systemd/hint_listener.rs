@@ -101,12 +101,12 @@ impl Listener {
             "JobRemoved" => {
                 let (_, _, unit, result): (u32, OwnedObjectPath, String, String) =
                     message.body().deserialize().ok()?;
-                self.names.parse(&unit)?;
+                self.names.kind_of(&unit)?;
                 Some(Hint::JobRemoved { unit, result })
             }
             "UnitRemoved" => {
                 let (unit, _): (String, OwnedObjectPath) = message.body().deserialize().ok()?;
-                self.names.parse(&unit)?;
+                self.names.kind_of(&unit)?;
                 Some(Hint::Removed { unit })
             }
             "Reloading" => {

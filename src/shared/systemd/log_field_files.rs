@@ -37,7 +37,7 @@ impl LogFieldFiles {
 
     /// Removes the file of `unit`, which is not loaded any more, if there is one.
     pub fn remove(&self, unit: &str) {
-        if self.names.parse(unit).is_none() {
+        if self.names.kind_of(unit).is_none() {
             return;
         }
         let path = self.directory.join(format!("{FIELDS}{unit}"));
@@ -59,7 +59,7 @@ impl LogFieldFiles {
         let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
         let units = names.filter_map(|name| Some(name.strip_prefix(FIELDS)?.to_owned()));
         units
-            .filter(|unit| self.names.parse(unit).is_some())
+            .filter(|unit| self.names.kind_of(unit).is_some())
             .collect()
     }
 }

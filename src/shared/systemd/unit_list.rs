@@ -50,7 +50,7 @@ impl Manager {
             .map_err(fail)?;
         let rows: Vec<reading::Row> = reply.body().deserialize().map_err(fail)?;
         let ours = rows.into_iter().filter(|row| {
-            self.names.parse(&row.0).is_some() || self.names.crawl_of_slice(&row.0).is_some()
+            self.names.kind_of(&row.0).is_some() || self.names.crawl_of_slice(&row.0).is_some()
         });
         Ok(ours
             .map(|row| LoadedUnit {

@@ -262,7 +262,7 @@ mod tests {
         let unit = unit_name("abx", &scope);
         assert_eq!(unit, "archivist-hook-setup-abx.service");
         let names = archivist_core::unit::Names::new("archivist");
-        assert_eq!(names.parse(&unit), None, "no hook of a crawl");
+        assert_eq!(names.kind_of(&unit), None, "no hook of a crawl");
         let library = scope.data_dir().join("lib");
         let mut sandbox = Sandbox {
             name: "abx",

@@ -117,7 +117,7 @@ fn is_of(entry: &Map<String, Value>, scope: &Scope) -> bool {
     let unit = UNITS.iter().find_map(|field| text(entry, field));
     unit.is_none_or(|unit| {
         let names = Names::new(scope.unit_prefix());
-        unit == scope.orchestrator_unit() || names.parse(&unit).is_some()
+        unit == scope.orchestrator_unit() || names.kind_of(&unit).is_some()
     })
 }
 
@@ -190,8 +190,8 @@ fn shown(entry: &Map<String, Value>, scope: &Scope) -> String {
     let crawl = || text(entry, "ARCHIVIST_CRAWL_ID").map(|id| format!("c{id}"));
     let unit = || {
         let unit = text(entry, "_SYSTEMD_USER_UNIT")?;
-        let parsed = Names::new(scope.unit_prefix()).parse(&unit)?;
-        parsed.owner.map(|owner| owner.to_string())
+        let owner = Names::new(scope.unit_prefix()).owner_of(&unit)?;
+        Some(owner.to_string())
     };
     let of = snapshot.or_else(crawl).or_else(unit).unwrap_or_default();
     let message = text(entry, "MESSAGE").unwrap_or_else(|| "(a long message)".to_owned());
