@@ -133,6 +133,11 @@ impl Names {
         }
     }
 
+    /// Returns the unit of a kind of which a crawl or snapshot has at most one at a time.
+    pub fn unit(&self, kind: UnitKind, owner: Owner) -> String {
+        format!("{}-{}-{owner}.service", self.prefix, kind.as_str())
+    }
+
     /// Returns the unit of one check or alert of a watch.
     pub fn check(&self, kind: CheckKind, id: RunId) -> String {
         match kind {
@@ -145,7 +150,7 @@ impl Names {
     /// of the store.
     pub fn store(&self, snapshot: Option<SnapshotId>) -> String {
         match snapshot {
-            Some(id) => format!("{}-store-{id}.service", self.prefix),
+            Some(id) => self.unit(UnitKind::Store, Owner::Snapshot(id)),
             None => format!("{}-store-{STORE_TEST}.service", self.prefix),
         }
     }

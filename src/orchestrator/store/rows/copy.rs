@@ -116,8 +116,7 @@ impl Tx<'_> {
         boot: &str,
         now: Time,
     ) -> Result<RunId> {
-        let run = self.queue_run(UnitKind::Store, now)?;
-        self.start_queued(run, unit, boot, now)?;
+        let run = self.start_run(UnitKind::Store, unit, boot, now)?;
         self.inner
             .prepare_cached("UPDATE copy SET run_id = ?2 WHERE snapshot_id = ?1")?
             .execute((id.0, run.0))?;

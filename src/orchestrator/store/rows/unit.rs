@@ -116,6 +116,13 @@ impl Tx<'_> {
         Ok(RunId(self.inner.last_insert_rowid()))
     }
 
+    /// Records a run of this kind and its unit before the unit starts. Returns its id.
+    pub fn start_run(&self, kind: UnitKind, unit: &str, boot: &str, now: Time) -> Result<RunId> {
+        let run = self.queue_run(kind, now)?;
+        self.start_queued(run, unit, boot, now)?;
+        Ok(run)
+    }
+
     /// Records the unit of a queued run before the unit starts. Returns `false` if the run is not
     /// queued.
     pub(crate) fn start_queued(
