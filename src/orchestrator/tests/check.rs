@@ -41,7 +41,8 @@ impl Bed {
         self.starts_are_known(&open);
         self.checks_are_sound();
         if self.world.is_quiet() {
-            self.units_and_rows_agree(&open);
+            self.units_and_rows_agree();
+            self.ended_owners_have_no_units(&open);
         }
     }
 
@@ -258,10 +259,20 @@ impl Bed {
     }
 
     /// With nothing on its way, every open run is a process, and every unit is of an open run.
-    fn units_and_rows_agree(&self, open: &[RunRow]) {
-        for run in open {
+    fn units_and_rows_agree(&mut self) {
+        let open = self.look(|tx| tx.open_units());
+        for run in &open {
             let state = self.world.units.get(&run.unit).map(|unit| &unit.state);
             assert_eq!(state, Some(&State::Running), "{} is open", run.unit);
+        }
+        for unit in self.world.units.keys() {
+            let row = open.iter().find(|run| run.unit == *unit);
+            assert!(row.is_some(), "{unit} has no row");
+        }
+    }
+
+    fn ended_owners_have_no_units(&self, open: &[RunRow]) {
+        for run in open {
             let over = self.finals.get(&run.owner);
             assert!(
                 over.is_none(),
@@ -269,12 +280,6 @@ impl Bed {
                 run.unit,
                 run.owner
             );
-        }
-        let others = ["-check-", "-alert-", "-store-"];
-        let ours = |unit: &&String| !others.iter().any(|part| unit.contains(part));
-        for unit in self.world.units.keys().filter(ours) {
-            let row = open.iter().find(|run| run.unit == *unit);
-            assert!(row.is_some(), "{unit} has no row");
         }
     }
 }
