@@ -25,7 +25,7 @@ pub use catalogue::trust::Trust;
 pub use catalogue::{Catalogue, Hook, PathProblem, Plugin};
 pub use contract::arguments::{BinaryRequest, HookTarget, argv, request_argv};
 pub use contract::environment::{HookContext, HookDirectories, environment};
-pub use contract::lines::LineReader;
+pub use contract::lines::{LINE_MAX_BYTES, LineReader};
 pub use contract::record::{ArchiveResult, ChildSnapshot, Record, ResultStatus, parse_line};
 pub use files::beneath::Directory;
 pub use files::output::{OutputFile, scan};

@@ -107,6 +107,8 @@ pub struct LeftOut {
     pub tags: u64,
     /// Settings, programs and requests.
     pub others: u64,
+    /// Bytes of output that were not read.
+    pub bytes: u64,
 }
 
 impl LeftOut {
@@ -116,6 +118,7 @@ impl LeftOut {
             (self.pages, "pages"),
             (self.tags, "tags"),
             (self.others, "settings or programs"),
+            (self.bytes, "bytes of output"),
         ]
         .iter()
         .filter(|(count, _)| *count > 0)
@@ -205,6 +208,7 @@ impl Report {
             pages: children.dropped,
             tags: tags.dropped + children.dropped_tags,
             others,
+            ..LeftOut::default()
         };
         let mut verdict = self.verdict;
         verdict.error = verdict.error.map(cut);
