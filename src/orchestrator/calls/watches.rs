@@ -9,7 +9,7 @@ use crate::main_loop::event::Event;
 use crate::main_loop::log::Problem;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
 use crate::query;
-use crate::query::documents::{documents, without_details};
+use crate::query::documents::without_details;
 use crate::store::NewCheck;
 use archivist_core::model::{
     CheckKind, CheckRecord, CrawlId, Outcome, RunId, Task, without_userinfo,
@@ -44,10 +44,12 @@ pub(crate) fn watches(turn: &mut Turn<'_>, request: &WatchRequest) -> TurnResult
             if checks.is_empty() {
                 request.named().map_err(refused)?;
             }
-            let shown = if filter.full {
-                Check::from
-            } else {
-                without_details
+            let shown = |check| {
+                if filter.full {
+                    check
+                } else {
+                    without_details(check)
+                }
             };
             let checks: Vec<Check> = checks.into_iter().map(shown).collect();
             serde_json::to_string(&checks)?
@@ -276,6 +278,6 @@ fn site(turn: &Turn<'_>, watch: &str, url: &str) -> TurnResult<Site> {
         uptime: (all > 0).then(|| good as f64 * 100.0 / all as f64),
         status_checks: all,
         last,
-        open: documents(turn.tx.open_checks_of(watch, url)?),
+        open: turn.tx.open_checks_of(watch, url)?,
     })
 }

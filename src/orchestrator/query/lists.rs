@@ -43,21 +43,15 @@ pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<S
     }
     let filter = filter.piece();
     Ok(match what {
-        "crawls" => {
-            serde_json::to_string::<Vec<report::Crawl>>(&documents(turn.tx.list_crawls(&filter)?))?
-        }
+        "crawls" => serde_json::to_string(&turn.tx.list_crawls(&filter)?)?,
         "snapshots" => serde_json::to_string(&steps::snapshots(turn, &filter)?)?,
         "binaries" => serde_json::to_string(&programs::binaries(turn)?)?,
         "results" => serde_json::to_string::<Vec<report::HookResult>>(&documents(
             turn.tx.list_results(&filter)?,
         ))?,
-        "hosts" => {
-            serde_json::to_string::<Vec<report::Host>>(&documents(turn.tx.list_hosts(&filter)?))?
-        }
-        "timeline" => {
-            serde_json::to_string::<Vec<report::Span>>(&documents(turn.tx.list_spans(&filter)?))?
-        }
-        _ => serde_json::to_string::<Vec<report::Run>>(&documents(turn.tx.list_runs(&filter)?))?,
+        "hosts" => serde_json::to_string(&turn.tx.list_hosts(&filter)?)?,
+        "timeline" => serde_json::to_string(&turn.tx.list_spans(&filter)?)?,
+        _ => serde_json::to_string(&turn.tx.list_runs(&filter)?)?,
     })
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn details_of_run(turn: &Turn<'_>, id: RunId) -> TurnResult<Details> 
     };
     let run = report::Run {
         environment: turn.tx.environment_of(id)?,
-        ..run.into()
+        ..run
     };
     Ok(Details::Run {
         run: Box::new(run),
@@ -50,7 +50,7 @@ pub(crate) fn details(turn: &Turn<'_>, id: Owner) -> TurnResult<Details> {
     let none = || TurnError::Refused(Refusal::NoSuch(format!("there is no {id}")));
     let mut snapshots = steps::snapshots(turn, &filter)?;
     let mut results = documents(turn.tx.list_results(&filter)?);
-    let mut runs = documents(turn.tx.list_runs(&filter)?);
+    let mut runs = turn.tx.list_runs(&filter)?;
     // The oldest first.
     snapshots.reverse();
     results.reverse();
@@ -64,7 +64,7 @@ pub(crate) fn details(turn: &Turn<'_>, id: Owner) -> TurnResult<Details> {
                 .next()
                 .ok_or_else(none)?;
             Details::Crawl {
-                crawl: crawl.into(),
+                crawl,
                 snapshots,
                 results,
                 runs,

@@ -2,7 +2,6 @@
 
 use crate::machine::notify;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::query::documents::documents;
 use crate::runner::reported::reported;
 use crate::transfer;
 use archivist_core::model::{Owner, Runner, without_userinfo};
@@ -18,7 +17,7 @@ pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
         status: Some("open".into()),
         ..Filter::default()
     };
-    let running: Vec<report::Run> = documents(turn.tx.list_runs(&open)?);
+    let running = turn.tx.list_runs(&open)?;
     let (crawls, snapshots) = (
         turn.tx.counts("crawl", None)?,
         turn.tx.counts("snapshot", None)?,

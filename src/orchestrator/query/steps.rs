@@ -4,7 +4,6 @@
 use crate::engine::crawl_plan::PlannedHook;
 use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::query::documents::documents;
 use crate::store::ResultRow;
 use archivist_core::model::{Lifecycle, Owner};
 use archivist_plugin::step;
@@ -13,7 +12,7 @@ use archivist_shared::bus::documents::work::HookMode;
 
 /// The snapshots of a list; those that run with their step.
 pub(super) fn snapshots(turn: &Turn<'_>, filter: &Filter) -> TurnResult<Vec<Snapshot>> {
-    let mut snapshots: Vec<Snapshot> = documents(turn.tx.list_snapshots(filter)?);
+    let mut snapshots = turn.tx.list_snapshots(filter)?;
     let under_way = snapshots.iter_mut();
     for snapshot in under_way.filter(|it| it.status == Lifecycle::Started) {
         let crawl = main_loop::crawl_for(turn, Owner::Snapshot(snapshot.id))?;

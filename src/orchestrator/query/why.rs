@@ -70,13 +70,13 @@ pub(crate) fn why(turn: &Turn<'_>, id: Owner) -> TurnResult<Why> {
     match id {
         Owner::Crawl(_) => {
             if let Some(crawl) = turn.tx.list_crawls(&filter)?.pop() {
-                why_crawl(turn, &crawl.into(), &view, &mut reasons)?;
+                why_crawl(turn, &crawl, &view, &mut reasons)?;
             }
         }
         Owner::Snapshot(_) => {
             if let Some(snapshot) = turn.tx.list_snapshots(&filter)?.pop() {
                 let status = snapshot.status;
-                why_snapshot(turn, &snapshot.into(), &view, &mut reasons)?;
+                why_snapshot(turn, &snapshot, &view, &mut reasons)?;
                 if let Owner::Snapshot(id) = id {
                     transfer::why_copy(turn, id, status, &mut reasons)?;
                 }

@@ -7,9 +7,10 @@ use crate::query::show::no_such_run;
 use crate::query::why::of_result;
 use crate::query::why_watch;
 use crate::query::why_watch::why_bad;
-use crate::store::{CheckEntry, RunRow, RunState};
+use crate::store::{RunRow, RunState};
 use archivist_core::model::{Lifecycle, Outcome, Owner, RunId};
 use archivist_shared::bus::documents::report::{Reason, WhyRun};
+use archivist_shared::bus::documents::watches::Check;
 
 /// A run of a worker or hook, or a check, which has an id of the same kind.
 pub(crate) fn why_run(turn: &Turn<'_>, id: RunId) -> TurnResult<WhyRun> {
@@ -102,10 +103,9 @@ fn of_worker(turn: &Turn<'_>, run: &RunRow) -> TurnResult<Reason> {
     Ok(reason("worker", text))
 }
 
-fn why_check(turn: &Turn<'_>, check: CheckEntry) -> TurnResult<WhyRun> {
-    let (run, state) = (check.id, check.status);
+fn why_check(turn: &Turn<'_>, check: Check) -> TurnResult<WhyRun> {
     let check = without_details(check);
-    let reasons = if state != RunState::Ended {
+    let reasons = if check.state != RunState::Ended.as_str() {
         vec![why_watch::why_open(turn, &check)?]
     } else if check.ok == Some(true) {
         let at = check.ended_at.unwrap_or(check.queued_at);
@@ -115,8 +115,8 @@ fn why_check(turn: &Turn<'_>, check: CheckEntry) -> TurnResult<WhyRun> {
         vec![why_bad(&check, true)]
     };
     Ok(WhyRun {
-        run,
-        status: state.as_str().to_owned(),
+        run: check.id,
+        status: check.state,
         reasons,
     })
 }

@@ -1,23 +1,22 @@
-//! Lists of rows, newest first, with everything that users see of them.
+//! Lists of rows, newest first. They are documents of the bus, which are for users: without user names and
+//! passwords in URLs, and without secret settings.
 
 mod checks;
-mod entries;
 mod hosts;
 mod timeline;
 
-pub use checks::{CheckEntry, CheckFilter};
-pub use entries::{CrawlEntry, ListFilter, RunEntry, SnapshotEntry};
-pub use hosts::HostEntry;
-pub use timeline::{SpanEntry, SpanPageEntry};
-
 use super::column::{column, counter, json, optional, optional_json};
 use super::{Counts, Result, StoreError, Tx};
+use crate::store::RunState;
 use crate::store::rows::complete::INCOMPLETE;
 use crate::store::rows::result::{self, ResultRow};
-use archivist_core::model::{Accounting, CrawlId, Lifecycle, Owner, SnapshotId};
+use archivist_core::model::{Accounting, CrawlId, Lifecycle, Owner, SnapshotId, Uses};
+use archivist_core::model::{shown_setting, without_userinfo};
+use archivist_core::unit::UnitKind;
+use archivist_shared::bus::documents::report::{ANSWER_BYTES, Crawl, Filter, Run, Snapshot};
 use rusqlite::Row;
 use rusqlite::types::Value;
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 /// Builds `WHERE … ORDER BY … LIMIT …` of a list.
 struct Query {
@@ -39,7 +38,7 @@ impl Query {
             .push_str(&format!(" AND {condition} ?{}", self.values.len()));
     }
 
-    fn newest_first(&mut self, filter: &ListFilter) {
+    fn newest_first(&mut self, filter: &Filter) {
         if let Some(before) = filter.before {
             self.and("id <", before);
         }
@@ -49,7 +48,7 @@ impl Query {
 
     /// The newest crawls first. In a fleet, each node reserves ids in blocks, so their order is not that of
     /// time.
-    fn newest_crawls_first(&mut self, filter: &ListFilter) {
+    fn newest_crawls_first(&mut self, filter: &Filter) {
         if let Some(before) = filter.before {
             self.values.push(before.into());
             self.sql.push_str(&format!(
@@ -61,17 +60,27 @@ impl Query {
         self.limit(filter);
     }
 
-    fn limit(&mut self, filter: &ListFilter) {
+    fn limit(&mut self, filter: &Filter) {
         if filter.limit > 0 {
             self.sql.push_str(&format!(" LIMIT {}", filter.limit));
         }
     }
 }
 
-/// Bytes of text that a list may still grow by.
+/// Bytes of text that a list may still grow by. It has at least one row.
 struct BytesLeft(usize);
 
 impl BytesLeft {
+    /// A limited list is for an answer over the bus and ends at [`ANSWER_BYTES`]; an unlimited one is for
+    /// the orchestrator itself.
+    fn of(filter: &Filter) -> BytesLeft {
+        BytesLeft(if filter.limit == 0 {
+            usize::MAX
+        } else {
+            ANSWER_BYTES
+        })
+    }
+
     /// Counts the texts of a row, in bytes. Returns false once the list is full.
     fn take(&mut self, size: usize) -> bool {
         self.0 = self.0.saturating_sub(size);
@@ -89,8 +98,7 @@ fn lengths<'a>(texts: impl IntoIterator<Item = &'a String>) -> usize {
 
 impl Tx<'_> {
     /// Returns crawls, the newest first.
-    pub fn list_crawls(&self, filter: impl Into<ListFilter>) -> Result<Vec<CrawlEntry>> {
-        let filter = &filter.into();
+    pub fn list_crawls(&self, filter: &Filter) -> Result<Vec<Crawl>> {
         let mut query = Query::new(
             "SELECT id, status, reason, url, max_depth, plugins, config, created_at, started_at,
                     ended_at, retry_at, attempts, directory FROM crawl"
@@ -106,18 +114,19 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
         let mut crawls = Vec::new();
-        let mut left = BytesLeft(filter.bytes_max);
+        let mut left = BytesLeft::of(filter);
         while let Some(row) = rows.next()? {
             let id: CrawlId = column(row, 0)?;
-            let crawl = CrawlEntry {
+            let results = self.result_counts(Owner::Crawl(id))?;
+            let crawl = Crawl {
                 id,
                 status: column(row, 1)?,
                 reason: row.get(2)?,
-                url: row.get(3)?,
+                url: shown_url(row, 3)?,
                 max_depth: row.get(4)?,
                 tags: self.tags("crawl", id.0)?,
                 plugins: json(row, 5)?,
-                config: json(row, 6)?,
+                config: shown_settings(json(row, 6)?),
                 created_at: column(row, 7)?,
                 started_at: optional(row, 8)?,
                 ended_at: optional(row, 9)?,
@@ -125,8 +134,10 @@ impl Tx<'_> {
                 attempts: row.get(11)?,
                 snapshots: self.counts("snapshot", Some(id))?,
                 incomplete: self.incomplete_pages(Some(id))?,
-                results: self.result_counts(Owner::Crawl(id))?,
+                uses: Uses::of_results(&results),
+                results,
                 directory: row.get(12)?,
+                nodes: Vec::new(),
             };
             let settings = crawl
                 .config
@@ -142,8 +153,7 @@ impl Tx<'_> {
     }
 
     /// Returns snapshots, the newest first.
-    pub fn list_snapshots(&self, filter: impl Into<ListFilter>) -> Result<Vec<SnapshotEntry>> {
-        let filter = &filter.into();
+    pub fn list_snapshots(&self, filter: &Filter) -> Result<Vec<Snapshot>> {
         let mut query = Query::new(
             "SELECT id, crawl_id, url, title, depth, parent_id, status, reason, created_at,
                     started_at, ended_at, retry_at, attempts, directory, bookmarked_at,
@@ -169,13 +179,14 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
         let mut snapshots = Vec::new();
-        let mut left = BytesLeft(filter.bytes_max);
+        let mut left = BytesLeft::of(filter);
         while let Some(row) = rows.next()? {
             let id: SnapshotId = column(row, 0)?;
-            let snapshot = SnapshotEntry {
+            let results = self.result_counts(Owner::Snapshot(id))?;
+            let snapshot = Snapshot {
                 id,
                 crawl: column(row, 1)?,
-                url: row.get(2)?,
+                url: shown_url(row, 2)?,
                 title: row.get(3)?,
                 depth: row.get(4)?,
                 parent: optional(row, 5)?,
@@ -187,11 +198,15 @@ impl Tx<'_> {
                 ended_at: optional(row, 10)?,
                 retry_at: optional(row, 11)?,
                 attempts: row.get(12)?,
-                results: self.result_counts(Owner::Snapshot(id))?,
+                uses: Uses::of_results(&results),
+                results,
                 directory: row.get(13)?,
                 bookmarked_at: row.get(14)?,
                 http_status: row.get(15)?,
-                config: optional_json(row, 16)?.unwrap_or_default(),
+                config: shown_settings(optional_json(row, 16)?.unwrap_or_default()),
+                current_step: None,
+                node: None,
+                older_copies: Vec::new(),
             };
             let size = snapshot.url.len() + length(&snapshot.title) + lengths(&snapshot.tags);
             snapshots.push(snapshot);
@@ -203,8 +218,7 @@ impl Tx<'_> {
     }
 
     /// Returns results, the newest first.
-    pub fn list_results(&self, filter: impl Into<ListFilter>) -> Result<Vec<ResultRow>> {
-        let filter = &filter.into();
+    pub fn list_results(&self, filter: &Filter) -> Result<Vec<ResultRow>> {
         let mut query = Query::new(format!("SELECT {} FROM result", result::COLUMNS));
         if let Some(status) = &filter.status {
             query.and("status =", status.clone());
@@ -218,7 +232,7 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let rows = statement.query_map(rusqlite::params_from_iter(query.values), result::read)?;
         let mut results = Vec::new();
-        let mut left = BytesLeft(filter.bytes_max);
+        let mut left = BytesLeft::of(filter);
         for row in rows {
             let result = row?;
             let paths = lengths(result.files.iter().map(|file| &file.path));
@@ -232,8 +246,7 @@ impl Tx<'_> {
     }
 
     /// Returns runs, the newest first.
-    pub fn list_runs(&self, filter: impl Into<ListFilter>) -> Result<Vec<RunEntry>> {
-        let filter = &filter.into();
+    pub fn list_runs(&self, filter: &Filter) -> Result<Vec<Run>> {
         let mut query = Query::new(
             "SELECT id, unit, kind, owner, plugin, hook, attempt, status, outcome, invocation,
                     started_at, ended_at, argv, cpu_usec, memory_peak, io_read, io_write, ip_in,
@@ -257,7 +270,7 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
         let mut runs = Vec::new();
-        let mut left = BytesLeft(filter.bytes_max);
+        let mut left = BytesLeft::of(filter);
         while let Some(row) = rows.next()? {
             let run = read_run(row)?;
             let size = lengths(&run.argv);
@@ -311,21 +324,36 @@ impl Tx<'_> {
     }
 }
 
-fn read_run(row: &Row<'_>) -> rusqlite::Result<RunEntry> {
-    Ok(RunEntry {
+/// A URL without user name and password.
+fn shown_url(row: &Row<'_>, index: usize) -> rusqlite::Result<String> {
+    Ok(without_userinfo(&row.get::<_, String>(index)?))
+}
+
+/// Settings without secrets.
+fn shown_settings(config: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let shown = config.into_iter().map(|(name, value)| {
+        let value = shown_setting(&name, &value);
+        (name, value)
+    });
+    shown.collect()
+}
+
+fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
+    let argv: Vec<String> = json(row, 12)?;
+    Ok(Run {
         id: column(row, 0)?,
         unit: row.get(1)?,
-        kind: column(row, 2)?,
+        kind: column::<UnitKind>(row, 2)?.as_str().to_owned(),
         owner: column(row, 3)?,
         plugin: row.get(4)?,
         hook: row.get(5)?,
         attempt: row.get(6)?,
-        status: column(row, 7)?,
+        status: column::<RunState>(row, 7)?.as_str().to_owned(),
         outcome: optional_json(row, 8)?,
         invocation: row.get(9)?,
         started_at: optional(row, 10)?,
         ended_at: optional(row, 11)?,
-        argv: json(row, 12)?,
+        argv: argv.iter().map(|text| without_userinfo(text)).collect(),
         accounting: Accounting {
             cpu_usec: counter(row, 13)?,
             memory_peak: counter(row, 14)?,
@@ -336,7 +364,8 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunEntry> {
         },
         parent: optional(row, 19)?,
         directory: row.get(20)?,
-        limit: counter(row, 21)?.map(Duration::from_millis),
+        limit: counter(row, 21)?.map(|millis| millis / 1000),
+        environment: BTreeMap::new(),
     })
 }
 
@@ -344,9 +373,8 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunEntry> {
 mod tests {
     use super::*;
     use crate::store::rows::fleet::GivenCrawl;
-    use crate::store::{NewCrawl, NewSnapshot, Store};
+    use crate::store::{NewCrawl, NewRun, NewSnapshot, Store};
     use archivist_core::model::{PAGE_TAGS_MAX, Time};
-    use std::collections::BTreeMap;
 
     fn crawl(tx: &Tx<'_>, url: &str) -> CrawlId {
         let new = NewCrawl {
@@ -370,18 +398,73 @@ mod tests {
             crawl(&tx, url);
         }
         let list = |before, limit| {
-            let filter = ListFilter {
+            let filter = Filter {
                 before,
                 limit,
-                ..ListFilter::default()
+                ..Filter::default()
             };
-            let crawls = tx.list_crawls(filter).unwrap();
+            let crawls = tx.list_crawls(&filter).unwrap();
             crawls.iter().map(|crawl| crawl.id.0).collect::<Vec<_>>()
         };
         assert_eq!(list(None, 0), [4, 3, 2, 1]);
         assert_eq!(list(None, 3), [4, 3, 2]);
         assert_eq!(list(Some(2), 3), [1]);
         assert_eq!(list(Some(1), 3), [0i64; 0]);
+    }
+
+    #[test]
+    fn documents_of_crawls_pages_and_runs_have_no_secrets() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(0)).unwrap();
+        let tx = store.begin().unwrap();
+        let url = "https://user:secret@a.example/";
+        let config = [("API_KEY", "secret"), ("TIMEOUT", "30")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let crawl = NewCrawl {
+            url,
+            max_depth: 0,
+            plugins: &[],
+            config: &config.into(),
+            user: 0,
+            now: Time(0),
+        };
+        let crawl = tx.add_crawl(&crawl).unwrap();
+        let page = NewSnapshot {
+            url,
+            host: "a.example",
+            ..NewSnapshot::default()
+        };
+        let page = tx.add_snapshots(crawl, None, &[page], Time(0)).unwrap()[0].0;
+        tx.record_run(&NewRun {
+            kind: UnitKind::Hook,
+            owner: Owner::Snapshot(page),
+            crawl,
+            plugin: Some("wget"),
+            hook: Some("wget"),
+            attempt: 1,
+            unit: "archivist-hook-wget-s1.service",
+            boot: "boot",
+            argv: &["wget".to_owned(), url.to_owned()],
+            parent: None,
+            directory: None,
+            limit: None,
+            environment: Default::default(),
+            not_after: None,
+            now: Time(0),
+        })
+        .unwrap();
+        let all = Filter::default();
+        let crawls = tx.list_crawls(&all).unwrap();
+        let (pages, runs) = (
+            tx.list_snapshots(&all).unwrap(),
+            tx.list_runs(&all).unwrap(),
+        );
+        let text = serde_json::to_string(&(&crawls, &pages, &runs)).unwrap();
+        assert!(!text.contains("secret"), "{text}");
+        assert_eq!(crawls[0].config["TIMEOUT"], "30");
+        assert_eq!((&*runs[0].kind, &*runs[0].status), ("hook", "starting"));
+        assert_eq!(runs[0].argv, ["wget", "https://a.example/"]);
     }
 
     #[test]
@@ -403,12 +486,12 @@ mod tests {
             tx.add_given_crawl(&given, Time(now as i64)).unwrap();
         }
         let list = |before| {
-            let filter = ListFilter {
+            let filter = Filter {
                 before,
                 limit: 2,
-                ..ListFilter::default()
+                ..Filter::default()
             };
-            let crawls = tx.list_crawls(filter).unwrap();
+            let crawls = tx.list_crawls(&filter).unwrap();
             crawls.iter().map(|crawl| crawl.id.0).collect::<Vec<_>>()
         };
         assert_eq!(list(None), [8, 202]);
@@ -423,8 +506,7 @@ mod tests {
         store.take_over("unit", "boot", Time(0)).unwrap();
         let tx = store.begin().unwrap();
         let crawl = crawl(&tx, "https://a/");
-        let bytes_max = 1 << 20;
-        let title = "t".repeat(bytes_max / 4);
+        let title = "t".repeat(ANSWER_BYTES / 4);
         let urls: Vec<String> = (0..12).map(|n| format!("https://a/{n}")).collect();
         for url in &urls {
             let page = NewSnapshot {
@@ -438,13 +520,13 @@ mod tests {
                 tx.tag_snapshot(added[0].0, &n.to_string()).unwrap();
             }
         }
-        let mut filter = ListFilter {
-            bytes_max,
-            ..ListFilter::default()
+        let mut filter = Filter {
+            limit: 1000,
+            ..Filter::default()
         };
         let mut sizes = Vec::new();
         loop {
-            let piece = tx.list_snapshots(filter.clone()).unwrap();
+            let piece = tx.list_snapshots(&filter).unwrap();
             let Some(last) = piece.last() else { break };
             assert_eq!(last.tags.len(), PAGE_TAGS_MAX);
             filter.before = Some(last.id.0);
@@ -471,13 +553,13 @@ mod tests {
             assert_eq!(added.unwrap().len(), 1);
         }
         let list = |before, limit| {
-            let filter = ListFilter {
+            let filter = Filter {
                 owner: Some(Owner::Crawl(crawls[0])),
                 before,
                 limit,
-                ..ListFilter::default()
+                ..Filter::default()
             };
-            let snapshots = tx.list_snapshots(filter).unwrap();
+            let snapshots = tx.list_snapshots(&filter).unwrap();
             snapshots.iter().map(|s| s.id.0).collect::<Vec<_>>()
         };
         assert_eq!(list(None, 2), [9, 7]);

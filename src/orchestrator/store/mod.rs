@@ -13,10 +13,6 @@ mod runner;
 pub mod schema;
 mod view;
 
-pub use lists::{
-    CheckEntry, CheckFilter, CrawlEntry, HostEntry, ListFilter, RunEntry, SnapshotEntry,
-};
-pub use lists::{SpanEntry, SpanPageEntry};
 pub use open::OpenError;
 pub use rows::binary::BinaryRow;
 pub use rows::check::{CheckRow, NewCheck};

@@ -3,10 +3,11 @@
 use super::bed::Bed;
 use super::world::{Call, State};
 use crate::main_loop::event::Event;
-use crate::store::{CrawlEntry, ResultRow, RunRow, SnapshotEntry};
+use crate::store::{ResultRow, RunRow};
 use archivist_core::model::{Lifecycle, Owner};
 use archivist_core::unit::UnitKind;
 use archivist_shared::bus::documents::report::{Counts, Filter};
+use archivist_shared::bus::documents::report::{Crawl, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn count<'a>(states: impl Iterator<Item = &'a str>) -> Counts {
@@ -49,7 +50,7 @@ impl Bed {
     /// Paused items, and crawls that wait only for paused pages, use no slot, and get their slot
     /// back at once when they are resumed: there may be too many workers then, but no more are
     /// started.
-    fn limits_hold(&mut self, snapshots: &[SnapshotEntry], open: &[RunRow]) {
+    fn limits_hold(&mut self, snapshots: &[Snapshot], open: &[RunRow]) {
         let paused: BTreeSet<Owner> = self.look(|tx| {
             let owners = open.iter().map(|run| run.owner);
             let paused = owners.filter(|owner| tx.is_paused(*owner).unwrap());
@@ -105,7 +106,7 @@ impl Bed {
         let per_host = self.engine.settings.host_workers;
         for snapshot in snapshots {
             let of = |run: &RunRow| {
-                let same = |s: &&SnapshotEntry| s.url == snapshot.url;
+                let same = |s: &&Snapshot| s.url == snapshot.url;
                 let mut owners = snapshots.iter().filter(same).map(|s| Owner::Snapshot(s.id));
                 run.kind == UnitKind::SnapshotWorker && owners.any(|owner| owner == run.owner)
             };
@@ -147,8 +148,8 @@ impl Bed {
 
     fn states_and_runs_agree(
         &self,
-        crawls: &[CrawlEntry],
-        snapshots: &[SnapshotEntry],
+        crawls: &[Crawl],
+        snapshots: &[Snapshot],
         all_results: &[ResultRow],
         open: &[RunRow],
     ) {
@@ -194,7 +195,7 @@ impl Bed {
         }
     }
 
-    fn final_is_final(&mut self, crawls: &[CrawlEntry], snapshots: &[SnapshotEntry]) {
+    fn final_is_final(&mut self, crawls: &[Crawl], snapshots: &[Snapshot]) {
         for snapshot in snapshots {
             let crawl = crawls
                 .iter()
@@ -219,12 +220,7 @@ impl Bed {
         self.finals = finals.collect();
     }
 
-    fn tallies_are_true(
-        &self,
-        crawls: &[CrawlEntry],
-        snapshots: &[SnapshotEntry],
-        all: &[ResultRow],
-    ) {
+    fn tallies_are_true(&self, crawls: &[Crawl], snapshots: &[Snapshot], all: &[ResultRow]) {
         for crawl in crawls {
             let own: Vec<_> = snapshots.iter().filter(|s| s.crawl == crawl.id).collect();
             assert_eq!(

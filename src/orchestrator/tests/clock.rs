@@ -5,7 +5,7 @@ use crate::main_loop::event::Event;
 use crate::store::rows::lease::Leases;
 use archivist_core::model::{Lifecycle, SnapshotId, Time};
 use archivist_core::plan::Clocks;
-use archivist_shared::bus::documents::report::Filter;
+use archivist_shared::bus::documents::report::{Crawl, Filter};
 use std::time::Duration;
 
 const DAY: i64 = 86_400_000;
@@ -20,7 +20,7 @@ impl Bed {
         self.turn(vec![Event::ClockSet(by), Event::Due]);
     }
 
-    fn first_crawl(&mut self) -> crate::store::CrawlEntry {
+    fn first_crawl(&mut self) -> Crawl {
         let crawls = self.look(|tx| tx.list_crawls(&Filter::default()));
         crawls.into_iter().next().unwrap()
     }

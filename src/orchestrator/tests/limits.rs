@@ -2,7 +2,7 @@
 
 use super::bed::Bed;
 use archivist_core::model::{Lifecycle, Owner, ResultState};
-use archivist_shared::bus::documents::report::Filter;
+use archivist_shared::bus::documents::report::{Filter, Snapshot};
 
 const WORKER: &str = "archivist-snapshot-1.service";
 const HOURS: u64 = 3_600_000;
@@ -21,7 +21,7 @@ fn at_work() -> Bed {
     bed
 }
 
-fn page(bed: &mut Bed) -> crate::store::SnapshotEntry {
+fn page(bed: &mut Bed) -> Snapshot {
     bed.look(|tx| tx.list_snapshots(&Filter::default()))
         .remove(0)
 }

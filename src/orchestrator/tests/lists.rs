@@ -4,7 +4,7 @@ use super::bed::Bed;
 use crate::main_loop::event::Event;
 use archivist_core::model::List;
 use archivist_shared::bus::call::{Reply, Request};
-use archivist_shared::bus::documents::report::AddOptions;
+use archivist_shared::bus::documents::report::{AddOptions, Snapshot};
 use std::sync::Arc;
 
 #[test]
@@ -28,7 +28,7 @@ fn pages_of_a_bookmark_file_have_its_titles_tags_and_times() {
     bed.turn(vec![Event::Request(request)]);
     let mut pages = bed.look(|tx| tx.list_snapshots(&Default::default()));
     pages.sort_by_key(|page| page.id);
-    let shown = |page: &crate::store::SnapshotEntry| {
+    let shown = |page: &Snapshot| {
         let (title, time) = (page.title.clone(), page.bookmarked_at.clone());
         (title.unwrap(), page.tags.clone(), time.unwrap())
     };

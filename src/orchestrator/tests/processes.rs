@@ -2,7 +2,6 @@
 
 use super::bed::{Bed, DATABASE};
 use archivist_core::model::{Owner, RunId};
-use archivist_core::unit::UnitKind;
 use archivist_shared::bus::documents::report::{Details, Filter, Run};
 
 fn shown(bed: &mut Bed, id: RunId) -> Run {
@@ -20,12 +19,12 @@ fn runs_have_parent_directory_limit_and_environment() {
     let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
     let worker = |owner| {
         let mut runs = runs.iter();
-        runs.find(|run| run.owner == owner && run.kind != UnitKind::Hook)
+        runs.find(|run| run.owner == owner && run.hook.is_none())
             .map(|run| run.id)
     };
     let mut pages = 0;
     for run in &runs {
-        let (hook, run) = (run.kind == UnitKind::Hook, shown(&mut bed, run.id));
+        let (hook, run) = (run.hook.is_some(), shown(&mut bed, run.id));
         let of_crawl = worker(Owner::Crawl(bed.crawl(0).unwrap()));
         match (hook, run.owner) {
             (false, Owner::Crawl(_)) => assert_eq!(run.parent, None),

@@ -1,10 +1,10 @@
 //! Retries of crawls, pages and failed results.
 
 use super::bed::Bed;
-use crate::store::RunEntry;
 use archivist_core::model::{CheckKind, CrawlId, Lifecycle, Owner, ResultState, SnapshotId};
 use archivist_plugin::sample;
 use archivist_shared::bus::call::Which;
+use archivist_shared::bus::documents::report::Run;
 use archivist_shared::bus::documents::report::{AddOptions, Filter};
 use serde_json::json;
 
@@ -97,8 +97,7 @@ fn retry_of_failures_leaves_cancelled_crawls() {
     assert_eq!(failed(&mut bed), ["s3"]);
     let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
     let hooks = |n: i64| {
-        let of =
-            |run: &&RunEntry| run.owner == Owner::Snapshot(SnapshotId(n)) && run.hook.is_some();
+        let of = |run: &&Run| run.owner == Owner::Snapshot(SnapshotId(n)) && run.hook.is_some();
         runs.iter().filter(of).count()
     };
     assert_eq!(hooks(1), hooks(2));
@@ -108,7 +107,7 @@ fn retry_of_failures_leaves_cancelled_crawls() {
 /// Runs of hooks of pages by plugin, oldest first.
 fn runs_of_pages(bed: &mut Bed) -> Vec<String> {
     let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
-    let of_page = |run: &&RunEntry| matches!(run.owner, Owner::Snapshot(_));
+    let of_page = |run: &&Run| matches!(run.owner, Owner::Snapshot(_));
     let runs = runs.iter().rev().filter(of_page);
     runs.filter_map(|run| run.plugin.clone()).collect()
 }

@@ -2,7 +2,6 @@
 
 use super::bed::Bed;
 use archivist_core::model::{Owner, SnapshotId};
-use archivist_core::unit::UnitKind;
 use archivist_shared::bus::call::{Refusal, Request, Which};
 use archivist_shared::bus::documents::report::{AddOptions, Filter};
 use std::collections::BTreeSet;
@@ -80,9 +79,11 @@ impl Bed {
     /// The time limits of the hooks of a page.
     fn limits_of(&mut self, page: Owner) -> BTreeSet<Option<Duration>> {
         let runs = self.look(|tx| tx.list_runs(&Filter::default()));
-        let of_page =
-            |run: &&crate::store::RunEntry| run.owner == page && run.kind == UnitKind::Hook;
-        runs.iter().filter(of_page).map(|run| run.limit).collect()
+        let hooks = runs.iter().filter(|run| run.hook.is_some());
+        hooks
+            .filter(|run| run.owner == page)
+            .map(|run| run.limit.map(Duration::from_secs))
+            .collect()
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::bed::Bed;
 use super::worker::Server;
-use crate::store::SnapshotEntry;
 use archivist_core::model::{AnyId, HttpErrors, Lifecycle, Owner, ResultState, SnapshotId};
 use archivist_shared::bus::call::{Request, Which};
+use archivist_shared::bus::documents::report::Snapshot;
 use archivist_shared::bus::documents::report::{AddOptions, Filter, Reason, Why};
 
 const PAGE: Owner = Owner::Snapshot(SnapshotId(1));
 
-fn page(bed: &mut Bed) -> SnapshotEntry {
+fn page(bed: &mut Bed) -> Snapshot {
     bed.look(|tx| tx.list_snapshots(&Filter::default()))
         .remove(0)
 }

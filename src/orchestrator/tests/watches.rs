@@ -54,7 +54,7 @@ impl Bed {
         self.queue(name, &[kinds[n / 3 % 3]]).unwrap();
     }
 
-    pub fn history(&mut self, name: &str) -> Vec<crate::store::CheckEntry> {
+    pub fn history(&mut self, name: &str) -> Vec<archivist_shared::bus::documents::watches::Check> {
         let all = HistoryFilter::default();
         self.look(|tx| tx.check_history(name, &all))
     }

@@ -1,52 +1,12 @@
 //! Lists of checks.
 
 use crate::store::column::{column, optional, optional_json};
+use crate::store::lists::shown_url;
 use crate::store::{Result, RunState, Tx};
-use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Outcome, RunId, Time};
+use archivist_core::model::{CheckKind, CheckRecord, CrawlId, RunId, Time};
+use archivist_shared::bus::documents::watches::{Check, HistoryFilter};
 use rusqlite::{OptionalExtension, Row, params_from_iter, types::Value};
 use std::time::Duration;
-
-/// A check with its result.
-#[derive(Clone, Debug)]
-pub struct CheckEntry {
-    /// Its run, printed as `r678`.
-    pub id: RunId,
-    /// Name of the watch.
-    pub watch: String,
-    /// Kind of check.
-    pub kind: CheckKind,
-    /// With user name and password if it has any.
-    pub url: String,
-    /// Queued, starting, running or ended.
-    pub status: RunState,
-    /// When it was queued.
-    pub queued_at: Time,
-    /// When it started; `None` before.
-    pub started_at: Option<Time>,
-    /// When it ended; `None` before.
-    pub ended_at: Option<Time>,
-    /// Name of its unit; `None` before the start.
-    pub unit: Option<String>,
-    /// How its unit ended.
-    pub outcome: Option<Outcome>,
-    /// Whether the site is good; `None` if that is not known.
-    pub ok: Option<bool>,
-    /// What its program reported.
-    pub record: CheckRecord,
-}
-
-/// Which checks of a watch to return.
-#[derive(Clone, Debug, Default)]
-pub struct CheckFilter {
-    /// Only checks of this kind.
-    pub kind: Option<CheckKind>,
-    /// Only checks of this URL.
-    pub url: Option<String>,
-    /// At most this many; 0 for all.
-    pub limit: u32,
-    /// Only checks with lower ids.
-    pub before: Option<RunId>,
-}
 
 /// Milliseconds of eight days: the time between two weekly checks, and a day.
 const WEEK: i64 = 8 * 86_400_000;
@@ -56,13 +16,13 @@ const CHECKS: &str = "SELECT c.run_id, c.watch, c.kind, c.url, run.status, run.r
         run.started_at, run.ended_at, run.unit, run.outcome, c.ok, c.record
     FROM check_result AS c JOIN run ON run.id = c.run_id";
 
-fn read(row: &Row<'_>) -> rusqlite::Result<CheckEntry> {
-    Ok(CheckEntry {
+fn read(row: &Row<'_>) -> rusqlite::Result<Check> {
+    Ok(Check {
         id: column(row, 0)?,
         watch: row.get(1)?,
         kind: column(row, 2)?,
-        url: row.get(3)?,
-        status: column(row, 4)?,
+        url: shown_url(row, 3)?,
+        state: column::<RunState>(row, 4)?.as_str().to_owned(),
         queued_at: column(row, 5)?,
         started_at: optional(row, 6)?,
         ended_at: optional(row, 7)?,
@@ -74,7 +34,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<CheckEntry> {
 }
 
 impl Tx<'_> {
-    fn list_checks(&self, rest: &str, values: Vec<Value>) -> Result<Vec<CheckEntry>> {
+    fn list_checks(&self, rest: &str, values: Vec<Value>) -> Result<Vec<Check>> {
         let sql = format!("{CHECKS} WHERE {rest}");
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map(params_from_iter(values), read)?;
@@ -82,17 +42,12 @@ impl Tx<'_> {
     }
 
     /// Returns a check by its id.
-    pub fn check(&self, id: RunId) -> Result<Option<CheckEntry>> {
+    pub fn check(&self, id: RunId) -> Result<Option<Check>> {
         Ok(self.list_checks("c.run_id = ?1", vec![id.0.into()])?.pop())
     }
 
     /// Returns checks of a watch, newest first.
-    pub fn check_history(
-        &self,
-        watch: &str,
-        filter: impl Into<CheckFilter>,
-    ) -> Result<Vec<CheckEntry>> {
-        let filter = filter.into();
+    pub fn check_history(&self, watch: &str, filter: &HistoryFilter) -> Result<Vec<Check>> {
         let mut sql = "c.watch = ?1".to_owned();
         let mut values = vec![Value::from(watch.to_owned())];
         if let Some(kind) = filter.kind {
@@ -115,12 +70,7 @@ impl Tx<'_> {
     }
 
     /// Returns the newest result of a kind of check.
-    pub fn last_check(
-        &self,
-        watch: &str,
-        kind: CheckKind,
-        url: &str,
-    ) -> Result<Option<CheckEntry>> {
+    pub fn last_check(&self, watch: &str, kind: CheckKind, url: &str) -> Result<Option<Check>> {
         let values = [watch, kind.as_str(), url].map(|text| Value::from(text.to_owned()));
         let found = self.list_checks(
             "c.watch = ?1 AND c.kind = ?2 AND c.url = ?3 AND c.record IS NOT NULL
@@ -172,7 +122,7 @@ impl Tx<'_> {
     }
 
     /// Returns the checks of a URL that have not ended.
-    pub fn open_checks_of(&self, watch: &str, url: &str) -> Result<Vec<CheckEntry>> {
+    pub fn open_checks_of(&self, watch: &str, url: &str) -> Result<Vec<Check>> {
         let values = [watch, url].map(|text| Value::from(text.to_owned()));
         self.list_checks(
             "c.watch = ?1 AND c.url = ?2 AND c.record IS NULL AND c.kind <> 'alert' ORDER BY c.run_id",

@@ -1,38 +1,18 @@
 //! Web hosts with the results of their newest pages.
 
-use super::ListFilter;
 use crate::store::column::{counter, optional};
 use crate::store::{Result, Tx};
-use archivist_core::model::{Owner, Time, Uses};
+use archivist_core::model::{Owner, Uses};
+use archivist_shared::bus::documents::report::{Filter, Host};
 use rusqlite::types::Value;
 
 /// Results that count: the newest of the archive, or of one crawl or snapshot. Counting them takes
 /// about 20 ms, however many the archive has.
 const RESULTS_COUNTED: u32 = 10_000;
 
-/// A host with the results of its newest pages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostEntry {
-    /// Its name.
-    pub name: String,
-    /// Number of pages with results that count.
-    pub pages: u64,
-    /// How many of these results succeeded and failed.
-    pub uses: Uses,
-    /// When the newest of them started.
-    pub used_at: Option<Time>,
-    /// Row number of the newest of them.
-    pub last_result: i64,
-    /// Delay between two starts that the host asks for, in milliseconds.
-    pub delay_ms: u64,
-    /// Why it was delayed last.
-    pub asked: Option<String>,
-}
-
 impl Tx<'_> {
     /// Returns the hosts of the newest results, the one that was used last first.
-    pub fn list_hosts(&self, filter: impl Into<ListFilter>) -> Result<Vec<HostEntry>> {
-        let filter = filter.into();
+    pub fn list_hosts(&self, filter: &Filter) -> Result<Vec<Host>> {
         let (of, id) = match filter.owner {
             Some(Owner::Crawl(id)) => ("WHERE crawl_id = ?1", Value::from(id.0)),
             Some(owner) => ("WHERE owner = ?1", Value::from(owner.to_string())),
@@ -58,7 +38,7 @@ impl Tx<'_> {
                 succeeded: counter(row, 2)?.unwrap_or(0),
                 failed: counter(row, 3)?.unwrap_or(0),
             };
-            Ok(HostEntry {
+            Ok(Host {
                 name: row.get(0)?,
                 pages: counter(row, 1)?.unwrap_or(0),
                 uses,
@@ -66,6 +46,9 @@ impl Tx<'_> {
                 last_result: row.get(5)?,
                 delay_ms: counter(row, 6)?.unwrap_or(0),
                 asked: row.get(7)?,
+                open: None,
+                node: None,
+                leased_until: None,
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -76,7 +59,7 @@ impl Tx<'_> {
 mod tests {
     use super::*;
     use crate::store::{Finished, NewCrawl, NewSnapshot, Store};
-    use archivist_core::model::{CrawlId, ResultState, Verdict};
+    use archivist_core::model::{CrawlId, ResultState, Time, Verdict};
 
     /// Adds a page of a host with the result of one hook.
     fn page(tx: &Tx<'_>, crawl: CrawlId, (host, url): (&str, &str), state: ResultState) {
@@ -122,9 +105,9 @@ mod tests {
         page(&tx, first, ("b", "https://b/1"), ResultState::Failed);
         page(&tx, second, ("a", "https://a/2"), ResultState::Failed);
         page(&tx, second, ("c", "https://c/1"), ResultState::Skipped);
-        let list = |filter: ListFilter| {
-            let hosts = tx.list_hosts(filter).unwrap().into_iter();
-            let line = |host: HostEntry| {
+        let list = |filter: Filter| {
+            let hosts = tx.list_hosts(&filter).unwrap().into_iter();
+            let line = |host: Host| {
                 let uses = host.uses;
                 format!(
                     "{} {} {}/{} {}",
@@ -133,15 +116,15 @@ mod tests {
             };
             hosts.map(line).collect::<Vec<_>>()
         };
-        let all = ListFilter::default();
+        let all = Filter::default();
         assert_eq!(list(all.clone()), ["c 1 0/0 4", "a 2 1/1 3", "b 1 0/1 2"]);
-        let of = |owner| ListFilter {
+        let of = |owner| Filter {
             owner: Some(owner),
-            ..ListFilter::default()
+            ..Filter::default()
         };
         assert_eq!(list(of(Owner::Crawl(first))), ["b 1 0/1 2", "a 1 1/0 1"]);
         assert_eq!(list(of("s3".parse().unwrap())), ["a 1 0/1 3"]);
-        let next = ListFilter {
+        let next = Filter {
             before: Some(3),
             limit: 1,
             ..all

@@ -1,63 +1,11 @@
 //! The time line of a crawl or snapshot: its runs in pieces, oldest first.
 
-use super::ListFilter;
 use crate::store::column::{column, counter, optional, optional_json};
 use crate::store::{Result, RunState, Tx};
-use archivist_core::model::{Outcome, Owner, ResultState, RunId, Time};
+use archivist_core::model::{Owner, without_userinfo};
 use archivist_core::unit::UnitKind;
+use archivist_shared::bus::documents::report::{Filter, Span, SpanPage};
 use rusqlite::Row;
-
-/// A run on a time line.
-#[derive(Clone, Debug)]
-pub struct SpanEntry {
-    /// Number of its row, printed as `r678`.
-    pub id: RunId,
-    /// Name of its unit.
-    pub unit: String,
-    /// Kind of its unit.
-    pub kind: UnitKind,
-    /// Crawl or snapshot that it works on.
-    pub owner: Owner,
-    /// Name of the plugin; `None` for workers.
-    pub plugin: Option<String>,
-    /// Name of the hook; `None` for workers.
-    pub hook: Option<String>,
-    /// Number of the attempt, from 1.
-    pub attempt: u32,
-    /// Starting, running or ended.
-    pub status: RunState,
-    /// How the unit ended; `None` before.
-    pub outcome: Option<Outcome>,
-    /// Status of the hook's result, if this is the latest run of the hook.
-    pub verdict: Option<ResultState>,
-    /// When the row was recorded, before the unit was started.
-    pub recorded_at: Time,
-    /// When it started; `None` before.
-    pub started_at: Option<Time>,
-    /// When a background hook printed its first line; known once that hook has ended.
-    pub ready_at: Option<Time>,
-    /// When it ended; `None` before.
-    pub ended_at: Option<Time>,
-    /// CPU time in microseconds.
-    pub cpu_usec: Option<u64>,
-    /// In bytes.
-    pub memory_peak: Option<u64>,
-    /// The page that a snapshot's worker archives.
-    pub page: Option<SpanPageEntry>,
-}
-
-/// The page of a run.
-#[derive(Clone, Debug)]
-pub struct SpanPageEntry {
-    /// With user name and password if it has any.
-    pub url: String,
-    /// Title of the page, if known.
-    pub title: Option<String>,
-    /// Number of links from a page that the user added.
-    pub depth: u32,
-    /// When it was queued.
-    pub created_at: Time,
-}
 
 const COLUMNS: &str = "run.id, run.unit, run.kind, run.owner, run.plugin, run.hook, run.attempt,
     run.status, run.outcome, run.recorded_at, run.started_at, run.ready_at, run.ended_at,
@@ -71,8 +19,7 @@ const COLUMNS: &str = "run.id, run.unit, run.kind, run.owner, run.plugin, run.ho
 impl Tx<'_> {
     /// Returns the runs of a crawl and its snapshots, or of a snapshot, after `filter.after`, at
     /// most `filter.limit` of them.
-    pub fn list_spans(&self, filter: impl Into<ListFilter>) -> Result<Vec<SpanEntry>> {
-        let filter = filter.into();
+    pub fn list_spans(&self, filter: &Filter) -> Result<Vec<Span>> {
         let after = filter.after.map_or(0, |run| run.0);
         let limit = match filter.limit {
             0 => i64::MAX,
@@ -94,28 +41,28 @@ impl Tx<'_> {
     }
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<SpanEntry> {
+fn read(row: &Row<'_>) -> rusqlite::Result<Span> {
     let url: Option<String> = row.get(15)?;
     let page = match url {
         None => None,
-        Some(url) => Some(SpanPageEntry {
-            url,
+        Some(url) => Some(SpanPage {
+            url: without_userinfo(&url),
             title: row.get(16)?,
             depth: row.get(17)?,
             created_at: column(row, 18)?,
         }),
     };
-    Ok(SpanEntry {
+    Ok(Span {
         id: column(row, 0)?,
         unit: row.get(1)?,
-        kind: column(row, 2)?,
+        kind: column::<UnitKind>(row, 2)?.as_str().to_owned(),
         owner: column(row, 3)?,
         plugin: row.get(4)?,
         hook: row.get(5)?,
         attempt: row.get(6)?,
-        status: column(row, 7)?,
+        status: column::<RunState>(row, 7)?.as_str().to_owned(),
         outcome: optional_json(row, 8)?,
-        recorded_at: column(row, 9)?,
+        recorded_at: Some(column(row, 9)?),
         started_at: optional(row, 10)?,
         ready_at: optional(row, 11)?,
         ended_at: optional(row, 12)?,
@@ -130,8 +77,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SpanEntry> {
 mod tests {
     use super::*;
     use crate::store::{NewCrawl, NewRun, NewSnapshot, Store};
-    use archivist_core::model::{CrawlId, Outcome, Reading, SnapshotId};
-    use archivist_core::unit::UnitKind;
+    use archivist_core::model::{CrawlId, Outcome, Reading, ResultState, RunId, SnapshotId, Time};
     use std::collections::BTreeMap;
 
     const PAGE: Owner = Owner::Snapshot(SnapshotId(1));
@@ -209,13 +155,13 @@ mod tests {
         let tx = store.begin().unwrap();
         let ids = filled(&tx);
         let list = |owner, after, limit| {
-            let filter = ListFilter {
+            let filter = Filter {
                 owner: Some(owner),
                 after,
                 limit,
-                ..ListFilter::default()
+                ..Filter::default()
             };
-            tx.list_spans(filter).unwrap()
+            tx.list_spans(&filter).unwrap()
         };
         let crawl = Owner::Crawl(CrawlId(1));
         let first = list(crawl, None, 3);
@@ -226,7 +172,7 @@ mod tests {
         let last = &rest[0];
         assert_eq!((rest.len(), last.id), (1, ids[3]));
         let times = [
-            Some(last.recorded_at),
+            last.recorded_at,
             last.started_at,
             last.ready_at,
             last.ended_at,

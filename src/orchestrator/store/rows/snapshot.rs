@@ -265,8 +265,9 @@ impl Tx<'_> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use crate::store::{ListFilter, NewCrawl, NewSnapshot, Store, Tx};
+    use crate::store::{NewCrawl, NewSnapshot, Store, Tx};
     use archivist_core::model::{CrawlId, SnapshotId, Time};
+    use archivist_shared::bus::documents::report::Filter;
     use std::collections::BTreeMap;
 
     /// A crawl with pages.
@@ -323,11 +324,11 @@ pub(super) mod tests {
             ["http://b.test/z", "http://b.test/a"]
         );
         assert!(added.is_sorted());
-        let filter = ListFilter {
+        let filter = Filter {
             limit: 1,
-            ..ListFilter::default()
+            ..Filter::default()
         };
-        let row = tx.list_snapshots(filter).unwrap().remove(0);
+        let row = tx.list_snapshots(&filter).unwrap().remove(0);
         assert_eq!((row.id, row.depth, row.parent), (added[1].0, 3, parent));
         assert_eq!(row.title.as_deref(), Some("\u{1}\"Ünï\n'title"));
         assert_eq!(row.bookmarked_at.as_deref(), Some("1999"));
