@@ -2,6 +2,9 @@
 //! its page.
 
 use crate::fixture::{Session, Site, Snapshot, has};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 #[test]
@@ -47,6 +50,47 @@ fn screenshot_pdf_and_html_of_a_page_are_complete() {
             );
         }
     }
+}
+
+#[test]
+fn browser_loads_no_page_but_that_of_the_tab() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let mut session = Session::start(&snap, &[]);
+    let url = site.url("page/1");
+    session.open(&snap, &url, &[]);
+    let screenshot = snap.run("screenshot", &url, &[]);
+    screenshot.assert(0, "succeeded", "screenshot.png");
+    let all = json!({"id": 1, "method": "Target.getTargets", "params": {"filter": [{}]}});
+    let all = ask(&snap, &all);
+    let targets = all["result"]["targetInfos"].as_array().unwrap();
+    let pages = targets.iter().filter(|target| target["type"] == "page");
+    assert_eq!(pages.count(), 1, "{targets:#?}");
+    let others = targets
+        .iter()
+        .filter(|target| target["url"] != url.as_str());
+    assert_eq!(others.count(), 0, "{targets:#?}");
+    // The browser runs on without a page.
+    session.tab().stopped(&snap);
+    let next = site.url("page/2");
+    assert_eq!(session.open(&snap, &next, &[]), "page loaded http=200\n");
+}
+
+/// The answer of the crawl's browser to a request.
+fn ask(snap: &Snapshot, request: &Value) -> Value {
+    let mut browser = UnixStream::connect(snap.file("crawl/chromium/cdp.sock")).unwrap();
+    browser
+        .write_all(format!("{request}\0").as_bytes())
+        .unwrap();
+    for message in BufReader::new(browser).split(0) {
+        let message: Value = serde_json::from_slice(&message.unwrap()).unwrap();
+        if message["id"] == request["id"] {
+            return message;
+        }
+    }
+    panic!("the browser closed the connection");
 }
 
 #[test]

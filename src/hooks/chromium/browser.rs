@@ -30,9 +30,16 @@ const PROFILE: &str = "profile";
 /// run.
 const DROPPED_LOG_TEXTS: [&str; 2] = ["ERROR:dbus/bus.cc", "ERROR:dbus/object_proxy.cc"];
 const DISABLE_FEATURES: &str = "--disable-features=";
-/// Since version 115, chromium opens `https:` instead of the `http:` URL that it is given, and goes
-/// back if nothing answers there: a server may have another site there.
-const DISABLED_FEATURES: &str = "HttpsUpgrades";
+/// Features that change what is archived, or that cost time and are for people only.
+const DISABLED_FEATURES: [&str; 3] = [
+    // Since version 115, chromium opens `https:` instead of the `http:` URL that it is given, and
+    // goes back if nothing answers there: a server may have another site there.
+    "HttpsUpgrades",
+    // Chromium 156 loads two pages for the suggestions of the address bar of each window, in a
+    // process of their own: more CPU time than an ordinary page takes.
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+];
 /// Longest log line in bytes; longer lines are read in parts.
 const LOG_LINE_MAX_BYTES: u64 = 16 * 1024;
 
@@ -174,6 +181,8 @@ fn arguments(invocation: &Invocation, home: &Scratch) -> Result<Vec<OsString>, F
         "--mute-audio",
         "--deny-permission-prompts",
         "--hide-scrollbars",
+        // Each tab has a window of its own. The browser runs without one until its pipe is closed.
+        "--no-startup-window",
         // Several snapshots have a tab each: throttle none of them as a background tab.
         "--disable-background-timer-throttling",
         "--disable-backgrounding-occluded-windows",
@@ -184,14 +193,13 @@ fn arguments(invocation: &Invocation, home: &Scratch) -> Result<Vec<OsString>, F
     let features = disabled_features(&extra);
     arguments.extend(extra.into_iter().map(OsString::from));
     arguments.push(features.into());
-    arguments.push("about:blank".into());
     Ok(arguments)
 }
 
 /// The option that disables [`DISABLED_FEATURES`] and the features that `extra` disables, because
 /// chromium reads the last option of this name alone.
 fn disabled_features(extra: &[String]) -> String {
-    let own = std::iter::once(DISABLED_FEATURES);
+    let own = DISABLED_FEATURES.into_iter();
     let others = extra
         .iter()
         .filter_map(|word| word.strip_prefix(DISABLE_FEATURES));
@@ -319,10 +327,11 @@ mod tests {
             let words: Vec<_> = words.iter().map(|word| word.to_string()).collect();
             disabled_features(&words)
         };
-        assert_eq!(option(&["--foo"]), "--disable-features=HttpsUpgrades");
+        let own = DISABLED_FEATURES.join(",");
+        assert_eq!(option(&["--foo"]), format!("--disable-features={own}"));
         assert_eq!(
             option(&["--disable-features=A,B", "--foo", "--disable-features=C"]),
-            "--disable-features=HttpsUpgrades,A,B,C"
+            format!("--disable-features={own},A,B,C")
         );
     }
 }
