@@ -37,16 +37,21 @@ const ROOMS: &[Room] = &[
     room("core/unit", &["model", "store", "text", "unit"], PURE),
     room("core", &[], PURE),
     // The edges: each knows one thing of the world outside.
-    room("shared/alert.rs", &[], PURE),
+    room("config/alert.rs", &[], PURE),
+    room("config/declare/watch", &["alert", "declare", "ini"], PURE),
     room(
-        "shared/archive.rs",
-        &["config", "installation"],
-        &["zbus", "tokio"],
+        "config/declare/files.rs",
+        &["declare", "fragments", "ini", "scope"],
+        CARRIES_FILES,
     ),
+    room("config/declare/url_file.rs", &[], CARRIES_FILES),
+    room("config/declare", &["declare", "ini"], PURE),
+    room("config", &["alert"], CARRIES_FILES),
+    room("shared/archive.rs", &["installation"], &["zbus", "tokio"]),
     room("shared/bus/documents", &["bus::documents"], PURE),
     room(
         "shared/bus/client.rs",
-        &["bus", "config", "connection", "database", "systemd"],
+        &["bus", "connection", "database", "systemd"],
         &[],
     ),
     room(
@@ -56,30 +61,13 @@ const ROOMS: &[Room] = &[
     ),
     room("shared/connection.rs", &[], &["systemd1"]),
     room("shared/systemd", &["connection", "systemd"], &[]),
-    room("shared/config", &["alert", "config"], &["zbus", "tokio"]),
-    room("shared/database.rs", &["config"], &["zbus", "tokio"]),
-    room(
-        "shared/declare/watch",
-        &["alert", "declare", "config::ini"],
-        PURE,
-    ),
-    room(
-        "shared/declare/files.rs",
-        &["config", "declare"],
-        CARRIES_FILES,
-    ),
-    room("shared/declare/url_file.rs", &[], CARRIES_FILES),
-    room("shared/declare", &["config", "declare"], PURE),
+    room("shared/database.rs", &[], &["zbus", "tokio"]),
     room("shared/disk.rs", &[], &["tokio", "std::fs"]),
     room("shared/id_marks.rs", &[], &["zbus", "tokio"]),
-    room(
-        "shared/installation.rs",
-        &["config", "id_marks"],
-        &["zbus", "tokio"],
-    ),
+    room("shared/installation.rs", &["id_marks"], &["zbus", "tokio"]),
     room("shared/journal.rs", &[], &["tokio"]),
     room("shared/lib.rs", &[], PURE),
-    room("shared/outage.rs", &["config", "disk"], &["zbus", "tokio"]),
+    room("shared/outage.rs", &["disk"], &["zbus", "tokio"]),
     room(
         "plugin",
         &["catalogue", "contract", "files", "programs", "settings"],
@@ -489,6 +477,20 @@ fn only_transfers_link_archives() {
         assert_links_none_of(package, &["archivist-store", "tar"]);
     }
     assert_links_none_of("archivist-store", &["rusqlite", "tokio", "zbus"]);
+}
+
+/// PID 1 runs it as root at boot and at each reload, and waits for it.
+#[test]
+fn the_generator_links_neither_bus_nor_runtime() {
+    let forbidden = [
+        "archivist-shared",
+        "clap",
+        "rustls",
+        "tokio",
+        "tracing",
+        "zbus",
+    ];
+    assert_links_none_of("archivist-generator", &forbidden);
 }
 
 #[test]

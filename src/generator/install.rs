@@ -2,7 +2,7 @@
 //! the links that systemctl(1) would make.
 
 use super::unit_file::Units;
-use archivist_shared::declare::reader::Reader;
+use archivist_config::declare::reader::Reader;
 
 /// Supported keys, with the directory of their links.
 const WANTS: [(&str, &str); 3] = [

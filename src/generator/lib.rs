@@ -1,5 +1,5 @@
 //! Makes unit files from declarations (`NAME.pool`, `NAME.watch`), as systemd.generator(7)
-//! requires. [`archivist_shared::declare::files`] reads them, this crate makes [`Units`] as values,
+//! requires. [`archivist_config::declare::files`] reads them, this crate makes [`Units`] as values,
 //! [`write`] writes them and [`report`] logs problems.
 
 mod install;
@@ -10,8 +10,8 @@ mod unit_file;
 pub mod watch;
 pub mod write;
 
+use archivist_config::declare::{Declaration, Kind, Reader};
 use archivist_core::text::Problem;
-use archivist_shared::declare::{Declaration, Kind, Reader};
 pub use pool::{Pool, WORKERS_MAX, command_line};
 pub use run::{dry_run, main, write_all};
 pub use unit_file::{Content, UnitFile, Units};

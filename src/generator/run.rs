@@ -1,9 +1,9 @@
 //! The generator as a program, and its dry run.
 
 use super::{Context, Generated, generate, report, write};
+use archivist_config::Scope;
+use archivist_config::declare::files;
 use archivist_core::text::Problem;
-use archivist_shared::config::Scope;
-use archivist_shared::declare::files;
 use std::path::Path;
 
 /// Path of the command if the process does not know it.

@@ -1,5 +1,5 @@
 use super::*;
-use archivist_shared::config::ini;
+use archivist_config::ini;
 use std::path::Path;
 
 fn declared(file: &str, text: &str) -> Declaration {

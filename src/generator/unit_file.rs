@@ -1,6 +1,6 @@
 //! Unit files as values: sections of assignments, and links between units.
 
-use archivist_shared::config::ini::Entry;
+use archivist_config::ini::Entry;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;

@@ -5,10 +5,10 @@
 use super::Context;
 use super::install;
 use super::unit_file::{UnitFile, Units};
+use archivist_config::declare::reader::Reader;
+use archivist_config::declare::watch::{KEYS, Missed, Schedule, Watch, When};
 use archivist_core::model::CheckKind;
 use archivist_core::text::exact_span;
-use archivist_shared::declare::reader::Reader;
-use archivist_shared::declare::watch::{KEYS, Missed, Schedule, Watch, When};
 
 /// Sections whose assignments are passed on: [Unit], [Timer] and [Install] to the timers, [Service]
 /// to the services that they start.

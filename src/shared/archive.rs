@@ -1,8 +1,8 @@
 //! Whether the directory of the archive can be used. Its file system may not be mounted, or it may
 //! belong to another user or to another installation.
 
-use crate::config::Scope;
 use crate::installation;
+use archivist_config::Scope;
 use nix::unistd::{User, geteuid};
 use std::fmt;
 use std::io::ErrorKind;

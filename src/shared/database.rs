@@ -3,7 +3,7 @@
 //! next boot. It is valid as long as nothing has changed the file, so that the next orchestrator need
 //! not check it again, and commands do not start an orchestrator that would refuse it again.
 
-use crate::config::Scope;
+use archivist_config::Scope;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};

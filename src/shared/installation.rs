@@ -5,8 +5,8 @@
 //! is not used. A data directory without an identity, such as a new one next to an older archive, takes
 //! that of the archive.
 
-use crate::config::Scope;
 use crate::id_marks::make_directory;
+use archivist_config::Scope;
 use archivist_core::model::IdMarks;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};

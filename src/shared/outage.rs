@@ -1,8 +1,8 @@
 //! Why a machine can do no work at all, apart from its archive ([`crate::archive`]) and from free space:
 //! each start would fail, and none of the failures would be that of a page.
 
-use crate::config::Scope;
 use crate::disk::FreeSpace;
+use archivist_config::Scope;
 use archivist_core::model::Time;
 use nix::unistd::geteuid;
 use std::fs;

@@ -5,9 +5,9 @@
 
 use super::{Names, set_environment};
 use crate::unit_file::{UnitFile, Units};
+use archivist_config::declare::reader::Reader;
+use archivist_config::ini::Entry;
 use archivist_core::text::exact_span;
-use archivist_shared::config::ini::Entry;
-use archivist_shared::declare::reader::Reader;
 use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_secs(30);

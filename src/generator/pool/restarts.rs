@@ -2,8 +2,8 @@
 
 use crate::Context;
 use crate::unit_file::UnitFile;
+use archivist_config::declare::reader::Reader;
 use archivist_core::text::exact_span;
-use archivist_shared::declare::reader::Reader;
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(1);

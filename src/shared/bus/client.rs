@@ -1,10 +1,10 @@
 //! Client connection to the orchestrator, with errors that say what to do.
 
 use super::wire::{ManagerProxy, WorkerProxy};
-use crate::config::Scope;
 use crate::connection::builder;
 use crate::database::{self, Finding};
 use crate::systemd::{activate, has_failed};
+use archivist_config::Scope;
 use futures_util::StreamExt;
 use std::time::Duration;
 use zbus::fdo::DBusProxy;

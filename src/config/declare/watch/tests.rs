@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::ini;
+use crate::ini;
 use archivist_core::model::ProbeBody;
 
 fn read(text: &str) -> (Watch, Vec<String>) {

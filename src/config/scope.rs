@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn every_user_of_hooks_is_made() {
-        let sysusers = include_str!("../../../packaging/tree/usr/lib/sysusers.d/archivist.conf");
+        let sysusers = include_str!("../../packaging/tree/usr/lib/sysusers.d/archivist.conf");
         let made: Vec<String> = sysusers
             .lines()
             .filter_map(|line| line.strip_prefix("u archivist-hook"))

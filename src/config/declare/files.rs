@@ -1,8 +1,10 @@
 //! Finds and reads declarations. The file of the strongest directory counts; a link to /dev/null or
 //! an empty file there masks it. Drop-ins of all directories apply, as in systemd.unit(5).
 
-use crate::config::{Scope, fragments, ini};
 use crate::declare::declaration::{Declaration, Kind, NAME_ALLOWED};
+use crate::fragments;
+use crate::ini;
+use crate::scope::Scope;
 use archivist_core::text::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

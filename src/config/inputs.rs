@@ -2,10 +2,8 @@
 //! that a typo cannot stop the service; `archivist config` makes it an error.
 
 use super::fragments::Fragment;
-use super::ini::Entry;
-use super::keys::Key;
-use crate::config::ini;
-use crate::config::keys;
+use super::ini::{self, Entry};
+use super::keys::{self, Key};
 use archivist_core::text::{Location, Problem, is_value_name};
 
 /// What an assignment sets.

@@ -1,6 +1,6 @@
 //! A declaration as it was read. Only its name has been checked.
 
-use crate::config::ini::Entry;
+use crate::ini::Entry;
 use archivist_core::text::Problem;
 use std::path::PathBuf;
 

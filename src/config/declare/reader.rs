@@ -1,7 +1,7 @@
 //! Reads the keys of a declaration and collects problems.
 
-use crate::config::ini::Entry;
 use crate::declare::declaration::{Declaration, Kind};
+use crate::ini::Entry;
 use archivist_core::text::{Location, Problem, SPAN_ALLOWED, did_you_mean, parse_span, similar};
 use std::ops::RangeInclusive;
 use std::path::Path;

@@ -1,8 +1,12 @@
-//! Configuration in three steps: files ([`fragments`]), assignments ([`inputs`]), typed
-//! [`Settings`]; and the [`Scope`] that they belong to.
+//! What administrators and users write: settings in three steps, files ([`fragments`]), assignments
+//! ([`inputs`]) and typed [`Settings`]; declarations of pools and watches ([`declare`]); and the
+//! [`Scope`] that they belong to. The generator, which runs as root at each boot, links this room, so
+//! it has neither bus nor threads.
 
 use archivist_core::text::Problem;
 
+pub mod alert;
+pub mod declare;
 mod fleet;
 pub mod fragments;
 pub mod ini;
