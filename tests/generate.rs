@@ -2,10 +2,10 @@
 //! `tests/generate/CASE/in` is the root of a file system, `CASE/out` what is written, `CASE/problems`
 //! the messages. `UPDATE_GOLDEN=1` rewrites `out` and `problems`.
 
+use archivist_config::declare::files;
+use archivist_config::{Scope, UserDirs};
 use archivist_core::text::Problem;
 use archivist_generator::{Context, generate, write, write_all};
-use archivist_shared::config::{Scope, UserDirs};
-use archivist_shared::declare::files;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

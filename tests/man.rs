@@ -1,12 +1,12 @@
 //! The man pages know every verb, flag, key, state and exit status that the program knows.
 
 use archivist::{self as cli, Exit};
+use archivist_config::{Settings, keys};
 use archivist_core::model::{CrawlId, Lifecycle, ResultState, SnapshotId, Time};
 use archivist_shared::bus::documents::notice::{CrawlNotice, PagesNotice, SnapshotNotice};
 use archivist_shared::bus::documents::report::{AddOptions, Added, Filter, Status};
 use archivist_shared::bus::documents::watches::HistoryFilter;
 use archivist_shared::bus::service;
-use archivist_shared::config::{Settings, keys};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

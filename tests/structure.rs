@@ -109,7 +109,7 @@ const ROOMS: &[Room] = &[
             "zbus",
             "tokio",
             "archivist_shared::bus::call",
-            "archivist_shared::config",
+            "archivist_config",
             "archivist_shared::systemd",
         ],
     ),

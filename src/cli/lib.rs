@@ -10,7 +10,7 @@ mod sample;
 
 pub use client::exit::Exit;
 
-use archivist_shared::config::{INSTANCE_ALLOWED, Scope, is_instance_name};
+use archivist_config::{INSTANCE_ALLOWED, Scope, is_instance_name};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use client::exit::Failure;
 use std::process::ExitCode;

@@ -6,7 +6,7 @@
 use crate::backup::{self, Task, What};
 use crate::house::House;
 use crate::process::run as orchestrator;
-use archivist_shared::config::{INSTANCE_ALLOWED, Scope, is_instance_name};
+use archivist_config::{INSTANCE_ALLOWED, Scope, is_instance_name};
 use archivist_worker as worker;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -12,6 +12,3 @@ pub mod installation;
 pub mod journal;
 pub mod outage;
 pub mod systemd;
-
-pub use archivist_config as config;
-pub use archivist_config::{alert, declare};

@@ -1,10 +1,10 @@
 //! Exit statuses of the command line, and errors that carry one.
 
 use super::hint::in_scope;
+use archivist_config::Scope;
 use archivist_core::model::ParseIdError;
 use archivist_core::text::clean_lines;
 use archivist_shared::bus::client::ClientError;
-use archivist_shared::config::Scope;
 use std::process::ExitCode;
 
 /// Exit status of the command.

@@ -2,13 +2,13 @@
 
 use crate::client::exit::Failure;
 use crate::client::server::{Server, decode};
+use archivist_config::{Scope, Settings, load};
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId};
 use archivist_core::text::human_span;
 use archivist_shared::bus::client::Address;
 use archivist_shared::bus::documents::fleet::{Fleet as Members, Member, NodeState};
 use archivist_shared::bus::documents::report::{Crawl, Details, Filter, ROWS_MAX, Snapshot};
 use archivist_shared::bus::wire::{FleetNodeProxy, FleetProxy};
-use archivist_shared::config::{Scope, Settings, load};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::time::Duration;

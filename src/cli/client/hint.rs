@@ -1,6 +1,6 @@
 //! Commands in messages, for the orchestrator that the message is about.
 
-use archivist_shared::config::Scope;
+use archivist_config::Scope;
 
 /// Name of the command, as messages print it before a verb.
 const COMMAND: &str = "archivist ";

@@ -1,7 +1,7 @@
 //! Logout of a user: the service manager of a user ends with the last session unless the user
 //! lingers (loginctl(1)), and all work of `--user` with it.
 
-use archivist_shared::config::Scope;
+use archivist_config::Scope;
 use nix::unistd::{Uid, User};
 
 /// Directory with a file for each user who lingers.

@@ -1,9 +1,9 @@
 //! Calls to the orchestrator, with deadlines and repetition.
 
 use crate::client::exit::Failure;
+use archivist_config::Scope;
 use archivist_shared::bus::client::{Address, ClientError};
 use archivist_shared::bus::wire::ManagerProxy;
-use archivist_shared::config::Scope;
 use serde::de::DeserializeOwned;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

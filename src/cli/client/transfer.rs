@@ -2,11 +2,11 @@
 //! store, for verbs of root: keys are credentials of units, and the orchestrator has no network.
 
 use crate::client::exit::Failure;
+use archivist_config::Scope;
+use archivist_config::programs::STORE;
 use archivist_core::store::Location;
 use archivist_core::text::clean;
 use archivist_core::unit::Names;
-use archivist_shared::config::Scope;
-use archivist_shared::config::programs::STORE;
 use nix::unistd::geteuid;
 use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Read, Write};

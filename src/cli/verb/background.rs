@@ -2,7 +2,7 @@
 
 use crate::client::exit::Failure;
 use crate::client::server::systemctl;
-use archivist_shared::config::Scope;
+use archivist_config::Scope;
 use clap::Args;
 
 #[derive(Args)]

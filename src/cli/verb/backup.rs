@@ -4,7 +4,7 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::verb::orchestrator::command;
-use archivist_shared::config::Scope;
+use archivist_config::Scope;
 use clap::Args;
 use nix::unistd::geteuid;
 use std::os::unix::process::CommandExt;

@@ -5,11 +5,11 @@ use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use archivist_checks as check;
 use archivist_checks::{CheckResult, Kind, Request};
+use archivist_config as config;
+use archivist_config::Scope;
 use archivist_core::model::Reach;
 use archivist_core::model::web::reach::Hosts;
 use archivist_core::text::clean;
-use archivist_shared::config;
-use archivist_shared::config::Scope;
 use clap::{Args, ValueEnum};
 use std::io::{IsTerminal, Read};
 

@@ -9,12 +9,12 @@ use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
+use archivist_config::inputs::Inputs;
+use archivist_config::{Scope, Settings, fragments, inputs, keys};
 use archivist_core::model::HIDDEN;
 use archivist_core::text::is_value_name;
 use archivist_core::text::{Problem, clean, clean_lines};
 use archivist_plugin::Catalogue;
-use archivist_shared::config::inputs::Inputs;
-use archivist_shared::config::{Scope, Settings, fragments, inputs, keys};
 use clap::Args;
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ struct Effective {
     from: Option<String>,
 }
 
-pub(crate) fn to_failure(error: archivist_shared::config::ConfigError) -> Failure {
+pub(crate) fn to_failure(error: archivist_config::ConfigError) -> Failure {
     Failure::failed(error.to_string())
 }
 
@@ -163,8 +163,8 @@ fn table(effective: &[Effective]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_config::fragments::Fragment;
     use archivist_core::model::Time;
-    use archivist_shared::config::fragments::Fragment;
 
     #[test]
     fn every_value_has_its_origin() {

@@ -3,9 +3,9 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
+use archivist_config::Scope;
 use archivist_generator as generate;
 use archivist_generator::{Content, Generated};
-use archivist_shared::config::Scope;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

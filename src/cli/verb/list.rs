@@ -9,9 +9,9 @@ use crate::display::style;
 use crate::display::style::Style;
 use crate::display::table::Table;
 use crate::display::text;
+use archivist_config::Scope;
 use archivist_core::model::{HttpRange, Owner};
 use archivist_shared::bus::documents::report::{Filter, HookResult};
-use archivist_shared::config::Scope;
 use clap::{Args, ValueEnum};
 
 /// State of snapshots that ended before their work was done, in addition to those of the lifecycle.

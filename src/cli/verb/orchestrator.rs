@@ -3,8 +3,8 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::verb::background::BackgroundArgs;
-use archivist_shared::config::Scope;
-use archivist_shared::config::programs::ORCHESTRATOR;
+use archivist_config::Scope;
+use archivist_config::programs::ORCHESTRATOR;
 use clap::Args;
 use std::os::unix::process::CommandExt;
 use std::process::Command;

@@ -4,8 +4,8 @@ use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::Orders;
 use crate::client::server::Server;
 use crate::verb::each::each;
+use archivist_config::Scope;
 use archivist_core::model::Owner;
-use archivist_shared::config::Scope;
 use clap::Args;
 
 #[derive(Args)]

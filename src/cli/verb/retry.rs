@@ -6,9 +6,9 @@ use crate::client::paging::{Paging, Source};
 use crate::client::server::Server;
 use crate::display::style;
 use crate::verb::each::each;
+use archivist_config::Scope;
 use archivist_core::model::Owner;
 use archivist_shared::bus::documents::report::{Filter, HookResult};
-use archivist_shared::config::Scope;
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,12 +8,12 @@ use crate::display::style;
 use crate::display::style::Style;
 use crate::display::text;
 use crate::verb::suppressed;
+use archivist_config::Scope;
 use archivist_core::model::{AnyId, Lifecycle, Owner, RunId, Time, is_http_error};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{
     Copy, Counts, Crawl, Details, ROWS_MAX, Run, Snapshot,
 };
-use archivist_shared::config::Scope;
 use clap::Args;
 use serde_json::Value;
 use std::collections::BTreeMap;

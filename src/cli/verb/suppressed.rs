@@ -1,8 +1,8 @@
 //! Messages of hooks that journald suppressed, from its own lines in the journal.
 
+use archivist_config::Scope;
 use archivist_core::model::RunId;
 use archivist_shared::bus::documents::report::Run;
-use archivist_shared::config::Scope;
 use archivist_shared::journal::unit_field;
 use serde::Deserialize;
 use std::collections::BTreeMap;

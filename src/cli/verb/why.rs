@@ -6,11 +6,11 @@ use crate::client::fleet::{Fleet, Local};
 use crate::client::server::{Server, decode};
 use crate::display::style;
 use crate::verb::watch::timers;
+use archivist_config::Scope;
 use archivist_core::model::{AnyId, Owner};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Reason, Why, WhyRun, WhyWatch};
 use archivist_shared::bus::documents::watches::Watch;
-use archivist_shared::config::Scope;
 use clap::Args;
 
 #[derive(Args)]

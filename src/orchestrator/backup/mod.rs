@@ -30,7 +30,7 @@ mod take;
 mod tests;
 
 use crate::store::StoreError;
-use archivist_shared::config::Scope;
+use archivist_config::Scope;
 use archivist_shared::database::DATABASE;
 use std::fmt::Display;
 use std::io;

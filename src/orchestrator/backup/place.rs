@@ -5,8 +5,8 @@ use super::{
     at, complete, copy, sync,
 };
 use crate::machine::clock::now;
+use archivist_config::Scope;
 use archivist_core::model::Time;
-use archivist_shared::config::Scope;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::runner::locks::RunnerLocks;
 use crate::store::backup::{check_usable, continue_ids_of};
+use archivist_config::Scope;
 use archivist_core::text::human_size;
-use archivist_shared::config::Scope;
 use nix::unistd::{Group, User, geteuid};
 use std::collections::HashMap;
 use std::fs::{self, File, FileTimes, Permissions};

@@ -12,10 +12,10 @@ use super::{
 use crate::machine::clock::now;
 use crate::store::StoreError;
 use crate::store::backup::{DatabaseCopy, OwnerRow};
+use archivist_config::Scope;
 use archivist_core::model::{Owner, Time, without_userinfo};
 use archivist_core::text::{clean, human_size};
 use archivist_plugin::Directory;
-use archivist_shared::config::Scope;
 use nix::sys::stat::FileStat;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};

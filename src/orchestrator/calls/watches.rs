@@ -11,6 +11,7 @@ use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
 use crate::query;
 use crate::query::documents::without_details;
 use crate::store::NewCheck;
+use archivist_config::declare::watch::Watch;
 use archivist_core::model::{
     CheckKind, CheckRecord, CrawlId, Outcome, RunId, Task, without_userinfo,
 };
@@ -19,7 +20,6 @@ use archivist_shared::bus::documents::report::AddOptions;
 use archivist_shared::bus::documents::watches;
 use archivist_shared::bus::documents::watches::{Check, Queued, Site};
 use archivist_shared::bus::documents::work::Ended;
-use archivist_shared::declare::watch::Watch;
 use serde_json::json;
 
 pub(crate) fn watches(turn: &mut Turn<'_>, request: &WatchRequest) -> TurnResult<()> {

@@ -10,10 +10,10 @@ use crate::machine::notify;
 use crate::machine::store_ids;
 use crate::machine::token::token;
 use crate::runner::locks::Lock;
+use archivist_config::network;
 use archivist_core::model::IdMarks;
 use archivist_core::store::Location;
 use archivist_plugin::programs::binary;
-use archivist_shared::config::network;
 use archivist_shared::{id_marks, installation};
 use std::path::{Path, PathBuf};
 

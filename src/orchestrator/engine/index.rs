@@ -31,8 +31,8 @@ impl Engine {
 mod tests {
     use super::*;
     use crate::engine::state::Programs;
+    use archivist_config::{Scope, Settings};
     use archivist_plugin::sample::{catalogue, plugin};
-    use archivist_shared::config::{Scope, Settings};
     use serde_json::json;
 
     #[test]

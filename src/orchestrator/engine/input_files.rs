@@ -4,9 +4,9 @@
 //! when the orchestrator is killed.
 
 use crate::machine::private_file;
+use archivist_config::Scope;
 use archivist_core::model::RunId;
 use archivist_core::unit::Names;
-use archivist_shared::config::Scope;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -136,9 +136,9 @@ mod tests {
     use crate::engine::crawl_plan::CrawlPlan;
     use crate::engine::persona::for_hook;
     use crate::engine::state::Programs;
+    use archivist_config::{Scope, Settings};
     use archivist_core::model::COOKIES;
     use archivist_plugin::sample::{catalogue, plugin};
-    use archivist_shared::config::{Scope, Settings};
     use serde_json::json;
     use std::cell::RefCell;
     use std::path::Path;

@@ -11,6 +11,7 @@ use crate::machine::library::{Library, installed_names};
 use crate::runner::locks::RunnerLocks;
 use crate::store::CrawlWork;
 use crate::store::rows::lease::NodeOrders;
+use archivist_config::{Scope, Settings};
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{Backoff, CrawlId, Owner, ProcessLocation, RunId, SnapshotId};
 use archivist_core::plan::{Lack, Limits, Load, LoadLimits, Shortage};
@@ -24,7 +25,6 @@ use archivist_plugin::{
 };
 use archivist_plugin::{CrawlLimits, Skip, Values, hooks_of, resolve, timeout};
 use archivist_shared::bus::documents::work::{HookMode, HookTask};
-use archivist_shared::config::{Scope, Settings};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! The networks of hooks and checks, and the addresses that their units refuse. [`Reach`] has the
 //! rules.
 
+use archivist_config::Scope;
 use archivist_core::model::web::local::KernelTables;
 use archivist_core::model::web::reach::{Hosts, nameservers};
 use archivist_core::model::{AddressKind, CrawlId, Reach, Reading, Subnet};
 use archivist_core::unit::{AddressFilter, Names, Network};
-use archivist_shared::config::Scope;
 use archivist_shared::systemd::Manager;
 use std::fs::File;
 use std::io::Read;

@@ -2,13 +2,13 @@
 //! outside the transaction, on a thread.
 
 use crate::machine::private_file;
+use archivist_config::Scope;
+use archivist_config::declare::files;
+use archivist_config::declare::watch::{Watch, is_name};
+use archivist_config::declare::{Declaration, Kind, url_file};
 use archivist_core::model::{CheckKind, CheckRecord, RunId, without_userinfo};
 use archivist_core::text::Problem;
 use archivist_shared::bus::call::{Refusal, Reply, WatchCall};
-use archivist_shared::config::Scope;
-use archivist_shared::declare::files;
-use archivist_shared::declare::watch::{Watch, is_name};
-use archivist_shared::declare::{Declaration, Kind, url_file};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;

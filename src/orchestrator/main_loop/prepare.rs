@@ -4,7 +4,7 @@
 use crate::engine::input_files;
 use crate::machine::watch_files as files;
 use crate::main_loop::starts::{Output, Start};
-use archivist_shared::config::Scope;
+use archivist_config::Scope;
 use archivist_shared::systemd::{ErrorKind, ManagerError};
 use std::os::fd::OwnedFd;
 

@@ -7,7 +7,7 @@ use crate::process::setup;
 use crate::process::startup_wait;
 use crate::process::startup_wait::Wait;
 use crate::runner::identity::Identity;
-use archivist_shared::config::Scope;
+use archivist_config::Scope;
 use std::process::ExitCode;
 
 /// Exit status when database or configuration cannot be used: systemd does not try again

@@ -3,9 +3,9 @@
 
 use crate::machine::clock::now;
 use crate::runner::locks::{Lock, RunnerLocks};
+use archivist_config::Scope;
 use archivist_core::model::{ProcessLocation, Runner};
 use archivist_core::unit::Names;
-use archivist_shared::config::Scope;
 use archivist_shared::systemd::{Restarting, enter_scope, restarting};
 use libsystemd::id128;
 use std::collections::BTreeSet;

@@ -2,10 +2,10 @@
 
 use super::bed::Bed;
 use crate::main_loop::event::Event;
+use archivist_config::Settings;
+use archivist_config::alert::Alert;
 use archivist_core::model::{CrawlId, Owner};
-use archivist_shared::alert::Alert;
 use archivist_shared::bus::call::{Request, Which};
-use archivist_shared::config::Settings;
 
 fn configure(settings: &mut Settings) {
     let unit = |name: &str| Some(Alert::Unit(name.to_owned()));

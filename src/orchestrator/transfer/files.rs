@@ -1,9 +1,9 @@
 //! The records of transfers. They are read outside the transaction, on a thread.
 
 use crate::units::ReadFiles;
+use archivist_config::Scope;
 use archivist_core::model::RunId;
 use archivist_core::store::Record;
-use archivist_shared::config::Scope;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};

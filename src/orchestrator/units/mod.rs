@@ -8,10 +8,10 @@ use crate::main_loop::due::{Due, DueResult};
 use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::UnitRow;
+use archivist_config::Scope;
 use archivist_core::model::Outcome;
 use archivist_core::plan::{Allowance, Started};
 use archivist_core::unit::UnitKind;
-use archivist_shared::config::Scope;
 use archivist_shared::systemd::LoadedUnit;
 
 /// Reads the files of a unit that has ended. It is called outside of the turn, on a thread.

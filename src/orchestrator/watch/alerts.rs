@@ -11,13 +11,13 @@ use crate::notices;
 use crate::notices::announce::is_any_open;
 use crate::store::{CheckRow, NewCheck};
 use crate::watch::checks::{AlertRequest, NO_WATCH};
+use archivist_config::Settings;
+use archivist_config::alert::Alert;
+use archivist_config::declare::watch::Watch;
 use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Flip, Health, without_userinfo};
 use archivist_core::plan::becomes_idle;
 use archivist_core::plan::{CrawlEnd, Notice, Occasion};
-use archivist_shared::alert::Alert;
 use archivist_shared::bus::signals::Signal;
-use archivist_shared::config::Settings;
-use archivist_shared::declare::watch::Watch;
 use std::time::Duration;
 
 /// The command of an alert that only starts another unit, which comes with it.

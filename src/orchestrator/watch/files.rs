@@ -4,9 +4,9 @@ use crate::machine::watch_files::{WatchRequest, read_named, read_record, record_
 use crate::main_loop::effects::Job;
 use crate::main_loop::event::Event;
 use crate::units::ReadFiles;
+use archivist_config::declare::watch::Watch;
 use archivist_core::model::{CheckKind, CheckRecord, RunId};
 use archivist_shared::bus::call::{Reply, WatchCall};
-use archivist_shared::declare::watch::Watch;
 use std::sync::Arc;
 
 /// Makes the event of a call about watches, with the declarations that it is about.

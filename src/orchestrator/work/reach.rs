@@ -3,10 +3,10 @@
 use crate::engine::state::Engine;
 use crate::engine::way_out::{MachineAddresses, NET, RESOLVERS, WayOut};
 use crate::main_loop::turn::{Turn, TurnResult};
+use archivist_config::NetworkMode;
 use archivist_core::model::{AddressKind, CheckKind, CrawlId, Reach, Subnet};
 use archivist_core::unit::AddressFilter;
 use archivist_shared::bus::documents::report::Reason;
-use archivist_shared::config::NetworkMode;
 use archivist_shared::journal::message;
 use std::rc::Rc;
 

@@ -2,9 +2,9 @@
 
 use super::Check;
 use crate::verb::fleet::service;
+use archivist_config::{Scope, load};
 use archivist_core::text::human_span;
 use archivist_shared::bus::documents::fleet::{Fleet, NodeState};
-use archivist_shared::config::{Scope, load};
 use std::time::Duration;
 
 const NAME: &str = "fleet";

@@ -3,12 +3,12 @@
 use super::Check;
 use crate::client::linger::logout_hint;
 use crate::display::style;
+use archivist_config::{HOOK_USERS, Scope};
 use archivist_core::model::Time;
 use archivist_core::plan::INODES_NEEDED;
 use archivist_core::text::human_size;
 use archivist_hooks::authorities;
 use archivist_shared::archive;
-use archivist_shared::config::{self, HOOK_USERS, Scope};
 use archivist_shared::disk::FreeSpace;
 use archivist_shared::outage::{self, Outage};
 use nix::unistd::{Group, Uid, User, getegid, getgroups};
@@ -221,7 +221,7 @@ impl<'a> Host<'a> {
         };
         let what = format!("{} free in {}", human_size(free.bytes), place.display());
         let fix = "free some space, or move the data directory to a larger disk";
-        let settings = config::load(self.scope).map(|(settings, _)| settings);
+        let settings = archivist_config::load(self.scope).map(|(settings, _)| settings);
         let least = settings.unwrap_or_default().min_free_space;
         let place = place.display();
         match free.inodes {

@@ -2,10 +2,10 @@
 
 use super::Check;
 use archivist_checks::lighthouse::{INSTALL, NODE_NEEDED, programs};
+use archivist_config::Scope;
+use archivist_config::declare::watch::Schedule;
 use archivist_core::model::CheckKind;
 use archivist_shared::bus::documents::watches::Watch;
-use archivist_shared::config::Scope;
-use archivist_shared::declare::watch::Schedule;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 
 use super::Check;
 use crate::verb::config::plugins;
-use archivist_shared::config::inputs::Target;
-use archivist_shared::config::{Scope, fragments, inputs};
+use archivist_config::inputs::Target;
+use archivist_config::{Scope, fragments, inputs};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 

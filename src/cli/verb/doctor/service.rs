@@ -4,9 +4,9 @@ use super::{Check, health, watches};
 use crate::client::exit::Failure;
 use crate::client::paging::Paging;
 use crate::client::server::{Server, address, systemctl};
+use archivist_config::Scope;
 use archivist_shared::bus::documents::report::{Filter, Host, Plugins, Status};
 use archivist_shared::bus::documents::watches::Watch;
-use archivist_shared::config::Scope;
 use std::time::Duration;
 
 /// Deadline for an answer of the service manager.

@@ -3,11 +3,11 @@
 use super::{Check, lighthouse};
 use crate::client::server::systemctl;
 use crate::verb::watch::timers::{self, Timers, start_command};
+use archivist_config::Scope;
+use archivist_config::declare::watch::Watch;
+use archivist_config::declare::{Kind, files};
 use archivist_generator::Pool;
 use archivist_shared::bus::documents::watches;
-use archivist_shared::config::Scope;
-use archivist_shared::declare::watch::Watch;
-use archivist_shared::declare::{Kind, files};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 

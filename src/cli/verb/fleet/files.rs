@@ -3,7 +3,7 @@
 
 use super::authorities::Authorities;
 use crate::client::exit::Failure;
-use archivist_shared::config::Scope;
+use archivist_config::Scope;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -170,7 +170,7 @@ fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archivist_shared::config;
+    use archivist_config as config;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

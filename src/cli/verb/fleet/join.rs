@@ -8,10 +8,10 @@ use crate::client::paging::Paging;
 use crate::client::server::Server;
 use crate::display::style;
 use crate::verb::config::to_failure;
+use archivist_config::{Scope, host_name, load};
 use archivist_core::fleet::{NODE_NAME_ALLOWED, is_node_name};
 use archivist_core::model::Lifecycle;
 use archivist_shared::bus::documents::report::{Crawl, Filter, Snapshot, Status};
-use archivist_shared::config::{Scope, host_name, load};
 use clap::Args;
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use super::files::Files;
 use super::service;
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
-use archivist_shared::config::Scope;
+use archivist_config::Scope;
 use clap::Args;
 
 #[derive(Args)]

@@ -13,7 +13,7 @@ pub(crate) mod service;
 
 use crate::client::exit::{Exit, Failure};
 use crate::verb::config::to_failure;
-use archivist_shared::config::{Scope, load};
+use archivist_config::{Scope, load};
 use clap::{Args, Subcommand};
 
 #[derive(Args)]

@@ -2,12 +2,12 @@
 
 use crate::client::exit::Failure;
 use crate::client::server::Server;
+use archivist_config::Scope;
+use archivist_config::programs::FLEET;
 use archivist_core::fleet::FLEET_USER;
 use archivist_shared::bus::client::Address;
 use archivist_shared::bus::documents::fleet::{Fleet, NodeState};
 use archivist_shared::bus::wire::FleetNodeProxy;
-use archivist_shared::config::Scope;
-use archivist_shared::config::programs::FLEET;
 use nix::unistd::User;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;

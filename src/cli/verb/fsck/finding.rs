@@ -2,9 +2,9 @@
 
 use crate::client::hint::in_scope;
 use crate::display::style::{Style, Tone};
+use archivist_config::Scope;
 use archivist_core::model::{IdMarks, Owner, SnapshotId};
 use archivist_core::text::{clean, human_size};
-use archivist_shared::config::Scope;
 use archivist_worker::lists::ListName;
 use serde::{Serialize, Serializer};
 

@@ -3,8 +3,8 @@
 use super::{failed, write_next_to};
 use crate::client::exit::Failure;
 use crate::display::style;
+use archivist_config::Scope;
 use archivist_core::model::{Audience, PersonaName};
-use archivist_shared::config::Scope;
 use clap::Args;
 use nix::unistd::{Gid, Group, Uid, User};
 use std::fs;

@@ -8,13 +8,13 @@ use super::failed;
 use super::settings;
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
+use archivist_config::Scope;
 use archivist_core::model::cookies::CookieFile;
 use archivist_core::model::{Audience, COOKIES, PersonaName, PersonaSettings};
 use archivist_core::text::clean;
 use archivist_hooks::crawl::persona::{
     COPY_BOUNDS, IN_USE, PROFILE, copy_opened, open_below, open_without_links,
 };
-use archivist_shared::config::Scope;
 use clap::Args;
 use nix::sys::stat::{Mode, umask};
 use std::fs::{self, DirBuilder, File, Permissions};

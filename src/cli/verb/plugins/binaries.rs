@@ -6,8 +6,8 @@ use crate::client::server::{Server, decode};
 use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
+use archivist_config::Scope;
 use archivist_shared::bus::documents::report::{Binary, Filter};
-use archivist_shared::config::Scope;
 
 pub async fn run(json: bool, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;

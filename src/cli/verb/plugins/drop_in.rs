@@ -2,7 +2,7 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, systemctl};
-use archivist_shared::config::Scope;
+use archivist_config::Scope;
 use std::io;
 use std::path::{Path, PathBuf};
 

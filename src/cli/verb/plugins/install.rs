@@ -7,10 +7,10 @@ use crate::client::wait;
 use crate::client::wait::Form;
 use crate::display::style;
 use crate::display::style::Style;
+use archivist_config::Scope;
 use archivist_core::model::CrawlId;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Added, Binary, Plugins};
-use archivist_shared::config::Scope;
 use clap::Args;
 use std::io::IsTerminal;
 

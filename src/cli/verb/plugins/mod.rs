@@ -15,9 +15,9 @@ use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
+use archivist_config::Scope;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Plugins, Uses};
-use archivist_shared::config::Scope;
 use clap::{Args, Subcommand};
 
 #[derive(Args)]

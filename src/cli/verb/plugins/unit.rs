@@ -6,8 +6,8 @@
 //! control characters.
 
 use crate::client::exit::{Exit, Failure};
+use archivist_config::Scope;
 use archivist_core::text::clean;
-use archivist_shared::config::Scope;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;

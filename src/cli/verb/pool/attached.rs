@@ -4,8 +4,8 @@
 
 use super::failure;
 use crate::client::exit::Failure;
+use archivist_config::Scope;
 use archivist_generator::Pool;
-use archivist_shared::config::Scope;
 use archivist_shared::systemd::{SystemdClient, enter_scope};
 use futures_util::StreamExt;
 use std::slice::from_ref;

@@ -2,8 +2,8 @@
 
 use super::{connect, failure, find};
 use crate::client::exit::{Exit, Failure};
+use archivist_config::Scope;
 use archivist_generator::Pool;
-use archivist_shared::config::Scope;
 use archivist_shared::systemd::{Job, SystemdClient, UndoneJob, Whom};
 use clap::Args;
 

@@ -4,10 +4,10 @@
 
 use super::{connect, failure};
 use crate::client::exit::{Exit, Failure};
+use archivist_config::Scope;
 use archivist_core::model::Time;
 use archivist_core::plan::{check_fault, unhealthy_reason};
 use archivist_core::text::human_span;
-use archivist_shared::config::Scope;
 use archivist_shared::systemd::{Properties, SystemdClient, Whom};
 use clap::Args;
 use futures_util::StreamExt;

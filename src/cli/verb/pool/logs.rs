@@ -2,8 +2,8 @@
 
 use super::find;
 use crate::client::exit::{Exit, Failure};
+use archivist_config::Scope;
 use archivist_generator::Pool;
-use archivist_shared::config::Scope;
 use clap::Args;
 use std::os::unix::process::CommandExt;
 use std::process::Command;

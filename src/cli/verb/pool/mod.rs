@@ -10,10 +10,10 @@ mod report;
 mod show;
 
 use crate::client::exit::{Exit, Failure};
+use archivist_config::Scope;
+use archivist_config::declare::files;
 use archivist_core::text::Problem;
 use archivist_generator::Pool;
-use archivist_shared::config::Scope;
-use archivist_shared::declare::files;
 use archivist_shared::systemd::{ErrorKind, ManagerError, SystemdClient};
 use clap::{Args, Subcommand};
 

@@ -3,10 +3,10 @@
 use super::failure;
 use super::health::{fault_path, restart_reason};
 use crate::client::exit::Failure;
+use archivist_config::Scope;
 use archivist_core::model::Time;
 use archivist_core::text::human_span;
 use archivist_generator::Pool;
-use archivist_shared::config::Scope;
 use archivist_shared::systemd::{Properties, SystemdClient};
 use serde::Serialize;
 use std::collections::BTreeSet;

@@ -8,8 +8,8 @@ use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use crate::verb::pool::report;
+use archivist_config::Scope;
 use archivist_core::text::clean;
-use archivist_shared::config::Scope;
 use clap::Args;
 
 #[derive(Args)]

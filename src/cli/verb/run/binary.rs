@@ -10,9 +10,9 @@ use crate::client::server::{Server, decode};
 use crate::display::style;
 use crate::verb::plugins::binaries;
 use crate::verb::plugins::install::outcome;
+use archivist_config::Scope;
 use archivist_core::text::{clean, did_you_mean, similar};
 use archivist_shared::bus::documents::report::{Added, Binary};
-use archivist_shared::config::Scope;
 use std::collections::BTreeSet;
 use tokio::signal::unix::{SignalKind, signal};
 

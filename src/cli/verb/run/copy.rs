@@ -6,8 +6,8 @@
 //! one file [`PARTIAL`], which the next copy removes.
 
 use crate::client::exit::Failure;
+use archivist_config::Scope;
 use archivist_core::model::SnapshotId;
-use archivist_shared::config::Scope;
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, openat, renameat};

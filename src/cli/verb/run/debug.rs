@@ -4,10 +4,10 @@
 use crate::client::exit::Failure;
 use crate::display::text::hook_label;
 use crate::verb::logs::believed;
+use archivist_config::Scope;
 use archivist_core::model::{CrawlId, Time};
 use archivist_core::text::clean;
 use archivist_core::unit::Names;
-use archivist_shared::config::Scope;
 use archivist_shared::systemd::synchronize_journal;
 use serde_json::{Map, Value};
 use std::process::Stdio;

@@ -8,9 +8,9 @@ use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
+use archivist_config::Scope;
 use archivist_core::text::{clean, human_span};
 use archivist_shared::bus::documents::report::{Draft, DraftHook};
-use archivist_shared::config::Scope;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The scope `archivist-run-PID-….scope` of this command, so that `systemctl status` shows it next
 //! to the units that it runs.
 
+use archivist_config::Scope;
 use archivist_core::unit::Names;
-use archivist_shared::config::Scope;
 use archivist_shared::systemd::enter_scope;
 use std::time::Duration;
 

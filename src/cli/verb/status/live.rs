@@ -7,7 +7,7 @@ use crate::client::wait::read_lines;
 use crate::display::redraw::Redraw;
 use crate::display::style;
 use crate::display::style::Style;
-use archivist_shared::config::Scope;
+use archivist_config::Scope;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};

@@ -3,12 +3,12 @@
 use super::timers;
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
+use archivist_config::declare::watch::{KEYS, Watch, When};
+use archivist_config::declare::{Declaration, Kind, url_file};
+use archivist_config::{Scope, ini};
 use archivist_core::model::CheckKind;
 use archivist_core::text::{Problem, clean};
 use archivist_generator::watch::timer_name;
-use archivist_shared::config::{Scope, ini};
-use archivist_shared::declare::watch::{KEYS, Watch, When};
-use archivist_shared::declare::{Declaration, Kind, url_file};
 use clap::Args;
 use std::fs;
 use std::io::{ErrorKind, Write};

@@ -7,9 +7,9 @@ use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
+use archivist_config::Scope;
 use archivist_core::model::{CheckKind, RunId};
 use archivist_shared::bus::documents::watches::{Check, HistoryFilter};
-use archivist_shared::config::Scope;
 use clap::Args;
 use std::path::PathBuf;
 

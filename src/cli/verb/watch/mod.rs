@@ -8,8 +8,8 @@ mod queue;
 pub mod timers;
 
 use crate::client::exit::{Exit, Failure};
+use archivist_config::Scope;
 use archivist_core::model::CheckKind;
-use archivist_shared::config::Scope;
 use clap::{Args, Subcommand};
 
 #[derive(Args)]
@@ -57,12 +57,12 @@ fn kind(text: &str) -> Result<CheckKind, String> {
 }
 
 fn name(text: &str) -> Result<String, String> {
-    if archivist_shared::declare::watch::is_name(text) {
+    if archivist_config::declare::watch::is_name(text) {
         Ok(text.to_owned())
     } else {
         Err(format!(
             "a watch name must be {}",
-            archivist_shared::declare::watch::NAME_ALLOWED
+            archivist_config::declare::watch::NAME_ALLOWED
         ))
     }
 }

@@ -4,10 +4,10 @@ use super::history;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
 use crate::display::style;
+use archivist_config::Scope;
 use archivist_core::model::{CheckKind, RunId};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::watches::{Check, Queued, Watch};
-use archivist_shared::config::Scope;
 use clap::Args;
 
 #[derive(Args)]

@@ -2,11 +2,11 @@
 
 use crate::client::exit::Failure;
 use crate::client::server::systemctl;
+use archivist_config::Scope;
+use archivist_config::declare::watch::Schedule;
 use archivist_core::model::{CheckKind, Time};
 use archivist_generator::watch::{service_name, timer_name};
 use archivist_shared::bus::documents::watches::Watch;
-use archivist_shared::config::Scope;
-use archivist_shared::declare::watch::Schedule;
 use archivist_shared::systemd::{Job, ManagerError, Properties, SystemdClient};
 use nix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,9 +5,9 @@ use crate::main_loop::effects::{Background, Job};
 use crate::main_loop::event::Event;
 use crate::main_loop::live::Live;
 use crate::main_loop::measure::{HookDirs, measured};
+use archivist_config::Scope;
 use archivist_core::plan::LoadLimits;
 use archivist_shared::bus::call::Request;
-use archivist_shared::config::Scope;
 use std::path::{Path, PathBuf};
 
 impl Background for Live {

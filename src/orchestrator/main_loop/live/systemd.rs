@@ -5,10 +5,10 @@ use crate::main_loop::event::Event;
 use crate::main_loop::live::{Live, freezer};
 use crate::main_loop::prepare::prepared;
 use crate::main_loop::starts::Start;
+use archivist_config::Scope;
 use archivist_core::model::{Reading, RunId};
 use archivist_core::plan::Evidence;
 use archivist_shared::bus::call::Reply;
-use archivist_shared::config::Scope;
 use archivist_shared::systemd::{ErrorKind, Hint, Release, Whom, synchronize_journal};
 
 const SIGKILL: i32 = 9;
