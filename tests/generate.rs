@@ -134,7 +134,7 @@ fn a_fifo_does_not_block_the_boot() {
     );
 }
 
-/// As many as the boot has to wait for: shared among threads, and nothing gets lost or mixed up.
+/// Each is finished before the next one, and nothing gets lost or mixed up.
 #[test]
 fn a_thousand_files() {
     let root = tempfile::tempdir().unwrap();

@@ -129,9 +129,6 @@ pub fn command() -> clap::Command {
 
 /// Runs the verb that the arguments of the process name.
 pub fn main() -> ExitCode {
-    if let Some(done) = generate::run_if_called(std::env::args_os()) {
-        return done;
-    }
     let cli = Cli::parse();
     let scope = Scope::from_env(cli.scope.user, cli.scope.instance, |name| {
         std::env::var_os(name)

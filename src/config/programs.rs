@@ -10,7 +10,7 @@ pub struct Program {
     installed: &'static str,
 }
 
-/// The command, which users, hook files, watches and generators call.
+/// The command, which users, hook files and watches call.
 pub const ARCHIVIST: Program = Program {
     name: "archivist",
     installed: "/usr/bin/archivist",

@@ -6,6 +6,7 @@ mod install;
 mod pool;
 pub mod report;
 mod run;
+mod systemd_version;
 mod unit_file;
 pub mod watch;
 pub mod write;

@@ -1,5 +1,4 @@
-//! `archivist generate`: the units that archivist-generator makes from declarations, and the
-//! generator itself.
+//! `archivist generate`: the units that archivist-generator makes from declarations.
 
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
@@ -7,12 +6,7 @@ use archivist_config::Scope;
 use archivist_generator as generate;
 use archivist_generator::{Content, Generated};
 use clap::Args;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-
-/// Name of the program as systemd calls it.
-const NAME: &str = "archivist-generator";
+use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct GenerateArgs {
@@ -56,25 +50,4 @@ fn shown(generated: &Generated) -> String {
         }
     }
     text
-}
-
-/// Runs as the generator if the program was called by that name.
-pub fn run_if_called(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
-    let called = arguments.next()?;
-    if Path::new(&called).file_name()? != NAME {
-        return None;
-    }
-    let Some(directory) = arguments.next() else {
-        eprintln!(
-            "{NAME}: missing argument DIRECTORY; `archivist generate --dry-run` prints the units"
-        );
-        return Some(Exit::Usage.into());
-    };
-    let user = std::env::var_os("SYSTEMD_SCOPE").is_some_and(|scope| scope == "user");
-    let scope = Scope::from_env(user, None, |name| std::env::var_os(name));
-    if generate::main(&scope, Path::new(&directory)) {
-        Some(Exit::Done.into())
-    } else {
-        Some(Exit::Failed.into())
-    }
 }

@@ -63,6 +63,11 @@ impl Found {
         self.files.len()
     }
 
+    /// Returns whether any of them is of this kind.
+    pub fn has(&self, kind: Kind) -> bool {
+        self.files.iter().any(|file| file.kind == kind)
+    }
+
     /// Reads the declarations at these positions.
     pub fn read(&self, places: Range<usize>) -> (Vec<Declaration>, Vec<Problem>) {
         let (mut declarations, mut problems) = (Vec::new(), Vec::new());
