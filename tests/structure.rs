@@ -70,6 +70,7 @@ const ROOMS: &[Room] = &[
     room("shared/installation.rs", &["id_marks"], &["zbus", "tokio"]),
     room("shared/journal.rs", &[], &["tokio"]),
     room("shared/lib.rs", &[], PURE),
+    room("shared/pool_health.rs", &[], &["zbus", "tokio"]),
     room("shared/outage.rs", &["disk"], &["zbus", "tokio"]),
     room(
         "plugin",
@@ -125,7 +126,7 @@ const ROOMS: &[Room] = &[
     // house is the table of all of them, and the program hands it over.
     room(
         "orchestrator/program.rs",
-        &["backup", "house", "process"],
+        &["backup", "house", "process", "unhealthy"],
         NO_SQL_OR_BUS,
     ),
     room(
@@ -280,6 +281,7 @@ const ROOMS: &[Room] = &[
         &["backup", "machine", "runner", "store"],
         NO_SQL_OR_BUS,
     ),
+    room("orchestrator/unhealthy.rs", &[], NO_SQL_OR_BUS),
     room("orchestrator/main.rs", &[], NO_SQL_OR_BUS),
     room("orchestrator/lib.rs", &["process"], NO_SQL_OR_BUS),
     room("worker/sequence.rs", &[], PURE),
@@ -567,7 +569,7 @@ const FILE_READERS: &[&str] = &[
 
 /// The parts of the orchestrator that read and write files, outside transactions. The store opens
 /// its database, and its transactions are those of SQLite.
-const FILE_ROOMS: [&str; 19] = [
+const FILE_ROOMS: [&str; 20] = [
     "backup/",
     "main.rs",
     "process/database_check.rs",
@@ -587,6 +589,7 @@ const FILE_ROOMS: [&str; 19] = [
     "engine/persona_files.rs",
     "machine/pressure.rs",
     "engine/way_out.rs",
+    "unhealthy.rs",
 ];
 
 /// Whether code names this; a name that begins with a letter neither as a method nor as the end of

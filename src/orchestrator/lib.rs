@@ -18,6 +18,7 @@ mod query;
 mod runner;
 pub mod store;
 mod transfer;
+mod unhealthy;
 mod units;
 mod watch;
 mod work;

@@ -1,11 +1,13 @@
 //! `archivist-orchestrator [--user] [--instance NAME] [orchestrator [--exit-on-idle] | worker |
-//! backup DIR [--keep N] | restore DIR [--config | --database]]`: the program of the orchestrator and the
-//! workers, and of what needs the database without the orchestrator. Users do not call it. Its command line is
-//! parsed by hand, as a parser would be resident all the time.
+//! backup DIR [--keep N] | restore DIR [--config | --database] | unhealthy NAME-INDEX]`: the program of the
+//! orchestrator and the workers, of what needs the database without the orchestrator, and of what ends
+//! workers of pools. Users do not call it. Its command line is parsed by hand, as a parser would be resident
+//! all the time.
 
 use crate::backup::{self, Task, What};
 use crate::house::House;
 use crate::process::run as orchestrator;
+use crate::unhealthy;
 use archivist_config::{INSTANCE_ALLOWED, Scope, is_instance_name};
 use archivist_worker as worker;
 use std::ffi::OsString;
@@ -22,6 +24,7 @@ struct Asked {
     worker: bool,
     exit_on_idle: bool,
     task: Option<Task>,
+    unhealthy: Option<unhealthy::Worker>,
 }
 
 /// Runs the orchestrator or a worker, as `arguments` say.
@@ -39,6 +42,9 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let scope = Scope::from_env(asked.user, asked.instance, |name| std::env::var_os(name));
     if let Some(task) = &asked.task {
         return backup::main(&scope, task);
+    }
+    if let Some(worker) = &asked.unhealthy {
+        return unhealthy::main(&scope, worker);
     }
     let options = orchestrator::Options {
         scope,
@@ -58,6 +64,7 @@ fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Asked, String> 
             Some("--instance") => asked.instance = Some(instance(arguments.next())?),
             Some("backup") => asked.task = Some(backup_task(&mut arguments)?),
             Some("restore") => asked.task = Some(restore_task(&mut arguments)?),
+            Some("unhealthy") => asked.unhealthy = Some(pool_worker(arguments.next())?),
             _ => {
                 return Err(format!(
                     "unexpected argument '{}'; use archivist(1)",
@@ -95,6 +102,11 @@ fn restore_task(arguments: &mut impl Iterator<Item = OsString>) -> Result<Task, 
         Some(_) => return Err(missing()),
     };
     Ok(Task::Restore { from, what })
+}
+
+fn pool_worker(name: Option<OsString>) -> Result<unhealthy::Worker, String> {
+    name.and_then(|name| unhealthy::Worker::parse(name.to_str()?))
+        .ok_or_else(|| "unhealthy: expected NAME-INDEX of a worker".to_owned())
 }
 
 fn instance(name: Option<OsString>) -> Result<String, String> {
@@ -159,6 +171,8 @@ mod tests {
             "--instance",
             "--instance a-b",
             "--instance=a",
+            "unhealthy",
+            "unhealthy web",
         ] {
             assert!(asked(line).is_err(), "{line}");
         }

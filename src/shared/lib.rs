@@ -1,6 +1,6 @@
 //! Code that several programs share: the D-Bus interfaces of archivist, the client of systemd, free
-//! disk space, the highest ids of an archive, its installation, the state of the database's file, and
-//! logging.
+//! disk space, the highest ids of an archive, its installation, the state of the database's file, what
+//! health checks of pools found, and logging.
 
 pub mod archive;
 pub mod bus;
@@ -11,4 +11,5 @@ pub mod id_marks;
 pub mod installation;
 pub mod journal;
 pub mod outage;
+pub mod pool_health;
 pub mod systemd;

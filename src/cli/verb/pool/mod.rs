@@ -4,7 +4,6 @@
 mod attached;
 mod control;
 mod declare;
-mod health;
 mod logs;
 mod report;
 mod show;
@@ -45,9 +44,6 @@ enum PoolVerb {
     Run(declare::RunArgs),
     /// Show the journal of a pool or of one worker
     Logs(logs::LogsArgs),
-    /// End a worker that failed its health check (what archivist-unhealthy@.service starts)
-    #[command(hide = true)]
-    Unhealthy(health::UnhealthyArgs),
 }
 
 pub async fn run(args: PoolArgs, scope: &Scope) -> Result<Exit, Failure> {
@@ -67,7 +63,6 @@ pub async fn run(args: PoolArgs, scope: &Scope) -> Result<Exit, Failure> {
         PoolVerb::Remove(args) => declare::remove(args, scope).await,
         PoolVerb::Run(args) => declare::run(args, scope).await,
         PoolVerb::Logs(args) => logs::run(args, scope),
-        PoolVerb::Unhealthy(args) => health::run(args, scope).await,
     }
 }
 

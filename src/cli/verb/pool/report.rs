@@ -1,12 +1,12 @@
 //! State of a pool and its workers as systemd reports it.
 
 use super::failure;
-use super::health::{fault_path, restart_reason};
 use crate::client::exit::Failure;
 use archivist_config::Scope;
 use archivist_core::model::Time;
 use archivist_core::text::human_span;
 use archivist_generator::Pool;
+use archivist_shared::pool_health::{fault_path, restart_reason};
 use archivist_shared::systemd::{Properties, SystemdClient};
 use serde::Serialize;
 use std::collections::BTreeSet;
