@@ -239,23 +239,25 @@ obeys_the_administrator() {
     assert_eq timeout "$result" "result of a hook with RuntimeMaxSec= in a drop-in"
 }
 
-# ask USER INTERFACE: the answer to a method that does not exist, so that only the policy matters.
+# ask USER INTERFACE [METHOD]: the answer to a method that does not exist, or to METHOD with a wrong argument, so that only the policy
+# matters.
 ask() {
     in_capsule setpriv --reuid "$1" --regid "$(in_capsule id --group "$1")" --init-groups \
-        busctl --system call org.archivist1 /org/archivist1 "$2" NoSuchMethod 2>&1 || true
+        busctl --system call org.archivist1 /org/archivist1 "$2" "${3:-NoSuchMethod}" b true 2>&1 || true
 }
+
+is_refused() { [[ ${1,,} == *"access denied"* || $1 == *AccessDenied* || $1 == *"security policy"* ]]; }
 
 assert_refused() {
     local answer
-    answer=$(ask "$1" "$2")
-    [[ ${answer,,} == *"access denied"* || $answer == *AccessDenied* || $answer == *"security policy"* ]] ||
-        fail "$1 may call $2: $answer"
+    answer=$(ask "$@")
+    is_refused "$answer" || fail "$1 may call ${*:2}: $answer"
 }
 
 assert_let_through() {
     local answer
-    answer=$(ask "$1" "$2")
-    [[ ${answer,,} == *unknown* ]] || fail "$1 may not call $2: $answer"
+    answer=$(ask "$@")
+    [[ ${answer,,} == *unknown* || ${answer,,} == *signature* || ${answer,,} == *argument* ]] || fail "$1 may not call ${*:2}: $answer"
 }
 
 guards_its_bus_name() {
@@ -272,6 +274,11 @@ guards_its_bus_name() {
         assert_refused "$user" org.archivist1.Worker
     done
     assert_refused daemon org.archivist1.Manager
+    local method
+    for method in Check Retry; do assert_let_through archivist-timer org.archivist1.Manager $method; done
+    for method in Add Cancel List Reload Show; do assert_refused archivist-timer org.archivist1.Manager $method; done
+    assert_refused archivist-timer org.archivist1.Worker
+    assert_refused archivist-timer org.freedesktop.DBus.Properties
 }
 
 cases units_are_valid is_little_exposed confines_a_hostile_hook confines_a_worker kernel_interfaces_are_closed \
