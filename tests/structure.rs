@@ -722,6 +722,206 @@ fn uses(manifest: &str) -> Vec<&str> {
         .collect()
 }
 
+/// A part of ARCHITECTURE.md, up to the next heading.
+fn part_of_the_map(heading: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let (_, part) = map.split_once(&format!("\n## {heading}\n")).unwrap();
+    part.split("\n## ").next().unwrap().to_owned()
+}
+
+/// The cells of each row of the tables in a part of a document.
+fn rows(part: &str) -> Vec<Vec<&str>> {
+    let rows = part.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|row| row.split(" | ").collect()).collect()
+}
+
+/// The words in backquotes.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// Directories in which root runs what it finds: systemd.generator(7), systemd.environment-generator(7),
+/// systemd-suspend.service(8), systemd-shutdown(8), cron(8), udev(7), apt.conf(5) and others.
+const ROOT_RUNS: [&str; 12] = [
+    "system-generators/",
+    "system-environment-generators/",
+    "system-shutdown/",
+    "system-sleep/",
+    "etc/cron",
+    "etc/init.d/",
+    "udev/rules.d/",
+    "apt.conf.d/",
+    "dispatcher.d/",
+    "if-up.d/",
+    "logrotate.d/",
+    "sudoers.d/",
+];
+
+/// The units and files of the package that run programs as root, with these programs. `units` are the names
+/// and texts of unit files and drop-ins, `installed` the paths of other files.
+fn roots(units: &[(String, String)], installed: &[String]) -> BTreeSet<(String, String)> {
+    let values = |text: &str, key: &str| -> Vec<String> {
+        let values = text.lines().filter_map(|line| line.split_once('='));
+        let values = values.filter(|(name, _)| name.starts_with(key));
+        values.map(|(_, value)| value.to_owned()).collect()
+    };
+    let mut found = BTreeSet::new();
+    for (name, text) in units {
+        let has_user = values(text, "User")
+            .iter()
+            .any(|user| !["", "root", "0"].contains(&user.as_str()))
+            || text.contains("\nDynamicUser=yes\n");
+        for line in values(text, "Exec") {
+            let program = line.trim_start_matches(|c| "@-:+!|".contains(c));
+            let prefix = &line[..line.len() - program.len()];
+            let program = program.split_whitespace().next().unwrap_or_default();
+            // What is never started: systemd starts the service of the bus, and runs the units of hooks.
+            if program != "/bin/false" && (!has_user || prefix.contains(['+', '!'])) {
+                found.insert((name.clone(), program.to_owned()));
+            }
+        }
+    }
+    for path in installed {
+        if ROOT_RUNS.iter().any(|directory| path.contains(directory)) {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            found.insert((name.to_owned(), format!("/{path}")));
+        }
+    }
+    found
+}
+
+/// The units of the system manager, the drop-ins of transient units, and the services of the system bus,
+/// each with its name and text.
+fn system_units() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let services = root.join("packaging/tree/usr/share/dbus-1/system-services");
+    let directories =
+        [root.join("units/system"), services].map(|dir| std::fs::read_dir(dir).unwrap());
+    let mut found = Vec::new();
+    for entry in directories.into_iter().flatten() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let text = if path.is_dir() {
+            let parts = std::fs::read_dir(&path).unwrap();
+            let parts = parts.map(|part| std::fs::read_to_string(part.unwrap().path()).unwrap());
+            parts.collect()
+        } else {
+            std::fs::read_to_string(&path).unwrap()
+        };
+        found.push((name, text));
+    }
+    found
+}
+
+/// What the Debian packages install by name, and the files of packaging/tree.
+fn installed_files() -> Vec<String> {
+    fn walk(directory: &Path, root: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, root, found);
+            } else {
+                let path = path.strip_prefix(root).unwrap();
+                found.push(path.to_str().unwrap().to_owned());
+            }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let tree = root.join("packaging/tree");
+    let mut found = Vec::new();
+    walk(&tree, &tree, &mut found);
+    for entry in std::fs::read_dir(root.join("debian")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name == "rules" || name.ends_with(".install") || name.ends_with(".links") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let words = text.split_whitespace();
+            found.extend(words.map(|word| word.trim_start_matches("$(STAGE)/").to_owned()));
+        }
+    }
+    found
+}
+
+/// No unit, link or script of the package runs as root unless ARCHITECTURE.md says why.
+#[test]
+fn the_table_of_root_processes_is_complete() {
+    let part = part_of_the_map("What runs as root");
+    let listed: BTreeSet<(String, String)> = rows(&part)
+        .iter()
+        .filter(|row| row.len() == 4)
+        .flat_map(|row| {
+            let programs = quoted(row[1]);
+            quoted(row[0]).into_iter().flat_map(move |process| {
+                let of_process = |program: &&str| (process.to_owned(), (*program).to_owned());
+                programs.iter().map(of_process).collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    let found = roots(&system_units(), &installed_files());
+    let unlisted: Vec<_> = found.difference(&listed).collect();
+    assert!(unlisted.is_empty(), "not in ARCHITECTURE.md: {unlisted:?}");
+    let gone: Vec<_> = listed.difference(&found).collect();
+    assert!(gone.is_empty(), "in ARCHITECTURE.md alone: {gone:?}");
+}
+
+/// The orchestrator sets User= of hooks of crawls; all other transient units get it from a drop-in here.
+#[test]
+fn transient_units_have_a_user() {
+    let units = system_units();
+    let drop_ins = |name: &str| name.ends_with("-.service.d");
+    let prefix = |name: &str| name.trim_end_matches(".service.d").to_owned();
+    let with_user: Vec<String> = units
+        .iter()
+        .filter(|(name, text)| drop_ins(name) && text.contains("\nUser="))
+        .map(|(name, _)| prefix(name))
+        .collect();
+    let without = units.iter().map(|(name, _)| name).filter(|name| {
+        drop_ins(name) && !with_user.iter().any(|user| prefix(name).starts_with(user))
+    });
+    let without: Vec<_> = without
+        .filter(|name| !name.starts_with("archivist-hook-"))
+        .collect();
+    assert!(without.is_empty(), "{without:?}");
+}
+
+/// The numbers of crates are those of Cargo.
+#[test]
+fn programs_of_root_link_what_the_map_says() {
+    let part = part_of_the_map("What runs as root");
+    let programs: Vec<_> = rows(&part)
+        .into_iter()
+        .filter(|row| row.len() == 3)
+        .collect();
+    assert!(!programs.is_empty());
+    for row in programs {
+        let program = quoted(row[0])[0];
+        let count = linked(program).len();
+        assert_eq!(row[1], count.to_string(), "crates of {program}");
+    }
+}
+
+#[test]
+fn a_new_root_process_is_seen() {
+    let seen = |name: &str, text: &str| {
+        let unit = (name.to_owned(), format!("[Service]\n{text}\n"));
+        !roots(&[unit], &[]).is_empty()
+    };
+    assert!(seen("a.service", "ExecStart=/usr/bin/a"));
+    assert!(seen("a.service", "User=root\nExecStart=/usr/bin/a"));
+    assert!(seen(
+        "a.service",
+        "User=a\nExecStart=/usr/bin/a\nExecStopPost=-+/usr/bin/b"
+    ));
+    assert!(seen("a-.service.d", "User=a\nExecStartPre=!/usr/bin/b"));
+    assert!(!seen("a.service", "User=a\nExecStart=-/usr/bin/a"));
+    assert!(!seen("a.service", "DynamicUser=yes\nExecStart=/usr/bin/a"));
+    let installed = |path: &str| !roots(&[], &[path.to_owned()]).is_empty();
+    assert!(installed("usr/lib/systemd/system-generators/a"));
+    assert!(installed("etc/cron.daily/a"));
+    assert!(!installed("usr/lib/systemd/user-generators/a"));
+}
+
 /// The table of rooms says of each folder what its Cargo.toml says. The command line is the root package.
 #[test]
 fn the_table_of_rooms_is_what_cargo_knows() {
