@@ -46,7 +46,6 @@ fn present_state(turn: &Turn<'_>, crawl: CrawlId) -> Result<Vec<String>, StoreEr
     };
     let mut lines = Vec::new();
     for snapshot in turn.tx.list_snapshots(&open("started"))? {
-        let snapshot = snapshot.into();
         lines.push(line(&CrawlEvent::Snapshot { snapshot })?);
     }
     for result in turn.tx.list_results(&open("started"))? {
@@ -66,7 +65,6 @@ fn crawl_line(turn: &Turn<'_>, id: CrawlId) -> Result<Option<(String, bool)>, St
     crawl
         .map(|crawl| {
             let last = crawl.status.is_final();
-            let crawl = crawl.into();
             Ok((line(&CrawlEvent::Crawl { crawl })?, last))
         })
         .transpose()
@@ -102,8 +100,7 @@ pub(crate) fn tell(turn: &mut Turn<'_>) -> TurnResult<()> {
                     ..Filter::default()
                 };
                 let found = turn.tx.list_snapshots(&filter)?.into_iter().next();
-                let Some(row) = found else { continue };
-                let snapshot = row.into();
+                let Some(snapshot) = found else { continue };
                 (line(&CrawlEvent::Snapshot { snapshot })?, false)
             }
             Change::Crawl(id) => match crawl_line(turn, id)? {
