@@ -68,6 +68,7 @@
 //!     original is cut off from the database. These can bring two starts on one host too close; none
 //!     records a page twice.
 
+pub mod bounds;
 mod desk;
 mod exchange;
 mod lease;

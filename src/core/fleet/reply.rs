@@ -249,6 +249,12 @@ pub enum Refusal {
         "the database of the fleet went back to an earlier state; no node works with it. If it was restored from a backup, run 'archivist fleet restored' on one node; see archivist-backup(7)"
     )]
     WentBack,
+    /// A value is longer, or another number, than the schema permits.
+    #[error("the database permits no such value ({constraint})")]
+    Unfit {
+        /// The constraint.
+        constraint: String,
+    },
     /// The database belongs to a later version.
     #[error(
         "the database has schema {database}, and this program knows {program}: upgrade archivist on this machine"

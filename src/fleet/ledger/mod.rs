@@ -21,6 +21,7 @@ use archivist_core::fleet::{Incarnation, NodeId, Refusal, Reply, Request, Sessio
 use archivist_core::model::CrawlId;
 use std::collections::HashMap;
 use std::time::Duration;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement, Transaction};
 
@@ -154,6 +155,12 @@ impl Ledger {
     fn fault(&self, failure: Failure) -> Fault {
         match failure {
             Failure::Refused(refusal) => Fault::Refused(refusal),
+            Failure::Client(error) if error.code() == Some(&SqlState::CHECK_VIOLATION) => {
+                // The same request never succeeds.
+                let constraint = error.as_db_error().and_then(|error| error.constraint());
+                let constraint = constraint.unwrap_or_default().to_owned();
+                Fault::Refused(Refusal::Unfit { constraint })
+            }
             Failure::Client(error) => Fault::Problem(self.link.problem(&error)),
         }
     }

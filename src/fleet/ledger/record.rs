@@ -1,9 +1,9 @@
 //! The end of a page.
 
 use super::insert::{CRAWL, INSERT, LIMITED};
-use super::row::{signed, text};
+use super::row::{shown, signed, text};
 use super::*;
-use archivist_core::fleet::{Epoch, Fate, HookResult, PageEnd, Record};
+use archivist_core::fleet::{Epoch, Fate, HookResult, PageEnd, Record, bounds};
 use archivist_core::model::{CrawlId, ResultState, SnapshotId};
 
 /// Records a page that is open and meets a condition.
@@ -105,8 +105,8 @@ impl Results {
             columns.plugins.push(text(&result.plugin));
             columns.hooks.push(text(&result.hook));
             columns.states.push(result.state.as_str());
-            columns.outputs.push(result.output.as_deref().map(text));
-            columns.errors.push(result.error.as_deref().map(text));
+            columns.outputs.push(result.output.as_deref().map(shown));
+            columns.errors.push(result.error.as_deref().map(shown));
             columns.sizes.push(bytes(result.size));
             columns.attempts.push(signed(result.attempts));
             columns.took.push(result.took.map(millis));
@@ -148,14 +148,15 @@ pub(super) struct End {
 impl End {
     pub(super) fn of(session: Session, record: &Record) -> End {
         let results = Results::of(&record.results);
+        let directory = record.directory.as_deref().map(text);
         End {
             session,
             status: match record.end {
                 PageEnd::Sealed => "sealed",
                 PageEnd::Cancelled => "cancelled",
             },
-            reason: record.reason.as_deref().map(text),
-            directory: record.directory.as_deref().map(text),
+            reason: record.reason.as_deref().map(shown),
+            directory: directory.filter(|path| path.len() <= bounds::PATH_MAX),
             took: millis(record.times.took),
             ago: millis(record.times.ended_ago),
             bytes: results.bytes(),

@@ -1,7 +1,7 @@
 //! Rows as values of the protocol.
 
-use archivist_core::fleet::{CrawlSpec, HostKey, LeasedPage, NewPage};
-use archivist_core::model::{CrawlId, SnapshotId};
+use archivist_core::fleet::{CrawlSpec, HostKey, LeasedPage, NewPage, bounds};
+use archivist_core::model::{CrawlId, SnapshotId, cut};
 use sha2::{Digest, Sha256};
 use tokio_postgres::Row;
 
@@ -13,12 +13,13 @@ macro_rules! page_columns {
 }
 pub(super) use page_columns;
 
-/// Columns of a page that is queued again. The node that archived it keeps its files, as an older copy.
+/// Columns of a page that is queued again. The node that archived it keeps its files, as an older copy; the
+/// newest [`COPIES_MAX`](bounds::COPIES_MAX) are known.
 macro_rules! again {
     () => {
         "status = 'open', node = NULL, attempts = 0, reason = NULL, ended_at = NULL, directory = NULL,
             copies = CASE WHEN directory IS NULL OR node IS NULL THEN copies
-                ELSE array_append(array_remove(copies, node), node) END"
+                ELSE (array_remove(copies, node))[greatest(1, cardinality(array_remove(copies, node)) - 98):] || node END"
     };
 }
 pub(super) use again;
@@ -95,16 +96,20 @@ impl Columns {
             columns.hosts.push(text(&page.host.0));
             columns.depths.push(signed(page.depth));
             columns.given.push(page.given);
-            columns.titles.push(page.title.as_deref().map(text));
-            columns
-                .bookmarks
-                .push(page.bookmarked_at.as_deref().map(text));
+            columns.titles.push(page.title.as_deref().map(shown));
+            let time = page.bookmarked_at.as_deref().map(text);
+            let time = time.filter(|time| time.len() <= bounds::TIME_MAX);
+            columns.bookmarks.push(time);
             // JSON escapes NUL.
-            let tags = serde_json::to_string(&page.tags);
-            columns.tags.push(tags.unwrap_or_else(|_| "[]".to_owned()));
+            columns.tags.push(bounds::tags(&page.tags));
         }
         columns
     }
+}
+
+/// Returns a text for display as the database stores it: without NUL, and not longer than it permits.
+pub(super) fn shown(shown: &str) -> String {
+    cut(text(shown))
 }
 
 /// Returns a text without NUL.

@@ -50,3 +50,25 @@ ALTER TABLE archivist.fleet ADD COLUMN known_crawl bigint NOT NULL DEFAULT 0;
 ALTER TABLE archivist.fleet ADD COLUMN known_page bigint NOT NULL DEFAULT 0;
 -- While the node remembers another generation: when it was seen before its first hello in this one.
 ALTER TABLE archivist.node ADD COLUMN lost_from timestamptz;
+-- Longest texts, in bytes (src/core/fleet/bounds.rs). Lists have the texts of many rows, and every node reads them.
+-- Texts for display are cut, as nodes send them.
+UPDATE archivist.page SET title = left(title, 1024) WHERE octet_length(title) > 4099;
+UPDATE archivist.page SET reason = left(reason, 1024) WHERE octet_length(reason) > 4099;
+UPDATE archivist.result SET output = left(output, 1024) WHERE octet_length(output) > 4099;
+UPDATE archivist.result SET error = left(error, 1024) WHERE octet_length(error) > 4099;
+ALTER TABLE archivist.fleet ADD CONSTRAINT fleet_lengths CHECK (octet_length(server) <= 200);
+ALTER TABLE archivist.node ADD CONSTRAINT node_lengths CHECK (
+    octet_length(name) <= 200 AND octet_length(former) <= 200 AND octet_length(machine) <= 200
+    AND octet_length(boot) <= 200);
+ALTER TABLE archivist.crawl ADD CONSTRAINT crawl_lengths CHECK (octet_length(document) <= 524288);
+ALTER TABLE archivist.host ADD CONSTRAINT host_lengths CHECK (octet_length(key) <= 8192);
+ALTER TABLE archivist.page ADD CONSTRAINT page_lengths CHECK (
+    octet_length(host) <= 8192 AND octet_length(url) <= 8192 AND octet_length(url_key) <= 16
+    AND octet_length(title) <= 4099 AND octet_length(bookmarked_at) <= 64 AND octet_length(tags) <= 32768
+    AND octet_length(reason) <= 4099 AND octet_length(directory) <= 4096
+    AND cardinality(copies) <= 100 AND coalesce(array_ndims(copies), 1) = 1);
+ALTER TABLE archivist.result ADD CONSTRAINT result_state CHECK (
+    state IN ('queued', 'started', 'backoff', 'succeeded', 'failed', 'skipped', 'noresults'));
+ALTER TABLE archivist.result ADD CONSTRAINT result_lengths CHECK (
+    octet_length(plugin) <= 255 AND octet_length(hook) <= 255
+    AND octet_length(output) <= 4099 AND octet_length(error) <= 4099);

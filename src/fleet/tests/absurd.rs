@@ -32,11 +32,19 @@ fn values(kind: &str) -> &'static [&'static str] {
         "bigint" => &["-9223372036854775808", "-1", "0", "9223372036854775807"],
         "integer" => &["-2147483648", "0", "2147483647"],
         "timestamp with time zone" => &["'infinity'", "'-infinity'"],
-        "text" => &["E'\\e[31m\\u202e\\n'", "repeat('x', 100000)"],
+        "text" => &[
+            "E'\\e[31m\\u202e\\n'",
+            "repeat('x', 100000)",
+            "repeat('x', 40000000)",
+        ],
         // Both are sound.
         "boolean" => &[],
-        "ARRAY" => &["'{-9223372036854775808, 0, 9223372036854775807}'"],
-        "bytea" => &["''"],
+        "ARRAY" => &[
+            "'{-9223372036854775808, 0, 9223372036854775807}'",
+            "'{{1, 2}, {3, 4}}'",
+            "array_fill(1::bigint, '{5000000}')",
+        ],
+        "bytea" => &["''", "convert_to(repeat('x', 40000000), 'UTF8')"],
         other => panic!("no values of type {other}"),
     }
 }

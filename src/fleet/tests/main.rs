@@ -7,6 +7,7 @@ mod cost;
 mod differential;
 mod interface;
 mod joining;
+mod lengths;
 mod members;
 mod migrations;
 mod own_ids;

@@ -72,7 +72,6 @@ impl Work<'_> {
 
     /// The state of a crawl is derived, so crawls of other states are left out here.
     pub(super) async fn crawls(&self, filter: &Filter) -> Answer<Vec<Crawl>> {
-        let limit = filter.limit as usize;
         let mut before = filter.before;
         let wanted = |crawl: &Crawl| match &filter.status {
             Some(status) => crawl.status.as_str() == status,
@@ -86,15 +85,18 @@ impl Work<'_> {
             Some(_) => return Ok(Vec::new()),
             None => {}
         }
-        let mut all = Vec::new();
+        let mut all = Documents::new(filter.limit);
         loop {
-            let rows = self.rows(CRAWLS, &[&before, &i64::from(ROWS_MAX)]).await?;
-            all.extend(rows.iter().map(crawl).filter(wanted));
-            all.truncate(limit);
-            let is_last = rows.len() < ROWS_MAX as usize;
-            match rows.last() {
-                Some(last) if !is_last && all.len() < limit => before = Some(last.get(0)),
-                _ => return Ok(all),
+            let (older_than, mut count) = (before, 0);
+            let read = |row: &Row| {
+                before = Some(row.get(0));
+                count += 1;
+                Some(crawl(row)).filter(wanted)
+            };
+            let values: Values<'_> = &[&older_than, &i64::from(ROWS_MAX)];
+            self.fill(&mut all, CRAWLS, values, read).await?;
+            if all.is_full() || count < ROWS_MAX {
+                return Ok(all.list);
             }
         }
     }

@@ -23,8 +23,7 @@ impl Work<'_> {
     pub(super) async fn hosts(&self, filter: &Filter) -> Answer<Vec<Host>> {
         let after = filter.after_host.as_deref().unwrap_or_default();
         let values: Values<'_> = &[&after, &i64::from(filter.limit), &OPEN_MAX];
-        let rows = self.rows(HOSTS, values).await?;
-        Ok(rows.iter().map(host).collect())
+        self.documents(HOSTS, values, host).await
     }
 }
 

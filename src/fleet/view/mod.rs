@@ -13,7 +13,8 @@ mod why;
 
 use crate::connect::{Link, Problem};
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, Time};
-use archivist_shared::bus::documents::report::{Crawl, Details, Filter, ROWS_MAX};
+use archivist_shared::bus::documents::report::{ANSWER_BYTES, Crawl, Details, Filter, ROWS_MAX};
+use serde::Serialize;
 use std::collections::HashMap;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -22,6 +23,9 @@ use tokio_postgres::{Error, IsolationLevel, Row, Statement, Transaction};
 /// Limit of one statement: lists that are not of one crawl may read much before they find a rare
 /// state. Lists come in the order of an index; a plan that sorts reads all rows first.
 const SETTINGS: &str = "SET LOCAL statement_timeout = '5s'; SET LOCAL enable_sort = off";
+
+/// Rows that are in memory at a time.
+const PORTION: i32 = 50;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -220,6 +224,46 @@ impl Work<'_> {
             .await?)
     }
 
+    /// Returns the rows of a list as documents, as many as one answer has. Callers continue the list after
+    /// the last one.
+    async fn documents<T: Serialize>(
+        &self,
+        text: &'static str,
+        values: Values<'_>,
+        read: impl Fn(&Row) -> T,
+    ) -> Answer<Vec<T>> {
+        let mut documents = Documents::new(ROWS_MAX);
+        let read = |row: &Row| Some(read(row));
+        self.fill(&mut documents, text, values, read).await?;
+        Ok(documents.list)
+    }
+
+    /// Adds documents of rows until the answer is full.
+    async fn fill<T: Serialize>(
+        &self,
+        documents: &mut Documents<T>,
+        text: &'static str,
+        values: Values<'_>,
+        mut read: impl FnMut(&Row) -> Option<T>,
+    ) -> Answer<()> {
+        let statement = &self.statements[text];
+        let portal = self.transaction.bind(statement, values).await?;
+        loop {
+            let rows = self.transaction.query_portal(&portal, PORTION).await?;
+            for row in &rows {
+                if let Some(document) = read(row) {
+                    documents.push(document)?;
+                }
+                if documents.is_full() {
+                    return Ok(());
+                }
+            }
+            if rows.len() < PORTION as usize {
+                return Ok(());
+            }
+        }
+    }
+
     async fn row(&self, text: &'static str, values: Values<'_>) -> Answer<Row> {
         Ok(self
             .transaction
@@ -253,6 +297,34 @@ impl Work<'_> {
                 copy: None,
             },
         })
+    }
+}
+
+/// The list of an answer.
+struct Documents<T> {
+    list: Vec<T>,
+    rows_max: u32,
+    /// Size as JSON.
+    bytes: usize,
+}
+
+impl<T: Serialize> Documents<T> {
+    fn new(rows_max: u32) -> Documents<T> {
+        Documents {
+            list: Vec::new(),
+            rows_max,
+            bytes: 0,
+        }
+    }
+
+    fn push(&mut self, document: T) -> Answer<()> {
+        self.bytes += serde_json::to_string(&document)?.len();
+        self.list.push(document);
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes >= ANSWER_BYTES || self.list.len() >= self.rows_max as usize
     }
 }
 

@@ -81,21 +81,20 @@ impl Work<'_> {
             Some(_) => vec!["open"],
         };
         let state = &filter.status;
-        let rows = match filter.owner {
+        match filter.owner {
             Some(Owner::Crawl(crawl)) => {
                 let values: Values<'_> = &[&crawl.0, &before, &limit, &statuses, state];
-                self.rows(PAGES_OF_CRAWL, values).await?
+                self.documents(PAGES_OF_CRAWL, values, page).await
             }
             owner => {
                 let (first, last) = match owner {
                     Some(Owner::Snapshot(page)) => (page.0, before.min(page.0 + 1)),
                     _ => (0, before),
                 };
-                self.rows(PAGES, &[&first, &last, &limit, &statuses, state])
-                    .await?
+                let values: Values<'_> = &[&first, &last, &limit, &statuses, state];
+                self.documents(PAGES, values, page).await
             }
-        };
-        Ok(rows.iter().map(page).collect())
+        }
     }
 }
 

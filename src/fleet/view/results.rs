@@ -99,17 +99,16 @@ impl Work<'_> {
             _ => None,
         };
         let (limit, state) = (i64::from(filter.limit), &filter.status);
-        let rows = if state.as_deref() == Some(ResultState::Failed.as_str()) {
-            self.rows(FAILED, &[&first, &last, &place, &limit, &crawl])
-                .await?
+        if state.as_deref() == Some(ResultState::Failed.as_str()) {
+            let values: Values<'_> = &[&first, &last, &place, &limit, &crawl];
+            self.documents(FAILED, values, result).await
         } else if let Some(crawl) = crawl {
             let values: Values<'_> = &[&first, &last, &place, &limit, state, &crawl];
-            self.rows(RESULTS_OF_CRAWL, values).await?
+            self.documents(RESULTS_OF_CRAWL, values, result).await
         } else {
-            self.rows(RESULTS, &[&first, &last, &place, &limit, state])
-                .await?
-        };
-        Ok(rows.iter().map(result).collect())
+            let values: Values<'_> = &[&first, &last, &place, &limit, state];
+            self.documents(RESULTS, values, result).await
+        }
     }
 }
 

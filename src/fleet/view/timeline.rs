@@ -41,8 +41,7 @@ impl Work<'_> {
             None => Ok(Vec::new()),
             Some(Owner::Crawl(crawl)) => {
                 let values: Values<'_> = &[&crawl.0, &after.0, &i64::from(filter.limit)];
-                let rows = self.rows(TIMELINE, values).await?;
-                Ok(rows.iter().map(page).collect())
+                self.documents(TIMELINE, values, page).await
             }
             Some(Owner::Snapshot(id)) => {
                 let mut pages = self.pages(filter).await?;

@@ -2,8 +2,9 @@
 //! fleet's database, which decides which node archives them.
 
 use crate::fleet::outbox;
-use crate::main_loop::turn::{Turn, TurnResult, failed};
+use crate::main_loop::turn::{Turn, TurnResult, failed, invalid};
 use crate::store::rows::fleet::GivenCrawl;
+use archivist_core::fleet::bounds::DOCUMENT_MAX;
 use archivist_core::fleet::{CrawlSpec, HostKey, NewPage, Request, Submit};
 use archivist_core::model::{CrawlId, Entry};
 use archivist_shared::bus::documents::report::AddOptions;
@@ -34,7 +35,7 @@ pub(crate) struct CrawlDocument {
 /// Queues a crawl of the fleet, with an id that the fleet reserved for this node.
 ///
 /// # Errors
-/// If no reserved id is left: the database was not reached for a long time.
+/// If no reserved id is left: the database was not reached for a long time; or if the options are too long.
 pub(crate) fn add_fleet_crawl(
     turn: &mut Turn<'_>,
     url: &str,
@@ -55,7 +56,7 @@ pub(crate) fn add_fleet_crawl(
         max_depth: options.depth,
         urls_max: None,
         only_new: options.only_new,
-        document: serde_json::to_string(&document)?,
+        document: row_of(&document)?,
     };
     turn.tx.add_given_crawl(
         &GivenCrawl {
@@ -83,6 +84,21 @@ pub(crate) fn add_fleet_crawl(
         }),
     )?;
     Ok(id)
+}
+
+/// Returns a document as the database stores it.
+///
+/// # Errors
+/// If the database permits no such long one.
+fn row_of(document: &CrawlDocument) -> TurnResult<String> {
+    let row = serde_json::to_string(document)?;
+    if row.len() <= DOCUMENT_MAX {
+        return Ok(row);
+    }
+    Err(invalid(format!(
+        "settings, plugins and tags of {} bytes: those of a crawl of a fleet have at most {DOCUMENT_MAX}",
+        row.len()
+    )))
 }
 
 /// Sends pages of a list to the fleet. Returns their number.
@@ -171,6 +187,21 @@ mod tests {
         assert_eq!(lengths((0..7).map(long).collect()), [3, 3, 1]);
         let huge = |n| page("http://a.test/", if n == 1 { 2 << 20 } else { 0 });
         assert_eq!(lengths((0..3).map(huge).collect()), [1, 1, 1]);
+    }
+
+    #[test]
+    fn document_that_the_database_does_not_permit_is_refused() {
+        let of = |length| CrawlDocument {
+            url: String::new(),
+            plugins: Vec::new(),
+            config: BTreeMap::from([("A".to_owned(), "\u{1}".repeat(length))]),
+            tags: Vec::new(),
+            only_new: false,
+        };
+        // JSON has six bytes for each.
+        assert!(row_of(&of(DOCUMENT_MAX / 6 - 20)).is_ok());
+        let refused = row_of(&of(DOCUMENT_MAX / 6)).unwrap_err().to_string();
+        assert!(refused.contains("have at most 524288"), "{refused}");
     }
 
     #[test]
