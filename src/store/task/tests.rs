@@ -106,6 +106,21 @@ fn repeated_transfer_finds_the_object_and_removes_leftovers() {
     );
 }
 
+/// As of a new database that hands out the ids of an earlier one.
+#[test]
+fn another_page_of_the_same_path_leaves_the_copy_of_the_first() {
+    let bed = Bed::new();
+    let first = bed.put();
+    fs::write(bed.page().join("index.html"), "<p>another page").unwrap();
+    let second = bed.put();
+    assert_eq!(bed.names().len(), 2);
+    for (copy, text) in [(&first, "<p>page"), (&second, "<p>another page")] {
+        bed.run(Task::Get, Some(copy)).unwrap();
+        let index = fs::read_to_string(bed.page().join("index.html")).unwrap();
+        assert_eq!(index, text);
+    }
+}
+
 #[test]
 fn damaged_object_is_replaced_by_the_next_copy() {
     let bed = Bed::new();

@@ -29,11 +29,24 @@ fn there_and_back(bed: &Bed) {
     );
     let other = StoredObject {
         name: object.name.replace("s7-", "s7-0"),
-        ..object
+        ..object.clone()
     };
     let record = bed.run(Task::Drop, Some(&other));
     assert!(record.differs, "{record:?}");
     assert!(bed.page().join("wget").exists());
+    page_of_a_new_database(bed, &object);
+}
+
+/// A page has the path of one that an earlier database copied: each row has the copy of its own page.
+fn page_of_a_new_database(bed: &Bed, earlier: &StoredObject) {
+    let index = bed.page().join("index.html");
+    let text = fs::read_to_string(&index).unwrap();
+    fs::write(&index, "<p>another page").unwrap();
+    let later = bed.run(Task::Put, None).object.unwrap();
+    for (copy, text) in [(earlier, text.as_str()), (&later, "<p>another page")] {
+        assert_eq!(bed.run(Task::Get, Some(copy)).error, None);
+        assert_eq!(fs::read_to_string(&index).unwrap(), text);
+    }
 }
 
 #[test]
@@ -42,7 +55,8 @@ fn page_goes_to_a_host_over_ssh_and_back() {
     there_and_back(&bed);
     let directory = bed.place.path().join("remote/pages/20261123/a.test");
     let names: Vec<_> = fs::read_dir(&directory).unwrap().collect();
-    assert_eq!(names.len(), 1, "{names:?}");
+    // That of the page, and that of the other page of its path.
+    assert_eq!(names.len(), 2, "{names:?}");
 }
 
 #[test]
