@@ -7,6 +7,7 @@ source "$(dirname "$0")/registries.sh"
 source "$(dirname "$0")/postgresql.sh"
 
 fleet=archivist-fleet.service
+dump=/root/fleet.dump pages=40
 unlimited=/run/systemd/system/archivist-fleet.service.d
 policy=/etc/dbus-1/system.d/90-test.conf
 reload_policy="busctl call org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus ReloadConfig"
@@ -27,7 +28,7 @@ clean() {
     leave_fleet
     stop_site
     forget_pages
-    in_capsule sh -c "rm -rf $unlimited $policy; userdel fleet-member 2>/dev/null; systemctl daemon-reload"
+    in_capsule sh -c "rm -rf $unlimited $policy; userdel fleet-member 2>/dev/null; rm -f $dump; systemctl daemon-reload"
     forget_configuration
 }
 
@@ -274,6 +275,40 @@ drains_and_resumes() {
 
 no_crawl_is_open() { [[ $(query 'map(select(.ended_at == null)) | length' list crawls --local) == 0 ]]; }
 
+# With the commands of archivist-backup(7). Hosts are leased again after the duration of a lease.
+comes_back_after_its_database_was_lost() {
+    needs archives_a_page
+    local many late before
+    sql archive 'UPDATE archivist.fleet SET lease_ms = 5000' >/dev/null
+    many=$(in_capsule sh -c "seq -f ${site}page/1%g $pages | archivist add --json --plugins testpage -" | evaluate '.crawl')
+    wait_for 60 has_sealed "$many" 5
+    assert_eq "backed up the database of the fleet to '$dump'" "$(archivist fleet backup $dump)" "what backup says"
+    assert_eq "600 root" "$(in_capsule stat -c '%a %U' $dump)" "the file of the backup"
+    wait_for 120 has_sealed "$many" $pages
+    late=$(add --plugins testpage "${site}page/3")
+    wait_for 60 has_sealed "$late" 1
+    before=$(files)
+    sql postgres 'DROP DATABASE archive WITH (FORCE)' 'CREATE DATABASE archive OWNER "archivist-fleet"' >/dev/null
+    in_capsule sh -c "runuser -u archivist-fleet -- pg_restore --clean --if-exists --no-owner --single-transaction --dbname=$socket <$dump"
+    ! has_sealed "$many" $pages || fail "all pages were archived before the backup"
+    assert_eq "" "$(sql archive "SELECT id FROM archivist.crawl WHERE id = ${late#c}")" "the crawl that is in no backup"
+    wait_for 60 shows "went back to an earlier state"
+    assert_contains "$(archivist fleet restored)" "is declared restored" "what restored says"
+    wait_for 60 has_sealed "$many" $pages
+    wait_for 60 has_sealed "$late" 1
+    crawl=$(add --plugins testpage "${site}page/4")
+    wait_for 60 has_sealed "$crawl" 1
+    assert_eq "" "$(sql archive "SELECT url FROM archivist.page GROUP BY crawl, url HAVING count(*) > 1")" "pages that are there twice"
+    assert_eq "" "$(comm -23 <(echo "$before") <(files))" "files of earlier pages that changed"
+    sql archive 'UPDATE archivist.fleet SET lease_ms = DEFAULT' >/dev/null
+}
+
+# has_sealed CRAWL COUNT
+has_sealed() { (($(sql archive "SELECT count(*) FROM archivist.page WHERE crawl = ${1#c} AND status = 'sealed'") >= $2)); }
+
+# Of pages, with their SHA-256.
+files() { in_capsule sh -c "cd /var/lib/archivist/archive && find . -path './[0-9]*/*/s[0-9]*' -type f -exec sha256sum {} +" | LC_ALL=C sort; }
+
 leaves_the_fleet() {
     needs archives_a_page
     assert_contains "$(archivist fleet leave)" "has left the fleet" "what leave says"
@@ -287,4 +322,4 @@ leaves_the_fleet() {
 }
 
 cases runs_only_in_a_fleet refuses_bad_urls trusts_a_private_authority makes_a_fleet archives_a_page is_closed_to_others only_root_administrates survives_a_restart_of_each shows_the_fleet \
-    names_faults_of_the_server names_faults_of_the_login refuses_a_name_of_another_machine duration_of_leases_is_a_setting drains_and_resumes leaves_the_fleet
+    names_faults_of_the_server names_faults_of_the_login refuses_a_name_of_another_machine duration_of_leases_is_a_setting drains_and_resumes comes_back_after_its_database_was_lost leaves_the_fleet
