@@ -193,7 +193,9 @@ fn why_snapshot(
         attempts: snapshot.attempts,
         retry_at: snapshot.retry_at,
     };
+    // The worker of a page that was given up may not have made one.
     let directory = snapshot.directory.as_deref();
+    let directory = directory.filter(|_| snapshot.reason.is_none());
     if let Some(directory) = directory
         && main_loop::has_lost_directory(turn, snapshot.status, Some(directory))
     {

@@ -1,7 +1,9 @@
 //! Retries of crawls, pages and failed results.
 
 use super::bed::Bed;
-use archivist_core::model::{CheckKind, CrawlId, Lifecycle, Owner, ResultState, SnapshotId};
+use archivist_core::model::{
+    CheckKind, CrawlId, IdMarks, Lifecycle, Owner, ResultState, SnapshotId,
+};
 use archivist_plugin::sample;
 use archivist_shared::bus::call::Which;
 use archivist_shared::bus::documents::report::Run;
@@ -293,6 +295,11 @@ fn pages_that_were_given_up_are_incomplete_everywhere() {
     );
     assert_eq!(why[1].0, "incomplete");
     assert!(why[2].1.contains("given up after 3 attempts"), "{why:?}");
+    // Its directory is not there, and was not removed: the worker did not make it.
+    let marks = bed.engine.archive().join(IdMarks::DIRECTORY);
+    std::fs::create_dir_all(marks).unwrap();
+    let why = bed.why("s1");
+    assert!(why[0].1.starts_with("given up after 3 attempts"), "{why:?}");
     let filter = Filter {
         status: Some("incomplete".to_owned()),
         ..Filter::default()
