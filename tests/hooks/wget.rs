@@ -416,6 +416,8 @@ fn error_pages_are_pages_with_a_note() {
         let saved = Saved::page("21-no-content", path, &[]);
         let reason = format!("the answer has no content ({status})");
         saved.ran.assert(1, "failed", &reason);
+        // A server that refuses the visit with it gets a later one.
+        assert_eq!(saved.ran.result()["http_status"], status, "{path}");
         assert_eq!(
             std::fs::read_dir(saved.snap.file("wget"))
                 .unwrap()

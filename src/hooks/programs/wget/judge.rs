@@ -55,13 +55,14 @@ pub fn judge(
     let size = |file: &String| fs::metadata(file).map_or(0, |file| file.len());
     let file = copied.file.clone().filter(|file| size(file) > 0);
     let Some(file) = file else {
+        let no_content = |status| format!("the answer has no content ({status})");
         return match copied.status {
             Some(status @ (200..300 | 304)) => {
-                Finding::noresults(format!("the answer has no content ({status})"))
+                Finding::noresults(no_content(status)).with("http_status", status)
             }
             _ if ended.exit == ExitReason::Exited(0) => Finding::noresults("wget saved no file"),
             Some(status @ 400..) if matches!(ended.exit, ExitReason::Exited(_)) => {
-                Finding::failed(format!("the answer has no content ({status})"))
+                Finding::failed(no_content(status)).with("http_status", status)
             }
             _ => Finding::failed(reason),
         };
