@@ -262,6 +262,7 @@ fn against_its_host(
     let asked = turn
         .tx
         .host_asked(id)?
+        .filter(|_| host.next_at > turn.now)
         .map(|asked| reason("host-asked", format!("{}: {asked}", host.name)));
     Ok((against_host(&host, limits, turn.now), asked))
 }

@@ -99,6 +99,23 @@ fn refused_page_waits_as_long_as_the_server_asks() {
     assert_eq!(bed.look(|tx| tx.visit(SnapshotId(1))).number, 1);
 }
 
+#[test]
+fn request_of_a_host_is_a_reason_until_its_time() {
+    let mut bed = Bed::new();
+    visited(&mut bed, 429, Some(8));
+    let is_named = |bed: &mut Bed| why(bed).iter().any(|reason| reason.code == "host-asked");
+    assert!(is_named(&mut bed));
+    bed.world.server = Some(Server {
+        status: 503,
+        retry_after: None,
+    });
+    let next_at = page(&mut bed).retry_at.unwrap();
+    bed.pass(next_at.until(bed.now).as_millis() as u64 + 1);
+    until_visited(&mut bed);
+    assert_eq!(page(&mut bed).status, Lifecycle::Queued);
+    assert!(!is_named(&mut bed), "{:?}", why(&mut bed));
+}
+
 /// Without Retry-After the delays double. After the last visit the results fail.
 #[test]
 fn page_that_is_always_refused_fails_after_the_last_visit() {
