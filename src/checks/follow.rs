@@ -1,6 +1,6 @@
 //! Follows redirects up to a limit.
 
-use super::http::{Answer, Fault};
+use super::http::{CheckAnswer, Fault};
 use archivist_hooks::page::html::one_line;
 use std::time::{Duration, Instant};
 use url::Url;
@@ -11,8 +11,8 @@ pub fn follow(
     url: &Url,
     most: usize,
     longest: Duration,
-    mut ask: impl FnMut(&Url) -> Result<Answer, Fault>,
-) -> Result<(Url, Answer), Fault> {
+    mut ask: impl FnMut(&Url) -> Result<CheckAnswer, Fault>,
+) -> Result<(Url, CheckAnswer), Fault> {
     let begun = Instant::now();
     let mut url = url.clone();
     for _ in 0..=most {

@@ -31,7 +31,7 @@ impl fmt::Display for Private {
             f,
             "{} is an address of {}, which this check does not reach: {}",
             self.0,
-            kind.owner(),
+            kind.as_text(),
             kind.remedy()
         )
     }

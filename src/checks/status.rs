@@ -3,7 +3,7 @@
 
 use super::Request;
 use super::follow::follow;
-use super::http::{Answer, Ask, Client, DEMAND, Fault, Patience, Wanted};
+use super::http::{Ask, CheckAnswer, Client, DEMAND, Fault, Patience, Wanted};
 use super::reach::Guard;
 use super::result::{CheckResult, Kind};
 use super::sender::{headers, identity};
@@ -111,7 +111,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    fn ask(&mut self, url: &Url) -> Result<Answer, Fault> {
+    fn ask(&mut self, url: &Url) -> Result<CheckAnswer, Fault> {
         let mut headers = headers(&self.probe.headers, self.start, url);
         let has_type = |(name, _): &(String, String)| name.eq_ignore_ascii_case("content-type");
         if self.data.is_some() && !headers.iter().any(has_type) {
@@ -150,7 +150,7 @@ impl<'a> Asker<'a> {
 
 /// An answer without the body that must arrive counts as none. For keywords, what has arrived of a
 /// body without an end is enough.
-fn whole(mut answer: Answer, probe: &Probe) -> Result<Answer, Fault> {
+fn whole(mut answer: CheckAnswer, probe: &Probe) -> Result<CheckAnswer, Fault> {
     match answer.problem.take() {
         Some(Fault::Late(_))
             if probe.body != ProbeBody::Whole
@@ -165,7 +165,7 @@ fn whole(mut answer: Answer, probe: &Probe) -> Result<Answer, Fault> {
 }
 
 /// Returns why an answer is not the expected one, if it is not.
-fn complaint(answer: &Answer, probe: &Probe) -> Option<String> {
+fn complaint(answer: &CheckAnswer, probe: &Probe) -> Option<String> {
     if !probe.expects(answer.status) {
         let demand = match answer.status {
             400 | 401 | 403 | 495 | 496 if answer.misses_certificate => format!("; {DEMAND}"),

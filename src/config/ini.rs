@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// One assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct IniEntry {
     /// Name of the section, without brackets.
     pub section: String,
     /// Name of the key, without blanks.
@@ -22,7 +22,7 @@ pub struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// Assignments in the order of the file.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<IniEntry>,
     /// Fatal; a reader that only warns of them makes them [ignored](Problem::ignored).
     pub malformed: Vec<Problem>,
 }
@@ -38,7 +38,7 @@ pub fn parse(text: &str, file: &Path) -> Parsed {
         };
         match Line::of(&text, section.as_deref()) {
             Ok(Line::Section(name)) => section = Some(name),
-            Ok(Line::Assignment { key, value }) => parsed.entries.push(Entry {
+            Ok(Line::Assignment { key, value }) => parsed.entries.push(IniEntry {
                 section: section.clone().unwrap_or_default(),
                 key,
                 value,

@@ -2,7 +2,7 @@
 //! that a typo cannot stop the service; `archivist config` makes it an error.
 
 use super::fragments::Fragment;
-use super::ini::{self, Entry};
+use super::ini::{self, IniEntry};
 use super::keys::{self, Key};
 use archivist_core::text::{Location, Problem, is_value_name};
 
@@ -75,8 +75,8 @@ pub fn collect(fragments: &[Fragment]) -> Inputs {
 }
 
 /// Returns what an entry sets; `Ok(None)` for keys of other readers (`X-`, as in unit files).
-fn target(entry: &Entry) -> Result<Option<Target>, String> {
-    let Entry { section, key, .. } = entry;
+fn target(entry: &IniEntry) -> Result<Option<Target>, String> {
+    let IniEntry { section, key, .. } = entry;
     if section.starts_with("X-") || key.starts_with("X-") {
         return Ok(None);
     }

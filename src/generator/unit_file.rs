@@ -1,6 +1,6 @@
 //! Unit files as values: sections of assignments, and links between units.
 
-use archivist_config::ini::Entry;
+use archivist_config::ini::IniEntry;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -84,7 +84,7 @@ impl UnitFile {
     pub fn pass<'a>(
         &mut self,
         section: &'static str,
-        entries: impl Iterator<Item = &'a Entry>,
+        entries: impl Iterator<Item = &'a IniEntry>,
     ) -> &mut UnitFile {
         for entry in entries {
             self.set(section, &entry.key, &entry.value);

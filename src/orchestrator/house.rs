@@ -104,7 +104,7 @@ impl Rooms for House {
             orders::report_ended_pages,
             notices::tell,
             watch::prune_checks,
-            watch::announce_idle,
+            watch::queue_idle_alert,
         ]
     }
 }

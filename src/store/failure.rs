@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// An error of a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct TransferFailure {
     /// `failed to VERB OBJECT: reason`.
     pub text: String,
     /// The store has no intact copy of the local files.
@@ -13,32 +13,35 @@ pub struct Failure {
 }
 
 /// The result of a step of a transfer.
-pub type Result<T> = std::result::Result<T, Failure>;
+pub type Result<T> = std::result::Result<T, TransferFailure>;
 
-impl Failure {
+impl TransferFailure {
     /// Returns an error with this text.
-    pub fn new(text: impl Into<String>) -> Failure {
-        Failure {
+    pub fn new(text: impl Into<String>) -> TransferFailure {
+        TransferFailure {
             text: text.into(),
             differs: false,
         }
     }
 
     /// Returns an error of a copy that is missing or damaged.
-    pub fn differs(text: impl Into<String>) -> Failure {
-        Failure {
+    pub fn differs(text: impl Into<String>) -> TransferFailure {
+        TransferFailure {
             differs: true,
-            ..Failure::new(text)
+            ..TransferFailure::new(text)
         }
     }
 }
 
 /// Returns a function that makes the error of an operation on a file.
-pub fn at<'a, E: fmt::Display>(verb: &'a str, path: &'a Path) -> impl Fn(E) -> Failure + 'a {
-    move |error| Failure::new(format!("failed to {verb} '{}': {error}", path.display()))
+pub fn at<'a, E: fmt::Display>(
+    verb: &'a str,
+    path: &'a Path,
+) -> impl Fn(E) -> TransferFailure + 'a {
+    move |error| TransferFailure::new(format!("failed to {verb} '{}': {error}", path.display()))
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for TransferFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

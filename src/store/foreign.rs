@@ -4,7 +4,7 @@
 //! its digest, only the node that made it can tell.
 
 use crate::backend::{self, Store, split};
-use crate::failure::{Failure, Result};
+use crate::failure::{Result, TransferFailure};
 use crate::task::get;
 use archivist_core::store::{Assignment, Foreign, StoredObject, Task, digest_in_name};
 
@@ -32,16 +32,16 @@ fn fetch_from(store: &dyn Store, foreign: &Foreign) -> Result<StoredObject> {
             size: entry.size,
         })
     });
-    let missing = || Failure::differs(format!("store '{at}' has no copy of '{path}'"));
+    let missing = || TransferFailure::differs(format!("store '{at}' has no copy of '{path}'"));
     let object = found.next().ok_or_else(missing)?;
     if found.next().is_some() {
-        return Err(Failure::differs(format!(
+        return Err(TransferFailure::differs(format!(
             "store '{at}' has several copies of '{path}', and the node that made them knows the newest"
         )));
     }
     if object.size > foreign.size_max {
         let (size, most) = (object.size, foreign.size_max);
-        return Err(Failure::differs(format!(
+        return Err(TransferFailure::differs(format!(
             "the copy of '{path}' in store '{at}' has {size} bytes, the page can have at most {most}"
         )));
     }

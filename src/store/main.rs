@@ -3,7 +3,7 @@
 //! `compare` or `foreign`, it reads a comparison or a foreign copy instead.
 
 use archivist_core::store::{Assignment, Compared, Comparison, Foreign, Record, StoredObject};
-use archivist_store::failure::Failure;
+use archivist_store::failure::TransferFailure;
 use archivist_store::{compare, foreign, task};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -35,7 +35,7 @@ fn run<T: DeserializeOwned>(perform: impl Fn(&T) -> ExitCode) -> ExitCode {
 }
 
 /// Writes the record of a transfer.
-fn recorded(done: Result<Option<StoredObject>, Failure>) -> ExitCode {
+fn recorded(done: Result<Option<StoredObject>, TransferFailure>) -> ExitCode {
     let record = match done {
         Ok(object) => Record {
             object,

@@ -2,7 +2,7 @@
 //! they are being removed or restored. Without it, files that are left of an interrupted removal
 //! would look like a page.
 
-use crate::failure::{Failure, Result, at};
+use crate::failure::{Result, TransferFailure, at};
 use crate::files;
 use archivist_core::store::{STORED_MARKER, StoredObject};
 use archivist_plugin::Directory;
@@ -41,7 +41,8 @@ pub fn read(directory: &Directory) -> Result<Option<StoredObject>> {
 
 /// Writes the marker, then the page that takes the place of the archived one.
 pub fn write(directory: &Directory, object: &StoredObject) -> Result<()> {
-    let text = serde_json::to_vec(object).map_err(|error| Failure::new(error.to_string()))?;
+    let text =
+        serde_json::to_vec(object).map_err(|error| TransferFailure::new(error.to_string()))?;
     let path = directory.path().join(MARKER);
     // A hook may have made a directory of this name.
     directory.clear(MARKER).map_err(at("remove", &path))?;

@@ -2,7 +2,7 @@
 //! there which ids it must not hand out again, also if the archive is new as well. Concurrent transfers
 //! need no lock: each adds its mark and removes lower ones.
 
-use crate::backend::{Entry, Store, split};
+use crate::backend::{Store, StoredEntry, split};
 use crate::failure::Result;
 use archivist_core::model::{IdMarks, Owner};
 
@@ -25,7 +25,7 @@ pub fn raise(store: &dyn Store, path: &str) -> Result<()> {
             store.write(&name(file), 0, &mut |_| Ok(()))?;
         }
     }
-    let is_lower = |entry: &&Entry| {
+    let is_lower = |entry: &&StoredEntry| {
         let mark = IdMarks::of_names([entry.name.as_str()]);
         mark != IdMarks::default() && !wanted.contains(&entry.name)
     };

@@ -2,7 +2,7 @@
 //! order, no owners, no time of packing. The last entry is a manifest that sha256sum(1) checks.
 
 use crate::digest::Summed;
-use crate::failure::{Failure, Result, at};
+use crate::failure::{Result, TransferFailure, at};
 use archivist_core::store::is_reserved;
 use archivist_plugin::files::tidy::stays_inside;
 use nix::fcntl::OFlag;
@@ -24,7 +24,7 @@ const MODE_OF_DIRECTORIES: u32 = 0o770;
 /// sealed snapshot has, are left out, and so are names of transfers.
 pub fn pack(directory: &Path, to: impl Write) -> Result<()> {
     let top = directory.file_name().map(PathBuf::from);
-    let top = top.ok_or_else(|| Failure::new("failed to pack '/': it is no snapshot"))?;
+    let top = top.ok_or_else(|| TransferFailure::new("failed to pack '/': it is no snapshot"))?;
     let mut packer = Packer {
         tar: Builder::new(to),
         manifest: Vec::new(),
@@ -78,8 +78,8 @@ fn header(kind: EntryType, mode: u32, mtime: i64, size: u64) -> Header {
 }
 
 /// The error of the archive, which is that of the stream behind it.
-fn not_written(error: std::io::Error) -> Failure {
-    Failure::new(format!("failed to write the archive: {error}"))
+fn not_written(error: std::io::Error) -> TransferFailure {
+    TransferFailure::new(format!("failed to write the archive: {error}"))
 }
 
 impl<W: Write> Packer<W> {
@@ -113,7 +113,7 @@ impl<W: Write> Packer<W> {
             };
         }
         if target.is_absolute() || !stays_inside(page, depth, &target) {
-            return Err(Failure::new(format!(
+            return Err(TransferFailure::new(format!(
                 "failed to copy '{}': the link leads out of the page",
                 path.display()
             )));
@@ -140,7 +140,7 @@ impl<W: Write> Packer<W> {
         let sum = content.sum();
         if sum.size != size {
             let path = path.display();
-            return Err(Failure::new(format!(
+            return Err(TransferFailure::new(format!(
                 "failed to read '{path}': it became shorter meanwhile"
             )));
         }

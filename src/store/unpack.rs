@@ -3,7 +3,7 @@
 //! that lead out of the page are refused, no link is followed, and memory does not depend on what a
 //! header says.
 
-use crate::failure::{Failure, Result, at};
+use crate::failure::{Result, TransferFailure, at};
 use archivist_core::store::is_reserved;
 use archivist_plugin::Directory;
 use archivist_plugin::files::tidy::stays_inside;
@@ -62,20 +62,20 @@ pub fn unpack(archive: impl Read, top: &str, directory: &Directory) -> Result<()
     Ok(())
 }
 
-fn bad(error: io::Error) -> Failure {
-    Failure::new(format!("failed to read the archive: {error}"))
+fn bad(error: io::Error) -> TransferFailure {
+    TransferFailure::new(format!("failed to read the archive: {error}"))
 }
 
-fn refused(name: &Path, why: &str) -> Failure {
+fn refused(name: &Path, why: &str) -> TransferFailure {
     let name = name.display();
-    Failure::differs(format!("failed to restore '{name}': {why}"))
+    TransferFailure::differs(format!("failed to restore '{name}': {why}"))
 }
 
 /// Reads the name that is the content of an entry.
 fn long(entry: &mut Entry<'_, impl Read>) -> Result<OsString> {
     if entry.size() > NAME_BYTES_MAX + 1 {
         let size = entry.size();
-        return Err(Failure::differs(format!(
+        return Err(TransferFailure::differs(format!(
             "failed to read the archive: a name has {size} bytes, at most {NAME_BYTES_MAX} are accepted"
         )));
     }

@@ -3,7 +3,7 @@
 use super::page::Page;
 use crate::crawl::page;
 use crate::follow::{follow, target};
-use crate::http::{Answer, Ask, Client, Fault, Patience};
+use crate::http::{Ask, CheckAnswer, Client, Fault, Patience};
 use crate::reach::Guard;
 use crate::request::Request;
 use crate::sender::{headers, identity};
@@ -112,7 +112,7 @@ impl Fetcher {
 
     /// Sends GET with the headers of the watch; `most` decides from the answer how many bytes of the
     /// body to keep.
-    fn get(&self, url: &Url, most: impl FnOnce(&Answer) -> u64) -> Result<Answer, Fault> {
+    fn get(&self, url: &Url, most: impl FnOnce(&CheckAnswer) -> u64) -> Result<CheckAnswer, Fault> {
         let headers = headers(&self.headers, &self.start, url);
         let ask = Ask {
             headers: &headers,
@@ -207,18 +207,18 @@ impl Fetcher {
     }
 }
 
-fn leads_to_itself(answer: &Answer, url: &Url) -> bool {
+fn leads_to_itself(answer: &CheckAnswer, url: &Url) -> bool {
     let to = answer.location().and_then(|to| target(url, to).ok());
     to.is_some_and(|to| to == *url)
 }
 
-fn is_page(answer: &Answer) -> bool {
+fn is_page(answer: &CheckAnswer) -> bool {
     let kind = answer.media_type();
     answer.status == 200 && matches!(kind.as_str(), "text/html" | "application/xhtml+xml")
 }
 
 /// Parses Retry-After in seconds; a date counts as 30 s, the longest wait.
-fn retry_after(answer: &Answer) -> Option<Duration> {
+fn retry_after(answer: &CheckAnswer) -> Option<Duration> {
     if !matches!(answer.status, 429 | 503) {
         return None;
     }

@@ -126,7 +126,7 @@ fn survey(
                 Err(_) => return End::Stopped,
             },
             Next::Wait(until) => until.min(deadline),
-            Next::Answer => deadline,
+            Next::CheckAnswer => deadline,
             Next::Done => return End::Done,
         };
         match heard.recv_timeout(until.saturating_duration_since(Instant::now())) {

@@ -68,7 +68,7 @@ pub enum Next {
     /// Wait until this time, or for a result.
     Wait(Instant),
     /// Wait for a result.
-    Answer,
+    CheckAnswer,
     /// The crawl is complete.
     Done,
 }
@@ -171,7 +171,7 @@ impl Site {
                 self.under_way += 1;
                 Next::Job(job)
             }
-            None if self.under_way > 0 => Next::Answer,
+            None if self.under_way > 0 => Next::CheckAnswer,
             None => Next::Done,
         }
     }

@@ -53,7 +53,7 @@ impl Web {
                 Next::Job(job) => under_way.push(job),
                 Next::Wait(at) if under_way.is_empty() => self.now = at,
                 Next::Done => return site,
-                Next::Wait(_) | Next::Answer => {
+                Next::Wait(_) | Next::CheckAnswer => {
                     let done = self.carry_out(under_way.remove(0));
                     site.apply(done, self.now);
                 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// One answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct CheckAnswer {
     /// The status number.
     pub status: u16,
     /// Names in lower case; values that are not UTF-8 are read as Latin-1.
@@ -32,7 +32,7 @@ pub struct Answer {
     location: Option<String>,
 }
 
-impl Answer {
+impl CheckAnswer {
     /// Returns the first header with this lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(own, _)| own == name);
@@ -60,10 +60,10 @@ impl Answer {
     }
 }
 
-impl Answer {
-    pub(super) fn of(head: &Head, after: Duration) -> Answer {
+impl CheckAnswer {
+    pub(super) fn of(head: &Head, after: Duration) -> CheckAnswer {
         let text = |(name, value): &(String, Vec<u8>)| (name.clone(), head::text(value));
-        Answer {
+        CheckAnswer {
             status: head.status,
             headers: head.headers.iter().map(text).collect(),
             after,

@@ -2,7 +2,7 @@
 
 use super::client::Patience;
 use super::connection::{Connection, Protocol};
-use super::fault::{Failure, Fault, unsent};
+use super::fault::{CheckFailure, Fault, unsent};
 use super::framing::Framing;
 use super::head::{self, Head};
 use super::http2::{self, Session};
@@ -30,7 +30,7 @@ impl Channel {
     ///
     /// # Errors
     /// If HTTP/2 cannot start.
-    pub fn over(connection: Connection) -> Result<Channel, Failure> {
+    pub fn over(connection: Connection) -> Result<Channel, CheckFailure> {
         Ok(match connection.protocol {
             Protocol::Modern => Channel::Modern(Box::new(Session::new(connection)?)),
             Protocol::Old | Protocol::Unknown => Channel::Old(Box::new(connection)),
@@ -59,11 +59,11 @@ impl Channel {
         ask: &Ask<'_>,
         fields: &[(String, Vec<u8>)],
         patience: Patience,
-    ) -> Result<(Head, Framing), Failure> {
+    ) -> Result<(Head, Framing), CheckFailure> {
         self.send_and_read(ask, fields, patience)
             .map_err(|failure| match failure {
                 // A server of HTTP/2 alone may choose no protocol and close the connection.
-                failure if self.may_want_modern() && failure.is_end() => Failure::Modern,
+                failure if self.may_want_modern() && failure.is_end() => CheckFailure::Modern,
                 failure => self.connection().answerer().explain(failure),
             })
     }
@@ -78,7 +78,7 @@ impl Channel {
         ask: &Ask<'_>,
         fields: &[(String, Vec<u8>)],
         patience: Patience,
-    ) -> Result<(Head, Framing), Failure> {
+    ) -> Result<(Head, Framing), CheckFailure> {
         let head = match self {
             Channel::Old(connection) => {
                 connection.end_at(Instant::now() + patience.connect);
@@ -88,7 +88,7 @@ impl Channel {
                 connection.end_at(Instant::now() + patience.read);
                 let head = final_head(connection, ask.url.scheme() == "https")?;
                 if connection.is_old_offer && is_refusal(&head) {
-                    return Err(Failure::Modern);
+                    return Err(CheckFailure::Modern);
                 }
                 head
             }
@@ -136,7 +136,7 @@ fn is_refusal(head: &Head) -> bool {
 }
 
 /// Reads the headers of an answer of HTTP/1.1, and leaves out interim answers.
-fn final_head(connection: &mut Connection, is_secure: bool) -> Result<Head, Failure> {
+fn final_head(connection: &mut Connection, is_secure: bool) -> Result<Head, CheckFailure> {
     let mut head = read_head(connection, is_secure)?;
     for _ in 0..INTERIM {
         if !matches!(head.status, 100 | 102..200) {
@@ -147,10 +147,10 @@ fn final_head(connection: &mut Connection, is_secure: bool) -> Result<Head, Fail
     Ok(head)
 }
 
-fn read_head(connection: &mut Connection, is_secure: bool) -> Result<Head, Failure> {
+fn read_head(connection: &mut Connection, is_secure: bool) -> Result<Head, CheckFailure> {
     let is_old_offer = connection.is_old_offer;
     let no_http = |bytes: &[u8]| match http2::is_start(bytes) {
-        true if is_old_offer => Failure::Modern,
+        true if is_old_offer => CheckFailure::Modern,
         is_modern => Fault::Other(no_http(is_modern, is_secure).to_owned()).into(),
     };
     let mut searched = 0;
@@ -184,7 +184,7 @@ fn read_head(connection: &mut Connection, is_secure: bool) -> Result<Head, Failu
                 connection.consume(length);
                 Ok(head)
             }
-            None if length == 0 => Err(Failure::Stale),
+            None if length == 0 => Err(CheckFailure::Stale),
             None => {
                 let reason = "the server closed the connection in the middle of the headers";
                 Err(Fault::Other(reason.to_owned()).into())

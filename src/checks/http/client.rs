@@ -1,11 +1,11 @@
 //! The client: limits for everything, the certificates that the machine trusts, cookies, and no
 //! automatic redirects.
 
-use super::answer::Answer;
+use super::answer::CheckAnswer;
 use super::channel::Channel;
 use super::connection::{Connection, Tls};
 use super::cookies::Jar;
-use super::fault::{Failure, Fault};
+use super::fault::{CheckFailure, Fault};
 use super::framing::{Body, Framing};
 use super::head::Head;
 use super::identity::Identity;
@@ -121,7 +121,7 @@ impl Client {
     }
 
     /// Sends GET; keeps `most` bytes of the body.
-    pub fn get(&self, url: &Url, most: u64) -> Result<Answer, Fault> {
+    pub fn get(&self, url: &Url, most: u64) -> Result<CheckAnswer, Fault> {
         self.send(&Ask::new("GET", url), |_| Wanted::some(most))
     }
 
@@ -129,13 +129,13 @@ impl Client {
     pub fn get_some(
         &self,
         ask: &Ask<'_>,
-        most: impl FnOnce(&Answer) -> u64,
-    ) -> Result<Answer, Fault> {
+        most: impl FnOnce(&CheckAnswer) -> u64,
+    ) -> Result<CheckAnswer, Fault> {
         self.send(ask, |answer| Wanted::some(most(answer)))
     }
 
     /// Sends HEAD.
-    pub fn head(&self, url: &Url) -> Result<Answer, Fault> {
+    pub fn head(&self, url: &Url) -> Result<CheckAnswer, Fault> {
         self.send(&Ask::new("HEAD", url), |_| Wanted::Nothing)
     }
 
@@ -143,8 +143,8 @@ impl Client {
     pub fn send(
         &self,
         ask: &Ask<'_>,
-        wanted: impl FnOnce(&Answer) -> Wanted,
-    ) -> Result<Answer, Fault> {
+        wanted: impl FnOnce(&CheckAnswer) -> Wanted,
+    ) -> Result<CheckAnswer, Fault> {
         let cookies = lock(&self.cookies).header(ask.url);
         let fields = request::fields(ask, &self.shared.user_agent, cookies);
         let begun = Instant::now();
@@ -159,12 +159,12 @@ impl Client {
             };
             match channel.and_then(|channel| self.exchange(channel, ask, &fields)) {
                 Ok(exchange) => return self.read(exchange, ask.url, begun, wanted),
-                Err(Failure::Fault(fault)) => return Err(fault),
-                Err(Failure::Modern) => {
+                Err(CheckFailure::Fault(fault)) => return Err(fault),
+                Err(CheckFailure::Modern) => {
                     lock(&self.shared.modern).insert(origin(ask.url));
                 }
-                Err(Failure::Stale) if is_fresh => return Err(closed()),
-                Err(Failure::Stale | Failure::Refused) => {}
+                Err(CheckFailure::Stale) if is_fresh => return Err(closed()),
+                Err(CheckFailure::Stale | CheckFailure::Refused) => {}
             }
             if fresh == ATTEMPTS {
                 return Err(Fault::Other("the server refused the request".to_owned()));
@@ -184,7 +184,7 @@ impl Client {
         }
     }
 
-    fn open(&self, url: &Url) -> Result<Channel, Failure> {
+    fn open(&self, url: &Url) -> Result<Channel, CheckFailure> {
         let shared = &*self.shared;
         let tls = || {
             Ok(Tls {
@@ -203,7 +203,7 @@ impl Client {
         mut channel: Channel,
         ask: &Ask<'_>,
         fields: &[(String, Vec<u8>)],
-    ) -> Result<Exchange, Failure> {
+    ) -> Result<Exchange, CheckFailure> {
         let (head, framing) = channel.exchange(ask, fields, self.shared.patience)?;
         Ok(Exchange {
             channel,
@@ -218,15 +218,15 @@ impl Client {
         exchange: Exchange,
         url: &Url,
         begun: Instant,
-        wanted: impl FnOnce(&Answer) -> Wanted,
-    ) -> Result<Answer, Fault> {
+        wanted: impl FnOnce(&CheckAnswer) -> Wanted,
+    ) -> Result<CheckAnswer, Fault> {
         let Exchange {
             mut channel,
             head,
             framing,
             at,
         } = exchange;
-        let mut answer = Answer::of(&head, at - begun);
+        let mut answer = CheckAnswer::of(&head, at - begun);
         answer.certificate_expires = channel.connection().expires;
         answer.misses_certificate = channel.connection().answerer().misses_one();
         for cookie in head.values("set-cookie") {

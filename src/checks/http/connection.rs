@@ -1,7 +1,7 @@
 //! One connection: TCP or TLS, with a time limit for each step.
 
 use super::client::Patience;
-use super::fault::{Failure, Fault};
+use super::fault::{CheckFailure, Fault};
 use super::identity::{Answerer, Identity};
 use super::trust::{Trust, in_words};
 use crate::reach::Guard;
@@ -109,7 +109,7 @@ impl Connection {
         guard: &Guard,
         patience: Patience,
         tls: impl FnOnce() -> Result<Tls, Fault>,
-    ) -> Result<Connection, Failure> {
+    ) -> Result<Connection, CheckFailure> {
         let addresses = guard.addresses(url, patience.connect)?;
         let until = Instant::now() + patience.connect;
         let socket = reach(&addresses, until)?;
@@ -139,7 +139,7 @@ impl Connection {
             let done = stream.conn.complete_io(&mut stream.sock);
             done.map_err(|error| {
                 if is_old_offer && wants_other_protocol(&error) {
-                    Failure::Modern
+                    CheckFailure::Modern
                 } else {
                     answerer.explain(handshake_fault(error).into())
                 }

@@ -73,7 +73,7 @@ impl fmt::Display for Fault {
 
 /// Why a request has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum CheckFailure {
     /// The connection ended before the answer.
     Stale,
     /// The server did nothing with the request: it may be sent again.
@@ -84,24 +84,24 @@ pub enum Failure {
     Fault(Fault),
 }
 
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Failure {
-        Failure::Fault(fault)
+impl From<Fault> for CheckFailure {
+    fn from(fault: Fault) -> CheckFailure {
+        CheckFailure::Fault(fault)
     }
 }
 
-impl Failure {
+impl CheckFailure {
     /// Returns whether the server ended the connection instead of answering.
     pub fn is_end(&self) -> bool {
-        matches!(self, Failure::Stale) || *self == Fault::reset().into()
+        matches!(self, CheckFailure::Stale) || *self == Fault::reset().into()
     }
 
     /// Returns the same as an error of a reader, for [`unread`].
     pub fn into_io(self) -> io::Error {
         match self {
-            Failure::Fault(Fault::Late(_)) => io::ErrorKind::TimedOut.into(),
-            Failure::Fault(fault) => io::Error::other(fault.to_string()),
-            Failure::Stale | Failure::Refused | Failure::Modern => {
+            CheckFailure::Fault(Fault::Late(_)) => io::ErrorKind::TimedOut.into(),
+            CheckFailure::Fault(fault) => io::Error::other(fault.to_string()),
+            CheckFailure::Stale | CheckFailure::Refused | CheckFailure::Modern => {
                 io::ErrorKind::UnexpectedEof.into()
             }
         }
@@ -109,10 +109,10 @@ impl Failure {
 }
 
 /// Returns the reason why no answer arrived.
-pub fn unsent(error: &io::Error, late: &str) -> Failure {
+pub fn unsent(error: &io::Error, late: &str) -> CheckFailure {
     match error.kind() {
         io::ErrorKind::TimedOut => Fault::Late(late.to_owned()).into(),
-        io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => Failure::Stale,
+        io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => CheckFailure::Stale,
         _ => Fault::of(error).into(),
     }
 }

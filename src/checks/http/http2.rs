@@ -10,7 +10,7 @@
 //! required, because the session polls everything after each step.
 
 use super::connection::Connection;
-use super::fault::{Failure, Fault, unsent};
+use super::fault::{CheckFailure, Fault, unsent};
 use super::head::Head;
 use bytes::Bytes;
 use h2::client::{self, SendRequest};
@@ -55,7 +55,7 @@ impl Session {
     ///
     /// # Errors
     /// If h2 cannot start.
-    pub fn new(connection: Connection) -> Result<Session, Failure> {
+    pub fn new(connection: Connection) -> Result<Session, CheckFailure> {
         let (pipe, own) = tokio::io::duplex(PIPE);
         let mut builder = client::Builder::new();
         builder
@@ -67,7 +67,7 @@ impl Session {
         // It writes to the pipe alone, and does not wait for the server.
         let (sender, driver) = match handshake.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(begun) => begun.map_err(|error| failure(&error))?,
-            Poll::Pending => return Err(Failure::Stale),
+            Poll::Pending => return Err(CheckFailure::Stale),
         };
         Ok(Session {
             connection,
@@ -100,7 +100,11 @@ impl Session {
     ///
     /// # Errors
     /// If the connection or h2 fails, or the server refuses the request.
-    pub fn exchange(&mut self, request: Request<()>, body: Option<&[u8]>) -> Result<Head, Failure> {
+    pub fn exchange(
+        &mut self,
+        request: Request<()>,
+        body: Option<&[u8]>,
+    ) -> Result<Head, CheckFailure> {
         let mut sender = self.sender.clone();
         self.drive(|context| sender.poll_ready(context))?;
         let body = body.filter(|body| !body.is_empty());
@@ -120,7 +124,7 @@ impl Session {
     fn drive<T>(
         &mut self,
         mut poll: impl FnMut(&mut Context<'_>) -> Poll<Result<T, Error>>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, CheckFailure> {
         let context = &mut Context::from_waker(Waker::noop());
         loop {
             let is_pending =
@@ -129,7 +133,7 @@ impl Session {
             let has_sent = self.send(context)?;
             match poll(context) {
                 Poll::Ready(done) => return done.map_err(|error| failure(&error)),
-                Poll::Pending if self.is_closed => return Err(Failure::Stale),
+                Poll::Pending if self.is_closed => return Err(CheckFailure::Stale),
                 // h2 may have more to send.
                 Poll::Pending if has_sent => {}
                 Poll::Pending => self.receive(context)?,
@@ -138,7 +142,7 @@ impl Session {
     }
 
     /// Sends what h2 has written; returns whether that was anything.
-    fn send(&mut self, context: &mut Context<'_>) -> Result<bool, Failure> {
+    fn send(&mut self, context: &mut Context<'_>) -> Result<bool, CheckFailure> {
         let mut has_sent = false;
         loop {
             let mut piece = [0; PIECE];
@@ -154,12 +158,12 @@ impl Session {
     }
 
     /// Waits for bytes of the server, and hands them to h2.
-    fn receive(&mut self, context: &mut Context<'_>) -> Result<(), Failure> {
+    fn receive(&mut self, context: &mut Context<'_>) -> Result<(), CheckFailure> {
         let received = self.connection.fill_buf();
         let received =
             received.map_err(|error| unsent(&error, "no answer within the time limit"))?;
         if received.is_empty() {
-            return Err(Failure::Stale);
+            return Err(CheckFailure::Stale);
         }
         if let Poll::Ready(Ok(written)) = Pin::new(&mut self.pipe).poll_write(context, received) {
             self.connection.consume(written);
@@ -192,7 +196,7 @@ impl BufRead for Session {
                 }
             }
             self.body = Some(body);
-            next.map_err(Failure::into_io)?;
+            next.map_err(CheckFailure::into_io)?;
         }
         Ok(&self.data)
     }
@@ -222,11 +226,11 @@ fn head(answer: &Response<RecvStream>) -> Head {
     }
 }
 
-fn failure(error: &Error) -> Failure {
+fn failure(error: &Error) -> CheckFailure {
     let is_end = error.is_go_away() && error.is_remote();
     match error.reason() {
-        Some(Reason::REFUSED_STREAM) => Failure::Refused,
-        Some(Reason::NO_ERROR) if is_end => Failure::Refused,
+        Some(Reason::REFUSED_STREAM) => CheckFailure::Refused,
+        Some(Reason::NO_ERROR) if is_end => CheckFailure::Refused,
         _ => Fault::Other(format!("HTTP/2: {error}")).into(),
     }
 }

@@ -1,6 +1,6 @@
 //! The certificate with which the client proves who it is, for servers that demand one.
 
-use super::fault::{Failure, Fault};
+use super::fault::{CheckFailure, Fault};
 use rustls::client::ResolvesClientCert;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -62,14 +62,14 @@ impl Answerer {
 
     /// Returns the reason for a failure; servers say little about certificates of clients, and some
     /// only close the connection.
-    pub fn explain(&self, failure: Failure) -> Failure {
+    pub fn explain(&self, failure: CheckFailure) -> CheckFailure {
         let was_asked = self.was_asked.load(Ordering::Relaxed);
-        let is_about_it = failure.is_end() || matches!(failure, Failure::Fault(Fault::Tls(_)));
+        let is_about_it = failure.is_end() || matches!(failure, CheckFailure::Fault(Fault::Tls(_)));
         if !was_asked || !is_about_it {
             return failure;
         }
         let said = match failure {
-            Failure::Fault(Fault::Tls(said)) => format!(" ({said})"),
+            CheckFailure::Fault(Fault::Tls(said)) => format!(" ({said})"),
             _ => String::new(),
         };
         Fault::Tls(match self.identity {

@@ -24,7 +24,7 @@ mod issuer;
 mod request;
 mod trust;
 
-pub use answer::Answer;
+pub use answer::CheckAnswer;
 pub use client::{Client, Patience, USER_AGENT, Wanted};
 pub use fault::Fault;
 pub use identity::{DEMAND, Identity};

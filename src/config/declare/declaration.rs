@@ -1,6 +1,6 @@
 //! A declaration as it was read. Only its name has been checked.
 
-use crate::ini::Entry;
+use crate::ini::IniEntry;
 use archivist_core::text::Problem;
 use std::path::PathBuf;
 
@@ -69,7 +69,7 @@ pub struct Declaration {
     /// The main file.
     pub path: PathBuf,
     /// The assignments of all files, the weakest first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<IniEntry>,
     /// Lines that are neither section, assignment nor comment.
     pub malformed: Vec<Problem>,
 }

@@ -1,7 +1,7 @@
 //! Reads the keys of a declaration and collects problems.
 
 use crate::declare::declaration::{Declaration, Kind};
-use crate::ini::Entry;
+use crate::ini::IniEntry;
 use archivist_core::text::{Location, Problem, SPAN_ALLOWED, did_you_mean, parse_span, similar};
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
         &self.declaration.path
     }
 
-    fn own(&self) -> impl DoubleEndedIterator<Item = &'a Entry> + use<'a> {
+    fn own(&self) -> impl DoubleEndedIterator<Item = &'a IniEntry> + use<'a> {
         let section = self.declaration.kind.section();
         self.section(section)
     }
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
     pub fn section(
         &self,
         name: &'static str,
-    ) -> impl DoubleEndedIterator<Item = &'a Entry> + use<'a> {
+    ) -> impl DoubleEndedIterator<Item = &'a IniEntry> + use<'a> {
         let entries = self.declaration.entries.iter();
         entries.filter(move |entry| entry.section == name)
     }
@@ -88,13 +88,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the last assignment of a key; an empty one means the default.
-    pub fn last(&self, key: &str) -> Option<&'a Entry> {
+    pub fn last(&self, key: &str) -> Option<&'a IniEntry> {
         let last = self.own().rfind(|entry| entry.key == key)?;
         (!last.value.is_empty()).then_some(last)
     }
 
     /// Returns the last assignment of a key without a default. `example` is a value for the error.
-    pub fn required(&mut self, key: &str, example: &str) -> Option<&'a Entry> {
+    pub fn required(&mut self, key: &str, example: &str) -> Option<&'a IniEntry> {
         let found = self.last(key);
         if found.is_none() {
             let section = self.declaration.kind.section();
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns all assignments of a key since the last empty one.
-    pub fn all(&self, key: &str) -> Vec<&'a Entry> {
+    pub fn all(&self, key: &str) -> Vec<&'a IniEntry> {
         let mut found = Vec::new();
         for entry in self.own().filter(|entry| entry.key == key) {
             if entry.value.is_empty() {
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Records an error in this line: the declaration is not used.
-    pub fn refuse(&mut self, entry: &Entry, what: &str) {
+    pub fn refuse(&mut self, entry: &IniEntry, what: &str) {
         self.problems.push(Problem::at(&entry.location, what));
     }
 
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Records a warning: this line is ignored.
-    pub fn warn(&mut self, entry: &Entry, what: &str) {
+    pub fn warn(&mut self, entry: &IniEntry, what: &str) {
         let warning = Problem::at(&entry.location, what).ignored();
         self.problems.push(warning);
     }

@@ -4,7 +4,7 @@
 use super::exchange::{Delivery, Holdings};
 use super::lease::{Lease, PageRight, Standing, is_recorded, right};
 use super::memory::Memory;
-use super::outbox::{Entry, Outbox};
+use super::outbox::{Outbox, OutboxEntry};
 use super::page::CrawlSpec;
 use super::recall::{Item, RECALL, Recall, resent_since};
 use super::request::{Claim, Record, Release, Request};
@@ -455,7 +455,7 @@ impl Desk {
     /// because it gives back what is open.
     pub fn holdings(&self, now: BootTime, room: Room) -> Holdings {
         let entries: Vec<_> = match self.recall_request() {
-            Some(request) => vec![Entry {
+            Some(request) => vec![OutboxEntry {
                 number: RECALL,
                 request,
             }],

@@ -2,7 +2,7 @@
 //! nothing: it asks for [`Holdings`] before each decision and delivers each reply.
 
 use super::memory::Memory;
-use super::outbox::Entry;
+use super::outbox::OutboxEntry;
 use super::request::{Claim, Held, Release};
 use super::value::{BootTime, Epoch, Generation, HostKey, NodeId, maybe_millis};
 use super::{Claimed, Fate, Refusal, Renewed, Reply};
@@ -26,7 +26,7 @@ pub struct Holdings {
     pub claim: Option<Claim>,
     /// First unanswered entries of the outbox, in order; while the node compares what it has with the
     /// database, the next request of that alone, with the number [`RECALL`](super::RECALL).
-    pub entries: Vec<Entry>,
+    pub entries: Vec<OutboxEntry>,
     /// Number of the last entry of the outbox; 0 if there was none.
     pub last_entry: u64,
     /// Leases that have no page and no unanswered entry left. They are not in `leases`.

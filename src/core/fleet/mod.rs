@@ -89,7 +89,7 @@ pub use desk::{Desk, DeskPage, PagePlace, Room, Stop};
 pub use exchange::{Delivery, Holdings};
 pub use lease::{Lease, PageRight, Standing, is_recorded, right};
 pub use memory::{Found, Known, Memory, is_lacking};
-pub use outbox::{Entry, KEEP, KEEP_LONG, Outbox, is_kept_long};
+pub use outbox::{KEEP, KEEP_LONG, Outbox, OutboxEntry, is_kept_long};
 
 pub use page::{CrawlSpec, HookResult, LeasedPage, NewPage, PageEnd, PageTimes};
 pub use recall::{

@@ -16,7 +16,7 @@ pub const KEEP_LONG: Duration = Duration::from_secs(7 * 86_400);
 
 /// A request that waits for its reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct OutboxEntry {
     /// Position in the outbox; grows.
     pub number: u64,
     /// Submit, record, give back, or crawl closed.
@@ -26,7 +26,7 @@ pub struct Entry {
 /// An entry and when the database answered it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Kept {
-    entry: Entry,
+    entry: OutboxEntry,
     answered: Option<BootTime>,
 }
 
@@ -41,7 +41,7 @@ impl Outbox {
     /// Appends a request and returns its number.
     pub fn push(&mut self, request: Request) -> u64 {
         self.last += 1;
-        let entry = Entry {
+        let entry = OutboxEntry {
             number: self.last,
             request,
         };
@@ -53,7 +53,7 @@ impl Outbox {
     }
 
     /// Returns the unanswered entries, in order.
-    pub fn unanswered(&self) -> impl Iterator<Item = &Entry> {
+    pub fn unanswered(&self) -> impl Iterator<Item = &OutboxEntry> {
         let open = self.kept.iter().filter(|kept| kept.answered.is_none());
         open.map(|kept| &kept.entry)
     }
@@ -71,7 +71,7 @@ impl Outbox {
     }
 
     /// Returns all entries, in order.
-    pub fn all(&self) -> impl Iterator<Item = &Entry> {
+    pub fn all(&self) -> impl Iterator<Item = &OutboxEntry> {
         self.kept.iter().map(|kept| &kept.entry)
     }
 

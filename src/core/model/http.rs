@@ -56,14 +56,14 @@ impl fmt::Display for HttpErrors {
 
 /// The status of a document as a hook saw it. A server may answer each program differently.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct HttpAnswer {
     /// HTTP status.
     pub status: u16,
     /// Plugin whose request got this answer.
     pub plugin: String,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// The reason for a page or result that this answer fails, in short.
     pub fn reason(&self) -> String {
         format!("http {}", self.status)
@@ -76,7 +76,7 @@ impl Answer {
 
     /// Returns the answer of a visit, of which `self` is known and `other` is reported later: that
     /// of the browser, else the later one.
-    pub fn or_newer(self, other: Answer) -> Answer {
+    pub fn or_newer(self, other: HttpAnswer) -> HttpAnswer {
         if self.is_of_browser() && !other.is_of_browser() {
             self
         } else {
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn answer_to_the_browser_counts_before_others() {
-        let answer = |status, plugin: &str| Answer {
+        let answer = |status, plugin: &str| HttpAnswer {
             status,
             plugin: plugin.to_owned(),
         };

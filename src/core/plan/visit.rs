@@ -4,7 +4,7 @@
 //! a visit counts for nothing: the page waits, and all hooks visit it again. After the last visit
 //! the results that show the document fail. Other errors are kept unless a setting says otherwise.
 
-use crate::model::{Answer, Backoff, HttpErrors, ResultState, Time, is_http_error};
+use crate::model::{Backoff, HttpAnswer, HttpErrors, ResultState, Time, is_http_error};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl VisitRules {
     /// Returns the answer that counts, of `known` and one that is reported after it. One program that
     /// is refused is enough, because hooks must not see different documents. In the last visit, the
     /// answer to the browser counts: the server may refuse only the other programs.
-    pub fn newer(&self, known: Option<Answer>, answer: Answer) -> Answer {
+    pub fn newer(&self, known: Option<HttpAnswer>, answer: HttpAnswer) -> HttpAnswer {
         match known {
             Some(known) if !self.is_last && self.refuses(known.status) => known,
             Some(_) if !self.is_last && self.refuses(answer.status) => answer,
@@ -60,7 +60,7 @@ impl VisitRules {
     }
 
     /// Returns what follows from the answer of the whole visit.
-    pub fn treatment(&self, answer: Option<&Answer>) -> Treatment {
+    pub fn treatment(&self, answer: Option<&HttpAnswer>) -> Treatment {
         let Some(status) = answer.map(|answer| answer.status) else {
             return Treatment::Keep;
         };
@@ -73,10 +73,10 @@ impl VisitRules {
     }
 
     /// Whether the visit ends now, because no later answer changes what follows.
-    pub fn ends_early(&self, answer: Option<&Answer>) -> bool {
+    pub fn ends_early(&self, answer: Option<&HttpAnswer>) -> bool {
         match self.treatment(answer) {
             Treatment::Wait => true,
-            Treatment::GiveUp => answer.is_some_and(Answer::is_of_browser),
+            Treatment::GiveUp => answer.is_some_and(HttpAnswer::is_of_browser),
             Treatment::Keep | Treatment::Fail => false,
         }
     }
@@ -96,7 +96,7 @@ pub struct Visit {
     /// Its rules.
     pub rules: VisitRules,
     /// How the server answered.
-    pub answer: Answer,
+    pub answer: HttpAnswer,
     /// Visits in a row that the server refused before this one.
     pub refused: u32,
     /// Time before which the server wants no other visit (Retry-After).
@@ -147,8 +147,8 @@ impl Visit {
 }
 
 /// Whether a retry got an error in place of the document that was saved `before`.
-pub fn became_error(before: Option<&Answer>, after: Option<&Answer>) -> bool {
-    let is_error = |answer: Option<&Answer>| answer.is_some_and(|a| is_http_error(a.status));
+pub fn became_error(before: Option<&HttpAnswer>, after: Option<&HttpAnswer>) -> bool {
+    let is_error = |answer: Option<&HttpAnswer>| answer.is_some_and(|a| is_http_error(a.status));
     is_error(after) && !is_error(before)
 }
 
@@ -176,8 +176,8 @@ pub fn is_last_visit(refused: u32, attempts: u32) -> bool {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, plugin: &str) -> Answer {
-        Answer {
+    fn answer(status: u16, plugin: &str) -> HttpAnswer {
+        HttpAnswer {
             status,
             plugin: plugin.to_owned(),
         }

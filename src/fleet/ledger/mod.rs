@@ -43,24 +43,24 @@ pub enum Fault {
 }
 
 /// A fault inside a transaction.
-enum Failure {
+enum StatementFailure {
     Refused(Refusal),
     Client(Error),
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure::Client(error)
+impl From<Error> for StatementFailure {
+    fn from(error: Error) -> StatementFailure {
+        StatementFailure::Client(error)
     }
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Failure {
-        Failure::Refused(refusal)
+impl From<Refusal> for StatementFailure {
+    fn from(refusal: Refusal) -> StatementFailure {
+        StatementFailure::Refused(refusal)
     }
 }
 
-type Answer<T> = Result<T, Failure>;
+type Answer<T> = Result<T, StatementFailure>;
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// The database of a fleet, over one connection.
@@ -152,16 +152,16 @@ impl Ledger {
         }
     }
 
-    fn fault(&self, failure: Failure) -> Fault {
+    fn fault(&self, failure: StatementFailure) -> Fault {
         match failure {
-            Failure::Refused(refusal) => Fault::Refused(refusal),
-            Failure::Client(error) if error.code() == Some(&SqlState::CHECK_VIOLATION) => {
+            StatementFailure::Refused(refusal) => Fault::Refused(refusal),
+            StatementFailure::Client(error) if error.code() == Some(&SqlState::CHECK_VIOLATION) => {
                 // The same request never succeeds.
                 let constraint = error.as_db_error().and_then(|error| error.constraint());
                 let constraint = constraint.unwrap_or_default().to_owned();
                 Fault::Refused(Refusal::Unfit { constraint })
             }
-            Failure::Client(error) => Fault::Problem(self.link.problem(&error)),
+            StatementFailure::Client(error) => Fault::Problem(self.link.problem(&error)),
         }
     }
 
@@ -193,7 +193,7 @@ impl Ledger {
     }
 
     /// Returns why the database does not know a session.
-    async fn stranger(&mut self, session: Session) -> Failure {
+    async fn stranger(&mut self, session: Session) -> StatementFailure {
         let statement = match self.prepared(SESSION).await {
             Ok(statement) => statement,
             Err(error) => return error.into(),

@@ -3,7 +3,7 @@
 use crate::server::{programs, shared};
 use crate::{administer, database, open};
 use archivist_core::fleet::{
-    BootTime, CrawlSpec, Delivery, Desk, Entry, Hello, HookResult, HostKey, NewPage, PageEnd,
+    BootTime, CrawlSpec, Delivery, Desk, Hello, HookResult, HostKey, NewPage, OutboxEntry, PageEnd,
     PageTimes, Record, Refusal, Renew, Reply, Request, Room, SCHEMA, Session, Submit,
 };
 use archivist_core::model::{CrawlId, ResultState};
@@ -99,7 +99,7 @@ impl Node {
     }
 
     /// Sends everything.
-    async fn flush(&mut self) -> Vec<Entry> {
+    async fn flush(&mut self) -> Vec<OutboxEntry> {
         let mut sent = Vec::new();
         while let Some(entry) = self.desk.holdings(Node::now(), ROOM).entries.first() {
             let entry = entry.clone();
@@ -265,7 +265,7 @@ async fn restored_database_gets_what_it_lacks_and_gives_no_id_again() {
     for node in [&mut first, &mut second] {
         node.hello().await.unwrap();
         let sent = node.flush().await;
-        let is_restore = |entry: &Entry| matches!(entry.request, Request::Restore { .. });
+        let is_restore = |entry: &OutboxEntry| matches!(entry.request, Request::Restore { .. });
         assert!(sent.iter().any(is_restore), "{}", node.name);
     }
     let after = listed(&link.client).await;

@@ -48,25 +48,25 @@ pub enum ViewFault {
 }
 
 /// A fault inside a transaction.
-enum Failure {
+enum ViewFailure {
     Client(Error),
     NoSuch(Owner),
     Json(serde_json::Error),
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure::Client(error)
+impl From<Error> for ViewFailure {
+    fn from(error: Error) -> ViewFailure {
+        ViewFailure::Client(error)
     }
 }
 
-impl From<serde_json::Error> for Failure {
-    fn from(error: serde_json::Error) -> Failure {
-        Failure::Json(error)
+impl From<serde_json::Error> for ViewFailure {
+    fn from(error: serde_json::Error) -> ViewFailure {
+        ViewFailure::Json(error)
     }
 }
 
-type Answer<T> = Result<T, Failure>;
+type Answer<T> = Result<T, ViewFailure>;
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// The database of a fleet for readers, over a connection of its own: a long list delays no lease.
@@ -179,14 +179,14 @@ impl View {
         crawl.map_err(|failure| self.fault(failure))
     }
 
-    fn fault(&self, failure: Failure) -> ViewFault {
+    fn fault(&self, failure: ViewFailure) -> ViewFault {
         match failure {
-            Failure::Client(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
+            ViewFailure::Client(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
                 ViewFault::Slow(self.link.server())
             }
-            Failure::Client(error) => ViewFault::Problem(self.link.problem(&error)),
-            Failure::NoSuch(id) => ViewFault::NoSuch(id),
-            Failure::Json(error) => ViewFault::Json(error),
+            ViewFailure::Client(error) => ViewFault::Problem(self.link.problem(&error)),
+            ViewFailure::NoSuch(id) => ViewFault::NoSuch(id),
+            ViewFailure::Json(error) => ViewFault::Json(error),
         }
     }
 
@@ -285,13 +285,13 @@ impl Work<'_> {
         let runs = Vec::new();
         Ok(match id {
             Owner::Crawl(crawl) => Details::Crawl {
-                crawl: self.crawl(crawl).await?.ok_or(Failure::NoSuch(id))?,
+                crawl: self.crawl(crawl).await?.ok_or(ViewFailure::NoSuch(id))?,
                 snapshots,
                 results,
                 runs,
             },
             Owner::Snapshot(_) => Details::Snapshot {
-                snapshot: snapshots.pop().ok_or(Failure::NoSuch(id))?,
+                snapshot: snapshots.pop().ok_or(ViewFailure::NoSuch(id))?,
                 results,
                 runs,
                 copy: None,

@@ -114,7 +114,7 @@ impl Work<'_> {
     ) -> Answer<(Lifecycle, Vec<Reason>, Option<String>)> {
         let owner = Owner::Snapshot(id);
         let rows = self.rows(PAGE, &[&id.0, &COUNT_MAX]).await?;
-        let row = rows.first().ok_or(Failure::NoSuch(owner))?;
+        let row = rows.first().ok_or(ViewFailure::NoSuch(owner))?;
         let status = Lifecycle::parse(row.get(8)).unwrap_or(Lifecycle::Queued);
         let node: Option<String> = row.get(10);
         if status.is_final() {
@@ -139,7 +139,7 @@ impl Work<'_> {
         standing: &Standing,
     ) -> Answer<(Lifecycle, Vec<Reason>, Option<String>)> {
         let owner = Owner::Crawl(id);
-        let crawl = self.crawl(id).await?.ok_or(Failure::NoSuch(owner))?;
+        let crawl = self.crawl(id).await?.ok_or(ViewFailure::NoSuch(owner))?;
         let status = crawl.status;
         if status.is_final() {
             return Ok((status, vec![of_ended(status, None, None)], None));

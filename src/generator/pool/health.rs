@@ -6,7 +6,7 @@
 use super::{Names, set_environment};
 use crate::unit_file::{UnitFile, Units};
 use archivist_config::declare::reader::Reader;
-use archivist_config::ini::Entry;
+use archivist_config::ini::IniEntry;
 use archivist_core::text::exact_span;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const SHARED: [&str; 10] = [
 
 /// Health check of a pool.
 pub struct Check<'a> {
-    command: &'a Entry,
+    command: &'a IniEntry,
     interval: Duration,
     timeout: Duration,
 }

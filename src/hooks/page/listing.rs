@@ -19,7 +19,7 @@ const TITLE_MAX_BYTES: usize = 2048;
 
 /// A page that a document lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ListingEntry {
     /// Address of the page.
     pub url: Url,
     /// Title on one line.
@@ -34,7 +34,7 @@ pub struct Listing {
     /// Title of the document.
     pub title: Option<String>,
     /// The pages in their order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ListingEntry>,
 }
 
 /// Reads a document of this content type from this address. `None` if it lists no pages, as a page
@@ -223,7 +223,7 @@ fn feed(text: &str, address: &Url) -> Listing {
 }
 
 impl Draft {
-    fn finish(self, address: &Url) -> Option<Entry> {
+    fn finish(self, address: &Url) -> Option<ListingEntry> {
         let base = self.base.unwrap_or_else(|| address.clone());
         let texts = [&self.link, &self.href, &self.guid, &self.enclosure];
         // An id that is not a URL would be resolved to one.
@@ -232,7 +232,7 @@ impl Draft {
             .into_iter()
             .filter(|text| !(std::ptr::eq(*text, &self.guid) && is_id(text)))
             .find_map(|text| resolve(&base, text))?;
-        Some(Entry {
+        Some(ListingEntry {
             url,
             title: title(&self.title),
             date: date(&self.published).or_else(|| date(&self.updated)),
@@ -254,7 +254,7 @@ fn json_feed(text: &str, address: &Url) -> Option<Listing> {
             .into_iter()
             .flatten()
             .find_map(|text| resolve(address, text))?;
-        Some(Entry {
+        Some(ListingEntry {
             url,
             title: field("title").and_then(title),
             date: field("date_published")
@@ -276,7 +276,7 @@ fn lines(text: &str) -> Option<Listing> {
         .filter(|line| line.len() <= TEXT_MAX_BYTES)
         .filter_map(|line| parse_line(line.as_bytes())?.ok())
         .filter_map(|entry| {
-            Some(Entry {
+            Some(ListingEntry {
                 url: Url::parse(entry.url.as_str()).ok()?,
                 title: entry.title.as_deref().and_then(title),
                 date: entry.bookmarked_at,

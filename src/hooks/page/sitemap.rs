@@ -2,7 +2,7 @@
 
 use super::charset;
 use super::coding;
-use super::listing::{self, Entry};
+use super::listing::{self, ListingEntry};
 use super::xml::{self, Piece};
 use url::Url;
 
@@ -10,9 +10,9 @@ use url::Url;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sitemap {
     /// Further sitemap files.
-    pub files: Vec<Entry>,
+    pub files: Vec<ListingEntry>,
     /// Pages.
-    pub pages: Vec<Entry>,
+    pub pages: Vec<ListingEntry>,
     /// Problem of the file; what came before it counts.
     pub problem: Option<String>,
 }
@@ -140,7 +140,7 @@ fn lines(text: &str, address: &Url, most: usize) -> Sitemap {
 }
 
 /// Absolute URLs only, as the format requires.
-fn keep(list: &mut Vec<Entry>, text: &str, title: &str, date: &str, address: &Url) {
+fn keep(list: &mut Vec<ListingEntry>, text: &str, title: &str, date: &str, address: &Url) {
     let text = text.trim();
     if text.is_empty() || text.len() > URL {
         return;
@@ -150,7 +150,7 @@ fn keep(list: &mut Vec<Entry>, text: &str, title: &str, date: &str, address: &Ur
         .filter(|url| matches!(url.scheme(), "http" | "https"));
     if let Some(mut url) = url.filter(|url| url.has_host() && url != address) {
         url.set_fragment(None);
-        list.push(Entry {
+        list.push(ListingEntry {
             url,
             title: listing::title(title),
             date: listing::date(date),
@@ -170,7 +170,7 @@ mod tests {
         read(text, &Url::parse("https://a.test/sitemap.xml").unwrap())
     }
 
-    fn texts(entries: &[Entry]) -> Vec<&str> {
+    fn texts(entries: &[ListingEntry]) -> Vec<&str> {
         entries.iter().map(|entry| entry.url.as_str()).collect()
     }
 

@@ -86,7 +86,7 @@ fn reason(host: &str, ip: IpAddr, kind: AddressKind) -> String {
     }
     format!(
         "{at}, an address of {}{EXPLANATION_MARK}: {}",
-        kind.owner(),
+        kind.as_text(),
         kind.remedy()
     )
 }

@@ -67,7 +67,7 @@ pub enum Kind {
 
 /// A line of the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct BackupEntry {
     /// Path below the directory of the backup.
     pub path: PathBuf,
     /// Permissions.
@@ -80,7 +80,7 @@ pub struct Entry {
     pub kind: Kind,
 }
 
-impl Entry {
+impl BackupEntry {
     /// Returns the line without its end.
     pub fn line(&self) -> Vec<u8> {
         let (user, group) = (&self.user, &self.group);
@@ -102,7 +102,7 @@ impl Entry {
     }
 
     /// Returns the entry of a line; none if it is none, or if its path leads out of the backup.
-    pub fn parse(line: &[u8]) -> Option<Entry> {
+    pub fn parse(line: &[u8]) -> Option<BackupEntry> {
         let fields: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
         let text = |at: usize| std::str::from_utf8(fields.get(at)?).ok();
         let mode = u32::from_str_radix(text(1)?, 8).ok()?;
@@ -126,7 +126,7 @@ impl Entry {
         if path.as_os_str().is_empty() || !parts.all(|part| matches!(part, Component::Normal(_))) {
             return None;
         }
-        Some(Entry {
+        Some(BackupEntry {
             path,
             mode: mode & 0o7777,
             user: text(2)?.to_owned(),
@@ -202,9 +202,9 @@ fn unescape(text: &[u8]) -> Option<OsString> {
 pub struct Entries<R>(pub R);
 
 impl<R: BufRead> Iterator for Entries<R> {
-    type Item = io::Result<Entry>;
+    type Item = io::Result<BackupEntry>;
 
-    fn next(&mut self) -> Option<io::Result<Entry>> {
+    fn next(&mut self) -> Option<io::Result<BackupEntry>> {
         let mut line = Vec::new();
         match self.0.read_until(b'\n', &mut line) {
             Ok(0) => return None,
@@ -212,7 +212,7 @@ impl<R: BufRead> Iterator for Entries<R> {
             Err(error) => return Some(Err(error)),
         }
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
-        let entry = Entry::parse(line);
+        let entry = BackupEntry::parse(line);
         Some(entry.ok_or_else(|| {
             let shown = String::from_utf8_lossy(line).escape_debug().to_string();
             io::Error::new(
@@ -228,8 +228,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn file(path: OsString) -> Entry {
-        Entry {
+    fn file(path: OsString) -> BackupEntry {
+        BackupEntry {
             path: path.into(),
             mode: 0o640,
             user: "archivist".to_owned(),
@@ -249,10 +249,17 @@ mod tests {
     #[test]
     fn paths_out_of_the_backup_are_refused() {
         for path in ["../x", "/etc/passwd", "a/../../b", ""] {
-            assert_eq!(Entry::parse(&file(path.into()).line()), None, "{path}");
+            assert_eq!(
+                BackupEntry::parse(&file(path.into()).line()),
+                None,
+                "{path}"
+            );
         }
-        assert_eq!(Entry::parse(b"f\t0640\ta\tb\tx\t0\t0\t0\tab\tp"), None);
-        assert_eq!(Entry::parse(b"d\t0750\ta\tb\tp\\q"), None);
+        assert_eq!(
+            BackupEntry::parse(b"f\t0640\ta\tb\tx\t0\t0\t0\tab\tp"),
+            None
+        );
+        assert_eq!(BackupEntry::parse(b"d\t0750\ta\tb\tp\\q"), None);
     }
 
     #[test]
@@ -277,7 +284,7 @@ mod tests {
                 entry.kind = kind;
                 let line = entry.line();
                 prop_assert!(!line.contains(&b'\n'));
-                prop_assert_eq!(Entry::parse(&line), Some(entry.clone()));
+                prop_assert_eq!(BackupEntry::parse(&line), Some(entry.clone()));
             }
         }
     }

@@ -2,7 +2,7 @@
 //! anything is damaged, nothing changes.
 
 use super::complete::{self, Complete};
-use super::index::{Entries, Entry, Kind, Look};
+use super::index::{BackupEntry, Entries, Kind, Look};
 use super::place::Root;
 use super::{
     COMPLETE, CONFIG, DATA, DATABASE, INDEX, Problem, Result, What, at, copy, of_store, sync,
@@ -150,7 +150,7 @@ struct Filler<'a> {
     /// None if all files belong to this user.
     owners: Option<Owners>,
     /// Directories, whose modes are set when they are full.
-    directories: Vec<(PathBuf, Entry)>,
+    directories: Vec<(PathBuf, BackupEntry)>,
     /// The first damaged files.
     damaged: Vec<String>,
     damage: usize,
@@ -180,7 +180,7 @@ impl Filler<'_> {
         })
     }
 
-    fn entry(&mut self, entry: &Entry) -> Result<()> {
+    fn entry(&mut self, entry: &BackupEntry) -> Result<()> {
         if self.what == What::Database && entry.path != Path::new(DATABASE) {
             return Ok(());
         }
@@ -210,7 +210,7 @@ impl Filler<'_> {
 
     fn file(
         &mut self,
-        entry: &Entry,
+        entry: &BackupEntry,
         look: &Look,
         sha256: &str,
         target: Option<&Path>,
@@ -265,7 +265,7 @@ impl Filler<'_> {
         }
     }
 
-    fn owner(&mut self, entry: &Entry) -> Result<Option<(u32, u32)>> {
+    fn owner(&mut self, entry: &BackupEntry) -> Result<Option<(u32, u32)>> {
         match &mut self.owners {
             None => Ok(None),
             Some(owners) => owners.of(entry).map(Some),
@@ -316,7 +316,7 @@ struct Owners {
 }
 
 impl Owners {
-    fn of(&mut self, entry: &Entry) -> Result<(u32, u32)> {
+    fn of(&mut self, entry: &BackupEntry) -> Result<(u32, u32)> {
         // The database has none: root.
         if entry.user.is_empty() {
             return Ok((0, 0));

@@ -1,7 +1,7 @@
 //! Reads the files of a data directory for a backup. Hooks and workers write to it at the same time, so
 //! everything is opened below the descriptor of its directory, and no link is followed.
 
-use super::index::{Entries, Entry, Kind, Look};
+use super::index::{BackupEntry, Entries, Kind, Look};
 use super::{Problem, at, copy};
 use archivist_plugin::Directory;
 use nix::fcntl::readlinkat;
@@ -20,21 +20,21 @@ use std::path::{Path, PathBuf};
 const DEPTH_MAX: usize = 200;
 
 /// Why something was not copied.
-pub enum Failure {
+pub enum SourceFailure {
     /// The original cannot be read; the rest of the backup does not need it.
     Unreadable(Problem),
     /// The backup cannot be written.
     Unwritable(Problem),
 }
 
-pub type Copied<T> = std::result::Result<T, Failure>;
+pub type Copied<T> = std::result::Result<T, SourceFailure>;
 
-fn unreadable(path: &Path, error: std::io::Error) -> Failure {
-    Failure::Unreadable(at("read", path)(error))
+fn unreadable(path: &Path, error: std::io::Error) -> SourceFailure {
+    SourceFailure::Unreadable(at("read", path)(error))
 }
 
-fn unwritable(path: &Path) -> impl Fn(std::io::Error) -> Failure {
-    move |error| Failure::Unwritable(at("write", path)(error))
+fn unwritable(path: &Path) -> impl Fn(std::io::Error) -> SourceFailure {
+    move |error| SourceFailure::Unwritable(at("write", path)(error))
 }
 
 /// What was copied.
@@ -64,7 +64,7 @@ impl Counts {
 pub struct Previous {
     backup: PathBuf,
     entries: Entries<BufReader<File>>,
-    next: Option<Entry>,
+    next: Option<BackupEntry>,
 }
 
 impl Previous {
@@ -135,7 +135,7 @@ pub struct Copier {
 #[derive(Default)]
 pub struct Part {
     /// Its lines of the index.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<BackupEntry>,
     /// What was copied.
     pub counts: Counts,
 }
@@ -155,15 +155,15 @@ impl Copier {
         let to = self.backup.join(path);
         fs::create_dir(&to).map_err(unwritable(&to))?;
         let entry = self.entry(path, found.st_mode & 0o7777, (found.st_uid, found.st_gid));
-        part.entries.push(Entry {
+        part.entries.push(BackupEntry {
             kind: Kind::Directory,
             ..entry
         });
         Ok(())
     }
 
-    fn entry(&mut self, path: &Path, mode: u32, (user, group): (u32, u32)) -> Entry {
-        Entry {
+    fn entry(&mut self, path: &Path, mode: u32, (user, group): (u32, u32)) -> BackupEntry {
+        BackupEntry {
             path: path.to_owned(),
             mode,
             user: self.names.user(user),
@@ -210,7 +210,7 @@ impl Copier {
             }
         };
         let entry = self.entry(path, found.mode() & 0o777, (found.uid(), found.gid()));
-        part.entries.push(Entry {
+        part.entries.push(BackupEntry {
             kind: Kind::File { look, sha256 },
             ..entry
         });
@@ -233,7 +233,7 @@ impl Copier {
                 let target =
                     target.map_err(|error| unreadable(&dir.path().join(name), error.into()))?;
                 let entry = self.entry(path, 0o777, (found.st_uid, found.st_gid));
-                part.entries.push(Entry {
+                part.entries.push(BackupEntry {
                     kind: Kind::Link(target),
                     ..entry
                 });

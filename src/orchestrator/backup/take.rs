@@ -1,9 +1,9 @@
 //! Makes a backup.
 
 use super::complete::{self, Complete, FORMAT, LeftOut};
-use super::index::{Entry, Kind, Look, sum_line};
+use super::index::{BackupEntry, Kind, Look, sum_line};
 use super::source::{
-    Copied, Copier, Counts, Failure, Looks, Part, Previous, entries, is_directory,
+    Copied, Copier, Counts, Looks, Part, Previous, SourceFailure, entries, is_directory,
 };
 use super::{
     ARCHIVE, BEFORE, CONFIG, DATA, DATABASE, INDEX, LOCKS, LOST_FOUND, PARTLY, Problem, RESTORING,
@@ -193,7 +193,7 @@ impl Index {
         })
     }
 
-    fn add(&mut self, entry: &Entry) -> std::io::Result<()> {
+    fn add(&mut self, entry: &BackupEntry) -> std::io::Result<()> {
         self.index.write_all(&entry.line())?;
         self.index.write_all(b"\n")?;
         match entry.sum_line() {
@@ -285,7 +285,7 @@ impl Backup {
     /// Copies what is in a directory, in the order of the names; units as a whole.
     fn level(&mut self, dir: &Directory, path: &Path) -> Result<()> {
         let listed = entries(dir).map_err(at("read", dir.path()));
-        let listed = self.settle(path, listed.map_err(Failure::Unreadable))?;
+        let listed = self.settle(path, listed.map_err(SourceFailure::Unreadable))?;
         for (name, found) in listed.unwrap_or_default() {
             let path = path.join(&name);
             let below_data = path.strip_prefix(DATA).ok().map(Path::to_owned);
@@ -308,7 +308,7 @@ impl Backup {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 other => other.map_err(at("read", &dir.path().join(&name))),
             };
-            let Some(inner) = self.settle(&path, inner.map_err(Failure::Unreadable))? else {
+            let Some(inner) = self.settle(&path, inner.map_err(SourceFailure::Unreadable))? else {
                 continue;
             };
             let found = if is_archive {
@@ -365,8 +365,8 @@ impl Backup {
         let why = match self.whole(dir, found, path) {
             Ok(None) => return Ok(()),
             Ok(Some(why)) => why.to_owned(),
-            Err(Failure::Unwritable(problem)) => return Err(problem),
-            Err(Failure::Unreadable(problem)) => {
+            Err(SourceFailure::Unwritable(problem)) => return Err(problem),
+            Err(SourceFailure::Unreadable(problem)) => {
                 self.unread = true;
                 problem.to_string()
             }
@@ -402,12 +402,15 @@ impl Backup {
             self.copier.make(path, found, &mut part)?;
             self.copier.below(dir, path, &mut part)?;
             if Looks::of(dir)? == before {
-                return self.flush(part).map(|()| None).map_err(Failure::Unwritable);
+                return self
+                    .flush(part)
+                    .map(|()| None)
+                    .map_err(SourceFailure::Unwritable);
             }
             let copy = self.copier.backup.join(path);
             copy::remove(&copy)
                 .map_err(at("remove", &copy))
-                .map_err(Failure::Unwritable)?;
+                .map_err(SourceFailure::Unwritable)?;
         }
         Ok(Some("its files change"))
     }
@@ -416,8 +419,8 @@ impl Backup {
     fn settle<T>(&mut self, path: &Path, copied: Copied<T>) -> Result<Option<T>> {
         match copied {
             Ok(done) => Ok(Some(done)),
-            Err(Failure::Unwritable(problem)) => Err(problem),
-            Err(Failure::Unreadable(problem)) => {
+            Err(SourceFailure::Unwritable(problem)) => Err(problem),
+            Err(SourceFailure::Unreadable(problem)) => {
                 self.unread = true;
                 self.leave_out(&path.to_string_lossy(), "", &problem.to_string());
                 Ok(None)
@@ -461,7 +464,7 @@ impl Backup {
             read: 1,
             read_bytes: look.size,
         });
-        let entry = Entry {
+        let entry = BackupEntry {
             path: DATABASE.into(),
             mode: 0o600,
             user: String::new(),

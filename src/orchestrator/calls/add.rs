@@ -12,7 +12,7 @@ use crate::store::rows::fleet::FleetCrawl;
 use crate::store::{NewCrawl, NewSnapshot, StoreError, Tx};
 use archivist_core::fleet::{Command, CommandVerb, Request};
 use archivist_core::model::web::filter::UrlFilter;
-use archivist_core::model::{CrawlId, Entry, Owner, Time, without_userinfo};
+use archivist_core::model::{CrawlId, LineEntry, Owner, Time, without_userinfo};
 use archivist_core::plan::Notice;
 use archivist_shared::bus::call::Adding;
 use archivist_shared::bus::documents::report::{AddOptions, Added};
@@ -86,7 +86,7 @@ pub(crate) fn add_some(
     let refused = std::mem::take(&mut adding.refused);
     let done = (adding.lines, adding.bytes);
     let mut listed = Listed::resume(lines, options.depth, &filter, done, refused);
-    let mut entries: Vec<Entry> = listed.by_ref().take(PAGES_PER_TURN).collect();
+    let mut entries: Vec<LineEntry> = listed.by_ref().take(PAGES_PER_TURN).collect();
     (adding.lines, adding.bytes) = listed.done();
     let is_over = listed.is_over();
     adding.refused = listed.refused;
@@ -144,7 +144,7 @@ fn begin_adding(turn: &Turn<'_>, options: &AddOptions, user: u32) -> TurnResult<
 /// Leaves out the pages that another crawl has, and counts them.
 fn leave_out_known(
     turn: &Turn<'_>,
-    entries: &mut Vec<Entry>,
+    entries: &mut Vec<LineEntry>,
     adding: &mut Adding,
 ) -> TurnResult<()> {
     let own = adding.crawl.unwrap_or(CrawlId(0));
@@ -225,7 +225,7 @@ fn added(turn: &mut Turn<'_>, crawl: CrawlId, adding: Adding, depth: u32) -> Tur
 fn add_pages(
     turn: &mut Turn<'_>,
     crawl: CrawlId,
-    entries: &[Entry],
+    entries: &[LineEntry],
     options: &AddOptions,
 ) -> TurnResult<usize> {
     let hosts = entries

@@ -1,7 +1,7 @@
 //! A list of pages, read line by line: it may have a million lines.
 
 use archivist_core::model::web::filter::UrlFilter;
-use archivist_core::model::{Entry, parse_line};
+use archivist_core::model::{LineEntry, parse_line};
 use archivist_shared::bus::documents::report::Refused;
 
 /// Refused lines that are answered individually.
@@ -71,7 +71,7 @@ impl<'a> Listed<'a> {
         self.place - lines >= LINES_PER_TURN || self.bytes - bytes >= BYTES_PER_TURN
     }
 
-    fn why_not(&self, entry: &Entry) -> Option<String> {
+    fn why_not(&self, entry: &LineEntry) -> Option<String> {
         if entry.depth > self.depth {
             let (depth, most) = (entry.depth, self.depth);
             return Some(format!(
@@ -100,9 +100,9 @@ impl<'a> Listed<'a> {
 }
 
 impl Iterator for Listed<'_> {
-    type Item = Entry;
+    type Item = LineEntry;
 
-    fn next(&mut self) -> Option<Entry> {
+    fn next(&mut self) -> Option<LineEntry> {
         loop {
             if self.is_over() || self.is_enough() {
                 return None;
@@ -139,7 +139,7 @@ mod tests {
         fn parts_of_a_list_contain_each_line_once(lines in prop::collection::vec("(http://a/[a-z]{0,4}|[a-z\u{0}]{0,9}|\\{\"url\":\"http://b/\"\\})", 0..60), step in 1usize..9) {
             let list = lines.join("\n");
             let all = UrlFilter::default();
-            let whole: Vec<Entry> =
+            let whole: Vec<LineEntry> =
                 Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new()).collect();
             let (mut done, mut refused, mut found) = ((0, 0), Vec::new(), Vec::new());
             loop {
@@ -151,7 +151,7 @@ mod tests {
                     break;
                 }
             }
-            let urls = |entries: &[Entry]| entries.iter().map(|e| e.url.to_string()).collect::<Vec<_>>();
+            let urls = |entries: &[LineEntry]| entries.iter().map(|e| e.url.to_string()).collect::<Vec<_>>();
             prop_assert_eq!(urls(&found), urls(&whole));
             let bad = lines.iter().filter(|line| matches!(parse_line(line.as_bytes()), Some(Err(_))));
             prop_assert_eq!(refused.len(), bad.count());

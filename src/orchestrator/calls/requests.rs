@@ -8,7 +8,7 @@ use crate::calls::retry::Retried;
 use crate::engine::commands::RegisteredCommand;
 use crate::fleet;
 use crate::main_loop;
-use crate::main_loop::action::{Answer, CallerAction, FileAction, LoopAction, ReplyAction};
+use crate::main_loop::action::{CallerAction, CallerAnswer, FileAction, LoopAction, ReplyAction};
 use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::notices;
@@ -110,12 +110,14 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
             if so_far.is_none()
                 && let Some(count) = fleet::retry_in_fleet(turn, *id, &which)?
             {
-                let answer = Answer::Number(reply, Ok(count));
+                let answer = CallerAnswer::Number(reply, Ok(count));
                 turn.act(ReplyAction::Answer(answer));
                 return Ok(());
             }
             let next = match retry::retry_some(turn, *id, &which, so_far.as_deref())? {
-                Retried::All(count) => ReplyAction::Answer(Answer::Number(reply, Ok(count))).into(),
+                Retried::All(count) => {
+                    ReplyAction::Answer(CallerAnswer::Number(reply, Ok(count))).into()
+                }
                 Retried::Some(so_far) => LoopAction::Again(Event::Request(Request::Retry {
                     id: *id,
                     which,
@@ -206,7 +208,7 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
             reply,
         } => {
             let count = foreground::proceed(turn, *crawl, *again)?;
-            turn.act(ReplyAction::Answer(Answer::Number(
+            turn.act(ReplyAction::Answer(CallerAnswer::Number(
                 reply.clone(),
                 Ok(count),
             )));

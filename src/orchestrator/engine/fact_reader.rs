@@ -1,6 +1,6 @@
 //! Reading facts for turns, between two transactions. See [`crate::engine::facts`].
 
-use crate::engine::facts::{Answer, Question};
+use crate::engine::facts::{FactAnswer, Question};
 use crate::engine::index_files;
 use crate::engine::persona_files;
 use crate::engine::state::{Engine, HOOK_PATH};
@@ -86,16 +86,18 @@ impl Engine {
         }
     }
 
-    fn answer(&self, question: &Question) -> Answer {
+    fn answer(&self, question: &Question) -> FactAnswer {
         match question {
-            Question::Program(name) => Answer::Program(self.search(name)),
-            Question::Exists(path) => Answer::Exists(path.exists()),
-            Question::Stamp(path) => Answer::Stamp(inspect::stamp(path)),
-            Question::Persona(name) => Answer::Persona(persona_files::read(&self.personas(), name)),
-            Question::User(uid) => Answer::User(persona_files::account(*uid)),
+            Question::Program(name) => FactAnswer::Program(self.search(name)),
+            Question::Exists(path) => FactAnswer::Exists(path.exists()),
+            Question::Stamp(path) => FactAnswer::Stamp(inspect::stamp(path)),
+            Question::Persona(name) => {
+                FactAnswer::Persona(persona_files::read(&self.personas(), name))
+            }
+            Question::User(uid) => FactAnswer::User(persona_files::account(*uid)),
             Question::Runner(rank) => {
                 let me = self.me.as_ref();
-                Answer::Runner(me.is_some_and(|me| me.locks.is_held(Lock::Rank(*rank))))
+                FactAnswer::Runner(me.is_some_and(|me| me.locks.is_held(Lock::Rank(*rank))))
             }
         }
     }

@@ -48,7 +48,7 @@ pub enum Question {
 
 /// The answer to the [`Question`] of the same name.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum FactAnswer {
     Program(Option<PathBuf>),
     Exists(bool),
     Stamp(String),
@@ -81,7 +81,7 @@ pub struct UserAccount {
 /// The answers for one turn, and its questions.
 #[derive(Default)]
 pub struct Facts {
-    known: BTreeMap<Question, Answer>,
+    known: BTreeMap<Question, FactAnswer>,
     /// Questions of the current event.
     asked: RefCell<BTreeSet<Question>>,
     /// Questions of the events that are left for the next turn.
@@ -89,7 +89,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    fn ask(&self, question: Question) -> Option<&Answer> {
+    fn ask(&self, question: Question) -> Option<&FactAnswer> {
         let answer = self.known.get(&question);
         self.asked.borrow_mut().insert(question);
         answer
@@ -98,7 +98,7 @@ impl Facts {
     /// The path of a program, as hooks find it.
     pub fn program(&self, name: &str) -> Option<PathBuf> {
         match self.ask(Question::Program(name.to_owned())) {
-            Some(Answer::Program(path)) => path.clone(),
+            Some(FactAnswer::Program(path)) => path.clone(),
             _ => None,
         }
     }
@@ -106,13 +106,13 @@ impl Facts {
     /// Whether there is a file of any type.
     pub fn has_file(&self, path: &Path) -> bool {
         let answer = self.ask(Question::Exists(path.to_owned()));
-        matches!(answer, Some(Answer::Exists(true)))
+        matches!(answer, Some(FactAnswer::Exists(true)))
     }
 
     /// The stamp of a file; empty if it is missing.
     pub fn stamp(&self, path: &Path) -> String {
         match self.ask(Question::Stamp(path.to_owned())) {
-            Some(Answer::Stamp(stamp)) => stamp.clone(),
+            Some(FactAnswer::Stamp(stamp)) => stamp.clone(),
             _ => String::new(),
         }
     }
@@ -120,7 +120,7 @@ impl Facts {
     /// The files of a persona.
     pub fn persona(&self, name: &PersonaName) -> PersonaFiles {
         match self.ask(Question::Persona(name.clone())) {
-            Some(Answer::Persona(files)) => files.clone(),
+            Some(FactAnswer::Persona(files)) => files.clone(),
             _ => PersonaFiles {
                 is_directory: false,
                 has_cookies: false,
@@ -133,7 +133,7 @@ impl Facts {
     /// The account of a user.
     pub fn user(&self, uid: u32) -> UserAccount {
         match self.ask(Question::User(uid)) {
-            Some(Answer::User(account)) => account.clone(),
+            Some(FactAnswer::User(account)) => account.clone(),
             _ => UserAccount::default(),
         }
     }
@@ -141,7 +141,7 @@ impl Facts {
     /// Whether the process of the runner with this rank is alive.
     pub fn is_running(&self, rank: i64) -> bool {
         let answer = self.ask(Question::Runner(rank));
-        matches!(answer, Some(Answer::Runner(true)))
+        matches!(answer, Some(FactAnswer::Runner(true)))
     }
 
     /// Begins an event, or a start that the plan decides on.
@@ -168,7 +168,7 @@ impl Facts {
     }
 
     /// Replaces the answers by those to the open questions.
-    pub fn read(&mut self, answer: impl Fn(&Question) -> Answer) {
+    pub fn read(&mut self, answer: impl Fn(&Question) -> FactAnswer) {
         let open = std::mem::take(self.open.get_mut()).into_iter();
         self.known = open
             .map(|question| {
@@ -191,8 +191,8 @@ mod tests {
         let answer = |question: &Question| {
             read.set(read.get() + 1);
             match question {
-                Question::Program(name) => Answer::Program(Some(Path::new("/bin").join(name))),
-                _ => Answer::Exists(true),
+                Question::Program(name) => FactAnswer::Program(Some(Path::new("/bin").join(name))),
+                _ => FactAnswer::Exists(true),
             }
         };
         facts.begin();

@@ -16,7 +16,7 @@ pub(crate) fn not_after(turn: &Turn<'_>, page: Option<SnapshotId>) -> TurnResult
 
 /// Whether the time has passed from which on a run is not executed.
 pub(crate) fn is_expired(turn: &Turn<'_>, run: &RunRow) -> bool {
-    let now = turn.machine.unsigned_abs();
+    let now = turn.boottime.unsigned_abs();
     run.not_after.is_some_and(|end| now >= end)
 }
 

@@ -6,7 +6,7 @@ use crate::main_loop::turn::{Turn, TurnResult, failed, invalid};
 use crate::store::rows::fleet::GivenCrawl;
 use archivist_core::fleet::bounds::DOCUMENT_MAX;
 use archivist_core::fleet::{CrawlSpec, HostKey, NewPage, Request, Submit};
-use archivist_core::model::{CrawlId, Entry};
+use archivist_core::model::{CrawlId, LineEntry};
 use archivist_shared::bus::documents::report::AddOptions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -105,7 +105,7 @@ fn row_of(document: &CrawlDocument) -> TurnResult<String> {
 pub(crate) fn send_entries(
     turn: &mut Turn<'_>,
     crawl: CrawlId,
-    entries: &[Entry],
+    entries: &[LineEntry],
     options: &AddOptions,
 ) -> TurnResult<usize> {
     let pages = entries.iter().map(|entry| NewPage {

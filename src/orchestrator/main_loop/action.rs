@@ -67,7 +67,7 @@ pub enum UnitAction {
 
 /// Answers to callers, at once or once something has happened.
 pub enum ReplyAction {
-    Answer(Answer),
+    Answer(CallerAnswer),
     /// Answer this caller when the run has ended.
     Join {
         run: RunId,
@@ -244,7 +244,7 @@ action_of! {
 }
 
 /// An answer to a caller.
-pub enum Answer {
+pub enum CallerAnswer {
     Text(Reply<String>, Result<String, Refusal>),
     Number(Reply<u32>, Result<u32, Refusal>),
     Done(Reply<()>, Result<(), Refusal>),
@@ -252,13 +252,13 @@ pub enum Answer {
     NoDescriptor(Reply<OwnedFd>, Refusal),
 }
 
-impl Answer {
+impl CallerAnswer {
     pub fn send(self) {
         match self {
-            Answer::Text(reply, answer) => reply.send(answer),
-            Answer::Number(reply, answer) => reply.send(answer),
-            Answer::Done(reply, answer) => reply.send(answer),
-            Answer::NoDescriptor(reply, refusal) => reply.send(Err(refusal)),
+            CallerAnswer::Text(reply, answer) => reply.send(answer),
+            CallerAnswer::Number(reply, answer) => reply.send(answer),
+            CallerAnswer::Done(reply, answer) => reply.send(answer),
+            CallerAnswer::NoDescriptor(reply, refusal) => reply.send(Err(refusal)),
         }
     }
 }

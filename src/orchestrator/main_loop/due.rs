@@ -9,20 +9,20 @@ use std::fmt::Display;
 pub(crate) type Begin = Box<dyn FnOnce(&mut Turn<'_>) -> TurnResult<()>>;
 
 /// A unit that is due to start.
-pub(crate) struct Start {
+pub(crate) struct DueUnit {
     /// What starts, for the log.
     pub what: String,
     pub begin: Begin,
 }
 
-impl Start {
+impl DueUnit {
     /// The start of the unit for the row `id`, by `begin`.
     pub fn of<Id: Copy + 'static>(
         what: impl Display,
         id: Id,
         begin: fn(&mut Turn<'_>, Id) -> TurnResult<()>,
-    ) -> Start {
-        Start {
+    ) -> DueUnit {
+        DueUnit {
             what: what.to_string(),
             begin: Box::new(move |turn| begin(turn, id)),
         }
@@ -36,7 +36,7 @@ pub(crate) type DueResult = Result<Due, StoreError>;
 #[derive(Default)]
 pub(crate) struct Due {
     /// The starts that the limits allow, the first first.
-    pub starts: Vec<Start>,
+    pub starts: Vec<DueUnit>,
     /// If `starts` is empty: what is left to do.
     pub outlook: Outlook,
 }

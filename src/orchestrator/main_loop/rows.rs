@@ -121,7 +121,7 @@ pub(crate) fn leases<'a>(turn: &'a Turn<'_>) -> Result<Leases<'a>, StoreError> {
         boot: &turn.engine.boot,
         clocks: Clocks {
             now: turn.now,
-            machine: turn.machine,
+            machine: turn.boottime,
         },
         orders: turn.engine.node_orders.get(),
     })

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 pub struct Moment<'a> {
     pub now: Time,
     /// CLOCK_BOOTTIME in milliseconds.
-    pub machine: i64,
+    pub boottime: i64,
     /// Spreads delays; in 0..1.
     pub jitter: f64,
     /// Crawls that have followers.
@@ -59,7 +59,7 @@ pub(crate) fn run(
         engine,
         rooms,
         now: moment.now,
-        machine: moment.machine,
+        boottime: moment.boottime,
         jitter: moment.jitter,
         followed: moment.followed,
         is_subscribed: moment.is_subscribed,

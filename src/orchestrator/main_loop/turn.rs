@@ -3,8 +3,8 @@
 //! files come from [`Facts`](crate::engine::facts::Facts).
 
 use crate::engine::state::Engine;
-use crate::main_loop::action::{Action, Answer, LoopAction, ReplyAction, UnitAction};
-use crate::main_loop::due::{Due, Start};
+use crate::main_loop::action::{Action, CallerAnswer, LoopAction, ReplyAction, UnitAction};
+use crate::main_loop::due::{Due, DueUnit};
 use crate::main_loop::event::Event;
 use crate::main_loop::log::{CrawlLog, HookLog, LogEntry, Problem};
 use crate::main_loop::rooms::Rooms;
@@ -106,7 +106,7 @@ pub(crate) struct Turn<'a> {
     pub rooms: &'static dyn Rooms,
     pub now: Time,
     /// CLOCK_BOOTTIME in milliseconds.
-    pub machine: i64,
+    pub boottime: i64,
     /// Spreads delays; in 0..1.
     pub jitter: f64,
     /// Crawls that have followers.
@@ -233,7 +233,7 @@ impl Turn<'_> {
             if starts.is_empty() {
                 return Ok(outlook);
             }
-            for Start { what, begin } in starts {
+            for DueUnit { what, begin } in starts {
                 match self.attempt(begin)? {
                     Attempt::Done => {}
                     Attempt::Left => return Ok(outlook),
@@ -305,18 +305,24 @@ impl Turn<'_> {
     }
 
     pub(crate) fn answer(&mut self, reply: &Reply<()>) {
-        self.act(ReplyAction::Answer(Answer::Done(reply.clone(), Ok(()))));
+        self.act(ReplyAction::Answer(CallerAnswer::Done(
+            reply.clone(),
+            Ok(()),
+        )));
     }
 
     pub(crate) fn answer_text(&mut self, reply: &Reply<String>, text: String) {
-        self.act(ReplyAction::Answer(Answer::Text(reply.clone(), Ok(text))));
+        self.act(ReplyAction::Answer(CallerAnswer::Text(
+            reply.clone(),
+            Ok(text),
+        )));
     }
 }
 
 /// The refusal as an answer to the caller that waits for this event; none if no caller does.
-pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
-    let text = |reply: &Reply<String>| Answer::Text(reply.clone(), Err(refusal.clone()));
-    let done = |reply: &Reply<()>| Answer::Done(reply.clone(), Err(refusal.clone()));
+pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<CallerAnswer> {
+    let text = |reply: &Reply<String>| CallerAnswer::Text(reply.clone(), Err(refusal.clone()));
+    let done = |reply: &Reply<()>| CallerAnswer::Done(reply.clone(), Err(refusal.clone()));
     match event {
         Event::Request(request) => Some(match request {
             Request::Add { reply, .. }
@@ -342,12 +348,12 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             | Request::Amend { reply, .. }
             | Request::Reload { reply } => done(reply),
             Request::Retry { reply, .. } | Request::Proceed { reply, .. } => {
-                Answer::Number(reply.clone(), Err(refusal))
+                CallerAnswer::Number(reply.clone(), Err(refusal))
             }
             Request::Watch { reply, .. }
             | Request::WatchStatus { reply, .. }
             | Request::Hold { reply, .. }
-            | Request::Register { reply, .. } => Answer::NoDescriptor(reply.clone(), refusal),
+            | Request::Register { reply, .. } => CallerAnswer::NoDescriptor(reply.clone(), refusal),
         }),
         Event::Watches(request) => Some(text(&request.reply)),
         Event::Work(work) => Some(match work {

@@ -356,5 +356,5 @@ fn take_crawl(turn: &mut Turn<'_>, id: CrawlId, spec: &CrawlSpec) -> TurnResult<
 
 /// The time on CLOCK_BOOTTIME.
 fn boot_time(turn: &Turn<'_>) -> BootTime {
-    BootTime(turn.machine.unsigned_abs())
+    BootTime(turn.boottime.unsigned_abs())
 }

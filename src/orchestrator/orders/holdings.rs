@@ -11,7 +11,7 @@ use crate::orders::leave;
 use crate::orders::recall;
 use crate::orders::release;
 use crate::store::rows::lease::LeaseRow;
-use archivist_core::fleet::{Claim, Entry, Held, Holdings, Pace, Request};
+use archivist_core::fleet::{Claim, Held, Holdings, OutboxEntry, Pace, Request};
 use archivist_core::plan::pressure;
 use archivist_shared::bus::call::NodeCall;
 use std::time::Duration;
@@ -109,7 +109,7 @@ fn holdings(turn: &Turn<'_>) -> TurnResult<Holdings> {
 
 /// Returns the first entries of the outbox. Records have the time since the end of their page:
 /// the database may not have been reachable then.
-fn entries(turn: &Turn<'_>) -> TurnResult<Vec<Entry>> {
+fn entries(turn: &Turn<'_>) -> TurnResult<Vec<OutboxEntry>> {
     if let Some(entry) = recall::recall_entry(turn)? {
         return Ok(vec![entry]);
     }

@@ -17,7 +17,7 @@ const LEASE_LOST: &str = "the fleet gave it to another node";
 /// under an old lease.
 pub(crate) fn keep_deadlines(turn: &mut Turn<'_>) -> TurnResult<()> {
     let boot = &turn.engine.boot;
-    for page in turn.tx.pages_past_deadline(boot, turn.machine)? {
+    for page in turn.tx.pages_past_deadline(boot, turn.boottime)? {
         requeue_page(turn, page)?;
     }
     Ok(())

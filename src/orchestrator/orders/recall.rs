@@ -9,7 +9,7 @@ use crate::main_loop::turn::{Turn, TurnResult};
 use crate::orders::ended;
 use crate::store::rows::recall::Remembered;
 use archivist_core::fleet::{
-    Compare, CrawlSpec, Entry, Fate, Item, Memory, RECALL, Refusal, Reply, Request, Restored,
+    Compare, CrawlSpec, Fate, Item, Memory, OutboxEntry, RECALL, Refusal, Reply, Request, Restored,
     crawl_again, resent_since,
 };
 use archivist_core::model::{CrawlId, IdMarks, SnapshotId};
@@ -29,13 +29,13 @@ pub(crate) fn begin_recall(turn: &mut Turn<'_>, forgot: Option<Duration>) -> Tur
 }
 
 /// Returns the next request about what the database may lack, as an entry of the outbox.
-pub(crate) fn recall_entry(turn: &Turn<'_>) -> TurnResult<Option<Entry>> {
+pub(crate) fn recall_entry(turn: &Turn<'_>) -> TurnResult<Option<OutboxEntry>> {
     let request = match turn.tx.next_recall()? {
         None => return Ok(None),
         Some((false, items)) => Request::Compare(compare(turn, &items)?),
         Some((true, items)) => lacking(turn, &items)?,
     };
-    Ok(Some(Entry {
+    Ok(Some(OutboxEntry {
         number: RECALL,
         request,
     }))

@@ -215,7 +215,7 @@ impl Orchestrator<'_> {
         let durability = events.iter().map(|event| event.durability(names)).max();
         let moment = Moment {
             now: now(),
-            machine: clock::machine(),
+            boottime: clock::machine(),
             jitter: jitter(),
             followed: &followed,
             is_subscribed: self.live.is_subscribed(),

@@ -136,7 +136,7 @@ impl Bed {
         self.engine.read_start_facts();
         let moment = Moment {
             now: self.now,
-            machine: self.machine,
+            boottime: self.machine,
             jitter: 0.5,
             followed: &BTreeSet::new(),
             is_subscribed: self.world.is_subscribed,

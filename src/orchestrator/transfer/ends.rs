@@ -2,7 +2,7 @@
 
 use crate::main_loop;
 use crate::main_loop::action::{CallerAction, FileAction, ReplyAction};
-use crate::main_loop::due::{Due, DueResult, Start};
+use crate::main_loop::due::{Due, DueResult, DueUnit};
 use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::log::{LogEntry, StoreLog};
 use crate::main_loop::turn::{Turn, TurnResult};
@@ -36,7 +36,7 @@ impl Kind for Transfer {
         Ok(Due {
             starts: starts
                 .into_iter()
-                .map(|id| Start::of(format!("the transfer of {id}"), id, begin_transfer))
+                .map(|id| DueUnit::of(format!("the transfer of {id}"), id, begin_transfer))
                 .collect(),
             outlook: Outlook {
                 is_busy: transfers.is_busy(),

@@ -181,7 +181,7 @@ fn queue_alert(
 
 /// Queues the signal that the last open crawl has ended, and the alert of `OnIdle=`, if it ended
 /// in this turn.
-pub(crate) fn announce_idle(turn: &mut Turn<'_>) -> TurnResult<()> {
+pub(crate) fn queue_idle_alert(turn: &mut Turn<'_>) -> TurnResult<()> {
     let crawls = turn.tx.counts("crawl", None)?;
     if becomes_idle(turn.actions.iter().any(ends_crawl), is_any_open(&crawls)) {
         turn.act(CallerAction::Announce(Signal::Idle));

@@ -3,7 +3,7 @@
 
 use crate::machine::watch_files::record_path;
 use crate::main_loop::action::{FileAction, LoopAction, ReplyAction};
-use crate::main_loop::due::{Due, DueResult, Start};
+use crate::main_loop::due::{Due, DueResult, DueUnit};
 use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::log::{LogEntry, Problem, WatchLog};
 use crate::main_loop::starts::Output;
@@ -62,7 +62,7 @@ impl Kind for Check {
             let ids = due_checks(*pool, &checks, &limits, allowance).into_iter();
             due = due.and(Due {
                 starts: ids
-                    .map(|id| Start::of(format!("check {id}"), id, begin_check))
+                    .map(|id| DueUnit::of(format!("check {id}"), id, begin_check))
                     .collect(),
                 outlook: checks.outlook(*pool, allowance),
             });

@@ -1,7 +1,7 @@
 //! Which workers are due to start.
 
 use crate::main_loop;
-use crate::main_loop::due::{Due, DueResult, Start};
+use crate::main_loop::due::{Due, DueResult, DueUnit};
 use crate::main_loop::turn::Turn;
 use crate::store::{StoreError, ViewQuery};
 use crate::work::begin::{begin_crawl, begin_snapshot};
@@ -15,8 +15,8 @@ pub(super) fn due(turn: &Turn<'_>, allowance: &Allowance) -> DueResult {
     Ok(Due {
         starts: starts
             .map(|decision| match decision {
-                Decision::StartCrawl(id) => Start::of(id, id, begin_crawl),
-                Decision::StartSnapshot(id) => Start::of(id, id, begin_snapshot),
+                Decision::StartCrawl(id) => DueUnit::of(id, id, begin_crawl),
+                Decision::StartSnapshot(id) => DueUnit::of(id, id, begin_snapshot),
             })
             .collect(),
         outlook: view.outlook(),
@@ -35,7 +35,7 @@ pub(crate) fn view(
         pace: turn.engine.settings.host_delay,
         leases,
     })?;
-    let deadline = turn.tx.next_deadline(&turn.engine.boot, turn.machine)?;
+    let deadline = turn.tx.next_deadline(&turn.engine.boot, turn.boottime)?;
     let deadline = deadline.map(|deadline| leases.clocks.wall(deadline));
     view.next_due = [view.next_due, deadline].into_iter().flatten().min();
     for crawl in &mut view.open_crawls {

@@ -1,7 +1,7 @@
 //! Visits of pages: their rules, and what follows from the answers of servers.
 
 use crate::main_loop::turn::{Turn, TurnResult};
-use archivist_core::model::{Answer, Owner, SnapshotId};
+use archivist_core::model::{HttpAnswer, Owner, SnapshotId};
 use archivist_core::plan::{
     Treatment, Visit, VisitRules, WorkerEnd, became_error, is_last_visit, is_lost, kept_note,
 };
@@ -18,7 +18,7 @@ pub(super) fn visit_rules(turn: &Turn<'_>, id: SnapshotId) -> TurnResult<VisitRu
 }
 
 /// Records an answer that a hook reported, if it counts.
-pub(super) fn take_answer(turn: &Turn<'_>, id: SnapshotId, answer: Answer) -> TurnResult<()> {
+pub(super) fn take_answer(turn: &Turn<'_>, id: SnapshotId, answer: HttpAnswer) -> TurnResult<()> {
     let known = turn.tx.visit(id)?.answer;
     let answer = visit_rules(turn, id)?.newer(known, answer);
     Ok(turn.tx.set_answer(id, &answer)?)

@@ -2,8 +2,8 @@
 //! regular files are read. It may be on a network file system: no owners are changed, no links made,
 //! and only a rename within one directory is atomic.
 
-use super::{Content, Entry, Reader, Store, Watched, split};
-use crate::failure::{Failure, Result, at};
+use super::{Content, Reader, Store, StoredEntry, Watched, split};
+use crate::failure::{Result, TransferFailure, at};
 use archivist_plugin::Directory as Beneath;
 use archivist_plugin::files::beneath::is_file;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
@@ -33,7 +33,7 @@ impl Directory {
                 let opened = Beneath::open(&root).map_err(at("open store", &root))?;
                 Ok(Directory { root, opened })
             }
-            Ok(_) => Err(Failure::new(format!(
+            Ok(_) => Err(TransferFailure::new(format!(
                 "failed to open store '{}': it is not a directory",
                 root.display()
             ))),
@@ -100,7 +100,7 @@ impl<W: Write> Write for Rest<W> {
 }
 
 impl Store for Directory {
-    fn list(&self, directory: &str) -> Result<Vec<Entry>> {
+    fn list(&self, directory: &str) -> Result<Vec<StoredEntry>> {
         let path = self.root.join(directory);
         let opened = match self.enter(directory) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -114,7 +114,7 @@ impl Store for Directory {
                 found => found.map_err(at("list", &path))?,
             };
             if is_file(&found) {
-                entries.push(Entry {
+                entries.push(StoredEntry {
                     name: name.to_string_lossy().into_owned(),
                     size: u64::try_from(found.st_size).unwrap_or(0),
                 });

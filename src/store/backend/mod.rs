@@ -3,13 +3,13 @@
 mod directory;
 mod remote;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Result, TransferFailure};
 use archivist_core::store::Location;
 use std::io::{self, Read, Write};
 
 /// A file of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct StoredEntry {
     /// Name without directories.
     pub name: String,
     /// Size in bytes.
@@ -27,7 +27,7 @@ pub trait Store {
     ///
     /// # Errors
     /// If the store cannot be reached.
-    fn list(&self, directory: &str) -> Result<Vec<Entry>>;
+    fn list(&self, directory: &str) -> Result<Vec<StoredEntry>>;
     /// Whether [`Store::write`] keeps the bytes of a file that exists, and writes the missing ones.
     /// Otherwise it writes all.
     fn resumes(&self) -> bool;
@@ -51,7 +51,7 @@ pub fn open(location: &str) -> Result<Box<dyn Store>> {
         Some(Location::Directory(path)) => Ok(Box::new(directory::Directory::open(path)?)),
         Some(Location::Ssh(ssh)) => Ok(Box::new(remote::Remote::ssh(&ssh)?)),
         Some(Location::S3(s3)) => Ok(Box::new(remote::Remote::s3(&s3)?)),
-        None => Err(Failure::new(format!("'{location}' is not a store"))),
+        None => Err(TransferFailure::new(format!("'{location}' is not a store"))),
     }
 }
 

@@ -2,8 +2,8 @@
 //! and multipart uploads, and neither linked by a process that is uid 0 nor by hooks. Secrets are
 //! credentials of the unit (systemd.exec(5)): rclone gets their paths in its environment.
 
-use super::{Content, Entry, Reader, Store, Watched};
-use crate::failure::{Failure, Result, at};
+use super::{Content, Reader, Store, StoredEntry, Watched};
+use crate::failure::{Result, TransferFailure, at};
 use archivist_core::store::{Location, S3_KEYS, S3Location, SSH_HOSTS, SSH_KEY, SshLocation};
 use serde::Deserialize;
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
@@ -52,7 +52,7 @@ fn credential(name: &str, what: &str) -> Result<PathBuf> {
     let directory = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
     let path = directory.map(|directory| directory.join(name));
     path.filter(|path| path.is_file()).ok_or_else(|| {
-        Failure::new(format!(
+        TransferFailure::new(format!(
             "failed to open the store: there is no credential '{name}' ({what}); write it to \
              /etc/credstore/{name}"
         ))
@@ -140,7 +140,7 @@ impl Remote {
             .stderr(Stdio::piped())
             .spawn();
         let mut child = child.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Failure::new(
+            ErrorKind::NotFound => TransferFailure::new(
                 "failed to open the store: rclone is not installed: apt install rclone",
             ),
             _ => at("execute", Path::new(RCLONE))(error),
@@ -180,8 +180,8 @@ impl Remote {
         }
     }
 
-    fn failed(&self, verb: &str, name: &str, why: &str) -> Failure {
-        Failure::new(format!(
+    fn failed(&self, verb: &str, name: &str, why: &str) -> TransferFailure {
+        TransferFailure::new(format!(
             "failed to {verb} '{name}' in store '{}': {why}",
             self.location
         ))
@@ -220,12 +220,12 @@ struct Listed {
 
 /// The files in a list of rclone. A name with a slash, which only a hostile server gives, would be a
 /// file of another directory when it is removed.
-fn listed(output: &[u8]) -> serde_json::Result<Vec<Entry>> {
+fn listed(output: &[u8]) -> serde_json::Result<Vec<StoredEntry>> {
     let list: Vec<Listed> = serde_json::from_slice(output)?;
     let entry = |file: Listed| {
         let size = u64::try_from(file.size).ok()?;
         let is_plain = !file.name.contains(['/', '\0']);
-        is_plain.then_some(Entry {
+        is_plain.then_some(StoredEntry {
             name: file.name,
             size,
         })
@@ -279,7 +279,7 @@ fn is_message(line: &&str) -> bool {
 }
 
 impl Store for Remote {
-    fn list(&self, directory: &str) -> Result<Vec<Entry>> {
+    fn list(&self, directory: &str) -> Result<Vec<StoredEntry>> {
         let path = self.path(directory);
         let arguments = [
             "lsjson",
@@ -396,7 +396,7 @@ mod tests {
     fn list_has_files_of_its_directory_alone() {
         let list = br#"[{"Path":"a","Name":"a.tar","Size":5,"IsDir":false},
             {"Name":".s7-/../../b/.s7-0.part","Size":1},{"Name":"unknown","Size":-1}]"#;
-        let want = Entry {
+        let want = StoredEntry {
             name: "a.tar".to_owned(),
             size: 5,
         };

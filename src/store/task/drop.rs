@@ -4,7 +4,7 @@ use super::put::sum_of_archive;
 use super::{object_of, read_back};
 use crate::backend::{Store, split};
 use crate::digest::Sum;
-use crate::failure::{Failure, Result, at};
+use crate::failure::{Result, TransferFailure, at};
 use crate::files;
 use crate::marker::{self, MARKER, PAGE};
 use archivist_core::store::{Assignment, StoredObject};
@@ -26,7 +26,7 @@ pub fn drop(store: &dyn Store, assignment: &Assignment) -> Result<()> {
     // With a marker, an earlier removal was killed after this comparison.
     if marker::read(&page)?.as_ref() != Some(object) {
         if sum_of_archive(directory)? != sum {
-            return Err(Failure::differs(format!(
+            return Err(TransferFailure::differs(format!(
                 "'{}' has changed since it was copied",
                 directory.display()
             )));
@@ -54,7 +54,7 @@ fn check(store: &dyn Store, object: &StoredObject, sum: &Sum, reread: bool) -> R
         Some(_) => return Ok(()),
     };
     let (store, name) = (&object.store, &object.name);
-    Err(Failure::differs(format!(
+    Err(TransferFailure::differs(format!(
         "the copy '{name}' in store '{store}' {damaged}; the local files stay"
     )))
 }

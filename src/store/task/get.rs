@@ -4,7 +4,7 @@
 use super::object_of;
 use crate::backend::Store;
 use crate::digest::Summed;
-use crate::failure::{Failure, Result, at};
+use crate::failure::{Result, TransferFailure, at};
 use crate::files;
 use crate::marker;
 use crate::unpack::unpack;
@@ -51,13 +51,13 @@ fn receive(store: &dyn Store, object: &StoredObject, top: &str, new: &Directory)
         // An archive has zeros at its end that no entry needs; a damaged one is read to its end, too.
         let rest = io::copy(&mut content, &mut io::sink());
         unpacked?;
-        rest.map_err(|error| Failure::new(format!("failed to read the archive: {error}")))?;
+        rest.map_err(|error| TransferFailure::new(format!("failed to read the archive: {error}")))?;
         sum = Some(content.sum());
         Ok(())
     })?;
     if sum.is_none_or(|sum| (sum.size, &sum.sha256) != (object.size, &object.sha256)) {
         let (store, name) = (&object.store, &object.name);
-        return Err(Failure::differs(format!(
+        return Err(TransferFailure::differs(format!(
             "the copy '{name}' in store '{store}' is damaged: its SHA-256 is not {}",
             object.sha256
         )));

@@ -7,7 +7,7 @@ mod test;
 
 use crate::backend::{self, Store};
 use crate::digest::{Sum, sum_of};
-use crate::failure::{Failure, Result};
+use crate::failure::{Result, TransferFailure};
 use archivist_core::store::{Assignment, StoredObject, Task};
 use std::io::Read;
 
@@ -24,7 +24,7 @@ pub fn perform(assignment: &Assignment) -> Result<Option<StoredObject>> {
 }
 
 fn object_of(assignment: &Assignment) -> Result<&StoredObject> {
-    let missing = || Failure::differs("the store has no copy of this page");
+    let missing = || TransferFailure::differs("the store has no copy of this page");
     assignment.object.as_ref().ok_or_else(missing)
 }
 
@@ -34,12 +34,13 @@ pub(crate) fn read_back(store: &dyn Store, name: &str, size: u64) -> Result<Sum>
     let mut sum = None;
     store.read(name, &mut |content| {
         let read = sum_of(content.take(size.saturating_add(1)));
-        let failed =
-            |error| Failure::new(format!("failed to read '{name}' from the store: {error}"));
+        let failed = |error| {
+            TransferFailure::new(format!("failed to read '{name}' from the store: {error}"))
+        };
         sum = Some(read.map_err(failed)?);
         Ok(())
     })?;
-    sum.ok_or_else(|| Failure::new(format!("failed to read '{name}' from the store")))
+    sum.ok_or_else(|| TransferFailure::new(format!("failed to read '{name}' from the store")))
 }
 
 #[cfg(test)]

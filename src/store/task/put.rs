@@ -3,9 +3,9 @@
 //! continues what a killed transfer has written; the whole object is read back in any case.
 
 use super::read_back;
-use crate::backend::{Entry, Store, split};
+use crate::backend::{Store, StoredEntry, split};
 use crate::digest::{Sum, Summed};
-use crate::failure::{Failure, Result, at};
+use crate::failure::{Result, TransferFailure, at};
 use crate::marker;
 use crate::marks;
 use crate::pack::pack;
@@ -20,7 +20,7 @@ pub fn put(store: &dyn Store, assignment: &Assignment) -> Result<StoredObject> {
     let (path, directory) = (assignment.path.as_str(), assignment.directory.as_path());
     let page = Directory::open(directory).map_err(at("read", directory))?;
     if marker::read(&page)?.is_some() {
-        return Err(Failure::new(format!(
+        return Err(TransferFailure::new(format!(
             "failed to copy '{}': its files are in the store alone",
             directory.display()
         )));
@@ -69,13 +69,13 @@ pub fn put(store: &dyn Store, assignment: &Assignment) -> Result<StoredObject> {
 /// transfers of the snapshot left.
 fn leftovers<'e>(
     path: &str,
-    entries: &'e [Entry],
+    entries: &'e [StoredEntry],
     continued: Option<&str>,
-) -> (Option<&'e Entry>, Vec<&'e Entry>) {
+) -> (Option<&'e StoredEntry>, Vec<&'e StoredEntry>) {
     let all = entries
         .iter()
         .filter(|entry| is_leftover(path, &entry.name));
-    let (mut parts, mut others): (Vec<&Entry>, Vec<&Entry>) =
+    let (mut parts, mut others): (Vec<&StoredEntry>, Vec<&StoredEntry>) =
         all.partition(|entry| continued.is_some_and(|object| is_part_of(object, &entry.name)));
     parts.sort_by_key(|entry| entry.size);
     let longest = parts.pop();
@@ -104,7 +104,7 @@ fn write(store: &dyn Store, part: &str, directory: &Path, sum: &Sum) -> Result<(
         if to.sum() == *sum {
             Ok(())
         } else {
-            Err(Failure::new(format!(
+            Err(TransferFailure::new(format!(
                 "failed to copy '{}': its files changed meanwhile",
                 directory.display()
             )))
@@ -117,7 +117,7 @@ fn verify(store: &dyn Store, part: &str, sum: &Sum) -> Result<()> {
     if read == *sum {
         return Ok(());
     }
-    Err(Failure::new(format!(
+    Err(TransferFailure::new(format!(
         "failed to verify '{part}' in the store: it has {} bytes with SHA-256 {}, {} bytes with {} were written",
         read.size, read.sha256, sum.size, sum.sha256
     )))

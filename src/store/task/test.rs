@@ -3,7 +3,7 @@
 use super::read_back;
 use crate::backend::Store;
 use crate::digest::sum_of;
-use crate::failure::{Failure, Result};
+use crate::failure::{Result, TransferFailure};
 
 const CONTENT: &[u8] = b"archivist tests whether it can write here; this file may be removed\n";
 
@@ -14,16 +14,16 @@ pub fn test(store: &dyn Store) -> Result<()> {
     store.list("")?;
     store.write(&part, CONTENT.len() as u64, &mut |to| {
         let failed =
-            |error| Failure::new(format!("failed to write '{part}' to the store: {error}"));
+            |error| TransferFailure::new(format!("failed to write '{part}' to the store: {error}"));
         to.write_all(CONTENT).map_err(failed)
     })?;
     store.rename(&part, &name)?;
     let read = read_back(store, &name, CONTENT.len() as u64);
     store.remove(&name)?;
-    if read? == sum_of(CONTENT).map_err(|error| Failure::new(error.to_string()))? {
+    if read? == sum_of(CONTENT).map_err(|error| TransferFailure::new(error.to_string()))? {
         Ok(())
     } else {
-        Err(Failure::new(
+        Err(TransferFailure::new(
             "failed to verify the store: it returned something else than was written",
         ))
     }

@@ -15,9 +15,9 @@ use tar::{Builder, EntryType, Header};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An entry of a hostile archive: type, name, target of a link, bytes.
-type Entry<'e> = (EntryType, &'e str, &'e str, usize);
+type StoredEntry<'e> = (EntryType, &'e str, &'e str, usize);
 
-fn archive(entries: &[Entry<'_>]) -> Vec<u8> {
+fn archive(entries: &[StoredEntry<'_>]) -> Vec<u8> {
     let mut builder = Builder::new(Vec::new());
     for (kind, name, target, size) in entries {
         let mut header = Header::new_gnu();

@@ -5,7 +5,7 @@
 use crate::WorkerError;
 use crate::files::write::open_to_append;
 use archivist_core::model::{
-    Answer, Owner, PAGE_TAGS_MAX, ResultState, TAG_MAX, Time, cut, without_userinfo,
+    HttpAnswer, Owner, PAGE_TAGS_MAX, ResultState, TAG_MAX, Time, cut, without_userinfo,
 };
 use archivist_core::plan::{Treatment, VisitRules, shows_document};
 use archivist_plugin::Directory;
@@ -33,7 +33,7 @@ pub struct IndexContent {
     /// The present visit.
     visit: VisitRules,
     /// How the server answered the present visit.
-    pub answer: Option<Answer>,
+    pub answer: Option<HttpAnswer>,
     pub results: Vec<HookResult>,
     /// For each list, the number of the list page that contains the snapshot.
     pub listed: BTreeMap<String, usize>,
@@ -132,7 +132,7 @@ impl IndexContent {
                 http_plugin,
             } => {
                 self.results.clear();
-                self.answer = http_status.map(|status| Answer {
+                self.answer = http_status.map(|status| HttpAnswer {
                     status,
                     plugin: http_plugin.unwrap_or_default(),
                 });
@@ -149,7 +149,7 @@ impl IndexContent {
         }
         if let Some(status) = line.http_status {
             let plugin = line.http_plugin.unwrap_or_else(|| line.plugin.clone());
-            let answer = Answer { status, plugin };
+            let answer = HttpAnswer { status, plugin };
             self.answer = Some(self.visit.newer(self.answer.take(), answer));
         }
         let result = HookResult {
@@ -322,7 +322,7 @@ impl SnapshotIndex {
     pub fn restored(
         &self,
         results: &[HookResult],
-        answer: Option<&Answer>,
+        answer: Option<&HttpAnswer>,
     ) -> Result<(), WorkerError> {
         self.note(json!({
             "type": "Restored",

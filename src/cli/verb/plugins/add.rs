@@ -15,7 +15,7 @@ use std::{fs, io};
 const ABX: &str = "abx";
 
 #[derive(Args)]
-pub struct AddArgs {
+pub struct PluginAddArgs {
     /// Version of abx-plugins
     #[arg(long, value_name = "V")]
     version: Option<String>,
@@ -31,7 +31,7 @@ pub struct RemoveArgs {
     name: String,
 }
 
-pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
+pub async fn add(args: PluginAddArgs, scope: &Scope) -> Result<Exit, Failure> {
     if args.what == Path::new(ABX) {
         return abx::add(args.version.as_deref(), scope).await;
     }

@@ -47,7 +47,7 @@ enum PluginsVerb {
     /// Have provider plugins install the programs that plugins need
     Install(install::InstallArgs),
     /// Add a directory of plugins, or the PyPI package abx-plugins ('abx')
-    Add(add::AddArgs),
+    Add(add::PluginAddArgs),
     /// Remove a directory of plugins
     Remove(add::RemoveArgs),
 }

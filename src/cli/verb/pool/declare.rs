@@ -30,7 +30,7 @@ struct Parts {
 }
 
 #[derive(Args)]
-pub struct AddArgs {
+pub struct PoolAddArgs {
     /// Name of the pool
     name: String,
     /// Start the pool too
@@ -71,7 +71,7 @@ pub struct RemoveArgs {
 /// Path of the drop-in that `scale` writes.
 const SCALE: &str = "90-scale.conf";
 
-pub async fn add(mut args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
+pub async fn add(mut args: PoolAddArgs, scope: &Scope) -> Result<Exit, Failure> {
     let at_boot = if scope.user {
         "default.target"
     } else {

@@ -37,7 +37,7 @@ enum PoolVerb {
     /// Change the number of workers
     Scale(declare::ScaleArgs),
     /// Declare a pool: writes NAME.pool
-    Add(declare::AddArgs),
+    Add(declare::PoolAddArgs),
     /// Stop pools and delete their declarations
     Remove(declare::RemoveArgs),
     /// Run a pool that ends with the next boot

@@ -16,7 +16,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
-pub struct AddArgs {
+pub struct WatchAddArgs {
     /// Name of the watch
     #[arg(value_name = "NAME", value_parser = super::name)]
     name: String,
@@ -64,7 +64,7 @@ fn directory(scope: &Scope) -> PathBuf {
     scope.config_dirs().pop().unwrap_or_default()
 }
 
-pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
+pub async fn add(args: WatchAddArgs, scope: &Scope) -> Result<Exit, Failure> {
     let text = text(&args)?;
     let path = directory(scope).join(format!("{}.watch", args.name));
     let watch = read(&args.name, &text, &path)?;
@@ -130,7 +130,7 @@ fn complain(watch: &Watch) -> Exit {
 }
 
 /// Returns the content of the watch file.
-fn text(args: &AddArgs) -> Result<String, Failure> {
+fn text(args: &WatchAddArgs) -> Result<String, Failure> {
     let mut lines = vec!["[Watch]".to_owned()];
     let mut line = |key: &str, value: &str| {
         if value.chars().any(char::is_control) || value.ends_with('\\') {
@@ -264,8 +264,8 @@ fn delete(path: &Path) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    fn args() -> AddArgs {
-        AddArgs {
+    fn args() -> WatchAddArgs {
+        WatchAddArgs {
             name: "site".into(),
             urls: vec!["https://example.org".into()],
             url_file: None,
@@ -296,7 +296,7 @@ mod tests {
         let file = top.path().join("sites.txt");
         let of = |list: &str| {
             fs::write(&file, list).unwrap();
-            let with_file = AddArgs {
+            let with_file = WatchAddArgs {
                 urls: Vec::new(),
                 url_file: Some(file.clone()),
                 ..args()
@@ -312,12 +312,12 @@ mod tests {
 
     #[test]
     fn no_argument_becomes_a_second_line() {
-        let evil = AddArgs {
+        let evil = WatchAddArgs {
             on_down: Some("/bin/true\n[Service]\nUser=root".into()),
             ..args()
         };
         assert!(text(&evil).is_err());
-        let unknown = AddArgs {
+        let unknown = WatchAddArgs {
             set: vec!["Exec=/bin/true".into()],
             ..args()
         };
@@ -342,7 +342,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let path = top.path().join("site.watch");
         let mode_of = |set: &str| {
-            let with = AddArgs {
+            let with = WatchAddArgs {
                 set: vec![set.to_owned()],
                 ..args()
             };

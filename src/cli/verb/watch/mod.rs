@@ -25,7 +25,7 @@ enum WatchVerb {
     /// Show everything about a watch
     Show(list::ShowArgs),
     /// Write NAME.watch and start its timers
-    Add(edit::AddArgs),
+    Add(edit::WatchAddArgs),
     /// Stop the timers of a watch and delete its file
     Remove(edit::RemoveArgs),
     /// Queue checks of a watch now

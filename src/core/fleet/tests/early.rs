@@ -3,8 +3,8 @@
 use super::rules::{CRAWL, fleet, greeted, page};
 use crate::fleet::service::{Action, Event, SOON, Service};
 use crate::fleet::{
-    BootTime, Claim, Claimed, Entry, Epoch, Held, Holdings, HostKey, Pace, Renew, Renewed, Reply,
-    Request, Session, Submit,
+    BootTime, Claim, Claimed, Epoch, Held, Holdings, HostKey, OutboxEntry, Pace, Renew, Renewed,
+    Reply, Request, Session, Submit,
 };
 use std::time::Duration;
 
@@ -204,7 +204,7 @@ fn node_gets_the_pages_that_it_has_submitted_at_once() {
     };
     let mut waiting = Waiting::new(&holdings);
     waiting.now = waiting.now.after(SOON);
-    holdings.entries = vec![Entry {
+    holdings.entries = vec![OutboxEntry {
         number: 1,
         request: Request::Submit(Submit {
             crawl: CRAWL,
@@ -221,7 +221,7 @@ fn idle_node_asks_for_orders_when_a_crawl_is_closed() {
     let mut holdings = claims();
     let mut waiting = Waiting::new(&holdings);
     waiting.now = waiting.now.after(SOON);
-    holdings.entries = vec![Entry {
+    holdings.entries = vec![OutboxEntry {
         number: 1,
         request: Request::CrawlClosed { crawl: CRAWL },
     }];

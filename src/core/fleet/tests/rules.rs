@@ -3,9 +3,9 @@
 use crate::fleet::ledger::{DbTime, Ledger, PageState};
 use crate::fleet::service::{Action, Event, Service};
 use crate::fleet::{
-    BootTime, Claim, Claimed, Command, CommandVerb, CrawlSpec, Delivery, Entry, Epoch, Fate, Grant,
-    Held, Hello, Holdings, HostKey, NewPage, Pace, PageEnd, PageTimes, Record, Refusal, Release,
-    Renew, Renewed, Reply, Request, SCHEMA, Session, Submit,
+    BootTime, Claim, Claimed, Command, CommandVerb, CrawlSpec, Delivery, Epoch, Fate, Grant, Held,
+    Hello, Holdings, HostKey, NewPage, OutboxEntry, Pace, PageEnd, PageTimes, Record, Refusal,
+    Release, Renew, Renewed, Reply, Request, SCHEMA, Session, Submit,
 };
 use crate::model::{CrawlId, IdMarks, Owner, SnapshotId};
 use std::time::Duration;
@@ -363,7 +363,7 @@ fn service_renews_leases_between_the_pieces_of_a_command() {
         verb: CommandVerb::Cancel,
         target: Owner::Crawl(CRAWL),
     });
-    let entry = Entry {
+    let entry = OutboxEntry {
         number: 1,
         request: command.clone(),
     };

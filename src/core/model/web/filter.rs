@@ -19,12 +19,12 @@ pub struct FilterError {
 /// Both lists, compiled.
 #[derive(Debug, Clone, Default)]
 pub struct UrlFilter {
-    allow: Vec<Entry>,
-    deny: Vec<Entry>,
+    allow: Vec<FilterEntry>,
+    deny: Vec<FilterEntry>,
 }
 
 #[derive(Debug, Clone)]
-enum Entry {
+enum FilterEntry {
     /// The host, its subdomains if `below` is set, and the port if given.
     Domain {
         host: Regex,
@@ -38,7 +38,7 @@ const PARTS_OF_PAGES: &str = r"
     \.(css|js|mjs|eot|otf|ttf|woff2?)($|[?#])
     gstatic.com
     fonts.googleapis.com";
-static PARTS: OnceLock<Vec<Entry>> = OnceLock::new();
+static PARTS: OnceLock<Vec<FilterEntry>> = OnceLock::new();
 
 /// Memory limit of one compiled regular expression, in bytes.
 const MAX_REGEX: usize = 1 << 20;
@@ -74,7 +74,7 @@ impl UrlFilter {
             return true;
         }
         let parsed = Url::parse(url.trim()).ok();
-        let hit = |entries: &[Entry]| {
+        let hit = |entries: &[FilterEntry]| {
             entries
                 .iter()
                 .any(|entry| entry.matches(url, parsed.as_ref()))
@@ -83,11 +83,11 @@ impl UrlFilter {
     }
 }
 
-impl Entry {
+impl FilterEntry {
     fn matches(&self, url: &str, parsed: Option<&Url>) -> bool {
         match self {
-            Entry::Pattern(regex) => regex.is_match(url),
-            Entry::Domain { host, port } => parsed.is_some_and(|parsed| {
+            FilterEntry::Pattern(regex) => regex.is_match(url),
+            FilterEntry::Domain { host, port } => parsed.is_some_and(|parsed| {
                 let name = parsed.host_str().unwrap_or_default();
                 let same = |port: u16| parsed.port_or_known_default() == Some(port);
                 host.is_match(name) && port.is_none_or(same)
@@ -96,7 +96,7 @@ impl Entry {
     }
 }
 
-fn entries(list: &'static str, text: &str) -> Result<Vec<Entry>, FilterError> {
+fn entries(list: &'static str, text: &str) -> Result<Vec<FilterEntry>, FilterError> {
     let parts: Vec<&str> = if text.trim().contains('\n') {
         text.lines().collect()
     } else {
@@ -110,7 +110,7 @@ fn entries(list: &'static str, text: &str) -> Result<Vec<Entry>, FilterError> {
         .collect()
 }
 
-fn entry(list: &'static str, piece: &str) -> Result<Entry, FilterError> {
+fn entry(list: &'static str, piece: &str) -> Result<FilterEntry, FilterError> {
     let compile = |pattern: &str| {
         let built = RegexBuilder::new(pattern)
             .case_insensitive(true)
@@ -130,12 +130,12 @@ fn entry(list: &'static str, piece: &str) -> Result<Entry, FilterError> {
     };
     let plain = |c: char| c.is_alphanumeric() || "_.*:-".contains(c);
     if !piece.chars().all(plain) {
-        return Ok(Entry::Pattern(compile(piece)?));
+        return Ok(FilterEntry::Pattern(compile(piece)?));
     }
     let (name, port) = match piece.rsplit_once(':') {
         Some((name, port)) => match port.parse() {
             Ok(port) => (name, Some(port)),
-            Err(_) => return Ok(Entry::Pattern(compile(&regex::escape(piece))?)),
+            Err(_) => return Ok(FilterEntry::Pattern(compile(&regex::escape(piece))?)),
         },
         None => (piece, None),
     };
@@ -144,7 +144,7 @@ fn entry(list: &'static str, piece: &str) -> Result<Entry, FilterError> {
         None => (name, r"^(.+\.)?"),
     };
     let pattern = regex::escape(&ascii_host(name)).replace(r"\*", ".*");
-    Ok(Entry::Domain {
+    Ok(FilterEntry::Domain {
         host: compile(&format!(r"{before}{pattern}\.?$"))?,
         port,
     })

@@ -136,7 +136,7 @@ impl AddressKind {
     }
 
     /// Returns the name of the kind, for messages.
-    pub fn owner(self) -> &'static str {
+    pub fn as_text(self) -> &'static str {
         match self {
             AddressKind::Public => "the Internet",
             AddressKind::Loopback => "the machine's loopback",

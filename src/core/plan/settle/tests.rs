@@ -1,7 +1,7 @@
 //! Tests of what the end of a worker means.
 
 use super::*;
-use crate::model::{Answer, HttpErrors};
+use crate::model::{HttpAnswer, HttpErrors};
 use crate::plan::VisitRules;
 
 const BACKOFF: Backoff = Backoff {
@@ -166,7 +166,7 @@ fn visited(outcome: Outcome, status: u16, errors: HttpErrors, is_last: bool) -> 
         is_last,
         ..VisitRules::default()
     };
-    let answer = Answer {
+    let answer = HttpAnswer {
         status,
         plugin: "headers".to_owned(),
     };

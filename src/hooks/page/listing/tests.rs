@@ -7,7 +7,7 @@ fn of(text: &str, content_type: &str) -> Option<Listing> {
 }
 
 fn shown(listing: &Listing) -> Vec<String> {
-    let entry = |entry: &Entry| {
+    let entry = |entry: &ListingEntry| {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         format!("{} {} {}", entry.url, text(&entry.title), text(&entry.date))
     };

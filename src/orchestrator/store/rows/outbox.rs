@@ -2,7 +2,7 @@
 //! is `core/fleet/outbox.rs`.
 
 use crate::store::{Result, Tx};
-use archivist_core::fleet::{Entry, Request, is_kept_long};
+use archivist_core::fleet::{OutboxEntry, Request, is_kept_long};
 use archivist_core::model::Time;
 use rusqlite::{OptionalExtension, Row};
 
@@ -30,7 +30,7 @@ impl Tx<'_> {
 
     /// Returns the first unanswered entries, at most `limit`, and as many as fit into [`BYTES_MAX`], but at
     /// least one.
-    pub fn unanswered_entries(&self, limit: u32) -> Result<Vec<Entry>> {
+    pub fn unanswered_entries(&self, limit: u32) -> Result<Vec<OutboxEntry>> {
         let mut statement = self.inner.prepare_cached(
             "SELECT number, request FROM outbox WHERE answered_at IS NULL ORDER BY number LIMIT ?1",
         )?;
@@ -43,7 +43,7 @@ impl Tx<'_> {
             if size > BYTES_MAX && !entries.is_empty() {
                 break;
             }
-            entries.push(Entry {
+            entries.push(OutboxEntry {
                 number: number(place),
                 request: serde_json::from_str(&request)?,
             });

@@ -3,7 +3,7 @@
 use crate::store::column::optional;
 use crate::store::rows::result::{self, ResultRow};
 use crate::store::{Result, Tx};
-use archivist_core::model::{Answer, Owner, SnapshotId, Time};
+use archivist_core::model::{HttpAnswer, Owner, SnapshotId, Time};
 use archivist_core::plan::HEADERS;
 use rusqlite::OptionalExtension;
 
@@ -15,7 +15,7 @@ pub struct VisitRow {
     /// Visits in a row that the server refused before.
     pub refused: u32,
     /// How the server answered, if a hook reported that.
-    pub answer: Option<Answer>,
+    pub answer: Option<HttpAnswer>,
     /// When the server allows the next visit, if it refused this one and named a time.
     pub asked: Option<Time>,
 }
@@ -35,7 +35,7 @@ impl Tx<'_> {
                 Ok(VisitRow {
                     number: row.get(0)?,
                     refused: row.get(1)?,
-                    answer: status.map(|status| Answer {
+                    answer: status.map(|status| HttpAnswer {
                         status,
                         plugin: plugin.unwrap_or_default(),
                     }),
@@ -47,7 +47,7 @@ impl Tx<'_> {
     }
 
     /// Records how the server answered the present visit of a page.
-    pub fn set_answer(&self, id: SnapshotId, answer: &Answer) -> Result<()> {
+    pub fn set_answer(&self, id: SnapshotId, answer: &HttpAnswer) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE snapshot SET http_status = ?2, http_plugin = ?3 WHERE id = ?1")?
             .execute((id.0, answer.status, &answer.plugin))?;
@@ -160,7 +160,7 @@ impl Tx<'_> {
     }
 
     /// How the server of a page answered before its retry, if it did.
-    pub fn earlier_answer(&self, id: SnapshotId) -> Result<Option<Answer>> {
+    pub fn earlier_answer(&self, id: SnapshotId) -> Result<Option<HttpAnswer>> {
         let answer = self
             .inner
             .prepare_cached(
@@ -168,7 +168,7 @@ impl Tx<'_> {
                  WHERE id = ?1 AND earlier ->> 'status' IS NOT NULL",
             )?
             .query_row([id.0], |row| {
-                Ok(Answer {
+                Ok(HttpAnswer {
                     status: row.get(0)?,
                     plugin: row.get(1)?,
                 })

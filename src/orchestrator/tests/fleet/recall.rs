@@ -3,7 +3,8 @@
 use super::node::*;
 use crate::tests::bed::Bed;
 use archivist_core::fleet::{
-    Compare, Delivery, Entry, Epoch, Fate, PageEnd, RECALL, Reply as Answer, Request as ToFleet,
+    Compare, Delivery, Epoch, Fate, OutboxEntry, PageEnd, RECALL, Reply as Answer,
+    Request as ToFleet,
 };
 use archivist_core::model::{CrawlId, IdMarks, SnapshotId};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 const PAGE: SnapshotId = SnapshotId(101);
 
 impl Bed {
-    fn answer_first(&mut self, reply: Answer) -> Entry {
+    fn answer_first(&mut self, reply: Answer) -> OutboxEntry {
         let entry = self.holdings().entries.remove(0);
         let (number, reply) = (entry.number, Ok(reply));
         self.deliver(Delivery::Answered { number, reply }).unwrap();
@@ -24,7 +25,7 @@ fn archived() -> Bed {
     let mut bed = node();
     bed.claim(3, &[PAGE.0]);
     bed.run_units();
-    let is_record = |entry: &Entry| matches!(entry.request, ToFleet::Record(_));
+    let is_record = |entry: &OutboxEntry| matches!(entry.request, ToFleet::Record(_));
     while !is_record(&bed.answer_first(Answer::Recorded(Fate::Done))) {}
     bed
 }
@@ -79,7 +80,7 @@ fn page_whose_record_was_stale_is_not_sent_again() {
     let mut bed = node();
     bed.claim(3, &[PAGE.0]);
     bed.run_units();
-    let is_record = |entry: &Entry| matches!(entry.request, ToFleet::Record(_));
+    let is_record = |entry: &OutboxEntry| matches!(entry.request, ToFleet::Record(_));
     while !is_record(&bed.answer_first(Answer::Recorded(Fate::Stale))) {}
     bed.deliver(welcome(2, 1)).unwrap();
     let compared = ToFleet::Compare(Compare {

@@ -2,7 +2,7 @@
 
 use crate::bus::documents::report::{File, HookResult};
 use archivist_core::model::{
-    Answer, CrawlId, IdMarks, Outcome, Owner, ResultState, RunId, Time, Verdict,
+    CrawlId, HttpAnswer, IdMarks, Outcome, Owner, ResultState, RunId, Time, Verdict,
 };
 use archivist_core::plan::VisitRules;
 use serde::{Deserialize, Serialize};
@@ -165,7 +165,7 @@ pub struct Earlier {
     /// Its results.
     pub results: Vec<HookResult>,
     /// How the server answered.
-    pub answer: Option<Answer>,
+    pub answer: Option<HttpAnswer>,
 }
 
 /// The state of one hook of the assignment.
@@ -276,9 +276,9 @@ pub struct Report {
 
 impl Report {
     /// How the server answered the request for the page, if the hook saw that.
-    pub fn answer(&self) -> Option<Answer> {
+    pub fn answer(&self) -> Option<HttpAnswer> {
         let own = self.key.split('/').next().unwrap_or_default();
-        Some(Answer {
+        Some(HttpAnswer {
             status: self.http_status?,
             plugin: self.http_plugin.clone().unwrap_or_else(|| own.to_owned()),
         })

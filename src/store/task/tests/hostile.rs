@@ -1,7 +1,7 @@
 //! Objects that the store has replaced, and what hooks leave under names of transfers.
 
 use super::*;
-use crate::backend::{Content, Entry, Reader, Store};
+use crate::backend::{Content, Reader, Store, StoredEntry};
 use crate::task::get;
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -71,7 +71,7 @@ impl Endless {
 }
 
 impl Store for Endless {
-    fn list(&self, _: &str) -> Result<Vec<Entry>> {
+    fn list(&self, _: &str) -> Result<Vec<StoredEntry>> {
         Ok(Vec::new())
     }
 

@@ -1,7 +1,7 @@
 //! Transfers that are killed at each byte that they write or read, and before each operation.
 
 use super::*;
-use crate::backend::{Content, Entry, Reader, Store};
+use crate::backend::{Content, Reader, Store, StoredEntry};
 use crate::task::{drop, get, put};
 use std::cell::Cell;
 use std::io::{self, Read, Write};
@@ -36,7 +36,7 @@ impl<'s> Killed<'s> {
         self.is_dead
             .set(self.is_dead.get() || self.operations.get() == 0);
         if self.is_dead.get() {
-            return Err(Failure::new("killed"));
+            return Err(TransferFailure::new("killed"));
         }
         self.operations.set(self.operations.get() - 1);
         Ok(())
@@ -85,7 +85,7 @@ impl Read for Counted<'_, &mut dyn Read> {
 }
 
 impl Store for Killed<'_> {
-    fn list(&self, directory: &str) -> Result<Vec<Entry>> {
+    fn list(&self, directory: &str) -> Result<Vec<StoredEntry>> {
         self.count_operation()?;
         self.inner.list(directory)
     }

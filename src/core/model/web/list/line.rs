@@ -13,7 +13,7 @@ use crate::text::trim_blanks;
 
 /// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LineEntry {
     /// Address of the page.
     pub url: PageUrl,
     /// Number of links from a page that the user added, which has depth 0.
@@ -29,7 +29,7 @@ pub struct Entry {
 /// Parses one line of a list: an address, also as `<URL>`, `"URL"`, `[TITLE](URL)`, `- URL`,
 /// `1. URL`, `URL # comment`, `URL | TITLE`, or with a tab or two blanks before a title; or a JSON
 /// object. `None` for blank lines and those that begin with `#`.
-pub fn parse_line(line: &[u8]) -> Option<Result<Entry, UrlError>> {
+pub fn parse_line(line: &[u8]) -> Option<Result<LineEntry, UrlError>> {
     let decoded = String::from_utf8_lossy(line);
     let text = trim_blanks(&decoded);
     if text.is_empty() || text.starts_with('#') {
@@ -42,9 +42,9 @@ pub fn parse_line(line: &[u8]) -> Option<Result<Entry, UrlError>> {
 }
 
 impl Spotted<'_> {
-    fn into_entry(self) -> Result<Entry, UrlError> {
+    fn into_entry(self) -> Result<LineEntry, UrlError> {
         let title = self.title.map(trim_blanks).filter(|text| !text.is_empty());
-        Ok(Entry {
+        Ok(LineEntry {
             url: PageUrl::parse(self.address)?,
             depth: 0,
             title: title.map(|title| cut(title.to_owned())),

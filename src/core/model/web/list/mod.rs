@@ -11,7 +11,7 @@ mod spot;
 mod table;
 
 pub use foreign::ForeignFormat;
-pub use line::{Entry, parse_line};
+pub use line::{LineEntry, parse_line};
 
 use crate::text::to_lines;
 use std::borrow::Cow;

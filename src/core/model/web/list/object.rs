@@ -1,6 +1,6 @@
 //! A page as a JSON object: a line of ours, or an element of what services for bookmarks export.
 
-use super::line::Entry;
+use super::line::LineEntry;
 use crate::model::web::url::{PageUrl, UrlError};
 use crate::model::{TIME_MAX, Tags, cut};
 use crate::text::trim_blanks;
@@ -27,7 +27,7 @@ pub fn address(object: &Map<String, Value>) -> Option<&str> {
 
 /// Parses a JSON object with `url`, `depth`, `title`, `tags` and `bookmarked_at` or `timestamp`, or
 /// with the names that exports of other programs have.
-pub fn parse(text: &str) -> Result<Entry, UrlError> {
+pub fn parse(text: &str) -> Result<LineEntry, UrlError> {
     let object: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| UrlError::Object(error.to_string()))?;
     let missing = || UrlError::Object("no \"url\"".to_owned());
@@ -44,7 +44,7 @@ pub fn parse(text: &str) -> Result<Entry, UrlError> {
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     });
-    Ok(Entry {
+    Ok(LineEntry {
         url,
         bookmarked_at: time.filter(|text| !text.is_empty() && text.len() <= TIME_MAX),
         depth: u32::try_from(depth)

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 /// Returns the entries with their positions, or the reason against them.
-fn entries(bytes: &[u8]) -> Vec<(String, Result<Entry, String>)> {
+fn entries(bytes: &[u8]) -> Vec<(String, Result<LineEntry, String>)> {
     let list = List::read(bytes).unwrap();
     let lines = list.lines().filter_map(|(place, line)| {
         let entry = parse_line(line)?.map_err(|error| error.to_string());
@@ -15,7 +15,7 @@ fn entries(bytes: &[u8]) -> Vec<(String, Result<Entry, String>)> {
 
 /// Returns address, title, tags and time of entries that are all accepted.
 fn pages(bytes: &[u8]) -> Vec<(String, String, String, String)> {
-    let page = |(_, entry): (String, Result<Entry, String>)| {
+    let page = |(_, entry): (String, Result<LineEntry, String>)| {
         let entry = entry.unwrap();
         (
             entry.url.to_string(),
