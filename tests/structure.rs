@@ -354,7 +354,8 @@ fn sources() -> Vec<(String, String)> {
 
 /// Tests may reach further than what they test.
 fn is_test(file: &str) -> bool {
-    file.ends_with("tests.rs") || file.contains("/tests/") || file.ends_with("sample.rs")
+    let names = ["tests.rs", "sample.rs", "bed.rs", "hostile.rs"];
+    file.contains("/tests/") || names.iter().any(|name| file.ends_with(name))
 }
 
 /// The code of a file: without comments, and without its tests, which are its end.
@@ -506,6 +507,30 @@ fn the_generator_links_neither_bus_nor_runtime() {
 #[test]
 fn the_launcher_links_almost_nothing() {
     assert_links_none_of("archivist-hook-exec", &["serde", "tokio", "zbus"]);
+}
+
+/// The lines of a file that format a value in Rust's own notation.
+fn debug_output(file: &str, text: &str) -> Vec<String> {
+    let code = code(text);
+    let lines = code
+        .lines()
+        .filter(|line| line.contains(":?}") || line.contains(":#?}"));
+    lines.map(|line| format!("{file}: {line}")).collect()
+}
+
+/// No person should have to read Rust's notation, and names of types and fields are no text.
+#[test]
+fn no_message_is_debug_output() {
+    let sources = sources();
+    let files = sources.iter().filter(|(file, _)| !is_test(file));
+    let found: Vec<String> = files
+        .flat_map(|(file, text)| debug_output(file, text))
+        .collect();
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+    for line in ["{what:?}", "{:?}", "{:#?}"] {
+        let line = format!("    tracing::warn!(\"{line}\", x);");
+        assert_eq!(debug_output("x.rs", &line).len(), 1, "{line}");
+    }
 }
 
 #[test]

@@ -18,7 +18,8 @@ pub async fn synchronize_journal() {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!("failed to call '{SOCKET}': {error}, ignoring"),
         Err(_) => {
-            tracing::debug!("failed to call '{SOCKET}': no answer in {REPLY_TIMEOUT:?}, ignoring")
+            let limit = REPLY_TIMEOUT.as_secs();
+            tracing::debug!("failed to call '{SOCKET}': no answer in {limit} s, ignoring");
         }
     }
 }

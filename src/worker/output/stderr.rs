@@ -59,7 +59,8 @@ async fn of_query(query: &[String]) -> String {
         }
         Err(_) => {
             tracing::debug!(
-                "failed to read the journal: journalctl took longer than {READ_TIMEOUT:?}, ignoring"
+                "failed to read the journal: journalctl took longer than {} s, ignoring",
+                READ_TIMEOUT.as_secs()
             );
             String::new()
         }

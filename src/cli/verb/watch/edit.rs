@@ -134,7 +134,8 @@ fn text(args: &WatchAddArgs) -> Result<String, Failure> {
     let mut lines = vec!["[Watch]".to_owned()];
     let mut line = |key: &str, value: &str| {
         if value.chars().any(char::is_control) || value.ends_with('\\') {
-            let what = format!("{key}= cannot be {value:?}: it must be one line");
+            let value = value.escape_default();
+            let what = format!("{key}= cannot be '{value}': it must be one line");
             return Err(Failure::usage(what));
         }
         lines.push(format!("{key}={value}"));
