@@ -222,6 +222,20 @@ gives_up_who_never_starts() {
     wait_for 20 all_run
 }
 
+restarts_no_worker_that_it_does_not_monitor() {
+    needs runs_workers_by_index
+    in_capsule sh -c "printf '[Pool]\nMonitor=no\n' >/etc/archivist/testpool.pool.d/50-fast.conf; systemctl daemon-reload"
+    archivist pool start testpool
+    in_capsule systemctl restart archivist-pool-testpool@1.service
+    wait_for 20 all_run
+    in_capsule systemctl kill --signal=KILL archivist-pool-testpool@1.service
+    wait_for 20 has_problem 1 "does not restart, because of Monitor=no"
+    assert_eq "failed 0" "$(worker 1 state) $(worker 1 restarts)" "a killed worker"
+    in_capsule sh -c "rm /etc/archivist/testpool.pool.d/50-fast.conf; systemctl daemon-reload"
+    archivist pool start testpool
+    wait_for 20 all_run
+}
+
 runs_without_a_file() {
     assert_eq testrun "$(in_capsule sh -c 'cd /opt/pools && archivist pool run -n 2 --name testrun -- ./run.sh "a b"' 2>&1 || true)" "the name of the pool" 
     assert_eq "2" "$(query '.running' pool status testrun)" "workers without a file"
@@ -289,5 +303,6 @@ removes() {
 }
 
 cases makes_valid_units runs_workers_by_index restarts_who_dies restarts_who_stops_beating tells_of_who_never_beats \
-    ends_only_the_unhealthy leaves_a_worker_alone_if_its_check_cannot_run scales stop_restarts_no_worker gives_up_who_never_starts runs_without_a_file \
-    a_restart_resets_counts names_workers_in_process_lists ends_with_its_command removes
+    ends_only_the_unhealthy leaves_a_worker_alone_if_its_check_cannot_run scales stop_restarts_no_worker gives_up_who_never_starts \
+    restarts_no_worker_that_it_does_not_monitor runs_without_a_file a_restart_resets_counts \
+    names_workers_in_process_lists ends_with_its_command removes

@@ -240,12 +240,17 @@ fn problem(
 ) -> Option<String> {
     let logs = format!("see: archivist pool logs {}", pool.name);
     match state {
-        State::Failed => Some(format!(
-            "failed ({}) and does not restart: it failed right after every start; {logs}; \
-             'archivist pool start {}' starts it again",
-            service.text("Result"),
-            pool.name
-        )),
+        State::Failed => {
+            let why = match service.text("Restart").as_str() {
+                "no" => "because of Monitor=no",
+                _ => "because it failed right after every start",
+            };
+            Some(format!(
+                "failed ({}) and does not restart, {why}; {logs}; 'archivist pool start {}' starts it again",
+                service.text("Result"),
+                pool.name
+            ))
+        }
         State::Restarting => Some(format!(
             "failed ({}), restarts soon",
             service.text("Result")
