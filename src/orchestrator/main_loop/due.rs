@@ -37,7 +37,7 @@ pub(crate) type DueResult = Result<Due, StoreError>;
 pub(crate) struct Due {
     /// The starts that the limits allow, the first first.
     pub starts: Vec<DueUnit>,
-    /// If `starts` is empty: what is left to do.
+    /// What is left to do, as it was before `starts`.
     pub outlook: Outlook,
 }
 
