@@ -17,26 +17,17 @@ const TEXT: usize = 500;
 const HEADERS: usize = 100;
 const HEADER: usize = 1000;
 
-/// Kind of check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Whether the site answers, how, and how fast.
-    Status,
-    /// Problems of the pages of the site.
-    Crawl,
-    /// Four scores from lighthouse.
-    Lighthouse,
-}
-
-impl Kind {
-    /// Returns the name of the kind.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Status => "status",
-            Kind::Crawl => "crawl",
-            Kind::Lighthouse => "lighthouse",
-        }
+archivist_core::text::named! {
+    /// Kind of check.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Kind {
+        /// Whether the site answers, how, and how fast.
+        Status = "status",
+        /// Problems of the pages of the site.
+        Crawl = "crawl",
+        /// Four scores from lighthouse.
+        Lighthouse = "lighthouse",
     }
 }
 

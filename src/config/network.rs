@@ -2,16 +2,18 @@
 
 use super::Scope;
 
-/// Network of the hooks of a crawl.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NetworkMode {
-    /// A private network where it is available and useful, otherwise the machine's.
-    #[default]
-    Auto,
-    /// The machine's network.
-    Host,
-    /// A private network for each crawl, connected to the Internet.
-    Private,
+archivist_core::text::named! {
+    /// Network of the hooks of a crawl.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum NetworkMode {
+        /// A private network where it is available and useful, otherwise the machine's.
+        #[default]
+        Auto = "auto",
+        /// The machine's network.
+        Host = "host",
+        /// A private network for each crawl, connected to the Internet.
+        Private = "private",
+    }
 }
 
 /// Programs that `archivist-network@.service` runs, with their Debian packages.
@@ -21,22 +23,6 @@ const PROGRAMS: [(&str, &str); 2] = [("/usr/bin/pasta", "passt"), ("/usr/bin/ip"
 const TUN: &str = "/dev/net/tun";
 
 impl NetworkMode {
-    /// Returns the value of `Network=`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            NetworkMode::Auto => "auto",
-            NetworkMode::Host => "host",
-            NetworkMode::Private => "private",
-        }
-    }
-
-    /// Returns the mode of this name, or `None` if the name is unknown.
-    pub fn parse(text: &str) -> Option<NetworkMode> {
-        [NetworkMode::Auto, NetworkMode::Host, NetworkMode::Private]
-            .into_iter()
-            .find(|network| network.as_str() == text)
-    }
-
     /// Returns whether hooks of a crawl get a private network. With `auto`, hooks that may reach
     /// the machine's loopback do not: a private network does not contain it. `lack` is the result
     /// of [`lack`].

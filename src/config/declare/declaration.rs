@@ -4,27 +4,18 @@ use crate::ini::IniEntry;
 use archivist_core::text::Problem;
 use std::path::PathBuf;
 
-/// Kind of a declaration: the suffix of the file's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Workers that systemd keeps running: archivist.pool(5).
-    Pool,
-    /// Regular checks of sites: archivist.watch(5).
-    Watch,
+archivist_core::text::named! {
+    /// Kind of a declaration: the suffix of the file's name.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Kind {
+        /// Workers that systemd keeps running: archivist.pool(5).
+        Pool = "pool",
+        /// Regular checks of sites: archivist.watch(5).
+        Watch = "watch",
+    }
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Kind; 2] = [Kind::Pool, Kind::Watch];
-
-    /// Returns `pool` or `watch`: the suffix of the file name and a part of the unit names.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Pool => "pool",
-            Kind::Watch => "watch",
-        }
-    }
-
     /// Returns the name of the section of this kind.
     pub fn section(self) -> &'static str {
         match self {

@@ -3,47 +3,36 @@
 use super::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
-/// Kind of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CheckKind {
-    /// One request: whether the site answers, and how fast.
-    Status,
-    /// Four scores by npm's lighthouse.
-    Lighthouse,
-    /// Pages of one site: broken links, titles, redirects.
-    Crawl,
-    /// A crawl of archivist, without its own unit.
-    Archive,
-    /// The command of `OnDown=` or `OnRecovery=`; it has no schedule.
-    Alert,
+crate::text::named! {
+    /// Kind of a check.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum CheckKind {
+        /// One request: whether the site answers, and how fast.
+        Status = "status",
+        /// Four scores by npm's lighthouse.
+        Lighthouse = "lighthouse",
+        /// Pages of one site: broken links, titles, redirects.
+        Crawl = "crawl",
+        /// A crawl of archivist, without its own unit.
+        Archive = "archive",
+        /// The command of `OnDown=` or `OnRecovery=`; it has no schedule.
+        Alert = "alert",
+    }
 }
 
-/// Pool of concurrent checks. Slow checks of one pool do not take slots of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Pool {
-    /// Status checks: one request each.
-    Fast,
-    /// Lighthouse and crawl checks, and watches that archive: minutes each.
-    Slow,
-    /// Commands that report a change.
-    Alerts,
-}
-
-impl Pool {
-    /// Every pool.
-    pub const ALL: [Pool; 3] = [Pool::Fast, Pool::Slow, Pool::Alerts];
-
-    /// Returns the name in the database and in messages.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Pool::Fast => "fast",
-            Pool::Slow => "slow",
-            Pool::Alerts => "alerts",
-        }
+crate::text::named! {
+    /// Pool of concurrent checks. Slow checks of one pool do not take slots of another.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Pool {
+        /// Status checks: one request each.
+        Fast = "fast",
+        /// Lighthouse and crawl checks, and watches that archive: minutes each.
+        Slow = "slow",
+        /// Commands that report a change.
+        Alerts = "alerts",
     }
 }
 
@@ -55,23 +44,6 @@ impl CheckKind {
         CheckKind::Crawl,
         CheckKind::Archive,
     ];
-
-    /// Returns the name in declarations, the database and unit names.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CheckKind::Status => "status",
-            CheckKind::Lighthouse => "lighthouse",
-            CheckKind::Crawl => "crawl",
-            CheckKind::Archive => "archive",
-            CheckKind::Alert => "alert",
-        }
-    }
-
-    /// Returns the kind of this name, or `None` if the name is unknown.
-    pub fn parse(text: &str) -> Option<CheckKind> {
-        let mut all = CheckKind::SCHEDULED.into_iter().chain([CheckKind::Alert]);
-        all.find(|kind| kind.as_str() == text)
-    }
 
     /// Returns the pool whose slots a check of this kind occupies.
     pub fn pool(self) -> Pool {
@@ -90,12 +62,6 @@ impl CheckKind {
             CheckKind::Crawl => 540,
             CheckKind::Archive | CheckKind::Alert => 60,
         })
-    }
-}
-
-impl fmt::Display for CheckKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -176,23 +142,15 @@ pub struct Health {
     pub failing_since: Option<Time>,
 }
 
-/// A change that triggers an alert.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Flip {
-    /// The site was up and is down.
-    Down,
-    /// The site was down and is up.
-    Up,
-}
-
-impl Flip {
-    /// Returns the name in declarations, the database and unit names.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Flip::Down => "down",
-            Flip::Up => "up",
-        }
+crate::text::named! {
+    /// A change that triggers an alert.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Flip {
+        /// The site was up and is down.
+        Down = "down",
+        /// The site was down and is up.
+        Up = "up",
     }
 }
 

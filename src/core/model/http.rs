@@ -14,43 +14,18 @@ pub fn is_http_error(status: u16) -> bool {
     status >= FIRST_ERROR
 }
 
-/// What becomes of pages whose document is an HTTP error (`HttpErrors=`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum HttpErrors {
-    /// The document is archived, and its status recorded.
-    #[default]
-    Keep,
-    /// The results that show the document fail.
-    Fail,
-    /// The page is visited again later, as after status 429.
-    Retry,
-}
-
-impl HttpErrors {
-    /// Every value.
-    pub const ALL: [HttpErrors; 3] = [HttpErrors::Keep, HttpErrors::Fail, HttpErrors::Retry];
-
-    /// Returns the name in the configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            HttpErrors::Keep => "keep",
-            HttpErrors::Fail => "fail",
-            HttpErrors::Retry => "retry",
-        }
-    }
-
-    /// Parses the name in the configuration.
-    pub fn parse(text: &str) -> Option<HttpErrors> {
-        HttpErrors::ALL
-            .into_iter()
-            .find(|value| value.as_str() == text)
-    }
-}
-
-impl fmt::Display for HttpErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+crate::text::named! {
+    /// What becomes of pages whose document is an HTTP error (`HttpErrors=`).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum HttpErrors {
+        /// The document is archived, and its status recorded.
+        #[default]
+        Keep = "keep",
+        /// The results that show the document fail.
+        Fail = "fail",
+        /// The page is visited again later, as after status 429.
+        Retry = "retry",
     }
 }
 

@@ -4,20 +4,22 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// State of a crawl or snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Lifecycle {
-    /// Waits in the queue, or until its `retry_at`.
-    Queued,
-    /// Has a worker, or had one that will be replaced.
-    Started,
-    /// Finished, with success or not; the reason says which.
-    Sealed,
-    /// Paused by a user; keeps its position in the queue.
-    Paused,
-    /// Cancelled by a user, or with the command that held it.
-    Cancelled,
+crate::text::named! {
+    /// State of a crawl or snapshot.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Lifecycle {
+        /// Waits in the queue, or until its `retry_at`.
+        Queued = "queued",
+        /// Has a worker, or had one that will be replaced.
+        Started = "started",
+        /// Finished, with success or not; the reason says which.
+        Sealed = "sealed",
+        /// Paused by a user; keeps its position in the queue.
+        Paused = "paused",
+        /// Cancelled by a user, or with the command that held it.
+        Cancelled = "cancelled",
+    }
 }
 
 /// A step of a crawl or snapshot.
@@ -52,15 +54,6 @@ pub struct IllegalTransition {
 }
 
 impl Lifecycle {
-    /// Every state.
-    pub const ALL: [Lifecycle; 5] = [
-        Lifecycle::Queued,
-        Lifecycle::Started,
-        Lifecycle::Sealed,
-        Lifecycle::Paused,
-        Lifecycle::Cancelled,
-    ];
-
     /// Returns the state after `step`, or the illegal transition.
     pub fn apply(self, step: Step) -> Result<Lifecycle, IllegalTransition> {
         use Lifecycle::*;
@@ -81,30 +74,6 @@ impl Lifecycle {
     /// Returns whether the state changes only by a user's request.
     pub fn is_final(self) -> bool {
         matches!(self, Lifecycle::Sealed | Lifecycle::Cancelled)
-    }
-
-    /// Returns the name in the database, in output and in filters.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Lifecycle::Queued => "queued",
-            Lifecycle::Started => "started",
-            Lifecycle::Sealed => "sealed",
-            Lifecycle::Paused => "paused",
-            Lifecycle::Cancelled => "cancelled",
-        }
-    }
-
-    /// Returns the state of this name, or `None` if the name is unknown.
-    pub fn parse(text: &str) -> Option<Lifecycle> {
-        Lifecycle::ALL
-            .into_iter()
-            .find(|state| state.as_str() == text)
-    }
-}
-
-impl fmt::Display for Lifecycle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -3,7 +3,6 @@
 use super::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// A file that a hook left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,70 +54,35 @@ impl std::iter::Sum for Uses {
     }
 }
 
-/// `queued → started → succeeded | failed | skipped | noresults`, `backoff` between attempts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ResultState {
-    /// Not run yet.
-    Queued,
-    /// Running, or waiting for its answer.
-    Started,
-    /// Waiting for the next attempt.
-    Backoff,
-    /// Done, with a result.
-    Succeeded,
-    /// Failed, and not retried by itself.
-    Failed,
-    /// Not applicable, as the hook or the plan says.
-    Skipped,
-    /// Done; the hook found nothing.
-    NoResults,
+crate::text::named! {
+    /// `queued → started → succeeded | failed | skipped | noresults`, `backoff` between attempts.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ResultState {
+        /// Not run yet.
+        Queued = "queued",
+        /// Running, or waiting for its answer.
+        Started = "started",
+        /// Waiting for the next attempt.
+        Backoff = "backoff",
+        /// Done, with a result.
+        Succeeded = "succeeded",
+        /// Failed, and not retried by itself.
+        Failed = "failed",
+        /// Not applicable, as the hook or the plan says.
+        Skipped = "skipped",
+        /// Done; the hook found nothing.
+        NoResults = "noresults",
+    }
 }
 
 impl ResultState {
-    /// Every state.
-    pub const ALL: [ResultState; 7] = [
-        ResultState::Queued,
-        ResultState::Started,
-        ResultState::Backoff,
-        ResultState::Succeeded,
-        ResultState::Failed,
-        ResultState::Skipped,
-        ResultState::NoResults,
-    ];
-
     /// Returns whether only a retry changes the state.
     pub fn is_final(self) -> bool {
         !matches!(
             self,
             ResultState::Queued | ResultState::Started | ResultState::Backoff
         )
-    }
-
-    /// Returns the name in the database, in output and in filters.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ResultState::Queued => "queued",
-            ResultState::Started => "started",
-            ResultState::Backoff => "backoff",
-            ResultState::Succeeded => "succeeded",
-            ResultState::Failed => "failed",
-            ResultState::Skipped => "skipped",
-            ResultState::NoResults => "noresults",
-        }
-    }
-
-    /// Returns the state of this name, or `None` if the name is unknown.
-    pub fn parse(text: &str) -> Option<ResultState> {
-        ResultState::ALL
-            .into_iter()
-            .find(|state| state.as_str() == text)
-    }
-}
-
-impl fmt::Display for ResultState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -27,36 +27,20 @@ impl CrawlEnd {
     }
 }
 
-/// An event that starts a unit of the configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
-    /// `OnSealed=`: a crawl was sealed with success.
-    Sealed,
-    /// `OnFailed=`: a crawl was sealed, and something of it failed.
-    Failed,
-    /// `OnIdle=`: the last open crawl has ended.
-    Idle,
+crate::text::named! {
+    /// An event that starts a unit of the configuration.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Occasion {
+        /// `OnSealed=`: a crawl was sealed with success.
+        Sealed = "sealed",
+        /// `OnFailed=`: a crawl was sealed, and something of it failed.
+        Failed = "failed",
+        /// `OnIdle=`: the last open crawl has ended.
+        Idle = "idle",
+    }
 }
 
 impl Occasion {
-    /// Returns the name in the database and in environments.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Occasion::Sealed => "sealed",
-            Occasion::Failed => "failed",
-            Occasion::Idle => "idle",
-        }
-    }
-
-    /// Returns the key of the configuration.
-    pub fn key(self) -> &'static str {
-        match self {
-            Occasion::Sealed => "OnSealed=",
-            Occasion::Failed => "OnFailed=",
-            Occasion::Idle => "OnIdle=",
-        }
-    }
-
     /// Returns the occasion of a change of a crawl. A crawl that a user cancelled is none: the user
     /// knows.
     pub fn of(notice: Notice, end: &CrawlEnd) -> Option<Occasion> {

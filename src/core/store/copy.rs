@@ -4,35 +4,17 @@ use super::{Record, StoredObject, Task};
 use crate::model::{Backoff, Time};
 use std::time::Duration;
 
-/// Where the copy of a snapshot stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CopyStatus {
-    /// Nothing is to do, apart from what `KeepLocal=` says.
-    #[default]
-    Idle,
-    /// The next task waits for its time and a slot.
-    Waiting,
-    /// A transfer is recorded, and has not ended.
-    Running,
-}
-
-impl CopyStatus {
-    const ALL: [CopyStatus; 3] = [CopyStatus::Idle, CopyStatus::Waiting, CopyStatus::Running];
-
-    /// Returns the name in the database and in documents.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CopyStatus::Idle => "idle",
-            CopyStatus::Waiting => "waiting",
-            CopyStatus::Running => "running",
-        }
-    }
-
-    /// Returns the status of this name, or `None` if the name is unknown.
-    pub fn parse(text: &str) -> Option<CopyStatus> {
-        CopyStatus::ALL
-            .into_iter()
-            .find(|status| status.as_str() == text)
+crate::text::named! {
+    /// Where the copy of a snapshot stands.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum CopyStatus {
+        /// Nothing is to do, apart from what `KeepLocal=` says.
+        #[default]
+        Idle = "idle",
+        /// The next task waits for its time and a slot.
+        Waiting = "waiting",
+        /// A transfer is recorded, and has not ended.
+        Running = "running",
     }
 }
 

@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
-use std::fmt;
 use std::path::PathBuf;
 
 /// Name of the file that a snapshot's directory contains while its files are in the store alone.
@@ -21,39 +20,24 @@ pub fn is_reserved(name: &OsStr) -> bool {
         || (bytes.starts_with(b".") && bytes.ends_with(b".part"))
 }
 
-/// What a transfer does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Task {
-    /// Copy the local files to the store, and read the copy back.
-    #[default]
-    Put,
-    /// Compare the local files with the copy, then remove them.
-    Drop,
-    /// Restore the local files from the copy.
-    Get,
-    /// Write, read and remove a small object, without a snapshot.
-    Test,
+crate::text::named! {
+    /// What a transfer does.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Task {
+        /// Copy the local files to the store, and read the copy back.
+        #[default]
+        Put = "put",
+        /// Compare the local files with the copy, then remove them.
+        Drop = "drop",
+        /// Restore the local files from the copy.
+        Get = "get",
+        /// Write, read and remove a small object, without a snapshot.
+        Test = "test",
+    }
 }
 
 impl Task {
-    /// Returns the name in the database and in documents.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Task::Put => "put",
-            Task::Drop => "drop",
-            Task::Get => "get",
-            Task::Test => "test",
-        }
-    }
-
-    /// Returns the task of this name, or `None` if the name is unknown.
-    pub fn parse(text: &str) -> Option<Task> {
-        [Task::Put, Task::Drop, Task::Get, Task::Test]
-            .into_iter()
-            .find(|task| task.as_str() == text)
-    }
-
     /// Whether a user waits for it.
     pub fn is_urgent(self) -> bool {
         matches!(self, Task::Get | Task::Test)
@@ -62,12 +46,6 @@ impl Task {
     /// Whether the unit changes the directory of the snapshot.
     pub fn writes_locally(self) -> bool {
         matches!(self, Task::Drop | Task::Get)
-    }
-}
-
-impl fmt::Display for Task {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -5,6 +5,7 @@
 mod clean;
 mod decimal;
 mod lines;
+mod named;
 mod problem;
 mod setting;
 mod size;
@@ -13,6 +14,7 @@ mod suggest;
 
 pub use clean::{clean, clean_lines, clean_to, escape_json, is_unsafe};
 pub use lines::{is_blank, is_invisible, to_lines, trim_blanks};
+pub use named::named;
 pub use problem::{Location, Problem};
 pub use setting::is_value_name;
 pub use size::{SIZE_ALLOWED, exact_size, human_size, parse_size};

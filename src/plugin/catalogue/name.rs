@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::catalogue::family::{HookFamily, Owner, UnknownFamily};
+pub use crate::catalogue::family::{HookFamily, Owner};
 
 /// How a hook runs relative to later hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl HookName {
             return None;
         }
         let (family, rest) = file_name.strip_prefix("on_")?.split_once("__")?;
-        let family = family.parse().ok()?;
+        let family = HookFamily::parse(family)?;
         let (order, rest) = split_order(rest);
 
         let mut words: Vec<&str> = rest.split('.').collect();

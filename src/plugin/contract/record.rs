@@ -5,31 +5,23 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// ResultStatus in an ArchiveResult.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ResultStatus {
-    /// The hook produced output.
-    Succeeded,
-    /// The hook ran without errors and found nothing.
-    NoResults,
-    /// The configuration prevents the run.
-    Skipped,
-    /// The hook failed, or a dependency is missing.
-    Failed,
+archivist_core::text::named! {
+    /// ResultStatus in an ArchiveResult.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ResultStatus {
+        /// The hook produced output.
+        Succeeded = "succeeded",
+        /// The hook ran without errors and found nothing.
+        NoResults = "noresults",
+        /// The configuration prevents the run.
+        Skipped = "skipped",
+        /// The hook failed, or a dependency is missing.
+        Failed = "failed",
+    }
 }
 
 impl ResultStatus {
-    /// Returns the status as hooks write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ResultStatus::Succeeded => "succeeded",
-            ResultStatus::NoResults => "noresults",
-            ResultStatus::Skipped => "skipped",
-            ResultStatus::Failed => "failed",
-        }
-    }
-
     /// Parses a status. Some releases print `noresult` instead of `noresults`.
     pub fn read(word: &str) -> Option<ResultStatus> {
         Some(match word {
