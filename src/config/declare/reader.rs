@@ -1,6 +1,6 @@
 //! Reads the keys of a declaration and collects problems.
 
-use crate::declare::declaration::{Declaration, Kind};
+use crate::declare::declaration::Declaration;
 use crate::ini::IniEntry;
 use archivist_core::text::{Location, Problem, SPAN_ALLOWED, did_you_mean, parse_span, similar};
 use std::ops::RangeInclusive;
@@ -201,11 +201,6 @@ impl<'a> Reader<'a> {
     /// Returns whether anything refused so far keeps the declaration from being used.
     pub fn has_errors(&self) -> bool {
         self.problems.iter().any(|problem| problem.fatal)
-    }
-
-    /// Returns the kind of the declaration.
-    pub fn kind(&self) -> Kind {
-        self.declaration.kind
     }
 
     /// Returns all problems found.

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::catalogue::name::{HookFamily, HookName, Owner};
-use crate::catalogue::schema::Schema;
+use crate::catalogue::schema::{Property, Schema};
 use crate::programs::distribution::Distribution;
 use crate::settings::general;
 use crate::settings::parse::plain;
@@ -135,6 +135,37 @@ impl Catalogue {
         at.ok().map(|at| &self.plugins[at])
     }
 
+    /// Appends the plugins that a plugin requires, then the plugin itself, except those in `seen`.
+    pub(crate) fn append_required<'a>(
+        &'a self,
+        plugin: &'a Plugin,
+        seen: &mut BTreeSet<&'a str>,
+        found: &mut Vec<&'a Plugin>,
+    ) {
+        // Marked before the recursion, which ends circles.
+        if !seen.insert(&plugin.name) {
+            return;
+        }
+        for name in &plugin.schema.required_plugins {
+            if let Some(required) = self.plugin(name) {
+                self.append_required(required, seen, found);
+            }
+        }
+        found.push(plugin);
+    }
+
+    /// Returns the settings of all plugins, with their names.
+    fn properties(&self) -> impl Iterator<Item = (&String, &Property)> {
+        let plugins = self.plugins.iter();
+        plugins.flat_map(|plugin| &plugin.schema.properties)
+    }
+
+    /// Returns the setting that has this name or alias, with its own name.
+    pub(crate) fn property(&self, key: &str) -> Option<(&String, &Property)> {
+        let mut properties = self.properties();
+        properties.find(|(own, property)| property.names(own).any(|name| name == key))
+    }
+
     /// Sets the default of `TIMEOUT`, rounded up to whole seconds, for hooks without a time limit
     /// of their own.
     pub fn default_timeout(&mut self, limit: Duration) {
@@ -154,11 +185,7 @@ impl Catalogue {
 
     /// Names of the settings that are secrets by their schemas, with their other names.
     pub fn sensitive_names(&self) -> BTreeSet<&str> {
-        let properties = self
-            .plugins
-            .iter()
-            .flat_map(|plugin| &plugin.schema.properties);
-        properties
+        self.properties()
             .filter(|(_, property)| property.sensitive)
             .flat_map(|(own, property)| property.names(own))
             .collect()
@@ -166,11 +193,7 @@ impl Catalogue {
 
     /// The default of a setting as text in the syntax of archivist.conf(5); empty if it has none.
     pub fn default_text(&self, key: &str) -> String {
-        let mut properties = self
-            .plugins
-            .iter()
-            .flat_map(|plugin| &plugin.schema.properties);
-        let owner = properties.find(|(own, property)| property.names(own).any(|name| name == key));
+        let owner = self.property(key);
         match owner.and_then(|(_, property)| property.default.as_ref()) {
             None | Some(Value::Null) => String::new(),
             Some(value) => plain(value),

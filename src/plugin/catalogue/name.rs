@@ -16,13 +16,6 @@ pub enum Mode {
     Daemon,
 }
 
-impl Mode {
-    /// Returns whether the next hook starts while this one runs.
-    pub fn is_background(self) -> bool {
-        self != Mode::Foreground
-    }
-}
-
 /// A parsed hook file name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookName {
@@ -309,7 +302,7 @@ mod tests {
             prop_assert_eq!(got.family, event);
             prop_assert_eq!(got.order, order);
             prop_assert_eq!(got.name, name);
-            prop_assert_eq!(got.mode.is_background(), !end.is_empty());
+            prop_assert_eq!(got.mode != Mode::Foreground, !end.is_empty());
         }
     }
 }

@@ -107,29 +107,6 @@ pub fn main_file(files: &[OutputFile]) -> Option<&OutputFile> {
     files.iter().find(html).or(files.first())
 }
 
-/// The MIME types, sorted by total bytes in descending order. Unknown types count as
-/// `application/octet-stream`.
-pub fn mimetypes(files: &[OutputFile]) -> Vec<String> {
-    let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
-    for file in files {
-        let known = Some(file.mimetype.as_str()).filter(|name| !name.is_empty());
-        *bytes
-            .entry(known.unwrap_or("application/octet-stream"))
-            .or_default() += file.size;
-    }
-    let mut order: Vec<_> = bytes.into_iter().collect();
-    order.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    order.into_iter().map(|(name, _)| name.to_owned()).collect()
-}
-
-/// Total size of the files in bytes.
-pub fn total_size(files: &[OutputFile]) -> u64 {
-    files
-        .iter()
-        .map(|file| file.size)
-        .fold(0, u64::saturating_add)
-}
-
 /// Name of a log without the number of its attempt, as in `stdout.log.1`.
 fn unnumbered(name: &str) -> &str {
     let is_log =
@@ -264,7 +241,7 @@ mod tests {
         ];
         assert_eq!(paths(&files), wanted);
         assert_eq!(main_file(&files).unwrap().path, "index.html");
-        assert_eq!(total_size(&files), 21);
+        assert_eq!(files.iter().map(|file| file.size).sum::<u64>(), 21);
         let files = listed(dir.path(), |path| path.starts_with("host"));
         assert_eq!(files.len(), 5);
     }
@@ -291,21 +268,6 @@ mod tests {
                 "{name}"
             );
         }
-    }
-
-    #[test]
-    fn mime_types_are_sorted_by_size() {
-        let files = [
-            describe("a.html", 10),
-            describe("b.png", 50),
-            describe("c.html", 45),
-            describe("d", 1),
-        ];
-        assert_eq!(
-            mimetypes(&files),
-            ["text/html", "image/png", "application/octet-stream"]
-        );
-        assert_eq!(mimetypes(&[]), Vec::<String>::new());
     }
 
     #[test]

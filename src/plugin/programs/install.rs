@@ -105,29 +105,10 @@ pub fn advice_for(
     })
 }
 
-/// Appends the plugins that a plugin requires, then the plugin itself.
-fn closure<'a>(
-    catalogue: &'a Catalogue,
-    plugin: &'a Plugin,
-    seen: &mut BTreeSet<&'a str>,
-    found: &mut Vec<&'a Plugin>,
-) {
-    // Marked before the recursion, which ends circles.
-    if !seen.insert(&plugin.name) {
-        return;
-    }
-    for name in &plugin.schema.required_plugins {
-        if let Some(required) = catalogue.plugin(name) {
-            closure(catalogue, required, seen, found);
-        }
-    }
-    found.push(plugin);
-}
-
 /// A plugin and all plugins that it requires, itself last.
 pub fn with_required<'a>(catalogue: &'a Catalogue, plugin: &'a Plugin) -> Vec<&'a Plugin> {
     let mut found = Vec::new();
-    closure(catalogue, plugin, &mut BTreeSet::new(), &mut found);
+    catalogue.append_required(plugin, &mut BTreeSet::new(), &mut found);
     found
 }
 

@@ -47,12 +47,7 @@ fn unknown(key: &str, known: &BTreeSet<String>) -> String {
 }
 
 fn wrong(catalogue: &Catalogue, key: &str, text: &str) -> Option<String> {
-    let mut properties = catalogue
-        .plugins
-        .iter()
-        .flat_map(|plugin| &plugin.schema.properties);
-    let owner = properties.find(|(own, property)| property.names(own).any(|name| name == key));
-    let Some((_, property)) = owner else {
+    let Some((_, property)) = catalogue.property(key) else {
         let kind = match general::kind(key) {
             None if key.ends_with("_ENABLED") => SettingKind::Boolean,
             None => SettingKind::String,

@@ -63,12 +63,7 @@ pub fn set_machine(
     key: &str,
     value: &str,
 ) -> Result<(), &'static str> {
-    let mut properties = catalogue
-        .plugins
-        .iter()
-        .flat_map(|plugin| &plugin.schema.properties);
-    let known = properties.find(|(own, property)| property.names(own).any(|name| name == key));
-    let Some((own, property)) = known else {
+    let Some((own, property)) = catalogue.property(key) else {
         return Err("no plugin has this setting");
     };
     if property.names(own).any(|name| config.contains_key(name)) {

@@ -14,32 +14,15 @@ pub fn effective<'a>(
     let mut order = Vec::new();
     let mut seen = BTreeSet::new();
     if let Some(base) = catalogue.plugin("base") {
-        collect(catalogue, base, &mut seen, &mut order);
+        catalogue.append_required(base, &mut seen, &mut order);
     }
-    collect(catalogue, plugin, &mut seen, &mut order);
+    catalogue.append_required(plugin, &mut seen, &mut order);
     let properties = order
         .into_iter()
         .flat_map(|plugin| &plugin.schema.properties);
     properties
         .map(|(key, property)| (key.as_str(), property))
         .collect()
-}
-
-fn collect<'a>(
-    catalogue: &'a Catalogue,
-    plugin: &'a Plugin,
-    seen: &mut BTreeSet<&'a str>,
-    order: &mut Vec<&'a Plugin>,
-) {
-    if !seen.insert(&plugin.name) {
-        return;
-    }
-    for name in &plugin.schema.required_plugins {
-        if let Some(required) = catalogue.plugin(name) {
-            collect(catalogue, required, seen, order);
-        }
-    }
-    order.push(plugin);
 }
 
 #[cfg(test)]

@@ -75,18 +75,6 @@ impl Robots {
         }
     }
 
-    /// Returns rules that allow nothing: how to treat a site whose rules are unknown.
-    pub fn closed() -> Robots {
-        let rule = Rule {
-            allow: false,
-            pattern: "/".to_owned(),
-        };
-        Robots {
-            rules: vec![rule],
-            ..Robots::default()
-        }
-    }
-
     /// Returns whether a path with its query is allowed: the longest matching rule decides, and of
     /// equal ones one that allows.
     pub fn allows(&self, path: &str) -> bool {
