@@ -259,9 +259,7 @@ struct Report {
     categories: BTreeMap<String, Category>,
     #[serde(default)]
     audits: BTreeMap<String, Audit>,
-    #[serde(default)]
     runtime_error: Option<RuntimeError>,
-    #[serde(default)]
     final_displayed_url: Option<String>,
 }
 
@@ -286,7 +284,6 @@ struct Audit {
     #[serde(default)]
     title: String,
     score: Option<f64>,
-    #[serde(default)]
     display_value: Option<String>,
 }
 

@@ -80,7 +80,6 @@ fn seconds(value: Option<f64>, usual: Duration) -> Duration {
 #[derive(Deserialize)]
 struct Written {
     url: String,
-    #[serde(default)]
     settings: Option<Settings>,
 }
 

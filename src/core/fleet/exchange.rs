@@ -40,7 +40,6 @@ pub struct Holdings {
     #[serde(default)]
     pub drains: bool,
     /// What the next hello says of the database; `None` before the first welcome.
-    #[serde(default)]
     pub memory: Option<Memory>,
 }
 

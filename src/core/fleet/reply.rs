@@ -193,7 +193,6 @@ pub struct Orders {
     pub draining: bool,
     /// Number of hosts that the node should release for a node with free slots. Until orders without
     /// a number, it claims none: hosts that wait are for nodes that have fewer.
-    #[serde(default)]
     pub hand_over: Option<u32>,
 }
 

@@ -28,7 +28,6 @@ pub struct Hello {
     #[serde(default, with = "maybe_millis")]
     pub lease: Option<Duration>,
     /// What the node remembers of the database; `None` if it has never been connected.
-    #[serde(default)]
     pub memory: Option<Memory>,
 }
 

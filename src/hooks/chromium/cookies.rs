@@ -27,7 +27,6 @@ struct Cookie {
     http_only: bool,
     /// Seconds since 1970; 0 and less for a cookie of the session.
     expires: f64,
-    #[serde(default)]
     same_site: Option<String>,
 }
 

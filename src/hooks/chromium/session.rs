@@ -33,9 +33,7 @@ pub const NAVIGATION: &str = "navigation.json";
 #[serde(rename_all = "camelCase")]
 pub struct BrowserInfo {
     /// Product name and version.
-    #[serde(default)]
     pub product: String,
-    #[serde(default)]
     pub user_agent: String,
     /// Whether the browser was started with the profile of a persona.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

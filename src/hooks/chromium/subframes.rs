@@ -47,7 +47,6 @@ struct TargetInfo {
     r#type: String,
     #[serde(default)]
     browser_context_id: String,
-    #[serde(default)]
     parent_frame_id: Option<String>,
 }
 

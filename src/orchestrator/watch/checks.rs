@@ -29,7 +29,6 @@ pub(crate) struct AlertRequest {
     pub environment: Vec<(String, String)>,
     pub wants: Vec<String>,
     /// The crawl that was sealed.
-    #[serde(default)]
     pub crawl: Option<CrawlId>,
     /// Its URL.
     #[serde(default)]

@@ -65,9 +65,7 @@ enum IndexLine {
     },
     /// A retry lost a result: the results before it follow, and those since are forgotten.
     Restored {
-        #[serde(default)]
         http_status: Option<u16>,
-        #[serde(default)]
         http_plugin: Option<String>,
     },
     /// The document is an HTTP error, and the results that show it failed.
@@ -81,13 +79,9 @@ struct ResultLine {
     plugin: String,
     hook_name: String,
     status: ResultState,
-    #[serde(default)]
     output_str: Option<String>,
-    #[serde(default)]
     error: Option<String>,
-    #[serde(default)]
     start_ts: Option<Time>,
-    #[serde(default)]
     end_ts: Option<Time>,
     #[serde(default)]
     output_size: u64,
@@ -97,9 +91,7 @@ struct ResultLine {
     title: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
-    #[serde(default)]
     http_status: Option<u16>,
-    #[serde(default)]
     http_plugin: Option<String>,
 }
 

@@ -94,7 +94,6 @@ pub struct Snapshot {
     /// Tags of the page.
     pub tags: Vec<String>,
     /// Time of the bookmark, as in the list that named the page.
-    #[serde(default)]
     pub bookmarked_at: Option<String>,
     /// When it was queued.
     pub created_at: Time,
@@ -115,11 +114,9 @@ pub struct Snapshot {
     pub directory: Option<String>,
     /// While foreground hooks are left: the tens digit of the next hook's number, as older plugins
     /// count; hooks without a number count as 9.
-    #[serde(default)]
     pub current_step: Option<u32>,
     /// HTTP status of its document: the final response that the hooks saw. `None` if no hook reported
     /// one.
-    #[serde(default)]
     pub http_status: Option<u16>,
     /// Settings of the page alone, which take precedence over those of the crawl.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -193,13 +190,10 @@ pub struct Run {
     pub argv: Vec<String>,
     /// Run of the worker that asked for it; `None` for the worker of a crawl, which the orchestrator
     /// starts.
-    #[serde(default)]
     pub parent: Option<RunId>,
     /// Working directory; `None` for that of systemd.
-    #[serde(default)]
     pub directory: Option<String>,
     /// Time limit in seconds; `None` without one.
-    #[serde(default)]
     pub limit: Option<u64>,
     /// Variables without secrets; only in the document about a single run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -226,7 +220,6 @@ pub struct Plugin {
     #[serde(default)]
     pub by_choice: bool,
     /// Command that fixes the problem, if any.
-    #[serde(default)]
     pub fix: Option<String>,
     /// Runs of its hooks so far.
     #[serde(default)]
@@ -259,7 +252,6 @@ pub struct Binary {
     #[serde(default)]
     pub by_provider: bool,
     /// Required version, if this one is too old.
-    #[serde(default)]
     pub least: Option<String>,
     /// Uses by the plugins that need it.
     #[serde(default)]
@@ -372,7 +364,6 @@ pub struct Reason {
     /// Reason as a sentence.
     pub text: String,
     /// When the reason ends, if known.
-    #[serde(default)]
     pub until: Option<Time>,
 }
 
@@ -410,7 +401,6 @@ pub struct Filter {
     /// Most rows, newest first; 0 means as many as one answer may have ([`ROWS_MAX`]).
     pub limit: u32,
     /// Only rows before the row of this number: the next batch of a long list.
-    #[serde(default)]
     pub before: Option<i64>,
     /// Of the hosts of a fleet, which come in the order of their names: only those after this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -419,7 +409,6 @@ pub struct Filter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_page: Option<SnapshotId>,
     /// Of a time line, which comes in batches, oldest first: only runs after this one.
-    #[serde(default)]
     pub after: Option<RunId>,
 }
 

@@ -36,19 +36,15 @@ pub struct Assignment {
     /// Directory of the crawl.
     pub crawl_directory: PathBuf,
     /// Identity of `directory`. `None` if an older version made the directory: it is not compared.
-    #[serde(default)]
     pub identity: Option<String>,
     /// The same of `crawl_directory`.
-    #[serde(default)]
     pub crawl_identity: Option<String>,
     /// Directory for temporary files that the hooks of the crawl share, if any.
-    #[serde(default)]
     pub shared_tmp: Option<PathBuf>,
     /// The highest ids so far, which the worker notes in the archive.
     #[serde(default)]
     pub ids: IdMarks,
     /// Identity of the installation, which the worker leaves in the archive. `None`: unknown.
-    #[serde(default)]
     pub installation: Option<String>,
     /// Hooks in the order of their start.
     pub hooks: Vec<HookTask>,
@@ -183,16 +179,13 @@ pub struct Known {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ended {
     /// The run, if there was one.
-    #[serde(default)]
     pub run: Option<RunId>,
     /// Name of its unit; `None` if the hook was not started.
-    #[serde(default)]
     pub unit: Option<String>,
     /// Program and arguments.
     #[serde(default)]
     pub argv: Vec<String>,
     /// Run of the worker.
-    #[serde(default)]
     pub parent: Option<RunId>,
     /// How the run ended.
     pub outcome: Outcome,
@@ -249,10 +242,8 @@ pub struct Report {
     #[serde(default)]
     pub tags: Vec<String>,
     /// Title of the page, if the hook found one.
-    #[serde(default)]
     pub title: Option<String>,
     /// Program that a provider hook installed.
-    #[serde(default)]
     pub binary: Option<Found>,
     /// Settings and requests for later hooks.
     #[serde(default)]
@@ -264,10 +255,8 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_plugin: Option<String>,
     /// Seconds that the host asks to wait.
-    #[serde(default)]
     pub retry_after: Option<u64>,
     /// Milliseconds that the host asks to wait between two pages.
-    #[serde(default)]
     pub crawl_delay: Option<u64>,
     /// When a background hook printed its first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -331,10 +320,8 @@ pub struct Child {
     /// Address of the page.
     pub url: String,
     /// Text of the link or title in the list.
-    #[serde(default)]
     pub title: Option<String>,
     /// Time of the bookmark, as in the list.
-    #[serde(default)]
     pub bookmarked_at: Option<String>,
     /// Tags in the list.
     #[serde(default)]

@@ -21,10 +21,8 @@ pub struct Runner {
     /// Epoch in which an active orchestrator writes.
     pub epoch: i64,
     /// Where the process is, if not on this machine in this PID namespace.
-    #[serde(default)]
     pub place: Option<String>,
     /// Working directory of the orchestrator that answers; `None` for others.
-    #[serde(default)]
     pub directory: Option<String>,
 }
 
@@ -63,13 +61,11 @@ pub struct Status {
     #[serde(default)]
     pub commands: Vec<Command>,
     /// Why nothing starts although something is due.
-    #[serde(default)]
     pub blocked: Option<String>,
     /// Network of hooks, and what they may reach.
     #[serde(default)]
     pub network: String,
     /// Whether address filters of units work on this machine; `None` if not tested.
-    #[serde(default)]
     pub address_filter: Option<bool>,
     /// The fleet of this machine, which the command line adds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
