@@ -17,13 +17,10 @@ pub enum Property {
     Number(u64),
     /// `as`.
     List(Vec<String>),
-    /// `a(sasas)`: program, argv, flags such as `no-env-expand`.
-    Exec {
-        /// Program and arguments.
-        argv: Vec<String>,
-        /// Flags of systemd, such as `no-env-expand`.
-        flags: Vec<&'static str>,
-    },
+    /// `a(sasb)`: program and arguments, in which systemd expands variables.
+    Command(Vec<String>),
+    /// `a(sasas)`: program and arguments, in which nothing is expanded (`no-env-expand`).
+    LiteralCommand(Vec<String>),
     /// `a(ssbt)` from source and destination; the rest is "may be missing", for a source after `-`,
     /// and "what is mounted below".
     Binds(Vec<(String, String)>),
@@ -63,6 +60,19 @@ fn command(spec: &UnitSpec) -> Vec<String> {
     }
 }
 
+/// Returns the property for a command line, in which nothing must be expanded.
+///
+/// systemd 252 writes `ExecStartEx=` into the file of the unit and does not know it when it reads the
+/// file: after a `daemon-reload`, a unit that runs has no dependency on its slice any more. So it is
+/// sent only for arguments with a `$`.
+fn exec_start(argv: Vec<String>) -> (&'static str, Property) {
+    if argv.iter().any(|argument| argument.contains('$')) {
+        ("ExecStartEx", Property::LiteralCommand(argv))
+    } else {
+        ("ExecStart", Property::Command(argv))
+    }
+}
+
 /// Returns names and values in a fixed order.
 pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     use Property::*;
@@ -74,13 +84,7 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
         ("RemainAfterExit", Flag(true)),
         ("CollectMode", text("inactive")),
         ("Slice", text(&spec.slice)),
-        (
-            "ExecStartEx",
-            Exec {
-                argv: command(spec),
-                flags: vec!["no-env-expand"],
-            },
-        ),
+        exec_start(command(spec)),
     ];
     if let (Some(_), Some(program)) = (&spec.launcher, spec.argv.first()) {
         // Journal lines carry the name of the program, not of the launcher.

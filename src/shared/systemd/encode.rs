@@ -13,7 +13,8 @@ const MOUNT_RECURSIVE: u64 = 0x4000;
 const AF_INET: i32 = 2;
 const AF_INET6: i32 = 10;
 
-type Command = (String, Vec<String>, Vec<String>);
+type Command = (String, Vec<String>, bool);
+type LiteralCommand = (String, Vec<String>, Vec<String>);
 type Bind = (String, String, bool, u64);
 type Prefix = (i32, Vec<u8>, u32);
 
@@ -34,10 +35,16 @@ fn variant(value: &Property, descriptor: &mut Option<OwnedFd>) -> Option<Variant
         Property::Flag(flag) => Variant::from(*flag),
         Property::Number(number) => Variant::from(*number),
         Property::List(list) => Variant::from(list.clone()),
-        Property::Exec { argv, flags } => {
-            let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        Property::Command(argv) => {
             let program = argv.first()?.clone();
-            let commands: Vec<Command> = vec![(program, argv.clone(), flags)];
+            let is_failure_ignored = false;
+            let commands: Vec<Command> = vec![(program, argv.clone(), is_failure_ignored)];
+            Variant::from(commands)
+        }
+        Property::LiteralCommand(argv) => {
+            let program = argv.first()?.clone();
+            let flags = vec!["no-env-expand".to_owned()];
+            let commands: Vec<LiteralCommand> = vec![(program, argv.clone(), flags)];
             Variant::from(commands)
         }
         Property::Binds(paths) => {
