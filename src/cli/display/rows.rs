@@ -39,18 +39,8 @@ fn failed_of_crawl(crawl: &Crawl) -> Cell {
 }
 
 pub fn crawls(crawls: &[Crawl], style: &Style) -> Table {
-    let mut table = Table::new(&[
-        "ID",
-        "STATUS",
-        "PAGES",
-        "RESULTS",
-        "FAILED",
-        "ADDED",
-        "NODES…",
-        "TAGS…",
-        "URL…",
-        "REASON…",
-    ]);
+    let mut table =
+        Table::new("ID  STATUS  PAGES  RESULTS  FAILED  ADDED  NODES…  TAGS…  URL…  REASON…");
     for crawl in crawls {
         let tone = text::tone_of_lifecycle(crawl.status, crawl.reason.as_deref());
         table.row([
@@ -78,20 +68,9 @@ fn http(status: Option<u16>) -> Cell {
 }
 
 pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
-    let mut table = Table::new(&[
-        "ID",
-        "CRAWL",
-        "DEPTH",
-        "STATUS",
-        "HTTP",
-        "RESULTS",
-        "FAILED",
-        "ADDED",
-        "NODE",
-        "URL…",
-        "TITLE…",
-        "REASON…",
-    ]);
+    let mut table = Table::new(
+        "ID  CRAWL  DEPTH  STATUS  HTTP  RESULTS  FAILED  ADDED  NODE  URL…  TITLE…  REASON…",
+    );
     for snapshot in snapshots {
         let tone = text::tone_of_lifecycle(snapshot.status, snapshot.reason.as_deref());
         table.row([
@@ -114,16 +93,7 @@ pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
 
 /// `with_owner` adds a column with the id of the crawl or snapshot.
 pub fn results(results: &[HookResult], style: &Style, with_owner: bool) -> Table {
-    let mut table = Table::new(&[
-        "OF",
-        "HOOK",
-        "STATUS",
-        "TRIES",
-        "TIME",
-        "SIZE",
-        "OUTPUT…",
-        "WHY…",
-    ]);
+    let mut table = Table::new("OF  HOOK  STATUS  TRIES  TIME  SIZE  OUTPUT…  WHY…");
     for result in results {
         let tries = match result.attempts {
             0 | 1 => String::new(),
@@ -158,16 +128,7 @@ pub fn results(results: &[HookResult], style: &Style, with_owner: bool) -> Table
 }
 
 pub fn runs(runs: &[Run], style: &Style) -> Table {
-    let mut table = Table::new(&[
-        "ID",
-        "UNIT…",
-        "TRY",
-        "STATUS",
-        "OUTCOME…",
-        "TIME",
-        "CPU",
-        "MEMORY",
-    ]);
+    let mut table = Table::new("ID  UNIT…  TRY  STATUS  OUTCOME…  TIME  CPU  MEMORY");
     for run in runs {
         let outcome = match &run.outcome {
             Some(outcome) if outcome.is_success() => Cell::toned("success", Tone::Good),
@@ -202,10 +163,9 @@ pub fn runs(runs: &[Run], style: &Style) -> Table {
 }
 
 pub fn hosts(hosts: &[Host], style: &Style) -> Table {
-    let mut table = Table::new(&[
-        "HOST…", "PAGES", "RESULTS", "FAILED", "HEALTH", "LAST", "OPEN", "NODE", "LEASED", "DELAY",
-        "ASKED…",
-    ]);
+    let mut table = Table::new(
+        "HOST…  PAGES  RESULTS  FAILED  HEALTH  LAST  OPEN  NODE  LEASED  DELAY  ASKED…",
+    );
     for host in hosts {
         let health = host.uses.health();
         let delay = match host.delay_ms {

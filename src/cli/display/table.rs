@@ -6,7 +6,7 @@ use archivist_core::text::clean;
 use console::measure_text_width;
 
 /// One cell.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     text: String,
     tone: Tone,
@@ -41,12 +41,14 @@ const GAP: usize = 2;
 const NARROWEST: usize = 12;
 
 impl Table {
-    /// Returns an empty table. Columns whose heading ends in `…` are flexible.
-    pub fn new(heading: &[&'static str]) -> Table {
-        let flexible = |(at, name): (usize, &&str)| name.ends_with('…').then_some(at);
+    /// Returns an empty table. The heading is as it is printed, with two blanks between columns;
+    /// columns whose heading ends in `…` are flexible.
+    pub fn new(heading: &'static str) -> Table {
+        let names = || heading.split("  ");
+        let flexible = |(at, name): (usize, &str)| name.ends_with('…').then_some(at);
         Table {
-            flexible: heading.iter().enumerate().filter_map(flexible).collect(),
-            heading: heading.iter().map(|h| h.trim_end_matches('…')).collect(),
+            flexible: names().enumerate().filter_map(flexible).collect(),
+            heading: names().map(|name| name.trim_end_matches('…')).collect(),
             rows: Vec::new(),
         }
     }
@@ -131,7 +133,7 @@ mod tests {
     use archivist_core::model::Time;
 
     fn table() -> Table {
-        let mut table = Table::new(&["ID", "STATUS", "NOTE", "URL…"]);
+        let mut table = Table::new("ID  STATUS  NOTE  URL…");
         table.row(["s3", "sealed", "", "https://example.com/a/long/path.html"].map(Cell::from));
         table.row(["s345", "queued", "", "https://b.example/"].map(Cell::from));
         table

@@ -143,7 +143,7 @@ fn effective(settings: &Settings, inputs: &Inputs) -> Vec<Effective> {
 }
 
 fn table(effective: &[Effective]) -> Table {
-    let mut table = Table::new(&["SECTION", "SETTING…", "FROM"]);
+    let mut table = Table::new("SECTION  SETTING…  FROM");
     for one in effective {
         let tone = match one.from {
             Some(_) => Tone::Plain,

@@ -110,7 +110,7 @@ fn clock(ahead_ms: i64) -> String {
 }
 
 fn table(nodes: &[Member]) -> Table {
-    let mut table = Table::new(&["NODE…", "STATE", "HOSTS", "SEEN"]);
+    let mut table = Table::new("NODE…  STATE  HOSTS  SEEN");
     for node in nodes {
         let (state, tone) = state(node);
         table.row([

@@ -146,7 +146,7 @@ fn list(all: &Path, json: bool, scope: &Scope) -> Result<(), Failure> {
     if personas.is_empty() {
         return style::print("no personas\n");
     }
-    let mut table = Table::new(&["PERSONA", "PROFILE", "COOKIES", "USERS…"]);
+    let mut table = Table::new("PERSONA  PROFILE  COOKIES  USERS…");
     let word = |there: bool| if there { "yes" } else { "no" };
     for (name, [profile, cookies], users) in &personas {
         let users = users

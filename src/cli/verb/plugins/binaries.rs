@@ -43,16 +43,7 @@ fn all() -> Result<String, Failure> {
 const DIGEST_SHOWN: usize = 12;
 
 fn listed(binaries: &[Binary], style: &Style) -> String {
-    let mut table = Table::new(&[
-        "PROGRAM",
-        "VERSION",
-        "FROM",
-        "SHA256",
-        "USED",
-        "FAILED",
-        "PATH…",
-        "NEEDED BY…",
-    ]);
+    let mut table = Table::new("PROGRAM  VERSION  FROM  SHA256  USED  FAILED  PATH…  NEEDED BY…");
     for binary in binaries {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let path = match (&binary.abspath, &binary.missing) {

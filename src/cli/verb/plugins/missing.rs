@@ -68,7 +68,7 @@ pub fn installable(lacking: &[&Binary]) -> Vec<String> {
 
 /// Returns a row for each program: how to get it, and which plugins need it.
 pub fn listed(lacking: &[&Binary], style: &Style) -> String {
-    let mut table = Table::new(&["PROGRAM", "BY…", "NEEDED BY…"]);
+    let mut table = Table::new("PROGRAM  BY…  NEEDED BY…");
     let by_providers = installable(lacking);
     for binary in lacking {
         let how = match binary.missing.as_deref() {

@@ -101,15 +101,7 @@ fn failed(uses: &Uses) -> Cell {
 }
 
 fn listed(plugins: &Plugins, style: &Style) -> String {
-    let mut table = Table::new(&[
-        "PLUGIN",
-        "RUNS",
-        "USED",
-        "FAILED",
-        "HOOKS…",
-        "WHY NOT…",
-        "DESCRIPTION…",
-    ]);
+    let mut table = Table::new("PLUGIN  RUNS  USED  FAILED  HOOKS…  WHY NOT…  DESCRIPTION…");
     for plugin in &plugins.plugins {
         let hooks: Vec<_> = plugin
             .hooks

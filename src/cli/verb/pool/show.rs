@@ -66,7 +66,7 @@ fn json(document: &impl serde::Serialize) -> Result<Exit, Failure> {
 }
 
 fn table(reports: &[Report], style: &Style) -> String {
-    let mut table = Table::new(&["POOL", "WORKERS", "RESTARTS", "PROBLEMS", "FILE…"]);
+    let mut table = Table::new("POOL  WORKERS  RESTARTS  PROBLEMS  FILE…");
     for report in reports {
         let is_whole = report.running == report.declared as usize;
         let tone = match (is_whole, report.running) {
@@ -132,15 +132,7 @@ pub fn summary(report: &Report, style: &Style) -> String {
         report.running,
         report.declared
     );
-    let mut table = Table::new(&[
-        "WORKER",
-        "NAME",
-        "STATE",
-        "PID",
-        "UPTIME",
-        "RESTARTS",
-        "LAST BEAT",
-    ]);
+    let mut table = Table::new("WORKER  NAME  STATE  PID  UPTIME  RESTARTS  LAST BEAT");
     for worker in &report.workers {
         table.row(cells(worker, style));
     }

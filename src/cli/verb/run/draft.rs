@@ -29,7 +29,7 @@ pub async fn run(args: &RunArgs, scope: &Scope) -> Result<Exit, Failure> {
 }
 
 fn summary(draft: &Draft, style: &Style) -> String {
-    let mut table = Table::new(&["WHEN", "HOOK…", "MODE", "LIMIT"]);
+    let mut table = Table::new("WHEN  HOOK…  MODE  LIMIT");
     let parts: [(&str, &[DraftHook]); 3] = [
         ("before", &draft.setup),
         ("each page", &draft.page),
@@ -58,7 +58,7 @@ fn summary(draft: &Draft, style: &Style) -> String {
     }
     if !reasons.is_empty() {
         out.push('\n');
-        let mut table = Table::new(&["NOT RUN…", "WHY…"]);
+        let mut table = Table::new("NOT RUN…  WHY…");
         for (why, plugins) in reasons {
             table.row([plugins.join(", ").into(), Cell::toned(why, Tone::Dim)]);
         }

@@ -153,7 +153,7 @@ pub fn result(check: &Check) -> Cell {
 }
 
 fn table(checks: &[Check], style: &Style) -> Table {
-    let mut table = Table::new(&["ID", "KIND", "STATE", "RESULT…", "TIME", "WHEN", "URL…"]);
+    let mut table = Table::new("ID  KIND  STATE  RESULT…  TIME  WHEN  URL…");
     for check in checks {
         let state = match (check.state.as_str(), check.ok) {
             ("ended", Some(true)) => Cell::toned("ok", Tone::Good),

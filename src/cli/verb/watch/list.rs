@@ -103,9 +103,7 @@ fn uptime(site: &Site) -> String {
 }
 
 fn table(watches: &[Watch], timers: Option<&Timers>, style: &Style) -> Table {
-    let mut table = Table::new(&[
-        "NAME", "STATE", "UPTIME", "LAST", "WHEN", "NEXT", "KIND", "URL…",
-    ]);
+    let mut table = Table::new("NAME  STATE  UPTIME  LAST  WHEN  NEXT  KIND  URL…");
     for watch in watches {
         let next = timers.into_iter().flat_map(|timers| &timers.next);
         let soonest = next
@@ -206,7 +204,7 @@ fn summary(watch: &Watch, next: &Next, style: &Style) -> String {
     }
     for site in &watch.sites {
         out.push_str(&format!("\n{}\n", clean(&site.url)));
-        let mut table = Table::new(&["KIND", "STATE", "RESULT…", "WHEN"]);
+        let mut table = Table::new("KIND  STATE  RESULT…  WHEN");
         for check in site.open.iter().chain(&site.last) {
             table.row([
                 check.kind.as_str().into(),
