@@ -8,35 +8,24 @@
 use crate::client::exit::Failure;
 use archivist_config::Scope;
 use archivist_core::model::SnapshotId;
-use nix::dir::{Dir, Type};
+use archivist_plugin::Directory;
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, openat, renameat};
+use nix::fcntl::{Flock, FlockArg, OFlag, openat};
 use nix::libc;
-use nix::sys::stat::{Mode, fstatat, mkdirat};
-use nix::unistd::{UnlinkatFlags, unlinkat};
-use std::ffi::{OsStr, OsString};
+use nix::sys::stat::Mode;
+use std::ffi::OsStr;
 use std::fs::{File, FileTimes};
 use std::io;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Deepest nesting that is copied.
 const DEPTH_MAX: usize = 64;
 /// Name of a file while its content is being copied.
 const PARTIAL: &str = ".archivist-partial";
-/// Flags to open a directory below another one.
-const ENTER: OFlag = OFlag::O_RDONLY
-    .union(OFlag::O_DIRECTORY)
-    .union(OFlag::O_NOFOLLOW)
-    .union(OFlag::O_CLOEXEC);
-/// Flags to open a file that may be a link or a pipe.
-const READ: OFlag = OFlag::O_RDONLY
-    .union(OFlag::O_NOFOLLOW)
-    .union(OFlag::O_NONBLOCK)
-    .union(OFlag::O_CLOEXEC);
+/// Flags to create a file. It is not opened for appending, so that the kernel can share the content
+/// with the source.
 const CREATE: OFlag = OFlag::O_WRONLY
     .union(OFlag::O_CREAT)
     .union(OFlag::O_EXCL)
@@ -44,7 +33,7 @@ const CREATE: OFlag = OFlag::O_WRONLY
     .union(OFlag::O_CLOEXEC);
 /// Modes of new files and directories, before the umask of the caller.
 const FILE_MODE: Mode = Mode::from_bits_truncate(0o666);
-const DIRECTORY_MODE: Mode = Mode::from_bits_truncate(0o777);
+const DIRECTORY_MODE: u32 = 0o777;
 
 /// How pages are laid out in DIR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,89 +49,48 @@ fn failed(verb: &str, path: &Path, error: impl Into<io::Error>) -> Failure {
     Failure::failed(format!("failed to {verb} '{}': {error}", path.display()))
 }
 
-/// An open directory, with its path for messages.
-struct Folder {
-    fd: OwnedFd,
-    path: PathBuf,
+fn open(path: &Path) -> Result<Directory, Failure> {
+    Directory::open(path).map_err(|error| failed("open directory", path, error))
 }
 
-impl Folder {
-    /// Opens a path, following links.
-    fn open(path: &Path) -> io::Result<Folder> {
-        let file = File::options()
-            .read(true)
-            .custom_flags(libc::O_DIRECTORY)
-            .open(path)?;
-        Ok(Folder {
-            fd: file.into(),
-            path: path.to_owned(),
-        })
-    }
+fn enter(directory: &Directory, name: &OsStr) -> Result<Directory, Failure> {
+    let failed = |error| failed("open directory", &directory.path().join(name), error);
+    directory.enter(name).map_err(failed)
+}
 
-    fn enter(&self, name: &OsStr) -> Result<Folder, Failure> {
-        let path = self.path.join(name);
-        match openat(&self.fd, name, ENTER, Mode::empty()) {
-            Ok(fd) => Ok(Folder { fd, path }),
-            Err(error) => Err(failed("open directory", &path, error)),
+/// Creates a subdirectory if it does not exist, and opens it.
+fn make(directory: &Directory, name: &OsStr) -> Result<Directory, Failure> {
+    match directory.make(name, DIRECTORY_MODE) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            let path = directory.path().join(name);
+            Err(failed("create directory", &path, error))
         }
+        _ => enter(directory, name),
     }
+}
 
-    /// Creates a subdirectory if it does not exist, and opens it.
-    fn make(&self, name: &OsStr) -> Result<Folder, Failure> {
-        match mkdirat(&self.fd, name, DIRECTORY_MODE) {
-            Ok(()) | Err(Errno::EEXIST) => self.enter(name),
-            Err(error) => Err(failed("create directory", &self.path.join(name), error)),
+/// Removes a partial file that a killed command left.
+fn clear_partial(directory: &Directory) -> Result<(), Failure> {
+    match directory.unlink(PARTIAL) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(failed("remove", &directory.path().join(PARTIAL), error))
         }
+        _ => Ok(()),
     }
+}
 
-    /// Removes a partial file that a killed command left.
-    fn clear_partial(&self) -> Result<(), Failure> {
-        match unlinkat(&self.fd, PARTIAL, UnlinkatFlags::NoRemoveDir) {
-            Ok(()) | Err(Errno::ENOENT) => Ok(()),
-            Err(error) => Err(failed("remove", &self.path.join(PARTIAL), error)),
-        }
-    }
-
-    /// Creates the file whose content is about to be copied.
-    fn create_partial(&self) -> Result<File, Failure> {
-        self.clear_partial()?;
-        match openat(&self.fd, PARTIAL, CREATE, FILE_MODE) {
-            Ok(fd) => Ok(fd.into()),
-            Err(error) => Err(failed("create a file in", &self.path, error)),
-        }
-    }
-
-    /// Names of the entries with their types; `None` for an entry that was removed meanwhile.
-    fn entries(&self) -> Result<Vec<(OsString, Option<Type>)>, Failure> {
-        let unreadable = |error: Errno| failed("read", &self.path, error);
-        let mut dir =
-            Dir::openat(self.fd.as_fd(), ".", ENTER, Mode::empty()).map_err(unreadable)?;
-        let mut entries = Vec::new();
-        for entry in dir.iter() {
-            let entry = entry.map_err(unreadable)?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if name != "." && name != ".." {
-                let kind = entry.file_type().or_else(|| self.kind(name));
-                entries.push((name.to_owned(), kind));
-            }
-        }
-        Ok(entries)
-    }
-
-    /// The type of an entry of a file system that does not report types in directories.
-    fn kind(&self, name: &OsStr) -> Option<Type> {
-        let found = fstatat(&self.fd, name, AtFlags::AT_SYMLINK_NOFOLLOW).ok()?;
-        match found.st_mode & libc::S_IFMT {
-            libc::S_IFDIR => Some(Type::Directory),
-            libc::S_IFREG => Some(Type::File),
-            _ => None,
-        }
+/// Creates the file whose content is about to be copied.
+fn create_partial(directory: &Directory) -> Result<File, Failure> {
+    clear_partial(directory)?;
+    match openat(directory, PARTIAL, CREATE, FILE_MODE) {
+        Ok(fd) => Ok(fd.into()),
+        Err(error) => Err(failed("create a file in", directory.path(), error)),
     }
 }
 
 /// The directory that a command copies to. Another command cannot use it at the same time.
 pub struct Target {
-    folder: Folder,
+    directory: Directory,
     layout: Layout,
     /// Released by the kernel when the process ends.
     _lock: Option<Flock<OwnedFd>>,
@@ -159,12 +107,12 @@ impl Target {
         refuse_archive(path, scope)?;
         std::fs::create_dir_all(path).map_err(|error| failed("create directory", path, error))?;
         refuse_archive(path, scope)?;
-        let folder = Folder::open(path).map_err(|error| failed("open directory", path, error))?;
-        let lock = lock(&folder)?;
-        folder.create_partial()?;
-        folder.clear_partial()?;
+        let directory = open(path)?;
+        let lock = lock(&directory)?;
+        create_partial(&directory)?;
+        clear_partial(&directory)?;
         Ok(Target {
-            folder,
+            directory,
             layout,
             _lock: lock,
         })
@@ -177,30 +125,32 @@ impl Target {
 
     /// Path of the directory.
     pub fn path(&self) -> &Path {
-        &self.folder.path
+        self.directory.path()
     }
 
     /// Copies the directory of a page. Replaces existing files of the same name and leaves others.
     pub fn copy(&self, id: SnapshotId, source: &Path) -> Result<(), Failure> {
-        let from = Folder::open(source).map_err(|error| failed("open directory", source, error))?;
+        let from = open(source)?;
         match self.layout {
-            Layout::OnePage => tree(&from, &self.folder, 0),
-            Layout::ById => tree(&from, &self.folder.make(OsStr::new(&id.to_string()))?, 0),
+            Layout::OnePage => tree(&from, &self.directory, 0),
+            Layout::ById => {
+                let to = make(&self.directory, OsStr::new(&id.to_string()))?;
+                tree(&from, &to, 0)
+            }
         }
     }
 }
 
 /// Locks the directory. None if its file system cannot lock directories.
-fn lock(folder: &Folder) -> Result<Option<Flock<OwnedFd>>, Failure> {
-    let fd = folder
-        .fd
-        .try_clone()
-        .map_err(|error| failed("open directory", &folder.path, error))?;
+fn lock(directory: &Directory) -> Result<Option<Flock<OwnedFd>>, Failure> {
+    let path = directory.path();
+    let fd = directory.as_fd().try_clone_to_owned();
+    let fd = fd.map_err(|error| failed("open directory", path, error))?;
     match Flock::lock(fd, FlockArg::LockExclusiveNonblock) {
         Ok(lock) => Ok(Some(lock)),
         Err((_, Errno::EWOULDBLOCK)) => Err(Failure::failed(format!(
             "failed to lock '{}': another command copies to it",
-            folder.path.display()
+            path.display()
         ))),
         Err(_) => Ok(None),
     }
@@ -249,41 +199,40 @@ pub fn can_copy(scope: &Scope) -> Result<(), Failure> {
     }
 }
 
-fn tree(from: &Folder, to: &Folder, depth: usize) -> Result<(), Failure> {
+fn tree(from: &Directory, to: &Directory, depth: usize) -> Result<(), Failure> {
+    let source = from.path();
     if depth > DEPTH_MAX {
         let what = io::Error::other("nested too deeply");
-        return Err(failed("copy", &from.path, what));
+        return Err(failed("copy", source, what));
     }
-    to.clear_partial()?;
-    for (name, kind) in from.entries()? {
-        match kind {
-            Some(Type::Directory) => tree(&from.enter(&name)?, &to.make(&name)?, depth + 1)?,
-            Some(Type::File) => file(from, to, &name)?,
+    clear_partial(to)?;
+    let names = from.names();
+    for name in names.map_err(|error| failed("read", source, error))? {
+        // An entry may have been removed meanwhile.
+        match from.stat(&name).map(|found| found.st_mode & libc::S_IFMT) {
+            Ok(libc::S_IFDIR) => tree(&enter(from, &name)?, &make(to, &name)?, depth + 1)?,
+            Ok(libc::S_IFREG) => file(from, to, &name)?,
             _ => {}
         }
     }
     Ok(())
 }
 
-fn file(from: &Folder, to: &Folder, name: &OsStr) -> Result<(), Failure> {
-    let (source, target) = (from.path.join(name), to.path.join(name));
-    let opened = openat(&from.fd, name, READ, Mode::empty());
-    let mut read: File = opened
-        .map_err(|error| failed("read", &source, error))?
-        .into();
-    let found = read
-        .metadata()
-        .map_err(|error| failed("read", &source, error))?;
-    if !found.is_file() {
-        return Ok(());
-    }
-    let mut written = to.create_partial()?;
+fn file(from: &Directory, to: &Directory, name: &OsStr) -> Result<(), Failure> {
+    let (source, target) = (from.path().join(name), to.path().join(name));
+    let mut read = match from.read(name) {
+        // It was replaced meanwhile.
+        Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(()),
+        opened => opened.map_err(|error| failed("read", &source, error))?,
+    };
+    let mut written = create_partial(to)?;
     io::copy(&mut read, &mut written).map_err(|error| failed("write", &target, error))?;
-    if let Ok(modified) = found.modified() {
+    if let Ok(modified) = read.metadata().and_then(|found| found.modified()) {
         // A time that the file system of the target cannot store; ignoring.
         let _ = written.set_times(FileTimes::new().set_modified(modified));
     }
-    renameat(&to.fd, PARTIAL, &to.fd, name).map_err(|error| failed("write", &target, error))
+    let renamed = to.rename(PARTIAL, name);
+    renamed.map_err(|error| failed("write", &target, error))
 }
 
 #[cfg(test)]
