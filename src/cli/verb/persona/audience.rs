@@ -1,14 +1,12 @@
 //! Users who may use a persona: names and ids, and the file next to the persona.
 
-use super::{failed, write_next_to};
+use super::{failed, read_next_to, write_next_to};
 use crate::client::exit::Failure;
 use crate::display::style;
 use archivist_config::Scope;
 use archivist_core::model::{Audience, PersonaName};
 use clap::Args;
 use nix::unistd::{Gid, Group, Uid, User};
-use std::fs;
-use std::io;
 use std::path::Path;
 
 #[derive(Args)]
@@ -118,14 +116,7 @@ pub(super) fn words(audience: &Audience) -> Vec<String> {
 
 /// Reads the list of a persona; it is empty if there is no file.
 pub(super) fn read(all: &Path, name: &PersonaName) -> Result<Audience, Failure> {
-    let path = all.join(name.list());
-    match fs::read_to_string(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Audience::default()),
-        Err(error) => Err(failed("read", &path, &error)),
-        Ok(text) => text
-            .parse()
-            .map_err(|error| Failure::failed(format!("'{}': {error}", path.display()))),
-    }
+    read_next_to(all, &name.list())
 }
 
 pub(super) fn write(all: &Path, name: &PersonaName, audience: &Audience) -> Result<(), Failure> {

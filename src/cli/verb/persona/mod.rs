@@ -15,12 +15,14 @@ use archivist_core::model::{COOKIES, PersonaName};
 use archivist_hooks::crawl::persona::PROFILE;
 use clap::{Args, Subcommand};
 use serde_json::json;
+use std::fmt::Display;
 use std::fs;
 use std::fs::{File, Permissions};
 use std::io;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::str::FromStr;
 
 #[derive(Args)]
 pub struct PersonaArgs {
@@ -88,6 +90,18 @@ fn remove(all: &Path, name: &PersonaName) -> Result<(), Failure> {
         }
     }
     style::print(&format!("removed {name}\n"))
+}
+
+/// Reads a file next to the personas, which means the default if there is none.
+fn read_next_to<T: FromStr<Err: Display> + Default>(all: &Path, file: &str) -> Result<T, Failure> {
+    let path = all.join(file);
+    match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
+        Err(error) => Err(failed("read", &path, &error)),
+        Ok(text) => text
+            .parse()
+            .map_err(|error| Failure::failed(format!("'{}': {error}", path.display()))),
+    }
 }
 
 /// Replaces a file next to the personas, which only the owner can read.

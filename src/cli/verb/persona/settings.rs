@@ -1,6 +1,6 @@
 //! Settings of a persona: the file next to it, and the verbs that change and show it.
 
-use super::{failed, write_next_to};
+use super::{failed, read_next_to, write_next_to};
 use crate::client::exit::Failure;
 use crate::display::style;
 use crate::verb::add::setting;
@@ -11,8 +11,6 @@ use archivist_core::text::is_value_name;
 use archivist_plugin::settings::check::check;
 use archivist_plugin::{Catalogue, Values};
 use clap::Args;
-use std::fs;
-use std::io;
 use std::path::Path;
 
 /// Most bytes of all settings of a persona, as for a crawl.
@@ -114,14 +112,7 @@ fn of_existing(all: &Path, name: &PersonaName) -> Result<PersonaSettings, Failur
 
 /// Reads the settings of a persona; there are none if there is no file.
 pub(super) fn read(all: &Path, name: &PersonaName) -> Result<PersonaSettings, Failure> {
-    let path = all.join(name.settings());
-    match fs::read_to_string(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(PersonaSettings::default()),
-        Err(error) => Err(failed("read", &path, &error)),
-        Ok(text) => text
-            .parse()
-            .map_err(|error| Failure::failed(format!("'{}': {error}", path.display()))),
-    }
+    read_next_to(all, &name.settings())
 }
 
 /// Replaces the settings of a persona.
@@ -146,6 +137,7 @@ mod tests {
     use crate::client::exit::Exit;
     use archivist_plugin::sample::{catalogue, plugin};
     use serde_json::json;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     fn pairs(texts: &[&str]) -> Vec<(String, String)> {
