@@ -105,22 +105,24 @@ fn arguments(transfer: &Transfer<'_>, scope: &Scope) -> Result<Vec<String>, Fail
     Ok(words(transfer, scope, &STORE.path_from(&own)))
 }
 
+/// Returns the first arguments of systemd-run(1) for a unit that the command waits for.
+pub fn run_words(scope: &Scope) -> Vec<String> {
+    let user = scope.user.then_some("--user");
+    let waiting = [
+        "--quiet",
+        "--pipe",
+        "--wait",
+        "--collect",
+        "--no-ask-password",
+    ];
+    user.into_iter().chain(waiting).map(str::to_owned).collect()
+}
+
 fn words(transfer: &Transfer<'_>, scope: &Scope, program: &Path) -> Vec<String> {
     let property = |name: &str, value: String| format!("--property={name}={value}");
     let bind = |path: PathBuf| property("BindPaths", path.display().to_string());
     let names = Names::new(scope.unit_prefix());
-    let mut words: Vec<String> = Vec::new();
-    words.extend(scope.user.then(|| "--user".to_owned()));
-    words.extend(
-        [
-            "--quiet",
-            "--pipe",
-            "--wait",
-            "--collect",
-            "--no-ask-password",
-        ]
-        .map(str::to_owned),
-    );
+    let mut words = run_words(scope);
     let (task, id) = (transfer.task, std::process::id());
     words.push(format!("--unit=archivist-store-{task}-{id}.service"));
     words.push(format!("--slice={}", names.store_slice()));

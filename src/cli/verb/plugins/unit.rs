@@ -6,6 +6,7 @@
 //! control characters.
 
 use crate::client::exit::{Exit, Failure};
+use crate::client::transfer::run_words;
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use std::ffi::OsString;
@@ -154,18 +155,7 @@ fn unit_name(name: &str, scope: &Scope) -> String {
 fn arguments(sandbox: &Sandbox<'_>, scope: &Scope, unit: &str) -> Vec<OsString> {
     let property = |name: &str, value: String| format!("--property={name}={value}");
     let bind = |path: &Path| path.display().to_string();
-    let mut words: Vec<String> = Vec::new();
-    words.extend(scope.user.then(|| "--user".to_owned()));
-    words.extend(
-        [
-            "--quiet",
-            "--pipe",
-            "--wait",
-            "--collect",
-            "--no-ask-password",
-        ]
-        .map(str::to_owned),
-    );
+    let mut words = run_words(scope);
     words.push(format!("--unit={unit}"));
     words.push(format!("--slice={}.slice", scope.unit_prefix()));
     words.push("--description=archivist: fetch and build plugins".to_owned());
