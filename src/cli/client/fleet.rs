@@ -1,6 +1,7 @@
 //! Calls to the fleet service, which answers for all machines of a fleet.
 
 use crate::client::exit::Failure;
+use crate::client::paging::Source;
 use crate::client::server::{Server, decode};
 use archivist_config::{Scope, Settings, load};
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId};
@@ -131,22 +132,14 @@ impl Fleet {
 
     /// Returns the crawl of `id`, and whether `id` is final.
     async fn ended(&self, id: Owner) -> Result<(CrawlId, bool), Failure> {
-        let row = Filter {
-            owner: Some(id),
-            limit: 1,
-            ..Filter::default()
-        };
-        let row = serde_json::to_string(&row).unwrap_or_default();
         let found = match id {
-            Owner::Crawl(crawl) => {
-                let crawls: Vec<Crawl> = decode(&self.list("crawls", &row).await?)?;
-                crawls.first().map(|found| (crawl, found.status.is_final()))
+            Owner::Crawl(id) => {
+                let found = self.crawl(id).await?;
+                found.map(|crawl| (id, crawl.status.is_final()))
             }
-            Owner::Snapshot(_) => {
-                let pages: Vec<Snapshot> = decode(&self.list("snapshots", &row).await?)?;
-                pages
-                    .first()
-                    .map(|found| (found.crawl, found.status.is_final()))
+            Owner::Snapshot(id) => {
+                let found = self.page(id).await?;
+                found.map(|page| (page.crawl, page.status.is_final()))
             }
         };
         found.ok_or_else(|| Failure::failed(format!("there is no {id}")))
@@ -155,25 +148,21 @@ impl Fleet {
     /// Returns the first pages of a crawl, or the page, that nodes have.
     async fn held(&self, id: Owner) -> Result<Vec<Snapshot>, Failure> {
         let started = Filter {
-            owner: Some(id),
             status: Some(Lifecycle::Started.as_str().to_owned()),
             limit: ROWS_MAX,
-            ..Filter::default()
+            ..Filter::of(id)
         };
-        let started = serde_json::to_string(&started).unwrap_or_default();
-        decode(&self.list("snapshots", &started).await?)
+        Source::Fleet(self).list("snapshots", &started).await
+    }
+
+    /// Returns the row of a crawl; `None` if the fleet has none of this id.
+    async fn crawl(&self, id: CrawlId) -> Result<Option<Crawl>, Failure> {
+        Source::Fleet(self).find(Owner::Crawl(id)).await
     }
 
     /// Returns the row of a page; `None` if the fleet has none of this id.
     pub async fn page(&self, id: SnapshotId) -> Result<Option<Snapshot>, Failure> {
-        let row = Filter {
-            owner: Some(Owner::Snapshot(id)),
-            limit: 1,
-            ..Filter::default()
-        };
-        let row = serde_json::to_string(&row).unwrap_or_default();
-        let found: Vec<Snapshot> = decode(&self.list("snapshots", &row).await?)?;
-        Ok(found.into_iter().next())
+        Source::Fleet(self).find(Owner::Snapshot(id)).await
     }
 
     /// Returns the nodes, as the database knows them.
@@ -185,36 +174,16 @@ impl Fleet {
 
     /// Returns the number of cancelled pages of a crawl.
     pub async fn cancelled_pages(&self, id: CrawlId) -> Result<u64, Failure> {
-        let filter = Filter {
-            owner: Some(Owner::Crawl(id)),
-            limit: 1,
-            ..Filter::default()
-        };
-        let filter = serde_json::to_string(&filter).unwrap_or_default();
-        let found: Vec<Crawl> = decode(&self.list("crawls", &filter).await?)?;
-        let cancelled = found
-            .first()
-            .and_then(|crawl| crawl.snapshots.get("cancelled"));
-        Ok(cancelled.copied().unwrap_or(0))
+        let found = self.crawl(id).await?;
+        let cancelled = found.and_then(|crawl| crawl.snapshots.get("cancelled").copied());
+        Ok(cancelled.unwrap_or(0))
     }
 
     /// Returns whether the fleet has a crawl or page.
     pub async fn has(&self, id: Owner) -> Result<bool, Failure> {
-        let filter = Filter {
-            owner: Some(id),
-            limit: 1,
-            ..Filter::default()
-        };
-        let filter = serde_json::to_string(&filter).unwrap_or_default();
         Ok(match id {
-            Owner::Crawl(_) => {
-                let found: Vec<Crawl> = decode(&self.list("crawls", &filter).await?)?;
-                !found.is_empty()
-            }
-            Owner::Snapshot(_) => {
-                let found: Vec<Snapshot> = decode(&self.list("snapshots", &filter).await?)?;
-                !found.is_empty()
-            }
+            Owner::Crawl(id) => self.crawl(id).await?.is_some(),
+            Owner::Snapshot(id) => self.page(id).await?.is_some(),
         })
     }
 }

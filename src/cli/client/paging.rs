@@ -3,6 +3,7 @@
 use crate::client::exit::Failure;
 use crate::client::fleet::Fleet;
 use crate::client::server::{Server, decode};
+use archivist_core::model::Owner;
 use archivist_shared::bus::documents::report::{
     ANSWER_BYTES, Crawl, Filter, HookResult, Host, ROWS_MAX, Run, Snapshot,
 };
@@ -26,6 +27,36 @@ pub enum Source<'a> {
     Machine(&'a Server),
     /// The whole fleet.
     Fleet(&'a Fleet),
+}
+
+impl Source<'_> {
+    /// Returns the rows of a list, as JSON.
+    async fn answer(self, what: &str, filter: &Filter) -> Result<String, Failure> {
+        let filter = serde_json::to_string(filter)
+            .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))?;
+        match self {
+            Source::Machine(server) => server.call(|| server.proxy().list(what, &filter)).await,
+            Source::Fleet(fleet) => fleet.list(what, &filter).await,
+        }
+    }
+
+    /// Returns the rows of one answer.
+    pub async fn list<T: DeserializeOwned>(
+        self,
+        what: &str,
+        filter: &Filter,
+    ) -> Result<Vec<T>, Failure> {
+        decode(&self.answer(what, filter).await?)
+    }
+
+    /// Returns the row of a crawl or page, if there is one.
+    pub async fn find<T: Row>(self, id: Owner) -> Result<Option<T>, Failure> {
+        let row = Filter {
+            limit: 1,
+            ..Filter::of(id)
+        };
+        Ok(self.list(T::WHAT, &row).await?.pop())
+    }
 }
 
 impl Row for Crawl {
@@ -109,15 +140,7 @@ impl<'a> Paging<'a> {
         }
         let limit = self.left.min(ROWS_MAX.into());
         self.filter.limit = u32::try_from(limit).unwrap_or(ROWS_MAX);
-        let filter = serde_json::to_string(&self.filter)
-            .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))?;
-        let answer = match self.source {
-            Source::Machine(server) => {
-                let call = || server.proxy().list(T::WHAT, &filter);
-                server.call(call).await?
-            }
-            Source::Fleet(fleet) => fleet.list(T::WHAT, &filter).await?,
-        };
+        let answer = self.source.answer(T::WHAT, &self.filter).await?;
         let documents: Vec<Box<RawValue>> = decode(&answer)?;
         let rows = documents
             .iter()

@@ -177,8 +177,7 @@ fn are_done(crawl: &Crawl) -> bool {
 async fn fill_gaps(source: Source<'_>, crawl: CrawlId, view: &mut View) -> Result<(), Failure> {
     let filter = |status: Option<&str>| Filter {
         status: status.map(str::to_owned),
-        owner: Some(Owner::Crawl(crawl)),
-        ..Filter::default()
+        ..Filter::of(Owner::Crawl(crawl))
     };
     let snapshots: Vec<Snapshot> = Paging::of(source, filter(None)).collect().await?;
     let failed = Paging::of(source, filter(Some("failed")));

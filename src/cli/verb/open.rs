@@ -2,13 +2,14 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
+use crate::client::paging::Source;
 use crate::client::server::Server;
 use crate::display::style;
 use archivist_config::Scope;
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::store::STORED_MARKER;
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{Crawl, Details, Filter, Snapshot};
+use archivist_shared::bus::documents::report::{Crawl, Details, Snapshot};
 use clap::Args;
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -67,28 +68,15 @@ fn of_archive(scope: &Scope) -> PageLocation {
 /// Requests only the row of `id`; `show` returns much more.
 async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, Failure> {
     let server = Server::reach(scope).await?;
-    let row = Filter {
-        owner: Some(id),
-        limit: 1,
-        ..Filter::default()
-    };
-    let filter = serde_json::to_string(&row).map_err(|e| Failure::failed(e.to_string()))?;
+    let source = Source::Machine(&server);
     let row = match id {
         Owner::Crawl(_) => {
-            let rows: Vec<Crawl> = server
-                .ask(|| server.proxy().list("crawls", &filter))
-                .await?;
-            rows.into_iter()
-                .next()
-                .map(|row| (row.status, row.directory))
+            let found = source.find::<Crawl>(id).await?;
+            found.map(|row| (row.status, row.directory))
         }
         Owner::Snapshot(_) => {
-            let rows: Vec<Snapshot> = server
-                .ask(|| server.proxy().list("snapshots", &filter))
-                .await?;
-            rows.into_iter()
-                .next()
-                .map(|row| (row.status, row.directory))
+            let found = source.find::<Snapshot>(id).await?;
+            found.map(|row| (row.status, row.directory))
         }
     };
     let here = row.as_ref().and_then(|(_, directory)| directory.as_deref());

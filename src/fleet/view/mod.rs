@@ -273,9 +273,8 @@ impl Work<'_> {
 
     async fn details(&self, id: Owner) -> Answer<Details> {
         let filter = Filter {
-            owner: Some(id),
             limit: ROWS_MAX,
-            ..Filter::default()
+            ..Filter::of(id)
         };
         let mut results = self.results(&filter).await?;
         let mut snapshots = self.pages(&filter).await?;

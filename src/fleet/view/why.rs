@@ -83,10 +83,9 @@ impl Work<'_> {
             Owner::Crawl(crawl) => self.why_crawl(crawl, &standing).await?,
         };
         let filter = Filter {
-            owner: Some(id),
             status: Some(ResultState::Failed.as_str().to_owned()),
             limit: RESULTS_SHOWN,
-            ..Filter::default()
+            ..Filter::of(id)
         };
         reasons.extend(self.results(&filter).await?.iter().map(of_result));
         Ok(Why {

@@ -134,9 +134,8 @@ pub(crate) fn cancel_run(turn: &mut Turn<'_>, id: RunId) -> TurnResult<()> {
 pub(crate) fn proceed(turn: &mut Turn<'_>, crawl: CrawlId, again: bool) -> TurnResult<u32> {
     let started = Filter {
         status: Some(ResultState::Started.as_str().to_owned()),
-        owner: Some(Owner::Crawl(crawl)),
         limit: 0,
-        ..Filter::default()
+        ..Filter::of(Owner::Crawl(crawl))
     };
     main_loop::crawl_of(turn, crawl)?;
     let mut count = 0;

@@ -40,9 +40,8 @@ pub(crate) fn follow(
 fn present_state(turn: &Turn<'_>, crawl: CrawlId) -> Result<Vec<String>, StoreError> {
     let open = |status: &str| Filter {
         status: Some(status.to_owned()),
-        owner: Some(Owner::Crawl(crawl)),
         limit: PRESENT_MAX,
-        ..Filter::default()
+        ..Filter::of(Owner::Crawl(crawl))
     };
     let mut lines = Vec::new();
     for snapshot in turn.tx.list_snapshots(&open("started"))? {
@@ -57,10 +56,7 @@ fn present_state(turn: &Turn<'_>, crawl: CrawlId) -> Result<Vec<String>, StoreEr
 }
 
 fn crawl_line(turn: &Turn<'_>, id: CrawlId) -> Result<Option<(String, bool)>, StoreError> {
-    let filter = Filter {
-        owner: Some(Owner::Crawl(id)),
-        ..Filter::default()
-    };
+    let filter = Filter::of(Owner::Crawl(id));
     let crawl = turn.tx.list_crawls(&filter)?.into_iter().next();
     crawl
         .map(|crawl| {
@@ -94,11 +90,7 @@ pub(crate) fn tell(turn: &mut Turn<'_>) -> TurnResult<()> {
                 (line(&CrawlEvent::Hook { result })?, false)
             }
             Change::Snapshot { id, .. } => {
-                let owner = Some(Owner::Snapshot(id));
-                let filter = Filter {
-                    owner,
-                    ..Filter::default()
-                };
+                let filter = Filter::of(Owner::Snapshot(id));
                 let found = turn.tx.list_snapshots(&filter)?.into_iter().next();
                 let Some(snapshot) = found else { continue };
                 (line(&CrawlEvent::Snapshot { snapshot })?, false)

@@ -43,9 +43,8 @@ pub(crate) fn details_of_run(turn: &Turn<'_>, id: RunId) -> TurnResult<Details> 
 pub(crate) fn details(turn: &Turn<'_>, id: Owner) -> TurnResult<Details> {
     turn.tx.status_of(id)?;
     let filter = Filter {
-        owner: Some(id),
         limit: ROWS_MAX,
-        ..Filter::default()
+        ..Filter::of(id)
     };
     let none = || TurnError::Refused(Refusal::NoSuch(format!("there is no {id}")));
     let mut snapshots = steps::snapshots(turn, &filter)?;

@@ -60,10 +60,7 @@ struct Item<'a> {
 
 pub(crate) fn why(turn: &Turn<'_>, id: Owner) -> TurnResult<Why> {
     let status = turn.tx.status_of(id)?;
-    let filter = Filter {
-        owner: Some(id),
-        ..Filter::default()
-    };
+    let filter = Filter::of(id);
     let allowance = main_loop::allowance(turn)?;
     let view = work::view(turn, &turn.engine.limits(), &allowance)?;
     let mut reasons = Vec::new();
@@ -355,9 +352,8 @@ fn why_results(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<V
         count += counts.get(state.as_str()).copied().unwrap_or(0);
         let filter = Filter {
             status: Some(state.as_str().to_owned()),
-            owner: Some(id),
             limit: RESULTS_SHOWN,
-            ..Filter::default()
+            ..Filter::of(id)
         };
         let results = turn.tx.list_results(&filter)?;
         bad.extend(results.into_iter().rev());

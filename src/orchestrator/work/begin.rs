@@ -136,10 +136,7 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
 
 /// What the page about a snapshot shows, in addition to its results.
 fn about(turn: &Turn<'_>, plan: &CrawlPlan, snapshot: &SnapshotWork) -> TurnResult<About> {
-    let filter = Filter {
-        owner: Some(Owner::Snapshot(snapshot.id)),
-        ..Filter::default()
-    };
+    let filter = Filter::of(Owner::Snapshot(snapshot.id));
     let row = turn.tx.list_snapshots(&filter)?.pop();
     let (title, tags) = row.map_or_else(Default::default, |row| (row.title, row.tags));
     let skipped = plan.skipped.iter().cloned();

@@ -9,7 +9,7 @@ mod units;
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
 use crate::client::paging::Source;
-use crate::client::server::{Server, decode};
+use crate::client::server::Server;
 use crate::display::style;
 use crate::display::style::Style;
 use archivist_config::Scope;
@@ -117,7 +117,7 @@ async fn first<T: Listed>(
     while entries.len() <= limit {
         let wanted = limit.saturating_add(1) - entries.len();
         let batch = u32::try_from(wanted).unwrap_or(ROWS_MAX).min(ROWS_MAX);
-        let batch: Vec<T> = list(source, "timeline", &filter(after, batch)).await?;
+        let batch: Vec<T> = source.list("timeline", &filter(after, batch)).await?;
         let Some(last) = batch.last().map(T::id) else {
             break;
         };
@@ -136,33 +136,6 @@ async fn first<T: Listed>(
     let more = entries.len() > limit;
     entries.truncate(limit);
     Ok((entries, more))
-}
-
-async fn list<T: DeserializeOwned>(
-    source: Source<'_>,
-    what: &str,
-    filter: &Filter,
-) -> Result<Vec<T>, Failure> {
-    let filter = serde_json::to_string(filter)
-        .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))?;
-    match source {
-        Source::Machine(server) => server.ask(|| server.proxy().list(what, &filter)).await,
-        Source::Fleet(fleet) => decode(&fleet.list(what, &filter).await?),
-    }
-}
-
-/// Returns the crawl (`crawls`) or page (`snapshots`) with an id, if there is one.
-async fn find<T: DeserializeOwned>(
-    source: Source<'_>,
-    what: &str,
-    id: Owner,
-) -> Result<Option<T>, Failure> {
-    let filter = Filter {
-        owner: Some(id),
-        limit: 1,
-        ..Filter::default()
-    };
-    Ok(list(source, what, &filter).await?.pop())
 }
 
 impl Subject {

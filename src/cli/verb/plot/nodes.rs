@@ -3,7 +3,7 @@
 use super::draw::from_first_to_last;
 use super::rows::{Row, Shape, State};
 use super::scale::offset;
-use super::{Kind, Picture, Subject, find, first};
+use super::{Kind, Picture, Subject, first};
 use crate::client::exit::Failure;
 use crate::client::fleet::Fleet;
 use crate::client::paging::Source;
@@ -17,7 +17,7 @@ pub async fn picture(fleet: &Fleet, id: Owner, limit: u32) -> Result<Option<Pict
     let source = Source::Fleet(fleet);
     let (subject, worked_on) = match id {
         Owner::Crawl(_) => {
-            let Some(crawl) = find::<Crawl>(source, "crawls", id).await? else {
+            let Some(crawl) = source.find::<Crawl>(id).await? else {
                 return Ok(None);
             };
             let count = |status| crawl.snapshots.get(status).copied().unwrap_or(0);
@@ -25,7 +25,7 @@ pub async fn picture(fleet: &Fleet, id: Owner, limit: u32) -> Result<Option<Pict
             (Subject::of_crawl(&crawl), worked_on)
         }
         Owner::Snapshot(_) => {
-            let page: Option<Snapshot> = find(source, "snapshots", id).await?;
+            let page: Option<Snapshot> = source.find(id).await?;
             match page {
                 Some(page) if !fleet.is_here(page.node.as_deref()) => (Subject::of_page(&page), 1),
                 _ => return Ok(None),
@@ -33,10 +33,9 @@ pub async fn picture(fleet: &Fleet, id: Owner, limit: u32) -> Result<Option<Pict
         }
     };
     let pages = first(source, limit, |after, limit| Filter {
-        owner: Some(id),
         limit,
         after_page: after,
-        ..Filter::default()
+        ..Filter::of(id)
     });
     let (pages, more) = pages.await?;
     let left = more.then(|| worked_on.saturating_sub(pages.len() as u64).max(1));

@@ -1,7 +1,7 @@
 //! The units of a crawl or page on this machine.
 
 use super::rows::rows;
-use super::{Kind, Picture, Subject, find, first};
+use super::{Kind, Picture, Subject, first};
 use crate::client::exit::Failure;
 use crate::client::paging::Source;
 use crate::client::server::Server;
@@ -14,20 +14,19 @@ pub async fn picture(server: &Server, id: Owner, limit: u32) -> Result<Picture, 
     let source = Source::Machine(server);
     let subject = match id {
         Owner::Crawl(_) => {
-            let crawl: Option<Crawl> = find(source, "crawls", id).await?;
+            let crawl: Option<Crawl> = source.find(id).await?;
             crawl.as_ref().map(Subject::of_crawl)
         }
         Owner::Snapshot(_) => {
-            let page: Option<Snapshot> = find(source, "snapshots", id).await?;
+            let page: Option<Snapshot> = source.find(id).await?;
             page.as_ref().map(Subject::of_page)
         }
     };
     let subject = subject.ok_or_else(|| Failure::failed(format!("there is no {id}")))?;
     let spans = first(source, limit, |after, limit| Filter {
-        owner: Some(id),
         limit,
         after,
-        ..Filter::default()
+        ..Filter::of(id)
     });
     let (spans, more) = spans.await?;
     Ok(of(subject, &spans, more))

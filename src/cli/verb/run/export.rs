@@ -92,10 +92,7 @@ async fn directories(
 ) -> Result<Vec<(SnapshotId, PathBuf)>, Failure> {
     let mut snapshots: Vec<Snapshot> = Vec::new();
     if pages.only.is_empty() {
-        let filter = Filter {
-            owner: Some(Owner::Crawl(pages.crawl)),
-            ..Filter::default()
-        };
+        let filter = Filter::of(Owner::Crawl(pages.crawl));
         snapshots = Paging::new(server, filter).collect().await?;
     }
     for id in &pages.only {

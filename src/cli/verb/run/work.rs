@@ -241,10 +241,7 @@ impl<'a> Work<'a> {
                 }
             }
             CrawlEvent::Hook { result } if result.status.is_final() => {
-                let filter = Filter {
-                    owner: Some(result.owner),
-                    ..Filter::default()
-                };
+                let filter = Filter::of(result.owner);
                 let paging = Paging::new(self.server, filter);
                 let runs: Vec<Run> = paging.collect().await?;
                 for record in records.result(result, &runs) {
@@ -304,10 +301,7 @@ impl<'a> Work<'a> {
     }
 
     async fn snapshots(&self, crawl: CrawlId) -> Result<Vec<Snapshot>, Failure> {
-        let filter = Filter {
-            owner: Some(Owner::Crawl(crawl)),
-            ..Filter::default()
-        };
+        let filter = Filter::of(Owner::Crawl(crawl));
         let paging = Paging::new(self.server, filter);
         let mut snapshots: Vec<Snapshot> = paging.collect().await?;
         snapshots.reverse();

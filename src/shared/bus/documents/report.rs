@@ -413,6 +413,14 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Returns the filter for everything of a crawl or snapshot.
+    pub fn of(owner: Owner) -> Filter {
+        Filter {
+            owner: Some(owner),
+            ..Filter::default()
+        }
+    }
+
     /// Returns the filter limited to one answer.
     pub fn piece(&self) -> Filter {
         let limit = match self.limit {
