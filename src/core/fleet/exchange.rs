@@ -5,7 +5,7 @@ use super::memory::Memory;
 use super::outbox::OutboxEntry;
 use super::request::{Claim, Held, Release};
 use super::value::{BootTime, Epoch, Generation, HostKey, NodeId, maybe_millis};
-use super::{Claimed, Fate, Refusal, Renewed, Reply};
+use super::{Claimed, Fate, NodeRefusal, NodeReply, Renewed};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -89,12 +89,12 @@ pub enum Delivery {
         /// Number of the entry.
         number: u64,
         /// The reply.
-        reply: Result<Reply, Refusal>,
+        reply: Result<NodeReply, NodeRefusal>,
     },
     /// The database refuses the node, which retries later. For display.
     Refused {
         /// Why.
-        refusal: Refusal,
+        refusal: NodeRefusal,
         /// Time until the next attempt.
         #[serde(with = "super::value::millis")]
         retry_in: Duration,

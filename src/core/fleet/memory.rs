@@ -18,7 +18,7 @@ pub struct Memory {
     pub given: IdMarks,
     /// Crawl of the latest pages that the database acknowledged.
     pub submitted: Option<CrawlId>,
-    /// Latest page whose record the database acknowledged, with the epoch of the record.
+    /// Latest page with a directory whose record the database acknowledged, with the epoch of the record.
     pub recorded: Option<(SnapshotId, Epoch)>,
     /// Leases.
     pub claimed: Vec<(HostKey, Epoch)>,
@@ -67,24 +67,6 @@ impl Memory {
     pub fn claims(&self) -> impl Iterator<Item = &(HostKey, Epoch)> {
         let floor = self.generation.floor();
         self.claimed.iter().filter(move |(_, epoch)| *epoch > floor)
-    }
-}
-
-/// A page as the database has it, for the node that asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// Epoch under which the page was last handed to a node, or recorded.
-    pub epoch: Epoch,
-    /// It is open, and handed to the node that asks.
-    pub is_open_here: bool,
-}
-
-/// Returns whether the database lacks what a node has of a page: the page, or its record under the epoch
-/// `own`, which is 0 if the node has none. A page that was handed out or recorded later is not lacking.
-pub fn is_lacking(known: Option<Known>, own: Epoch) -> bool {
-    match known {
-        None => true,
-        Some(known) => known.epoch < own || known.epoch == own && known.is_open_here,
     }
 }
 
@@ -151,31 +133,5 @@ mod tests {
         };
         let claims: Vec<_> = memory.claims().map(|(host, _)| host.0.as_str()).collect();
         assert_eq!(claims, ["new"]);
-    }
-
-    #[test]
-    fn only_what_is_later_than_the_row_is_lacking() {
-        let known = |epoch, is_open_here| {
-            Some(Known {
-                epoch: Epoch(epoch),
-                is_open_here,
-            })
-        };
-        for (row, own, lacks) in [
-            (None, 0, true),
-            (None, 7, true),
-            (known(0, false), 0, false),
-            (known(0, false), 7, true),
-            (known(6, true), 7, true),
-            (known(6, false), 7, true),
-            // Handed to the node, which has recorded it since.
-            (known(7, true), 7, true),
-            // Recorded, and maybe retried since.
-            (known(7, false), 7, false),
-            // Another node has it, or has recorded it.
-            (known(8, false), 7, false),
-        ] {
-            assert_eq!(is_lacking(row, Epoch(own)), lacks, "{row:?} {own}");
-        }
     }
 }

@@ -69,14 +69,14 @@
 //!     records a page twice.
 
 pub mod bounds;
-mod desk;
 mod exchange;
 mod lease;
-pub mod ledger;
 mod memory;
 mod outbox;
 mod page;
 mod recall;
+#[cfg(any(test, feature = "reference"))]
+pub mod reference;
 mod reply;
 mod request;
 pub mod service;
@@ -85,22 +85,18 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use desk::{Desk, DeskPage, PagePlace, Room, Stop};
 pub use exchange::{Delivery, Holdings};
-pub use lease::{Lease, PageRight, Standing, is_recorded, right};
-pub use memory::{Found, Known, Memory, is_lacking};
-pub use outbox::{KEEP, KEEP_LONG, Outbox, OutboxEntry, is_kept_long};
-
+pub use lease::Lease;
+pub use memory::{Found, Memory};
+pub use outbox::{KEEP, KEEP_LONG, OutboxEntry, is_kept_long};
 pub use page::{CrawlSpec, HookResult, LeasedPage, NewPage, PageEnd, PageTimes};
-pub use recall::{
-    COMPARED, Compare, Item, RECALL, RESTORED, Recall, Restored, crawl_again, resent_since,
-};
+pub use recall::{COMPARED, Compare, Item, RECALL, RESTORED, Restored, crawl_again, resent_since};
 pub use reply::{
-    Claimed, CrawlSpecs, CrawlUse, Fate, Grant, Order, Orders, Refusal, Renewal, Renewed, Reply,
-    Welcome,
+    Claimed, CrawlSpecs, CrawlUse, Fate, Grant, NodeRefusal, NodeReply, Order, Orders, Renewal,
+    Renewed, Welcome,
 };
 pub use request::{
-    Claim, Command, CommandVerb, Held, Hello, Pace, Record, Release, Renew, Request, Submit,
+    Claim, Command, CommandVerb, Held, Hello, NodeRequest, Pace, Record, Release, Renew, Submit,
 };
 pub use value::{
     BootTime, Epoch, FLEET_USER, Generation, HostKey, ID_MAX, Incarnation, LEASE_MIN,

@@ -6,7 +6,7 @@ use crate::model::{CrawlId, IdMarks, SnapshotId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Reply to a hello.
+/// NodeReply to a hello.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     /// Sender of all further requests of this connection.
@@ -29,10 +29,10 @@ pub struct Welcome {
     pub forgot: Option<Duration>,
 }
 
-/// Reply to any other request.
+/// NodeReply to any other request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "reply", content = "value")]
-pub enum Reply {
+pub enum NodeReply {
     /// Ids for crawls: the first, and their number.
     CrawlIds {
         /// First id; the others follow it.
@@ -92,7 +92,7 @@ pub enum Fate {
 /// Crawls of pages in a reply.
 pub type CrawlSpecs = Vec<(CrawlId, CrawlSpec)>;
 
-/// Reply to a claim.
+/// NodeReply to a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claimed {
     /// The hosts, those that were due first at the front.
@@ -121,7 +121,7 @@ pub struct Grant {
     pub pages: Vec<LeasedPage>,
 }
 
-/// Reply to a renewal.
+/// NodeReply to a renewal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewed {
     /// Leases that were extended.
@@ -199,7 +199,7 @@ pub struct Orders {
 /// Why the database refuses a request. It has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "refusal")]
-pub enum Refusal {
+pub enum NodeRefusal {
     /// A later connection of the node has taken over.
     #[error("another connection of node '{name}' has replaced this one")]
     Superseded {

@@ -34,7 +34,7 @@ pub struct Hello {
 /// Any other request. The sender is a [`Session`](super::Session).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "request")]
-pub enum Request {
+pub enum NodeRequest {
     /// Reserves ids for this number of crawls, so that crawls can be added while the database cannot
     /// be reached. Answer: `CrawlIds`.
     ReserveCrawls {
@@ -216,7 +216,7 @@ pub struct Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{Fate, Refusal, Reply};
+    use crate::fleet::{Fate, NodeRefusal, NodeReply};
     use crate::model::ResultState;
 
     #[test]
@@ -232,9 +232,9 @@ mod tests {
             took: Some(Duration::from_millis(1_500)),
         };
         let requests = [
-            Request::Goodbye,
-            Request::ReserveCrawls { count: 9 },
-            Request::Record(Record {
+            NodeRequest::Goodbye,
+            NodeRequest::ReserveCrawls { count: 9 },
+            NodeRequest::Record(Record {
                 page: SnapshotId(345),
                 epoch: Epoch(7),
                 end: PageEnd::Sealed,
@@ -244,24 +244,24 @@ mod tests {
                 children: Vec::new(),
                 times: PageTimes::default(),
             }),
-            Request::Command(Command {
+            NodeRequest::Command(Command {
                 verb: CommandVerb::Retry,
                 target: Owner::Crawl(CrawlId(12)),
             }),
         ];
         for request in requests {
             let json = serde_json::to_string(&request).unwrap();
-            assert_eq!(serde_json::from_str::<Request>(&json).unwrap(), request);
+            assert_eq!(serde_json::from_str::<NodeRequest>(&json).unwrap(), request);
         }
         let page = SnapshotId(345);
-        let answers: [Result<Reply, Refusal>; 3] = [
-            Ok(Reply::Recorded(Fate::Stale)),
-            Ok(Reply::Done),
-            Err(Refusal::UnknownPage { page }),
+        let answers: [Result<NodeReply, NodeRefusal>; 3] = [
+            Ok(NodeReply::Recorded(Fate::Stale)),
+            Ok(NodeReply::Done),
+            Err(NodeRefusal::UnknownPage { page }),
         ];
         for answer in answers {
             let json = serde_json::to_string(&answer).unwrap();
-            let read: Result<Reply, Refusal> = serde_json::from_str(&json).unwrap();
+            let read: Result<NodeReply, NodeRefusal> = serde_json::from_str(&json).unwrap();
             assert_eq!(read, answer);
         }
     }

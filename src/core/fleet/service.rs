@@ -2,9 +2,9 @@
 //! when to connect, renew, claim and send; the orchestrator decides what. Events in, actions out.
 
 use super::exchange::{Delivery, Holdings};
-use super::request::{Release, Renew, Request};
+use super::request::{NodeRequest, Release, Renew};
 use super::value::{BootTime, Epoch, HostKey, Session};
-use super::{Refusal, Reply, Welcome};
+use super::{NodeRefusal, NodeReply, Welcome};
 use crate::model::{Backoff, IdMarks};
 use std::time::Duration;
 
@@ -41,10 +41,10 @@ pub enum Event {
     Connected,
     /// The connection failed, was lost, or did not answer in time.
     Disconnected,
-    /// Reply to the hello.
-    Welcomed(Result<Welcome, Refusal>),
-    /// Reply to the request.
-    Replied(Result<Reply, Refusal>),
+    /// NodeReply to the hello.
+    Welcomed(Result<Welcome, NodeRefusal>),
+    /// NodeReply to the request.
+    Replied(Result<NodeReply, NodeRefusal>),
     /// Answer of the orchestrator to [`Action::Ask`].
     Holdings(Holdings),
     /// The orchestrator has stored the delivery.
@@ -69,7 +69,7 @@ pub enum Action {
     /// Sends the hello.
     Hello,
     /// Sends a request.
-    Send(Session, Request),
+    Send(Session, NodeRequest),
     /// Asks the orchestrator what it holds now.
     Ask,
     /// Passes a reply to the orchestrator.
@@ -91,7 +91,7 @@ enum State {
     /// Waiting for what the orchestrator holds.
     Asking(Link),
     /// Waiting for a reply. The time is that at which the request left.
-    Sending(Link, BootTime, Request),
+    Sending(Link, BootTime, NodeRequest),
     /// Waiting for the orchestrator to store a reply.
     Delivering(Link),
 }
@@ -220,7 +220,12 @@ impl Service {
     }
 
     /// The database does not know the sender: it tries again, not too often.
-    fn refused(&mut self, now: BootTime, jitter: f64, refusal: Refusal) -> (State, Vec<Action>) {
+    fn refused(
+        &mut self,
+        now: BootTime,
+        jitter: f64,
+        refusal: NodeRefusal,
+    ) -> (State, Vec<Action>) {
         let (state, mut actions) = self.down(now, jitter);
         let delay = RECONNECT
             .delay(self.failures, jitter)
@@ -258,29 +263,31 @@ impl Service {
         jitter: f64,
         mut link: Link,
         sent: BootTime,
-        request: Request,
-        reply: Result<Reply, Refusal>,
+        request: NodeRequest,
+        reply: Result<NodeReply, NodeRefusal>,
     ) -> (State, Vec<Action>) {
-        if let Err(refusal @ (Refusal::Superseded { .. } | Refusal::UnknownNode { .. })) = reply {
+        if let Err(refusal @ (NodeRefusal::Superseded { .. } | NodeRefusal::UnknownNode { .. })) =
+            reply
+        {
             return self.refused(now, jitter, refusal);
         }
         link.early.learn(&request, &reply);
-        if matches!(request, Request::Renew(_)) {
+        if matches!(request, NodeRequest::Renew(_)) {
             link.beat_at = sent.after(HEARTBEAT);
         }
-        if let Ok(Reply::Commanded { more: true }) = reply {
+        if let Ok(NodeReply::Commanded { more: true }) = reply {
             // The entry is chosen again, after everything that is more urgent.
             return (State::Asking(link), vec![Action::Ask]);
         }
         let look = LOOK.mul_f64(0.75 + jitter.clamp(0.0, 1.0) / 2.0);
         let delivery = match (request, reply) {
-            (Request::Renew(_), Ok(Reply::Renewed(renewed)))
+            (NodeRequest::Renew(_), Ok(NodeReply::Renewed(renewed)))
                 if renewed.given.crawl < link.given.crawl
                     || renewed.given.snapshot < link.given.snapshot =>
             {
-                return self.refused(now, jitter, Refusal::WentBack);
+                return self.refused(now, jitter, NodeRefusal::WentBack);
             }
-            (Request::Renew(renew), Ok(Reply::Renewed(renewed))) => {
+            (NodeRequest::Renew(renew), Ok(NodeReply::Renewed(renewed))) => {
                 link.given = renewed.given;
                 let refilled = renew.refill > 0;
                 let brought = renewed.leases.iter().any(|lease| !lease.pages.is_empty());
@@ -296,7 +303,7 @@ impl Service {
                     refilled,
                 }
             }
-            (Request::Claim(claim), Ok(Reply::Claimed(claimed))) => {
+            (NodeRequest::Claim(claim), Ok(NodeReply::Claimed(claimed))) => {
                 link.is_wanting = claimed.hosts.len() < claim.hosts as usize;
                 link.claim_more_at = now.after(look);
                 if claimed.hosts.is_empty() {
@@ -306,7 +313,7 @@ impl Service {
                 }
                 Delivery::Claimed { claimed, sent }
             }
-            (Request::Release(release), Ok(Reply::Released(fate))) => Delivery::Released {
+            (NodeRequest::Release(release), Ok(NodeReply::Released(fate))) => Delivery::Released {
                 host: release.host,
                 epoch: release.epoch,
                 fate,
@@ -366,7 +373,7 @@ impl Link {
     }
 
     /// Returns the most urgent request, if any.
-    fn choose(&mut self, now: BootTime, has: &Holdings) -> Option<Request> {
+    fn choose(&mut self, now: BootTime, has: &Holdings) -> Option<NodeRequest> {
         self.entry = None;
         self.renews_all = now >= self.renew_at && !has.leases.is_empty();
         let first = has.entries.first();
@@ -380,7 +387,7 @@ impl Link {
             ..Renew::default()
         };
         if self.renews_all {
-            return Some(Request::Renew(Renew {
+            return Some(NodeRequest::Renew(Renew {
                 leases: has.leases.clone(),
                 refill: if fills { has.refill } else { 0 },
                 ..renewal
@@ -388,25 +395,25 @@ impl Link {
         }
         // A database that forgot a release may have forgotten the records before it, too.
         if is_settled && let Some(release) = self.unknown.pop() {
-            return Some(Request::Release(release));
+            return Some(NodeRequest::Release(release));
         }
         if let Some(release) = has.releases.first() {
-            return Some(Request::Release(release.clone()));
+            return Some(NodeRequest::Release(release.clone()));
         }
         if is_settled && self.claims_at(has).is_some_and(|due| now >= due) {
-            return has.claim.map(Request::Claim);
+            return has.claim.map(NodeRequest::Claim);
         }
         if fills {
             let leases = has.leases.iter();
             let short = leases.filter(|lease| has.short.contains(&lease.host));
-            return Some(Request::Renew(Renew {
+            return Some(NodeRequest::Renew(Renew {
                 leases: short.cloned().collect(),
                 refill: has.refill,
                 ..renewal
             }));
         }
         if now >= self.beats_at(has) {
-            return Some(Request::Renew(renewal));
+            return Some(NodeRequest::Renew(renewal));
         }
         self.entry = first.map(|entry| entry.number);
         first.map(|entry| entry.request.clone())
@@ -451,17 +458,17 @@ impl Link {
 
 impl Early {
     /// Notes what a reply says about later requests, and which of them it is the answer to.
-    fn learn(&mut self, request: &Request, reply: &Result<Reply, Refusal>) {
+    fn learn(&mut self, request: &NodeRequest, reply: &Result<NodeReply, NodeRefusal>) {
         match (request, reply) {
-            (Request::Claim(_), _) => self.claim = false,
-            (Request::Renew(renew), reply) => {
+            (NodeRequest::Claim(_), _) => self.claim = false,
+            (NodeRequest::Renew(renew), reply) => {
                 self.beat = false;
                 self.refill &= renew.refill == 0;
                 // The next renewal confirms a change.
-                self.orders = matches!(reply, Ok(Reply::Renewed(renewed))
+                self.orders = matches!(reply, Ok(NodeReply::Renewed(renewed))
                     if renewed.orders.draining != renew.drains);
             }
-            (Request::Submit(_), Ok(Reply::Submitted { inserted })) if *inserted > 0 => {
+            (NodeRequest::Submit(_), Ok(NodeReply::Submitted { inserted })) if *inserted > 0 => {
                 *self = Early {
                     claim: true,
                     refill: true,
@@ -469,14 +476,14 @@ impl Early {
                     ..*self
                 };
             }
-            (Request::Record(record), Ok(Reply::Recorded(_))) => {
+            (NodeRequest::Record(record), Ok(NodeReply::Recorded(_))) => {
                 self.beat = true;
                 if !record.children.is_empty() {
                     self.claim = true;
                     self.refill = true;
                 }
             }
-            (Request::CrawlClosed { .. } | Request::Command(_), _) => self.beat = true,
+            (NodeRequest::CrawlClosed { .. } | NodeRequest::Command(_), _) => self.beat = true,
             _ => {}
         }
     }

@@ -82,7 +82,7 @@ impl Ledger {
 impl Work<'_> {
     async fn command_page(&self, page: SnapshotId, verb: CommandVerb) -> Answer<()> {
         let row = self.maybe_row(PAGE, &[&page.0]).await?;
-        let row = row.ok_or(Refusal::UnknownPage { page })?;
+        let row = row.ok_or(NodeRefusal::UnknownPage { page })?;
         let is_open = row.get::<_, &str>(0) == "open";
         if verb == CommandVerb::Retry {
             if is_open {

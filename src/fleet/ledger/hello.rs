@@ -98,7 +98,7 @@ impl Ledger {
 
     async fn welcome(&mut self, hello: &Hello) -> Answer<Welcome> {
         if hello.schema < SCHEMA {
-            return Err(Refusal::Schema {
+            return Err(NodeRefusal::Schema {
                 database: SCHEMA,
                 program: hello.schema,
             }
@@ -134,7 +134,7 @@ impl Ledger {
         }
         if went_back {
             work.commit().await?;
-            return Err(Refusal::WentBack.into());
+            return Err(NodeRefusal::WentBack.into());
         }
         let found = work.maybe_row(FIND, &[&hello.name]).await?;
         let node: i64 = match found {
@@ -234,10 +234,10 @@ impl Work<'_> {
 
 /// Returns without an error if a machine is that of a node: it has its identity, and the earlier
 /// boot was not seen after the present one began, nor just now.
-fn admit(hello: &Hello, row: &Row, lease: Duration) -> Result<(), Refusal> {
+fn admit(hello: &Hello, row: &Row, lease: Duration) -> Result<(), NodeRefusal> {
     let name = hello.name.clone();
     if row.get::<_, &str>(1) != hello.machine {
-        return Err(Refusal::NameTaken { name });
+        return Err(NodeRefusal::NameTaken { name });
     }
     let quiet = span(row.get(4));
     let slack = hello.uptime / 50 + CLOCK_SLACK;
@@ -250,5 +250,5 @@ fn admit(hello: &Hello, row: &Row, lease: Duration) -> Result<(), Refusal> {
         return Ok(());
     }
     let retry_in = wait.saturating_sub(quiet);
-    Err(Refusal::Cloned { name, retry_in })
+    Err(NodeRefusal::Cloned { name, retry_in })
 }

@@ -106,22 +106,26 @@ const SUBMIT: &str = concat!(
 );
 
 impl Ledger {
-    pub(super) async fn reserve_crawls(&mut self, session: Session, count: u32) -> Answer<Reply> {
+    pub(super) async fn reserve_crawls(
+        &mut self,
+        session: Session,
+        count: u32,
+    ) -> Answer<NodeReply> {
         let statement = self.prepared(RESERVE).await?;
         let values: Values<'_> = &[&session.node.0, &session.incarnation.0, &i64::from(count)];
         match self.link.client.query_opt(&statement, values).await? {
             None => Err(self.stranger(session).await),
-            Some(row) => Ok(Reply::CrawlIds {
+            Some(row) => Ok(NodeReply::CrawlIds {
                 first: CrawlId(row.get(0)),
                 count,
             }),
         }
     }
 
-    pub(super) async fn submit(&mut self, session: Session, submit: &Submit) -> Answer<Reply> {
+    pub(super) async fn submit(&mut self, session: Session, submit: &Submit) -> Answer<NodeReply> {
         if submit.spec.is_none() && self.limited != Some(submit.crawl) {
             if let Some(inserted) = self.submit_alone(session, submit).await? {
-                return Ok(Reply::Submitted { inserted });
+                return Ok(NodeReply::Submitted { inserted });
             }
             self.limited = Some(submit.crawl);
         }
@@ -139,9 +143,9 @@ impl Ledger {
             work.run(CREATE, values).await?;
         }
         let inserted = work.insert(crawl, None, &submit.pages).await?;
-        let inserted = inserted.ok_or(Refusal::UnknownCrawl { crawl })?;
+        let inserted = inserted.ok_or(NodeRefusal::UnknownCrawl { crawl })?;
         work.commit().await?;
-        Ok(Reply::Submitted { inserted })
+        Ok(NodeReply::Submitted { inserted })
     }
 
     /// Returns the number of queued pages; `None` if the crawl has a limit or does not exist.

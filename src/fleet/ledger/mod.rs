@@ -1,5 +1,5 @@
-//! The operations of a fleet on PostgreSQL. Each does what the ledger in `archivist_core::fleet`
-//! does with values; a test compares the two. Statements touch rows by index only, and never more
+//! The operations of a fleet on PostgreSQL. Each does what the ledger in
+//! `core/fleet/reference` does with values; a test compares the two. Statements touch rows by index only, and never more
 //! rows than they change or return.
 
 mod claim;
@@ -17,7 +17,7 @@ mod row;
 pub(crate) use hello::{END_SESSIONS, SKIPPED_IDS};
 
 use crate::connect::{Link, Problem};
-use archivist_core::fleet::{Incarnation, NodeId, Refusal, Reply, Request, Session};
+use archivist_core::fleet::{Incarnation, NodeId, NodeRefusal, NodeReply, NodeRequest, Session};
 use archivist_core::model::CrawlId;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -35,7 +35,7 @@ const REPEATS: u32 = 5;
 pub enum Fault {
     /// The database refuses; it has changed nothing.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] NodeRefusal),
     /// The connection or the server failed. Whether the operation was done is unknown: after
     /// reconnecting, it is sent again.
     #[error(transparent)]
@@ -44,7 +44,7 @@ pub enum Fault {
 
 /// A fault inside a transaction.
 enum StatementFailure {
-    Refused(Refusal),
+    Refused(NodeRefusal),
     Client(Error),
 }
 
@@ -54,8 +54,8 @@ impl From<Error> for StatementFailure {
     }
 }
 
-impl From<Refusal> for StatementFailure {
-    fn from(refusal: Refusal) -> StatementFailure {
+impl From<NodeRefusal> for StatementFailure {
+    fn from(refusal: NodeRefusal) -> StatementFailure {
         StatementFailure::Refused(refusal)
     }
 }
@@ -112,7 +112,11 @@ impl Ledger {
     ///
     /// # Errors
     /// If the database refuses or cannot be reached.
-    pub async fn apply(&mut self, session: Session, request: &Request) -> Result<Reply, Fault> {
+    pub async fn apply(
+        &mut self,
+        session: Session,
+        request: &NodeRequest,
+    ) -> Result<NodeReply, Fault> {
         for repeat in 1.. {
             let failure = match self.once(session, request).await {
                 Ok(reply) => return Ok(reply),
@@ -127,28 +131,33 @@ impl Ledger {
         unreachable!("the last repeat returns")
     }
 
-    async fn once(&mut self, session: Session, request: &Request) -> Answer<Reply> {
+    async fn once(&mut self, session: Session, request: &NodeRequest) -> Answer<NodeReply> {
         match request {
-            Request::ReserveCrawls { count } => self.reserve_crawls(session, *count).await,
-            Request::Submit(submit) => self.submit(session, submit).await,
-            Request::Claim(claim) => self.claim(session, *claim).await.map(Reply::Claimed),
-            Request::Renew(renew) => self.renew(session, renew).await.map(Reply::Renewed),
-            Request::Record(record) => self.record(session, record).await.map(Reply::Recorded),
-            Request::GiveBack { page, epoch } => {
+            NodeRequest::ReserveCrawls { count } => self.reserve_crawls(session, *count).await,
+            NodeRequest::Submit(submit) => self.submit(session, submit).await,
+            NodeRequest::Claim(claim) => self.claim(session, *claim).await.map(NodeReply::Claimed),
+            NodeRequest::Renew(renew) => self.renew(session, renew).await.map(NodeReply::Renewed),
+            NodeRequest::Record(record) => {
+                self.record(session, record).await.map(NodeReply::Recorded)
+            }
+            NodeRequest::GiveBack { page, epoch } => {
                 let fate = self.give_back(session, *page, *epoch).await;
-                fate.map(Reply::GivenBack)
+                fate.map(NodeReply::GivenBack)
             }
-            Request::Release(release) => self.release(session, release).await.map(Reply::Released),
-            Request::Command(command) => {
+            NodeRequest::Release(release) => self
+                .release(session, release)
+                .await
+                .map(NodeReply::Released),
+            NodeRequest::Command(command) => {
                 let more = self.command(session, *command).await?;
-                Ok(Reply::Commanded { more })
+                Ok(NodeReply::Commanded { more })
             }
-            Request::Drain { node, draining } => self.drain(session, *node, *draining).await,
-            Request::Leave { node } => self.leave(session, *node).await,
-            Request::Goodbye => self.goodbye(session).await,
-            Request::CrawlClosed { crawl } => self.crawl_closed(session, *crawl).await,
-            Request::Compare(compare) => self.compare(session, compare).await,
-            Request::Restore { pages } => self.restore(session, pages).await,
+            NodeRequest::Drain { node, draining } => self.drain(session, *node, *draining).await,
+            NodeRequest::Leave { node } => self.leave(session, *node).await,
+            NodeRequest::Goodbye => self.goodbye(session).await,
+            NodeRequest::CrawlClosed { crawl } => self.crawl_closed(session, *crawl).await,
+            NodeRequest::Compare(compare) => self.compare(session, compare).await,
+            NodeRequest::Restore { pages } => self.restore(session, pages).await,
         }
     }
 
@@ -159,7 +168,7 @@ impl Ledger {
                 // The same request never succeeds.
                 let constraint = error.as_db_error().and_then(|error| error.constraint());
                 let constraint = constraint.unwrap_or_default().to_owned();
-                Fault::Refused(Refusal::Unfit { constraint })
+                Fault::Refused(NodeRefusal::Unfit { constraint })
             }
             StatementFailure::Client(error) => Fault::Problem(self.link.problem(&error)),
         }
@@ -260,11 +269,11 @@ impl Work<'_> {
 const SESSION: &str = "SELECT name, incarnation FROM archivist.node WHERE id = $1";
 const SESSION_SHARED: &str = "SELECT name, incarnation FROM archivist.node WHERE id = $1 FOR SHARE";
 
-fn refusal(session: Session, row: Option<&Row>) -> Refusal {
+fn refusal(session: Session, row: Option<&Row>) -> NodeRefusal {
     let node = session.node.0;
     match row {
-        None => Refusal::UnknownNode { node },
-        Some(row) => Refusal::Superseded {
+        None => NodeRefusal::UnknownNode { node },
+        Some(row) => NodeRefusal::Superseded {
             name: row.get::<_, Option<String>>(0).unwrap_or_default(),
         },
     }

@@ -38,16 +38,16 @@ impl Ledger {
         session: Session,
         node: NodeId,
         draining: bool,
-    ) -> Answer<Reply> {
+    ) -> Answer<NodeReply> {
         self.change_node(session, DRAIN, node, &[&node.0, &draining])
             .await
     }
 
-    pub(super) async fn leave(&mut self, session: Session, node: NodeId) -> Answer<Reply> {
+    pub(super) async fn leave(&mut self, session: Session, node: NodeId) -> Answer<NodeReply> {
         self.change_node(session, LEAVE, node, &[&node.0]).await
     }
 
-    pub(super) async fn goodbye(&mut self, session: Session) -> Answer<Reply> {
+    pub(super) async fn goodbye(&mut self, session: Session) -> Answer<NodeReply> {
         let me = session.node;
         self.change_node(session, GOODBYE, me, &[&me.0]).await
     }
@@ -58,22 +58,26 @@ impl Ledger {
         text: &'static str,
         node: NodeId,
         values: Values<'_>,
-    ) -> Answer<Reply> {
+    ) -> Answer<NodeReply> {
         let work = self.begin(&[SESSION_SHARED, text]).await?;
         work.check(session).await?;
         if work.run(text, values).await? == 0 {
-            return Err(Refusal::UnknownNode { node: node.0 }.into());
+            return Err(NodeRefusal::UnknownNode { node: node.0 }.into());
         }
         work.commit().await?;
-        Ok(Reply::Done)
+        Ok(NodeReply::Done)
     }
 
-    pub(super) async fn crawl_closed(&mut self, session: Session, crawl: CrawlId) -> Answer<Reply> {
+    pub(super) async fn crawl_closed(
+        &mut self,
+        session: Session,
+        crawl: CrawlId,
+    ) -> Answer<NodeReply> {
         let work = self.begin(&[SESSION_SHARED, CLOSE]).await?;
         work.check(session).await?;
         work.run(CLOSE, &[&session.node.0, &crawl.0]).await?;
         work.commit().await?;
-        Ok(Reply::Done)
+        Ok(NodeReply::Done)
     }
 
     /// Returns whether a crawl is complete.

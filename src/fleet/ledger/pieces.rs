@@ -171,7 +171,7 @@ impl Work<'_> {
         rest: Option<Rest>,
     ) -> Answer<Option<Rest>> {
         let row = self.maybe_row(CRAWL, &[&crawl.0]).await?;
-        let row = row.ok_or(Refusal::UnknownCrawl { crawl })?;
+        let row = row.ok_or(NodeRefusal::UnknownCrawl { crawl })?;
         let wanted: &str = row.get(0);
         if let Some(rest) = rest {
             return self.pieces(crawl, wanted, rest).await;

@@ -1,5 +1,5 @@
-//! What nodes send again to a database of another generation: `core/fleet/ledger/recall.rs` does the same
-//! with values.
+//! What nodes send again to a database of another generation: `core/fleet/reference/ledger/recall.rs` does
+//! the same with values.
 
 use super::command::RETRY_PAGE;
 use super::insert::CRAWL;
@@ -57,7 +57,11 @@ const EARLIER_END: &str = "
 
 impl Ledger {
     /// Returns what the database lacks of the crawls and pages of a node.
-    pub(super) async fn compare(&mut self, session: Session, compare: &Compare) -> Answer<Reply> {
+    pub(super) async fn compare(
+        &mut self,
+        session: Session,
+        compare: &Compare,
+    ) -> Answer<NodeReply> {
         let work = self
             .begin(&[SESSION_SHARED, LACKS_CRAWLS, LACKS_PAGES])
             .await?;
@@ -70,14 +74,18 @@ impl Ledger {
         let values: Values<'_> = &[&session.node.0, &pages, &epochs];
         let pages = work.rows(LACKS_PAGES, values).await?;
         work.commit().await?;
-        Ok(Reply::Lacks {
+        Ok(NodeReply::Lacks {
             crawls: crawls.iter().map(|row| CrawlId(row.get(0))).collect(),
             pages: pages.iter().map(|row| SnapshotId(row.get(0))).collect(),
         })
     }
 
     /// Puts pages back with their ids, and their records. Names those that another page precludes.
-    pub(super) async fn restore(&mut self, session: Session, pages: &[Restored]) -> Answer<Reply> {
+    pub(super) async fn restore(
+        &mut self,
+        session: Session,
+        pages: &[Restored],
+    ) -> Answer<NodeReply> {
         let texts = [
             SESSION_SHARED,
             CRAWL,
@@ -98,7 +106,7 @@ impl Ledger {
             }
         }
         work.commit().await?;
-        Ok(Reply::Restored { refused })
+        Ok(NodeReply::Restored { refused })
     }
 }
 

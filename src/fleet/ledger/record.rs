@@ -58,7 +58,8 @@ pub(super) const RECORD: &str = record!(
 pub(super) const RECORD_AGAIN: &str = record!("p.epoch < $4 OR p.epoch = $4 AND p.node = $1");
 
 /// Returns whether the session holds, and whether the page was given back now, or waits already.
-const GIVE_BACK: &str = "
+const GIVE_BACK: &str = concat!(
+    "
     WITH me AS (
         SELECT FROM archivist.node WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL
     ), back AS (
@@ -80,7 +81,8 @@ const GIVE_BACK: &str = "
     SELECT EXISTS (SELECT FROM me), EXISTS (SELECT FROM back), EXISTS (
         SELECT FROM archivist.page p JOIN archivist.host h ON h.key = p.host
         WHERE p.id = $3 AND p.status = 'open' AND p.epoch = $4
-            AND (p.node IS NULL OR p.node IS DISTINCT FROM h.owner OR p.epoch <> h.epoch))";
+            AND (p.node IS NULL OR p.node IS DISTINCT FROM h.owner OR p.epoch <> h.epoch))"
+);
 
 /// Largest size in the database, as its schema says.
 const BYTES_MAX: i64 = 1 << 53;

@@ -7,11 +7,13 @@ use archivist_core::fleet::{CrawlUse, LeasedPage, Order, Orders, Renew, Renewal,
 use archivist_core::model::{CrawlId, IdMarks, SnapshotId};
 use std::collections::BTreeMap;
 
-const SEEN: &str = "
+const SEEN: &str = concat!(
+    "
     UPDATE archivist.node SET seen = archivist.clock(), wanting = $3, drains = $4
     WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL
     RETURNING draining, (SELECT next_crawl - 1 FROM archivist.fleet),
-        (SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM archivist.page_id_seq)";
+        (SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM archivist.page_id_seq)"
+);
 
 /// Changes no indexed column, unless the lease had expired.
 const RENEW: &str = "

@@ -5,7 +5,8 @@
 use super::Running;
 use archivist_core::fleet::service::Event;
 use archivist_core::fleet::{
-    CrawlSpecs, Delivery, Epoch, Grant, LeasedPage, PageEnd, PageTimes, Record, Renewal, Request,
+    CrawlSpecs, Delivery, Epoch, Grant, LeasedPage, NodeRequest, PageEnd, PageTimes, Record,
+    Renewal,
 };
 use archivist_core::model::{CrawlId, SnapshotId};
 use archivist_shared::bus::documents::bounds::DELIVERY_MAX;
@@ -58,7 +59,7 @@ impl Running<'_> {
                 children: Vec::new(),
                 times: PageTimes::default(),
             };
-            if let Err(fault) = ledger.apply(session, &Request::Record(record)).await {
+            if let Err(fault) = ledger.apply(session, &NodeRequest::Record(record)).await {
                 tracing::warn!("failed to record page {page} as refused: {fault}, ignoring");
             }
         }

@@ -16,7 +16,7 @@ use crate::schema;
 use crate::serve;
 use archivist_core::fleet::service::{Action, Event, Service};
 use archivist_core::fleet::{
-    BootTime, Delivery, Hello, Holdings, Refusal, Reply, Request, SCHEMA, Session,
+    BootTime, Delivery, Hello, Holdings, NodeRefusal, NodeReply, NodeRequest, SCHEMA, Session,
 };
 use archivist_shared::bus::client::{Address, ClientError};
 use archivist_shared::bus::wire::PATH;
@@ -134,7 +134,7 @@ struct Running<'a> {
     events: VecDeque<Event>,
     status: Status,
     /// What the orchestrator last got of a refusal, so that it logs each once.
-    refused: Option<Refusal>,
+    refused: Option<NodeRefusal>,
     announced: Option<Instant>,
     swept: Instant,
     folded: Instant,
@@ -204,7 +204,7 @@ impl<'a> Running<'a> {
         if let Err(fault) = release(ledger, session, &mut self.orchestrator).await {
             tracing::warn!("failed to release hosts: {fault}, ignoring");
         }
-        if let Err(fault) = ledger.apply(session, &Request::Goodbye).await {
+        if let Err(fault) = ledger.apply(session, &NodeRequest::Goodbye).await {
             tracing::warn!("failed to say goodbye to the database: {fault}, ignoring");
         }
     }
@@ -278,7 +278,7 @@ impl<'a> Running<'a> {
             return Ok(false);
         }
         let node = session.node;
-        let left = ledger.apply(session, &Request::Leave { node }).await;
+        let left = ledger.apply(session, &NodeRequest::Leave { node }).await;
         self.session = None;
         let name = &self.node.name;
         left.map(|_| true).map_err(|fault| {
@@ -342,7 +342,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    async fn send(&mut self, session: Session, request: &Request) -> Event {
+    async fn send(&mut self, session: Session, request: &NodeRequest) -> Event {
         let Some(ledger) = &mut self.ledger else {
             return Event::Disconnected;
         };
@@ -362,8 +362,8 @@ impl<'a> Running<'a> {
 
     /// Returns the fault that this program cannot use the schema any more, if that is why the session
     /// ended.
-    async fn excluded(&self, refusal: &Refusal) -> Option<Problem> {
-        let Refusal::Superseded { .. } = refusal else {
+    async fn excluded(&self, refusal: &NodeRefusal) -> Option<Problem> {
+        let NodeRefusal::Superseded { .. } = refusal else {
             return None;
         };
         let link = self.ledger.as_ref()?.link();
@@ -375,15 +375,15 @@ impl<'a> Running<'a> {
 
     /// Tells the other nodes that there are pages or orders for them. A hint that is left out costs
     /// them a few seconds.
-    async fn announce(&mut self, reply: &Reply) {
+    async fn announce(&mut self, reply: &NodeReply) {
         let Some(ledger) = &mut self.ledger else {
             return;
         };
         let has_freed = ledger.take_freed();
         let hint = match reply {
-            Reply::Commanded { .. } => Hint::Orders,
-            Reply::Submitted { inserted } if *inserted > 0 => Hint::Pages,
-            Reply::Released(_) if has_freed => Hint::Pages,
+            NodeReply::Commanded { .. } => Hint::Orders,
+            NodeReply::Submitted { inserted } if *inserted > 0 => Hint::Pages,
+            NodeReply::Released(_) if has_freed => Hint::Pages,
             _ => return,
         };
         let is_recent = |at: Instant| at.elapsed() < ANNOUNCE_INTERVAL;
@@ -461,8 +461,10 @@ async fn release(
     let holdings = orchestrator.holdings().await?;
     for release in holdings.releases {
         let (host, epoch) = (release.host.clone(), release.epoch);
-        let reply = ledger.apply(session, &Request::Release(release)).await?;
-        if let Reply::Released(fate) = reply {
+        let reply = ledger
+            .apply(session, &NodeRequest::Release(release))
+            .await?;
+        if let NodeReply::Released(fate) = reply {
             let delivery = Delivery::Released { host, epoch, fate };
             orchestrator.deliver(&delivery).await?;
         }

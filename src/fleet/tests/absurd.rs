@@ -4,8 +4,8 @@
 use crate::server::{Server, shared};
 use crate::{database, open, view};
 use archivist_core::fleet::{
-    Claim, CrawlSpec, Fate, Grant, Held, HostKey, NewPage, Pace, PageEnd, PageTimes, Record,
-    Release, Renew, Reply, Request, Session, Submit,
+    Claim, CrawlSpec, Fate, Grant, Held, HostKey, NewPage, NodeReply, NodeRequest, Pace, PageEnd,
+    PageTimes, Record, Release, Renew, Session, Submit,
 };
 use archivist_core::model::{CrawlId, Owner, SnapshotId};
 use archivist_fleet::connect::Link;
@@ -84,7 +84,9 @@ impl Bed {
                 spec: Some(spec),
                 pages: (0..3).map(|number| page(host, number)).collect(),
             };
-            gone.apply(of_gone, &Request::Submit(submit)).await.unwrap();
+            gone.apply(of_gone, &NodeRequest::Submit(submit))
+                .await
+                .unwrap();
         }
         link.client
             .batch_execute(&format!(
@@ -167,12 +169,12 @@ impl Bed {
         self.link.client.batch_execute(&sql).await.unwrap();
     }
 
-    async fn apply(&mut self, request: Request) -> Result<Reply, String> {
+    async fn apply(&mut self, request: NodeRequest) -> Result<NodeReply, String> {
         let reply = self.ledger.apply(self.session, &request).await;
         let reply = reply.map_err(|fault| format!("{request:?}: {fault}"))?;
         // As it reaches the orchestrator.
         let text = serde_json::to_string(&reply).unwrap();
-        match serde_json::from_str::<Reply>(&text) {
+        match serde_json::from_str::<NodeReply>(&text) {
             Ok(read) if read == reply => Ok(reply),
             Ok(read) => Err(format!("{reply:?} is read as {read:?}")),
             Err(error) => Err(format!("{text}: {error}")),
@@ -186,7 +188,7 @@ impl Bed {
             pages_per_host: 2,
             delay: Duration::ZERO,
         };
-        let Reply::Claimed(claimed) = self.apply(Request::Claim(claim)).await? else {
+        let NodeReply::Claimed(claimed) = self.apply(NodeRequest::Claim(claim)).await? else {
             return Err("no answer to the claim".to_owned());
         };
         let mut hosts = claimed.hosts.into_iter();
@@ -205,8 +207,8 @@ impl Bed {
             children: Vec::new(),
             times: PageTimes::default(),
         };
-        match self.apply(Request::Record(record)).await? {
-            Reply::Recorded(Fate::Done) => Ok(()),
+        match self.apply(NodeRequest::Record(record)).await? {
+            NodeReply::Recorded(Fate::Done) => Ok(()),
             other => Err(format!("{other:?}")),
         }
     }
@@ -237,7 +239,7 @@ impl Bed {
             spec: None,
             pages: vec![page("good.example", 77)],
         };
-        self.apply(Request::Submit(submit)).await?;
+        self.apply(NodeRequest::Submit(submit)).await?;
         let grant = self.claim().await?;
         let renew = Renew {
             leases: vec![Held {
@@ -249,7 +251,7 @@ impl Bed {
             refill: 3,
             ..Renew::default()
         };
-        let Reply::Renewed(renewed) = self.apply(Request::Renew(renew)).await? else {
+        let NodeReply::Renewed(renewed) = self.apply(NodeRequest::Renew(renew)).await? else {
             return Err("no answer to the renewal".to_owned());
         };
         if renewed.leases.len() != 1 {
@@ -261,7 +263,7 @@ impl Bed {
             epoch: grant.epoch,
             pace: None,
         };
-        self.apply(Request::Release(release)).await?;
+        self.apply(NodeRequest::Release(release)).await?;
         let status = self.view.status().await;
         status.map_err(|fault| format!("status: {fault}"))?;
         self.list::<report::Crawl>("crawls").await?;

@@ -3,8 +3,8 @@
 use crate::server::{Server, shared};
 use crate::{database, open};
 use archivist_core::fleet::{
-    Claim, Command, CommandVerb, CrawlSpec, Held, Hello, Pace, Renew, Reply, Request, SCHEMA,
-    Session, Submit,
+    Claim, Command, CommandVerb, CrawlSpec, Held, Hello, NodeReply, NodeRequest, Pace, Renew,
+    SCHEMA, Session, Submit,
 };
 use archivist_core::model::{CrawlId, Owner};
 use archivist_fleet::connect::Link;
@@ -59,7 +59,7 @@ impl Bed {
             only_new: false,
             document: "{}".to_owned(),
         };
-        let submit = Request::Submit(Submit {
+        let submit = NodeRequest::Submit(Submit {
             crawl: CRAWL,
             spec: Some(spec),
             pages: Vec::new(),
@@ -69,7 +69,7 @@ impl Bed {
         bed
     }
 
-    async fn apply(&mut self, node: usize, request: &Request) -> Reply {
+    async fn apply(&mut self, node: usize, request: &NodeRequest) -> NodeReply {
         let (ledger, session) = &mut self.nodes[node];
         ledger.apply(*session, request).await.unwrap()
     }
@@ -77,9 +77,9 @@ impl Bed {
     /// Sends a command, or its next piece. Returns whether pages remain.
     async fn command(&mut self, node: usize, verb: CommandVerb) -> bool {
         let target = Owner::Crawl(CRAWL);
-        let request = Request::Command(Command { verb, target });
+        let request = NodeRequest::Command(Command { verb, target });
         match self.apply(node, &request).await {
-            Reply::Commanded { more } => more,
+            NodeReply::Commanded { more } => more,
             other => panic!("{other:?}"),
         }
     }
@@ -101,12 +101,12 @@ impl Bed {
     }
 
     async fn claim(&mut self, node: usize, hosts: u32) -> Vec<Held> {
-        let claim = Request::Claim(Claim {
+        let claim = NodeRequest::Claim(Claim {
             hosts,
             pages_per_host: 1,
             delay: Duration::ZERO,
         });
-        let Reply::Claimed(claimed) = self.apply(node, &claim).await else {
+        let NodeReply::Claimed(claimed) = self.apply(node, &claim).await else {
             panic!("no answer to a claim");
         };
         let held = claimed.hosts.into_iter().map(|grant| Held {
@@ -124,7 +124,7 @@ async fn large_crawl_is_cancelled_and_retried_in_pieces_between_renewals() {
     let Some(server) = shared() else { return };
     let mut bed = Bed::new(server, "large").await;
     let leases = bed.claim(0, 1).await;
-    let renew = Request::Renew(Renew {
+    let renew = NodeRequest::Renew(Renew {
         leases,
         ..Renew::default()
     });
@@ -133,7 +133,7 @@ async fn large_crawl_is_cancelled_and_retried_in_pieces_between_renewals() {
         let changed = bed.cancelled().await - done;
         assert!((1..=PIECE).contains(&changed), "{changed}");
         done += changed;
-        let Reply::Renewed(renewed) = bed.apply(0, &renew).await else {
+        let NodeReply::Renewed(renewed) = bed.apply(0, &renew).await else {
             panic!("no answer to a renewal");
         };
         assert_eq!(renewed.lost, []);

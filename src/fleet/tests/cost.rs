@@ -3,8 +3,8 @@
 use crate::server::{Server, programs, shared};
 use crate::view::{CRAWL, node, page};
 use archivist_core::fleet::{
-    Claim, CrawlSpec, Grant, Held, NewPage, Pace, PageEnd, PageTimes, Record, Release, Renew,
-    Reply, Request, Session, Submit,
+    Claim, CrawlSpec, Grant, Held, NewPage, NodeReply, NodeRequest, Pace, PageEnd, PageTimes,
+    Record, Release, Renew, Session, Submit,
 };
 use archivist_core::model::SnapshotId;
 use archivist_fleet::ledger::Ledger;
@@ -58,7 +58,7 @@ impl Bed {
         bed
     }
 
-    async fn apply(&mut self, request: Request) -> Reply {
+    async fn apply(&mut self, request: NodeRequest) -> NodeReply {
         self.ledger.apply(self.session, &request).await.unwrap()
     }
 
@@ -68,7 +68,7 @@ impl Bed {
             spec,
             pages,
         };
-        self.apply(Request::Submit(submit)).await;
+        self.apply(NodeRequest::Submit(submit)).await;
     }
 
     async fn record(&mut self, grant: &Grant, page: SnapshotId) {
@@ -82,7 +82,7 @@ impl Bed {
             children: Vec::new(),
             times: PageTimes::default(),
         };
-        self.apply(Request::Record(record)).await;
+        self.apply(NodeRequest::Record(record)).await;
     }
 
     /// Works as an orchestrator does, until no page waits; each page has `links`. Returns the number
@@ -93,7 +93,7 @@ impl Bed {
             pages_per_host: PAGES,
             delay: Duration::ZERO,
         };
-        let Reply::Claimed(claimed) = self.apply(Request::Claim(claim)).await else {
+        let NodeReply::Claimed(claimed) = self.apply(NodeRequest::Claim(claim)).await else {
             panic!("no answer to a claim");
         };
         let mut done = 0;
@@ -115,7 +115,7 @@ impl Bed {
                 epoch: grant.epoch,
                 pace: Some(Pace::default()),
             };
-            self.apply(Request::Release(release)).await;
+            self.apply(NodeRequest::Release(release)).await;
         }
         done.into()
     }
@@ -132,8 +132,8 @@ impl Bed {
             refill: PAGES,
             ..Renew::default()
         };
-        match self.apply(Request::Renew(renew)).await {
-            Reply::Renewed(mut renewed) => renewed.leases.remove(0).pages,
+        match self.apply(NodeRequest::Renew(renew)).await {
+            NodeReply::Renewed(mut renewed) => renewed.leases.remove(0).pages,
             other => panic!("{other:?}"),
         }
     }

@@ -5,10 +5,11 @@ use crate::rows::{self, Rows};
 use crate::server::{Server, shared};
 use crate::steps::{Step, new_pages, pace_of, secs, step};
 use crate::{database, open};
-use archivist_core::fleet::ledger::{DbTime, Ledger as Model};
+use archivist_core::fleet::reference::ledger::{DbTime, Ledger as Model};
 use archivist_core::fleet::{
     Claim, Command, CommandVerb, CrawlSpec, Epoch, Held, Hello, HookResult, HostKey, NodeId,
-    PageEnd, PageTimes, Record, Refusal, Release, Renew, Reply, Request, SCHEMA, Session, Submit,
+    NodeRefusal, NodeReply, NodeRequest, PageEnd, PageTimes, Record, Release, Renew, SCHEMA,
+    Session, Submit,
 };
 use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId};
 use archivist_fleet::ledger::{Fault, Ledger};
@@ -109,10 +110,10 @@ impl Pair {
     }
 
     /// Carries out a request in both, with the ids of pages of each.
-    async fn apply(&mut self, node: u8, request: Request) {
+    async fn apply(&mut self, node: u8, request: NodeRequest) {
         let session = self.sessions[usize::from(node)];
         let mut expected = self.model.apply(self.now, session, &request);
-        if let Ok(Reply::Renewed(renewed)) = &mut expected {
+        if let Ok(NodeReply::Renewed(renewed)) = &mut expected {
             renewed.given.snapshot = SnapshotId(0);
         }
         let translated = self.ids.request(&request);
@@ -124,16 +125,16 @@ impl Pair {
         self.learn(expected.ok());
     }
 
-    fn learn(&mut self, reply: Option<Reply>) {
+    fn learn(&mut self, reply: Option<NodeReply>) {
         match reply {
-            Some(Reply::Claimed(claimed)) => {
+            Some(NodeReply::Claimed(claimed)) => {
                 for grant in claimed.hosts {
                     self.pages
                         .extend(grant.pages.iter().map(|page| (page.id, grant.epoch)));
                     self.leases.push((grant.host, grant.epoch));
                 }
             }
-            Some(Reply::Renewed(renewed)) => {
+            Some(NodeReply::Renewed(renewed)) => {
                 for lease in renewed.leases {
                     let epoch = lease.epoch;
                     self.pages
@@ -178,7 +179,7 @@ impl Pair {
             }
             Step::Reserve { node, count } => (
                 node,
-                Request::ReserveCrawls {
+                NodeRequest::ReserveCrawls {
                     count: (*count).into(),
                 },
             ),
@@ -199,7 +200,7 @@ impl Pair {
                     spec: (*crawl < 3).then_some(spec),
                     pages: new_pages(pages),
                 };
-                (node, Request::Submit(submit))
+                (node, NodeRequest::Submit(submit))
             }
             Step::Claim { node, hosts, pages } => {
                 let claim = Claim {
@@ -207,7 +208,7 @@ impl Pair {
                     pages_per_host: (*pages).into(),
                     delay: secs(*hosts),
                 };
-                (node, Request::Claim(claim))
+                (node, NodeRequest::Claim(claim))
             }
             Step::Renew {
                 node,
@@ -236,7 +237,7 @@ impl Pair {
                     wanting: (*refill).into(),
                     drains: *live && *skip > 4,
                 };
-                (node, Request::Renew(renew))
+                (node, NodeRequest::Renew(renew))
             }
             Step::Record {
                 node,
@@ -270,25 +271,25 @@ impl Pair {
                         PageEnd::Sealed
                     },
                     reason: None,
-                    directory: None,
+                    directory: (!*cancelled).then(|| "20271125/a.test/s1".to_owned()),
                     results: vec![result],
                     children: new_pages(children),
                     times: PageTimes::default(),
                 };
-                (node, Request::Record(record))
+                (node, NodeRequest::Record(record))
             }
             Step::GiveBack { node, page } => {
                 let Some((page, epoch)) = Pair::pick(&self.pages, *page) else {
                     return;
                 };
-                (node, Request::GiveBack { page, epoch })
+                (node, NodeRequest::GiveBack { page, epoch })
             }
             Step::Release { node, lease, pace } => {
                 let Some((host, epoch)) = Pair::pick(&self.leases, *lease) else {
                     return;
                 };
                 let pace = pace.map(pace_of);
-                (node, Request::Release(Release { host, epoch, pace }))
+                (node, NodeRequest::Release(Release { host, epoch, pace }))
             }
             Step::Command {
                 node,
@@ -297,7 +298,7 @@ impl Pair {
                 of_page,
             } => return self.command(*node, *verb, *target, *of_page).await,
             Step::Drain { node, of, draining } => {
-                let request = Request::Drain {
+                let request = NodeRequest::Drain {
                     node: NodeId(i64::from(*of) + 1),
                     draining: *draining,
                 };
@@ -305,14 +306,14 @@ impl Pair {
             }
             Step::Leave { node, of } => (
                 node,
-                Request::Leave {
+                NodeRequest::Leave {
                     node: NodeId(i64::from(*of) + 1),
                 },
             ),
-            Step::Goodbye { node } => (node, Request::Goodbye),
+            Step::Goodbye { node } => (node, NodeRequest::Goodbye),
             Step::Close { node, crawl } => {
                 let crawl = CrawlId(i64::from(*crawl) + 1);
-                (node, Request::CrawlClosed { crawl })
+                (node, NodeRequest::CrawlClosed { crawl })
             }
         };
         self.apply(*node, request).await;
@@ -336,12 +337,12 @@ impl Pair {
             CommandVerb::Retry,
         ][usize::from(verb)];
         // The statement ends cancelled pages of lost leases at once, the ledger with the next claim.
-        let claim = Request::Claim(Claim {
+        let claim = NodeRequest::Claim(Claim {
             hosts: 0,
             pages_per_host: 0,
             delay: Duration::ZERO,
         });
-        let command = Request::Command(Command { verb, target });
+        let command = NodeRequest::Command(Command { verb, target });
         let session = self.sessions[usize::from(node)];
         let expected = self.model.apply(self.now, session, &command);
         let settled = self.model.apply(self.now, session, &claim);
@@ -358,7 +359,7 @@ impl Pair {
     }
 }
 
-fn refused<T>(outcome: Result<T, Fault>) -> Result<T, Refusal> {
+fn refused<T>(outcome: Result<T, Fault>) -> Result<T, NodeRefusal> {
     match outcome {
         Ok(value) => Ok(value),
         Err(Fault::Refused(refusal)) => Err(refusal),

@@ -139,7 +139,7 @@ async fn a_database_that_is_away_is_reported_within_two_seconds() {
 fn members_of_the_group_read_nodes_and_only_root_changes_them() {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../packaging/tree/usr/share/dbus-1/system.d/org.archivist1.conf"
+        "/../../packaging/tree-fleet/usr/share/dbus-1/system.d/org.archivist1.Fleet.conf"
     );
     let policy = std::fs::read_to_string(file).unwrap();
     let rules = |block: &str| -> Vec<String> {

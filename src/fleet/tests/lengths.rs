@@ -3,8 +3,8 @@
 use crate::server::{Server, shared};
 use crate::{database, open, view};
 use archivist_core::fleet::{
-    Claim, Command, CommandVerb, CrawlSpec, HookResult, HostKey, NewPage, PageEnd, PageTimes,
-    Record, Refusal, Reply, Request, Session, Submit, bounds,
+    Claim, Command, CommandVerb, CrawlSpec, HookResult, HostKey, NewPage, NodeRefusal, NodeReply,
+    NodeRequest, PageEnd, PageTimes, Record, Session, Submit, bounds,
 };
 use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId};
 use archivist_fleet::connect::Link;
@@ -20,12 +20,12 @@ const CRAWL: CrawlId = CrawlId(1);
 /// Text that JSON and PostgreSQL store as it is.
 const LONG: usize = 1 << 20;
 
-fn submit(crawl: CrawlId, document: String, pages: Vec<NewPage>) -> Request {
+fn submit(crawl: CrawlId, document: String, pages: Vec<NewPage>) -> NodeRequest {
     let spec = CrawlSpec {
         document,
         ..CrawlSpec::default()
     };
-    Request::Submit(Submit {
+    NodeRequest::Submit(Submit {
         crawl,
         spec: Some(spec),
         pages,
@@ -65,7 +65,7 @@ impl Bed {
         }
     }
 
-    async fn apply(&mut self, request: Request) -> Result<Reply, Fault> {
+    async fn apply(&mut self, request: NodeRequest) -> Result<NodeReply, Fault> {
         self.ledger.apply(self.session, &request).await
     }
 
@@ -172,7 +172,7 @@ async fn nodes_send_texts_that_the_schema_permits() {
         pages_per_host: 1,
         delay: Duration::ZERO,
     };
-    let Ok(Reply::Claimed(claimed)) = bed.apply(Request::Claim(claim)).await else {
+    let Ok(NodeReply::Claimed(claimed)) = bed.apply(NodeRequest::Claim(claim)).await else {
         panic!("no answer to the claim");
     };
     let result = HookResult {
@@ -195,7 +195,7 @@ async fn nodes_send_texts_that_the_schema_permits() {
         children: Vec::new(),
         times: PageTimes::default(),
     };
-    bed.apply(Request::Record(record)).await.unwrap();
+    bed.apply(NodeRequest::Record(record)).await.unwrap();
     let row: report::Snapshot = bed.list("snapshots", |_| 0).await.remove(0);
     let cut = |text: Option<String>| {
         let text = text.unwrap();
@@ -221,7 +221,7 @@ async fn a_request_that_the_schema_does_not_permit_is_refused_alone() {
     let Err(Fault::Refused(refusal)) = refused else {
         panic!("{refused:?}");
     };
-    assert_eq!(refusal, Refusal::Unfit { constraint });
+    assert_eq!(refusal, NodeRefusal::Unfit { constraint });
     let next = submit(CRAWL, "{}".to_owned(), Vec::new());
     bed.apply(next).await.unwrap();
 }
@@ -242,7 +242,7 @@ async fn a_page_that_is_queued_again_keeps_the_newest_copies() {
         verb: CommandVerb::Retry,
         target: Owner::Snapshot(SnapshotId(1)),
     };
-    bed.apply(Request::Command(retry)).await.unwrap();
+    bed.apply(NodeRequest::Command(retry)).await.unwrap();
     let row = bed
         .link
         .client

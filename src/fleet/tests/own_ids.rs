@@ -2,7 +2,7 @@
 
 use crate::server::shared;
 use crate::{administer, database, open};
-use archivist_core::fleet::{Hello, Reply, Request, SCHEMA};
+use archivist_core::fleet::{Hello, NodeReply, NodeRequest, SCHEMA};
 use archivist_core::model::CrawlId;
 use archivist_fleet::ledger::Ledger;
 use archivist_fleet::own_ids::{OwnIds, begin_after, overlap};
@@ -35,10 +35,10 @@ async fn ids_of_a_fleet_begin_after_those_of_its_first_machine() {
     };
     let session = ledger.hello(&hello).await.unwrap().session;
     let reserved = ledger
-        .apply(session, &Request::ReserveCrawls { count: 1 })
+        .apply(session, &NodeRequest::ReserveCrawls { count: 1 })
         .await;
     let (first, count) = (CrawlId(41), 1);
-    assert_eq!(reserved.unwrap(), Reply::CrawlIds { first, count });
+    assert_eq!(reserved.unwrap(), NodeReply::CrawlIds { first, count });
     // A machine that was a node and left has crawls and pages of the fleet.
     let rows = "INSERT INTO archivist.crawl (id, max_depth, document, created_at) VALUES (41, 0, '', now());
         INSERT INTO archivist.page (crawl, depth, host, url, url_key) VALUES (41, 0, 'a', 'b', 'c')";

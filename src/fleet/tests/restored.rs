@@ -2,9 +2,10 @@
 
 use crate::server::{programs, shared};
 use crate::{administer, database, open};
+use archivist_core::fleet::reference::{Desk, Room};
 use archivist_core::fleet::{
-    BootTime, CrawlSpec, Delivery, Desk, Hello, HookResult, HostKey, NewPage, OutboxEntry, PageEnd,
-    PageTimes, Record, Refusal, Renew, Reply, Request, Room, SCHEMA, Session, Submit,
+    BootTime, CrawlSpec, Delivery, Hello, HookResult, HostKey, NewPage, NodeRefusal, NodeReply,
+    NodeRequest, OutboxEntry, PageEnd, PageTimes, Record, Renew, SCHEMA, Session, Submit,
 };
 use archivist_core::model::{CrawlId, ResultState};
 use archivist_fleet::ledger::{Fault, Ledger};
@@ -52,7 +53,7 @@ impl Node {
         drop(self.desk.deliver(Node::now(), delivery, ROOM));
     }
 
-    async fn hello(&mut self) -> Result<(), Refusal> {
+    async fn hello(&mut self) -> Result<(), NodeRefusal> {
         let hello = Hello {
             name: self.name.to_owned(),
             machine: self.machine.to_owned(),
@@ -77,7 +78,7 @@ impl Node {
         Ok(())
     }
 
-    async fn send(&mut self, request: &Request) -> Reply {
+    async fn send(&mut self, request: &NodeRequest) -> NodeReply {
         let reply = self.ledger.apply(self.session.unwrap(), request).await;
         reply.unwrap_or_else(|fault| panic!("{request:?}: {fault}"))
     }
@@ -89,7 +90,7 @@ impl Node {
             refill,
             ..Renew::default()
         };
-        if let Reply::Renewed(renewed) = self.send(&Request::Renew(renew)).await {
+        if let NodeReply::Renewed(renewed) = self.send(&NodeRequest::Renew(renew)).await {
             self.deliver(Delivery::Renewed {
                 renewed,
                 sent: Node::now(),
@@ -129,7 +130,7 @@ impl Node {
             document: format!("{{\"crawl\":{crawl}}}"),
             ..CrawlSpec::default()
         };
-        self.desk.outbox.push(Request::Submit(Submit {
+        self.desk.outbox.push(NodeRequest::Submit(Submit {
             crawl: CrawlId(crawl),
             spec: Some(spec),
             pages: paths.map(page).collect(),
@@ -140,7 +141,7 @@ impl Node {
     /// Claims hosts and archives this number of pages.
     async fn archive(&mut self, most: usize) {
         if let Some(claim) = self.desk.holdings(Node::now(), ROOM).claim
-            && let Reply::Claimed(claimed) = self.send(&Request::Claim(claim)).await
+            && let NodeReply::Claimed(claimed) = self.send(&NodeRequest::Claim(claim)).await
         {
             let sent = Node::now();
             self.deliver(Delivery::Claimed { claimed, sent });
@@ -179,7 +180,7 @@ impl Node {
         while let Some(release) = self.desk.holdings(Node::now(), ROOM).releases.first() {
             let release = release.clone();
             let (host, epoch) = (release.host.clone(), release.epoch);
-            if let Reply::Released(fate) = self.send(&Request::Release(release)).await {
+            if let NodeReply::Released(fate) = self.send(&NodeRequest::Release(release)).await {
                 self.deliver(Delivery::Released { host, epoch, fate });
             }
         }
@@ -217,7 +218,7 @@ async fn restored_database_gets_what_it_lacks_and_gives_no_id_again() {
     for node in [&mut first, &mut second] {
         node.hello().await.unwrap();
     }
-    first.send(&Request::ReserveCrawls { count: 9 }).await;
+    first.send(&NodeRequest::ReserveCrawls { count: 9 }).await;
     first.add(1, 0..20).await;
     first.archive(6).await;
 
@@ -255,17 +256,22 @@ async fn restored_database_gets_what_it_lacks_and_gives_no_id_again() {
     // Undeclared, no node works with it, not even one without a memory.
     for node in [&mut second, &mut first] {
         node.ledger = Ledger::new(open(&url).await).with_eager_claims();
-        assert_eq!(node.hello().await, Err(Refusal::WentBack), "{}", node.name);
+        assert_eq!(
+            node.hello().await,
+            Err(NodeRefusal::WentBack),
+            "{}",
+            node.name
+        );
     }
     let mut third = Node::new("web3", &url).await;
-    assert_eq!(third.hello().await, Err(Refusal::WentBack));
+    assert_eq!(third.hello().await, Err(NodeRefusal::WentBack));
 
     link.client.batch_execute(lease).await.unwrap();
     members::restored(&mut link).await.unwrap();
     for node in [&mut first, &mut second] {
         node.hello().await.unwrap();
         let sent = node.flush().await;
-        let is_restore = |entry: &OutboxEntry| matches!(entry.request, Request::Restore { .. });
+        let is_restore = |entry: &OutboxEntry| matches!(entry.request, NodeRequest::Restore { .. });
         assert!(sent.iter().any(is_restore), "{}", node.name);
     }
     let after = listed(&link.client).await;
@@ -309,7 +315,7 @@ async fn node_puts_everything_into_an_empty_database() {
     let url = server.url("emptied");
     let mut node = Node::new("web1", &url).await;
     node.hello().await.unwrap();
-    node.send(&Request::ReserveCrawls { count: 2 }).await;
+    node.send(&NodeRequest::ReserveCrawls { count: 2 }).await;
     node.add(1, 0..9).await;
     node.archive(5).await;
     let before = listed(&link.client).await;
@@ -317,7 +323,7 @@ async fn node_puts_everything_into_an_empty_database() {
     link.client.batch_execute(drop_all).await.unwrap();
     migrate(&mut link, MIGRATIONS).await.unwrap();
     node.ledger = Ledger::new(open(&url).await).with_eager_claims();
-    assert_eq!(node.hello().await, Err(Refusal::WentBack));
+    assert_eq!(node.hello().await, Err(NodeRefusal::WentBack));
     members::restored(&mut link).await.unwrap();
     node.hello().await.unwrap();
     node.flush().await;
@@ -326,9 +332,9 @@ async fn node_puts_everything_into_an_empty_database() {
     for (id, row) in before.iter().filter(|(_, row)| row.contains(" sealed ")) {
         assert_eq!(after.get(id), Some(row), "s{id}");
     }
-    let given = node.send(&Request::ReserveCrawls { count: 1 }).await;
+    let given = node.send(&NodeRequest::ReserveCrawls { count: 1 }).await;
     assert!(
-        matches!(given, Reply::CrawlIds { first, .. } if first.0 > 1_000_000),
+        matches!(given, NodeReply::CrawlIds { first, .. } if first.0 > 1_000_000),
         "{given:?}"
     );
     // Pages that no node has archived come from the list that was sent again.
@@ -347,7 +353,7 @@ async fn copy_of_a_node_with_an_identity_of_its_own_is_welcome() {
     let url = server.url("copied");
     let mut node = Node::new("web1", &url).await;
     node.hello().await.unwrap();
-    node.send(&Request::ReserveCrawls { count: 2 }).await;
+    node.send(&NodeRequest::ReserveCrawls { count: 2 }).await;
     node.add(1, 0..9).await;
     node.archive(3).await;
     let mut copy = Node::new("web2", &url).await;

@@ -1,7 +1,7 @@
 //! The rows of both databases in one form.
 
-use archivist_core::fleet::ledger::{CrawlState, DbTime, Ledger as Model, PageState};
-use archivist_core::fleet::{LeasedPage, Order, PageEnd, Refusal, Reply, Request};
+use archivist_core::fleet::reference::ledger::{CrawlState, DbTime, Ledger as Model, PageState};
+use archivist_core::fleet::{LeasedPage, NodeRefusal, NodeReply, NodeRequest, Order, PageEnd};
 use archivist_core::model::{Owner, SnapshotId};
 use std::collections::BTreeMap;
 use tokio_postgres::{Client, Row};
@@ -33,13 +33,13 @@ impl Ids {
         ids
     }
 
-    pub fn request(&self, request: &Request) -> Request {
+    pub fn request(&self, request: &NodeRequest) -> NodeRequest {
         let real = |id: SnapshotId| self.real[&id];
         let mut request = request.clone();
         match &mut request {
-            Request::Record(record) => record.page = real(record.page),
-            Request::GiveBack { page, .. } => *page = real(*page),
-            Request::Command(command) => {
+            NodeRequest::Record(record) => record.page = real(record.page),
+            NodeRequest::GiveBack { page, .. } => *page = real(*page),
+            NodeRequest::Command(command) => {
                 if let Owner::Snapshot(page) = command.target {
                     command.target = Owner::Snapshot(real(page));
                 }
@@ -49,13 +49,13 @@ impl Ids {
         request
     }
 
-    pub fn reply(&self, mut reply: Reply) -> Reply {
+    pub fn reply(&self, mut reply: NodeReply) -> NodeReply {
         match &mut reply {
-            Reply::Claimed(claimed) => {
+            NodeReply::Claimed(claimed) => {
                 let pages = claimed.hosts.iter_mut().flat_map(|grant| &mut grant.pages);
                 pages.for_each(|page| self.page(page));
             }
-            Reply::Renewed(renewed) => {
+            NodeReply::Renewed(renewed) => {
                 let pages = renewed.leases.iter_mut().flat_map(|lease| &mut lease.pages);
                 pages.for_each(|page| self.page(page));
                 // The ids of the two differ.
@@ -69,9 +69,9 @@ impl Ids {
         reply
     }
 
-    pub fn refusal(&self, refusal: Refusal) -> Refusal {
+    pub fn refusal(&self, refusal: NodeRefusal) -> NodeRefusal {
         match refusal {
-            Refusal::UnknownPage { page } => Refusal::UnknownPage {
+            NodeRefusal::UnknownPage { page } => NodeRefusal::UnknownPage {
                 page: self.model.get(&page).copied().unwrap_or(page),
             },
             refusal => refusal,

@@ -4,8 +4,9 @@
 use crate::server::{Server, shared};
 use crate::{administer, database, open};
 use archivist_core::fleet::{
-    Claim, Command, CommandVerb, CrawlSpec, Fate, Grant, Hello, HookResult, HostKey, NewPage, Pace,
-    PageEnd, PageTimes, Record, Release, Renew, Renewed, Reply, Request, SCHEMA, Session, Submit,
+    Claim, Command, CommandVerb, CrawlSpec, Fate, Grant, Hello, HookResult, HostKey, NewPage,
+    NodeReply, NodeRequest, Pace, PageEnd, PageTimes, Record, Release, Renew, Renewed, SCHEMA,
+    Session, Submit,
 };
 use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId};
 use archivist_fleet::ledger::Ledger;
@@ -64,7 +65,7 @@ impl Bed {
         administer(server, &format!("DROP DATABASE {name} WITH (FORCE)")).await;
     }
 
-    async fn apply(&mut self, node: usize, request: &Request) -> Reply {
+    async fn apply(&mut self, node: usize, request: &NodeRequest) -> NodeReply {
         let (ledger, session) = &mut self.nodes[node];
         ledger.apply(*session, request).await.unwrap()
     }
@@ -76,37 +77,37 @@ impl Bed {
             only_new,
             document: r#"{"url":"https://a.example/"}"#.to_owned(),
         };
-        let submit = Request::Submit(Submit {
+        let submit = NodeRequest::Submit(Submit {
             crawl: CrawlId(crawl),
             spec: Some(spec),
             pages,
         });
         match self.apply(0, &submit).await {
-            Reply::Submitted { inserted } => inserted,
+            NodeReply::Submitted { inserted } => inserted,
             other => panic!("{other:?}"),
         }
     }
 
     async fn claim(&mut self, node: usize, hosts: u32) -> Vec<Grant> {
-        let claim = Request::Claim(Claim {
+        let claim = NodeRequest::Claim(Claim {
             hosts,
             pages_per_host: 4,
             delay: Duration::from_secs(5),
         });
         match self.apply(node, &claim).await {
-            Reply::Claimed(claimed) => claimed.hosts,
+            NodeReply::Claimed(claimed) => claimed.hosts,
             other => panic!("{other:?}"),
         }
     }
 
     async fn renew(&mut self, node: usize, wanting: u32, drains: bool) -> Renewed {
-        let renew = Request::Renew(Renew {
+        let renew = NodeRequest::Renew(Renew {
             wanting,
             drains,
             ..Renew::default()
         });
         match self.apply(node, &renew).await {
-            Reply::Renewed(renewed) => renewed,
+            NodeReply::Renewed(renewed) => renewed,
             other => panic!("{other:?}"),
         }
     }
@@ -131,8 +132,8 @@ impl Bed {
             children: Vec::new(),
             times: PageTimes::default(),
         };
-        let recorded = self.apply(node, &Request::Record(record)).await;
-        assert_eq!(recorded, Reply::Recorded(Fate::Done));
+        let recorded = self.apply(node, &NodeRequest::Record(record)).await;
+        assert_eq!(recorded, NodeReply::Recorded(Fate::Done));
     }
 
     async fn release(&mut self, node: usize, grant: &Grant) {
@@ -141,8 +142,8 @@ impl Bed {
             epoch: grant.epoch,
             pace: Some(Pace::default()),
         };
-        let released = self.apply(node, &Request::Release(release)).await;
-        assert_eq!(released, Reply::Released(Fate::Done));
+        let released = self.apply(node, &NodeRequest::Release(release)).await;
+        assert_eq!(released, NodeReply::Released(Fate::Done));
     }
 
     async fn pages(&self, server: &Server) -> Vec<Snapshot> {
@@ -211,7 +212,10 @@ async fn machine_that_left_keeps_its_pages_by_name() {
     bed.record(1, &grant, "/archive/s1").await;
     bed.release(1, &grant).await;
     let node = bed.nodes[1].1.node;
-    assert_eq!(bed.apply(1, &Request::Leave { node }).await, Reply::Done);
+    assert_eq!(
+        bed.apply(1, &NodeRequest::Leave { node }).await,
+        NodeReply::Done
+    );
     let named = bed.pages(server).await.remove(0).node;
     assert_eq!(named.as_deref(), Some("web2 (left)"));
     let again = bed.nodes[1].0.hello(&hello("web2")).await.unwrap();
@@ -228,7 +232,7 @@ async fn newest_copy_of_a_page_is_named_with_older_ones() {
     bed.submit(1, false, vec![page("a", 1)]).await;
     let page = Owner::Snapshot(SnapshotId(1));
     let verb = CommandVerb::Retry;
-    let retry = Request::Command(Command { verb, target: page });
+    let retry = NodeRequest::Command(Command { verb, target: page });
     for (node, older) in [(0, vec![]), (1, vec!["web1"]), (0, vec!["web2"])] {
         let grant = bed.claim(node, 1).await.remove(0);
         let directory = format!("/archive/of{node}");

@@ -3,7 +3,7 @@
 use crate::server::shared;
 use crate::view::{Bed, CRAWL, page};
 use archivist_core::fleet::{
-    CommandVerb, Grant, HostKey, PageEnd, PageTimes, Record, Release, Request,
+    CommandVerb, Grant, HostKey, NodeRequest, PageEnd, PageTimes, Record, Release,
 };
 use archivist_core::model::{Owner, SnapshotId};
 use archivist_shared::bus::documents::report::{Filter, Snapshot};
@@ -26,7 +26,7 @@ async fn end(bed: &mut Bed, node: usize, grant: &Grant, end: PageEnd, took: Dura
             took,
         },
     };
-    bed.apply(node, Request::Record(record)).await;
+    bed.apply(node, NodeRequest::Record(record)).await;
 }
 
 fn filter(after: i64, limit: u32) -> Filter {
@@ -62,7 +62,7 @@ async fn time_line_has_the_pages_of_each_node_in_batches() {
         epoch: grants[0].epoch,
         pace: None,
     };
-    bed.apply(0, Request::Release(release)).await;
+    bed.apply(0, NodeRequest::Release(release)).await;
 
     let all: Vec<Snapshot> = bed.list("timeline", filter(0, 0)).await;
     let (web1, web2) = (Some("web1"), Some("web2"));

@@ -3,8 +3,8 @@
 use crate::server::{Server, shared};
 use crate::{database, open};
 use archivist_core::fleet::{
-    Claim, CrawlSpec, Fate, Hello, HostKey, NewPage, Pace, PageEnd, PageTimes, Record, Release,
-    Reply, Request, SCHEMA, Session, Submit,
+    Claim, CrawlSpec, Fate, Hello, HostKey, NewPage, NodeReply, NodeRequest, Pace, PageEnd,
+    PageTimes, Record, Release, SCHEMA, Session, Submit,
 };
 use archivist_core::model::{CrawlId, SnapshotId};
 use archivist_fleet::ledger::Ledger;
@@ -67,34 +67,34 @@ async fn work(mut ledger: Ledger, session: Session) -> Vec<SnapshotId> {
             began.elapsed() < PATIENCE,
             "pages wait, and no node gets them"
         );
-        let claim = Request::Claim(Claim {
+        let claim = NodeRequest::Claim(Claim {
             hosts: 1,
             pages_per_host: 3,
             delay: Duration::ZERO,
         });
-        let Reply::Claimed(claimed) = ledger.apply(session, &claim).await.unwrap() else {
+        let NodeReply::Claimed(claimed) = ledger.apply(session, &claim).await.unwrap() else {
             panic!("no answer to a claim");
         };
         for grant in claimed.hosts {
             for page in grant.pages {
                 let record = record(page.id, (grant.epoch.0, &page.page.url), page.page.depth);
                 let reply = ledger
-                    .apply(session, &Request::Record(record))
+                    .apply(session, &NodeRequest::Record(record))
                     .await
                     .unwrap();
-                assert_eq!(reply, Reply::Recorded(Fate::Done));
+                assert_eq!(reply, NodeReply::Recorded(Fate::Done));
                 assert_eq!(page.attempts, 1);
                 done.push(page.id);
             }
-            let release = Request::Release(Release {
+            let release = NodeRequest::Release(Release {
                 host: grant.host,
                 epoch: grant.epoch,
                 pace: Some(Pace::default()),
             });
             let reply = ledger.apply(session, &release).await.unwrap();
-            assert_eq!(reply, Reply::Released(Fate::Done));
+            assert_eq!(reply, NodeReply::Released(Fate::Done));
         }
-        let closed = Request::CrawlClosed { crawl: CRAWL };
+        let closed = NodeRequest::CrawlClosed { crawl: CRAWL };
         ledger.apply(session, &closed).await.unwrap();
         ledger.fold(100).await.unwrap();
     }
@@ -119,7 +119,7 @@ async fn concurrent_nodes_record_each_page_once() {
         nodes.push((ledger, session));
     }
     let submit = |spec, pages| {
-        Request::Submit(Submit {
+        NodeRequest::Submit(Submit {
             crawl: CRAWL,
             spec,
             pages,

@@ -3,8 +3,8 @@
 use crate::server::{Server, shared};
 use crate::{database, open};
 use archivist_core::fleet::{
-    Claim, CrawlSpec, Fate, Grant, Held, Hello, HostKey, NewPage, Pace, PageEnd, PageTimes, Record,
-    Refusal, Renew, Reply, Request, SCHEMA, Session, Submit, Welcome,
+    Claim, CrawlSpec, Fate, Grant, Held, Hello, HostKey, NewPage, NodeRefusal, NodeReply,
+    NodeRequest, Pace, PageEnd, PageTimes, Record, Renew, SCHEMA, Session, Submit, Welcome,
 };
 use archivist_core::model::{CrawlId, SnapshotId};
 use archivist_fleet::connect::{Link, Problem};
@@ -55,12 +55,12 @@ async fn bed(server: &Server, name: &str) -> Bed {
     let mut node = Ledger::new(open(&server.url(name)).await);
     let session = hello(&mut node).await.session;
     node.apply(session, &submit(&["a", "b"])).await.unwrap();
-    let claim = Request::Claim(Claim {
+    let claim = NodeRequest::Claim(Claim {
         hosts: 1,
         pages_per_host: 2,
         delay: Duration::ZERO,
     });
-    let Ok(Reply::Claimed(mut claimed)) = node.apply(session, &claim).await else {
+    let Ok(NodeReply::Claimed(mut claimed)) = node.apply(session, &claim).await else {
         panic!("no answer to a claim");
     };
     Bed {
@@ -71,7 +71,7 @@ async fn bed(server: &Server, name: &str) -> Bed {
     }
 }
 
-fn submit(pages: &[&str]) -> Request {
+fn submit(pages: &[&str]) -> NodeRequest {
     let page = |path: &&str| NewPage {
         url: format!("https://a.example/{path}"),
         host: HostKey("a.example".to_owned()),
@@ -81,7 +81,7 @@ fn submit(pages: &[&str]) -> Request {
         bookmarked_at: None,
         tags: Vec::new(),
     };
-    Request::Submit(Submit {
+    NodeRequest::Submit(Submit {
         crawl: CRAWL,
         spec: Some(CrawlSpec {
             max_depth: 0,
@@ -94,9 +94,9 @@ fn submit(pages: &[&str]) -> Request {
 }
 
 impl Bed {
-    fn record(&self, place: usize) -> Request {
+    fn record(&self, place: usize) -> NodeRequest {
         let page: SnapshotId = self.lease.pages[place].id;
-        Request::Record(Record {
+        NodeRequest::Record(Record {
             page,
             epoch: self.lease.epoch,
             end: PageEnd::Sealed,
@@ -108,14 +108,14 @@ impl Bed {
         })
     }
 
-    fn renewal(&self) -> Request {
+    fn renewal(&self) -> NodeRequest {
         let held = Held {
             host: self.lease.host.clone(),
             epoch: self.lease.epoch,
             live: true,
             pace: Pace::default(),
         };
-        Request::Renew(Renew {
+        NodeRequest::Renew(Renew {
             leases: vec![held],
             ..Renew::default()
         })
@@ -130,7 +130,7 @@ async fn node_continues_with_a_schema_that_only_adds() {
     assert_eq!(migrate(&mut bed.link, &steps).await.unwrap(), VERSION);
     let recorded = bed.record(0);
     let reply = bed.node.apply(bed.session, &recorded).await.unwrap();
-    assert_eq!(reply, Reply::Recorded(Fate::Done));
+    assert_eq!(reply, NodeReply::Recorded(Fate::Done));
     check(&bed.link).await.unwrap();
     hello(&mut bed.node).await;
     assert_eq!(migrate(&mut bed.link, MIGRATIONS).await.unwrap(), NEXT);
@@ -148,7 +148,7 @@ async fn older_node_is_stopped_by_a_newer_schema_and_sends_everything_after_its_
     for request in [&[bed.renewal()], &outbox[..]].concat() {
         let refused = bed.node.apply(bed.session, &request).await.unwrap_err();
         assert!(
-            matches!(refused, Fault::Refused(Refusal::Superseded { .. })),
+            matches!(refused, Fault::Refused(NodeRefusal::Superseded { .. })),
             "{request:?}: {refused}"
         );
     }
@@ -163,7 +163,7 @@ async fn older_node_is_stopped_by_a_newer_schema_and_sends_everything_after_its_
     let lease = (bed.lease.host.clone(), bed.lease.epoch);
     assert_eq!(welcome.owned, [lease]);
     let renewal = bed.renewal();
-    let Ok(Reply::Renewed(renewed)) = bed.node.apply(welcome.session, &renewal).await else {
+    let Ok(NodeReply::Renewed(renewed)) = bed.node.apply(welcome.session, &renewal).await else {
         panic!("no answer to a renewal");
     };
     assert_eq!(renewed.lost, []);
@@ -171,10 +171,10 @@ async fn older_node_is_stopped_by_a_newer_schema_and_sends_everything_after_its_
     for request in outbox {
         replies.push(bed.node.apply(welcome.session, &request).await.unwrap());
     }
-    let done = Reply::Recorded(Fate::Done);
+    let done = NodeReply::Recorded(Fate::Done);
     assert_eq!(
         replies,
-        [done.clone(), done, Reply::Submitted { inserted: 1 }]
+        [done.clone(), done, NodeReply::Submitted { inserted: 1 }]
     );
 }
 

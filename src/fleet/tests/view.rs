@@ -3,8 +3,8 @@
 use crate::server::{Server, shared};
 use crate::{database, open};
 use archivist_core::fleet::{
-    Claim, Command, CommandVerb, CrawlSpec, Grant, Hello, HookResult, HostKey, NewPage, PageEnd,
-    PageTimes, Record, Reply, Request, SCHEMA, Session, Submit,
+    Claim, Command, CommandVerb, CrawlSpec, Grant, Hello, HookResult, HostKey, NewPage, NodeReply,
+    NodeRequest, PageEnd, PageTimes, Record, SCHEMA, Session, Submit,
 };
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId};
 use archivist_fleet::ledger::Ledger;
@@ -76,7 +76,7 @@ impl Bed {
         Bed { nodes, view }
     }
 
-    pub(crate) async fn apply(&mut self, node: usize, request: Request) -> Reply {
+    pub(crate) async fn apply(&mut self, node: usize, request: NodeRequest) -> NodeReply {
         let (ledger, session) = &mut self.nodes[node];
         ledger.apply(*session, &request).await.unwrap()
     }
@@ -97,7 +97,7 @@ impl Bed {
             spec: Some(spec),
             pages,
         };
-        self.apply(0, Request::Submit(submit)).await;
+        self.apply(0, NodeRequest::Submit(submit)).await;
     }
 
     pub(crate) async fn claim(&mut self, node: usize, hosts: u32, pages: u32) -> Vec<Grant> {
@@ -106,8 +106,8 @@ impl Bed {
             pages_per_host: pages,
             delay: DELAY,
         };
-        match self.apply(node, Request::Claim(claim)).await {
-            Reply::Claimed(claimed) => claimed.hosts,
+        match self.apply(node, NodeRequest::Claim(claim)).await {
+            NodeReply::Claimed(claimed) => claimed.hosts,
             other => panic!("{other:?}"),
         }
     }
@@ -128,11 +128,11 @@ impl Bed {
             children: Vec::new(),
             times: PageTimes::default(),
         };
-        self.apply(node, Request::Record(record)).await;
+        self.apply(node, NodeRequest::Record(record)).await;
     }
 
     pub(crate) async fn command(&mut self, verb: CommandVerb, target: Owner) {
-        self.apply(0, Request::Command(Command { verb, target }))
+        self.apply(0, NodeRequest::Command(Command { verb, target }))
             .await;
     }
 
@@ -377,7 +377,7 @@ async fn reasons_follow_leases_pauses_drains_and_cancels() {
         let session = bed.nodes[node].1;
         bed.apply(
             node,
-            Request::Drain {
+            NodeRequest::Drain {
                 node: session.node,
                 draining: true,
             },
@@ -390,11 +390,11 @@ async fn reasons_follow_leases_pauses_drains_and_cancels() {
         epoch: grant.epoch,
         pace,
     };
-    bed.apply(1, Request::Release(release)).await;
+    bed.apply(1, NodeRequest::Release(release)).await;
     let (_, text) = bed.why(last).await;
     assert!(text.starts_with("all 2 connected nodes drain"), "{text}");
     for node in [0, 1] {
-        bed.apply(node, Request::Goodbye).await;
+        bed.apply(node, NodeRequest::Goodbye).await;
     }
     assert!(bed.why(last).await.1.starts_with("no node is connected"));
 

@@ -10,7 +10,7 @@ use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::notices;
 use crate::store::rows::fleet::FleetCrawl;
 use crate::store::{NewCrawl, NewSnapshot, StoreError, Tx};
-use archivist_core::fleet::{Command, CommandVerb, Request};
+use archivist_core::fleet::{Command, CommandVerb, NodeRequest};
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{CrawlId, LineEntry, Owner, Time, without_userinfo};
 use archivist_core::plan::Notice;
@@ -289,7 +289,7 @@ pub(crate) fn cancel_half_added(tx: &Tx<'_>, now: Time) -> Result<Vec<CrawlId>, 
             now,
         )?;
         if tx.fleet_crawl(crawl)? != FleetCrawl::No {
-            tx.add_to_outbox(&Request::Command(Command {
+            tx.add_to_outbox(&NodeRequest::Command(Command {
                 verb: CommandVerb::Cancel,
                 target: Owner::Crawl(crawl),
             }))?;

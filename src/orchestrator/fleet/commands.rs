@@ -4,7 +4,7 @@
 use crate::fleet::outbox;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::store::rows::fleet::FleetCrawl;
-use archivist_core::fleet::{Command, CommandVerb, Request};
+use archivist_core::fleet::{Command, CommandVerb, NodeRequest};
 use archivist_core::model::CrawlId;
 use archivist_core::model::{Lifecycle, Owner};
 use archivist_shared::bus::call::Which;
@@ -24,7 +24,7 @@ pub(crate) fn send_command(
     let is_sent_later =
         is_open_here && verb == CommandVerb::Cancel && matches!(target, Owner::Crawl(_));
     if !is_sent_later {
-        outbox::send_to_fleet(turn, &Request::Command(Command { verb, target }))?;
+        outbox::send_to_fleet(turn, &NodeRequest::Command(Command { verb, target }))?;
     }
     Ok(is_open_here && verb != CommandVerb::Retry)
 }
@@ -81,7 +81,7 @@ pub(crate) fn crawl_closed(turn: &mut Turn<'_>, crawl: CrawlId) -> TurnResult<()
         return Ok(());
     }
     turn.tx.set_fleet_crawl(crawl, FleetCrawl::Closing)?;
-    outbox::send_to_fleet(turn, &Request::CrawlClosed { crawl })
+    outbox::send_to_fleet(turn, &NodeRequest::CrawlClosed { crawl })
 }
 
 /// Reports that a user cancelled a crawl of the fleet on this node.
@@ -92,7 +92,7 @@ pub(crate) fn cancel_in_fleet(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()
     turn.tx.set_fleet_crawl(id, FleetCrawl::Closing)?;
     outbox::send_to_fleet(
         turn,
-        &Request::Command(Command {
+        &NodeRequest::Command(Command {
             verb: CommandVerb::Cancel,
             target: Owner::Crawl(id),
         }),

@@ -1,5 +1,5 @@
 //! The seam to a fleet: leases of hosts with deadlines, the pages that come with them, and the
-//! outbox, as rows. The rules are in `core/fleet`, whose `Desk` is the reference for this room. The
+//! outbox, as rows. The rules are in `core/fleet`; `Desk` in `reference` is the model of this room. The
 //! orchestrator knows nothing else about fleets, and never the database.
 
 pub mod commands;

@@ -5,7 +5,7 @@ use crate::fleet::outbox;
 use crate::main_loop::turn::{Turn, TurnResult, failed, invalid};
 use crate::store::rows::fleet::GivenCrawl;
 use archivist_core::fleet::bounds::DOCUMENT_MAX;
-use archivist_core::fleet::{CrawlSpec, HostKey, NewPage, Request, Submit};
+use archivist_core::fleet::{CrawlSpec, HostKey, NewPage, NodeRequest, Submit};
 use archivist_core::model::{CrawlId, LineEntry};
 use archivist_shared::bus::documents::report::AddOptions;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub(crate) fn add_fleet_crawl(
     user: u32,
 ) -> TurnResult<CrawlId> {
     let id = turn.tx.take_crawl_id()?.ok_or_else(|| {
-        failed("the fleet has reserved no id for a further crawl of this node: its database was not reached; see: systemctl status archivist-fleet.service")
+        failed("the fleet has reserved no id for a further crawl of this node: its database was not reached; see: archivist doctor")
     })?;
     let document = CrawlDocument {
         url: url.to_owned(),
@@ -77,7 +77,7 @@ pub(crate) fn add_fleet_crawl(
     }
     outbox::send_to_fleet(
         turn,
-        &Request::Submit(Submit {
+        &NodeRequest::Submit(Submit {
             crawl: id,
             spec: Some(spec),
             pages: Vec::new(),
@@ -130,7 +130,7 @@ pub(crate) fn send_pages(
     for pages in requests(pages)? {
         outbox::send_to_fleet(
             turn,
-            &Request::Submit(Submit {
+            &NodeRequest::Submit(Submit {
                 crawl,
                 spec: None,
                 pages,

@@ -9,7 +9,7 @@ use crate::notices;
 use crate::orders::row_check;
 use crate::store::rows::fleet::{FleetCrawl, GivenCrawl};
 use crate::work;
-use archivist_core::fleet::{Order, Orders, Request};
+use archivist_core::fleet::{NodeRequest, Order, Orders};
 use archivist_core::model::{CrawlId, FLEET, Lifecycle, Owner, Step, Time};
 use archivist_core::plan::Notice;
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn close_in_fleet(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
 
 /// A crawl has pages again: what was reported of its end is not true any more.
 pub(crate) fn withdraw_close(turn: &mut Turn<'_>, crawl: CrawlId) -> TurnResult<()> {
-    Ok(turn.tx.withdraw(&Request::CrawlClosed { crawl })?)
+    Ok(turn.tx.withdraw(&NodeRequest::CrawlClosed { crawl })?)
 }
 
 /// Brings crawls and pages into the state that the fleet wants.

@@ -15,7 +15,7 @@ use crate::store::rows::fleet::{FleetCrawl, GivenPage, NodeRow};
 use crate::store::rows::lease::NodeOrders;
 use archivist_core::fleet::{
     BootTime, Claimed, CrawlSpec, Delivery, Epoch, Fate, KEEP, KEEP_LONG, Lease, LeasedPage,
-    PageEnd, PageTimes, RECALL, Record, Refusal, Renewal, Renewed, Reply, Request,
+    NodeRefusal, NodeReply, NodeRequest, PageEnd, PageTimes, RECALL, Record, Renewal, Renewed,
 };
 use archivist_core::model::{CrawlId, Lifecycle, Owner, PageUrl, Step};
 use archivist_core::plan::{HostId, Notice};
@@ -179,12 +179,16 @@ fn set_lease(turn: &mut Turn<'_>, lease: &Lease) -> TurnResult<HostId> {
 }
 
 /// The database answered an entry of the outbox.
-fn answered(turn: &mut Turn<'_>, number: u64, reply: &Result<Reply, Refusal>) -> TurnResult<()> {
+fn answered(
+    turn: &mut Turn<'_>,
+    number: u64,
+    reply: &Result<NodeReply, NodeRefusal>,
+) -> TurnResult<()> {
     if let Ok(reply) = reply {
         recall::learn_answer(turn, number, reply)?;
     }
     match reply {
-        Ok(Reply::CrawlIds { first, count }) => {
+        Ok(NodeReply::CrawlIds { first, count }) => {
             let last = CrawlId(first.0.saturating_add(i64::from(*count) - 1));
             check_id(last.0).map_err(|why| {
                 invalid(format!(
@@ -194,7 +198,7 @@ fn answered(turn: &mut Turn<'_>, number: u64, reply: &Result<Reply, Refusal>) ->
             turn.tx.reserve_crawl_ids(*first, last)?;
         }
         // A database that forgets this answer must not get the entry again.
-        Ok(Reply::Recorded(Fate::Stale) | Reply::GivenBack(Fate::Stale)) => {
+        Ok(NodeReply::Recorded(Fate::Stale) | NodeReply::GivenBack(Fate::Stale)) => {
             return Ok(turn.tx.remove_entry(number)?);
         }
         Ok(_) => {}
@@ -254,7 +258,7 @@ fn refuse_page(
     }
     fleet::send_to_fleet(
         turn,
-        &Request::Record(Record {
+        &NodeRequest::Record(Record {
             page: page.id,
             epoch,
             end: PageEnd::Sealed,
@@ -267,7 +271,7 @@ fn refuse_page(
     )?;
     if !is_crawl_here {
         // No hook of it runs here.
-        fleet::send_to_fleet(turn, &Request::CrawlClosed { crawl })?;
+        fleet::send_to_fleet(turn, &NodeRequest::CrawlClosed { crawl })?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::fleet;
 use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::orders::release;
 use crate::store::{ResultRow, StoreError};
-use archivist_core::fleet::{Epoch, HookResult, PageEnd, PageTimes, Record, Request};
+use archivist_core::fleet::{Epoch, HookResult, NodeRequest, PageEnd, PageTimes, Record};
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 
 /// Reports the pages of the fleet that became final in this turn, and releases hosts that waited for
@@ -22,7 +22,7 @@ pub(crate) fn report_ended_pages(turn: &mut Turn<'_>) -> TurnResult<()> {
         let Some(record) = record_of(turn, id, epoch)? else {
             continue;
         };
-        fleet::send_to_fleet(turn, &Request::Record(record))?;
+        fleet::send_to_fleet(turn, &NodeRequest::Record(record))?;
         turn.tx.set_recorded(id, epoch)?;
         turn.tx.set_paged_at(crawl, turn.now)?;
         has_ended = true;

@@ -11,7 +11,7 @@ use crate::orders::leave;
 use crate::orders::recall;
 use crate::orders::release;
 use crate::store::rows::lease::LeaseRow;
-use archivist_core::fleet::{Claim, Held, Holdings, OutboxEntry, Pace, Request};
+use archivist_core::fleet::{Claim, Held, Holdings, NodeRequest, OutboxEntry, Pace};
 use archivist_core::plan::pressure;
 use archivist_shared::bus::call::NodeCall;
 use std::time::Duration;
@@ -115,7 +115,7 @@ fn entries(turn: &Turn<'_>) -> TurnResult<Vec<OutboxEntry>> {
     }
     let mut entries = turn.tx.unanswered_entries(ENTRIES_PER_LOOK)?;
     for entry in &mut entries {
-        if let Request::Record(record) = &mut entry.request
+        if let NodeRequest::Record(record) = &mut entry.request
             && let Some(ended) = turn.tx.snapshot_ended_at(record.page)?
         {
             record.times.ended_ago = turn.now.until(ended);
@@ -145,7 +145,7 @@ pub(crate) fn pace_of(turn: &Turn<'_>, lease: &LeaseRow) -> TurnResult<Pace> {
 
 /// Asks the fleet for ids, so that crawls can be added while its database is not reached.
 fn request_crawl_ids(turn: &mut Turn<'_>) -> TurnResult<()> {
-    let request = Request::ReserveCrawls { count: CRAWL_IDS };
+    let request = NodeRequest::ReserveCrawls { count: CRAWL_IDS };
     let is_short = turn.tx.crawl_ids_left()? < CRAWL_IDS_MIN;
     if is_short && turn.tx.node()?.is_some() && !turn.tx.is_in_outbox(&request)? {
         fleet::send_to_fleet(turn, &request)?;

@@ -9,8 +9,8 @@ use crate::main_loop::turn::{Turn, TurnResult};
 use crate::orders::ended;
 use crate::store::rows::recall::Remembered;
 use archivist_core::fleet::{
-    Compare, CrawlSpec, Fate, Item, Memory, OutboxEntry, RECALL, Refusal, Reply, Request, Restored,
-    crawl_again, resent_since,
+    Compare, CrawlSpec, Fate, Item, Memory, NodeRefusal, NodeReply, NodeRequest, OutboxEntry,
+    RECALL, Restored, crawl_again, resent_since,
 };
 use archivist_core::model::{CrawlId, IdMarks, SnapshotId};
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) fn begin_recall(turn: &mut Turn<'_>, forgot: Option<Duration>) -> Tur
 pub(crate) fn recall_entry(turn: &Turn<'_>) -> TurnResult<Option<OutboxEntry>> {
     let request = match turn.tx.next_recall()? {
         None => return Ok(None),
-        Some((false, items)) => Request::Compare(compare(turn, &items)?),
+        Some((false, items)) => NodeRequest::Compare(compare(turn, &items)?),
         Some((true, items)) => lacking(turn, &items)?,
     };
     Ok(Some(OutboxEntry {
@@ -52,7 +52,7 @@ fn compare(turn: &Turn<'_>, items: &[Item]) -> TurnResult<Compare> {
     Ok(compare)
 }
 
-fn lacking(turn: &Turn<'_>, items: &[Item]) -> TurnResult<Request> {
+fn lacking(turn: &Turn<'_>, items: &[Item]) -> TurnResult<NodeRequest> {
     let mut pages = Vec::new();
     for item in items {
         match item {
@@ -60,7 +60,7 @@ fn lacking(turn: &Turn<'_>, items: &[Item]) -> TurnResult<Request> {
             Item::Page(id) => pages.extend(page_again(turn, *id)?),
         }
     }
-    Ok(Request::Restore { pages })
+    Ok(NodeRequest::Restore { pages })
 }
 
 fn spec_of(turn: &Turn<'_>, id: CrawlId) -> TurnResult<CrawlSpec> {
@@ -97,17 +97,20 @@ fn page_again(turn: &Turn<'_>, id: SnapshotId) -> TurnResult<Option<Restored>> {
 }
 
 /// The database answered the request of [`recall_entry`].
-pub(crate) fn recalled(turn: &mut Turn<'_>, reply: &Result<Reply, Refusal>) -> TurnResult<()> {
+pub(crate) fn recalled(
+    turn: &mut Turn<'_>,
+    reply: &Result<NodeReply, NodeRefusal>,
+) -> TurnResult<()> {
     let Some((_, items)) = turn.tx.next_recall()? else {
         return Ok(());
     };
     let mut lacking = Vec::new();
     match reply {
-        Ok(Reply::Lacks { crawls, pages }) => {
+        Ok(NodeReply::Lacks { crawls, pages }) => {
             lacking.extend(crawls.iter().copied().map(Item::Crawl));
             lacking.extend(pages.iter().copied().map(Item::Page));
         }
-        Ok(Reply::Restored { refused }) => {
+        Ok(NodeReply::Restored { refused }) => {
             for page in refused {
                 turn.log_problem(Problem::FleetRefused(format!(
                     "{page} of this node: the database has another page with its id or URL; its files stay"
@@ -121,10 +124,10 @@ pub(crate) fn recalled(turn: &mut Turn<'_>, reply: &Result<Reply, Refusal>) -> T
 }
 
 /// Notes what the database has, from its answer to an entry of the outbox.
-pub(crate) fn learn_answer(turn: &mut Turn<'_>, number: u64, reply: &Reply) -> TurnResult<()> {
+pub(crate) fn learn_answer(turn: &mut Turn<'_>, number: u64, reply: &NodeReply) -> TurnResult<()> {
     let is_about_rows = matches!(
         reply,
-        Reply::Recorded(_) | Reply::Submitted { .. } | Reply::CrawlIds { .. }
+        NodeReply::Recorded(_) | NodeReply::Submitted { .. } | NodeReply::CrawlIds { .. }
     );
     if !is_about_rows {
         return Ok(());
@@ -132,16 +135,18 @@ pub(crate) fn learn_answer(turn: &mut Turn<'_>, number: u64, reply: &Reply) -> T
     let before = turn.tx.remembered()?;
     let mut now = before;
     match (turn.tx.entry(number)?, reply) {
-        (Some(Request::Record(record)), Reply::Recorded(Fate::Stale)) => {
+        (Some(NodeRequest::Record(record)), NodeReply::Recorded(Fate::Stale)) => {
             turn.tx.withdraw_record(record.page, record.epoch)?;
         }
-        (Some(Request::Record(record)), Reply::Recorded(_)) => {
+        (Some(NodeRequest::Record(record)), NodeReply::Recorded(_))
+            if record.directory.is_some() =>
+        {
             now.recorded = Some((record.page, record.epoch));
         }
-        (Some(Request::Submit(submit)), Reply::Submitted { .. }) => {
+        (Some(NodeRequest::Submit(submit)), NodeReply::Submitted { .. }) => {
             now.submitted = Some(submit.crawl);
         }
-        (_, Reply::CrawlIds { first, count }) => {
+        (_, NodeReply::CrawlIds { first, count }) => {
             let last = CrawlId(first.0 + i64::from(*count) - 1);
             now.given.crawl = now.given.crawl.max(last);
         }

@@ -14,8 +14,8 @@ mod rows;
 use super::bed::Bed;
 use crate::main_loop::event::Event;
 use archivist_core::fleet::{
-    BootTime, Claimed, CrawlUse, Delivery, Epoch, Fate, Grant, HostKey, NodeId, PageEnd,
-    Refusal as FleetRefusal, Reply as Answer, Request as ToFleet,
+    BootTime, Claimed, CrawlUse, Delivery, Epoch, Fate, Grant, HostKey, NodeId, NodeRefusal,
+    NodeReply, NodeRequest, PageEnd,
 };
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId};
 use archivist_shared::bus::call::{Refusal, Request};
@@ -52,7 +52,7 @@ fn node_adds_no_crawl_of_its_own_before_the_fleet_welcomed_it() {
     });
     let refused = refused.unwrap().unwrap_err();
     assert!(
-        matches!(&refused, Refusal::Failed(why) if why.contains("archivist-fleet.service")),
+        matches!(&refused, Refusal::Failed(why) if why.contains("archivist doctor")),
         "{refused:?}"
     );
     bed.deliver(welcome(2, 0)).unwrap();
@@ -63,9 +63,9 @@ fn added_list_goes_to_the_fleet_and_starts_nothing() {
     let mut bed = node();
     let asked = bed.holdings().entries;
     assert_eq!(asked.len(), 1, "{asked:?}");
-    assert_eq!(asked[0].request, ToFleet::ReserveCrawls { count: 100 });
+    assert_eq!(asked[0].request, NodeRequest::ReserveCrawls { count: 100 });
     assert_eq!(bed.holdings().entries.len(), 1, "it asks once");
-    let reply = Ok(Answer::CrawlIds {
+    let reply = Ok(NodeReply::CrawlIds {
         first: CrawlId(7),
         count: 2,
     });
@@ -74,7 +74,7 @@ fn added_list_goes_to_the_fleet_and_starts_nothing() {
     let added = bed.add_with("http://b.test/x", AddOptions::default());
     assert_eq!((added.crawl, added.accepted), (CrawlId(7), 1));
     let sent = bed.outbox();
-    let [ToFleet::Submit(crawl), ToFleet::Submit(pages)] = &sent[..] else {
+    let [NodeRequest::Submit(crawl), NodeRequest::Submit(pages)] = &sent[..] else {
         panic!("{sent:?}");
     };
     assert!(crawl.spec.is_some() && crawl.crawl == CrawlId(7));
@@ -104,7 +104,7 @@ fn added_list_goes_to_the_fleet_and_starts_nothing() {
 #[test]
 fn refused_node_finishes_its_pages_accepts_crawls_and_keeps_the_outbox() {
     let mut bed = node();
-    let reply = Ok(Answer::CrawlIds {
+    let reply = Ok(NodeReply::CrawlIds {
         first: CrawlId(70),
         count: 1,
     });
@@ -113,7 +113,7 @@ fn refused_node_finishes_its_pages_accepts_crawls_and_keeps_the_outbox() {
     bed.claim(3, &[101]);
     bed.until_page_runs(101);
     bed.deliver(Delivery::Refused {
-        refusal: FleetRefusal::Schema {
+        refusal: NodeRefusal::Schema {
             database: 2,
             program: 1,
         },
@@ -128,7 +128,7 @@ fn refused_node_finishes_its_pages_accepts_crawls_and_keeps_the_outbox() {
     assert_eq!(recorded(&kept[0]), (101, 3, PageEnd::Sealed));
     assert!(matches!(
         kept[1..],
-        [ToFleet::Submit(_), ToFleet::Submit(_)]
+        [NodeRequest::Submit(_), NodeRequest::Submit(_)]
     ));
     bed.deliver(welcome(2, 0)).unwrap();
     assert_eq!(bed.outbox(), kept);
@@ -158,7 +158,7 @@ fn record_states_how_long_ago_the_page_ended() {
         bed.pass(passed);
         let entries = bed.holdings().entries;
         let ago = entries.iter().find_map(|entry| match &entry.request {
-            ToFleet::Record(record) => Some(record.times.ended_ago),
+            NodeRequest::Record(record) => Some(record.times.ended_ago),
             _ => None,
         });
         assert_eq!(ago, Some(Duration::from_millis(passed)));
@@ -171,7 +171,7 @@ fn answered_entries_leave_the_queue_and_are_sent_again_after_a_failover() {
     bed.claim(1, &[101]);
     bed.run_units();
     let entry = bed.look(|tx| tx.unanswered_entries(1)).remove(0);
-    let (number, reply) = (entry.number, Ok(Answer::Done));
+    let (number, reply) = (entry.number, Ok(NodeReply::Done));
     bed.deliver(Delivery::Answered { number, reply }).unwrap();
     assert_eq!(bed.outbox(), []);
     bed.deliver(welcome(2, 1)).unwrap();
@@ -184,7 +184,7 @@ fn stale_entry_is_never_sent_again() {
     bed.claim(1, &[101]);
     bed.run_units();
     let number = bed.look(|tx| tx.unanswered_entries(1))[0].number;
-    let reply = Ok(Answer::Recorded(Fate::Stale));
+    let reply = Ok(NodeReply::Recorded(Fate::Stale));
     bed.deliver(Delivery::Answered { number, reply }).unwrap();
     bed.deliver(welcome(2, 1)).unwrap();
     assert_eq!(bed.outbox(), []);
@@ -387,7 +387,7 @@ fn idle_host_is_released_after_its_records() {
     // The record of its page goes first.
     assert_eq!(holdings.releases, []);
     for entry in holdings.entries {
-        let (number, reply) = (entry.number, Ok(Answer::Done));
+        let (number, reply) = (entry.number, Ok(NodeReply::Done));
         bed.deliver(Delivery::Answered { number, reply }).unwrap();
     }
     let release = bed.holdings().releases.remove(0);

@@ -11,8 +11,8 @@
 mod server;
 
 use archivist_core::fleet::{
-    Claim, Grant, Hello, HookResult, LeasedPage, Pace, PageEnd, PageTimes, Record, Release, Reply,
-    Request, SCHEMA, Session,
+    Claim, Grant, Hello, HookResult, LeasedPage, NodeReply, NodeRequest, Pace, PageEnd, PageTimes,
+    Record, Release, SCHEMA, Session,
 };
 use archivist_core::model::ResultState;
 use archivist_fleet::connect::{Link, Secrets, Target};
@@ -115,7 +115,7 @@ async fn fill(server: &Server, options: &Options) {
     link.client.batch_execute("CHECKPOINT").await.unwrap();
 }
 
-fn record(page: &LeasedPage, grant: &Grant) -> Request {
+fn record(page: &LeasedPage, grant: &Grant) -> NodeRequest {
     let result = |plugin: &str| HookResult {
         plugin: plugin.to_owned(),
         hook: plugin.to_owned(),
@@ -126,7 +126,7 @@ fn record(page: &LeasedPage, grant: &Grant) -> Request {
         attempts: 1,
         took: Some(Duration::from_millis(700)),
     };
-    Request::Record(Record {
+    NodeRequest::Record(Record {
         page: page.id,
         epoch: grant.epoch,
         end: PageEnd::Sealed,
@@ -167,11 +167,14 @@ async fn client(number: u64, target: Target, run: Arc<Run>) -> Vec<Duration> {
         let (began, is_measured) = (Instant::now(), run.is_measured.load(Ordering::Relaxed));
         let is_paced = run.is_paced.load(Ordering::Relaxed);
         let claim = if is_paced { CLAIM_OF_NODE } else { CLAIM };
-        let reply = ledger.apply(session, &Request::Claim(claim)).await.unwrap();
+        let reply = ledger
+            .apply(session, &NodeRequest::Claim(claim))
+            .await
+            .unwrap();
         if is_measured {
             claims.push(began.elapsed());
         }
-        let Reply::Claimed(claimed) = reply else {
+        let NodeReply::Claimed(claimed) = reply else {
             panic!("{reply:?}")
         };
         if claimed.hosts.is_empty() {
@@ -193,7 +196,7 @@ async fn client(number: u64, target: Target, run: Arc<Run>) -> Vec<Duration> {
                 pace: Some(Pace::default()),
             };
             ledger
-                .apply(session, &Request::Release(release))
+                .apply(session, &NodeRequest::Release(release))
                 .await
                 .unwrap();
         }

@@ -4,8 +4,8 @@ use super::mutation::Mutation;
 use super::oracle::{DRIFT_PPM, Rows};
 use super::random::Random;
 use super::world::LEASE;
-use crate::fleet::ledger::{DbTime, Ledger, SKIPPED_IDS};
-use crate::fleet::{Hello, Refusal, Reply, Request, Session, Welcome};
+use crate::fleet::reference::ledger::{DbTime, Ledger, SKIPPED_IDS};
+use crate::fleet::{Hello, NodeRefusal, NodeReply, NodeRequest, Session, Welcome};
 use std::collections::BTreeSet;
 
 pub(super) struct Database {
@@ -42,7 +42,7 @@ impl Database {
         now: u64,
         hello: &Hello,
         mutation: Option<Mutation>,
-    ) -> Result<Welcome, Refusal> {
+    ) -> Result<Welcome, NodeRefusal> {
         let now = self.clock(now);
         if mutation == Some(Mutation::ClonesAdmitted) {
             let nodes = self.ledger.nodes.values_mut();
@@ -64,9 +64,9 @@ impl Database {
         &mut self,
         now: u64,
         mut session: Session,
-        request: &Request,
+        request: &NodeRequest,
         mutation: Option<Mutation>,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<NodeReply, NodeRefusal> {
         let now = self.clock(now);
         let Some(mutation) = mutation else {
             return self.ledger.apply(now, session, request);

@@ -3,8 +3,8 @@
 use super::rules::{CRAWL, fleet, greeted, page};
 use crate::fleet::service::{Action, Event, SOON, Service};
 use crate::fleet::{
-    BootTime, Claim, Claimed, Epoch, Held, Holdings, HostKey, OutboxEntry, Pace, Renew, Renewed,
-    Reply, Request, Session, Submit,
+    BootTime, Claim, Claimed, Epoch, Held, Holdings, HostKey, NodeReply, NodeRequest, OutboxEntry,
+    Pace, Renew, Renewed, Session, Submit,
 };
 use std::time::Duration;
 
@@ -40,14 +40,14 @@ impl Waiting {
     }
 
     /// Delivers a reply; returns what the service does next.
-    fn answer(&mut self, reply: Reply, holdings: &Holdings) -> Vec<Action> {
+    fn answer(&mut self, reply: NodeReply, holdings: &Holdings) -> Vec<Action> {
         self.step(Event::Replied(Ok(reply)));
         self.step(Event::Delivered);
         self.step(Event::Holdings(holdings.clone()))
     }
 
     /// Returns the requests until the service waits, and for how long it then waits.
-    fn requests(&mut self, event: Event, holdings: &Holdings) -> (Vec<Request>, Duration) {
+    fn requests(&mut self, event: Event, holdings: &Holdings) -> (Vec<NodeRequest>, Duration) {
         let mut requests = Vec::new();
         assert_eq!(self.step(event), [Action::Ask]);
         let mut actions = self.step(Event::Holdings(holdings.clone()));
@@ -70,14 +70,14 @@ impl Waiting {
 }
 
 /// A reply without pages and orders.
-fn nothing(request: &Request) -> Reply {
+fn nothing(request: &NodeRequest) -> NodeReply {
     match request {
-        Request::Claim(_) => Reply::Claimed(Claimed::default()),
-        Request::Renew(_) => Reply::Renewed(Renewed::default()),
-        Request::Submit(submit) => Reply::Submitted {
+        NodeRequest::Claim(_) => NodeReply::Claimed(Claimed::default()),
+        NodeRequest::Renew(_) => NodeReply::Renewed(Renewed::default()),
+        NodeRequest::Submit(submit) => NodeReply::Submitted {
             inserted: submit.pages.len() as u64,
         },
-        Request::CrawlClosed { .. } => Reply::Done,
+        NodeRequest::CrawlClosed { .. } => NodeReply::Done,
         other => panic!("{other:?}"),
     }
 }
@@ -94,12 +94,12 @@ fn claims() -> Holdings {
     }
 }
 
-fn kinds(requests: &[Request]) -> Vec<&'static str> {
-    let kind = |request: &Request| match request {
-        Request::Claim(_) => "claim",
-        Request::Renew(Renew { refill: 0, .. }) => "heartbeat",
-        Request::Renew(_) => "refill",
-        Request::Submit(_) => "submit",
+fn kinds(requests: &[NodeRequest]) -> Vec<&'static str> {
+    let kind = |request: &NodeRequest| match request {
+        NodeRequest::Claim(_) => "claim",
+        NodeRequest::Renew(Renew { refill: 0, .. }) => "heartbeat",
+        NodeRequest::Renew(_) => "refill",
+        NodeRequest::Submit(_) => "submit",
         _ => "other",
     };
     requests.iter().map(kind).collect()
@@ -140,20 +140,21 @@ fn orders_reach_a_node_that_works_and_it_confirms_a_drain() {
     assert_eq!(waiting.step(Event::Orders), [Action::Ask]);
     let actions = waiting.step(Event::Holdings(holdings.clone()));
     assert!(
-        matches!(actions[..], [Action::Send(_, Request::Renew(_))]),
+        matches!(actions[..], [Action::Send(_, NodeRequest::Renew(_))]),
         "{actions:?}"
     );
     holdings.drains = true;
     let mut renewed = Renewed::default();
     renewed.orders.draining = true;
-    let actions = waiting.answer(Reply::Renewed(renewed), &holdings);
+    let actions = waiting.answer(NodeReply::Renewed(renewed), &holdings);
     let [Action::Wake(at)] = actions[..] else {
         panic!("{actions:?}");
     };
     assert_eq!(at.until(waiting.now), SOON);
     waiting.now = at;
     let (requests, _) = waiting.requests(Event::Tick, &holdings);
-    let confirms = |request: &Request| matches!(request, Request::Renew(renew) if renew.drains);
+    let confirms =
+        |request: &NodeRequest| matches!(request, NodeRequest::Renew(renew) if renew.drains);
     assert!(
         requests.iter().all(confirms) && requests.len() == 1,
         "{requests:?}"
@@ -172,7 +173,7 @@ fn node_whose_claim_is_not_filled_wants_hosts_of_others() {
     let wanting: Vec<u32> = requests
         .iter()
         .filter_map(|request| match request {
-            Request::Renew(renew) => Some(renew.wanting),
+            NodeRequest::Renew(renew) => Some(renew.wanting),
             _ => None,
         })
         .collect();
@@ -206,7 +207,7 @@ fn node_gets_the_pages_that_it_has_submitted_at_once() {
     waiting.now = waiting.now.after(SOON);
     holdings.entries = vec![OutboxEntry {
         number: 1,
-        request: Request::Submit(Submit {
+        request: NodeRequest::Submit(Submit {
             crawl: CRAWL,
             spec: None,
             pages: vec![page("b", 1)],
@@ -223,7 +224,7 @@ fn idle_node_asks_for_orders_when_a_crawl_is_closed() {
     waiting.now = waiting.now.after(SOON);
     holdings.entries = vec![OutboxEntry {
         number: 1,
-        request: Request::CrawlClosed { crawl: CRAWL },
+        request: NodeRequest::CrawlClosed { crawl: CRAWL },
     }];
     let (requests, _) = waiting.requests(Event::Hint, &holdings);
     assert_eq!(kinds(&requests), ["other", "heartbeat"]);

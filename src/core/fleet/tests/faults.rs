@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 use super::world::{LEASE, Weather, What, World};
-use crate::fleet::{Command, CommandVerb, NodeId, Request, Session};
+use crate::fleet::{Command, CommandVerb, NodeId, NodeRequest, Session};
 use crate::model::{CrawlId, Owner, SnapshotId};
 
 /// Time from the begin of a run to the end of the last fault, in milliseconds.
@@ -198,7 +198,7 @@ impl World {
         let nodes = self.database.ledger.nodes.iter();
         let mut named = nodes.filter(|(_, node)| node.name.as_deref() == Some(&*name));
         if let Some(node) = named.next().map(|(id, _)| *id) {
-            self.by_user(&Request::Drain { node, draining });
+            self.by_user(&NodeRequest::Drain { node, draining });
         }
     }
 
@@ -223,7 +223,7 @@ impl World {
             {
                 continue;
             }
-            self.by_user(&Request::Command(Command { verb, target }));
+            self.by_user(&NodeRequest::Command(Command { verb, target }));
             self.oracle.retried(&self.database.ledger);
         }
     }
@@ -239,7 +239,7 @@ impl World {
     }
 
     /// Carries out a request of a user through the node that the database knows first.
-    fn by_user(&mut self, request: &Request) {
+    fn by_user(&mut self, request: &NodeRequest) {
         let mut nodes = self.database.ledger.nodes.iter();
         let session = nodes.next().map(|(id, node)| Session {
             node: *id,
@@ -254,7 +254,7 @@ impl World {
     pub(super) fn end_faults(&mut self) {
         let nodes: Vec<NodeId> = self.database.ledger.nodes.keys().copied().collect();
         for node in nodes {
-            self.by_user(&Request::Drain {
+            self.by_user(&NodeRequest::Drain {
                 node,
                 draining: false,
             });

@@ -3,10 +3,11 @@
 use super::oracle::DRIFT_PPM;
 use super::random::Random;
 use super::world::{Body, HOST_DELAY, LONG_DELAY, ToDesk, What, World};
+use crate::fleet::reference::{Desk, Room, Standing, Stop};
 use crate::fleet::service::{Action, Event, Service};
 use crate::fleet::{
-    BootTime, Delivery, Desk, Epoch, Fate, Hello, HostKey, NodeId, PageEnd, PageTimes, Record,
-    Reply, Request, Room, SCHEMA, Standing, Stop,
+    BootTime, Delivery, Epoch, Fate, Hello, HostKey, NodeId, NodeReply, NodeRequest, PageEnd,
+    PageTimes, Record, SCHEMA,
 };
 use crate::model::SnapshotId;
 use std::collections::BTreeMap;
@@ -102,10 +103,10 @@ impl Machine {
         };
         let mut entries = self.desk.outbox.all();
         let entry = entries.find(|entry| entry.number == *number)?;
-        let Request::Record(record) = &entry.request else {
+        let NodeRequest::Record(record) = &entry.request else {
             return None;
         };
-        let is_stale = *reply == Ok(Reply::Recorded(Fate::Stale));
+        let is_stale = *reply == Ok(NodeReply::Recorded(Fate::Stale));
         is_stale.then_some((record.page, self.desk.node?, record.epoch))
     }
 
@@ -220,7 +221,9 @@ impl World {
                 };
                 self.send(machine, Body::Hello(hello));
             }
-            Action::Send(session, request) => self.send(machine, Body::Request(session, request)),
+            Action::Send(session, request) => {
+                self.send(machine, Body::NodeRequest(session, request))
+            }
             Action::Ask => self.call_desk(machine, None),
             Action::Deliver(Delivery::Refused { .. }) => {}
             Action::Deliver(delivery) => {
@@ -320,7 +323,7 @@ impl World {
             epoch,
             end,
             reason: None,
-            directory: None,
+            directory: Some(format!("{page}")),
             results: Vec::new(),
             children,
             times: PageTimes::default(),

@@ -1,8 +1,9 @@
 //! Deliberate errors in the rules, to show that the simulation finds them. They change requests,
 //! replies and rows on their way; the rules themselves have no switches.
 
-use crate::fleet::ledger::{DbTime, Ledger, PageState};
-use crate::fleet::{BootTime, Delivery, Desk, Pace, Request, Session, margin};
+use crate::fleet::reference::Desk;
+use crate::fleet::reference::ledger::{DbTime, Ledger, PageState};
+use crate::fleet::{BootTime, Delivery, NodeRequest, Pace, Session, margin};
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +79,10 @@ impl Mutation {
         now: DbTime,
         ledger: &mut Ledger,
         session: &mut Session,
-        request: &mut Request,
+        request: &mut NodeRequest,
     ) {
         match (self, request) {
-            (Mutation::RecordWithoutEpoch, Request::Record(record)) => {
+            (Mutation::RecordWithoutEpoch, NodeRequest::Record(record)) => {
                 let Some(page) = ledger.pages.get(&record.page) else {
                     return;
                 };
@@ -91,29 +92,29 @@ impl Mutation {
                     session.incarnation = ledger.nodes[&node].incarnation;
                 }
             }
-            (Mutation::PaceIsForgotten, Request::Renew(renew)) => {
+            (Mutation::PaceIsForgotten, NodeRequest::Renew(renew)) => {
                 let leases = renew.leases.iter_mut();
                 leases.for_each(|held| held.pace.next_in = Duration::ZERO);
             }
-            (Mutation::PaceIsForgotten, Request::Release(release)) => {
+            (Mutation::PaceIsForgotten, NodeRequest::Release(release)) => {
                 let delay = release.pace.map_or(Duration::ZERO, |pace| pace.delay);
                 release.pace = Some(Pace {
                     delay,
                     ..Pace::default()
                 });
             }
-            (Mutation::ExpiryForgetsStarts, Request::Claim(_)) => {
+            (Mutation::ExpiryForgetsStarts, NodeRequest::Claim(_)) => {
                 let hosts = ledger.hosts.values_mut();
                 for host in hosts.filter(|host| host.lease_until <= now) {
                     host.owner = None;
                 }
             }
-            (Mutation::ClaimIgnoresLease, Request::Claim(_)) => {
+            (Mutation::ClaimIgnoresLease, NodeRequest::Claim(_)) => {
                 for host in ledger.hosts.values_mut() {
                     host.lease_until = host.lease_until.min(now);
                 }
             }
-            (Mutation::RenewWithoutOwner, Request::Renew(renew)) => {
+            (Mutation::RenewWithoutOwner, NodeRequest::Renew(renew)) => {
                 for held in &renew.leases {
                     if let Some(host) = ledger.hosts.get_mut(&held.host) {
                         host.owner = Some(session.node);
@@ -121,9 +122,9 @@ impl Mutation {
                     }
                 }
             }
-            (Mutation::PagesVanish, Request::Release(release)) => {
+            (Mutation::PagesVanish, NodeRequest::Release(release)) => {
                 let epoch = release.epoch;
-                let is_its = |page: &crate::fleet::ledger::PageRow| {
+                let is_its = |page: &crate::fleet::reference::ledger::PageRow| {
                     page.epoch == epoch && *page.host() == release.host
                 };
                 ledger
@@ -135,9 +136,9 @@ impl Mutation {
     }
 
     /// Changes rows after the database carried out a request.
-    pub(super) fn after(self, ledger: &mut Ledger, request: &Request) {
+    pub(super) fn after(self, ledger: &mut Ledger, request: &NodeRequest) {
         if self == Mutation::GiveBackCounts
-            && let Request::Release(release) = request
+            && let NodeRequest::Release(release) = request
         {
             let pages = ledger.pages.values_mut();
             for page in pages.filter(|page| page.epoch == release.epoch) {

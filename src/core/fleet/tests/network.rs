@@ -120,13 +120,13 @@ impl World {
         let now = self.now;
         let answer = match body {
             Body::Hello(hello) => Answer::Welcome(self.database.hello(now, &hello, self.mutation)),
-            Body::Request(session, asked) => {
+            Body::NodeRequest(session, asked) => {
                 let reply = self.database.apply(now, session, &asked, self.mutation);
                 if let Ok(reply) = &reply {
                     let ledger = &self.database.ledger;
                     self.oracle.carried_out(ledger, session, &asked, reply)?;
                 }
-                Answer::Reply(reply)
+                Answer::NodeReply(reply)
             }
         };
         if self.is_cut(machine) || self.random.chance(self.weather.lost) {

@@ -1,8 +1,8 @@
 //! What must hold, by true time and by the true history, which a failover does not change.
 
-use crate::fleet::ledger::{Ledger, PageState};
+use crate::fleet::reference::ledger::{Ledger, PageState};
 use crate::fleet::{
-    Claimed, Epoch, Fate, HostKey, LeasedPage, NodeId, Renewed, Reply, Request, Session,
+    Claimed, Epoch, Fate, HostKey, LeasedPage, NodeId, NodeReply, NodeRequest, Renewed, Session,
 };
 use crate::model::{CrawlId, SnapshotId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,22 +66,22 @@ impl Oracle {
         &mut self,
         ledger: &Ledger,
         from: Session,
-        request: &Request,
-        reply: &Reply,
+        request: &NodeRequest,
+        reply: &NodeReply,
     ) -> Checked {
         let me = from.node;
         match (request, reply) {
-            (_, Reply::Claimed(claimed)) => self.claimed(me, claimed)?,
-            (_, Reply::Renewed(renewed)) => self.renewed(me, renewed)?,
-            (Request::Record(record), Reply::Recorded(fate)) => match fate {
+            (_, NodeReply::Claimed(claimed)) => self.claimed(me, claimed)?,
+            (_, NodeReply::Renewed(renewed)) => self.renewed(me, renewed)?,
+            (NodeRequest::Record(record), NodeReply::Recorded(fate)) => match fate {
                 Fate::Done => self.recorded(me, record.page, record.epoch)?,
                 Fate::Already => drop(self.acknowledged.insert(record.page, (me, record.epoch))),
                 Fate::Stale => self.stale += 1,
             },
-            (Request::GiveBack { page, .. }, Reply::GivenBack(Fate::Done)) => {
+            (NodeRequest::GiveBack { page, .. }, NodeReply::GivenBack(Fate::Done)) => {
                 self.given_back(*page)
             }
-            (Request::Release(release), Reply::Released(Fate::Done)) => {
+            (NodeRequest::Release(release), NodeReply::Released(Fate::Done)) => {
                 let open = self.rows.open.iter();
                 let open = open.filter(|(_, (host, _))| *host == release.host);
                 let back: Vec<_> = open.map(|(id, _)| *id).collect();
@@ -227,17 +227,17 @@ impl Oracle {
     pub(super) fn check_promises<'a>(
         &self,
         ledger: &Ledger,
-        outboxes: impl Iterator<Item = &'a Request>,
+        outboxes: impl Iterator<Item = &'a NodeRequest>,
     ) -> Checked {
         let mut submitted = BTreeSet::new();
         let mut records = BTreeSet::new();
         for request in outboxes {
             match request {
-                Request::Submit(submit) => {
+                NodeRequest::Submit(submit) => {
                     let urls = submit.pages.iter().map(|page| page.url.as_str());
                     submitted.extend(urls.map(|url| (submit.crawl, url)));
                 }
-                Request::Record(record) => drop(records.insert(record.page)),
+                NodeRequest::Record(record) => drop(records.insert(record.page)),
                 _ => {}
             }
         }

@@ -6,10 +6,11 @@
 
 use super::number;
 use super::random::Random;
-use crate::fleet::ledger::{DbTime, Ledger, PageState};
+use crate::fleet::reference::ledger::{DbTime, Ledger, PageState};
+use crate::fleet::reference::{Desk, Room, Standing};
 use crate::fleet::{
-    BootTime, CrawlSpec, Delivery, Desk, Hello, HostKey, NewPage, PageEnd, PageTimes, Record,
-    Refusal, Renew, Reply, Request, Room, SCHEMA, Session, Standing, Submit,
+    BootTime, CrawlSpec, Delivery, Hello, HostKey, NewPage, NodeRefusal, NodeReply, NodeRequest,
+    PageEnd, PageTimes, Record, Renew, SCHEMA, Session, Submit,
 };
 use crate::model::{CrawlId, SnapshotId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +54,7 @@ impl Node {
         let end = ends.find(|(page, _)| page.crawl == *crawl && page.page.url == *url);
         let (page, _) = end?;
         let is_unsent = self.desk.outbox.unanswered().any(
-            |entry| matches!(&entry.request, Request::Record(record) if record.page == page.id),
+            |entry| matches!(&entry.request, NodeRequest::Record(record) if record.page == page.id),
         );
         (self.has_recalled && !is_unsent).then_some(page.id)
     }
@@ -120,15 +121,15 @@ impl Fleet {
         }
         self.renew(node, 0)?;
         while let Some(entry) = self.holdings(node).entries.first().cloned() {
-            self.recalled += u64::from(matches!(entry.request, Request::Restore { .. }));
+            self.recalled += u64::from(matches!(entry.request, NodeRequest::Restore { .. }));
             let Some(reply) = self.send(node, &entry.request)? else {
                 return Ok(());
             };
-            if let Ok(Reply::CrawlIds { first, count }) = &reply {
+            if let Ok(NodeReply::CrawlIds { first, count }) = &reply {
                 let ids = (0..i64::from(*count)).map(|more| CrawlId(first.0 + more));
                 self.nodes[node].reserved.extend(ids);
             }
-            if let (Request::Restore { pages }, Ok(Reply::Restored { refused })) =
+            if let (NodeRequest::Restore { pages }, Ok(NodeReply::Restored { refused })) =
                 (&entry.request, &reply)
             {
                 self.check_refused(node, pages.len(), refused)?;
@@ -140,15 +141,16 @@ impl Fleet {
         self.nodes[node].knows = true;
         while let Some(release) = self.holdings(node).releases.first().cloned() {
             let (host, epoch) = (release.host.clone(), release.epoch);
-            match self.send(node, &Request::Release(release))? {
-                Some(Ok(Reply::Released(fate))) => {
+            match self.send(node, &NodeRequest::Release(release))? {
+                Some(Ok(NodeReply::Released(fate))) => {
                     self.deliver(node, Delivery::Released { host, epoch, fate });
                 }
                 _ => return Ok(()),
             }
         }
         if let Some(claim) = self.holdings(node).claim
-            && let Some(Ok(Reply::Claimed(claimed))) = self.send(node, &Request::Claim(claim))?
+            && let Some(Ok(NodeReply::Claimed(claimed))) =
+                self.send(node, &NodeRequest::Claim(claim))?
         {
             let sent = self.boot_time();
             self.deliver(node, Delivery::Claimed { claimed, sent });
@@ -175,7 +177,7 @@ impl Fleet {
             Ok(welcome) => welcome,
             // A node that was away may remember a later generation than the declared one: the administrator
             // has to declare again.
-            Err(Refusal::WentBack) => {
+            Err(NodeRefusal::WentBack) => {
                 self.refused += 1;
                 self.undeclared = true;
                 return Ok(false);
@@ -199,7 +201,9 @@ impl Fleet {
             ..Renew::default()
         };
         let sent = self.boot_time();
-        if let Some(Ok(Reply::Renewed(renewed))) = self.send(node, &Request::Renew(renew))? {
+        if let Some(Ok(NodeReply::Renewed(renewed))) =
+            self.send(node, &NodeRequest::Renew(renew))?
+        {
             let refilled = refill > 0;
             let delivery = Delivery::Renewed {
                 renewed,
@@ -215,13 +219,13 @@ impl Fleet {
     fn send(
         &mut self,
         node: usize,
-        request: &Request,
-    ) -> Result<Option<Result<Reply, Refusal>>, String> {
+        request: &NodeRequest,
+    ) -> Result<Option<Result<NodeReply, NodeRefusal>>, String> {
         let Some(session) = self.nodes[node].session else {
             return Ok(None);
         };
         match self.ledger.apply(DbTime(self.now), session, request) {
-            Err(Refusal::Superseded { .. } | Refusal::UnknownNode { .. }) => {
+            Err(NodeRefusal::Superseded { .. } | NodeRefusal::UnknownNode { .. }) => {
                 self.nodes[node].session = None;
                 Ok(None)
             }
@@ -250,7 +254,7 @@ impl Fleet {
     fn add(&mut self, node: usize) {
         if self.nodes[node].reserved.len() < 3 {
             let outbox = &mut self.nodes[node].desk.outbox;
-            outbox.push(Request::ReserveCrawls { count: 5 });
+            outbox.push(NodeRequest::ReserveCrawls { count: 5 });
         }
         let Some(crawl) = self.nodes[node].reserved.pop() else {
             return;
@@ -275,7 +279,7 @@ impl Fleet {
         let spec = Some(CrawlSpec::default());
         let submit = Submit { crawl, spec, pages };
         let outbox = &mut self.nodes[node].desk.outbox;
-        outbox.push(Request::Submit(submit));
+        outbox.push(NodeRequest::Submit(submit));
     }
 
     /// A node archives one of its pages.

@@ -1,11 +1,11 @@
 //! Single rules of the ledger and the service, by example.
 
-use crate::fleet::ledger::{DbTime, Ledger, PageState};
+use crate::fleet::reference::ledger::{DbTime, Ledger, PageState};
 use crate::fleet::service::{Action, Event, Service};
 use crate::fleet::{
     BootTime, Claim, Claimed, Command, CommandVerb, CrawlSpec, Delivery, Epoch, Fate, Grant, Held,
-    Hello, Holdings, HostKey, NewPage, OutboxEntry, Pace, PageEnd, PageTimes, Record, Refusal,
-    Release, Renew, Renewed, Reply, Request, SCHEMA, Session, Submit,
+    Hello, Holdings, HostKey, Memory, NewPage, NodeRefusal, NodeReply, NodeRequest, OutboxEntry,
+    Pace, PageEnd, PageTimes, Record, Release, Renew, Renewed, SCHEMA, Session, Submit,
 };
 use crate::model::{CrawlId, IdMarks, Owner, SnapshotId};
 use std::time::Duration;
@@ -58,8 +58,8 @@ pub(super) fn fleet() -> (Ledger, Session, Session) {
         spec: Some(CrawlSpec::default()),
         pages: vec![page("a", 1), page("a", 2), page("a", 1)],
     };
-    let reply = ledger.apply(at(0), one, &Request::Submit(submit));
-    assert_eq!(reply, Ok(Reply::Submitted { inserted: 2 }));
+    let reply = ledger.apply(at(0), one, &NodeRequest::Submit(submit));
+    assert_eq!(reply, Ok(NodeReply::Submitted { inserted: 2 }));
     (ledger, one, two)
 }
 
@@ -69,8 +69,8 @@ fn claim(ledger: &mut Ledger, now: DbTime, session: Session) -> Vec<Grant> {
         pages_per_host: 9,
         delay: 5 * SECOND,
     };
-    match ledger.apply(now, session, &Request::Claim(claim)) {
-        Ok(Reply::Claimed(claimed)) => claimed.hosts,
+    match ledger.apply(now, session, &NodeRequest::Claim(claim)) {
+        Ok(NodeReply::Claimed(claimed)) => claimed.hosts,
         other => panic!("{other:?}"),
     }
 }
@@ -86,14 +86,14 @@ fn renew(ledger: &mut Ledger, now: DbTime, session: Session, epoch: i64, live: b
         leases: vec![held],
         ..Renew::default()
     };
-    match ledger.apply(now, session, &Request::Renew(renew)) {
-        Ok(Reply::Renewed(renewed)) => renewed,
+    match ledger.apply(now, session, &NodeRequest::Renew(renew)) {
+        Ok(NodeReply::Renewed(renewed)) => renewed,
         other => panic!("{other:?}"),
     }
 }
 
-fn record(page: i64, epoch: i64) -> Request {
-    Request::Record(Record {
+fn record(page: i64, epoch: i64) -> NodeRequest {
+    NodeRequest::Record(Record {
         page: SnapshotId(page),
         epoch: Epoch(epoch),
         end: PageEnd::Sealed,
@@ -103,6 +103,56 @@ fn record(page: i64, epoch: i64) -> Request {
         children: Vec::new(),
         times: PageTimes::default(),
     })
+}
+
+/// What a page was before its record looks like what it is after a retry, but for the older copy.
+#[test]
+fn page_that_is_handed_out_again_is_no_proof_that_the_database_went_back() {
+    let (mut ledger, one, _) = fleet();
+    let grants = claim(&mut ledger, at(0), one);
+    let (id, epoch) = (grants[0].pages[0].id, grants[0].epoch);
+    let backup = ledger.clone();
+    let NodeRequest::Record(mut end) = record(id.0, epoch.0) else {
+        panic!("not a record")
+    };
+    end.directory = Some("s1".to_owned());
+    let done = ledger.apply(at(1), one, &NodeRequest::Record(end));
+    assert_eq!(done, Ok(NodeReply::Recorded(Fate::Done)));
+    let mut again = hello("one", "b1", 900);
+    again.memory = Some(Memory {
+        node: one.node,
+        generation: ledger.generation,
+        recorded: Some((id, epoch)),
+        ..Memory::default()
+    });
+    let retry = Command {
+        target: Owner::Snapshot(id),
+        verb: CommandVerb::Retry,
+    };
+    ledger
+        .apply(at(2), one, &NodeRequest::Command(retry))
+        .unwrap();
+    let held = Held {
+        host: HostKey("a".into()),
+        epoch,
+        live: true,
+        pace: Pace::default(),
+    };
+    let refill = Renew {
+        leases: vec![held],
+        refill: 9,
+        ..Renew::default()
+    };
+    ledger
+        .apply(at(3), one, &NodeRequest::Renew(refill))
+        .unwrap();
+    let row = &ledger.pages[&id];
+    assert_eq!((row.state, row.epoch), (PageState::Open(one.node), epoch));
+    assert!(ledger.hello(at(4), &again).is_ok());
+
+    let mut restored = backup;
+    assert_eq!(restored.pages[&id].state, PageState::Open(one.node));
+    assert_eq!(restored.hello(at(4), &again), Err(NodeRefusal::WentBack));
 }
 
 #[test]
@@ -115,11 +165,11 @@ fn expired_host_is_claimed_after_its_delay_and_late_record_is_stale() {
     assert_eq!((second[0].epoch, second[0].due_in), (Epoch(2), 5 * SECOND));
     assert_eq!(second[0].pages[0].attempts, 2);
     let late = ledger.apply(at(62), one, &record(1, 1));
-    assert_eq!(late, Ok(Reply::Recorded(Fate::Stale)));
+    assert_eq!(late, Ok(NodeReply::Recorded(Fate::Stale)));
     let valid = ledger.apply(at(62), two, &record(1, 2));
-    assert_eq!(valid, Ok(Reply::Recorded(Fate::Done)));
+    assert_eq!(valid, Ok(NodeReply::Recorded(Fate::Done)));
     let again = ledger.apply(at(63), two, &record(1, 2));
-    assert_eq!(again, Ok(Reply::Recorded(Fate::Already)));
+    assert_eq!(again, Ok(NodeReply::Recorded(Fate::Already)));
 }
 
 #[test]
@@ -136,7 +186,7 @@ fn expired_lease_is_renewed_while_the_host_is_not_claimed() {
 fn release_keeps_the_gap_and_counts_no_attempt() {
     let (mut ledger, one, two) = fleet();
     claim(&mut ledger, at(1), one);
-    let release = Request::Release(Release {
+    let release = NodeRequest::Release(Release {
         host: HostKey("a".into()),
         epoch: Epoch(1),
         pace: Some(Pace {
@@ -146,9 +196,9 @@ fn release_keeps_the_gap_and_counts_no_attempt() {
         }),
     });
     let released = ledger.apply(at(10), one, &release);
-    assert_eq!(released, Ok(Reply::Released(Fate::Done)));
+    assert_eq!(released, Ok(NodeReply::Released(Fate::Done)));
     let again = ledger.apply(at(11), one, &release);
-    assert_eq!(again, Ok(Reply::Released(Fate::Already)));
+    assert_eq!(again, Ok(NodeReply::Released(Fate::Already)));
     assert_eq!(claim(&mut ledger, at(13), two), []);
     let grants = claim(&mut ledger, at(14), two);
     assert_eq!(grants[0].pages[0].attempts, 1);
@@ -168,7 +218,7 @@ fn forgotten_lease_is_renewed_within_the_grace_only_if_live() {
         assert_eq!(claim(&mut ledger, at(11), one), []);
         assert_eq!(renew(&mut ledger, at(12), one, 1, live).lost.len(), lost);
         let recorded = ledger.apply(at(13), one, &record(1, 1));
-        assert_eq!(recorded, Ok(Reply::Recorded(Fate::Done)));
+        assert_eq!(recorded, Ok(NodeReply::Recorded(Fate::Done)));
         let next = claim(&mut ledger, at(140), two);
         assert!(next[0].epoch > Epoch(1 << 32), "{next:?}");
     }
@@ -197,17 +247,17 @@ fn node_with_most_hosts_hands_half_of_the_difference_to_one_with_free_slots() {
         spec: None,
         pages: ["b", "c", "d", "e"].map(|host| page(host, 1)).to_vec(),
     };
-    let submitted = ledger.apply(at(1), one, &Request::Submit(submit));
-    assert_eq!(submitted, Ok(Reply::Submitted { inserted: 4 }));
+    let submitted = ledger.apply(at(1), one, &NodeRequest::Submit(submit));
+    assert_eq!(submitted, Ok(NodeReply::Submitted { inserted: 4 }));
     let grants = claim(&mut ledger, at(1), one);
     assert_eq!(grants.len(), 5);
     let mut order = |now, session, wanting| {
-        let renew = Request::Renew(Renew {
+        let renew = NodeRequest::Renew(Renew {
             wanting,
             ..Renew::default()
         });
         match ledger.apply(now, session, &renew) {
-            Ok(Reply::Renewed(renewed)) => renewed.orders.hand_over,
+            Ok(NodeReply::Renewed(renewed)) => renewed.orders.hand_over,
             other => panic!("{other:?}"),
         }
     };
@@ -223,8 +273,8 @@ fn node_with_most_hosts_hands_half_of_the_difference_to_one_with_free_slots() {
 #[test]
 fn machine_that_joins_again_is_the_node_that_it_was() {
     let (mut ledger, one, two) = fleet();
-    let left = ledger.apply(at(1), one, &Request::Leave { node: one.node });
-    assert_eq!(left, Ok(Reply::Done));
+    let left = ledger.apply(at(1), one, &NodeRequest::Leave { node: one.node });
+    assert_eq!(left, Ok(NodeReply::Done));
     let again = ledger.hello(at(2), &hello("one", "b1", 902)).unwrap();
     assert_eq!(again.session.node, one.node);
     assert!(again.session.incarnation > one.incarnation);
@@ -234,8 +284,8 @@ fn machine_that_joins_again_is_the_node_that_it_was() {
         "it drains no more"
     );
     // Another machine may take the name of one that has left.
-    let left = ledger.apply(at(3), two, &Request::Leave { node: two.node });
-    assert_eq!(left, Ok(Reply::Done));
+    let left = ledger.apply(at(3), two, &NodeRequest::Leave { node: two.node });
+    assert_eq!(left, Ok(NodeReply::Done));
     let other = Hello {
         machine: "another machine".into(),
         ..hello("two", "b1", 903)
@@ -268,32 +318,41 @@ fn longest_lease_that_a_node_is_configured_for_holds() {
 fn clones_and_foreign_machines_are_refused() {
     let (mut ledger, _, _) = fleet();
     let clone = ledger.hello(at(20), &hello("one", "b3", 30));
-    let Err(Refusal::Cloned { retry_in, .. }) = clone else {
+    let Err(NodeRefusal::Cloned { retry_in, .. }) = clone else {
         panic!("{clone:?}");
     };
     assert_eq!(retry_in, 40 * SECOND);
     let mut other = hello("one", "b4", 5);
     other.machine = "another".into();
     let taken = ledger.hello(at(20), &other);
-    assert!(matches!(taken, Err(Refusal::NameTaken { .. })), "{taken:?}");
+    assert!(
+        matches!(taken, Err(NodeRefusal::NameTaken { .. })),
+        "{taken:?}"
+    );
     // Rebooted: it was not seen since the new boot began.
     assert!(ledger.hello(at(20), &hello("one", "b3", 15)).is_ok());
     // The former one is refused now.
     let former = ledger.hello(at(25), &hello("one", "b1", 925));
-    assert!(matches!(former, Err(Refusal::Cloned { .. })), "{former:?}");
+    assert!(
+        matches!(former, Err(NodeRefusal::Cloned { .. })),
+        "{former:?}"
+    );
 }
 
 #[test]
 fn earlier_connection_is_refused() {
     let (mut ledger, one, _) = fleet();
     ledger.hello(at(1), &hello("one", "b1", 901)).unwrap();
-    let late = ledger.apply(at(2), one, &Request::Goodbye);
-    assert!(matches!(late, Err(Refusal::Superseded { .. })), "{late:?}");
+    let late = ledger.apply(at(2), one, &NodeRequest::Goodbye);
+    assert!(
+        matches!(late, Err(NodeRefusal::Superseded { .. })),
+        "{late:?}"
+    );
     let mut old = hello("one", "b1", 903);
     old.schema = SCHEMA - 1;
     assert!(matches!(
         ledger.hello(at(3), &old),
-        Err(Refusal::Schema { .. })
+        Err(NodeRefusal::Schema { .. })
     ));
 }
 
@@ -302,13 +361,13 @@ fn cancelled_pages_end_with_their_node_or_their_lease() {
     let (mut ledger, one, two) = fleet();
     claim(&mut ledger, at(1), one);
     let command = |verb| {
-        Request::Command(Command {
+        NodeRequest::Command(Command {
             verb,
             target: Owner::Crawl(CRAWL),
         })
     };
     let cancelled = ledger.apply(at(2), two, &command(CommandVerb::Cancel));
-    assert_eq!(cancelled, Ok(Reply::Commanded { more: false }));
+    assert_eq!(cancelled, Ok(NodeReply::Commanded { more: false }));
     let orders = renew(&mut ledger, at(3), one, 1, true).orders;
     assert_eq!(orders.crawls, [(CRAWL, crate::fleet::Order::Cancel)]);
     assert_eq!(claim(&mut ledger, at(100), two), []);
@@ -351,7 +410,10 @@ fn service_releases_what_the_orchestrator_does_not_hold() {
         epoch: Epoch(1),
         pace: None,
     };
-    assert_eq!(actions, [Action::Send(session, Request::Release(release))]);
+    assert_eq!(
+        actions,
+        [Action::Send(session, NodeRequest::Release(release))]
+    );
 }
 
 #[test]
@@ -359,7 +421,7 @@ fn service_renews_leases_between_the_pieces_of_a_command() {
     let (mut ledger, _, _) = fleet();
     let mut service = Service::default();
     let session = greeted(&mut service, &mut ledger);
-    let command = Request::Command(Command {
+    let command = NodeRequest::Command(Command {
         verb: CommandVerb::Cancel,
         target: Owner::Crawl(CRAWL),
     });
@@ -378,9 +440,9 @@ fn service_renews_leases_between_the_pieces_of_a_command() {
         entries: vec![entry],
         ..Holdings::default()
     });
-    let more = |more| Event::Replied(Ok(Reply::Commanded { more }));
+    let more = |more| Event::Replied(Ok(NodeReply::Commanded { more }));
     service.handle(BootTime(1_001), 0.5, asked.clone());
-    let renewed = Event::Replied(Ok(Reply::Renewed(Renewed::default())));
+    let renewed = Event::Replied(Ok(NodeReply::Renewed(Renewed::default())));
     service.handle(BootTime(1_002), 0.5, renewed);
     service.handle(BootTime(1_003), 0.5, Event::Delivered);
     let send = [Action::Send(session, command)];
@@ -392,7 +454,7 @@ fn service_renews_leases_between_the_pieces_of_a_command() {
     service.handle(BootTime(90_000), 0.5, more(true));
     let renewal = service.handle(BootTime(90_001), 0.5, asked);
     assert!(
-        matches!(&renewal[..], [Action::Send(_, Request::Renew(renew))] if renew.leases.len() == 1),
+        matches!(&renewal[..], [Action::Send(_, NodeRequest::Renew(renew))] if renew.leases.len() == 1),
         "{renewal:?}"
     );
 }
@@ -404,7 +466,7 @@ fn database_that_goes_back_under_a_connection_is_noticed_by_the_next_renewal() {
     let mut service = Service::default();
     greeted(&mut service, &mut ledger);
     let with = |page: i64| {
-        Event::Replied(Ok(Reply::Renewed(Renewed {
+        Event::Replied(Ok(NodeReply::Renewed(Renewed {
             given: IdMarks {
                 snapshot: SnapshotId(page),
                 ..IdMarks::default()
@@ -433,7 +495,7 @@ fn database_that_goes_back_under_a_connection_is_noticed_by_the_next_renewal() {
                 Action::Disconnect,
                 Action::Wake(_),
                 Action::Deliver(Delivery::Refused {
-                    refusal: Refusal::WentBack,
+                    refusal: NodeRefusal::WentBack,
                     ..
                 })
             ]
@@ -458,16 +520,19 @@ fn service_looks_again_after_a_time_if_there_is_no_work() {
     };
     let asked = Event::Holdings(holdings.clone());
     let actions = service.handle(BootTime(1_001), 0.5, asked.clone());
-    assert!(matches!(actions[..], [Action::Send(_, Request::Claim(_))]));
-    let nothing = Event::Replied(Ok(Reply::Claimed(Claimed::default())));
+    assert!(matches!(
+        actions[..],
+        [Action::Send(_, NodeRequest::Claim(_))]
+    ));
+    let nothing = Event::Replied(Ok(NodeReply::Claimed(Claimed::default())));
     service.handle(BootTime(1_002), 0.5, nothing);
     service.handle(BootTime(1_003), 0.5, Event::Delivered);
     let renew = service.handle(BootTime(1_004), 0.5, asked.clone());
     assert!(
-        matches!(&renew[..], [Action::Send(_, Request::Renew(renew))] if renew.leases.is_empty()),
+        matches!(&renew[..], [Action::Send(_, NodeRequest::Renew(renew))] if renew.leases.is_empty()),
         "a claim brings no orders: {renew:?}"
     );
-    let orders = Event::Replied(Ok(Reply::Renewed(Renewed::default())));
+    let orders = Event::Replied(Ok(NodeReply::Renewed(Renewed::default())));
     service.handle(BootTime(1_005), 0.5, orders);
     service.handle(BootTime(1_006), 0.5, Event::Delivered);
     let actions = service.handle(BootTime(1_007), 0.5, asked);
@@ -510,7 +575,7 @@ fn busy_node_leaves_further_hosts_to_others_for_a_while() {
         hosts: vec![grant("a"), grant("b")],
         crawls: Vec::new(),
     };
-    let claims = |actions: &[Action]| matches!(actions, [Action::Send(_, Request::Claim(_))]);
+    let claims = |actions: &[Action]| matches!(actions, [Action::Send(_, NodeRequest::Claim(_))]);
     assert!(claims(&service.handle(
         BootTime(1_001),
         0.5,
@@ -519,16 +584,16 @@ fn busy_node_leaves_further_hosts_to_others_for_a_while() {
     service.handle(
         BootTime(1_002),
         0.5,
-        Event::Replied(Ok(Reply::Claimed(claimed))),
+        Event::Replied(Ok(NodeReply::Claimed(claimed))),
     );
     service.handle(BootTime(1_003), 0.5, Event::Delivered);
     let mut idle = service.clone();
     let heartbeat = service.handle(BootTime(1_004), 0.5, holdings(&["a", "b"], &[]));
     assert!(matches!(
         heartbeat[..],
-        [Action::Send(_, Request::Renew(_))]
+        [Action::Send(_, NodeRequest::Renew(_))]
     ));
-    let orders = Event::Replied(Ok(Reply::Renewed(Renewed::default())));
+    let orders = Event::Replied(Ok(NodeReply::Renewed(Renewed::default())));
     service.handle(BootTime(1_005), 0.5, orders);
     service.handle(BootTime(1_006), 0.5, Event::Delivered);
     let actions = service.handle(BootTime(1_007), 0.5, holdings(&["a", "b"], &[]));
@@ -558,11 +623,11 @@ fn service_reconnects_later_if_it_was_replaced() {
     let now = BootTime(9_000);
     let send = service.handle(now, 0.5, Event::Holdings(Holdings::default()));
     assert!(
-        matches!(send[..], [Action::Send(_, Request::Renew(_))]),
+        matches!(send[..], [Action::Send(_, NodeRequest::Renew(_))]),
         "{send:?}"
     );
     let name = "one".into();
-    let refused = Event::Replied(Err(Refusal::Superseded { name }));
+    let refused = Event::Replied(Err(NodeRefusal::Superseded { name }));
     let actions = service.handle(now, 0.5, refused);
     assert!(
         matches!(

@@ -8,8 +8,8 @@ use super::oracle::{Checked, Oracle};
 use super::random::Random;
 use crate::fleet::service::Event;
 use crate::fleet::{
-    BootTime, CrawlSpec, Delivery, Epoch, Hello, HostKey, NewPage, Refusal, Reply, Request,
-    Session, Submit, Welcome,
+    BootTime, CrawlSpec, Delivery, Epoch, Hello, HostKey, NewPage, NodeRefusal, NodeReply,
+    NodeRequest, Session, Submit, Welcome,
 };
 use crate::model::CrawlId;
 use std::cmp::Reverse;
@@ -43,14 +43,14 @@ pub(super) enum ToDesk {
 #[derive(Clone, Debug)]
 pub(super) enum Body {
     Hello(Hello),
-    Request(Session, Request),
+    NodeRequest(Session, NodeRequest),
 }
 
 /// What the database sends.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
-    Welcome(Result<Welcome, Refusal>),
-    Reply(Result<Reply, Refusal>),
+    Welcome(Result<Welcome, NodeRefusal>),
+    NodeReply(Result<NodeReply, NodeRefusal>),
 }
 
 /// An event of the world. `life` tells the processes of a machine apart that had its place one after
@@ -259,7 +259,7 @@ impl World {
                         machine,
                         match answer {
                             Answer::Welcome(welcome) => Event::Welcomed(welcome),
-                            Answer::Reply(reply) => Event::Replied(reply),
+                            Answer::NodeReply(reply) => Event::Replied(reply),
                         },
                     );
                 }
@@ -364,7 +364,7 @@ impl World {
         self.machines[machine]
             .desk
             .outbox
-            .push(Request::Submit(submit));
+            .push(NodeRequest::Submit(submit));
         self.tell_service(machine, None, Event::Hint);
         // Before the commit, or long after it: news is only a hint.
         for other in 0..self.machines.len() {

@@ -1,8 +1,8 @@
 //! Rows of the outbox: requests that must reach the database of the fleet, in order. The reference
-//! is `core/fleet/outbox.rs`.
+//! is `core/fleet/reference/outbox.rs`.
 
 use crate::store::{Result, Tx};
-use archivist_core::fleet::{OutboxEntry, Request, is_kept_long};
+use archivist_core::fleet::{NodeRequest, OutboxEntry, is_kept_long};
 use archivist_core::model::Time;
 use rusqlite::{OptionalExtension, Row};
 
@@ -15,13 +15,13 @@ fn number(value: i64) -> u64 {
 
 impl Tx<'_> {
     /// Appends a request.
-    pub fn add_to_outbox(&self, request: &Request) -> Result<()> {
+    pub fn add_to_outbox(&self, request: &NodeRequest) -> Result<()> {
         self.inner
             .prepare_cached(
                 "INSERT INTO outbox (is_command, is_kept_long, request) VALUES (?1, ?2, ?3)",
             )?
             .execute((
-                matches!(request, Request::Command(_)),
+                matches!(request, NodeRequest::Command(_)),
                 is_kept_long(request),
                 serde_json::to_string(request)?,
             ))?;
@@ -52,7 +52,7 @@ impl Tx<'_> {
     }
 
     /// Whether this request is unanswered.
-    pub fn is_in_outbox(&self, request: &Request) -> Result<bool> {
+    pub fn is_in_outbox(&self, request: &NodeRequest) -> Result<bool> {
         Ok(self
             .inner
             .prepare_cached(
@@ -103,7 +103,7 @@ impl Tx<'_> {
     }
 
     /// Returns the request of an entry, if it is kept.
-    pub fn entry(&self, entry: u64) -> Result<Option<Request>> {
+    pub fn entry(&self, entry: u64) -> Result<Option<NodeRequest>> {
         let entry = i64::try_from(entry).unwrap_or(i64::MAX);
         let text: Option<String> = self
             .inner
@@ -136,7 +136,7 @@ impl Tx<'_> {
     }
 
     /// Removes this request: it is no longer true.
-    pub fn withdraw(&self, request: &Request) -> Result<()> {
+    pub fn withdraw(&self, request: &NodeRequest) -> Result<()> {
         self.inner
             .prepare_cached("DELETE FROM outbox WHERE request = ?1")?
             .execute([serde_json::to_string(request)?])?;

@@ -1,7 +1,7 @@
 //! Commands of users and orders of the fleet.
 
 use super::node::*;
-use archivist_core::fleet::{Command, CommandVerb, Order, PageEnd, Request as ToFleet};
+use archivist_core::fleet::{Command, CommandVerb, NodeRequest, Order, PageEnd};
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_shared::bus::call::{Refusal, Request, Which};
 
@@ -42,7 +42,7 @@ fn commands_about_pages_of_other_nodes_wait_in_the_outbox() {
         CommandVerb::Resume,
         CommandVerb::Retry,
     ];
-    let sent = sent.map(|verb| ToFleet::Command(Command { verb, target }));
+    let sent = sent.map(|verb| NodeRequest::Command(Command { verb, target }));
     assert_eq!(bed.outbox(), sent);
     // Orders of a database that does not have the commands yet are not obeyed.
     bed.claim(3, &[101]);
@@ -58,7 +58,10 @@ fn paused_crawl_is_paused_here_and_in_the_fleet() {
     let (verb, target) = (CommandVerb::Pause, Owner::Crawl(CRAWL));
     bed.request(|reply| Request::Pause { id: target, reply });
     assert_eq!(bed.crawl_status(), Lifecycle::Paused);
-    assert_eq!(bed.outbox(), [ToFleet::Command(Command { verb, target })]);
+    assert_eq!(
+        bed.outbox(),
+        [NodeRequest::Command(Command { verb, target })]
+    );
 }
 
 #[test]
@@ -74,7 +77,7 @@ fn retried_page_of_the_fleet_starts_with_its_next_lease() {
     let sent = bed.outbox();
     assert_eq!(
         sent.last(),
-        Some(&ToFleet::Command(Command { verb, target }))
+        Some(&NodeRequest::Command(Command { verb, target }))
     );
     let all = bed.request(|reply| Request::Retry {
         id: None,
@@ -98,7 +101,7 @@ fn crawl_cancelled_here_is_cancelled_in_the_fleet() {
     bed.request(|reply| Request::Cancel { id: target, reply });
     let sent = bed.outbox();
     let verb = CommandVerb::Cancel;
-    assert_eq!(sent[0], ToFleet::Command(Command { verb, target }));
+    assert_eq!(sent[0], NodeRequest::Command(Command { verb, target }));
     let cancelled = [(101, 5, PageEnd::Cancelled), (102, 5, PageEnd::Cancelled)];
     assert_eq!(
         sent[1..].iter().map(recorded).collect::<Vec<_>>(),
@@ -123,7 +126,7 @@ fn orders_of_the_fleet_are_obeyed() {
     assert!(
         !sent
             .iter()
-            .any(|request| matches!(request, ToFleet::Command(_))),
+            .any(|request| matches!(request, NodeRequest::Command(_))),
         "{sent:?}"
     );
     bed.run_units();

@@ -1,9 +1,7 @@
 //! When a node closes crawls of the fleet.
 
 use super::node::*;
-use archivist_core::fleet::{
-    BootTime, Claimed, CrawlUse, Delivery, Epoch, HostKey, Request as ToFleet,
-};
+use archivist_core::fleet::{BootTime, Claimed, CrawlUse, Delivery, Epoch, HostKey, NodeRequest};
 use archivist_core::model::{CrawlId, FLEET, Lifecycle, SnapshotId};
 
 #[test]
@@ -19,7 +17,7 @@ fn crawl_closes_after_a_while_without_pages() {
     bed.holdings();
     bed.run_units();
     assert_eq!(bed.crawl_status(), Lifecycle::Sealed);
-    let closed = ToFleet::CrawlClosed { crawl: CRAWL };
+    let closed = NodeRequest::CrawlClosed { crawl: CRAWL };
     assert_eq!(bed.outbox().last(), Some(&closed));
     assert!(bed.world.units.is_empty());
     // It opens again for a later page.
@@ -49,7 +47,7 @@ fn crawl_closes_at_once_when_the_fleet_has_recorded_all_its_pages() {
     bed.use_limits(used);
     bed.run_units();
     assert_eq!(bed.crawl_status(), Lifecycle::Sealed);
-    let closed = ToFleet::CrawlClosed { crawl: CRAWL };
+    let closed = NodeRequest::CrawlClosed { crawl: CRAWL };
     assert_eq!(bed.outbox().last(), Some(&closed));
 }
 
@@ -143,14 +141,14 @@ fn unreadable_rows_fail_alone_and_the_others_are_taken() {
     let outbox = bed.outbox();
     let [closed] = outbox
         .iter()
-        .filter(|request| !matches!(request, ToFleet::Record(_)))
+        .filter(|request| !matches!(request, NodeRequest::Record(_)))
         .collect::<Vec<_>>()[..]
     else {
         panic!("{outbox:?}");
     };
-    assert_eq!(*closed, ToFleet::CrawlClosed { crawl: bad });
+    assert_eq!(*closed, NodeRequest::CrawlClosed { crawl: bad });
     let records = outbox.iter().filter_map(|request| match request {
-        ToFleet::Record(record) => Some((record.page.0, record.reason.clone().unwrap())),
+        NodeRequest::Record(record) => Some((record.page.0, record.reason.clone().unwrap())),
         _ => None,
     });
     let records: Vec<_> = records.collect();

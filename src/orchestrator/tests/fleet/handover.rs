@@ -170,7 +170,7 @@ fn handed_over_host_keeps_the_delay_since_its_last_start() {
     bed.renew(hand_over(Some(1)), false);
     bed.run_units();
     for entry in bed.holdings().entries {
-        let (number, reply) = (entry.number, Ok(archivist_core::fleet::Reply::Done));
+        let (number, reply) = (entry.number, Ok(archivist_core::fleet::NodeReply::Done));
         bed.deliver(Delivery::Answered { number, reply }).unwrap();
     }
     let pace = bed.holdings().releases[0].pace.unwrap();

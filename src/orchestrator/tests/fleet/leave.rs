@@ -2,7 +2,7 @@
 
 use super::node::*;
 use crate::tests::bed::Bed;
-use archivist_core::fleet::{Delivery, Epoch, Fate, HostKey, PageEnd, Reply as Answer};
+use archivist_core::fleet::{Delivery, Epoch, Fate, HostKey, NodeReply, PageEnd};
 use archivist_core::model::Lifecycle;
 use archivist_shared::bus::call::{NodeCall, Refusal};
 
@@ -56,7 +56,7 @@ fn node_leaves_when_it_holds_nothing_and_keeps_its_pages() {
     let why = leave(&mut bed).unwrap_err();
     assert!(matches!(why, Refusal::Invalid(_)), "{why:?}");
     for entry in bed.look(|tx| tx.unanswered_entries(100)) {
-        let (number, reply) = (entry.number, Ok(Answer::Done));
+        let (number, reply) = (entry.number, Ok(NodeReply::Done));
         bed.deliver(Delivery::Answered { number, reply }).unwrap();
     }
     let released = Delivery::Released {

@@ -4,7 +4,7 @@ use crate::main_loop::event::Event;
 use crate::tests::bed::Bed;
 use archivist_core::fleet::{
     BootTime, Claimed, CrawlSpec, CrawlUse, Delivery, Epoch, Generation, Grant, Holdings, HostKey,
-    LeasedPage, NewPage, NodeId, Order, Orders, PageEnd, Renewal, Renewed, Request as ToFleet,
+    LeasedPage, NewPage, NodeId, NodeRequest, Order, Orders, PageEnd, Renewal, Renewed,
 };
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId};
 use archivist_shared::bus::call::{NodeCall, Refusal, Reply, Request, Which};
@@ -40,11 +40,11 @@ impl Bed {
     }
 
     /// Unanswered requests, apart from that for ids of crawls.
-    pub fn outbox(&mut self) -> Vec<ToFleet> {
+    pub fn outbox(&mut self) -> Vec<NodeRequest> {
         let entries = self.look(|tx| tx.unanswered_entries(100)).into_iter();
         let requests = entries.map(|entry| entry.request);
         requests
-            .filter(|request| !matches!(request, ToFleet::ReserveCrawls { .. }))
+            .filter(|request| !matches!(request, NodeRequest::ReserveCrawls { .. }))
             .collect()
     }
 
@@ -235,8 +235,8 @@ pub fn leased(id: i64) -> LeasedPage {
     }
 }
 
-pub fn recorded(request: &ToFleet) -> (i64, i64, PageEnd) {
-    let ToFleet::Record(record) = request else {
+pub fn recorded(request: &NodeRequest) -> (i64, i64, PageEnd) {
+    let NodeRequest::Record(record) = request else {
         panic!("{request:?}");
     };
     (record.page.0, record.epoch.0, record.end)

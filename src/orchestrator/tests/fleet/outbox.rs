@@ -1,7 +1,7 @@
 //! How much of the outbox is sent at a time.
 
 use super::node::*;
-use archivist_core::fleet::{Delivery, Reply as Answer, Request as ToFleet};
+use archivist_core::fleet::{Delivery, NodeReply, NodeRequest};
 use archivist_core::model::{CrawlId, TAG_MAX, TAGS_MAX};
 use archivist_shared::bus::documents::report::AddOptions;
 
@@ -9,7 +9,7 @@ use archivist_shared::bus::documents::report::AddOptions;
 #[test]
 fn answer_about_the_outbox_has_a_limit() {
     let mut bed = node();
-    let reply = Ok(Answer::CrawlIds {
+    let reply = Ok(NodeReply::CrawlIds {
         first: CrawlId(70),
         count: 100,
     });
@@ -31,7 +31,7 @@ fn answer_about_the_outbox_has_a_limit() {
         let length = serde_json::to_string(&holdings).unwrap().len();
         assert!(length < 8 << 20, "{length}");
         let submits = holdings.entries.iter().map(|entry| match &entry.request {
-            ToFleet::Submit(submit) => submit.pages.len(),
+            NodeRequest::Submit(submit) => submit.pages.len(),
             _ => 0,
         });
         let pages: usize = submits.sum();
@@ -41,7 +41,7 @@ fn answer_about_the_outbox_has_a_limit() {
         sent += pages;
         answers += 1;
         for entry in holdings.entries {
-            let (number, reply) = (entry.number, Ok(Answer::Done));
+            let (number, reply) = (entry.number, Ok(NodeReply::Done));
             bed.deliver(Delivery::Answered { number, reply }).unwrap();
         }
     }

@@ -3,8 +3,7 @@
 use super::node::*;
 use crate::tests::bed::Bed;
 use archivist_core::fleet::{
-    Compare, Delivery, Epoch, Fate, OutboxEntry, PageEnd, RECALL, Reply as Answer,
-    Request as ToFleet,
+    Compare, Delivery, Epoch, Fate, NodeReply, NodeRequest, OutboxEntry, PageEnd, RECALL,
 };
 use archivist_core::model::{CrawlId, IdMarks, SnapshotId};
 use std::time::Duration;
@@ -12,7 +11,7 @@ use std::time::Duration;
 const PAGE: SnapshotId = SnapshotId(101);
 
 impl Bed {
-    fn answer_first(&mut self, reply: Answer) -> OutboxEntry {
+    fn answer_first(&mut self, reply: NodeReply) -> OutboxEntry {
         let entry = self.holdings().entries.remove(0);
         let (number, reply) = (entry.number, Ok(reply));
         self.deliver(Delivery::Answered { number, reply }).unwrap();
@@ -25,8 +24,8 @@ fn archived() -> Bed {
     let mut bed = node();
     bed.claim(3, &[PAGE.0]);
     bed.run_units();
-    let is_record = |entry: &OutboxEntry| matches!(entry.request, ToFleet::Record(_));
-    while !is_record(&bed.answer_first(Answer::Recorded(Fate::Done))) {}
+    let is_record = |entry: &OutboxEntry| matches!(entry.request, NodeRequest::Record(_));
+    while !is_record(&bed.answer_first(NodeReply::Recorded(Fate::Done))) {}
     bed
 }
 
@@ -35,19 +34,19 @@ fn node_compares_what_it_has_and_sends_what_the_database_lacks() {
     let mut bed = archived();
     bed.claim(4, &[102]);
     bed.deliver(welcome(2, 1)).unwrap();
-    let compared = ToFleet::Compare(Compare {
+    let compared = NodeRequest::Compare(Compare {
         crawls: vec![CRAWL],
         pages: vec![(PAGE, Epoch(3)), (SnapshotId(102), Epoch(0))],
     });
-    let lacks = Answer::Lacks {
+    let lacks = NodeReply::Lacks {
         crawls: vec![CRAWL],
         pages: vec![PAGE, SnapshotId(102)],
     };
     let entry = bed.answer_first(lacks);
     assert_eq!((entry.number, entry.request), (RECALL, compared));
 
-    let entry = bed.answer_first(Answer::Submitted { inserted: 0 });
-    let ToFleet::Submit(submit) = entry.request else {
+    let entry = bed.answer_first(NodeReply::Submitted { inserted: 0 });
+    let NodeRequest::Submit(submit) = entry.request else {
         panic!("{entry:?}");
     };
     assert_eq!(submit.crawl, CRAWL);
@@ -59,8 +58,8 @@ fn node_compares_what_it_has_and_sends_what_the_database_lacks() {
     }
     assert_eq!(again.max_depth, spec().max_depth);
 
-    let entry = bed.answer_first(Answer::Restored { refused: vec![] });
-    let ToFleet::Restore { pages } = entry.request else {
+    let entry = bed.answer_first(NodeReply::Restored { refused: vec![] });
+    let NodeRequest::Restore { pages } = entry.request else {
         panic!("{entry:?}");
     };
     let record = pages[0].record.as_ref().unwrap();
@@ -80,10 +79,10 @@ fn page_whose_record_was_stale_is_not_sent_again() {
     let mut bed = node();
     bed.claim(3, &[PAGE.0]);
     bed.run_units();
-    let is_record = |entry: &OutboxEntry| matches!(entry.request, ToFleet::Record(_));
-    while !is_record(&bed.answer_first(Answer::Recorded(Fate::Stale))) {}
+    let is_record = |entry: &OutboxEntry| matches!(entry.request, NodeRequest::Record(_));
+    while !is_record(&bed.answer_first(NodeReply::Recorded(Fate::Stale))) {}
     bed.deliver(welcome(2, 1)).unwrap();
-    let compared = ToFleet::Compare(Compare {
+    let compared = NodeRequest::Compare(Compare {
         crawls: vec![CRAWL],
         pages: vec![],
     });
@@ -99,14 +98,14 @@ fn entries_of_before_the_backup_are_not_sent_again() {
         *forgot = Some(Duration::from_secs(30 * 60));
     }
     bed.deliver(later).unwrap();
-    bed.answer_first(Answer::Lacks {
+    bed.answer_first(NodeReply::Lacks {
         crawls: vec![],
         pages: vec![],
     });
     let sent = bed.outbox();
     let mut records = sent
         .iter()
-        .filter(|request| matches!(request, ToFleet::Record(_)));
+        .filter(|request| matches!(request, NodeRequest::Record(_)));
     assert_eq!(records.next(), None);
 }
 

@@ -4,8 +4,8 @@ use super::node::*;
 use crate::store::NewCrawl;
 use crate::tests::bed::Bed;
 use archivist_core::fleet::{
-    BootTime, Claimed, CrawlSpec, Delivery, ID_MAX, LeasedPage, Order, Orders, Record, Renewed,
-    Reply as Answer, Request as ToFleet,
+    BootTime, Claimed, CrawlSpec, Delivery, ID_MAX, LeasedPage, NodeReply, NodeRequest, Order,
+    Orders, Record, Renewed,
 };
 use archivist_core::model::{CrawlId, Lifecycle, Owner, PAGE_TAGS_MAX, SnapshotId, TEXT_MAX, Time};
 use archivist_shared::bus::documents::report::Filter;
@@ -39,7 +39,7 @@ fn claim(bed: &mut Bed, pages: Vec<LeasedPage>, crawl: CrawlId, spec: CrawlSpec)
 fn records(bed: &mut Bed) -> Vec<Record> {
     let outbox = bed.outbox().into_iter();
     let records = outbox.filter_map(|request| match request {
-        ToFleet::Record(record) => Some(record),
+        NodeRequest::Record(record) => Some(record),
         _ => None,
     });
     records.collect()
@@ -203,7 +203,7 @@ fn ids_leave_room_for_those_of_this_machine() {
     );
     bed.holdings();
     let entry = bed.look(|tx| tx.unanswered_entries(100)).remove(0);
-    let reply = Ok(Answer::CrawlIds {
+    let reply = Ok(NodeReply::CrawlIds {
         first: CrawlId(ID_MAX),
         count: 100,
     });

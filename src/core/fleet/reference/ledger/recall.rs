@@ -1,15 +1,15 @@
 //! What nodes send again to a database of another generation.
 
 use super::*;
-use crate::fleet::{Compare, Epoch, Known, Record, Restored, is_lacking};
+use crate::fleet::{Compare, Epoch, Record, Restored};
 
 impl Ledger {
     /// Returns what the database lacks of the crawls and pages of a node.
-    pub(super) fn compare(&self, me: NodeId, compare: &Compare) -> Reply {
+    pub(super) fn compare(&self, me: NodeId, compare: &Compare) -> NodeReply {
         let crawls = compare.crawls.iter().copied();
         let pages = compare.pages.iter();
         let lacking = pages.filter(|(id, own)| is_lacking(self.known(me, *id), *own));
-        Reply::Lacks {
+        NodeReply::Lacks {
             crawls: crawls.filter(|id| !self.crawls.contains_key(id)).collect(),
             pages: lacking.map(|(id, _)| *id).collect(),
         }
@@ -82,5 +82,54 @@ impl Ledger {
     fn record_again(&mut self, me: NodeId, record: &Record) {
         self.withdraw_end(record.page);
         self.end(me, record);
+    }
+}
+
+/// A page as the database has it, for the node that asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    /// Epoch under which the page was last handed to a node, or recorded.
+    epoch: Epoch,
+    /// It is open, and handed to the node that asks.
+    is_open_here: bool,
+}
+
+/// Returns whether the database lacks what a node has of a page: the page, or its record under the epoch
+/// `own`, which is 0 if the node has none. A page that was handed out or recorded later is not lacking.
+fn is_lacking(known: Option<Known>, own: Epoch) -> bool {
+    match known {
+        None => true,
+        Some(known) => known.epoch < own || known.epoch == own && known.is_open_here,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_later_than_the_row_is_lacking() {
+        let known = |epoch, is_open_here| {
+            Some(Known {
+                epoch: Epoch(epoch),
+                is_open_here,
+            })
+        };
+        for (row, own, lacks) in [
+            (None, 0, true),
+            (None, 7, true),
+            (known(0, false), 0, false),
+            (known(0, false), 7, true),
+            (known(6, true), 7, true),
+            (known(6, false), 7, true),
+            // Handed to the node, which has recorded it since.
+            (known(7, true), 7, true),
+            // Recorded, and maybe retried since.
+            (known(7, false), 7, false),
+            // Another node has it, or has recorded it.
+            (known(8, false), 7, false),
+        ] {
+            assert_eq!(is_lacking(row, Epoch(own)), lacks, "{row:?} {own}");
+        }
     }
 }

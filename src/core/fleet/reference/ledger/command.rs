@@ -6,16 +6,16 @@ use crate::model::Owner;
 
 impl Ledger {
     /// Carries out a command, as a whole: in pieces, it changes the same.
-    pub(super) fn command(&mut self, command: Command) -> Result<(), Refusal> {
+    pub(super) fn command(&mut self, command: Command) -> Result<(), NodeRefusal> {
         match command.target {
             Owner::Crawl(id) => self.command_crawl(id, command.verb),
             Owner::Snapshot(id) => self.command_page(id, command.verb),
         }
     }
 
-    fn command_crawl(&mut self, id: CrawlId, verb: CommandVerb) -> Result<(), Refusal> {
+    fn command_crawl(&mut self, id: CrawlId, verb: CommandVerb) -> Result<(), NodeRefusal> {
         let crawl = self.crawls.get_mut(&id);
-        let crawl = crawl.ok_or(Refusal::UnknownCrawl { crawl: id })?;
+        let crawl = crawl.ok_or(NodeRefusal::UnknownCrawl { crawl: id })?;
         crawl.state = match (verb, crawl.state) {
             (CommandVerb::Cancel, _) => CrawlState::Cancelled,
             (CommandVerb::Pause, CrawlState::Running) => CrawlState::Paused,
@@ -40,9 +40,9 @@ impl Ledger {
         Ok(())
     }
 
-    fn command_page(&mut self, id: SnapshotId, verb: CommandVerb) -> Result<(), Refusal> {
+    fn command_page(&mut self, id: SnapshotId, verb: CommandVerb) -> Result<(), NodeRefusal> {
         let page = self.pages.get_mut(&id);
-        let page = page.ok_or(Refusal::UnknownPage { page: id })?;
+        let page = page.ok_or(NodeRefusal::UnknownPage { page: id })?;
         if verb == CommandVerb::Retry {
             self.retry(id);
             return Ok(());

@@ -14,9 +14,9 @@ mod rows;
 pub use hello::SKIPPED_IDS;
 pub use rows::{CrawlRow, CrawlState, DbTime, HostRow, NodeRow, PageRow, PageState, Remembered};
 
-use super::{
-    Fate, Generation, HostKey, LeasedPage, NodeId, Orders, Refusal, Renewal, Renewed, Reply,
-    Request, Session,
+use crate::fleet::{
+    Fate, Generation, HostKey, LeasedPage, NodeId, NodeRefusal, NodeReply, NodeRequest, Orders,
+    Renewal, Renewed, Session,
 };
 use crate::model::{CrawlId, SnapshotId};
 use std::collections::BTreeMap;
@@ -81,52 +81,52 @@ impl Ledger {
         &mut self,
         now: DbTime,
         session: Session,
-        request: &Request,
-    ) -> Result<Reply, Refusal> {
+        request: &NodeRequest,
+    ) -> Result<NodeReply, NodeRefusal> {
         self.check(session)?;
         let me = session.node;
         let reply = match request {
-            Request::ReserveCrawls { count } => self.reserve_crawls(*count),
-            Request::Submit(submit) => Reply::Submitted {
+            NodeRequest::ReserveCrawls { count } => self.reserve_crawls(*count),
+            NodeRequest::Submit(submit) => NodeReply::Submitted {
                 inserted: self.submit(now, submit)?,
             },
-            Request::Claim(claim) => Reply::Claimed(self.claim(now, me, *claim)),
-            Request::Renew(renew) => Reply::Renewed(self.renew(now, me, renew)),
-            Request::Record(record) => Reply::Recorded(self.record(now, me, record)),
-            Request::GiveBack { page, epoch } => {
-                Reply::GivenBack(self.give_back(me, *page, *epoch))
+            NodeRequest::Claim(claim) => NodeReply::Claimed(self.claim(now, me, *claim)),
+            NodeRequest::Renew(renew) => NodeReply::Renewed(self.renew(now, me, renew)),
+            NodeRequest::Record(record) => NodeReply::Recorded(self.record(now, me, record)),
+            NodeRequest::GiveBack { page, epoch } => {
+                NodeReply::GivenBack(self.give_back(me, *page, *epoch))
             }
-            Request::Release(release) => Reply::Released(self.release(now, me, release)),
-            Request::Command(command) => {
+            NodeRequest::Release(release) => NodeReply::Released(self.release(now, me, release)),
+            NodeRequest::Command(command) => {
                 self.command(*command)?;
-                Reply::Commanded { more: false }
+                NodeReply::Commanded { more: false }
             }
-            Request::Drain { node, draining } => {
+            NodeRequest::Drain { node, draining } => {
                 let node = self.node_mut(*node)?;
                 node.draining = *draining;
                 // Until its next renewal.
                 node.drains = false;
-                Reply::Done
+                NodeReply::Done
             }
-            Request::Leave { node } => {
+            NodeRequest::Leave { node } => {
                 self.node_mut(*node)?.leave();
-                Reply::Done
+                NodeReply::Done
             }
-            Request::Goodbye => {
+            NodeRequest::Goodbye => {
                 self.node_mut(me)?.ended = true;
-                Reply::Done
+                NodeReply::Done
             }
-            Request::CrawlClosed { crawl } => {
+            NodeRequest::CrawlClosed { crawl } => {
                 self.parts.insert((*crawl, me), true);
-                Reply::Done
+                NodeReply::Done
             }
-            Request::Compare(compare) => self.compare(me, compare),
-            Request::Restore { pages } => Reply::Restored {
+            NodeRequest::Compare(compare) => self.compare(me, compare),
+            NodeRequest::Restore { pages } => NodeReply::Restored {
                 refused: self.restore(now, me, pages),
             },
         };
         // Only these requests write the row of the node: the others are far more frequent.
-        let is_sign_of_life = matches!(request, Request::Claim(_) | Request::Renew(_));
+        let is_sign_of_life = matches!(request, NodeRequest::Claim(_) | NodeRequest::Renew(_));
         if let Some(node) = self.nodes.get_mut(&me).filter(|_| is_sign_of_life) {
             node.seen = now;
         }
@@ -146,26 +146,26 @@ impl Ledger {
             && parts.all(|((_, node), closed)| *closed || !leases(*node))
     }
 
-    fn check(&self, session: Session) -> Result<(), Refusal> {
+    fn check(&self, session: Session) -> Result<(), NodeRefusal> {
         let node = self.nodes.get(&session.node);
-        let node = node.ok_or(Refusal::UnknownNode {
+        let node = node.ok_or(NodeRefusal::UnknownNode {
             node: session.node.0,
         })?;
         if node.incarnation != session.incarnation || node.name.is_none() {
             let name = node.name.clone().unwrap_or_default();
-            return Err(Refusal::Superseded { name });
+            return Err(NodeRefusal::Superseded { name });
         }
         Ok(())
     }
 
-    fn node_mut(&mut self, id: NodeId) -> Result<&mut NodeRow, Refusal> {
+    fn node_mut(&mut self, id: NodeId) -> Result<&mut NodeRow, NodeRefusal> {
         let node = self.nodes.get_mut(&id);
-        node.ok_or(Refusal::UnknownNode { node: id.0 })
+        node.ok_or(NodeRefusal::UnknownNode { node: id.0 })
     }
 
-    fn reserve_crawls(&mut self, count: u32) -> Reply {
+    fn reserve_crawls(&mut self, count: u32) -> NodeReply {
         let first = CrawlId(self.next_crawl);
         self.next_crawl += i64::from(count);
-        Reply::CrawlIds { first, count }
+        NodeReply::CrawlIds { first, count }
     }
 }

@@ -3,10 +3,11 @@
 use super::*;
 use crate::fleet::{CrawlSpec, Epoch, NewPage, Order, PageEnd, Record, Submit};
 use crate::model::ResultState;
+use std::collections::BTreeSet;
 
 impl Ledger {
     /// Queues the pages that a crawl does not have, and creates the crawl if it is new.
-    pub(super) fn submit(&mut self, now: DbTime, submit: &Submit) -> Result<u64, Refusal> {
+    pub(super) fn submit(&mut self, now: DbTime, submit: &Submit) -> Result<u64, NodeRefusal> {
         let id = submit.crawl;
         if let Some(spec) = &submit.spec
             && !self.crawls.contains_key(&id)
@@ -14,7 +15,7 @@ impl Ledger {
             self.crawls.insert(id, CrawlRow::new(now, spec.clone()));
         }
         if !self.crawls.contains_key(&id) {
-            return Err(Refusal::UnknownCrawl { crawl: id });
+            return Err(NodeRefusal::UnknownCrawl { crawl: id });
         }
         Ok(self.insert(now, id, None, &submit.pages))
     }
@@ -93,6 +94,8 @@ impl Ledger {
         page.state = PageState::Final(record.end, Some(me));
         page.epoch = record.epoch;
         page.order = Order::Run;
+        page.has_directory = record.directory.is_some();
+        page.copies.remove(&me);
         page.bytes = record.results.iter().map(|result| result.size).sum();
         page.failed = has(ResultState::Failed);
         page.complete = is_whole && has(ResultState::Succeeded);
@@ -106,8 +109,14 @@ impl Ledger {
         let Some(page) = self.pages.get_mut(&id).filter(|page| page.state.is_final()) else {
             return;
         };
+        if let PageState::Final(_, Some(node)) = page.state
+            && page.has_directory
+        {
+            page.copies.insert(node);
+        }
         page.state = PageState::Queued;
         page.attempts = 0;
+        page.has_directory = false;
         page.failed = false;
         page.complete = false;
         let bytes = std::mem::take(&mut page.bytes);
@@ -189,6 +198,8 @@ impl PageRow {
             order: Order::Run,
             epoch: Epoch(0),
             attempts: 0,
+            has_directory: false,
+            copies: BTreeSet::new(),
             bytes: 0,
             failed: false,
             complete: false,

@@ -1,15 +1,12 @@
 //! What the orchestrator keeps of the fleet: its leases, the pages that it was handed, and the
-//! outbox. The orchestrator has the same as rows; this is the reference for them.
+//! outbox. The orchestrator has the same as rows.
 
-use super::exchange::{Delivery, Holdings};
-use super::lease::{Lease, PageRight, Standing, is_recorded, right};
-use super::memory::Memory;
-use super::outbox::{Outbox, OutboxEntry};
-use super::page::CrawlSpec;
-use super::recall::{Item, RECALL, Recall, resent_since};
-use super::request::{Claim, Record, Release, Request};
-use super::value::{BootTime, Epoch, Generation, HostKey, NodeId};
-use super::{Claimed, Fate, LeasedPage, Order, Orders, Refusal, Renewed, Reply};
+use super::{Outbox, Recall, Standing};
+use crate::fleet::{
+    BootTime, Claim, Claimed, CrawlSpec, Delivery, Epoch, Fate, Generation, Holdings, HostKey,
+    Item, Lease, LeasedPage, Memory, NodeId, NodeRefusal, NodeReply, NodeRequest, Order, Orders,
+    OutboxEntry, RECALL, Record, Release, Renewed, resent_since,
+};
 use crate::model::{CrawlId, SnapshotId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -43,6 +40,18 @@ pub struct DeskPage {
     pub epoch: Epoch,
     /// Waiting or running.
     pub place: PagePlace,
+}
+
+/// What follows for a page that a node has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PageRight {
+    /// The page runs on. The next look is due at this time.
+    Until(BootTime),
+    /// The deadline has passed: stop the page and queue it again without counting an attempt. It
+    /// starts again if the lease is renewed.
+    Ended,
+    /// The lease is lost: stop the page, discard its results, and remove it from the queue.
+    Lost,
 }
 
 /// What must happen to a running page.
@@ -173,29 +182,31 @@ impl Desk {
     }
 
     /// The database answered an entry of the outbox.
-    fn answered(&mut self, now: BootTime, number: u64, reply: &Result<Reply, Refusal>) {
+    fn answered(&mut self, now: BootTime, number: u64, reply: &Result<NodeReply, NodeRefusal>) {
         match (self.outbox.request(number), reply) {
-            (Some(Request::Record(record)), Ok(Reply::Recorded(Fate::Stale))) => {
+            (Some(NodeRequest::Record(record)), Ok(NodeReply::Recorded(Fate::Stale))) => {
                 let (page, epoch) = (record.page, record.epoch);
                 let own = self.archived.get(&page);
                 if own.is_some_and(|(_, own)| own.epoch == epoch) {
                     self.archived.remove(&page);
                 }
             }
-            (Some(Request::Record(record)), Ok(Reply::Recorded(_))) => {
+            (Some(NodeRequest::Record(record)), Ok(NodeReply::Recorded(_)))
+                if record.directory.is_some() =>
+            {
                 self.memory.recorded = Some((record.page, record.epoch));
             }
-            (Some(Request::Submit(submit)), Ok(Reply::Submitted { .. })) => {
+            (Some(NodeRequest::Submit(submit)), Ok(NodeReply::Submitted { .. })) => {
                 self.memory.submitted = Some(submit.crawl);
             }
-            (_, Ok(Reply::CrawlIds { first, count })) => {
+            (_, Ok(NodeReply::CrawlIds { first, count })) => {
                 let last = CrawlId(first.0 + i64::from(*count) - 1);
                 self.memory.given.crawl = self.memory.given.crawl.max(last);
             }
             _ => {}
         }
         match reply {
-            Ok(Reply::Recorded(Fate::Stale) | Reply::GivenBack(Fate::Stale)) | Err(_) => {
+            Ok(NodeReply::Recorded(Fate::Stale) | NodeReply::GivenBack(Fate::Stale)) | Err(_) => {
                 self.outbox.refused(number);
             }
             Ok(_) => self.outbox.answered(number, now),
@@ -261,7 +272,7 @@ impl Desk {
                 continue;
             }
             if self.crawls.insert(crawl) {
-                let closed = Request::CrawlClosed { crawl };
+                let closed = NodeRequest::CrawlClosed { crawl };
                 self.outbox.withdraw(|request| *request == closed);
             }
             let page = DeskPage {
@@ -377,7 +388,7 @@ impl Desk {
                 let end = (page.leased, record.clone());
                 self.archived.insert(record.page, end);
             }
-            self.outbox.push(Request::Record(record));
+            self.outbox.push(NodeRequest::Record(record));
             self.release_leaving(now);
         }
         is_recorded
@@ -387,7 +398,7 @@ impl Desk {
     pub fn close(&mut self, crawl: CrawlId) {
         let has_pages = self.pages.values().any(|page| page.leased.crawl == crawl);
         if !has_pages && self.crawls.remove(&crawl) {
-            self.outbox.push(Request::CrawlClosed { crawl });
+            self.outbox.push(NodeRequest::CrawlClosed { crawl });
         }
     }
 
@@ -531,4 +542,49 @@ fn order(orders: &Orders, page: &DeskPage) -> Order {
         .find(|(id, _)| *id == page.leased.crawl);
     let crawl = crawl.map_or(Order::Run, |(_, order)| *order);
     own.map_or(crawl, |(_, order)| *order)
+}
+
+/// Returns what follows for a page that was handed to this node under `epoch`. `lease`: what the
+/// node holds of its host.
+fn right(lease: Option<&Lease>, epoch: Epoch, now: BootTime) -> PageRight {
+    match lease {
+        Some(lease) if lease.epoch != epoch => PageRight::Lost,
+        Some(lease) if now < lease.deadline => PageRight::Until(lease.deadline),
+        Some(_) => PageRight::Ended,
+        None => PageRight::Lost,
+    }
+}
+
+/// Returns whether the end of a page goes into the outbox: while the node has not learned that the
+/// lease is lost, even after its deadline.
+fn is_recorded(lease: Option<&Lease>, epoch: Epoch) -> bool {
+    lease.is_some_and(|lease| lease.epoch == epoch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::Grant;
+
+    #[test]
+    fn rights_of_pages() {
+        let grant = Grant {
+            host: HostKey("a.example".into()),
+            epoch: Epoch(3),
+            lease: Duration::from_secs(300),
+            due_in: Duration::ZERO,
+            delay: Duration::ZERO,
+            pages: Vec::new(),
+        };
+        let lease = Lease::granted(&grant, BootTime(1_000), BootTime(9_000), Duration::ZERO);
+        let (now, end) = (BootTime(20_000), lease.deadline);
+        let right = |epoch, now| super::right(Some(&lease), Epoch(epoch), now);
+        assert_eq!(right(3, now), PageRight::Until(end));
+        assert_eq!(right(3, end), PageRight::Ended);
+        assert_eq!(right(2, now), PageRight::Lost);
+        assert_eq!(super::right(None, Epoch(3), now), PageRight::Lost);
+        assert!(is_recorded(Some(&lease), Epoch(3)));
+        assert!(!is_recorded(Some(&lease), Epoch(2)));
+        assert!(!is_recorded(None, Epoch(3)));
+    }
 }

@@ -1,9 +1,9 @@
 //! The begin of a connection: names, clones, failovers.
 
-use super::{DbTime, Ledger, NodeRow};
+use super::{DbTime, Ledger, NodeRow, PageRow, PageState};
 use crate::fleet::service::HEARTBEAT;
 use crate::fleet::{
-    Found, Generation, Hello, Incarnation, Memory, NodeId, Refusal, SCHEMA, Session, Welcome,
+    Found, Generation, Hello, Incarnation, Memory, NodeId, NodeRefusal, SCHEMA, Session, Welcome,
 };
 use crate::model::IdMarks;
 use std::time::Duration;
@@ -22,9 +22,9 @@ const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
 impl Ledger {
     /// Begins a connection. Only the row of the node changes; its leases continue.
-    pub fn hello(&mut self, now: DbTime, hello: &Hello) -> Result<Welcome, Refusal> {
+    pub fn hello(&mut self, now: DbTime, hello: &Hello) -> Result<Welcome, NodeRefusal> {
         if hello.schema < SCHEMA {
-            return Err(Refusal::Schema {
+            return Err(NodeRefusal::Schema {
                 database: SCHEMA,
                 program: hello.schema,
             });
@@ -34,7 +34,7 @@ impl Ledger {
             self.notice_return(memory, &hello.machine)?;
         }
         if self.went_back {
-            return Err(Refusal::WentBack);
+            return Err(NodeRefusal::WentBack);
         }
         let id = self.admit(now, hello)?;
         let generation = self.generation;
@@ -76,7 +76,7 @@ impl Ledger {
 
     /// Refuses a node that remembers a later state of the database, and from then on all of them. A machine
     /// that the database does not know proves nothing about others.
-    fn notice_return(&mut self, memory: &Memory, machine: &str) -> Result<(), Refusal> {
+    fn notice_return(&mut self, memory: &Memory, machine: &str) -> Result<(), NodeRefusal> {
         if !self.went_back && !memory.contradicts(&self.found(memory)) {
             return Ok(());
         }
@@ -89,13 +89,16 @@ impl Ledger {
         let known = &mut self.remembered;
         known.generation = known.generation.max(memory.generation);
         known.highest = known.highest.or_higher(memory.highest);
-        Err(Refusal::WentBack)
+        Err(NodeRefusal::WentBack)
     }
 
     fn found(&self, memory: &Memory) -> Found {
         let has_record = |(page, epoch)| {
             let row = self.pages.get(&page);
-            row.is_some_and(|row| row.epoch >= epoch)
+            let is_before = |row: &PageRow| {
+                row.state == PageState::Open(memory.node) && !row.copies.contains(&memory.node)
+            };
+            row.is_some_and(|row| row.epoch > epoch || row.epoch == epoch && !is_before(row))
         };
         let mut claims = memory.claims();
         Found {
@@ -141,7 +144,7 @@ impl Ledger {
     }
 
     /// Returns the node of this name, a new one if there is none.
-    fn admit(&mut self, now: DbTime, hello: &Hello) -> Result<NodeId, Refusal> {
+    fn admit(&mut self, now: DbTime, hello: &Hello) -> Result<NodeId, NodeRefusal> {
         let mut nodes = self.nodes.iter();
         let known = nodes.find(|(_, node)| node.name.as_deref() == Some(&*hello.name));
         let Some((id, node)) = known else {
@@ -149,10 +152,10 @@ impl Ledger {
         };
         let name = hello.name.clone();
         if node.machine != hello.machine {
-            return Err(Refusal::NameTaken { name });
+            return Err(NodeRefusal::NameTaken { name });
         }
         match self.is_clone(now, node, hello) {
-            Some(retry_in) => Err(Refusal::Cloned { name, retry_in }),
+            Some(retry_in) => Err(NodeRefusal::Cloned { name, retry_in }),
             None => Ok(*id),
         }
     }

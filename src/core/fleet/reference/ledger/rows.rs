@@ -4,6 +4,7 @@ use crate::fleet::{
     CrawlSpec, Epoch, Generation, HostKey, Incarnation, NewPage, NodeId, Order, PageEnd,
 };
 use crate::model::{CrawlId, IdMarks, SnapshotId};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A time of the database's clock, in milliseconds.
@@ -177,6 +178,10 @@ pub struct PageRow {
     pub epoch: Epoch,
     /// Claims that were not given back, since the page was queued or retried.
     pub attempts: u32,
+    /// Whether its record names a directory.
+    pub has_directory: bool,
+    /// Nodes with a directory of it from before a retry.
+    pub copies: BTreeSet<NodeId>,
     /// Size of its recorded results.
     pub bytes: u64,
     /// Whether one of them failed.
