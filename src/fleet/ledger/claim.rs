@@ -46,7 +46,9 @@ const CLAIM: &str = concat!(
     "
     WITH me AS (
         UPDATE archivist.node SET seen = archivist.clock()
-        WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL
+        WHERE ",
+    holds_session!(),
+    "
         RETURNING draining
     ), fleet AS MATERIALIZED (
         SELECT lease_ms, $5::bigint AS least_delay, generation << 32 AS floor, generation > 0 AS has_failed_over, claims_from, due_floor,
@@ -134,6 +136,7 @@ impl Ledger {
 
     pub(super) async fn claim(&mut self, session: Session, claim: Claim) -> Answer<Claimed> {
         let is_eager = self.is_eager;
+        let mark = self.mark(session);
         let texts = [SWEEP, EXPIRE, CANCEL_LOST, CLAIM, IDLE, SPECS];
         let work = self.begin(&texts).await?;
         if is_eager {
@@ -145,9 +148,8 @@ impl Ledger {
         loop {
             let room = i64::from(claim.hosts) - i64::try_from(hosts.len()).unwrap_or(i64::MAX);
             let pages = i64::from(claim.pages_per_host);
-            let (node, incarnation, delay) =
-                (session.node.0, session.incarnation.0, millis(claim.delay));
-            let values: Values<'_> = &[&node, &incarnation, &room, &pages, &delay, &has_floor];
+            let (node, delay) = (session.node.0, millis(claim.delay));
+            let values: Values<'_> = &[&node, &mark, &room, &pages, &delay, &has_floor];
             let rows = work.rows(CLAIM, values).await?;
             if !rows.first().is_some_and(|row| row.get(0)) {
                 drop(work);

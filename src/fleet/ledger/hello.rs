@@ -74,7 +74,7 @@ const BEGIN: &str = "
         lost_from = CASE WHEN $4::bigint <> f.generation THEN coalesce(n.lost_from, n.seen) END
     FROM archivist.fleet f
     WHERE n.id = $1
-    RETURNING n.incarnation, (extract(epoch FROM archivist.clock() - n.lost_from) * 1000)::bigint";
+    RETURNING n.incarnation, (extract(epoch FROM archivist.clock() - n.lost_from) * 1000)::bigint, n.tableoid::bigint";
 /// The longest lease that a node is configured for; without any, the duration stays.
 const LEASE: &str = "
     UPDATE archivist.fleet f
@@ -163,6 +163,7 @@ impl Ledger {
         let grace = work.row(GRACE, &[]).await?;
         let owned = work.rows(OWNED, &[&node]).await?;
         work.commit().await?;
+        self.table = row.get(2);
         let owned = owned.iter();
         Ok(Welcome {
             session: session(node, row.get(0)),

@@ -5,10 +5,14 @@ use super::*;
 use archivist_core::fleet::{NewPage, Submit};
 use archivist_core::model::{CrawlId, SnapshotId};
 
-const RESERVE: &str = "
+const RESERVE: &str = concat!(
+    "
     UPDATE archivist.fleet SET next_crawl = next_crawl + $3
-    WHERE EXISTS (SELECT FROM archivist.node WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL)
-    RETURNING next_crawl - $3";
+    WHERE EXISTS (SELECT FROM archivist.node WHERE ",
+    holds_session!(),
+    ")
+    RETURNING next_crawl - $3"
+);
 
 pub(super) const CREATE: &str = "
     INSERT INTO archivist.crawl (id, max_depth, urls_max, document, only_new, created_at)
@@ -95,7 +99,9 @@ pub(super) const INSERT: &str = concat!(
 const SUBMIT: &str = concat!(
     "
     WITH me AS MATERIALIZED (
-        SELECT FROM archivist.node WHERE id = $11 AND incarnation = $12 AND name IS NOT NULL FOR SHARE
+        SELECT FROM archivist.node WHERE ",
+    holds_session!("$11", "$12"),
+    " FOR SHARE
     ), target AS MATERIALIZED (
         SELECT max_depth, wanted, urls_max, only_new FROM archivist.crawl
         WHERE id = $1 AND urls_max IS NULL AND EXISTS (SELECT FROM me) FOR KEY SHARE
@@ -112,7 +118,7 @@ impl Ledger {
         count: u32,
     ) -> Answer<NodeReply> {
         let statement = self.prepared(RESERVE).await?;
-        let values: Values<'_> = &[&session.node.0, &session.incarnation.0, &i64::from(count)];
+        let values: Values<'_> = &[&session.node.0, &self.mark(session), &i64::from(count)];
         match self.link.client.query_opt(&statement, values).await? {
             None => Err(self.stranger(session).await),
             Some(row) => Ok(NodeReply::CrawlIds {
@@ -152,9 +158,9 @@ impl Ledger {
     async fn submit_alone(&mut self, session: Session, submit: &Submit) -> Answer<Option<u64>> {
         let columns = Columns::of(&submit.pages);
         let parent: Option<i64> = None;
-        let (node, incarnation) = (&session.node.0, &session.incarnation.0);
+        let (node, mark) = (&session.node.0, &self.mark(session));
         let mut values = values(&submit.crawl.0, &parent, &columns).to_vec();
-        values.extend([node as &(dyn ToSql + Sync), incarnation]);
+        values.extend([node as &(dyn ToSql + Sync), mark]);
         let row = self.alone(SUBMIT, &values).await?;
         if !row.get::<_, bool>(0) {
             return Err(self.stranger(session).await);

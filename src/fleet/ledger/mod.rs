@@ -2,6 +2,32 @@
 //! `core/fleet/reference` does with values; a test compares the two. Statements touch rows by index only, and never more
 //! rows than they change or return.
 
+/// The condition of the row of a node that a session holds: `$1` is the node, `$2` is [`mark`].
+macro_rules! holds_session {
+    () => {
+        holds_session!("$1", "$2")
+    };
+    ($node:literal, $mark:literal) => {
+        concat!(
+            "id = ",
+            $node,
+            " AND ",
+            session_mark!(),
+            " = ",
+            $mark,
+            " AND name IS NOT NULL"
+        )
+    };
+}
+
+/// The incarnation of a node, with the table in which it is: pg_restore makes another table, and the rows of
+/// its dump have the incarnations of connections that are still open.
+macro_rules! session_mark {
+    () => {
+        "incarnation # (tableoid::bigint << 32)"
+    };
+}
+
 mod claim;
 mod command;
 mod hello;
@@ -74,6 +100,8 @@ pub struct Ledger {
     has_freed: bool,
     /// The last crawl that a submission in one statement was not possible for.
     limited: Option<CrawlId>,
+    /// The table of nodes in which the session of the latest hello is.
+    table: i64,
 }
 
 impl Ledger {
@@ -86,6 +114,7 @@ impl Ledger {
             rest: None,
             has_freed: false,
             limited: None,
+            table: 0,
         }
     }
 
@@ -161,6 +190,10 @@ impl Ledger {
         }
     }
 
+    fn mark(&self, session: Session) -> i64 {
+        mark(self.table, session)
+    }
+
     fn fault(&self, failure: StatementFailure) -> Fault {
         match failure {
             StatementFailure::Refused(refusal) => Fault::Refused(refusal),
@@ -183,6 +216,7 @@ impl Ledger {
         Ok(Work {
             transaction,
             statements: &self.statements,
+            table: self.table,
         })
     }
 
@@ -219,6 +253,7 @@ impl Ledger {
 struct Work<'a> {
     transaction: Transaction<'a>,
     statements: &'a HashMap<&'static str, Statement>,
+    table: i64,
 }
 
 impl Work<'_> {
@@ -256,8 +291,9 @@ impl Work<'_> {
     /// Checks the session; until the end of the transaction, no other connection of the node begins.
     async fn check(&self, session: Session) -> Answer<()> {
         let row = self.maybe_row(SESSION_SHARED, &[&session.node.0]).await?;
+        let mark = mark(self.table, session);
         let is_current = row.as_ref().is_some_and(|row| {
-            row.get::<_, Option<&str>>(0).is_some() && row.get::<_, i64>(1) == session.incarnation.0
+            row.get::<_, Option<&str>>(0).is_some() && row.get::<_, i64>(1) == mark
         });
         if is_current {
             return Ok(());
@@ -266,8 +302,17 @@ impl Work<'_> {
     }
 }
 
-const SESSION: &str = "SELECT name, incarnation FROM archivist.node WHERE id = $1";
-const SESSION_SHARED: &str = "SELECT name, incarnation FROM archivist.node WHERE id = $1 FOR SHARE";
+const SESSION: &str = "SELECT name FROM archivist.node WHERE id = $1";
+const SESSION_SHARED: &str = concat!(
+    "SELECT name, ",
+    session_mark!(),
+    " FROM archivist.node WHERE id = $1 FOR SHARE"
+);
+
+/// Returns what `session_mark` is for the row of a node while the session holds.
+fn mark(table: i64, session: Session) -> i64 {
+    session.incarnation.0 ^ (table << 32)
+}
 
 fn refusal(session: Session, row: Option<&Row>) -> NodeRefusal {
     let node = session.node.0;

@@ -145,7 +145,7 @@ impl Work<'_> {
             let was_cancelled = i64::from(row.get::<_, &str>(0) == "cancelled");
             self.run(RETRY_PAGE, &[&page, &was_cancelled]).await?;
         }
-        let end = End::of(session, record);
+        let end = End::of(session.node, mark(self.table, session), record);
         self.row(RECORD_AGAIN, &end.values(record)).await?;
         Ok(())
     }

@@ -12,7 +12,9 @@ macro_rules! record {
         concat!(
             "
     WITH me AS (
-        SELECT FROM archivist.node WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL
+        SELECT FROM archivist.node WHERE ",
+            holds_session!(),
+            "
     ), done AS (
         UPDATE archivist.page p
         SET status = $5, node = $1, epoch = $4, wanted = 'run', reason = $6, took_ms = $7, directory = $20,
@@ -61,7 +63,9 @@ pub(super) const RECORD_AGAIN: &str = record!("p.epoch < $4 OR p.epoch = $4 AND 
 const GIVE_BACK: &str = concat!(
     "
     WITH me AS (
-        SELECT FROM archivist.node WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL
+        SELECT FROM archivist.node WHERE ",
+    holds_session!(),
+    "
     ), back AS (
         UPDATE archivist.page p
         SET node = NULL, attempts = greatest(0, p.attempts - 1),
@@ -135,7 +139,8 @@ fn bytes(size: u64) -> i64 {
 
 /// The values of [`RECORD`].
 pub(super) struct End {
-    session: Session,
+    node: i64,
+    mark: i64,
     status: &'static str,
     reason: Option<String>,
     directory: Option<String>,
@@ -148,11 +153,13 @@ pub(super) struct End {
 }
 
 impl End {
-    pub(super) fn of(session: Session, record: &Record) -> End {
+    /// `mark`: that of the session.
+    pub(super) fn of(node: NodeId, mark: i64, record: &Record) -> End {
         let results = Results::of(&record.results);
         let directory = record.directory.as_deref().map(text);
         End {
-            session,
+            node: node.0,
+            mark,
             status: match record.end {
                 PageEnd::Sealed => "sealed",
                 PageEnd::Cancelled => "cancelled",
@@ -170,8 +177,8 @@ impl End {
 
     pub(super) fn values<'a>(&'a self, record: &'a Record) -> [&'a (dyn ToSql + Sync); 20] {
         [
-            &self.session.node.0,
-            &self.session.incarnation.0,
+            &self.node,
+            &self.mark,
             &record.page.0,
             &record.epoch.0,
             &self.status,
@@ -197,7 +204,7 @@ impl End {
 impl Ledger {
     /// A page without children is one statement, which is its own transaction.
     pub(super) async fn record(&mut self, session: Session, record: &Record) -> Answer<Fate> {
-        let end = End::of(session, record);
+        let end = End::of(session.node, self.mark(session), record);
         let values = end.values(record);
         let values: Values<'_> = &values;
         let row = if record.children.is_empty() {
@@ -226,7 +233,7 @@ impl Ledger {
         page: SnapshotId,
         epoch: Epoch,
     ) -> Answer<Fate> {
-        let values: Values<'_> = &[&session.node.0, &session.incarnation.0, &page.0, &epoch.0];
+        let values: Values<'_> = &[&session.node.0, &self.mark(session), &page.0, &epoch.0];
         let row = self.alone(GIVE_BACK, values).await?;
         if !row.get::<_, bool>(0) {
             return Err(self.stranger(session).await);

@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 const SEEN: &str = concat!(
     "
     UPDATE archivist.node SET seen = archivist.clock(), wanting = $3, drains = $4
-    WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL
+    WHERE ",
+    holds_session!(),
+    "
     RETURNING draining, (SELECT next_crawl - 1 FROM archivist.fleet),
         (SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM archivist.page_id_seq)"
 );
@@ -123,10 +125,11 @@ impl Ledger {
             HAND_OVER,
             SPECS,
         ];
+        let mark = self.mark(session);
         let work = self.begin(&texts).await?;
         let me = session.node.0;
-        let (wanting, incarnation) = (signed(renew.wanting), session.incarnation.0);
-        let values: Values<'_> = &[&me, &incarnation, &wanting, &renew.drains];
+        let wanting = signed(renew.wanting);
+        let values: Values<'_> = &[&me, &mark, &wanting, &renew.drains];
         let seen = work.maybe_row(SEEN, values).await?;
         let Some(seen) = seen else {
             drop(work);

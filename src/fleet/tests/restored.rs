@@ -4,8 +4,9 @@ use crate::server::{programs, shared};
 use crate::{administer, database, open};
 use archivist_core::fleet::reference::{Desk, Room};
 use archivist_core::fleet::{
-    BootTime, CrawlSpec, Delivery, Hello, HookResult, HostKey, NewPage, NodeRefusal, NodeReply,
-    NodeRequest, OutboxEntry, PageEnd, PageTimes, Record, Renew, SCHEMA, Session, Submit,
+    BootTime, Claim, CrawlSpec, Delivery, Hello, HookResult, HostKey, NewPage, NodeRefusal,
+    NodeReply, NodeRequest, OutboxEntry, PageEnd, PageTimes, Record, Renew, SCHEMA, Session,
+    Submit,
 };
 use archivist_core::model::{CrawlId, ResultState};
 use archivist_fleet::ledger::{Fault, Ledger};
@@ -252,6 +253,21 @@ async fn restored_database_gets_what_it_lacks_and_gives_no_id_again() {
     ];
     run(&bin.join("pg_restore"), &restore);
     assert_eq!(listed(&link.client).await.len(), 20);
+
+    // The connections of before are open, and the dump has the numbers of their sessions: no page is handed out.
+    for node in [&mut first, &mut second] {
+        let claim = NodeRequest::Claim(Claim {
+            hosts: 4,
+            pages_per_host: 4,
+            delay: Duration::ZERO,
+        });
+        let answer = node.ledger.apply(node.session.unwrap(), &claim).await;
+        assert!(
+            matches!(answer, Err(Fault::Refused(NodeRefusal::Superseded { .. }))),
+            "{}: {answer:?}",
+            node.name
+        );
+    }
 
     // Undeclared, no node works with it, not even one without a memory.
     for node in [&mut second, &mut first] {
