@@ -10,6 +10,14 @@ digests() {
         -regex "\./[0-9]{8}/[^/]+/s[0-9]+[^/]*/.*" -exec sha256sum {} + | LC_ALL=C sort'
 }
 
+# history N FILE: prints what a node did with the page of a file, by its index and by the journal.
+history() {
+    local page
+    page=$(dirname "$2")
+    on "$1" sh -c 'cd /var/lib/archivist/archive && cat "$1/index.jsonl"; journalctl --boot --output=short-precise --no-pager' sh "$page" |
+        grep -E "^\{|$(basename "$page")[^0-9]|fleet|generation" | tail -n 100
+}
+
 went_back() { [[ $(on "$1" archivist fleet status 2>&1) == *"went back to an earlier state"* ]]; }
 
 is_connected() { [[ $(on "$1" archivist fleet nodes 2>&1) == *"n$1 "*connected* ]]; }
@@ -53,6 +61,7 @@ a_restored_database_gets_what_is_later_than_the_backup() {
     assert_eq "" "$ids" "ids of two pages"
     for n in "${NODES[@]}"; do
         changed=$(LC_ALL=C comm -23 "$work/before.$n" <(digests "$n"))
+        [[ -z $changed ]] || history "$n" "${changed##* }"
         assert_eq "" "$changed" "changed files of node $n"
         figure "N11: node $n: $(wc -l <"$work/before.$n") files of earlier pages, none differs"
     done

@@ -39,8 +39,8 @@ pub struct Found {
     pub next_page: i64,
     /// It has the crawl in `submitted`, if there is one.
     pub has_submitted: bool,
-    /// It has the page in `recorded` under this epoch or a later one, if there is one. The page may be open
-    /// again under the same epoch, after a retry.
+    /// It has the page in `recorded` under this epoch or a later one, if there is one. If the page is handed
+    /// to the node under the same epoch, that has to be after a retry: the node then has an older copy of it.
     pub has_recorded: bool,
     /// Each host in `claimed` has this epoch or a later one, as far as the epoch is of this generation.
     pub has_claimed: bool,

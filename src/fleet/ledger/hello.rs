@@ -33,7 +33,10 @@ const FOUND: &str = "
     SELECT f.generation, EXISTS (SELECT FROM archivist.node WHERE id = $1), f.next_crawl,
         (SELECT CASE WHEN is_called THEN last_value + 1 ELSE last_value END FROM archivist.page_id_seq),
         $3::bigint IS NULL OR EXISTS (SELECT FROM archivist.crawl WHERE id = $3),
-        $4::bigint IS NULL OR EXISTS (SELECT FROM archivist.page p WHERE p.id = $4 AND p.epoch >= $5),
+        $4::bigint IS NULL OR EXISTS (
+            SELECT FROM archivist.page p
+            WHERE p.id = $4 AND (p.epoch > $5 OR p.epoch = $5
+                AND NOT (p.status = 'open' AND p.node IS NOT DISTINCT FROM $1 AND $1 <> ALL (p.copies)))),
         NOT EXISTS (
             SELECT FROM unnest($6::text[], $7::bigint[]) AS r (key, epoch)
             LEFT JOIN archivist.host h ON h.key = r.key WHERE h.key IS NULL OR h.epoch < r.epoch),

@@ -4,11 +4,11 @@ use crate::server::{programs, shared};
 use crate::{administer, database, open};
 use archivist_core::fleet::reference::{Desk, Room};
 use archivist_core::fleet::{
-    BootTime, Claim, CrawlSpec, Delivery, Hello, HookResult, HostKey, NewPage, NodeRefusal,
-    NodeReply, NodeRequest, OutboxEntry, PageEnd, PageTimes, Record, Renew, SCHEMA, Session,
-    Submit,
+    BootTime, Claim, Command as FleetCommand, CommandVerb, CrawlSpec, Delivery, Hello, HookResult,
+    HostKey, NewPage, NodeRefusal, NodeReply, NodeRequest, OutboxEntry, PageEnd, PageTimes, Record,
+    Renew, SCHEMA, Session, Submit,
 };
-use archivist_core::model::{CrawlId, ResultState};
+use archivist_core::model::{CrawlId, Owner, ResultState};
 use archivist_fleet::ledger::{Fault, Ledger};
 use archivist_fleet::members;
 use archivist_fleet::schema::{MIGRATIONS, migrate};
@@ -321,6 +321,42 @@ async fn restored_database_gets_what_it_lacks_and_gives_no_id_again() {
     assert_eq!((row.get(0), row.get(1), row.get(2)), (35i64, 0i64, 35i64));
     drop((link, first, second, third));
     administer(server, "DROP DATABASE restored WITH (FORCE)").await;
+}
+
+/// The dump has the pages of the node, as handed to it.
+#[tokio::test]
+async fn node_notices_that_the_database_lacks_nothing_but_its_records() {
+    let Some(server) = shared() else { return };
+    let mut link = database(server, "records").await;
+    migrate(&mut link, MIGRATIONS).await.unwrap();
+    let url = server.url("records");
+    let mut node = Node::new("web1", &url).await;
+    node.hello().await.unwrap();
+    node.send(&NodeRequest::ReserveCrawls { count: 2 }).await;
+    node.add(1, 0..9).await;
+    node.archive(2).await;
+    let pages = "CREATE TABLE kept AS SELECT * FROM archivist.page";
+    link.client.batch_execute(pages).await.unwrap();
+    node.archive(3).await;
+    let reconnect = async |node: &mut Node| {
+        node.ledger = Ledger::new(open(&url).await).with_eager_claims();
+        node.hello().await
+    };
+    // A retry hands the page to the node again.
+    let last = node.desk.memory().unwrap().recorded.unwrap().0;
+    let retry = FleetCommand {
+        target: Owner::Snapshot(last),
+        verb: CommandVerb::Retry,
+    };
+    node.send(&NodeRequest::Command(retry)).await;
+    node.renew(ROOM.pages_per_host).await;
+    assert!(node.desk.pages.contains_key(&last));
+    reconnect(&mut node).await.unwrap();
+    let before = "DELETE FROM archivist.page; INSERT INTO archivist.page SELECT * FROM kept";
+    link.client.batch_execute(before).await.unwrap();
+    assert_eq!(reconnect(&mut node).await, Err(NodeRefusal::WentBack));
+    drop((link, node));
+    administer(server, "DROP DATABASE records WITH (FORCE)").await;
 }
 
 #[tokio::test]

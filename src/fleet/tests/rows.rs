@@ -106,10 +106,10 @@ const QUERIES: [&str; 6] = [
          coalesce(owner::text, '-'), epoch, ms(lease_until), ms(next_at), ms(blocked_until), delay_ms, ms(ready_at))
      FROM archivist.host",
     "SELECT p.id::text, format('%s %s depth=%s parent=', p.crawl, p.url, p.depth), p.parent,
-         format('%s epoch=%s attempts=%s %s',
+         format('%s epoch=%s attempts=%s %s copies=%s',
              CASE WHEN p.status <> 'open' THEN p.status || ' ' || coalesce(p.node::text, '-')
                  WHEN p.node = h.owner AND p.epoch = h.epoch THEN 'open ' || p.node ELSE 'queued' END,
-             p.epoch, p.attempts, p.wanted)
+             p.epoch, p.attempts, p.wanted, ARRAY(SELECT unnest(p.copies) ORDER BY 1)::text)
      FROM archivist.page p JOIN archivist.host h ON h.key = p.host",
 ];
 
@@ -229,9 +229,12 @@ impl Rows {
                 "{} {} depth={} parent={parent:?}",
                 page.crawl.0, page.page.url, page.page.depth
             );
+            let copies: Vec<_> = page.copies.iter().map(ToString::to_string).collect();
             let text = format!(
-                "{head} {state} epoch={} attempts={} {order}",
-                page.epoch, page.attempts
+                "{head} {state} epoch={} attempts={} {order} copies={{{}}}",
+                page.epoch,
+                page.attempts,
+                copies.join(",")
             );
             all.insert(format!("page {:?}", Some(id)), text);
         }
