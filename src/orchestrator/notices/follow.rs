@@ -48,7 +48,6 @@ fn present_state(turn: &Turn<'_>, crawl: CrawlId) -> Result<Vec<String>, StoreEr
         lines.push(line(&CrawlEvent::Snapshot { snapshot })?);
     }
     for result in turn.tx.list_results(&open("started"))? {
-        let result = result.into();
         lines.push(line(&CrawlEvent::Hook { result })?);
     }
     lines.extend(crawl_line(turn, crawl)?.map(|(text, _)| text));
@@ -83,10 +82,9 @@ pub(crate) fn tell(turn: &mut Turn<'_>) -> TurnResult<()> {
                 hook,
                 ..
             } => {
-                let Some(row) = turn.tx.result(owner, &plugin, &hook)? else {
+                let Some(result) = turn.tx.result(owner, &plugin, &hook)? else {
                     continue;
                 };
-                let result = row.into();
                 (line(&CrawlEvent::Hook { result })?, false)
             }
             Change::Snapshot { id, .. } => {

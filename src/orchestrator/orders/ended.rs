@@ -3,9 +3,10 @@
 use crate::fleet;
 use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::orders::release;
-use crate::store::{ResultRow, StoreError};
+use crate::store::StoreError;
 use archivist_core::fleet::{Epoch, HookResult, NodeRequest, PageEnd, PageTimes, Record};
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
+use archivist_shared::bus::documents::report;
 
 /// Reports the pages of the fleet that became final in this turn, and releases hosts that waited for
 /// them.
@@ -67,7 +68,7 @@ pub(super) fn record_of(
     }))
 }
 
-fn result(row: ResultRow) -> HookResult {
+fn result(row: report::HookResult) -> HookResult {
     let took = row.ended_at.zip(row.started_at);
     HookResult {
         plugin: row.plugin,

@@ -2,12 +2,10 @@
 
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::programs;
-use crate::query::documents::documents;
 use crate::query::steps;
 use archivist_core::model::{Lifecycle, ResultState};
 use archivist_plugin::Values;
 use archivist_shared::bus::call::Request;
-use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::report::Filter;
 
 pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<String> {
@@ -46,9 +44,7 @@ pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<S
         "crawls" => serde_json::to_string(&turn.tx.list_crawls(&filter)?)?,
         "snapshots" => serde_json::to_string(&steps::snapshots(turn, &filter)?)?,
         "binaries" => serde_json::to_string(&programs::binaries(turn)?)?,
-        "results" => serde_json::to_string::<Vec<report::HookResult>>(&documents(
-            turn.tx.list_results(&filter)?,
-        ))?,
+        "results" => serde_json::to_string(&turn.tx.list_results(&filter)?)?,
         "hosts" => serde_json::to_string(&turn.tx.list_hosts(&filter)?)?,
         "timeline" => serde_json::to_string(&turn.tx.list_spans(&filter)?)?,
         _ => serde_json::to_string(&turn.tx.list_runs(&filter)?)?,

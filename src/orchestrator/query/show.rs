@@ -1,7 +1,6 @@
 //! Everything about one crawl or snapshot.
 
 use crate::main_loop::turn::{Turn, TurnError, TurnResult};
-use crate::query::documents::documents;
 use crate::query::steps;
 use crate::transfer;
 use archivist_core::model::{Owner, RunId};
@@ -36,7 +35,7 @@ pub(crate) fn details_of_run(turn: &Turn<'_>, id: RunId) -> TurnResult<Details> 
     };
     Ok(Details::Run {
         run: Box::new(run),
-        result: result.map(|result| Box::new(result.into())),
+        result: result.map(Box::new),
     })
 }
 
@@ -48,7 +47,7 @@ pub(crate) fn details(turn: &Turn<'_>, id: Owner) -> TurnResult<Details> {
     };
     let none = || TurnError::Refused(Refusal::NoSuch(format!("there is no {id}")));
     let mut snapshots = steps::snapshots(turn, &filter)?;
-    let mut results = documents(turn.tx.list_results(&filter)?);
+    let mut results = turn.tx.list_results(&filter)?;
     let mut runs = turn.tx.list_runs(&filter)?;
     // The oldest first.
     snapshots.reverse();

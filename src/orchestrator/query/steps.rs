@@ -4,10 +4,9 @@
 use crate::engine::crawl_plan::PlannedHook;
 use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::ResultRow;
 use archivist_core::model::{Lifecycle, Owner};
 use archivist_plugin::step;
-use archivist_shared::bus::documents::report::{Filter, Snapshot};
+use archivist_shared::bus::documents::report::{Filter, HookResult, Snapshot};
 use archivist_shared::bus::documents::work::HookMode;
 
 /// The snapshots of a list; those that run with their step.
@@ -26,7 +25,7 @@ pub(super) fn snapshots(turn: &Turn<'_>, filter: &Filter) -> TurnResult<Vec<Snap
 }
 
 /// None when nothing in the foreground is left.
-fn current(hooks: &[PlannedHook], results: &[ResultRow]) -> Option<u32> {
+fn current(hooks: &[PlannedHook], results: &[HookResult]) -> Option<u32> {
     let is_done = |hook: &PlannedHook| {
         results.iter().any(|result| {
             let same = result.plugin == hook.task.plugin && result.hook == hook.task.hook;

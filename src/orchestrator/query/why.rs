@@ -5,12 +5,11 @@ use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices::reason::{reason, until};
 use crate::programs;
-use crate::store::ResultRow;
 use crate::transfer;
 use crate::work;
 use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId, Time, without_userinfo};
 use archivist_core::plan::{Blocker, Places, View, against_host, incomplete_text};
-use archivist_shared::bus::documents::report::{Crawl, Filter, Reason, Snapshot, Why};
+use archivist_shared::bus::documents::report::{Crawl, Filter, HookResult, Reason, Snapshot, Why};
 
 /// Results that are listed individually.
 const RESULTS_SHOWN: u32 = 20;
@@ -30,7 +29,7 @@ fn of(blocker: &Blocker) -> Reason {
 
 /// The state of a result, with its reason, and with the command that shows the output of a hook that
 /// gave none.
-pub(crate) fn of_result(result: &ResultRow, logs: &str) -> Reason {
+pub(crate) fn of_result(result: &HookResult, logs: &str) -> Reason {
     let why = match (&result.error, result.status) {
         (Some(why), _) => format!(": {why}"),
         (None, ResultState::Backoff) => ": waiting for another run".to_owned(),

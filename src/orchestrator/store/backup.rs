@@ -1,9 +1,10 @@
 //! Copies of the database for backups, which no orchestrator uses.
 
-use super::column::column;
 use super::open::check_version;
 use super::schema;
 use super::{OpenError, Result, StoreError, damage};
+use crate::store::column::column;
+use crate::store::rows::directory::row_of;
 use archivist_core::model::Owner;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
@@ -61,17 +62,11 @@ impl DatabaseCopy {
 
     /// Returns a crawl or snapshot; none if the copy does not have it, or no directory of it.
     pub fn owner(&self, owner: Owner) -> Result<Option<OwnerRow>> {
-        let (sql, id) = match owner {
-            Owner::Crawl(id) => (
-                "SELECT url, directory, status = 'started' FROM crawl WHERE id = ?1 AND directory <> ''",
-                id.0,
-            ),
-            Owner::Snapshot(id) => (
-                "SELECT url, directory, status = 'started' FROM snapshot WHERE id = ?1 AND directory <> ''",
-                id.0,
-            ),
-        };
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let (table, id) = row_of(owner);
+        let sql = format!(
+            "SELECT url, directory, status = 'started' FROM {table} WHERE id = ?1 AND directory <> ''"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
         let row = statement.query_row([id], |row| {
             Ok(OwnerRow {
                 owner,

@@ -33,7 +33,7 @@ impl Tx<'_> {
             "UPDATE host SET next_at = next_at + ?1 WHERE next_at > 0".to_owned(),
             "UPDATE copy SET due_at = due_at + ?1 WHERE status = 'waiting'".to_owned(),
         ] {
-            self.inner.prepare_cached(&sql)?.execute([by])?;
+            self.execute(&sql, [by])?;
         }
         Ok(())
     }
@@ -42,9 +42,8 @@ impl Tx<'_> {
     /// the latest end of a run is in the future. Zero if it is not, or if there is no run.
     pub fn set_back_by(&self, now: Time) -> Result<Duration> {
         let sql = format!("SELECT max(ended_at) FROM run WHERE id IN ({NEWEST})");
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let latest: Option<i64> = statement.query_row([], |row| row.get(0))?;
-        Ok(latest.map_or(Duration::ZERO, |latest| Time(latest).until(now)))
+        let latest: Option<Time> = self.one(&sql, [])?;
+        Ok(latest.map_or(Duration::ZERO, |latest| latest.until(now)))
     }
 
     /// Makes every row due now that is due later than possible: a retry later than `longest` from
@@ -67,10 +66,7 @@ impl Tx<'_> {
             ),
             ("UPDATE host SET next_at = ?1 WHERE next_at > ?2", host),
         ] {
-            count += self
-                .inner
-                .prepare_cached(sql)?
-                .execute((now.0, now.after(longest).0))?;
+            count += self.change(sql, (now.0, now.after(longest).0))?;
         }
         Ok(count)
     }

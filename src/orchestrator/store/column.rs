@@ -1,20 +1,51 @@
-//! How columns store the values of the model.
+//! How columns store the values of the model, and how rows are read.
 
-use archivist_core::model::{CheckKind, CrawlId, Lifecycle, Owner, ResultState, RunId};
-use archivist_core::model::{SnapshotId, Time};
+use super::RunState;
+use archivist_core::fleet::{Epoch, Generation, HostKey, NodeId, Release};
+use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Lifecycle, Outcome};
+use archivist_core::model::{OutputFile, Owner, ResultState, RunId, SnapshotId, Time};
 use archivist_core::plan::HostId;
-use archivist_core::store::{CopyStatus, Task};
+use archivist_core::store::{CopyStatus, StoredObject, Task};
 use archivist_core::unit::UnitKind;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
-use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// A value that is read from a column. It wraps the types of the model because rusqlite's traits
-/// cannot be implemented for types of another package.
-pub struct Stored<T>(T);
+/// A value that is read from a column. rusqlite's trait cannot be implemented for types of another
+/// package.
+pub trait Column: Sized {
+    /// Reads the value.
+    ///
+    /// # Errors
+    /// If the column is NULL or stores no such value, which only damage can cause.
+    fn read(value: ValueRef<'_>) -> FromSqlResult<Self>;
 
-/// A value that a column stores as JSON.
-struct Json<T>(T);
+    /// Reads the value; `None` for NULL.
+    fn read_optional(value: ValueRef<'_>) -> FromSqlResult<Option<Self>> {
+        match value {
+            ValueRef::Null => Ok(None),
+            value => Self::read(value).map(Some),
+        }
+    }
+}
+
+impl<T: Column> Column for Option<T> {
+    fn read(value: ValueRef<'_>) -> FromSqlResult<Option<T>> {
+        T::read_optional(value)
+    }
+}
+
+/// A counter: 0 for NULL and for a negative number, which `Option<u64>` reads as `None`.
+impl Column for u64 {
+    fn read(value: ValueRef<'_>) -> FromSqlResult<u64> {
+        Ok(u64::read_optional(value)?.unwrap_or(0))
+    }
+
+    fn read_optional(value: ValueRef<'_>) -> FromSqlResult<Option<u64>> {
+        let value: Option<i64> = FromSql::column_result(value)?;
+        Ok(value.and_then(|value| u64::try_from(value).ok()))
+    }
+}
 
 /// A text in the database that names no value of its type.
 #[derive(Debug, thiserror::Error)]
@@ -27,32 +58,52 @@ struct UnknownValue {
 fn parse<T>(
     value: ValueRef<'_>,
     what: &'static str,
-    parse: impl FnOnce(&str) -> Option<T>,
-) -> FromSqlResult<Stored<T>> {
+    parse: fn(&str) -> Option<T>,
+) -> FromSqlResult<T> {
     let text = value.as_str()?;
     let unknown = || UnknownValue {
         what,
         text: text.to_owned(),
     };
-    let value = parse(text).ok_or_else(|| FromSqlError::Other(Box::new(unknown())))?;
-    Ok(Stored(value))
+    parse(text).ok_or_else(|| FromSqlError::Other(Box::new(unknown())))
 }
 
 macro_rules! stored_as_text {
     ($($type:ty, $what:literal, $parse:expr;)*) => {$(
-        impl FromSql for Stored<$type> {
-            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        impl Column for $type {
+            fn read(value: ValueRef<'_>) -> FromSqlResult<$type> {
                 parse(value, $what, $parse)
             }
         }
     )*};
 }
 
-macro_rules! stored_as_number {
+macro_rules! stored_as_inner {
     ($($type:ident)*) => {$(
-        impl FromSql for Stored<$type> {
-            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-                Ok(Stored($type(value.as_i64()?)))
+        impl Column for $type {
+            fn read(value: ValueRef<'_>) -> FromSqlResult<$type> {
+                FromSql::column_result(value).map($type)
+            }
+        }
+    )*};
+}
+
+macro_rules! stored_as_such {
+    ($($type:ty)*) => {$(
+        impl Column for $type {
+            fn read(value: ValueRef<'_>) -> FromSqlResult<$type> {
+                FromSql::column_result(value)
+            }
+        }
+    )*};
+}
+
+macro_rules! stored_as_json {
+    ($($type:ty)*) => {$(
+        impl Column for $type {
+            fn read(value: ValueRef<'_>) -> FromSqlResult<$type> {
+                let value = serde_json::from_str(value.as_str()?);
+                value.map_err(|error| FromSqlError::Other(Box::new(error)))
             }
         }
     )*};
@@ -66,92 +117,132 @@ stored_as_text! {
     Owner, "id of a crawl or snapshot", |text| text.parse().ok();
     ResultState, "status of a result", ResultState::parse;
     UnitKind, "kind of unit", UnitKind::parse;
-    super::RunState, "status of a run", super::RunState::parse;
+    RunState, "status of a run", RunState::parse;
 }
 
-stored_as_number! { CrawlId HostId RunId SnapshotId Time }
+stored_as_inner! { CrawlId Epoch Generation HostId HostKey NodeId RunId SnapshotId Time }
 
-impl<T: DeserializeOwned> FromSql for Json<T> {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let value = serde_json::from_str(value.as_str()?);
-        value
-            .map(Json)
-            .map_err(|error| FromSqlError::Other(Box::new(error)))
+stored_as_such! { bool i64 u16 u32 String }
+
+stored_as_json! {
+    BTreeMap<String, String> BTreeSet<u32> CheckRecord Outcome Release StoredObject Vec<OutputFile>
+    Vec<String>
+}
+
+/// A value that is read from a row.
+pub trait FromRow: Sized {
+    /// Reads the columns in their order.
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self>;
+}
+
+/// One column.
+impl<T: Column> FromRow for T {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<T> {
+        column(row, 0)
     }
 }
 
-/// Reads a value of the model.
+macro_rules! tuples {
+    ($($($name:ident $index:literal),*;)*) => {$(
+        impl<$($name: Column),*> FromRow for ($($name,)*) {
+            fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+                Ok(($(column::<$name>(row, $index)?,)*))
+            }
+        }
+    )*};
+}
+
+tuples! {
+    A 0, B 1;
+    A 0, B 1, C 2;
+    A 0, B 1, C 2, D 3;
+    A 0, B 1, C 2, D 3, E 4;
+}
+
+/// A struct whose fields are columns.
+pub trait Columns: FromRow {
+    /// The columns for `SELECT`, in the order of [`FromRow`].
+    const COLUMNS: &str;
+}
+
+/// Implements [`Columns`] for a struct: each field is the column of the same name, or the SQL expression
+/// behind it. Fields behind `;` are no columns.
+macro_rules! columns {
+    ($type:ident: $first:ident $($first_sql:literal)?, $($field:ident $($sql:literal)?),*
+        $(; $($other:ident: $value:expr),*)?
+    ) => {
+        impl $crate::store::column::FromRow for $type {
+            fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<$type> {
+                let mut columns = 0..;
+                let mut next = || columns.next().unwrap_or_default();
+                Ok($type {
+                    $first: $crate::store::column::column(row, next())?,
+                    $($field: $crate::store::column::column(row, next())?,)*
+                    $($($other: $value,)*)?
+                })
+            }
+        }
+
+        impl $crate::store::column::Columns for $type {
+            const COLUMNS: &str = concat!(
+                $crate::store::column::columns!(@sql $first $($first_sql)?),
+                $(", ", $crate::store::column::columns!(@sql $field $($sql)?)),*
+            );
+        }
+    };
+    (@sql $field:ident) => { stringify!($field) };
+    (@sql $field:ident $sql:literal) => { $sql };
+}
+
+pub(crate) use columns;
+
+/// The value of a column, of a type of the model.
+struct Stored<T>(T);
+
+impl<T: Column> FromSql for Stored<T> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        T::read(value).map(Stored)
+    }
+}
+
+/// Reads a column.
 ///
 /// # Errors
-/// If the column is NULL or stores no such value, which only damage can cause.
-pub fn column<T>(row: &Row<'_>, index: usize) -> rusqlite::Result<T>
-where
-    Stored<T>: FromSql,
-{
+/// As [`Column::read`].
+pub fn column<T: Column>(row: &Row<'_>, index: usize) -> rusqlite::Result<T> {
     row.get(index).map(|Stored(value)| value)
-}
-
-/// Reads a value of the model; `None` for NULL.
-pub fn optional<T>(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<T>>
-where
-    Stored<T>: FromSql,
-{
-    let value: Option<Stored<T>> = row.get(index)?;
-    Ok(value.map(|Stored(value)| value))
-}
-
-/// Reads a value that the column stores as JSON.
-pub fn json<T: DeserializeOwned>(row: &Row<'_>, index: usize) -> rusqlite::Result<T> {
-    row.get(index).map(|Json(value)| value)
-}
-
-/// Reads a value that the column stores as JSON; `None` for NULL.
-pub fn optional_json<T: DeserializeOwned>(
-    row: &Row<'_>,
-    index: usize,
-) -> rusqlite::Result<Option<T>> {
-    let value: Option<Json<T>> = row.get(index)?;
-    Ok(value.map(|Json(value)| value))
-}
-
-/// Reads a counter; `None` for NULL and for a negative number.
-pub fn counter(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
-    let value: Option<i64> = row.get(index)?;
-    Ok(value.and_then(|value| u64::try_from(value).ok()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::StoreError;
-    use archivist_core::model::Outcome;
     use rusqlite::Connection;
 
-    fn select<T>(
-        value: &str,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
+    fn select<T: Column>(value: &str) -> Result<T, StoreError> {
         let connection = Connection::open_in_memory().unwrap();
         let sql = format!("SELECT {value}");
-        Ok(connection.query_row(&sql, [], |row| read(row))?)
+        Ok(connection.query_row(&sql, [], T::from_row)?)
     }
 
     #[test]
     fn stored_values_are_read() {
-        let owner = select("'s7'", |row| column::<Owner>(row, 0)).unwrap();
+        let owner: Owner = select("'s7'").unwrap();
         assert_eq!(owner, Owner::Snapshot(SnapshotId(7)));
-        let time = select("NULL", |row| optional::<Time>(row, 0)).unwrap();
+        let time: Option<Time> = select("NULL").unwrap();
         assert_eq!(time, None);
         let text = serde_json::to_string(&Outcome::Signal(9)).unwrap();
-        let outcome = select(&format!("'{text}'"), |row| optional_json::<Outcome>(row, 0));
+        let outcome = select::<Option<Outcome>>(&format!("'{text}'"));
         assert_eq!(outcome.unwrap(), Some(Outcome::Signal(9)));
-        let counts = ["7", "-1", "NULL"].map(|value| select(value, |row| counter(row, 0)).unwrap());
+        let counts = ["7", "-1", "NULL"].map(|value| select::<Option<u64>>(value).unwrap());
         assert_eq!(counts, [Some(7), None, None]);
+        let counts = ["7", "-1", "NULL"].map(|value| select::<u64>(value).unwrap());
+        assert_eq!(counts, [7, 0, 0]);
     }
 
     #[test]
     fn unknown_value_is_damage_and_is_named() {
-        let error = select("'frozzen'", |row| column::<Lifecycle>(row, 0)).unwrap_err();
+        let error = select::<Lifecycle>("'frozzen'").unwrap_err();
         assert!(error.damage().is_some());
         assert!(
             error
@@ -160,9 +251,9 @@ mod tests {
                 .contains("'frozzen' is not a status"),
             "{error:?}"
         );
-        let error = select("'{'", |row| json::<Vec<String>>(row, 0)).unwrap_err();
+        let error = select::<Vec<String>>("'{'").unwrap_err();
         assert!(error.damage().is_some(), "{error:?}");
-        let error = select("NULL", |row| column::<Lifecycle>(row, 0)).unwrap_err();
+        let error = select::<Lifecycle>("NULL").unwrap_err();
         assert!(error.damage().is_some(), "{error:?}");
     }
 }

@@ -5,15 +5,17 @@ mod checks;
 mod hosts;
 mod timeline;
 
-use super::column::{column, counter, json, optional, optional_json};
 use super::{Counts, Result, StoreError, Tx};
 use crate::store::RunState;
+use crate::store::column::{Columns, FromRow, column, columns};
 use crate::store::rows::complete::INCOMPLETE;
-use crate::store::rows::result::{self, ResultRow};
-use archivist_core::model::{Accounting, CrawlId, Lifecycle, Owner, SnapshotId, Uses};
+use crate::store::rows::directory::row_of;
+use archivist_core::model::{Accounting, Lifecycle, Owner, Uses};
 use archivist_core::model::{shown_setting, without_userinfo};
 use archivist_core::unit::UnitKind;
-use archivist_shared::bus::documents::report::{ANSWER_BYTES, Crawl, Filter, Run, Snapshot};
+use archivist_shared::bus::documents::report::{
+    ANSWER_BYTES, Crawl, Filter, HookResult, Run, Snapshot,
+};
 use rusqlite::Row;
 use rusqlite::types::Value;
 use std::collections::BTreeMap;
@@ -38,12 +40,21 @@ impl Query {
             .push_str(&format!(" AND {condition} ?{}", self.values.len()));
     }
 
+    /// Results or runs of a crawl and its snapshots, or of a snapshot.
+    fn of_owner(&mut self, owner: Option<Owner>) {
+        match owner {
+            Some(Owner::Crawl(id)) => self.and("crawl_id =", id.0),
+            Some(owner) => self.and("owner =", owner.to_string()),
+            None => {}
+        }
+    }
+
     fn newest_first(&mut self, filter: &Filter) {
         if let Some(before) = filter.before {
             self.and("id <", before);
         }
         self.sql.push_str(" ORDER BY id DESC");
-        self.limit(filter);
+        self.limit(filter.limit);
     }
 
     /// The newest crawls first. In a fleet, each node reserves ids in blocks, so their order is not that of
@@ -57,34 +68,13 @@ impl Query {
             ));
         }
         self.sql.push_str(" ORDER BY created_at DESC, id DESC");
-        self.limit(filter);
+        self.limit(filter.limit);
     }
 
-    fn limit(&mut self, filter: &Filter) {
-        if filter.limit > 0 {
-            self.sql.push_str(&format!(" LIMIT {}", filter.limit));
+    fn limit(&mut self, limit: u32) {
+        if limit > 0 {
+            self.sql.push_str(&format!(" LIMIT {limit}"));
         }
-    }
-}
-
-/// Bytes of text that a list may still grow by. It has at least one row.
-struct BytesLeft(usize);
-
-impl BytesLeft {
-    /// A limited list is for an answer over the bus and ends at [`ANSWER_BYTES`]; an unlimited one is for
-    /// the orchestrator itself.
-    fn of(filter: &Filter) -> BytesLeft {
-        BytesLeft(if filter.limit == 0 {
-            usize::MAX
-        } else {
-            ANSWER_BYTES
-        })
-    }
-
-    /// Counts the texts of a row, in bytes. Returns false once the list is full.
-    fn take(&mut self, size: usize) -> bool {
-        self.0 = self.0.saturating_sub(size);
-        self.0 > 0
     }
 }
 
@@ -99,11 +89,7 @@ fn lengths<'a>(texts: impl IntoIterator<Item = &'a String>) -> usize {
 impl Tx<'_> {
     /// Returns crawls, the newest first.
     pub fn list_crawls(&self, filter: &Filter) -> Result<Vec<Crawl>> {
-        let mut query = Query::new(
-            "SELECT id, status, reason, url, max_depth, plugins, config, created_at, started_at,
-                    ended_at, retry_at, attempts, directory FROM crawl"
-                .to_owned(),
-        );
+        let mut query = Query::new(format!("SELECT {} FROM crawl", Crawl::COLUMNS));
         if let Some(status) = &filter.status {
             query.and("status =", status.clone());
         }
@@ -111,56 +97,24 @@ impl Tx<'_> {
             query.and("id =", id.0);
         }
         query.newest_crawls_first(filter);
-        let mut statement = self.inner.prepare_cached(&query.sql)?;
-        let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
-        let mut crawls = Vec::new();
-        let mut left = BytesLeft::of(filter);
-        while let Some(row) = rows.next()? {
-            let id: CrawlId = column(row, 0)?;
-            let results = self.result_counts(Owner::Crawl(id))?;
-            let crawl = Crawl {
-                id,
-                status: column(row, 1)?,
-                reason: row.get(2)?,
-                url: shown_url(row, 3)?,
-                max_depth: row.get(4)?,
-                tags: self.tags("crawl", id.0)?,
-                plugins: json(row, 5)?,
-                config: shown_settings(json(row, 6)?),
-                created_at: column(row, 7)?,
-                started_at: optional(row, 8)?,
-                ended_at: optional(row, 9)?,
-                retry_at: optional(row, 10)?,
-                attempts: row.get(11)?,
-                snapshots: self.counts("snapshot", Some(id))?,
-                incomplete: self.incomplete_pages(Some(id))?,
-                uses: Uses::of_results(&results),
-                results,
-                directory: row.get(12)?,
-                nodes: Vec::new(),
-            };
-            let settings = crawl
-                .config
-                .iter()
-                .map(|(key, value)| key.len() + value.len());
-            let size = lengths(&crawl.plugins) + settings.sum::<usize>();
-            crawls.push(crawl);
-            if !left.take(size) {
-                break;
-            }
-        }
-        Ok(crawls)
+        self.list(&query, filter, |crawl: &mut Crawl| {
+            let id = crawl.id;
+            crawl.url = without_userinfo(&crawl.url);
+            crawl.tags = self.tags("crawl", id.0)?;
+            hide_secrets(&mut crawl.config);
+            crawl.snapshots = self.counts("snapshot", Some(id))?;
+            crawl.incomplete = self.incomplete_pages(Some(id))?;
+            crawl.results = self.result_counts(Owner::Crawl(id))?;
+            crawl.uses = Uses::of_results(&crawl.results);
+            let settings = crawl.config.iter();
+            let settings = settings.map(|(key, value)| key.len() + value.len());
+            Ok(lengths(&crawl.plugins) + settings.sum::<usize>())
+        })
     }
 
     /// Returns snapshots, the newest first.
     pub fn list_snapshots(&self, filter: &Filter) -> Result<Vec<Snapshot>> {
-        let mut query = Query::new(
-            "SELECT id, crawl_id, url, title, depth, parent_id, status, reason, created_at,
-                    started_at, ended_at, retry_at, attempts, directory, bookmarked_at,
-                    http_status, config
-             FROM snapshot"
-                .to_owned(),
-        );
+        let mut query = Query::new(format!("SELECT {} FROM snapshot", Snapshot::COLUMNS));
         match filter.status.as_deref() {
             Some("incomplete") => query.sql.push_str(&format!(" AND {INCOMPLETE}")),
             Some(status) => query.and("status =", status.to_owned()),
@@ -176,81 +130,36 @@ impl Tx<'_> {
             query.and("http_status <=", i64::from(http.to));
         }
         query.newest_first(filter);
-        let mut statement = self.inner.prepare_cached(&query.sql)?;
-        let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
-        let mut snapshots = Vec::new();
-        let mut left = BytesLeft::of(filter);
-        while let Some(row) = rows.next()? {
-            let id: SnapshotId = column(row, 0)?;
-            let results = self.result_counts(Owner::Snapshot(id))?;
-            let snapshot = Snapshot {
-                id,
-                crawl: column(row, 1)?,
-                url: shown_url(row, 2)?,
-                title: row.get(3)?,
-                depth: row.get(4)?,
-                parent: optional(row, 5)?,
-                status: column(row, 6)?,
-                reason: row.get(7)?,
-                tags: self.tags("snapshot", id.0)?,
-                created_at: column(row, 8)?,
-                started_at: optional(row, 9)?,
-                ended_at: optional(row, 10)?,
-                retry_at: optional(row, 11)?,
-                attempts: row.get(12)?,
-                uses: Uses::of_results(&results),
-                results,
-                directory: row.get(13)?,
-                bookmarked_at: row.get(14)?,
-                http_status: row.get(15)?,
-                config: shown_settings(optional_json(row, 16)?.unwrap_or_default()),
-                current_step: None,
-                node: None,
-                older_copies: Vec::new(),
-            };
-            let size = snapshot.url.len() + length(&snapshot.title) + lengths(&snapshot.tags);
-            snapshots.push(snapshot);
-            if !left.take(size) {
-                break;
-            }
-        }
-        Ok(snapshots)
+        self.list(&query, filter, |page: &mut Snapshot| {
+            page.url = without_userinfo(&page.url);
+            page.tags = self.tags("snapshot", page.id.0)?;
+            hide_secrets(&mut page.config);
+            page.results = self.result_counts(Owner::Snapshot(page.id))?;
+            page.uses = Uses::of_results(&page.results);
+            Ok(page.url.len() + length(&page.title) + lengths(&page.tags))
+        })
     }
 
     /// Returns results, the newest first.
-    pub fn list_results(&self, filter: &Filter) -> Result<Vec<ResultRow>> {
-        let mut query = Query::new(format!("SELECT {} FROM result", result::COLUMNS));
+    pub fn list_results(&self, filter: &Filter) -> Result<Vec<HookResult>> {
+        let mut query = Query::new(format!("SELECT {} FROM result", HookResult::COLUMNS));
         if let Some(status) = &filter.status {
             query.and("status =", status.clone());
         }
-        match filter.owner {
-            Some(Owner::Crawl(id)) => query.and("crawl_id =", id.0),
-            Some(owner) => query.and("owner =", owner.to_string()),
-            None => {}
-        }
+        query.of_owner(filter.owner);
         query.newest_first(filter);
-        let mut statement = self.inner.prepare_cached(&query.sql)?;
-        let rows = statement.query_map(rusqlite::params_from_iter(query.values), result::read)?;
-        let mut results = Vec::new();
-        let mut left = BytesLeft::of(filter);
-        for row in rows {
-            let result = row?;
+        self.list(&query, filter, |result: &mut HookResult| {
             let paths = lengths(result.files.iter().map(|file| &file.path));
-            let size = length(&result.output) + length(&result.error) + paths;
-            results.push(result);
-            if !left.take(size) {
-                break;
-            }
-        }
-        Ok(results)
+            Ok(length(&result.output) + length(&result.error) + paths)
+        })
     }
 
     /// Returns runs, the newest first.
     pub fn list_runs(&self, filter: &Filter) -> Result<Vec<Run>> {
         let mut query = Query::new(
             "SELECT id, unit, kind, owner, plugin, hook, attempt, status, outcome, invocation,
-                    started_at, ended_at, argv, cpu_usec, memory_peak, io_read, io_write, ip_in,
-                    ip_out, parent_id, directory, time_limit FROM run"
+             started_at, ended_at, argv, cpu_usec, memory_peak, io_read, io_write, ip_in,
+             ip_out, parent_id, directory, time_limit FROM run"
                 .to_owned(),
         );
         // Checks have a list of their own.
@@ -261,25 +170,36 @@ impl Tx<'_> {
             Some(status) => query.and("status =", status.to_owned()),
             None => {}
         }
-        match filter.owner {
-            Some(Owner::Crawl(id)) => query.and("crawl_id =", id.0),
-            Some(owner) => query.and("owner =", owner.to_string()),
-            None => {}
-        }
+        query.of_owner(filter.owner);
         query.newest_first(filter);
+        self.list(&query, filter, |run: &mut Run| Ok(lengths(&run.argv)))
+    }
+
+    /// Reads the rows of a list. A limited list is for an answer over the bus and ends at
+    /// [`ANSWER_BYTES`], but has at least one row; an unlimited one is for the orchestrator itself.
+    /// `complete` adds what is in other tables, and returns the bytes of the texts of a row.
+    fn list<T: FromRow>(
+        &self,
+        query: &Query,
+        filter: &Filter,
+        complete: impl Fn(&mut T) -> Result<usize>,
+    ) -> Result<Vec<T>> {
         let mut statement = self.inner.prepare_cached(&query.sql)?;
-        let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
-        let mut runs = Vec::new();
-        let mut left = BytesLeft::of(filter);
-        while let Some(row) = rows.next()? {
-            let run = read_run(row)?;
-            let size = lengths(&run.argv);
-            runs.push(run);
-            if !left.take(size) {
-                break;
-            }
+        let mut rows = statement.query(rusqlite::params_from_iter(&query.values))?;
+        let mut list = Vec::new();
+        let mut left = if filter.limit == 0 {
+            usize::MAX
+        } else {
+            ANSWER_BYTES
+        };
+        while left > 0
+            && let Some(row) = rows.next()?
+        {
+            let mut item = T::from_row(row)?;
+            left = left.saturating_sub(complete(&mut item)?);
+            list.push(item);
         }
-        Ok(runs)
+        Ok(list)
     }
 
     /// Returns how many results of a snapshot, or of a crawl and its snapshots, have each status.
@@ -287,23 +207,18 @@ impl Tx<'_> {
         if let Owner::Crawl(id) = owner {
             return self.counts("result", Some(id));
         }
-        let mut statement = self.inner.prepare_cached(
+        self.all(
             "SELECT status, count(*) FROM result WHERE owner = ?1 GROUP BY status",
-        )?;
-        let rows = statement.query_map([owner.to_string()], |row| {
-            Ok((row.get(0)?, counter(row, 1)?.unwrap_or(0)))
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+            [owner.to_string()],
+        )
     }
 
-    fn tags(&self, table: &str, id: i64) -> Result<Vec<String>> {
+    pub(super) fn tags(&self, table: &str, id: i64) -> Result<Vec<String>> {
         let sql = format!(
             "SELECT name FROM tag JOIN {table}_tag ON tag.id = tag_id
              WHERE {table}_id = ?1 ORDER BY name"
         );
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map([id], |row| row.get(0))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.all(&sql, [id])
     }
 
     /// Returns the status of a crawl or snapshot.
@@ -311,62 +226,65 @@ impl Tx<'_> {
     /// # Errors
     /// [`StoreError::NoSuch`] if there is none.
     pub fn status_of(&self, owner: Owner) -> Result<Lifecycle> {
-        let found = match owner {
-            Owner::Crawl(id) => self.crawl(id)?.map(|crawl| crawl.status),
-            Owner::Snapshot(id) => self.snapshot(id)?.map(|snapshot| snapshot.status),
-        };
-        found.ok_or_else(|| {
-            StoreError::NoSuch(match owner {
-                Owner::Crawl(id) => format!("crawl {id}"),
-                Owner::Snapshot(id) => format!("snapshot {id}"),
-            })
-        })
+        let (table, id) = row_of(owner);
+        let found = self.first(&format!("SELECT status FROM {table} WHERE id = ?1"), [id])?;
+        found.ok_or_else(|| StoreError::NoSuch(format!("{table} {owner}")))
     }
 }
 
-/// A URL without user name and password.
-fn shown_url(row: &Row<'_>, index: usize) -> rusqlite::Result<String> {
-    Ok(without_userinfo(&row.get::<_, String>(index)?))
+/// Replaces secret settings.
+fn hide_secrets(config: &mut BTreeMap<String, String>) {
+    for (name, value) in config {
+        *value = shown_setting(name, value);
+    }
 }
 
-/// Settings without secrets.
-fn shown_settings(config: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let shown = config.into_iter().map(|(name, value)| {
-        let value = shown_setting(&name, &value);
-        (name, value)
-    });
-    shown.collect()
+columns! {
+    Crawl: id, status, reason, url, max_depth, plugins, config, created_at, started_at, ended_at,
+        retry_at, attempts, directory;
+        tags: Vec::new(), snapshots: Counts::new(), incomplete: 0, results: Counts::new(),
+        uses: Uses::default(), nodes: Vec::new()
 }
 
-fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
-    let argv: Vec<String> = json(row, 12)?;
-    Ok(Run {
-        id: column(row, 0)?,
-        unit: row.get(1)?,
-        kind: column::<UnitKind>(row, 2)?.as_str().to_owned(),
-        owner: column(row, 3)?,
-        plugin: row.get(4)?,
-        hook: row.get(5)?,
-        attempt: row.get(6)?,
-        status: column::<RunState>(row, 7)?.as_str().to_owned(),
-        outcome: optional_json(row, 8)?,
-        invocation: row.get(9)?,
-        started_at: optional(row, 10)?,
-        ended_at: optional(row, 11)?,
-        argv: argv.iter().map(|text| without_userinfo(text)).collect(),
-        accounting: Accounting {
-            cpu_usec: counter(row, 13)?,
-            memory_peak: counter(row, 14)?,
-            io_read: counter(row, 15)?,
-            io_write: counter(row, 16)?,
-            ip_in: counter(row, 17)?,
-            ip_out: counter(row, 18)?,
-        },
-        parent: optional(row, 19)?,
-        directory: row.get(20)?,
-        limit: counter(row, 21)?.map(|millis| millis / 1000),
-        environment: BTreeMap::new(),
-    })
+columns! {
+    Snapshot: id, crawl "crawl_id", url, title, depth, parent "parent_id", status, reason,
+        created_at, started_at, ended_at, retry_at, attempts, directory, bookmarked_at, http_status,
+        config "coalesce(config, '{}')";
+        tags: Vec::new(), results: Counts::new(), uses: Uses::default(), current_step: None,
+        node: None, older_copies: Vec::new()
+}
+
+impl FromRow for Run {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Run> {
+        let argv: Vec<String> = column(row, 12)?;
+        Ok(Run {
+            id: column(row, 0)?,
+            unit: column(row, 1)?,
+            kind: column::<UnitKind>(row, 2)?.as_str().to_owned(),
+            owner: column(row, 3)?,
+            plugin: column(row, 4)?,
+            hook: column(row, 5)?,
+            attempt: column(row, 6)?,
+            status: column::<RunState>(row, 7)?.as_str().to_owned(),
+            outcome: column(row, 8)?,
+            invocation: column(row, 9)?,
+            started_at: column(row, 10)?,
+            ended_at: column(row, 11)?,
+            argv: argv.iter().map(|text| without_userinfo(text)).collect(),
+            accounting: Accounting {
+                cpu_usec: column(row, 13)?,
+                memory_peak: column(row, 14)?,
+                io_read: column(row, 15)?,
+                io_write: column(row, 16)?,
+                ip_in: column(row, 17)?,
+                ip_out: column(row, 18)?,
+            },
+            parent: column(row, 19)?,
+            directory: column(row, 20)?,
+            limit: column::<Option<u64>>(row, 21)?.map(|millis| millis / 1000),
+            environment: BTreeMap::new(),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -374,7 +292,7 @@ mod tests {
     use super::*;
     use crate::store::rows::fleet::GivenCrawl;
     use crate::store::{NewCrawl, NewRun, NewSnapshot, Store};
-    use archivist_core::model::{PAGE_TAGS_MAX, Time};
+    use archivist_core::model::{CrawlId, PAGE_TAGS_MAX, SnapshotId, Time};
 
     fn crawl(tx: &Tx<'_>, url: &str) -> CrawlId {
         let new = NewCrawl {

@@ -19,7 +19,7 @@ pub use rows::check::{CheckRow, NewCheck};
 pub use rows::copy::{CopyCounts, STORE_TEST, TransferRow};
 pub use rows::crawl::{CrawlWork, NewCrawl, Users};
 pub use rows::environment::Variables;
-pub use rows::result::{Finished, ResultRow};
+pub use rows::result::Finished;
 pub use rows::run::{FORGIVEN_MAX, NewRun, RunRow};
 pub use rows::snapshot::{NewSnapshot, SnapshotWork};
 pub use rows::unit::{RunState, UnitRow};
@@ -29,7 +29,8 @@ pub use runner::Fence;
 pub use view::ViewQuery;
 
 use archivist_core::model::{IllegalTransition, Time};
-use rusqlite::{Connection, TransactionBehavior};
+use column::FromRow;
+use rusqlite::{Connection, OptionalExtension, Params, TransactionBehavior};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -229,23 +230,48 @@ impl Tx<'_> {
 
     /// Begins a part of the transaction that can be undone alone.
     pub fn savepoint(&self) -> Result<()> {
-        self.batch("SAVEPOINT part")
+        self.execute("SAVEPOINT part", [])
     }
 
     /// Keeps what was written since the savepoint.
     pub fn release_savepoint(&self) -> Result<()> {
-        self.batch("RELEASE part")
+        self.execute("RELEASE part", [])
     }
 
     /// Undoes what was written since the savepoint.
     pub fn roll_back_savepoint(&self) -> Result<()> {
-        self.batch("ROLLBACK TO part")?;
-        self.batch("RELEASE part")
+        self.execute("ROLLBACK TO part", [])?;
+        self.execute("RELEASE part", [])
     }
 
-    fn batch(&self, sql: &'static str) -> Result<()> {
-        self.inner.prepare_cached(sql)?.execute([])?;
+    /// Executes a statement.
+    fn execute(&self, sql: &str, parameters: impl Params) -> Result<()> {
+        self.change(sql, parameters)?;
         Ok(())
+    }
+
+    /// Executes a statement. Returns how many rows it changed.
+    fn change(&self, sql: &str, parameters: impl Params) -> Result<usize> {
+        Ok(self.inner.prepare_cached(sql)?.execute(parameters)?)
+    }
+
+    /// Returns the row of a query that has one.
+    fn one<T: FromRow>(&self, sql: &str, parameters: impl Params) -> Result<T> {
+        let mut statement = self.inner.prepare_cached(sql)?;
+        Ok(statement.query_row(parameters, T::from_row)?)
+    }
+
+    /// Returns the first row of a query, if any.
+    fn first<T: FromRow>(&self, sql: &str, parameters: impl Params) -> Result<Option<T>> {
+        let mut statement = self.inner.prepare_cached(sql)?;
+        Ok(statement.query_row(parameters, T::from_row).optional()?)
+    }
+
+    /// Returns all rows of a query.
+    fn all<T: FromRow, C: FromIterator<T>>(&self, sql: &str, parameters: impl Params) -> Result<C> {
+        let mut statement = self.inner.prepare_cached(sql)?;
+        let rows = statement.query_map(parameters, T::from_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 }
 

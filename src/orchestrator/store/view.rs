@@ -1,15 +1,14 @@
 //! Reads what the plan decides on workers from: the first rows of the queues and the counts of running units.
 //! The plan decides the order of pages (core, plan/page_order.rs); the queries here follow it.
 
-use super::column::{column, counter};
 use super::{Counts, Result, Tx};
+use crate::store::column::{Columns, columns};
 use crate::store::rows::fleet::HAS_OPEN_PAGES;
 use crate::store::rows::lease::Leases;
 use crate::store::rows::pause::{AWAKE, WAITS_FOR_PAUSED};
-use archivist_core::model::{CrawlId, Time};
+use archivist_core::model::{CrawlId, SnapshotId, Time};
 use archivist_core::plan::{Due, Host, HostId, HostRange, Limits, OpenCrawl, PagePosition, View};
 use archivist_core::plan::{against_host, host_turns, retries_first, take_turns};
-use rusqlite::{OptionalExtension, Row};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -17,12 +16,12 @@ use std::time::Duration;
 /// whose result is not started any more. Their owner stays in the queue until they have ended.
 const LEAVING: &str =
     "SELECT 1 FROM run INDEXED BY run_open WHERE run.status IN ('starting', 'running') AND CASE
-    run.kind
-    WHEN 'crawl' THEN (SELECT c.status FROM crawl c WHERE c.id = run.crawl_id)
-    WHEN 'snapshot' THEN (SELECT s.status FROM snapshot s WHERE s.id = run.snapshot_id)
-    ELSE (SELECT r.status FROM result r WHERE r.owner = run.owner AND r.plugin = run.plugin
-          AND r.hook = run.hook)
-    END <> 'started'";
+     run.kind
+     WHEN 'crawl' THEN (SELECT c.status FROM crawl c WHERE c.id = run.crawl_id)
+     WHEN 'snapshot' THEN (SELECT s.status FROM snapshot s WHERE s.id = run.snapshot_id)
+     ELSE (SELECT r.status FROM result r WHERE r.owner = run.owner AND r.plugin = run.plugin
+           AND r.hook = run.hook)
+     END <> 'started'";
 
 /// What a view depends on besides the rows.
 #[derive(Clone, Copy)]
@@ -44,6 +43,8 @@ struct DuePagesQuery<'a> {
     now: Time,
 }
 
+columns! { PagePosition: retry_at, id }
+
 impl Tx<'_> {
     /// Returns the present view. Reading it takes no longer for longer queues.
     pub fn view(&self, query: &ViewQuery<'_>) -> Result<View> {
@@ -59,12 +60,7 @@ impl Tx<'_> {
              WHERE status IN ('starting', 'running') AND kind = ?1 AND {AWAKE}
                  AND NOT (kind = 'crawl' AND {WAITS_FOR_PAUSED})"
         );
-        let workers = |kind: &str| -> Result<u32> {
-            Ok(self
-                .inner
-                .prepare_cached(&sql)?
-                .query_row([kind], |row| row.get(0))?)
-        };
+        let workers = |kind: &str| -> Result<u32> { self.one(&sql, [kind]) };
         let mut view = View {
             now,
             crawl_workers: workers("crawl")?,
@@ -72,12 +68,10 @@ impl Tx<'_> {
             due_crawls: self.due_crawls(limits.workers_per_kind, now)?,
             ..View::default()
         };
-        let mut next: Option<i64> = self
-            .inner
-            .prepare_cached(
-                "SELECT min(retry_at) FROM crawl WHERE status = 'queued' AND retry_at > ?1",
-            )?
-            .query_row([now.0], |row| row.get(0))?;
+        let mut next: Option<i64> = self.one(
+            "SELECT min(retry_at) FROM crawl WHERE status = 'queued' AND retry_at > ?1",
+            [now.0],
+        )?;
         let running = self.snapshot_workers()?;
         for crawl in self.open_crawls()? {
             let query = DuePagesQuery {
@@ -88,13 +82,11 @@ impl Tx<'_> {
                 now,
             };
             let due = self.due_snapshots(&query, &mut view.hosts)?;
-            let later: Option<i64> = self
-                .inner
-                .prepare_cached(
-                    "SELECT min(retry_at) FROM snapshot
-                     WHERE crawl_id = ?1 AND status = 'queued' AND retry_at > ?2",
-                )?
-                .query_row((crawl.0, now.0), |row| row.get(0))?;
+            let later: Option<i64> = self.one(
+                "SELECT min(retry_at) FROM snapshot
+                 WHERE crawl_id = ?1 AND status = 'queued' AND retry_at > ?2",
+                (crawl.0, now.0),
+            )?;
             next = [next, later].into_iter().flatten().min();
             view.open_crawls.push(OpenCrawl {
                 id: crawl,
@@ -115,17 +107,14 @@ impl Tx<'_> {
                  AND (fleet IS NOT 'open' OR {HAS_OPEN_PAGES}) AND NOT EXISTS ({LEAVING} AND run.crawl_id = crawl.id)
              ORDER BY retry_at, id LIMIT ?2"
         );
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map((now.0, limit), |row| column(row, 0))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.all(&sql, (now.0, limit))
     }
 
     fn open_crawls(&self) -> Result<Vec<CrawlId>> {
-        let mut statement = self.inner.prepare_cached(
+        self.all(
             "SELECT id FROM crawl WHERE status = 'started' AND phase = 'snapshots' ORDER BY id",
-        )?;
-        let rows = statement.query_map([], |row| column(row, 0))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+            [],
+        )
     }
 
     /// Returns the due pages of a crawl in the order of the plan. Hosts that may not start a page
@@ -179,19 +168,13 @@ impl Tx<'_> {
                  AND NOT EXISTS ({LEAVING} AND run.snapshot_id = snapshot.id)
              ORDER BY retry_at, id LIMIT ?3"
         );
-        let read = |row: &Row<'_>| {
-            Ok(Due {
-                id: column(row, 0)?,
-                host: column(row, 1)?,
-            })
-        };
-        let mut statement = self.inner.prepare_cached(&sql)?;
         let enough = query.limits.workers_per_kind;
-        let rows = statement.query_map((query.crawl.0, query.now.0, enough), read)?;
+        let rows: Vec<(SnapshotId, HostId)> =
+            self.all(&sql, (query.crawl.0, query.now.0, enough))?;
         let mut taken: BTreeMap<HostId, u32> = BTreeMap::new();
         let mut retries = Vec::new();
-        for due in rows {
-            let due = due?;
+        for (id, host) in rows {
+            let due = Due { id, host };
             let host = match hosts.get(&due.host) {
                 Some(host) => host.clone(),
                 None => self.host_view(due.host, query.pace, &query.leases)?,
@@ -209,46 +192,32 @@ impl Tx<'_> {
 
     /// Returns the host of which a snapshot of a crawl started last.
     fn last_host(&self, crawl: CrawlId) -> Result<HostId> {
-        Ok(self
-            .inner
-            .prepare_cached("SELECT last_host FROM crawl WHERE id = ?1")?
-            .query_row([crawl.0], |row| column(row, 0))?)
+        self.one("SELECT last_host FROM crawl WHERE id = ?1", [crawl.0])
     }
 
     /// Returns the first host of a range of which a crawl has queued snapshots.
     fn next_host(&self, crawl: CrawlId, range: HostRange) -> Result<Option<HostId>> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT host_id FROM snapshot INDEXED BY snapshot_lane
-                 WHERE crawl_id = ?1 AND status = 'queued' AND host_id > ?2 AND host_id <= ?3
-                 ORDER BY host_id LIMIT 1",
-            )?
-            .query_row((crawl.0, range.after.0, range.up_to.0), |row| {
-                column(row, 0)
-            })
-            .optional()?)
+        self.first(
+            "SELECT host_id FROM snapshot INDEXED BY snapshot_lane
+             WHERE crawl_id = ?1 AND status = 'queued' AND host_id > ?2 AND host_id <= ?3
+             ORDER BY host_id LIMIT 1",
+            (crawl.0, range.after.0, range.up_to.0),
+        )
     }
 
     /// Returns the first due pages of a crawl on one host, in the order of [`PagePosition`], which
     /// the index has too.
     fn first_pages(&self, query: &DuePagesQuery<'_>, host: HostId, limit: u32) -> Result<Vec<Due>> {
         let sql = format!(
-            "SELECT retry_at, id FROM snapshot INDEXED BY snapshot_lane
+            "SELECT {} FROM snapshot INDEXED BY snapshot_lane
              WHERE crawl_id = ?1 AND host_id = ?2 AND status = 'queued' AND retry_at <= ?3
                  AND NOT EXISTS ({LEAVING} AND run.snapshot_id = snapshot.id)
-             ORDER BY retry_at, id LIMIT ?4"
+             ORDER BY retry_at, id LIMIT ?4",
+            PagePosition::COLUMNS
         );
         let limit = limit.min(query.limits.workers_per_kind);
-        let read = |row: &Row<'_>| {
-            Ok(PagePosition {
-                retry_at: column(row, 0)?,
-                id: column(row, 1)?,
-            })
-        };
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map((query.crawl.0, host.0, query.now.0, limit), read)?;
-        let pages = rows.collect::<rusqlite::Result<Vec<PagePosition>>>()?;
+        let pages: Vec<PagePosition> =
+            self.all(&sql, (query.crawl.0, host.0, query.now.0, limit))?;
         debug_assert!(
             pages.is_sorted(),
             "the index has another order than the plan"
@@ -263,21 +232,15 @@ impl Tx<'_> {
             "SELECT crawl_id, count(*) FROM run INDEXED BY run_open
              WHERE status IN ('starting', 'running') AND kind = 'snapshot' AND {AWAKE} GROUP BY crawl_id"
         );
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map([], |row| Ok((column(row, 0)?, row.get(1)?)))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.all(&sql, [])
     }
 
     /// Returns how many rows of a kind (`crawl`, `snapshot`, `result`) have each status, of one
     /// crawl or of all crawls.
     pub fn counts(&self, kind: &str, crawl: Option<CrawlId>) -> Result<Counts> {
-        let mut statement = self.inner.prepare_cached(
+        self.all(
             "SELECT status, n FROM tally WHERE kind = ?1 AND crawl_id = ?2 AND n > 0",
-        )?;
-        let id = crawl.map_or(0, |id| id.0);
-        let rows = statement.query_map((kind, id), |row| {
-            Ok((row.get(0)?, counter(row, 1)?.unwrap_or(0)))
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+            (kind, crawl.map_or(0, |id| id.0)),
+        )
     }
 }

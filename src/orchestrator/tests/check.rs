@@ -3,10 +3,10 @@
 use super::bed::Bed;
 use super::world::{Call, State};
 use crate::main_loop::event::Event;
-use crate::store::{ResultRow, RunRow};
+use crate::store::RunRow;
 use archivist_core::model::{Lifecycle, Owner};
 use archivist_core::unit::UnitKind;
-use archivist_shared::bus::documents::report::{Counts, Filter};
+use archivist_shared::bus::documents::report::{Counts, Filter, HookResult};
 use archivist_shared::bus::documents::report::{Crawl, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -150,7 +150,7 @@ impl Bed {
         &self,
         crawls: &[Crawl],
         snapshots: &[Snapshot],
-        all_results: &[ResultRow],
+        all_results: &[HookResult],
         open: &[RunRow],
     ) {
         let units: BTreeSet<&str> = open.iter().map(|run| run.unit.as_str()).collect();
@@ -166,7 +166,7 @@ impl Bed {
             .iter()
             .map(|s| (Owner::Snapshot(s.id), s.status, s.attempts));
         for (owner, status, attempts) in crawls.chain(snapshots) {
-            let results: Vec<&ResultRow> = all_results
+            let results: Vec<&HookResult> = all_results
                 .iter()
                 .filter(|result| result.owner == owner)
                 .collect();
@@ -182,7 +182,7 @@ impl Bed {
                 let (Some(plugin), Some(hook)) = (&run.plugin, &run.hook) else {
                     continue;
                 };
-                let of = |r: &&&ResultRow| {
+                let of = |r: &&&HookResult| {
                     (&r.plugin, &r.hook) == (plugin, hook) && !r.status.is_final()
                 };
                 if run.owner == owner
@@ -220,14 +220,14 @@ impl Bed {
         self.finals = finals.collect();
     }
 
-    fn tallies_are_true(&self, crawls: &[Crawl], snapshots: &[Snapshot], all: &[ResultRow]) {
+    fn tallies_are_true(&self, crawls: &[Crawl], snapshots: &[Snapshot], all: &[HookResult]) {
         for crawl in crawls {
             let own: Vec<_> = snapshots.iter().filter(|s| s.crawl == crawl.id).collect();
             assert_eq!(
                 crawl.snapshots,
                 count(own.iter().map(|s| s.status.as_str()))
             );
-            let of_crawl = |result: &&ResultRow| match result.owner {
+            let of_crawl = |result: &&HookResult| match result.owner {
                 Owner::Crawl(id) => id == crawl.id,
                 Owner::Snapshot(id) => own.iter().any(|snapshot| snapshot.id == id),
             };

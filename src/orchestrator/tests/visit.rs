@@ -274,7 +274,7 @@ fn retry_that_fails_keeps_the_earlier_results() {
                 assert_eq!(*note, format!("the retry failed: http {status}"));
                 noted += 1;
             }
-            let after = crate::store::ResultRow {
+            let after = archivist_shared::bus::documents::report::HookResult {
                 error: before.error.clone(),
                 ..after
             };

@@ -225,7 +225,6 @@ fn earlier(turn: &Turn<'_>, id: SnapshotId) -> TurnResult<Option<Earlier>> {
         return Ok(None);
     }
     let answer = turn.tx.earlier_answer(id)?;
-    let results = results.into_iter().map(Into::into).collect();
     Ok(Some(Earlier { results, answer }))
 }
 

@@ -70,7 +70,7 @@ pub(super) fn end_retry(turn: &Turn<'_>, id: SnapshotId) -> TurnResult<bool> {
         let mut now = now.iter();
         let after = now.find(|after| after.id == before.id);
         if let Some(after) = after.filter(|after| is_lost(before.status, after.status)) {
-            lost.push((after.id, kept_note(after.error.as_deref())));
+            lost.push((after, kept_note(after.error.as_deref())));
         }
     }
     let returns = !lost.is_empty();

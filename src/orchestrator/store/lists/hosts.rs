@@ -1,14 +1,35 @@
 //! Web hosts with the results of their newest pages.
 
-use crate::store::column::{counter, optional};
+use crate::store::column::{FromRow, column};
 use crate::store::{Result, Tx};
 use archivist_core::model::{Owner, Uses};
 use archivist_shared::bus::documents::report::{Filter, Host};
+use rusqlite::Row;
 use rusqlite::types::Value;
 
 /// Results that count: the newest of the archive, or of one crawl or snapshot. Counting them takes
 /// about 20 ms, however many the archive has.
 const RESULTS_COUNTED: u32 = 10_000;
+
+impl FromRow for Host {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Host> {
+        Ok(Host {
+            name: column(row, 0)?,
+            pages: column(row, 1)?,
+            uses: Uses {
+                succeeded: column(row, 2)?,
+                failed: column(row, 3)?,
+            },
+            used_at: column(row, 4)?,
+            last_result: column(row, 5)?,
+            delay_ms: column(row, 6)?,
+            asked: column(row, 7)?,
+            open: None,
+            node: None,
+            leased_until: None,
+        })
+    }
+}
 
 impl Tx<'_> {
     /// Returns the hosts of the newest results, the one that was used last first.
@@ -32,26 +53,7 @@ impl Tx<'_> {
              GROUP BY host.id HAVING last < ?2 ORDER BY last DESC LIMIT ?3"
         );
         let before = filter.before.unwrap_or(i64::MAX);
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map((id, before, limit), |row| {
-            let uses = Uses {
-                succeeded: counter(row, 2)?.unwrap_or(0),
-                failed: counter(row, 3)?.unwrap_or(0),
-            };
-            Ok(Host {
-                name: row.get(0)?,
-                pages: counter(row, 1)?.unwrap_or(0),
-                uses,
-                used_at: optional(row, 4)?,
-                last_result: row.get(5)?,
-                delay_ms: counter(row, 6)?.unwrap_or(0),
-                asked: row.get(7)?,
-                open: None,
-                node: None,
-                leased_until: None,
-            })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.all(&sql, (id, before, limit))
     }
 }
 

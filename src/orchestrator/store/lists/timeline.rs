@@ -1,6 +1,6 @@
 //! The time line of a crawl or snapshot: its runs in pieces, oldest first.
 
-use crate::store::column::{column, counter, optional, optional_json};
+use crate::store::column::{FromRow, column};
 use crate::store::{Result, RunState, Tx};
 use archivist_core::model::{Owner, without_userinfo};
 use archivist_core::unit::UnitKind;
@@ -35,42 +35,42 @@ impl Tx<'_> {
              LEFT JOIN snapshot page ON run.kind = 'snapshot' AND page.id = run.snapshot_id
              WHERE {condition} AND run.id > ?2 ORDER BY run.id LIMIT ?3"
         );
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map((owner, after, limit), read)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.all(&sql, (owner, after, limit))
     }
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Span> {
-    let url: Option<String> = row.get(15)?;
-    let page = match url {
-        None => None,
-        Some(url) => Some(SpanPage {
-            url: without_userinfo(&url),
-            title: row.get(16)?,
-            depth: row.get(17)?,
-            created_at: column(row, 18)?,
-        }),
-    };
-    Ok(Span {
-        id: column(row, 0)?,
-        unit: row.get(1)?,
-        kind: column::<UnitKind>(row, 2)?.as_str().to_owned(),
-        owner: column(row, 3)?,
-        plugin: row.get(4)?,
-        hook: row.get(5)?,
-        attempt: row.get(6)?,
-        status: column::<RunState>(row, 7)?.as_str().to_owned(),
-        outcome: optional_json(row, 8)?,
-        recorded_at: Some(column(row, 9)?),
-        started_at: optional(row, 10)?,
-        ready_at: optional(row, 11)?,
-        ended_at: optional(row, 12)?,
-        cpu_usec: counter(row, 13)?,
-        memory_peak: counter(row, 14)?,
-        verdict: optional(row, 19)?,
-        page,
-    })
+impl FromRow for Span {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Span> {
+        let url: Option<String> = column(row, 15)?;
+        let page = match url {
+            None => None,
+            Some(url) => Some(SpanPage {
+                url: without_userinfo(&url),
+                title: column(row, 16)?,
+                depth: column(row, 17)?,
+                created_at: column(row, 18)?,
+            }),
+        };
+        Ok(Span {
+            id: column(row, 0)?,
+            unit: column(row, 1)?,
+            kind: column::<UnitKind>(row, 2)?.as_str().to_owned(),
+            owner: column(row, 3)?,
+            plugin: column(row, 4)?,
+            hook: column(row, 5)?,
+            attempt: column(row, 6)?,
+            status: column::<RunState>(row, 7)?.as_str().to_owned(),
+            outcome: column(row, 8)?,
+            recorded_at: Some(column(row, 9)?),
+            started_at: column(row, 10)?,
+            ready_at: column(row, 11)?,
+            ended_at: column(row, 12)?,
+            cpu_usec: column(row, 13)?,
+            memory_peak: column(row, 14)?,
+            verdict: column(row, 19)?,
+            page,
+        })
+    }
 }
 
 #[cfg(test)]

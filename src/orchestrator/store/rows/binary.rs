@@ -1,6 +1,6 @@
 //! Rows of installed programs: where each was found, and which file it is.
 
-use crate::store::column::{column, json};
+use crate::store::column::{Columns, columns};
 use crate::store::{Result, Tx};
 use archivist_core::model::Time;
 use std::collections::BTreeMap;
@@ -29,6 +29,8 @@ pub struct BinaryRow {
     pub found_at: Time,
 }
 
+columns! { BinaryRow: name, abspath, version, sha256, provider, env, stamp, found_at }
+
 impl BinaryRow {
     /// Whether the row still describes the file at `abspath` with this `stamp`.
     pub fn is_fresh(&self, abspath: &str, stamp: &str, now: Time) -> bool {
@@ -41,23 +43,10 @@ impl BinaryRow {
 impl Tx<'_> {
     /// Returns all rows, by name.
     pub fn binaries(&self) -> Result<Vec<BinaryRow>> {
-        let mut statement = self.inner.prepare_cached(
-            "SELECT name, abspath, version, sha256, provider, env, stamp, found_at
-             FROM binary ORDER BY name",
-        )?;
-        let rows = statement.query_map([], |row| {
-            Ok(BinaryRow {
-                name: row.get(0)?,
-                abspath: row.get(1)?,
-                version: row.get(2)?,
-                sha256: row.get(3)?,
-                provider: row.get(4)?,
-                env: json(row, 5)?,
-                stamp: row.get(6)?,
-                found_at: column(row, 7)?,
-            })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.all(
+            &format!("SELECT {} FROM binary ORDER BY name", BinaryRow::COLUMNS),
+            [],
+        )
     }
 
     /// Returns the program of this name.
@@ -67,15 +56,13 @@ impl Tx<'_> {
 
     /// Records a program; replaces its earlier row.
     pub fn record_binary(&self, row: &BinaryRow) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "INSERT INTO binary
-                     (name, abspath, version, sha256, provider, env, stamp, found_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                 ON CONFLICT DO UPDATE SET abspath = ?2, version = ?3, sha256 = ?4,
-                     provider = ?5, env = ?6, stamp = ?7, found_at = ?8",
-            )?
-            .execute((
+        self.execute(
+            "INSERT INTO binary
+                 (name, abspath, version, sha256, provider, env, stamp, found_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT DO UPDATE SET abspath = ?2, version = ?3, sha256 = ?4,
+                 provider = ?5, env = ?6, stamp = ?7, found_at = ?8",
+            (
                 &row.name,
                 &row.abspath,
                 row.version.as_deref(),
@@ -84,8 +71,8 @@ impl Tx<'_> {
                 serde_json::to_string(&row.env)?,
                 row.stamp.as_deref(),
                 row.found_at.0,
-            ))?;
-        Ok(())
+            ),
+        )
     }
 }
 

@@ -1,9 +1,7 @@
 //! Pages that are cancelled, and why. A crawl may have a million, so no query reads them all.
 
-use crate::store::column::column;
 use crate::store::{Result, Tx};
 use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
-use rusqlite::OptionalExtension;
 
 /// The most rows that one statement changes.
 const AT_ONCE: usize = 10_000;
@@ -27,24 +25,17 @@ const LEFT_FOR: &str = "SELECT reason FROM snapshot
 impl Tx<'_> {
     /// Returns the snapshots of a crawl that are not final, oldest first.
     pub fn open_snapshots(&self, crawl: CrawlId) -> Result<Vec<SnapshotId>> {
-        self.inner
-            .prepare_cached(OPEN_SNAPSHOTS)?
-            .query_map([crawl.0], |row| column(row, 0))?
-            .map(|row| Ok(row?))
-            .collect()
+        self.all(OPEN_SNAPSHOTS, [crawl.0])
     }
 
     /// Returns at most `limit` queued snapshots of a crawl.
     pub fn some_queued(&self, crawl: CrawlId, limit: usize) -> Result<Vec<SnapshotId>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.inner
-            .prepare_cached(
-                "SELECT id FROM snapshot INDEXED BY snapshot_lane
-                 WHERE crawl_id = ?1 AND status = 'queued' LIMIT ?2",
-            )?
-            .query_map((crawl.0, limit), |row| column(row, 0))?
-            .map(|row| Ok(row?))
-            .collect()
+        self.all(
+            "SELECT id FROM snapshot INDEXED BY snapshot_lane
+             WHERE crawl_id = ?1 AND status = 'queued' LIMIT ?2",
+            (crawl.0, limit),
+        )
     }
 
     /// Cancels the snapshots of a crawl that were never started. Returns how many these were.
@@ -83,33 +74,24 @@ impl Tx<'_> {
             }
         })?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut statement = self.inner.prepare_cached(
+        self.change(
             "UPDATE snapshot SET status = ?2, retry_at = NULL, reason = ?3, ended_at = ?4,
                     changed_at = ?4
              WHERE id IN (SELECT id FROM snapshot INDEXED BY snapshot_due
                           WHERE crawl_id = ?1 AND status = 'queued' AND directory IS NULL
                           LIMIT ?5)",
-        )?;
-        Ok(statement.execute((crawl.0, cancelled.as_str(), reason, now.0, limit))?)
+            (crawl.0, cancelled.as_str(), reason, now.0, limit),
+        )
     }
 
     /// Returns the limit that excluded most pages of a crawl, and how many it excluded.
     pub fn left_out(&self, crawl: CrawlId) -> Result<Option<(String, u64)>> {
-        let row: Option<(String, i64)> = self
-            .inner
-            .prepare_cached(LEFT_OUT)?
-            .query_row([crawl.0], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        Ok(row.map(|(reason, count)| (reason, count.max(0) as u64)))
+        self.first(LEFT_OUT, [crawl.0])
     }
 
     /// Returns one of these reasons for which pages of a crawl were cancelled.
     pub fn left_for(&self, crawl: CrawlId, reasons: &[&str]) -> Result<Option<String>> {
-        Ok(self
-            .inner
-            .prepare_cached(LEFT_FOR)?
-            .query_row((crawl.0, serde_json::to_string(reasons)?), |row| row.get(0))
-            .optional()?)
+        self.first(LEFT_FOR, (crawl.0, serde_json::to_string(reasons)?))
     }
 }
 

@@ -1,9 +1,8 @@
 //! Which pages are complete: the rule of `core/plan/complete.rs` as SQL, and what depends on it.
 
-use crate::store::column::column;
+use crate::store::column::{Columns, columns};
 use crate::store::{Result, Tx};
 use archivist_core::model::{CrawlId, SnapshotId};
-use rusqlite::OptionalExtension;
 
 /// Whether the page of a row of `snapshot` is incomplete (`is_incomplete`). The partial index
 /// `snapshot_incomplete` has the same condition.
@@ -26,6 +25,8 @@ pub struct IncompletePage {
     pub reason: String,
 }
 
+columns! { IncompletePage: id, url, reason }
+
 impl Tx<'_> {
     /// Returns how many pages of a crawl, or of all crawls, are incomplete.
     pub fn incomplete_pages(&self, crawl: Option<CrawlId>) -> Result<u64> {
@@ -35,28 +36,16 @@ impl Tx<'_> {
             }
             None => format!("SELECT count(*) FROM snapshot WHERE ?1 IS NULL AND {INCOMPLETE}"),
         };
-        let count: i64 = self
-            .inner
-            .prepare_cached(&sql)?
-            .query_row([crawl.map(|crawl| crawl.0)], |row| row.get(0))?;
-        Ok(count.max(0) as u64)
+        self.one(&sql, [crawl.map(|crawl| crawl.0)])
     }
 
     /// Returns the first incomplete pages of a crawl, at most `most`.
     pub fn first_incomplete(&self, crawl: CrawlId, most: u32) -> Result<Vec<IncompletePage>> {
         let sql = format!(
-            "SELECT id, url, reason FROM snapshot WHERE crawl_id = ?1 AND {INCOMPLETE}
-             ORDER BY id LIMIT ?2"
+            "SELECT {} FROM snapshot WHERE crawl_id = ?1 AND {INCOMPLETE} ORDER BY id LIMIT ?2",
+            IncompletePage::COLUMNS
         );
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map((crawl.0, most), |row| {
-            Ok(IncompletePage {
-                id: column(row, 0)?,
-                url: row.get(1)?,
-                reason: row.get(2)?,
-            })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.all(&sql, (crawl.0, most))
     }
 
     /// Returns how many pages of a crawl were cancelled, are incomplete, or show the document of an
@@ -67,11 +56,7 @@ impl Tx<'_> {
              AND (status = 'cancelled' OR ({INCOMPLETE})
                  OR (status = 'sealed' AND http_status >= 400))"
         );
-        let count: i64 = self
-            .inner
-            .prepare_cached(&sql)?
-            .query_row([id.0], |row| row.get(0))?;
-        Ok(count.max(0) as u64)
+        self.one(&sql, [id.0])
     }
 
     /// Whether another crawl than `except` has archived a page or is going to.
@@ -79,8 +64,7 @@ impl Tx<'_> {
         let sql = format!(
             "SELECT EXISTS (SELECT 1 FROM snapshot WHERE url = ?1 AND crawl_id <> ?2 AND {ARCHIVED})"
         );
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        Ok(statement.query_row((url, except.0), |row| row.get(0))?)
+        self.one(&sql, (url, except.0))
     }
 
     /// Returns the first crawl that has archived a page or is going to.
@@ -88,11 +72,7 @@ impl Tx<'_> {
         let sql = format!(
             "SELECT crawl_id FROM snapshot WHERE url = ?1 AND {ARCHIVED} ORDER BY id LIMIT 1"
         );
-        Ok(self
-            .inner
-            .prepare_cached(&sql)?
-            .query_row([url], |row| row.get(0).map(CrawlId))
-            .optional()?)
+        self.first(&sql, [url])
     }
 }
 

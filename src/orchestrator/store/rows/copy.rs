@@ -1,10 +1,10 @@
 //! Rows of copies in the store, one for each snapshot that was sealed while there was a store. Each
 //! refers to the run of the snapshot's newest transfer.
 
-use crate::store::column::{column, optional, optional_json};
+use crate::store::column::{Columns, FromRow, column, columns};
 use crate::store::{Result, Tx, millis};
 use archivist_core::model::{RunId, SnapshotId, Time};
-use archivist_core::store::{Copy, KeepLocal, StoredObject, Task, Transfers, drop_before};
+use archivist_core::store::{Copy, KeepLocal, Task, Transfers, drop_before};
 use archivist_core::unit::UnitKind;
 use rusqlite::{OptionalExtension, Row};
 
@@ -33,43 +33,29 @@ pub struct CopyCounts {
     pub running: u64,
 }
 
-const COLUMNS: &str =
-    "status, task, due_at, attempts, reason, again, object, verified_at, is_local,
-                       local_since, keep_until";
-
-fn read(row: &Row<'_>) -> rusqlite::Result<Copy> {
-    Ok(Copy {
-        status: column(row, 0)?,
-        task: column(row, 1)?,
-        due_at: optional(row, 2)?,
-        attempts: row.get(3)?,
-        reason: row.get(4)?,
-        again: row.get(5)?,
-        object: optional_json::<StoredObject>(row, 6)?,
-        verified_at: optional(row, 7)?,
-        is_local: row.get(8)?,
-        local_since: optional(row, 9)?,
-        keep_until: optional(row, 10)?,
-    })
+columns! {
+    Copy: status, task, due_at, attempts, reason, again, object, verified_at, is_local, local_since,
+        keep_until
 }
 
-fn read_transfer(row: &Row<'_>) -> rusqlite::Result<TransferRow> {
-    Ok(TransferRow {
-        copy: read(row)?,
-        run: column(row, 11)?,
-        snapshot: column(row, 12)?,
-    })
+const COLUMNS: &str = Copy::COLUMNS;
+
+impl FromRow for TransferRow {
+    /// Reads a row of [`COLUMNS`], `run_id` and `snapshot_id`.
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<TransferRow> {
+        Ok(TransferRow {
+            copy: Copy::from_row(row)?,
+            run: column(row, 11)?,
+            snapshot: column(row, 12)?,
+        })
+    }
 }
 
 impl Tx<'_> {
     /// Returns the state of a snapshot's copy; `None` if it never had any.
     pub fn copy(&self, id: SnapshotId) -> Result<Option<Copy>> {
         let sql = format!("SELECT {COLUMNS} FROM copy WHERE snapshot_id = ?1");
-        Ok(self
-            .inner
-            .prepare_cached(&sql)?
-            .query_row([id.0], read)
-            .optional()?)
+        self.first(&sql, [id.0])
     }
 
     /// Stores the state of a snapshot's copy.
@@ -79,18 +65,16 @@ impl Tx<'_> {
             .as_ref()
             .map(serde_json::to_string)
             .transpose()?;
-        self.inner
-            .prepare_cached(
-                "INSERT INTO copy (snapshot_id, status, task, due_at, attempts, reason, again,
-                                   object, verified_at, is_local, local_since, keep_until)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-                 ON CONFLICT DO UPDATE SET status = excluded.status, task = excluded.task,
-                     due_at = excluded.due_at, attempts = excluded.attempts,
-                     reason = excluded.reason, again = excluded.again, object = excluded.object,
-                     verified_at = excluded.verified_at, is_local = excluded.is_local,
-                     local_since = excluded.local_since, keep_until = excluded.keep_until",
-            )?
-            .execute(rusqlite::params![
+        self.execute(
+            "INSERT INTO copy (snapshot_id, status, task, due_at, attempts, reason, again,
+                               object, verified_at, is_local, local_since, keep_until)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+             ON CONFLICT DO UPDATE SET status = excluded.status, task = excluded.task,
+                 due_at = excluded.due_at, attempts = excluded.attempts,
+                 reason = excluded.reason, again = excluded.again, object = excluded.object,
+                 verified_at = excluded.verified_at, is_local = excluded.is_local,
+                 local_since = excluded.local_since, keep_until = excluded.keep_until",
+            rusqlite::params![
                 id.0,
                 copy.status.as_str(),
                 copy.task.as_str(),
@@ -103,8 +87,8 @@ impl Tx<'_> {
                 copy.is_local,
                 millis(copy.local_since),
                 millis(copy.keep_until),
-            ])?;
-        Ok(())
+            ],
+        )
     }
 
     /// Records the unit of a transfer before the unit starts. Returns its run. That of the transfer
@@ -117,21 +101,20 @@ impl Tx<'_> {
         now: Time,
     ) -> Result<RunId> {
         let run = self.start_run(UnitKind::Store, unit, boot, now)?;
-        self.inner
-            .prepare_cached("UPDATE copy SET run_id = ?2 WHERE snapshot_id = ?1")?
-            .execute((id.0, run.0))?;
+        self.execute(
+            "UPDATE copy SET run_id = ?2 WHERE snapshot_id = ?1",
+            (id.0, run.0),
+        )?;
         Ok(run)
     }
 
     /// Deletes the runs of the transfers of a copy before its newest one, which has ended.
     pub fn forget_transfers(&self, transfer: &TransferRow) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "DELETE FROM run WHERE id <> ?1 AND status = 'ended'
-                     AND unit = (SELECT unit FROM run WHERE id = ?1)",
-            )?
-            .execute([transfer.run.0])?;
-        Ok(())
+        self.execute(
+            "DELETE FROM run WHERE id <> ?1 AND status = 'ended'
+             AND unit = (SELECT unit FROM run WHERE id = ?1)",
+            [transfer.run.0],
+        )
     }
 
     /// Returns the transfer of this run, if it is the newest of its copy and has not been settled.
@@ -140,23 +123,18 @@ impl Tx<'_> {
             "SELECT {COLUMNS}, run_id, snapshot_id FROM copy INDEXED BY copy_run
              WHERE run_id = ?1 AND status = 'running'"
         );
-        Ok(self
-            .inner
-            .prepare_cached(&sql)?
-            .query_row([run.0], read_transfer)
-            .optional()?)
+        self.first(&sql, [run.0])
     }
 
     /// Returns running and due transfers. Without a store, pages are only restored.
     pub fn transfers(&self, keep: Option<KeepLocal>, now: Time) -> Result<Transfers> {
         let mut transfers = Transfers::default();
-        let mut statement = self.inner.prepare_cached(
+        let running: Vec<(Task, u32)> = self.all(
             "SELECT task, count(*) FROM copy INDEXED BY copy_running WHERE status = 'running'
              GROUP BY task",
+            [],
         )?;
-        let rows = statement.query_map([], |row| Ok((column::<Task>(row, 0)?, row.get(1)?)))?;
-        for row in rows {
-            let (task, count) = row?;
+        for (task, count) in running {
             transfers.count(task, count);
         }
         transfers.urgent = self.due_transfers("task IN ('get', 'test')", now)?;
@@ -180,44 +158,36 @@ impl Tx<'_> {
             "SELECT snapshot_id FROM copy INDEXED BY copy_due
              WHERE status = 'waiting' AND due_at <= ?1 AND {tasks} ORDER BY due_at LIMIT ?2"
         );
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map((now.0, Transfers::HEADS), |row| column(row, 0))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.all(&sql, (now.0, Transfers::HEADS))
     }
 
     fn next_transfer(&self, now: Time) -> Result<Option<Time>> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT min(due_at) FROM copy INDEXED BY copy_due
-                 WHERE status = 'waiting' AND due_at > ?1",
-            )?
-            .query_row([now.0], |row| optional(row, 0))?)
+        self.one(
+            "SELECT min(due_at) FROM copy INDEXED BY copy_due
+             WHERE status = 'waiting' AND due_at > ?1",
+            [now.0],
+        )
     }
 
     /// Returns the first pages with a copy whose local files became complete before a time, and when
     /// those of the next one did.
     fn local_files(&self, before: Time, now: Time) -> Result<(Vec<SnapshotId>, Option<Time>)> {
-        let mut statement = self.inner.prepare_cached(
+        let due = self.all(
             "SELECT snapshot_id FROM copy INDEXED BY copy_local
              WHERE status = 'idle' AND is_local = 1 AND object IS NOT NULL AND local_since <= ?1
                  AND coalesce(keep_until, 0) <= ?2
                  AND (SELECT status FROM snapshot WHERE id = snapshot_id) = 'sealed'
              ORDER BY local_since LIMIT ?3",
+            (before.0, now.0, Transfers::HEADS),
         )?;
-        let rows =
-            statement.query_map((before.0, now.0, Transfers::HEADS), |row| column(row, 0))?;
-        let due = rows.collect::<rusqlite::Result<_>>()?;
-        let next = self
-            .inner
-            .prepare_cached(
-                "SELECT min(max(local_since, coalesce(keep_until, 0) - ?2))
-                 FROM (SELECT local_since, keep_until FROM copy INDEXED BY copy_local
-                       WHERE status = 'idle' AND is_local = 1 AND object IS NOT NULL
-                           AND max(local_since, coalesce(keep_until, 0) - ?2) > ?1
-                       ORDER BY local_since LIMIT 100)",
-            )?
-            .query_row((before.0, now.0 - before.0), |row| optional(row, 0))?;
+        let next = self.one(
+            "SELECT min(max(local_since, coalesce(keep_until, 0) - ?2))
+             FROM (SELECT local_since, keep_until FROM copy INDEXED BY copy_local
+                   WHERE status = 'idle' AND is_local = 1 AND object IS NOT NULL
+                       AND max(local_since, coalesce(keep_until, 0) - ?2) > ?1
+                   ORDER BY local_since LIMIT 100)",
+            (before.0, now.0 - before.0),
+        )?;
         Ok((due, next))
     }
 
@@ -225,11 +195,7 @@ impl Tx<'_> {
     pub fn copy_counts(&self) -> Result<CopyCounts> {
         let count = |condition: &str| -> Result<u64> {
             let sql = format!("SELECT count(*) FROM copy WHERE {condition}");
-            let n: i64 = self
-                .inner
-                .prepare_cached(&sql)?
-                .query_row([], |row| row.get(0))?;
-            Ok(n.max(0) as u64)
+            self.one(&sql, [])
         };
         Ok(CopyCounts {
             waiting: count("status = 'waiting'")?,
@@ -247,19 +213,17 @@ impl Tx<'_> {
         Ok(self
             .inner
             .prepare_cached(&sql)?
-            .query_row([], |row| Ok((column(row, 11)?, read(row)?)))
+            .query_row([], |row| Ok((column(row, 11)?, Copy::from_row(row)?)))
             .optional()?)
     }
 
     /// Returns the last of the next `count` snapshots with higher ids than this one; `None` if there
     /// are none.
     pub fn snapshots_up_to(&self, after: i64, count: u32) -> Result<Option<i64>> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT max(id) FROM (SELECT id FROM snapshot WHERE id > ?1 ORDER BY id LIMIT ?2)",
-            )?
-            .query_row((after, count), |row| row.get(0))?)
+        self.one(
+            "SELECT max(id) FROM (SELECT id FROM snapshot WHERE id > ?1 ORDER BY id LIMIT ?2)",
+            (after, count),
+        )
     }
 
     /// Lets a queued snapshot start at this time, and not before.
@@ -269,39 +233,34 @@ impl Tx<'_> {
         until: Time,
         reason: Option<&str>,
     ) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE snapshot SET retry_at = ?2, reason = ?3 WHERE id = ?1 AND status = 'queued'",
-            )?
-            .execute((id.0, until.0, reason))?;
-        Ok(())
+        self.execute(
+            "UPDATE snapshot SET retry_at = ?2, reason = ?3 WHERE id = ?1 AND status = 'queued'",
+            (id.0, until.0, reason),
+        )
     }
 
     /// Returns sealed snapshots with a directory and ids in a window: above the first, up to the
     /// second. Those that are in this store are left out.
     pub fn not_in_store(&self, window: (i64, i64), store: &str) -> Result<Vec<SnapshotId>> {
-        let mut statement = self.inner.prepare_cached(
+        self.all(
             "SELECT s.id FROM snapshot s LEFT JOIN copy c ON c.snapshot_id = s.id
              WHERE s.id > ?1 AND s.id <= ?2 AND s.status = 'sealed' AND s.directory IS NOT NULL
                  AND (c.snapshot_id IS NULL
                       OR (c.status = 'idle' AND c.is_local = 1
                           AND coalesce(c.object ->> 'store', '') <> ?3))
              ORDER BY s.id",
-        )?;
-        let rows = statement.query_map((window.0, window.1, store), |row| column(row, 0))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+            (window.0, window.1, store),
+        )
     }
 
     /// Makes the oldest restored files due for removal if more than `count` are kept for users.
     pub fn limit_restored(&self, count: u32, now: Time) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE copy SET keep_until = ?2 WHERE snapshot_id IN
-                     (SELECT snapshot_id FROM copy INDEXED BY copy_local
-                      WHERE status = 'idle' AND is_local = 1 AND object IS NOT NULL
-                          AND keep_until > ?2 ORDER BY keep_until DESC LIMIT -1 OFFSET ?1)",
-            )?
-            .execute((count, now.0))?;
-        Ok(())
+        self.execute(
+            "UPDATE copy SET keep_until = ?2 WHERE snapshot_id IN
+             (SELECT snapshot_id FROM copy INDEXED BY copy_local
+              WHERE status = 'idle' AND is_local = 1 AND object IS NOT NULL
+                  AND keep_until > ?2 ORDER BY keep_until DESC LIMIT -1 OFFSET ?1)",
+            (count, now.0),
+        )
     }
 }

@@ -1,9 +1,9 @@
 //! Rows of crawls.
 
-use crate::store::column::{column, json, optional};
+use crate::store::column::{Columns, columns};
+use crate::store::rows::directory::row_of;
 use crate::store::{Result, StoreError, Tx};
-use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
-use rusqlite::{OptionalExtension, Row};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A crawl to be queued.
@@ -64,146 +64,110 @@ pub struct CrawlWork {
     pub persona: Option<String>,
 }
 
+columns! {
+    CrawlWork: id, status, url, max_depth, plugins, config, created_at, attempts,
+        ready "phase <> 'setup'", token, directory, identity, hook_user, users, persona;
+        page: None
+}
+
 impl Tx<'_> {
     /// Replaces the plugins that a crawl names.
     pub fn set_crawl_plugins(&self, id: CrawlId, plugins: &[String]) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE crawl SET plugins = ?2 WHERE id = ?1")?
-            .execute((id.0, serde_json::to_string(plugins)?))?;
-        Ok(())
+        self.execute(
+            "UPDATE crawl SET plugins = ?2 WHERE id = ?1",
+            (id.0, serde_json::to_string(plugins)?),
+        )
     }
 
     /// Inserts a crawl as queued.
     pub fn add_crawl(&self, new: &NewCrawl<'_>) -> Result<CrawlId> {
-        self.inner
-            .prepare_cached(
-                "INSERT INTO crawl (url, max_depth, plugins, config, created_at, retry_at, users)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)",
-            )?
-            .execute((
+        self.execute(
+            "INSERT INTO crawl (url, max_depth, plugins, config, created_at, retry_at, users)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)",
+            (
                 new.url,
                 new.max_depth,
                 serde_json::to_string(new.plugins)?,
                 serde_json::to_string(new.config)?,
                 new.now.0,
                 serde_json::to_string(&[new.user])?,
-            ))?;
+            ),
+        )?;
         Ok(CrawlId(self.inner.last_insert_rowid()))
     }
 
     /// Records that a command in the foreground added a crawl; the same command, of the same
     /// `digest`, joins it. `None`: no command joins it any more.
     pub fn set_foreground(&self, id: CrawlId, digest: Option<&[u8]>) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE crawl SET foreground = ?2 WHERE id = ?1")?
-            .execute((id.0, digest))?;
-        Ok(())
+        self.execute(
+            "UPDATE crawl SET foreground = ?2 WHERE id = ?1",
+            (id.0, digest),
+        )
     }
 
     /// Returns the open crawl that a command in the foreground of this `digest` added, and when. A
     /// paused crawl is not among them: a user has to resume it.
     pub fn foreground_crawl(&self, digest: &[u8]) -> Result<Option<(CrawlId, Time)>> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT id, created_at FROM crawl
-                 WHERE foreground = ?1 AND status IN ('queued', 'started') LIMIT 1",
-            )?
-            .query_row([digest], |row| Ok((column(row, 0)?, column(row, 1)?)))
-            .optional()?)
+        self.first(
+            "SELECT id, created_at FROM crawl
+             WHERE foreground = ?1 AND status IN ('queued', 'started') LIMIT 1",
+            [digest],
+        )
     }
 
     /// Delays a queued crawl until `until`.
     pub fn put_off_crawl(&self, id: CrawlId, until: Time, reason: Option<&str>) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE crawl SET retry_at = ?2, reason = ?3 WHERE id = ?1 AND status = 'queued'",
-            )?
-            .execute((id.0, until.0, reason))?;
-        Ok(())
+        self.execute(
+            "UPDATE crawl SET retry_at = ?2, reason = ?3 WHERE id = ?1 AND status = 'queued'",
+            (id.0, until.0, reason),
+        )
     }
 
     /// Returns the queued crawls that are delayed for this reason.
     pub fn crawls_put_off(&self, reason: &str) -> Result<Vec<CrawlId>> {
-        let mut statement = self.inner.prepare_cached(
+        self.all(
             "SELECT id FROM crawl WHERE status = 'queued' AND reason = ?1 ORDER BY id",
-        )?;
-        let rows = statement.query_map([reason], |row| column(row, 0))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+            [reason],
+        )
     }
 
     /// Returns a crawl.
     pub fn crawl(&self, id: CrawlId) -> Result<Option<CrawlWork>> {
-        let read = |row: &Row<'_>| {
-            Ok(CrawlWork {
-                id,
-                status: column(row, 0)?,
-                url: row.get(1)?,
-                max_depth: row.get(2)?,
-                plugins: json(row, 3)?,
-                config: json(row, 4)?,
-                created_at: column(row, 5)?,
-                attempts: row.get(6)?,
-                ready: row.get(7)?,
-                token: row.get(8)?,
-                directory: row.get(9)?,
-                hook_user: row.get(10)?,
-                users: json(row, 11)?,
-                persona: row.get(12)?,
-                identity: row.get(13)?,
-                page: None,
-            })
-        };
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT status, url, max_depth, plugins, config, created_at, attempts, phase <> 'setup',
-                        token, directory, hook_user, users, persona, identity
-                 FROM crawl WHERE id = ?1",
-            )?
-            .query_row([id.0], read)
-            .optional()?)
+        let sql = format!("SELECT {} FROM crawl WHERE id = ?1", CrawlWork::COLUMNS);
+        self.first(&sql, [id.0])
     }
 
     /// Returns the status of a crawl, the reason for it, and the URL of the crawl.
     pub fn crawl_state(&self, id: CrawlId) -> Result<(Lifecycle, Option<String>, String)> {
-        let state = self
-            .inner
-            .prepare_cached("SELECT status, reason, url FROM crawl WHERE id = ?1")?
-            .query_row([id.0], |row| {
-                Ok((column(row, 0)?, row.get(1)?, row.get(2)?))
-            })
-            .optional()?;
+        let state = self.first(
+            "SELECT status, reason, url FROM crawl WHERE id = ?1",
+            [id.0],
+        )?;
         state.ok_or_else(|| StoreError::NoSuch(format!("crawl {id}")))
     }
 
     /// Returns the URLs that a user gave to a crawl in their order, at most `most` of them.
     pub fn crawl_urls(&self, id: CrawlId, most: u32) -> Result<Vec<String>> {
-        let mut statement = self.inner.prepare_cached(
+        self.all(
             "SELECT url FROM snapshot WHERE crawl_id = ?1 AND given
              ORDER BY id LIMIT ?2",
-        )?;
-        let rows = statement.query_map((id.0, most), |row| row.get(0))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+            (id.0, most),
+        )
     }
 
     /// Returns one URL for each host of the pages that a user gave to a crawl. Pages that other
     /// pages or hooks name are not among them.
     pub fn start_hosts(&self, id: CrawlId) -> Result<Vec<String>> {
-        let mut statement = self.inner.prepare_cached(
+        self.all(
             "SELECT min(url) FROM snapshot INDEXED BY snapshot_given
              WHERE crawl_id = ?1 AND given GROUP BY host_id",
-        )?;
-        let rows = statement.query_map([id.0], |row| row.get(0))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+            [id.0],
+        )
     }
 
     /// Returns the oldest snapshot of a crawl.
     pub fn first_snapshot(&self, id: CrawlId) -> Result<Option<SnapshotId>> {
-        Ok(self
-            .inner
-            .prepare_cached("SELECT min(id) FROM snapshot WHERE crawl_id = ?1")?
-            .query_row([id.0], |row| optional(row, 0))?)
+        self.one("SELECT min(id) FROM snapshot WHERE crawl_id = ?1", [id.0])
     }
 
     /// Applies a step to a crawl and sets `retry_at` and `reason`. Returns the new status.
@@ -215,97 +179,78 @@ impl Tx<'_> {
         reason: Option<&str>,
         now: Time,
     ) -> Result<Lifecycle> {
-        self.step("crawl", id.0, &id.to_string(), step, retry_at, reason, now)
+        self.step(Owner::Crawl(id), step, retry_at, reason, now)
     }
 
     /// Records that the setup of a crawl is done, so that its snapshots may start.
     pub fn set_crawl_ready(&self, id: CrawlId) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE crawl SET phase = 'snapshots' WHERE id = ?1")?
-            .execute([id.0])?;
-        Ok(())
+        self.execute("UPDATE crawl SET phase = 'snapshots' WHERE id = ?1", [id.0])
     }
 
     /// Records that all snapshots of a crawl are final and its background hooks end now. A snapshot
     /// that is retried later waits for the next worker of the crawl.
     pub fn release_crawl(&self, id: CrawlId) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE crawl SET phase = 'end' WHERE id = ?1 AND phase = 'snapshots'")?
-            .execute([id.0])?;
-        Ok(())
+        self.execute(
+            "UPDATE crawl SET phase = 'end' WHERE id = ?1 AND phase = 'snapshots'",
+            [id.0],
+        )
     }
 
     /// Whether the background hooks of a crawl have ended with its worker, because all its snapshots
     /// were final.
     pub fn is_released(&self, id: CrawlId) -> Result<bool> {
-        Ok(self
-            .inner
-            .prepare_cached("SELECT phase = 'end' FROM crawl WHERE id = ?1")?
-            .query_row([id.0], |row| row.get(0))?)
+        self.one("SELECT phase = 'end' FROM crawl WHERE id = ?1", [id.0])
     }
 
     /// Records the token of a crawl's worker and the directory of the crawl.
     pub fn equip_crawl(&self, id: CrawlId, token: &str, directory: &str) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE crawl SET token = ?2, directory = ?3, phase = 'setup' WHERE id = ?1",
-            )?
-            .execute((id.0, token, directory))?;
-        Ok(())
+        self.execute(
+            "UPDATE crawl SET token = ?2, directory = ?3, phase = 'setup' WHERE id = ?1",
+            (id.0, token, directory),
+        )
     }
 
     /// Chooses the user for the hooks of a crawl that starts: the one of `users` that the fewest
     /// running crawls have. The choice is final, because that user owns the files of the hooks.
     pub fn choose_hook_user(&self, id: CrawlId, users: u32) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE crawl SET hook_user = (
-                     WITH RECURSIVE user (n) AS
-                         (SELECT 1 UNION ALL SELECT n + 1 FROM user WHERE n < ?2),
-                     busy (id) AS
-                         (SELECT id FROM crawl WHERE hook_user > 0 AND attempts > 0
-                              AND status IN ('queued', 'started', 'paused')
-                          UNION SELECT crawl_id FROM run WHERE status IN ('starting', 'running')),
-                     taken (n) AS
-                         (SELECT other.hook_user FROM busy JOIN crawl other USING (id))
-                     SELECT n FROM user ORDER BY
-                         (SELECT count(*) FROM taken WHERE taken.n = user.n),
-                         (n + ?2 - ?1 % ?2) % ?2
-                     LIMIT 1)
-                 WHERE id = ?1",
-            )?
-            .execute((id.0, users))?;
-        Ok(())
+        self.execute(
+            "UPDATE crawl SET hook_user = (
+                 WITH RECURSIVE user (n) AS
+                     (SELECT 1 UNION ALL SELECT n + 1 FROM user WHERE n < ?2),
+                 busy (id) AS
+                     (SELECT id FROM crawl WHERE hook_user > 0 AND attempts > 0
+                          AND status IN ('queued', 'started', 'paused')
+                      UNION SELECT crawl_id FROM run WHERE status IN ('starting', 'running')),
+                 taken (n) AS
+                     (SELECT other.hook_user FROM busy JOIN crawl other USING (id))
+                 SELECT n FROM user ORDER BY
+                     (SELECT count(*) FROM taken WHERE taken.n = user.n),
+                     (n + ?2 - ?1 % ?2) % ?2
+                 LIMIT 1)
+             WHERE id = ?1",
+            (id.0, users),
+        )
     }
 
     /// Shared by crawls and snapshots, whose columns have the same names.
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn step(
+    pub(super) fn step(
         &self,
-        table: &'static str,
-        id: i64,
-        shown: &str,
+        owner: Owner,
         step: Step,
         retry_at: Option<Time>,
         reason: Option<&str>,
         now: Time,
     ) -> Result<Lifecycle> {
-        let status: Option<Lifecycle> = self
-            .inner
-            .prepare_cached(&format!("SELECT status FROM {table} WHERE id = ?1"))?
-            .query_row([id], |row| column(row, 0))
-            .optional()?;
-        let Some(status) = status else {
-            return Err(StoreError::NoSuch(format!("{table} {shown}")));
-        };
-        let next = status.apply(step).map_err(|source| StoreError::Illegal {
-            what: format!("{table} {shown}"),
+        let (table, id) = row_of(owner);
+        let next = self.status_of(owner)?.apply(step);
+        let next = next.map_err(|source| StoreError::Illegal {
+            what: format!("{table} {owner}"),
             source,
         })?;
         let sql = match step {
             Step::Start => {
                 "SET status = ?2, retry_at = ?3, reason = ?4, attempts = attempts + 1,
-                     started_at = coalesce(started_at, ?5), ended_at = NULL, changed_at = ?5"
+                 started_at = coalesce(started_at, ?5), ended_at = NULL, changed_at = ?5"
             }
             // `retry_at` stays, which is the place in the queue.
             Step::Pause => "SET status = ?2, reason = ?4, changed_at = ?5",
@@ -317,22 +262,23 @@ impl Tx<'_> {
             }
             Step::Seal | Step::Cancel => {
                 "SET status = ?2, retry_at = ?3, reason = ?4, ended_at = ?5,
-                     changed_at = ?5, token = NULL"
+                 changed_at = ?5, token = NULL"
             }
             Step::Retry => {
                 "SET status = ?2, retry_at = ?3, reason = ?4, attempts = 0, started_at = NULL,
-                     ended_at = NULL, changed_at = ?5"
+                 ended_at = NULL, changed_at = ?5"
             }
         };
-        self.inner
-            .prepare_cached(&format!("UPDATE {table} {sql} WHERE id = ?1"))?
-            .execute((
+        self.execute(
+            &format!("UPDATE {table} {sql} WHERE id = ?1"),
+            (
                 id,
                 next.as_str(),
                 crate::store::millis(retry_at),
                 reason,
                 now.0,
-            ))?;
+            ),
+        )?;
         Ok(next)
     }
 }

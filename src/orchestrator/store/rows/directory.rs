@@ -3,6 +3,14 @@
 use crate::store::{Result, Store, Tx};
 use archivist_core::model::{CrawlId, IdMarks, Owner, RunId, SnapshotId};
 
+/// Returns table and number of the row of a crawl or snapshot.
+pub(crate) fn row_of(owner: Owner) -> (&'static str, i64) {
+    match owner {
+        Owner::Crawl(id) => ("crawl", id.0),
+        Owner::Snapshot(id) => ("snapshot", id.0),
+    }
+}
+
 impl Store {
     /// Whether a hook has ever succeeded, so that the archive has files.
     pub fn has_archived(&self) -> Result<bool> {
@@ -16,13 +24,9 @@ impl Store {
 impl Tx<'_> {
     /// Returns the highest ids that were handed out.
     pub fn highest_ids(&self) -> Result<IdMarks> {
+        let rows: Vec<(String, i64)> = self.all("SELECT name, seq FROM sqlite_sequence", [])?;
         let mut marks = IdMarks::default();
-        let mut statement = self
-            .inner
-            .prepare_cached("SELECT name, seq FROM sqlite_sequence")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let (name, id): (String, i64) = (row.get(0)?, row.get(1)?);
+        for (name, id) in rows {
             match name.as_str() {
                 "crawl" => marks.crawl = CrawlId(id),
                 "snapshot" => marks.snapshot = SnapshotId(id),
@@ -47,12 +51,11 @@ impl Tx<'_> {
         ];
         for (table, id) in ids {
             // The table has no key (SQLite's manual, AUTOINCREMENT).
-            self.inner
-                .prepare_cached("DELETE FROM sqlite_sequence WHERE name = ?1")?
-                .execute([table])?;
-            self.inner
-                .prepare_cached("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)")?
-                .execute((table, id))?;
+            self.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [table])?;
+            self.execute(
+                "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)",
+                (table, id),
+            )?;
         }
         // They may have been used since. The fleet reserves others.
         self.inner.execute("DELETE FROM crawl_ids", [])?;
@@ -61,40 +64,32 @@ impl Tx<'_> {
 
     /// Records the identity that the directory of a crawl or snapshot must have.
     pub fn identify(&self, owner: Owner, identity: &str) -> Result<()> {
-        let (sql, id) = match owner {
-            Owner::Crawl(id) => ("UPDATE crawl SET identity = ?2 WHERE id = ?1", id.0),
-            Owner::Snapshot(id) => ("UPDATE snapshot SET identity = ?2 WHERE id = ?1", id.0),
-        };
-        self.inner.prepare_cached(sql)?.execute((id, identity))?;
-        Ok(())
+        let (table, id) = row_of(owner);
+        self.execute(
+            &format!("UPDATE {table} SET identity = ?2 WHERE id = ?1"),
+            (id, identity),
+        )
     }
 
     /// Gives a crawl or snapshot another directory with another identity. Its results are queued
     /// again, because their files are not there.
     pub fn relocate(&self, owner: Owner, directory: &str, identity: &str) -> Result<()> {
         self.identify(owner, identity)?;
-        let (sql, id) = match owner {
-            Owner::Crawl(id) => ("UPDATE crawl SET directory = ?2 WHERE id = ?1", id.0),
-            Owner::Snapshot(id) => ("UPDATE snapshot SET directory = ?2 WHERE id = ?1", id.0),
-        };
-        self.inner.prepare_cached(sql)?.execute((id, directory))?;
+        let (table, id) = row_of(owner);
+        self.execute(
+            &format!("UPDATE {table} SET directory = ?2 WHERE id = ?1"),
+            (id, directory),
+        )?;
         self.requeue_all_results(owner)?;
         Ok(())
     }
 
     /// The last start is not counted as an attempt.
     pub fn take_back_attempt(&self, owner: Owner) -> Result<()> {
-        let (sql, id) = match owner {
-            Owner::Crawl(id) => (
-                "UPDATE crawl SET attempts = max(attempts - 1, 0) WHERE id = ?1",
-                id.0,
-            ),
-            Owner::Snapshot(id) => (
-                "UPDATE snapshot SET attempts = max(attempts - 1, 0) WHERE id = ?1",
-                id.0,
-            ),
-        };
-        self.inner.prepare_cached(sql)?.execute([id])?;
-        Ok(())
+        let (table, id) = row_of(owner);
+        self.execute(
+            &format!("UPDATE {table} SET attempts = max(attempts - 1, 0) WHERE id = ?1"),
+            [id],
+        )
     }
 }

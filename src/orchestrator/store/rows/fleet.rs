@@ -1,12 +1,11 @@
 //! Rows about the fleet that the data directory belongs to: the node, reserved ids of crawls, and
 //! the crawls and pages that the fleet gives to the node.
 
-use crate::store::column::column;
+use crate::store::column::{Columns, columns};
 use crate::store::{Result, Tx};
 use archivist_core::fleet::{Epoch, Generation, NodeId};
 use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Time};
 use archivist_core::plan::HostId;
-use rusqlite::{OptionalExtension, Row};
 use std::collections::BTreeMap;
 
 /// SQL condition: the crawl of the row `crawl` has pages on this node that are not final.
@@ -82,31 +81,22 @@ pub struct GivenPage<'a> {
     pub epoch: Epoch,
 }
 
+columns! { NodeRow: node, generation }
+
 impl Tx<'_> {
     /// Returns this node; `None` if the data directory belongs to no fleet.
     pub fn node(&self) -> Result<Option<NodeRow>> {
-        let read = |row: &Row<'_>| {
-            Ok(NodeRow {
-                node: NodeId(row.get(0)?),
-                generation: Generation(row.get(1)?),
-            })
-        };
-        Ok(self
-            .inner
-            .prepare_cached("SELECT node, generation FROM fleet")?
-            .query_row([], read)
-            .optional()?)
+        let sql = format!("SELECT {} FROM fleet", NodeRow::COLUMNS);
+        self.first(&sql, [])
     }
 
     /// Makes the data directory one of a fleet.
     pub fn set_node(&self, row: NodeRow) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "INSERT INTO fleet (one, node, generation) VALUES (1, ?1, ?2)
-                 ON CONFLICT DO UPDATE SET node = excluded.node, generation = excluded.generation",
-            )?
-            .execute((row.node.0, row.generation.0))?;
-        Ok(())
+        self.execute(
+            "INSERT INTO fleet (one, node, generation) VALUES (1, ?1, ?2)
+             ON CONFLICT DO UPDATE SET node = excluded.node, generation = excluded.generation",
+            (row.node.0, row.generation.0),
+        )
     }
 
     /// Makes the data directory one of this machine alone again.
@@ -121,40 +111,32 @@ impl Tx<'_> {
 
     /// Returns a crawl of the fleet that is not final here, if any.
     pub fn open_fleet_crawl(&self) -> Result<Option<CrawlId>> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT id FROM crawl WHERE fleet IN ('open', 'closing')
-                 AND status NOT IN ('sealed', 'cancelled') LIMIT 1",
-            )?
-            .query_row([], |row| column(row, 0))
-            .optional()?)
+        self.first(
+            "SELECT id FROM crawl WHERE fleet IN ('open', 'closing')
+             AND status NOT IN ('sealed', 'cancelled') LIMIT 1",
+            [],
+        )
     }
 
     /// Adds ids for crawls that are added on this node, from `first` to `last`.
     pub fn reserve_crawl_ids(&self, first: CrawlId, last: CrawlId) -> Result<()> {
-        self.inner
-            .prepare_cached("INSERT OR IGNORE INTO crawl_ids (first, last) VALUES (?1, ?2)")?
-            .execute((first.0, last.0))?;
-        Ok(())
+        self.execute(
+            "INSERT OR IGNORE INTO crawl_ids (first, last) VALUES (?1, ?2)",
+            (first.0, last.0),
+        )
     }
 
     /// Returns the number of reserved ids that are left.
     pub fn crawl_ids_left(&self) -> Result<u64> {
-        let left: i64 = self
-            .inner
-            .prepare_cached("SELECT coalesce(sum(last - first + 1), 0) FROM crawl_ids")?
-            .query_row([], |row| row.get(0))?;
-        Ok(left.unsigned_abs())
+        self.one("SELECT sum(last - first + 1) FROM crawl_ids", [])
     }
 
     /// Takes the lowest reserved id; `None` if none is left.
     pub fn take_crawl_id(&self) -> Result<Option<CrawlId>> {
-        let block = self
-            .inner
-            .prepare_cached("SELECT first, last FROM crawl_ids ORDER BY first LIMIT 1")?
-            .query_row([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
-            .optional()?;
+        let block: Option<(i64, i64)> = self.first(
+            "SELECT first, last FROM crawl_ids ORDER BY first LIMIT 1",
+            [],
+        )?;
         let Some((first, last)) = block else {
             return Ok(None);
         };
@@ -163,19 +145,17 @@ impl Tx<'_> {
         } else {
             "UPDATE crawl_ids SET first = first + 1 WHERE first = ?1"
         };
-        self.inner.prepare_cached(sql)?.execute([first])?;
+        self.execute(sql, [first])?;
         Ok(Some(CrawlId(first)))
     }
 
     /// Inserts a crawl of the fleet as queued, unless the node has it.
     pub fn add_given_crawl(&self, new: &GivenCrawl<'_>, now: Time) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "INSERT INTO crawl
-                     (id, url, max_depth, plugins, config, created_at, retry_at, users, fleet)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, 'open') ON CONFLICT DO NOTHING",
-            )?
-            .execute((
+        self.execute(
+            "INSERT INTO crawl
+                 (id, url, max_depth, plugins, config, created_at, retry_at, users, fleet)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, 'open') ON CONFLICT DO NOTHING",
+            (
                 new.id.0,
                 new.url,
                 new.max_depth,
@@ -183,16 +163,13 @@ impl Tx<'_> {
                 serde_json::to_string(new.config)?,
                 now.0,
                 serde_json::to_string(&[new.user])?,
-            ))?;
-        Ok(())
+            ),
+        )
     }
 
     /// Returns how a crawl belongs to the fleet.
     pub fn fleet_crawl(&self, id: CrawlId) -> Result<FleetCrawl> {
-        let fleet: Option<String> = self
-            .inner
-            .prepare_cached("SELECT fleet FROM crawl WHERE id = ?1")?
-            .query_row([id.0], |row| row.get(0))?;
+        let fleet: Option<String> = self.one("SELECT fleet FROM crawl WHERE id = ?1", [id.0])?;
         Ok(match fleet.as_deref() {
             Some("open") => FleetCrawl::Open,
             Some("closing") => FleetCrawl::Closing,
@@ -202,30 +179,26 @@ impl Tx<'_> {
 
     /// Whether a crawl of this machine was one of a fleet that the node has left.
     pub fn was_of_fleet(&self, id: CrawlId) -> Result<bool> {
-        Ok(self
-            .inner
-            .prepare_cached("SELECT fleet IS 'left' FROM crawl WHERE id = ?1")?
-            .query_row([id.0], |row| row.get(0))?)
+        self.one("SELECT fleet IS 'left' FROM crawl WHERE id = ?1", [id.0])
     }
 
     /// Records how a crawl belongs to the fleet.
     pub fn set_fleet_crawl(&self, id: CrawlId, fleet: FleetCrawl) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE crawl SET fleet = ?2 WHERE id = ?1")?
-            .execute((id.0, fleet.as_str()))?;
-        Ok(())
+        self.execute(
+            "UPDATE crawl SET fleet = ?2 WHERE id = ?1",
+            (id.0, fleet.as_str()),
+        )
     }
 
     /// Records what all nodes have used of the limits of a crawl: bytes of output files, and the time
     /// since it `began`.
     pub fn set_fleet_use(&self, id: CrawlId, bytes: u64, began: Time) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE crawl SET fleet_bytes = ?2, fleet_began = coalesce(fleet_began, ?3)
-                 WHERE id = ?1 AND fleet IN ('open', 'closing') AND (fleet_bytes <> ?2 OR fleet_began IS NULL)",
-            )?
-            .execute((id.0, i64::try_from(bytes).unwrap_or(i64::MAX), began.0))?;
-        Ok(())
+        self.execute(
+            "UPDATE crawl SET fleet_bytes = ?2, fleet_began = coalesce(fleet_began, ?3)
+             WHERE id = ?1 AND fleet IN ('open', 'closing')
+                 AND (fleet_bytes <> ?2 OR fleet_began IS NULL)",
+            (id.0, i64::try_from(bytes).unwrap_or(i64::MAX), began.0),
+        )
     }
 
     /// Queues a page that the fleet gives to this node, or gives again. Returns its state before;
@@ -236,20 +209,14 @@ impl Tx<'_> {
         host: HostId,
         now: Time,
     ) -> Result<Option<Lifecycle>> {
-        let known = self
-            .inner
-            .prepare_cached("SELECT status FROM snapshot WHERE id = ?1")?
-            .query_row([page.id.0], |row| column(row, 0))
-            .optional()?;
-        self.inner
-            .prepare_cached(
-                "INSERT INTO snapshot (id, crawl_id, created_at, retry_at, host_id, url, title,
-                     bookmarked_at, depth, attempts, epoch, given)
-                 VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
-                     ?11)
-                 ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, recorded = 0",
-            )?
-            .execute((
+        let known = self.first("SELECT status FROM snapshot WHERE id = ?1", [page.id.0])?;
+        self.execute(
+            "INSERT INTO snapshot (id, crawl_id, created_at, retry_at, host_id, url, title,
+                 bookmarked_at, depth, attempts, epoch, given)
+             VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
+                 ?11)
+             ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, recorded = 0",
+            (
                 page.id.0,
                 page.crawl.0,
                 now.0,
@@ -261,7 +228,8 @@ impl Tx<'_> {
                 page.attempts,
                 page.epoch.0,
                 page.given,
-            ))?;
+            ),
+        )?;
         Ok(known)
     }
 
@@ -272,51 +240,39 @@ impl Tx<'_> {
         url: &str,
         id: SnapshotId,
     ) -> Result<Option<SnapshotId>> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT id FROM snapshot INDEXED BY snapshot_once
-                 WHERE crawl_id = ?1 AND url = ?2 AND replaced = 0 AND id <> ?3",
-            )?
-            .query_row((crawl.0, url, id.0), |row| column(row, 0))
-            .optional()?)
+        self.first(
+            "SELECT id FROM snapshot INDEXED BY snapshot_once
+             WHERE crawl_id = ?1 AND url = ?2 AND replaced = 0 AND id <> ?3",
+            (crawl.0, url, id.0),
+        )
     }
 
     /// Records that the fleet knows the page under another id now.
     pub fn set_replaced(&self, id: SnapshotId) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE snapshot SET replaced = 1 WHERE id = ?1")?
-            .execute([id.0])?;
-        Ok(())
+        self.execute("UPDATE snapshot SET replaced = 1 WHERE id = ?1", [id.0])
     }
 
     /// Returns the epoch under which the fleet gave a page to this node, and its host; `None` if it
     /// did not, or the end of the page is in the outbox.
     pub fn page_epoch(&self, id: SnapshotId) -> Result<Option<(Epoch, HostId)>> {
-        Ok(self
-            .inner
-            .prepare_cached("SELECT epoch, host_id FROM snapshot WHERE id = ?1 AND epoch > 0")?
-            .query_row([id.0], |row| Ok((Epoch(row.get(0)?), column(row, 1)?)))
-            .optional()?)
+        self.first(
+            "SELECT epoch, host_id FROM snapshot WHERE id = ?1 AND epoch > 0",
+            [id.0],
+        )
     }
 
     /// Records that the end of a page is in the outbox, or that the page is not this node's any
     /// more.
     pub fn clear_page_epoch(&self, id: SnapshotId) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE snapshot SET epoch = 0 WHERE id = ?1")?
-            .execute([id.0])?;
-        Ok(())
+        self.execute("UPDATE snapshot SET epoch = 0 WHERE id = ?1", [id.0])
     }
 
     /// Records that a page of a crawl of the fleet came or ended now.
     pub fn set_paged_at(&self, crawl: CrawlId, now: Time) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE crawl SET paged_at = ?2 WHERE id = ?1 AND fleet IN ('open', 'closing')",
-            )?
-            .execute((crawl.0, now.0))?;
-        Ok(())
+        self.execute(
+            "UPDATE crawl SET paged_at = ?2 WHERE id = ?1 AND fleet IN ('open', 'closing')",
+            (crawl.0, now.0),
+        )
     }
 
     /// Whether a crawl of the fleet has pages on this node and waits for its start.
@@ -325,10 +281,7 @@ impl Tx<'_> {
             "SELECT EXISTS (SELECT 1 FROM crawl INDEXED BY crawl_of_fleet
              WHERE fleet = 'open' AND status = 'queued' AND {HAS_OPEN_PAGES})"
         );
-        Ok(self
-            .inner
-            .prepare_cached(&sql)?
-            .query_row([], |row| row.get(0))?)
+        self.one(&sql, [])
     }
 
     /// Returns the crawls of the fleet that wait for pages on this node, have none, and had none
@@ -339,8 +292,6 @@ impl Tx<'_> {
              WHERE fleet = 'open' AND iif(paged_at IS NULL, created_at <= ?2, paged_at <= ?1)
                  AND NOT {HAS_OPEN_PAGES}"
         );
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map([since.0, added.0], |row| column(row, 0))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.all(&sql, [since.0, added.0])
     }
 }

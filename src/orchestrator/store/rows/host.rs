@@ -1,6 +1,5 @@
 //! Rows of hosts: how many snapshots of a host are running, and when the next one may start.
 
-use crate::store::column::column;
 use crate::store::rows::lease::Leases;
 use crate::store::rows::pause::AWAKE;
 use crate::store::{Result, Tx};
@@ -20,66 +19,55 @@ impl Tx<'_> {
              FROM host WHERE id = ?1"
         );
         let lease = self.host_lease(id, leases)?;
-        Ok(self.inner.prepare_cached(&sql)?.query_row([id.0], |row| {
-            let asked = Duration::from_millis(row.get::<_, i64>(2)?.max(0) as u64);
-            Ok(Host {
-                name: row.get(0)?,
-                next_at: column(row, 1)?,
-                delay: pace.max(asked),
-                running: row.get(3)?,
-                lease,
-            })
-        })?)
+        let (name, next_at, asked, running) = self.one(&sql, [id.0])?;
+        Ok(Host {
+            name,
+            next_at,
+            delay: pace.max(Duration::from_millis(asked)),
+            running,
+            lease,
+        })
     }
 
     /// Returns the host of a snapshot.
     pub fn host_of(&self, id: SnapshotId) -> Result<HostId> {
-        Ok(self
-            .inner
-            .prepare_cached("SELECT host_id FROM snapshot WHERE id = ?1")?
-            .query_row([id.0], |row| column(row, 0))?)
+        self.one("SELECT host_id FROM snapshot WHERE id = ?1", [id.0])
     }
 
     /// Returns the reason for which a host was delayed last.
     pub fn host_asked(&self, id: HostId) -> Result<Option<String>> {
-        Ok(self
-            .inner
-            .prepare_cached("SELECT asked FROM host WHERE id = ?1")?
-            .query_row([id.0], |row| row.get(0))?)
+        self.one("SELECT asked FROM host WHERE id = ?1", [id.0])
     }
 
     /// Delays the next start on a host until `until`, with the reason.
     pub fn host_until(&self, id: HostId, until: Time, reason: &str, now: Time) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE host SET next_at = max(next_at, ?2), asked = ?3, asked_at = ?4
-                 WHERE id = ?1",
-            )?
-            .execute((id.0, until.0, reason, now.0))?;
-        Ok(())
+        self.execute(
+            "UPDATE host SET next_at = max(next_at, ?2), asked = ?3, asked_at = ?4
+             WHERE id = ?1",
+            (id.0, until.0, reason, now.0),
+        )
     }
 
     /// Sets the delay between two starts that a host asks for; zero if it asks for none any more.
     pub fn host_delay(&self, id: HostId, delay: Duration, now: Time) -> Result<()> {
         let millis = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
-        self.inner
-            .prepare_cached(
-                "UPDATE host SET crawl_delay = ?2, asked_at = ?3, next_at = max(next_at, ?2 + ?3)
-                 WHERE id = ?1",
-            )?
-            .execute((id.0, millis, now.0))?;
-        Ok(())
+        self.execute(
+            "UPDATE host SET crawl_delay = ?2, asked_at = ?3, next_at = max(next_at, ?2 + ?3)
+             WHERE id = ?1",
+            (id.0, millis, now.0),
+        )
     }
 
     /// Records that a snapshot starts on a host: the host had its turn in the crawl, and the next
     /// snapshot starts at `next_at` at the earliest.
     pub fn begin_on_host(&self, crawl: CrawlId, host: HostId, next_at: Time) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE crawl SET last_host = ?2 WHERE id = ?1")?
-            .execute((crawl.0, host.0))?;
-        self.inner
-            .prepare_cached("UPDATE host SET next_at = max(next_at, ?2) WHERE id = ?1")?
-            .execute((host.0, next_at.0))?;
-        Ok(())
+        self.execute(
+            "UPDATE crawl SET last_host = ?2 WHERE id = ?1",
+            (crawl.0, host.0),
+        )?;
+        self.execute(
+            "UPDATE host SET next_at = max(next_at, ?2) WHERE id = ?1",
+            (host.0, next_at.0),
+        )
     }
 }

@@ -1,31 +1,26 @@
 //! Rows of the outbox: requests that must reach the database of the fleet, in order. The reference
 //! is `core/fleet/reference/outbox.rs`.
 
+use crate::store::column::column;
 use crate::store::{Result, Tx};
 use archivist_core::fleet::{NodeRequest, OutboxEntry, is_kept_long};
 use archivist_core::model::Time;
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::Row;
 
 /// Size of the entries in one answer as JSON, in bytes. The bus ends the connection of a sender of 32 MiB.
 const BYTES_MAX: usize = 4 << 20;
 
-fn number(value: i64) -> u64 {
-    value.unsigned_abs()
-}
-
 impl Tx<'_> {
     /// Appends a request.
     pub fn add_to_outbox(&self, request: &NodeRequest) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "INSERT INTO outbox (is_command, is_kept_long, request) VALUES (?1, ?2, ?3)",
-            )?
-            .execute((
+        self.execute(
+            "INSERT INTO outbox (is_command, is_kept_long, request) VALUES (?1, ?2, ?3)",
+            (
                 matches!(request, NodeRequest::Command(_)),
                 is_kept_long(request),
                 serde_json::to_string(request)?,
-            ))?;
-        Ok(())
+            ),
+        )
     }
 
     /// Returns the first unanswered entries, at most `limit`, and as many as fit into [`BYTES_MAX`], but at
@@ -34,17 +29,17 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(
             "SELECT number, request FROM outbox WHERE answered_at IS NULL ORDER BY number LIMIT ?1",
         )?;
-        let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
+        let read = |row: &Row<'_>| Ok((column(row, 0)?, row.get::<_, String>(1)?));
         let mut entries = Vec::new();
         let mut size = 0;
         for row in statement.query_map([limit], read)? {
-            let (place, request) = row?;
+            let (number, request) = row?;
             size += request.len();
             if size > BYTES_MAX && !entries.is_empty() {
                 break;
             }
             entries.push(OutboxEntry {
-                number: number(place),
+                number,
                 request: serde_json::from_str(&request)?,
             });
         }
@@ -53,63 +48,47 @@ impl Tx<'_> {
 
     /// Whether this request is unanswered.
     pub fn is_in_outbox(&self, request: &NodeRequest) -> Result<bool> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM outbox
-                     WHERE answered_at IS NULL AND request = ?1)",
-            )?
-            .query_row([serde_json::to_string(request)?], |row| row.get(0))?)
+        self.one(
+            "SELECT EXISTS (SELECT 1 FROM outbox
+             WHERE answered_at IS NULL AND request = ?1)",
+            [serde_json::to_string(request)?],
+        )
     }
 
     /// Returns the number of the last entry; 0 if there is none.
     pub fn last_entry(&self) -> Result<u64> {
-        let last: i64 = self
-            .inner
-            .prepare_cached("SELECT coalesce(max(number), 0) FROM outbox")?
-            .query_row([], |row| row.get(0))?;
-        Ok(number(last))
+        self.one("SELECT max(number) FROM outbox", [])
     }
 
     /// Whether a command of a user is unanswered.
     pub fn has_unanswered_command(&self) -> Result<bool> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM outbox INDEXED BY outbox_queue
-                     WHERE answered_at IS NULL AND is_command)",
-            )?
-            .query_row([], |row| row.get(0))?)
+        self.one(
+            "SELECT EXISTS (SELECT 1 FROM outbox INDEXED BY outbox_queue
+             WHERE answered_at IS NULL AND is_command)",
+            [],
+        )
     }
 
     /// Records that the database answered an entry.
     pub fn entry_answered(&self, entry: u64, now: Time) -> Result<()> {
         let entry = i64::try_from(entry).unwrap_or(i64::MAX);
-        self.inner
-            .prepare_cached(
-                "UPDATE outbox SET answered_at = ?2 WHERE number = ?1 AND answered_at IS NULL",
-            )?
-            .execute((entry, now.0))?;
-        Ok(())
+        self.execute(
+            "UPDATE outbox SET answered_at = ?2 WHERE number = ?1 AND answered_at IS NULL",
+            (entry, now.0),
+        )
     }
 
     /// Removes an entry that must not be sent again.
     pub fn remove_entry(&self, entry: u64) -> Result<()> {
         let entry = i64::try_from(entry).unwrap_or(i64::MAX);
-        self.inner
-            .prepare_cached("DELETE FROM outbox WHERE number = ?1")?
-            .execute([entry])?;
-        Ok(())
+        self.execute("DELETE FROM outbox WHERE number = ?1", [entry])
     }
 
     /// Returns the request of an entry, if it is kept.
     pub fn entry(&self, entry: u64) -> Result<Option<NodeRequest>> {
         let entry = i64::try_from(entry).unwrap_or(i64::MAX);
-        let text: Option<String> = self
-            .inner
-            .prepare_cached("SELECT request FROM outbox WHERE number = ?1")?
-            .query_row([entry], |row| row.get(0))
-            .optional()?;
+        let text: Option<String> =
+            self.first("SELECT request FROM outbox WHERE number = ?1", [entry])?;
         Ok(text.map(|text| serde_json::from_str(&text)).transpose()?)
     }
 
@@ -117,29 +96,28 @@ impl Tx<'_> {
     /// long, but for the last one: numbers only grow.
     pub fn prune_outbox(&self, before: Time, long_before: Time) -> Result<()> {
         for (is_kept_long, before) in [(false, before), (true, long_before)] {
-            self.inner
-                .prepare_cached(
-                    "DELETE FROM outbox WHERE is_kept_long = ?1 AND answered_at < ?2
-                         AND number < (SELECT max(number) FROM outbox)",
-                )?
-                .execute((is_kept_long, before.0))?;
+            self.execute(
+                "DELETE FROM outbox WHERE is_kept_long = ?1 AND answered_at < ?2
+                 AND number < (SELECT max(number) FROM outbox)",
+                (is_kept_long, before.0),
+            )?;
         }
         Ok(())
     }
 
     /// Queues the entries again that were answered since `since`: the database may have lost them.
     pub fn send_again(&self, since: Time) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE outbox SET answered_at = NULL WHERE answered_at >= ?1")?
-            .execute([since.0])?;
-        Ok(())
+        self.execute(
+            "UPDATE outbox SET answered_at = NULL WHERE answered_at >= ?1",
+            [since.0],
+        )
     }
 
     /// Removes this request: it is no longer true.
     pub fn withdraw(&self, request: &NodeRequest) -> Result<()> {
-        self.inner
-            .prepare_cached("DELETE FROM outbox WHERE request = ?1")?
-            .execute([serde_json::to_string(request)?])?;
-        Ok(())
+        self.execute(
+            "DELETE FROM outbox WHERE request = ?1",
+            [serde_json::to_string(request)?],
+        )
     }
 }

@@ -1,11 +1,11 @@
 //! Rows about what a node sends again to a database of another generation, and what it remembers of the
-//! database. The reference is `core/fleet/recall.rs`.
+//! database. The reference is `core/fleet/reference/recall.rs`.
 
-use crate::store::column::column;
+use crate::store::column::{FromRow, column};
 use crate::store::{Result, Tx};
-use archivist_core::fleet::{COMPARED, Epoch, HostKey, Item, LeasedPage, NewPage, RESTORED};
+use archivist_core::fleet::{COMPARED, Epoch, Item, LeasedPage, NewPage, RESTORED};
 use archivist_core::model::{CrawlId, IdMarks, SnapshotId};
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::Row;
 
 /// Kinds of rows.
 const CRAWL: i64 = 0;
@@ -22,30 +22,61 @@ pub struct Remembered {
     pub recorded: Option<(SnapshotId, Epoch)>,
 }
 
+impl FromRow for Remembered {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Remembered> {
+        let page: Option<SnapshotId> = column(row, 3)?;
+        Ok(Remembered {
+            given: IdMarks {
+                crawl: column(row, 0)?,
+                snapshot: column(row, 1)?,
+                ..IdMarks::default()
+            },
+            submitted: column(row, 2)?,
+            recorded: page.zip(column(row, 4)?),
+        })
+    }
+}
+
+impl FromRow for LeasedPage {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<LeasedPage> {
+        Ok(LeasedPage {
+            id: column(row, 0)?,
+            crawl: column(row, 1)?,
+            parent: None,
+            page: NewPage {
+                url: column(row, 2)?,
+                host: column(row, 3)?,
+                depth: column(row, 4)?,
+                given: column(row, 5)?,
+                title: column(row, 6)?,
+                bookmarked_at: column(row, 7)?,
+                tags: Vec::new(),
+            },
+            attempts: column(row, 8)?,
+        })
+    }
+}
+
 impl Tx<'_> {
     /// Records that the end of a page is in the outbox.
     pub fn set_recorded(&self, id: SnapshotId, epoch: Epoch) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE snapshot SET epoch = 0, recorded = ?2 WHERE id = ?1")?
-            .execute((id.0, epoch.0))?;
-        Ok(())
+        self.execute(
+            "UPDATE snapshot SET epoch = 0, recorded = ?2 WHERE id = ?1",
+            (id.0, epoch.0),
+        )
     }
 
     /// Records that the database refused the end of a page under this epoch.
     pub fn withdraw_record(&self, id: SnapshotId, epoch: Epoch) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE snapshot SET recorded = 0 WHERE id = ?1 AND recorded = ?2")?
-            .execute((id.0, epoch.0))?;
-        Ok(())
+        self.execute(
+            "UPDATE snapshot SET recorded = 0 WHERE id = ?1 AND recorded = ?2",
+            (id.0, epoch.0),
+        )
     }
 
     /// Returns the epoch under which this node recorded a page; 0 if it did not.
     pub fn recorded(&self, id: SnapshotId) -> Result<Epoch> {
-        let epoch = self
-            .inner
-            .prepare_cached("SELECT recorded FROM snapshot WHERE id = ?1")?
-            .query_row([id.0], |row| row.get(0))
-            .optional()?;
+        let epoch = self.first("SELECT recorded FROM snapshot WHERE id = ?1", [id.0])?;
         Ok(Epoch(epoch.unwrap_or_default()))
     }
 
@@ -77,35 +108,33 @@ impl Tx<'_> {
     }
 
     fn recall_items(&self, lacks: bool, limit: usize) -> Result<Vec<Item>> {
-        let read = |row: &Row<'_>| {
-            Ok(match row.get(0)? {
-                CRAWL => Item::Crawl(column(row, 1)?),
-                _ => Item::Page(column(row, 1)?),
-            })
-        };
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut statement = self.inner.prepare_cached(
+        let rows: Vec<(i64, i64)> = self.all(
             "SELECT kind, id FROM recall WHERE lacks = ?1 ORDER BY kind, id LIMIT ?2",
+            (lacks, limit),
         )?;
-        let rows = statement.query_map((lacks, limit), read)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let items = rows.into_iter().map(|(kind, id)| match kind {
+            CRAWL => Item::Crawl(CrawlId(id)),
+            _ => Item::Page(SnapshotId(id)),
+        });
+        Ok(items.collect())
     }
 
     /// Notes the answer to the request with these items. `lacking`: those that the database lacks.
     pub fn recall_answered(&self, items: &[Item], lacking: &[Item]) -> Result<()> {
-        let mut remove = self
-            .inner
-            .prepare_cached("DELETE FROM recall WHERE kind = ?1 AND id = ?2 AND lacks = ?3")?;
-        let mut insert = self
-            .inner
-            .prepare_cached("INSERT OR IGNORE INTO recall VALUES (1, ?1, ?2)")?;
         for item in items {
             let (kind, id) = number(*item);
             for lacks in [false, true] {
-                remove.execute((kind, id, lacks))?;
+                self.execute(
+                    "DELETE FROM recall WHERE kind = ?1 AND id = ?2 AND lacks = ?3",
+                    (kind, id, lacks),
+                )?;
             }
             if lacking.contains(item) {
-                insert.execute((kind, id))?;
+                self.execute(
+                    "INSERT OR IGNORE INTO recall VALUES (1, ?1, ?2)",
+                    (kind, id),
+                )?;
             }
         }
         Ok(())
@@ -113,96 +142,46 @@ impl Tx<'_> {
 
     /// Returns a page of the fleet as the fleet gave it to this node.
     pub fn given_page(&self, id: SnapshotId) -> Result<Option<LeasedPage>> {
-        let read = |row: &Row<'_>| {
-            Ok(LeasedPage {
-                id,
-                crawl: column(row, 0)?,
-                parent: None,
-                page: NewPage {
-                    url: row.get(1)?,
-                    host: HostKey(row.get(2)?),
-                    depth: row.get(3)?,
-                    given: row.get(4)?,
-                    title: row.get(5)?,
-                    bookmarked_at: row.get(6)?,
-                    tags: Vec::new(),
-                },
-                attempts: row.get(7)?,
-            })
-        };
-        let page = self
-            .inner
-            .prepare_cached(
-                "SELECT crawl_id, url, host.name, depth, given, title, bookmarked_at, attempts
-                 FROM snapshot JOIN host ON host.id = host_id WHERE snapshot.id = ?1",
-            )?
-            .query_row([id.0], read)
-            .optional()?;
-        let Some(mut page) = page else {
+        let page = self.first(
+            "SELECT snapshot.id, crawl_id, url, host.name, depth, given, title, bookmarked_at, attempts
+             FROM snapshot JOIN host ON host.id = host_id WHERE snapshot.id = ?1",
+            [id.0],
+        )?;
+        let Some::<LeasedPage>(mut page) = page else {
             return Ok(None);
         };
-        page.page.tags = self.tag_names(
-            "SELECT name FROM snapshot_tag JOIN tag ON tag.id = tag_id WHERE snapshot_id = ?1 ORDER BY name",
-            id.0,
-        )?;
+        page.page.tags = self.tags("snapshot", id.0)?;
         Ok(Some(page))
     }
 
     /// Returns the tags of a crawl.
     pub fn crawl_tags(&self, id: CrawlId) -> Result<Vec<String>> {
-        self.tag_names(
-            "SELECT name FROM crawl_tag JOIN tag ON tag.id = tag_id WHERE crawl_id = ?1 ORDER BY name",
-            id.0,
-        )
-    }
-
-    fn tag_names(&self, sql: &str, id: i64) -> Result<Vec<String>> {
-        let mut statement = self.inner.prepare_cached(sql)?;
-        let rows = statement.query_map([id], |row| row.get(0))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.tags("crawl", id.0)
     }
 
     /// Returns what the database had in this generation.
     pub fn remembered(&self) -> Result<Remembered> {
-        let read = |row: &Row<'_>| {
-            let page: Option<i64> = row.get(3)?;
-            let epoch: Option<i64> = row.get(4)?;
-            Ok(Remembered {
-                given: IdMarks {
-                    crawl: column(row, 0)?,
-                    snapshot: column(row, 1)?,
-                    ..IdMarks::default()
-                },
-                submitted: row.get::<_, Option<i64>>(2)?.map(CrawlId),
-                recorded: page.map(SnapshotId).zip(epoch.map(Epoch)),
-            })
-        };
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT given_crawl, given_page, submitted, recorded_page, recorded_epoch FROM fleet",
-            )?
-            .query_row([], read)
-            .optional()?
-            .unwrap_or_default())
+        let found = self.first(
+            "SELECT given_crawl, given_page, submitted, recorded_page, recorded_epoch FROM fleet",
+            [],
+        )?;
+        Ok(found.unwrap_or_default())
     }
 
     /// Records what the database has now.
     pub fn remember(&self, now: &Remembered) -> Result<()> {
         let (page, epoch) = now.recorded.unzip();
-        self.inner
-            .prepare_cached(
-                "UPDATE fleet SET given_crawl = ?1, given_page = ?2, submitted = ?3,
-                     recorded_page = ?4, recorded_epoch = ?5",
-            )?
-            .execute((
+        self.execute(
+            "UPDATE fleet SET given_crawl = ?1, given_page = ?2, submitted = ?3,
+             recorded_page = ?4, recorded_epoch = ?5",
+            (
                 now.given.crawl.0,
                 now.given.snapshot.0,
                 now.submitted.map(|crawl| crawl.0),
                 page.map(|page| page.0),
                 epoch.map(|epoch| epoch.0),
-            ))?;
-        Ok(())
+            ),
+        )
     }
 }
 

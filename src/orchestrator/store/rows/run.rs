@@ -1,13 +1,14 @@
 //! Rows of runs, as those of workers and hooks are used: their unit is only a part of it. What all
 //! kinds of units have in common is in [`super::unit`].
 
-use crate::store::column::{column, counter, json, optional, optional_json};
+use crate::store::column::{FromRow, column};
+use crate::store::rows::directory::row_of;
 use crate::store::rows::unit::{OPEN, RunState};
 use crate::store::{Result, Tx, Variables};
 use archivist_core::model::without_userinfo;
 use archivist_core::model::{CrawlId, Outcome, Owner, RunId, SnapshotId, Time};
 use archivist_core::unit::UnitKind;
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::Row;
 use std::path::Path;
 use std::time::Duration;
 
@@ -104,31 +105,34 @@ const COLUMNS: &str = "id, kind, owner, crawl_id, plugin, hook, attempt, unit, b
 /// How many crashes of the machine, and stops of units, during a run do not count as attempts.
 pub const FORGIVEN_MAX: i64 = 20;
 
-fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
-    let status: RunState = column(row, 9)?;
-    let outcome: Option<Outcome> = optional_json(row, 10)?;
-    let argv: Vec<String> = json(row, 13)?;
-    Ok(RunRow {
-        id: column(row, 0)?,
-        kind: column(row, 1)?,
-        owner: column(row, 2)?,
-        crawl: column(row, 3)?,
-        plugin: row.get(4)?,
-        hook: row.get(5)?,
-        attempt: row.get(6)?,
-        unit: row.get(7)?,
-        boot: row.get(8)?,
-        starting: status == RunState::Starting,
-        interrupted: outcome == Some(Outcome::Interrupted),
-        short_of_disk: outcome == Some(Outcome::DiskLimit),
-        outcome: outcome.filter(|_| status == RunState::Ended),
-        frozen: row.get(14)?,
-        not_after: counter(row, 15)?,
-        argv: argv.iter().map(|text| without_userinfo(text)).collect(),
-        parent: optional(row, 16)?,
-        started_at: optional(row, 11)?,
-        ended_at: optional(row, 12)?,
-    })
+impl FromRow for RunRow {
+    /// Reads a row of [`COLUMNS`].
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+        let status: RunState = column(row, 9)?;
+        let outcome: Option<Outcome> = column(row, 10)?;
+        let argv: Vec<String> = column(row, 13)?;
+        Ok(RunRow {
+            id: column(row, 0)?,
+            kind: column(row, 1)?,
+            owner: column(row, 2)?,
+            crawl: column(row, 3)?,
+            plugin: column(row, 4)?,
+            hook: column(row, 5)?,
+            attempt: column(row, 6)?,
+            unit: column(row, 7)?,
+            boot: column(row, 8)?,
+            starting: status == RunState::Starting,
+            interrupted: outcome == Some(Outcome::Interrupted),
+            short_of_disk: outcome == Some(Outcome::DiskLimit),
+            outcome: outcome.filter(|_| status == RunState::Ended),
+            frozen: column(row, 14)?,
+            not_after: column(row, 15)?,
+            argv: argv.iter().map(|text| without_userinfo(text)).collect(),
+            parent: column(row, 16)?,
+            started_at: column(row, 11)?,
+            ended_at: column(row, 12)?,
+        })
+    }
 }
 
 impl Tx<'_> {
@@ -141,16 +145,15 @@ impl Tx<'_> {
         let (shared, own) = &new.environment;
         let environment = self.environment(shared)?;
         let millis = |limit: Duration| i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
-        self.inner
-            .prepare_cached(
-                "INSERT INTO run (epoch, kind, owner, crawl_id, snapshot_id, plugin, hook, attempt,
-                                  unit, boot, argv, not_after, status, started_at, recorded_at,
-                                  directory, time_limit, environment_id, own_variables, parent_id)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'starting', ?13, ?13,
-                         ?14, ?15, ?16, ?17,
-                         (SELECT id FROM run WHERE unit = ?18 AND status IN ('starting', 'running')))",
-            )?
-            .execute(rusqlite::params![
+        self.execute(
+            "INSERT INTO run (epoch, kind, owner, crawl_id, snapshot_id, plugin, hook, attempt,
+                              unit, boot, argv, not_after, status, started_at, recorded_at,
+                              directory, time_limit, environment_id, own_variables, parent_id)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'starting', ?13, ?13,
+                     ?14, ?15, ?16, ?17,
+                     (SELECT id FROM run
+                      WHERE unit = ?18 AND status IN ('starting', 'running')))",
+            rusqlite::params![
                 self.epoch,
                 new.kind.as_str(),
                 new.owner.to_string(),
@@ -170,19 +173,18 @@ impl Tx<'_> {
                 environment,
                 serde_json::to_string(own)?,
                 new.parent,
-            ])?;
+            ],
+        )?;
         Ok(RunId(self.inner.last_insert_rowid()))
     }
 
     /// Records when the newest run of a background hook was ready.
     pub fn set_run_ready(&self, owner: Owner, plugin: &str, hook: &str, at: Time) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE run SET ready_at = ?4 WHERE id =
-                     (SELECT max(id) FROM run WHERE owner = ?1 AND plugin = ?2 AND hook = ?3)",
-            )?
-            .execute((owner.to_string(), plugin, hook, at.0))?;
-        Ok(())
+        self.execute(
+            "UPDATE run SET ready_at = ?4 WHERE id =
+             (SELECT max(id) FROM run WHERE owner = ?1 AND plugin = ?2 AND hook = ?3)",
+            (owner.to_string(), plugin, hook, at.0),
+        )
     }
 
     /// Records that a user interrupted a run, which decides its outcome.
@@ -192,12 +194,10 @@ impl Tx<'_> {
 
     /// Decides the outcome of a run that is being ended.
     pub fn mark_run(&self, id: RunId, outcome: &Outcome) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE run SET outcome = ?2 WHERE id = ?1 AND status IN ('starting', 'running')",
-            )?
-            .execute((id.0, serde_json::to_string(outcome)?))?;
-        Ok(())
+        self.execute(
+            "UPDATE run SET outcome = ?2 WHERE id = ?1 AND status IN ('starting', 'running')",
+            (id.0, serde_json::to_string(outcome)?),
+        )
     }
 
     /// Undoes the count of the attempt that an open run belongs to, because the machine crashed
@@ -207,47 +207,36 @@ impl Tx<'_> {
         if self.lost_runs(&run.unit)? >= FORGIVEN_MAX {
             return Ok(());
         }
-        let (sql, id) = match (run.kind, run.owner) {
-            (UnitKind::Hook, _) => {
-                self.inner
-                    .prepare_cached(
-                        "UPDATE result SET attempts = attempts - 1
-                         WHERE owner = ?1 AND plugin = ?2 AND hook = ?3 AND attempts > 1",
-                    )?
-                    .execute((run.owner.to_string(), &run.plugin, &run.hook))?;
-                return Ok(());
-            }
-            (_, Owner::Crawl(id)) => (
-                "UPDATE crawl SET attempts = attempts - 1 WHERE id = ?1 AND attempts > 1",
-                id.0,
-            ),
-            (_, Owner::Snapshot(id)) => (
-                "UPDATE snapshot SET attempts = attempts - 1 WHERE id = ?1 AND attempts > 1",
-                id.0,
-            ),
-        };
-        self.inner.prepare_cached(sql)?.execute([id])?;
-        Ok(())
+        if run.kind == UnitKind::Hook {
+            return self.execute(
+                "UPDATE result SET attempts = attempts - 1
+                 WHERE owner = ?1 AND plugin = ?2 AND hook = ?3 AND attempts > 1",
+                (run.owner.to_string(), &run.plugin, &run.hook),
+            );
+        }
+        let (table, id) = row_of(run.owner);
+        self.execute(
+            &format!("UPDATE {table} SET attempts = attempts - 1 WHERE id = ?1 AND attempts > 1"),
+            [id],
+        )
     }
 
     /// Returns how many runs of this unit were lost.
     pub fn lost_runs(&self, unit: &str) -> Result<i64> {
         let lost = serde_json::to_string(&Outcome::Lost)?;
-        let mut statement = self
-            .inner
-            .prepare_cached("SELECT count(*) FROM run WHERE unit = ?1 AND outcome = ?2")?;
-        Ok(statement.query_row((unit, lost), |row| row.get(0))?)
+        self.one(
+            "SELECT count(*) FROM run WHERE unit = ?1 AND outcome = ?2",
+            (unit, lost),
+        )
     }
 
     /// The last start of a hook is not counted as an attempt.
     pub fn take_back_hook_attempt(&self, run: &RunRow) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE result SET attempts = max(attempts - 1, 0)
-                 WHERE owner = ?1 AND plugin = ?2 AND hook = ?3 AND status = 'started'",
-            )?
-            .execute((run.owner.to_string(), &run.plugin, &run.hook))?;
-        Ok(())
+        self.execute(
+            "UPDATE result SET attempts = max(attempts - 1, 0)
+             WHERE owner = ?1 AND plugin = ?2 AND hook = ?3 AND status = 'started'",
+            (run.owner.to_string(), &run.plugin, &run.hook),
+        )
     }
 
     /// Returns all runs of workers and hooks that have not ended.
@@ -256,51 +245,37 @@ impl Tx<'_> {
             "SELECT {COLUMNS} FROM run INDEXED BY run_open
              WHERE {OPEN} AND {OF_WORK} ORDER BY id"
         );
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map([], read)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.all(&sql, [])
     }
 
     /// Returns the open run of the unit of a worker or hook.
     pub fn open_run(&self, unit: &str) -> Result<Option<RunRow>> {
         let sql = format!("SELECT {COLUMNS} FROM run WHERE unit = ?1 AND {OPEN} AND {OF_WORK}");
-        Ok(self
-            .inner
-            .prepare_cached(&sql)?
-            .query_row([unit], read)
-            .optional()?)
+        self.first(&sql, [unit])
     }
 
     /// Returns the run of a worker or hook by its id.
     pub fn run(&self, id: RunId) -> Result<Option<RunRow>> {
         let sql = format!("SELECT {COLUMNS} FROM run WHERE id = ?1 AND {OF_WORK}");
-        Ok(self
-            .inner
-            .prepare_cached(&sql)?
-            .query_row([id.0], read)
-            .optional()?)
+        self.first(&sql, [id.0])
     }
 
     /// Returns the open run of a worker or hook by its id.
     pub fn open_run_by_id(&self, id: RunId) -> Result<Option<RunRow>> {
         let sql = format!("SELECT {COLUMNS} FROM run WHERE id = ?1 AND {OPEN} AND {OF_WORK}");
-        Ok(self
-            .inner
-            .prepare_cached(&sql)?
-            .query_row([id.0], read)
-            .optional()?)
+        self.first(&sql, [id.0])
     }
 
     /// Returns the tokens of running workers with the crawl or snapshot that each works on.
     pub fn tokens(&self) -> Result<Vec<(String, Owner)>> {
-        let mut statement = self.inner.prepare_cached(
-            "SELECT token, 'c' || id FROM crawl WHERE status IN ('started', 'paused') AND token IS NOT NULL
+        self.all(
+            "SELECT token, 'c' || id FROM crawl
+             WHERE status IN ('started', 'paused') AND token IS NOT NULL
              UNION ALL
              SELECT token, 's' || id FROM snapshot
              WHERE status IN ('started', 'paused') AND token IS NOT NULL",
-        )?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, column(row, 1)?)))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+            [],
+        )
     }
 
     /// Returns the open runs of one crawl or snapshot.
@@ -309,20 +284,16 @@ impl Tx<'_> {
             "SELECT {COLUMNS} FROM run INDEXED BY run_open
              WHERE owner = ?1 AND status IN ('starting', 'running')"
         );
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map([owner.to_string()], read)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.all(&sql, [owner.to_string()])
     }
 
     /// Whether any unit of a crawl or its snapshots has not ended.
     pub fn has_open_runs(&self, crawl: CrawlId) -> Result<bool> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM run INDEXED BY run_open
-                                WHERE crawl_id = ?1 AND status IN ('starting', 'running'))",
-            )?
-            .query_row([crawl.0], |row| row.get(0))?)
+        self.one(
+            "SELECT EXISTS (SELECT 1 FROM run INDEXED BY run_open
+             WHERE crawl_id = ?1 AND status IN ('starting', 'running'))",
+            [crawl.0],
+        )
     }
 
     /// Returns the newest run of a hook for its owner.
@@ -331,10 +302,6 @@ impl Tx<'_> {
             "SELECT {COLUMNS} FROM run WHERE owner = ?1 AND plugin = ?2 AND hook = ?3
              ORDER BY id DESC LIMIT 1"
         );
-        Ok(self
-            .inner
-            .prepare_cached(&sql)?
-            .query_row((owner.to_string(), plugin, hook), read)
-            .optional()?)
+        self.first(&sql, (owner.to_string(), plugin, hook))
     }
 }

@@ -1,11 +1,10 @@
 //! Rows of snapshots.
 
-use crate::store::column::{column, optional_json};
+use crate::store::column::{Columns, columns};
 use crate::store::rows::fleet::FleetCrawl;
 use crate::store::{Result, Tx};
-use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time};
 use archivist_core::plan::HostId;
-use rusqlite::{OptionalExtension, Row};
 use std::collections::{BTreeMap, HashMap};
 
 /// A page to be queued.
@@ -54,6 +53,11 @@ pub struct SnapshotWork {
     pub config: BTreeMap<String, String>,
 }
 
+columns! {
+    SnapshotWork: id, crawl "crawl_id", status, reason, url, depth, created_at, attempts, token,
+        directory, identity, config "coalesce(config, '{}')"
+}
+
 impl Tx<'_> {
     /// Queues pages of a crawl in their order, except those that the crawl has already. Returns the
     /// ids and URLs of the new snapshots.
@@ -86,72 +90,40 @@ impl Tx<'_> {
                 page.given,
             ));
         }
-        self.inner
-            .prepare_cached(
-                "INSERT INTO snapshot
-                     (crawl_id, parent_id, created_at, retry_at,
-                      host_id, url, title, depth, bookmarked_at, given)
-                 SELECT ?1, ?2, ?3, ?3,
-                        value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-                        value ->> 5
-                 FROM json_each(?4) WHERE true ORDER BY key
-                 ON CONFLICT DO NOTHING RETURNING id, url",
-            )?
-            .query_map(
-                (
-                    crawl.0,
-                    parent.map(|id| id.0),
-                    now.0,
-                    serde_json::to_string(&rows)?,
-                ),
-                |row| Ok((column(row, 0)?, row.get(1)?)),
-            )?
-            .map(|row| Ok(row?))
-            .collect()
+        self.all(
+            "INSERT INTO snapshot
+                 (crawl_id, parent_id, created_at, retry_at,
+                  host_id, url, title, depth, bookmarked_at, given)
+             SELECT ?1, ?2, ?3, ?3,
+                    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
+                    value ->> 5
+             FROM json_each(?4) WHERE true ORDER BY key
+             ON CONFLICT DO NOTHING RETURNING id, url",
+            (
+                crawl.0,
+                parent.map(|id| id.0),
+                now.0,
+                serde_json::to_string(&rows)?,
+            ),
+        )
     }
 
     fn host_number(&self, name: &str) -> Result<i64> {
-        let known = self
-            .inner
-            .prepare_cached("SELECT id FROM host WHERE name = ?1")?
-            .query_row([name], |row| row.get(0))
-            .optional()?;
+        let known = self.first("SELECT id FROM host WHERE name = ?1", [name])?;
         if let Some(id) = known {
             return Ok(id);
         }
-        self.inner
-            .prepare_cached("INSERT INTO host (name) VALUES (?1)")?
-            .execute([name])?;
+        self.execute("INSERT INTO host (name) VALUES (?1)", [name])?;
         Ok(self.inner.last_insert_rowid())
     }
 
     /// Returns a snapshot.
     pub fn snapshot(&self, id: SnapshotId) -> Result<Option<SnapshotWork>> {
-        let read = |row: &Row<'_>| {
-            Ok(SnapshotWork {
-                id,
-                crawl: column(row, 0)?,
-                status: column(row, 1)?,
-                url: row.get(2)?,
-                depth: row.get(3)?,
-                created_at: column(row, 4)?,
-                attempts: row.get(5)?,
-                token: row.get(6)?,
-                directory: row.get(7)?,
-                reason: row.get(8)?,
-                identity: row.get(9)?,
-                config: optional_json(row, 10)?.unwrap_or_default(),
-            })
-        };
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT crawl_id, status, url, depth, created_at, attempts, token, directory,
-                        reason, identity, config
-                 FROM snapshot WHERE id = ?1",
-            )?
-            .query_row([id.0], read)
-            .optional()?)
+        let sql = format!(
+            "SELECT {} FROM snapshot WHERE id = ?1",
+            SnapshotWork::COLUMNS
+        );
+        self.first(&sql, [id.0])
     }
 
     /// Replaces the settings of the page alone.
@@ -160,10 +132,10 @@ impl Tx<'_> {
         id: SnapshotId,
         config: &BTreeMap<String, String>,
     ) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE snapshot SET config = ?2 WHERE id = ?1")?
-            .execute((id.0, serde_json::to_string(config)?))?;
-        Ok(())
+        self.execute(
+            "UPDATE snapshot SET config = ?2 WHERE id = ?1",
+            (id.0, serde_json::to_string(config)?),
+        )
     }
 
     /// Applies a step to a snapshot and sets `retry_at` and `reason`. Returns the new status.
@@ -175,23 +147,15 @@ impl Tx<'_> {
         reason: Option<&str>,
         now: Time,
     ) -> Result<Lifecycle> {
-        self.step(
-            "snapshot",
-            id.0,
-            &id.to_string(),
-            step,
-            retry_at,
-            reason,
-            now,
-        )
+        self.step(Owner::Snapshot(id), step, retry_at, reason, now)
     }
 
     /// Records the token of a snapshot's worker and the directory of the snapshot.
     pub fn equip_snapshot(&self, id: SnapshotId, token: &str, directory: &str) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE snapshot SET token = ?2, directory = ?3 WHERE id = ?1")?
-            .execute((id.0, token, directory))?;
-        Ok(())
+        self.execute(
+            "UPDATE snapshot SET token = ?2, directory = ?3 WHERE id = ?1",
+            (id.0, token, directory),
+        )
     }
 
     /// Returns the host of this name, which is added if it is new.
@@ -201,58 +165,38 @@ impl Tx<'_> {
 
     /// Returns when a page ended; `None` before, or if there is no such page.
     pub fn snapshot_ended_at(&self, id: SnapshotId) -> Result<Option<Time>> {
-        let ended = self
-            .inner
-            .prepare_cached("SELECT ended_at FROM snapshot WHERE id = ?1")?
-            .query_row([id.0], |row| row.get::<_, Option<i64>>(0))
-            .optional()?;
-        Ok(ended.flatten().map(Time))
-    }
-
-    /// Returns the title of a page.
-    pub fn title(&self, id: SnapshotId) -> Result<Option<String>> {
-        Ok(self
-            .inner
-            .prepare_cached("SELECT title FROM snapshot WHERE id = ?1")?
-            .query_row([id.0], |row| row.get(0))?)
+        let ended: Option<Option<Time>> =
+            self.first("SELECT ended_at FROM snapshot WHERE id = ?1", [id.0])?;
+        Ok(ended.flatten())
     }
 
     /// Stores the title of a page.
     pub fn set_title(&self, id: SnapshotId, title: &str) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE snapshot SET title = ?2 WHERE id = ?1")?
-            .execute((id.0, title))?;
-        Ok(())
+        self.execute(
+            "UPDATE snapshot SET title = ?2 WHERE id = ?1",
+            (id.0, title),
+        )
     }
 
     /// The pages of a crawl, or all, have ids above the first of these and up to the second.
     pub fn snapshot_range(&self, crawl: Option<CrawlId>) -> Result<(i64, i64)> {
-        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let range = match crawl {
-            Some(crawl) => self
-                .inner
-                .prepare_cached(
-                    "SELECT coalesce((SELECT min(id) FROM snapshot WHERE crawl_id = ?1) - 1, 0),
-                            coalesce((SELECT max(id) FROM snapshot WHERE crawl_id = ?1), 0)",
-                )?
-                .query_row([crawl.0], row)?,
-            None => self
-                .inner
-                .prepare_cached("SELECT 0, coalesce(max(id), 0) FROM snapshot")?
-                .query_row([], row)?,
-        };
-        Ok(range)
+        match crawl {
+            Some(crawl) => self.one(
+                "SELECT coalesce((SELECT min(id) FROM snapshot WHERE crawl_id = ?1) - 1, 0),
+                 coalesce((SELECT max(id) FROM snapshot WHERE crawl_id = ?1), 0)",
+                [crawl.0],
+            ),
+            None => self.one("SELECT 0, coalesce(max(id), 0) FROM snapshot", []),
+        }
     }
 
     /// Whether a crawl has a snapshot that is not final.
     pub fn has_open_snapshots(&self, crawl: CrawlId) -> Result<bool> {
-        let open: i64 = self
-            .inner
-            .prepare_cached(
-                "SELECT coalesce(sum(n), 0) FROM tally WHERE kind = 'snapshot' AND crawl_id = ?1
-                 AND status IN ('queued', 'started', 'paused')",
-            )?
-            .query_row([crawl.0], |row| row.get(0))?;
+        let open: i64 = self.one(
+            "SELECT coalesce(sum(n), 0) FROM tally WHERE kind = 'snapshot' AND crawl_id = ?1
+             AND status IN ('queued', 'started', 'paused')",
+            [crawl.0],
+        )?;
         Ok(open > 0)
     }
 

@@ -1,46 +1,22 @@
 //! Rows of runs, as every kind of unit has them. The row is recorded before the unit starts.
 
-use crate::store::column::{column, counter};
+use crate::store::column::{Columns, columns};
 use crate::store::{Counts, Result, Tx};
 use archivist_core::model::{Outcome, Reading, RunId, Time};
 use archivist_core::unit::UnitKind;
-use rusqlite::{OptionalExtension, Row};
 
-/// Where a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunState {
-    /// Waits for a slot.
-    Queued,
-    /// Recorded with its unit; systemd has not answered the start yet.
-    Starting,
-    /// Its unit exists.
-    Running,
-    /// Its outcome is recorded.
-    Ended,
-}
-
-impl RunState {
-    const ALL: [RunState; 4] = [
-        RunState::Queued,
-        RunState::Starting,
-        RunState::Running,
-        RunState::Ended,
-    ];
-
-    /// Returns the name in the database and in output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RunState::Queued => "queued",
-            RunState::Starting => "starting",
-            RunState::Running => "running",
-            RunState::Ended => "ended",
-        }
-    }
-
-    /// Returns the state of this name, or `None` if the name is unknown.
-    pub fn parse(text: &str) -> Option<RunState> {
-        let mut all = RunState::ALL.into_iter();
-        all.find(|state| state.as_str() == text)
+archivist_core::text::named! {
+    /// Where a run stands.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum RunState {
+        /// Waits for a slot.
+        Queued = "queued",
+        /// Recorded with its unit; systemd has not answered the start yet.
+        Starting = "starting",
+        /// Its unit exists.
+        Running = "running",
+        /// Its outcome is recorded.
+        Ended = "ended",
     }
 }
 
@@ -64,36 +40,22 @@ pub struct UnitRow {
     pub frozen: bool,
 }
 
-const COLUMNS: &str = "id, kind, unit, boot, status, frozen AND kind = 'hook'";
-
-fn read(row: &Row<'_>) -> rusqlite::Result<UnitRow> {
-    let status: RunState = column(row, 4)?;
-    Ok(UnitRow {
-        id: column(row, 0)?,
-        kind: column(row, 1)?,
-        unit: row.get(2)?,
-        boot: row.get(3)?,
-        starting: status == RunState::Starting,
-        frozen: row.get(5)?,
-    })
+columns! {
+    UnitRow: id, kind, unit, boot, starting "status = 'starting'", frozen "frozen AND kind = 'hook'"
 }
+
+const COLUMNS: &str = UnitRow::COLUMNS;
 
 impl Tx<'_> {
     /// Returns all runs whose units have not ended.
     pub fn open_units(&self) -> Result<Vec<UnitRow>> {
         let sql = format!("SELECT {COLUMNS} FROM run INDEXED BY run_open WHERE {OPEN} ORDER BY id");
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map([], read)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.all(&sql, [])
     }
 
     fn one_unit(&self, condition: &str, value: impl rusqlite::ToSql) -> Result<Option<UnitRow>> {
         let sql = format!("SELECT {COLUMNS} FROM run WHERE {condition} AND {OPEN}");
-        Ok(self
-            .inner
-            .prepare_cached(&sql)?
-            .query_row([value], read)
-            .optional()?)
+        self.first(&sql, [value])
     }
 
     /// Returns the run of a unit, if that has not ended.
@@ -108,11 +70,10 @@ impl Tx<'_> {
 
     /// Queues a run of this kind. Returns its id.
     pub(crate) fn queue_run(&self, kind: UnitKind, now: Time) -> Result<RunId> {
-        self.inner
-            .prepare_cached(
-                "INSERT INTO run (kind, status, recorded_at) VALUES (?1, 'queued', ?2)",
-            )?
-            .execute((kind.as_str(), now.0))?;
+        self.execute(
+            "INSERT INTO run (kind, status, recorded_at) VALUES (?1, 'queued', ?2)",
+            (kind.as_str(), now.0),
+        )?;
         Ok(RunId(self.inner.last_insert_rowid()))
     }
 
@@ -132,37 +93,31 @@ impl Tx<'_> {
         boot: &str,
         now: Time,
     ) -> Result<bool> {
-        let rows = self
-            .inner
-            .prepare_cached(
-                "UPDATE run SET status = 'starting', unit = ?2, boot = ?3, started_at = ?4,
-                     epoch = ?5
-                 WHERE id = ?1 AND status = 'queued'",
-            )?
-            .execute((id.0, unit, boot, now.0, self.epoch))?;
+        let rows = self.change(
+            "UPDATE run SET status = 'starting', unit = ?2, boot = ?3, started_at = ?4,
+                 epoch = ?5
+             WHERE id = ?1 AND status = 'queued'",
+            (id.0, unit, boot, now.0, self.epoch),
+        )?;
         Ok(rows == 1)
     }
 
     /// Queues a run again whose start was recorded and not made.
     pub fn requeue_run(&self, id: RunId) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE run SET status = 'queued', unit = NULL, boot = NULL, started_at = NULL,
-                     epoch = NULL
-                 WHERE id = ?1 AND status = 'starting'",
-            )?
-            .execute([id.0])?;
-        Ok(())
+        self.execute(
+            "UPDATE run SET status = 'queued', unit = NULL, boot = NULL, started_at = NULL,
+                 epoch = NULL
+             WHERE id = ?1 AND status = 'starting'",
+            [id.0],
+        )
     }
 
     /// Records that systemd accepted the start.
     pub fn set_run_running(&self, id: RunId) -> Result<()> {
-        self.inner
-            .prepare_cached(
-                "UPDATE run SET status = 'running' WHERE id = ?1 AND status = 'starting'",
-            )?
-            .execute([id.0])?;
-        Ok(())
+        self.execute(
+            "UPDATE run SET status = 'running' WHERE id = ?1 AND status = 'starting'",
+            [id.0],
+        )
     }
 
     /// Records how the unit of a run ended and what it used. Returns `false` if it had ended already;
@@ -176,16 +131,13 @@ impl Tx<'_> {
     ) -> Result<bool> {
         let used = &reading.accounting;
         let count = |value: Option<u64>| value.and_then(|value| i64::try_from(value).ok());
-        let rows = self
-            .inner
-            .prepare_cached(
-                "UPDATE run SET status = 'ended', outcome = ?2, exit_code = ?3, signal = ?4,
-                     invocation = ?5, started_at = coalesce(?6, started_at), ended_at = ?7,
-                     cpu_usec = ?8, memory_peak = ?9, io_read = ?10, io_write = ?11, ip_in = ?12,
-                     ip_out = ?13
-                 WHERE id = ?1 AND status IN ('starting', 'running')",
-            )?
-            .execute(rusqlite::params![
+        let rows = self.change(
+            "UPDATE run SET status = 'ended', outcome = ?2, exit_code = ?3, signal = ?4,
+                 invocation = ?5, started_at = coalesce(?6, started_at), ended_at = ?7,
+                 cpu_usec = ?8, memory_peak = ?9, io_read = ?10, io_write = ?11, ip_in = ?12,
+                 ip_out = ?13
+             WHERE id = ?1 AND status IN ('starting', 'running')",
+            rusqlite::params![
                 id.0,
                 serde_json::to_string(outcome)?,
                 outcome.exit_code(),
@@ -199,20 +151,18 @@ impl Tx<'_> {
                 count(used.io_write),
                 count(used.ip_in),
                 count(used.ip_out),
-            ])?;
+            ],
+        )?;
         Ok(rows == 1)
     }
 
     /// Returns the InvocationID of the latest ended run of a unit of this name.
     pub fn ended_invocation(&self, unit: &str) -> Result<Option<String>> {
-        let row = self
-            .inner
-            .prepare_cached(
-                "SELECT invocation FROM run WHERE unit = ?1 AND status = 'ended'
-                 ORDER BY id DESC LIMIT 1",
-            )?
-            .query_row([unit], |row| row.get(0))
-            .optional()?;
+        let row = self.first(
+            "SELECT invocation FROM run WHERE unit = ?1 AND status = 'ended'
+             ORDER BY id DESC LIMIT 1",
+            [unit],
+        )?;
         Ok(row.flatten())
     }
 
@@ -221,9 +171,6 @@ impl Tx<'_> {
         let sql = format!(
             "SELECT kind, count(*) FROM run INDEXED BY run_open WHERE {OPEN} GROUP BY kind"
         );
-        let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows =
-            statement.query_map([], |row| Ok((row.get(0)?, counter(row, 1)?.unwrap_or(0))))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.all(&sql, [])
     }
 }

@@ -130,7 +130,7 @@ pub struct Snapshot {
 }
 
 /// Result of one hook for one snapshot or for a whole crawl.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookResult {
     /// Row number; later rows have higher numbers. `None` before the row exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
