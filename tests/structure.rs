@@ -783,7 +783,7 @@ const ROOT_RUNS: [&str; 12] = [
     "sudoers.d/",
 ];
 
-/// The units and files of the package that run programs as root, with these programs. `units` are the names
+/// The units and files of the packages that run programs as root, with these programs. `units` are the names
 /// and texts of unit files and drop-ins, `installed` the paths of other files.
 fn roots(units: &[(String, String)], installed: &[String]) -> BTreeSet<(String, String)> {
     let values = |text: &str, key: &str| -> Vec<String> {
@@ -816,15 +816,18 @@ fn roots(units: &[(String, String)], installed: &[String]) -> BTreeSet<(String, 
     found
 }
 
+/// The files of the packages archivist and archivist-fleet, laid out as on the disk.
+const TREES: [&str; 2] = ["packaging/tree", "packaging/tree-fleet"];
+
 /// The units of the system manager, the drop-ins of transient units, and the services of the system bus,
 /// each with its name and text.
 fn system_units() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let services = root.join("packaging/tree/usr/share/dbus-1/system-services");
-    let directories =
-        [root.join("units/system"), services].map(|dir| std::fs::read_dir(dir).unwrap());
+    let services = TREES.map(|tree| root.join(tree).join("usr/share/dbus-1/system-services"));
+    let services = services.into_iter().filter(|dir| dir.is_dir());
+    let directories = services.chain([root.join("units/system")]);
     let mut found = Vec::new();
-    for entry in directories.into_iter().flatten() {
+    for entry in directories.flat_map(|dir| std::fs::read_dir(dir).unwrap()) {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         let text = if path.is_dir() {
@@ -839,7 +842,7 @@ fn system_units() -> Vec<(String, String)> {
     found
 }
 
-/// What the Debian packages install by name, and the files of packaging/tree.
+/// What the Debian packages install by name, and the files of their trees.
 fn installed_files() -> Vec<String> {
     fn walk(directory: &Path, root: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(directory).unwrap() {
@@ -853,22 +856,24 @@ fn installed_files() -> Vec<String> {
         }
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let tree = root.join("packaging/tree");
     let mut found = Vec::new();
-    walk(&tree, &tree, &mut found);
+    for tree in TREES.map(|tree| root.join(tree)) {
+        walk(&tree, &tree, &mut found);
+    }
     for entry in std::fs::read_dir(root.join("debian")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         if name == "rules" || name.ends_with(".install") || name.ends_with(".links") {
             let text = std::fs::read_to_string(&path).unwrap();
             let words = text.split_whitespace();
-            found.extend(words.map(|word| word.trim_start_matches("$(STAGE)/").to_owned()));
+            let words = words.map(|word| word.trim_start_matches("$(STAGE)/"));
+            found.extend(words.map(|word| word.trim_start_matches("debian/$(FLEET)/").to_owned()));
         }
     }
     found
 }
 
-/// No unit, link or script of the package runs as root unless ARCHITECTURE.md says why.
+/// No unit, link or script of the packages runs as root unless ARCHITECTURE.md says why.
 #[test]
 fn the_table_of_root_processes_is_complete() {
     let part = part_of_the_map("What runs as root");

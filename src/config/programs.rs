@@ -1,4 +1,4 @@
-//! The programs of the package. Each is searched next to the program that starts it, then where it
+//! The programs of the packages. Each is searched next to the program that starts it, then where it
 //! is installed.
 
 use std::path::{Path, PathBuf};
@@ -30,11 +30,17 @@ pub const LAUNCHER: Program = Program {
     installed: "/usr/lib/archivist/archivist-hook-exec",
 };
 
-/// The fleet service, the only program that connects to PostgreSQL.
+/// The fleet service, the only program that connects to PostgreSQL. It is in a package of its own.
 pub const FLEET: Program = Program {
     name: "archivist-fleet",
     installed: "/usr/lib/archivist/archivist-fleet",
 };
+
+/// Why nothing of a fleet works on a machine without the fleet service.
+pub const FLEET_MISSING: &str = "the package archivist-fleet is not installed";
+
+/// Command that installs the fleet service.
+pub const FLEET_FIX: &str = "apt install archivist-fleet";
 
 /// The program of transfers between the archive and its store.
 pub const STORE: Program = Program {
@@ -52,6 +58,11 @@ impl Program {
         } else {
             self.installed.into()
         }
+    }
+
+    /// Returns whether the running program finds this one.
+    pub fn is_installed(self) -> bool {
+        std::env::current_exe().is_ok_and(|own| self.path_from(&own).is_file())
     }
 }
 

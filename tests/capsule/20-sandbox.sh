@@ -1,5 +1,5 @@
 #!/bin/bash
-# The units and drop-ins that the package ships, as they work: validity, exposure, and what a hostile hook, a worker and
+# The units and drop-ins that the packages ship, as they work: validity, exposure, and what a hostile hook, a worker and
 # Chromium can and cannot do.
 # In a short run on testing, too.
 source "$(dirname "$0")/lib.sh"
@@ -16,6 +16,7 @@ worker=archivist-snapshot-test.service
 orchestrator=/run/systemd/system/sandbox-orchestrator.service
 
 prepare() {
+    install_fleet
     put "$(dirname "$0")/sandbox/hostile-hook" /usr/local/bin/hostile-hook
     put "$(dirname "$0")/sandbox/interfaces" /usr/local/bin/interfaces
     in_capsule setpriv --reuid archivist --regid archivist --init-groups \
@@ -30,6 +31,7 @@ put() {
 }
 
 clean() {
+    purge_fleet
     in_capsule systemctl stop $other_hook $worker 2>/dev/null || true
     in_capsule systemctl reset-failed 'archivist-*' 2>/dev/null || true
     in_capsule userdel sandbox-member 2>/dev/null || true

@@ -275,6 +275,21 @@ drains_and_resumes() {
 
 no_crawl_is_open() { [[ $(query 'map(select(.ended_at == null)) | length' list crawls --local) == 0 ]]; }
 
+# Crawls wait for the package: the machine never archives them alone.
+waits_while_its_package_is_removed() {
+    needs archives_a_page
+    local waiting
+    in_capsule dpkg --remove archivist-fleet
+    waiting=$(add --plugins testpage "${site}page/5")
+    assert_status 4 archivist why "$waiting"
+    assert_contains "$output" "apt install archivist-fleet" "why"
+    assert_contains "$(archivist doctor || true)" "apt install archivist-fleet" "doctor"
+    restart
+    assert_eq "" "$(query '.[].id' list snapshots --local "$waiting")" "pages of the crawl on this machine"
+    install_fleet
+    wait_for 60 has_sealed "$waiting" 1
+}
+
 # With the commands of archivist-backup(7). Hosts are leased again after the duration of a lease.
 comes_back_after_its_database_was_lost() {
     needs archives_a_page
@@ -322,4 +337,4 @@ leaves_the_fleet() {
 }
 
 cases runs_only_in_a_fleet refuses_bad_urls trusts_a_private_authority makes_a_fleet archives_a_page is_closed_to_others only_root_administrates survives_a_restart_of_each shows_the_fleet \
-    names_faults_of_the_server names_faults_of_the_login refuses_a_name_of_another_machine duration_of_leases_is_a_setting drains_and_resumes comes_back_after_its_database_was_lost leaves_the_fleet
+    names_faults_of_the_server names_faults_of_the_login refuses_a_name_of_another_machine duration_of_leases_is_a_setting drains_and_resumes waits_while_its_package_is_removed comes_back_after_its_database_was_lost leaves_the_fleet

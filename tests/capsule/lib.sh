@@ -4,7 +4,7 @@
 #
 # From the harness, or set by hand to run one test alone in a capsule that is up:
 #   CAPSULE   name of the capsule      (tests/machine/capsule boot NAME RELEASE)
-#   DEB       the package under test   (packaging/build-deb)
+#   DEB       the package archivist    (packaging/build-deb); tests of fleets install archivist-fleet, which is next to it
 source "$(dirname "${BASH_SOURCE[0]}")/../tap/cases.sh"
 
 ROOT=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..
@@ -62,9 +62,19 @@ apt_in_capsule() {
     in_capsule env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0 "$@"
 }
 
-# The package under test, as a path in the capsule.
+# put_deb [DEB]: the package under test or another one, as a path in the capsule.
 put_deb() {
-    local inside=/var/cache/${DEB##*/}
-    capsule cp "$DEB" "$CAPSULE:$inside"
+    local deb=${1-$DEB} inside
+    inside=/var/cache/${deb##*/}
+    capsule cp "$deb" "$CAPSULE:$inside"
     echo "$inside"
 }
+
+# install_fleet: adds the package for several machines, which tests of one machine do without.
+install_fleet() {
+    local deb
+    deb=$(fleet_deb "$DEB")
+    apt_in_capsule install --no-install-recommends "$(put_deb "$deb")"
+}
+
+purge_fleet() { in_capsule dpkg --purge archivist-fleet; }

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# PostgreSQL of Debian in the capsule, with an empty database for a fleet.
+# PostgreSQL of Debian in the capsule, with an empty database for a fleet, and the package archivist-fleet.
 
-# start_postgresql: starts the server, and sets $socket to the URL of the database, $port to its port and $cluster to the unit of the server.
+# start_postgresql: installs the fleet service and starts the server, and sets $socket to the URL of the database, $port to its port and $cluster to the unit of the server.
 start_postgresql() {
+    install_fleet
     in_capsule test -e /usr/bin/pg_lsclusters || {
         may_skip in_capsule apt-get -q update
         may_skip apt_in_capsule install --no-install-recommends postgresql
@@ -24,11 +25,12 @@ start_postgresql() {
     cluster=postgresql@$version-$name.service
 }
 
-# leave_fleet: removes the node and stops the server.
+# leave_fleet: removes the node and the package, and stops the server.
 leave_fleet() {
     in_capsule sh -c "systemctl disable --quiet --now archivist-fleet.service
         rm -f /etc/archivist/archivist.conf.d/fleet.conf /etc/credstore/archivist-fleet.*
         systemctl stop postgresql.service; systemctl reset-failed archivist-fleet.service" 2>/dev/null || true
+    purge_fleet
 }
 
 # sql DATABASE STATEMENT…: prints the rows.

@@ -179,6 +179,7 @@ loses_postgresql_and_restores() {
 make_fleet() {
     url="postgresql://operator@127.0.0.1:$port/archive?sslmode=disable"
     sql postgres "CREATE ROLE operator LOGIN PASSWORD '$password'" 'ALTER DATABASE archive OWNER TO operator' >/dev/null
+    CAPSULE=$new install_fleet
     echo $password | CAPSULE=$new in_capsule archivist fleet init "$url" --name new --password-file -
     echo $password | CAPSULE=$old in_capsule archivist fleet join "$url" --name old --password-file -
     sql archive "UPDATE archivist.fleet SET lease_ms = 30000" >/dev/null

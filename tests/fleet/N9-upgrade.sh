@@ -6,25 +6,18 @@ source "$(dirname "$0")/lib.sh"
 
 PAGES=42
 
-# Repacks DEB with a higher version. The nodes run the same programs, or those of OLDER_DEB if it is set.
-newer_deb() {
-    local tree=$work/newer
-    dpkg-deb --raw-extract "$DEB" "$tree"
-    sed -i "s/^Version: .*/&+lab$EPOCHSECONDS/" "$tree/DEBIAN/control"
-    dpkg-deb --root-owner-group -Zgzip -z1 --build "$tree" "$work/newer.deb" >/dev/null
-    rm -rf "$tree"
-}
-
 an_upgrade_with_running_work_loses_no_page() {
-    local crawl victim
-    newer_deb
+    local crawl victim fleet
+    fleet=$(fleet_deb "$DEB")
+    # The nodes run the same programs, or those of OLDER_DEB if it is set.
+    repack "$work/newer" "+lab$EPOCHSECONDS" "$DEB" "$fleet"
     crawl=$(add 1 upgrade $PAGES 14 1000)
     wait_for 30 started upgrade 6
     wait_for 30 some_node_holds
     victim=$(busiest)
-    capsule cp "$work/newer.deb" "$network-$victim:/var/cache/newer.deb"
-    on "$victim" env DEBIAN_FRONTEND=noninteractive dpkg --install /var/cache/newer.deb
-    assert_contains "$(on "$victim" dpkg-query --show archivist)" +lab "version on node $victim"
+    capsule cp "$work/newer" "$network-$victim:/var/cache/newer"
+    on "$victim" env DEBIAN_FRONTEND=noninteractive dpkg --install --recursive /var/cache/newer
+    assert_eq 2 "$(on "$victim" dpkg-query --show archivist archivist-fleet | grep -c +lab)" "packages of the version on node $victim"
     wait_for $((LEASE + 90)) is_recorded "$crawl" $PAGES
     assert_recorded_once "$crawl" upgrade $PAGES
     assert_polite upgrade
@@ -34,24 +27,27 @@ an_upgrade_with_running_work_loses_no_page() {
 
 # The next step of the schema, as a program of the next version would note it, excludes this one until the nodes are upgraded.
 a_newer_schema_stops_older_nodes_and_loses_no_page() {
-    local crawl late n
+    local crawl late n known next
+    known=$(sql "SELECT max(version) FROM archivist.migration")
+    next=$((known + 1))
     crawl=$(add 1 schema $PAGES 14 1000)
     wait_for 30 started schema 6
-    sql "INSERT INTO archivist.migration (version, programs_from) VALUES (2, 2); UPDATE archivist.node SET incarnation = incarnation + 1"
+    sql "INSERT INTO archivist.migration (version, programs_from) VALUES ($next, $next); UPDATE archivist.node SET incarnation = incarnation + 1"
     for n in "${NODES[@]}"; do wait_for 30 is_excluded "$n"; done
     late=$(add 2 late 4 4 100)
     wait_for $((LEASE + 30)) no_page_runs
-    sql "UPDATE archivist.migration SET programs_from = 1 WHERE version = 2"
+    sql "UPDATE archivist.migration SET programs_from = 1 WHERE version = $next"
     wait_for $((LEASE + 90)) is_recorded "$crawl" $PAGES
     wait_for 60 is_recorded "$late" 4
     assert_recorded_once "$crawl" schema $PAGES
     assert_recorded_once "$late" late 4
     assert_polite schema
-    sql "DELETE FROM archivist.migration WHERE version = 2"
+    sql "DELETE FROM archivist.migration WHERE version = $next"
 }
 
+# is_excluded N: the node names the versions $next and $known.
 is_excluded() {
-    [[ $(on "$1" systemctl status archivist-fleet.service) == *"its schema is version 2, and this program knows versions up to 1"* ]]
+    [[ $(on "$1" systemctl status archivist-fleet.service) == *"its schema is version $next, and this program knows versions up to $known"* ]]
 }
 
 no_page_runs() {

@@ -35,13 +35,14 @@ lab_is_up() { [[ -e $lab/up ]]; }
 
 # lab_up RELEASE DEB
 lab_up() {
-    local release=$1 deb=$2 n boots=()
+    local release=$1 deb=$2 fleet n boots=()
+    fleet=$(fleet_deb "$deb")
     mkdir -p "$lab"
     chmod 755 "$lab"
     network create "$network" n1 n2 n3 db spare web clone
     start_web
     for n in "${NODES[@]}"; do
-        boot_node "$n" "$release" --deb "$deb" >"$lab/boot.$n" 2>&1 &
+        boot_node "$n" "$release" --deb "$deb" --deb "$fleet" >"$lab/boot.$n" 2>&1 &
         boots+=($!)
     done
     database_create "$PASSWORD"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# In a full run alone: the package for arm64, which Debian's cross compilers make, under qemu-user.
+# In a full run alone: the packages for arm64, which Debian's cross compilers make, under qemu-user.
 source "$(dirname "$0")/../tap/cases.sh"
 
 ROOT=$(readlink -f "$(dirname "$0")/../..")
@@ -32,12 +32,15 @@ clean() {
 
 leaves_nothing_behind() { clean; }
 
-builds_the_package() {
-    deb=$("$PACKAGING/build-deb" --quick --arch arm64 "$work")
-    keep deb
+builds_the_packages() {
+    local debs
+    debs=$("$PACKAGING/build-deb" --quick --arch arm64 "$work")
+    deb=${debs%%$'\n'*} fleet=${debs##*$'\n'}
+    keep deb fleet
     [[ $(dpkg-deb --field "$deb" Architecture) == arm64 ]] || fail "$deb is for $(dpkg-deb --field "$deb" Architecture)"
     [[ $(dpkg-deb --field "$deb" Depends) == *libc6* ]] || fail "the C library is not among the dependencies"
     dpkg-deb --extract "$deb" "$work/inside"
+    dpkg-deb --extract "$fleet" "$work/inside"
     local program machine
     for program in usr/bin/archivist usr/lib/archivist/archivist-{orchestrator,hook-exec,fleet,store}; do
         machine=$(od -An -tu2 -j18 -N2 "$work/inside/$program")
@@ -88,7 +91,7 @@ elf_mask() { printf '%s' '\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\x
 qemu_of_machine() { command -v qemu-aarch64-static || command -v qemu-aarch64; }
 
 makes_a_root() {
-    needs builds_the_package
+    needs builds_the_packages
     register_qemu
     need_packages mmdebstrap arch-test debian-archive-keyring
     local line options=() sources=()
@@ -104,7 +107,8 @@ installs_and_runs() {
     needs makes_a_root
     local status=0
     cp "$deb" "$work/root/archivist.deb"
-    in_root apt-get -q -y install --no-install-recommends /archivist.deb
+    cp "$fleet" "$work/root/archivist-fleet.deb"
+    in_root apt-get -q -y install --no-install-recommends /archivist.deb /archivist-fleet.deb
     [[ $(in_root archivist --version) == archivist\ * ]] || fail "--version prints '$(in_root archivist --version)'"
     # No systemd is running there, which doctor reports.
     in_root archivist doctor >"$work/doctor" 2>&1 || status=$?
@@ -121,5 +125,5 @@ verifies_the_units() {
     ! grep -E 'Unknown|Failed to (parse|assign|load)|[Ii]nvalid' "$work/verify" || fail "systemd of arm64 rejects lines of the units"
 }
 
-cases builds_the_package passes_the_tests_of_crates has_every_system_call_of_the_filters makes_a_root installs_and_runs \
+cases builds_the_packages passes_the_tests_of_crates has_every_system_call_of_the_filters makes_a_root installs_and_runs \
     verifies_the_units

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Machines install and upgrade the package from a repository that packaging/repo makes.
+# Machines install and upgrade the packages from a repository that packaging/repo makes.
 source "$(dirname "$0")/../capsule/lib.sh"
 
 unit=archivist-repository-test.service
@@ -9,6 +9,7 @@ served=/srv/repository
 APT=(-o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts=/srv/sources)
 
 prepare() {
+    fleet=$(fleet_deb "$DEB")
     export GNUPGHOME=$work/gnupg
     mkdir -m 700 "$GNUPGHOME"
     make_key test@repository.example
@@ -19,15 +20,17 @@ make_key() { gpg --batch --quiet --passphrase '' --quick-generate-key "Test <$1>
 clean() {
     gpgconf --homedir "$work/gnupg" --kill all
     in_capsule sh -c "systemctl stop test-repository.service $unit 2>/dev/null; rm -rf $served /srv/sources /srv/old /srv/new /srv/lists" || true
-    in_capsule dpkg --purge archivist
+    in_capsule dpkg --purge archivist archivist-fleet
 }
 
-# variant VERSION ARCHITECTURE: prints the path of the package under test as another one.
+# variant VERSION ARCHITECTURE [DEB]: prints the path of the package under test, or of the other one, as another one.
 variant() {
-    local tree=$work/tree out=$work/archivist_$1_$2.deb
+    local deb=${3-$DEB} tree=$work/tree out
+    out=${deb##*/}
+    out=$work/${out%%_*}_$1_$2.deb
     rm -rf "$tree"
-    dpkg-deb --raw-extract "$DEB" "$tree"
-    sed -i "s/^Version: .*/Version: $1/; s/^Architecture: .*/Architecture: $2/" "$tree/DEBIAN/control"
+    dpkg-deb --raw-extract "$deb" "$tree"
+    sed -i "s/^Version: .*/Version: $1/; s/^Architecture: .*/Architecture: $2/; s/archivist (= [^)]*/archivist (= $1/" "$tree/DEBIAN/control"
     dpkg-deb -Zgzip -z1 --root-owner-group --build "$tree" "$out" >/dev/null
     echo "$out"
 }
@@ -61,10 +64,11 @@ server_listens() {
 
 apt_from_repository() { apt_in_capsule "${APT[@]}" "$@"; }
 
-version() { in_capsule dpkg-query --show --showformat '${Version}' archivist; }
+# version [PACKAGE]
+version() { in_capsule dpkg-query --show --showformat '${Version}' "${1-archivist}"; }
 
 installs_from_the_repository() {
-    repo "$repository" bookworm,trixie,forky "$DEB"
+    repo "$repository" bookworm,trixie,forky "$DEB" "$fleet"
     serve
     start_server
     apt_from_repository update
@@ -75,17 +79,26 @@ installs_from_the_repository() {
     assert_eq "" "$(in_capsule journalctl --quiet --no-pager --unit=test-repository.service --grep=' 404 ' || true)" "missing files"
 }
 
-upgrades_without_interruption() {
+# As archivist says on a machine that lacks it.
+adds_the_fleet() {
     needs installs_from_the_repository
-    local next before
+    in_capsule test ! -e /usr/lib/archivist/archivist-fleet || fail "archivist pulls the fleet in"
+    apt_from_repository install archivist-fleet
+    assert_eq "$(version)" "$(version archivist-fleet)" "installed version"
+}
+
+upgrades_without_interruption() {
+    needs adds_the_fleet
+    local next before architecture
     next=$(dpkg-deb --field "$DEB" Version)+1
+    architecture=$(dpkg --print-architecture)
     in_capsule systemd-run --quiet --unit=$unit --slice=archivist-crawl.slice sleep infinity
     before=$(unit_property $unit InvocationID)
-    repo "$repository" "$RELEASE" "$(variant "$next" "$(dpkg --print-architecture)")"
+    repo "$repository" "$RELEASE" "$(variant "$next" "$architecture")" "$(variant "$next" "$architecture" "$fleet")"
     serve
     apt_from_repository update
     apt_from_repository upgrade
-    assert_eq "$next" "$(version)" "version after apt upgrade"
+    assert_eq "$next $next" "$(version) $(version archivist-fleet)" "versions after apt upgrade"
     assert_eq "$before" "$(unit_property $unit InvocationID)" "running work after the upgrade"
     in_capsule systemctl stop $unit
 }
@@ -141,5 +154,5 @@ the_key_can_be_replaced() {
     ! update_with old || fail "apt with the old key accepts what the new key signed"
 }
 
-cases installs_from_the_repository upgrades_without_interruption has_several_releases_and_architectures \
+cases installs_from_the_repository adds_the_fleet upgrades_without_interruption has_several_releases_and_architectures \
     keeps_a_published_file the_key_can_be_replaced apt_rejects_what_another_key_signed

@@ -5,12 +5,11 @@
 source "$(dirname "$0")/../tap/cases.sh"
 
 ROOT=$(readlink -f "$(dirname "$0")/../..")
-PACKAGING=$ROOT/packaging
 # shellcheck disable=SC2034 # for the library
-SOURCE=$ROOT
-for part in report apt source cargo build-root; do
+PACKAGING=$ROOT/packaging SOURCE=$ROOT
+for part in packaging/lib/{report,apt,source,cargo,build-root} tests/machine/lib/capsule-here; do
     # shellcheck source=/dev/null
-    source "$PACKAGING/lib/$part.sh"
+    source "$ROOT/$part.sh"
 done
 
 export DEB_BUILD_OPTIONS=nocheck DEB_BUILD_PROFILES=pkg.archivist.noaudit
@@ -43,17 +42,19 @@ a_program_has_the_same_bytes() {
     rm -rf "$work/here" "$work/another"
 }
 
-# built DIRECTORY: the work tree with the programs, completions and list of crates that $work/inside has.
+# built DIRECTORY: the work tree with the programs, completions, manual pages and list of crates that $work/inside has.
 built() {
     local dir=$1 inside=$work/inside
     export_tree "$dir"
-    mkdir -p "$dir/target/quick" "$dir/debian/completions"
-    find "$inside/usr/bin" "$inside/usr/lib/archivist" -type f -exec cp -t "$dir/target/quick" {} +
+    mkdir -p "$dir/target/quick" "$dir/debian/completions" "$dir/debian/man"
+    find "$inside/usr/bin" "$inside/usr/lib/archivist" "$inside/usr/lib/systemd/system-generators" -type f -exec cp -t "$dir/target/quick" {} +
     cp "$inside"/usr/share/bash-completion/completions/archivist "$inside"/usr/share/zsh/vendor-completions/_archivist \
         "$inside"/usr/share/fish/vendor_completions.d/archivist.fish "$dir/debian/completions"
+    find "$inside/usr/share/man" -type f -name '*.gz' -exec cp -t "$dir/debian/man" {} +
+    gunzip "$dir"/debian/man/*.gz
     zcat -f "$inside"/usr/share/doc/archivist/archivist.cdx.json* >"$dir/debian/archivist.cdx.json"
     # What debhelper need not build.
-    echo archivist >"$dir/debian/debhelper-build-stamp"
+    printf '%s\n' archivist archivist-fleet >"$dir/debian/debhelper-build-stamp"
 }
 
 # pack DIRECTORY USER [COMMAND…]: with the profile that compresses fast.
@@ -69,13 +70,14 @@ pack() {
     )
 }
 
-the_package_has_the_same_bytes() {
+the_packages_have_the_same_bytes() {
     local deb
-    dpkg-deb --extract "$DEB" "$work/inside"
+    for deb in "$DEB" "$(fleet_deb "$DEB")"; do dpkg-deb --extract "$deb" "$work/inside"; done
     pack "$work/here" 0
     pack "$work/elsewhere" 1234 "${ELSEWHERE[@]}" "${LATER[@]}"
-    deb=$(basename "$work"/here/archivist_*.deb)
-    cmp "$work/here/$deb" "$work/elsewhere/$deb" || fail "$deb differs"
+    for deb in archivist archivist-fleet; do
+        cmp "$work"/{here,elsewhere}/${deb}_*.deb || fail "$deb differs"
+    done
 }
 
-cases a_program_has_the_same_bytes the_package_has_the_same_bytes
+cases a_program_has_the_same_bytes the_packages_have_the_same_bytes

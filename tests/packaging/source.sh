@@ -55,15 +55,18 @@ builds_on_forky() {
 
 has_debugging_symbols() {
     needs builds_on_forky
-    local symbols programs
-    symbols=$(dpkg-deb --fsys-tarfile "$work"/forky/archivist-dbgsym_*.deb | tar -tf - | grep -c '\.debug$')
-    programs=$(dpkg-deb --fsys-tarfile "$work"/forky/archivist_*.deb | tar -tf - | grep -cE '^\./usr/(bin/archivist|lib/archivist/archivist-[^/]+)$')
-    [[ $symbols -eq $programs ]] || fail "$symbols of $programs programs have debugging symbols"
+    local package symbols programs
+    for package in archivist archivist-fleet; do
+        symbols=$(dpkg-deb --fsys-tarfile "$work"/forky/$package-dbgsym_*.deb | tar -tf - | grep -c '\.debug$')
+        programs=$(dpkg-deb --fsys-tarfile "$work"/forky/${package}_*.deb | tar -tf - | grep -cE '^\./usr/(bin/archivist|lib/archivist/archivist-[^/]+|lib/systemd/system-generators/archivist-[^/]+)$')
+        [[ $symbols -eq $programs ]] || fail "$symbols of $programs programs of $package have debugging symbols"
+    done
 }
 
 says_what_is_inside() {
     needs builds_on_forky
     dpkg-deb --extract "$work"/forky/archivist_*.deb "$work/inside"
+    dpkg-deb --extract "$work"/forky/archivist-fleet_*.deb "$work/inside"
     python3 "$ROOT/tests/packaging/inside.py" "$work/inside" "$work/forky/archivist/vendor"
 }
 

@@ -3,6 +3,7 @@
 use crate::client::exit::Failure;
 use crate::client::paging::Source;
 use crate::client::server::{Server, decode};
+use archivist_config::programs::{FLEET, FLEET_FIX, FLEET_MISSING};
 use archivist_config::{Scope, Settings, load};
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId};
 use archivist_core::text::human_span;
@@ -49,7 +50,7 @@ impl Fleet {
     /// in no fleet or `local` is set. Only the first instance of a machine can be a node.
     ///
     /// # Errors
-    /// If the service does not run or does not answer within two seconds.
+    /// If the service is not installed, does not run, or does not answer within two seconds.
     pub async fn reach(scope: &Scope, local: Local) -> Result<Option<Fleet>, Failure> {
         if local.local || scope.user || scope.instance.is_some() {
             return Ok(None);
@@ -59,6 +60,9 @@ impl Fleet {
         let Some(settings) = settings.filter(Settings::is_in_fleet) else {
             return Ok(None);
         };
+        if !FLEET.is_installed() {
+            return Err(away(&format!("{FLEET_MISSING}; {FLEET_FIX}")));
+        }
         let bus = Address::new(false, None).connect().await?;
         let proxy = FleetProxy::new(&bus).await.map_err(explain)?;
         let peer = PeerProxy::new(&bus, proxy.inner().destination().to_owned(), "/").await;

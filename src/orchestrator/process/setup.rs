@@ -8,7 +8,7 @@ use crate::runner::identity::Identity;
 use crate::store::damage::{Check, check, log_is_damaged};
 use crate::store::{OpenError, Store};
 use archivist_config as config;
-use archivist_config::programs::{ARCHIVIST, LAUNCHER, STORE};
+use archivist_config::programs::{ARCHIVIST, FLEET, FLEET_FIX, FLEET_MISSING, LAUNCHER, STORE};
 use archivist_config::{Scope, Settings};
 use archivist_core::unit::Names;
 use archivist_plugin::programs::distribution::Distribution;
@@ -43,6 +43,9 @@ pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
     let (settings, warnings) = config::load(scope).map_err(|error| error.to_string())?;
     for warning in warnings {
         tracing::warn!("{warning}");
+    }
+    if settings.is_in_fleet() && !scope.user && scope.instance.is_none() && !FLEET.is_installed() {
+        tracing::warn!("{FLEET_MISSING}, so crawls of the fleet wait; {FLEET_FIX}");
     }
     let catalogue = plugins(scope, &settings);
     Ok((settings, catalogue))

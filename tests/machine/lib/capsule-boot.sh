@@ -3,8 +3,10 @@
 
 BOOT_SECONDS=120
 
+# boot_capsule NAME RELEASE [DEB…]
 boot_capsule() {
-    local name=$1 release=$2 deb=$3 base state
+    local name=$1 release=$2 base state
+    shift 2
     # Debian testing has pivot_root in a package of its own since util-linux 2.42, and a minimal system has neither of these.
     command -v mount >/dev/null || need_packages mount
     command -v pivot_root >/dev/null || need_packages util-linux-extra
@@ -14,7 +16,7 @@ boot_capsule() {
     wait_until_running "$name"
     # After the boot, see capsule-inside.sh. Lazily, because the journal has a file of it open.
     enter "$name" umount --lazy /proc/sys
-    [[ -z $deb ]] || install_deb "$name" "$deb"
+    [[ $# -eq 0 ]] || install_debs "$name" "$@"
 }
 
 # A fresh state directory: deletes the files of an earlier capsule of this name, except with --keep.
@@ -112,11 +114,14 @@ fail_boot() {
 }
 
 # Only with packages of the base: without package lists, apt requires no network.
-install_deb() {
-    local name=$1 deb=$2 inside
-    inside=/var/cache/${deb##*/}
-    enter "$name" sh -c 'cat >"$1" && chmod 644 "$1"' sh "$inside" <"$deb"
+install_debs() {
+    local name=$1 deb inside=()
+    shift
+    for deb in "$@"; do
+        inside+=("/var/cache/${deb##*/}")
+        enter "$name" sh -c 'cat >"$1" && chmod 644 "$1"' sh "${inside[-1]}" <"$deb"
+    done
     enter "$name" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0 \
-        install --reinstall "$inside" >&2 ||
-        die "apt could not install $deb in capsule '$name': see its messages above"
+        install --reinstall "${inside[@]}" >&2 ||
+        die "apt could not install $* in capsule '$name': see its messages above"
 }

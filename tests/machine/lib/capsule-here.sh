@@ -13,3 +13,24 @@ capsule() {
         "$ROOT/tests/machine/capsule" "$@"
     fi
 }
+
+# fleet_deb DEB: prints the path of the package archivist-fleet, which build-deb writes next to DEB.
+fleet_deb() {
+    local name=${1##*/} deb
+    deb=${1%"$name"}archivist-fleet_${name#archivist_}
+    [[ -f $deb ]] || die "there is no $deb: build it with packaging/build-deb, without --no-fleet"
+    echo "$deb"
+}
+
+# repack DIR ADDITION DEB…: writes the packages to DIR, with an addition to their version.
+repack() {
+    local dir=$1 addition=$2 deb
+    shift 2
+    mkdir "$dir"
+    for deb in "$@"; do
+        dpkg-deb --raw-extract "$deb" "$dir/tree"
+        sed -i "s/^Version: .*/&$addition/; s/archivist (= [^)]*/&$addition/" "$dir/tree/DEBIAN/control"
+        dpkg-deb --root-owner-group -Zgzip -z1 --build "$dir/tree" "$dir/${deb##*/}" >/dev/null
+        rm -rf "$dir/tree"
+    done
+}

@@ -2,6 +2,7 @@
 
 use super::Check;
 use crate::verb::fleet::service;
+use archivist_config::programs::{FLEET, FLEET_FIX, FLEET_MISSING};
 use archivist_config::{Scope, load};
 use archivist_core::text::human_span;
 use archivist_shared::bus::documents::fleet::{Fleet, NodeState};
@@ -20,6 +21,9 @@ pub(super) async fn checks(scope: &Scope) -> Vec<Check> {
     let settings = load(scope).map(|(settings, _)| settings);
     if scope.user || scope.instance.is_some() || !settings.is_ok_and(|it| it.is_in_fleet()) {
         return Vec::new();
+    }
+    if !FLEET.is_installed() {
+        return vec![Check::fail(NAME, FLEET_MISSING, FLEET_FIX)];
     }
     let state = match service::state().await {
         Ok(state) => state,

@@ -13,6 +13,7 @@ pub(crate) mod service;
 
 use crate::client::exit::{Exit, Failure};
 use crate::verb::config::to_failure;
+use archivist_config::programs::{FLEET, FLEET_FIX, FLEET_MISSING};
 use archivist_config::{Scope, load};
 use clap::{Args, Subcommand};
 
@@ -47,6 +48,9 @@ pub async fn run(args: FleetArgs, scope: &Scope) -> Result<Exit, Failure> {
         return Err(Failure::usage(
             "only the archivist of the machine can be in a fleet: leave out --user and --instance",
         ));
+    }
+    if !FLEET.is_installed() {
+        return Err(Failure::failed(format!("{FLEET_MISSING}; {FLEET_FIX}")));
     }
     if !matches!(args.verb, FleetVerb::Init(_) | FleetVerb::Join(_)) {
         refuse_outside(scope)?;
