@@ -30,10 +30,12 @@ const LOOK: Duration = Duration::from_secs(3);
 
 const HINT: &str = "for this machine alone, use --local";
 
-/// For verbs that mean the whole fleet.
+// For verbs that mean the whole fleet.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct Local {
-    /// In a fleet: this machine alone
+    /// In a fleet, this machine alone
+    ///
+    /// See archivist-fleet(8).
     #[arg(long)]
     pub local: bool,
 }

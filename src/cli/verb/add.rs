@@ -22,39 +22,69 @@ use std::path::PathBuf;
 /// Crawl of the first `add` of an archive.
 const FIRST_CRAWL: CrawlId = CrawlId(1);
 
+/// Archive URLs: queue a crawl of these pages
+///
+/// For each URL that cannot be archived, the command prints the argument or line and the reason; it
+/// queues the other URLs. When the command returns, the crawl is stored in the database and
+/// survives a power cut.
 #[derive(Args)]
 pub struct AddArgs {
     /// Follow links up to N steps from the given pages
+    ///
+    /// These pages are part of the same crawl. At most 4.
     #[arg(long, value_name = "N", default_value_t = 0)]
     depth: u32,
-    /// Tag the pages; may be given more than once
+    /// Tag the given pages; may be given more than once
+    ///
+    /// Pages that are found from them are not tagged, because a tag says what a user chose;
+    /// archivist list snapshots CRAWL lists all pages of a crawl.
     #[arg(long = "tag", value_name = "T")]
     tags: Vec<String>,
     /// Run only these plugins, separated by commas
+    ///
+    /// They replace those of Plugins= in archivist.conf(5). A MIME type such as application/pdf or
+    /// image/ selects the plugins that produce files of this type. A plugin that was installed
+    /// after the last reload is found.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     plugins: Vec<String>,
-    /// Set a plugin's setting for this crawl; may be given more than once
+    /// Set a setting of a plugin for this crawl, such as WGET_TIMEOUT=30; may be given more than
+    /// once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
-    /// Use the cookies and profile of this persona; same as --set ACTIVE_PERSONA=NAME
+    /// Use the cookies and the browser profile of this persona, see archivist persona
+    ///
+    /// Equivalent to --set ACTIVE_PERSONA=NAME.
     #[arg(long, value_name = "NAME")]
     persona: Option<PersonaName>,
-    /// Leave out pages that the archive has
+    /// Leave out pages that another crawl has archived or is going to
+    ///
+    /// Pages that this crawl finds are left out in the same way. A page that is incomplete, or of
+    /// which no result succeeded, is archived again. If none is left, no crawl is added, and the
+    /// exit status is 0. In a fleet, the pages of all machines count; if only other machines have
+    /// them, the crawl is added and sealed without pages.
     #[arg(long)]
     only_new: bool,
-    /// Install nothing, as always; for scripts that give this option
+    /// Accepted for scripts that give this option to abx-dl
+    ///
+    /// A crawl never installs anything, and skips hooks whose programs are missing.
     #[arg(long)]
     no_install: bool,
-    /// Read URLs from FILE: one per line, a bookmark file of a browser, a table or JSON
+    /// Read a list of URLs from FILE: one per line, a bookmark file of a browser, a table or JSON
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Show the progress and return when the crawl is done
+    /// Show the progress until the crawl is sealed or cancelled
+    ///
+    /// On a terminal, the progress is shown as bars, otherwise as one line per event. If the
+    /// orchestrator or the bus restarts in the meantime, the command reconnects and continues.
+    /// 'Ctrl-C' detaches: the crawl continues, and the exit status is 130.
     #[arg(long)]
     wait: bool,
-    /// Print the answer as JSON; with --wait also every event, one document per line
+    /// Print the answer as JSON
+    ///
+    /// With --wait, print the answer and then every event, one JSON document per line.
     #[arg(long)]
     json: bool,
-    /// Pages to archive; - reads them from standard input, one per line
+    /// Pages to archive; a single - reads a list of URLs from standard input
     #[arg(value_name = "URL", required_unless_present = "file")]
     urls: Vec<OsString>,
 }

@@ -7,7 +7,10 @@ use clap::Args;
 
 #[derive(Args)]
 pub struct BackgroundArgs {
-    /// Print the systemctl(1) command that starts the orchestrator in the background
+    /// Do nothing but print the systemctl(1) command that starts the orchestrator in the background
+    ///
+    /// The command is 'systemctl enable --now archivist-orchestrator.service', and the exit status
+    /// is 2.
     #[arg(long, hide = true)]
     daemon: bool,
 }

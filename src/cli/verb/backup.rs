@@ -10,12 +10,19 @@ use nix::unistd::geteuid;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf, absolute};
 
+/// Back up database, archive, configuration, personas and library, while work runs
+///
+/// The backup is a new directory in DIR. Files that did not change since the backup before are hard
+/// links to its copies, and are not read again. Only root may back up the archivist of the machine.
+/// Print the directory of the backup, what is in it, and which pages are not, such as those that
+/// are running. The exit status is 3 if something could not be read and is missing in the backup.
+/// See archivist-backup(7).
 #[derive(Args)]
 pub struct BackupArgs {
     /// The directory of the backups, outside of the data directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Remove all but the newest N backups afterwards
+    /// Remove all but the newest N backups of DIR afterwards
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
 }

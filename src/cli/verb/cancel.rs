@@ -8,12 +8,24 @@ use archivist_config::Scope;
 use archivist_core::model::AnyId;
 use clap::Args;
 
+/// Cancel crawls or snapshots and stop their running hooks
+///
+/// Files that are already archived remain. A hook that ignores SIGTERM is killed after the
+/// TimeoutStopSec= of its unit; its outcome says so. Cancelling a cancelled crawl or snapshot is
+/// not an error; cancelling a sealed one is.
+///
+/// The id of a run (r678) ends this hook alone: its result is skipped, with the reason "interrupted
+/// by user", and its page continues with the next hook. The run of a worker cannot be cancelled;
+/// cancel its crawl or snapshot.
 #[derive(Args)]
 pub struct CancelArgs {
     /// Crawls (c12), snapshots (s345) and runs of hooks (r678)
     #[arg(value_name = "ID", required = true)]
     ids: Vec<AnyId>,
-    /// Wait until no process of them is left; in a fleet, also until the other nodes have ended their pages
+    /// Return when no process of them is left
+    ///
+    /// In a fleet, return when all nodes have ended their pages; if only nodes that are not
+    /// connected have some, fail and print their names and the number of pages.
     #[arg(long)]
     wait: bool,
 }

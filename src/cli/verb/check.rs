@@ -19,6 +19,9 @@ const REQUEST: u64 = 1 << 20;
 /// Environment variable in which the orchestrator passes what a check may reach.
 const REACH: &str = "ARCHIVIST_REACH";
 
+/// Run one check of one site (what watches run)
+///
+/// See archivist-orchestrator.service(8).
 #[derive(Args)]
 pub struct CheckArgs {
     kind: KindArg,

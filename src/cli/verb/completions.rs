@@ -5,6 +5,9 @@ use crate::display::style;
 use clap::{Args, ValueEnum};
 use clap_complete::{Shell, generate};
 
+/// Print the completion script of a shell
+///
+/// The Debian package installs all three.
 #[derive(Args)]
 pub struct CompletionsArgs {
     /// Shell to complete for

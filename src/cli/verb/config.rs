@@ -18,15 +18,32 @@ use archivist_plugin::Catalogue;
 use clap::Args;
 use serde::Serialize;
 
+/// Show the configuration in effect and where each value comes from
+///
+/// A value comes from a line of a file, or is built in. Unknown sections and keys are errors here;
+/// the orchestrator only warns about them.
 #[derive(Args)]
 pub struct ConfigArgs {
     /// Show only this setting, such as WorkersMax or WGET_TIMEOUT
     #[arg(value_name = "KEY", conflicts_with_all = ["get", "set"])]
     key: Option<String>,
-    /// Print only the value of this setting
+    /// Print only the value of this setting, also if it is a secret
+    ///
+    /// For a setting of a plugin that the configuration does not have, this is the default of the
+    /// plugin, or an empty line.
     #[arg(long, value_name = "KEY", conflicts_with_all = ["set", "json"])]
     get: Option<String>,
     /// Write this setting into a drop-in, after validation; may be given more than once
+    ///
+    /// The setting is one of archivist.conf(5), or of a plugin. The drop-in is
+    /// /etc/archivist/archivist.conf.d/60-set.conf, and the command that applies it is printed. The
+    /// value replaces the one of an earlier --set; an empty value restores the built-in one. The
+    /// value must be of the type that the plugin declares. The whole configuration is validated
+    /// with the setting first; if the value is invalid, nothing is written.
+    ///
+    /// Secrets, which are settings whose name contains a word such as KEY or TOKEN, or which their
+    /// plugin declares as such, are written to 60-set-secrets.conf, which only root can read. They
+    /// are not shown without --get.
     #[arg(long, value_name = "KEY=VALUE", value_parser = set::assignment, conflicts_with = "json")]
     set: Vec<(String, String)>,
     /// Print JSON

@@ -8,9 +8,14 @@ use archivist_generator::{Content, Generated};
 use clap::Args;
 use std::path::PathBuf;
 
+/// Show the units that archivist-generator makes from pools and watches
+///
+/// These are the units that it generates at boot and at 'systemctl daemon-reload' from the
+/// declarations of pools and watches (see archivist.pool(5) and archivist.watch(5)), or from FILE
+/// and its drop-ins alone, and the errors in them.
 #[derive(Args)]
 pub struct GenerateArgs {
-    /// Print the units instead of writing them
+    /// Print the units
     #[arg(long, required_unless_present = "output")]
     dry_run: bool,
     /// Write the units into DIR

@@ -4,6 +4,7 @@ use clap::Args;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// Run the program of a built-in plugin, see archivist-hooks(7)
 #[derive(Args)]
 pub struct HookArgs {
     name: String,

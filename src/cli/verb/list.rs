@@ -17,6 +17,10 @@ use clap::{Args, ValueEnum};
 /// State of snapshots that ended before their work was done, in addition to those of the lifecycle.
 const INCOMPLETE: &str = "incomplete";
 
+/// List the newest crawls, snapshots, results, runs or web hosts
+///
+/// On a terminal, long texts are shortened in the middle and times are relative. To a file or pipe,
+/// texts are complete and times are in RFC 3339 format.
 #[derive(Args)]
 pub struct ListArgs {
     /// What to list
@@ -25,13 +29,20 @@ pub struct ListArgs {
     /// List only what belongs to this crawl (c12) or snapshot (s345)
     #[arg(value_name = "ID")]
     owner: Option<Owner>,
-    /// List only what is in this state, such as failed; snapshots can also be incomplete
+    /// List only entries in this state, see STATES in archivist(1)
+    ///
+    /// Runs are starting, running or ended; snapshots can also be incomplete: their work ended
+    /// before it was done, and the REASON says why; hosts have no states.
     #[arg(long, value_name = "S")]
     status: Option<String>,
-    /// List only snapshots whose documents have this HTTP status: 404, 4xx or 400-499
+    /// List only snapshots whose document has this HTTP status: 404, 4xx or 400-499
+    ///
+    /// It is a single status, a class, or a range. The status is that of the final response, after
+    /// all redirects, as the browser or otherwise another hook got it. A fleet does not know it, so
+    /// this is about this machine alone.
     #[arg(long, value_name = "STATUS")]
     http: Option<HttpRange>,
-    /// List at most N; 0 lists all
+    /// List at most N entries; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
     #[command(flatten)]
@@ -90,7 +101,7 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
         ..Filter::default()
     };
     // Runs are units, which only their machine knows; the fleet knows neither HTTP statuses nor which
-    // pages are incomplete.
+    // pages are incomplete, and searches no tags and URLs.
     let asks_for_incomplete = args.status.as_deref() == Some(INCOMPLETE);
     let is_local =
         args.local.local || args.what == What::Runs || args.http.is_some() || asks_for_incomplete;

@@ -22,12 +22,13 @@ use std::time::Duration;
 /// after the end of their unit, and short names of hooks are missed, and with `--user` those of hooks.
 const RUNS_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Show the journal of all units of a crawl or snapshot, or of a single run
 #[derive(Args)]
 pub struct LogsArgs {
     /// A crawl (c12), a snapshot (s345) or a run (r678)
     #[arg(value_name = "ID")]
     id: AnyId,
-    /// Show only what this plugin or hook wrote
+    /// Show only the output of this plugin or hook; not with a run
     #[arg(long, value_name = "H")]
     hook: Option<String>,
     /// Show new lines as they arrive

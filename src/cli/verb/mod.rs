@@ -1,4 +1,5 @@
-//! Each verb is one file: it parses its arguments, makes one call and prints the answer.
+//! Each verb is one file: it parses its arguments, makes one call and prints the answer. The texts about
+//! a verb and its options, in `--help` and in the manual, are the doc comments of its arguments.
 
 pub mod add;
 pub mod background;
@@ -34,3 +35,105 @@ pub mod update;
 pub mod urls;
 pub mod watch;
 pub mod why;
+
+use crate::client::exit::{Exit, Failure};
+use archivist_config::Scope;
+use clap::Subcommand;
+use std::process::ExitCode;
+
+// Every verb, in the order of `--help`, to which a doc comment would be the text of the program.
+#[derive(Subcommand)]
+pub enum Verb {
+    Add(add::AddArgs),
+    Run(run::RunArgs),
+    Status(status::StatusArgs),
+    List(list::ListArgs),
+    Show(show::ShowArgs),
+    Plot(plot::PlotArgs),
+    Why(why::WhyArgs),
+    Open(open::OpenArgs),
+    Logs(logs::LogsArgs),
+    Cancel(cancel::CancelArgs),
+    Pause(pause::PauseArgs),
+    Resume(resume::ResumeArgs),
+    Retry(retry::RetryArgs),
+    Update(update::UpdateArgs),
+    Watch(watch::WatchArgs),
+    Plugins(plugins::PluginsArgs),
+    Install(plugins::install::InstallVerbArgs),
+    Persona(persona::PersonaArgs),
+    Pool(pool::PoolArgs),
+    /// Send a heartbeat from a worker of a pool
+    ///
+    /// For pools with HeartbeatSec=, see archivist.pool(5).
+    Heartbeat,
+    Fleet(fleet::FleetArgs),
+    Backup(backup::BackupArgs),
+    Restore(restore::RestoreArgs),
+    Doctor(doctor::DoctorArgs),
+    Fsck(fsck::FsckArgs),
+    Config(config::ConfigArgs),
+    Generate(generate::GenerateArgs),
+    Completions(completions::CompletionsArgs),
+    #[command(hide = true)]
+    Orchestrator(orchestrator::OrchestratorArgs),
+    #[command(hide = true)]
+    Hook(hook::HookArgs),
+    #[command(hide = true)]
+    Check(check::CheckArgs),
+}
+
+impl Verb {
+    /// Runs the verb, and reports its failure.
+    pub fn run(self, scope: &Scope) -> ExitCode {
+        let done = match self {
+            Verb::Hook(args) => return hook::run(args),
+            Verb::Add(args) => wait_for(add::run(args, scope)),
+            Verb::Run(args) => wait_for(run::run(args, scope)),
+            Verb::Status(args) => wait_for(status::run(args, scope)),
+            Verb::List(args) => wait_for(list::run(args, scope)),
+            Verb::Show(args) => wait_for(show::run(args, scope)),
+            Verb::Plot(args) => wait_for(plot::run(args, scope)),
+            Verb::Why(args) => wait_for(why::run(args, scope)),
+            Verb::Open(args) => wait_for(open::run(args, scope)),
+            Verb::Logs(args) => wait_for(logs::run(args, scope)),
+            Verb::Cancel(args) => wait_for(cancel::run(args, scope)),
+            Verb::Pause(args) => wait_for(pause::run(args, scope)),
+            Verb::Resume(args) => wait_for(resume::run(args, scope)),
+            Verb::Retry(args) => wait_for(retry::run(args, scope)),
+            Verb::Update(args) => wait_for(update::run(args, scope)),
+            Verb::Watch(args) => wait_for(watch::run(args, scope)),
+            Verb::Plugins(args) => wait_for(plugins::run(args, scope)),
+            Verb::Install(args) => wait_for(plugins::install::run_verb(args, scope)),
+            Verb::Persona(args) => persona::run(args, scope),
+            Verb::Pool(args) => wait_for(pool::run(args, scope)),
+            Verb::Heartbeat => heartbeat::run(),
+            Verb::Fleet(args) => wait_for(fleet::run(args, scope)),
+            Verb::Backup(args) => backup::run(args, scope),
+            Verb::Restore(args) => wait_for(restore::run(args, scope)),
+            Verb::Doctor(args) => wait_for(doctor::run(args, scope)),
+            Verb::Fsck(args) => wait_for(fsck::run(args, scope)),
+            Verb::Config(args) => config::run(args, scope),
+            Verb::Generate(args) => generate::run(args, scope),
+            Verb::Completions(args) => completions::run(args),
+            Verb::Check(args) => check::run(args, scope),
+            Verb::Orchestrator(args) => orchestrator::run(args, scope),
+        };
+        match done {
+            Ok(exit) => exit.into(),
+            Err(failure) => failure.in_scope(scope).report(),
+        }
+    }
+}
+
+/// Runs one verb on its own tokio runtime.
+fn wait_for(verb: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("failed to start the async runtime: {error}")))?;
+    let done = runtime.block_on(verb);
+    // A thread may still read a stream that is no longer needed.
+    runtime.shutdown_background();
+    done
+}

@@ -19,6 +19,10 @@ use std::process::Command;
 
 mod elsewhere;
 
+/// Open the page about a crawl, a snapshot or the whole archive in the browser
+///
+/// Without an id, open the start page in the directory of the archive, which lists the newest
+/// snapshots.
 #[derive(Args)]
 pub struct OpenArgs {
     /// A crawl (c12) or a snapshot (s345); without it the whole archive

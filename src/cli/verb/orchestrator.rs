@@ -9,14 +9,21 @@ use clap::Args;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+/// Run the orchestrator (what archivist-orchestrator.service starts)
+///
+/// See archivist-orchestrator.service(8).
 #[derive(Args)]
 pub struct OrchestratorArgs {
-    /// Exit after the queue has been empty for IdleTimeoutSec=
+    /// Exit when nothing has been queued or running for IdleTimeoutSec=
+    ///
+    /// See archivist.conf(5). The bus starts the orchestrator again on demand.
     #[arg(long)]
     exit_on_idle: bool,
     #[command(flatten)]
     background: BackgroundArgs,
-    /// Print the command that shows the state
+    /// Do nothing but print the command that shows the state: archivist status --watch
+    ///
+    /// The exit status is 2.
     #[arg(long, hide = true)]
     watch: bool,
 }

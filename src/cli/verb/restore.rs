@@ -12,15 +12,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Restore a backup
+///
+/// The orchestrator and its units must be stopped. Every file is verified first; if one is damaged,
+/// it is named, and nothing is changed. What was there before is moved to a directory with the date
+/// in its name. See archivist-backup(7).
 #[derive(Args)]
 pub struct RestoreArgs {
     /// A backup, or the directory of the backups, whose newest one is restored
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Restore the configuration, too
+    ///
+    /// Without it, files of the configuration that differ are named.
     #[arg(long)]
     config: bool,
-    /// Restore the database alone; the archive stays as it is
+    /// Restore the database alone; archive, library and personas stay as they are
     #[arg(long, conflicts_with = "config")]
     database: bool,
 }

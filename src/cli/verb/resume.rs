@@ -8,6 +8,10 @@ use archivist_config::Scope;
 use archivist_core::model::Owner;
 use clap::Args;
 
+/// Resume paused crawls and snapshots
+///
+/// A snapshot that was paused individually stays paused when its crawl is resumed. Resuming twice
+/// is not an error; resuming what is sealed or cancelled is.
 #[derive(Args)]
 pub struct ResumeArgs {
     /// Crawls (c12) and snapshots (s345)

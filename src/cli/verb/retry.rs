@@ -12,21 +12,51 @@ use archivist_shared::bus::documents::report::{Filter, HookResult};
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Queue failed and skipped results of crawls or snapshots again
+///
+/// A single page of a cancelled crawl can be retried; the other pages stay cancelled.
+///
+/// If the document of a page was not saved, because the server sent an HTTP error (see HttpErrors=
+/// in archivist.conf(5)) or the browser did not load the page, all hooks of the page run again,
+/// also if another one is named, and the files of the earlier visit are replaced. Otherwise, the
+/// files of the page would be of different documents.
+///
+/// A retry loses nothing. If a hook that had succeeded fails in the retry, for example because the
+/// site is down, all results and files of the page that were there before stay, and the results
+/// that would have been lost have the note "the retry failed" with the reason.
 #[derive(Args)]
 pub struct RetryArgs {
     /// Crawls (c12) and snapshots (s345)
     #[arg(value_name = "ID", required_unless_present = "failed")]
     ids: Vec<Owner>,
-    /// Retry every page with a failed result; cancelled pages are left alone
+    /// Retry all pages of the archive that are incomplete or have a failed result
+    ///
+    /// Pages that were cancelled by a user or are not yet sealed are left alone.
+    /// archivist-retry.timer does this once a week if it is enabled: 'systemctl enable --now
+    /// archivist-retry.timer'.
     #[arg(long, conflicts_with_all = ["ids", "set"])]
     failed: bool,
-    /// Run all hooks again, also those that succeeded
+    /// Do complete pages again: run all hooks, also those that succeeded
     #[arg(long, conflicts_with_all = ["failed", "hook"])]
     all: bool,
-    /// Retry only the results of this plugin or hook, which also runs where it has none
+    /// Retry only results of this plugin or hook
+    ///
+    /// With an id, it also runs on pages that have no result of it, such as a plugin that was
+    /// installed later; if the crawl selected its plugins, this one is added to them.
     #[arg(long, value_name = "H", default_value = "", hide_default_value = true)]
     hook: String,
-    /// Change a setting of the crawl or page first; a raised limit lets the crawl continue
+    /// First add this setting to those of the crawl
+    ///
+    /// With the id of a snapshot, it is a setting of that page alone: its hooks use it, and it
+    /// takes precedence over those of the crawl; the hooks of the crawl, such as the browser, and
+    /// the other pages do not.
+    ///
+    /// Every crawl has the settings CRAWL_MAX_URLS (maximum number of pages), CRAWL_MAX_SIZE
+    /// (maximum number of bytes of all files; accepts the suffixes b, k, m, g and t), CRAWL_TIMEOUT
+    /// (number of seconds in which new pages are started) and SNAPSHOT_MAX_SIZE (maximum number of
+    /// bytes of one page, after which the remaining hooks of the page are skipped). 0 means no
+    /// limit. Pages that a limit leaves out are listed and counted as cancelled, with the limit as
+    /// their reason: after a limit such as CRAWL_MAX_URLS is raised, the crawl continues with them.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = crate::verb::add::setting)]
     set: Vec<(String, String)>,
 }

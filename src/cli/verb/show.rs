@@ -20,6 +20,12 @@ use std::collections::BTreeMap;
 
 mod run;
 
+/// Show everything about a crawl, snapshot or run
+///
+/// Show its state and the reason for it, its results with their output or error, and its runs with
+/// unit name, CPU time and peak memory. A snapshot has the HTTP status of its document, if a hook
+/// reported one. For a crawl with more than 1000 snapshots, results or runs, show the newest 1000
+/// of each; archivist list has all of them.
 #[derive(Args)]
 pub struct ShowArgs {
     /// A crawl (c12), a snapshot (s345) or a run (r678)

@@ -26,12 +26,23 @@ mod live;
 /// How long `status` waits for an answer before it prints what systemd knows.
 const ANSWER_EXPECTED: Duration = Duration::from_millis(900);
 
+/// Show the state of the orchestrator, or of one crawl, snapshot or run
+///
+/// Without an id, show the orchestrator, its counters, the running units, and the time of the next
+/// scheduled work. If the orchestrator does not answer within a second, because it is starting or
+/// hangs, the command prints what systemd knows about its unit to standard error, and continues to
+/// wait.
 #[derive(Args)]
 pub struct StatusArgs {
     /// A crawl (c12), a snapshot (s345) or a run (r678)
     #[arg(value_name = "ID")]
     id: Option<AnyId>,
-    /// Show the state of this machine again whenever it changes, until Ctrl-C
+    /// Show the state of this machine again whenever it changes, until Ctrl-C, which is no failure
+    ///
+    /// The state is shown at most four times a second. On a terminal, each state replaces the last
+    /// one; to a file or pipe, each is written after the last one, separated by an empty line, or
+    /// with --json as one line. The command continues when the orchestrator restarts, and waits
+    /// while the orchestrator is stopped.
     #[arg(long)]
     watch: bool,
     #[command(flatten)]

@@ -13,6 +13,12 @@ use archivist_shared::bus::documents::report::{Reason, Why, WhyRun, WhyWatch};
 use archivist_shared::bus::documents::watches::Watch;
 use clap::Args;
 
+/// Explain why a crawl, snapshot, run or watch is not done, or failed
+///
+/// The command says why a crawl or snapshot has not finished, or not completely, one sentence per
+/// line. After these, it lists the results that failed or were skipped, with the reason, and the
+/// command that installs a missing program. The answers come from the same functions by which the
+/// orchestrator decides.
 #[derive(Args)]
 pub struct WhyArgs {
     /// A crawl (c12), a snapshot (s345), a run (r678), or the name of a watch

@@ -22,6 +22,13 @@ use check::{Check, Verdict};
 use clap::Args;
 use host::Host;
 
+/// Check this machine and print how to fix what is missing
+///
+/// It checks systemd, users, clock, data directory, archive, disks, journal, cgroups, user
+/// namespaces, configuration, bus, orchestrator, plugins, the timers of watches and pools, and how
+/// many hooks fail, on this machine and for each web host. Free space is judged by MinFreeSpace= of
+/// archivist.conf(5): below it nothing is started, and up to twice as much is a warning. The exit
+/// status is 1 if archiving cannot work.
 #[derive(Args)]
 pub struct DoctorArgs {
     /// Print JSON

@@ -21,6 +21,7 @@ const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// PATH for pg_dump(1).
 const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// Back up the database of the fleet, with pg_dump(1)
 #[derive(Args)]
 pub struct BackupArgs {
     /// The file to write, replaced when the backup is complete

@@ -23,7 +23,10 @@ pub struct JoinArgs {
     /// Name of this machine in the fleet, by default its host name
     #[arg(long, value_name = "NAME", value_parser = node_name)]
     name: Option<String>,
-    /// Read the password of the database user from FILE, '-' for standard input, instead of asking
+    /// Read the password of the database user from the only line of FILE, - for standard input
+    ///
+    /// Without it, the command asks on the terminal; for a Unix socket, and without a terminal,
+    /// there is no password.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Trust the authorities whose certificates FILE has (PEM), instead of those of this machine

@@ -7,6 +7,10 @@ use crate::display::style;
 use archivist_config::Scope;
 use clap::Args;
 
+/// Give a node, by default this machine, no more hosts
+///
+/// When the command returns, the node starts no page any more. Running pages end; the others go to
+/// other nodes at once, those of a host with a running page when that has ended.
 #[derive(Args)]
 pub struct DrainArgs {
     /// The node; without it, this machine
@@ -17,6 +21,9 @@ pub struct DrainArgs {
     undo: bool,
 }
 
+/// Remove this machine from the fleet as soon as its running pages have ended
+///
+/// The pages that it archived stay here.
 #[derive(Args)]
 pub struct LeaveArgs {
     /// A node whose machine is gone; without it, this machine leaves

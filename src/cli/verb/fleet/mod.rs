@@ -17,6 +17,10 @@ use archivist_config::programs::{FLEET, FLEET_FIX, FLEET_MISSING};
 use archivist_config::{Scope, load};
 use clap::{Args, Subcommand};
 
+/// Manage the fleet: several machines with one archive, over a PostgreSQL database
+///
+/// archivist-fleet(8) describes it. This requires the package archivist-fleet. 'init', 'join',
+/// 'leave', 'backup' and 'restored' require root.
 #[derive(Args)]
 pub struct FleetArgs {
     #[command(subcommand)]
@@ -28,18 +32,25 @@ enum FleetVerb {
     /// Make a fleet in an empty PostgreSQL database, with this machine as its first node
     Init(join::JoinArgs),
     /// Make this machine a node of a fleet
+    ///
+    /// Its own crawls must be finished.
     Join(join::JoinArgs),
-    /// Show the fleet as this machine sees it
+    /// Show whether this machine is connected, and the database, nodes and queue of the fleet
+    ///
+    /// The exit status is 1 if the database does not answer.
     Status(nodes::ShowArgs),
     /// List the nodes
+    ///
+    /// A connected node is seen every five seconds; after ten seconds, the list says for how long
+    /// it was 'not seen'. A 'lost' node was not seen for the duration of a lease, and did not stop
+    /// in an orderly way.
     Nodes(nodes::ShowArgs),
-    /// Give a node no more hosts, before it is stopped for long
     Drain(leave::DrainArgs),
-    /// Remove this machine from the fleet, or a node whose machine is gone
     Leave(leave::LeaveArgs),
-    /// Back up the database of the fleet
     Backup(backup::BackupArgs),
     /// Declare that the database was restored from a backup, so that nodes send what it lacks
+    ///
+    /// See archivist-backup(7).
     Restored,
 }
 

@@ -1,8 +1,8 @@
 //! `archivist fsck`: compares the rows of the orchestrator with the files of the archive. Pages may be
 //! archived meanwhile. Without `--repair` it changes nothing, and with it nothing that it does not print.
 //!
-//! The directories of the archive are listed before the rows are: rows are never removed, so a
-//! directory without a row is no page that was added in between. A page with a problem is read again,
+//! The directories of the archive are listed before the rows are, so a directory without a row is no
+//! page that was added in between; it may be one that was deleted. A page with a problem is read again,
 //! so that a page that changed meanwhile has none.
 
 mod copies;
@@ -34,20 +34,39 @@ use remote::{Difference, Remote};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+/// Compare the rows of crawls and pages with the files of the archive
+///
+/// The orchestrator may run meanwhile. Without --repair, nothing is changed. The command prints
+/// each problem with its path, and a last line with the number of crawls, pages, files and digests
+/// that it compared.
 #[derive(Args)]
 pub struct FsckArgs {
-    /// Archive pages again whose directory is missing, rebuild damaged lists, and reserve the ids of
-    /// unknown directories
+    /// After everything was printed, do what is printed after an arrow, and nothing else
+    ///
+    /// Queue all hooks of a page again whose directory is missing or is that of another page,
+    /// unless the store has it, rebuild lists and pages about snapshots from the rows and from what
+    /// is readable of them, and continue with higher ids. No other file is changed, moved or
+    /// removed. A damaged file is never replaced, because the page may be another one today: to
+    /// archive it again, use archivist retry --all.
     #[arg(long)]
     repair: bool,
-    /// Compare names and sizes only, and read no content
+    /// Compare names and sizes only
+    ///
+    /// Otherwise it reads every file, as often as the disk allows.
     #[arg(long)]
     quick: bool,
-    /// Read copies on other hosts, too, at most SIZE bytes of them
+    /// Also read copies in a store on another host, and compare their SHA-256
+    ///
+    /// All of them are read, or the first ones in the order of their names that have at most SIZE
+    /// together, such as '2G'.
     #[arg(long, value_name = "SIZE", value_parser = size, num_args = 0..=1, require_equals = true,
           default_missing_value = "infinity", conflicts_with = "quick")]
     download: Option<u64>,
-    /// Print JSON
+    /// Print one object
+    ///
+    /// It has 'checked' with the counts, and 'findings' with 'kind' ('directory', 'file', 'size',
+    /// 'digest', 'unknown', 'ids', 'list' or 'copy'), 'id', 'path', 'what', 'repair' and
+    /// 'repaired'.
     #[arg(long)]
     json: bool,
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 pub(super) struct AudienceArgs {
     #[arg(value_name = "NAME")]
     name: PersonaName,
-    /// Users, @GROUPs, or * for every member of group archivist
+    /// Users, @GROUPs, or * for everyone who may add crawls
     #[arg(
         value_name = "USER|@GROUP",
         required_unless_present = "fleet",
@@ -21,6 +21,9 @@ pub(super) struct AudienceArgs {
     )]
     users: Vec<String>,
     /// Crawls that other machines of the fleet added
+    ///
+    /// They may use the persona here, whatever user the fleet's database names for them; see
+    /// archivist-fleet(8).
     #[arg(long)]
     fleet: bool,
 }

@@ -22,21 +22,39 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+/// Create a persona from a browser profile, a file of cookies, settings, or several of these
+///
+/// If DIR or FILE, or a directory on the way to it, is a symbolic link, the command refuses it
+/// (except with --user), because root would follow the link to files that its owner cannot read.
 #[derive(Args)]
 pub(super) struct ImportArgs {
     /// User data directory of a Chrome or Chromium that is not running
+    ///
+    /// Symbolic links in the directory are left out, and more than 4 GiB is refused. A Chromium
+    /// that keeps its secrets in the keyring of the desktop writes cookies that only the desktop
+    /// can decrypt: start it with '--password-store=basic' before you log in, or export the
+    /// cookies.
     #[arg(long, value_name = "DIR", required_unless_present_any = ["cookies", "settings"])]
     profile: Option<PathBuf>,
     /// File with cookies: Netscape format, JSON of a browser extension, or a Cookie: header
+    ///
+    /// In the Netscape format, blanks may separate the fields, too. JSON may also be that of
+    /// Playwright, Puppeteer or Selenium. A line or element that is not a cookie is refused with
+    /// the reason, and the exit status is 3. The command prints how many cookies it took for how
+    /// many hosts, and how many of them have expired.
     #[arg(long, value_name = "FILE")]
     cookies: Option<PathBuf>,
-    /// Host of the cookies in a Cookie: header
+    /// Host of the cookies in a Cookie: header, unless the file has the Host: header as well
+    ///
+    /// With a dot before HOST, subdomains get the cookies, too.
     #[arg(long, value_name = "HOST", requires = "cookies")]
     host: Option<String>,
-    /// Give the persona a setting of a plugin; may be given more than once
+    /// Give the persona a setting, as with archivist persona set; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = settings::assignment)]
     settings: Vec<(String, String)>,
     /// Users and @GROUPs whose crawls may use the persona, in addition to root
+    ///
+    /// Without it, the list has the user who called sudo(8), if any.
     #[arg(long, value_name = "USER", value_delimiter = ',')]
     allow: Vec<String>,
     /// Name for --persona; crawls without --persona use Default

@@ -24,6 +24,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::str::FromStr;
 
+/// Manage personas: browser profiles and cookies for crawls
 #[derive(Args)]
 pub struct PersonaArgs {
     #[command(subcommand)]
@@ -32,25 +33,21 @@ pub struct PersonaArgs {
 
 #[derive(Subcommand)]
 enum PersonaVerb {
-    /// List the personas
+    /// List the personas and the users who may use them
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Make a persona from a browser profile, a file of cookies, or both
     Import(import::ImportArgs),
-    /// Allow users to use a persona
+    /// Add users to the list of a persona, whose crawls may use it
     Allow(audience::AudienceArgs),
-    /// Stop users from using a persona; running crawls keep their copy
+    /// Remove users from the list of a persona; running crawls keep their copy
     Deny(audience::AudienceArgs),
-    /// Give a persona settings, which apply to the crawls that use it
     Set(settings::SetArgs),
-    /// Remove settings of a persona
     Unset(settings::UnsetArgs),
-    /// Show a persona with its users and settings
     Show(show::ShowArgs),
-    /// Remove a persona; running crawls keep their copy
+    /// Delete a persona; running crawls keep their copy
     Remove {
         #[arg(value_name = "NAME")]
         name: PersonaName,

@@ -16,15 +16,17 @@ use std::path::Path;
 /// Most bytes of all settings of a persona, as for a crawl.
 const SIZE_MAX_BYTES: usize = 256 << 10;
 
+/// Give a persona settings, after validation; a crawl reads them when it starts
 #[derive(Args)]
 pub(super) struct SetArgs {
     #[arg(value_name = "NAME")]
     name: PersonaName,
-    /// Settings of plugins, as for add --set
+    /// Settings, as for archivist add --set
     #[arg(value_name = "KEY=VALUE", required = true, value_parser = assignment)]
     settings: Vec<(String, String)>,
 }
 
+/// Remove settings of a persona
 #[derive(Args)]
 pub(super) struct UnsetArgs {
     #[arg(value_name = "NAME")]

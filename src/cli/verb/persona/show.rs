@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Show a persona with its users and settings
+///
+/// The values of keys, tokens and passwords are hidden.
 #[derive(Args)]
 pub(super) struct ShowArgs {
     #[arg(value_name = "NAME")]

@@ -19,12 +19,21 @@ use clap::Args;
 use serde::de::DeserializeOwned;
 use std::fmt::Display;
 
+/// Draw the units of a crawl or snapshot over time, as SVG on standard output
+///
+/// The SVG is for browsers in light or dark mode: 'archivist plot c12 >c12.svg'. Each worker, hook
+/// and daemon is a bar from its start to its end, below the page that it belongs to; each attempt
+/// is a bar of its own. Background hooks are pale until their first line of output, at which point
+/// the hooks that wait for a daemon continue. A dotted line is the time a unit waited for its
+/// start; a strip at the bottom of a bar is its CPU time. State, run time, CPU time and peak memory
+/// are printed next to the bar; a tooltip has the details. Long periods without any running unit
+/// are cut out of the axis.
 #[derive(Args)]
 pub struct PlotArgs {
     /// A crawl (c12) or a snapshot (s345)
     #[arg(value_name = "ID")]
     id: Owner,
-    /// Draw the first N units, or in a fleet pages; 0 for all
+    /// Draw the first N units, or in a fleet pages; 0 draws all
     #[arg(long, value_name = "N", default_value_t = 2000)]
     limit: u32,
     #[command(flatten)]

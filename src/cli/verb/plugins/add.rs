@@ -14,9 +14,15 @@ use std::{fs, io};
 /// Name of the abx-plugins package.
 const ABX: &str = "abx";
 
+/// Add a directory of plugins, or the PyPI package abx-plugins ('abx')
+///
+/// A directory is added by a configuration drop-in with PluginPath=. The command refuses a
+/// directory in which users other than root (with --user: other than root and the user) can change
+/// anything, and refuses to overwrite a drop-in of the same name with different content; the
+/// message says how to proceed.
 #[derive(Args)]
 pub struct PluginAddArgs {
-    /// Version of abx-plugins
+    /// Version of abx-plugins, by default the newest release that this version was tested with
     #[arg(long, value_name = "V")]
     version: Option<String>,
     /// abx, or a directory of plugins
@@ -24,6 +30,7 @@ pub struct PluginAddArgs {
     what: PathBuf,
 }
 
+/// Remove a directory of plugins, or abx-plugins, which archivist plugins add added
 #[derive(Args)]
 pub struct RemoveArgs {
     /// abx, or the last part of the directory's path

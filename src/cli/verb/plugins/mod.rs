@@ -20,19 +20,32 @@ use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Plugins, Uses};
 use clap::{Args, Subcommand};
 
+/// List the plugins, and why some do not run
+///
+/// The list has the hooks of each plugin, the number of completed and failed runs, and the reason
+/// if a plugin cannot run. With names, list only these plugins; of a single one, also print its
+/// directory, what it requires, the types of its output, and its settings with their defaults.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct PluginsArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// List the programs that plugins need instead
+    /// List the programs that plugins require instead
+    ///
+    /// The list has version, SHA-256, path, provider, and the number of completed and failed runs
+    /// of the plugins that use the program; or, for a missing program, how to install it. A file is
+    /// inspected again when it changes, and after 24 hours.
     #[arg(long)]
     binaries: bool,
-    /// Install what these plugins lack; without names, what all enabled plugins lack
+    /// Install the programs that these plugins lack, or without names those that the enabled
+    /// plugins lack
+    ///
+    /// The same as archivist plugins install with these names, or with --missing.
     #[arg(short, long, conflicts_with_all = ["json", "binaries"])]
     install: bool,
-    /// With --install: only print what is missing
+    /// With --install, only list the missing programs, the plugins that need them, and how to
+    /// install them
     #[arg(long, requires = "install")]
     dry_run: bool,
     /// Only these plugins; a single one with its settings
@@ -44,11 +57,8 @@ pub struct PluginsArgs {
 
 #[derive(Subcommand)]
 enum PluginsVerb {
-    /// Have provider plugins install the programs that plugins need
     Install(install::InstallArgs),
-    /// Add a directory of plugins, or the PyPI package abx-plugins ('abx')
     Add(add::PluginAddArgs),
-    /// Remove a directory of plugins
     Remove(add::RemoveArgs),
 }
 

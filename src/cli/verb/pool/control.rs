@@ -17,15 +17,18 @@ pub struct StartArgs {
     no_wait: bool,
 }
 
+/// Stop all workers of pools concurrently
+///
+/// They get SIGTERM, and SIGKILL after StopSec=. No worker is restarted.
 #[derive(Args)]
 pub struct StopArgs {
     /// Names of pools
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Kill the workers with SIGKILL instead of SIGTERM
+    /// Send SIGKILL immediately
     #[arg(long)]
     force: bool,
-    /// Return at once
+    /// Do not wait until the workers have stopped
     #[arg(long)]
     no_wait: bool,
 }

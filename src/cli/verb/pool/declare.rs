@@ -15,43 +15,61 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Parts of a pool's declaration.
+// Parts of a pool's declaration.
 #[derive(Args)]
 struct Parts {
     /// Number of workers
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
     workers: u32,
-    /// A key of [Pool], or SECTION.KEY, with its value; see archivist.pool(5)
+    /// A key of [Pool], or SECTION.KEY such as Service.User=web; see archivist.pool(5)
+    ///
+    /// May be given more than once.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Command of each worker; nothing in it is expanded
+    /// Command of each worker
+    ///
+    /// Nothing in it is expanded; a worker finds its index in its environment.
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
+/// Declare a pool that starts at boot: write /etc/archivist/NAME.pool
+///
+/// A command that contains a slash is resolved relative to the current directory.
 #[derive(Args)]
 pub struct PoolAddArgs {
     /// Name of the pool
     name: String,
-    /// Start the pool too
+    /// Also start the pool immediately
     #[arg(long)]
     now: bool,
     #[command(flatten)]
     parts: Parts,
 }
 
+/// Run a pool that ends with the next boot
+///
+/// Like archivist pool add, without a file in /etc: the pool starts immediately in the current
+/// directory, and lasts until archivist pool remove or the next boot. Print its name.
 #[derive(Args)]
 pub struct RunArgs {
     /// Name of the pool; generated if missing
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Wait, and stop and remove the pool at the end of this command
+    /// Wait, and stop and remove the pool when this command receives SIGINT, SIGTERM or SIGHUP
+    ///
+    /// systemd stops the workers even if the command is killed: it runs in a scope,
+    /// archivist-attached-NAME.scope, to which they are bound. The declaration then remains until
+    /// archivist pool remove or the next boot.
     #[arg(long)]
     attached: bool,
     #[command(flatten)]
     parts: Parts,
 }
 
+/// Set the number of workers of a pool
+///
+/// Write NAME.pool.d/90-scale.conf, and, if the pool is running, start or stop workers accordingly.
 #[derive(Args)]
 pub struct ScaleArgs {
     /// Name of the pool
@@ -61,6 +79,7 @@ pub struct ScaleArgs {
     workers: u32,
 }
 
+/// Stop pools and delete their declarations; one that belongs to a package is masked
 #[derive(Args)]
 pub struct RemoveArgs {
     /// Names of pools

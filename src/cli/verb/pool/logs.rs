@@ -8,6 +8,7 @@ use clap::Args;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+/// Show the journal of a pool and its health checks, or of one worker
 #[derive(Args)]
 pub struct LogsArgs {
     /// Name of the pool

@@ -16,6 +16,11 @@ use archivist_generator::Pool;
 use archivist_shared::systemd::{ErrorKind, ManagerError, SystemdClient};
 use clap::{Args, Subcommand};
 
+/// Manage pools of workers that systemd keeps running
+///
+/// The pools are those of archivist.pool(5). This command calls systemd directly, which also
+/// authorizes it, as for systemctl(1). The orchestrator need not run. With --user, use the pools of
+/// the calling user's service manager.
 #[derive(Args)]
 pub struct PoolArgs {
     #[command(subcommand)]
@@ -24,25 +29,17 @@ pub struct PoolArgs {
 
 #[derive(Subcommand)]
 enum PoolVerb {
-    /// List the pools
     List(show::ListArgs),
-    /// Show the workers of a pool: process, uptime, restarts, last heartbeat, problems
     Status(show::StatusArgs),
-    /// Start all workers of pools
+    /// Start all workers of pools, including those that systemd no longer restarts
     Start(control::StartArgs),
-    /// Stop all workers of pools at once
     Stop(control::StopArgs),
-    /// Restart all workers of pools
+    /// Stop and start all workers of pools
     Restart(control::StartArgs),
-    /// Change the number of workers
     Scale(declare::ScaleArgs),
-    /// Declare a pool: writes NAME.pool
     Add(declare::PoolAddArgs),
-    /// Stop pools and delete their declarations
     Remove(declare::RemoveArgs),
-    /// Run a pool that ends with the next boot
     Run(declare::RunArgs),
-    /// Show the journal of a pool or of one worker
     Logs(logs::LogsArgs),
 }
 

@@ -12,6 +12,7 @@ use archivist_config::Scope;
 use archivist_core::text::clean;
 use clap::Args;
 
+/// List the pools: running and declared workers, restarts, and workers with a problem
 #[derive(Args)]
 pub struct ListArgs {
     /// Print JSON
@@ -19,6 +20,9 @@ pub struct ListArgs {
     json: bool,
 }
 
+/// List the workers of a pool: state, process, uptime, restarts, last heartbeat, problems
+///
+/// Restarts are those since the worker was last started manually.
 #[derive(Args)]
 pub struct StatusArgs {
     /// Print JSON

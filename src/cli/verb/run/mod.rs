@@ -48,24 +48,35 @@ use stream::Job;
 use tokio::signal::unix::{SignalKind, signal};
 use work::Work;
 
+/// Archive in the foreground: show the hooks, interrupt them, cancel the work on exit
+///
+/// The work is done by the same units as always; this command shows the work, can interrupt it, and
+/// holds the crawls that it queued. If the command ends early, for example because of kill(1) or
+/// because its terminal closes, the orchestrator cancels these crawls. They continue only if the
+/// orchestrator is not running at that moment. A crawl that existed before the command continues in
+/// any case. When the command returns, nothing that it queued is running.
 #[derive(Args)]
 pub struct RunArgs {
-    /// Follow links up to N steps from the given pages
+    /// Follow links up to N steps from the given pages, as with archivist add
     #[arg(long, value_name = "N", default_value_t = 0)]
     depth: u32,
-    /// Tag the pages; may be given more than once
+    /// Tag the given pages, as with archivist add; may be given more than once
     #[arg(long = "tag", value_name = "T")]
     tags: Vec<String>,
-    /// Run only these plugins, separated by commas
+    /// Run only these plugins, separated by commas, as with archivist add
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     plugins: Vec<String>,
     /// Do not run these plugins, separated by commas
+    ///
+    /// Equivalent to --set A_ENABLED=false.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     disable: Vec<String>,
-    /// Set a plugin's setting for this crawl; may be given more than once
+    /// Set a setting of a plugin for this crawl, as with archivist add; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
-    /// Use the cookies and profile of this persona; same as --set ACTIVE_PERSONA=NAME
+    /// Use the cookies and the browser profile of this persona, see archivist persona
+    ///
+    /// Equivalent to --set ACTIVE_PERSONA=NAME.
     #[arg(long, value_name = "NAME")]
     persona: Option<PersonaName>,
     /// Time limit of a hook in seconds; same as --set TIMEOUT=S
@@ -83,34 +94,68 @@ pub struct RunArgs {
     /// Start no hook when a page has S bytes; same as --set SNAPSHOT_MAX_SIZE=S
     #[arg(long, value_name = "S")]
     snapshot_max_size: Option<String>,
-    /// Install the programs of Binary records that plugins need and that are missing
+    /// Before the pages, install the missing programs of Binary records
+    ///
+    /// They are installed as with archivist plugins install. The exit status is 3 if one is missing
+    /// after that.
     #[arg(long, conflicts_with = "dry_run", overrides_with = "no_install")]
     install: bool,
-    /// Install nothing; this is the default
+    /// Install nothing
+    ///
+    /// This is the default: hooks whose programs are missing are skipped. Of --install and
+    /// --no-install, the last one applies.
     #[arg(long, overrides_with = "install")]
     no_install: bool,
-    /// Show which hooks would run and why others would not; queue nothing
+    /// Queue nothing, and print which hooks would run, in which order, and why the others would not
     #[arg(long)]
     dry_run: bool,
-    /// Copy the page to DIR when it has ended; for a single page
+    /// Copy the files of the page to DIR when it has ended
+    ///
+    /// These are index.jsonl, index.html and a directory for each plugin. For a single page; not
+    /// with --depth.
     #[arg(short, long, value_name = "DIR", conflicts_with = "crawl_id")]
     dir: Option<PathBuf>,
-    /// Copy each page to DIR/ID when all have ended
+    /// Copy the files of each page to DIR/ID when all have ended
+    ///
+    /// --dir and --output create DIR if necessary, before they queue anything, and fail if they
+    /// cannot create files there, if DIR is in the data directory of archivist, or if another
+    /// command copies to it. The copies belong to the caller; the archive keeps its own. Existing
+    /// files of the same name are replaced, others are left alone. DIR may be a symbolic link and
+    /// on another file system; symbolic links below it are not followed, and none are copied. A
+    /// file appears under its name when it is complete. If the command is killed, a file
+    /// '.archivist-partial' may remain; to continue, repeat the command with --snapshot-id instead
+    /// of the URL, which also copies a page that is complete.
+    ///
+    /// The caller must be able to read the archive: root and users of --user are. To select plugins
+    /// by the type of their output, as 'abx-dl --output' does, use --plugins.
     #[arg(long, value_name = "DIR", conflicts_with = "dir")]
     output: Option<PathBuf>,
-    /// Print the journal of the crawls while they run, to standard error
+    /// Also print the journal of the crawls while they run, to standard error
+    ///
+    /// The journal has what hooks write to standard error, and the messages of workers, of the
+    /// orchestrator and, except with version 252, of systemd, of every priority. The same as
+    /// archivist logs --follow next to the command; the caller must be able to read the journal.
     #[arg(long, conflicts_with = "dry_run")]
     debug: bool,
-    /// Print records as JSON, one per line, even on a terminal
+    /// Write records, one JSON object per line, even to a terminal
+    ///
+    /// With --dry-run, print JSON.
     #[arg(long)]
     json: bool,
-    /// Work on this crawl; retry it if it has ended
+    /// Instead of queueing new pages, follow this crawl; retry its failed and skipped results if it
+    /// has ended
     #[arg(long, value_name = "ID", conflicts_with_all = ["snapshot_id", "urls", "dry_run"])]
     crawl_id: Option<CrawlId>,
-    /// Work on this snapshot; retry it if it has ended
+    /// Instead of queueing new pages, follow this snapshot; retry its failed and skipped results if
+    /// it has ended
     #[arg(long, value_name = "ID", conflicts_with_all = ["urls", "dry_run"])]
     snapshot_id: Option<SnapshotId>,
-    /// Have provider plugins install this program, see archivist plugins --binaries
+    /// Instead of archiving, have provider plugins install the program of this name
+    ///
+    /// The name is one of archivist plugins --binaries, and the program is installed as with
+    /// archivist plugins install. The installation is a crawl without pages, which the command
+    /// shows, holds and cancels like any other. The exit status is 0 if the program is installed,
+    /// also if it was before, and 1 if it is missing afterwards.
     #[arg(long, value_name = "ID", conflicts_with_all =
         ["crawl_id", "snapshot_id", "urls", "dry_run", "dir", "output"])]
     binary_id: Option<String>,

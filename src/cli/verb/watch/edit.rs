@@ -15,6 +15,9 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// Write NAME.watch and start its timers
+///
+/// The file in /etc/archivist is written atomically, and systemd is reloaded.
 #[derive(Args)]
 pub struct WatchAddArgs {
     /// Name of the watch
@@ -23,7 +26,9 @@ pub struct WatchAddArgs {
     /// URLs of the sites
     #[arg(value_name = "URL", required_unless_present = "url_file")]
     urls: Vec<String>,
-    /// Watch the URLs in FILE too, a list as of archivist add; it is read at every check
+    /// Watch the URLs in FILE too, a list as for archivist add; it is read at every check
+    ///
+    /// The exit status is 3 if something in that file is not watched.
     #[arg(long, value_name = "FILE")]
     url_file: Option<PathBuf>,
     /// When to check whether a site answers: 'every 5min', a calendar or cron expression, or 'no'
@@ -47,11 +52,14 @@ pub struct WatchAddArgs {
     /// Set any other key of archivist.watch(5); may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Replace an existing file
+    /// Replace an existing file of this name
     #[arg(long)]
     replace: bool,
 }
 
+/// Stop the timers of a watch and delete its file
+///
+/// Results are kept for their normal retention time.
 #[derive(Args)]
 pub struct RemoveArgs {
     /// Name of the watch

@@ -13,6 +13,7 @@ use archivist_shared::bus::documents::watches::{Check, HistoryFilter};
 use clap::Args;
 use std::path::PathBuf;
 
+/// Show the newest results of a watch, or draw them
 #[derive(Args)]
 pub struct HistoryArgs {
     /// Name of the watch

@@ -18,6 +18,11 @@ use clap::Args;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// List the watches: state, uptime, last result, next run
+///
+/// The uptime is over the stored results, and the next run is that of the timer. If timers are not
+/// started, as those of a file that was written by hand, the command prints how to start them, as
+/// archivist why and archivist doctor do.
 #[derive(Args)]
 pub struct ListArgs {
     /// Print JSON
@@ -25,6 +30,9 @@ pub struct ListArgs {
     json: bool,
 }
 
+/// Show everything about a watch
+///
+/// This is what archivist watch list shows, and the last results.
 #[derive(Args)]
 pub struct ShowArgs {
     /// Name of the watch

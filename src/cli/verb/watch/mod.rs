@@ -12,6 +12,9 @@ use archivist_config::Scope;
 use archivist_core::model::CheckKind;
 use clap::{Args, Subcommand};
 
+/// Manage watches: list, add and remove them, run their checks, show the results
+///
+/// Watches are declared in archivist.watch(5) files.
 #[derive(Args)]
 pub struct WatchArgs {
     #[command(subcommand)]
@@ -20,19 +23,12 @@ pub struct WatchArgs {
 
 #[derive(Subcommand)]
 enum WatchVerb {
-    /// List the watches: state, uptime, last result, next run
     List(list::ListArgs),
-    /// Show everything about a watch
     Show(list::ShowArgs),
-    /// Write NAME.watch and start its timers
     Add(edit::WatchAddArgs),
-    /// Stop the timers of a watch and delete its file
     Remove(edit::RemoveArgs),
-    /// Queue checks of a watch now
     Run(queue::RunArgs),
-    /// Show the results of a watch, or draw them
     History(history::HistoryArgs),
-    /// Queue the check of a timer (what archivist-watch@.service runs)
     #[command(hide = true)]
     Queue(queue::QueueArgs),
 }

@@ -10,6 +10,7 @@ use archivist_core::text::clean;
 use archivist_shared::bus::documents::watches::{Check, Queued, Watch};
 use clap::Args;
 
+/// Queue checks of a watch now
 #[derive(Args)]
 pub struct RunArgs {
     /// Name of the watch
@@ -18,10 +19,16 @@ pub struct RunArgs {
     /// Queue checks of all watches
     #[arg(long, conflicts_with = "name")]
     all: bool,
-    /// Queue only checks of this kind; may be given more than once
+    /// Queue only checks of this kind: status, lighthouse, crawl or archive; may be given more than
+    /// once
+    ///
+    /// Without it, checks of all kinds that have a schedule are queued.
     #[arg(long = "kind", value_name = "KIND", value_parser = super::kind)]
     kinds: Vec<CheckKind>,
-    /// Return when the checks have ended, and show their results
+    /// Wait for the results and print them
+    ///
+    /// Checks that already wait or run are included. The exit status is 3 unless all of them are
+    /// good.
     #[arg(long)]
     wait: bool,
     /// Print JSON
@@ -29,6 +36,7 @@ pub struct RunArgs {
     json: bool,
 }
 
+/// Queue the check of a timer (what archivist-watch@.service runs)
 #[derive(Args)]
 pub struct QueueArgs {
     /// KIND-NAME
