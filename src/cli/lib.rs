@@ -67,6 +67,10 @@ pub fn command() -> clap::Command {
 
 /// Runs the verb that the arguments of the process name.
 pub fn main() -> ExitCode {
+    // The definition of all verbs costs more CPU time than the rest of such a start.
+    if let Some(program) = verb::hook::of(std::env::args_os()) {
+        return verb::hook::run(program);
+    }
     let cli = Cli::parse();
     let scope = Scope::from_env(cli.scope.user, cli.scope.instance, |name| {
         std::env::var_os(name)
