@@ -3,6 +3,7 @@
 
 mod client;
 mod display;
+mod manual;
 mod verb;
 
 #[cfg(test)]
@@ -60,7 +61,7 @@ fn instance(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the definition of the command line, for completions and the test of the man pages.
+/// Returns the definition of the command line, for completions and the manual.
 pub fn command() -> clap::Command {
     Cli::command()
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 const LEASE_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Accepts the URL of a database without a password. The fleet service reads the rest of it.
-pub(super) fn database(field: &mut String, text: &str) -> Result<(), &'static str> {
+pub(super) fn database(text: &str) -> Result<String, &'static str> {
     let allowed = "a URL like postgresql://archivist@db.example/archivist, without a password: that is the credential archivist-fleet.password";
     let schemes = ["postgresql://", "postgres://"];
     let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
@@ -18,24 +18,20 @@ pub(super) fn database(field: &mut String, text: &str) -> Result<(), &'static st
     if login.contains(':') || rest.contains("password=") || rest.contains(char::is_whitespace) {
         return Err(allowed);
     }
-    text.clone_into(field);
-    Ok(())
+    Ok(text.to_owned())
 }
 
 /// Accepts the name of a node.
-pub(super) fn name(field: &mut String, text: &str) -> Result<(), &'static str> {
-    if !is_node_name(text) {
-        return Err(NODE_NAME_ALLOWED);
-    }
-    text.clone_into(field);
-    Ok(())
+pub(super) fn name(text: &str) -> Result<String, &'static str> {
+    let name = is_node_name(text).then(|| text.to_owned());
+    name.ok_or(NODE_NAME_ALLOWED)
 }
 
 /// Accepts the duration of leases.
-pub(super) fn lease(field: &mut Option<Duration>, text: &str) -> Result<(), &'static str> {
+pub(super) fn lease(text: &str) -> Result<Option<Duration>, &'static str> {
     let span = parse_span(text).filter(|span| (LEASE_MIN..=LEASE_MAX).contains(span));
-    *field = Some(span.ok_or("a time span from 30s to 1d, like 5min")?);
-    Ok(())
+    span.map(Some)
+        .ok_or("a time span from 30s to 1d, like 5min")
 }
 
 /// Returns the host name of this machine if it can be the name of a node.
@@ -68,10 +64,7 @@ mod tests {
 
     #[test]
     fn leases_leave_time_to_work() {
-        let read = |text: &str| {
-            let mut field = None;
-            lease(&mut field, text).map(|()| field.map(|span| span.as_secs()))
-        };
+        let read = |text: &str| lease(text).map(|span| span.map(|span| span.as_secs()));
         assert_eq!(read("1min"), Ok(Some(60)));
         assert_eq!(read("30"), Ok(Some(30)));
         for bad in ["29s", "0", "25h", "long"] {
@@ -81,13 +74,12 @@ mod tests {
 
     #[test]
     fn database_is_a_url_without_password() {
-        let read = |text: &str| database(&mut String::new(), text);
         for good in [
             "postgresql://db.example",
             "postgres://me@db.example:6432/archive?sslmode=verify-full",
             "postgresql://%2Frun%2Fpostgresql/archive",
         ] {
-            assert_eq!(read(good), Ok(()), "{good}");
+            assert_eq!(database(good).as_deref(), Ok(good));
         }
         for bad in [
             "db.example",
@@ -96,7 +88,7 @@ mod tests {
             "postgresql://db.example/x?password=secret",
             "postgresql://db.example/x y",
         ] {
-            assert!(read(bad).is_err(), "{bad}");
+            assert!(database(bad).is_err(), "{bad}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! All keys, in one table for the reader, `archivist config` and the test against
-//! archivist.conf(5).
+//! All keys, in one table for the reader, `archivist config`, the manual and the installed
+//! configuration.
 
 use super::{NetworkMode, Settings, fleet};
 use crate::alert::Alert;
@@ -36,64 +36,261 @@ impl std::fmt::Debug for Key {
     }
 }
 
-macro_rules! key {
-    ($section:literal, $name:literal, $field:ident, $read:expr, $show:expr) => {
-        Key {
-            section: $section,
-            name: $name,
-            set: |settings, text| {
-                $read(&mut settings.$field, text)?;
-                Ok(())
-            },
-            reset: |settings, built_in| settings.$field = built_in.$field,
-            show: |settings| $show(&settings.$field),
+/// `= FIELD` replaces the field by what the reader returns; `+= FIELD` lets the reader add to a list.
+macro_rules! set {
+    (= $field:ident, $read:expr) => {
+        |settings, text| {
+            settings.$field = $read(text)?;
+            Ok(())
         }
+    };
+    (+= $field:ident, $read:expr) => {
+        |settings, text| $read(&mut settings.$field, text)
     };
 }
 
-/// Every key of archivist.conf(5) except those of `[Config]`.
-#[rustfmt::skip]
-pub const KEYS: &[Key] = &[
-    key!("Orchestrator", "WorkersPerKind", workers_per_kind, count, u32::to_string),
-    key!("Orchestrator", "WorkersMax", workers_max, count, u32::to_string),
-    key!("Orchestrator", "SnapshotsPerCrawl", snapshots_per_crawl, count, u32::to_string),
-    key!("Orchestrator", "HostWorkers", host_workers, count, u32::to_string),
-    key!("Orchestrator", "HostDelaySec", host_delay, span, shown_span),
-    key!("Orchestrator", "FastChecks", fast_checks, count, u32::to_string),
-    key!("Orchestrator", "SlowChecks", slow_checks, count, u32::to_string),
-    key!("Orchestrator", "MemoryPressureMax", memory_pressure_max, percent, shown_percent),
-    key!("Orchestrator", "StartsInFlight", starts_in_flight, count, u32::to_string),
-    key!("Orchestrator", "IdleTimeoutSec", idle_timeout, span, shown_span),
-    key!("Orchestrator", "AttemptsMax", attempts_max, count, u32::to_string),
-    key!("Orchestrator", "RetrySec", retry_first, positive_span, shown_span),
-    key!("Orchestrator", "RetryMaxSec", retry_longest, positive_span, shown_span),
-    key!("Orchestrator", "HttpErrors", http_errors, http_errors, HttpErrors::to_string),
-    key!("Orchestrator", "HttpAttempts", http_attempts, count, u32::to_string),
-    key!("Orchestrator", "HttpWaitMaxSec", http_wait_max, positive_span, shown_span),
-    key!("Orchestrator", "SnapshotMaxSec", snapshot_limit, positive_span, shown_span),
-    key!("Orchestrator", "OnSealed", on_sealed, alert, shown_alert),
-    key!("Orchestrator", "OnFailed", on_failed, alert, shown_alert),
-    key!("Orchestrator", "OnIdle", on_idle, alert, shown_alert),
-    key!("Orchestrator", "MembersInstall", members_install, yes_or_no, shown_yes_or_no),
-    key!("Archive", "MinFreeSpace", min_free_space, size_or_none, shown_size),
-    key!("Archive", "PluginPath", plugin_path, directory, shown_paths),
-    key!("Archive", "Plugins", plugins, words, shown_words),
-    key!("Archive", "SharedIndex", shared_index, yes_or_no, shown_yes_or_no),
-    key!("Archive", "UrlAllowList", url_allow, patterns, String::clone),
-    key!("Archive", "UrlDenyList", url_deny, patterns, String::clone),
-    key!("Hooks", "TimeoutSec", hook_timeout, positive_span, shown_span),
-    key!("Hooks", "ReadyTimeoutSec", ready_limit, positive_span, shown_span),
-    key!("Hooks", "StopTimeoutSec", stop_limit, positive_span, shown_span),
-    key!("Hooks", "DaemonMaxSec", daemon_limit, positive_span, shown_span),
-    key!("Hooks", "StdoutMax", output_limit, size, shown_size),
-    key!("Hooks", "Network", network, network, shown_network),
-    key!("Hooks", "Reach", reach, reach, Reach::to_string),
-    key!("Fleet", "Database", fleet_database, fleet::database, String::clone),
-    key!("Fleet", "Name", fleet_name, fleet::name, String::clone),
-    key!("Fleet", "LeaseSec", lease, fleet::lease, shown_lease),
-    key!("Fleet", "Store", store, location, shown_location),
-    key!("Fleet", "KeepLocal", keep_local, keep_local, KeepLocal::to_string),
-];
+/// Defines [`KEYS`] and [`TEXTS`] from one table. The doc comment of a key is its text in
+/// archivist.conf(5), which adds the default, and prose by hand if the explanation is long.
+macro_rules! keys {
+    ($($(#[doc = $text:literal])+
+       [$section:ident] $name:ident $set:tt $field:ident, $read:expr, $show:expr;)*) => {
+        /// Every key of archivist.conf(5) except those of `[Config]`.
+        pub const KEYS: &[Key] = &[$(Key {
+            section: stringify!($section),
+            name: stringify!($name),
+            set: set!($set $field, $read),
+            reset: |settings, built_in| settings.$field = built_in.$field,
+            show: |settings| $show(&settings.$field),
+        }),*];
+
+        /// The text of each key, in the order of [`KEYS`]. They are not part of a [`Key`], so that
+        /// only programs that print them contain them.
+        pub const TEXTS: &[&str] = &[$(concat!($($text, "\n"),+)),*];
+    };
+}
+
+keys! {
+    /// Maximum number of workers of crawls, and maximum number of workers of snapshots
+    ///
+    /// A page mostly waits for the network, and needs some hundred megabytes of memory with a
+    /// browser.
+    ///
+    /// With more than two processors, the default is twice their number, but at most 16.
+    [Orchestrator] WorkersPerKind = workers_per_kind, count, u32::to_string;
+    /// Maximum number of workers of both kinds together
+    ///
+    /// Crawls, which wait for their snapshots, use at most half of these slots; but one crawl and
+    /// one snapshot can always run.
+    ///
+    /// In general, the default is twice that of WorkersPerKind=, so that both kinds can use all
+    /// their slots.
+    [Orchestrator] WorkersMax = workers_max, count, u32::to_string;
+    /// Maximum number of snapshots of one crawl that have a worker
+    ///
+    /// A crawl alone can use all slots, and several crawls share them by turns.
+    ///
+    /// In general, the default is that of WorkersPerKind=.
+    [Orchestrator] SnapshotsPerCrawl = snapshots_per_crawl, count, u32::to_string;
+    /// Maximum number of snapshots of one host, over all crawls, that have a worker
+    ///
+    /// The default does not grow with the number of processors, because it limits the load on the
+    /// server; raise it for servers of your own.
+    [Orchestrator] HostWorkers = host_workers, count, u32::to_string;
+    /// Minimum time between the starts of two snapshots of the same host, over all crawls
+    ///
+    /// Pages of other hosts continue in the meantime; the hosts of a crawl take turns.
+    [Orchestrator] HostDelaySec = host_delay, span, shown_span;
+    /// Maximum number of running status checks of watches, see archivist.watch(5)
+    [Orchestrator] FastChecks = fast_checks, count, u32::to_string;
+    /// Maximum number of running checks of the other kinds
+    ///
+    /// These wait while disk space or memory is short.
+    [Orchestrator] SlowChecks = slow_checks, count, u32::to_string;
+    /// Start nothing more while processes of archivist had to wait for memory for more than this
+    /// share of the last 10 s
+    ///
+    /// The value is that of the kernel for archivist.slice (PSI, if the kernel has it). The reason
+    /// is shown in archivist status, and work continues when the pressure falls.
+    [Orchestrator] MemoryPressureMax = memory_pressure_max, percent, shown_percent;
+    /// Maximum number of concurrent start requests to PID 1
+    [Orchestrator] StartsInFlight = starts_in_flight, count, u32::to_string;
+    /// With --exit-on-idle, exit when nothing was queued or running for this time
+    [Orchestrator] IdleTimeoutSec = idle_timeout, span, shown_span;
+    /// Maximum number of times that a worker is started for one crawl or snapshot
+    ///
+    /// An attempt is counted before the start; after the last one, a page that kills its worker
+    /// every time is quarantined. An attempt that ends because the machine goes down is not
+    /// counted, up to twenty times.
+    [Orchestrator] AttemptsMax = attempts_max, count, u32::to_string;
+    /// Delay after the first failed attempt
+    ///
+    /// The delay doubles with each attempt, with some jitter.
+    [Orchestrator] RetrySec = retry_first, positive_span, shown_span;
+    /// Maximum delay between two attempts
+    [Orchestrator] RetryMaxSec = retry_longest, positive_span, shown_span;
+    /// What becomes of a page whose document is an HTTP error, a status from 400 to 599
+    ///
+    /// The status is that of the final response.
+    [Orchestrator] HttpErrors = http_errors, http_errors, HttpErrors::to_string;
+    /// Maximum number of visits of a page in a row that its server refuses
+    ///
+    /// If a hook gets a refusing status, the visit ends: the other hooks are stopped, what they
+    /// wrote is removed, and the page is queued again until the server allows the next visit
+    /// (Retry-After, in seconds or as a date). If the server names no time, the delay is 10 s and
+    /// doubles with each visit, with some jitter. All hooks take part in the next visit, so that
+    /// all files of a page are of the same one. If only some results are retried, those of earlier
+    /// visits stay. In the last visit, the answer to the browser counts if there is one, because
+    /// some servers refuse only other programs. If it is refused as well, the page is sealed with
+    /// the status as its reason, and its results fail except for those of headers. Refused visits
+    /// do not count towards AttemptsMax=.
+    [Orchestrator] HttpAttempts = http_attempts, count, u32::to_string;
+    /// Maximum time that a page, and the other pages of its host, wait because a server asks for it
+    [Orchestrator] HttpWaitMaxSec = http_wait_max, positive_span, shown_span;
+    /// Time limit of the worker of a snapshot, and therefore of all its hooks together
+    ///
+    /// A snapshot that reaches this limit is sealed with the results that it has. Its open results
+    /// fail, and only archivist retry runs them again. PID 1 enforces the limit, even if no
+    /// orchestrator is running. If the snapshot was paused, another worker continues with the full
+    /// time.
+    [Orchestrator] SnapshotMaxSec = snapshot_limit, positive_span, shown_span;
+    /// What to start when a crawl is sealed and nothing of it failed
+    ///
+    /// As for OnDown= in archivist.watch(5), the value is a unit; of a template such as
+    /// notify@.service, the instance with the id of the crawl is started, notify@c12.service. Or it
+    /// is a command line, which must begin with an absolute path and runs as
+    /// archivist-alert-NUMBER.service for at most 60 s, as user archivist-hook, with
+    /// ARCHIVIST_STATE (sealed, failed or idle), ARCHIVIST_CRAWL, ARCHIVIST_URL, ARCHIVIST_REASON,
+    /// ARCHIVIST_SUCCEEDED and ARCHIVIST_FAILED (numbers of results) in its environment. Defaults
+    /// to nothing.
+    [Orchestrator] OnSealed = on_sealed, alert, shown;
+    /// What to start when a crawl is sealed and something of it failed
+    ///
+    /// As for OnSealed=, the value is a unit or a command line. archivist add --wait exits with
+    /// status 3 for such a crawl, because a hook failed, because a page was cancelled, given up or
+    /// left out, or because the document of a page is an HTTP error. A cancelled crawl is not
+    /// sealed and starts nothing. Defaults to nothing.
+    [Orchestrator] OnFailed = on_failed, alert, shown;
+    /// What to start when the last crawl that was queued, running or paused is sealed or cancelled
+    ///
+    /// As for OnSealed=, the value is a unit or a command line. Checks of watches do not count. Of
+    /// a template, the instance 'idle' is started; of the variables, there is only ARCHIVIST_STATE.
+    /// If another crawl is added before the start, the start is left out until that crawl has ended
+    /// as well. Defaults to nothing.
+    [Orchestrator] OnIdle = on_idle, alert, shown;
+    /// Whether members of the group archivist may install programs into the library of the machine
+    ///
+    /// They do so with archivist plugins install: their hooks write there, and its programs run in
+    /// the crawls of all users. If no, only root may.
+    [Orchestrator] MembersInstall = members_install, yes_or_no, shown_yes_or_no;
+
+    /// Start nothing more while the file system of the archive has less free space than this
+    ///
+    /// The same is done if it has less than this plus the expected size of the pages in progress
+    /// (estimated from previous pages of their crawls), or free inodes for fewer than 10000 files.
+    /// The reason is shown in archivist status, and work continues when space is available again. 0
+    /// turns this check off.
+    [Archive] MinFreeSpace = min_free_space, size_or_none, shown_size;
+    /// Absolute path of an additional directory with plugins; may be given more than once
+    ///
+    /// These directories are searched after /usr/share/archivist/plugins and /etc/archivist/plugins
+    /// (with --user also $XDG_DATA_HOME/archivist/plugins). They and their content must belong to
+    /// root, or with --user to the user, and must not be writable by others. Defaults to none.
+    [Archive] PluginPath += plugin_path, directory, shown_paths;
+    /// Names of plugins, separated by blanks or commas, for crawls that do not select plugins
+    ///
+    /// Defaults to all that are enabled.
+    [Archive] Plugins += plugins, words, shown_words;
+    /// Whether plugins that index pages have one index for the whole archive
+    ///
+    /// If no, there is one for each crawl; see DATA_DIR in archivist-hooks(7).
+    [Archive] SharedIndex = shared_index, yes_or_no, shown_yes_or_no;
+    /// Archive only URLs that match one of the entries, if there are any
+    ///
+    /// This applies both to URLs that are given and to URLs that are found. Entries are separated
+    /// by commas (a comma within brackets is part of its entry), and the setting may be given more
+    /// than once. An entry that consists only of letters, digits and '_ . * : -' is a domain, and
+    /// also matches its subdomains; '*.example.com' matches only these. Any other entry is a
+    /// regular expression that is searched in the URL, ignoring case. Defaults to none.
+    [Archive] UrlAllowList += url_allow, patterns, String::clone;
+    /// Do not archive URLs that match an entry, even if UrlAllowList= matches as well
+    ///
+    /// The format is that of UrlAllowList=. Both lists apply to pages and do not filter network
+    /// traffic: hooks follow redirects and load the parts of a page from any address that they
+    /// reach, see Reach= below. If this list is empty, found URLs that are parts of other pages are
+    /// left out: style sheets, scripts and fonts, recognized by their file name (.css, .js, .woff2
+    /// and similar) and everything on gstatic.com and fonts.googleapis.com. Defaults to none.
+    [Archive] UrlDenyList += url_deny, patterns, String::clone;
+
+    /// Time limit for one run of a hook whose plugin has no setting PLUGIN_TIMEOUT
+    ///
+    /// Hooks see it as TIMEOUT.
+    [Hooks] TimeoutSec = hook_timeout, positive_span, shown_span;
+    /// Maximum time that the next hook waits for the first line of output of a daemon
+    [Hooks] ReadyTimeoutSec = ready_limit, positive_span, shown_span;
+    /// Maximum time between SIGTERM to a daemon and SIGKILL to its control group
+    ///
+    /// A daemon gets what is left of the time limit of its plugin since its start (PLUGIN_TIMEOUT
+    /// or TimeoutSec=), and 15 seconds if less is left, but never more than this. By default, the
+    /// limit of the plugin decides.
+    [Hooks] StopTimeoutSec = stop_limit, positive_span, shown_span;
+    /// Time limit for a daemon, which is a background hook that runs until it is stopped
+    [Hooks] DaemonMaxSec = daemon_limit, positive_span, shown_span;
+    /// Maximum size of the standard output of a hook; a hook that writes more is stopped
+    [Hooks] StdoutMax = output_limit, size, shown_size;
+    /// The network that hooks run in:
+    ///
+    /// 'host' is the network of the machine, 'private' is a separate network for the hooks of each
+    /// crawl, and 'auto' is private if the packages passt and iproute2 are installed, except for
+    /// crawls that may reach the loopback interface of the machine (Reach=), which a separate
+    /// network does not have.
+    [Hooks] Network = network, network, NetworkMode::to_string;
+    /// Addresses that hooks and checks may reach in addition to the Internet:
+    ///
+    /// 'public' for none, 'loopback', 'private', networks such as 10.2.0.0/16, several of these
+    /// separated by blanks or commas, or 'any' for all of them.
+    ///
+    /// An archived page can make the browser send requests to every server that the hook reaches:
+    /// by an image, a frame, a redirect, a script, or a name that resolves to the address of such a
+    /// server.
+    [Hooks] Reach = reach, reach, Reach::to_string;
+
+    /// URL of the PostgreSQL database that the machines of a fleet share
+    ///
+    /// It is one such as postgresql://archivist@db.example/archivist, see archivist-fleet(8). A
+    /// password in it is an error: the password is the credential archivist-fleet.password.
+    /// archivist fleet init and archivist fleet join write this setting, and archivist fleet leave
+    /// removes it. Without the package archivist-fleet, a machine with this setting starts no page.
+    /// Defaults to none: the machine is in no fleet.
+    [Fleet] Database = fleet_database, fleet::database, String::clone;
+    /// Name of this machine in the fleet, which no other machine may have
+    ///
+    /// Letters, digits, dots, hyphens and underscores, 63 at most. Defaults to the host name.
+    [Fleet] Name = fleet_name, fleet::name, String::clone;
+    /// How long a node may work on a host without a renewal, which it tries four times in that time
+    ///
+    /// If a node fails, its hosts go to other nodes after this time; a node without a connection to
+    /// the database stops the pages of its hosts a tenth of it earlier, at least 15 s. There is one
+    /// value for the whole fleet: the longest of those that its nodes are configured for, so that
+    /// no node stops pages earlier than it is configured to. A node reports its value when it
+    /// connects; after a change, restart archivist-fleet.service. Takes a time span from 30s to 1d.
+    /// Defaults to none: the node follows the others; while no node is configured, the value of the
+    /// database stays, which is 5min in a new fleet.
+    [Fleet] LeaseSec = lease, fleet::lease, shown_lease;
+    /// Where every sealed snapshot is copied
+    ///
+    /// A directory, a directory of another host over SSH, or a bucket of S3. Defaults to none:
+    /// there is no store.
+    [Fleet] Store = store, location, shown;
+    /// How long the files of a snapshot stay on this machine:
+    ///
+    /// 'always', 'never', or a time span such as 30d, counted from when the snapshot was sealed.
+    ///
+    /// Files are only removed when the copy was verified and the files are still the same; a copy
+    /// that was verified more than a day ago is read again first. A page with the command that
+    /// restores the files takes their place: archivist open and a retry restore them, for at least
+    /// a day.
+    [Fleet] KeepLocal = keep_local, keep_local, KeepLocal::to_string;
+}
 
 /// Returns the key of this name, or `None` if it is unknown.
 pub fn find(section: &str, name: &str) -> Option<&'static Key> {
@@ -128,56 +325,62 @@ pub fn explain_unknown(section: &str, name: &str) -> String {
     }
 }
 
-type Read = Result<(), &'static str>;
+/// What a value means, or what is allowed.
+type Read<T> = Result<T, &'static str>;
 
-fn count(field: &mut u32, text: &str) -> Read {
-    *field = text
-        .parse()
-        .ok()
-        .filter(|n| (1..=10_000).contains(n))
-        .ok_or("a whole number from 1 to 10000")?;
-    Ok(())
+fn count(text: &str) -> Read<u32> {
+    let number = text.parse().ok().filter(|n| (1..=10_000).contains(n));
+    number.ok_or("a whole number from 1 to 10000")
 }
 
-fn span(field: &mut Duration, text: &str) -> Read {
-    *field = parse_span(text).ok_or(SPAN_ALLOWED)?;
-    Ok(())
+fn span(text: &str) -> Read<Duration> {
+    parse_span(text).ok_or(SPAN_ALLOWED)
 }
 
-fn positive_span(field: &mut Duration, text: &str) -> Read {
-    span(field, text)?;
-    if field.is_zero() {
-        Err("a time span longer than 0, like 30s or 5min")
-    } else {
-        Ok(())
-    }
+fn positive_span(text: &str) -> Read<Duration> {
+    let positive = "a time span longer than 0, like 30s or 5min";
+    Some(span(text)?)
+        .filter(|span| !span.is_zero())
+        .ok_or(positive)
 }
 
-fn percent(field: &mut u32, text: &str) -> Read {
-    *field = text
+fn percent(text: &str) -> Read<u32> {
+    let number = text
         .strip_suffix('%')
-        .and_then(|number| number.parse().ok())
+        .and_then(|number| number.parse().ok());
+    number
         .filter(|n| (1..=100).contains(n))
-        .ok_or("a share from 1% to 100%")?;
-    Ok(())
+        .ok_or("a share from 1% to 100%")
 }
 
 fn shown_percent(percent: &u32) -> String {
     format!("{percent}%")
 }
 
-fn size(field: &mut u64, text: &str) -> Read {
-    *field = parse_size(text).filter(|n| *n > 0).ok_or(SIZE_ALLOWED)?;
-    Ok(())
+fn share(text: &str) -> Read<u32> {
+    match yes_or_no(text) {
+        Ok(all) => Ok(if all { 100 } else { 0 }),
+        Err(_) => percent(text).map_err(|_| "yes, no, or a share from 1% to 100%"),
+    }
+}
+
+fn shown_share(percent: &u32) -> String {
+    match percent {
+        0 | 100 => shown_yes_or_no(&(*percent > 0)),
+        _ => shown_percent(percent),
+    }
+}
+
+fn size(text: &str) -> Read<u64> {
+    parse_size(text).filter(|n| *n > 0).ok_or(SIZE_ALLOWED)
 }
 
 /// Also accepts 0.
-fn size_or_none(field: &mut u64, text: &str) -> Read {
-    *field = parse_size(text).ok_or(SIZE_ALLOWED)?;
-    Ok(())
+fn size_or_none(text: &str) -> Read<u64> {
+    parse_size(text).ok_or(SIZE_ALLOWED)
 }
 
-fn directory(field: &mut Vec<PathBuf>, text: &str) -> Read {
+fn directory(field: &mut Vec<PathBuf>, text: &str) -> Read<()> {
     let path = PathBuf::from(text);
     if !path.is_absolute() || path.components().any(|c| c.as_os_str() == "..") {
         return Err("the absolute path of a directory, without '..'");
@@ -186,7 +389,7 @@ fn directory(field: &mut Vec<PathBuf>, text: &str) -> Read {
     Ok(())
 }
 
-fn words(field: &mut Vec<String>, text: &str) -> Read {
+fn words(field: &mut Vec<String>, text: &str) -> Read<()> {
     let new = text.split([' ', '\t', ',']).filter(|word| !word.is_empty());
     for word in new {
         let fine = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
@@ -200,13 +403,12 @@ fn words(field: &mut Vec<String>, text: &str) -> Read {
     Ok(())
 }
 
-fn yes_or_no(field: &mut bool, text: &str) -> Read {
-    *field = match text {
-        "yes" | "true" | "on" | "1" => true,
-        "no" | "false" | "off" | "0" => false,
-        _ => return Err("yes or no"),
-    };
-    Ok(())
+fn yes_or_no(text: &str) -> Read<bool> {
+    match text {
+        "yes" | "true" | "on" | "1" => Ok(true),
+        "no" | "false" | "off" | "0" => Ok(false),
+        _ => Err("yes or no"),
+    }
 }
 
 fn shown_yes_or_no(value: &bool) -> String {
@@ -214,7 +416,7 @@ fn shown_yes_or_no(value: &bool) -> String {
 }
 
 /// Patterns are stored as one string with a line for each.
-fn patterns(field: &mut String, text: &str) -> Read {
+fn patterns(field: &mut String, text: &str) -> Read<()> {
     let entries = split_commas(text).into_iter().map(str::trim);
     for entry in entries.filter(|entry| !entry.is_empty()) {
         if UrlFilter::new(entry, "").is_err() {
@@ -230,52 +432,35 @@ fn patterns(field: &mut String, text: &str) -> Read {
     Ok(())
 }
 
-fn network(field: &mut NetworkMode, text: &str) -> Read {
-    *field = NetworkMode::parse(text).ok_or("auto, host or private")?;
-    Ok(())
+fn network(text: &str) -> Read<NetworkMode> {
+    NetworkMode::parse(text).ok_or("auto, host or private")
 }
 
-fn reach(field: &mut Reach, text: &str) -> Read {
-    *field = Reach::parse(text).ok_or(
+fn reach(text: &str) -> Read<Reach> {
+    Reach::parse(text).ok_or(
         "public, any, or words of loopback, private and networks like 10.2.0.0/16; link-local and metadata addresses cannot be allowed",
-    )?;
-    Ok(())
+    )
 }
 
-fn http_errors(field: &mut HttpErrors, text: &str) -> Read {
-    *field = HttpErrors::parse(text).ok_or("keep, fail or retry")?;
-    Ok(())
+fn http_errors(text: &str) -> Read<HttpErrors> {
+    HttpErrors::parse(text).ok_or("keep, fail or retry")
 }
 
-fn location(field: &mut Option<Location>, text: &str) -> Read {
-    *field = Some(Location::parse(text).ok_or(LOCATION_ALLOWED)?);
-    Ok(())
+fn location(text: &str) -> Read<Option<Location>> {
+    Location::parse(text).map(Some).ok_or(LOCATION_ALLOWED)
 }
 
-fn shown_location(location: &Option<Location>) -> String {
-    location
-        .as_ref()
-        .map(Location::to_string)
-        .unwrap_or_default()
+fn keep_local(text: &str) -> Read<KeepLocal> {
+    KeepLocal::parse(text).ok_or(KEEP_ALLOWED)
 }
 
-fn keep_local(field: &mut KeepLocal, text: &str) -> Read {
-    *field = KeepLocal::parse(text).ok_or(KEEP_ALLOWED)?;
-    Ok(())
-}
-
-fn alert(field: &mut Option<Alert>, text: &str) -> Read {
+fn alert(text: &str) -> Read<Option<Alert>> {
     let allowed = "a unit, like notify@.service, or a command that begins with an absolute path";
-    *field = Some(Alert::parse(text).map_err(|_| allowed)?);
-    Ok(())
+    Alert::parse(text).map(Some).map_err(|_| allowed)
 }
 
-fn shown_alert(alert: &Option<Alert>) -> String {
-    alert.as_ref().map(Alert::to_string).unwrap_or_default()
-}
-
-fn shown_network(network: &NetworkMode) -> String {
-    network.as_str().to_owned()
+fn shown<T: ToString>(value: &Option<T>) -> String {
+    value.as_ref().map(T::to_string).unwrap_or_default()
 }
 
 fn shown_span(span: &Duration) -> String {

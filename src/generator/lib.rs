@@ -13,6 +13,7 @@ pub mod write;
 
 use archivist_config::declare::{Declaration, Kind, Reader};
 use archivist_core::text::Problem;
+pub use pool::{KEYS as POOL_KEYS, TEXTS as POOL_TEXTS};
 pub use pool::{Pool, WORKERS_MAX, command_line};
 pub use run::{dry_run, main, write_all};
 pub use unit_file::{Content, UnitFile, Units};

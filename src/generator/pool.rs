@@ -18,25 +18,78 @@ use std::path::PathBuf;
 use std::time::Duration;
 use title::titled;
 
-/// Keys of [Pool].
-pub const KEYS: [&str; 16] = [
-    "Description",
-    "Exec",
-    "Workers",
-    "WorkerName",
-    "ProcessTitle",
-    "Environment",
-    "Monitor",
-    "HeartbeatSec",
-    "HealthCheck",
-    "HealthIntervalSec",
-    "HealthTimeoutSec",
-    "RestartSec",
-    "RestartMaxSec",
-    "StopSec",
-    "MemoryMax",
-    "CPUQuota",
-];
+archivist_config::declared_keys! {
+    /// The command line of a worker, as ExecStart= in systemd.service(5)
+    ///
+    /// Required. Its environment has ARCHIVIST_POOL, ARCHIVIST_WORKER_INDEX (from 0),
+    /// ARCHIVIST_WORKER_NAME and ARCHIVIST_WORKER_UNIT.
+    Exec;
+    /// Number of workers, 0 to 1000
+    Workers = WORKERS;
+    /// Name of a worker
+    WorkerName = WORKER_NAME;
+    /// Whether ps(1) and similar programs show a worker as NAME[INDEX], with its arguments
+    ///
+    /// This is argv[0] of the program. Programs that derive their files from argv[0], such as
+    /// python3 in a virtual environment, must not have it, and for scripts the kernel replaces it
+    /// by the interpreter.
+    ProcessTitle = shown(PROCESS_TITLE);
+    /// Description of the pool
+    Description;
+    /// Environment of the workers, as in systemd.exec(5)
+    Environment;
+    /// Limit of the memory of each worker, as in systemd.resource-control(5)
+    ///
+    /// Limits of all workers together belong in the section [Slice].
+    MemoryMax;
+    /// Limit of the CPU time of each worker, as in systemd.resource-control(5)
+    ///
+    /// Limits of all workers together belong in the section [Slice].
+    CPUQuota;
+    /// If no, systemd neither restarts workers nor checks heartbeats and health
+    Monitor = shown(MONITOR);
+    /// Time without a heartbeat after which a worker is killed and restarted
+    ///
+    /// If a worker has sent at least one heartbeat and then sends none for this time, all processes
+    /// in its control group are killed and it is restarted. A worker sends a heartbeat by running
+    /// archivist heartbeat, or with sd_notify(3): the first message contains
+    /// "WATCHDOG_USEC=$ARCHIVIST_HEARTBEAT_USEC" and "WATCHDOG=1", later ones only the latter. A
+    /// worker that never sends a heartbeat is not restarted, because this is a fault of the
+    /// program; archivist pool status reports it. Not set by default.
+    HeartbeatSec;
+    /// Command line of a health check
+    ///
+    /// It runs for each worker, in a unit of its own, with the Environment=, user and working
+    /// directory of the worker. Exit status 0 means that the worker is healthy. After exit status
+    /// 1, or if the check takes longer than HealthTimeoutSec=, this worker is stopped and
+    /// restarted; other workers are not affected. archivist pool status prints this as the reason
+    /// of the restart. Not set by default.
+    ///
+    /// Every other end says nothing about the worker, which continues: the check cannot be executed
+    /// (its program, user or working directory is missing), exits with another status, or is killed
+    /// by a signal. archivist pool status prints the reason. A check whose program has other exit
+    /// statuses needs a shell: '/bin/sh -c "curl -f http://localhost/ || exit 1"'.
+    HealthCheck;
+    /// Time before the first health check, and from the end of one to the start of the next
+    HealthIntervalSec = exact_span(health::INTERVAL);
+    /// Time limit of a health check
+    HealthTimeoutSec = exact_span(health::TIMEOUT);
+    /// Delay before a worker that ended is restarted
+    RestartSec = exact_span(restarts::FIRST);
+    /// Longest delay before a worker that ended is restarted
+    ///
+    /// With systemd 254 or newer, the delay grows with each restart, up to this value after the
+    /// fifth.
+    ///
+    /// A worker is restarted indefinitely, however often it crashes. Only if 20 consecutive starts
+    /// each last less than a second on average, its unit fails; archivist pool restart starts it
+    /// again.
+    RestartMaxSec = format!("{}, or to RestartSec= if that is longer", exact_span(restarts::LONGEST));
+    /// Time between SIGTERM to a worker that is stopped and SIGKILL to its remaining processes
+    ///
+    /// 'infinity' disables SIGKILL.
+    StopSec = exact_span(STOP);
+}
 
 /// Sections whose assignments are passed on: [Unit] and [Service] to the workers, [Timer] to the
 /// timers of health checks, [Slice] to the slice, [Install] to the target.
@@ -45,7 +98,15 @@ const PASSED: [&str; 5] = ["Unit", "Service", "Timer", "Slice", "Install"];
 /// Most workers of a pool; more are a typing error, and slow down a slice.
 pub const WORKERS_MAX: u32 = 1000;
 
+const WORKERS: u32 = 1;
+const WORKER_NAME: &str = "worker-%i";
+const PROCESS_TITLE: bool = false;
+const MONITOR: bool = true;
 const STOP: Duration = Duration::from_secs(5);
+
+fn shown(value: bool) -> &'static str {
+    if value { "yes" } else { "no" }
+}
 
 /// Unit names of one pool.
 struct Names<'a>(&'a str);
@@ -83,10 +144,10 @@ impl Names<'_> {
 
 /// Returns the units of one pool.
 pub fn units(reader: &mut Reader<'_>, context: &Context) -> Units {
-    reader.know(&KEYS, &PASSED);
+    reader.know(KEYS, &PASSED);
     let names = Names(reader.name());
     let mut units = Units::default();
-    let monitored = reader.flag("Monitor").unwrap_or(true);
+    let monitored = reader.flag("Monitor").unwrap_or(MONITOR);
     let health = health::Check::read(reader);
     let checked = health.as_ref().filter(|_| monitored);
     let worker = worker(reader, &names, context, monitored, checked.is_some());
@@ -103,7 +164,7 @@ pub fn units(reader: &mut Reader<'_>, context: &Context) -> Units {
 }
 
 fn target(reader: &mut Reader<'_>, names: &Names<'_>) -> UnitFile {
-    let count = reader.number("Workers", 0..=WORKERS_MAX).unwrap_or(1);
+    let count = reader.number("Workers", 0..=WORKERS_MAX).unwrap_or(WORKERS);
     let description = match reader.last("Description") {
         Some(entry) => entry.value.clone(),
         None => format!("archivist: pool {}", reader.name()),
@@ -147,7 +208,7 @@ fn worker(
     file.set("Service", "Type", "exec");
     file.set("Service", "Slice", &names.slice());
     if let Some(exec) = reader.required("Exec", "/usr/bin/my-worker --number %i") {
-        let titled = if reader.flag("ProcessTitle").unwrap_or(false) {
+        let titled = if reader.flag("ProcessTitle").unwrap_or(PROCESS_TITLE) {
             titled(&exec.value, reader.name())
         } else {
             Ok(exec.value.clone())
@@ -182,7 +243,7 @@ fn worker(
 fn set_environment(reader: &Reader<'_>, names: &Names<'_>, file: &mut UnitFile) {
     let name = reader
         .last("WorkerName")
-        .map_or("worker-%i", |entry| entry.value.as_str());
+        .map_or(WORKER_NAME, |entry| entry.value.as_str());
     for (key, value) in [
         ("ARCHIVIST_POOL", reader.name()),
         ("ARCHIVIST_WORKER_INDEX", "%i"),
@@ -268,7 +329,7 @@ impl Pool {
         units(&mut reader, &Context::default());
         let problems = reader.finish();
         let mut reader = Reader::new(declaration);
-        let monitored = reader.flag("Monitor").unwrap_or(true);
+        let monitored = reader.flag("Monitor").unwrap_or(MONITOR);
         let heartbeat = reader.span("HeartbeatSec").filter(|span| !span.is_zero());
         Pool {
             name: declaration.name.clone(),
@@ -276,7 +337,7 @@ impl Pool {
                 .last("Description")
                 .map_or_else(String::new, |e| e.value.clone()),
             path: declaration.path.clone(),
-            workers: reader.number("Workers", 0..=WORKERS_MAX).unwrap_or(1),
+            workers: reader.number("Workers", 0..=WORKERS_MAX).unwrap_or(WORKERS),
             at_boot: reader.section("Install").next().is_some(),
             heartbeat: heartbeat.filter(|_| monitored),
             checked: monitored && reader.last("HealthCheck").is_some(),

@@ -27,7 +27,7 @@ pub fn service_name(watch: &str, kind: CheckKind) -> String {
 
 /// Returns the units of one watch.
 pub fn units(reader: &mut Reader<'_>, _context: &Context) -> Units {
-    reader.know(&KEYS, &PASSED);
+    reader.know(KEYS, &PASSED);
     let watch = Watch::read(reader);
     let mut units = Units::default();
     for kind in watch.kinds() {

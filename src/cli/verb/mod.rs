@@ -17,6 +17,7 @@ pub mod heartbeat;
 pub mod hook;
 pub mod list;
 pub mod logs;
+pub mod manual;
 pub mod open;
 pub mod orchestrator;
 pub mod pause;
@@ -76,6 +77,8 @@ pub enum Verb {
     Generate(generate::GenerateArgs),
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]
+    Manual(manual::ManualArgs),
+    #[command(hide = true)]
     Orchestrator(orchestrator::OrchestratorArgs),
     #[command(hide = true)]
     Hook(hook::HookArgs),
@@ -116,6 +119,7 @@ impl Verb {
             Verb::Config(args) => config::run(args, scope),
             Verb::Generate(args) => generate::run(args, scope),
             Verb::Completions(args) => completions::run(args),
+            Verb::Manual(args) => manual::run(&args),
             Verb::Check(args) => check::run(args, scope),
             Verb::Orchestrator(args) => orchestrator::run(args, scope),
         };

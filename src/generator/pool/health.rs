@@ -10,8 +10,8 @@ use archivist_config::ini::IniEntry;
 use archivist_core::text::exact_span;
 use std::time::Duration;
 
-const INTERVAL: Duration = Duration::from_secs(30);
-const TIMEOUT: Duration = Duration::from_secs(10);
+pub const INTERVAL: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Keys of [Service] that apply to the check as to the worker, because both run as the same user.
 const SHARED: [&str; 10] = [

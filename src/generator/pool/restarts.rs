@@ -6,8 +6,8 @@ use archivist_config::declare::reader::Reader;
 use archivist_core::text::exact_span;
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(10);
+pub const FIRST: Duration = Duration::from_secs(1);
+pub const LONGEST: Duration = Duration::from_secs(10);
 
 /// Restarts until the longest delay is reached.
 const STEPS: u32 = 4;

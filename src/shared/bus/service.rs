@@ -205,11 +205,13 @@ impl Manager {
         request(&self.0, |reply| Request::Abort { id, reply }).await
     }
 
+    /// Pauses a crawl or snapshot, and freezes its hooks.
     async fn pause(&self, id: &str) -> fdo::Result<()> {
         let id = owner(id)?;
         request(&self.0, |reply| Request::Pause { id, reply }).await
     }
 
+    /// Continues a paused crawl or snapshot.
     async fn resume(&self, id: &str) -> fdo::Result<()> {
         let id = owner(id)?;
         request(&self.0, |reply| Request::Resume { id, reply }).await

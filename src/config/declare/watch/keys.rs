@@ -4,8 +4,10 @@ use super::probe;
 use super::{Missed, NAME_ALLOWED, Schedule, Watch, When, is_name};
 use crate::alert::Alert;
 use crate::declare::reader::Reader;
-use archivist_core::model::{CheckKind, PageUrl, PersonaName, Task, parse_line, without_userinfo};
-use archivist_core::text::is_value_name;
+use archivist_core::model::{
+    CheckKind, PageUrl, PersonaName, ProbeBody, Task, parse_line, without_userinfo,
+};
+use archivist_core::text::{exact_span, is_value_name};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,45 +15,199 @@ use std::time::Duration;
 /// Section of all keys.
 pub const SECTION: &str = "Watch";
 
-/// All keys, without '='.
-pub const KEYS: [&str; 36] = [
-    "Label",
-    "Notes",
-    "URL",
-    "URLFile",
-    "Status",
-    "Lighthouse",
-    "Crawl",
-    "Archive",
-    "Missed",
-    "Spread",
-    "Retention",
-    "StatusRetention",
-    "LighthouseRetention",
-    "CrawlRetention",
-    "ArchiveRetention",
-    "DownAfter",
-    "OnDown",
-    "OnRecovery",
-    "Expect",
-    "Keyword",
-    "NotKeyword",
-    "Method",
-    "Header",
-    "SecretHeader",
-    "Accept",
-    "Data",
-    "Body",
-    "CertificateWarnDays",
-    "ClientCertificate",
-    "ClientKey",
-    "ArchiveDepth",
-    "ArchiveTags",
-    "ArchivePlugins",
-    "ArchivePages",
-    "ArchivePersona",
-    "ArchiveSettings",
-];
+declared_keys! {
+    /// A line of text that archivist watch show prints
+    Label;
+    /// Lines of text that archivist watch show prints; may be given more than once
+    Notes;
+    /// One or more sites; may be given more than once
+    ///
+    /// An empty assignment removes all previous entries.
+    ///
+    /// With the single URL 'archivebox://update', the watch has no site: at the times of Archive=,
+    /// which must be set, it does the same as archivist update for the whole archive.
+    URL;
+    /// A file with further URLs, which is a list as for archivist add
+    ///
+    /// It is read at every check. What is refused is reported with its line by archivist watch add,
+    /// archivist watch show, archivist why and archivist doctor, and in the journal when it
+    /// changes; the other URLs are watched.
+    URLFile;
+    /// When to check whether the sites answer
+    ///
+    /// Schedules are 'every' and a time span, which is aligned to the clock if it divides a minute,
+    /// an hour or a day ('every 5min' is at :00, :05, :10 ...), 'every day' and the like; a
+    /// calendar expression of systemd.time(7), such as 'hourly'; the five fields of crontab(5),
+    /// such as '0 4 * * mon-fri'; or 'no'. A cron expression that restricts days of the month and
+    /// of the week is refused: cron requires one of them, systemd both.
+    Status = shown_schedule(CheckKind::Status);
+    /// When to measure the sites with Lighthouse, a schedule as for Status=
+    Lighthouse = shown_schedule(CheckKind::Lighthouse);
+    /// When to crawl the sites for broken links, a schedule as for Status=
+    Crawl = shown_schedule(CheckKind::Crawl);
+    /// When to archive the sites, a schedule as for Status=
+    Archive = shown_schedule(CheckKind::Archive);
+    /// What to do about times that passed while the machine was off:
+    ///
+    /// 'one' check for all of them (Persistent= of systemd.timer(5)), or 'skip'.
+    Missed = shown_missed(built_in().missed);
+    /// Delay each timer of the watch by a fixed part of this time span
+    ///
+    /// It is RandomizedDelaySec= with FixedRandomDelay=, so that hundreds of watches do not start
+    /// in the same second.
+    Spread = exact_span(built_in().spread);
+    /// How long results of all kinds are kept
+    ///
+    /// Older results are deleted once a day. The newest result of each kind and site stays until
+    /// the next one replaces it, for a year at most. Of an archive check, the result stays while
+    /// its crawl is open.
+    Retention = format!(
+        "{} for status checks and alerts, {} for the other kinds",
+        exact_span(built_in().retention(CheckKind::Status)),
+        exact_span(built_in().retention(CheckKind::Crawl)),
+    );
+    /// The same as Retention= for status checks and alerts
+    StatusRetention;
+    /// The same as Retention= for Lighthouse checks
+    LighthouseRetention;
+    /// The same as Retention= for crawl checks
+    CrawlRetention;
+    /// The same as Retention= for archive checks
+    ArchiveRetention;
+    /// Number of consecutive failed status checks after which a site is down
+    ///
+    /// It is up again after the first good one.
+    DownAfter = built_in().down_after;
+    /// Status numbers and ranges of them that are good for a status check, such as '200-299,401'
+    ///
+    /// If a redirect is among them, the check does not follow it.
+    ///
+    /// This key is only for status checks, as Keyword=, NotKeyword=, Method=, Data=, Body= and
+    /// CertificateWarnDays=: the other kinds have no single answer to judge. archivist watch add
+    /// and archivist watch show name the scheduled checks that leave them out; with Status=no, they
+    /// are a problem of the file.
+    Expect = "200-299";
+    /// Text that the body must contain; may be given more than once
+    ///
+    /// An empty assignment removes all previous ones. The first MiB of the body is read as a
+    /// browser reads its encoding, and compared including tags and case.
+    Keyword;
+    /// Text that the body must not contain, as Keyword=
+    NotKeyword;
+    /// GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS
+    ///
+    /// With Data=, the default is POST. As browsers do, the check uses GET after a redirect of a
+    /// POST with 301, 302 or 303.
+    Method = built_in().probe.method();
+    /// A header of the request, 'Name: value', in addition to those of the check or in their place
+    ///
+    /// May be given more than once; an empty assignment removes all previous ones. Status and crawl
+    /// checks send it. After a redirect to another site, and to other sites that a crawl check
+    /// reads, only Accept, Accept-Language and User-Agent are sent. Lighthouse would send it to all
+    /// sites that the page loads from: its checks are skipped, with that reason, unless all headers
+    /// are of these three names.
+    ///
+    /// archivist watch show prints the headers. The value is hidden if the words of the name say
+    /// that it is a secret, as of Authorization, Proxy-Authorization, Cookie, X-Api-Key and
+    /// X-Auth-Token. Results have neither these values nor those of cookies that the server sets.
+    /// The file itself has the secret: archivist watch add writes a file with a secret in a header,
+    /// in Data=, in ArchiveSettings= or with a password in a URL for its owner alone (mode 0600),
+    /// and archivist doctor warns of other such files that all users can read.
+    Header;
+    /// As Header=, with a value that is hidden whatever the name is
+    SecretHeader;
+    /// The header Accept
+    Accept = "*/*";
+    /// Body of the request
+    ///
+    /// It has the type application/x-www-form-urlencoded if no Header= has another one.
+    Data;
+    /// How much of the body must arrive:
+    ///
+    /// 'no', 'start' (the first bytes) or 'whole' (all of it, of which the first MiB counts).
+    Body = shown_body(built_in().probe.body);
+    /// Days before the end of the certificate from which on a status check warns
+    ///
+    /// A warning is no failure: archivist watch list and archivist watch history print it with the
+    /// result, and archivist watch show prints the date. archivist status and its --json list these
+    /// certificates, and those that have expired, with the days. 0 turns it off.
+    ///
+    /// When the certificate has expired, the status check fails with the date, and
+    /// 'certificate_days' in archivist watch history --json is negative.
+    CertificateWarnDays = built_in().probe.certificate_warn_days;
+    /// The certificate with which status and crawl checks prove who they are
+    ///
+    /// It is the absolute path of a file in PEM, or the name of a credential of the machine, such
+    /// as a file in /etc/credstore. The certificate may be followed by those that lead to its
+    /// authority, and by the key. The service manager reads both as root and passes them to the
+    /// unit of the check (LoadCredential= of systemd.exec(5)), so the files should have the mode
+    /// 0600. Only the host of the URL gets the certificate, and only if it asks. Without one, a
+    /// server that demands a certificate is down with that reason. A file that is missing or does
+    /// not fit ends the check with that reason, and the state of the site does not change.
+    /// Lighthouse checks are skipped.
+    ClientCertificate;
+    /// The key of ClientCertificate=, named in the same way
+    ///
+    /// It is not needed if the file of the certificate has the key. The key has no passphrase.
+    ClientKey;
+    /// What to start when a site goes down
+    ///
+    /// Either a unit, such as pager.service; of a template such as notify@.service, the instance
+    /// with the name of the watch is started. Or a command line: it must begin with an absolute
+    /// path, is split into arguments as by sh(1) (quotes, backslashes and comments), and is not
+    /// expanded. The command runs as archivist-alert-NUMBER.service for at most 60 s, as user
+    /// archivist-hook, with ARCHIVIST_WATCH, ARCHIVIST_URL, ARCHIVIST_STATE (down or up),
+    /// ARCHIVIST_SINCE, ARCHIVIST_STATUS_CODE and ARCHIVIST_ERROR in its environment. The
+    /// properties of the unit, which every local user can read, contain neither these variables nor
+    /// the arguments; the process list contains the arguments while the command runs.
+    OnDown;
+    /// What to start when a site is up again, as OnDown=
+    OnRecovery;
+    /// As --depth of archivist add
+    ArchiveDepth = built_in().archiving.depth;
+    /// As --tag of archivist add
+    ArchiveTags;
+    /// As --plugins of archivist add
+    ArchivePlugins;
+    /// Which pages are archived: 'always' or 'only-new'
+    ///
+    /// With 'only-new', pages that the archive already has are left out: with ArchiveDepth=0 the
+    /// given pages, otherwise the pages that links lead to.
+    ArchivePages = if built_in().archiving.only_new { "only-new" } else { "always" };
+    /// As --persona of archivist add
+    ArchivePersona;
+    /// A setting of a plugin or a limit for the crawls, KEY=VALUE, as --set of archivist add
+    ///
+    /// May be given more than once, one setting in each line; an empty assignment removes all
+    /// previous ones. CRAWL_MAX_URLS= limits the pages of a crawl, CRAWL_MAX_SIZE= and
+    /// SNAPSHOT_MAX_SIZE= the bytes, CRAWL_TIMEOUT= the time. The checks of Archive= fail if no
+    /// plugin has the setting, or if the persona does not exist.
+    ArchiveSettings;
+}
+
+/// Defaults, for the manual.
+fn built_in() -> Watch {
+    Watch::new("")
+}
+
+fn shown_schedule(kind: CheckKind) -> String {
+    built_in().schedule(kind).words
+}
+
+fn shown_missed(missed: Missed) -> &'static str {
+    match missed {
+        Missed::One => "one",
+        Missed::Skip => "skip",
+    }
+}
+
+fn shown_body(body: ProbeBody) -> &'static str {
+    match body {
+        ProbeBody::No => "no",
+        ProbeBody::Start => "start",
+        ProbeBody::Whole => "whole",
+    }
+}
 
 const SCHEDULES: [(&str, CheckKind); 4] = [
     ("Status", CheckKind::Status),

@@ -6,7 +6,7 @@ mod keys;
 mod probe;
 mod schedule;
 
-pub use keys::{KEYS, SECTION};
+pub use keys::{KEYS, SECTION, TEXTS};
 pub use schedule::{Schedule, When};
 
 use crate::alert::Alert;

@@ -1,0 +1,28 @@
+//! `archivist manual`: pages of the manual and the installed configuration. The build of the
+//! package runs it, as it runs `archivist completions`.
+
+use crate::client::exit::{Exit, Failure};
+use crate::display::style;
+use crate::manual;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Print a page of the manual with the options, keys and defaults of this program
+///
+/// The build of the package runs it for each page, and for the configuration that it installs.
+#[derive(Args)]
+pub struct ManualArgs {
+    /// A page of man/ in the source, or the configuration to install
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+pub fn run(args: &ManualArgs) -> Result<Exit, Failure> {
+    let name = args.file.display();
+    let template = std::fs::read_to_string(&args.file)
+        .map_err(|error| Failure::failed(format!("failed to read '{name}': {error}")))?;
+    let page = manual::page(&template, &crate::command())
+        .map_err(|error| Failure::failed(format!("{name}: {error}")))?;
+    style::print(&page)?;
+    Ok(Exit::Done)
+}
