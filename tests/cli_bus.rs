@@ -237,6 +237,8 @@ fn snapshot(status: Lifecycle) -> Snapshot {
         node: None,
         older_copies: Vec::new(),
         bookmarked_at: None,
+        recording: None,
+        replay: None,
     }
 }
 
@@ -254,6 +256,7 @@ fn hook(status: ResultState) -> HookResult {
         attempts: 1,
         started_at: Some(Time(1000)),
         ended_at: Some(Time(2200)),
+        figures: Default::default(),
     }
 }
 

@@ -63,6 +63,8 @@ pub fn snapshot(id: i64) -> Snapshot {
         config: Default::default(),
         node: None,
         older_copies: Vec::new(),
+        recording: None,
+        replay: None,
     }
 }
 
@@ -80,6 +82,7 @@ pub fn result(snapshot: i64, plugin: &str, hook: &str) -> HookResult {
         attempts: 1,
         started_at: ago(60_000),
         ended_at: ago(58_800),
+        figures: Default::default(),
     }
 }
 

@@ -228,6 +228,8 @@ mod tests {
             config: Default::default(),
             node: None,
             older_copies: Vec::new(),
+            recording: None,
+            replay: None,
         }
     }
 
@@ -249,6 +251,7 @@ mod tests {
             attempts: 1,
             started_at: None,
             ended_at: None,
+            figures: Default::default(),
         }]
     }
 

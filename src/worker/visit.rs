@@ -234,6 +234,7 @@ mod tests {
             attempts: 1,
             started_at: None,
             ended_at: None,
+            figures: Default::default(),
         }
     }
 

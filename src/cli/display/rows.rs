@@ -3,7 +3,7 @@
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
-use archivist_core::model::{EXIT_SKIPPED, Outcome, is_http_error};
+use archivist_core::model::{EXIT_SKIPPED, Outcome, fidelity, in_percent, is_http_error};
 use archivist_core::text::{human_size, human_span};
 use archivist_shared::bus::documents::report::{Counts, Crawl, HookResult, Host, Run, Snapshot};
 use std::time::Duration;
@@ -67,9 +67,20 @@ fn http(status: Option<u16>) -> Cell {
     }
 }
 
+/// Whether the page has a recording, and how much of it a replay shows, if that was verified.
+fn replay(snapshot: &Snapshot) -> Cell {
+    let Some(_) = snapshot.recording else {
+        return Cell::default();
+    };
+    match snapshot.replay.as_ref().and_then(fidelity) {
+        Some(share) => in_percent(share).into(),
+        None => "yes".into(),
+    }
+}
+
 pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
     let mut table = Table::new(
-        "ID  CRAWL  DEPTH  STATUS  HTTP  RESULTS  FAILED  ADDED  NODE  URL…  TITLE…  REASON…",
+        "ID  CRAWL  DEPTH  STATUS  HTTP  REPLAY  RESULTS  FAILED  ADDED  NODE  URL…  TITLE…  REASON…",
     );
     for snapshot in snapshots {
         let tone = text::tone_of_lifecycle(snapshot.status, snapshot.reason.as_deref());
@@ -79,6 +90,7 @@ pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
             snapshot.depth.to_string().into(),
             Cell::toned(snapshot.status.as_str(), tone),
             http(snapshot.http_status),
+            replay(snapshot),
             done_of_all(&snapshot.results, &RESULTS_DONE).into(),
             failed(&snapshot.results),
             text::when(Some(snapshot.created_at), style).into(),
@@ -201,7 +213,8 @@ pub fn hosts(hosts: &[Host], style: &Style) -> Table {
 mod tests {
     use super::*;
     use crate::sample;
-    use archivist_shared::bus::documents::report::Uses;
+    use archivist_shared::bus::documents::report::{Figures, Uses};
+    use serde_json::{Value, json};
 
     fn style() -> Style {
         Style::plain(sample::NOW)
@@ -266,6 +279,28 @@ mod tests {
             text,
             "ID  UNIT                            TRY  STATUS  OUTCOME  TIME  CPU     MEMORY\n\
              r7  archivist-hook-wget-s3.service  1    ended   success  1.2s  1.204s  12.5M\n"
+        );
+    }
+
+    #[test]
+    fn list_marks_pages_that_replay() {
+        let cell = |recording: Option<Value>, figures: Option<Value>| {
+            let of = |value: Value| Figures::of(value.as_object().unwrap());
+            let page = Snapshot {
+                recording: recording.map(of),
+                replay: figures.map(of),
+                ..sample::snapshot(3)
+            };
+            super::replay(&page)
+        };
+        let verified = Some(json!({"fidelity": 0.9876}));
+        assert_eq!(cell(None, None), Cell::default());
+        assert_eq!(cell(Some(json!({})), None), "yes".into());
+        assert_eq!(cell(Some(json!({})), verified.clone()), "98.7 %".into());
+        assert_eq!(
+            cell(None, verified),
+            Cell::default(),
+            "the recording was lost"
         );
     }
 

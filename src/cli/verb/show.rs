@@ -9,10 +9,12 @@ use crate::display::style::Style;
 use crate::display::text;
 use crate::verb::suppressed;
 use archivist_config::Scope;
-use archivist_core::model::{AnyId, Lifecycle, Owner, RunId, Time, is_http_error};
+use archivist_core::model::{
+    AnyId, Lifecycle, Owner, RunId, Time, VERIFIER, is_http_error, recording_text, replay_text,
+};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{
-    Copy, Counts, Crawl, Details, ROWS_MAX, Run, Snapshot,
+    Copy, Counts, Crawl, Details, HookResult, ROWS_MAX, Run, Snapshot,
 };
 use clap::Args;
 use serde_json::Value;
@@ -259,10 +261,10 @@ pub fn short(details: &Details, style: &Style) -> String {
         Details::Crawl { crawl, runs, .. } => crawl_head(crawl, runs, style),
         Details::Snapshot {
             snapshot,
+            results,
             runs,
             copy,
-            ..
-        } => snapshot_head(snapshot, runs, copy.as_ref(), style),
+        } => snapshot_head(snapshot, results, runs, copy.as_ref(), style),
         Details::Run { run, result } => run::head(run, result.as_deref(), style),
     }
 }
@@ -344,7 +346,31 @@ fn copy_line(copy: &Copy, style: &Style) -> String {
     parts.join("; ")
 }
 
-fn snapshot_head(snapshot: &Snapshot, runs: &[Run], copy: Option<&Copy>, style: &Style) -> String {
+/// How many requests a page made, and how many of them the recording has.
+fn recording(snapshot: &Snapshot) -> String {
+    let figures = snapshot.recording.as_ref();
+    figures.and_then(recording_text).unwrap_or_default()
+}
+
+/// What the newest replay of the recording showed, and when.
+fn replay(snapshot: &Snapshot, results: &[HookResult], style: &Style) -> String {
+    let Some(text) = snapshot.replay.as_ref().and_then(replay_text) else {
+        return String::new();
+    };
+    let of_verifier = results.iter().find(|result| result.plugin == VERIFIER);
+    match of_verifier.and_then(|result| result.ended_at) {
+        Some(at) => format!("{text}; {}", text::stamp_and_age(at, style)),
+        None => text,
+    }
+}
+
+fn snapshot_head(
+    snapshot: &Snapshot,
+    of_hooks: &[HookResult],
+    runs: &[Run],
+    copy: Option<&Copy>,
+    style: &Style,
+) -> String {
     let reason = snapshot.reason.as_deref();
     let since = match snapshot.status {
         Lifecycle::Queued => None,
@@ -362,6 +388,8 @@ fn snapshot_head(snapshot: &Snapshot, runs: &[Run], copy: Option<&Copy>, style: 
     );
     block.line("Took", took(snapshot.started_at, snapshot.ended_at, style));
     block.line("HTTP", snapshot.http_status.map(http).unwrap_or_default());
+    block.line("Recorded", recording(snapshot));
+    block.line("Replay", replay(snapshot, of_hooks, style));
     let parent = match snapshot.parent {
         Some(parent) => format!(", found by {parent}"),
         None => String::new(),

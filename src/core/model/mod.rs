@@ -13,6 +13,7 @@ mod outcome;
 mod persona;
 mod persona_settings;
 mod probe;
+mod recording;
 mod result;
 mod runner;
 mod snap;
@@ -35,7 +36,8 @@ pub use probe::{
     ClientIdentity, Probe, ProbeBody, is_harmless_header, parse_body, parse_credential,
     parse_expect, parse_header, parse_method, shown_header,
 };
-pub use result::{EXIT_SKIPPED, OutputFile, ResultState, Uses, Verdict};
+pub use recording::{RECORDER, VERIFIER, fidelity, in_percent, recording_text, replay_text};
+pub use result::{EXIT_SKIPPED, Figures, OutputFile, ResultState, Uses, Verdict};
 pub use runner::{Locality, ProcessLocation, Runner};
 pub use snap::{SNAP_HEAD_BYTES, is_of_snap};
 pub use time::Time;

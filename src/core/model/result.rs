@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Number, Value};
 use std::collections::BTreeMap;
 
 /// A file that a hook left.
@@ -13,6 +14,49 @@ pub struct OutputFile {
     pub mimetype: String,
     /// In bytes.
     pub size: u64,
+}
+
+/// Numbers that a hook states about its result, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Figures(BTreeMap<String, Number>);
+
+/// Most figures of a result.
+const FIGURES_MAX: usize = 32;
+/// Longest name of a figure in bytes.
+const FIGURE_NAME_MAX: usize = 64;
+
+impl Figures {
+    /// Returns the numbers among the members of a record, within the bounds.
+    pub fn of(members: &Map<String, Value>) -> Figures {
+        let numbers = members.iter().filter_map(|(name, value)| match value {
+            Value::Number(number) => Some((name.clone(), number.clone())),
+            _ => None,
+        });
+        Figures(numbers.collect()).bounded()
+    }
+
+    /// Returns the first figures with names that are not too long.
+    pub fn bounded(self) -> Figures {
+        let figures = self.0.into_iter();
+        let short = figures.filter(|(name, _)| name.len() <= FIGURE_NAME_MAX);
+        Figures(short.take(FIGURES_MAX).collect())
+    }
+
+    /// Returns the figure of this name.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.get(name)?.as_f64()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Bytes of all names.
+    pub fn bytes(&self) -> usize {
+        self.0.keys().map(String::len).sum()
+    }
 }
 
 /// How often hooks succeeded and failed.
@@ -149,6 +193,20 @@ impl Verdict {
 mod tests {
     use super::*;
     use ResultState::*;
+
+    #[test]
+    fn figures_are_numbers_with_short_names() {
+        let mut members = Map::new();
+        members.insert("a".to_owned(), 7.into());
+        members.insert("text".to_owned(), "7".into());
+        members.insert("long".repeat(FIGURE_NAME_MAX), 7.into());
+        let figures = Figures::of(&members);
+        assert_eq!((figures.get("a"), figures.bytes()), (Some(7.0), 1));
+        members.extend((0..99).map(|n| (format!("n{n:02}"), n.into())));
+        let bounded = Figures::of(&members);
+        assert_eq!(bounded.bytes(), 1 + 3 * (FIGURES_MAX - 1));
+        assert_eq!((bounded.get("n30"), bounded.get("n31")), (Some(30.0), None));
+    }
 
     #[test]
     fn exit_codes_and_files() {

@@ -132,5 +132,6 @@ fn result(row: &Row) -> HookResult {
         attempts: u32::try_from(row.get::<_, i32>(8)).unwrap_or_default(),
         ended_at: started_at.and(ended_at),
         started_at,
+        figures: Default::default(),
     }
 }

@@ -12,7 +12,9 @@ use crate::query::show::no_such_run;
 use crate::store::Finished;
 use crate::work;
 use crate::work::ends::ABANDONED;
-use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, RunId, Verdict};
+use archivist_core::model::{
+    CrawlId, Figures, Lifecycle, Outcome, Owner, ResultState, RunId, Verdict,
+};
 use archivist_core::plan::{EndRun, WaitedFor, end_run, interrupted, is_abandoned};
 use archivist_core::unit::UnitKind;
 use archivist_shared::bus::call::Reply;
@@ -171,6 +173,7 @@ fn skip_interrupted(turn: &Turn<'_>, owner: Owner, plugin: &str, hook: &str) -> 
         output: None,
         files: &[],
         size: 0,
+        figures: &Figures::default(),
     };
     turn.tx
         .finish_result(owner, plugin, hook, &finished, turn.now)?;

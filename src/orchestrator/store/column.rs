@@ -2,7 +2,7 @@
 
 use super::RunState;
 use archivist_core::fleet::{Epoch, Generation, HostKey, NodeId, Release};
-use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Lifecycle, Outcome};
+use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Figures, Lifecycle, Outcome};
 use archivist_core::model::{OutputFile, Owner, ResultState, RunId, SnapshotId, Time};
 use archivist_core::plan::HostId;
 use archivist_core::store::{CopyStatus, StoredObject, Task};
@@ -125,7 +125,7 @@ stored_as_inner! { CrawlId Epoch Generation HostId HostKey NodeId RunId Snapshot
 stored_as_such! { bool i64 u16 u32 String }
 
 stored_as_json! {
-    BTreeMap<String, String> BTreeSet<u32> CheckRecord Outcome Release StoredObject Vec<OutputFile>
+    BTreeMap<String, String> BTreeSet<u32> CheckRecord Figures Outcome Release StoredObject Vec<OutputFile>
     Vec<String>
 }
 

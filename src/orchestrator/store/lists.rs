@@ -10,7 +10,7 @@ use crate::store::RunState;
 use crate::store::column::{Columns, FromRow, column, columns};
 use crate::store::rows::complete::INCOMPLETE;
 use crate::store::rows::directory::row_of;
-use archivist_core::model::{Accounting, Lifecycle, Owner, Uses};
+use archivist_core::model::{Accounting, Lifecycle, Owner, RECORDER, Uses, VERIFIER};
 use archivist_core::model::{shown_setting, without_userinfo};
 use archivist_core::unit::UnitKind;
 use archivist_shared::bus::documents::report::{
@@ -136,6 +136,8 @@ impl Tx<'_> {
             hide_secrets(&mut page.config);
             page.results = self.result_counts(Owner::Snapshot(page.id))?;
             page.uses = Uses::of_results(&page.results);
+            page.recording = self.figures(Owner::Snapshot(page.id), RECORDER)?;
+            page.replay = self.figures(Owner::Snapshot(page.id), VERIFIER)?;
             Ok(page.url.len() + length(&page.title) + lengths(&page.tags))
         })
     }
@@ -150,7 +152,7 @@ impl Tx<'_> {
         query.newest_first(filter);
         self.list(&query, filter, |result: &mut HookResult| {
             let paths = lengths(result.files.iter().map(|file| &file.path));
-            Ok(length(&result.output) + length(&result.error) + paths)
+            Ok(length(&result.output) + length(&result.error) + paths + result.figures.bytes())
         })
     }
 
@@ -251,7 +253,7 @@ columns! {
         created_at, started_at, ended_at, retry_at, attempts, directory, bookmarked_at, http_status,
         config "coalesce(config, '{}')";
         tags: Vec::new(), results: Counts::new(), uses: Uses::default(), current_step: None,
-        node: None, older_copies: Vec::new()
+        node: None, older_copies: Vec::new(), recording: None, replay: None
 }
 
 impl FromRow for Run {

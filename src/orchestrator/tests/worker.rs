@@ -1,9 +1,10 @@
 //! A worker that does what workers do, one call after another.
 
 use crate::main_loop::event::Event;
-use archivist_core::model::{Owner, Verdict};
+use archivist_core::model::{Figures, Owner, Verdict};
 use archivist_shared::bus::call::{Refusal, Reply, Work};
 use archivist_shared::bus::documents::work::{Assignment, Ended, Report, Standing};
+use serde_json::json;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
@@ -172,6 +173,7 @@ impl Worker {
                 retry_after: self.server.and_then(|server| server.retry_after),
                 crawl_delay: None,
                 ready_at: None,
+                figures: Figures::of(json!({"size": hook.len()}).as_object().unwrap()),
             });
             if self.assignment.visit.ends_early(report.answer().as_ref()) {
                 todo.clear();

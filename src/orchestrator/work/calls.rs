@@ -261,6 +261,7 @@ fn record_result(
         output: report.output.as_deref(),
         files: &report.files,
         size: report.size,
+        figures: &report.figures,
     };
     let key = (plugin, hook);
     turn.tx.count_bytes(crawl.id, owner, key, report.size)?;

@@ -86,6 +86,7 @@ fn retries_after_a_finite_hook_outlast_their_worker() {
         attempts: 1,
         started_at: Some(Time(begin)),
         ended_at: Some(Time(end)),
+        figures: Default::default(),
     };
     let media = HookResult {
         files: vec![File {

@@ -5,7 +5,7 @@ use crate::files::write::sync_filesystem;
 use crate::output::claims::Claims;
 use crate::output::hook_records::HookRecords;
 use crate::output::navigation;
-use archivist_core::model::{Outcome, ResultState, Verdict, cut};
+use archivist_core::model::{Figures, Outcome, ResultState, Verdict, cut};
 use archivist_plugin::files::output;
 use archivist_plugin::files::output::Listing;
 use archivist_plugin::files::tidy;
@@ -49,6 +49,7 @@ pub fn not_started(key: &str, why: String) -> Report {
         retry_after: None,
         crawl_delay: None,
         ready_at: None,
+        figures: Figures::default(),
     }
 }
 
@@ -132,6 +133,9 @@ pub fn build(
     let http_status = asked("http_status")
         .and_then(navigation::as_status)
         .filter(|_| !context.of_crawl);
+    let stated = records.result.as_ref().map(|result| &result.raw);
+    let stated = stated.and_then(|raw| raw.get("figures")?.as_object());
+    let figures = stated.map(Figures::of).unwrap_or_default();
     let (mut text, stated_error) = match records.result {
         Some(result) => (result.output_str, result.error),
         // Without an ArchiveResult the files decide.
@@ -188,6 +192,7 @@ pub fn build(
         retry_after,
         crawl_delay,
         ready_at: None,
+        figures,
     }
 }
 
@@ -312,6 +317,14 @@ not a record
         for bad in ["0", "99", "1000", "70000", "-404", "4.4", "\"404\"", "null"] {
             assert_eq!(status(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn figures_of_the_hook_are_read() {
+        let line = r#"{"type": "ArchiveResult", "status": "succeeded", "figures": {"kept": 52}}"#;
+        assert_eq!(of(line.as_bytes(), b"").figures.get("kept"), Some(52.0));
+        let other = line.replace(r#"{"kept": 52}"#, "[52]");
+        assert!(of(other.as_bytes(), b"").figures.is_empty());
     }
 
     proptest::proptest! {

@@ -2,7 +2,8 @@
 
 use super::frame::document;
 use super::{href, text};
-use archivist_core::model::{CrawlId, ResultState, SnapshotId, Time, is_http_error};
+use archivist_core::model::{CrawlId, Figures, RECORDER, ResultState, SnapshotId, Time};
+use archivist_core::model::{VERIFIER, is_http_error, recording_text, replay_text};
 use archivist_core::text::{clean_to, human_size};
 use archivist_shared::bus::documents::report::{File, HookResult};
 use maud::{Markup, html};
@@ -70,6 +71,15 @@ impl SnapshotPage {
             .iter()
             .filter(|result| result.status == state)
             .count()
+    }
+
+    /// Figures of a hook of the plugin that succeeded.
+    fn figures(&self, plugin: &str) -> Option<&Figures> {
+        let succeeded = self
+            .results
+            .iter()
+            .find(|result| result.plugin == plugin && result.status == ResultState::Succeeded);
+        succeeded.map(|result| &result.figures)
     }
 
     /// The title, or the URL if the title is empty.
@@ -196,6 +206,12 @@ impl SnapshotPage {
                             " the server sent an error instead of the page"
                         } @else { (status) }
                     } }
+                }
+                @if let Some(text) = self.figures(RECORDER).and_then(recording_text) {
+                    div { dt { "Recorded" } dd { (text) } }
+                }
+                @if let Some(text) = self.figures(VERIFIER).and_then(replay_text) {
+                    div { dt { "Replay" } dd { (text) } }
                 }
                 @if let Some(added) = self.added_at {
                     div { dt { "Added" } dd { (text::stamp(added)) } }

@@ -5,7 +5,7 @@
 use crate::WorkerError;
 use crate::files::write::open_to_append;
 use archivist_core::model::{
-    HttpAnswer, Owner, PAGE_TAGS_MAX, ResultState, TAG_MAX, Time, cut, without_userinfo,
+    Figures, HttpAnswer, Owner, PAGE_TAGS_MAX, ResultState, TAG_MAX, Time, cut, without_userinfo,
 };
 use archivist_core::plan::{Treatment, VisitRules, shows_document};
 use archivist_plugin::Directory;
@@ -88,6 +88,7 @@ struct ResultLine {
     #[serde(default)]
     output_files: Vec<OutputFile>,
     #[serde(default)]
+    figures: Figures,
     title: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
@@ -157,6 +158,7 @@ impl IndexContent {
             attempts: 1,
             started_at: line.start_ts,
             ended_at: line.end_ts,
+            figures: line.figures.bounded(),
         };
         let is_full = self.results.len() >= HOOKS_MAX;
         let same =
@@ -264,6 +266,7 @@ impl SnapshotIndex {
             ended_at: ended.ended_at,
             size: report.size,
             files: &report.files,
+            figures: &report.figures,
         };
         let mut record = result.record();
         record["title"] = json!(report.title);
@@ -322,20 +325,7 @@ impl SnapshotIndex {
             "http_plugin": answer.map(|answer| &answer.plugin),
         }))?;
         for result in results {
-            let record = record::ArchiveResult {
-                owner: self.owner,
-                plugin: &result.plugin,
-                hook: &result.hook,
-                status: result.status,
-                output: result.output.as_deref(),
-                error: result.error.as_deref(),
-                outcome: None,
-                started_at: result.started_at,
-                ended_at: result.ended_at,
-                size: result.size,
-                files: &result.files,
-            };
-            self.note(record.record())?;
+            self.note(record::ArchiveResult::of(result, None).record())?;
         }
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! Tests of pages about hostile snapshots, parsed as a browser parses them.
 
 use super::*;
-use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId, Time};
+use archivist_core::model::{CrawlId, Figures, Owner, ResultState, SnapshotId, Time};
 use archivist_core::text::clean_to;
 use archivist_shared::bus::documents::report::{File, HookResult};
 use proptest::prelude::*;
 use scraper::{Html, Selector};
+use serde_json::json;
 use std::collections::BTreeSet;
 
 fn file(path: &str, mimetype: &str) -> File {
@@ -30,6 +31,7 @@ fn result(plugin: &str, status: ResultState, files: Vec<File>) -> HookResult {
         attempts: 1,
         started_at: Some(Time(1_795_253_105_000)),
         ended_at: Some(Time(1_795_253_107_500)),
+        figures: Default::default(),
     }
 }
 
@@ -84,6 +86,31 @@ fn page_names_the_http_error() {
     assert!(says(Some(404)) && says(Some(503)));
     assert!(!says(Some(200)) && !says(None));
     assert!(!text(None).contains("HTTP status"));
+}
+
+#[test]
+fn page_states_what_replays() {
+    let stated = |state| {
+        let result = |plugin, figures: serde_json::Value| HookResult {
+            figures: Figures::of(figures.as_object().unwrap()),
+            ..result(plugin, state, Vec::new())
+        };
+        let page = SnapshotPage {
+            results: vec![
+                result("wacz", json!({"requests": 53, "kept": 52})),
+                result("verify", json!({"resources": 1, "exact": 52, "text": 0.5})),
+            ],
+            ..snapshot("http://a/")
+        };
+        let html = page.render();
+        [
+            "52 of 53 requests",
+            "100.0 % of resources answered (52 exactly, 0 by a rule, 0 not recorded), text 50.0 %",
+        ]
+        .map(|text| html.contains(text))
+    };
+    assert_eq!(stated(ResultState::Succeeded), [true; 2]);
+    assert_eq!(stated(ResultState::Failed), [false; 2]);
 }
 
 fn list(kind: ListKind, directory: &str, entries: Vec<ListEntry>) -> ListPage {

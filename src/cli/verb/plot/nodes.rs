@@ -210,6 +210,8 @@ mod tests {
             older_copies: Vec::new(),
             current_step: None,
             node: Some(node.to_owned()),
+            recording: None,
+            replay: None,
         }
     }
 

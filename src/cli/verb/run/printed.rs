@@ -82,20 +82,7 @@ impl Printed {
                 records.push(process(run, outcome, result));
             }
         }
-        let result = record::ArchiveResult {
-            owner: result.owner,
-            plugin: &result.plugin,
-            hook: &result.hook,
-            status: result.status,
-            output: result.output.as_deref(),
-            error: result.error.as_deref(),
-            outcome: last,
-            started_at: result.started_at,
-            ended_at: result.ended_at,
-            size: result.size,
-            files: &result.files,
-        };
-        records.push(result.record());
+        records.push(record::ArchiveResult::of(result, last).record());
         records
     }
 }

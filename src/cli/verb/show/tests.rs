@@ -1,5 +1,11 @@
 use super::*;
 use crate::sample;
+use archivist_shared::bus::documents::report::Figures;
+use serde_json::json;
+
+fn figures(of: Value) -> Option<Figures> {
+    of.as_object().map(Figures::of)
+}
 
 #[test]
 fn a_snapshot_like_systemctl_status() {
@@ -13,9 +19,11 @@ fn a_snapshot_like_systemctl_status() {
     let details = Details::Snapshot {
         snapshot: Snapshot {
             reason: Some("1 of 2 hooks failed".into()),
+            recording: figures(json!({"requests": 53, "kept": 52})),
+            replay: figures(json!({"resources": 0.99, "exact": 51, "fuzzy": 1})),
             ..sample::snapshot(345)
         },
-        results: vec![sample::result(345, "wget", "on_Snapshot__06_wget.bg")],
+        results: vec![sample::result(345, "verify", "on_Snapshot__85_verify")],
         runs: vec![sample::run(7, "wget", "x"), running],
         copy: None,
     };
@@ -26,6 +34,8 @@ fn a_snapshot_like_systemctl_status() {
      Added: Sat 2026-11-21 09:24:04 UTC; 1min 1s ago
       Took: 1.2s
       HTTP: 200
+  Recorded: 52 of 53 requests
+    Replay: 99.0 % of resources answered (51 exactly, 1 by a rule, 0 not recorded); Sat 2026-11-21 09:24:06 UTC; 58s ago
      Crawl: c1, depth 0
       Tags: news
    Results: 1 succeeded, 1 failed
@@ -34,8 +44,8 @@ fn a_snapshot_like_systemctl_status() {
    Running: 1
             └─ archivist-hook-pdf-s3.service 1min 0s
 
-HOOK  STATUS     TIME  SIZE   OUTPUT
-wget  succeeded  1.2s  12.1K  screenshot.png
+HOOK    STATUS     TIME  SIZE   OUTPUT
+verify  succeeded  1.2s  12.1K  screenshot.png
 
 ID  UNIT                            TRY  STATUS   OUTCOME  TIME     CPU     MEMORY
 r7  archivist-hook-wget-s3.service  1    ended    success  1.2s     1.204s  12.5M

@@ -80,6 +80,7 @@ mod tests {
             output: None,
             files: &[],
             size: 0,
+            figures: &Default::default(),
         };
         tx.finish_result(owner, "wget", "hook", &finished, Time(8))
             .unwrap();

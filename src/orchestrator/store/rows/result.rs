@@ -2,7 +2,7 @@
 
 use crate::store::column::{Columns, columns};
 use crate::store::{Result, Tx};
-use archivist_core::model::{CrawlId, OutputFile, Owner, SnapshotId, Time, Uses, Verdict};
+use archivist_core::model::{CrawlId, Figures, OutputFile, Owner, SnapshotId, Time, Uses, Verdict};
 use archivist_shared::bus::documents::report::HookResult;
 use std::collections::BTreeMap;
 
@@ -16,11 +16,13 @@ pub struct Finished<'a> {
     pub files: &'a [OutputFile],
     /// Bytes of all files.
     pub size: u64,
+    /// Numbers that the hook states.
+    pub figures: &'a Figures,
 }
 
 columns! {
     HookResult: owner, plugin, hook, status, output, error, files, size, attempts, started_at,
-        ended_at, id
+        ended_at, id, figures "coalesce(figures, '{}')"
 }
 
 pub(crate) const COLUMNS: &str = HookResult::COLUMNS;
@@ -30,6 +32,12 @@ fn ids(owner: Owner, crawl: CrawlId) -> (i64, Option<i64>) {
         Owner::Crawl(id) => (id.0, None),
         Owner::Snapshot(SnapshotId(id)) => (crawl.0, Some(id)),
     }
+}
+
+/// What the column of figures has.
+fn stored(figures: &Figures) -> Result<Option<String>> {
+    let some = (!figures.is_empty()).then(|| serde_json::to_string(figures));
+    Ok(some.transpose()?)
 }
 
 impl Tx<'_> {
@@ -57,6 +65,15 @@ impl Tx<'_> {
         self.first(&sql, (owner.to_string(), plugin, hook))
     }
 
+    /// Returns the figures of a hook of the plugin that succeeded.
+    pub fn figures(&self, owner: Owner, plugin: &str) -> Result<Option<Figures>> {
+        self.first(
+            "SELECT coalesce(figures, '{}') FROM result
+             WHERE owner = ?1 AND plugin = ?2 AND status = 'succeeded' ORDER BY hook LIMIT 1",
+            (owner.to_string(), plugin),
+        )
+    }
+
     /// Records a result as started and counts the attempt, before the hook starts. Returns the
     /// number of attempts.
     pub fn start_result(
@@ -75,7 +92,7 @@ impl Tx<'_> {
                  coalesce((SELECT visit FROM snapshot WHERE id = ?3), 0))
              ON CONFLICT DO UPDATE SET status = 'started', attempts = attempts + 1,
                  visit = excluded.visit, started_at = ?6, ended_at = NULL, error = NULL,
-                 output = NULL
+                 output = NULL, figures = NULL
              RETURNING attempts",
             (owner.to_string(), crawl, snapshot, plugin, hook, now.0),
         )
@@ -122,7 +139,7 @@ impl Tx<'_> {
     ) -> Result<bool> {
         let rows = self.change(
             "UPDATE result SET status = ?4, error = ?5, output = ?6, files = ?7, size = ?8,
-                 ended_at = ?9
+                 ended_at = ?9, figures = ?10
              WHERE owner = ?1 AND plugin = ?2 AND hook = ?3
                  AND status IN ('queued', 'started', 'backoff')",
             (
@@ -135,6 +152,7 @@ impl Tx<'_> {
                 serde_json::to_string(finished.files)?,
                 i64::try_from(finished.size).unwrap_or(i64::MAX),
                 now.0,
+                stored(finished.figures)?,
             ),
         )?;
         Ok(rows == 1)
@@ -180,7 +198,7 @@ impl Tx<'_> {
     /// Queues all results of an owner again. Returns how many these were.
     pub fn requeue_all_results(&self, owner: Owner) -> Result<usize> {
         self.change(
-            "UPDATE result SET status = 'queued', error = NULL, output = NULL,
+            "UPDATE result SET status = 'queued', error = NULL, output = NULL, figures = NULL,
                  started_at = NULL, ended_at = NULL, attempts = 0
              WHERE owner = ?1",
             [owner.to_string()],
@@ -230,7 +248,7 @@ impl Tx<'_> {
     /// plugin or hook. Returns how many these were.
     pub fn requeue_results(&self, owner: Owner, hook: Option<&str>) -> Result<usize> {
         self.change(
-            "UPDATE result SET status = 'queued', error = NULL, output = NULL,
+            "UPDATE result SET status = 'queued', error = NULL, output = NULL, figures = NULL,
                  started_at = NULL, ended_at = NULL, attempts = 0
              WHERE owner = ?1 AND (?2 IS NULL OR plugin = ?2 OR hook = ?2)
                  AND (status IN ('failed', 'skipped') OR ?2 IS NOT NULL)

@@ -91,7 +91,7 @@ impl Tx<'_> {
     pub fn discard_visit(&self, id: SnapshotId) -> Result<()> {
         self.execute(
             "UPDATE result SET status = 'queued', error = NULL, output = NULL, files = '[]',
-                 started_at = NULL, ended_at = NULL, attempts = 0
+                 figures = NULL, started_at = NULL, ended_at = NULL, attempts = 0
              WHERE owner = ?1 AND visit = (SELECT visit FROM snapshot WHERE id = ?2)
                  AND (status <> 'skipped' OR attempts > 0)",
             (Owner::Snapshot(id).to_string(), id.0),
@@ -121,6 +121,7 @@ impl Tx<'_> {
         let kept = self.change(
             "UPDATE result SET earlier = json_object('status', status, 'output', output,
                  'error', error, 'files', json(files), 'size', size, 'attempts', attempts,
+                 'figures', json(figures),
                  'started_at', started_at, 'ended_at', ended_at, 'visit', visit)
              WHERE owner = ?1 AND status IN ('succeeded', 'noresults', 'failed', 'skipped')
                  AND EXISTS (SELECT 1 FROM result WHERE owner = ?1 AND status = 'succeeded')
@@ -144,7 +145,8 @@ impl Tx<'_> {
         self.all(
             "SELECT owner, plugin, hook, earlier ->> 'status', earlier ->> 'output',
                  earlier ->> 'error', earlier -> 'files', earlier ->> 'size',
-                 earlier ->> 'attempts', earlier ->> 'started_at', earlier ->> 'ended_at', id
+                 earlier ->> 'attempts', earlier ->> 'started_at', earlier ->> 'ended_at', id,
+                 coalesce(earlier ->> 'figures', '{}')
              FROM result WHERE owner = ?1 AND earlier IS NOT NULL ORDER BY id",
             [Owner::Snapshot(id).to_string()],
         )
@@ -168,6 +170,7 @@ impl Tx<'_> {
                 "UPDATE result SET status = earlier ->> 'status',
                      output = earlier ->> 'output', error = earlier ->> 'error',
                      files = earlier -> 'files', size = earlier ->> 'size',
+                     figures = earlier ->> 'figures',
                      attempts = earlier ->> 'attempts', visit = earlier ->> 'visit',
                      started_at = earlier ->> 'started_at', ended_at = earlier ->> 'ended_at'
                  WHERE owner = ?1 AND earlier IS NOT NULL",

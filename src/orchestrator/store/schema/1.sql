@@ -179,6 +179,8 @@ CREATE TABLE result (
     error TEXT,
     files TEXT NOT NULL DEFAULT '[]',
     size INTEGER NOT NULL DEFAULT 0,
+    -- JSON object of the numbers that the hook states. NULL: none.
+    figures TEXT,
     attempts INTEGER NOT NULL DEFAULT 0,
     started_at INTEGER,
     ended_at INTEGER,

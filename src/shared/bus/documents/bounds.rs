@@ -222,6 +222,7 @@ impl Report {
             http_plugin: self.http_plugin.map(cut),
             binary: self.binary.map(program),
             derived,
+            figures: self.figures.bounded(),
             ..self
         }
     }
@@ -230,7 +231,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archivist_core::model::{ResultState, TAGS_MAX, Verdict};
+    use archivist_core::model::{Figures, ResultState, TAGS_MAX, Verdict};
     use proptest::prelude::*;
 
     fn report() -> Report {
@@ -253,6 +254,7 @@ mod tests {
             retry_after: None,
             crawl_delay: None,
             ready_at: None,
+            figures: Figures::default(),
         }
     }
 

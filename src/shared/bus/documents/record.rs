@@ -1,8 +1,8 @@
 //! Records of `index.jsonl` and of `archivist run`: one JSON object per line, with the types and
 //! names of abx-dl.
 
-use crate::bus::documents::report::File;
-use archivist_core::model::{EXIT_SKIPPED, Outcome, Owner, ResultState, RunId, Time};
+use crate::bus::documents::report::{File, HookResult};
+use archivist_core::model::{EXIT_SKIPPED, Figures, Outcome, Owner, ResultState, RunId, Time};
 use nix::sys::utsname::uname;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -103,12 +103,32 @@ pub struct ArchiveResult<'a> {
     pub size: u64,
     /// Files that the hook left, up to the limit of the list.
     pub files: &'a [File],
+    /// Numbers that the hook states.
+    pub figures: &'a Figures,
 }
 
-impl ArchiveResult<'_> {
+impl<'a> ArchiveResult<'a> {
+    /// Returns what the record has of a result, with the outcome of its unit.
+    pub fn of(result: &'a HookResult, outcome: Option<&'a Outcome>) -> ArchiveResult<'a> {
+        ArchiveResult {
+            owner: result.owner,
+            plugin: &result.plugin,
+            hook: &result.hook,
+            status: result.status,
+            output: result.output.as_deref(),
+            error: result.error.as_deref(),
+            outcome,
+            started_at: result.started_at,
+            ended_at: result.ended_at,
+            size: result.size,
+            files: &result.files,
+            figures: &result.figures,
+        }
+    }
+
     /// Returns the `ArchiveResult` record of `index.jsonl`.
     pub fn record(&self) -> Value {
-        json!({
+        let mut record = json!({
             "type": "ArchiveResult",
             "id": format!("{}/{}/{}", self.owner, self.plugin, self.hook),
             "snapshot_id": self.owner,
@@ -122,7 +142,11 @@ impl ArchiveResult<'_> {
             "end_ts": self.ended_at,
             "output_size": self.size,
             "output_files": self.files,
-        })
+        });
+        if !self.figures.is_empty() {
+            record["figures"] = json!(self.figures);
+        }
+        record
     }
 }
 

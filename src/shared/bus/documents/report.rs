@@ -4,7 +4,7 @@
 use archivist_core::model::{
     Accounting, CrawlId, HttpRange, Lifecycle, Outcome, Owner, ResultState, RunId,
 };
-pub use archivist_core::model::{OutputFile as File, Uses};
+pub use archivist_core::model::{Figures, OutputFile as File, Uses};
 use archivist_core::model::{SnapshotId, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -127,6 +127,14 @@ pub struct Snapshot {
     /// Other nodes of the fleet, which archived the page before a retry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub older_copies: Vec<String>,
+    /// Figures of the plugin wacz about the recording of the page, such as `requests` and `kept`;
+    /// `None` if the page has no recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<Figures>,
+    /// Figures of the plugin verify about a replay of the recording, such as `fidelity`, the lowest;
+    /// `None` if the recording was not verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Figures>,
 }
 
 /// Result of one hook for one snapshot or for a whole crawl.
@@ -157,6 +165,9 @@ pub struct HookResult {
     pub started_at: Option<Time>,
     /// When the newest run ended.
     pub ended_at: Option<Time>,
+    /// Numbers that the hook states, such as how many requests a recording has.
+    #[serde(default, skip_serializing_if = "Figures::is_empty")]
+    pub figures: Figures,
 }
 
 /// A run: one unit, of a worker or of one attempt of a hook.
@@ -279,6 +290,10 @@ pub struct Plugins {
 /// Everything about one id.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of these in an answer"
+)]
 pub enum Details {
     /// Of a crawl.
     Crawl {

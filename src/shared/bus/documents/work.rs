@@ -2,7 +2,7 @@
 
 use crate::bus::documents::report::{File, HookResult};
 use archivist_core::model::{
-    CrawlId, HttpAnswer, IdMarks, Outcome, Owner, ResultState, RunId, Time, Verdict,
+    CrawlId, Figures, HttpAnswer, IdMarks, Outcome, Owner, ResultState, RunId, Time, Verdict,
 };
 use archivist_core::plan::VisitRules;
 use serde::{Deserialize, Serialize};
@@ -261,6 +261,9 @@ pub struct Report {
     /// When a background hook printed its first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_at: Option<Time>,
+    /// Numbers that the hook states.
+    #[serde(default, skip_serializing_if = "Figures::is_empty")]
+    pub figures: Figures,
 }
 
 impl Report {

@@ -84,6 +84,7 @@ fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, text: &str, f
         children: Vec::new(),
         tags: vec![],
         title: (plugin == "title").then(|| text.to_owned()),
+        figures: Default::default(),
     };
     let ended = Ended {
         lack: None,
@@ -286,6 +287,7 @@ fn files_outside_the_plugin_directory_do_not_count() {
             attempts: 1,
             started_at: None,
             ended_at: None,
+            figures: Default::default(),
         });
     }
     let left: Vec<usize> = existing_files(&held(&assignment), &known.results)
