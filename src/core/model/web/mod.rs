@@ -3,8 +3,10 @@
 pub mod filter;
 pub mod list;
 pub mod local;
+pub mod pattern;
 pub mod reach;
 pub mod robots;
 pub mod shown;
 pub mod subnet;
+pub mod surt;
 pub mod url;
