@@ -3,9 +3,9 @@
 use crate::client::exit::Failure;
 use crate::client::fleet::Fleet;
 use crate::client::server::{Server, decode};
-use archivist_core::model::Owner;
+use archivist_core::model::{Owner, SnapshotId};
 use archivist_shared::bus::documents::report::{
-    ANSWER_BYTES, Crawl, Filter, HookResult, Host, ROWS_MAX, Run, Snapshot,
+    ANSWER_BYTES, Crawl, Filter, HookResult, Host, ROWS_MAX, Run, Snapshot, Version,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -70,6 +70,13 @@ impl Row for Snapshot {
     const WHAT: &str = "snapshots";
     fn number(&self) -> Option<i64> {
         Some(self.id.0)
+    }
+}
+
+impl Row for Version {
+    const WHAT: &str = "versions";
+    fn number(&self) -> Option<i64> {
+        self.snapshot.number()
     }
 }
 
@@ -152,10 +159,15 @@ impl<'a> Paging<'a> {
         };
         if next_name.is_some() {
             self.filter.after_host = next_name;
+        } else if self.filter.after_page.is_some() {
+            let last = rows.last().and_then(T::number);
+            self.filter.after_page = last.map(SnapshotId).or(self.filter.after_page);
         } else {
             self.filter.before = rows.last().and_then(T::number);
         }
-        let is_followed = self.filter.after_host.is_some() || self.filter.before.is_some();
+        let is_followed = self.filter.after_host.is_some()
+            || self.filter.after_page.is_some()
+            || self.filter.before.is_some();
         let bytes: usize = documents.iter().map(|row| row.get().len()).sum();
         let count = rows.len() as u64;
         // Fewer rows than requested: either there are no more, or the answer reached its size
@@ -169,7 +181,7 @@ impl<'a> Paging<'a> {
         Ok(Batch { rows, documents })
     }
 
-    /// Returns all rows, newest first.
+    /// Returns all rows in the order of the list.
     pub async fn collect<T: Row>(mut self) -> Result<Vec<T>, Failure> {
         let mut all = Vec::new();
         loop {

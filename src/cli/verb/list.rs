@@ -10,6 +10,7 @@ use crate::display::style::Style;
 use crate::display::table::Table;
 use crate::display::text;
 use archivist_config::Scope;
+use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{HttpRange, Owner};
 use archivist_shared::bus::documents::report::{Filter, HookResult};
 use clap::{Args, ValueEnum};
@@ -42,6 +43,15 @@ pub struct ListArgs {
     /// this is about this machine alone.
     #[arg(long, value_name = "STATUS")]
     http: Option<HttpRange>,
+    /// List only snapshots with this tag, or of crawls with it
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// List only snapshots of a URL, of all URLs that begin with PREFIX, or of HOST and its subdomains
+    ///
+    /// Scheme, www., fragment and the arguments of campaigns do not count, as for versions. A fleet does
+    /// not know it, so this is about this machine alone.
+    #[arg(long, value_name = "URL|PREFIX*|*.HOST")]
+    url: Option<UrlPattern>,
     /// List at most N entries; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
@@ -93,18 +103,27 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
             "{what} have no HTTP status; see: archivist list snapshots --http 404"
         )));
     }
+    if (args.tag.is_some() || args.url.is_some()) && args.what != What::Snapshots {
+        let what = args.what.as_str();
+        return Err(Failure::usage(format!(
+            "{what} are not listed by tag or URL; see: archivist list snapshots --url 'https://example.com/*'"
+        )));
+    }
     let filter = Filter {
         status: args.status.clone(),
         owner: args.owner,
         http: args.http,
+        tag: args.tag.clone(),
+        url: args.url.clone(),
         limit: args.limit,
         ..Filter::default()
     };
     // Runs are units, which only their machine knows; the fleet knows neither HTTP statuses nor which
     // pages are incomplete, and searches no tags and URLs.
     let asks_for_incomplete = args.status.as_deref() == Some(INCOMPLETE);
+    let asks_for_pages = args.http.is_some() || args.tag.is_some() || args.url.is_some();
     let is_local =
-        args.local.local || args.what == What::Runs || args.http.is_some() || asks_for_incomplete;
+        args.local.local || args.what == What::Runs || asks_for_pages || asks_for_incomplete;
     match Fleet::reach(scope, Local { local: is_local }).await? {
         Some(fleet) => print(&args, Paging::of(Source::Fleet(&fleet), filter)).await,
         None => {

@@ -107,8 +107,9 @@ impl Bed {
         let directory = self.data().join(DAY).join(format!("s{id}"));
         let directory = directory.display();
         self.sql(&format!(
-            "INSERT INTO snapshot (id, crawl_id, host_id, url, depth, status, created_at, directory)
-                 VALUES ({id}, 1, 1, 'http://u:p@a.test/{id}', 0, '{status}', 1, '{directory}');
+            "INSERT INTO snapshot
+                 (id, crawl_id, host_id, url, url_key, depth, status, created_at, directory)
+                 VALUES ({id}, 1, 1, 'http://u:p@a.test/{id}', 'test,a)/{id}', 0, '{status}', 1, '{directory}');
              INSERT INTO result (owner, crawl_id, snapshot_id, plugin, hook, status)
                  VALUES ('s{id}', 1, {id}, 'wget', 'wget', '{result}');"
         ));

@@ -11,7 +11,7 @@ use archivist_shared::bus::documents::report::Filter;
 pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<String> {
     let known: Vec<&str> = match what {
         "crawls" => Lifecycle::ALL.iter().map(|state| state.as_str()).collect(),
-        "snapshots" => Lifecycle::ALL
+        "snapshots" | "versions" => Lifecycle::ALL
             .iter()
             .map(|state| state.as_str())
             .chain(["incomplete"])
@@ -24,7 +24,7 @@ pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<S
         "binaries" | "hosts" | "timeline" => Vec::new(),
         _ => {
             return Err(invalid(format!(
-                "invalid list '{what}': expected crawls, snapshots, results, runs, hosts, timeline or binaries"
+                "invalid list '{what}': expected crawls, snapshots, versions, results, runs, hosts, timeline or binaries"
             )));
         }
     };
@@ -36,13 +36,20 @@ pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<S
             "invalid status '{status}' of {what}: expected one of {known}"
         )));
     }
-    if filter.http.is_some() && what != "snapshots" {
+    let are_pages = matches!(what, "snapshots" | "versions");
+    if filter.http.is_some() && !are_pages {
         return Err(invalid(format!("{what} have no HTTP status")));
+    }
+    let by_page = [&filter.tag, &filter.exact_url, &filter.url_prefix];
+    let is_by_page = by_page.into_iter().any(Option::is_some) || filter.url.is_some();
+    if is_by_page && !are_pages {
+        return Err(invalid(format!("{what} are not listed by tag or URL")));
     }
     let filter = filter.piece();
     Ok(match what {
         "crawls" => serde_json::to_string(&turn.tx.list_crawls(&filter)?)?,
         "snapshots" => serde_json::to_string(&steps::snapshots(turn, &filter)?)?,
+        "versions" => serde_json::to_string(&turn.tx.list_versions(&filter)?)?,
         "binaries" => serde_json::to_string(&programs::binaries(turn)?)?,
         "results" => serde_json::to_string(&turn.tx.list_results(&filter)?)?,
         "hosts" => serde_json::to_string(&turn.tx.list_hosts(&filter)?)?,

@@ -10,11 +10,12 @@ use crate::store::RunState;
 use crate::store::column::{Columns, FromRow, column, columns};
 use crate::store::rows::complete::INCOMPLETE;
 use crate::store::rows::directory::row_of;
+use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{Accounting, Lifecycle, Owner, RECORDER, Uses, VERIFIER};
 use archivist_core::model::{shown_setting, without_userinfo};
 use archivist_core::unit::UnitKind;
 use archivist_shared::bus::documents::report::{
-    ANSWER_BYTES, Crawl, Filter, HookResult, Run, Snapshot,
+    ANSWER_BYTES, Crawl, Filter, HookResult, Run, Snapshot, Version,
 };
 use rusqlite::Row;
 use rusqlite::types::Value;
@@ -47,6 +48,49 @@ impl Query {
             Some(owner) => self.and("owner =", owner.to_string()),
             None => {}
         }
+    }
+
+    /// Snapshots with a tag, of their own or of their crawl.
+    fn tagged(&mut self, tag: &str) {
+        self.values.push(tag.to_owned().into());
+        self.sql.push_str(&format!(
+            " AND (id IN (SELECT snapshot_id FROM snapshot_tag JOIN tag ON tag.id = tag_id WHERE name = ?{0})
+             OR crawl_id IN (SELECT crawl_id FROM crawl_tag JOIN tag ON tag.id = tag_id WHERE name = ?{0}))",
+            self.values.len()
+        ));
+    }
+
+    fn oldest_first(&mut self, after: i64, filter: &Filter) {
+        self.and("id >", after);
+        self.sql.push_str(" ORDER BY id");
+        self.limit(filter.limit);
+    }
+
+    /// Pages whose keys are in one of the ranges.
+    fn of_pages(&mut self, pattern: &UrlPattern) {
+        let mut ranges = Vec::new();
+        for (from, to) in pattern.ranges() {
+            self.values.push(from.clone().into());
+            self.values.push(to.clone().into());
+            let last = self.values.len();
+            ranges.push(format!("url_key >= ?{} AND url_key < ?{last}", last - 1));
+        }
+        self.sql
+            .push_str(&format!(" AND ({})", ranges.join(" OR ")));
+    }
+
+    /// As [`Query::newest_first`], but by the indexes of the conditions: the order of ids would read
+    /// all rows until a page matches.
+    fn newest_first_by_index(&mut self, filter: &Filter, columns: &str) {
+        if let Some(before) = filter.before {
+            self.and("+id <", before);
+        }
+        self.sql.push_str(" ORDER BY +id DESC");
+        self.limit(filter.limit);
+        self.sql = format!(
+            "SELECT {columns} FROM snapshot WHERE id IN ({}) ORDER BY id DESC",
+            self.sql
+        );
     }
 
     fn newest_first(&mut self, filter: &Filter) {
@@ -114,7 +158,11 @@ impl Tx<'_> {
 
     /// Returns snapshots, the newest first.
     pub fn list_snapshots(&self, filter: &Filter) -> Result<Vec<Snapshot>> {
-        let mut query = Query::new(format!("SELECT {} FROM snapshot", Snapshot::COLUMNS));
+        let columns = match filter.url {
+            Some(_) => "id",
+            None => Snapshot::COLUMNS,
+        };
+        let mut query = Query::new(format!("SELECT {columns} FROM snapshot"));
         match filter.status.as_deref() {
             Some("incomplete") => query.sql.push_str(&format!(" AND {INCOMPLETE}")),
             Some(status) => query.and("status =", status.to_owned()),
@@ -129,7 +177,25 @@ impl Tx<'_> {
             query.and("http_status >=", i64::from(http.from));
             query.and("http_status <=", i64::from(http.to));
         }
-        query.newest_first(filter);
+        if let Some(tag) = &filter.tag {
+            query.tagged(tag);
+        }
+        if let Some(url) = &filter.exact_url {
+            query.and("url =", url.clone());
+        }
+        if let Some(prefix) = &filter.url_prefix {
+            query.and("url >=", prefix.clone());
+            // The last character of Unicode follows all that a URL has.
+            query.and("url <", format!("{prefix}\u{10ffff}"));
+        }
+        match (&filter.url, filter.after_page) {
+            (Some(pattern), _) => {
+                query.of_pages(pattern);
+                query.newest_first_by_index(filter, Snapshot::COLUMNS);
+            }
+            (None, Some(after)) => query.oldest_first(after.0, filter),
+            (None, None) => query.newest_first(filter),
+        }
         self.list(&query, filter, |page: &mut Snapshot| {
             page.url = without_userinfo(&page.url);
             page.tags = self.tags("snapshot", page.id.0)?;
@@ -140,6 +206,24 @@ impl Tx<'_> {
             page.replay = self.figures(Owner::Snapshot(page.id), VERIFIER)?;
             Ok(page.url.len() + length(&page.title) + lengths(&page.tags))
         })
+    }
+
+    /// Returns snapshots with what was kept of them, the newest first.
+    pub fn list_versions(&self, filter: &Filter) -> Result<Vec<Version>> {
+        let version = |snapshot: Snapshot| {
+            let kept: Vec<(String, u64)> = self.all(
+                "SELECT plugin, sum(size) AS bytes FROM result WHERE owner = ?1
+                 GROUP BY plugin HAVING bytes > 0 ORDER BY plugin",
+                [Owner::Snapshot(snapshot.id).to_string()],
+            )?;
+            Ok(Version {
+                snapshot,
+                bytes: kept.iter().map(|(_, bytes)| bytes).sum(),
+                plugins: kept.into_iter().map(|(plugin, _)| plugin).collect(),
+            })
+        };
+        let snapshots = self.list_snapshots(filter)?;
+        snapshots.into_iter().map(version).collect()
     }
 
     /// Returns results, the newest first.
@@ -293,8 +377,8 @@ impl FromRow for Run {
 mod tests {
     use super::*;
     use crate::store::rows::fleet::GivenCrawl;
-    use crate::store::{NewCrawl, NewRun, NewSnapshot, Store};
-    use archivist_core::model::{CrawlId, PAGE_TAGS_MAX, SnapshotId, Time};
+    use crate::store::{Finished, NewCrawl, NewRun, NewSnapshot, Store};
+    use archivist_core::model::{CrawlId, PAGE_TAGS_MAX, ResultState, SnapshotId, Time, Verdict};
 
     fn crawl(tx: &Tx<'_>, url: &str) -> CrawlId {
         let new = NewCrawl {
@@ -453,6 +537,179 @@ mod tests {
             sizes.push(piece.len());
         }
         assert_eq!(sizes, [4, 4, 4]);
+    }
+
+    /// Lists what matches a pattern, in batches of two.
+    fn of_url(tx: &Tx<'_>, pattern: &str) -> Vec<i64> {
+        let mut filter = Filter {
+            url: Some(pattern.parse().unwrap()),
+            limit: 2,
+            ..Filter::default()
+        };
+        let mut ids = Vec::new();
+        loop {
+            let piece = tx.list_snapshots(&filter).unwrap();
+            let Some(last) = piece.last() else { break ids };
+            filter.before = Some(last.id.0);
+            ids.extend(piece.iter().map(|snapshot| snapshot.id.0));
+        }
+    }
+
+    #[test]
+    fn versions_of_a_page_are_found_by_its_url() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(0)).unwrap();
+        let tx = store.begin().unwrap();
+        for url in [
+            "https://a.test/docs/",
+            "http://www.a.test/docs?utm_source=b#top",
+            "https://a.test/docs/x",
+            "https://b.a.test/docs",
+            "https://a.test/docs2",
+            "http://u:p@a.test/docs",
+        ] {
+            let crawl = crawl(&tx, url);
+            let page = NewSnapshot {
+                url,
+                host: "a",
+                ..NewSnapshot::default()
+            };
+            tx.add_snapshots(crawl, None, &[page], Time(0)).unwrap();
+        }
+        assert_eq!(of_url(&tx, "https://a.test/docs"), [6, 2, 1]);
+        assert_eq!(of_url(&tx, "a.test/docs/*"), [6, 3, 2, 1]);
+        assert_eq!(of_url(&tx, "*.a.test"), [6, 5, 4, 3, 2, 1]);
+        assert_eq!(of_url(&tx, "https://a.test/none"), [0i64; 0]);
+
+        let page = Owner::Snapshot(SnapshotId(6));
+        for (plugin, size) in [("title", 0), ("wget", 70), ("dom", 7)] {
+            tx.start_result(page, CrawlId(6), plugin, "hook", Time(7))
+                .unwrap();
+            let verdict = Verdict {
+                state: ResultState::Succeeded,
+                error: None,
+            };
+            let finished = Finished {
+                verdict: &verdict,
+                output: None,
+                files: &[],
+                size,
+                figures: &Default::default(),
+            };
+            tx.finish_result(page, plugin, "hook", &finished, Time(8))
+                .unwrap();
+        }
+        let filter = Filter {
+            url: Some(UrlPattern::of_page("http://a.test/docs")),
+            ..Filter::default()
+        };
+        let versions = tx.list_versions(&filter).unwrap();
+        let kept = versions.iter().map(|version| {
+            let plugins = version.plugins.join(" ");
+            (version.snapshot.id.0, version.bytes, plugins)
+        });
+        assert_eq!(
+            kept.collect::<Vec<_>>(),
+            [
+                (6, 77, "dom wget".to_owned()),
+                (2, 0, String::new()),
+                (1, 0, String::new())
+            ]
+        );
+    }
+
+    /// Reading a million rows would hold up all callers.
+    #[test]
+    fn pages_of_a_pattern_are_searched_in_the_index() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(0)).unwrap();
+        let tx = store.begin().unwrap();
+        for pattern in ["https://a.test/b", "https://a.test/b/*", "*.a.test"] {
+            let filter = Filter {
+                url: Some(pattern.parse().unwrap()),
+                before: Some(7),
+                limit: 9,
+                ..Filter::default()
+            };
+            let mut query = Query::new("SELECT id FROM snapshot".to_owned());
+            query.of_pages(filter.url.as_ref().unwrap());
+            query.newest_first_by_index(&filter, "url");
+            let explain = format!("EXPLAIN QUERY PLAN {}", query.sql);
+            let mut statement = tx.inner.prepare(&explain).unwrap();
+            let values = rusqlite::params_from_iter(&query.values);
+            let plan = statement.query_map(values, |row| row.get(3)).unwrap();
+            let plan: Vec<String> = plan.map(|step| step.unwrap()).collect();
+            let of_key =
+                |step: &String| step.contains("INDEX snapshot_key (url_key>? AND url_key<?)");
+            assert!(plan.iter().any(of_key), "{plan:?}");
+            assert!(
+                !plan.iter().any(|step| step.starts_with("SCAN")),
+                "{plan:?}"
+            );
+        }
+    }
+
+    /// Run with `cargo test --release -p archivist-orchestrator million -- --ignored --nocapture`.
+    #[test]
+    #[ignore = "writes a million rows"]
+    fn versions_among_a_million_pages() {
+        const ROWS: usize = 1_000_000;
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(0)).unwrap();
+        let tx = store.begin().unwrap();
+        let url = |n: usize| format!("https://host{}.test/path/{}", n % 1000, n / 1000);
+        // A tenth of the pages has ten versions.
+        for start in (0..ROWS).step_by(10_000) {
+            let crawl = crawl(&tx, "https://a/");
+            let urls: Vec<String> = (start..start + 10_000)
+                .map(|n| url(n % (ROWS / 10)))
+                .collect();
+            let page = |url| NewSnapshot {
+                url,
+                host: "a",
+                ..NewSnapshot::default()
+            };
+            let pages: Vec<_> = urls.iter().map(|url| page(url)).collect();
+            tx.add_snapshots(crawl, None, &pages, Time(start as i64))
+                .unwrap();
+        }
+        tx.commit().unwrap();
+        let tx = store.begin().unwrap();
+        let time = |pattern: &dyn Fn(usize) -> String, versions: bool| {
+            let mut times: Vec<_> = (0..200)
+                .map(|n| {
+                    let filter = Filter {
+                        url: Some(pattern(n * 487 % (ROWS / 10)).parse().unwrap()),
+                        limit: 1000,
+                        ..Filter::default()
+                    };
+                    let start = std::time::Instant::now();
+                    let found = if versions {
+                        tx.list_versions(&filter).unwrap().len()
+                    } else {
+                        tx.list_snapshots(&filter).unwrap().len()
+                    };
+                    assert!(found >= 10);
+                    start.elapsed()
+                })
+                .collect();
+            times.sort();
+            (times[100], times[198])
+        };
+        eprintln!("versions p50, p99: {:?}", time(&url, true));
+        let of_host = |n: usize| format!("*.host{}.test", n % 1000);
+        eprintln!("host p50, p99: {:?}", time(&of_host, false));
+        let filter = Filter {
+            url: Some("*.test".parse().unwrap()),
+            limit: 50,
+            ..Filter::default()
+        };
+        let start = std::time::Instant::now();
+        assert_eq!(tx.list_snapshots(&filter).unwrap().len(), 50);
+        eprintln!("the newest 50 of all: {:?}", start.elapsed());
     }
 
     #[test]

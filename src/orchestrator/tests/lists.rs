@@ -2,9 +2,9 @@
 
 use super::bed::Bed;
 use crate::main_loop::event::Event;
-use archivist_core::model::List;
+use archivist_core::model::{List, SnapshotId};
 use archivist_shared::bus::call::{Reply, Request};
-use archivist_shared::bus::documents::report::{AddOptions, Snapshot};
+use archivist_shared::bus::documents::report::{AddOptions, Filter, Snapshot};
 use std::sync::Arc;
 
 #[test]
@@ -43,5 +43,73 @@ fn pages_of_a_bookmark_file_have_its_titles_tags_and_times() {
         ("Repair a bike".into(), words(&["all"]), "1700000100".into()),
     ];
     assert_eq!(shown, right);
+    bed.come_to_an_end();
+}
+
+#[test]
+fn pages_are_listed_by_tag_and_url() {
+    let mut bed = Bed::new();
+    let tagged = AddOptions {
+        tags: vec!["later".to_owned()],
+        ..AddOptions::default()
+    };
+    bed.add_with("http://a.test/x\nhttp://a.test/xy\nhttp://b.test/x", tagged);
+    bed.add_with("http://a.test/x", AddOptions::default());
+    let mut ids = |filter: Filter| -> Vec<i64> {
+        let pages = bed.look(|tx| tx.list_snapshots(&filter));
+        pages.into_iter().map(|page| page.id.0).collect()
+    };
+    let of = |text: &str| Some(text.to_owned());
+    let tag = of("later");
+    let same = of("http://a.test/x");
+    let all = Filter::default;
+    assert_eq!(
+        ids(Filter {
+            tag: tag.clone(),
+            ..all()
+        }),
+        [3, 2, 1]
+    );
+    assert_eq!(
+        ids(Filter {
+            tag: of("late"),
+            ..all()
+        }),
+        [0; 0]
+    );
+    assert_eq!(
+        ids(Filter {
+            exact_url: same.clone(),
+            ..all()
+        }),
+        [4, 1]
+    );
+    assert_eq!(
+        ids(Filter {
+            url_prefix: same.clone(),
+            ..all()
+        }),
+        [4, 2, 1]
+    );
+    assert_eq!(
+        ids(Filter {
+            url_prefix: of("http://a"),
+            tag,
+            ..all()
+        }),
+        [2, 1]
+    );
+    let older = Filter {
+        exact_url: same,
+        before: Some(SnapshotId(4).0),
+        ..all()
+    };
+    assert_eq!(ids(older), [1]);
+    let oldest_first = Filter {
+        after_page: Some(SnapshotId(1)),
+        limit: 2,
+        ..all()
+    };
+    assert_eq!(ids(oldest_first), [2, 3]);
     bed.come_to_an_end();
 }

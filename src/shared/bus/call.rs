@@ -221,7 +221,7 @@ pub enum Request {
         /// `crawls`, `snapshots`, `results`, `runs`, `hosts`, `timeline` or `binaries`.
         what: String,
         /// Which rows.
-        filter: Filter,
+        filter: Box<Filter>,
         /// Gets a JSON list.
         reply: Reply<String>,
     },

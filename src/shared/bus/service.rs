@@ -265,7 +265,7 @@ impl Manager {
     }
 
     async fn list(&self, what: &str, filter: &str) -> fdo::Result<String> {
-        let filter: Filter = document(filter)?;
+        let filter: Box<Filter> = document(filter)?;
         let what = what.to_owned();
         request(&self.0, |reply| Request::List {
             what,

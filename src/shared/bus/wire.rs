@@ -46,7 +46,7 @@ pub trait Manager {
     fn update(&self, id: &str) -> zbus::Result<u32>;
     /// Returns [`crate::bus::documents::report::Status`].
     fn status(&self) -> zbus::Result<String>;
-    /// `what` is crawls, snapshots, results, runs, hosts, timeline or binaries; `filter` a
+    /// `what` is crawls, snapshots, versions, results, runs, hosts, timeline or binaries; `filter` a
     /// [`crate::bus::documents::report::Filter`].
     fn list(&self, what: &str, filter: &str) -> zbus::Result<String>;
     /// Returns [`crate::bus::documents::report::Details`].

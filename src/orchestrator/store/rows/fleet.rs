@@ -4,6 +4,7 @@
 use crate::store::column::{Columns, columns};
 use crate::store::{Result, Tx};
 use archivist_core::fleet::{Epoch, Generation, NodeId};
+use archivist_core::model::web::surt::page_key;
 use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Time};
 use archivist_core::plan::HostId;
 use std::collections::BTreeMap;
@@ -212,9 +213,9 @@ impl Tx<'_> {
         let known = self.first("SELECT status FROM snapshot WHERE id = ?1", [page.id.0])?;
         self.execute(
             "INSERT INTO snapshot (id, crawl_id, created_at, retry_at, host_id, url, title,
-                 bookmarked_at, depth, attempts, epoch, given)
+                 bookmarked_at, depth, attempts, epoch, given, url_key)
              VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
-                 ?11)
+                 ?11, ?12)
              ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, recorded = 0",
             (
                 page.id.0,
@@ -228,6 +229,7 @@ impl Tx<'_> {
                 page.attempts,
                 page.epoch.0,
                 page.given,
+                page_key(page.url),
             ),
         )?;
         Ok(known)

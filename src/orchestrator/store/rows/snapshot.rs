@@ -3,6 +3,7 @@
 use crate::store::column::{Columns, columns};
 use crate::store::rows::fleet::FleetCrawl;
 use crate::store::{Result, Tx};
+use archivist_core::model::web::surt::page_key;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time};
 use archivist_core::plan::HostId;
 use std::collections::{BTreeMap, HashMap};
@@ -84,6 +85,7 @@ impl Tx<'_> {
             rows.push((
                 host,
                 page.url,
+                page_key(page.url),
                 page.title,
                 page.depth,
                 page.bookmarked_at,
@@ -93,10 +95,10 @@ impl Tx<'_> {
         self.all(
             "INSERT INTO snapshot
                  (crawl_id, parent_id, created_at, retry_at,
-                  host_id, url, title, depth, bookmarked_at, given)
+                  host_id, url, url_key, title, depth, bookmarked_at, given)
              SELECT ?1, ?2, ?3, ?3,
                     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-                    value ->> 5
+                    value ->> 5, value ->> 6
              FROM json_each(?4) WHERE true ORDER BY key
              ON CONFLICT DO NOTHING RETURNING id, url",
             (

@@ -89,6 +89,9 @@ CREATE TABLE snapshot (
     parent_id INTEGER REFERENCES snapshot (id),
     host_id INTEGER NOT NULL REFERENCES host (id),
     url TEXT NOT NULL,
+    -- The URL without scheme, www., fragment and the arguments of campaigns: snapshots with the same key are
+    -- versions of a page.
+    url_key TEXT NOT NULL,
     title TEXT,
     bookmarked_at TEXT,
     depth INTEGER NOT NULL,
@@ -135,6 +138,8 @@ CREATE INDEX snapshot_due ON snapshot (crawl_id, retry_at, id) WHERE status = 'q
 CREATE INDEX snapshot_lane ON snapshot (crawl_id, host_id, retry_at, id) WHERE status = 'queued';
 CREATE INDEX snapshot_again ON snapshot (crawl_id, retry_at, id) WHERE status = 'queued' AND attempts > 0;
 CREATE INDEX snapshot_url ON snapshot (url);
+-- the versions of a page, and the pages below a prefix or of a host
+CREATE INDEX snapshot_key ON snapshot (url_key, created_at);
 -- the newest pages of a crawl, without sorting all of them
 CREATE INDEX snapshot_crawl ON snapshot (crawl_id);
 -- the pages of a crawl that a cancel has to stop, and why pages were cancelled, without reading all

@@ -1,6 +1,7 @@
 //! Documents of the interface for users: `--json`, `list`, `show`, `status` and the event stream of
 //! `--wait`. Fields may be added; names and types do not change.
 
+use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{
     Accounting, CrawlId, HttpRange, Lifecycle, Outcome, Owner, ResultState, RunId,
 };
@@ -135,6 +136,18 @@ pub struct Snapshot {
     /// `None` if the recording was not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Figures>,
+}
+
+/// A snapshot as one of the versions of its page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Version {
+    /// The snapshot.
+    #[serde(flatten)]
+    pub snapshot: Snapshot,
+    /// Bytes of the files that its plugins kept.
+    pub bytes: u64,
+    /// Plugins that kept files of the page, in the order of their names.
+    pub plugins: Vec<String>,
 }
 
 /// Result of one hook for one snapshot or for a whole crawl.
@@ -413,6 +426,18 @@ pub struct Filter {
     /// Only snapshots whose documents have these HTTP statuses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpRange>,
+    /// Only snapshots with this tag, or of crawls with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// Only snapshots of exactly this URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exact_url: Option<String>,
+    /// Only snapshots whose URL begins with this text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url_prefix: Option<String>,
+    /// Only snapshots of these pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<UrlPattern>,
     /// Most rows, newest first; 0 means as many as one answer may have ([`ROWS_MAX`]).
     pub limit: u32,
     /// Only rows before the row of this number: the next batch of a long list.
@@ -420,7 +445,7 @@ pub struct Filter {
     /// Of the hosts of a fleet, which come in the order of their names: only those after this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_host: Option<String>,
-    /// Of the time line of a fleet, which comes in batches, oldest first: only pages after this one.
+    /// Of snapshots, and of the time line of a fleet: only pages after this one, oldest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_page: Option<SnapshotId>,
     /// Of a time line, which comes in batches, oldest first: only runs after this one.
