@@ -6,6 +6,7 @@ pub mod follow;
 pub mod hint;
 pub mod linger;
 pub mod owner;
+pub mod page;
 pub mod paging;
 pub mod server;
 pub mod transfer;

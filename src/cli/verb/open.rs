@@ -2,6 +2,7 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
+use crate::client::page::{self, PageName};
 use crate::client::paging::Source;
 use crate::client::server::Server;
 use crate::display::style;
@@ -25,22 +26,37 @@ mod elsewhere;
 /// snapshots.
 #[derive(Args)]
 pub struct OpenArgs {
-    /// A crawl (c12) or a snapshot (s345); without it the whole archive
-    #[arg(value_name = "ID")]
-    id: Option<Owner>,
-    /// Print the path of the page instead of opening it (the default without a desktop)
+    /// A crawl (c12), a snapshot (s345), or the URL of a page; without it the whole archive
+    ///
+    /// With a URL, the newest snapshot of the page on this machine is opened, or with @TIME at the end
+    /// the nearest one: https://example.com/@2024-05 is about a month, @2024 and @2024-05-17 about a year
+    /// and a day, and @2024-05-17T12:00 about a moment.
+    #[arg(value_name = "ID|URL[@TIME]")]
+    page: Option<PageName>,
+    /// Print the path of the page instead of opening it
+    ///
+    /// This is the default if neither DISPLAY nor WAYLAND_DISPLAY is set.
     #[arg(long)]
     print: bool,
 }
 
 pub async fn run(args: OpenArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let place = match args.id {
+    let id = match &args.page {
+        Some(PageName::Id(id)) => Some(*id),
+        Some(PageName::Url(url, when)) => {
+            let server = Server::reach(scope).await?;
+            Some(Owner::Snapshot(
+                page::nearest(url, *when, &server).await?.id,
+            ))
+        }
+        None => None,
+    };
+    let place = match id {
         Some(id) => place_of(id, scope).await?,
         None => of_archive(scope),
     };
     let page = place.directory.join("index.html");
-    std::fs::File::open(&page)
-        .map_err(|error| unreadable(args.id, &page, &error, &place, scope))?;
+    std::fs::File::open(&page).map_err(|error| unreadable(id, &page, &error, &place, scope))?;
     if args.print || !has_desktop(|name| std::env::var_os(name)) {
         style::print(&format!("{}\n", page.display()))?;
         return Ok(Exit::Done);
@@ -54,8 +70,8 @@ pub async fn run(args: OpenArgs, scope: &Scope) -> Result<Exit, Failure> {
 }
 
 /// Directory of a page, and why the page may be missing.
-struct PageLocation {
-    directory: PathBuf,
+pub(super) struct PageLocation {
+    pub(super) directory: PathBuf,
     without: &'static str,
     /// Whether it was archived, so that it had a directory.
     is_done: bool,
@@ -70,7 +86,7 @@ fn of_archive(scope: &Scope) -> PageLocation {
 }
 
 /// Requests only the row of `id`; `show` returns much more.
-async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, Failure> {
+pub(super) async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, Failure> {
     let server = Server::reach(scope).await?;
     let source = Source::Machine(&server);
     let row = match id {
@@ -220,7 +236,11 @@ fn newest(page: &Snapshot, is_here: bool, here: Option<&str>) -> Result<Option<S
 
 /// Waits until the files of a page are restored that only the store has. The orchestrator notes that
 /// a user reads the page, so that its files stay for a while.
-async fn fetch(server: &Server, id: SnapshotId, directory: Option<&str>) -> Result<(), Failure> {
+pub(super) async fn fetch(
+    server: &Server,
+    id: SnapshotId,
+    directory: Option<&str>,
+) -> Result<(), Failure> {
     let Some(directory) = directory else {
         return Ok(());
     };
@@ -295,7 +315,7 @@ fn was_removed(place: &PageLocation) -> bool {
 }
 
 /// Returns whether a browser has a display to open on.
-fn has_desktop(env: impl Fn(&str) -> Option<OsString>) -> bool {
+pub(super) fn has_desktop(env: impl Fn(&str) -> Option<OsString>) -> bool {
     let is_set = |name| env(name).is_some_and(|value| !value.is_empty());
     is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
 }
