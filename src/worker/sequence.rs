@@ -1,11 +1,12 @@
 //! The order of the hooks of one crawl or snapshot as a state machine: events in, actions out.
 //!
-//! Hooks start in order. The sequence waits for the end of a foreground hook, for a daemon only
-//! until it is ready, and for a finite background hook not at all: what later hooks miss of it,
-//! they get from their retry. When all hooks have started, finite background hooks get the rest of
-//! their time. Then foreground hooks that found nothing before a finite hook wrote its last file are
-//! retried, with the daemons still running. Finally all daemons are stopped at once, the last
-//! started first. Each gets the rest of its plugin's time limit as grace, and is then killed.
+//! Hooks start in order. The sequence waits for the end of a foreground hook, unless the next hook may
+//! run alongside it; for a daemon only until it is ready; and for a finite background hook not at all:
+//! what later hooks miss of it, they get from their retry. When all hooks have started and the last
+//! foreground hook has ended, finite background hooks get the rest of their time. Then foreground
+//! hooks that found nothing before a finite hook wrote its last file are retried, with the daemons
+//! still running. Finally all daemons are stopped at once, the last started first. Each gets the rest
+//! of its plugin's time limit as grace, and is then killed.
 //!
 //! If no hook runs in the foreground, the daemons are the work: each gets its own time to end by
 //! itself.
@@ -71,7 +72,7 @@ enum HookState {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Starting the hook at this position, or waiting for it.
+    /// Starting the hook at this position, or waiting until it may start.
     Starting(usize),
     /// Waiting for [`HookEvent::Release`].
     WaitingForRelease,
@@ -314,13 +315,16 @@ impl Sequence {
         self.hooks[position].mode == HookMode::Daemon
     }
 
-    /// Whether the next hook waits for this one, which is running.
-    fn delays_next(&self, position: usize, ready: bool) -> bool {
-        match self.hooks[position].mode {
-            HookMode::Foreground => true,
-            HookMode::Daemon => !ready,
-            HookMode::Finite => false,
-        }
+    /// Whether an earlier foreground hook runs that the hook at position `next` may not run alongside.
+    /// After the last hook, that is any of them.
+    fn is_delayed(&self, next: usize) -> bool {
+        let alongside = self.hooks.get(next).map(|hook| &hook.alongside);
+        let mut earlier = self.hooks.iter().zip(&self.states).take(next);
+        earlier.any(|(hook, state)| {
+            hook.mode == HookMode::Foreground
+                && !matches!(state, HookState::Waiting | HookState::Ended)
+                && !alongside.is_some_and(|plugins| plugins.contains(&hook.plugin))
+        })
     }
 
     /// Time at which a daemon that is the work itself is stopped.
@@ -370,6 +374,7 @@ impl Sequence {
     fn advance(&mut self, now: Duration, actions: &mut Vec<HookAction>) {
         loop {
             match self.phase {
+                Phase::Starting(next) if self.is_delayed(next) => return,
                 Phase::Starting(position) if position == self.hooks.len() => {
                     actions.push(HookAction::AllStarted);
                     self.phase = Phase::WaitingForRelease;
@@ -383,9 +388,7 @@ impl Sequence {
                         }
                         self.start(position, now, actions);
                     }
-                    HookState::Running { ready, .. } if self.delays_next(position, ready) => {
-                        return;
-                    }
+                    HookState::Running { ready: false, .. } if self.is_daemon(position) => return,
                     HookState::Stopping { .. } => return,
                     _ => self.phase = Phase::Starting(position + 1),
                 },

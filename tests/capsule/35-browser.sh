@@ -41,6 +41,18 @@ ten_pages_start_one_browser() {
         fail "markers of a browser that is gone"
 }
 
+# Those that use the tab do not: one changes what the other saves.
+hooks_that_do_not_need_each_other_overlap() {
+    local crawl pair first second overlaps
+    crawl=$(add --plugins headers,screenshot,pdf,dom,title,outlinks "${site}page/1")
+    wait_for 60 is_over "$crawl"
+    for pair in 'headers screenshot true' 'title outlinks true' 'screenshot pdf false' 'pdf dom false' 'dom title false'; do
+        read -r first second overlaps <<<"$pair"
+        assert_eq "$overlaps" "$(query "of(\"$first\")[0].ended_at > of(\"$second\")[0].started_at" list runs "$crawl" --limit 0)" \
+            "$first overlaps $second"
+    done
+}
+
 # A retry of one page works after the browser of its crawl has ended.
 a_retry_brings_a_browser() {
     local crawl id
@@ -152,4 +164,4 @@ all_plugins_see_what_a_member_sees() {
     in_capsule rm -rf /srv/test-club /srv/test-club-profile
 }
 
-cases all_plugins_see_what_a_member_sees ten_pages_start_one_browser a_retry_brings_a_browser no_hook_needs_a_browser one_for_each_page dies dies_too_often
+cases all_plugins_see_what_a_member_sees ten_pages_start_one_browser hooks_that_do_not_need_each_other_overlap a_retry_brings_a_browser no_hook_needs_a_browser one_for_each_page dies dies_too_often

@@ -403,6 +403,7 @@ impl Engine {
             mode,
             limit,
             patience: own.min(limit),
+            alongside: plugin.schema.alongside.clone(),
             after_background: plugin.schema.wait_for_background_cleanup,
             uses_daemon: uses_daemon(&self.catalogue, plugin),
         };

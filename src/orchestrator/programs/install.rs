@@ -138,6 +138,7 @@ impl Engine {
                 mode: HookMode::Foreground,
                 limit: limit.unwrap_or(PROVIDER_LIMIT),
                 patience: Duration::ZERO,
+                alongside: Vec::new(),
                 after_background: false,
                 uses_daemon: false,
             },

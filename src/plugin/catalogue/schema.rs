@@ -24,6 +24,8 @@ pub struct Schema {
     pub output_mimetypes: Vec<String>,
     /// Whether the snapshot's background hooks must end before this plugin's hooks start.
     pub wait_for_background_cleanup: bool,
+    /// `x-alongside`: plugins during whose foreground hooks those of this plugin may start.
+    pub alongside: Vec<String>,
     /// `x-accompanies`: the plugin runs only if one of these plugins runs.
     pub accompanies: Vec<String>,
     /// `x-on-demand`, or `x-auto-run` is false: the plugin runs only if a selected plugin requires it
@@ -101,6 +103,7 @@ impl Schema {
             required_plugins: top.texts("required_plugins")?,
             output_mimetypes: top.texts("output_mimetypes")?,
             wait_for_background_cleanup: top.flag("wait_for_background_cleanup")?,
+            alongside: top.texts("x-alongside")?,
             accompanies: top.texts("x-accompanies")?,
             on_demand: top.flag("x-on-demand")?
                 || top.get("x-auto-run") == Some(&Value::Bool(false)),
@@ -225,6 +228,13 @@ mod tests {
             .collect();
         assert_eq!(names, ["WGET_ENABLED", "SAVE_WGET", "USE_WGET"]);
         assert!(!schema.wait_for_background_cleanup);
+    }
+
+    #[test]
+    fn plugins_name_those_that_they_run_alongside() {
+        let schema = parse(json!({"x-alongside": ["headers", "title"]})).unwrap();
+        assert_eq!(schema.alongside, ["headers", "title"]);
+        assert!(parse(json!({})).unwrap().alongside.is_empty());
     }
 
     #[test]

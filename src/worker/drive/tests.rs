@@ -15,6 +15,7 @@ fn retry_restarts_daemons_and_their_foreground_hooks() {
         mode,
         limit: Duration::from_secs(60),
         patience: Duration::ZERO,
+        alongside: Vec::new(),
         after_background: false,
         uses_daemon: false,
     };
@@ -65,6 +66,7 @@ fn retries_after_a_finite_hook_outlast_their_worker() {
         mode,
         limit: Duration::from_secs(60),
         patience: Duration::ZERO,
+        alongside: Vec::new(),
         after_background: false,
         uses_daemon: false,
     };

@@ -19,6 +19,7 @@ fn sequence_for(modes: &[HookMode], purpose: Purpose) -> Sequence {
         mode: *mode,
         limit: Duration::from_secs(60),
         patience: Duration::ZERO,
+        alongside: Vec::new(),
         after_background: false,
         uses_daemon: false,
     };
@@ -52,6 +53,29 @@ fn sequence_waits_for_foreground_hooks_and_until_daemons_are_ready() {
     assert_eq!(s.handle(HookEvent::Ended(2), at(9)), [HookAction::Stop(0)]);
     assert_eq!(s.deadline(), Some(at(24)));
     assert_eq!(s.handle(HookEvent::Ended(0), at(10)), [HookAction::Done]);
+}
+
+/// Hooks 1 and 3 may run alongside hook 0, hook 2 alongside no other.
+#[test]
+fn hooks_run_alongside_those_that_they_name_and_no_others() {
+    let mut s = sequence(&[Foreground; 4], false);
+    for (hook, plugin) in s.hooks.iter_mut().zip(["a", "b", "c", "d"]) {
+        hook.plugin = plugin.into();
+    }
+    s.hooks[1].alongside = vec!["a".into()];
+    s.hooks[3].alongside = vec!["a".into(), "c".into()];
+    let begun = s.handle(HookEvent::Begin, T0);
+    assert_eq!(begun, [HookAction::Start(0), HookAction::Start(1)]);
+    assert_eq!(s.handle(HookEvent::Ended(1), at(1)), []);
+    assert_eq!(
+        s.handle(HookEvent::Ended(0), at(2)),
+        [HookAction::Start(2), HookAction::Start(3)]
+    );
+    assert_eq!(s.handle(HookEvent::Ended(2), at(3)), [], "one still runs");
+    assert_eq!(
+        s.handle(HookEvent::Ended(3), at(4)),
+        [HookAction::AllStarted, HookAction::Done]
+    );
 }
 
 #[test]
@@ -367,19 +391,23 @@ fn mode() -> impl Strategy<Value = HookMode> {
 }
 
 proptest! {
-    /// For any order of events: hooks start once and in order, a foreground hook may be retried
-    /// once at the end, only running hooks are stopped, and the sequence ends.
+    /// For any order of events: hooks start once and in order, foreground hooks overlap only if the
+    /// later one names the other, a foreground hook may be retried once at the end, only running hooks
+    /// are stopped, and the sequence ends.
     #[test]
     fn sequence_always_ends(
         modes in prop::collection::vec(mode(), 0..8),
         choices in prop::collection::vec(0usize..5, 200),
         patience in prop::collection::vec(0u64..20, 8),
+        alongside in prop::collection::vec(prop::collection::vec(0usize..8, 0..8), 8),
         attend: bool,
     ) {
         let purpose = if attend { Purpose::OwnWork } else { Purpose::OtherHooks };
         let mut s = sequence_for(&modes, purpose);
-        for (hook, patience) in s.hooks.iter_mut().zip(patience) {
-            hook.patience = at(patience);
+        for (position, hook) in s.hooks.iter_mut().enumerate() {
+            hook.patience = at(patience[position]);
+            hook.plugin = position.to_string();
+            hook.alongside = alongside[position].iter().map(usize::to_string).collect();
         }
         let mut now = T0;
         let mut started: Vec<usize> = Vec::new();
@@ -389,7 +417,13 @@ proptest! {
         for _ in 0..200 {
             for action in std::mem::take(&mut queue) {
                 match action {
-                    HookAction::Start(n) => { started.push(n); running.push(n); }
+                    HookAction::Start(n) => {
+                        let mut others = running.iter().filter(|other| modes[**other] == Foreground);
+                        let may_overlap = |other: &usize| alongside[n].contains(other);
+                        prop_assert!(modes[n] != Foreground || others.all(may_overlap));
+                        started.push(n);
+                        running.push(n);
+                    }
                     HookAction::Stop(n) | HookAction::Kill(n) => prop_assert!(running.contains(&n)),
                     HookAction::AllStarted => {}
                     HookAction::Done => {

@@ -109,6 +109,9 @@ pub struct HookTask {
     /// Time limit of its plugin, which a daemon gets to do its work and to end.
     #[serde(default)]
     pub patience: Duration,
+    /// Plugins during whose foreground hooks this hook may start.
+    #[serde(default)]
+    pub alongside: Vec<String>,
     /// All background hooks must end before this hook starts.
     #[serde(default)]
     pub after_background: bool,
@@ -127,6 +130,7 @@ impl HookTask {
             mode: HookMode::Daemon,
             limit,
             patience: Duration::ZERO,
+            alongside: Vec::new(),
             after_background: false,
             uses_daemon: false,
         }
@@ -137,7 +141,7 @@ impl HookTask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HookMode {
-    /// The next hook waits until this one ends.
+    /// The next hook waits until this one ends, unless it may run alongside it.
     Foreground,
     /// Background hook that ends by itself.
     Finite,

@@ -56,6 +56,7 @@ fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, text: &str, f
         mode: HookMode::Foreground,
         limit: Duration::ZERO,
         patience: Duration::ZERO,
+        alongside: Vec::new(),
         after_background: false,
         uses_daemon: false,
     };
