@@ -26,6 +26,17 @@ const PURE: &[&str] = &[
 /// Files and nothing else of the world: it runs when the machine has just begun to boot.
 const CARRIES_FILES: &[&str] = &["std::net", "std::process::Command"];
 
+/// Reads and writes open files, and looks for none.
+const FORMATS: &[&str] = &[
+    "std::env",
+    "std::process",
+    "std::path",
+    "std::thread",
+    "File::open",
+    "File::create",
+    "now()",
+];
+
 /// Those of [`CARRIES_FILES`], and threads.
 const NO_THREAD: &[&str] = &["std::net", "std::process::Command", "std::thread"];
 
@@ -103,6 +114,8 @@ const ROOMS: &[Room] = &[
         &["std::fs", "rustls", "zbus"],
     ),
     room("store", ALL, &["tokio", "zbus", "rusqlite"]),
+    // Formats: open files and times come from the caller.
+    room("warc", ALL, FORMATS),
     room(
         "generator/systemd_version.rs",
         &[],

@@ -3,7 +3,6 @@
 
 pub mod charset;
 pub mod client_certificate;
-pub mod coding;
 pub mod declaration;
 pub mod fetch;
 pub mod framed;
@@ -15,6 +14,8 @@ pub mod retry_after;
 pub mod sitemap;
 mod tags;
 mod xml;
+
+pub use archivist_warc::coding;
 
 use super::chromium;
 use crate::page::fetch::Fetched;
@@ -29,7 +30,7 @@ use scraper::Html;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufRead, Read};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use tokio::time::timeout;
@@ -368,22 +369,6 @@ pub fn read_start(path: &Path, most: u64) -> Option<Vec<u8>> {
         .read_to_end(&mut bytes)
         .ok()?;
     (!bytes.is_empty()).then_some(bytes)
-}
-
-/// The head of a message or record, up to and including its empty line. Fails if it is longer than
-/// `most` bytes.
-pub fn read_head(source: &mut impl BufRead, most: u64) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    let mut limited = source.take(most);
-    loop {
-        let start = head.len();
-        if limited.read_until(b'\n', &mut head)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        if head[start..].trim_ascii().is_empty() {
-            return Ok(head);
-        }
-    }
 }
 
 /// Writes a file of the output directory atomically: a run that fails leaves the previous file in

@@ -105,7 +105,7 @@ impl Channel {
     }
 
     /// The body of the answer, and on HTTP/1.1 all that follows it.
-    pub fn body(&mut self) -> &mut dyn BufRead {
+    pub fn body(&mut self) -> &mut (dyn BufRead + Send) {
         match self {
             Channel::Old(connection) => &mut **connection,
             Channel::Modern(session) => &mut **session,

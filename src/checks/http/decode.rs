@@ -6,7 +6,10 @@ use std::io::{self, Read};
 
 /// Returns a reader of what the body stands for. The client asks for gzip alone, and decodes what
 /// else browsers know; a body with another coding stays as it is.
-pub fn decoded<'a>(body: impl Read + 'a, head: &Head) -> io::Result<Box<dyn Read + 'a>> {
+pub fn decoded<'a>(
+    body: impl Read + Send + 'a,
+    head: &Head,
+) -> io::Result<Box<dyn Read + Send + 'a>> {
     let values: Vec<_> = head
         .values("content-encoding")
         .map(String::from_utf8_lossy)

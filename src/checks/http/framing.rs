@@ -51,7 +51,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 
 /// Reads one body, and nothing after it.
 pub struct Body<'a> {
-    from: &'a mut dyn BufRead,
+    from: &'a mut (dyn BufRead + Send),
     framing: Framing,
     /// Bytes that remain of the chunk.
     chunk: u64,
@@ -62,7 +62,7 @@ pub struct Body<'a> {
 
 impl<'a> Body<'a> {
     /// Returns a reader of the body that comes next.
-    pub fn new(from: &'a mut dyn BufRead, framing: Framing) -> Body<'a> {
+    pub fn new(from: &'a mut (dyn BufRead + Send), framing: Framing) -> Body<'a> {
         Body {
             from,
             framing,

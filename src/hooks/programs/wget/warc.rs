@@ -3,17 +3,17 @@
 //! The file says which URL had which response, where the log of wget only names files.
 
 use super::body::{self, Headers};
-use crate::page::read_head;
+use archivist_warc::{digest, head};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
-use sha2::{Digest, Sha256};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Longest header of a record or of a response, and largest request, in bytes.
-const HEAD_MAX_BYTES: u64 = 512 << 10;
+/// Largest request in bytes.
+const REQUEST_MAX_BYTES: u64 = 1 << 20;
 /// Records of a file that are read.
 const RECORDS_MAX: usize = 50_000;
 
@@ -33,7 +33,7 @@ pub struct Response {
 impl Response {
     /// Value of the first header with this name, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        body::header(&self.headers, name)
+        head::value(&self.headers, name)
     }
 
     /// Media type in lower case, without parameters.
@@ -50,6 +50,8 @@ pub struct Warc {
     file: PathBuf,
     /// All responses.
     pub responses: Vec<Response>,
+    /// Headers of requests by URL.
+    requests: HashMap<String, Headers>,
     has_credentials: bool,
     /// End of the last complete record; what follows was cut off.
     end: u64,
@@ -90,6 +92,7 @@ impl Warc {
         let mut warc = Warc {
             file: file.to_owned(),
             responses: Vec::new(),
+            requests: HashMap::new(),
             has_credentials: false,
             end: 0,
         };
@@ -105,21 +108,23 @@ impl Warc {
     fn record(&mut self, source: &mut Counted<impl BufRead>) -> io::Result<()> {
         let at = source.offset;
         let mut record = BufReader::new(GzDecoder::new(source));
-        let head = read_head(&mut record, HEAD_MAX_BYTES)?;
+        let head = read_head(&mut record)?;
         let (_, fields) = body::parse_head(&head);
-        let field = |name| body::header(&fields, name).unwrap_or_default();
+        let field = |name| head::value(&fields, name).unwrap_or_default();
+        let url = || field("warc-target-uri").trim_matches(['<', '>']).to_owned();
         let mut response = None;
         match field("warc-type") {
             "request" => {
-                let request = read_head(&mut record, HEAD_MAX_BYTES)?;
+                let request = read_head(&mut record)?;
                 let (_, headers) = body::parse_head(&request);
                 self.has_credentials |= headers.iter().any(|(name, _)| is_secret(name));
+                self.requests.insert(url(), headers);
             }
             "response" => {
-                let head = read_head(&mut record, HEAD_MAX_BYTES)?;
+                let head = read_head(&mut record)?;
                 let (status, headers) = body::parse_head(&head);
                 response = Some(Response {
-                    url: field("warc-target-uri").trim_matches(['<', '>']).to_owned(),
+                    url: url(),
                     status,
                     headers,
                     at,
@@ -132,9 +137,14 @@ impl Warc {
         Ok(())
     }
 
+    /// Headers of the last request for a URL, with names in lower case.
+    pub fn request(&self, url: &str) -> Headers {
+        self.requests.get(url).cloned().unwrap_or_default()
+    }
+
     /// Body of a response without the encodings in which the server sent it. Fails for encodings
     /// that are not supported.
-    pub fn body(&self, response: &Response) -> io::Result<Box<dyn Read>> {
+    pub fn body(&self, response: &Response) -> io::Result<Box<dyn Read + Send>> {
         body::decoded(Box::new(self.block(response)?), &response.headers)
     }
 
@@ -144,15 +154,15 @@ impl Warc {
     }
 
     /// Body of a response as it was sent.
-    fn block(&self, response: &Response) -> io::Result<impl Read + use<>> {
+    fn block(&self, response: &Response) -> io::Result<impl Read + Send + use<>> {
         let mut file = File::open(&self.file)?;
         file.seek(SeekFrom::Start(response.at))?;
         let mut record = BufReader::new(GzDecoder::new(BufReader::new(file)));
-        let head = read_head(&mut record, HEAD_MAX_BYTES)?;
+        let head = read_head(&mut record)?;
         let (_, fields) = body::parse_head(&head);
-        let length = body::header(&fields, "content-length").and_then(|text| text.parse().ok());
+        let length = head::value(&fields, "content-length").and_then(|text| text.parse().ok());
         let mut block = record.take(length.unwrap_or(u64::MAX));
-        read_head(&mut block, HEAD_MAX_BYTES)?;
+        read_head(&mut block)?;
         Ok(block)
     }
 
@@ -193,14 +203,14 @@ impl Warc {
         while source.offset < self.end {
             let at = source.offset;
             let mut record = BufReader::new(GzDecoder::new(&mut source));
-            let head = read_head(&mut record, HEAD_MAX_BYTES)?;
+            let head = read_head(&mut record)?;
             let (_, fields) = body::parse_head(&head);
             let mut cleaned = None;
-            if body::header(&fields, "warc-type") == Some("request") {
+            if head::value(&fields, "warc-type") == Some("request") {
                 let mut block = Vec::new();
                 record
                     .by_ref()
-                    .take(2 * HEAD_MAX_BYTES)
+                    .take(REQUEST_MAX_BYTES)
                     .read_to_end(&mut block)?;
                 cleaned = without_secrets(&head, &block);
             }
@@ -219,6 +229,15 @@ impl Warc {
         }
         out.into_inner()?.sync_all()
     }
+}
+
+/// The head of a message or record.
+fn read_head(source: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let head = head::read(source)?;
+    if head.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(head)
 }
 
 fn is_secret(header: &str) -> bool {
@@ -271,29 +290,12 @@ fn without_secrets(head: &[u8], block: &[u8]) -> Option<Vec<u8>> {
             record += &format!("{line}\r\n");
         }
     }
-    let digest = base32(&Sha256::digest(&clean));
+    let digest = digest::of(&clean);
     record += &format!(
-        "WARC-Block-Digest: sha256:{digest}\r\nContent-Length: {}\r\n\r\n",
+        "WARC-Block-Digest: {digest}\r\nContent-Length: {}\r\n\r\n",
         clean.len()
     );
     Some([record.as_bytes(), &clean, b"\r\n\r\n"].concat())
-}
-
-/// Base32 (RFC 4648) with padding, the usual form of digests in WARC files.
-fn base32(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-    let mut out = String::new();
-    for chunk in bytes.chunks(5) {
-        let mut word = [0; 8];
-        word[3..3 + chunk.len()].copy_from_slice(chunk);
-        let word = u64::from_be_bytes(word);
-        for place in 0..8 {
-            let letter = LETTERS[(word >> (35 - 5 * place) & 31) as usize];
-            let is_used = place * 5 < chunk.len() * 8;
-            out.push(if is_used { char::from(letter) } else { '=' });
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -370,10 +372,10 @@ mod tests {
         warc.clean().unwrap();
         let text = text_of(&path);
         let block = "GET / HTTP/1.1\r\nHost: a.test\r\nAccept: */*\r\n\r\n";
-        let digest = base32(&Sha256::digest(block));
+        let digest = digest::of(block.as_bytes());
         assert!(
             text.contains(&format!(
-                "WARC-Block-Digest: sha256:{digest}\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\nWARC",
+                "WARC-Block-Digest: {digest}\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\nWARC",
                 block.len()
             )),
             "{text}"
@@ -382,18 +384,6 @@ mod tests {
         assert!(std::fs::read(&path).unwrap().ends_with(&others));
         let again = Warc::read(&path).unwrap();
         assert_eq!((again.responses.len(), again.has_credentials), (1, false));
-    }
-
-    #[test]
-    fn base32_is_that_of_the_standard() {
-        for (text, encoded) in [
-            ("", ""),
-            ("f", "MY======"),
-            ("fooba", "MZXW6YTB"),
-            ("foobar", "MZXW6YTBOI======"),
-        ] {
-            assert_eq!(base32(text.as_bytes()), encoded);
-        }
     }
 
     proptest::proptest! {

@@ -1,4 +1,5 @@
-//! Content codings (RFC 9110, section 8.4.1): the one decoder for bodies that hooks and checks read.
+//! Content codings (RFC 9110, section 8.4.1): the one decoder for bodies that hooks, checks and
+//! readers of recordings have.
 //!
 //! Servers send codings that the request did not ask for, so all that browsers know are decoded:
 //! gzip, deflate, br (RFC 7932) and zstd (RFC 8878). The memory of a decoder is bounded by its
@@ -64,6 +65,24 @@ pub fn is_known(value: &str) -> bool {
     names(value).all(|name| Coding::of(&name).is_some()) && names(value).count() <= CODINGS_MAX
 }
 
+/// Whether a body that starts like this can have the codings in the value of `Content-Encoding`.
+/// `is_whole` says that nothing follows `start`.
+pub fn fits(value: &str, start: &[u8], is_whole: bool) -> bool {
+    let last = names(value).next_back().and_then(|name| Coding::of(&name));
+    let (Some(last), false) = (last, start.is_empty()) else {
+        return true;
+    };
+    match last {
+        Coding::Gzip => start.starts_with(GZIP),
+        Coding::Deflate => true,
+        Coding::Brotli => {
+            let is_known = is_whole || start.len() as u64 >= PROBE_BYTES;
+            !is_known || is_brotli(start)
+        }
+        Coding::Zstd => is_zstd(start),
+    }
+}
+
 /// Names of the codings in the order in which the server applied them.
 fn names(value: &str) -> impl DoubleEndedIterator<Item = String> {
     let names = value
@@ -79,12 +98,12 @@ fn names(value: &str) -> impl DoubleEndedIterator<Item = String> {
 /// [`io::ErrorKind::Unsupported`] for codings that are not known, and for too many of them; then
 /// nothing of the body was read. Other errors are those of `body`.
 pub fn decoded<'a>(
-    body: impl Read + 'a,
+    body: impl Read + Send + 'a,
     value: &str,
     mismatch: Mismatch,
-) -> io::Result<Box<dyn Read + 'a>> {
+) -> io::Result<Box<dyn Read + Send + 'a>> {
     let unsupported = |name: &str| {
-        let shown = super::html::one_line(name, 40);
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
         io::Error::new(
             io::ErrorKind::Unsupported,
             format!("content encoding '{shown}'"),
@@ -98,7 +117,7 @@ pub fn decoded<'a>(
     if codings.len() > CODINGS_MAX {
         return Err(unsupported(value));
     }
-    let mut body: Box<dyn Read + 'a> = Box::new(body);
+    let mut body: Box<dyn Read + Send + 'a> = Box::new(body);
     for coding in codings {
         body = undone(body, coding, mismatch)?;
     }
@@ -106,10 +125,10 @@ pub fn decoded<'a>(
 }
 
 fn undone<'a>(
-    body: Box<dyn Read + 'a>,
+    body: Box<dyn Read + Send + 'a>,
     coding: Coding,
     mismatch: Mismatch,
-) -> io::Result<Box<dyn Read + 'a>> {
+) -> io::Result<Box<dyn Read + Send + 'a>> {
     let mut body = body;
     let mut start = Vec::new();
     // A reader of a stream gets its first bytes at once.

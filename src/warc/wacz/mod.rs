@@ -1,0 +1,15 @@
+//! WACZ: a ZIP file with WARC files, their index, a list of pages, and digests of all of them.
+
+#[cfg(test)]
+pub(crate) mod bed;
+mod documents;
+mod index;
+mod package;
+mod read;
+mod recover;
+mod write;
+
+pub(crate) use index::Lines;
+pub use read::{Entry, StoredAnswer, Survey, Wacz};
+pub use recover::recover;
+pub use write::{About, Page, Recording, Summary};
