@@ -10,6 +10,7 @@ pub mod digest;
 pub mod error;
 pub mod exchange;
 pub mod head;
+pub mod lookup;
 mod member;
 mod posted;
 mod record;
