@@ -17,6 +17,7 @@ mod record;
 #[cfg(test)]
 mod sample;
 mod source;
+pub mod verify;
 pub mod wacz;
 mod zip;
 
