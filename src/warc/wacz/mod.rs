@@ -4,12 +4,15 @@
 pub(crate) mod bed;
 mod documents;
 mod index;
+mod merge;
 mod package;
 mod read;
 mod recover;
+mod sorter;
 mod write;
 
 pub(crate) use index::Lines;
+pub use merge::Merge;
 pub use read::{Entry, StoredAnswer, Survey, Wacz};
 pub use recover::recover;
 pub use write::{About, Page, Recording, Summary};
