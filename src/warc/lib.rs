@@ -9,6 +9,9 @@ pub mod coding;
 pub mod digest;
 pub mod error;
 pub mod exchange;
+#[cfg(test)]
+#[path = "fuzz/tests.rs"]
+mod fuzz;
 pub mod head;
 pub mod lookup;
 mod member;
