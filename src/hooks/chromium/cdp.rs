@@ -1,8 +1,10 @@
-//! A client of the Chrome DevTools Protocol (CDP) over the browser's socket.
+//! A client of the Chrome DevTools Protocol (CDP) over the browser's socket or pipe.
 //!
 //! A [`Connection`] carries any number of [`Session`]s: that of the browser, and one for each
 //! attached tab. Calls of all sessions run concurrently. A session delivers the events that its
 //! [`Events`] subscribe to; the connection drops all others.
+
+mod tap;
 
 use super::frames::{Frame, Frames};
 use crate::process::finding::Finding;
@@ -14,18 +16,22 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+
+pub use tap::{Call, Message, Tap};
 
 /// Unread events of a session after which the session ends. A page can cause events faster than a
 /// busy machine reads them.
 const UNREAD_EVENTS_MAX: usize = 65_536;
 const CLOSED: &str = "the browser closed it";
 const CRASHED: &str = "Inspector.targetCrashed";
-const DETACHED: &str = "Target.detachedFromTarget";
+/// The browser attached a session to a frame or worker of a tab.
+pub const ATTACHED: &str = "Target.attachedToTarget";
+/// A session ended.
+pub const DETACHED: &str = "Target.detachedFromTarget";
 
 /// Why a call has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -91,7 +97,7 @@ struct EventMessage {
 /// The result of a call whose fields are not needed.
 pub type Ignored = IgnoredAny;
 
-/// A connection to a browser. Dropping it and all its sessions closes the socket.
+/// A connection to a browser. Dropping it and all its sessions closes the socket or pipe.
 #[derive(Clone)]
 pub struct Connection(Arc<Wire>);
 
@@ -148,6 +154,16 @@ impl Connection {
             ))
         })?;
         let (reader, writer) = stream.into_split();
+        Ok(Connection::over(reader, writer, most))
+    }
+
+    /// Uses both directions of a stream that leads to a browser. Answers above `most` bytes are
+    /// refused. Call this within a tokio runtime.
+    pub fn over<R, W>(reader: R, writer: W, most: usize) -> Connection
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
         let routes = Arc::new(Mutex::new(Routes::default()));
         let (unsent, waiting) = mpsc::unbounded_channel();
         let tasks = [
@@ -159,7 +175,7 @@ impl Connection {
             routes,
             tasks,
         };
-        Ok(Connection(Arc::new(wire)))
+        Connection(Arc::new(wire))
     }
 
     /// The session of the browser itself.
@@ -180,10 +196,15 @@ impl Connection {
         let params = json!({"targetId": target, "flatten": true});
         let attaching = self.browser();
         let attached: Attached = attaching.call("Target.attachToTarget", params).await?;
-        Ok(Session {
+        Ok(self.session(attached.session_id))
+    }
+
+    /// The session with this id, to which the browser attached by itself.
+    pub fn session(&self, id: String) -> Session {
+        Session {
             connection: self.clone(),
-            id: Some(attached.session_id),
-        })
+            id: Some(id),
+        }
     }
 }
 
@@ -206,11 +227,24 @@ impl Session {
         method: &str,
         params: Value,
     ) -> Result<T, CdpError> {
+        self.begin(method, params)?.await
+    }
+
+    /// Calls a method at once, before the future is polled that waits for its answer. Fails if the
+    /// session has ended.
+    pub fn begin<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<impl Future<Output = Result<T, CdpError>> + use<T>, CdpError> {
         let (answer, answered) = oneshot::channel();
         self.send(method, params, Some(answer))?;
-        let closed = || CdpError::Gone(CLOSED.to_owned());
-        let message = answered.await.map_err(|_| closed())??;
-        parse_answer(method, &message)
+        let method = method.to_owned();
+        Ok(async move {
+            let closed = || CdpError::Gone(CLOSED.to_owned());
+            let message = answered.await.map_err(|_| closed())??;
+            parse_answer(&method, &message)
+        })
     }
 
     /// Calls a method without waiting for its answer, which is dropped. Fails if the session has
@@ -387,7 +421,10 @@ fn lock(routes: &Mutex<Routes>) -> MutexGuard<'_, Routes> {
     routes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn read_all(mut frames: Frames<OwnedReadHalf>, routes: Arc<Mutex<Routes>>) {
+async fn read_all<R>(mut frames: Frames<R>, routes: Arc<Mutex<Routes>>)
+where
+    R: AsyncRead + Unpin,
+{
     let reason = loop {
         match frames.next().await {
             Ok(Some(Frame::Message(message))) => lock(&routes).take(message),
@@ -409,7 +446,10 @@ async fn read_all(mut frames: Frames<OwnedReadHalf>, routes: Arc<Mutex<Routes>>)
     lock(&routes).close(reason);
 }
 
-async fn write_all(mut writer: OwnedWriteHalf, mut unsent: mpsc::UnboundedReceiver<Vec<u8>>) {
+async fn write_all<W>(mut writer: W, mut unsent: mpsc::UnboundedReceiver<Vec<u8>>)
+where
+    W: AsyncWrite + Unpin,
+{
     while let Some(message) = unsent.recv().await {
         // The reader reports that the connection is closed.
         if writer.write_all(&message).await.is_err() {

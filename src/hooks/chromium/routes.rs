@@ -1,10 +1,11 @@
 //! Routing of messages between many clients and one browser, without I/O.
 //!
 //! Every request gets an id that is unique in the browser; its answer is returned with the client's
-//! own id. Events go to the client that is attached to their tab. When a client disconnects, for
-//! whatever reason, its sessions and browser contexts are closed.
+//! own id. Events go to the client that is attached to their tab. Sessions that chromium attaches to
+//! frames and workers of a tab belong to the client of the session that reports them. When a client
+//! disconnects, for whatever reason, its sessions and browser contexts are closed.
 
-use super::cdp::{Head, id_in_start};
+use super::cdp::{ATTACHED, DETACHED, Head, id_in_start};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ pub struct Routes {
     last: u64,
     clients: BTreeSet<ClientId>,
     pending: BTreeMap<u64, Pending>,
-    /// Session id of a tab → the client that attached.
+    /// Session id of a tab, or of what belongs to it → the client that attached.
     sessions: BTreeMap<String, ClientId>,
     /// Browser context id → the client that created the context.
     contexts: BTreeMap<String, ClientId>,
@@ -58,6 +59,12 @@ struct BrowserAnswer<'a> {
     error: Option<&'a RawValue>,
     #[serde(borrow, rename = "sessionId", skip_serializing_if = "Option::is_none")]
     session: Option<&'a RawValue>,
+}
+
+/// An event about a session.
+#[derive(Deserialize)]
+struct SessionEvent {
+    params: OpenedIds,
 }
 
 /// Ids that an answer returns for what it opened, and that an event names.
@@ -110,11 +117,13 @@ impl Routes {
         };
         let to = match (head.id, head.session) {
             (Some(_), _) => self.answer(message),
-            (None, Some(session)) => self
-                .sessions
-                .get(session.as_ref())
-                .map(|client| (*client, message.to_vec())),
-            (None, None) => self.browser_event(message),
+            (None, Some(session)) => self.tab_event(
+                &session,
+                head.method.as_deref().unwrap_or_default(),
+                message,
+            ),
+            (None, None) if head.method.as_deref() == Some(DETACHED) => self.browser_event(message),
+            (None, None) => None,
         };
         match to {
             // The client left before the answer: close what the request opened.
@@ -188,20 +197,37 @@ impl Routes {
         Some((pending.client, bytes))
     }
 
-    /// Processes an event without a session. Only the end of a session is passed on.
-    fn browser_event(&mut self, message: &[u8]) -> Option<(ClientId, Vec<u8>)> {
-        #[derive(Deserialize)]
-        struct EndedSession {
-            method: String,
-            params: OpenedIds,
+    /// Processes an event of a session, which may begin or end other sessions of its client.
+    fn tab_event(
+        &mut self,
+        session: &str,
+        method: &str,
+        message: &[u8],
+    ) -> Option<(ClientId, Vec<u8>)> {
+        let client = *self.sessions.get(session)?;
+        match method {
+            ATTACHED => self
+                .sessions
+                .extend(named_session(message).map(|child| (child, client))),
+            DETACHED => {
+                named_session(message).and_then(|child| self.sessions.remove(&child));
+            }
+            _ => {}
         }
-        let event: EndedSession = serde_json::from_slice(message).ok()?;
-        if event.method != "Target.detachedFromTarget" {
-            return None;
-        }
-        let client = self.sessions.remove(&event.params.session_id?)?;
         Some((client, message.to_vec()))
     }
+
+    /// Processes the end of a session, which the browser itself reports.
+    fn browser_event(&mut self, message: &[u8]) -> Option<(ClientId, Vec<u8>)> {
+        let client = self.sessions.remove(&named_session(message)?)?;
+        Some((client, message.to_vec()))
+    }
+}
+
+/// The session that an event is about.
+fn named_session(event: &[u8]) -> Option<String> {
+    let event: SessionEvent = serde_json::from_slice(event).ok()?;
+    event.params.session_id
 }
 
 fn refusal(client: ClientId, id: u64, reason: &str) -> Outgoing {
@@ -290,6 +316,31 @@ mod tests {
         let end = json!({"method": "Target.detachedFromTarget", "params": {"sessionId": "S1", "targetId": "T"}});
         assert_eq!(say(&mut routes, end.clone()), Some((1, end.clone())));
         assert_eq!(say(&mut routes, end), None);
+    }
+
+    #[test]
+    fn sessions_of_frames_and_workers_belong_to_the_client_of_their_tab() {
+        let mut routes = Routes::default();
+        attach(&mut routes, 1, "S1");
+        attach(&mut routes, 2, "S2");
+        let about = |method: &str, parent: &str, child: &str| json!({"method": method, "sessionId": parent, "params": {"sessionId": child}});
+        let enable = |child: &str| json!({"id": 3, "method": "Network.enable", "sessionId": child});
+        for (parent, child) in [("S1", "FRAME"), ("FRAME", "WORKER")] {
+            let begin = about("Target.attachedToTarget", parent, child);
+            assert_eq!(say(&mut routes, begin.clone()), Some((1, begin)));
+        }
+        let sent = ask(&mut routes, 1, enable("WORKER"));
+        assert_eq!(sent["sessionId"], "WORKER");
+        assert!(ask(&mut routes, 2, enable("WORKER"))["error"].is_object());
+        let event = json!({"method": "Network.dataReceived", "params": {}, "sessionId": "WORKER"});
+        assert_eq!(say(&mut routes, event.clone()), Some((1, event.clone())));
+        // A client cannot get the sessions of another by the name of a session that it does not own.
+        let foreign = about("Target.attachedToTarget", "S3", "S2");
+        assert_eq!(say(&mut routes, foreign), None);
+        let end = about("Target.detachedFromTarget", "FRAME", "WORKER");
+        assert_eq!(say(&mut routes, end.clone()), Some((1, end)));
+        assert_eq!(say(&mut routes, event), None);
+        assert!(ask(&mut routes, 1, enable("WORKER"))["error"].is_object());
     }
 
     #[test]

@@ -6,6 +6,14 @@ use tokio::net::UnixListener;
 async fn connected(
     browser: impl Fn(Value) -> Vec<Value> + Send + 'static,
 ) -> (Connection, tempfile::TempDir) {
+    let (socket, top) = served(browser);
+    (Connection::open(&socket, 1000).await.unwrap(), top)
+}
+
+/// The socket of a browser that answers as `browser` says.
+fn served(
+    browser: impl Fn(Value) -> Vec<Value> + Send + 'static,
+) -> (std::path::PathBuf, tempfile::TempDir) {
     let top = tempfile::tempdir().unwrap();
     let socket = top.path().join("s");
     let listener = UnixListener::bind(&socket).unwrap();
@@ -21,14 +29,37 @@ async fn connected(
             }
         }
     });
-    (Connection::open(&socket, 1000).await.unwrap(), top)
+    (socket, top)
+}
+
+#[tokio::test]
+async fn a_tap_loses_no_message_while_it_waits_for_an_answer() {
+    let event = |n: u64| json!({"method": "E", "params": {"n": n}});
+    let (socket, _top) = served(move |request| {
+        let answer = json!({"id": request["id"], "result": {}});
+        vec![event(1), event(2), answer, event(3)]
+    });
+    let mut tap = Tap::open(&socket, 1000).unwrap();
+    let call = Call {
+        id: 7,
+        session: None,
+        method: "A",
+        params: json!({}),
+    };
+    let _: Value = tap.call(&call).await.unwrap();
+    for expected in 1..=3 {
+        let Frame::Message(bytes) = tap.next().await.unwrap() else {
+            panic!("a message is too large")
+        };
+        assert_eq!(
+            serde_json::from_slice::<Value>(&bytes).unwrap(),
+            event(expected)
+        );
+    }
 }
 
 fn session(connection: &Connection, id: &str) -> Session {
-    Session {
-        connection: connection.clone(),
-        id: Some(id.to_owned()),
-    }
+    connection.session(id.to_owned())
 }
 
 #[tokio::test]
