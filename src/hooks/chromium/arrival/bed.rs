@@ -127,6 +127,16 @@ pub fn committed(loader: &str, url: &str) -> TabEvent {
     }
 }
 
+/// Chromium's own page in place of a document that failed to load.
+pub fn error_page(loader: &str) -> TabEvent {
+    TabEvent::Committed {
+        loader: loader.to_owned(),
+        url: "chrome-error://chromewebdata/".to_owned(),
+        mime_type: "text/html".to_owned(),
+        is_error_page: true,
+    }
+}
+
 pub fn received(request: &str, bytes: u64) -> TabEvent {
     let request = request.to_owned();
     TabEvent::Received { request, bytes }

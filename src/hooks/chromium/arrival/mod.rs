@@ -263,16 +263,18 @@ impl Arrival {
         is_error_page: bool,
         now: Duration,
     ) {
+        // The answer to the first navigation has the reason of its failure. The head of the response
+        // may follow, so its document is kept.
+        if is_error_page && self.commits == 0 {
+            return;
+        }
         let known = self.incoming.take_if(|document| document.loader == loader);
         let mut document = known.unwrap_or_else(|| Document::new(loader, url.clone()));
         if is_error_page {
-            // The answer to the first navigation has the reason.
-            if self.commits > 0 {
-                let error = document.error.as_deref().unwrap_or("unknown error");
-                let url = &document.url;
-                let reason = format!("the page went to {url}, which failed to load: {error}");
-                self.no_page(reason, true, None);
-            }
+            let error = document.error.as_deref().unwrap_or("unknown error");
+            let url = &document.url;
+            let reason = format!("the page went to {url}, which failed to load: {error}");
+            self.no_page(reason, true, None);
             return;
         }
         document.url = url;

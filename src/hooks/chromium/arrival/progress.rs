@@ -10,7 +10,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Time that a page has to start a navigation that it requested.
 const DEPARTURE_MAX: Duration = Duration::from_secs(1);
 /// Time in which chromium reports the head of a response that ended a navigation.
-const EXPLANATION_MAX: Duration = Duration::from_millis(300);
+const EXPLANATION_MAX: Duration = Duration::from_secs(2);
 /// Time for the script that reveals a page. It has 15 seconds of the page's clock for scrolling,
 /// which it only needs on a machine that draws late.
 const REVEAL_MAX: Duration = Duration::from_secs(20);

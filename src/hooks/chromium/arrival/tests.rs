@@ -118,15 +118,7 @@ fn navigation_to_a_dead_server_is_a_failure() {
     bed.commits("L1", A).loads();
     bed.then(1, navigating("L2", "http://dead.test/"))
         .then(1, failed("L2", "net::ERR_CONNECTION_REFUSED"))
-        .then(
-            1,
-            TabEvent::Committed {
-                loader: "L2".into(),
-                url: "chrome-error://chromewebdata/".into(),
-                mime_type: "text/html".into(),
-                is_error_page: true,
-            },
-        );
+        .then(1, error_page("L2"));
     let reason =
         "the page went to http://dead.test/, which failed to load: net::ERR_CONNECTION_REFUSED";
     assert_eq!(bed.reason(), (reason, true));
@@ -203,9 +195,19 @@ fn response_may_be_reported_after_the_answer() {
     let mut bed = Bed::new();
     bed.then(1, navigating("L1", A))
         .then(1, answered("net::ERR_ABORTED"))
-        .wait(400);
+        .wait(2100);
     let download = "not a page: the server offers a download";
     assert_eq!(bed.reason(), (download, false));
+}
+
+#[test]
+fn response_may_be_reported_after_the_error_page() {
+    let mut bed = Bed::new();
+    bed.then(1, navigating("L1", A))
+        .then(1, answered("net::ERR_HTTP_RESPONSE_CODE_FAILURE"))
+        .then(1, error_page("L1"))
+        .then(1, responded("L1", 404));
+    assert_eq!(bed.reason(), ("the answer has no content (404)", true));
 }
 
 #[test]
