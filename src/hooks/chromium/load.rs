@@ -11,6 +11,7 @@ use crate::process::finding::Finding;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 /// Time that is reserved for the steps after loading.
@@ -114,7 +115,8 @@ impl LoadingTab {
         let answered = navigate(self.session.clone(), request.url.to_owned());
         let mut answered = std::pin::pin!(answered);
         let mut is_answered = false;
-        let (revealed, mut reveals) = tokio::sync::mpsc::unbounded_channel::<Revealing>();
+        let (probed, mut probes) = mpsc::unbounded_channel();
+        let (revealed, mut reveals) = mpsc::unbounded_channel::<Revealing>();
         let mut changes = Vec::new();
         while arrival.ending().is_none() {
             let alarm = begin + arrival.next_tick();
@@ -126,6 +128,7 @@ impl LoadingTab {
                     is_answered = true;
                     Some(answer?)
                 }
+                Some(event) = probes.recv() => Some(event),
                 Some(step) = reveals.recv() => match step {
                     Revealing::Changed(note) => {
                         changes.push(note);
@@ -141,7 +144,9 @@ impl LoadingTab {
                 None => arrival.tick(now),
             };
             for step in steps {
-                if step == Step::Reveal {
+                if step == Step::Probe {
+                    probe(&self.session, &probed);
+                } else if step == Step::Reveal {
                     let (session, frame) = (self.session.clone(), self.main_frame.clone());
                     let (revealed, consent) = (revealed.clone(), request.consent);
                     tokio::spawn(async move {
@@ -251,7 +256,7 @@ impl LoadingTab {
                     .post("Network.setBypassServiceWorker", bypass)?;
                 self.session.post("Fetch.enable", intercepted())
             }
-            Step::Reveal => Ok(()),
+            Step::Probe | Step::Reveal => Ok(()),
         }
     }
 
@@ -281,6 +286,28 @@ impl LoadingTab {
         let grant =
             json!({"policy": policy, "budget": budget, "maxVirtualTimeTaskStarvationCount": 9999});
         self.session.post("Emulation.setVirtualTimePolicy", grant)
+    }
+}
+
+/// Carries out [`Step::Probe`].
+fn probe(session: &Session, probed: &mpsc::UnboundedSender<TabEvent>) {
+    let browser = session.connection().browser();
+    let script = json!({"expression": "0"});
+    for (session, method, params, event) in [
+        (browser, "Browser.getVersion", json!({}), TabEvent::Reached),
+        // A document that goes has no script to stop: it need not succeed.
+        (
+            session.clone(),
+            "Runtime.evaluate",
+            script,
+            TabEvent::Probed,
+        ),
+    ] {
+        let probed = probed.clone();
+        tokio::spawn(async move {
+            let _ = session.call::<Ignored>(method, params).await;
+            let _ = probed.send(event);
+        });
     }
 }
 

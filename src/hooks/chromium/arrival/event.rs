@@ -47,6 +47,10 @@ pub enum TabEvent {
     Loaded,
     /// The virtual time of the last [`Step::Grant`] is over.
     BudgetExpired,
+    /// All that the browser had sent before [`Step::Probe`] has arrived.
+    Reached,
+    /// The page has run the script of [`Step::Probe`].
+    Probed,
     /// The page opened a dialog.
     Dialog,
     /// [`Step::Reveal`] is done, or failed.
@@ -73,6 +77,9 @@ pub struct Response {
 pub enum Step {
     /// Let the page's clock advance by `budget`. Replaces an earlier grant.
     Grant { policy: Policy, budget: Duration },
+    /// Ask the browser for an answer, and let the page run a short script; [`TabEvent::Reached`] and
+    /// [`TabEvent::Probed`] follow.
+    Probe,
     /// End the running script, and allow no further ones.
     StopScripts,
     /// End the loading of the document.

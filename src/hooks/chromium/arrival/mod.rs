@@ -76,6 +76,11 @@ enum Phase {
     Settling {
         since: Duration,
     },
+    /// The clock of the page stands still: a script does not end, or the page is busy with a large body.
+    Probing {
+        since: Duration,
+        is_reached: bool,
+    },
     /// The page asked for a navigation.
     Departing {
         since: Duration,
@@ -216,6 +221,16 @@ impl Arrival {
             }
             TabEvent::Loaded => self.loaded(now),
             TabEvent::BudgetExpired => self.clock.expired(now),
+            TabEvent::Reached => {
+                if let Phase::Probing { is_reached, .. } = &mut self.phase {
+                    *is_reached = true;
+                }
+            }
+            TabEvent::Probed => {
+                if let Phase::Probing { .. } = self.phase {
+                    self.reveal(now);
+                }
+            }
             TabEvent::Dialog => self.dialog(),
             TabEvent::Revealed => {
                 if let Phase::Revealing { .. } = self.phase {

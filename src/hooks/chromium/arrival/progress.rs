@@ -17,6 +17,11 @@ const REVEAL_MAX: Duration = Duration::from_secs(20);
 /// Time without any event after which a page whose clock stopped for the network, but which waits
 /// for no request that is known, gets more time.
 const UNEXPLAINED_MAX: Duration = Duration::from_millis(300);
+/// Time without an event after which a page that runs no short script is taken to have one that does
+/// not end. The events of a busy page may be late, because bodies that are recorded take the same way.
+const SCRIPT_MAX: Duration = Duration::from_secs(2);
+/// Time in which one of both must be known.
+const PROBE_MAX: Duration = Duration::from_secs(10);
 /// Real time that a page may need for the settling time of its own clock, in addition to that time.
 const SETTLE_GRACE: Duration = Duration::from_millis(700);
 
@@ -37,6 +42,7 @@ impl Arrival {
                 }
             }
             Phase::Refused { since, .. } => since + EXPLANATION_MAX,
+            Phase::Probing { since, .. } => since.max(self.last_event) + SCRIPT_MAX,
             Phase::Departing { since } => since + DEPARTURE_MAX,
             Phase::Revealing { since } => since + REVEAL_MAX,
             Phase::Finishing { since } => since + self.limits.settle,
@@ -118,6 +124,15 @@ impl Arrival {
                 }
             }
             Phase::Settling { since } => self.advance_settling(since, now),
+            Phase::Probing { since, is_reached } => {
+                if !self.clock.is_running() || now >= since + PROBE_MAX {
+                    self.reveal(now);
+                } else if is_reached && now >= self.last_event + SCRIPT_MAX {
+                    self.note("a script that did not end was stopped".to_owned());
+                    self.stop_scripts();
+                    self.reveal(now);
+                }
+            }
             Phase::Departing { since } => {
                 if now >= since + DEPARTURE_MAX {
                     self.settle(now);
@@ -203,10 +218,14 @@ impl Arrival {
         let waits = self.requests.waits_for(patience);
         if now >= patience + SETTLE_GRACE {
             if !waits && self.clock.is_stuck() {
-                self.note("a script that did not end was stopped".to_owned());
-                self.stop_scripts();
+                self.phase = Phase::Probing {
+                    since: now,
+                    is_reached: false,
+                };
+                self.steps.push(Step::Probe);
+            } else {
+                self.reveal(now);
             }
-            self.reveal(now);
         } else if self.clock.waits_for_network() {
             // A request that never ends would stop the page's clock for ever. Some, such as those of
             // media, are not reported.
@@ -226,7 +245,7 @@ impl Arrival {
         }
     }
 
-    fn reveal(&mut self, now: Duration) {
+    pub(super) fn reveal(&mut self, now: Duration) {
         self.phase = Phase::Revealing { since: now };
         self.clock.meter();
         self.steps.push(Step::Reveal);
@@ -239,7 +258,7 @@ impl Arrival {
                 let patience = since + self.limits.settle;
                 !self.clock.is_running() && self.requests.waits_for(patience)
             }
-            Phase::Over => false,
+            Phase::Probing { .. } | Phase::Over => false,
             _ => true,
         }
     }

@@ -283,7 +283,43 @@ fn endless_scripts_are_stopped() {
     bed.commits("L1", A).loads();
     // The grant never expires.
     bed.wait(4000);
+    bed.then(1, TabEvent::Reached).wait(1900);
+    assert!(bed.has(&Step::Probe) && !bed.has(&Step::StopScripts));
+    bed.wait(100);
     assert!(bed.has(&Step::StopScripts), "after the load event");
+}
+
+#[test]
+fn scripts_of_a_page_that_is_busy_are_not_stopped() {
+    let waiting = || {
+        let mut bed = Bed::new();
+        // The browser passes on a large body meanwhile.
+        bed.commits("L1", A).loads().wait(4000);
+        assert!(bed.has(&Step::Probe));
+        bed
+    };
+    let mut alive = waiting();
+    alive.then(500, TabEvent::Probed);
+    let mut late = waiting();
+    late.then(500, TabEvent::BudgetExpired);
+    let mut unreached = waiting();
+    unreached.wait(10_000);
+    let mut busy = waiting();
+    busy.then(1, TabEvent::Reached);
+    busy.then(1, began("2", RequestKind::Ordinary));
+    for _ in 0..20 {
+        busy.then(900, received("2", 1000));
+    }
+    for mut bed in [alive, late, unreached, busy] {
+        assert!(bed.has(&Step::Reveal));
+        bed.runs().wait(5000);
+        assert!(!bed.has(&Step::StopScripts));
+        let notes = &bed.page().notes;
+        assert!(
+            !notes.iter().any(|note| note.contains("script")),
+            "{notes:?}"
+        );
+    }
 }
 
 #[test]
