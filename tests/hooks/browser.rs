@@ -3,8 +3,11 @@
 
 use crate::fixture::{Session, Site, Snapshot, has};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 #[test]
@@ -76,6 +79,78 @@ fn browser_loads_no_page_but_that_of_the_tab() {
     session.tab().stopped(&snap);
     let next = site.url("page/2");
     assert_eq!(session.open(&snap, &next, &[]), "page loaded http=200\n");
+}
+
+#[test]
+fn browser_asks_no_host_but_that_of_the_page() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let snap = Snapshot::new();
+    let proxy = Proxy::start();
+    let arguments = json!([
+        format!("--proxy-server={}", proxy.address),
+        "--proxy-bypass-list=<-loopback>"
+    ]);
+    let mut session = Session::start(&snap, &[("CHROME_ARGS_EXTRA", &arguments.to_string())]);
+    assert_eq!(
+        session.open(&snap, "http://page.test/", &[]),
+        "page loaded http=200\n"
+    );
+    session.tab().stopped(&snap);
+    let asked = proxy.asked.lock().unwrap();
+    assert!(asked.contains("page.test"), "{asked:?}");
+    assert_eq!(asked.len(), 1, "{asked:?}");
+}
+
+/// A proxy that answers for `page.test`, and notes which hosts it is asked for.
+struct Proxy {
+    address: SocketAddr,
+    asked: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Proxy {
+    fn start() -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = Proxy {
+            address: listener.local_addr().unwrap(),
+            asked: Arc::default(),
+        };
+        let asked = proxy.asked.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (stream, asked) = (stream.unwrap(), asked.clone());
+                std::thread::spawn(move || Proxy::answer(stream, &asked));
+            }
+        });
+        proxy
+    }
+
+    fn answer(mut stream: TcpStream, asked: &Mutex<BTreeSet<String>>) {
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        let Some(Ok(request)) = lines.next() else {
+            return;
+        };
+        let rest = lines.map_while(Result::ok);
+        rest.take_while(|line| !line.is_empty()).for_each(drop);
+        let target = request.split(' ').nth(1).unwrap_or_default();
+        let host = target.trim_start_matches("http://");
+        let host = host.split(['/', ':']).next().unwrap_or_default().to_owned();
+        let is_page = host == "page.test";
+        asked.lock().unwrap().insert(host);
+        // Chromium asks other hosts when it opens its first page: the picture comes after that.
+        if target.ends_with("/late.png") {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        let body = "<!doctype html><title>Page</title><p>Text<img src=late.png>";
+        let head = if is_page { "200 OK" } else { "502 Bad Gateway" };
+        let answer = format!(
+            "HTTP/1.1 {head}\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        // The browser may have closed the connection.
+        let _ = stream.write_all(answer.as_bytes());
+    }
 }
 
 /// The answer of the crawl's browser to a request.

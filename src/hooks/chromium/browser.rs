@@ -31,7 +31,7 @@ const PROFILE: &str = "profile";
 const DROPPED_LOG_TEXTS: [&str; 2] = ["ERROR:dbus/bus.cc", "ERROR:dbus/object_proxy.cc"];
 const DISABLE_FEATURES: &str = "--disable-features=";
 /// Features that change what is archived, or that cost time and are for people only.
-const DISABLED_FEATURES: [&str; 3] = [
+const DISABLED_FEATURES: [&str; 5] = [
     // Since version 115, chromium opens `https:` instead of the `http:` URL that it is given, and
     // goes back if nothing answers there: a server may have another site there.
     "HttpsUpgrades",
@@ -39,7 +39,14 @@ const DISABLED_FEATURES: [&str; 3] = [
     // process of their own: more CPU time than an ordinary page takes.
     "WebUIOmniboxPopup",
     "WebUIOmniboxAimPopup",
+    // Requests to hosts of Google that no page has caused.
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
 ];
+/// An address that chromium opens no connection to, because its port is one of those that a page
+/// cannot reach, and whose host needs no name server. It stands for services of Google that
+/// chromium asks at its start whatever its other options say.
+const NOWHERE: &str = "http://127.0.0.1:1/";
 /// Longest log line in bytes; longer lines are read in parts.
 const LOG_LINE_MAX_BYTES: u64 = 16 * 1024;
 
@@ -188,7 +195,10 @@ fn arguments(invocation: &Invocation, home: &Scratch) -> Result<Vec<OsString>, F
         "--disable-backgrounding-occluded-windows",
         "--disable-renderer-backgrounding",
     ];
-    arguments.extend(fixed.map(OsString::from));
+    arguments.extend(fixed.iter().map(OsString::from));
+    // The list of accounts of the profile; updates of components that are loaded on demand.
+    arguments.push(format!("--gaia-url={NOWHERE}").into());
+    arguments.push(format!("--component-updater=url-source={NOWHERE}").into());
     let extra = settings.list("CHROME_ARGS_EXTRA");
     let features = disabled_features(&extra);
     arguments.extend(extra.into_iter().map(OsString::from));
