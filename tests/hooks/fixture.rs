@@ -1,7 +1,8 @@
 //! Test bench for hooks: the test site, a snapshot's directory, an ordinary user.
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,7 +17,17 @@ pub struct Site {
 
 impl Site {
     pub fn start() -> Site {
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/site/server.py");
+        Site::of("server.py")
+    }
+
+    /// The page with many kinds of requests.
+    pub fn of_kinds() -> Site {
+        Site::of("kinds.py")
+    }
+
+    fn of(program: &str) -> Site {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/site");
+        let program = directory.join(program);
         let mut server = Command::new("python3")
             .args(["-B".as_ref(), program.as_os_str()])
             .args(["--port", "0"])
@@ -38,6 +49,42 @@ impl Site {
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.address)
     }
+
+    /// The site as `HOST:PORT`.
+    pub fn host(&self) -> &str {
+        let host = self.address.trim_start_matches("http://");
+        host.trim_end_matches('/')
+    }
+
+    /// The paths that were requested so far.
+    pub fn requests(&self) -> Vec<String> {
+        let log = self.log("");
+        let paths = log.iter().map(|request| request["path"].as_str().unwrap());
+        paths
+            .filter(|path| *path != "/log?")
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// The requests so far. The page with many kinds of requests waits for one for `path` before.
+    pub fn log(&self, path: &str) -> Vec<Value> {
+        let log = log_of(self.host(), &format!("?{path}"));
+        serde_json::from_str(&log).unwrap()
+    }
+}
+
+/// The list of requests that a server has at `/log`.
+fn log_of(host: &str, query: &str) -> String {
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(
+        stream,
+        "GET /log{query} HTTP/1.0\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (_, log) = answer.split_once("\r\n\r\n").unwrap();
+    log.to_owned()
 }
 
 impl Drop for Site {
@@ -79,6 +126,12 @@ impl WebServer {
 
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// The paths that were requested so far, of a server that lists them.
+    pub fn requests(&self) -> Vec<String> {
+        let log = log_of(&format!("127.0.0.1:{}", self.port), "");
+        serde_json::from_str(&log).unwrap()
     }
 
     /// The server as `HOST+PORT`, the name of wget's directory.
@@ -132,6 +185,13 @@ impl Snapshot {
         let dir = tempfile::tempdir().unwrap();
         open_to_all(dir.path());
         Snapshot(dir)
+    }
+
+    /// Makes the directory of a plugin, as a worker does for all plugins that run.
+    pub fn select(&self, plugin: &str) {
+        let directory = self.file(plugin);
+        std::fs::create_dir_all(&directory).unwrap();
+        open_to_all(&directory);
     }
 
     pub fn file(&self, path: &str) -> PathBuf {
@@ -318,7 +378,7 @@ impl Session {
     }
 }
 
-fn open_to_all(path: &Path) {
+pub fn open_to_all(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
 }
 
@@ -392,7 +452,8 @@ fn unprivileged(program: &Path) -> Command {
     command
 }
 
-fn as_ordinary_user(program: &Path) -> Command {
+/// The command that runs a program as the user of hooks.
+pub fn as_ordinary_user(program: &Path) -> Command {
     if *AS_NOBODY {
         unprivileged(program)
     } else {

@@ -32,7 +32,20 @@ impl Bed {
     }
 
     fn open(&mut self, path: &str) -> String {
-        self.session.open(&self.snap, &self.web.url(path), &[])
+        self.open_with(path, &[])
+    }
+
+    fn open_with(&mut self, path: &str, settings: &[(&str, &str)]) -> String {
+        self.session.open(&self.snap, &self.web.url(path), settings)
+    }
+
+    /// The saved document, and what was done to the page.
+    fn document(&self, path: &str) -> (String, String) {
+        self.snap.run("dom", &self.web.url(path), &[]);
+        let note = &self.snap.json("chromium/navigation.json")["note"];
+        let note = note.as_str().unwrap_or_default().to_owned();
+        let html = String::from_utf8(self.snap.read("dom/output.html")).unwrap();
+        (html, note)
     }
 
     fn picture(&self, path: &str, settings: &[(&str, &str)]) -> (Picture, String) {
@@ -125,6 +138,52 @@ fn page_that_grows_is_scrolled_to_its_end_however_slowly_it_is_drawn() {
         let html = String::from_utf8(bed.snap.read("dom/output.html")).unwrap();
         assert!(html.contains(last), "{path}: {html}");
     }
+}
+
+#[test]
+fn what_waits_for_the_reader_is_opened_and_started_if_that_is_wanted() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    bed.open("/sections");
+    let (html, note) = bed.document("/sections");
+    assert_eq!((html.matches("open=").count(), note.as_str()), (1, ""));
+    bed.open_with("/sections", &[("CHROMIUM_DETAILS", "true")]);
+    let (html, note) = bed.document("/sections");
+    assert_eq!(
+        (html.matches("open=").count(), note.as_str()),
+        (3, "opened 2 sections"),
+        "{html}"
+    );
+
+    let count = |bed: &Bed, path: &str| bed.web.requests().iter().filter(|it| *it == path).count();
+    bed.open_with("/media", &[("CHROMIUM_MEDIA", "false")]);
+    assert_eq!(
+        (count(&bed, "/idle.wav"), count(&bed, "/eager.wav")),
+        (0, 1)
+    );
+    bed.open("/media");
+    let (html, note) = bed.document("/media");
+    assert_eq!(note, "started 2 media");
+    assert_eq!(
+        (count(&bed, "/idle.wav"), count(&bed, "/eager.wav")),
+        (1, 2)
+    );
+    assert!(
+        html.contains("preload=\"none\"") && !html.contains("<title>1"),
+        "{html}"
+    );
+    assert!(!html.contains("muted"), "{html}");
+}
+
+#[test]
+fn a_page_is_not_scrolled_if_that_is_not_wanted() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    bed.open_with("/more", &[("CHROMIUM_SCROLL", "false")]);
+    let (html, _) = bed.document("/more");
+    assert!(!html.contains("PART 2"), "{html}");
 }
 
 /// The saved document has what its author wrote.

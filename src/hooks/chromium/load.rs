@@ -2,8 +2,7 @@
 
 use super::arrival::{Arrival, ArrivalLimits, Ending, Meter, Policy, ReadyPage, Step, TabEvent};
 use super::cdp::{CdpError, CdpEvent, Events, Ignored, Session};
-use super::consent::Consent;
-use super::reveal::{self, Revealing};
+use super::reveal::{self, Behaviors, Revealing};
 use super::session::Navigation;
 use super::tab_events::{self, AUTH_REQUIRED, DIALOG, FETCH_PAUSED, SUBSCRIBED};
 use crate::process::credentials::Credentials;
@@ -35,8 +34,8 @@ pub struct LoadRequest<'a> {
     pub load_timeout: Duration,
     /// Virtual time for the page's scripts after its load event.
     pub settle: Duration,
-    /// What to do about walls that cover the page.
-    pub consent: Consent,
+    /// What is done to the page before it is saved.
+    pub behaviors: Behaviors,
     /// Deadline of all steps.
     pub until: Instant,
 }
@@ -148,9 +147,9 @@ impl LoadingTab {
                     probe(&self.session, &probed);
                 } else if step == Step::Reveal {
                     let (session, frame) = (self.session.clone(), self.main_frame.clone());
-                    let (revealed, consent) = (revealed.clone(), request.consent);
+                    let (revealed, behaviors) = (revealed.clone(), request.behaviors);
                     tokio::spawn(async move {
-                        reveal::reveal(&session, &frame, consent, &revealed).await;
+                        reveal::reveal(&session, &frame, behaviors, &revealed).await;
                         let _ = revealed.send(Revealing::Done);
                     });
                 } else {

@@ -2,6 +2,7 @@
 
 use super::cdp::{CdpError, Session};
 use super::consent::Consent;
+use crate::process::invocation::Invocation;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
@@ -13,9 +14,65 @@ const SCROLL_MAX_STEPS: u32 = 150;
 /// Time for scrolling in milliseconds of the page's clock, for a machine that draws few frames in a
 /// second. Height and steps bound the time of one that draws many.
 const SCROLL_MAX_MS: u32 = 15_000;
+/// Time in milliseconds of the page's clock that a medium gets for its first picture or sound.
+const MEDIUM_MAX_MS: u32 = 2_000;
 const SCRIPT: &str = include_str!("reveal.js");
+const OPENING: &str = include_str!("opening.js");
 /// Functions that all scripts may call.
 const SHARED: &str = include_str!("boxes.js");
+
+/// What is done to a page before it is saved. A page on which nothing of it is found is not changed.
+#[derive(Debug, Clone, Copy)]
+pub struct Behaviors {
+    /// What to do about walls.
+    consent: Consent,
+    /// `CHROMIUM_SCROLL=`: scroll to the end of the page and back.
+    scroll: bool,
+    /// `CHROMIUM_MEDIA=`: start audio and video that load nothing before.
+    media: bool,
+    /// `CHROMIUM_DETAILS=`: open the sections that the reader opens.
+    details: bool,
+}
+
+impl Behaviors {
+    /// Reads the settings.
+    pub fn of(invocation: &Invocation) -> Behaviors {
+        let settings = &invocation.settings;
+        Behaviors {
+            consent: Consent::of(invocation),
+            scroll: settings.flag("CHROMIUM_SCROLL"),
+            media: settings.flag("CHROMIUM_MEDIA"),
+            details: settings.flag("CHROMIUM_DETAILS"),
+        }
+    }
+}
+
+/// Result of `opening.js`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Opened {
+    /// Number of sections that were opened.
+    details: usize,
+    /// Number of media that were started.
+    media: usize,
+}
+
+impl Opened {
+    /// Remarks about what was done.
+    fn notes(&self) -> Vec<String> {
+        let section = if self.details == 1 {
+            "section"
+        } else {
+            "sections"
+        };
+        let medium = if self.media == 1 { "medium" } else { "media" };
+        let notes = [
+            (self.details > 0).then(|| format!("opened {} {section}", self.details)),
+            (self.media > 0).then(|| format!("started {} {medium}", self.media)),
+        ];
+        notes.into_iter().flatten().collect()
+    }
+}
 
 /// Progress of [`reveal`].
 pub enum Revealing {
@@ -87,25 +144,25 @@ pub async fn evaluate(
     world.evaluate(function, arguments).await
 }
 
-/// Removes the walls that cover the page, loads lazy images and frames, and scrolls to the end of
-/// the page, within bounds, and back. Sends a remark about each wall to `changes`. What fails is only
-/// logged: the page is saved without it.
+/// Removes the walls that cover the page, loads lazy images and frames, scrolls to the end of the
+/// page, within bounds, and back, and starts media. Sends a remark about each change to `changes`.
+/// What fails is only logged: the page is saved without it.
 pub async fn reveal(
     session: &Session,
     frame: &str,
-    consent: Consent,
+    behaviors: Behaviors,
     changes: &UnboundedSender<Revealing>,
 ) {
-    let done = reveal_in(session, frame, consent, changes).await;
+    let done = reveal_in(session, frame, behaviors, changes).await;
     if let Err(error) = done {
-        eprintln!("failed to scroll through the page: {error}, ignoring");
+        eprintln!("failed to show all of the page: {error}, ignoring");
     }
 }
 
 async fn reveal_in(
     session: &Session,
     frame: &str,
-    consent: Consent,
+    behaviors: Behaviors,
     changes: &UnboundedSender<Revealing>,
 ) -> Result<(), CdpError> {
     let report = |notes: Vec<String>| {
@@ -114,13 +171,34 @@ async fn reveal_in(
         }
     };
     let world = World::of(session, frame).await?;
+    let consent = behaviors.consent;
     report(consent.clear(&world, frame).await);
-    let bounds = [SCROLL_MAX_PIXELS, SCROLL_MAX_STEPS, SCROLL_MAX_MS];
+    if behaviors.details {
+        // The page is longer with them.
+        report(open(&world, true, false).await?);
+    }
+    let steps = if behaviors.scroll {
+        SCROLL_MAX_STEPS
+    } else {
+        0
+    };
+    let bounds = [SCROLL_MAX_PIXELS, steps, SCROLL_MAX_MS];
     let arguments = bounds.map(Value::from);
     let screens = world.evaluate(SCRIPT, &arguments).await?;
     // Some walls wait for a reader who scrolls.
     if screens.as_u64() != Some(0) {
         report(consent.clear(&world, frame).await);
     }
+    if behaviors.media {
+        report(open(&world, false, true).await?);
+    }
     Ok(())
+}
+
+/// Opens the sections of a page, or starts its media. Returns remarks about it.
+async fn open(world: &World<'_>, details: bool, media: bool) -> Result<Vec<String>, CdpError> {
+    let arguments = [json!(details), json!(media), json!(MEDIUM_MAX_MS)];
+    let opened = world.evaluate(OPENING, &arguments).await?;
+    let opened: Opened = serde_json::from_value(opened).unwrap_or_default();
+    Ok(opened.notes())
 }

@@ -2,10 +2,10 @@
 
 use super::super::Outcome;
 use super::cdp::{CdpError, Connection, Ignored, Session};
-use super::consent::Consent;
 use super::cookies;
 use super::load::{LoadRequest, LoadingTab};
 use super::relay::BrowserServer;
+use super::reveal::Behaviors;
 use super::session::{BROWSER, CDP_URL, NAVIGATION, Navigation, SOCKET, TARGET_ID, URL};
 use super::{Isolation, working_directory};
 use crate::chromium::session;
@@ -108,7 +108,7 @@ async fn open_page(
         identity: identity::of_tab(&browser, invocation),
         load_timeout: load::load_timeout(deadline - Instant::now()),
         settle: Duration::from_millis(invocation.settings.number("CHROME_SETTLE_MS")),
-        consent: Consent::of(invocation),
+        behaviors: Behaviors::of(invocation),
         until: deadline,
     };
     let mut loading = LoadingTab::new(tab.session, &request).await?;

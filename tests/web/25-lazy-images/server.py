@@ -1,6 +1,7 @@
 """Long pages whose pictures load when they come into view. Pictures are red squares."""
 
 import http.server
+import json
 import struct
 import sys
 import time
@@ -58,7 +59,19 @@ PAGES = {
     "/wide": "<table><tr>" + "".join(f"<td style='min-width:200px'>COLUMN{n}" for n in range(20)) + "</table>",
     "/high": "<div style='height:40000px;background:linear-gradient(red, blue)'>top</div>",
     "/frame": "<p>IN THE FRAME",
+    "/sections": "<details name=x><summary>one</summary><p>TEXT ONE</p></details>"
+    "<details name=x><summary>two</summary><p>TEXT TWO</p></details><details open><p>OPEN</p></details>",
+    "/media": "<audio id=idle preload=none src=/idle.wav onended='document.title = 1'></audio>"
+    "<audio preload=auto src=/eager.wav></audio><video preload=none><source src=/dead.webm></video><audio></audio>",
 }
+# A second of silence: 8,000 samples of 8 bits.
+SOUND = (
+    b"RIFF" + struct.pack("<I", 36 + 8000) + b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 8000, 8000, 1, 8)
+    + b"data" + struct.pack("<I", 8000) + b"\x80" * 8000
+)
+
+
+LOG = []
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -67,12 +80,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             body, kind = ("<!doctype html><title>lazy</title>" + PAGES[self.path]).encode(), "text/html"
         elif self.path.endswith(".png"):
             body, kind = PICTURE, "image/png"
+        elif self.path.endswith(".wav"):
+            body, kind = SOUND, "audio/wav"
+        elif self.path == "/log":
+            body, kind = json.dumps(LOG).encode(), "application/json"
         elif self.path == "/slow":
             time.sleep(0.7)
             body, kind = b"slow", "text/plain"
         else:
             self.send_error(404)
             return
+        LOG.append(self.path)
         print(self.path, flush=True)
         self.send_response(200)
         self.send_header("Content-Type", kind)
