@@ -69,8 +69,8 @@ const BUILTINS: [Builtin; 14] = [
 /// Runs the built-in program `name` with a hook's arguments and prints its record.
 ///
 /// The exit status is 0 if the program succeeded (with or without results),
-/// [`EXIT_SKIPPED`](process::finding::EXIT_SKIPPED) if the configuration or a missing program skips
-/// it, 1 if it failed, and 2 if there is no program of this name.
+/// [`EXIT_SKIPPED`](process::finding::EXIT_SKIPPED) if the configuration, a missing program or a
+/// page that is not there skips it, 1 if it failed, and 2 if there is no program of this name.
 pub fn main(name: &str, args: &[String]) -> ExitCode {
     if name == "sonic" {
         // This program belongs to no built-in plugin: hooks of other plugins request it.
@@ -93,10 +93,14 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
     };
     let invocation = Invocation::read(builtin.plugin, builtin.schema, args, std::env::vars_os());
     let finding = perform(builtin, &invocation).unwrap_or_else(|early| early);
-    let finding = page::client_certificate::with_explanation(finding, &invocation);
+    conclude(&explained(finding, &invocation), &invocation)
+}
+
+/// Adds the causes of a failure that the machine and its configuration show.
+fn explained(finding: Finding, invocation: &Invocation) -> Finding {
+    let finding = page::client_certificate::with_explanation(finding, invocation);
     let finding = chromium::authorities::with_explanation(finding);
-    let explained = reach::with_explanation(finding, invocation.web_url().ok().as_ref());
-    conclude(&explained, &invocation)
+    reach::with_explanation(finding, invocation.web_url().ok().as_ref())
 }
 
 fn conclude(finding: &Finding, invocation: &Invocation) -> ExitCode {

@@ -33,6 +33,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
 
@@ -80,23 +81,14 @@ pub fn find(invocation: &Invocation, runner: &mut ProgramRunner) -> Result<Docum
             Err(finding) => wanted = Some(finding),
         }
     }
-    let of_dom = |bytes: &[u8]| {
-        // Chromium's HTML is UTF-8, whatever its meta element says.
-        let decoded = charset::decode(bytes, "text/html; charset=utf-8", None);
-        Document::Page(ParsedPage {
-            html: html::parse(&decoded.text, html::PARSING_TIMEOUT),
-            address: address.clone(),
-            encoding: declaration::served(bytes).unwrap_or(UTF_8),
-        })
-    };
     if let Some(dom) = saved_dom(invocation)
         && let Some(bytes) = read_start(&dom, most)
     {
         eprintln!("reading '{}'", dom.display());
-        return Ok(of_dom(&bytes));
+        return Ok(Document::Page(of_dom(&bytes, address)));
     }
     if let Some(html) = in_tab(invocation, runner, most) {
-        return Ok(of_dom(html.as_bytes()));
+        return Ok(Document::Page(of_dom(html.as_bytes(), address)));
     }
     match wanted {
         Some(finding) => Err(finding),
@@ -104,7 +96,29 @@ pub fn find(invocation: &Invocation, runner: &mut ProgramRunner) -> Result<Docum
     }
 }
 
-/// The document as the server sent it: the file that wget saved, else a new request.
+/// The page that the snapshot's tab shows, if it has one.
+pub fn in_browser(invocation: &Invocation, runner: &mut ProgramRunner) -> Option<ParsedPage> {
+    let address = final_url(invocation)?;
+    let html = in_tab(
+        invocation,
+        runner,
+        invocation.settings.size("PAGE_MAX_SIZE"),
+    )?;
+    Some(of_dom(html.as_bytes(), address))
+}
+
+/// Reads chromium's HTML, which is UTF-8, whatever its meta element says.
+fn of_dom(bytes: &[u8], address: Url) -> ParsedPage {
+    let decoded = charset::decode(bytes, "text/html; charset=utf-8", None);
+    ParsedPage {
+        html: html::parse(&decoded.text, html::PARSING_TIMEOUT),
+        address,
+        encoding: declaration::served(bytes).unwrap_or(UTF_8),
+    }
+}
+
+/// The document as the server sent it: the file that wget saved, or that the browser got in place of
+/// a page; else a new request, unless the answer to it is known.
 fn served(
     invocation: &Invocation,
     runner: &mut ProgramRunner,
@@ -113,26 +127,57 @@ fn served(
     content_type: &str,
 ) -> Result<Document, Finding> {
     let most = invocation.settings.size("PAGE_MAX_SIZE");
-    if let Some(path) = wget_main_file(invocation)
+    if let Some(path) = saved_file(invocation)
         && let Some(bytes) = read_start(&path, most)
     {
-        let content_type = match content_type {
+        let is_known = !content_type.is_empty();
+        let kind = match content_type {
             "" => guessed_type(&path, &bytes),
             known => known,
         };
-        if let Ok(document) = document(&bytes, content_type, address) {
+        let read = document(&bytes, kind, address);
+        // A new request could say more of a file whose type was guessed.
+        if is_known || read.is_ok() {
             eprintln!("reading '{}'", path.display());
-            return Ok(document);
+            return read;
         }
     }
+    // The browser would have kept a short list that its server calls mere bytes.
+    let is_bytes = essence(content_type) == "application/octet-stream";
+    let may_list = may_list(content_type) && !(is_bytes && chromium::found_no_page(invocation));
+    if !content_type.is_empty() && !is_html(content_type) && !may_list {
+        return Err(not_html(content_type));
+    }
     let within = runner.remaining();
-    let fetched = fetch::get(runner, invocation, url, most, within)?;
+    let fetched = request(runner, invocation, url, most, within)?;
     let last = fetched.last();
     if let Some(problem) = fetched.problem.as_ref().filter(|_| fetched.body.is_empty()) {
         return Err(Finding::failed(problem.clone()));
     }
     let kind = last.header("content-type").unwrap_or_default();
     document(&fetched.body, kind, &last.url)
+}
+
+/// Requests the page of the snapshot with curl, see [`fetch::get`].
+///
+/// # Errors
+/// If the browser did not get the page either, the hook is skipped for its reason. A site that the
+/// browser could not reach is not asked, unless the user has set options for curl, which may lead
+/// another way.
+pub fn request(
+    runner: &mut ProgramRunner,
+    invocation: &Invocation,
+    url: &Url,
+    most: u64,
+    within: Duration,
+) -> Result<Fetched, Finding> {
+    let options = format!("{}_ARGS_EXTRA", invocation.prefix());
+    if !invocation.settings.list(&options).is_empty() {
+        return fetch::get(runner, invocation, url, most, within);
+    }
+    chromium::skip_if_unreachable(invocation)?;
+    let fetched = fetch::get(runner, invocation, url, most, within);
+    fetched.map_err(|failure| chromium::unanswered(invocation).unwrap_or(failure))
 }
 
 /// Parses a fetched page. Error pages are pages too, as in browsers. A response without a body or
@@ -155,10 +200,7 @@ fn document(bytes: &[u8], content_type: &str, address: &Url) -> Result<Document,
         return Ok(Document::Listing(listing, address.clone()));
     }
     if !content_type.is_empty() && !is_html(content_type) {
-        return Err(Finding::noresults(format!(
-            "not an HTML page: {}",
-            html::one_line(content_type, 100)
-        )));
+        return Err(not_html(content_type));
     }
     let decoded = charset::decode(bytes, content_type, Some(address));
     Ok(Document::Page(ParsedPage {
@@ -166,6 +208,11 @@ fn document(bytes: &[u8], content_type: &str, address: &Url) -> Result<Document,
         address: address.clone(),
         encoding: decoded.encoding,
     }))
+}
+
+fn not_html(content_type: &str) -> Finding {
+    let kind = html::one_line(content_type, 100);
+    Finding::noresults(format!("not an HTML page: {kind}"))
 }
 
 /// Whether documents of this type may be feeds, sitemaps or lists.
@@ -235,7 +282,15 @@ fn shown_content_type(invocation: &Invocation) -> String {
     }
 }
 
-fn is_html(content_type: &str) -> bool {
+/// Whether hooks read a file of this content type: as a page, feed, sitemap or list. Of mere bytes, only
+/// a short list is read.
+pub fn is_read(content_type: &str) -> bool {
+    let is_bytes = essence(content_type) == "application/octet-stream";
+    !content_type.is_empty() && !is_bytes && (is_html(content_type) || may_list(content_type))
+}
+
+/// Whether a document of this type is a page of HTML.
+pub fn is_html(content_type: &str) -> bool {
     let kind = essence(content_type);
     matches!(kind.as_str(), "text/html" | "application/xhtml+xml") || kind.ends_with("+xml")
 }
@@ -250,7 +305,8 @@ pub fn is_viewable(content_type: &str) -> bool {
     known || is_html(&kind) || kind.starts_with("text/") || kind.starts_with("image/")
 }
 
-fn essence(content_type: &str) -> String {
+/// A content type without its parameters, in lower case.
+pub fn essence(content_type: &str) -> String {
     content_type
         .split(';')
         .next()
@@ -302,6 +358,22 @@ fn in_tab(invocation: &Invocation, runner: &mut ProgramRunner, most: u64) -> Opt
             None
         }
     }
+}
+
+/// The file of the document that wget saved, or that the browser got in place of a page.
+pub fn saved_file(invocation: &Invocation) -> Option<PathBuf> {
+    wget_main_file(invocation).or_else(|| chromium::document(invocation))
+}
+
+/// The start of that file, and its content type: as the response had it, else as the file shows.
+pub fn saved_document(invocation: &Invocation, most: u64) -> Option<(Vec<u8>, String)> {
+    let path = saved_file(invocation)?;
+    let bytes = read_start(&path, most)?;
+    let kind = match served_content_type(invocation) {
+        unknown if unknown.is_empty() => guessed_type(&path, &bytes).to_owned(),
+        known => known,
+    };
+    Some((bytes, kind))
 }
 
 /// Path of the main file that wget's record names. Prefers the copy from before wget rewrote the

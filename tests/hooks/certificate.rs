@@ -120,7 +120,7 @@ fn browser_names_a_server_that_demands_a_certificate() {
             reason.ends_with("the server demands a client certificate; set CLIENT_CERTIFICATE"),
             "{hook}: {reason}"
         );
-        assert_eq!(ran.exit, Some(1), "{hook}");
+        assert_eq!(ran.exit, Some(10), "{hook}");
     }
 }
 

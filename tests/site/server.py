@@ -190,6 +190,7 @@ ROUTES = {
         "application/octet-stream",
         [("Content-Disposition", 'attachment; filename="download.bin"')],
     ),
+    "/image.bin": constant(bytes(3 << 20), "application/octet-stream"),
     "/notes.txt": constant(b"Plain text, and http://example.test/ in it.\n", "text/plain"),
     "/log": log,
     "/login": login,

@@ -1,16 +1,19 @@
 //! Loads a page in a tab, once, for all hooks that save it: carries out what [`Arrival`] decides.
 
+use super::answers::{self, Answers, Next};
 use super::arrival::{Arrival, ArrivalLimits, Ending, Meter, Policy, ReadyPage, Step, TabEvent};
 use super::cdp::{CdpError, CdpEvent, Events, Ignored, Session};
+use super::recorder::FileSink;
 use super::reveal::{self, Behaviors, Revealing};
 use super::session::Navigation;
-use super::tab_events::{self, AUTH_REQUIRED, DIALOG, FETCH_PAUSED, SUBSCRIBED};
+use super::tab_events::{self, AUTH_REQUIRED, DIALOG, FETCH_PAUSED, HEADERS, SUBSCRIBED};
 use crate::process::credentials::Credentials;
 use crate::process::finding::Finding;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 /// Time that is reserved for the steps after loading.
@@ -36,6 +39,11 @@ pub struct LoadRequest<'a> {
     pub settle: Duration,
     /// What is done to the page before it is saved.
     pub behaviors: Behaviors,
+    /// Bytes of a file in place of a page that hooks read. `None`: neither that nor the icon of the
+    /// page is written to the working directory.
+    pub file_max: Option<u64>,
+    /// The recording, which gets any such file.
+    pub files: Option<FileSink>,
     /// Deadline of all steps.
     pub until: Instant,
 }
@@ -68,6 +76,13 @@ pub struct LoadingTab {
     /// Whether all further navigation is refused.
     is_held: bool,
     credentials: Option<Credentials>,
+    saves_files: bool,
+    answers: Answers,
+    files: Option<FileSink>,
+    /// Deadline of files.
+    until: Instant,
+    /// Saves a file in place of a page.
+    saving: Option<JoinHandle<()>>,
 }
 
 impl LoadingTab {
@@ -98,6 +113,14 @@ impl LoadingTab {
             has_own_clock: false,
             is_held: false,
             credentials: request.credentials.cloned(),
+            saves_files: request.file_max.is_some(),
+            answers: Answers::new(
+                request.file_max.unwrap_or_default(),
+                request.files.as_ref().map_or(0, FileSink::file_max),
+            ),
+            files: request.files.clone(),
+            until: request.until - CLOSING_RESERVE,
+            saving: None,
         })
     }
 
@@ -138,10 +161,15 @@ impl LoadingTab {
                 () = sleep_until(alarm) => None,
             };
             let now = begin.elapsed();
-            let steps = match event {
+            let mut steps = match event {
                 Some(event) => arrival.take(event, now),
                 None => arrival.tick(now),
             };
+            if self.saving.is_some() && !is_answered {
+                // The navigation is refused when the file has arrived.
+                is_answered = true;
+                steps.extend(arrival.take(TabEvent::download(), now));
+            }
             for step in steps {
                 if step == Step::Probe {
                     probe(&self.session, &probed);
@@ -156,6 +184,9 @@ impl LoadingTab {
                     self.carry_out(&step)?;
                 }
             }
+        }
+        if let Some(saving) = self.saving.take() {
+            let _ = saving.await;
         }
         Ok(match arrival.ending() {
             Some(Ending::Page(page)) => navigation(page, &changes, request, begin.elapsed()),
@@ -173,6 +204,11 @@ impl LoadingTab {
             }
             None => return Err(Finding::failed("the page did not load")),
         })
+    }
+
+    /// What the server has answered so far.
+    pub fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     /// Serves a ready page: lets its clock follow real time, dismisses dialogs, refuses navigation.
@@ -215,6 +251,22 @@ impl LoadingTab {
                 let answer = self.authorize(&event.params["authChallenge"]);
                 let answer = json!({"requestId": event.params["requestId"], "authChallengeResponse": answer});
                 self.session.post("Fetch.continueWithAuth", answer)?;
+            }
+            HEADERS => self.answers.take_cookies(&event.params),
+            FETCH_PAUSED if has_answer(&event.params) => {
+                let next = self.answers.take(&event.params, &self.main_frame);
+                let next = if self.saves_files {
+                    next
+                } else {
+                    Next::Continue
+                };
+                let files = self.files.clone();
+                let saving =
+                    answers::carry_out(next, &event.params, &self.session, files, self.until)?;
+                let refused = |_: &_| tab_events::refused_response(&event.params);
+                let event = saving.as_ref().map(refused);
+                self.saving = saving.or(self.saving.take());
+                return Ok(event);
             }
             FETCH_PAUSED if !self.is_held => {
                 let request = json!({"requestId": event.params["requestId"]});
@@ -310,10 +362,24 @@ fn probe(session: &Session, probed: &mpsc::UnboundedSender<TabEvent>) {
     }
 }
 
-/// Requests for documents stop for an answer, also when their server asks for a password.
+/// Requests for documents stop for an answer, also when their server asks for a password. Responses
+/// that [`Answers`] notes stop, too; those of chromium's own pages, such as the viewer of PDFs, do
+/// not.
 fn intercepted() -> Value {
-    json!({"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}],
+    let response = |scheme: &str, kind: &str| json!({"urlPattern": format!("{scheme}://*"), "resourceType": kind, "requestStage": "Response"});
+    json!({"patterns": [
+            {"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"},
+            response("http", "Document"),
+            response("https", "Document"),
+            response("http", "Other"),
+            response("https", "Other"),
+        ],
         "handleAuthRequests": true})
+}
+
+/// Whether chromium has stopped a response, not a request.
+fn has_answer(paused: &Value) -> bool {
+    paused["responseStatusCode"].is_number() || paused["responseErrorReason"].is_string()
 }
 
 async fn navigate(session: Session, url: String) -> Result<TabEvent, CdpError> {

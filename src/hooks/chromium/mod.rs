@@ -1,23 +1,29 @@
 //! One browser for the pages of a crawl, with one tab for each page.
 //!
 //! `chromium_launch` runs the browser in its own unit and serves it on a socket. `chromium_tab`
-//! loads the page of a snapshot once. The hooks that save the page attach to that tab.
+//! loads the page of a snapshot once. The hooks that save the page attach to that tab. `recorder`
+//! keeps what the page requests meanwhile.
 
+mod answers;
 mod arrival;
 pub mod authorities;
-mod browser;
-mod cdp;
+pub(crate) mod browser;
+pub(crate) mod cdp;
 mod client_certificate;
 mod consent;
 mod cookies;
 mod frames;
-mod identity;
+pub(crate) mod identity;
 pub mod launch;
-mod load;
+pub(crate) mod load;
+pub(crate) mod look;
+pub(crate) mod posted;
+pub mod recorder;
 mod relay;
-mod reveal;
+pub(crate) mod reveal;
 mod routes;
-mod session;
+pub(crate) mod session;
+pub(crate) mod stream;
 mod subframes;
 pub mod tab;
 mod tab_events;
@@ -29,7 +35,10 @@ pub use archivist_core::model::cookies::HTTP_ONLY;
 pub use identity::of_browser as user_agent;
 pub use load::window;
 use std::path::PathBuf;
-pub use view::{PAGE_MAX_BYTES, TabView, awaited_navigation, navigation, with_page};
+pub use view::{
+    PAGE_MAX_BYTES, TabView, awaited_navigation, document, found_no_page, icon, is_recorded,
+    navigation, responses, skip_if_unreachable, unanswered, with_page,
+};
 
 /// `CHROMIUM_ISOLATION=`: which pages share a browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,10 @@
 //! `CRAWL_DIR/chromium` belongs to the crawl's browser: `browser.json` appears when the browser is
 //! ready or has failed; `cdp_url.txt` and the socket that it names exist while the browser runs.
 //! `SNAP_DIR/chromium` belongs to the snapshot's tab: `cdp_url.txt`, `target_id.txt`, `url.txt`,
-//! and `navigation.json`, which appears when the page has loaded or failed. Hooks remove the files
-//! of a browser or tab that is gone.
+//! `navigation.json`, which appears when the page has loaded or failed, `responses.json` before it,
+//! if the server has answered, with `document`, if that was a file that hooks read, and `icon.json`,
+//! when the browser has got the page's icon or failed to. Hooks remove the files of a browser or tab
+//! that is gone.
 
 use super::super::page;
 use super::arrival::Response;
@@ -27,19 +29,23 @@ pub const TARGET_ID: &str = "target_id.txt";
 pub const URL: &str = "url.txt";
 pub const BROWSER: &str = "browser.json";
 pub const NAVIGATION: &str = "navigation.json";
+pub const RESPONSES: &str = "responses.json";
+pub const ICON: &str = "icon.json";
+pub const DOCUMENT: &str = "document";
 
 /// `browser.json`: the browser of a crawl or snapshot.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[serde(default)]
 pub struct BrowserInfo {
     /// Product name and version.
     pub product: String,
     pub user_agent: String,
     /// Whether the browser was started with the profile of a persona.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub has_profile: bool,
     /// Why the browser is not available.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
@@ -74,7 +80,23 @@ pub struct Navigation {
     /// Whether the URL leads to a download instead of a page, so that the error is not a failure.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_no_page: bool,
+    /// Whether the recording of this visit has what the server sent for the URL.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_recorded: bool,
+    /// Whether the site could not be reached.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_unreachable: bool,
 }
+
+/// Errors of a site that cannot be reached (net_error_list.h of Chromium).
+const UNREACHABLE: [&str; 6] = [
+    "net::ERR_ADDRESS_UNREACHABLE",
+    "net::ERR_CONNECTION_REFUSED",
+    "net::ERR_CONNECTION_TIMED_OUT",
+    "net::ERR_INTERNET_DISCONNECTED",
+    "net::ERR_NAME_NOT_RESOLVED",
+    "net::ERR_NAME_RESOLUTION_FAILED",
+];
 
 impl Navigation {
     /// Creates the navigation of a page that ended with this finding.
@@ -95,13 +117,29 @@ impl Navigation {
         self
     }
 
+    /// Whether the error is that of a site that cannot be reached.
+    pub fn has_unreachable_site(&self) -> bool {
+        let has = |reason: &str| UNREACHABLE.iter().any(|error| reason.contains(error));
+        self.error.as_deref().is_some_and(has)
+    }
+
+    /// The finding of the tab if the page is not available.
+    pub fn failure(&self) -> Finding {
+        let reason = self.error.as_deref().unwrap_or("the page did not load");
+        if self.is_no_page {
+            Finding::noresults(reason)
+        } else {
+            Finding::failed(reason)
+        }
+    }
+
     /// Returns the navigation if the page is available, else the finding of every hook that needs
-    /// the page.
+    /// the page: the failure is reported once, by the tab.
     pub fn into_result(self) -> Result<Navigation, Finding> {
-        match (&self.error, self.is_no_page) {
-            (None, _) => Ok(self),
-            (Some(reason), true) => Err(Finding::noresults(reason.clone())),
-            (Some(reason), false) => Err(Finding::failed(reason.clone())),
+        match &self.error {
+            None => Ok(self),
+            Some(reason) if self.is_no_page => Err(Finding::noresults(reason)),
+            Some(reason) => Err(Finding::skipped(reason)),
         }
     }
 }
@@ -137,6 +175,14 @@ pub fn write(name: &str, document: &impl Serialize) -> Result<(), Finding> {
     page::write(name, format!("{text}\n").as_bytes())
 }
 
+/// Writes a JSON document into the directory of another plugin.
+pub fn write_in(directory: &Path, name: &str, document: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(document)?;
+    let part = directory.join(format!(".{name}.part"));
+    fs::write(&part, format!("{text}\n"))?;
+    fs::rename(&part, directory.join(name))
+}
+
 /// Removes files of the working directory that describe a browser or tab which is gone.
 pub fn remove_files(names: &[&str]) {
     for name in names {
@@ -162,17 +208,39 @@ pub async fn wait_for<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, Find
 
 /// Waits until a file or directory exists, whose directory must exist. The caller sets the deadline.
 pub async fn appears(path: &Path) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
+    changes(path, || path.exists().then_some(())).await
+}
+
+/// Waits until a JSON document, whose directory must exist, is as `is_wanted` says. The caller sets
+/// the deadline.
+pub async fn becomes<T: for<'a> Deserialize<'a>>(
+    path: &Path,
+    is_wanted: impl Fn(&T) -> bool,
+) -> io::Result<T> {
+    changes(path, || read(path).filter(&is_wanted)).await
+}
+
+/// Reads a JSON document. `None` if it does not exist, or is none.
+pub fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&page::read_start(path, 1 << 20)?).ok()
+}
+
+/// Waits until `look` finds something, after each change in the directory of a file.
+async fn changes<T>(path: &Path, look: impl Fn() -> Option<T>) -> io::Result<T> {
+    let directory = path.parent().filter(|parent| *parent != Path::new(""));
+    let directory = directory.unwrap_or(Path::new("."));
     let inotify = Inotify::init()?;
     // Watch first and look afterwards, so that no file is missed in between.
     inotify
         .watches()
         .add(directory, WatchMask::MOVED_TO | WatchMask::CREATE)?;
     let mut events = inotify.into_event_stream([0; 4096])?;
-    while !path.exists() {
+    loop {
+        if let Some(found) = look() {
+            return Ok(found);
+        }
         events.next().await.ok_or(io::ErrorKind::UnexpectedEof)??;
     }
-    Ok(())
 }
 
 /// Calls `act` with a short path to the socket: addresses are limited to 107 bytes (unix(7)), and
@@ -192,14 +260,17 @@ pub fn through_directory<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::finding::EXIT_SKIPPED;
     use std::time::Duration;
 
     #[test]
-    fn failed_navigation_fails_every_hook_that_needs_the_page() {
+    fn failed_navigation_skips_every_hook_that_needs_the_page() {
         let failed = Navigation::failed("http://a.test/", &Finding::failed("net::ERR_X"));
         let text = serde_json::to_string(&failed).unwrap();
         let back: Navigation = serde_json::from_str(&text).unwrap();
-        assert_eq!(back.clone().into_result().unwrap_err().exit_code(), 1);
+        let finding = back.into_result().unwrap_err();
+        assert_eq!(finding.exit_code(), EXIT_SKIPPED);
+        assert_eq!(finding.output_str, "net::ERR_X");
         let none = Navigation::failed("http://a.test/", &Finding::noresults("a download"));
         assert_eq!(none.into_result().unwrap_err().exit_code(), 0);
         assert!(

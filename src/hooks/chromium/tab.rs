@@ -1,12 +1,15 @@
 //! `chromium_tab`: loads the snapshot's page in a tab, which other hooks then save.
 
-use super::super::Outcome;
+use super::super::{Outcome, explained};
 use super::cdp::{CdpError, Connection, Ignored, Session};
 use super::cookies;
 use super::load::{LoadRequest, LoadingTab};
+use super::recorder::{RecordRequest, Recorder};
 use super::relay::BrowserServer;
 use super::reveal::Behaviors;
-use super::session::{BROWSER, CDP_URL, NAVIGATION, Navigation, SOCKET, TARGET_ID, URL};
+use super::session::{
+    BROWSER, CDP_URL, DOCUMENT, ICON, NAVIGATION, Navigation, RESPONSES, SOCKET, TARGET_ID, URL,
+};
 use super::{Isolation, working_directory};
 use crate::chromium::session;
 use crate::chromium::{identity, load};
@@ -24,12 +27,14 @@ const ANSWER_MAX_BYTES: usize = 4 << 20;
 
 /// Loads the page in a new tab and keeps the tab open until SIGTERM.
 pub fn run(invocation: &Invocation) -> Outcome {
-    session::remove_files(&[CDP_URL, TARGET_ID, URL, NAVIGATION]);
+    session::remove_files(&[
+        CDP_URL, TARGET_ID, URL, NAVIGATION, RESPONSES, DOCUMENT, ICON,
+    ]);
     let outcome = ProgramRunner::new(invocation.budget()).and_then(|mut runner| {
         let deadline = Instant::now() + invocation.budget();
         runner.block_on(async |stop_signals| serve(invocation, deadline, stop_signals).await)
     });
-    session::remove_files(&[CDP_URL, TARGET_ID, SOCKET]);
+    session::remove_files(&[CDP_URL, TARGET_ID, SOCKET, ICON]);
     outcome
 }
 
@@ -37,6 +42,15 @@ pub fn run(invocation: &Invocation) -> Outcome {
 struct Tab {
     session: Session,
     target: String,
+    context: String,
+}
+
+/// What is closed when the tab is.
+#[derive(Default)]
+struct Opened {
+    /// The snapshot's own browser, if it has one.
+    browser: Option<BrowserServer>,
+    recorder: Option<Recorder>,
 }
 
 async fn serve(
@@ -44,8 +58,8 @@ async fn serve(
     deadline: Instant,
     stop_signals: &mut StopSignals,
 ) -> Outcome {
-    let mut own = None;
-    let arriving = timeout_at(deadline, open_page(invocation, deadline, &mut own));
+    let mut opened = Opened::default();
+    let arriving = timeout_at(deadline, open_page(invocation, deadline, &mut opened));
     let arrived = tokio::select! {
         arrived = arriving => arrived.unwrap_or_else(|_| {
             let seconds = invocation.budget().as_secs();
@@ -53,44 +67,53 @@ async fn serve(
         }),
         () = stop_signals.wait() => Err(Finding::failed("the hook received SIGTERM before the page had loaded")),
     };
+    let records = opened.recorder.is_some();
     let outcome = match arrived {
-        Ok((_, navigation)) if navigation.error.is_some() => {
+        Ok((tab, mut navigation)) if navigation.error.is_some() => {
+            tab.answers().write()?;
+            navigation.is_recorded = records && tab.answers().are_kept();
+            navigation.is_unreachable =
+                tab.answers().is_empty() && navigation.has_unreachable_site();
+            let finding = explained(navigation.failure(), invocation);
+            navigation.error = Some(finding.output_str.clone());
             session::write(NAVIGATION, &navigation)?;
-            let status = navigation.status;
-            let finding = navigation.into_result().err();
-            finding.map_or_else(
-                || Err(Finding::failed("the page did not load")),
-                |finding| Err(with_status(finding, status)),
-            )
+            Err(with_status(finding, navigation.status))
         }
-        Ok((mut tab, navigation)) => {
+        Ok((mut tab, mut navigation)) => {
+            tab.answers().write()?;
+            navigation.is_recorded = records;
             session::write(NAVIGATION, &navigation)?;
             progress(&describe(&navigation));
-            let outcome = watch(&mut tab, &mut own, stop_signals).await;
+            let outcome = watch(&mut tab, &mut opened.browser, stop_signals).await;
             outcome.map(|()| result(navigation))
         }
         Err(finding) => {
+            let finding = explained(finding, invocation);
             session::write(NAVIGATION, &Navigation::failed(&invocation.url, &finding))?;
             Err(finding)
         }
     };
-    if let Some(served) = own {
+    if let Some(recorder) = opened.recorder {
+        recorder.end().await;
+    }
+    if let Some(served) = opened.browser {
         served.close().await;
     }
     outcome
 }
 
-/// Opens the tab and loads the page. If the snapshot has its own browser, stores it in `own`.
+/// Opens the tab and loads the page. What has to be closed is stored in `opened`.
 async fn open_page(
     invocation: &Invocation,
     deadline: Instant,
-    own: &mut Option<BrowserServer>,
+    opened: &mut Opened,
 ) -> Result<(LoadingTab, Navigation), Finding> {
     let url = invocation.web_url()?;
     let (socket, browser) = match Isolation::of(invocation) {
         Isolation::Crawl => crawl_browser(invocation).await?,
         Isolation::Snapshot => {
-            let served = own.insert(BrowserServer::start(invocation, &working_directory()?).await?);
+            let served = BrowserServer::start(invocation, &working_directory()?).await?;
+            let served = opened.browser.insert(served);
             session::write(BROWSER, &served.browser)?;
             (served.socket.clone(), served.browser.clone())
         }
@@ -100,19 +123,37 @@ async fn open_page(
     session::publish_socket(&socket)?;
     super::super::page::write(URL, format!("{}\n", invocation.url).as_bytes())?;
     super::super::page::write(TARGET_ID, format!("{}\n", tab.target).as_bytes())?;
+    let identity = identity::of_tab(&browser, invocation);
+    let recorded = RecordRequest {
+        socket: &socket,
+        target: &tab.target,
+        context: &tab.context,
+        identity: identity.as_ref(),
+    };
+    opened.recorder = Recorder::start(invocation, &recorded).await;
     let request = LoadRequest {
         url: url.as_str(),
         credentials: invocation.credentials.as_ref(),
         target: &tab.target,
         window,
-        identity: identity::of_tab(&browser, invocation),
+        identity: identity.clone(),
         load_timeout: load::load_timeout(deadline - Instant::now()),
         settle: Duration::from_millis(invocation.settings.number("CHROME_SETTLE_MS")),
         behaviors: Behaviors::of(invocation),
+        file_max: Some(invocation.settings.size("PAGE_MAX_SIZE")),
+        files: opened.recorder.as_ref().map(Recorder::files),
         until: deadline,
     };
     let mut loading = LoadingTab::new(tab.session, &request).await?;
     let mut navigation = loading.load(&request).await?;
+    if let Some(recorder) = &mut opened.recorder
+        && navigation.error.is_none()
+    {
+        tokio::select! {
+            error = loading.serve() => return Err(error.into()),
+            () = recorder.look(&recorded) => {}
+        }
+    }
     navigation.url = invocation.url.clone();
     navigation.target = tab.target.clone();
     Ok((loading, navigation))
@@ -168,6 +209,7 @@ async fn open(
     Ok(Tab {
         session: connection.attach(&target.target_id).await?,
         target: target.target_id,
+        context,
     })
 }
 

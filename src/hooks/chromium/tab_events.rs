@@ -2,8 +2,9 @@
 
 use super::arrival::{RequestKind, Response, TabEvent};
 use super::cdp::CdpEvent;
+use crate::page;
 use crate::page::retry_after::retry_after;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// Events that the arrival of a page depends on.
 pub const SUBSCRIBED: [&str; 16] = [
@@ -15,7 +16,7 @@ pub const SUBSCRIBED: [&str; 16] = [
     "Network.loadingFinished",
     "Network.requestWillBeSent",
     "Network.responseReceived",
-    "Network.responseReceivedExtraInfo",
+    HEADERS,
     "Page.domContentEventFired",
     "Page.frameNavigated",
     "Page.frameRequestedNavigation",
@@ -28,7 +29,9 @@ pub const SUBSCRIBED: [&str; 16] = [
 pub const DIALOG: &str = "Page.javascriptDialogOpening";
 /// A server asks for user name and password: the request stops until it gets them or a refusal.
 pub const AUTH_REQUIRED: &str = "Fetch.authRequired";
-/// A held navigation: the request stops until it is refused or continued.
+/// The headers of a response as the server sent them.
+pub const HEADERS: &str = "Network.responseReceivedExtraInfo";
+/// A request or response stops until it is refused or continued.
 pub const FETCH_PAUSED: &str = "Fetch.requestPaused";
 
 /// Translates an event. `main` is the id of the main frame. `None` for events of other frames.
@@ -41,7 +44,7 @@ pub fn translate(event: &CdpEvent, main: &str) -> Option<TabEvent> {
             request: text(params, "requestId"),
             response: response(&params["response"]),
         }),
-        "Network.responseReceivedExtraInfo" => unreported_response(params),
+        HEADERS => unreported_response(params),
         "Network.dataReceived" => Some(TabEvent::Received {
             request: text(params, "requestId"),
             bytes: params["dataLength"].as_u64().unwrap_or_default(),
@@ -130,6 +133,22 @@ fn unreported_response(params: &Value) -> Option<TabEvent> {
     })
 }
 
+/// The head of a response that chromium has stopped and that is refused: chromium does not report it.
+pub fn refused_response(paused: &Value) -> TabEvent {
+    let headers = paused["responseHeaders"].as_array().into_iter().flatten();
+    let headers: Map<String, Value> = headers
+        .map(|header| (text(header, "name"), header["value"].clone()))
+        .collect();
+    let headers = Value::Object(headers);
+    let mime_type = page::essence(header(&headers, "content-type").unwrap_or_default());
+    TabEvent::Responded {
+        request: text(paused, "networkId"),
+        response: response(
+            &json!({"status": paused["responseStatusCode"], "mimeType": mime_type, "headers": headers}),
+        ),
+    }
+}
+
 fn committed(frame: &Value, main: &str) -> Option<TabEvent> {
     (frame["id"] == main).then(|| TabEvent::Committed {
         loader: text(frame, "loaderId"),
@@ -159,7 +178,6 @@ fn text(params: &Value, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn translated(method: &str, params: Value) -> Option<TabEvent> {
         let method = method.to_owned();

@@ -1,17 +1,21 @@
 //! The snapshot's tab from the side of the hooks that save the page.
 
 use super::super::page;
+use super::answers::Icon;
 use super::cdp::{CdpError, Connection, Ignored, Session};
-use super::session::{CDP_URL, NAVIGATION, Navigation, PLUGIN, TARGET_ID, URL};
+use super::session::{
+    CDP_URL, DOCUMENT, ICON, NAVIGATION, Navigation, PLUGIN, RESPONSES, TARGET_ID, URL,
+};
 use super::subframes::FrameReader;
-use super::{load, reveal};
+use super::{load, reveal, stream};
 use crate::chromium::session;
+use crate::page::fetch::Hop;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
-use base64::Engine;
 use encoding_rs::{Encoding, UTF_8};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,8 +23,8 @@ use tokio::time::timeout;
 
 /// Upper limit of the HTML and other output of a page in bytes, whatever the settings say.
 pub const PAGE_MAX_BYTES: u64 = 256 << 20;
-/// Bytes of a PDF per request.
-const PDF_CHUNK_BYTES: u64 = 1 << 20;
+/// Upper limit of a document that the tab writes for other hooks.
+const DOCUMENT_MAX_BYTES: u64 = 4 << 20;
 const CSS_PIXELS_PER_INCH: f64 = 96.0;
 /// Margin that chromium leaves on each side of the paper.
 const MARGIN_INCHES: f64 = 0.4;
@@ -48,12 +52,19 @@ pub struct TabView {
 
 /// How the snapshot's page loaded, or `None` if no page loaded for this URL.
 pub fn navigation(invocation: &Invocation) -> Option<Navigation> {
-    let bytes = page::read_start(&directory(invocation).join(NAVIGATION), 1 << 20)?;
-    let navigation: Navigation = serde_json::from_slice(&bytes).ok()?;
-    navigation
-        .into_result()
-        .ok()
-        .filter(|it_came| it_came.url == invocation.url)
+    visit(invocation)?.into_result().ok()
+}
+
+/// The visit of this URL by the snapshot's tab, with or without a page.
+fn visit(invocation: &Invocation) -> Option<Navigation> {
+    let navigation: Navigation = read(invocation, NAVIGATION)?;
+    Some(navigation).filter(|visit| visit.url == invocation.url)
+}
+
+/// A document that the tab has written.
+fn read<T: DeserializeOwned>(invocation: &Invocation, name: &str) -> Option<T> {
+    let bytes = page::read_start(&directory(invocation).join(name), DOCUMENT_MAX_BYTES)?;
+    serde_json::from_slice(&bytes).ok()
 }
 
 /// Like [`navigation`], but waits at most `within` for the tab of this visit if a browser is running.
@@ -65,6 +76,99 @@ pub fn awaited_navigation(
     runner: &mut ProgramRunner,
     within: Duration,
 ) -> Result<Option<Navigation>, Finding> {
+    await_visit(invocation, runner, within)?;
+    Ok(navigation(invocation))
+}
+
+/// What the server answered to the tab, redirects first. `None` if there is no tab, or if the tab
+/// got no last answer, such as that of an address that hooks do not reach. Waits like
+/// [`awaited_navigation`].
+///
+/// # Errors
+/// See [`skip_if_unreachable`]; and if the hook is stopped meanwhile.
+pub fn responses(
+    invocation: &Invocation,
+    runner: &mut ProgramRunner,
+    within: Duration,
+) -> Result<Option<Vec<Hop>>, Finding> {
+    await_visit(invocation, runner, within)?;
+    if visit(invocation).is_none() {
+        return Ok(None);
+    }
+    let hops: Option<Vec<Hop>> = read(invocation, RESPONSES);
+    let hops = hops.filter(|hops| hops.last().is_some_and(|last| !last.is_redirect()));
+    if hops.is_none() {
+        skip_if_unreachable(invocation)?;
+    }
+    Ok(hops)
+}
+
+/// Ends the hook as skipped if the tab could not reach the site, which a further visit would only
+/// confirm.
+pub fn skip_if_unreachable(invocation: &Invocation) -> Result<(), Finding> {
+    let is_unreachable = visit(invocation).is_some_and(|visit| visit.is_unreachable);
+    let skip = unanswered(invocation).filter(|_| is_unreachable);
+    skip.map_or(Ok(()), Err)
+}
+
+/// The finding of a hook whose own request for the page failed, if the tab got no answer either:
+/// skipped, for the reason that the tab has reported. While the crawl has no browser, that was an
+/// earlier visit, which says nothing about now.
+pub fn unanswered(invocation: &Invocation) -> Option<Finding> {
+    let has_browser = session::crawl_directory(invocation).join(CDP_URL).exists();
+    let visit = visit(invocation).filter(|visit| has_browser && !visit.is_no_page)?;
+    let has_answer = directory(invocation).join(RESPONSES).exists();
+    visit.into_result().err().filter(|_| !has_answer)
+}
+
+/// Whether the tab of this visit records what the server sends for the URL. Waits like
+/// [`awaited_navigation`].
+///
+/// # Errors
+/// If the hook is stopped meanwhile.
+pub fn is_recorded(
+    invocation: &Invocation,
+    runner: &mut ProgramRunner,
+    within: Duration,
+) -> Result<bool, Finding> {
+    await_visit(invocation, runner, within)?;
+    Ok(visit(invocation).is_some_and(|visit| visit.is_recorded))
+}
+
+/// Whether the tab found something other than a page.
+pub fn found_no_page(invocation: &Invocation) -> bool {
+    visit(invocation).is_some_and(|visit| visit.is_no_page)
+}
+
+/// The file that the tab got in place of a page, if it did.
+pub fn document(invocation: &Invocation) -> Option<PathBuf> {
+    visit(invocation)?;
+    Some(directory(invocation).join(DOCUMENT)).filter(|path| path.is_file())
+}
+
+/// The icon that the browser got with the page. `None` if it has got none `within` this time.
+///
+/// # Errors
+/// If the hook is stopped meanwhile.
+pub fn icon(
+    invocation: &Invocation,
+    runner: &mut ProgramRunner,
+    within: Duration,
+) -> Result<Option<Icon>, Finding> {
+    let file = directory(invocation).join(ICON);
+    let waiting = async {
+        let _ = timeout(within, session::appears(&file)).await;
+        Ok(())
+    };
+    runner.within("waiting for the icon in the browser", waiting)?;
+    Ok(read(invocation, ICON))
+}
+
+fn await_visit(
+    invocation: &Invocation,
+    runner: &mut ProgramRunner,
+    within: Duration,
+) -> Result<(), Finding> {
     let directory = directory(invocation);
     let file = directory.join(NAVIGATION);
     let browser = session::crawl_directory(invocation).join(CDP_URL);
@@ -80,7 +184,7 @@ pub fn awaited_navigation(
         };
         runner.within("waiting for the page in the browser", waiting)?;
     }
-    Ok(navigation(invocation))
+    Ok(())
 }
 
 fn directory(invocation: &Invocation) -> PathBuf {
@@ -250,7 +354,7 @@ impl TabView {
         let format = json!({"format": "png", "captureBeyondViewport": is_beyond,
             "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}});
         let shot: Shot = self.session.call("Page.captureScreenshot", format).await?;
-        decode(&shot.data)
+        stream::decode(&shot.data)
     }
 
     /// Evaluates a function of our own in the page, see [`reveal::evaluate`].
@@ -274,14 +378,6 @@ impl TabView {
         struct Printed {
             stream: String,
         }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct PdfChunk {
-            data: String,
-            eof: bool,
-            #[serde(default)]
-            base64_encoded: bool,
-        }
         let mut how = json!({"printBackground": true, "preferCSSPageSize": true,
             "displayHeaderFooter": false, "transferMode": "ReturnAsStream"});
         if let Some(width) = width {
@@ -292,29 +388,16 @@ impl TabView {
         }
         let printed: Printed = self.session.call("Page.printToPDF", how).await?;
         let mut bytes = Vec::new();
-        loop {
-            let next = json!({"handle": printed.stream, "size": PDF_CHUNK_BYTES});
-            let chunk: PdfChunk = self.session.call("IO.read", next).await?;
-            if chunk.base64_encoded {
-                bytes.extend(decode(&chunk.data)?)
-            } else {
-                bytes.extend(chunk.data.into_bytes())
-            }
+        let append = |piece: &[u8]| {
+            bytes.extend_from_slice(piece);
             if bytes.len() as u64 > most {
                 return Err(Finding::failed(format!(
                     "the PDF has more than {most} bytes"
                 )));
             }
-            if chunk.eof {
-                let done = json!({"handle": printed.stream});
-                let _: Ignored = self.session.call("IO.close", done).await?;
-                return Ok(bytes);
-            }
-        }
+            Ok(())
+        };
+        stream::read(&self.session, &printed.stream, append).await?;
+        Ok(bytes)
     }
-}
-
-fn decode(text: &str) -> Result<Vec<u8>, Finding> {
-    let decoded = base64::engine::general_purpose::STANDARD.decode(text);
-    decoded.map_err(|error| Finding::failed(format!("failed to decode chromium's base64: {error}")))
 }

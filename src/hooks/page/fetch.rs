@@ -17,6 +17,7 @@ use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use crate::process::reach;
 use crate::process::scratch::Scratch;
+use serde::{Deserialize, Serialize};
 use std::process::Command;
 use std::time::Duration;
 use url::Url;
@@ -25,7 +26,7 @@ use url::Url;
 pub type Headers = Vec<(String, String)>;
 
 /// One response: a redirect, or the last response.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
     /// The requested URL.
     pub url: Url,

@@ -13,7 +13,7 @@ pub enum FindingStatus {
     Succeeded,
     /// The hook ran without errors and found nothing.
     NoResults,
-    /// The configuration or a missing program prevents the run.
+    /// The configuration, a missing program or a page that is not there prevents the run.
     Skipped,
     /// The hook failed.
     Failed,
@@ -75,7 +75,8 @@ impl Finding {
         Finding::new(FindingStatus::NoResults, reason)
     }
 
-    /// The hook does not run with this configuration or on this machine.
+    /// The hook does not run with this configuration, on this machine, or without the page that it
+    /// needs.
     pub fn skipped(reason: impl Into<String>) -> Finding {
         Finding::new(FindingStatus::Skipped, reason)
     }
@@ -114,8 +115,11 @@ impl Finding {
         self.with_note(all.reduce(|first, next| format!("{first}; {next}")))
     }
 
-    /// Appends a cause to the message of a failure.
+    /// Appends a cause to the message of a failure, unless the message has it.
     pub fn because(mut self, why: &str) -> Finding {
+        if self.output_str.contains(why) {
+            return self;
+        }
         let text = format!("{}; {why}", self.output_str);
         self.output_str = text.chars().take(OUTPUT_STR_MAX_CHARS).collect();
         for (_, value) in self.fields.iter_mut().filter(|(name, _)| *name == "error") {

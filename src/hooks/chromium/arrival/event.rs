@@ -1,6 +1,7 @@
 //! What the arrival of a page gets, what it orders, and how it ends.
 
 use super::clock::Policy;
+use super::document::ABORTED;
 use super::requests::RequestKind;
 use std::time::Duration;
 
@@ -57,6 +58,16 @@ pub enum TabEvent {
     Revealed,
     /// Chromium's answer to the request for the first navigation.
     NavigationAnswered { error: String, is_download: bool },
+}
+
+impl TabEvent {
+    /// The answer that chromium gives when a file in place of the page is refused.
+    pub fn download() -> TabEvent {
+        TabEvent::NavigationAnswered {
+            error: ABORTED.to_owned(),
+            is_download: true,
+        }
+    }
 }
 
 /// The head of a response.

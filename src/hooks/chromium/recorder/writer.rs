@@ -1,0 +1,196 @@
+//! Writes a recording in a thread of its own: compressing bodies must not delay the browser.
+
+use super::super::look::Look;
+use super::report::{Description, PageInfo, Row};
+use super::spool::Spool;
+use archivist_warc::WarcError;
+use archivist_warc::exchange::Exchange;
+use archivist_warc::wacz::{About, Page, Recording, Summary};
+use jiff::Timestamp;
+use std::fs::File;
+use std::io;
+use std::thread::JoinHandle;
+use tokio::sync::mpsc;
+
+/// Requests that wait until they are written.
+const WAITING_MAX: usize = 32;
+
+enum Order {
+    Add(Box<Exchange>, Spool, Row),
+    Name(Row),
+    Look(Look),
+    End(usize),
+}
+
+/// The thread that writes.
+pub struct Writer {
+    orders: mpsc::Sender<Order>,
+    thread: JoinHandle<Description>,
+}
+
+impl Writer {
+    /// Begins the recording of `url` in an empty file of at most about `most` bytes.
+    pub fn start(file: File, name: &str, url: &str, most: u64) -> Result<Writer, WarcError> {
+        let begun = Timestamp::now();
+        let about = About {
+            software: format!("archivist {}", env!("CARGO_PKG_VERSION")),
+            title: url.to_owned(),
+            main_url: url.to_owned(),
+            created: begun,
+        };
+        let writing = Writing {
+            recording: Recording::create(file, &about)?,
+            url: url.to_owned(),
+            begun,
+            most,
+            rows: Vec::new(),
+            title: String::new(),
+            text: String::new(),
+            description: Description::begun(url, name),
+        };
+        let (orders, waiting) = mpsc::channel(WAITING_MAX);
+        Ok(Writer {
+            orders,
+            thread: std::thread::spawn(move || writing.run(waiting)),
+        })
+    }
+
+    /// Adds a request and its response. Waits while many others are being written.
+    pub async fn add(&self, exchange: Box<Exchange>, body: Spool, row: Row) {
+        let _ = self.orders.send(Order::Add(exchange, body, row)).await;
+    }
+
+    /// Names a request that is not kept.
+    pub async fn name(&self, row: Row) {
+        let _ = self.orders.send(Order::Name(row)).await;
+    }
+
+    /// Adds what the page looks like.
+    pub async fn look(&self, look: Look) {
+        let _ = self.orders.send(Order::Look(look)).await;
+    }
+
+    /// Completes the file. `left_out` is the number of requests that were not looked at.
+    pub async fn end(self, left_out: usize) -> Description {
+        let _ = self.orders.send(Order::End(left_out)).await;
+        let joined = tokio::task::spawn_blocking(move || self.thread.join()).await;
+        match joined {
+            Ok(Ok(description)) => description,
+            _ => Description {
+                error: Some("the thread that writes the recording has failed".to_owned()),
+                ..Description::default()
+            },
+        }
+    }
+}
+
+struct Writing {
+    recording: Recording,
+    url: String,
+    begun: Timestamp,
+    most: u64,
+    rows: Vec<Row>,
+    title: String,
+    text: String,
+    description: Description,
+}
+
+impl Writing {
+    fn run(mut self, mut orders: mpsc::Receiver<Order>) -> Description {
+        while let Some(order) = orders.blocking_recv() {
+            match order {
+                Order::Add(exchange, body, row) => self.add(&exchange, body, row),
+                Order::Name(row) => self.name(row, false),
+                Order::Look(look) => self.look(look),
+                Order::End(left_out) => return self.end(left_out),
+            }
+        }
+        self.end(0)
+    }
+
+    fn add(&mut self, exchange: &Exchange, body: Spool, mut row: Row) {
+        let length = body.length();
+        if self.recording.bytes().saturating_add(length) > self.most {
+            row.reason = Some(format!(
+                "the recording has WACZ_MAX_SIZE={} bytes",
+                self.most
+            ));
+            self.name(row, false);
+            return;
+        }
+        row.bytes = length;
+        let reader = body
+            .into_reader()
+            .map_err(|error| failed("the body", error));
+        let added = reader.and_then(|mut body| self.recording.add(exchange, &mut body, length));
+        if let Err(error) = &added {
+            row.bytes = 0;
+            row.reason = Some(error.to_string());
+        }
+        self.name(row, added.is_ok());
+    }
+
+    fn name(&mut self, row: Row, is_kept: bool) {
+        self.description.add(&row, is_kept);
+        self.rows.push(row);
+    }
+
+    /// Adds what the page looks like at once, so that it is in the file of a tab that is killed.
+    fn look(&mut self, look: Look) {
+        let now = Timestamp::now();
+        (self.title, self.text) = (look.title, look.text);
+        let resources = [
+            ("view", "image/png", look.picture.as_slice()),
+            ("text", "text/plain", self.text.as_bytes()),
+        ];
+        for (kind, mime, bytes) in resources {
+            let name = format!("urn:{kind}:{}", self.url);
+            if bytes.is_empty() {
+                continue;
+            }
+            if let Err(error) = self.recording.add_resource(&name, mime, now, bytes) {
+                eprintln!("failed to store the {kind} of the page: {error}, ignoring");
+            }
+        }
+    }
+
+    fn end(self, left_out: usize) -> Description {
+        let mut description = self.description.clone();
+        match self.complete(left_out) {
+            Ok(summary) => {
+                description.bytes = summary.bytes;
+                description.is_complete = true;
+            }
+            Err(error) => description.error = Some(error.to_string()),
+        }
+        description
+    }
+
+    fn complete(mut self, left_out: usize) -> Result<Summary, WarcError> {
+        let now = Timestamp::now();
+        let url = self.url;
+        let name = format!("urn:pageinfo:{url}");
+        let info = PageInfo {
+            url: url.clone(),
+            requests: self.rows,
+            left_out,
+        };
+        let info = serde_json::to_vec(&info).map_err(|error| failed(&name, error.into()))?;
+        self.recording
+            .add_resource(&name, "application/json", now, &info)?;
+        self.recording.add_page(Page {
+            url,
+            title: self.title,
+            time: self.begun,
+            text: Some(self.text).filter(|text| !text.is_empty()),
+        });
+        self.recording.finish()
+    }
+}
+
+fn failed(part: &str, error: io::Error) -> WarcError {
+    WarcError::Io {
+        part: part.to_owned(),
+        error,
+    }
+}
