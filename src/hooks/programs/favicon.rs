@@ -1,61 +1,147 @@
-//! `favicon`: saves the icon that the page names, else `/favicon.ico` of its site. Requests no
-//! other service.
+//! `favicon`: saves the icon that the browser got with the page, else one that the page names, else
+//! `/favicon.ico` of its site. Requests no other service.
 
 use crate::page::fetch;
 use crate::page::html;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
-use crate::{Outcome, page};
+use crate::{Outcome, chromium, page};
 use std::collections::HashSet;
+use std::time::Duration;
 use url::Url;
 
 /// Number of the page's icons that are tried.
 const PAGE_ICONS_MAX: usize = 4;
 /// Bytes of the page that are read: icons are named in its head.
 const PAGE_START_BYTES: u64 = 512 * 1024;
+/// How long after the page its icon may come: a browser asks for it last.
+const ICON_WAIT: Duration = Duration::from_secs(2);
 
-/// Fetches the page, then its icons until one of them is an image.
+/// What is known of a page and its icons.
+struct Site {
+    /// Address of the page.
+    address: Url,
+    /// Icons that the page names.
+    named: Vec<Url>,
+    /// An icon that the page has in itself.
+    own: Option<Vec<u8>>,
+    /// The address of what the browser got in place of an icon.
+    missing: Option<Url>,
+}
+
+/// Takes the icon of the browser, else fetches icons until one of them is an image.
 pub fn run(invocation: &Invocation) -> Outcome {
     let url = invocation.web_url()?;
     let mut runner = ProgramRunner::new(invocation.budget())?;
     progress("looking for an icon");
-    let within = runner.remaining() / 2;
-    let fetched = fetch::get(&mut runner, invocation, &url, PAGE_START_BYTES, within)?;
-    let address = fetched.last().url.clone();
-    let (named, own) = page::parse(fetched)
-        .map(|page| {
-            (
-                html::icons(&page.html, &page.resolver()),
-                html::own_icon(&page.html),
-            )
-        })
-        .unwrap_or_default();
     let most = invocation.settings.size("FAVICON_MAX_SIZE");
-    for icon in candidates(named, &address) {
+    let site = match visited(invocation, &mut runner, most)? {
+        Visit::Icon(found) => return Ok(found),
+        Visit::Site(site) => site,
+        Visit::None => fetched(invocation, &mut runner, &url)?,
+    };
+    for icon in candidates(site.named, &site.address) {
+        if site.missing.as_ref() == Some(&icon) {
+            continue;
+        }
         let within = runner.remaining();
         let Ok(image) = fetch::get(&mut runner, invocation, &icon, most, within) else {
             continue;
         };
-        let Some(extension) = image_extension(&image.body).filter(|_| image.problem.is_none())
-        else {
-            continue;
-        };
-        if image.last().status != 200 {
+        if image.last().status != 200 || image.problem.is_some() {
             continue;
         }
-        let name = format!("favicon.{extension}");
-        page::write(&name, &image.body)?;
-        return Ok(Finding::succeeded(name).with("final_url", image.last().url.as_str()));
+        if let Some(found) = save(&image.body, most)? {
+            return Ok(found.with("final_url", image.last().url.as_str()));
+        }
     }
     // What the page holds itself is often a letter or a blank that spares a request.
-    let own = own.and_then(|icon| Some((image_extension(&icon)?, icon)));
-    if let Some((extension, image)) = own.filter(|(_, image)| image.len() as u64 <= most) {
-        let name = format!("favicon.{extension}");
-        page::write(&name, &image)?;
-        return Ok(Finding::succeeded(name));
+    let own = site.own.map(|own| save(&own, most)).transpose()?;
+    Ok(own
+        .flatten()
+        .unwrap_or_else(|| Finding::noresults("the site has no icon")))
+}
+
+/// What the visit of the page by the browser says about its icon.
+enum Visit {
+    /// The icon, which is saved.
+    Icon(Finding),
+    /// The icon is not there yet, or is no image.
+    Site(Site),
+    /// There was no visit.
+    None,
+}
+
+/// Looks for the icon in the browser, unless the user has set options for curl, which only a request
+/// with curl honours.
+fn visited(
+    invocation: &Invocation,
+    runner: &mut ProgramRunner,
+    most: u64,
+) -> Result<Visit, Finding> {
+    if !invocation.settings.list("FAVICON_ARGS_EXTRA").is_empty() {
+        return Ok(Visit::None);
     }
-    Ok(Finding::noresults("the site has no icon"))
+    let within = runner.remaining() / 2;
+    let Some(hops) = chromium::responses(invocation, runner, within)? else {
+        return Ok(Visit::None);
+    };
+    let mut site = Site {
+        address: hops[hops.len() - 1].url.clone(),
+        named: Vec::new(),
+        own: None,
+        missing: None,
+    };
+    // A download has no tab that could have asked for an icon.
+    if chromium::navigation(invocation).is_none() {
+        return Ok(Visit::Site(site));
+    }
+    if let Some(icon) = chromium::icon(invocation, runner, ICON_WAIT)? {
+        if icon.status == 200
+            && let Some(found) = save(&icon.bytes(), most)?
+        {
+            return Ok(Visit::Icon(found.with("final_url", icon.url)));
+        }
+        // An icon that has not arrived in time may do so now.
+        let has_come = icon.status != 200 || !icon.body.is_empty();
+        site.missing = Url::parse(&icon.url).ok().filter(|_| has_come);
+    }
+    if let Some(page) = page::in_browser(invocation, runner) {
+        site.named = html::icons(&page.html, &page.resolver());
+        site.own = html::own_icon(&page.html);
+        site.address = page.address;
+    }
+    Ok(Visit::Site(site))
+}
+
+/// Fetches the page.
+fn fetched(
+    invocation: &Invocation,
+    runner: &mut ProgramRunner,
+    url: &Url,
+) -> Result<Site, Finding> {
+    let within = runner.remaining() / 2;
+    let fetched = page::request(runner, invocation, url, PAGE_START_BYTES, within)?;
+    let address = fetched.last().url.clone();
+    let page = page::parse(fetched).ok();
+    let icons = |page: &page::ParsedPage| html::icons(&page.html, &page.resolver());
+    Ok(Site {
+        address,
+        named: page.as_ref().map(icons).unwrap_or_default(),
+        own: page.and_then(|page| html::own_icon(&page.html)),
+        missing: None,
+    })
+}
+
+/// Saves an icon. `None` if it is no image, or has more than `most` bytes.
+fn save(icon: &[u8], most: u64) -> Result<Option<Finding>, Finding> {
+    let Some(extension) = image_extension(icon).filter(|_| icon.len() as u64 <= most) else {
+        return Ok(None);
+    };
+    let name = format!("favicon.{extension}");
+    page::write(&name, icon)?;
+    Ok(Some(Finding::succeeded(name)))
 }
 
 fn candidates(named: Vec<Url>, address: &Url) -> Vec<Url> {

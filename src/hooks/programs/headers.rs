@@ -1,31 +1,30 @@
-//! `headers`: writes the response headers of the URL and of every redirect to `headers.json`.
+//! `headers`: writes the response headers of the URL and of every redirect to `headers.json`: as the
+//! browser got them, else with a request of its own.
 
 use crate::crawl::robots;
-use crate::page::fetch;
 use crate::page::fetch::Hop;
 use crate::page::retry_after::retry_after;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
-use crate::{Outcome, page};
+use crate::{Outcome, chromium, page};
 use serde_json::{Map, Value, json};
+use url::Url;
 
-/// Fetches the URL up to the first byte of its body.
+/// Saves the responses, and the delays that the server asks for.
 pub fn run(invocation: &Invocation) -> Outcome {
     let url = invocation.web_url()?;
     let mut runner = ProgramRunner::new(invocation.budget())?;
-    progress("requesting the headers");
-    let within = runner.remaining();
-    let fetched = fetch::get(&mut runner, invocation, &url, 0, within)?;
-    let last = fetched.last();
+    let hops = responses(invocation, &mut runner, &url)?;
+    let last = &hops[hops.len() - 1];
     page::write(
         "headers.json",
-        format!("{:#}\n", document(invocation, &fetched.hops)).as_bytes(),
+        format!("{:#}\n", document(invocation, &hops)).as_bytes(),
     )?;
     let mut found = Finding::succeeded("headers.json")
         .with("final_url", last.url.as_str())
         .with("http_status", u64::from(last.status))
-        .with("redirect_count", fetched.hops.len() as u64 - 1)
+        .with("redirect_count", hops.len() as u64 - 1)
         .with(
             "content_type",
             last.header("content-type").unwrap_or_default(),
@@ -38,6 +37,24 @@ pub fn run(invocation: &Invocation) -> Outcome {
         found = found.with("crawl_delay_ms", delay.as_millis() as u64);
     }
     Ok(found)
+}
+
+/// Every response, redirects first; never empty. They are those of the browser, unless the user has set
+/// options for curl, which only a request with curl honours.
+fn responses(
+    invocation: &Invocation,
+    runner: &mut ProgramRunner,
+    url: &Url,
+) -> Result<Vec<Hop>, Finding> {
+    if invocation.settings.list("HEADERS_ARGS_EXTRA").is_empty() {
+        let within = runner.remaining() / 2;
+        if let Some(hops) = chromium::responses(invocation, runner, within)? {
+            return Ok(hops);
+        }
+    }
+    progress("requesting the headers");
+    let within = runner.remaining();
+    Ok(page::request(runner, invocation, url, 0, within)?.hops)
 }
 
 /// Content of `headers.json`: the keys that other plugins of this contract read, and the redirects.
@@ -81,7 +98,7 @@ fn headers(hop: &Hop) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use url::Url;
+    use crate::page::fetch;
 
     #[test]
     fn document_has_final_response_and_redirects() {
