@@ -12,12 +12,13 @@ pub mod process;
 mod programs;
 
 pub use chromium::authorities;
+pub use chromium::recorder::Description as RecordingDescription;
 
 use crawl::{housekeeping, sonic, sonic_index};
 use process::finding::Finding;
 use process::invocation::Invocation;
 use process::{finding, reach};
-use programs::{dom, favicon, hashes, headers, outlinks, pdf, screenshot, title, wget};
+use programs::{dom, favicon, hashes, headers, outlinks, pdf, screenshot, title, wacz, wget};
 use std::process::ExitCode;
 
 /// Result of a program. An early end is also a finding, so that every run has a record.
@@ -49,7 +50,7 @@ macro_rules! builtin {
     };
 }
 
-const BUILTINS: [Builtin; 14] = [
+const BUILTINS: [Builtin; 15] = [
     builtin!("chromium_launch", chromium, chromium::launch::run),
     builtin!("chromium_tab", chromium, chromium::tab::run),
     builtin!(wget),
@@ -60,6 +61,7 @@ const BUILTINS: [Builtin; 14] = [
     builtin!(dom),
     builtin!(title),
     builtin!(outlinks),
+    builtin!(wacz),
     builtin!(hashes),
     builtin!(housekeeping),
     builtin!("housekeeping_persona", housekeeping, housekeeping::persona),

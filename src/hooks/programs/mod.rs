@@ -8,4 +8,5 @@ pub mod outlinks;
 pub mod pdf;
 pub mod screenshot;
 pub mod title;
+pub mod wacz;
 pub mod wget;

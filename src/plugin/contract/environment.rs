@@ -47,7 +47,7 @@ pub struct HookContext<'a> {
 }
 
 /// Variables that differ between the runs of a hook: ids and directories of its crawl and snapshot.
-const OF_RUN: [&str; 11] = [
+const OF_RUN: [&str; 12] = [
     "ABXBUS_MULTIPROCESS_SEMAPHORE_DIR",
     "ABXPKG_LIB_DIR",
     "CRAWL_DIR",
@@ -55,6 +55,7 @@ const OF_RUN: [&str; 11] = [
     "CRAWL_OUTPUT_DIR",
     "EXTRA_CONTEXT",
     "PERSONAS_DIR",
+    "RECORDING",
     "SNAPSHOT_ID",
     "SNAP_DIR",
     "TMPDIR",
@@ -72,6 +73,10 @@ const VARIABLE_MAX_BYTES: usize = 120 * 1024;
 
 /// Machine id in the records of hooks. There is only one machine.
 pub const MACHINE: &str = "archivist";
+
+/// The file in the directory of a snapshot that describes the recording of its page, if the plugin wacz
+/// makes one.
+const RECORDING: &str = "wacz/recording.json";
 
 /// Certificates that the machine trusts. node only trusts its built-in ones by default; other
 /// programs read this file by themselves.
@@ -95,6 +100,10 @@ pub fn environment(
     tools(&mut variables, places);
     paths(&mut variables, places);
     own_profile(&mut variables, places, context);
+    if let Some(snap_dir) = &places.snap_dir {
+        let recording = snap_dir.join(RECORDING);
+        variables.set("RECORDING", &recording.to_string_lossy());
+    }
     let search = search_path(&variables, resolved, places);
     variables.set("PATH", &search);
     variables.set("EXTRA_CONTEXT", &extra_context(context));
@@ -362,6 +371,8 @@ mod tests {
             true,
         );
         assert_eq!(variables["SNAP_DIR"], "/data/snap");
+        assert_eq!(variables["RECORDING"], "/data/snap/wacz/recording.json");
+        assert!(!run(&[], false).contains_key("RECORDING"));
         assert_eq!(variables["DATA_DIR"], "/data");
         assert_eq!(variables["ABX_RUNTIME"], "archivebox");
         assert_eq!(variables["CHROME_KEEPALIVE"], "False");
