@@ -13,12 +13,13 @@ mod programs;
 
 pub use chromium::authorities;
 pub use chromium::recorder::Description as RecordingDescription;
+pub use programs::text::{Description as TextDescription, of_snapshot as text_of_snapshot};
 
 use crawl::{housekeeping, sonic, sonic_index};
 use process::finding::Finding;
 use process::invocation::Invocation;
 use process::{finding, reach};
-use programs::{dom, favicon, hashes, headers, outlinks, pdf, screenshot, title, wacz, wget};
+use programs::{dom, favicon, hashes, headers, outlinks, pdf, screenshot, text, title, wacz, wget};
 use std::process::ExitCode;
 
 /// Result of a program. An early end is also a finding, so that every run has a record.
@@ -50,7 +51,7 @@ macro_rules! builtin {
     };
 }
 
-const BUILTINS: [Builtin; 15] = [
+const BUILTINS: [Builtin; 16] = [
     builtin!("chromium_launch", chromium, chromium::launch::run),
     builtin!("chromium_tab", chromium, chromium::tab::run),
     builtin!(wget),
@@ -62,6 +63,7 @@ const BUILTINS: [Builtin; 15] = [
     builtin!(title),
     builtin!(outlinks),
     builtin!(wacz),
+    builtin!(text),
     builtin!(hashes),
     builtin!(housekeeping),
     builtin!("housekeeping_persona", housekeeping, housekeeping::persona),

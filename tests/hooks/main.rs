@@ -13,6 +13,7 @@ mod letters;
 mod passwords;
 mod pictures;
 mod reports;
+mod text;
 mod wget;
 
 use fixture::{Site, Snapshot, WebServer, has};

@@ -7,6 +7,7 @@ pub mod headers;
 pub mod outlinks;
 pub mod pdf;
 pub mod screenshot;
+pub mod text;
 pub mod title;
 pub mod wacz;
 pub mod wget;

@@ -1,0 +1,258 @@
+//! The text that a page shows: blocks as lines, without scripts, and without menus if markup tells
+//! them.
+
+use crate::page::html::{self, PARSING_TIMEOUT};
+use scraper::node::Element;
+use scraper::{ElementRef, Html, Node};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// Elements that show no text of the page.
+const SILENT: [&str; 15] = [
+    "audio", "canvas", "datalist", "head", "iframe", "math", "noframes", "noscript", "object",
+    "option", "script", "style", "svg", "template", "video",
+];
+/// Elements that continue the line.
+const INLINE: [&str; 33] = [
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em",
+    "font", "i", "img", "ins", "kbd", "label", "mark", "q", "rp", "s", "samp", "small", "span",
+    "strong", "sub", "sup", "time", "tt", "u", "wbr",
+];
+/// Roles of what surrounds the content (WAI-ARIA 1.2, "Landmark Roles" and menus).
+const MENU_ROLES: [&str; 8] = [
+    "banner",
+    "contentinfo",
+    "menu",
+    "menubar",
+    "navigation",
+    "search",
+    "toolbar",
+    "tablist",
+];
+/// Depth of frames whose documents are in `srcdoc`.
+const FRAMES_DEPTH: usize = 3;
+
+/// Returns the text of a page, a little more than `most` bytes of it if it is longer. Menus, and the
+/// header and footer of the site, are left out unless that leaves nothing.
+pub fn text(page: &Html, most: usize) -> String {
+    for with_menus in [false, true] {
+        let mut lines = Lines {
+            text: String::new(),
+            is_line: false,
+            is_blank: false,
+            most,
+        };
+        let until = Instant::now() + PARSING_TIMEOUT;
+        let _ = read(page, &mut lines, with_menus, FRAMES_DEPTH, until);
+        lines.end();
+        if with_menus || !lines.text.is_empty() {
+            return lines.text;
+        }
+    }
+    String::new()
+}
+
+/// Lines of text that grow word by word.
+struct Lines {
+    text: String,
+    /// Whether the last line has a word.
+    is_line: bool,
+    /// Whether a blank precedes the next word.
+    is_blank: bool,
+    most: usize,
+}
+
+impl Lines {
+    fn add(&mut self, text: &str) {
+        let is_space = |c: char| c.is_whitespace() || c.is_control();
+        self.is_blank |= text.starts_with(is_space);
+        for word in text.split(is_space).filter(|word| !word.is_empty()) {
+            if self.is_blank && self.is_line {
+                self.text.push(' ');
+            }
+            self.text.push_str(word);
+            (self.is_line, self.is_blank) = (true, true);
+        }
+        self.is_blank = text.ends_with(is_space) || text.is_empty() && self.is_blank;
+    }
+
+    /// Adds text whose lines are those of the page, such as source code.
+    fn add_preformatted(&mut self, text: &str) {
+        for (at, line) in text.split('\n').enumerate() {
+            if at > 0 {
+                self.end();
+            }
+            self.add(line);
+        }
+    }
+
+    fn end(&mut self) {
+        if self.is_line {
+            self.text.push('\n');
+        }
+        (self.is_line, self.is_blank) = (false, false);
+    }
+}
+
+/// Adds the text of a page to `lines`, until they are long enough or it is late. Without recursion in
+/// the depth of the page, which may be a hundred thousand.
+fn read(
+    page: &Html,
+    lines: &mut Lines,
+    with_menus: bool,
+    frames: usize,
+    until: Instant,
+) -> ControlFlow<()> {
+    // How many of the open elements are content or preformatted.
+    let (mut content, mut preformatted) = (0usize, 0usize);
+    let mut next = Some(page.tree.root());
+    while let Some(node) = next {
+        let mut enters = true;
+        match node.value() {
+            Node::Text(text) if preformatted > 0 => lines.add_preformatted(text),
+            Node::Text(text) => lines.add(text),
+            Node::Element(element) => {
+                let is_left_out = !with_menus && is_menu(element, content > 0);
+                enters = !is_left_out && !is_silent(element);
+                if element.name() == "iframe"
+                    && let Some(inner) = element.attr("srcdoc").filter(|_| frames > 0)
+                {
+                    let left = until.saturating_duration_since(Instant::now());
+                    let inner = html::parse(inner, left.min(Duration::from_secs(2)));
+                    lines.end();
+                    read(&inner, lines, with_menus, frames - 1, until)?;
+                    lines.end();
+                }
+                if enters {
+                    open(element, lines);
+                    content += usize::from(is_content(element));
+                    preformatted += usize::from(is_preformatted(element));
+                }
+            }
+            _ => {}
+        }
+        if lines.text.len() > lines.most || Instant::now() > until {
+            return ControlFlow::Break(());
+        }
+        next = enters.then(|| node.first_child()).flatten();
+        let mut above = Some(node);
+        let mut was_entered = enters;
+        while let (None, Some(one)) = (next, above) {
+            if let Some(element) = ElementRef::wrap(one).filter(|_| was_entered) {
+                let element = element.value();
+                close(element, lines);
+                content -= usize::from(is_content(element));
+                preformatted -= usize::from(is_preformatted(element));
+            }
+            was_entered = true;
+            next = one.next_sibling();
+            above = one.parent();
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn open(element: &Element, lines: &mut Lines) {
+    match element.name() {
+        "td" | "th" => lines.add(" "),
+        name if INLINE.contains(&name) => {}
+        _ => lines.end(),
+    }
+}
+
+fn close(element: &Element, lines: &mut Lines) {
+    open(element, lines);
+}
+
+/// Whether an element has the content of the page, within which headers and footers are content, too.
+fn is_content(element: &Element) -> bool {
+    matches!(element.name(), "article" | "main" | "section") || element.attr("role") == Some("main")
+}
+
+fn is_preformatted(element: &Element) -> bool {
+    matches!(element.name(), "pre" | "textarea" | "listing" | "xmp")
+}
+
+/// Whether an element has no text, or none that a reader sees.
+fn is_silent(element: &Element) -> bool {
+    let is_shadow = element.name() == "template" && element.attr("shadowrootmode").is_some();
+    let is_hidden = element
+        .attr("hidden")
+        .is_some_and(|value| value != "until-found");
+    !is_shadow && SILENT.contains(&element.name()) || is_hidden
+}
+
+/// Whether an element surrounds the content: a menu, or the header or footer of the site.
+fn is_menu(element: &Element, is_in_content: bool) -> bool {
+    let has_role = || {
+        let role = element.attr("role").unwrap_or_default();
+        MENU_ROLES.contains(&role)
+    };
+    match element.name() {
+        "nav" | "menu" => true,
+        "header" | "footer" => !is_in_content,
+        "html" | "body" => false,
+        _ => has_role(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(page: &str) -> String {
+        text(&html::parse(page, PARSING_TIMEOUT), 1 << 20)
+    }
+
+    #[test]
+    fn blocks_are_lines_and_words_stay_whole() {
+        let page = "<title>T</title><p>One <b>t</b>wo\n three<br>four</p><ul><li>a<li>b</ul>\
+            <table><tr><td>c<td>d</table><pre>  x\n    y z\n</pre>end<p></p>\u{a0}<div>1<div>2</div>3</div>";
+        assert_eq!(
+            of(page),
+            "One two three\nfour\na\nb\nc d\nx\ny z\nend\n1\n2\n3\n"
+        );
+    }
+
+    #[test]
+    fn scripts_and_hidden_parts_are_no_text() {
+        let page = "<style>a{}</style><script>b</script><noscript>c</noscript><p hidden>d</p>\
+            <template>e</template><svg><text>f</text></svg><select><option>g</select><p>Text";
+        assert_eq!(of(page), "Text\n");
+    }
+
+    #[test]
+    fn menus_are_left_out_unless_they_are_all() {
+        let page = "<header>Site</header><nav>Menu</nav><div role=search>Find</div>\
+            <main><header>Head</header><p>Text<footer>Foot</footer></main><footer>Legal</footer>";
+        assert_eq!(of(page), "Head\nText\nFoot\n");
+        assert_eq!(of("<header>Site</header><nav>Menu</nav>"), "Site\nMenu\n");
+    }
+
+    #[test]
+    fn shadow_roots_and_documents_of_frames_are_read() {
+        let page = "<p>a</p><div><template shadowrootmode=open><b>b</b></template></div>\
+            <iframe srcdoc='<p>c<nav>menu</nav>'></iframe>d";
+        assert_eq!(of(page), "a\nb\nc\nd\n");
+    }
+
+    #[test]
+    fn hostile_pages_end() {
+        let deep = "<div>x".repeat(2_000);
+        assert_eq!(of(&deep).lines().count(), 2_000);
+        let long = "word ".repeat(1 << 20);
+        let cut = text(&html::parse(&long, PARSING_TIMEOUT), 1 << 10);
+        assert!(cut.len() > 1 << 10);
+        assert_eq!(of(""), "");
+        assert_eq!(of("<p>\u{0}a\u{202e}b"), "a\u{202e}b\n");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_page_has_lines_without_blank_ones(page in "(</?(p|nav|pre|main|a|td|iframe srcdoc='x'|template)>|[a\u{4e00}\\n ]){0,60}") {
+            let text = of(&page);
+            proptest::prop_assert!(text.lines().all(|line| !line.trim().is_empty()), "{}", text);
+            proptest::prop_assert!(text.is_empty() || text.ends_with('\n'));
+        }
+    }
+}
