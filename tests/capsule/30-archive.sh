@@ -87,7 +87,7 @@ tells_the_story() {
     story=$(in_capsule journalctl --no-pager --output=json ARCHIVIST_SNAPSHOT_ID="$number" |
         gojq --raw-output '"\(.UNIT // ._SYSTEMD_UNIT) \(.ARCHIVIST_CRAWL_ID) \(.ARCHIVIST_PLUGIN) \(.ARCHIVIST_HOOK) \(.ARCHIVIST_URL)"')
     assert_contains "$story" "archivist-snapshot-$number.service ${crawl#c} null null $site""page/1" "story: the worker"
-    assert_contains "$story" "archivist-hook-wget-$id.service ${crawl#c} wget on_Snapshot__06_wget.finite.bg $site""page/1" "story: a hook"
+    assert_contains "$story" "archivist-hook-wget-$id.service ${crawl#c} wget on_Snapshot__12_wget.finite.bg $site""page/1" "story: a hook"
     assert_contains "$story" "archivist-orchestrator.service ${crawl#c}" "story: the orchestrator"
     assert_contains "$(archivist logs "$id")" "snapshot $id is sealed" "archivist logs"
     assert_contains "$(archivist logs "$id" --hook wget)" "$id wget: succeeded" "archivist logs --hook"

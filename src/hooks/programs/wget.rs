@@ -1,4 +1,5 @@
-//! `wget`: saves the page and its requisites under `HOST[+PORT]/` and in `warc/page.warc.gz`.
+//! `wget`: saves the page and its requisites under `HOST[+PORT]/` and in `warc/page.warc.gz`, unless
+//! the browser records the page.
 
 mod address;
 mod attributes;
@@ -9,35 +10,45 @@ mod judge;
 mod markup;
 mod names;
 mod needs;
+mod recording;
 mod style;
 mod transfer;
 mod unfinished;
 mod warc;
 
 use crate::Outcome;
-use crate::chromium::HTTP_ONLY;
+use crate::chromium::{self, HTTP_ONLY};
 use crate::page;
 use crate::page::identity;
 use crate::process::exit::ExitReason;
-use crate::process::finding::{Finding, progress};
+use crate::process::finding::{Finding, FindingStatus, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use crate::process::scratch::Scratch;
+use recording::{RecordingLimits, WgetRecording};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use tokio::time::Instant;
 use transfer::Transfer;
 
 const WARC: &str = "warc/page.warc.gz";
+/// Bytes of a document in which its title is looked for.
+const DOCUMENT_MAX_BYTES: u64 = 4 << 20;
+/// Longest time for which the hook waits for the page in the browser.
+const BROWSER_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Largest cookie file in bytes.
 const COOKIES_MAX_BYTES: u64 = 4 << 20;
 
 /// Runs wget, completes its copy of the page, and judges the result by the saved files.
 pub fn run(invocation: &Invocation) -> Outcome {
     let url = invocation.web_url()?;
-    let runner = ProgramRunner::new(invocation.budget())?;
+    let mut runner = ProgramRunner::new(invocation.budget())?;
     let scratch = Scratch::new("wget")?;
+    if !invocation.settings.flag("WGET_ALWAYS") {
+        leave_to_browser(invocation, &mut runner)?;
+    }
     progress("saving the page with wget");
     let is_kept = invocation.settings.flag("WGET_WARC_ENABLED");
     let warc = if is_kept {
@@ -57,19 +68,63 @@ pub fn run(invocation: &Invocation) -> Outcome {
     };
     let (ended, copied) = transfer.save(&url)?;
     let mut finding = judge::judge(&ended, invocation, transfer.runner.budget, &copied);
-    if finding.exit_code() == 1
-        && matches!(ended.exit, ExitReason::Exited(4 | 5))
-        && !page::client_certificate::is_demanded(&finding.output_str)
-        && let Some(why) = transfer.explain(&url)
-    {
-        finding = finding.because(why);
+    if finding.exit_code() == 1 && matches!(ended.exit, ExitReason::Exited(4 | 5)) {
+        if let Some(skip) = transfer.unanswered() {
+            finding = skip;
+        } else if !page::client_certificate::is_demanded(&finding.output_str)
+            && let Some(why) = transfer.explain(&url)
+        {
+            finding = finding.because(why);
+        }
     }
     let has_warc = is_kept && transfer.warc.metadata().is_ok_and(|file| file.len() > 0);
-    Ok(if has_warc {
-        finding.with("warc", WARC)
-    } else {
-        finding
-    })
+    if !has_warc {
+        return Ok(finding);
+    }
+    if finding.status == FindingStatus::Succeeded {
+        record(&mut transfer, copied.file.as_deref());
+    }
+    Ok(finding.with("warc", WARC))
+}
+
+/// Makes the recording of a page that no browser has recorded. The page is saved without it.
+fn record(transfer: &mut Transfer<'_>, file: Option<&str>) {
+    let invocation = transfer.invocation;
+    let warc = transfer.warc.clone();
+    // The file is completed after the last answer.
+    let time = transfer
+        .runner
+        .remaining()
+        .saturating_sub(transfer.reserve / 2);
+    let limits = RecordingLimits {
+        bytes: transfer.size_max(),
+        until: Instant::now() + time,
+    };
+    let Some(recording) = WgetRecording::of(invocation, &warc, limits) else {
+        return;
+    };
+    let title = file.map(|file| recording::title_of(Path::new(file), DOCUMENT_MAX_BYTES));
+    let writing = recording.write(title.unwrap_or_default());
+    if let Err(finding) = transfer.runner.within("recording the page", writing) {
+        eprintln!("{}, ignoring", finding.output_str.escape_debug());
+    }
+}
+
+/// Ends the hook if the browser of this visit has requested the page and records it, or could not reach
+/// the site. A browser that failed otherwise leaves the page to wget.
+fn leave_to_browser(invocation: &Invocation, runner: &mut ProgramRunner) -> Result<(), Finding> {
+    let within = (runner.remaining() / 2).min(BROWSER_WAIT_MAX);
+    // A result that succeeded in an earlier visit is not lost by this one: not skipped.
+    if chromium::is_recorded(invocation, runner, within)? {
+        return Err(Finding::noresults(
+            "the browser records the page; WGET_ALWAYS=true requests it again",
+        ));
+    }
+    // The options may select another way to the server.
+    if invocation.settings.list("WGET_ARGS_EXTRA").is_empty() {
+        chromium::skip_if_unreachable(invocation)?;
+    }
+    Ok(())
 }
 
 /// Builds wget's command line. `prlimit` limits the size of each file, because wget's own quota

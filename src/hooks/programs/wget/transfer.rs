@@ -4,7 +4,7 @@
 use super::copy::PageCopy;
 use super::judge::{Copied, last_error};
 use super::warc::Warc;
-use super::{WARC, command, file_size_limit, names, needs, unfinished};
+use super::{BROWSER_WAIT_MAX, WARC, command, file_size_limit, names, needs, unfinished};
 use crate::chromium;
 use crate::page::html::one_line;
 use crate::page::{client_certificate, fetch};
@@ -28,8 +28,6 @@ const HOPS_MAX: usize = 10;
 const REFRESH_MAX_SECS: u64 = 5;
 /// Longest time of the request that explains a failure.
 const EXPLAIN_MAX: Duration = Duration::from_secs(5);
-/// Longest time for which the address of the page in the browser is waited for.
-const BROWSER_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Rounds in which requisites are fetched that wget did not find, and requests of a round.
 const ROUNDS_MAX: usize = 4;
 const ROUND_REQUESTS_MAX: usize = 1000;
@@ -135,6 +133,17 @@ impl Transfer<'_> {
         let failure = fetch::get(&mut self.runner, self.invocation, url, 0, within).err()?;
         client_certificate::is_demanded(&failure.output_str)
             .then(|| client_certificate::reason(self.invocation))
+    }
+
+    /// The finding of the hook if the browser got no answer in this visit either, see
+    /// [`chromium::unanswered`].
+    pub fn unanswered(&mut self) -> Option<Finding> {
+        // WGET_ARGS_EXTRA may select another way to the server.
+        if !self.invocation.settings.list("WGET_ARGS_EXTRA").is_empty() {
+            return None;
+        }
+        self.shown_in_browser().ok()?;
+        chromium::unanswered(self.invocation)
     }
 
     /// The copy of an earlier attempt that was stopped before its end, if there is one.
@@ -290,7 +299,7 @@ impl Transfer<'_> {
     }
 
     /// Largest size of the page in bytes.
-    fn size_max(&self) -> u64 {
+    pub fn size_max(&self) -> u64 {
         match self.invocation.settings.size("WGET_MAX_SIZE") {
             0 => file_size_limit(),
             most => most.min(file_size_limit()),
