@@ -14,7 +14,7 @@ use crate::output::stderr;
 use crate::output::stdout;
 use crate::page::snapshot_index::SnapshotIndex;
 use crate::sequence::HookEvent;
-use archivist_core::model::{Outcome, Owner, ResultState, Time, Verdict};
+use archivist_core::model::{Outcome, Owner, ResultState, Time, Verdict, cut};
 use archivist_plugin::Directory;
 use archivist_plugin::files::output;
 use archivist_plugin::files::output::Listing;
@@ -85,6 +85,10 @@ impl HookRunner {
         position: usize,
         join: bool,
     ) -> Result<Next, ClientError> {
+        if !join && let Some((verdict, output)) = self.verdict_without_page(hook) {
+            let report = report::not_started(&hook.key, verdict, output);
+            return self.record_unstarted(hook, report).await;
+        }
         let output = match self.prepare(hook, join).await {
             Ok(output) => output,
             Err(error) if is_caused_by_hooks(&error) => {
@@ -280,23 +284,39 @@ impl HookRunner {
     }
 
     /// Adds the answer that a browser's tab got to the report about a foreground hook without one of
-    /// its own. The tab has removed the file of an earlier visit before such a hook starts.
+    /// its own.
     fn add_answer(&self, hook: &HookTask, report: &mut Report) {
         let is_of_page = matches!(self.assignment.owner, Owner::Snapshot(_));
         if !is_of_page || hook.mode != HookMode::Foreground || report.http_status.is_some() {
             return;
         }
-        let earlier = self.assignment.hooks.iter();
-        let earlier = earlier.take_while(|other| other.key != hook.key);
-        let daemons = earlier.filter(|other| other.mode == HookMode::Daemon);
-        let answer = daemons
-            .filter_map(|daemon| Some((daemon, self.directory.enter(&daemon.plugin).ok()?)))
+        let answer = self
+            .daemons_before(hook)
             .find_map(|(daemon, directory)| Some((daemon, navigation::read(&directory)?)));
         if let Some((daemon, answer)) = answer {
             report.http_status = Some(answer.status);
             report.http_plugin = Some(daemon.plugin.clone());
             report.retry_after = report.retry_after.or(answer.retry_after);
         }
+    }
+
+    /// The daemons that start before a hook, with the directories of their plugins. A tab has removed
+    /// the files of an earlier visit before such a hook starts.
+    fn daemons_before(&self, hook: &HookTask) -> impl Iterator<Item = (&HookTask, Directory)> {
+        let earlier = self.assignment.hooks.iter();
+        let earlier = earlier.take_while(|other| other.key != hook.key);
+        let daemons = earlier.filter(|other| other.mode == HookMode::Daemon);
+        daemons.filter_map(|daemon| Some((daemon, self.directory.enter(&daemon.plugin).ok()?)))
+    }
+
+    /// The verdict on a hook that needs a page or site which the tab of the browser has found absent,
+    /// and its output.
+    fn verdict_without_page(&self, hook: &HookTask) -> Option<(Verdict, Option<String>)> {
+        let need = hook.needs?;
+        let absence = self
+            .daemons_before(hook)
+            .find_map(|(_, directory)| navigation::absence(&directory))?;
+        absence.judge(need)
     }
 
     /// Processes a recorded result: requested hooks, the index, and what follows.
@@ -327,8 +347,22 @@ impl HookRunner {
         if join {
             self.link.stop(&hook.key, true).await?;
         }
-        let mut report = report::not_started(&hook.key, why.clone());
+        let verdict = Verdict {
+            state: ResultState::Failed,
+            error: Some(cut(why)),
+        };
+        let report = report::not_started(&hook.key, verdict, None);
+        self.record_unstarted(hook, report).await
+    }
+
+    /// Records the result of a hook without a unit.
+    async fn record_unstarted(
+        &self,
+        hook: &HookTask,
+        mut report: Report,
+    ) -> Result<Next, ClientError> {
         report.verdict = self.link.report(&report).await?;
+        let why = report.verdict.error.clone().unwrap_or_default();
         let ended = Ended::without_run(Outcome::NotStarted(why));
         warn(self.index.result(hook, &report, &ended));
         Ok(Next::Recorded)

@@ -146,9 +146,14 @@ fn retry_window(
         Which::Hook(hook) => (true, Some(hook.as_str())),
         which => (*which != Which::Missing, None),
     };
+    let plugins = turn.engine.catalogue.plugins.iter();
+    let loading: Vec<&str> = plugins
+        .filter(|plugin| loads_pages(plugin))
+        .map(|plugin| plugin.name.as_str())
+        .collect();
     let pages = turn
         .tx
-        .snapshots_to_retry(crawl, with_failed, window, PAGES_PER_TURN)?;
+        .snapshots_to_retry(crawl, with_failed, &loading, window, PAGES_PER_TURN)?;
     so_far.after = match pages.last() {
         Some((_, last)) if pages.len() == PAGES_PER_TURN => last.0,
         _ => to,

@@ -20,6 +20,7 @@ use archivist_plugin::programs::binary;
 use archivist_plugin::programs::install::uses_daemon;
 use archivist_plugin::select;
 use archivist_plugin::settings::derived;
+use archivist_plugin::settings::needs::needs;
 use archivist_plugin::{
     Catalogue, Hook, HookDirectories, HookFamily, Layers, Mode, Selected, Selection,
 };
@@ -406,6 +407,7 @@ impl Engine {
             alongside: plugin.schema.alongside.clone(),
             after_background: plugin.schema.wait_for_background_cleanup,
             uses_daemon: uses_daemon(&self.catalogue, plugin),
+            needs: needs(plugin, &values),
         };
         Some(PlannedHook {
             task,

@@ -141,6 +141,7 @@ impl Engine {
                 alongside: Vec::new(),
                 after_background: false,
                 uses_daemon: false,
+                needs: None,
             },
             hook: Hook {
                 unit_part: format!("{}@{name}", hook.unit_part),

@@ -106,6 +106,40 @@ fn retry_of_failures_leaves_cancelled_crawls() {
     assert!(hooks(1) > hooks(3), "the cancelled crawl stays as it is");
 }
 
+/// The browser fails to load one page and loads another. On both, a hook is skipped: on the first
+/// because of that, on the second for a reason of its own.
+#[test]
+fn retry_runs_hooks_again_that_were_skipped_because_the_page_did_not_load() {
+    for which in [Which::Failed, Which::Hook("title".to_owned())] {
+        let mut bed = Bed::new();
+        let plugins = [
+            ("tab", "on_Snapshot__10_tab.daemon.bg.py"),
+            ("title", "on_Snapshot__54_title.py"),
+        ];
+        let plugins = plugins.map(|(name, file)| sample::plugin(name, json!({}), &[file]));
+        let settings = bed.engine.settings.clone();
+        bed.engine.replace(settings, sample::catalogue(plugins));
+        for is_loaded in [false, true] {
+            bed.add(1);
+            for (code, result) in [(i32::from(!is_loaded), "exit-code"), (10, "exit-code")] {
+                bed.until_quiet();
+                let hook = bed.running_hook().unwrap();
+                bed.world.end(&hook, 1, code, result);
+            }
+            bed.come_to_an_end();
+        }
+        let states = |bed: &mut Bed| {
+            let results = bed.look(|tx| tx.list_results(&Filter::default()));
+            let states = results.iter().rev().map(|result| result.status.as_str());
+            states.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(states(&mut bed), "failed skipped succeeded skipped");
+        assert_eq!(bed.retry_some(None, which), Some(2));
+        bed.come_to_an_end();
+        assert_eq!(states(&mut bed), "succeeded succeeded succeeded skipped");
+    }
+}
+
 /// Runs of hooks of pages by plugin, oldest first.
 fn runs_of_pages(bed: &mut Bed) -> Vec<String> {
     let runs = bed.look(|tx| tx.list_runs(&Filter::default()));

@@ -251,8 +251,9 @@ fn record_result(
     verdict: &Verdict,
 ) -> TurnResult<()> {
     let (plugin, hook) = parts(&report.key)?;
-    if turn.tx.result(owner, plugin, hook)?.is_none() {
-        // The start was refused; the attempt is recorded nevertheless.
+    let known = turn.tx.result(owner, plugin, hook)?;
+    if known.is_none_or(|known| known.status == ResultState::Queued) {
+        // The hook was not started; the attempt is recorded nevertheless.
         turn.tx
             .start_result(owner, crawl.id, plugin, hook, turn.now)?;
     }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::catalogue::reader::Reader;
 pub use crate::catalogue::reader::SchemaError;
 use crate::programs::requirement::{Requirement, split_providers};
+use archivist_core::model::Need;
 
 /// The used parts of a plugin's `config.json`. Other keys are ignored.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,6 +27,8 @@ pub struct Schema {
     pub wait_for_background_cleanup: bool,
     /// `x-alongside`: plugins during whose foreground hooks those of this plugin may start.
     pub alongside: Vec<String>,
+    /// `x-needs`: without which its hooks are not started, if the tab of a browser finds it absent.
+    pub needs: Option<Need>,
     /// `x-accompanies`: the plugin runs only if one of these plugins runs.
     pub accompanies: Vec<String>,
     /// `x-on-demand`, or `x-auto-run` is false: the plugin runs only if a selected plugin requires it
@@ -104,6 +107,7 @@ impl Schema {
             output_mimetypes: top.texts("output_mimetypes")?,
             wait_for_background_cleanup: top.flag("wait_for_background_cleanup")?,
             alongside: top.texts("x-alongside")?,
+            needs: needs(&top)?,
             accompanies: top.texts("x-accompanies")?,
             on_demand: top.flag("x-on-demand")?
                 || top.get("x-auto-run") == Some(&Value::Bool(false)),
@@ -125,6 +129,14 @@ impl Schema {
         }
         Ok(schema)
     }
+}
+
+fn needs(top: &Reader) -> Result<Option<Need>, SchemaError> {
+    let Some(name) = top.text("x-needs")? else {
+        return Ok(None);
+    };
+    let unknown = || top.error("x-needs is neither 'page' nor 'site'");
+    Need::parse(&name).map(Some).ok_or_else(unknown)
 }
 
 fn requirement(entry: &Reader) -> Result<Requirement, SchemaError> {
@@ -235,6 +247,15 @@ mod tests {
         let schema = parse(json!({"x-alongside": ["headers", "title"]})).unwrap();
         assert_eq!(schema.alongside, ["headers", "title"]);
         assert!(parse(json!({})).unwrap().alongside.is_empty());
+    }
+
+    #[test]
+    fn plugins_say_what_their_hooks_need() {
+        let needs = |value: &str| parse(json!({"x-needs": value})).map(|schema| schema.needs);
+        assert_eq!(needs("page"), Ok(Some(Need::Page)));
+        assert_eq!(needs("site"), Ok(Some(Need::Site)));
+        assert!(needs("luck").is_err());
+        assert_eq!(parse(json!({})).unwrap().needs, None);
     }
 
     #[test]

@@ -6,5 +6,6 @@ pub mod derived;
 pub mod effective;
 pub mod general;
 pub mod limit;
+pub mod needs;
 pub mod parse;
 pub mod values;

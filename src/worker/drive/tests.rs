@@ -18,6 +18,7 @@ fn retry_restarts_daemons_and_their_foreground_hooks() {
         alongside: Vec::new(),
         after_background: false,
         uses_daemon: false,
+        needs: None,
     };
     let hooks = [
         hook("browser", "profile", HookMode::Foreground),
@@ -69,6 +70,7 @@ fn retries_after_a_finite_hook_outlast_their_worker() {
         alongside: Vec::new(),
         after_background: false,
         uses_daemon: false,
+        needs: None,
     };
     let hooks = [
         hook("media", HookMode::Finite),

@@ -1,6 +1,7 @@
-//! The answer of the server to the browser, as the daemon of a tab writes it when the page has
-//! loaded. The record of that daemon follows only when it is stopped.
+//! What the daemon of a tab writes when the page has loaded or failed: the answer of the server, and
+//! why there is no page. The record of that daemon follows only when it has ended.
 
+use archivist_core::model::{Absence, cut};
 use archivist_plugin::Directory;
 use serde::Deserialize;
 use std::io::Read;
@@ -24,6 +25,11 @@ pub struct Navigation {
 struct Content {
     status: Option<u64>,
     retry_after: Option<u64>,
+    error: Option<String>,
+    #[serde(default)]
+    is_no_page: bool,
+    #[serde(default)]
+    is_unreachable: bool,
 }
 
 /// Returns the number as an HTTP status, which has three digits (RFC 9110, section 15).
@@ -35,24 +41,43 @@ pub fn as_status(number: u64) -> Option<u16> {
 /// Reads the answer from the directory of a browser's plugin. `None` while the page loads, if the
 /// browser got no answer, and if the file is something else.
 pub fn read(directory: &Directory) -> Option<Navigation> {
-    let mut text = Vec::new();
-    let file = directory.read(FILE).ok()?;
-    file.take(READ_MAX_BYTES).read_to_end(&mut text).ok()?;
-    let content: Content = serde_json::from_slice(&text).ok()?;
+    let content = content(directory)?;
     Some(Navigation {
         status: as_status(content.status?)?,
         retry_after: content.retry_after,
     })
 }
 
+/// Reads why the tab has no page. `None` while the page loads, if it has loaded, and if the file is
+/// something else.
+pub fn absence(directory: &Directory) -> Option<Absence> {
+    let content = content(directory)?;
+    Some(Absence {
+        reason: cut(content.error?),
+        is_no_page: content.is_no_page,
+        is_unreachable: content.is_unreachable,
+    })
+}
+
+fn content(directory: &Directory) -> Option<Content> {
+    let mut text = Vec::new();
+    let file = directory.read(FILE).ok()?;
+    file.take(READ_MAX_BYTES).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(text: &[u8]) -> Option<Navigation> {
+    fn with<T>(text: &[u8], look: fn(&Directory) -> Option<T>) -> Option<T> {
         let top = tempfile::tempdir().unwrap();
         std::fs::write(top.path().join(FILE), text).unwrap();
-        read(&Directory::open(top.path()).unwrap())
+        look(&Directory::open(top.path()).unwrap())
+    }
+
+    fn of(text: &[u8]) -> Option<Navigation> {
+        with(text, read)
     }
 
     #[test]
@@ -68,10 +93,21 @@ mod tests {
         assert_eq!(read(&Directory::open(top.path()).unwrap()), None);
     }
 
+    #[test]
+    fn page_that_failed_to_load_is_absent() {
+        let failed = |text: &str| with(text.as_bytes(), absence);
+        assert_eq!(failed(r#"{"url": "http://a/", "status": 200}"#), None);
+        let refused = failed(r#"{"error": "refused", "isUnreachable": true}"#).unwrap();
+        assert!(refused.is_unreachable && !refused.is_no_page);
+        assert_eq!(refused.reason, "refused");
+        let download = failed(r#"{"error": "a download", "isNoPage": true}"#).unwrap();
+        assert!(!download.is_unreachable && download.is_no_page);
+    }
+
     proptest::proptest! {
         #[test]
         fn any_file_is_read(noise: Vec<u8>, status: u64, after: i64) {
-            let _ = of(&noise);
+            let _ = (of(&noise), with(&noise, absence));
             let text = format!(r#"{{"status": {status}, "retryAfter": {after}}}"#);
             let answer = of(text.as_bytes());
             proptest::prop_assert_eq!(answer.is_some(), as_status(status).is_some() && after >= 0);

@@ -28,15 +28,12 @@ fn state(status: ResultStatus) -> ResultState {
     }
 }
 
-/// Report of a hook that could not be started.
-pub fn not_started(key: &str, why: String) -> Report {
+/// Report of a hook that was not started.
+pub fn not_started(key: &str, verdict: Verdict, output: Option<String>) -> Report {
     Report {
         key: key.to_owned(),
-        verdict: Verdict {
-            state: ResultState::Failed,
-            error: Some(cut(why)),
-        },
-        output: None,
+        verdict,
+        output,
         files: Vec::new(),
         size: 0,
         children: Vec::new(),

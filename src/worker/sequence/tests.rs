@@ -22,6 +22,7 @@ fn sequence_for(modes: &[HookMode], purpose: Purpose) -> Sequence {
         alongside: Vec::new(),
         after_background: false,
         uses_daemon: false,
+        needs: None,
     };
     let hooks = modes.iter().enumerate().map(hook).collect();
     Sequence::new(

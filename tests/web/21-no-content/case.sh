@@ -13,9 +13,9 @@ judge() {
         assert_eq noresults "$(result "$crawl_content" "/$path" dom status)" "dom of /$path"
     done
     assert_eq "the answer has no content (200)" "$(result "$crawl_content" /empty pdf output)" "pdf of /empty"
-    assert_eq "failed the answer has no content (404)" \
-        "$(result "$crawl_content" /404 pdf status) $(result "$crawl_content" /404 pdf output)" "pdf of /404"
-    assert_contains "$(result "$crawl_content" /false-gzip dom output)" ERR_CONTENT_DECODING_FAILED "dom of /false-gzip"
+    assert_eq "skipped the answer has no content (404)" \
+        "$(result "$crawl_content" /404 pdf status) $(result "$crawl_content" /404 pdf error)" "pdf of /404"
+    assert_contains "$(result "$crawl_content" /false-gzip dom error)" ERR_CONTENT_DECODING_FAILED "dom of /false-gzip"
     for path in /short /cut-chunk /error-page; do
         in_capsule grep -q shown "$(saved "$crawl_content" "$path")/dom/output.html" || fail "$path: not its content"
     done

@@ -1,13 +1,26 @@
 # shellcheck shell=bash disable=SC2154 # $port is that of tests/capsule/80-web.sh
 queue() {
     crawl_down=$(add --plugins wget,headers,title,dom,screenshot,hashes "http://127.0.0.1:$port/page")
+    crawl_nowhere=$(add --plugins wget,headers,title,dom,wacz http://nowhere.invalid/)
 }
 
 # Every file of the page with its digest, but what the worker writes about it.
 files_of_page() { in_capsule bash -c "cd '$1' && find . -type f ! -name 'index.*' -exec sha256sum {} + | sort"; }
 
+# What was skipped for this reason, how often it was tried, and of which hooks of the page there was a unit.
+judge_nowhere() {
+    local results='map(select(.status == "skipped" and (.error | contains("net::ERR_")))) | [length, (map(.attempts) | unique[])]'
+    local units='map(select(.owner | startswith("s")) | select(.kind == "hook").plugin) | unique'
+    wait_for 120 is_over "$crawl_nowhere"
+    assert_eq "5 1" "$(query "$results" list results "$crawl_nowhere" --limit 0)" "what was skipped of a page that cannot be reached ($1)"
+    assert_eq chromium "$(query "$units" list runs "$crawl_nowhere" --limit 0)" "units of its hooks ($1)"
+}
+
 judge() {
     local directory before mode
+    judge_nowhere "first visit"
+    in_capsule archivist retry "$crawl_nowhere" --hook title
+    judge_nowhere "retry of a hook"
     wait_for 120 is_over "$crawl_down"
     directory=$(saved "$crawl_down" /page)
     before=$(files_of_page "$directory")

@@ -209,11 +209,14 @@ impl Tx<'_> {
     /// those with ids above `after` and up to `to`. Of a crawl: its final snapshots. Without a
     /// crawl: the sealed snapshots, except those of cancelled crawls; of these, if `failed`, only
     /// those that are incomplete or have a failed result, and those that were cancelled because their
-    /// crawl was given up. `hook`, the name of a plugin or hook, limits it to results of that.
+    /// crawl was given up. `hook`, the name of a plugin or hook, limits it to results of that; a hook
+    /// that ran and was skipped counts as failed if one of the plugins `loading`, which load pages,
+    /// failed.
     pub fn snapshots_to_retry(
         &self,
         crawl: Option<CrawlId>,
         (failed, hook): (bool, Option<&str>),
+        loading: &[&str],
         (after, to): (i64, i64),
         limit: usize,
     ) -> Result<Vec<(CrawlId, SnapshotId)>> {
@@ -226,8 +229,14 @@ impl Tx<'_> {
                          AND (SELECT status FROM crawl WHERE id = s.crawl_id) <> 'cancelled'
                          AND (NOT ?6 OR (?2 IS NULL AND s.reason IS NOT NULL)
                              OR EXISTS (SELECT 1 FROM result r
-                                 WHERE r.owner = 's' || s.id AND r.status = 'failed'
-                                     AND (?2 IS NULL OR r.plugin = ?2 OR r.hook = ?2))))
+                                 WHERE r.owner = 's' || s.id
+                                     AND (?2 IS NULL OR r.plugin = ?2 OR r.hook = ?2)
+                                     AND (r.status = 'failed'
+                                         OR (r.status = 'skipped' AND r.attempts > 0
+                                             AND EXISTS (SELECT 1 FROM result l
+                                                 WHERE l.owner = r.owner AND l.status = 'failed'
+                                                     AND l.plugin IN
+                                                         (SELECT value FROM json_each(?7))))))))
                      OR (+s.status = 'cancelled' AND ?6 AND ?2 IS NULL
                          AND s.reason = (SELECT reason FROM crawl
                              WHERE id = s.crawl_id AND status = 'sealed'))
@@ -240,6 +249,7 @@ impl Tx<'_> {
                 to,
                 i64::try_from(limit).unwrap_or(i64::MAX),
                 failed,
+                serde_json::to_string(loading)?,
             ),
         )
     }

@@ -2,7 +2,7 @@
 
 use crate::bus::documents::report::{File, HookResult};
 use archivist_core::model::{
-    CrawlId, Figures, HttpAnswer, IdMarks, Outcome, Owner, ResultState, RunId, Time, Verdict,
+    CrawlId, Figures, HttpAnswer, IdMarks, Need, Outcome, Owner, ResultState, RunId, Time, Verdict,
 };
 use archivist_core::plan::VisitRules;
 use serde::{Deserialize, Serialize};
@@ -118,6 +118,9 @@ pub struct HookTask {
     /// A plugin that its plugin requires has a daemon, such as a browser, with which it works.
     #[serde(default)]
     pub uses_daemon: bool,
+    /// Without which the worker does not have the hook started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Need>,
 }
 
 impl HookTask {
@@ -133,6 +136,7 @@ impl HookTask {
             alongside: Vec::new(),
             after_background: false,
             uses_daemon: false,
+            needs: None,
         }
     }
 }

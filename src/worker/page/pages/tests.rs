@@ -59,6 +59,7 @@ fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, text: &str, f
         alongside: Vec::new(),
         after_background: false,
         uses_daemon: false,
+        needs: None,
     };
     let file = |path: &&str| File {
         path: (*path).to_owned(),
