@@ -25,6 +25,7 @@ pub mod persona;
 pub mod plot;
 pub mod plugins;
 pub mod pool;
+pub mod recorded;
 pub mod restore;
 pub mod resume;
 pub mod retry;
@@ -68,6 +69,7 @@ pub enum Verb {
     ///
     /// For pools with HeartbeatSec=, see archivist.pool(5).
     Heartbeat,
+    Recorded(recorded::RecordedArgs),
     Fleet(fleet::FleetArgs),
     Backup(backup::BackupArgs),
     Restore(restore::RestoreArgs),
@@ -111,6 +113,7 @@ impl Verb {
             Verb::Persona(args) => persona::run(args, scope),
             Verb::Pool(args) => wait_for(pool::run(args, scope)),
             Verb::Heartbeat => heartbeat::run(),
+            Verb::Recorded(args) => recorded::run(args),
             Verb::Fleet(args) => wait_for(fleet::run(args, scope)),
             Verb::Backup(args) => backup::run(args, scope),
             Verb::Restore(args) => wait_for(restore::run(args, scope)),
