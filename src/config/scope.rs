@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Words that follow the prefix of unit names; an instance with such a name would be mistaken for
 /// units of the first instance.
-const TAKEN: [&str; 13] = [
+const TAKEN: [&str; 14] = [
     "alert",
     "check",
     "crawl",
@@ -18,6 +18,7 @@ const TAKEN: [&str; 13] = [
     "network",
     "orchestrator",
     "pool",
+    "replay",
     "run",
     "snapshot",
     "store",
@@ -34,7 +35,7 @@ const INDEX_USER: &str = "archivist-index";
 
 /// Allowed instance names, for messages.
 pub const INSTANCE_ALLOWED: &str = "a lower-case letter followed by lower-case letters, digits and '_' (32 at most), and none of \
-     alert, check, crawl, fleet, generator, hook, network, orchestrator, pool, run, snapshot, watch";
+     alert, check, crawl, fleet, generator, hook, network, orchestrator, pool, replay, run, snapshot, watch";
 
 /// The directories of a user (XDG Base Directory Specification).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,6 +10,7 @@ pub mod crawl;
 pub mod page;
 pub mod process;
 mod programs;
+pub mod replay;
 
 pub use chromium::authorities;
 pub use chromium::recorder::Description as RecordingDescription;

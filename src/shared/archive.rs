@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// User of the workers of the machine's orchestrator.
 const WORKER_USER: &str = "archivist";
+/// Directory of imported files below that of the archive. Their names begin with their SHA-256.
+pub const IMPORTED: &str = ".imported";
 /// Entries of an archive without pages: temporary files, and what mkfs(8) creates.
 const NO_PAGES: [&str; 2] = [".run", "lost+found"];
 

@@ -26,6 +26,7 @@ pub mod plot;
 pub mod plugins;
 pub mod pool;
 pub mod recorded;
+pub mod replay;
 pub mod restore;
 pub mod resume;
 pub mod retry;
@@ -54,6 +55,7 @@ pub enum Verb {
     Plot(plot::PlotArgs),
     Why(why::WhyArgs),
     Open(open::OpenArgs),
+    Replay(replay::ReplayArgs),
     Logs(logs::LogsArgs),
     Cancel(cancel::CancelArgs),
     Pause(pause::PauseArgs),
@@ -101,6 +103,7 @@ impl Verb {
             Verb::Plot(args) => wait_for(plot::run(args, scope)),
             Verb::Why(args) => wait_for(why::run(args, scope)),
             Verb::Open(args) => wait_for(open::run(args, scope)),
+            Verb::Replay(args) => wait_for(replay::run(args, scope)),
             Verb::Logs(args) => wait_for(logs::run(args, scope)),
             Verb::Cancel(args) => wait_for(cancel::run(args, scope)),
             Verb::Pause(args) => wait_for(pause::run(args, scope)),

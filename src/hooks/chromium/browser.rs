@@ -3,6 +3,7 @@
 //! is removed when the process ends.
 
 use super::load::window;
+use super::wall::{self, Wall};
 use super::{authorities, client_certificate, cookies};
 use crate::crawl::persona::{COPY_BOUNDS, copy};
 use crate::page;
@@ -47,6 +48,11 @@ const DISABLED_FEATURES: [&str; 5] = [
 /// cannot reach, and whose host needs no name server. It stands for services of Google that
 /// chromium asks at its start whatever its other options say.
 const NOWHERE: &str = "http://127.0.0.1:1/";
+/// Chromium reads commands from descriptor 3 and writes to descriptor 4. The script is a constant, and
+/// the shell expands none of its arguments.
+const STEERED: &str = "exec \"$@\" 3<&0 4>&1 0</dev/null 1>&2";
+/// Arguments of a browser without a window, in addition to its size.
+const HEADLESS: &[&str] = &["--headless=new", "--mute-audio", "--hide-scrollbars"];
 /// Longest log line in bytes; longer lines are read in parts.
 const LOG_LINE_MAX_BYTES: u64 = 16 * 1024;
 
@@ -73,24 +79,48 @@ impl Browser {
                 ))
             })?;
         }
-        // Chromium reads commands from descriptor 3 and writes to descriptor 4. The script is a
-        // constant, and the shell expands none of its arguments.
-        let steered = "exec \"$@\" 3<&0 4>&1 0</dev/null 1>&2";
         let program = invocation.settings.text("CHROME_BINARY");
         find(&program)?;
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", steered, "sh", &program]);
-        command.args(arguments(invocation, &home)?);
+        command.args(["-c", STEERED, "sh", &program]);
+        command.args(arguments(invocation, &home.path(PROFILE), true));
         environment(&mut command, invocation, &home)?;
+        Browser::spawn(command, home, true)
+    }
+
+    /// Starts chromium with an empty profile behind a wall. Call this within a tokio runtime.
+    pub fn start_behind(
+        wall: &Wall,
+        invocation: &Invocation,
+        is_headless: bool,
+    ) -> Result<(Browser, Pipe), Finding> {
+        let home = Scratch::new("replay")?;
+        let inside = wall.directory().unwrap_or(home.dir());
+        let program = invocation.settings.text("CHROME_BINARY");
+        find(&program)?;
+        let mut command = wall.command(inside)?;
+        command.arg(&program);
+        command.args(arguments(invocation, &inside.join(PROFILE), is_headless));
+        command.args(wall.flags());
+        Browser::spawn(command, home, false)
+    }
+
+    /// Starts chromium. `is_logged` says whether its log is copied to standard error.
+    fn spawn(
+        mut command: Command,
+        home: Scratch,
+        is_logged: bool,
+    ) -> Result<(Browser, Pipe), Finding> {
+        let program = command.as_std().get_program().to_owned();
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true);
-        let mut child = command
-            .spawn()
-            .map_err(|error| Finding::failed(format!("failed to start {program}: {error}")))?;
+        let mut child = command.spawn().map_err(|error| {
+            Finding::failed(format!("failed to start {}: {error}", program.display()))
+        })?;
         let (Some(input), Some(output), Some(log)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -99,7 +129,7 @@ impl Browser {
         let failure = Arc::new(Mutex::new(None));
         let browser = Browser {
             child,
-            log: tokio::spawn(read_log(log, failure.clone())),
+            log: tokio::spawn(read_log(log, failure.clone(), is_logged)),
             failure,
             _home: home,
         };
@@ -158,13 +188,17 @@ fn find(program: &str) -> Result<(), Finding> {
     }
 }
 
-fn arguments(invocation: &Invocation, home: &Scratch) -> Result<Vec<OsString>, Finding> {
+/// Arguments of chromium. A window of a desktop has the size that chromium chooses for the screen.
+fn arguments(invocation: &Invocation, profile: &Path, is_headless: bool) -> Vec<OsString> {
     let settings = &invocation.settings;
-    let mut profile = OsString::from("--user-data-dir=");
-    profile.push(home.path(PROFILE));
-    let mut arguments = vec![profile];
-    let (width, height) = window(&settings.text("RESOLUTION"));
-    arguments.push(format!("--window-size={width},{height}").into());
+    let mut user_data = OsString::from("--user-data-dir=");
+    user_data.push(profile);
+    let mut arguments = vec![user_data];
+    if is_headless {
+        let (width, height) = window(&settings.text("RESOLUTION"));
+        arguments.push(format!("--window-size={width},{height}").into());
+        arguments.extend(HEADLESS.iter().map(OsString::from));
+    }
     let agent = settings.text("CHROME_USER_AGENT");
     if !agent.is_empty() {
         arguments.push(format!("--user-agent={agent}").into());
@@ -173,7 +207,6 @@ fn arguments(invocation: &Invocation, home: &Scratch) -> Result<Vec<OsString>, F
         arguments.push("--ignore-certificate-errors".into());
     }
     let fixed = [
-        "--headless=new",
         "--remote-debugging-pipe",
         "--no-first-run",
         "--no-default-browser-check",
@@ -185,9 +218,7 @@ fn arguments(invocation: &Invocation, home: &Scratch) -> Result<Vec<OsString>, F
         "--disable-domain-reliability",
         "--metrics-recording-only",
         "--password-store=basic",
-        "--mute-audio",
         "--deny-permission-prompts",
-        "--hide-scrollbars",
         // Each tab has a window of its own. The browser runs without one until its pipe is closed.
         "--no-startup-window",
         // Several snapshots have a tab each: throttle none of them as a background tab.
@@ -203,7 +234,7 @@ fn arguments(invocation: &Invocation, home: &Scratch) -> Result<Vec<OsString>, F
     let features = disabled_features(&extra);
     arguments.extend(extra.into_iter().map(OsString::from));
     arguments.push(features.into());
-    Ok(arguments)
+    arguments
 }
 
 /// The option that disables [`DISABLED_FEATURES`] and the features that `extra` disables, because
@@ -255,9 +286,9 @@ fn environment(
     Ok(())
 }
 
-/// Copies chromium's log to standard error line by line, and stores the first line that explains a
-/// failure.
-async fn read_log(pipe: ChildStderr, failure: Arc<Mutex<Option<String>>>) {
+/// Copies chromium's log to standard error line by line if `is_logged`, and stores the first line that
+/// explains a failure.
+async fn read_log(pipe: ChildStderr, failure: Arc<Mutex<Option<String>>>, is_logged: bool) {
     let mut reader = BufReader::new(pipe);
     loop {
         let mut line = Vec::new();
@@ -273,7 +304,9 @@ async fn read_log(pipe: ChildStderr, failure: Arc<Mutex<Option<String>>>) {
         if DROPPED_LOG_TEXTS.iter().any(|noise| text.contains(noise)) {
             continue;
         }
-        eprintln!("{}", text.trim_end());
+        if is_logged {
+            eprintln!("{}", text.trim_end());
+        }
         if let Some(reason) = failure_reason(&text) {
             let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
             failure.get_or_insert(reason);
@@ -300,6 +333,9 @@ fn failure_reason(line: &str) -> Option<String> {
               sysctls user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns"
                 .to_owned(),
         );
+    }
+    if let Some((_, reason)) = line.split_once(wall::REFUSAL) {
+        return Some(reason.trim().to_owned());
     }
     line.contains(":FATAL:")
         .then(|| format!("chromium failed: {}", one_line(line, 300)))

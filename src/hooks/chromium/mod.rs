@@ -28,6 +28,7 @@ mod subframes;
 pub mod tab;
 mod tab_events;
 mod view;
+pub(crate) mod wall;
 
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;

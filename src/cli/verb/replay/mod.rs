@@ -1,0 +1,234 @@
+//! `archivist replay`: shows a recorded page in a browser without a network.
+
+mod archive;
+pub mod recordings;
+pub mod wall;
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::Server;
+use crate::display::style;
+use crate::verb::open::has_desktop;
+use archive::Archive;
+use archivist_config::Scope;
+use archivist_core::text::clean;
+use archivist_hooks::process::finding::Finding;
+use archivist_hooks::replay::{self, Answers, Listed, Loaded, Replay, Requests, Wall};
+use clap::Args;
+use nix::unistd::geteuid;
+use recordings::{Located, Recording, Target};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time limit for the start of the browser and a page.
+pub const LIMIT: Duration = Duration::from_secs(120);
+
+/// Show a recorded page in the browser, without a network
+///
+/// The page is loaded from its recording, in the installed chromium with an empty profile. The browser
+/// runs in a network namespace without a network, so that nothing reaches the web or this machine: as
+/// a unit if root calls, else as a unit of the user's service manager or in a user namespace. What is
+/// not in the recording fails, and is listed when the window is closed.
+#[derive(Args)]
+pub struct ReplayArgs {
+    /// A snapshot (s345), a crawl (c12), a URL of the archive, or a WACZ or WARC file
+    ///
+    /// A crawl begins with its first page, and of a URL, the newest snapshot with a recording is shown.
+    /// Links lead to other pages of the archive: of several snapshots, that nearest in time to the first
+    /// page is shown. A file is shown alone.
+    #[arg(value_name = "WHAT")]
+    target: Target,
+    /// Load the page without a window, and print how its requests were answered
+    #[arg(long)]
+    headless: bool,
+    /// Save a picture of the page as PNG in FILE
+    #[arg(long, value_name = "FILE", requires = "headless")]
+    screenshot: Option<PathBuf>,
+    /// Rely on options of chromium if this machine has no network namespaces
+    #[arg(long)]
+    no_wall: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Document<'a> {
+    url: &'a str,
+    recorded: String,
+    #[serde(flatten)]
+    requests: &'a Requests,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    page: Option<PageDocument<'a>>,
+}
+
+/// What is known of a page that was loaded without a window.
+#[derive(Serialize)]
+struct PageDocument<'a> {
+    final_url: &'a str,
+    errors: &'a [String],
+    note: Option<&'a str>,
+}
+
+pub async fn run(args: ReplayArgs, scope: &Scope) -> Result<Exit, Failure> {
+    if !args.headless {
+        check_display()?;
+    }
+    let recording = Recording::open(&args.target, scope).await?;
+    let replay = Replay {
+        url: recording.url.clone(),
+        time: recording.time,
+        wall: find_wall(args.no_wall)?,
+        viewport: None,
+        limit: LIMIT,
+    };
+    let answers: Arc<dyn Answers> = match args.target {
+        Target::File(_) => Arc::new(recording.index()),
+        Target::Id(_) | Target::Url(_) => {
+            let server = Server::reach(scope).await?;
+            let first = Located {
+                page: recording.page,
+                path: recording.path,
+                shown: None,
+            };
+            Arc::new(Archive::new(server, &first, recording.file))
+        }
+    };
+    let loaded;
+    let (requests, page) = if args.headless {
+        loaded = replay::load(&replay, answers).await.map_err(failure)?;
+        if let Some(file) = &args.screenshot {
+            save(file, &loaded)?;
+        }
+        let page = PageDocument {
+            final_url: &loaded.final_url,
+            errors: &loaded.errors,
+            note: loaded.note.as_deref(),
+        };
+        (loaded.requests.clone(), Some(page))
+    } else {
+        let requests = replay::show(&replay, answers).await.map_err(failure)?;
+        (requests, None)
+    };
+    if args.json {
+        let document = Document {
+            url: &replay.url,
+            recorded: replay.time.to_string(),
+            requests: &requests,
+            page,
+        };
+        print_json(&document)?;
+    } else {
+        style::print(&text(&replay, &requests, page.as_ref()))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Finds the wall of a replay, unless the caller wants none.
+pub fn find_wall(no_wall: bool) -> Result<Wall, Failure> {
+    if no_wall {
+        return Ok(Wall::none());
+    }
+    wall::find()
+}
+
+/// Returns the error of a replay that failed.
+pub fn failure(finding: Finding) -> Failure {
+    Failure::failed(format!("failed to replay: {}", clean(&finding.output_str)))
+}
+
+/// Prints a document as `--json` does.
+pub fn print_json(document: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(document)
+        .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
+    style::print_document(&format!("{text}\n"))
+}
+
+/// A window needs a display, and a user whose display it is.
+fn check_display() -> Result<(), Failure> {
+    const HINT: &str = "without a window: archivist replay --headless";
+    if !has_desktop(|name| std::env::var_os(name)) {
+        return Err(Failure::usage(format!(
+            "there is no display: neither DISPLAY nor WAYLAND_DISPLAY is set\n{HINT}"
+        )));
+    }
+    if geteuid().is_root() {
+        return Err(Failure::usage(format!(
+            "chromium opens no window for root: run this as the user of the desktop\n{HINT}"
+        )));
+    }
+    Ok(())
+}
+
+fn save(file: &Path, page: &Loaded) -> Result<(), Failure> {
+    std::fs::write(file, &page.picture)
+        .map_err(|error| Failure::failed(format!("failed to write '{}': {error}", file.display())))
+}
+
+/// Requests of a list, one a line, with their reasons.
+pub fn lines(head: &str, listed: &[Listed]) -> String {
+    let mut text = String::new();
+    for one in listed {
+        if text.is_empty() {
+            text.push_str(&format!("{head}:\n"));
+        }
+        let (method, kind) = (clean(&one.method), clean(&one.kind));
+        let (url, reason) = (clean(&one.url), clean(&one.reason));
+        text.push_str(&format!("  {method} {url} ({kind}): {reason}\n"));
+    }
+    text
+}
+
+fn text(replay: &Replay, requests: &Requests, page: Option<&PageDocument>) -> String {
+    let mut text = format!("{}, recorded {}\n", clean(&replay.url), replay.time);
+    text.push_str(&format!(
+        "requests: {} answered exactly, {} by a rule, {} not recorded\n",
+        requests.exact, requests.fuzzy, requests.missing
+    ));
+    text.push_str(&lines("answered by a rule", &requests.by_rule));
+    text.push_str(&lines("not answered", &requests.not_answered));
+    if let Some(note) = page.and_then(|page| page.note) {
+        text.push_str(&format!("note: {}\n", clean(note)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_were_not_answered_exactly_are_listed() {
+        let listed = |reason: &str| Listed {
+            method: "GET".to_owned(),
+            url: "http://a.test/\u{1b}[1m".to_owned(),
+            kind: "image".to_owned(),
+            reason: reason.to_owned(),
+        };
+        let requests = Requests {
+            exact: 5,
+            fuzzy: 1,
+            missing: 1,
+            by_rule: vec![listed("query of a static file")],
+            not_answered: vec![listed("not recorded")],
+        };
+        let replay = Replay {
+            url: "http://a.test/".to_owned(),
+            time: "2026-11-26T09:00:00Z".parse().unwrap(),
+            wall: Wall::none(),
+            viewport: None,
+            limit: LIMIT,
+        };
+        assert_eq!(
+            text(&replay, &requests, None),
+            "http://a.test/, recorded 2026-11-26T09:00:00Z\n\
+             requests: 5 answered exactly, 1 by a rule, 1 not recorded\n\
+             answered by a rule:\n  \
+             GET http://a.test/\u{fffd}[1m (image): query of a static file\n\
+             not answered:\n  \
+             GET http://a.test/\u{fffd}[1m (image): not recorded\n"
+        );
+    }
+}

@@ -1,0 +1,411 @@
+//! Stops every request of a browser and answers it from a recording.
+//!
+//! Chromium attaches to each page, and recursively to the frames and workers of each, before their
+//! first request. A service worker answers calls only while it runs, so nothing is waited for before
+//! it may.
+
+use super::answer::{self, Paused, Reply};
+use super::tally::{Fate, Requests, Tally};
+use super::{Answer, Answers};
+use crate::chromium::cdp::{ATTACHED, CdpError, CdpEvent, Connection, Events, Ignored, Session};
+use crate::chromium::posted::Posted;
+use archivist_warc::lookup::{Match, Wanted};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, timeout};
+
+/// Answers that are read and sent at the same time.
+const CONCURRENT_ANSWERS: usize = 4;
+/// Time for the body of a request that is in no event. A page that waits for its own request does
+/// not answer meanwhile.
+const POSTED_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time without a request after which a page that has loaded is quiet.
+const QUIET: Duration = Duration::from_millis(500);
+/// Time limit of a page that never is.
+const QUIET_MAX: Duration = Duration::from_secs(5);
+/// Lines of the page's console that are kept.
+const CONSOLE_MAX: usize = 1000;
+/// Makes scripts believe that there is a network, and that it is the time of the recorded visit.
+const PRELOAD: &str = include_str!("preload.js");
+
+const PAUSED: &str = "Fetch.requestPaused";
+const DIALOG: &str = "Page.javascriptDialogOpening";
+const CONSOLE: &str = "Runtime.consoleAPICalled";
+const EXCEPTION: &str = "Runtime.exceptionThrown";
+const SOCKET: &str = "Network.webSocketCreated";
+
+/// Answers all requests of a browser.
+pub struct Interception {
+    connection: Connection,
+    answers: Arc<dyn Answers>,
+    near: Timestamp,
+    /// The script that runs before those of a page.
+    preload: String,
+    /// Whether the browser has no window, so that dialogs are closed.
+    is_headless: bool,
+    /// Whether a page was answered.
+    has_page: AtomicBool,
+    tally: Mutex<Tally>,
+    /// URLs of the records that answered.
+    used: Mutex<BTreeSet<String>>,
+    errors: Mutex<Vec<String>>,
+    room: Semaphore,
+    /// Counts requests, once when they are stopped and once when they are answered.
+    activity: watch::Sender<u64>,
+    /// Ids of the pages whose requests are stopped.
+    pages: watch::Sender<BTreeSet<String>>,
+}
+
+/// A target that chromium has attached to.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Target {
+    target_id: String,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl Interception {
+    /// Begins to answer the requests of all pages of a browser that are opened from now on. `near`
+    /// is the time of the recorded page.
+    ///
+    /// # Errors
+    /// If chromium refuses to attach to pages.
+    pub async fn begin(
+        connection: &Connection,
+        answers: Arc<dyn Answers>,
+        near: Timestamp,
+        is_headless: bool,
+    ) -> Result<Arc<Interception>, CdpError> {
+        let offset = Timestamp::now().as_millisecond() - near.as_millisecond();
+        let interception = Arc::new(Interception {
+            connection: connection.clone(),
+            answers,
+            near,
+            preload: format!("{PRELOAD}({offset});"),
+            is_headless,
+            has_page: AtomicBool::new(false),
+            tally: Mutex::default(),
+            used: Mutex::default(),
+            errors: Mutex::default(),
+            room: Semaphore::new(CONCURRENT_ANSWERS),
+            activity: watch::Sender::default(),
+            pages: watch::Sender::default(),
+        });
+        let browser = connection.browser();
+        let events = browser.events(&[ATTACHED]);
+        tokio::spawn(interception.clone().watch(browser.clone(), events));
+        let _: Ignored = browser.call("Target.setAutoAttach", attach_all()).await?;
+        Ok(interception)
+    }
+
+    /// Waits until the requests of this page are stopped. The caller sets the deadline.
+    pub async fn until_stopped(&self, page: &str) {
+        // The sender lives as long as this.
+        let _ = (self.pages.subscribe())
+            .wait_for(|pages| pages.contains(page))
+            .await;
+    }
+
+    /// Waits until no page is left.
+    pub async fn until_closed(&self) {
+        let _ = self.pages.subscribe().wait_for(BTreeSet::is_empty).await;
+    }
+
+    /// Waits until no request was made or answered for a while, at most [`QUIET_MAX`]. Workers of a
+    /// page go on when its own scripts are done.
+    pub async fn until_quiet(&self) {
+        let mut activity = self.activity.subscribe();
+        let end = Instant::now() + QUIET_MAX;
+        while Instant::now() < end && timeout(QUIET, activity.changed()).await.is_ok() {}
+    }
+
+    /// How the requests so far were answered.
+    pub fn requests(&self) -> Requests {
+        lock(&self.tally).requests()
+    }
+
+    /// URLs of the records that answered so far.
+    pub fn used(&self) -> BTreeSet<String> {
+        lock(&self.used).clone()
+    }
+
+    /// Errors of scripts and in the consoles of all pages so far.
+    pub fn errors(&self) -> Vec<String> {
+        lock(&self.errors).clone()
+    }
+
+    /// Receives the events of a session until it ends.
+    async fn watch(self: Arc<Self>, session: Session, mut events: Events) {
+        while let Ok(event) = events.next().await {
+            // The session has ended if it refuses a call.
+            let _ = self.receive(&session, event);
+        }
+    }
+
+    fn receive(self: &Arc<Self>, session: &Session, event: CdpEvent) -> Result<(), CdpError> {
+        let params = event.params;
+        match event.method.as_str() {
+            ATTACHED => self.attend(params)?,
+            PAUSED => {
+                if let Ok(paused) = serde_json::from_value::<Paused>(params) {
+                    let (this, session) = (self.clone(), session.clone());
+                    tokio::spawn(async move {
+                        this.activity.send_modify(|count| *count += 1);
+                        this.clone().answer(session, paused).await;
+                        this.activity.send_modify(|count| *count += 1);
+                    });
+                }
+            }
+            DIALOG if self.is_headless => {
+                session.post("Page.handleJavaScriptDialog", json!({"accept": false}))?;
+            }
+            CONSOLE if params["type"] == "error" => {
+                let parts = params["args"].as_array().into_iter().flatten();
+                let words: Vec<_> = parts.map(described).collect();
+                self.note_error(words.join(" "));
+            }
+            EXCEPTION => {
+                let details = &params["exceptionDetails"];
+                let thrown = &details["exception"];
+                let text = details["text"].as_str().unwrap_or_default();
+                self.note_error(format!("{text} {}", described(thrown)));
+            }
+            SOCKET => {
+                let url = params["url"].as_str().unwrap_or_default();
+                let fate = Fate::Missing("WebSockets are not recorded".to_owned());
+                lock(&self.tally).add("GET", url, "WebSocket", fate);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Stops the requests of a target, and lets it run. Waits for no answer.
+    fn attend(self: &Arc<Self>, attached: Value) -> Result<(), CdpError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Attached {
+            session_id: String,
+            target_info: Target,
+            waiting_for_debugger: bool,
+        }
+        let Ok(attached) = serde_json::from_value::<Attached>(attached) else {
+            return Ok(());
+        };
+        // A session that this program has asked for waits for nothing.
+        if !attached.waiting_for_debugger {
+            return Ok(());
+        }
+        let session = self.connection.session(attached.session_id);
+        let methods = [ATTACHED, PAUSED, DIALOG, CONSOLE, EXCEPTION, SOCKET];
+        let mut events = session.events(&methods);
+        let stops = session.begin::<Ignored>("Fetch.enable", all_requests())?;
+        session.post("Target.setAutoAttach", attach_all())?;
+        session.post("Runtime.enable", json!({}))?;
+        let none = json!({"maxTotalBufferSize": 1, "maxResourceBufferSize": 1});
+        session.post("Network.enable", none)?;
+        let target = attached.target_info;
+        let mut prepares = None;
+        if ["page", "iframe"].contains(&target.kind.as_str()) {
+            session.post("Page.enable", json!({}))?;
+            let script = json!({"source": self.preload, "runImmediately": true});
+            let method = "Page.addScriptToEvaluateOnNewDocument";
+            prepares = Some(session.begin::<Ignored>(method, script)?);
+        } else {
+            session.post("Runtime.evaluate", json!({"expression": self.preload}))?;
+        }
+        session.post("Runtime.runIfWaitingForDebugger", json!({}))?;
+        let this = self.clone();
+        tokio::spawn(async move {
+            let is_page = target.kind == "page";
+            let stopped = async {
+                // A navigation to another process before the answer would lose the script.
+                let is_prepared = match prepares {
+                    Some(answer) => answer.await.is_ok(),
+                    None => true,
+                };
+                if stops.await.is_ok() && is_prepared && is_page {
+                    this.pages.send_modify(|pages| {
+                        pages.insert(target.target_id.clone());
+                    });
+                }
+                std::future::pending::<()>().await
+            };
+            let ends = async {
+                while let Ok(event) = events.next().await {
+                    let _ = this.receive(&session, event);
+                }
+            };
+            tokio::select! {
+                () = stopped => {}
+                () = ends => {}
+            }
+            this.pages.send_modify(|pages| {
+                pages.remove(&target.target_id);
+            });
+        });
+        Ok(())
+    }
+
+    async fn answer(self: Arc<Self>, session: Session, paused: Paused) {
+        let Ok(_permit) = self.room.acquire().await else {
+            return;
+        };
+        let posted = self.posted(&session, &paused).await;
+        let (answers, near) = (self.answers.clone(), self.near);
+        let reading = tokio::task::spawn_blocking(move || {
+            let found = find(&*answers, &paused, posted.as_deref(), near);
+            (paused, found)
+        });
+        let Ok((paused, found)) = reading.await else {
+            return;
+        };
+        let request = &paused.request;
+        let (reply, fate) = match found {
+            Ok((reply, fit, url)) => {
+                lock(&self.used).insert(url);
+                let fate = match fit {
+                    Match::Exact => Fate::Exact,
+                    Match::Fuzzy(rule) => Fate::Rule(rule),
+                };
+                (Some(reply), fate)
+            }
+            Err(_) if paused.is_icon() => {
+                let absent = json!({"requestId": paused.request_id, "responseCode": 404});
+                let _ = session.post("Fetch.fulfillRequest", absent);
+                return;
+            }
+            Err(reason) => (None, Fate::Missing(reason)),
+        };
+        let sent = match &reply {
+            Some(reply) => self.send(&session, &paused, reply).await,
+            None => Err(CdpError::Closed("")),
+        };
+        let fate = match sent {
+            Err(CdpError::Refused { message, .. }) if !is_gone(&message) => {
+                Fate::Missing(format!("chromium does not take its answer: {message}"))
+            }
+            _ => fate,
+        };
+        let is_missing = matches!(fate, Fate::Missing(_));
+        let kind = &paused.resource_type;
+        lock(&self.tally).add(&request.method, &request.url, kind, fate);
+        let is_document = kind == "Document";
+        if is_missing {
+            // Without a user, the page stays that goes elsewhere. A user sees that there is nothing.
+            let stays = is_document && self.is_headless && self.has_page.load(Ordering::Relaxed);
+            let reason = if stays {
+                "Aborted"
+            } else {
+                "InternetDisconnected"
+            };
+            let fail = json!({"requestId": paused.request_id, "errorReason": reason});
+            let _ = session.post("Fetch.failRequest", fail);
+        } else if is_document && reply.is_some_and(|reply| !reply.is_redirect()) {
+            self.has_page.store(true, Ordering::Relaxed);
+        }
+    }
+
+    async fn send(
+        &self,
+        session: &Session,
+        paused: &Paused,
+        reply: &Reply,
+    ) -> Result<(), CdpError> {
+        let now = Timestamp::now().as_second();
+        let cookies = reply.redirect_cookies(&paused.request.url, now);
+        if !cookies.is_empty() {
+            let browser = self.connection.browser();
+            let cookies = json!({"cookies": cookies});
+            let set = browser.call::<Ignored>("Storage.setCookies", cookies).await;
+            if let Err(error) = set {
+                eprintln!("failed to set the cookies of a redirect: {error}, ignoring");
+            }
+        }
+        let params = reply.params(&paused.request_id);
+        let sent = session.call::<Ignored>("Fetch.fulfillRequest", params);
+        sent.await.map(drop)
+    }
+
+    /// The body of a request, if it has one that can be read.
+    async fn posted(&self, session: &Session, paused: &Paused) -> Option<Vec<u8>> {
+        let in_event = paused.request.posted();
+        let network_id = paused.network_id.as_ref();
+        let (None, true, Some(id)) = (&in_event, paused.request.has_post_data, network_id) else {
+            return in_event;
+        };
+        let asked = session.call::<Posted>("Network.getRequestPostData", json!({"requestId": id}));
+        let posted = timeout(POSTED_TIMEOUT, asked).await.ok()?.ok()?;
+        posted.bytes()
+    }
+
+    fn note_error(&self, error: String) {
+        let mut errors = lock(&self.errors);
+        if errors.len() < CONSOLE_MAX {
+            errors.push(error.trim().to_owned());
+        }
+    }
+}
+
+/// Looks a request up and reads its answer. Returns also how the record fits, and its URL.
+fn find(
+    answers: &dyn Answers,
+    paused: &Paused,
+    posted: Option<&[u8]>,
+    near: Timestamp,
+) -> Result<(Reply, Match, String), String> {
+    let wanted = Wanted {
+        url: &paused.request.url,
+        method: &paused.request.method,
+        posted,
+        near,
+    };
+    let found = answers.find(&wanted);
+    let Answer { url, fit, stored } = found.ok_or_else(|| "not recorded".to_owned())?;
+    let stored = stored.map_err(|error| error.to_string())?;
+    let mut reply = answer::compose(stored, paused).map_err(|error| error.to_string())?;
+    if fit != Match::Exact {
+        reply.call(&url, &paused.request.url);
+    }
+    Ok((reply, fit, url))
+}
+
+/// Whether chromium refuses an answer because nothing waits for it any more.
+fn is_gone(message: &str) -> bool {
+    message.contains("Invalid InterceptionId")
+}
+
+/// Parameters of `Fetch.enable`. Pages of chromium itself, such as the viewer of PDFs, keep theirs.
+fn all_requests() -> Value {
+    let of =
+        |scheme: &str| json!({"urlPattern": format!("{scheme}://*"), "requestStage": "Request"});
+    json!({"patterns": [of("http"), of("https")]})
+}
+
+/// Parameters of `Target.setAutoAttach`.
+fn attach_all() -> Value {
+    json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true})
+}
+
+/// The text of a value in a console.
+fn described(value: &Value) -> String {
+    let text = ["description", "value", "unserializableValue"]
+        .iter()
+        .find_map(|key| value.get(key));
+    match text {
+        Some(Value::String(text)) => text.lines().next().unwrap_or_default().to_owned(),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

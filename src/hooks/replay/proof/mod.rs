@@ -1,0 +1,293 @@
+//! Proves that a recording shows its page: replays the page and compares it with what was seen when
+//! it was recorded.
+
+mod picture;
+mod text;
+
+use super::{Answers, Listed, Loaded, Replay, Requests, load};
+use crate::process::finding::Finding;
+use archivist_warc::WarcError;
+use archivist_warc::verify::check;
+use archivist_warc::wacz::{Entry, Wacz};
+use picture::Picture;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+/// Largest text or picture in bytes that is read from a recording.
+const EVIDENCE_MAX_BYTES: u64 = 256 << 20;
+
+/// What a recording says about its page, in addition to what servers answered.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// Requests that the recorder says it kept.
+    listed: Vec<Row>,
+    /// Requests of which the file has an answer.
+    kept: BTreeSet<(String, String)>,
+    /// Visible text of the page.
+    text: Option<String>,
+    /// Picture of the viewport, as PNG.
+    picture: Option<Vec<u8>>,
+    /// What cannot be read of these.
+    flaws: Vec<String>,
+}
+
+/// A request in the list of the recorder (`urn:pageinfo:URL`).
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Row {
+    url: String,
+    method: String,
+    /// Why the file does not have it, or not as a whole.
+    reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PageInfo {
+    requests: Vec<Row>,
+}
+
+/// How a replay compares with its recording.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Proof {
+    /// How the requests of the page were answered.
+    pub requests: Requests,
+    /// Recorded URLs that the replayed page did not ask for.
+    pub not_requested: Vec<String>,
+    /// Share of the requests, recorded and replayed, that were answered.
+    pub resources: f64,
+    /// Similarity of the text; `None` if the recording has none.
+    pub text: Option<f64>,
+    /// Similarity of the picture; `None` if the recording has none.
+    pub picture: Option<f64>,
+    /// Errors of scripts during the replay.
+    pub errors: Vec<String>,
+    /// What in the file contradicts itself.
+    pub flaws: Vec<String>,
+    /// Set if the page did not finish loading.
+    pub note: Option<String>,
+}
+
+impl Evidence {
+    /// Reads what a recording says about its page.
+    pub fn read(file: &Wacz, url: &str) -> Evidence {
+        let mut evidence = Evidence::default();
+        for entry in file.entries() {
+            if entry.status.is_some() {
+                let request = (entry.method.clone(), entry.url.clone());
+                evidence.kept.insert(request);
+            }
+        }
+        let info = evidence.resource(file, "pageinfo", url);
+        match info.map(|info| serde_json::from_slice::<PageInfo>(&info)) {
+            Some(Ok(info)) => evidence.listed = info.requests,
+            Some(Err(error)) => evidence.flaws.push(format!("urn:pageinfo:{url}: {error}")),
+            None => {}
+        }
+        let text = evidence.resource(file, "text", url);
+        evidence.text = text.map(|text| String::from_utf8_lossy(&text).into_owned());
+        evidence.picture = evidence.resource(file, "view", url);
+        evidence
+    }
+
+    /// The newest resource of a kind.
+    fn resource(&mut self, file: &Wacz, kind: &str, url: &str) -> Option<Vec<u8>> {
+        let name = format!("urn:{kind}:{url}");
+        let of_name = file.entries().iter().filter(|entry| entry.url == name);
+        let entry = of_name.max_by_key(|entry| entry.time)?;
+        match read(file, entry) {
+            Ok(bytes) => Some(bytes),
+            Err(reason) => {
+                self.flaws.push(format!("{name}: {reason}"));
+                None
+            }
+        }
+    }
+
+    /// Size of the recorded viewport.
+    pub fn viewport(&self) -> Option<(u32, u32)> {
+        let picture = Picture::decode(self.picture.as_ref()?).ok()?;
+        Some((
+            picture.width.try_into().ok()?,
+            picture.height.try_into().ok()?,
+        ))
+    }
+
+    /// Compares a replay with this.
+    fn compare(&self, page: Loaded) -> Proof {
+        let mut flaws = self.flaws.clone();
+        let listed = self.listed.iter().filter(|row| row.reason.is_none());
+        let lost = listed.filter(|row| {
+            let request = (row.method.clone(), row.url.clone());
+            !self.kept.contains(&request)
+        });
+        flaws.extend(lost.map(|row| {
+            format!(
+                "{} {}: listed as recorded, but not in the file",
+                row.method, row.url
+            )
+        }));
+        let picture = self.picture.as_ref().and_then(|recorded| {
+            let both = (Picture::decode(recorded), Picture::decode(&page.picture));
+            match both {
+                (Ok(recorded), Ok(replayed)) => Some(picture::similarity(&recorded, &replayed)),
+                (Err(reason), _) | (_, Err(reason)) => {
+                    flaws.push(format!("picture of the page: {reason}"));
+                    None
+                }
+            }
+        });
+        let not_requested: Vec<String> = (self.kept.iter())
+            .filter(|(method, url)| method != "OPTIONS" && !page.used.contains(url))
+            .map(|(_, url)| url.clone())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let answered = (page.requests.exact + page.requests.fuzzy) as f64;
+        let all = answered + page.requests.missing as f64 + not_requested.len() as f64;
+        let text = self.text.as_ref();
+        Proof {
+            not_requested,
+            resources: if all > 0.0 { answered / all } else { 0.0 },
+            text: text.map(|recorded| text::similarity(recorded, &page.text)),
+            picture,
+            requests: page.requests,
+            errors: page.errors,
+            flaws,
+            note: page.note,
+        }
+    }
+}
+
+impl Proof {
+    /// Whether no figure is below `least`, and the file does not contradict itself.
+    pub fn holds(&self, least: f64) -> bool {
+        self.flaws.is_empty() && self.fidelity() >= least
+    }
+
+    /// The lowest figure; 0 if the file contradicts itself.
+    pub fn fidelity(&self) -> f64 {
+        if !self.flaws.is_empty() {
+            return 0.0;
+        }
+        let figures = [Some(self.resources), self.text, self.picture];
+        figures.into_iter().flatten().fold(1.0, f64::min)
+    }
+
+    /// Requests that were not answered exactly.
+    pub fn inexact(&self) -> impl Iterator<Item = &Listed> {
+        self.requests
+            .not_answered
+            .iter()
+            .chain(&self.requests.by_rule)
+    }
+}
+
+/// Replays a page and compares it with the evidence of its recording.
+///
+/// # Errors
+/// If the page cannot be replayed at all.
+pub async fn prove(
+    replay: &Replay,
+    answers: Arc<dyn Answers>,
+    evidence: &Evidence,
+) -> Result<Proof, Finding> {
+    let page = load(replay, answers).await?;
+    Ok(evidence.compare(page))
+}
+
+/// What in a file contradicts itself.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn flaws(file: File) -> Result<Vec<String>, WarcError> {
+    let flaws = check(file)?.flaws.into_iter();
+    Ok(flaws
+        .map(|flaw| format!("{}: {}", flaw.part, flaw.reason))
+        .collect())
+}
+
+fn read(file: &Wacz, entry: &Entry) -> Result<Vec<u8>, String> {
+    let stored = file.read(entry).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    let mut body = stored.body.take(EVIDENCE_MAX_BYTES);
+    body.read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(url: &str) -> (String, String) {
+        ("GET".to_owned(), url.to_owned())
+    }
+
+    fn page(used: &[&str], missing: u64, text: &str) -> Loaded {
+        Loaded {
+            final_url: String::new(),
+            requests: Requests {
+                exact: used.len() as u64,
+                missing,
+                ..Requests::default()
+            },
+            used: used.iter().map(|url| (*url).to_owned()).collect(),
+            errors: Vec::new(),
+            text: text.to_owned(),
+            picture: Vec::new(),
+            note: None,
+        }
+    }
+
+    #[test]
+    fn missing_and_unwanted_resources_lower_the_share() {
+        let evidence = Evidence {
+            kept: [request("http://a/"), request("http://a/b")].into(),
+            text: Some("one two".to_owned()),
+            ..Evidence::default()
+        };
+        let proof = |used: &[&str], missing, text| evidence.compare(page(used, missing, text));
+        let whole = proof(&["http://a/", "http://a/b"], 0, "one two");
+        assert_eq!((whole.resources, whole.text), (1.0, Some(1.0)));
+        assert!(whole.holds(1.0));
+        let missing = proof(&["http://a/", "http://a/b"], 2, "one two");
+        assert_eq!(missing.resources, 0.5);
+        assert!(!missing.holds(0.95));
+        let unwanted = proof(&["http://a/"], 0, "one two");
+        assert_eq!(unwanted.not_requested, ["http://a/b"]);
+        assert_eq!(unwanted.resources, 0.5);
+        assert!(!proof(&["http://a/", "http://a/b"], 0, "two one").holds(0.95));
+    }
+
+    #[test]
+    fn resource_that_the_recorder_lists_must_be_in_the_file() {
+        let row = |url: &str, reason: Option<&str>| Row {
+            url: url.to_owned(),
+            method: "GET".to_owned(),
+            reason: reason.map(str::to_owned),
+        };
+        let mut evidence = Evidence {
+            kept: [request("http://a/")].into(),
+            listed: vec![row("http://a/", None), row("ws://a/", Some("WebSocket"))],
+            ..Evidence::default()
+        };
+        assert!(evidence.compare(page(&["http://a/"], 0, "")).holds(1.0));
+        evidence.listed.push(row("http://a/gone", None));
+        let proof = evidence.compare(page(&["http://a/"], 0, ""));
+        assert!(!proof.holds(0.0));
+        assert_eq!(
+            proof.flaws,
+            ["GET http://a/gone: listed as recorded, but not in the file"]
+        );
+    }
+
+    #[test]
+    fn page_without_any_request_is_no_proof() {
+        let proof = Evidence::default().compare(page(&[], 0, ""));
+        assert!(!proof.holds(0.01));
+    }
+}

@@ -1,0 +1,291 @@
+//! Replays in the installed chromium of recordings in memory.
+
+use super::*;
+use std::collections::HashMap;
+use std::fs;
+use std::io::Cursor;
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Answers by URL, or by method, URL and posted body.
+#[derive(Default)]
+struct Memory(HashMap<String, MemoryAnswer>);
+
+/// Status, headers and body.
+type MemoryAnswer = (u16, Vec<(String, String)>, Vec<u8>);
+
+impl Memory {
+    fn with(self, url: &str, media_type: &str, body: &str) -> Memory {
+        self.answer(url, 200, &[("Content-Type", media_type)], body.as_bytes())
+    }
+
+    fn answer(mut self, url: &str, status: u16, headers: &[(&str, &str)], body: &[u8]) -> Memory {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let headers = headers.iter().map(owned).collect();
+        self.0
+            .insert(url.to_owned(), (status, headers, body.to_vec()));
+        self
+    }
+}
+
+impl Answers for Memory {
+    fn find(&self, wanted: &Wanted<'_>) -> Option<Answer> {
+        let posted = wanted.posted.map(String::from_utf8_lossy);
+        let key = match (wanted.method, posted) {
+            ("GET", _) => wanted.url.to_owned(),
+            (method, posted) => {
+                format!("{method} {} {}", wanted.url, posted.unwrap_or_default())
+            }
+        };
+        let (status, headers, body) = self.0.get(&key)?.clone();
+        let stored = StoredAnswer {
+            status,
+            reason: String::new(),
+            headers,
+            length: Some(body.len() as u64),
+            blocks: None,
+            body: Box::new(Cursor::new(body)),
+        };
+        Some(Answer {
+            url: wanted.url.to_owned(),
+            fit: Match::Exact,
+            stored: Ok(stored),
+        })
+    }
+}
+
+/// A wall that exists here, and the directory of its browser; otherwise prints why the test is
+/// skipped. Chromium refuses to run as root.
+fn wall() -> Option<(Wall, tempfile::TempDir)> {
+    let top = tempfile::tempdir().unwrap();
+    let wall = if nix::unistd::geteuid().is_root() {
+        fs::set_permissions(top.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let words = [
+            "unshare",
+            "--net",
+            "--",
+            "setpriv",
+            "--reuid=nobody",
+            "--regid=nogroup",
+            "--clear-groups",
+            "--",
+        ];
+        let words = words.map(str::to_owned).to_vec();
+        Wall::of(words, Some(top.path().to_owned()))
+    } else {
+        Wall::of_user_namespace()
+    };
+    let missing = if Path::new("/usr/bin/chromium").exists() {
+        wall.stands().err()
+    } else {
+        Some("chromium is not installed".to_owned())
+    };
+    match missing {
+        Some(reason) => {
+            println!("skipped: {reason}");
+            None
+        }
+        None => Some((wall, top)),
+    }
+}
+
+async fn loaded(
+    wall: &Wall,
+    url: &str,
+    memory: Memory,
+) -> Result<Loaded, crate::process::finding::Finding> {
+    let replay = Replay {
+        url: url.to_owned(),
+        time: Timestamp::UNIX_EPOCH,
+        wall: wall.clone(),
+        viewport: Some((400, 300)),
+        limit: Duration::from_secs(50),
+    };
+    load(&replay, Arc::new(memory)).await
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+
+#[tokio::test]
+async fn page_with_frames_workers_and_redirects_is_answered_from_the_recording() {
+    let Some((wall, _directory)) = wall() else {
+        return;
+    };
+    let page = r#"<!doctype html><title>t</title><script src="/app.js"></script>
+        <iframe src="https://b.test/frame"></iframe><p id=out></p>"#;
+    let app = r#"
+        const say = (text) => { document.getElementById("out").append(text + "; "); };
+        addEventListener("load", async () => {
+            say(navigator.onLine);
+            say(isSecureContext);
+            say(document.cookie);
+            const time = new Date();
+            say([time.getUTCFullYear(), new Date(2026, 1).getFullYear(), Date().slice(11, 15)]);
+            say([time instanceof Date, time.constructor === Date, Date.now() >= +time, Date.length]);
+            document.cookie = "kept=1; expires=" + new Date(Date.now() + 1e6).toUTCString();
+            document.cookie = "old=1; expires=" + new Date(Date.now() - 1e6).toUTCString();
+            say(document.cookie);
+            say(await (await fetch("/api", {method: "POST", body: "q=1"})).text());
+            const part = await fetch("/large", {headers: {Range: "bytes=2-4"}});
+            say(part.status + " " + await part.text());
+            const worker = new Worker("/worker.js");
+            worker.onmessage = (event) => say(event.data);
+            const shared = new SharedWorker("/shared.js");
+            shared.port.onmessage = (event) => say(event.data);
+            say(await fetch("/missing").catch((error) => error.name));
+            console.error("seen");
+            await navigator.serviceWorker.register("/service.js");
+            await navigator.serviceWorker.ready;
+            say("served " + await (await fetch("/v")).text());
+        });"#;
+    let script = "text/javascript";
+    let memory = Memory::default()
+        .answer(
+            "https://a.test/",
+            302,
+            &[("Location", "/page"), ("Set-Cookie", "way=kept; Secure")],
+            b"",
+        )
+        .with("https://a.test/page", HTML, page)
+        .with("https://a.test/app.js", script, app)
+        .with(
+            "https://a.test/worker.js",
+            script,
+            "fetch('/w').then((a) => a.text()).then((text) => postMessage(text + navigator.onLine + new Date().getUTCFullYear()))",
+        )
+        .with("https://a.test/w", "text/plain", "worker ")
+        .with(
+            "https://a.test/shared.js",
+            script,
+            "onconnect = (event) => fetch('/s').then((a) => a.text()).then((text) => event.ports[0].postMessage(text))",
+        )
+        .with("https://a.test/s", "text/plain", "shared")
+        .with(
+            "https://a.test/service.js",
+            script,
+            "oninstall = (event) => event.waitUntil(fetch('/v').then((answer) => { if (!answer.ok) throw 1; }))",
+        )
+        .with("https://a.test/v", "text/plain", "v")
+        .with("https://a.test/large", "text/plain", "0123456789")
+        .with("POST https://a.test/api q=1", "text/plain", "posted")
+        .with(
+            "https://b.test/frame",
+            HTML,
+            "<p>framed</p><img src=/i.svg onload='document.body.append(1)'>",
+        )
+        .with(
+            "https://b.test/i.svg",
+            "image/svg+xml",
+            "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>",
+        );
+    let page = loaded(&wall, "https://a.test/", memory).await.unwrap();
+    for part in [
+        "true; true; way=kept; 1970,2026,1970; true,true,true,7; way=kept; kept=1; posted; 206 234; ",
+        "worker true1970;",
+        "shared;",
+        "TypeError;",
+        "served v;",
+    ] {
+        assert!(
+            page.text.contains(part),
+            "{part} in {:?} {:?} {:?} {:?}",
+            page.text,
+            page.note,
+            page.requests,
+            page.errors
+        );
+    }
+    assert_eq!(page.final_url, "https://a.test/page");
+    assert!(
+        page.errors.contains(&"seen".to_owned()),
+        "{:?}",
+        page.errors
+    );
+    let not_answered: Vec<_> = page.requests.not_answered.iter().collect();
+    let urls: Vec<_> = not_answered.iter().map(|one| one.url.as_str()).collect();
+    assert_eq!(urls, ["https://a.test/missing"]);
+    assert_eq!(page.requests.exact, 13, "{:?}", page.requests);
+    assert!(page.picture.starts_with(b"\x89PNG"));
+}
+
+#[tokio::test]
+async fn nothing_reaches_the_network() {
+    let Some((wall, _directory)) = wall() else {
+        return;
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stun = UdpSocket::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    stun.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let stun_port = stun.local_addr().unwrap().port();
+    let page = format!(
+        r#"<!doctype html><link rel=dns-prefetch href="//localhost:{port}"><link rel=preconnect href="http://127.0.0.1:{port}">
+        <img src="http://127.0.0.1:{port}/image"><a id=file download href="http://127.0.0.1:{port}/file">x</a><p id=out></p>
+        <script>
+        const say = (text) => {{ document.getElementById("out").append(text + "; "); }};
+        const tried = [
+            fetch("http://127.0.0.1:{port}/fetch").then(() => "fetched", () => "fetch failed"),
+            fetch("file:///etc/passwd").then(() => "file read", () => "file failed"),
+            new Promise((done) => {{
+                const socket = new WebSocket("ws://127.0.0.1:{port}/");
+                socket.onopen = () => done("socket open");
+                socket.onerror = () => done("socket failed");
+            }}),
+        ];
+        for (const one of tried) one.then(say);
+        const peer = new RTCPeerConnection({{iceServers: [{{urls: "stun:127.0.0.1:{stun_port}"}}]}});
+        peer.createDataChannel("x");
+        peer.createOffer().then((offer) => peer.setLocalDescription(offer));
+        addEventListener("load", async () => {{
+            const frame = document.createElement("iframe");
+            frame.src = "file:///etc/passwd";
+            document.body.append(frame);
+            navigator.sendBeacon("http://127.0.0.1:{port}/beacon", "x");
+            window.open("http://127.0.0.1:{port}/popup");
+            document.getElementById("file").click();
+            // Time for all that: the page is not done while requests are open.
+            for (let n = 0; n < 200; n++) await fetch("/tick");
+            say("over");
+        }});
+        </script>"#
+    );
+    let memory = Memory::default().with("http://a.test/", HTML, &page);
+    let memory = memory.with("http://a.test/tick", "text/plain", "");
+    let page = loaded(&wall, "http://a.test/", memory).await.unwrap();
+    for part in ["fetch failed", "file failed", "socket failed", "over"] {
+        assert!(
+            page.text.contains(part),
+            "{part} in {:?} {:?} {:?} {:?}",
+            page.text,
+            page.note,
+            page.requests,
+            page.errors
+        );
+    }
+    let is_reached = (listener.accept().is_ok(), stun.recv(&mut [0; 100]).is_ok());
+    assert_eq!(is_reached, (false, false), "by TCP, by UDP");
+    let missing: Vec<_> = page
+        .requests
+        .not_answered
+        .iter()
+        .map(|one| one.url.as_str())
+        .collect();
+    for path in ["image", "file", "fetch", "beacon"] {
+        let url = format!("http://127.0.0.1:{port}/{path}");
+        assert!(missing.contains(&url.as_str()), "{path}: {missing:?}");
+    }
+    assert!(missing.contains(&format!("ws://127.0.0.1:{port}/").as_str()));
+}
+
+#[tokio::test]
+async fn page_that_is_not_recorded_is_an_error() {
+    let Some((wall, _directory)) = wall() else {
+        return;
+    };
+    let missing = loaded(&wall, "http://a.test/", Memory::default()).await;
+    let reason = missing.unwrap_err().output_str;
+    assert!(reason.contains("ERR_INTERNET_DISCONNECTED"), "{reason}");
+}

@@ -1,0 +1,113 @@
+#!/bin/bash
+# `archivist replay` and `archivist verify` behind real walls: a unit of the machine for root, a unit of their own service manager for
+# others. A page that was recorded on another host asks a server on the loopback of the capsule, which must not be reached.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+name=testreplay
+file=/srv/testreplay.warc.gz
+uid=
+
+clean() {
+    in_capsule systemctl stop test-reached.service 2>/dev/null || true
+    in_capsule loginctl disable-linger $name 2>/dev/null || true
+    [[ -z $uid ]] || in_capsule systemctl stop "user@$uid.service" 2>/dev/null || true
+    in_capsule userdel --remove $name 2>/dev/null || true
+    in_capsule rm -f $file
+}
+
+as_user() {
+    in_capsule setpriv --reuid "$uid" --regid "$uid" --init-groups env HOME=/home/$name USER=$name \
+        XDG_RUNTIME_DIR="/run/user/$uid" DBUS_SESSION_BUS_ADDRESS="unix:path=/run/user/$uid/bus" "$@"
+}
+
+prepare() {
+    local port=$((8470 + release_number))
+    in_capsule useradd --create-home --shell /bin/bash $name
+    uid=$(in_capsule id -u $name)
+    in_capsule loginctl enable-linger $name
+    wait_for 20 in_capsule test -S "/run/user/$uid/bus"
+    in_capsule systemd-run --quiet --collect --unit=test-reached --property=Type=exec python3 -u -m http.server $port --bind 127.0.0.1
+    # This one shows that requests would be seen.
+    wait_for 20 in_capsule python3 -c "import urllib.request; urllib.request.urlopen('http://127.0.0.1:$port/?seen')"
+    wait_for 20 is_seen
+    in_capsule python3 - <<PYTHON
+import gzip
+page = b"<title>t</title><p>recorded</p><img src=http://127.0.0.1:$port/image><script>new WebSocket('ws://127.0.0.1:$port/')</script>"
+http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(page) + page
+head = b"""WARC/1.1\r
+WARC-Type: response\r
+WARC-Record-ID: <urn:uuid:11111111-1111-4111-8111-111111111111>\r
+WARC-Date: 2026-11-26T09:00:00Z\r
+WARC-Target-URI: http://a.test/\r
+Content-Type: application/http; msgtype=response\r
+Content-Length: %d\r
+\r
+""" % len(http)
+with open("$file", "wb") as out:
+    out.write(gzip.compress(head + http + b"\r\n\r\n"))
+PYTHON
+}
+
+# requests: those that the server on the loopback got.
+requests() { in_capsule journalctl --quiet -o cat -u test-reached.service --grep '"GET /' || true; }
+
+is_seen() { [[ $(requests) == *'?seen'* ]]; }
+
+# reached: the requests of pages.
+reached() { requests | grep -vF '?seen' || true; }
+
+# assert_replayed OUTPUT USER
+assert_replayed() {
+    assert_contains "$1" "1 answered exactly" "the page, for $2"
+    assert_contains "$1" "/image (image): not recorded" "the picture that is not recorded, for $2"
+    assert_eq "" "$(reached)" "requests at the loopback of the machine, for $2"
+}
+
+root_replays_in_a_unit_without_network() {
+    assert_status 0 archivist replay $file --headless
+    assert_replayed "$output" root
+    assert_contains "$(in_capsule journalctl -o cat -u 'archivist-replay-page-*')" "browser without a network" "the unit of the browser"
+}
+
+a_user_replays_in_their_service_manager() {
+    assert_status 0 as_user archivist replay $file --headless
+    assert_replayed "$output" "a user"
+    assert_contains "$(in_capsule journalctl -o cat "_UID=$uid")" "browser without a network" "the unit of the browser"
+}
+
+# systemd starts a unit with the network of the machine if it cannot make a namespace.
+a_unit_with_the_network_of_the_machine_is_refused() {
+    in_capsule mkdir -p /run/systemd/system/archivist-replay-.service.d
+    in_capsule sh -c 'printf "[Service]\nPrivateNetwork=no\n" >/run/systemd/system/archivist-replay-.service.d/90-test.conf
+        systemctl daemon-reload'
+    assert_status 1 archivist replay $file --headless
+    assert_contains "$output" "the browser would have the network of the machine" "a wall that does not stand"
+    in_capsule sh -c 'rm -r /run/systemd/system/archivist-replay-.service.d; systemctl daemon-reload'
+    assert_eq "" "$(reached)" "requests at the loopback of the machine"
+}
+
+verify_says_what_a_recording_lacks() {
+    assert_status 1 archivist verify $file
+    assert_contains "$output" "the recording does not show the page" "a page without its picture"
+}
+
+recorded_pages_are_verified_in_units_without_network() {
+    local crawl page
+    start_site
+    configure <<<"VerifyReplay=yes
+[Hooks]
+Reach=loopback"
+    assert_status 0 archivist add --wait --plugins wacz,verify "${site}page/1"
+    crawl=$(query '.[0].id' list crawls) page=$(query '.[0].id' list snapshots)
+    assert_eq true "$(query '.[0] | field("replay").fidelity > 0.9' list snapshots "$crawl")" "what the replay shows"
+    assert_contains "$(in_capsule journalctl -o cat -u 'archivist-hook-verify-*')" "namespace of the browser is that of the unit" "the wall"
+    assert_contains "$(archivist show "$page")" "of resources answered" "archivist show"
+    assert_contains "$(in_capsule sh -c 'cat /var/lib/archivist/archive/*/*/s*/index.html')" "of resources answered" "the page about the snapshot"
+    assert_status 0 archivist retry --unfaithful 0.5
+    assert_contains "$output" "nothing to retry" "a page that replays"
+    stop_site
+    forget_configuration
+}
+
+cases recorded_pages_are_verified_in_units_without_network root_replays_in_a_unit_without_network a_user_replays_in_their_service_manager a_unit_with_the_network_of_the_machine_is_refused verify_says_what_a_recording_lacks
