@@ -221,6 +221,15 @@ keys! {
     /// and similar) and everything on gstatic.com and fonts.googleapis.com. Defaults to none.
     [Archive] UrlDenyList += url_deny, patterns, String::clone;
 
+    /// Whether the recording of each page is replayed without a network, and compared with the page
+    ///
+    /// yes, no, or a share of the pages such as 10%. The hook verify does this once the page is
+    /// recorded, which takes about as long as loading the page, and leaves its figures with the
+    /// result: archivist list, show and the page about the snapshot have them, and archivist retry
+    /// \-\-unfaithful records pages again. Crawls and pages can differ from it with VERIFY_ENABLED
+    /// and VERIFY_PERCENT.
+    [Archive] VerifyReplay = verify_replay, share, shown_share;
+
     /// Time limit for one run of a hook whose plugin has no setting PLUGIN_TIMEOUT
     ///
     /// Hooks see it as TIMEOUT.

@@ -72,6 +72,8 @@ pub struct Settings {
     pub url_allow: String,
     /// Same; a URL that matches one of them is not archived.
     pub url_deny: String,
+    /// Share of the pages whose recordings are replayed and compared, in percent.
+    pub verify_replay: u32,
 
     // [Hooks]
     /// Time limit of one run of a hook whose plugin has no limit.
@@ -157,6 +159,7 @@ impl Settings {
             shared_index: true,
             url_allow: String::new(),
             url_deny: String::new(),
+            verify_replay: 0,
             hook_timeout: Duration::from_secs(60),
             ready_limit: Duration::from_secs(5),
             stop_limit: Duration::from_secs(12 * 3600),

@@ -20,7 +20,9 @@ use crawl::{housekeeping, sonic, sonic_index};
 use process::finding::Finding;
 use process::invocation::Invocation;
 use process::{finding, reach};
-use programs::{dom, favicon, hashes, headers, outlinks, pdf, screenshot, text, title, wacz, wget};
+use programs::{
+    dom, favicon, hashes, headers, outlinks, pdf, screenshot, text, title, verify, wacz, wget,
+};
 use std::process::ExitCode;
 
 /// Result of a program. An early end is also a finding, so that every run has a record.
@@ -52,7 +54,7 @@ macro_rules! builtin {
     };
 }
 
-const BUILTINS: [Builtin; 16] = [
+const BUILTINS: [Builtin; 17] = [
     builtin!("chromium_launch", chromium, chromium::launch::run),
     builtin!("chromium_tab", chromium, chromium::tab::run),
     builtin!(wget),
@@ -64,6 +66,7 @@ const BUILTINS: [Builtin; 16] = [
     builtin!(title),
     builtin!(outlinks),
     builtin!(wacz),
+    builtin!(verify),
     builtin!(text),
     builtin!(hashes),
     builtin!(housekeeping),
@@ -138,7 +141,9 @@ mod tests {
         for builtin in &BUILTINS {
             let invocation = Invocation::read(builtin.plugin, builtin.schema, &[], []);
             let prefix = invocation.prefix();
-            assert!(invocation.settings.flag(&format!("{prefix}_ENABLED")));
+            let is_on = invocation.settings.flag(&format!("{prefix}_ENABLED"));
+            // VerifyReplay= of the orchestrator turns it on.
+            assert_eq!(is_on, builtin.name != "verify");
             assert!(invocation.settings.number(&format!("{prefix}_TIMEOUT")) > 0);
         }
     }

@@ -8,12 +8,17 @@ mod certificate;
 mod consent;
 mod fixture;
 mod frames;
+mod front;
 mod identity;
 mod letters;
 mod passwords;
 mod pictures;
+mod recording;
+mod recording_limits;
+mod replay;
 mod reports;
 mod text;
+mod visits;
 mod wget;
 
 use fixture::{Site, Snapshot, WebServer, has};

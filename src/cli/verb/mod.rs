@@ -36,6 +36,7 @@ pub mod status;
 pub mod suppressed;
 pub mod update;
 pub mod urls;
+pub mod verify;
 pub mod watch;
 pub mod why;
 
@@ -56,6 +57,7 @@ pub enum Verb {
     Why(why::WhyArgs),
     Open(open::OpenArgs),
     Replay(replay::ReplayArgs),
+    Verify(verify::VerifyArgs),
     Logs(logs::LogsArgs),
     Cancel(cancel::CancelArgs),
     Pause(pause::PauseArgs),
@@ -104,6 +106,7 @@ impl Verb {
             Verb::Why(args) => wait_for(why::run(args, scope)),
             Verb::Open(args) => wait_for(open::run(args, scope)),
             Verb::Replay(args) => wait_for(replay::run(args, scope)),
+            Verb::Verify(args) => wait_for(verify::run(args, scope)),
             Verb::Logs(args) => wait_for(logs::run(args, scope)),
             Verb::Cancel(args) => wait_for(cancel::run(args, scope)),
             Verb::Pause(args) => wait_for(pause::run(args, scope)),

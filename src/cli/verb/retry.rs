@@ -7,8 +7,8 @@ use crate::client::server::Server;
 use crate::display::style;
 use crate::verb::each::each;
 use archivist_config::Scope;
-use archivist_core::model::Owner;
-use archivist_shared::bus::documents::report::{Filter, HookResult};
+use archivist_core::model::{Lifecycle, Owner, fidelity, in_percent};
+use archivist_shared::bus::documents::report::{Filter, HookResult, Snapshot};
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Args)]
 pub struct RetryArgs {
     /// Crawls (c12) and snapshots (s345)
-    #[arg(value_name = "ID", required_unless_present = "failed")]
+    #[arg(value_name = "ID", required_unless_present_any = ["failed", "unfaithful"])]
     ids: Vec<Owner>,
     /// Retry all pages of the archive that are incomplete or have a failed result
     ///
@@ -36,6 +36,14 @@ pub struct RetryArgs {
     /// archivist-retry.timer'.
     #[arg(long, conflicts_with_all = ["ids", "set"])]
     failed: bool,
+    /// Record pages again whose replay shows less than this share of them, such as 0.95
+    ///
+    /// It is that of the hook verify (VerifyReplay= in archivist.conf(5)): the lowest of answered
+    /// requests, similarity of text and similarity of the picture; 0 if the recording contradicts
+    /// itself. All hooks of these pages run, as with --all. With ids, only pages among them, or of
+    /// these crawls.
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["failed", "hook", "set"])]
+    unfaithful: Option<f64>,
     /// Do complete pages again: run all hooks, also those that succeeded
     #[arg(long, conflicts_with_all = ["failed", "hook"])]
     all: bool,
@@ -67,6 +75,23 @@ pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
     if orders.is_in_fleet() {
         return in_fleet(&args, &orders, &server).await;
     }
+    if let Some(least) = args.unfaithful {
+        let pages = unfaithful_pages(&server, &args.ids, least).await?;
+        if pages.is_empty() {
+            style::print(&format!(
+                "nothing to retry: no verified page shows less than {}\n",
+                in_percent(least)
+            ))?;
+            return Ok(Exit::Done);
+        }
+        let retry = async |id: Owner| {
+            let name = id.to_string();
+            let call = server.proxy().retry_all(&name);
+            let count = server.call_once_in_pieces(call).await?;
+            Ok(summary(&name, "", count))
+        };
+        return each(&pages, retry).await;
+    }
     if args.failed {
         let count = server
             .call_once_in_pieces(server.proxy().retry("", &args.hook))
@@ -94,6 +119,39 @@ pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
     each(&args.ids, retry).await
 }
 
+/// Returns the sealed pages whose replay shows less than `least` of them, among `ids` if there are any.
+async fn unfaithful_pages(
+    server: &Server,
+    ids: &[Owner],
+    least: f64,
+) -> Result<Vec<Owner>, Failure> {
+    let owners = ids.iter().copied().map(Some);
+    let owners: Vec<_> = if ids.is_empty() {
+        vec![None]
+    } else {
+        owners.collect()
+    };
+    let mut pages = Vec::new();
+    for owner in owners {
+        let filter = Filter {
+            status: Some(Lifecycle::Sealed.as_str().to_owned()),
+            owner,
+            ..Filter::default()
+        };
+        let sealed: Vec<Snapshot> = Paging::new(server, filter).collect().await?;
+        let below = sealed.iter().filter(|page| is_unfaithful(page, least));
+        pages.extend(below.map(|page| Owner::Snapshot(page.id)));
+    }
+    pages.sort_unstable();
+    pages.dedup();
+    Ok(pages)
+}
+
+fn is_unfaithful(page: &Snapshot, least: f64) -> bool {
+    let shown = page.replay.as_ref().and_then(fidelity);
+    shown.is_some_and(|shown| shown < least)
+}
+
 /// Queues all hooks of a page again, on any node of a fleet.
 pub async fn all_hooks(id: Owner, orders: &Orders, server: &Server) -> Result<(), Failure> {
     let name = id.to_string();
@@ -109,6 +167,11 @@ pub async fn all_hooks(id: Owner, orders: &Orders, server: &Server) -> Result<()
 
 /// The fleet runs all hooks of a page again, on any node.
 async fn in_fleet(args: &RetryArgs, orders: &Orders, server: &Server) -> Result<Exit, Failure> {
+    if args.unfaithful.is_some() {
+        return Err(Failure::usage(
+            "a fleet does not know what pages replay: --unfaithful is for a single machine",
+        ));
+    }
     if !args.hook.is_empty() || !args.set.is_empty() {
         return Err(Failure::usage(
             "a fleet runs all hooks of a page again, with the settings of its crawl: --hook and --set are for a single machine",
@@ -176,6 +239,18 @@ fn summary_of_pages(of: &str, count: u64) -> String {
     }
 }
 
+/// A share from 0 to 1, or in percent.
+fn share(text: &str) -> Result<f64, String> {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let share = match text.strip_suffix('%') {
+        Some(percent) => number(percent).map(|percent| percent / 100.0),
+        None => number(text),
+    };
+    share
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| "a share from 0 to 1 is required, such as 0.95".to_owned())
+}
+
 /// Does not name the hook with the count: a page whose document was not saved is visited again with
 /// all hooks.
 fn summary(id: &str, hook: &str, count: u32) -> String {
@@ -201,7 +276,28 @@ fn summary_of_all(hook: &str, count: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{summary, summary_of_all, summary_of_pages};
+    use super::{is_unfaithful, share, summary, summary_of_all, summary_of_pages};
+    use crate::sample;
+    use archivist_shared::bus::documents::report::{Figures, Snapshot};
+    use serde_json::json;
+
+    #[test]
+    fn pages_below_the_share_are_recorded_again() {
+        let page = |figures: Option<serde_json::Value>| Snapshot {
+            replay: figures.map(|figures| Figures::of(figures.as_object().unwrap())),
+            ..sample::snapshot(3)
+        };
+        assert!(is_unfaithful(
+            &page(Some(json!({"fidelity": 0.9499}))),
+            0.95
+        ));
+        assert!(!is_unfaithful(&page(Some(json!({"fidelity": 0.95}))), 0.95));
+        assert!(!is_unfaithful(&page(None), 1.0), "it was not verified");
+        assert_eq!((share("0.95"), share("95%")), (Ok(0.95), Ok(0.95)));
+        for bad in ["", "95", "-1", "x", "NaN", "101%"] {
+            assert!(share(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn counts_are_printed() {

@@ -9,5 +9,6 @@ pub mod pdf;
 pub mod screenshot;
 pub mod text;
 pub mod title;
+pub mod verify;
 pub mod wacz;
 pub mod wget;

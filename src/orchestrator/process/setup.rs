@@ -60,6 +60,7 @@ pub fn plugins(scope: &Scope, settings: &Settings) -> Catalogue {
     };
     let mut catalogue = Catalogue::load(&scope.plugin_roots(settings), trust);
     catalogue.default_timeout(settings.hook_timeout);
+    catalogue.default_verification(settings.verify_replay);
     let os_release = std::fs::read_to_string(scope.rooted("/etc/os-release")).unwrap_or_default();
     catalogue.distribution = Distribution::of(&os_release);
     for problem in &catalogue.problems {

@@ -177,6 +177,25 @@ impl Catalogue {
         }
     }
 
+    /// Sets which share of the pages is verified, in percent, unless a crawl says otherwise.
+    pub fn default_verification(&mut self, percent: u32) {
+        let plugin = self
+            .plugins
+            .iter_mut()
+            .find(|plugin| plugin.name == "verify");
+        let Some(plugin) = plugin else { return };
+        // A crawl that turns it on while it is off verifies all of its pages.
+        let share = if percent == 0 { 100 } else { percent };
+        for (name, value) in [
+            ("VERIFY_ENABLED", Value::from(percent > 0)),
+            ("VERIFY_PERCENT", share.into()),
+        ] {
+            if let Some(property) = plugin.schema.properties.get_mut(name) {
+                property.default = Some(value);
+            }
+        }
+    }
+
     /// Whether the value of this setting is a secret: its schema says so (`x-sensitive`), or a word of
     /// its name.
     pub fn is_secret(&self, key: &str) -> bool {
