@@ -3,6 +3,8 @@
 
 #[path = "cli_bus/bus_restart.rs"]
 mod bus_restart;
+#[path = "cli_bus/export.rs"]
+mod export;
 #[path = "cli_bus/foreground.rs"]
 mod foreground;
 #[path = "cli_bus/lists.rs"]
@@ -32,6 +34,8 @@ struct Cardboard {
     urls: Mutex<String>,
     options: Mutex<String>,
     filter: Mutex<String>,
+    /// Snapshots of each list; one that is sealed if there are none.
+    pages: Mutex<Vec<Snapshot>>,
     /// Calls about watches, in words.
     calls: Mutex<Vec<String>>,
     refused: Vec<Refused>,
@@ -107,6 +111,9 @@ impl Face {
             "results" if read.owner == Some(paging::LONG) => json(&paging::piece(&read)),
             "crawls" if read.owner == Some(Owner::Crawl(CrawlId(9))) => "[]".to_owned(),
             "crawls" => json(&[crawl(Lifecycle::Sealed)]),
+            "snapshots" if !self.0.pages.lock().unwrap().is_empty() => {
+                json(&*self.0.pages.lock().unwrap())
+            }
             "snapshots" => json(&[snapshot(Lifecycle::Sealed)]),
             "runs" => json(&[foreground::run()]),
             _ => json(&[hook(ResultState::Failed)]),

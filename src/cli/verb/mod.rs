@@ -10,6 +10,7 @@ pub mod completions;
 pub mod config;
 pub mod doctor;
 pub mod each;
+pub mod export;
 pub mod fleet;
 pub mod fsck;
 pub mod generate;
@@ -58,6 +59,7 @@ pub enum Verb {
     Open(open::OpenArgs),
     Replay(replay::ReplayArgs),
     Verify(verify::VerifyArgs),
+    Export(export::ExportArgs),
     Logs(logs::LogsArgs),
     Cancel(cancel::CancelArgs),
     Pause(pause::PauseArgs),
@@ -107,6 +109,7 @@ impl Verb {
             Verb::Open(args) => wait_for(open::run(args, scope)),
             Verb::Replay(args) => wait_for(replay::run(args, scope)),
             Verb::Verify(args) => wait_for(verify::run(args, scope)),
+            Verb::Export(args) => wait_for(export::run(args, scope)),
             Verb::Logs(args) => wait_for(logs::run(args, scope)),
             Verb::Cancel(args) => wait_for(cancel::run(args, scope)),
             Verb::Pause(args) => wait_for(pause::run(args, scope)),

@@ -1,0 +1,294 @@
+//! `archivist export`: writes the recordings of pages into one WACZ.
+
+use super::replay::recordings::{Located, first_page};
+use crate::client::exit::{Exit, Failure};
+use crate::client::fleet::{Fleet, Local};
+use crate::client::paging::{Paging, Source};
+use crate::client::server::Server;
+use crate::display::style;
+use crate::verb::open::fetch;
+use archivist_config::Scope;
+use archivist_core::model::web::pattern::UrlPattern;
+use archivist_core::model::{Lifecycle, Owner, SnapshotId};
+use archivist_core::text::{clean, human_size};
+use archivist_shared::bus::documents::report::{Filter, Snapshot};
+use archivist_warc::wacz::{About, Merge, Page, Summary, Wacz};
+use clap::Args;
+use jiff::Timestamp;
+use nix::libc::O_TMPFILE;
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// End of the name of a file that is not complete.
+const PARTIAL: &str = ".partial";
+/// Pages that are named because they are missing.
+const NAMED_MAX: usize = 20;
+
+/// Write the recordings of pages into one WACZ file
+///
+/// The file has all that was recorded of the pages, as it was recorded, and replays without this
+/// archive: `archivist replay FILE`, or another viewer of WACZ files. It has the cookies and passwords
+/// that the browser sent, unless they were left out of the recordings. Pages without a recording are
+/// named, and the exit status is 3.
+#[derive(Args)]
+pub struct ExportArgs {
+    /// Crawls (c12) and snapshots (s345)
+    #[arg(value_name = "ID", required_unless_present_any = ["tag", "url"])]
+    ids: Vec<Owner>,
+    /// All snapshots with this tag, or of crawls with it
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// All snapshots of these URLs, as for list; with --tag, those that have the tag, too
+    #[arg(long, value_name = "URL|PREFIX*|*.HOST")]
+    url: Option<UrlPattern>,
+    /// The file; an existing one is replaced when the new one is complete
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    local: Local,
+}
+
+pub async fn run(args: ExportArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let server = Server::reach(scope).await?;
+    let pages = pages(&args, &server, scope).await?;
+    let mut missing = Vec::new();
+    let mut found = Vec::new();
+    for page in pages.into_values() {
+        match recording(&page, &server).await? {
+            Ok(located) => found.push((page, located)),
+            Err(reason) => missing.push((page.id, reason)),
+        }
+    }
+    if found.is_empty() {
+        name(&missing);
+        return Err(Failure::failed("there is no recording to export"));
+    }
+    let about = about(&args, &found);
+    let done = write(&args.output, &about, &found)?;
+    let pages = found.len();
+    let plural = if pages == 1 { "" } else { "s" };
+    style::print(&format!(
+        "{}: {pages} page{plural}, {} records, {}\n",
+        clean(&args.output.display().to_string()),
+        done.entries,
+        human_size(done.bytes)
+    ))?;
+    name(&missing);
+    Ok(if missing.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Partly
+    })
+}
+
+/// Prints which pages are not in the file.
+fn name(missing: &[(SnapshotId, String)]) {
+    for (id, reason) in missing.iter().take(NAMED_MAX) {
+        eprintln!("not exported: {id}: {}", clean(reason));
+    }
+    if let Some(more @ 1..) = missing.len().checked_sub(NAMED_MAX) {
+        eprintln!("not exported: {more} more pages");
+    }
+}
+
+/// The pages that the arguments name, each once.
+async fn pages(
+    args: &ExportArgs,
+    server: &Server,
+    scope: &Scope,
+) -> Result<BTreeMap<SnapshotId, Snapshot>, Failure> {
+    let mut pages = BTreeMap::new();
+    let mut add = |found: Vec<Snapshot>| {
+        pages.extend(found.into_iter().map(|page| (page.id, page)));
+    };
+    if args.tag.is_some() || args.url.is_some() {
+        let filter = Filter {
+            tag: args.tag.clone(),
+            url: args.url.clone(),
+            ..Filter::default()
+        };
+        add(Paging::new(server, filter).collect().await?);
+    }
+    let fleet = match args.ids[..] {
+        [] => None,
+        _ => Fleet::reach(scope, args.local).await?,
+    };
+    for id in &args.ids {
+        let here: Vec<Snapshot> = Paging::new(server, Filter::of(*id)).collect().await?;
+        let is_here = !here.is_empty();
+        if let Some(fleet) = &fleet {
+            let all = Paging::of(Source::Fleet(fleet), Filter::of(*id));
+            let all: Vec<Snapshot> = all.collect().await?;
+            // The fleet knows of directories of other machines.
+            let other = |page: &Snapshot| !fleet.is_here(page.node.as_deref());
+            let elsewhere = all.into_iter().filter(other);
+            add(elsewhere
+                .map(|page| Snapshot {
+                    directory: None,
+                    ..page
+                })
+                .collect());
+        } else if !is_here {
+            return Err(Failure::failed(format!("there is no page of {id}")));
+        }
+        add(here);
+    }
+    Ok(pages)
+}
+
+/// The recording of a page, or why it has none.
+async fn recording(page: &Snapshot, server: &Server) -> Result<Result<Located, String>, Failure> {
+    if page.status != Lifecycle::Sealed {
+        return Ok(Err(format!("is {}", page.status)));
+    }
+    let Some(directory) = page.directory.as_deref() else {
+        let node = page.node.as_deref().unwrap_or("another machine");
+        return Ok(Err(format!("is on {node}")));
+    };
+    if let Err(error) = fs::read_dir(directory)
+        && error.kind() == ErrorKind::PermissionDenied
+    {
+        return Err(Failure::failed(format!(
+            "failed to open '{directory}': {error}\n\
+             the archive is not readable by all users: run this with sudo"
+        )));
+    }
+    fetch(server, page.id, Some(directory)).await?;
+    Ok(Located::of(page).ok_or_else(|| "has no recording".to_owned()))
+}
+
+fn about(args: &ExportArgs, found: &[(Snapshot, Located)]) -> About {
+    let mut words: Vec<String> = args.ids.iter().map(Owner::to_string).collect();
+    words.extend(args.tag.iter().map(|tag| format!("tag {tag}")));
+    words.extend(args.url.iter().map(ToString::to_string));
+    let main = found.first().map(|(page, _)| page);
+    let title = main.and_then(|page| page.title.clone());
+    About {
+        software: format!("archivist {}", env!("CARGO_PKG_VERSION")),
+        title: title
+            .filter(|_| found.len() == 1)
+            .unwrap_or_else(|| words.join(", ")),
+        main_url: main.map(|page| page.url.clone()).unwrap_or_default(),
+        created: Timestamp::now(),
+    }
+}
+
+/// Writes the file under another name, which it keeps if this program is killed, and renames it.
+fn write(path: &Path, about: &About, found: &[(Snapshot, Located)]) -> Result<Summary, Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        let shown = path.display();
+        Failure::failed(format!("failed to write '{shown}': {error}"))
+    };
+    let name = path
+        .file_name()
+        .ok_or_else(|| Failure::usage(format!("'{}' is no name of a file", path.display())))?;
+    let directory = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let mut partial = OsString::from(name);
+    partial.push(PARTIAL);
+    let partial = directory.join(partial);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let file = options.open(&partial).map_err(|error| failed(&error))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(failed(&"another command is writing it"));
+        }
+        Err(TryLockError::Error(error)) => return Err(failed(&error)),
+    }
+    let written = file
+        .set_len(0)
+        .map_err(|error| failed(&error))
+        .and_then(|()| fill(&file, directory, about, found, &failed))
+        .and_then(|done| {
+            file.sync_all()
+                .and_then(|()| fs::rename(&partial, path))
+                .and_then(|()| File::open(directory)?.sync_all())
+                .map_err(|error| failed(&error))?;
+            Ok(done)
+        });
+    if written.is_err() {
+        // The error that counts is the one before.
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
+/// Writes the recordings of all pages into an empty file.
+fn fill(
+    file: &File,
+    directory: &Path,
+    about: &About,
+    found: &[(Snapshot, Located)],
+    failed: &dyn Fn(&dyn std::fmt::Display) -> Failure,
+) -> Result<Summary, Failure> {
+    let file = file.try_clone().map_err(|error| failed(&error))?;
+    let scratch = || unnamed(directory).or_else(|_| unnamed(&env::temp_dir()));
+    let mut merge = Merge::create(file, about, &scratch).map_err(|error| failed(&error))?;
+    let mut added = BTreeSet::new();
+    let mut last: Option<(&Path, Wacz)> = None;
+    for (page, located) in found {
+        let path = located.path.as_path();
+        let in_page = |error: &dyn std::fmt::Display| {
+            let error = clean(&error.to_string());
+            failed(&format!("{}: '{}': {error}", page.id, path.display()))
+        };
+        let wacz = match last.take() {
+            Some((open, wacz)) if open == path => wacz,
+            _ => {
+                let opened = File::open(path).map_err(|error| in_page(&error))?;
+                Wacz::open(opened).map_err(|error| in_page(&error))?
+            }
+        };
+        // Pages that were imported share a file.
+        if added.insert(path) {
+            for fault in wacz.faults() {
+                eprintln!("{}: {}, ignoring", page.id, clean(&fault.to_string()));
+            }
+            merge.add(&wacz).map_err(|error| in_page(&error))?;
+        }
+        for one in listed(page, located, &wacz) {
+            merge.add_page(&one).map_err(|error| failed(&error))?;
+        }
+        last = Some((path, wacz));
+    }
+    merge.finish().map_err(|error| failed(&error))
+}
+
+/// The pages of a recording that the list has for a snapshot.
+fn listed(page: &Snapshot, located: &Located, wacz: &Wacz) -> Vec<Page> {
+    let all = wacz.pages();
+    let one = |(url, time): (String, Timestamp)| Page {
+        url,
+        title: page.title.clone().unwrap_or_default(),
+        time,
+        text: None,
+    };
+    match &located.shown {
+        Some(shown) => {
+            let same = |listed: &&Page| listed.time == shown.1 && listed.url == shown.0;
+            let found = all.iter().find(same).cloned();
+            vec![found.unwrap_or_else(|| one(shown.clone()))]
+        }
+        None if all.is_empty() => first_page(wacz).map(one).into_iter().collect(),
+        None => all.to_vec(),
+    }
+}
+
+/// A file that is gone with its last descriptor. Not every file system has such files.
+fn unnamed(directory: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(O_TMPFILE)
+        .mode(0o600)
+        .open(directory)
+}
