@@ -7,6 +7,8 @@ mod bus_restart;
 mod export;
 #[path = "cli_bus/foreground.rs"]
 mod foreground;
+#[path = "cli_bus/import.rs"]
+mod import;
 #[path = "cli_bus/lists.rs"]
 mod lists;
 #[path = "cli_bus/paging.rs"]

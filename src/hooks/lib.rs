@@ -21,7 +21,8 @@ use process::finding::Finding;
 use process::invocation::Invocation;
 use process::{finding, reach};
 use programs::{
-    dom, favicon, hashes, headers, outlinks, pdf, screenshot, text, title, verify, wacz, wget,
+    dom, favicon, hashes, headers, import, outlinks, pdf, screenshot, text, title, verify, wacz,
+    wget,
 };
 use std::process::ExitCode;
 
@@ -54,7 +55,7 @@ macro_rules! builtin {
     };
 }
 
-const BUILTINS: [Builtin; 17] = [
+const BUILTINS: [Builtin; 18] = [
     builtin!("chromium_launch", chromium, chromium::launch::run),
     builtin!("chromium_tab", chromium, chromium::tab::run),
     builtin!(wget),
@@ -67,6 +68,7 @@ const BUILTINS: [Builtin; 17] = [
     builtin!(outlinks),
     builtin!(wacz),
     builtin!(verify),
+    builtin!(import),
     builtin!(text),
     builtin!(hashes),
     builtin!(housekeeping),

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 const WORKER_USER: &str = "archivist";
 /// Directory of imported files below that of the archive. Their names begin with their SHA-256.
 pub const IMPORTED: &str = ".imported";
+/// Begin of the tag of the pages of an imported file, which the first 16 digits of its SHA-256 follow.
+pub const IMPORT_TAG: &str = "imported-";
 /// Entries of an archive without pages: temporary files, and what mkfs(8) creates.
 const NO_PAGES: [&str; 2] = [".run", "lost+found"];
 

@@ -47,6 +47,21 @@ fn wget_saves_the_page_its_requisites_and_a_warc() {
 }
 
 #[test]
+fn imported_page_names_the_file_with_its_recording() {
+    let snap = Snapshot::new();
+    let url = "https://page.test/";
+    let settings = [("IMPORT_FILE", "0a.wacz"), ("IMPORT_SOURCE", "site.wacz")];
+    snap.run("import", url, &settings)
+        .assert(0, "succeeded", "from 'site.wacz'");
+    let reference = snap.read("import/recording.json");
+    let reference: serde_json::Value = serde_json::from_slice(&reference).unwrap();
+    let expected = serde_json::json!({"file": "0a.wacz", "source": "site.wacz", "url": url});
+    assert_eq!(reference, expected);
+    let alone = Snapshot::new().run("import", url, &[]);
+    assert_eq!(alone.result()["status"], "skipped");
+}
+
+#[test]
 fn wget_fails_with_a_reason_within_its_time_limit() {
     if !has(&["wget"]) {
         return;

@@ -16,6 +16,7 @@ pub mod fsck;
 pub mod generate;
 pub mod heartbeat;
 pub mod hook;
+pub mod import;
 pub mod list;
 pub mod logs;
 pub mod manual;
@@ -35,6 +36,7 @@ pub mod run;
 pub mod show;
 pub mod status;
 pub mod suppressed;
+pub mod survey;
 pub mod update;
 pub mod urls;
 pub mod verify;
@@ -60,6 +62,7 @@ pub enum Verb {
     Replay(replay::ReplayArgs),
     Verify(verify::VerifyArgs),
     Export(export::ExportArgs),
+    Import(import::ImportArgs),
     Logs(logs::LogsArgs),
     Cancel(cancel::CancelArgs),
     Pause(pause::PauseArgs),
@@ -91,6 +94,8 @@ pub enum Verb {
     #[command(hide = true)]
     Hook(hook::HookArgs),
     #[command(hide = true)]
+    Survey,
+    #[command(hide = true)]
     Check(check::CheckArgs),
 }
 
@@ -109,6 +114,8 @@ impl Verb {
             Verb::Open(args) => wait_for(open::run(args, scope)),
             Verb::Replay(args) => wait_for(replay::run(args, scope)),
             Verb::Verify(args) => wait_for(verify::run(args, scope)),
+            Verb::Import(args) => wait_for(import::run(args, scope)),
+            Verb::Survey => survey::run(),
             Verb::Export(args) => wait_for(export::run(args, scope)),
             Verb::Logs(args) => wait_for(logs::run(args, scope)),
             Verb::Cancel(args) => wait_for(cancel::run(args, scope)),

@@ -4,6 +4,7 @@ pub mod dom;
 pub mod favicon;
 pub mod hashes;
 pub mod headers;
+pub mod import;
 pub mod outlinks;
 pub mod pdf;
 pub mod screenshot;

@@ -1,0 +1,361 @@
+//! `archivist import`: adds the pages of a recording that another program made.
+//!
+//! The file becomes one of the archive, named after its digest, and its pages become snapshots that
+//! refer to it: their bodies stay where they are, because no file says which records belong to which
+//! page. The file is read by a process without rights ([`super::survey`]), because its content is that
+//! of the web.
+
+use super::survey::Surveyed;
+use crate::client::exit::{Exit, Failure};
+use crate::client::fleet::{Fleet, Local};
+use crate::client::owner::as_owner;
+use crate::client::paging::Paging;
+use crate::client::server::{Server, decode};
+use crate::client::wait::{self, Form};
+use crate::display::style;
+use crate::verb::add::summary;
+use crate::verb::backup::need_root;
+use crate::verb::urls::Urls;
+use archivist_config::Scope;
+use archivist_core::model::{CrawlId, PageUrl};
+use archivist_core::text::clean;
+use archivist_shared::archive::{IMPORT_TAG, IMPORTED};
+use archivist_shared::bus::documents::report::{AddOptions, Added, Filter, Snapshot};
+use clap::Args;
+use nix::unistd::{User, geteuid};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The user that reads the file if root imports it, and one that every system has.
+const READERS: [&str; 2] = ["archivist-hook", "nobody"];
+/// Bytes that the reader may print.
+const SURVEY_MAX_BYTES: u64 = 256 << 20;
+/// Faults that are printed.
+const FAULTS_MAX: usize = 20;
+/// Mode of the directory of imported files, as of the archive.
+const MODE: u32 = 0o750;
+/// Name of a file that is not complete.
+const PARTIAL: &str = ".partial";
+
+/// Add the pages of a WACZ or WARC file, which another program may have made
+///
+/// Nothing is requested from the web. The archive gets a copy of the file, and each of its pages becomes
+/// a snapshot with the time of its recording, which `archivist replay` shows. Pages that were imported
+/// from the same file before are left out. Of a file without a list of pages, these are the HTML
+/// documents that no other page embeds.
+#[derive(Args)]
+pub struct ImportArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Tag the pages; may be given more than once
+    #[arg(long = "tag", value_name = "T")]
+    tags: Vec<String>,
+    /// Show the progress until all snapshots are sealed
+    #[arg(long)]
+    wait: bool,
+}
+
+/// A page of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Page {
+    url: String,
+    title: String,
+    time: String,
+}
+
+pub async fn run(args: ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
+    need_root(scope, "import into")?;
+    if Fleet::reach(scope, Local::default()).await?.is_some() {
+        return Err(Failure::failed(
+            "a node of a fleet imports nothing: other nodes would not have the file",
+        ));
+    }
+    let server = Server::reach(scope).await?;
+    let archive = scope.data_dir().join("archive");
+    let kept = Kept::copy(&args.file, &archive)?;
+    let surveyed = survey(&kept.file);
+    let (pages, faults) = surveyed.inspect_err(|_| kept.remove(&archive))?;
+    let shown = clean(&args.file.display().to_string());
+    for fault in faults.iter().take(FAULTS_MAX) {
+        eprintln!("'{shown}': {}, ignoring", clean(fault));
+    }
+    if let Some(more @ 1..) = faults.len().checked_sub(FAULTS_MAX) {
+        eprintln!("'{shown}': {more} more faults");
+    }
+    let so_far = if faults.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Partly
+    };
+    if pages.is_empty() {
+        kept.remove(&archive);
+        return Err(Failure::failed(format!("'{shown}' has no page")));
+    }
+    let name = kept.keep(&archive)?;
+    let tag = format!("{IMPORT_TAG}{}", &name[..16]);
+    let filter = Filter {
+        tag: Some(tag.clone()),
+        ..Filter::default()
+    };
+    let before: Vec<Snapshot> = Paging::new(&server, filter).collect().await?;
+    let known: BTreeSet<(String, String)> = before
+        .into_iter()
+        .filter_map(|page| Some((page.url, page.bookmarked_at?)))
+        .collect();
+    let options = AddOptions {
+        tags: [vec![tag], args.tags.clone()].concat(),
+        plugins: vec!["import".to_owned()],
+        config: BTreeMap::from([
+            ("IMPORT_FILE".to_owned(), name),
+            ("IMPORT_SOURCE".to_owned(), source_name(&args.file)),
+        ]),
+        ..AddOptions::default()
+    };
+    let rounds = rounds(pages, &known);
+    if rounds.is_empty() {
+        style::print("nothing new: the archive has all pages of this file\n")?;
+        return Ok(so_far);
+    }
+    let mut exit = so_far;
+    for round in rounds {
+        let (crawl, refused) = add(&round, &options, &server).await?;
+        if refused {
+            exit = Exit::Partly;
+        }
+        if args.wait
+            && let Some(crawl) = crawl
+        {
+            match wait::wait(&server, None, crawl, Form::Lines).await? {
+                Exit::Done => {}
+                other => exit = other,
+            }
+        }
+    }
+    Ok(exit)
+}
+
+/// Queues the pages of a round. Returns its crawl, if it has one, and whether a page was refused.
+async fn add(
+    pages: &[Page],
+    options: &AddOptions,
+    server: &Server,
+) -> Result<(Option<CrawlId>, bool), Failure> {
+    let failed = |error: serde_json::Error| Failure::failed(format!("failed to write: {error}"));
+    let mut urls = Urls::default();
+    let mut lines = Vec::new();
+    for page in pages {
+        let line = json!({"url": page.url, "title": page.title, "bookmarked_at": page.time});
+        lines.extend(serde_json::to_vec(&line).map_err(failed)?);
+        lines.push(b'\n');
+    }
+    urls.add_list(&lines[..], "the list of pages")?;
+    let options = serde_json::to_string(options).map_err(failed)?;
+    let memfd = urls.to_memfd()?;
+    let call = server.proxy().add(memfd.as_fd().into(), &options);
+    let added: Added = decode(&server.call_with_urls(urls.len(), call).await?)?;
+    for refused in added.refused.iter().cloned() {
+        eprintln!("{}", urls.located(refused));
+    }
+    style::print(&format!("{}\n", summary(&added)))?;
+    let crawl = (added.accepted > 0).then_some(added.crawl);
+    Ok((crawl, !added.refused.is_empty()))
+}
+
+/// The pages that are not known, in rounds: a crawl has a URL once, and a file may have it at several
+/// times.
+fn rounds(pages: Vec<Page>, known: &BTreeSet<(String, String)>) -> Vec<Vec<Page>> {
+    let mut rounds: Vec<Vec<Page>> = Vec::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut seen = known.clone();
+    for page in pages {
+        if !seen.insert((page.url.clone(), page.time.clone())) {
+            continue;
+        }
+        let round = counts.entry(page.url.clone()).or_default();
+        if *round == rounds.len() {
+            rounds.push(Vec::new());
+        }
+        rounds[*round].push(page);
+        *round += 1;
+    }
+    rounds
+}
+
+/// The name of the file, as it was.
+fn source_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    clean(&name).chars().take(200).collect()
+}
+
+/// A copy of the file in the archive, which has no name yet.
+struct Kept {
+    file: File,
+    suffix: &'static str,
+}
+
+fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
+    let path = clean(&path.display().to_string());
+    Failure::failed(format!("failed to {verb} '{path}': {error}"))
+}
+
+impl Kept {
+    /// Copies a file. The kernel shares the content, if the file system can do that.
+    fn copy(path: &Path, archive: &Path) -> Result<Kept, Failure> {
+        let mut source = File::open(path).map_err(|error| failed("open", path, &error))?;
+        let metadata = source.metadata();
+        if !metadata.is_ok_and(|metadata| metadata.is_file()) {
+            let path = clean(&path.display().to_string());
+            return Err(Failure::usage(format!("'{path}' is not a regular file")));
+        }
+        let mut start = [0; 4];
+        let read = source.read_exact(&mut start).and_then(|()| source.rewind());
+        let suffix = match (read, &start) {
+            (Ok(()), b"PK\x03\x04") => "wacz",
+            (Ok(()), b"WARC") => "warc",
+            (Ok(()), [0x1f, 0x8b, ..]) => "warc.gz",
+            _ => {
+                let path = clean(&path.display().to_string());
+                let reason = "is neither a WACZ nor a WARC file";
+                return Err(Failure::failed(format!("'{path}' {reason}")));
+            }
+        };
+        let directory = archive.join(IMPORTED);
+        let copied = as_owner(archive, || {
+            let mut builder = DirBuilder::new();
+            builder.mode(MODE).recursive(true).create(&directory)?;
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).mode(0o640);
+            let mut file = options.open(directory.join(PARTIAL))?;
+            file.try_lock()
+                .map_err(|_| io::Error::other("another command imports a file at the moment"))?;
+            file.set_len(0)?;
+            io::copy(&mut source, &mut file)?;
+            file.sync_all()?;
+            file.rewind()?;
+            Ok(file)
+        });
+        let file = copied.map_err(|error| failed("copy", path, &error))?;
+        Ok(Kept { file, suffix })
+    }
+
+    /// Removes the copy. The error that counts is the one before.
+    fn remove(&self, archive: &Path) {
+        let _ = as_owner(archive, || {
+            fs::remove_file(archive.join(IMPORTED).join(PARTIAL))
+        });
+    }
+
+    /// Gives the copy the name of its digest, and returns that.
+    fn keep(mut self, archive: &Path) -> Result<String, Failure> {
+        let directory = archive.join(IMPORTED);
+        let named = as_owner(archive, || {
+            self.file.rewind()?;
+            let mut hash = Sha256::new();
+            let mut chunk = vec![0; 1 << 20];
+            loop {
+                let count = self.file.read(&mut chunk)?;
+                if count == 0 {
+                    break;
+                }
+                hash.update(&chunk[..count]);
+            }
+            let hash = hash.finalize();
+            let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            let name = format!("{hex}.{}", self.suffix);
+            fs::rename(directory.join(PARTIAL), directory.join(&name))?;
+            File::open(&directory)?.sync_all()?;
+            Ok(name)
+        });
+        named.map_err(|error| failed("keep a file in", &directory, &error))
+    }
+}
+
+/// Lets a process without rights read the file. Returns its pages and its faults.
+fn survey(file: &File) -> Result<(Vec<Page>, Vec<String>), Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::failed(format!("failed to read the file: {error}"))
+    };
+    let input = file.try_clone().map_err(|error| failed(&error))?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("survey").env_clear().stdin(input);
+    command.stdout(Stdio::piped());
+    if geteuid().is_root() {
+        let find = |name: &&str| User::from_name(name).ok().flatten();
+        let user = READERS.iter().find_map(find);
+        let user = user.ok_or_else(|| failed(&"there is no user 'archivist-hook'"))?;
+        command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
+    }
+    let mut child = command.spawn().map_err(|error| failed(&error))?;
+    let mut pages = Vec::new();
+    let mut faults = Vec::new();
+    let mut unusable = None;
+    let output = child
+        .stdout
+        .take()
+        .map(|output| output.take(SURVEY_MAX_BYTES));
+    for line in output
+        .into_iter()
+        .flat_map(|output| BufReader::new(output).lines())
+    {
+        let line = line.map_err(|error| failed(&error))?;
+        match serde_json::from_str(&line).map_err(|error| failed(&error))? {
+            Surveyed::Page { url, title, time } => pages.push(Page {
+                url: as_archived(url),
+                title,
+                time,
+            }),
+            Surveyed::Fault(fault) => faults.push(fault),
+            Surveyed::Unusable(reason) => unusable = Some(reason),
+        }
+    }
+    let status = child.wait().map_err(|error| failed(&error))?;
+    match unusable {
+        Some(reason) => Err(failed(&clean(&reason))),
+        None if status.success() => Ok((pages, faults)),
+        None => Err(failed(&format!(
+            "its reader ended with {status}; it may use 256 MiB of memory"
+        ))),
+    }
+}
+
+/// A URL in the form that the archive has it in, which distinguishes known pages.
+fn as_archived(url: String) -> String {
+    PageUrl::parse(&url).map_or(url, |parsed| parsed.as_str().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_once_in_a_round_and_known_pages_are_left_out() {
+        let page = |url: &str, time: &str| Page {
+            url: url.to_owned(),
+            title: String::new(),
+            time: time.to_owned(),
+        };
+        let pages = vec![
+            page("http://a/", "1"),
+            page("http://a/", "2"),
+            page("http://b/", "1"),
+            page("http://a/", "2"),
+            page("http://a/", "3"),
+        ];
+        let known = BTreeSet::from([("http://a/".to_owned(), "1".to_owned())]);
+        let expected = [
+            vec![page("http://a/", "2"), page("http://b/", "1")],
+            vec![page("http://a/", "3")],
+        ];
+        assert_eq!(rounds(pages.clone(), &known), expected);
+        assert_eq!(rounds(pages, &BTreeSet::new()).len(), 3);
+    }
+}
