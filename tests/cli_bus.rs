@@ -17,6 +17,8 @@ mod paging;
 mod plot;
 #[path = "cli_bus/status.rs"]
 mod status;
+#[path = "cli_bus/versions.rs"]
+mod versions;
 #[path = "cli_bus/watches.rs"]
 mod watches;
 
@@ -116,7 +118,11 @@ impl Face {
             "snapshots" if !self.0.pages.lock().unwrap().is_empty() => {
                 json(&*self.0.pages.lock().unwrap())
             }
+            "snapshots" if read.owner.is_none() && read.url.is_some() => {
+                json(&versions::snapshots())
+            }
             "snapshots" => json(&[snapshot(Lifecycle::Sealed)]),
+            "versions" => json(&versions::all()),
             "runs" => json(&[foreground::run()]),
             _ => json(&[hook(ResultState::Failed)]),
         })

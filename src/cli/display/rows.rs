@@ -59,7 +59,8 @@ pub fn crawls(crawls: &[Crawl], style: &Style) -> Table {
     table
 }
 
-fn http(status: Option<u16>) -> Cell {
+/// Returns the cell of an HTTP status.
+pub fn http(status: Option<u16>) -> Cell {
     match status {
         Some(status) if is_http_error(status) => Cell::toned(status.to_string(), Tone::Bad),
         Some(status) => status.to_string().into(),

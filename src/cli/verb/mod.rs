@@ -40,6 +40,7 @@ pub mod survey;
 pub mod update;
 pub mod urls;
 pub mod verify;
+pub mod versions;
 pub mod watch;
 pub mod why;
 
@@ -56,6 +57,7 @@ pub enum Verb {
     Status(status::StatusArgs),
     List(list::ListArgs),
     Show(show::ShowArgs),
+    Versions(versions::VersionsArgs),
     Plot(plot::PlotArgs),
     Why(why::WhyArgs),
     Open(open::OpenArgs),
@@ -109,6 +111,7 @@ impl Verb {
             Verb::Status(args) => wait_for(status::run(args, scope)),
             Verb::List(args) => wait_for(list::run(args, scope)),
             Verb::Show(args) => wait_for(show::run(args, scope)),
+            Verb::Versions(args) => wait_for(versions::run(args, scope)),
             Verb::Plot(args) => wait_for(plot::run(args, scope)),
             Verb::Why(args) => wait_for(why::run(args, scope)),
             Verb::Open(args) => wait_for(open::run(args, scope)),

@@ -1,0 +1,255 @@
+//! `archivist versions`: all snapshots of a page, and what changed between them.
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::page::archived_at;
+use crate::client::paging::Paging;
+use crate::client::server::Server;
+use crate::display::rows;
+use crate::display::style::{self, Style};
+use crate::display::table::{Cell, Table};
+use crate::display::text;
+use archivist_config::Scope;
+use archivist_core::model::web::pattern::UrlPattern;
+use archivist_core::text::{clean, human_size, human_span};
+use archivist_hooks::TextDescription;
+use archivist_shared::bus::documents::report::{Filter, Snapshot, Version};
+use clap::Args;
+use serde::Serialize;
+use std::path::Path;
+
+/// List all snapshots of a page, newest first, and what changed between them
+///
+/// A page is the same whatever the scheme, `www.`, a fragment, the order of arguments and those of
+/// campaigns (utm_source, fbclid and the like) are. A fleet does not know it, so this is about this
+/// machine alone. Texts are compared if the plugin text has saved them and the caller can read the
+/// archive.
+#[derive(Args)]
+pub struct VersionsArgs {
+    /// URL of the page
+    #[arg(value_name = "URL")]
+    url: String,
+    /// List at most N snapshots; 0 lists all
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(args: VersionsArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let server = Server::reach(scope).await?;
+    let filter = Filter {
+        url: Some(UrlPattern::of_page(&args.url)),
+        // The last one is compared with the one before it.
+        limit: match args.limit {
+            0 => 0,
+            limit => limit.saturating_add(1),
+        },
+        ..Filter::default()
+    };
+    let versions = Paging::new(&server, filter).collect().await?;
+    if versions.is_empty() {
+        let url = clean(&args.url);
+        return Err(Failure::failed(format!(
+            "there is no snapshot of '{url}' on this machine; to archive it: archivist add '{url}'"
+        )));
+    }
+    let mut changes = compared(versions);
+    let is_cut = args.limit > 0 && changes.len() > args.limit as usize;
+    if is_cut {
+        changes.pop();
+    }
+    if args.json {
+        let json = serde_json::to_string_pretty(&changes)
+            .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
+        style::print_document(&json)?;
+        style::print("\n")?;
+        return Ok(Exit::Done);
+    }
+    let style = Style::of_stdout();
+    style::print(&table(&changes, &style).render(&style))?;
+    if is_cut {
+        eprintln!("the newest {}; --limit 0 shows all", args.limit);
+    }
+    Ok(Exit::Done)
+}
+
+/// A version and how it differs from the one before.
+#[derive(Serialize)]
+struct Change {
+    #[serde(flatten)]
+    version: Version,
+    /// Milliseconds since the one before; `None` for the first.
+    after_ms: Option<u64>,
+    /// What changed; empty for the first.
+    changes: Vec<String>,
+}
+
+/// Describes the text of a snapshot. `None` if it has none on this machine, or the caller may not
+/// read it.
+fn text_of(snapshot: &Snapshot) -> Option<TextDescription> {
+    TextDescription::of_snapshot(Path::new(snapshot.directory.as_deref()?))
+}
+
+/// Compares each version with the one before. Nodes of a fleet reserve ids in blocks, so the order is
+/// that of times.
+fn compared(mut versions: Vec<Version>) -> Vec<Change> {
+    versions.sort_by_key(|version| (archived_at(&version.snapshot), version.snapshot.id));
+    let mut compared: Vec<Change> = Vec::with_capacity(versions.len());
+    let mut text_before = None;
+    for version in versions {
+        let text = text_of(&version.snapshot);
+        let before = compared.last().map(|change| &change.version.snapshot);
+        let now = &version.snapshot;
+        let after = before.map(|before| archived_at(now).until(archived_at(before)));
+        compared.push(Change {
+            after_ms: after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+            changes: before.map_or_else(Vec::new, |before| {
+                let texts = text_before.as_ref().zip(text.as_ref());
+                let of_text = texts.and_then(|(old, new)| change_of_text(old, new));
+                changes(before, now).into_iter().chain(of_text).collect()
+            }),
+            version,
+        });
+        text_before = text;
+    }
+    compared.reverse();
+    compared
+}
+
+/// What differs between a snapshot and the next one, as words.
+fn changes(before: &Snapshot, now: &Snapshot) -> Vec<String> {
+    let mut changes = Vec::new();
+    if let (Some(old), Some(new)) = (before.http_status, now.http_status)
+        && old != new
+    {
+        changes.push(format!("HTTP {old} to {new}"));
+    }
+    let titles = (before.title.as_deref(), now.title.as_deref());
+    if let (Some(old), Some(new)) = titles
+        && old.trim() != new.trim()
+    {
+        changes.push("title".to_owned());
+    }
+    changes
+}
+
+/// How two texts differ. The share is an estimate by their hashes, and one less than all if they differ
+/// at all.
+fn change_of_text(old: &TextDescription, new: &TextDescription) -> Option<String> {
+    if old.sha256 == new.sha256 {
+        return Some("same text".to_owned());
+    }
+    let share = old.similarity(new)?.min(99);
+    Some(format!("text {share}% the same"))
+}
+
+fn table(changes: &[Change], style: &Style) -> Table {
+    let mut table =
+        Table::new("ID  TIME  AFTER  STATUS  HTTP  SIZE  CHANGES…  TITLE…  KEPT BY…  REASON…");
+    for Change {
+        version,
+        after_ms,
+        changes,
+    } in changes
+    {
+        let snapshot = &version.snapshot;
+        let tone = text::tone_of_lifecycle(snapshot.status, snapshot.reason.as_deref());
+        let after = after_ms.map(|millis| human_span(std::time::Duration::from_millis(millis)));
+        table.row([
+            snapshot.id.to_string().into(),
+            text::when(Some(archived_at(snapshot)), style).into(),
+            after.unwrap_or_default().into(),
+            Cell::toned(snapshot.status.as_str(), tone),
+            rows::http(snapshot.http_status),
+            match version.bytes {
+                0 => Cell::default(),
+                bytes => human_size(bytes).into(),
+            },
+            changes.join(", ").into(),
+            snapshot.title.as_deref().unwrap_or_default().into(),
+            version.plugins.join(" ").into(),
+            snapshot.reason.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use archivist_core::model::Time;
+
+    fn version(id: i64, second: i64, http: u16, title: &str) -> Version {
+        Version {
+            snapshot: Snapshot {
+                started_at: Some(Time(second * 1000)),
+                http_status: Some(http),
+                title: Some(title.to_owned()),
+                ..sample::snapshot(id)
+            },
+            bytes: 2048,
+            plugins: vec!["dom".to_owned(), "wget".to_owned()],
+        }
+    }
+
+    #[test]
+    fn texts_are_compared_with_the_one_before() {
+        let archive = tempfile::tempdir().unwrap();
+        let with_text = |id: i64, sha256: &str, simhash: &str| {
+            let directory = archive.path().join(format!("s{id}"));
+            let description = serde_json::json!({
+                "language": "en", "title": null, "source": "dom", "characters": 9,
+                "truncated": false, "sha256": sha256, "simhash": simhash,
+            });
+            std::fs::create_dir_all(directory.join("text")).unwrap();
+            std::fs::write(directory.join("text/text.json"), description.to_string()).unwrap();
+            let mut version = version(id, id, 200, "Home");
+            version.snapshot.directory = Some(directory.to_str().unwrap().to_owned());
+            version
+        };
+        let compared = compared(vec![
+            with_text(1, "a", "00000000000000ff"),
+            with_text(2, "b", "00000000000000ff"),
+            with_text(3, "b", "00000000000000ff"),
+            with_text(4, "c", "000000000000ff0f"),
+            version(5, 5, 200, "Home"),
+            with_text(6, "d", "ffffffffffffff0f"),
+            with_text(7, "e", "no hash"),
+        ]);
+        let changes: Vec<String> = compared
+            .iter()
+            .rev()
+            .map(|c| c.changes.join(", "))
+            .collect();
+        let near = "text 99% the same";
+        assert_eq!(
+            changes,
+            ["", near, "same text", "text 83% the same", "", "", ""]
+        );
+    }
+
+    #[test]
+    fn versions_are_compared_in_the_order_of_time() {
+        let compared = compared(vec![
+            version(8, 90_000, 404, "Gone"),
+            version(3, 60, 200, "Home"),
+            // Of another node, whose ids are higher.
+            version(9, 70, 200, "Home "),
+        ]);
+        let table = table(&compared, &Style::plain(Time(0))).render(&Style::plain(Time(0)));
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[0].starts_with("ID  TIME"), "{table}");
+        assert!(lines[1].starts_with("s8"), "{table}");
+        for part in ["1d 0h", "404", "2.0K", "HTTP 200 to 404, title", "dom wget"] {
+            assert!(lines[1].contains(part), "{part}: {table}");
+        }
+        assert!(
+            lines[2].starts_with("s9") && lines[2].contains("10s"),
+            "{table}"
+        );
+        assert!(!lines[2].contains("title"), "{table}");
+        assert!(lines[3].starts_with("s3"), "{table}");
+    }
+}
