@@ -8,6 +8,7 @@ pub mod cancel;
 pub mod check;
 pub mod completions;
 pub mod config;
+pub mod diff;
 pub mod doctor;
 pub mod each;
 pub mod export;
@@ -58,6 +59,7 @@ pub enum Verb {
     List(list::ListArgs),
     Show(show::ShowArgs),
     Versions(versions::VersionsArgs),
+    Diff(diff::DiffArgs),
     Plot(plot::PlotArgs),
     Why(why::WhyArgs),
     Open(open::OpenArgs),
@@ -112,6 +114,7 @@ impl Verb {
             Verb::List(args) => wait_for(list::run(args, scope)),
             Verb::Show(args) => wait_for(show::run(args, scope)),
             Verb::Versions(args) => wait_for(versions::run(args, scope)),
+            Verb::Diff(args) => wait_for(diff::run(args, scope)),
             Verb::Plot(args) => wait_for(plot::run(args, scope)),
             Verb::Why(args) => wait_for(why::run(args, scope)),
             Verb::Open(args) => wait_for(open::run(args, scope)),
