@@ -120,7 +120,8 @@ fn transfer(task: Task, store: &str) -> UnitSpec {
     let spec = StoreSpec {
         task,
         program: "/usr/lib/archivist/archivist-store",
-        page: Some((SnapshotId(345), CrawlId(12), URL)),
+        id: Some(SnapshotId(345)),
+        page: Some((CrawlId(12), URL)),
         directory: Some("/var/lib/archivist/archive/20260101/example.org/s345".into()),
         store: Location::parse(store).unwrap(),
         limit: Duration::from_secs(6 * 3600),

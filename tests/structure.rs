@@ -160,6 +160,7 @@ const ROOMS: &[Room] = &[
         "orchestrator/house.rs",
         &[
             "calls",
+            "deletion",
             "kinds",
             "main_loop",
             "notices",
@@ -174,13 +175,14 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "orchestrator/kinds.rs",
-        &["transfer", "units", "watch", "work"],
+        &["deletion", "transfer", "units", "watch", "work"],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/calls",
         &[
             "calls",
+            "deletion",
             "engine",
             "fleet",
             "machine",
@@ -236,6 +238,11 @@ const ROOMS: &[Room] = &[
     room(
         "orchestrator/watch",
         &["machine", "main_loop", "notices", "store", "units", "watch"],
+        NO_SQL_BUS_OR_TOKIO,
+    ),
+    room(
+        "orchestrator/deletion.rs",
+        &["main_loop", "store", "units"],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(

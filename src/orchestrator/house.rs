@@ -2,6 +2,7 @@
 //! with.
 
 use crate::calls;
+use crate::deletion;
 use crate::kinds::KINDS;
 use crate::main_loop::action::{CallerAction, EngineAction, LoopAction};
 use crate::main_loop::due::DueResult;
@@ -58,6 +59,7 @@ impl Rooms for House {
             Event::Listed(result) => life::listed(turn, KINDS, result),
             Event::Collected(collected) => life::collected(turn, KINDS, collected),
             Event::FillStore(after) => transfer::fill_store(turn, *after),
+            Event::DeleteSome => deletion::delete_some(turn),
             Event::DiskShort(rate) => {
                 turn.disk_rate = *rate;
                 Ok(())

@@ -1,6 +1,7 @@
 //! The table of kinds of units. A new kind is a line here, the file of its implementation, and a
 //! drop-in for its units.
 
+use crate::deletion::Removal;
 use crate::transfer::Transfer;
 use crate::units::{Kind, Kinds};
 use crate::watch::Check;
@@ -21,5 +22,6 @@ fn of(kind: UnitKind) -> &'static dyn Kind {
         UnitKind::Check => &Check(&[Pool::Fast, Pool::Slow]),
         UnitKind::Alert => &Check(&[Pool::Alerts]),
         UnitKind::Store => &Transfer,
+        UnitKind::Delete => &Removal,
     }
 }

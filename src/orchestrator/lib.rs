@@ -3,6 +3,7 @@
 
 mod backup;
 mod calls;
+mod deletion;
 mod engine;
 mod fleet;
 mod house;

@@ -1,5 +1,5 @@
 //! `archivist-orchestrator [--user] [--instance NAME] [orchestrator [--exit-on-idle] | worker |
-//! backup DIR [--keep N] | restore DIR [--config | --database] | unhealthy NAME-INDEX]`: the program of the
+//! delete | backup DIR [--keep N] | restore DIR [--config | --database] | unhealthy NAME-INDEX]`: the program of the
 //! orchestrator and the workers, of what needs the database without the orchestrator, and of what ends
 //! workers of pools. Users do not call it. Its command line is parsed by hand, as a parser would be resident
 //! all the time.
@@ -22,6 +22,7 @@ struct Asked {
     user: bool,
     instance: Option<String>,
     worker: bool,
+    delete: bool,
     exit_on_idle: bool,
     task: Option<Task>,
     unhealthy: Option<unhealthy::Worker>,
@@ -38,6 +39,9 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     if asked.worker {
         return worker::main();
+    }
+    if asked.delete {
+        return worker::delete::main();
     }
     let scope = Scope::from_env(asked.user, asked.instance, |name| std::env::var_os(name));
     if let Some(task) = &asked.task {
@@ -59,6 +63,7 @@ fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Asked, String> 
         match argument.to_str() {
             Some("orchestrator") => {}
             Some("worker") => asked.worker = true,
+            Some("delete") => asked.delete = true,
             Some("--user") => asked.user = true,
             Some("--exit-on-idle") => asked.exit_on_idle = true,
             Some("--instance") => asked.instance = Some(instance(arguments.next())?),

@@ -1,6 +1,7 @@
 //! The worker: runs the hooks of ONE crawl or snapshot as an unprivileged process in its own unit.
 //! It decides on the order of hooks and reads their output. The orchestrator starts the hooks.
 
+pub mod delete;
 mod drive;
 mod files;
 mod link;

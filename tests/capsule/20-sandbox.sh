@@ -64,8 +64,10 @@ CEILINGS=(
     "40 archivist-hook-singlefile-singlefile-s1.service"
     "30 archivist-check-status-test.service"
     "25 archivist-store-s1.service"
+    "20 archivist-delete-files.service"
     "40 archivist-check-lighthouse-test.service"
     "75 archivist-alert-1.service"
+    "30 archivist-replay-page-1.service"
 )
 
 # Only hooks and checks of a user manager run programs of others: the rest is the user.

@@ -8,6 +8,7 @@ pub mod cancel;
 pub mod check;
 pub mod completions;
 pub mod config;
+pub mod delete;
 pub mod diff;
 pub mod doctor;
 pub mod each;
@@ -72,6 +73,7 @@ pub enum Verb {
     Pause(pause::PauseArgs),
     Resume(resume::ResumeArgs),
     Retry(retry::RetryArgs),
+    Delete(delete::DeleteArgs),
     Update(update::UpdateArgs),
     Watch(watch::WatchArgs),
     Plugins(plugins::PluginsArgs),
@@ -128,6 +130,7 @@ impl Verb {
             Verb::Pause(args) => wait_for(pause::run(args, scope)),
             Verb::Resume(args) => wait_for(resume::run(args, scope)),
             Verb::Retry(args) => wait_for(retry::run(args, scope)),
+            Verb::Delete(args) => wait_for(delete::run(args, scope)),
             Verb::Update(args) => wait_for(update::run(args, scope)),
             Verb::Watch(args) => wait_for(watch::run(args, scope)),
             Verb::Plugins(args) => wait_for(plugins::run(args, scope)),

@@ -188,6 +188,10 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
         let expiry = list::expiry(certificate.expires, style);
         block.line("Certificate", format!("{site} {expiry}"));
     }
+    if status.deleting > 0 {
+        let text = format!("{} deleted, their files are being removed", status.deleting);
+        block.line("Removal", text);
+    }
     if let Some(store) = &status.store {
         block.line("Store", self::store(store, style));
     }
@@ -412,6 +416,7 @@ mod tests {
             address_filter: Some(false),
             fleet: None,
             certificates: Vec::new(),
+            deleting: 0,
             store: Some(StoreStatus {
                 store: "/srv/store".into(),
                 keep_local: "always".into(),

@@ -61,7 +61,8 @@ pub enum End {
     Lost,
 }
 
-/// When a failed transfer is retried: without an end, because the page would have no copy.
+/// When a failed transfer or removal is retried: without an end, because the page would have no copy, or
+/// its files would stay.
 #[derive(Clone, Copy, Debug)]
 pub struct Retries {
     /// Delays; the number of attempts is not limited.
@@ -73,7 +74,8 @@ pub struct Retries {
 }
 
 impl Retries {
-    fn at(&self, attempts: u32) -> Time {
+    /// When the next attempt is due after so many failed ones.
+    pub fn at(&self, attempts: u32) -> Time {
         let backoff = Backoff {
             attempts: u32::MAX,
             ..self.backoff
@@ -119,6 +121,12 @@ impl Copy {
             return self.clone();
         }
         self.clone().wait_for(Task::Put, now)
+    }
+
+    /// The snapshot was deleted: its copy has to go, too. `None` if the store has none.
+    pub fn deleted(&self, now: Time) -> Option<Copy> {
+        self.object.as_ref()?;
+        Some(self.clone().wait_for(Task::Delete, now))
     }
 
     /// A user or a retry requests the local files.
@@ -235,7 +243,7 @@ impl Copy {
                 keep_until: Some(now.after(RESTORED_STAYS)),
                 ..rest
             },
-            Task::Test => rest,
+            Task::Delete | Task::Test => rest,
         }
     }
 
@@ -255,7 +263,7 @@ impl Copy {
                 due_at: Some(retries.at(attempts)),
                 ..failed
             },
-            Task::Put | Task::Drop => Copy {
+            Task::Put | Task::Drop | Task::Delete => Copy {
                 status: CopyStatus::Waiting,
                 due_at: Some(retries.at(attempts)),
                 ..failed

@@ -32,6 +32,8 @@ crate::text::named! {
         Drop = "drop",
         /// Restore the local files from the copy.
         Get = "get",
+        /// Remove the copy of a snapshot that was deleted.
+        Delete = "delete",
         /// Write, read and remove a small object, without a snapshot.
         Test = "test",
     }
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn tasks_round_trip() {
-        for task in [Task::Put, Task::Drop, Task::Get, Task::Test] {
+        for task in [Task::Put, Task::Drop, Task::Get, Task::Delete, Task::Test] {
             assert_eq!(Task::parse(task.as_str()), Some(task));
         }
     }

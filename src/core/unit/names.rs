@@ -52,6 +52,8 @@ unit_kinds! {
     Alert, "alert", is_number;
     /// A transfer between the archive and its store.
     Store, "store", |rest| rest == STORE_TEST || matches!(rest.parse(), Ok(Owner::Snapshot(_)));
+    /// Removes the files of deleted crawls and snapshots.
+    Delete, "delete", |rest| rest == DELETE_FILES;
 }
 
 impl UnitKind {
@@ -78,6 +80,8 @@ pub struct Names {
 
 /// Owner in the name of the unit that tests the store.
 const STORE_TEST: &str = "test";
+/// Rest of the name of the unit that removes deleted files: there is one at a time.
+const DELETE_FILES: &str = "files";
 
 /// Longest part of a name from a plugin, in characters: a unit name has at most 255.
 const PART_MAX: usize = 80;
@@ -153,6 +157,15 @@ impl Names {
             Some(id) => self.unit(UnitKind::Store, Owner::Snapshot(id)),
             None => format!("{}-store-{STORE_TEST}.service", self.prefix),
         }
+    }
+
+    /// Returns the unit that removes the files of deleted crawls and snapshots.
+    pub fn delete_files(&self) -> String {
+        format!(
+            "{}-{}-{DELETE_FILES}.service",
+            self.prefix,
+            UnitKind::Delete.as_str()
+        )
     }
 
     /// Returns the slice of all transfers.

@@ -197,8 +197,10 @@ pub struct StoreSpec<'a> {
     pub task: Task,
     /// Path of its program.
     pub program: &'a str,
-    /// The snapshot, its crawl and its URL; `None` for the test of the store.
-    pub page: Option<(SnapshotId, CrawlId, &'a str)>,
+    /// The snapshot; `None` for the test of the store.
+    pub id: Option<SnapshotId>,
+    /// Its crawl and its URL; `None` if it was deleted.
+    pub page: Option<(CrawlId, &'a str)>,
     /// Directory of the snapshot.
     pub directory: Option<PathBuf>,
     /// Where the store is. With a directory of this machine, the unit has no network.
@@ -374,13 +376,15 @@ impl UnitSpec {
             Task::Put => "Copy",
             Task::Drop => "Remove local files of",
             Task::Get => "Restore",
+            Task::Delete => "Delete the copy of",
             Task::Test => "Test",
         };
         let everything = || ["0.0.0.0/0", "::/0"].map(str::parse).into_iter().flatten();
-        let name = names.store(transfer.page.map(|(id, ..)| id));
-        let description = match transfer.page {
-            Some((id, _, url)) => format!("{verb} {id} (store): {}", shown(url)),
-            None => format!("{verb} the store"),
+        let name = names.store(transfer.id);
+        let description = match (transfer.id, transfer.page) {
+            (Some(id), Some((_, url))) => format!("{verb} {id} (store): {}", shown(url)),
+            (Some(id), None) => format!("{verb} {id} (store)"),
+            (None, _) => format!("{verb} the store"),
         };
         let argv = vec![transfer.program.to_owned()];
         UnitSpec {
@@ -398,9 +402,12 @@ impl UnitSpec {
                 refused: store.iter().flat_map(|_| everything()).collect(),
                 allowed: Vec::new(),
             },
-            log_fields: transfer.page.map_or_else(Vec::new, |(id, crawl, url)| {
-                log_fields(names, crawl, Owner::Snapshot(id), url)
-            }),
+            log_fields: match (transfer.id, transfer.page) {
+                (Some(id), Some((crawl, url))) => {
+                    log_fields(names, crawl, Owner::Snapshot(id), url)
+                }
+                _ => Vec::new(),
+            },
             ..UnitSpec::new(
                 UnitKind::Store,
                 name,

@@ -5,6 +5,7 @@ use crate::calls::add::Progress;
 use crate::calls::foreground;
 use crate::calls::retry;
 use crate::calls::retry::Retried;
+use crate::deletion;
 use crate::engine::commands::RegisteredCommand;
 use crate::fleet;
 use crate::main_loop;
@@ -62,6 +63,14 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
                 cancel_owner(turn, *id)?;
             }
             turn.answer(reply);
+        }
+        Request::Delete {
+            ids,
+            dry_run,
+            reply,
+        } => {
+            let deleted = deletion::delete(turn, ids, *dry_run)?;
+            turn.answer_text(reply, serde_json::to_string(&deleted)?);
         }
         Request::UnknownSettings { names, reply } => {
             let known = turn.engine.catalogue.known_keys();

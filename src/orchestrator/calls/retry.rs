@@ -346,6 +346,9 @@ fn reopen(
     if !reopens_crawl(main_loop::crawl_of(turn, crawl)?.status) {
         return Ok(());
     }
+    if turn.tx.is_being_deleted(crawl)? {
+        return Err(invalid(format!("{crawl} is being deleted")));
+    }
     // The processes of its setup have ended, so all of it runs again.
     turn.tx.requeue_all_results(Owner::Crawl(crawl))?;
     turn.tx

@@ -75,6 +75,8 @@ pub enum Event {
     Collected(Box<Collected>),
     /// Queue sealed pages with ids above this one that the store does not have.
     FillStore(i64),
+    /// Delete the next pages of crawls that are being deleted.
+    DeleteSome,
     /// The disk is nearly full, or shrinks by so many bytes a second that it soon will be.
     DiskShort(u64),
     /// What hooks have written was measured, at this rate.

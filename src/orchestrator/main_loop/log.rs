@@ -32,7 +32,17 @@ pub enum LogEntry {
     ChecksPruned(usize),
     /// A transfer ended.
     Store(SnapshotId, Task, StoreLog),
+    /// The files of deleted crawls and snapshots could not be removed.
+    Removal(RemovalLog),
     Problem(Problem),
+}
+
+/// Why deleted files were not removed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RemovalLog {
+    pub unit: String,
+    pub reason: String,
+    pub retry_at: Time,
 }
 
 /// How a transfer to or from the store ended.
@@ -232,6 +242,14 @@ impl LogEntry {
                 tracing::info!("deleted {count} expired results of checks");
             }
             LogEntry::Store(id, task, log) => log.write(*id, *task),
+            LogEntry::Removal(RemovalLog {
+                unit,
+                reason,
+                retry_at,
+            }) => tracing::warn!(
+                archivist_unit = unit.as_str(),
+                "failed to remove deleted files: {reason}; next attempt after {retry_at}"
+            ),
             LogEntry::Problem(problem) => problem.write(),
         }
     }
@@ -299,6 +317,7 @@ impl StoreLog {
             Task::Put => format!("copy of {id} to the store"),
             Task::Drop => format!("removal of the local files of {id}"),
             Task::Get => format!("restoration of {id} from the store"),
+            Task::Delete => format!("removal of {id} from the store"),
             Task::Test => "test of the store".to_owned(),
         };
         match self {

@@ -326,6 +326,7 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<CallerAnswer> {
     match event {
         Event::Request(request) => Some(match request {
             Request::Add { reply, .. }
+            | Request::Delete { reply, .. }
             | Request::Install { reply, .. }
             | Request::Status { reply }
             | Request::List { reply, .. }

@@ -178,6 +178,7 @@ async fn run(
         let _ = sender.send(call.into());
     }
     let _ = sender.send(Event::FillStore(0));
+    let _ = sender.send(Event::DeleteSome);
     database_check::next_to_work(scope, checked, sender.clone());
     tokio::spawn(event_sources::runner_changes(passed.news, sender.clone()));
     tokio::spawn(event_sources::hung_up(

@@ -48,6 +48,7 @@ pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
         fleet: None,
         certificates: certificates(turn)?,
         store: transfer::store_status(turn)?,
+        deleting: turn.tx.deletions()?,
     })
 }
 

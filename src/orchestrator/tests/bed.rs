@@ -87,6 +87,8 @@ pub struct Bed {
     pub pace: Duration,
     /// Final items, and those that were retried since.
     pub finals: BTreeMap<Owner, Lifecycle>,
+    /// Items that were deleted.
+    pub deleted: BTreeSet<Owner>,
 }
 
 impl Bed {
@@ -108,6 +110,7 @@ impl Bed {
             begun: BTreeMap::new(),
             pace: Duration::ZERO,
             finals: BTreeMap::new(),
+            deleted: BTreeSet::new(),
         }
     }
 

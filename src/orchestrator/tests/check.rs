@@ -214,7 +214,10 @@ impl Bed {
         let snapshots = snapshots.iter().map(|s| (Owner::Snapshot(s.id), s.status));
         let now: BTreeMap<Owner, Lifecycle> = crawls.chain(snapshots).collect();
         for (owner, status) in &self.finals {
-            assert_eq!(now[owner], *status, "{owner} was final");
+            match now.get(owner) {
+                Some(now) => assert_eq!(now, status, "{owner} was final"),
+                None => assert!(self.deleted.contains(owner), "{owner} is gone"),
+            }
         }
         let finals = now.into_iter().filter(|(_, status)| status.is_final());
         self.finals = finals.collect();

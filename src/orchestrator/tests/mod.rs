@@ -7,6 +7,7 @@ mod cancel;
 mod certificates;
 mod check;
 mod clock;
+mod delete;
 mod disk;
 mod effects;
 mod facts;
@@ -50,6 +51,7 @@ enum Operation {
     /// A timer of a watch elapses.
     Elapse(usize),
     Cancel(usize),
+    Delete(usize),
     Retry(usize),
     RetryFailed,
     Pause(usize),
@@ -98,6 +100,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Install),
         2 => any::<usize>().prop_map(Elapse),
         2 => any::<usize>().prop_map(Cancel),
+        2 => any::<usize>().prop_map(Delete),
         2 => any::<usize>().prop_map(Retry),
         1 => Just(RetryFailed),
         3 => any::<usize>().prop_map(Pause),
@@ -129,6 +132,7 @@ fn apply(bed: &mut Bed, operation: &Operation) {
         Install => bed.install(),
         Elapse(n) => bed.elapse(*n),
         Cancel(n) => bed.cancel(*n),
+        Delete(n) => bed.delete(*n),
         Retry(n) => bed.retry(*n),
         RetryFailed => bed.retry_failed(),
         Pause(n) => bed.pause(*n),

@@ -5,8 +5,8 @@ use super::world::Mood;
 use crate::main_loop::event::Event;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, RunId, Time};
 use archivist_shared::bus::call::{Refusal, Reply, Request, Which};
-use archivist_shared::bus::documents::report::{AddOptions, Added, Details, Filter};
-use archivist_shared::bus::documents::report::{Registration, Status};
+use archivist_shared::bus::documents::report::{AddOptions, Added, Deleted, Details, Filter};
+use archivist_shared::bus::documents::report::{Registration, Snapshot, Status};
 use std::sync::Arc;
 
 impl Bed {
@@ -94,6 +94,37 @@ impl Bed {
     pub fn cancel(&mut self, n: usize) {
         let Some(id) = self.owner(n) else { return };
         self.request(|reply| Request::Cancel { id, reply });
+    }
+
+    pub fn delete(&mut self, n: usize) {
+        if let Some(id) = self.owner(n) {
+            self.delete_these(&[id], false);
+        }
+    }
+
+    /// Deletes these, and notes which rows may be gone then.
+    pub fn delete_these(&mut self, ids: &[Owner], dry_run: bool) -> Deleted {
+        let pages = self.look(|tx| tx.list_snapshots(&Filter::default()));
+        let goes = |page: &&Snapshot| {
+            let owners = [Owner::Snapshot(page.id), Owner::Crawl(page.crawl)];
+            owners.iter().any(|owner| ids.contains(owner))
+        };
+        // A crawl goes with its last page.
+        let gone = pages.iter().filter(goes);
+        let gone = gone.flat_map(|page| [Owner::Snapshot(page.id), Owner::Crawl(page.crawl)]);
+        let before = self.deleted.clone();
+        self.deleted.extend(gone.chain(ids.iter().copied()));
+        let answer = self.request(|reply| Request::Delete {
+            ids: ids.to_vec(),
+            dry_run,
+            reply,
+        });
+        let answer = answer.unwrap().unwrap();
+        let answer: Deleted = serde_json::from_str(&answer).unwrap();
+        if dry_run || answer.pages == 0 && !answer.left.is_empty() {
+            self.deleted = before;
+        }
+        answer
     }
 
     pub fn retry(&mut self, n: usize) {

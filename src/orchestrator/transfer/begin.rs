@@ -4,7 +4,7 @@ use crate::main_loop;
 use crate::main_loop::action::{CallerAction, ReplyAction};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::SnapshotWork;
+use crate::store::{STORE_TEST, SnapshotWork};
 use crate::transfer::files::record_path;
 use crate::units::life;
 use archivist_core::model::{Lifecycle, SnapshotId};
@@ -49,7 +49,8 @@ pub(crate) fn begin_transfer(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
     let spec = StoreSpec {
         task,
         program: &turn.engine.programs.store,
-        page: page.map(|page| (page.id, page.crawl, page.url.as_str())),
+        id: (id != STORE_TEST).then_some(id),
+        page: page.map(|page| (page.crawl, page.url.as_str())),
         directory,
         store,
         limit: match task {
@@ -87,6 +88,7 @@ fn next_task(
     match task {
         Task::Test => current.map(|store| (Task::Test, store)),
         Task::Get => page.and(of_object()).map(|store| (Task::Get, store)),
+        Task::Delete => of_object().map(|store| (Task::Delete, store)),
         Task::Put | Task::Drop if !is_sealed => None,
         Task::Put => current.map(|store| (Task::Put, store)),
         Task::Drop => {

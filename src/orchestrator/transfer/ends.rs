@@ -1,9 +1,9 @@
 //! Transfers as a kind of unit: which are due, and what follows from the end of one.
 
 use crate::main_loop;
-use crate::main_loop::action::{CallerAction, FileAction, ReplyAction};
+use crate::main_loop::action::{CallerAction, FileAction, LoopAction, ReplyAction};
 use crate::main_loop::due::{Due, DueResult, DueUnit};
-use crate::main_loop::event::{Contents, UnitEnd};
+use crate::main_loop::event::{Contents, Event, UnitEnd};
 use crate::main_loop::log::{LogEntry, StoreLog};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::{STORE_TEST, TransferRow, UnitRow};
@@ -87,8 +87,16 @@ fn transfer_ended(
         jitter: turn.jitter,
     };
     let after = before.ended(end, &retries);
-    turn.tx.set_copy(id, &after)?;
-    turn.tx.forget_transfers(transfer)?;
+    // A crawl whose pages are deleted may have waited for its end.
+    if turn.tx.half_deleted_crawl()?.is_some() {
+        turn.act(LoopAction::Again(Event::DeleteSome));
+    }
+    if before.task == Task::Delete && after.status == CopyStatus::Idle {
+        turn.tx.forget_copy(transfer)?;
+    } else {
+        turn.tx.set_copy(id, &after)?;
+        turn.tx.forget_transfers(transfer)?;
+    }
     if *end != End::Lost {
         log_transfer(turn, transfer, unit, &after);
     }

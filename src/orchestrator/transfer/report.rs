@@ -62,6 +62,7 @@ pub(crate) fn why_copy(
         Task::Put => "its copy to the store",
         Task::Drop => "the removal of its local files",
         Task::Get => "its restoration from the store",
+        Task::Delete => "its removal from the store",
         Task::Test => "the test of the store",
     };
     match (copy.status, &copy.reason, copy.due_at) {

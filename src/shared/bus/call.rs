@@ -147,6 +147,15 @@ pub enum Request {
         /// Answered after the commit.
         reply: Reply<()>,
     },
+    /// Delete crawls and snapshots that have ended.
+    Delete {
+        /// The crawls and snapshots.
+        ids: Vec<Owner>,
+        /// Whether nothing is deleted, and the answer says what would be.
+        dry_run: bool,
+        /// Gets the JSON of [`Deleted`](crate::bus::documents::report::Deleted).
+        reply: Reply<String>,
+    },
     /// Answers with those of these settings that no plugin has.
     UnknownSettings {
         /// Names of settings.

@@ -158,6 +158,18 @@ impl Manager {
         }
     }
 
+    async fn delete(&self, ids: Vec<String>, dry_run: bool) -> fdo::Result<String> {
+        few(&ids)?;
+        let ids: Result<_, _> = ids.iter().map(|id| id.parse().map_err(invalid)).collect();
+        let ids = ids?;
+        let make = |reply| Request::Delete {
+            ids,
+            dry_run,
+            reply,
+        };
+        request(&self.0, make).await
+    }
+
     async fn unknown_settings(&self, names: Vec<String>) -> fdo::Result<String> {
         let make = |reply| Request::UnknownSettings { names, reply };
         request(&self.0, make).await

@@ -22,6 +22,9 @@ pub trait Manager {
     /// Cancels a crawl (`c12`) or a snapshot (`s345`) and stops its units, or ends the running hook
     /// of a run (`r678`), whose result is skipped then.
     fn cancel(&self, id: &str) -> zbus::Result<()>;
+    /// Deletes crawls and snapshots that have ended, or with `dry_run` says what would be deleted; returns
+    /// [`crate::bus::documents::report::Deleted`]. Their files are removed afterwards.
+    fn delete(&self, ids: &[String], dry_run: bool) -> zbus::Result<String>;
     /// Returns those of these settings that no plugin has, as a JSON list.
     fn unknown_settings(&self, names: &[String]) -> zbus::Result<String>;
     /// Returns when a crawl or snapshot has ended and no process of it is left.

@@ -1,5 +1,6 @@
 //! The tasks of a transfer.
 
+mod delete;
 mod drop;
 pub(crate) mod get;
 mod put;
@@ -19,6 +20,7 @@ pub fn perform(assignment: &Assignment) -> Result<Option<StoredObject>> {
         Task::Put => put::put(store, assignment).map(Some),
         Task::Drop => drop::drop(store, assignment).map(|()| None),
         Task::Get => get::get(store, assignment).map(|()| None),
+        Task::Delete => delete::delete(store, assignment).map(|()| None),
         Task::Test => test::test(store).map(|()| None),
     }
 }

@@ -106,6 +106,20 @@ fn repeated_transfer_finds_the_object_and_removes_leftovers() {
     );
 }
 
+#[test]
+fn copy_of_a_deleted_page_is_removed() {
+    let bed = Bed::new();
+    let object = bed.put();
+    let directory = bed.store().join("20261123/a.test");
+    fs::write(directory.join(".s7-00.tar.part"), "half").unwrap();
+    fs::write(directory.join("s77-00.tar"), "of another page").unwrap();
+    bed.run(Task::Delete, Some(&object)).unwrap();
+    assert_eq!(bed.names(), ["s77-00.tar"]);
+    bed.run(Task::Delete, Some(&object)).unwrap();
+    fs::remove_dir_all(bed.store()).unwrap();
+    assert!(bed.run(Task::Delete, Some(&object)).is_err(), "not mounted");
+}
+
 /// As of a new database that hands out the ids of an earlier one.
 #[test]
 fn another_page_of_the_same_path_leaves_the_copy_of_the_first() {

@@ -134,7 +134,7 @@ pub(super) fn build(path: &Path, mode: u32, recursive: bool) -> Result<(), Worke
     }
 }
 
-pub(super) fn failed(verb: &'static str, path: &Path) -> impl Fn(std::io::Error) -> WorkerError {
+pub fn failed(verb: &'static str, path: &Path) -> impl Fn(std::io::Error) -> WorkerError {
     move |source| WorkerError::File {
         verb,
         path: path.to_owned(),

@@ -5,6 +5,7 @@
 use super::directory::{OWNER_MODE, build, failed, make, make_parent};
 use crate::WorkerError;
 use archivist_core::model::{Owner, without_userinfo};
+use archivist_core::store::STORED_MARKER;
 use archivist_core::text::clean;
 use archivist_plugin::Directory;
 use archivist_shared::bus::documents::work::Assignment;
@@ -101,6 +102,40 @@ fn open(path: &Path, identity: &Identity) -> Result<Directory, WorkerError> {
             Err(taken(format!("failed to read its '{NAME}': {error}")))
         }
         Err(error) => Err(failed("read", &path.join(NAME))(error)),
+    }
+}
+
+/// What is at the path of a deleted crawl or snapshot.
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// Its directory.
+    Own,
+    /// The directory of another one, or something that is no directory.
+    Other,
+}
+
+/// Compares the identity of a directory. One of an older version has none, and neither has that of a
+/// page whose files are in the store alone.
+pub fn look(path: &Path, token: Option<&str>) -> std::io::Result<Found> {
+    let directory = match Directory::open(path) {
+        Ok(directory) => directory,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => return Ok(Found::Other),
+        Err(error) => return Err(error),
+    };
+    let Some(token) = token else {
+        return Ok(Found::Own);
+    };
+    match read(&directory) {
+        Ok(identity) if identity.token == token => Ok(Found::Own),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let is_stored = directory.has_file(STORED_MARKER);
+            Ok(if is_stored { Found::Own } else { Found::Other })
+        }
+        Ok(_) => Ok(Found::Other),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Ok(Found::Other),
+        Err(error) => Err(error),
     }
 }
 

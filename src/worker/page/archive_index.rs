@@ -19,6 +19,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 mod check;
+mod stale;
 
 pub use check::{ListOfPages, flaw_of_snapshot};
 

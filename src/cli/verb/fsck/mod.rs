@@ -96,7 +96,7 @@ pub async fn run(args: FsckArgs, scope: &Scope) -> Result<Exit, Failure> {
     check.crawls().await?;
     check.pages(scope).await?;
     check.lists()?;
-    check.unknown();
+    check.unknown().await?;
     check.unknown_copies(scope)?;
     check.remote(args.download.unwrap_or(0), scope).await?;
     check.ids().await?;
@@ -315,10 +315,18 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Reports the directories that no row has.
-    fn unknown(&mut self) {
-        for path in self.disk.without_row() {
-            let path = self.archive.join(path);
+    /// Reports the directories that no row has, unless they are those of deleted pages.
+    async fn unknown(&mut self) -> Result<(), Failure> {
+        let status: Status = self.server.ask(|| self.server.proxy().status()).await?;
+        if status.deleting > 0 {
+            eprintln!(
+                "files of {} deleted crawls and pages are being removed: directories without rows are not reported",
+                status.deleting
+            );
+            return Ok(());
+        }
+        let paths = self.disk.without_row().map(|path| self.archive.join(path));
+        for path in paths.filter(|path| path.exists()) {
             let what = match page::identity(&path) {
                 Some(own) => format!("no row has this directory of {own}"),
                 None => "no row has this directory".to_owned(),
@@ -326,6 +334,7 @@ impl Check<'_> {
             self.report
                 .add(Finding::new(Kind::Unknown, path.to_string_lossy(), what));
         }
+        Ok(())
     }
 
     /// Reports the copies in the store that no row has. Nodes of a fleet may share a store, and each

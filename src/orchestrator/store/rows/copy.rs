@@ -126,7 +126,30 @@ impl Tx<'_> {
         self.first(&sql, [run.0])
     }
 
-    /// Returns running and due transfers. Without a store, pages are only restored.
+    /// Deletes the row of a copy that the store does not have, and its ended transfers.
+    pub fn remove_copy(&self, id: SnapshotId) -> Result<()> {
+        let run: Option<Option<i64>> =
+            self.first("SELECT run_id FROM copy WHERE snapshot_id = ?1", [id.0])?;
+        self.execute("DELETE FROM copy WHERE snapshot_id = ?1", [id.0])?;
+        self.execute(
+            "DELETE FROM run WHERE status = 'ended' AND unit = (SELECT unit FROM run WHERE id = ?1)",
+            [run.flatten()],
+        )
+    }
+
+    /// Forgets the copy of a deleted snapshot, which the store does not have any more, and its
+    /// transfers.
+    pub fn forget_copy(&self, transfer: &TransferRow) -> Result<()> {
+        self.forget_transfers(transfer)?;
+        self.execute(
+            "DELETE FROM copy WHERE snapshot_id = ?1",
+            [transfer.snapshot.0],
+        )?;
+        self.execute("DELETE FROM run WHERE id = ?1", [transfer.run.0])
+    }
+
+    /// Returns running and due transfers. Without a store, pages are only restored, and copies of
+    /// deleted ones removed.
     pub fn transfers(&self, keep: Option<KeepLocal>, now: Time) -> Result<Transfers> {
         let mut transfers = Transfers::default();
         let running: Vec<(Task, u32)> = self.all(
@@ -139,9 +162,10 @@ impl Tx<'_> {
         }
         transfers.urgent = self.due_transfers("task IN ('get', 'test')", now)?;
         let Some(keep) = keep else {
+            transfers.due = self.due_transfers("task = 'delete'", now)?;
             return Ok(transfers);
         };
-        transfers.due = self.due_transfers("task IN ('put', 'drop')", now)?;
+        transfers.due = self.due_transfers("task IN ('put', 'drop', 'delete')", now)?;
         transfers.next = self.next_transfer(now)?;
         if let Some(before) = drop_before(keep, now) {
             let (dropped, next) = self.local_files(before, now)?;

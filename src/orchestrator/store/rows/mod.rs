@@ -6,6 +6,7 @@ pub mod check;
 pub mod complete;
 pub mod copy;
 pub mod crawl;
+pub mod deletion;
 pub mod directory;
 pub mod environment;
 pub mod fleet;

@@ -86,7 +86,9 @@ CREATE TABLE host (
 CREATE TABLE snapshot (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     crawl_id INTEGER NOT NULL REFERENCES crawl (id),
-    parent_id INTEGER REFERENCES snapshot (id),
+    -- The page that links to it, which may be deleted. Without a foreign key, as all columns with the id of a
+    -- page that have no index: deleting a page would read the whole table for it.
+    parent_id INTEGER,
     host_id INTEGER NOT NULL REFERENCES host (id),
     url TEXT NOT NULL,
     -- The URL without scheme, www., fragment and the arguments of campaigns: snapshots with the same key are
@@ -174,7 +176,7 @@ CREATE TABLE result (
     -- 'c' or 's' and the id of the crawl or snapshot.
     owner TEXT NOT NULL,
     crawl_id INTEGER NOT NULL REFERENCES crawl (id),
-    snapshot_id INTEGER REFERENCES snapshot (id),
+    snapshot_id INTEGER,
     plugin TEXT NOT NULL,
     hook TEXT NOT NULL,
     status TEXT NOT NULL,
@@ -232,7 +234,7 @@ CREATE TABLE run (
     -- Of workers and hooks alone.
     owner TEXT,
     crawl_id INTEGER REFERENCES crawl (id),
-    snapshot_id INTEGER REFERENCES snapshot (id),
+    snapshot_id INTEGER,
     plugin TEXT,
     hook TEXT,
     attempt INTEGER,
@@ -275,6 +277,10 @@ CREATE TRIGGER crawl_moved AFTER UPDATE OF status ON crawl WHEN OLD.status <> NE
     INSERT INTO tally VALUES ('crawl', 0, NEW.status, 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
+CREATE TRIGGER crawl_deleted AFTER DELETE ON crawl BEGIN
+    UPDATE tally SET n = n - 1 WHERE kind = 'crawl' AND crawl_id = 0 AND status = OLD.status;
+    DELETE FROM tally WHERE kind IN ('snapshot', 'result') AND crawl_id = OLD.id;
+END;
 CREATE TRIGGER snapshot_added AFTER INSERT ON snapshot BEGIN
     INSERT INTO tally VALUES ('snapshot', 0, NEW.status, 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
@@ -290,6 +296,10 @@ WHEN OLD.status <> NEW.status BEGIN
     INSERT INTO tally VALUES ('snapshot', NEW.crawl_id, NEW.status, 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
+CREATE TRIGGER snapshot_deleted AFTER DELETE ON snapshot BEGIN
+    UPDATE tally SET n = n - 1
+        WHERE kind = 'snapshot' AND crawl_id IN (0, OLD.crawl_id) AND status = OLD.status;
+END;
 CREATE TRIGGER result_added AFTER INSERT ON result BEGIN
     INSERT INTO tally VALUES ('result', NEW.crawl_id, NEW.status, 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
@@ -300,6 +310,11 @@ WHEN OLD.status <> NEW.status BEGIN
         WHERE kind = 'result' AND crawl_id = NEW.crawl_id AND status = OLD.status;
     INSERT INTO tally VALUES ('result', NEW.crawl_id, NEW.status, 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+
+CREATE TRIGGER result_deleted AFTER DELETE ON result BEGIN
+    UPDATE tally SET n = n - 1
+        WHERE kind = 'result' AND crawl_id = OLD.crawl_id AND status = OLD.status;
 END;
 
 -- How often hooks of a plugin succeeded and failed, whether their results are retried later or not.
@@ -396,6 +411,24 @@ CREATE INDEX copy_run ON copy (run_id) WHERE run_id IS NOT NULL;
 CREATE INDEX copy_local ON copy (local_since)
     WHERE status = 'idle' AND is_local = 1 AND object IS NOT NULL;
 CREATE INDEX copy_failed ON copy (attempts) WHERE status = 'waiting' AND attempts > 0;
+
+-- Deleted crawls and snapshots whose directories are still to be removed. A crawl keeps its row while it has
+-- pages, which are deleted in pieces.
+CREATE TABLE deletion (
+    -- 'c' or 's' and the id.
+    owner TEXT PRIMARY KEY,
+    -- Its crawl, on whose list it is; the id of a crawl itself.
+    crawl_id INTEGER NOT NULL,
+    directory TEXT,
+    -- Identity of the directory: one that belongs to another page stays.
+    identity TEXT,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    due_at INTEGER NOT NULL,
+    -- The run of the unit that removes it.
+    run_id INTEGER REFERENCES run (id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX deletion_due ON deletion (due_at, owner) WHERE run_id IS NULL;
+CREATE INDEX deletion_run ON deletion (run_id) WHERE run_id IS NOT NULL;
 
 -- The fleet that this data directory belongs to: at most one row.
 CREATE TABLE fleet (

@@ -41,6 +41,7 @@ impl Bed {
         let tokens = self.look(|tx| tx.tokens());
         self.engine.tokens.extend(tokens);
         self.world.calls.push_back(Call::List);
+        self.world.answers.push(Event::DeleteSome);
     }
 
     /// PID 1, the loop and the workers run until nothing is left to do; no hook ends by itself.
@@ -72,7 +73,7 @@ impl Bed {
         for n in 0..workers {
             moved |= self.work(n);
         }
-        for part in ["-hook-", "-check-", "-alert-"] {
+        for part in ["-hook-", "-check-", "-alert-", "-delete-"] {
             if let Some(unit) = self.running_of(part).pop() {
                 self.world.end(&unit, 1, 0, "success");
                 moved = true;
@@ -97,7 +98,8 @@ impl Bed {
             let open = self.look(|tx| tx.open_runs());
             let crawls = self.look(|tx| tx.list_crawls(&Filter::default()));
             let unfinished = crawls.iter().find(|crawl| !crawl.status.is_final());
-            if open.is_empty() && unfinished.is_none() && !self.has_checks() {
+            let is_deleting = self.look(|tx| tx.has_deletions());
+            if open.is_empty() && unfinished.is_none() && !self.has_checks() && !is_deleting {
                 assert!(self.world.units.is_empty(), "left: {:?}", self.world.units);
                 return;
             }

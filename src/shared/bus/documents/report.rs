@@ -474,6 +474,26 @@ impl Filter {
     }
 }
 
+/// The answer of `Manager.Delete`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deleted {
+    /// Number of deleted snapshots. Those of crawls are deleted one after another from now on.
+    pub pages: u64,
+    /// Bytes of the files of their hooks.
+    pub bytes: u64,
+    /// What was not deleted.
+    pub left: Vec<NotDeleted>,
+}
+
+/// A crawl or snapshot that was not deleted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotDeleted {
+    /// The crawl or snapshot.
+    pub id: Owner,
+    /// The reason.
+    pub reason: String,
+}
+
 /// Most rows of one answer; the bus carries at most 32 MiB, so longer lists come in batches.
 pub const ROWS_MAX: u32 = 1000;
 

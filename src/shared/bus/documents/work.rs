@@ -64,6 +64,34 @@ pub struct Assignment {
     pub about: About,
 }
 
+/// What the unit that removes deleted files reads from standard input.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ToRemove {
+    /// Root directory of the archive.
+    pub archive: PathBuf,
+    /// What to remove.
+    pub directories: Vec<Removed>,
+    /// Crawls that exist still and have lost pages, with their directories.
+    pub lists: BTreeMap<CrawlId, PathBuf>,
+    /// First digits of the digests of imported files to which no page refers any more.
+    #[serde(default)]
+    pub imported: Vec<String>,
+    /// Whether nothing else is deleted: lists are written after the last.
+    pub is_last: bool,
+}
+
+/// The directory of a deleted crawl or snapshot.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Removed {
+    /// The crawl or snapshot.
+    pub owner: Owner,
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Identity of the directory: if it has another one, it stays. `None` if an older version made the
+    /// directory.
+    pub identity: Option<String>,
+}
+
 /// Facts about the owner for `index.jsonl` and the HTML pages.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

@@ -220,7 +220,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 
-fn remove(path: &Path) -> Result<(), WorkerError> {
+pub(super) fn remove(path: &Path) -> Result<(), WorkerError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed.map_err(super::failed("remove", path)),

@@ -77,6 +77,9 @@ pub struct Status {
     /// The store; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreStatus>,
+    /// Number of deleted crawls and snapshots whose files are not removed yet.
+    #[serde(default)]
+    pub deleting: u64,
 }
 
 /// Most crawls and snapshots of one registration; further ones are left out.

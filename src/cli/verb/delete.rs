@@ -1,0 +1,278 @@
+//! `archivist delete`: deletes pages and crawls with their files.
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::paging::Paging;
+use crate::client::server::{Server, decode};
+use crate::display::style;
+use archivist_config::Scope;
+use archivist_core::model::web::pattern::UrlPattern;
+use archivist_core::model::{Lifecycle, Owner, Time};
+use archivist_core::text::{clean, human_size, parse_span};
+use archivist_shared::bus::documents::report::{Deleted, Filter, Snapshot};
+use clap::Args;
+use std::collections::{BTreeSet, HashMap};
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+/// Ids of one call: the orchestrator deletes their rows in one transaction.
+const IDS_PER_CALL: usize = 100;
+/// Pages that are named before the question.
+const SHOWN: usize = 5;
+
+/// Delete pages and crawls that have ended, with their files
+///
+/// Prints how many pages and bytes that are, and asks. Without a terminal, --yes is required.
+/// Deleted pages disappear at once from all lists. Then archivist-delete-files.service removes their
+/// files and their entries in the HTML pages of the archive, and transfers remove their copies in the
+/// store. An interrupted removal continues, also after a reboot. A crawl disappears with its last page.
+///
+/// Without ids, all pages are deleted that fit all of the options given. Backups keep the files
+/// until they are removed themselves, and a restored backup has the deleted pages again.
+#[derive(Args)]
+pub struct DeleteArgs {
+    /// Crawls (c12) and snapshots (s345)
+    #[arg(value_name = "ID", required_unless_present_any = ["tag", "url", "older_than", "status", "keep_newest"])]
+    ids: Vec<Owner>,
+    #[command(flatten)]
+    which: WhichArgs,
+    /// Print what would be deleted, and delete nothing
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+#[derive(Args)]
+#[group(id = "which", multiple = true, conflicts_with = "ids")]
+struct WhichArgs {
+    /// Delete pages with this tag, or of crawls with it
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Delete pages of a URL, of all URLs that begin with PREFIX, or of HOST and its subdomains
+    #[arg(long, value_name = "URL|PREFIX*|*.HOST")]
+    url: Option<UrlPattern>,
+    /// Delete pages that ended longer ago than this, such as 2weeks or 1year (see
+    /// systemd.time(7))
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    older_than: Option<Duration>,
+    /// Delete pages in this state: sealed or cancelled
+    #[arg(long, value_name = "S", value_parser = state)]
+    status: Option<Lifecycle>,
+    /// Of the pages that fit, keep the newest N of each URL
+    #[arg(long, value_name = "N")]
+    keep_newest: Option<usize>,
+}
+
+impl WhichArgs {
+    /// Whether a page is one of those that --keep-newest counts. The orchestrator compares tag and URL.
+    fn fits(&self, page: &Snapshot, now: Time) -> bool {
+        let ended = page.ended_at.unwrap_or(page.created_at);
+        page.status.is_final()
+            && self.older_than.is_none_or(|span| ended.after(span) < now)
+            && self.status.is_none_or(|status| page.status == status)
+    }
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    parse_span(text).ok_or_else(|| "expected a time span, such as 2weeks or 1year".to_owned())
+}
+
+fn state(text: &str) -> Result<Lifecycle, String> {
+    Lifecycle::parse(text)
+        .filter(|state| state.is_final())
+        .ok_or_else(|| "only pages that are sealed or cancelled can be deleted".to_owned())
+}
+
+pub async fn run(args: DeleteArgs, scope: &Scope) -> Result<Exit, Failure> {
+    if !args.yes && !args.dry_run && !std::io::stdin().is_terminal() {
+        return Err(Failure::usage(
+            "standard input is no terminal: to delete without a question, use --yes",
+        ));
+    }
+    let server = Server::reach(scope).await?;
+    let found = if args.ids.is_empty() {
+        fitting(&args.which, &server).await?
+    } else {
+        Selection {
+            ids: args.ids.clone(),
+            ..Selection::default()
+        }
+    };
+    if found.ids.is_empty() {
+        style::print("nothing to delete: no page that has ended fits\n")?;
+        return Ok(Exit::Done);
+    }
+    let would = call(&server, &found.ids, true).await?;
+    report_left(&would);
+    // A crawl may have no page, such as that of an installation.
+    if would.left.len() == found.ids.len() {
+        return Err(Failure::failed("nothing was deleted"));
+    }
+    let what = summary(&would);
+    found.list()?;
+    if args.dry_run {
+        style::print(&format!("would delete {what}\n"))?;
+        return Ok(Exit::Done);
+    }
+    if !args.yes && !confirmed(&what)? {
+        return Err(Failure::failed("nothing was deleted"));
+    }
+    let left: BTreeSet<Owner> = would.left.iter().map(|left| left.id).collect();
+    let ids = found.ids.into_iter().filter(|id| !left.contains(id));
+    let ids: Vec<Owner> = ids.collect();
+    let done = call(&server, &ids, false).await?;
+    report_left(&done);
+    style::print(&format!("deleted {}\n", summary(&done)))?;
+    if would.left.is_empty() && done.left.is_empty() {
+        Ok(Exit::Done)
+    } else {
+        Err(Failure::failed("some were not deleted"))
+    }
+}
+
+/// What is deleted.
+#[derive(Default)]
+struct Selection {
+    ids: Vec<Owner>,
+    /// The first of them, as the user sees them.
+    shown: Vec<String>,
+}
+
+impl Selection {
+    fn add(&mut self, page: &Snapshot) {
+        self.ids.push(Owner::Snapshot(page.id));
+        if self.shown.len() < SHOWN {
+            self.shown
+                .push(format!("{}  {}", page.id, clean(&page.url)));
+        }
+    }
+
+    fn list(&self) -> Result<(), Failure> {
+        for name in &self.shown {
+            style::print(&format!("  {name}\n"))?;
+        }
+        match self.ids.len() - self.shown.len() {
+            more @ 1.. if !self.shown.is_empty() => style::print(&format!("  and {more} more\n")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The pages that fit the options, the newest first.
+async fn fitting(which: &WhichArgs, server: &Server) -> Result<Selection, Failure> {
+    let now = Time::from(jiff::Timestamp::now());
+    let filter = Filter {
+        tag: which.tag.clone(),
+        url: which.url.clone(),
+        ..Filter::default()
+    };
+    let mut pages = Paging::new(server, filter);
+    let mut kept: HashMap<String, usize> = HashMap::new();
+    let mut found = Selection::default();
+    loop {
+        let batch = pages.next::<Snapshot>().await?;
+        if batch.rows.is_empty() {
+            return Ok(found);
+        }
+        for page in batch.rows {
+            if !which.fits(&page, now) {
+                continue;
+            }
+            if let Some(count) = which.keep_newest {
+                let kept = kept.entry(page.url.clone()).or_default();
+                if *kept < count {
+                    *kept += 1;
+                    continue;
+                }
+            }
+            found.add(&page);
+        }
+    }
+}
+
+async fn call(server: &Server, ids: &[Owner], dry_run: bool) -> Result<Deleted, Failure> {
+    let mut all = Deleted::default();
+    for some in ids.chunks(IDS_PER_CALL) {
+        let some: Vec<String> = some.iter().map(Owner::to_string).collect();
+        let answer = server.proxy().delete(&some, dry_run);
+        let some: Deleted = decode(&server.call_once_in_pieces(answer).await?)?;
+        all.pages += some.pages;
+        all.bytes += some.bytes;
+        all.left.extend(some.left);
+    }
+    Ok(all)
+}
+
+fn report_left(deleted: &Deleted) {
+    for left in &deleted.left {
+        eprintln!("{}: {}", left.id, left.reason);
+    }
+}
+
+fn summary(deleted: &Deleted) -> String {
+    let bytes = human_size(deleted.bytes);
+    match deleted.pages {
+        1 => format!("1 page with {bytes} of files"),
+        n => format!("{n} pages with {bytes} of files"),
+    }
+}
+
+fn confirmed(what: &str) -> Result<bool, Failure> {
+    let failed = |error| Failure::failed(format!("failed to ask: {error}"));
+    eprint!("Delete {what}? [y/N] ");
+    std::io::stderr().flush().map_err(failed)?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(failed)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn page(status: &str, ended: i64) -> Snapshot {
+        let page = json!({
+            "id": "s1", "crawl": "c1", "url": "https://a.test/b", "title": null, "depth": 0,
+            "parent": null, "status": status, "reason": null, "tags": ["news"],
+            "bookmarked_at": null, "created_at": Time(0), "started_at": null,
+            "ended_at": Time(ended), "retry_at": null, "attempts": 1, "results": {},
+            "directory": null, "current_step": null, "http_status": null,
+        });
+        serde_json::from_value(page).unwrap()
+    }
+
+    #[derive(clap::Parser)]
+    struct Words {
+        #[command(flatten)]
+        args: DeleteArgs,
+    }
+
+    fn parsed(words: &str) -> Result<DeleteArgs, clap::Error> {
+        let words = ["delete"].into_iter().chain(words.split_whitespace());
+        Ok(<Words as clap::Parser>::try_parse_from(words)?.args)
+    }
+
+    #[test]
+    fn pages_fit_all_options() {
+        let fits = |words: &str| {
+            let which = parsed(words).unwrap().which;
+            which.fits(&page("sealed", 0), Time(10_000))
+        };
+        assert!(fits("--older-than 9s --status sealed"));
+        assert!(!fits("--older-than 11s"));
+        assert!(!fits("--status cancelled"));
+        let which = parsed("--tag news").unwrap().which;
+        assert!(!which.fits(&page("started", 0), Time(10_000)), "not over");
+    }
+
+    #[test]
+    fn either_ids_or_options_are_required() {
+        assert!(parsed("").is_err());
+        assert!(parsed("--yes").is_err());
+        assert!(parsed("s1 --tag news").is_err());
+        assert!(parsed("--status started").is_err());
+        assert_eq!(parsed("s1 c2 --yes").unwrap().ids.len(), 2);
+    }
+}

@@ -1,0 +1,271 @@
+//! Deleted crawls and snapshots. Their rows are gone first, so that no user sees them any more; a unit
+//! removes their directories and their entries in lists, and transfers their copies in the store. A
+//! directory is known from its row in `deletion` until it is removed, so nothing stays after a crash.
+
+use crate::main_loop;
+use crate::main_loop::action::{CallerAction, LoopAction};
+use crate::main_loop::due::{Due, DueResult, DueUnit};
+use crate::main_loop::event::{Contents, Event, UnitEnd};
+use crate::main_loop::log::{LogEntry, RemovalLog};
+use crate::main_loop::starts::Output;
+use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
+use crate::store::UnitRow;
+use crate::units::{Kind, life};
+use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, SnapshotId};
+use archivist_core::plan::{Allowance, Outlook};
+use archivist_core::store::{CopyStatus, Retries};
+use archivist_core::unit::{UnitKind, UnitSpec};
+use archivist_shared::bus::call::Refusal;
+use archivist_shared::bus::documents::report::{Deleted, NotDeleted};
+use archivist_shared::bus::documents::work::{Removed, ToRemove};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Pages of a crawl that one turn deletes.
+const PAGES_PER_TURN: u32 = 100;
+/// Directories that one unit removes.
+const DIRECTORIES_PER_UNIT: u32 = 1_000;
+/// `RuntimeMaxSec=` of the unit.
+const LIMIT: Duration = Duration::from_secs(6 * 3600);
+
+/// Deletes snapshots, and begins to delete crawls, or says what would be deleted. What cannot be deleted
+/// now is left alone, with the reason.
+///
+/// # Errors
+/// On a node of a fleet.
+pub(crate) fn delete(turn: &mut Turn<'_>, ids: &[Owner], dry_run: bool) -> TurnResult<Deleted> {
+    if !turn.engine.settings.fleet_database.is_empty() {
+        let why = "this machine is a node of a fleet, whose pages cannot be deleted";
+        return Err(invalid(why.to_owned()));
+    }
+    let mut deleted = Deleted::default();
+    for id in ids {
+        match delete_one(turn, *id, dry_run) {
+            Ok((pages, bytes)) => {
+                deleted.pages += pages;
+                deleted.bytes += bytes;
+            }
+            Err(TurnError::Refused(
+                Refusal::Invalid(reason) | Refusal::NoSuch(reason) | Refusal::Failed(reason),
+            )) => deleted.left.push(NotDeleted { id: *id, reason }),
+            Err(other) => return Err(other),
+        }
+    }
+    if !dry_run {
+        turn.act(CallerAction::StatusChanged);
+    }
+    Ok(deleted)
+}
+
+/// Returns the number of pages and their bytes.
+fn delete_one(turn: &mut Turn<'_>, id: Owner, dry_run: bool) -> TurnResult<(u64, u64)> {
+    let (crawl, pages) = match id {
+        Owner::Crawl(crawl) => {
+            require_end(id, main_loop::crawl_of(turn, crawl)?.status)?;
+            (
+                crawl,
+                turn.tx.counts("snapshot", Some(crawl))?.values().sum(),
+            )
+        }
+        Owner::Snapshot(page) => {
+            let page = main_loop::snapshot_of(turn, page)?;
+            require_end(id, page.status)?;
+            // A crawl that is not over would find the page again.
+            require_end(
+                Owner::Crawl(page.crawl),
+                main_loop::crawl_of(turn, page.crawl)?.status,
+            )?;
+            (page.crawl, 1)
+        }
+    };
+    require_no_unit(turn, crawl)?;
+    let bytes = turn.tx.bytes_of(id)?;
+    if dry_run {
+        return Ok((pages, bytes));
+    }
+    match id {
+        Owner::Crawl(crawl) => {
+            turn.tx.begin_deletion(crawl, turn.now)?;
+            turn.act(LoopAction::Again(Event::DeleteSome));
+        }
+        Owner::Snapshot(page) => {
+            delete_rows(turn, page)?;
+            if turn.tx.is_without_pages(crawl)? {
+                forget_crawl(turn, crawl)?;
+            }
+        }
+    }
+    Ok((pages, bytes))
+}
+
+fn require_end(owner: Owner, status: Lifecycle) -> TurnResult<()> {
+    if status.is_final() {
+        return Ok(());
+    }
+    Err(invalid(format!(
+        "{owner} is {status}: only what has ended can be deleted; to end it: archivist cancel {owner}"
+    )))
+}
+
+/// Deletes a page of a crawl that has ended.
+fn delete_rows(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<()> {
+    if let Some(copy) = turn.tx.copy(id)? {
+        if copy.status == CopyStatus::Running {
+            let unit = turn.engine.names.store(Some(id));
+            return Err(invalid(format!("{unit} works on {id}; try again later")));
+        }
+        match copy.deleted(turn.now) {
+            Some(copy) => turn.tx.set_copy(id, &copy)?,
+            None => turn.tx.remove_copy(id)?,
+        }
+    }
+    Ok(turn.tx.delete_snapshot(id, turn.now)?)
+}
+
+/// A unit of a crawl that was cancelled may still start or end.
+fn require_no_unit(turn: &Turn<'_>, crawl: CrawlId) -> TurnResult<()> {
+    match turn.tx.unit_at_work(crawl)? {
+        None => Ok(()),
+        Some(unit) => Err(invalid(format!(
+            "{unit} still works on {crawl}; try again after its end"
+        ))),
+    }
+}
+
+fn forget_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
+    turn.tx.delete_crawl(id, turn.now)?;
+    turn.engine.forget(id);
+    Ok(())
+}
+
+/// Deletes the next pages of a crawl that is being deleted, and the crawl after the last of them.
+pub(crate) fn delete_some(turn: &mut Turn<'_>) -> TurnResult<()> {
+    let Some(crawl) = turn.tx.half_deleted_crawl()? else {
+        return Ok(());
+    };
+    let mut is_busy = false;
+    for page in turn.tx.some_snapshots(crawl, PAGES_PER_TURN)? {
+        match delete_rows(turn, page) {
+            Ok(()) => {}
+            Err(TurnError::Refused(_)) => is_busy = true,
+            Err(other) => return Err(other),
+        }
+    }
+    if is_busy {
+        // The end of the transfer continues.
+        return Ok(());
+    }
+    if turn.tx.is_without_pages(crawl)? {
+        forget_crawl(turn, crawl)?;
+    }
+    turn.act(LoopAction::Again(Event::DeleteSome));
+    Ok(())
+}
+
+/// The removal of the directories of deleted crawls and snapshots.
+pub(crate) struct Removal;
+
+impl Kind for Removal {
+    /// Waits for neither space nor memory: it makes space.
+    fn due(&self, turn: &Turn<'_>, allowance: &Allowance) -> DueResult {
+        if !turn.tx.has_deletions()? {
+            return Ok(Due::default());
+        }
+        let may_start = !allowance.is_outage && !turn.tx.is_deleting()?;
+        let is_due = may_start && !turn.tx.deleted_directories(turn.now, 1)?.is_empty();
+        let start = || DueUnit::of("the removal of deleted files", (), begin);
+        Ok(Due {
+            starts: is_due.then(start).into_iter().collect(),
+            outlook: Outlook {
+                is_busy: true,
+                blocked: None,
+                next: turn.tx.next_removal(turn.now)?,
+            },
+        })
+    }
+
+    fn ended(
+        &self,
+        turn: &mut Turn<'_>,
+        run: &UnitRow,
+        end: &UnitEnd,
+        _contents: Option<&Contents>,
+    ) -> TurnResult<()> {
+        turn.act(CallerAction::StatusChanged);
+        if end.outcome == Outcome::Exit(0) {
+            return Ok(turn.tx.end_removal(run.id)?);
+        }
+        let is_lost = matches!(
+            end.outcome,
+            Outcome::Lost | Outcome::Interrupted | Outcome::Stopped
+        );
+        let failed = turn.tx.removal_attempts(run.id)?;
+        if is_lost {
+            return Ok(turn.tx.repeat_removal(run.id, failed, turn.now)?);
+        }
+        let attempts = failed.saturating_add(1);
+        let retries = Retries {
+            backoff: turn.engine.backoff(),
+            now: turn.now,
+            jitter: turn.jitter,
+        };
+        let retry_at = retries.at(attempts);
+        turn.tx.repeat_removal(run.id, attempts, retry_at)?;
+        turn.log(LogEntry::Removal(RemovalLog {
+            unit: run.unit.clone(),
+            reason: end.outcome.to_string(),
+            retry_at,
+        }));
+        Ok(())
+    }
+}
+
+fn begin(turn: &mut Turn<'_>, (): ()) -> TurnResult<()> {
+    let deleted = turn
+        .tx
+        .deleted_directories(turn.now, DIRECTORIES_PER_UNIT)?;
+    let (crawls, directories): (BTreeSet<CrawlId>, Vec<Removed>) = deleted.into_iter().unzip();
+    let (names, programs) = (&turn.engine.names, &turn.engine.programs);
+    let archive = turn.engine.archive();
+    let mut argv = vec![programs.worker.clone()];
+    if turn.engine.scope.user {
+        argv.push("--user".to_owned());
+    }
+    argv.push("delete".to_owned());
+    let count = directories.len();
+    let description = format!("Remove the files of deleted pages ({count})");
+    let spec = UnitSpec {
+        limit: Some(LIMIT),
+        bind: vec![archive.clone()],
+        ..UnitSpec::new(
+            UnitKind::Delete,
+            names.delete_files(),
+            names.top_slice(),
+            description,
+            argv,
+        )
+    };
+    let boot = &turn.engine.boot;
+    let run = turn
+        .tx
+        .start_run(UnitKind::Delete, &spec.name, boot, turn.now)?;
+    turn.tx.begin_removal(&directories, run)?;
+    let mut lists = BTreeMap::new();
+    for id in crawls {
+        let crawl = turn.tx.crawl(id)?;
+        let directory = crawl.and_then(|crawl| crawl.directory);
+        lists.extend(directory.map(|directory| (id, PathBuf::from(directory))));
+    }
+    let to_remove = ToRemove {
+        archive,
+        directories,
+        lists,
+        imported: turn.tx.unused_imports()?,
+        is_last: !turn.tx.has_other_deletions(run)?,
+    };
+    let stdin = Some(serde_json::to_vec(&to_remove)?);
+    life::start(turn, run, spec, stdin, Output::OfUnit, None);
+    turn.act(CallerAction::StatusChanged);
+    Ok(())
+}

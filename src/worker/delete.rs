@@ -1,0 +1,172 @@
+//! The unit that removes the files of deleted crawls and snapshots, and their entries in lists. It may
+//! be killed at any time: the next one repeats the removal, and finds what is left.
+
+use crate::WorkerError;
+use crate::files::directory::failed;
+use crate::files::identity::{self, Found};
+use crate::page::archive_index::ArchiveIndex;
+use crate::page::pages::below;
+use archivist_core::model::Owner;
+use archivist_plugin::Directory;
+use archivist_plugin::files::tidy;
+use archivist_shared::archive::IMPORTED;
+use archivist_shared::bus::documents::work::{Removed, ToRemove};
+use archivist_shared::id_marks::is_day;
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::path::{Component, Path, PathBuf};
+use std::process::ExitCode;
+
+/// Largest request in bytes: a thousand directories.
+const REQUEST_MAX: u64 = 16 << 20;
+
+/// Runs `archivist-orchestrator delete`. The exit status is 0 when everything is removed.
+pub fn main() -> ExitCode {
+    archivist_shared::journal::init(None);
+    match read_request().and_then(|request| remove_all(&request)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn read_request() -> Result<ToRemove, WorkerError> {
+    let mut text = String::new();
+    let read = std::io::stdin()
+        .lock()
+        .take(REQUEST_MAX)
+        .read_to_string(&mut text);
+    read.map_err(|error| WorkerError::Assignment(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| WorkerError::Assignment(error.to_string()))
+}
+
+/// Removes what it can. Returns whether that is all.
+fn remove_all(request: &ToRemove) -> Result<bool, WorkerError> {
+    let archive = request.archive.as_path();
+    mark_lists(request)?;
+    let mut is_done = true;
+    for removed in &request.directories {
+        if let Err(error) = remove(archive, removed) {
+            tracing::error!("{error}");
+            is_done = false;
+        }
+    }
+    let index = ArchiveIndex::open(archive)?;
+    for removed in &request.directories {
+        if let Owner::Crawl(id) = removed.owner {
+            index.forget(&id.to_string())?;
+        }
+    }
+    if request.is_last {
+        index.rebuild_stale()?;
+        remove_imported(&archive.join(IMPORTED), &request.imported)?;
+    }
+    for removed in &request.directories {
+        remove_empty_parents(archive, &removed.directory);
+    }
+    Ok(is_done)
+}
+
+/// Notes which lists have to be written again, before they lead to files that are gone.
+fn mark_lists(request: &ToRemove) -> Result<(), WorkerError> {
+    let archive = request.archive.as_path();
+    let index = ArchiveIndex::open(archive)?;
+    let days = request.directories.iter().filter_map(|removed| {
+        let path = below(archive, &removed.directory)?;
+        let day = path.split('/').next()?.to_owned();
+        is_day(&day).then_some(day)
+    });
+    let days: std::collections::BTreeSet<String> = days.collect();
+    for day in days {
+        index.mark_stale(&day, &day)?;
+    }
+    for (id, directory) in &request.lists {
+        if let Some(directory) = below(archive, directory) {
+            index.mark_stale(&id.to_string(), &directory)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the directory of a crawl or snapshot, if it is still the one that was deleted. It first gets
+/// another name, so that nothing of it is found under its own.
+fn remove(archive: &Path, removed: &Removed) -> Result<(), WorkerError> {
+    let path = removed.directory.as_path();
+    let is_plain = |path: &Path| {
+        path.components()
+            .all(|part| matches!(part, Component::Normal(_)))
+    };
+    let inside = path.strip_prefix(archive).ok();
+    if !inside.is_some_and(|inside| inside.parent().is_some() && is_plain(inside)) {
+        tracing::warn!("'{}' is not in the archive, ignoring", path.display());
+        return Ok(());
+    }
+    let hidden = path.with_file_name(format!(".deleted-{}", removed.owner));
+    match identity::look(path, removed.identity.as_deref()) {
+        Ok(Found::Nothing) => {}
+        Ok(Found::Own) => {
+            remove_directory(&hidden)?;
+            fs::rename(path, &hidden).map_err(failed("rename", path))?;
+        }
+        Ok(Found::Other) => {
+            let owner = removed.owner;
+            tracing::warn!("'{}' does not belong to {owner}, ignoring", path.display());
+        }
+        Err(error) => return Err(failed("read", path)(error)),
+    }
+    remove_directory(&hidden)
+}
+
+/// Removes a directory of hooks with everything in it; links are removed, not followed.
+fn remove_directory(path: &Path) -> Result<(), WorkerError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            // A hook took the permissions of its directories away.
+            let own = Directory::open(path).map_err(failed("open", path))?;
+            tidy::sweep(&own).map_err(failed("read", path))?;
+            fs::remove_dir_all(path).map_err(failed("remove", path))
+        }
+        other => other.map_err(failed("remove", path)),
+    }
+}
+
+/// Removes imported files of which no page is left.
+fn remove_imported(directory: &Path, unused: &[String]) -> Result<(), WorkerError> {
+    if unused.is_empty() {
+        return Ok(());
+    }
+    let names = match fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        names => names.map_err(failed("read", directory))?,
+    };
+    for entry in names.filter_map(Result::ok) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if unused
+            .iter()
+            .any(|digits| !digits.is_empty() && name.starts_with(digits))
+        {
+            let path = entry.path();
+            fs::remove_file(&path).map_err(failed("remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the directories of host and day, if they are empty now.
+fn remove_empty_parents(archive: &Path, directory: &Path) {
+    let parents = directory.ancestors().skip(1);
+    let own = parents.take_while(|parent| *parent != archive && parent.starts_with(archive));
+    let own: Vec<PathBuf> = own.map(Path::to_owned).collect();
+    for parent in own {
+        if fs::remove_dir(&parent).is_err() {
+            break;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Lists whose snapshots are being deleted. A list of many pages is written once, after the last of them,
+//! so which lists wait for that is noted in files.
+
+use super::check::remove;
+use super::{ArchiveIndex, ListOfPages, failed, make, write_json};
+use crate::WorkerError;
+use crate::page::ListKind;
+use archivist_shared::id_marks::is_day;
+use std::fs;
+use std::io::ErrorKind;
+
+/// Directory of the notes, below that of the chunks. Each has the name of a list, and contains the
+/// directory of its pages.
+const STALE: &str = "stale";
+
+impl ArchiveIndex {
+    /// Notes that a list, whose pages are in `directory` of the archive, has snapshots that are deleted.
+    pub fn mark_stale(&self, name: &str, directory: &str) -> Result<(), WorkerError> {
+        let notes = self.state.join(STALE);
+        make(&notes)?;
+        write_json(&notes, name, &directory)
+    }
+
+    /// Writes the noted lists without the snapshots that are gone, and the lists that are made of them.
+    pub fn rebuild_stale(&self) -> Result<(), WorkerError> {
+        let notes = self.state.join(STALE);
+        let names = match fs::read_dir(&notes) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            names => names.map_err(failed("read", &notes))?,
+        };
+        let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+        for name in &names {
+            let path = notes.join(name);
+            let directory: String = super::read_json(&path);
+            if self.archive.join(&directory).is_dir() {
+                let kind = if is_day(name) {
+                    ListKind::Day(name.clone())
+                } else {
+                    ListKind::Crawl(name.clone())
+                };
+                self.rebuild(&ListOfPages {
+                    name: name.clone(),
+                    kind,
+                    directory,
+                    entries: Vec::new(),
+                })?;
+            }
+        }
+        self.rebuild_newest()?;
+        for name in names {
+            remove(&notes.join(name))?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the list of a deleted crawl.
+    pub fn forget(&self, name: &str) -> Result<(), WorkerError> {
+        remove(&self.state.join(STALE).join(name))?;
+        let chunks = self.state.join(name);
+        match fs::remove_dir_all(&chunks) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(failed("remove", &chunks)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}

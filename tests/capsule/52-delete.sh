@@ -1,0 +1,124 @@
+#!/bin/bash
+# archivist delete: pages and crawls with their files, their entries in lists and their copies in the store; what it refuses; and
+# removals that are killed.
+# In a short run on the stable release alone.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+archive=/var/lib/archivist/archive
+store=/srv/delete-store
+unit=archivist-delete-files.service
+PAGES=40
+
+clean() {
+    in_capsule rm -rf $store
+    forget_configuration
+}
+
+prepare() {
+    plugin testfiles <<'SH'
+#!/bin/sh
+seq 200 | xargs touch
+SH
+    forget_pages
+    in_capsule install -d -o archivist -g archivist $store
+    printf '[Orchestrator]\nRetrySec=1s\nHostDelaySec=0\n[Fleet]\nStore=%s\n' $store | configure
+}
+
+# archived URL…: prints the id of a crawl of these pages.
+archived() { printf '%s\n' "$@" | in_capsule archivist add --json --plugins testfiles --wait - | gojq --raw-output --slurp '.[0].crawl'; }
+
+is_removed() { [[ $(query .deleting status) == 0 ]] && ! has_unit $unit; }
+
+# Directories of pages on the disk, and rows of pages.
+directories() { in_capsule find $archive -mindepth 3 -maxdepth 3 -name 's*' -printf . | wc -c; }
+rows() { query 'map(select(.directory)) | length' list snapshots --limit 0; }
+
+archives() {
+    local crawl
+    crawl=$(archived https://old.test/{1..3} https://kept.test/)
+    first=$(query 'map(.id) | sort_by(number) | .[0]' list snapshots "$crawl")
+    archived https://old.test/{1..3} >/dev/null
+    assert_eq 7 "$(directories)" "directories of pages"
+    keep first
+}
+
+asks_before_it_deletes() {
+    needs archives
+    assert_status 2 archivist delete "$first"
+    assert_contains "$output" "--yes" "what it says without a terminal"
+    assert_status 2 archivist delete
+    assert_status 0 archivist delete --dry-run --keep-newest 1
+    assert_contains "$output" "would delete 3 pages" "older pages of the same URLs"
+    assert_status 0 archivist delete --dry-run --url 'https://kept.test/*' --tag none
+    assert_contains "$output" "nothing to delete" "no page has the tag"
+    assert_status 1 archivist delete --yes s99999
+    assert_contains "$output" "no snapshot s99999" "an unknown page"
+    assert_eq 7 "$(rows)" "rows"
+}
+
+deletes_with_files_and_lists() {
+    local directory
+    needs archives
+    directory=$(query '.[0].directory' list snapshots "$first")
+    in_capsule test -d "$directory"
+    assert_status 0 archivist delete --yes --keep-newest 1
+    assert_contains "$output" "deleted 3 pages" "what it says"
+    wait_for 20 is_removed
+    in_capsule test ! -e "$directory" || fail "'$directory' is still there"
+    assert_eq "4 4" "$(directories) $(rows)" "directories and rows"
+    assert_eq "old.test/1 1" "$(in_capsule grep -o 'old.test/1<' $archive/index.html | sort | uniq -c | awk '{ sub("<", "", $2); print $2, $1 }')" \
+        "the page in the list of the archive"
+    assert_status 1 archivist show "$first"
+    assert_status 0 archivist fsck
+}
+
+copies_go_too() {
+    local page before
+    needs archives
+    page=$(query 'map(select(.url == "https://kept.test/")) | only | .id' list snapshots --limit 0)
+    wait_for 20 is_copied "$page"
+    before=$(in_capsule find $store -name '*.tar' -printf . | wc -c)
+    assert_status 0 archivist delete --yes "$page"
+    wait_for 20 is_removed
+    wait_for 20 copies_are $((before - 1))
+    assert_status 0 archivist fsck
+}
+is_copied() { in_capsule sh -c "find $store -name '$1-*.tar' | grep -q ."; }
+copies_are() { [[ $(in_capsule find $store -name '*.tar' -printf . | wc -c) == "$1" ]]; }
+
+refuses_what_is_not_over() {
+    local crawl
+    needs archives
+    plugin testwaits <<<'exec sleep 60'
+    crawl=$(add --plugins testwaits https://waits.test/)
+    wait_for 20 has_unit "archivist-hook-testwaits-*"
+    assert_status 1 archivist delete --yes "$crawl"
+    assert_contains "$output" "archivist cancel $crawl" "how to end it"
+    archivist cancel --wait "$crawl" >/dev/null
+    assert_status 0 archivist delete --yes "$crawl"
+    assert_eq 0 "$(query 'map(select(.url == "https://waits.test/")) | length' list crawls --limit 0)" "the cancelled crawl"
+}
+
+# The unit and the orchestrator are killed while a crawl is deleted: nothing stays, and nothing else goes. Each failure doubles the
+# time until the next attempt.
+continues_after_kills() {
+    local crawl kills=0 deadline=$((EPOCHSECONDS + 120))
+    needs archives
+    crawl=$(archived $(seq -f 'https://many.test/%g' $PAGES))
+    assert_eq $PAGES "$(query length list snapshots "$crawl" --limit 0)" "archived pages"
+    archivist delete --yes "$crawl" >/dev/null
+    until is_removed; do
+        if in_capsule systemctl kill --signal=KILL $unit 2>/dev/null; then kills=$((kills + 1)); fi
+        [[ $kills != 2 ]] || in_capsule systemctl kill --signal=KILL $service
+        [[ $kills -lt 4 ]] || wait_for 60 is_removed
+        [[ $EPOCHSECONDS -lt $deadline ]] || fail "the removal does not end"
+    done
+    echo "figure: $kills kills"
+    assert_eq "$(rows)" "$(directories)" "directories of pages, and rows"
+    assert_eq "" "$(in_capsule find $archive -mindepth 3 -maxdepth 3 -name '.deleted-*')" "what is left"
+    in_capsule sh -c "! test -d $archive/*/many.test" || fail "the directory of the host is left"
+    assert_status 0 archivist fsck
+}
+
+cases archives asks_before_it_deletes deletes_with_files_and_lists copies_go_too refuses_what_is_not_over continues_after_kills
