@@ -1,6 +1,6 @@
 #!/bin/bash
 # A fleet with one node: setup, a crawl over PostgreSQL, and what an administrator can get wrong. tests/fleet has several machines.
-# In a short run on the stable release alone. Skipped without Debian's postgresql.
+# In a short run on the stable release alone, and early, because it takes minutes. Skipped without Debian's postgresql.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 source "$(dirname "$0")/registries.sh"

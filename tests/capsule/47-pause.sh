@@ -1,7 +1,7 @@
 #!/bin/bash
 # A pause: hooks are frozen, workers answer their watchdog, nothing new starts, and everything continues after a resume, a
 # restart or a reboot. Cancelling ends frozen hooks at once.
-# In a short run on the stable release alone.
+# In a short run on the stable release alone, and early, because it takes minutes.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -2,7 +2,7 @@
 # Watches: a site that goes down, is slow, has a bad certificate and comes back, with history and alerts; nothing is queued twice;
 # timers queue without an orchestrator; missed runs become one run, or none; slow checks do not delay fast ones; old results are
 # removed. With EXTENT=full, 200 watches concurrently with slow checks.
-# In a short run on the stable release alone.
+# In a short run on the stable release alone, and early, because it takes minutes.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Pages, servers and lists as people have them: the cases of tests/web, whose pages are archived side by side.
-# In a short run on the stable release alone.
+# In a short run on the stable release alone, and early, because it takes minutes.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

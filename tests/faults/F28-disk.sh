@@ -13,6 +13,8 @@ sampler=/opt/faults/sampler.py
 clean() {
     in_capsule systemctl stop test-sampler.service 2>/dev/null || true
     detach
+    # The pages are gone with their disk, and the orchestrator writes nothing to an archive that lacks all of them.
+    forget_pages
     in_capsule rm -f $sampler
     forget_configuration
 }
