@@ -165,9 +165,10 @@ fn pages_that_leave_or_close_themselves_are_recorded() {
     }
     let site = Site::of_kinds();
     let leaves = record(&site, "leaves", &[]);
-    for path in ["leaves", "a.png", "plain"] {
+    for path in ["leaves", "plain"] {
         assert_eq!(reason(&leaves, &site.url(path)), "none");
     }
+    assert_whole_or_named(&leaves, &site.url("a.png"));
     let (url, snap) = (site.url("closes"), Snapshot::new());
     snap.select("wacz");
     let mut session = Session::start(&snap, &[]);
@@ -176,7 +177,20 @@ fn pages_that_leave_or_close_themselves_are_recorded() {
         .assert(0, "succeeded", "page.wacz");
     session.tab().end();
     assert_sound(&snap);
-    assert_eq!(reason(&recorded(&snap), &site.url("a.png")), "none");
+    assert_whole_or_named(&recorded(&snap), &site.url("a.png"));
+}
+
+/// Chromium forgets the bodies of a page that has left: one whose stream was asked for too late, within
+/// milliseconds of the end of the page, cannot be read any more. The list must then say so.
+fn assert_whole_or_named(recorded: &Recorded, url: &str) {
+    let reason = reason(recorded, url);
+    let length = recorded.resource(url).len();
+    let named = format!("the browser passed on {length} of ");
+    let is_named = reason.starts_with(&named) && !reason.contains(&format!("of {length} bytes"));
+    assert!(
+        reason == "none" && length > 0 || is_named,
+        "{url} with {length} bytes: {reason}"
+    );
 }
 
 /// Crashes the renderer of the snapshot's page.
