@@ -11,6 +11,7 @@ pub mod page;
 pub mod process;
 mod programs;
 pub mod replay;
+pub mod trial;
 
 pub use chromium::authorities;
 pub use chromium::recorder::Description as RecordingDescription;
@@ -92,6 +93,9 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
     }
     if name == "reach" {
         return reach::test();
+    }
+    if name == "trial" {
+        return trial::main();
     }
     let Some(builtin) = BUILTINS.iter().find(|builtin| builtin.name == name) else {
         let known: Vec<_> = BUILTINS.iter().map(|builtin| builtin.name).collect();

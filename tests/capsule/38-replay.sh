@@ -92,6 +92,17 @@ verify_says_what_a_recording_lacks() {
     assert_contains "$output" "the recording does not show the page" "a page without its picture"
 }
 
+doctor_records_and_replays_a_page() {
+    local answered="4 requests were answered from the recording, without a network"
+    assert_contains "$(archivist doctor || true)" "$answered" "doctor of root"
+    assert_contains "$(as_user archivist --user doctor || true)" "$answered" "doctor of a user"
+    assert_contains "$(as_user archivist doctor || true)" "not tried: it needs a unit with the user of hooks" "doctor of a user on the machine"
+    configure <<<"[Config]
+CHROME_BINARY=/nowhere/chromium"
+    assert_contains "$(archivist doctor || true)" "/nowhere/chromium is not installed" "doctor without a browser"
+    forget_configuration
+}
+
 recorded_pages_are_verified_in_units_without_network() {
     local crawl page
     start_site
@@ -110,4 +121,4 @@ Reach=loopback"
     forget_configuration
 }
 
-cases recorded_pages_are_verified_in_units_without_network root_replays_in_a_unit_without_network a_user_replays_in_their_service_manager a_unit_with_the_network_of_the_machine_is_refused verify_says_what_a_recording_lacks
+cases doctor_records_and_replays_a_page recorded_pages_are_verified_in_units_without_network root_replays_in_a_unit_without_network a_user_replays_in_their_service_manager a_unit_with_the_network_of_the_machine_is_refused verify_says_what_a_recording_lacks

@@ -9,6 +9,8 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     Ok,
+    /// The check cannot run here; the text has the reason.
+    Skipped,
     /// Something works, but not as well as it could.
     Warn,
     /// Archiving does not work.
@@ -48,6 +50,14 @@ impl Check {
             verdict: Verdict::Ok,
             what: what.into(),
             fix: None,
+        }
+    }
+
+    /// A check that cannot run here. `why` says what it needs.
+    pub fn skipped(name: &'static str, why: impl Into<String>) -> Check {
+        Check {
+            verdict: Verdict::Skipped,
+            ..Check::ok(name, why)
         }
     }
 

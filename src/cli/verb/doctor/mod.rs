@@ -8,6 +8,7 @@ mod host;
 mod lighthouse;
 mod secrets;
 mod service;
+mod trial;
 mod watches;
 
 use crate::client::exit::{Exit, Failure};
@@ -26,7 +27,9 @@ use host::Host;
 ///
 /// It checks systemd, users, clock, data directory, archive, disks, journal, cgroups, user
 /// namespaces, configuration, bus, orchestrator, plugins, the timers of watches and pools, and how
-/// many hooks fail, on this machine and for each web host. Free space is judged by MinFreeSpace= of
+/// many hooks fail, on this machine and for each web host. For about three seconds, it records a page
+/// of its own with the browser, and replays it without the server: root does so in a unit with the
+/// sandbox of a replay, --user in one of the user's service manager. Free space is judged by MinFreeSpace= of
 /// archivist.conf(5): below it nothing is started, and up to twice as much is a warning. The exit
 /// status is 1 if archiving cannot work.
 #[derive(Args)]
@@ -40,8 +43,10 @@ pub async fn run(args: DoctorArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut checks = Host::of(scope).checks();
     checks.extend(configuration(scope));
     checks.extend(secrets::checks(scope));
-    checks.extend(service::checks(scope).await);
+    let (service, trial) = tokio::join!(service::checks(scope), trial::checks(scope));
+    checks.extend(service);
     checks.extend(fleet::checks(scope).await);
+    checks.extend(trial);
     let checks = checks.into_iter();
     let checks: Vec<Check> = checks
         .map(|check| check.with_fix(|fix| in_scope(fix, scope)))
@@ -110,6 +115,7 @@ fn unreached_resolvers(scope: &Scope) -> Vec<Check> {
 fn shown(verdict: Verdict) -> (&'static str, Tone) {
     match verdict {
         Verdict::Ok => ("ok", Tone::Good),
+        Verdict::Skipped => ("skip", Tone::Plain),
         Verdict::Warn => ("warn", Tone::Busy),
         Verdict::Fail => ("FAIL", Tone::Bad),
     }

@@ -318,7 +318,11 @@ impl Recording {
         let steps = self.requests.finish();
         self.carry_out(steps).await;
         let left_out = self.requests.left_out;
-        let description = self.writer.end(left_out).await;
+        let is_stopped = self.requests.stops_all();
+        let description = Description {
+            is_stopped,
+            ..self.writer.end(left_out).await
+        };
         if let Err(finding) = write(&self.directory, &description) {
             eprintln!("{}, ignoring", finding.output_str.escape_debug());
         }

@@ -59,6 +59,9 @@ pub struct Description {
     /// Whether the tab was killed, so that the last requests and the figures are missing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_recovered: bool,
+    /// Whether all responses were stopped until they were read, because the browser cannot stream them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_stopped: bool,
     /// Requests of the page.
     pub requests: usize,
     /// Requests that are in the file.

@@ -280,6 +280,11 @@ impl Requests {
         std::mem::take(&mut self.steps)
     }
 
+    /// Whether the browser cannot stream, so that all responses are stopped.
+    pub fn stops_all(&self) -> bool {
+        !self.can_stream
+    }
+
     /// Whether bodies or headers are on their way that a further message will bring.
     pub fn is_idle(&self) -> bool {
         self.flights

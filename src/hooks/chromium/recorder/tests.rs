@@ -376,11 +376,13 @@ fn a_browser_that_cannot_stream_stops_all_responses() {
     let mut bed = Bed::new(rules());
     bed.sent("1", "Image");
     let before = bed.count("Fetch.enable");
+    assert!(!bed.requests.stops_all());
     bed.refuse(
         "Network.streamResourceContent",
         "'Network.streamResourceContent' wasn't found",
     );
     assert_eq!(bed.count("Fetch.enable"), before + 1);
+    assert!(bed.requests.stops_all());
     let patterns = &bed.calls.last().unwrap().3["patterns"];
     assert!(patterns[0]["resourceType"].is_null());
     bed.sent("2", "Image");
