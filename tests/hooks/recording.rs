@@ -494,3 +494,68 @@ fn recording_is_replayed_by_the_hook_verify() {
     let some = snap.run("verify", &url, &[on[0], ("VERIFY_PERCENT", "1")]);
     assert_eq!(some.result()["status"], "skipped");
 }
+
+/// The paths that a page with random URLs asked for, in their order, and the figures of its replay.
+fn replayed_random(settings: &[(&str, &str)]) -> (Vec<String>, Value) {
+    let (site, snap) = (Site::of_kinds(), Snapshot::new());
+    let url = site.url("random");
+    snap.select("wacz");
+    let mut session = Session::start(&snap, settings);
+    session.open(&snap, &url, settings);
+    snap.run("wacz", &url, settings)
+        .assert(0, "succeeded", "page.wacz");
+    session.tab().stopped(&snap);
+    let paths = site.requests().into_iter();
+    let mut random: Vec<_> = paths.filter(|path| path.starts_with("/data")).collect();
+    random.sort();
+    let ran = snap.run("verify", &url, &[("VERIFY_ENABLED", "true")]);
+    ran.assert(0, "succeeded", "verify.json");
+    (random, ran.result()["figures"].clone())
+}
+
+#[test]
+fn page_with_a_seed_asks_for_the_same_random_urls_in_its_replay() {
+    if !has_wall() {
+        return;
+    }
+    let (first, seeded) = replayed_random(&[]);
+    let different: BTreeSet<_> = first.iter().collect();
+    assert_eq!(different.len(), 4, "{first:?}");
+    assert_eq!(
+        (&seeded["fuzzy"], &seeded["missing"], &seeded["fidelity"]),
+        (&0.into(), &0.into(), &1.0.into()),
+        "{seeded}"
+    );
+    let (second, off) = replayed_random(&[("WACZ_SEED", "off")]);
+    assert_eq!(second.len(), 4);
+    assert_eq!(
+        seeded["exact"].as_u64().unwrap() - off["exact"].as_u64().unwrap(),
+        4,
+        "{seeded}, {off}"
+    );
+    assert_eq!(
+        off["fuzzy"].as_u64().unwrap() + off["missing"].as_u64().unwrap(),
+        4,
+        "{off}"
+    );
+    let (third, _) = replayed_random(&[]);
+    assert!(first != third, "a new seed for each recording: {first:?}");
+}
+
+#[test]
+fn seed_of_the_settings_is_that_of_the_recording() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap) = (Site::of_kinds(), Snapshot::new());
+    let url = site.url("random");
+    let settings = [("WACZ_SEED", "17")];
+    snap.select("wacz");
+    let mut session = Session::start(&snap, &settings);
+    session.open(&snap, &url, &settings);
+    snap.run("wacz", &url, &settings)
+        .assert(0, "succeeded", "page.wacz");
+    session.tab().stopped(&snap);
+    let seed = format!("urn:seed:{url}");
+    assert_eq!(recorded(&snap).resource(&seed), b"17");
+}

@@ -97,6 +97,9 @@ fetch("/head?200000"); fetch("/head?1000000"); fetch("/drip").then((r) => r.text
 SOUND = page("<p>sound</p><audio preload=metadata src=/long.wav></audio>")
 STREAM = page("""<p>stream</p><script>new EventSource("/events")</script>""")
 LONG = wav(500)
+ASKS = "<p id=said></p><script>fetch('/data?%s=' + Math.random()).then((r) => r.text()).then((t) => { document.getElementById('said').textContent = t })</script>"
+RANDOM = page(ASKS % "page" + "<iframe src=/random-frame></iframe><iframe src=/random-frame></iframe><iframe src=OTHER/random-frame></iframe>")
+
 # Content type and body of each path.
 FILES = {
     "/all": ("text/html", ALL),
@@ -109,6 +112,8 @@ FILES = {
     "/sound": ("text/html", SOUND),
     "/resized": ("text/html", RESIZED),
     "/stream": ("text/html", STREAM),
+    "/random": ("text/html", RANDOM),
+    "/random-frame": ("text/html", page(ASKS % "frame")),
     "/plain": ("text/html", page("<p>plain</p>")),
     "/frame": ("text/html", page("<img src=/in-frame.png><script>fetch('/by-frame')</script>")),
     "/object.svg": ("image/svg+xml", b"<svg xmlns='http://www.w3.org/2000/svg'/>"),
@@ -263,6 +268,8 @@ class Handler(BaseHTTPRequestHandler):
             self.rfile.read(1)
         elif path.endswith(".png"):
             self.reply(200, "image/png", PNG)
+        elif path == "/data":
+            self.reply(200, "text/plain", self.path.encode())
         elif path == "/missing":
             self.reply(404, "text/html", b"<h1>Not found</h1>")
         elif path == "/error":

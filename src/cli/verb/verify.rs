@@ -56,6 +56,7 @@ pub async fn run(args: VerifyArgs, scope: &Scope) -> Result<Exit, Failure> {
     let replay = Replay {
         url: recording.url.clone(),
         time: recording.time,
+        seed: recording.seed(),
         wall: find_wall(args.no_wall)?,
         viewport: evidence.viewport(),
         limit: LIMIT,
@@ -160,6 +161,7 @@ mod tests {
         let replay = Replay {
             url: "http://a.test/".to_owned(),
             time: "2026-11-26T09:00:00Z".parse().unwrap(),
+            seed: None,
             wall: Wall::none(),
             viewport: None,
             limit: LIMIT,

@@ -22,6 +22,7 @@ pub mod recorder;
 mod relay;
 pub(crate) mod reveal;
 mod routes;
+pub(crate) mod seed;
 pub(crate) mod session;
 pub(crate) mod stream;
 mod subframes;

@@ -7,7 +7,7 @@ use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use crate::replay::proof::{Evidence, Proof, flaws, prove};
-use crate::replay::{Replay, Wall};
+use crate::replay::{Replay, Seed, Wall};
 use archivist_core::model::{Figures, replay_text};
 use archivist_warc::lookup::Index;
 use archivist_warc::wacz::Wacz;
@@ -57,6 +57,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     let replay = Replay {
         url: page.url.clone(),
         time: page.time,
+        seed: Seed::recorded(&wacz, &page.url, page.time),
         wall: wall()?,
         viewport: evidence.viewport(),
         limit: runner.remaining(),

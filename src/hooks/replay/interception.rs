@@ -6,7 +6,7 @@
 
 use super::answer::{self, Paused, Reply};
 use super::tally::{Fate, Requests, Tally};
-use super::{Answer, Answers};
+use super::{Answer, Answers, Replay, Seed};
 use crate::chromium::cdp::{ATTACHED, CdpError, CdpEvent, Connection, Events, Ignored, Session};
 use crate::chromium::posted::Posted;
 use archivist_warc::lookup::{Match, Wanted};
@@ -45,8 +45,10 @@ pub struct Interception {
     connection: Connection,
     answers: Arc<dyn Answers>,
     near: Timestamp,
-    /// The script that runs before those of a page.
+    /// The script that runs before those of a page or worker.
     preload: String,
+    /// The script that also runs before those of a page.
+    seed: Option<String>,
     /// Whether the browser has no window, so that dialogs are closed.
     is_headless: bool,
     /// Whether a page was answered.
@@ -72,23 +74,24 @@ struct Target {
 }
 
 impl Interception {
-    /// Begins to answer the requests of all pages of a browser that are opened from now on. `near`
-    /// is the time of the recorded page.
+    /// Begins to answer the requests of all pages of a browser that are opened from now on.
     ///
     /// # Errors
     /// If chromium refuses to attach to pages.
     pub async fn begin(
         connection: &Connection,
         answers: Arc<dyn Answers>,
-        near: Timestamp,
+        replay: &Replay,
         is_headless: bool,
     ) -> Result<Arc<Interception>, CdpError> {
+        let near = replay.time;
         let offset = Timestamp::now().as_millisecond() - near.as_millisecond();
         let interception = Arc::new(Interception {
             connection: connection.clone(),
             answers,
             near,
             preload: format!("{PRELOAD}({offset});"),
+            seed: replay.seed.map(Seed::script),
             is_headless,
             has_page: AtomicBool::new(false),
             tally: Mutex::default(),
@@ -215,7 +218,12 @@ impl Interception {
         let mut prepares = None;
         if ["page", "iframe"].contains(&target.kind.as_str()) {
             session.post("Page.enable", json!({}))?;
-            let script = json!({"source": self.preload, "runImmediately": true});
+            let source = format!(
+                "{}\n{}",
+                self.preload,
+                self.seed.as_deref().unwrap_or_default()
+            );
+            let script = json!({"source": source, "runImmediately": true});
             let method = "Page.addScriptToEvaluateOnNewDocument";
             prepares = Some(session.begin::<Ignored>(method, script)?);
         } else {

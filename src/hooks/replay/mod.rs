@@ -15,6 +15,7 @@ mod range;
 mod set_cookie;
 mod tally;
 
+pub use crate::chromium::seed::Seed;
 pub use crate::chromium::wall::Wall;
 pub use page::{Loaded, load, show};
 pub use tally::{Listed, Requests};
@@ -59,6 +60,8 @@ pub struct Replay {
     pub url: String,
     /// When the page was recorded.
     pub time: Timestamp,
+    /// Seed of the page when it was recorded, if it had one.
+    pub seed: Option<Seed>,
     /// What keeps the browser from the network.
     pub wall: Wall,
     /// Width and height of the viewport in pixels; `None` for that of recordings.

@@ -99,6 +99,7 @@ async fn loaded(
     let replay = Replay {
         url: url.to_owned(),
         time: Timestamp::UNIX_EPOCH,
+        seed: None,
         wall: wall.clone(),
         viewport: Some((400, 300)),
         limit: Duration::from_secs(50),

@@ -80,6 +80,7 @@ pub async fn run(args: ReplayArgs, scope: &Scope) -> Result<Exit, Failure> {
     let replay = Replay {
         url: recording.url.clone(),
         time: recording.time,
+        seed: recording.seed(),
         wall: find_wall(args.no_wall)?,
         viewport: None,
         limit: LIMIT,
@@ -217,6 +218,7 @@ mod tests {
         let replay = Replay {
             url: "http://a.test/".to_owned(),
             time: "2026-11-26T09:00:00Z".parse().unwrap(),
+            seed: None,
             wall: Wall::none(),
             viewport: None,
             limit: LIMIT,

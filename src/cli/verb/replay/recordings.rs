@@ -8,6 +8,7 @@ use archivist_config::Scope;
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::text::clean;
 use archivist_hooks::RecordingDescription;
+use archivist_hooks::replay::Seed;
 use archivist_shared::archive::IMPORTED;
 use archivist_shared::bus::documents::report::{Filter, Snapshot};
 use archivist_warc::lookup::Index;
@@ -89,6 +90,11 @@ impl Recording {
             time,
             page,
         })
+    }
+
+    /// The seed with which the first page was recorded, if it had one.
+    pub fn seed(&self) -> Option<Seed> {
+        Seed::recorded(&self.file, &self.url, self.time)
     }
 
     /// The index of this file alone.

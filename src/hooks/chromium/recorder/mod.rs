@@ -23,6 +23,7 @@ pub use writer::Writer;
 use super::cdp::{Call, CdpError, Connection, Message, Tap, id_in_start};
 use super::frames::Frame;
 use super::look::{Look, look};
+use super::seed::Seed;
 use super::session;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
@@ -242,8 +243,10 @@ impl Recording {
             0 => u64::MAX,
             most => most,
         };
+        let seed = Seed::of(settings);
         let rules = Rules {
             identity: request.identity.cloned(),
+            preload: seed.map(Seed::script),
             body_max: limit("WACZ_MAX_BODY"),
             completes_media: settings.text("WACZ_MEDIA") != "as-played",
             is_redacted: settings.text("WACZ_REDACT") == "cookies",
@@ -267,7 +270,7 @@ impl Recording {
             .map_err(|error| failed(FILE, &error))?;
         // The hook `wacz` completes a file that no process has locked.
         file.try_lock().map_err(|error| failed(FILE, &error))?;
-        let writer = Writer::start(file, FILE, &invocation.url, most)
+        let writer = Writer::start(file, FILE, &invocation.url, most, seed)
             .map_err(|error| failed(FILE, &error))?;
         write(directory, &Description::begun(&invocation.url, FILE))?;
         Ok(Recording {

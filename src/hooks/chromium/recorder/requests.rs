@@ -57,6 +57,8 @@ pub struct Rules {
     /// Parameters of `Emulation.setUserAgentOverride` for frames of other sites and workers, which do
     /// not have those of the tab.
     pub identity: Option<Value>,
+    /// Script that runs before those of pages and frames.
+    pub preload: Option<String>,
     /// Most bytes of a body; the rest is cut off.
     pub body_max: u64,
     /// Whether cookies and passwords are left out.
@@ -333,6 +335,13 @@ impl Requests {
             self.post(session, "Network.enable", buffers);
             if let Some(identity) = self.rules.identity.clone().filter(|_| kind != "page") {
                 self.post(session, "Emulation.setUserAgentOverride", identity);
+            }
+            if let Some(script) = self.rules.preload.clone()
+                && ["page", "iframe"].contains(&kind)
+            {
+                self.post(session, "Page.enable", json!({}));
+                let script = json!({"source": script, "runImmediately": true});
+                self.post(session, "Page.addScriptToEvaluateOnNewDocument", script);
             }
             let stops_all = kind == "service_worker" || !self.can_stream;
             // Workers other than those of services have no such method.

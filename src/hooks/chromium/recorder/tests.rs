@@ -118,6 +118,7 @@ impl Bed {
 fn rules() -> Rules {
     Rules {
         identity: None,
+        preload: None,
         body_max: 1000,
         is_redacted: false,
         completes_media: true,

@@ -1,6 +1,7 @@
 //! Writes a recording in a thread of its own: compressing bodies must not delay the browser.
 
 use super::super::look::Look;
+use super::super::seed::Seed;
 use super::report::{Description, PageInfo, Row};
 use super::spool::Spool;
 use archivist_warc::WarcError;
@@ -29,8 +30,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins the recording of `url` in an empty file of at most about `most` bytes.
-    pub fn start(file: File, name: &str, url: &str, most: u64) -> Result<Writer, WarcError> {
+    /// Begins the recording of `url` in an empty file of at most about `most` bytes. `seed` is that of
+    /// the page.
+    pub fn start(
+        file: File,
+        name: &str,
+        url: &str,
+        most: u64,
+        seed: Option<Seed>,
+    ) -> Result<Writer, WarcError> {
         let begun = Timestamp::now();
         let about = About {
             software: format!("archivist {}", env!("CARGO_PKG_VERSION")),
@@ -38,8 +46,13 @@ impl Writer {
             main_url: url.to_owned(),
             created: begun,
         };
+        let mut recording = Recording::create(file, &about)?;
+        if let Some(seed) = seed {
+            let (name, seed) = (Seed::record(url), seed.to_string());
+            recording.add_resource(&name, "text/plain", begun, seed.as_bytes())?;
+        }
         let writing = Writing {
-            recording: Recording::create(file, &about)?,
+            recording,
             url: url.to_owned(),
             begun,
             most,

@@ -70,8 +70,8 @@ impl<'a> WgetRecording<'a> {
         let mut begun = Description::begun(url, FILE);
         begun.recorder = WGET.to_owned();
         recorder::write(Path::new("."), &begun)?;
-        let writer =
-            Writer::start(file, FILE, url, self.limits.bytes).map_err(|error| fail(&error))?;
+        let writer = Writer::start(file, FILE, url, self.limits.bytes, None)
+            .map_err(|error| fail(&error))?;
         let mut entries: Vec<&Entry> = wacz.entries().iter().collect();
         entries.retain(|entry| entry.status.is_some());
         entries.sort_by_key(|entry| entry.time);
