@@ -58,6 +58,15 @@ fn counts(log: &[Value]) -> BTreeMap<String, usize> {
     counts
 }
 
+/// The values of a header in all requests that have it.
+fn values(log: &[Value], name: &str) -> BTreeSet<String> {
+    let headers = log.iter().filter_map(|sent| sent["headers"].as_object());
+    let own = headers
+        .flatten()
+        .filter(|(own, _)| own.eq_ignore_ascii_case(name));
+    own.map(|(_, value)| value.to_string()).collect()
+}
+
 /// A recording: the list of its page, and all its bodies by method and URL.
 pub struct Recorded {
     pub rows: Vec<Value>,
@@ -153,11 +162,16 @@ fn every_request_of_a_page_is_recorded_and_none_is_repeated() {
         snap.run("text", &site.url(path), &[])
             .assert(0, "succeeded", "text.txt");
         assert_eq!(snap.json("text/text.json")["source"], "wacz");
+        for name in ["User-Agent", "sec-ch-ua"] {
+            let values = values(&seen, name);
+            assert_eq!(values, self::values(&bare, name), "{name}");
+            assert_eq!(values.len(), 1, "{values:?}");
+        }
         // Chromium requests the script of a service worker before the worker can be given an identity.
-        let sent = seen.iter().filter(|sent| sent["path"] != "/service.js");
-        let agents: BTreeSet<_> = sent.map(|sent| sent["agent"].to_string()).collect();
-        assert_eq!(agents.len(), 1, "{agents:?}");
-        assert!(!agents.iter().any(|agent| agent.contains("Headless")));
+        for sent in seen.iter().chain(&bare) {
+            let headers = sent["headers"].to_string();
+            assert!(!headers.contains("Headless"), "{}: {headers}", sent["path"]);
+        }
         let recorded = recorded(&snap);
         let faults = faults(&seen, &recorded);
         assert!(faults.is_empty(), "{path}: {faults:#?}");

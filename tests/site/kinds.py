@@ -142,7 +142,7 @@ def note(request, status, body):
         digest = hashlib.sha256(body).hexdigest()
         posted = getattr(request, "posted", "")
         LOG.append({"range": request.headers.get("Range", ""), "method": request.command, "path": request.path, "url": url, "status": status, "sha256": digest, "posted": posted,
-                    "agent": request.headers.get("User-Agent", "")})
+                    "headers": dict(request.headers)})
         LOCK.notify_all()
 
 

@@ -4,7 +4,7 @@
 
 use super::load::window;
 use super::wall::{self, Wall};
-use super::{authorities, client_certificate, cookies};
+use super::{authorities, client_certificate, cookies, identity};
 use crate::crawl::persona::{COPY_BOUNDS, copy};
 use crate::page;
 use crate::page::html::one_line;
@@ -56,6 +56,9 @@ const HEADLESS: &[&str] = &["--headless=new", "--mute-audio", "--hide-scrollbars
 /// Longest log line in bytes; longer lines are read in parts.
 const LOG_LINE_MAX_BYTES: u64 = 16 * 1024;
 
+/// Time for chromium to print its version.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A running browser process.
 pub struct Browser {
     child: Child,
@@ -69,8 +72,8 @@ pub struct Browser {
 pub type Pipe = (ChildStdin, ChildStdout);
 
 impl Browser {
-    /// Starts chromium. Call this within a tokio runtime.
-    pub fn start(invocation: &Invocation) -> Result<(Browser, Pipe), Finding> {
+    /// Starts chromium.
+    pub async fn start(invocation: &Invocation) -> Result<(Browser, Pipe), Finding> {
         let home = Scratch::new("chromium")?;
         if let Some(profile) = cookies::profile(invocation) {
             copy(&profile, &home.path(PROFILE), COPY_BOUNDS).map_err(|error| {
@@ -81,9 +84,13 @@ impl Browser {
         }
         let program = invocation.settings.text("CHROME_BINARY");
         find(&program)?;
+        let mut agent = invocation.settings.text("CHROME_USER_AGENT");
+        if agent.is_empty() {
+            agent = own_agent(&program, &home).await;
+        }
         let mut command = Command::new("/bin/sh");
         command.args(["-c", STEERED, "sh", &program]);
-        command.args(arguments(invocation, &home.path(PROFILE), true));
+        command.args(arguments(invocation, &home.path(PROFILE), &agent, true));
         environment(&mut command, invocation, &home)?;
         Browser::spawn(command, home, true)
     }
@@ -98,9 +105,11 @@ impl Browser {
         let inside = wall.directory().unwrap_or(home.dir());
         let program = invocation.settings.text("CHROME_BINARY");
         find(&program)?;
+        let agent = invocation.settings.text("CHROME_USER_AGENT");
         let mut command = wall.command(inside)?;
         command.arg(&program);
-        command.args(arguments(invocation, &inside.join(PROFILE), is_headless));
+        let profile = inside.join(PROFILE);
+        command.args(arguments(invocation, &profile, &agent, is_headless));
         command.args(wall.flags());
         Browser::spawn(command, home, false)
     }
@@ -188,8 +197,32 @@ fn find(program: &str) -> Result<(), Finding> {
     }
 }
 
-/// Arguments of chromium. A window of a desktop has the size that chromium chooses for the screen.
-fn arguments(invocation: &Invocation, profile: &Path, is_headless: bool) -> Vec<OsString> {
+/// The user agent that this chromium has with a window: without one, it names itself HeadlessChrome in
+/// the requests for the scripts of service workers, which no override of a tab reaches. Empty if the
+/// program does not say its version.
+async fn own_agent(program: &str, home: &Scratch) -> String {
+    let asked = Command::new(program)
+        .arg("--product-version")
+        .env("HOME", home.dir())
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let answered = timeout(VERSION_TIMEOUT, asked).await;
+    let version = answered.ok().and_then(Result::ok);
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let agent = version.as_deref().and_then(identity::with_window);
+    agent.unwrap_or_default()
+}
+
+/// Arguments of chromium, which has its own user agent if `agent` is empty. A window of a desktop has
+/// the size that chromium chooses for the screen.
+fn arguments(
+    invocation: &Invocation,
+    profile: &Path,
+    agent: &str,
+    is_headless: bool,
+) -> Vec<OsString> {
     let settings = &invocation.settings;
     let mut user_data = OsString::from("--user-data-dir=");
     user_data.push(profile);
@@ -199,7 +232,6 @@ fn arguments(invocation: &Invocation, profile: &Path, is_headless: bool) -> Vec<
         arguments.push(format!("--window-size={width},{height}").into());
         arguments.extend(HEADLESS.iter().map(OsString::from));
     }
-    let agent = settings.text("CHROME_USER_AGENT");
     if !agent.is_empty() {
         arguments.push(format!("--user-agent={agent}").into());
     }

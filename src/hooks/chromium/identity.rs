@@ -1,7 +1,8 @@
 //! Who the browser says it is.
 //!
 //! A headless browser names itself `HeadlessChrome`, which many sites refuse or answer with another
-//! page. A tab has the identity of the same browser with a window.
+//! page. It is started with the user agent that the same browser has with a window. Where its version
+//! is not known before, and in replays, each tab, frame and worker has that identity instead.
 
 use super::session::{self, BrowserInfo};
 use crate::page;
@@ -15,6 +16,15 @@ const HEADLESS: &str = "HeadlessChrome/";
 /// User agent of the browser as it is with a window.
 pub fn user_agent(browser: &BrowserInfo) -> String {
     browser.user_agent.replace(HEADLESS, "Chrome/")
+}
+
+/// User agent of a chromium of this version with a window. All platforms and minor versions are alike
+/// (user_agent_util.cc of Chromium).
+pub fn with_window(version: &str) -> Option<String> {
+    let major: u32 = version.trim().split('.').next()?.parse().ok()?;
+    Some(format!(
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 Safari/537.36"
+    ))
 }
 
 /// User agent of the crawl's or snapshot's browser as it is with a window, if there is one.
@@ -32,7 +42,7 @@ pub fn of_browser(invocation: &Invocation) -> Option<String> {
 }
 
 /// Parameters of `Emulation.setUserAgentOverride` for a tab. `None` if the browser does not call
-/// itself headless, such as one that was started with `CHROME_USER_AGENT`.
+/// itself headless.
 pub fn of(browser: &BrowserInfo) -> Option<Value> {
     let (_, version) = browser.user_agent.split_once(HEADLESS)?;
     let major = version.split('.').next()?;
@@ -62,7 +72,8 @@ pub fn of_tab(browser: &BrowserInfo, invocation: &Invocation) -> Option<Value> {
     if languages.is_empty() {
         return of(browser);
     }
-    let mut identity = of(browser).unwrap_or_else(|| json!({"userAgent": browser.user_agent}));
+    // Without a user agent, that of the browser stays, and with it the headers that name its brands.
+    let mut identity = of(browser).unwrap_or_else(|| json!({"userAgent": ""}));
     identity["acceptLanguage"] = languages.into();
     Some(identity)
 }
@@ -70,6 +81,18 @@ pub fn of_tab(browser: &BrowserInfo, invocation: &Invocation) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn version_is_that_of_the_user_agent() {
+        let agent = with_window("156.0.8078.108\n").unwrap();
+        assert!(
+            agent.ends_with(" Chrome/156.0.0.0 Safari/537.36"),
+            "{agent}"
+        );
+        for other in ["", "Chromium 156.0", "unknown option"] {
+            assert_eq!(with_window(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn headless_browser_is_named_as_one_with_a_window() {

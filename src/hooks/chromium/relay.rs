@@ -66,7 +66,7 @@ impl BrowserServer {
         let listener = bind(&socket).map_err(|error| {
             Finding::failed(format!("failed to listen at {}: {error}", socket.display()))
         })?;
-        let (browser, pipe) = Browser::start(invocation)?;
+        let (browser, pipe) = Browser::start(invocation).await?;
         let (close, close_requested) = oneshot::channel();
         let mut task = tokio::spawn(serve(browser, pipe, listener, close_requested));
         let greeting = async {

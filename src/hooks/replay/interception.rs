@@ -49,6 +49,9 @@ pub struct Interception {
     preload: String,
     /// The script that also runs before those of a page.
     seed: Option<String>,
+    /// Parameters of `Emulation.setUserAgentOverride` for frames and workers; the caller sets those of
+    /// pages.
+    identity: Option<Value>,
     /// Whether the browser has no window, so that dialogs are closed.
     is_headless: bool,
     /// Whether a page was answered.
@@ -82,6 +85,7 @@ impl Interception {
         connection: &Connection,
         answers: Arc<dyn Answers>,
         replay: &Replay,
+        identity: Option<Value>,
         is_headless: bool,
     ) -> Result<Arc<Interception>, CdpError> {
         let near = replay.time;
@@ -92,6 +96,7 @@ impl Interception {
             near,
             preload: format!("{PRELOAD}({offset});"),
             seed: replay.seed.map(Seed::script),
+            identity,
             is_headless,
             has_page: AtomicBool::new(false),
             tally: Mutex::default(),
@@ -215,6 +220,9 @@ impl Interception {
         let none = json!({"maxTotalBufferSize": 1, "maxResourceBufferSize": 1});
         session.post("Network.enable", none)?;
         let target = attached.target_info;
+        if let Some(identity) = self.identity.clone().filter(|_| target.kind != "page") {
+            session.post("Emulation.setUserAgentOverride", identity)?;
+        }
         let mut prepares = None;
         if ["page", "iframe"].contains(&target.kind.as_str()) {
             session.post("Page.enable", json!({}))?;

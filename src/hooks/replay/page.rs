@@ -69,7 +69,7 @@ pub async fn load(replay: &Replay, answers: Arc<dyn Answers>) -> Result<Loaded, 
 pub async fn show(replay: &Replay, answers: Arc<dyn Answers>) -> Result<Requests, Finding> {
     let invocation = invocation(replay);
     in_browser(replay, &invocation, false, async |connection| {
-        let interception = Interception::begin(&connection, answers, replay, false).await?;
+        let interception = Interception::begin(&connection, answers, replay, None, false).await?;
         let page = open(&connection, &interception, json!({"newWindow": true})).await?;
         let session = connection.attach(&page).await?;
         session.post("Page.navigate", json!({"url": replay.url}))?;
@@ -121,7 +121,9 @@ async fn load_in(
     let version: BrowserInfo = browser.call("Browser.getVersion", json!({})).await?;
     let deny = json!({"behavior": "deny"});
     let _: Ignored = browser.call("Browser.setDownloadBehavior", deny).await?;
-    let interception = Interception::begin(connection, answers, replay, true).await?;
+    let identity = identity::of_tab(&version, invocation);
+    let beginning = Interception::begin(connection, answers, replay, identity.clone(), true);
+    let interception = beginning.await?;
     let recorded = || window(&invocation.settings.text("RESOLUTION"));
     let size = replay.viewport.unwrap_or_else(recorded);
     let wanted = json!({"newWindow": true, "width": size.0, "height": size.1});
@@ -132,7 +134,7 @@ async fn load_in(
         credentials: None,
         target: &page,
         window: size,
-        identity: identity::of_tab(&version, invocation),
+        identity,
         load_timeout: load::load_timeout(until - Instant::now()),
         settle: Duration::from_millis(invocation.settings.number("CHROME_SETTLE_MS")),
         behaviors: Behaviors::of(invocation),
