@@ -12,7 +12,7 @@ use archivist_config::Scope;
 use archivist_core::model::{
     AnyId, Lifecycle, Owner, RunId, Time, VERIFIER, is_http_error, recording_text, replay_text,
 };
-use archivist_core::text::clean;
+use archivist_core::text::{clean, human_size};
 use archivist_shared::bus::documents::report::{
     Copy, Counts, Crawl, Details, HookResult, ROWS_MAX, Run, Snapshot,
 };
@@ -22,11 +22,14 @@ use std::collections::BTreeMap;
 
 mod run;
 
+/// Plugin of the browser, which records.
+const BROWSER: &str = "chromium";
+
 /// Show everything about a crawl, snapshot or run
 ///
 /// Show its state and the reason for it, its results with their output or error, and its runs with
 /// unit name, CPU time and peak memory. A snapshot has the HTTP status of its document, if a hook
-/// reported one. For a crawl with more than 1000 snapshots, results or runs, show the newest 1000
+/// reported one, and a recorded one the bytes that plugins sent and received beyond the recording. For a crawl with more than 1000 snapshots, results or runs, show the newest 1000
 /// of each; archivist list has all of them.
 #[derive(Args)]
 pub struct ShowArgs {
@@ -364,6 +367,33 @@ fn replay(snapshot: &Snapshot, results: &[HookResult], style: &Style) -> String 
     }
 }
 
+/// `wget: 12.3K, favicon: 1.2K beyond the recording`: what hooks sent and received in addition to the
+/// browser that recorded the page, by plugin. Empty if none did, or if the units have no counters.
+fn beyond_recording(snapshot: &Snapshot, runs: &[Run]) -> String {
+    if snapshot.recording.is_none() {
+        return String::new();
+    }
+    let mut plugins: BTreeMap<&str, u64> = BTreeMap::new();
+    for run in runs {
+        let used = &run.accounting;
+        let bytes: u64 = [used.ip_in, used.ip_out].into_iter().flatten().sum();
+        match run.plugin.as_deref() {
+            Some(plugin) if plugin != BROWSER && bytes > 0 => {
+                *plugins.entry(plugin).or_default() += bytes;
+            }
+            _ => {}
+        }
+    }
+    if plugins.is_empty() {
+        return String::new();
+    }
+    let shown: Vec<String> = plugins
+        .into_iter()
+        .map(|(plugin, bytes)| format!("{plugin}: {}", human_size(bytes)))
+        .collect();
+    format!("{} beyond the recording", shown.join(", "))
+}
+
 fn snapshot_head(
     snapshot: &Snapshot,
     of_hooks: &[HookResult],
@@ -389,6 +419,7 @@ fn snapshot_head(
     block.line("Took", took(snapshot.started_at, snapshot.ended_at, style));
     block.line("HTTP", snapshot.http_status.map(http).unwrap_or_default());
     block.line("Recorded", recording(snapshot));
+    block.line("Network", beyond_recording(snapshot, runs));
     block.line("Replay", replay(snapshot, of_hooks, style));
     let parent = match snapshot.parent {
         Some(parent) => format!(", found by {parent}"),

@@ -1,10 +1,44 @@
 use super::*;
 use crate::sample;
+use archivist_core::model::Accounting;
 use archivist_shared::bus::documents::report::Figures;
 use serde_json::json;
 
 fn figures(of: Value) -> Option<Figures> {
     of.as_object().map(Figures::of)
+}
+
+/// A run whose unit received and sent 12,345 bytes.
+fn with_traffic(run: Run) -> Run {
+    Run {
+        accounting: Accounting {
+            ip_in: Some(12_000),
+            ip_out: Some(345),
+            ..run.accounting
+        },
+        ..run
+    }
+}
+
+#[test]
+fn traffic_beyond_the_recording_is_that_of_other_plugins() {
+    let recorded = Snapshot {
+        recording: figures(json!({"requests": 1, "kept": 1})),
+        ..sample::snapshot(345)
+    };
+    let runs = [
+        with_traffic(sample::run(7, "wget", "x")),
+        with_traffic(sample::run(8, "chromium", "on_Snapshot__10_chromium_tab")),
+        with_traffic(sample::run(9, "wget", "x")),
+        with_traffic(sample::run(10, "favicon", "y")),
+        sample::run(11, "title", "z"),
+    ];
+    assert_eq!(
+        beyond_recording(&recorded, &runs),
+        "favicon: 12.1K, wget: 24.1K beyond the recording"
+    );
+    assert_eq!(beyond_recording(&recorded, &runs[1..2]), "");
+    assert_eq!(beyond_recording(&sample::snapshot(345), &runs), "");
 }
 
 #[test]
@@ -24,7 +58,7 @@ fn a_snapshot_like_systemctl_status() {
             ..sample::snapshot(345)
         },
         results: vec![sample::result(345, "verify", "on_Snapshot__85_verify")],
-        runs: vec![sample::run(7, "wget", "x"), running],
+        runs: vec![with_traffic(sample::run(7, "wget", "x")), running],
         copy: None,
     };
     let want = "\
@@ -35,6 +69,7 @@ fn a_snapshot_like_systemctl_status() {
       Took: 1.2s
       HTTP: 200
   Recorded: 52 of 53 requests
+   Network: wget: 12.1K beyond the recording
     Replay: 99.0 % of resources answered (51 exactly, 1 by a rule, 0 not recorded); Sat 2026-11-21 09:24:06 UTC; 58s ago
      Crawl: c1, depth 0
       Tags: news
