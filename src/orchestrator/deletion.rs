@@ -9,7 +9,7 @@ use crate::main_loop::event::{Contents, Event, UnitEnd};
 use crate::main_loop::log::{LogEntry, RemovalLog};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
-use crate::store::UnitRow;
+use crate::store::{Shrunk, UnitRow};
 use crate::units::{Kind, life};
 use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, SnapshotId};
 use archivist_core::plan::{Allowance, Outlook};
@@ -139,9 +139,15 @@ fn forget_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
     Ok(())
 }
 
-/// Deletes the next pages of a crawl that is being deleted, and the crawl after the last of them.
+/// Deletes the next pages of a crawl that is being deleted, and the crawl after the last of them. Then
+/// the file of the database becomes smaller, a piece in each turn.
 pub(crate) fn delete_some(turn: &mut Turn<'_>) -> TurnResult<()> {
     let Some(crawl) = turn.tx.half_deleted_crawl()? else {
+        match turn.tx.shrink()? {
+            Shrunk::Nothing => {}
+            Shrunk::Some => turn.act(LoopAction::Again(Event::DeleteSome)),
+            Shrunk::All(bytes) => turn.log(LogEntry::Shrunk(bytes)),
+        }
         return Ok(());
     };
     let mut is_busy = false;
@@ -194,6 +200,7 @@ impl Kind for Removal {
     ) -> TurnResult<()> {
         turn.act(CallerAction::StatusChanged);
         if end.outcome == Outcome::Exit(0) {
+            turn.act(LoopAction::Again(Event::DeleteSome));
             return Ok(turn.tx.end_removal(run.id)?);
         }
         let is_lost = matches!(

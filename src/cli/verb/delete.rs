@@ -25,6 +25,7 @@ const SHOWN: usize = 5;
 /// Deleted pages disappear at once from all lists. Then archivist-delete-files.service removes their
 /// files and their entries in the HTML pages of the archive, and transfers remove their copies in the
 /// store. An interrupted removal continues, also after a reboot. A crawl disappears with its last page.
+/// The file of the database becomes smaller afterwards, and the journal says which size it has.
 ///
 /// Without ids, all pages are deleted that fit all of the options given. Backups keep the files
 /// until they are removed themselves, and a restored backup has the deleted pages again.

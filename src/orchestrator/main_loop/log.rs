@@ -6,6 +6,7 @@ use archivist_core::model::{
     CheckKind, CrawlId, IdMarks, Outcome, Owner, SnapshotId, Time, Verdict,
 };
 use archivist_core::store::Task;
+use archivist_core::text::human_size;
 use archivist_shared::journal::message;
 use std::path::PathBuf;
 
@@ -34,6 +35,8 @@ pub enum LogEntry {
     Store(SnapshotId, Task, StoreLog),
     /// The files of deleted crawls and snapshots could not be removed.
     Removal(RemovalLog),
+    /// The file of the database became smaller after a deletion. Its size in bytes.
+    Shrunk(u64),
     Problem(Problem),
 }
 
@@ -249,6 +252,10 @@ impl LogEntry {
             }) => tracing::warn!(
                 archivist_unit = unit.as_str(),
                 "failed to remove deleted files: {reason}; next attempt after {retry_at}"
+            ),
+            LogEntry::Shrunk(bytes) => tracing::info!(
+                "returned unused space of the database to the file system; its file has {} now",
+                human_size(*bytes)
             ),
             LogEntry::Problem(problem) => problem.write(),
         }

@@ -275,6 +275,54 @@ impl Tx<'_> {
     }
 }
 
+/// Pages of the file that hold nothing and stay for rows to come: 1 MiB.
+const SPARE_PAGES: i64 = 256;
+/// Unused pages that one transaction returns.
+const PAGES_PER_TRANSACTION: i64 = 256;
+
+impl Tx<'_> {
+    /// Returns unused pages of the file to the file system, as many as one transaction may.
+    pub fn shrink(&self) -> Result<Shrunk> {
+        let unused = |tx: &Tx<'_>| tx.one::<i64>("PRAGMA freelist_count", []);
+        let before = unused(self)?;
+        if before <= SPARE_PAGES {
+            return Ok(Shrunk::Nothing);
+        }
+        let pages = PAGES_PER_TRANSACTION.min(before - SPARE_PAGES);
+        // Each row is a page that was returned.
+        let sql = format!("PRAGMA incremental_vacuum({pages})");
+        let mut statement = self.inner.prepare(&sql)?;
+        let mut rows = statement.query([])?;
+        while rows.next()?.is_some() {}
+        let after = unused(self)?;
+        Ok(if after == before {
+            // The file is one of another program, made without it.
+            Shrunk::Nothing
+        } else if after > SPARE_PAGES {
+            Shrunk::Some
+        } else {
+            Shrunk::All(self.file_size()?)
+        })
+    }
+
+    /// Returns the size of the file in bytes, as of this transaction.
+    pub fn file_size(&self) -> Result<u64> {
+        let sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+        Ok(self.one::<i64>(sql, [])?.unsigned_abs())
+    }
+}
+
+/// What became of the unused pages of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shrunk {
+    /// There were too few.
+    Nothing,
+    /// Some were returned to the file system, and there are more.
+    Some,
+    /// The last were returned. The size of the file in bytes.
+    All(u64),
+}
+
 /// Returns what a column stores for a time that may be missing.
 fn millis(time: Option<Time>) -> Option<i64> {
     time.map(|time| time.0)

@@ -245,6 +245,12 @@ const STATEMENTS: usize = 256;
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_secs(5))?;
+    // It takes effect before the first page of the file alone, which the journal mode writes. In a file
+    // with tables, it would wait for the lock of a process that writes.
+    let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    if pages == 0 {
+        connection.pragma_update(None, "auto_vacuum", "incremental")?;
+    }
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", Durability::PowerLoss.synchronous())?;
     connection.pragma_update(None, "foreign_keys", true)?;
@@ -305,6 +311,17 @@ mod tests {
         store.begin_with(Durability::ProcessCrash).unwrap();
         store.begin().unwrap();
         assert_eq!(synchronous(&store), 2);
+    }
+
+    /// A frozen runner may hold the lock, and is replaced by the process that opens the database.
+    #[test]
+    fn database_opens_while_another_process_writes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archivist.sqlite3");
+        drop(Store::open(&path).unwrap());
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        Store::open(&path).unwrap();
     }
 
     #[test]

@@ -236,3 +236,27 @@ fn crawl_without_pages_is_deleted() {
     bed.come_to_an_end();
     assert_eq!(bed.look(|tx| tx.list_crawls(&Filter::default())).len(), 0);
 }
+
+/// The rows of the deleted crawl have most of the file.
+#[test]
+fn file_of_the_database_becomes_smaller() {
+    const NAMES: usize = 12_000;
+    let mut bed = archived(2);
+    let tx = bed.store.begin().unwrap();
+    for number in 0..NAMES {
+        let name = format!("imported-{number:0300}");
+        tx.tag_crawl(CrawlId(1), &name).unwrap();
+    }
+    tx.commit().unwrap();
+    let before: u64 = bed.look(|tx| tx.file_size());
+    delete(&mut bed, &["c1"], false);
+    bed.until_quiet();
+    assert!(
+        bed.look(|tx| tx.file_size()) >= before,
+        "not before the files"
+    );
+    bed.world.end(UNIT, 1, 0, "success");
+    bed.until_quiet();
+    let after: u64 = bed.look(|tx| tx.file_size());
+    assert!(before > 8 << 20 && after < 2 << 20, "{before} {after}");
+}
