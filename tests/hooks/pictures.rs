@@ -254,3 +254,37 @@ fn high_pages_are_cut_with_a_note() {
     assert_eq!((picture.width, picture.height), (800, 600));
     assert_eq!(note, "");
 }
+
+/// fontconfig knows which fonts there are.
+#[test]
+fn scripts_without_a_font_are_named() {
+    let Some(mut bed) = Bed::start() else { return };
+    if !has(&["fc-list"]) {
+        return;
+    }
+    let has_font = |character: &str| {
+        let mut list = std::process::Command::new("fc-list");
+        let fonts = list.arg(format!(":charset={character}")).output().unwrap();
+        !fonts.stdout.is_empty()
+    };
+    bed.open("/scripts");
+    let (_, of_picture) = bed.picture("/scripts", &[]);
+    let (_, _, of_pdf) = bed.pdf("/scripts");
+    for (script, character) in [
+        ("Cyrillic", "0421"),
+        ("Han", "6f22"),
+        ("Ethiopic", "1200"),
+        ("Thai", "0e01"),
+    ] {
+        for note in [&of_picture, &of_pdf] {
+            assert_eq!(
+                note.contains(script),
+                !has_font(character),
+                "{script}: {note}"
+            );
+        }
+    }
+    assert!(!of_picture.contains("Hebrew"), "hidden: {of_picture}");
+    bed.open("/wide");
+    assert_eq!(bed.picture("/wide", &[]).1, "");
+}

@@ -44,7 +44,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     }
     page::write("output.pdf", &pdf)?;
     let missing = saved_letters(&mut runner).and_then(|saved| printed.letters.missing(saved));
-    let notes = [navigation.note, printed.note, missing];
+    let notes = [navigation.note, printed.note, printed.fonts, missing];
     Ok(Finding::succeeded("output.pdf").with_notes(notes))
 }
 
@@ -99,6 +99,8 @@ struct Printed {
     letters: Letters,
     /// Remark on how it was printed.
     note: Option<String>,
+    /// Remark about fonts that the machine lacks.
+    fonts: Option<String>,
 }
 
 /// Prints the page. If its style sheet for print hides the text, prints what the screen shows, and
@@ -135,6 +137,7 @@ async fn print(view: &TabView) -> Result<Printed, Finding> {
             paper: layout.letters,
         },
         note,
+        fonts: chromium::missing_fonts(view).await,
     })
 }
 

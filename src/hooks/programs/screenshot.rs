@@ -19,6 +19,8 @@ struct Pictures {
     screenshot: Vec<u8>,
     thumbnail: Vec<u8>,
     note: Option<String>,
+    /// Remark about fonts that the machine lacks.
+    fonts: Option<String>,
 }
 
 /// Takes the screenshot and checks that the PNG is complete.
@@ -44,7 +46,11 @@ pub fn run(invocation: &Invocation) -> Outcome {
     }
     page::write("screenshot.png", &pictures.screenshot)?;
     page::write("thumbnail.png", &pictures.thumbnail)?;
-    Ok(Finding::succeeded("screenshot.png").with_notes([navigation.note, pictures.note]))
+    Ok(Finding::succeeded("screenshot.png").with_notes([
+        navigation.note,
+        pictures.note,
+        pictures.fonts,
+    ]))
 }
 
 /// Takes both pictures. `most` is the greatest height of the whole page; without it, the screenshot
@@ -66,6 +72,7 @@ async fn take(view: &TabView, size: (u32, u32), most: Option<u32>) -> Result<Pic
         screenshot,
         thumbnail,
         note,
+        fonts: chromium::missing_fonts(view).await,
     })
 }
 

@@ -56,6 +56,7 @@ PAGES = {
     "/print-hides": "<style>@media print { body { display: none } }</style><p>These are six words of text",
     "/print-part": "<style>@media print { article { display: none } }</style><nav>"
     + "menu " * 40 + "</nav><article>" + "article " * 80 + "</article>",
+    "/scripts": "<meta charset=utf-8><p>Latin \u0421\u043b\u043e\u0432\u043e \u6f22\u5b57 \u1200\u1201 \u0e01\u0e02</p><p hidden>\u05d0</p>",
     "/wide": "<table><tr>" + "".join(f"<td style='min-width:200px'>COLUMN{n}" for n in range(20)) + "</table>",
     "/high": "<div style='height:40000px;background:linear-gradient(red, blue)'>top</div>",
     "/frame": "<p>IN THE FRAME",
