@@ -3,6 +3,7 @@
 
 mod client;
 mod display;
+mod hint;
 mod manual;
 mod verb;
 
@@ -72,7 +73,7 @@ pub fn main() -> ExitCode {
     if let Some(program) = verb::hook::of(std::env::args_os()) {
         return verb::hook::run(program);
     }
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| hint::with_hint(error).exit());
     let scope = Scope::from_env(cli.scope.user, cli.scope.instance, |name| {
         std::env::var_os(name)
     });
