@@ -13,6 +13,8 @@ mod import;
 mod lists;
 #[path = "cli_bus/paging.rs"]
 mod paging;
+#[path = "cli_bus/metrics.rs"]
+mod metrics;
 #[path = "cli_bus/plot.rs"]
 mod plot;
 #[path = "cli_bus/status.rs"]
@@ -185,6 +187,10 @@ impl Face {
 
     fn watch_status(&self) -> zbus::OwnedFd {
         self.watch("")
+    fn metrics(&self) -> String {
+        json(&metrics::answer())
+    }
+
     }
 
     fn watch(&self, _crawl: &str) -> zbus::OwnedFd {

@@ -8,6 +8,7 @@ pub mod linger;
 pub mod owner;
 pub mod page;
 pub mod paging;
+pub mod replace;
 pub mod server;
 pub mod transfer;
 pub mod wait;

@@ -22,6 +22,7 @@ pub mod import;
 pub mod list;
 pub mod logs;
 pub mod manual;
+pub mod metrics;
 pub mod open;
 pub mod orchestrator;
 pub mod pause;
@@ -63,6 +64,7 @@ pub enum Verb {
     Diff(diff::DiffArgs),
     Plot(plot::PlotArgs),
     Why(why::WhyArgs),
+    Metrics(metrics::MetricsArgs),
     Open(open::OpenArgs),
     Replay(replay::ReplayArgs),
     Verify(verify::VerifyArgs),
@@ -119,6 +121,7 @@ impl Verb {
             Verb::Diff(args) => wait_for(diff::run(args, scope)),
             Verb::Plot(args) => wait_for(plot::run(args, scope)),
             Verb::Why(args) => wait_for(why::run(args, scope)),
+            Verb::Metrics(args) => wait_for(metrics::run(args, scope)),
             Verb::Open(args) => wait_for(open::run(args, scope)),
             Verb::Replay(args) => wait_for(replay::run(args, scope)),
             Verb::Verify(args) => wait_for(verify::run(args, scope)),

@@ -141,6 +141,10 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
             let status = query::status(turn)?;
             turn.answer_text(reply, serde_json::to_string(&status)?);
         }
+        Request::Metrics { reply } => {
+            let metrics = query::metrics(turn)?;
+            turn.answer_text(reply, serde_json::to_string(&metrics)?);
+        }
         Request::List {
             what,
             filter,

@@ -329,6 +329,7 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<CallerAnswer> {
             | Request::Delete { reply, .. }
             | Request::Install { reply, .. }
             | Request::Status { reply }
+            | Request::Metrics { reply }
             | Request::List { reply, .. }
             | Request::Show { reply, .. }
             | Request::ShowRun { reply, .. }

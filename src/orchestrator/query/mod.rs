@@ -3,6 +3,7 @@
 pub mod documents;
 pub mod draft;
 pub mod lists;
+pub mod metrics;
 pub mod plugins;
 pub mod show;
 pub mod status;
@@ -13,6 +14,7 @@ pub mod why_watch;
 
 pub(crate) use draft::draft;
 pub(crate) use lists::{inspect_first, list};
+pub(crate) use metrics::metrics;
 pub(crate) use plugins::plugins;
 pub(crate) use show::{details, details_of_run};
 pub(crate) use status::status;

@@ -3,6 +3,7 @@
 
 mod checks;
 mod hosts;
+mod metrics;
 mod timeline;
 
 use super::{Counts, Result, StoreError, Tx};

@@ -225,6 +225,11 @@ pub enum Request {
         /// Gets the JSON of [`Status`](crate::bus::documents::report::Status).
         reply: Reply<String>,
     },
+    /// Count for a monitoring system.
+    Metrics {
+        /// Gets the JSON of [`Metrics`](crate::bus::documents::report::Metrics).
+        reply: Reply<String>,
+    },
     /// List rows of the database.
     List {
         /// `crawls`, `snapshots`, `results`, `runs`, `hosts`, `timeline` or `binaries`.

@@ -276,6 +276,10 @@ impl Manager {
         request(&self.0, |reply| Request::Status { reply }).await
     }
 
+    async fn metrics(&self) -> fdo::Result<String> {
+        request(&self.0, |reply| Request::Metrics { reply }).await
+    }
+
     async fn list(&self, what: &str, filter: &str) -> fdo::Result<String> {
         let filter: Box<Filter> = document(filter)?;
         let what = what.to_owned();

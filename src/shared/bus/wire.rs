@@ -49,6 +49,8 @@ pub trait Manager {
     fn update(&self, id: &str) -> zbus::Result<u32>;
     /// Returns [`crate::bus::documents::report::Status`].
     fn status(&self) -> zbus::Result<String>;
+    /// Returns [`crate::bus::documents::report::Metrics`].
+    fn metrics(&self) -> zbus::Result<String>;
     /// `what` is crawls, snapshots, versions, results, runs, hosts, timeline or binaries; `filter` a
     /// [`crate::bus::documents::report::Filter`].
     fn list(&self, what: &str, filter: &str) -> zbus::Result<String>;

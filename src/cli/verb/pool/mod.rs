@@ -8,7 +8,10 @@ mod logs;
 mod report;
 mod show;
 
+pub(crate) use report::Report;
+
 use crate::client::exit::{Exit, Failure};
+use crate::display::style;
 use archivist_config::Scope;
 use archivist_config::declare::files;
 use archivist_core::text::Problem;
@@ -67,6 +70,23 @@ pub async fn run(args: PoolArgs, scope: &Scope) -> Result<Exit, Failure> {
 fn declared(scope: &Scope) -> (Vec<Pool>, Vec<Problem>) {
     let (declarations, problems) = files::read(scope);
     (Pool::all(&declarations), problems)
+}
+
+/// Returns all pools with their workers; an instance has none.
+pub(crate) async fn reports(scope: &Scope) -> Result<Vec<Report>, Failure> {
+    let pools = match scope.instance {
+        Some(_) => Vec::new(),
+        None => declared(scope).0,
+    };
+    if pools.is_empty() {
+        return Ok(Vec::new());
+    }
+    let systemd = connect(scope).await?;
+    let mut reports = Vec::new();
+    for pool in &pools {
+        reports.push(report::of(pool, &systemd, scope, style::now()).await?);
+    }
+    Ok(reports)
 }
 
 /// Returns the pool of this name.

@@ -9,7 +9,7 @@ use rusqlite::{Row, params_from_iter};
 use std::time::Duration;
 
 /// Milliseconds of eight days: the time between two weekly checks, and a day.
-const WEEK: i64 = 8 * 86_400_000;
+pub(super) const WEEK: i64 = 8 * 86_400_000;
 
 /// SQL query for checks with their runs.
 const CHECKS: &str = "SELECT c.run_id, c.watch, c.kind, c.url, run.status, run.recorded_at,

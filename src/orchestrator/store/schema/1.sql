@@ -80,8 +80,12 @@ CREATE TABLE host (
     next_at INTEGER NOT NULL DEFAULT 0,
     crawl_delay INTEGER NOT NULL DEFAULT 0,
     asked TEXT,
-    asked_at INTEGER
+    asked_at INTEGER,
+    -- Number of its queued pages.
+    queued INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+-- the hosts with the most queued pages, without counting all pages
+CREATE INDEX host_queued ON host (queued, next_at) WHERE queued > 0;
 
 CREATE TABLE snapshot (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -300,6 +304,16 @@ CREATE TRIGGER snapshot_deleted AFTER DELETE ON snapshot BEGIN
     UPDATE tally SET n = n - 1
         WHERE kind = 'snapshot' AND crawl_id IN (0, OLD.crawl_id) AND status = OLD.status;
 END;
+CREATE TRIGGER snapshot_joins_host AFTER INSERT ON snapshot WHEN NEW.status = 'queued' BEGIN
+    UPDATE host SET queued = queued + 1 WHERE id = NEW.host_id;
+END;
+CREATE TRIGGER snapshot_of_host_moved AFTER UPDATE OF status ON snapshot
+WHEN (OLD.status = 'queued') <> (NEW.status = 'queued') BEGIN
+    UPDATE host SET queued = queued + iif(NEW.status = 'queued', 1, -1) WHERE id = NEW.host_id;
+END;
+CREATE TRIGGER snapshot_leaves_host AFTER DELETE ON snapshot WHEN OLD.status = 'queued' BEGIN
+    UPDATE host SET queued = queued - 1 WHERE id = OLD.host_id;
+END;
 CREATE TRIGGER result_added AFTER INSERT ON result BEGIN
     INSERT INTO tally VALUES ('result', NEW.crawl_id, NEW.status, 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
@@ -336,6 +350,59 @@ WHEN NEW.status IN ('succeeded', 'noresults', 'failed') BEGIN
     INSERT INTO plugin_use VALUES (NEW.plugin, NEW.status <> 'failed', NEW.status = 'failed')
         ON CONFLICT DO UPDATE SET succeeded = succeeded + excluded.succeeded,
             failed = failed + excluded.failed;
+END;
+
+-- How often hooks of a plugin ended with a status, counted as above, by their duration: the sums that a monitoring
+-- system reads, because reading all results takes too long.
+CREATE TABLE hook_end (
+    plugin TEXT NOT NULL,
+    status TEXT NOT NULL,
+    -- The longest duration that is counted here, in milliseconds; 0 if the hook did not run.
+    up_to INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    -- Sums of the durations, and of the bytes of output files.
+    milliseconds INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (plugin, status, up_to)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER hook_ended AFTER UPDATE OF status ON result
+WHEN OLD.status <> NEW.status AND NEW.visit >= OLD.visit
+    AND NEW.status IN ('succeeded', 'noresults', 'failed', 'skipped') BEGIN
+    INSERT INTO hook_end VALUES (NEW.plugin, NEW.status, CASE
+        WHEN NEW.started_at IS NULL OR NEW.ended_at IS NULL THEN 0
+        WHEN NEW.ended_at - NEW.started_at <= 100 THEN 100
+        WHEN NEW.ended_at - NEW.started_at <= 500 THEN 500
+        WHEN NEW.ended_at - NEW.started_at <= 1000 THEN 1000
+        WHEN NEW.ended_at - NEW.started_at <= 2500 THEN 2500
+        WHEN NEW.ended_at - NEW.started_at <= 5000 THEN 5000
+        WHEN NEW.ended_at - NEW.started_at <= 10000 THEN 10000
+        WHEN NEW.ended_at - NEW.started_at <= 30000 THEN 30000
+        WHEN NEW.ended_at - NEW.started_at <= 60000 THEN 60000
+        WHEN NEW.ended_at - NEW.started_at <= 120000 THEN 120000
+        WHEN NEW.ended_at - NEW.started_at <= 300000 THEN 300000
+        ELSE 9223372036854775807 END,
+        1, max(coalesce(NEW.ended_at - NEW.started_at, 0), 0), NEW.size)
+        ON CONFLICT DO UPDATE SET n = n + 1, milliseconds = milliseconds + excluded.milliseconds,
+            bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER hook_ended_at_once AFTER INSERT ON result
+WHEN NEW.status IN ('succeeded', 'noresults', 'failed', 'skipped') BEGIN
+    INSERT INTO hook_end VALUES (NEW.plugin, NEW.status, CASE
+        WHEN NEW.started_at IS NULL OR NEW.ended_at IS NULL THEN 0
+        WHEN NEW.ended_at - NEW.started_at <= 100 THEN 100
+        WHEN NEW.ended_at - NEW.started_at <= 500 THEN 500
+        WHEN NEW.ended_at - NEW.started_at <= 1000 THEN 1000
+        WHEN NEW.ended_at - NEW.started_at <= 2500 THEN 2500
+        WHEN NEW.ended_at - NEW.started_at <= 5000 THEN 5000
+        WHEN NEW.ended_at - NEW.started_at <= 10000 THEN 10000
+        WHEN NEW.ended_at - NEW.started_at <= 30000 THEN 30000
+        WHEN NEW.ended_at - NEW.started_at <= 60000 THEN 60000
+        WHEN NEW.ended_at - NEW.started_at <= 120000 THEN 120000
+        WHEN NEW.ended_at - NEW.started_at <= 300000 THEN 300000
+        ELSE 9223372036854775807 END,
+        1, max(coalesce(NEW.ended_at - NEW.started_at, 0), 0), NEW.size)
+        ON CONFLICT DO UPDATE SET n = n + 1, milliseconds = milliseconds + excluded.milliseconds,
+            bytes = bytes + excluded.bytes;
 END;
 
 -- Programs that plugins require, as found on this machine.

@@ -14,6 +14,7 @@ mod add;
 mod copy;
 mod fleet;
 mod host;
+mod metrics;
 mod status;
 mod timeline;
 
@@ -21,6 +22,7 @@ pub use add::{AddOptions, Added, Draft, DraftHook, DraftSkip, Refused};
 pub use copy::{Copy, StoreStatus};
 pub use fleet::{Fleet, FleetNode};
 pub use host::Host;
+pub use metrics::{DURATIONS_MS, HookEnds, HostQueue, METRIC_HOSTS_MAX, Metrics, SiteHealth};
 pub use status::{Command, Registration, Runner, Status, Target};
 pub use timeline::{Span, SpanPage};
 
