@@ -59,7 +59,7 @@ fn a_bookmark_file_is_named_and_sent_with_titles_and_tags() {
     let first: serde_json::Value = serde_json::from_str(first).unwrap();
     assert_eq!(first["url"], "http://127.0.0.1:80/recipe?a=1&b=2");
     assert_eq!(first["title"], "Soup & bread");
-    assert_eq!(first["tags"], "food,later");
+    assert_eq!(first["tags"], serde_json::json!(["food", "later"]));
 
     let page = directory.path().join("page.html");
     std::fs::write(&page, "<!DOCTYPE html>\n<title>x</title>").unwrap();

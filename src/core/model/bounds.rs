@@ -44,6 +44,11 @@ impl Tags {
     }
 
     /// Returns the tags in the order in which they were added.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Returns the tags in the order in which they were added.
     pub fn into_names(self) -> Vec<String> {
         self.names
     }

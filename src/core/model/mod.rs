@@ -43,7 +43,7 @@ pub use result::{EXIT_SKIPPED, Figures, OutputFile, ResultState, Uses, Verdict};
 pub use runner::{Locality, ProcessLocation, Runner};
 pub use snap::{SNAP_HEAD_BYTES, is_of_snap};
 pub use time::Time;
-pub use web::list::{LineEntry, List, Place, parse_line};
+pub use web::list::{Folders, LineEntry, List, Place, moment, parse_line};
 pub use web::reach::{AddressKind, Reach};
 pub use web::robots::Robots;
 pub use web::shown::{HIDDEN, has_secret_name, public_url, shown_setting, without_userinfo};

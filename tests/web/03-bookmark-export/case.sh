@@ -17,5 +17,5 @@ judge() {
         "$(query 'map(.url) | sort' list snapshots "$crawl_bookmarks")" "pages of a bookmark file"
     assert_eq "Repair a bike Soup & bread" "$(query 'map(.title) | sort' list snapshots "$crawl_bookmarks")" "their titles"
     assert_eq "food later" "$(query 'map(.tags[]) | sort' list snapshots "$crawl_bookmarks")" "their tags"
-    assert_eq "1700000000 1700000100" "$(query 'map(.bookmarked_at) | sort' list snapshots "$crawl_bookmarks")" "their times"
+    assert_eq "2023-11-14T22:13:20Z 2023-11-14T22:15:00Z" "$(query 'map(.bookmarked_at) | sort' list snapshots "$crawl_bookmarks")" "their times"
 }

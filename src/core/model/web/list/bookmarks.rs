@@ -1,43 +1,75 @@
 //! Bookmark files: the HTML that Netscape wrote first and every browser exports and imports
 //! (`<DT><A HREF="…" ADD_DATE="…" TAGS="…">title</A>`), and Pocket's, which differs in the names.
 
-use super::Place;
+use super::draft::{DraftEntry, split_tags};
+use super::{Folders, Place};
 use crate::text::trim_blanks;
-use serde_json::json;
 
 /// Returns the name of the format of a file that begins like this, in lower case.
 pub fn format(start: &str) -> Option<&'static str> {
     let has = |text: &str| start.contains(text);
-    if has("<!doctype netscape-bookmark-file") || (has("<dl") && has("<dt")) || has("<dt><a ") {
+    let is_netscape = has("netscape-bookmark-file") || (has("<dl") && has("<dt"));
+    if is_netscape || has("<dt><a ") {
         Some("Netscape bookmark file")
     } else if has("<title>pocket export") {
         Some("Pocket bookmark file")
+    } else if has("<title>instapaper: export") {
+        Some("Instapaper bookmark file")
     } else {
         None
     }
 }
 
+/// Folders above an entry that are read.
+const DEPTH_MAX: usize = 16;
+/// Attributes of the folders that every browser has.
+const ROOTS: [&str; 2] = ["personal_toolbar_folder", "unfiled_bookmarks_folder"];
+/// Begin of tags that linkding writes for its own states.
+const STATE_TAG: &str = "linkding:bookmarks.";
+
 /// Returns the links of a bookmark file as JSON objects, in their order.
-pub fn entries(text: &str) -> Vec<(Place, String)> {
+pub fn entries(text: &str, folders: Folders) -> Vec<(Place, String)> {
     let mut entries = Vec::new();
+    let mut above: Vec<Option<String>> = Vec::new();
+    let mut next_folder = None;
+    let mut is_description = false;
     let (mut at, mut line, mut counted) = (0, 1, 0);
     while let Some(begin) = text[at..].find('<').map(|found| at + found) {
         let rest = &text[begin..];
-        if rest.starts_with("<!--") {
-            at = rest.find("-->").map_or(text.len(), |end| begin + end);
+        if let Some(skipped) = skipped(rest) {
+            at = begin + skipped;
             continue;
         }
-        if !is_tag(rest, "a") {
-            at = begin + 1;
+        let is = |name: &str| is_tag(rest, name);
+        at = begin + 1;
+        if ["dt", "dl", "/dl", "h3", "hr"].into_iter().any(is) {
+            is_description = false;
+        }
+        if is("h3") {
+            let (found, length) = attributes(&rest[3..]);
+            at = begin + 3 + length;
+            let end = title_end(&text[at..]);
+            let is_root = found.iter().any(|(name, _)| ROOTS.contains(&name.as_str()));
+            next_folder = Some(words(&text[at..at + end])).filter(|_| !is_root);
+            at += end;
+        } else if is("dl") {
+            above.push(next_folder.take());
+        } else if is("/dl") {
+            above.pop();
+        } else if is("dd") {
+            is_description = true;
+        }
+        // A description may have links of its own.
+        if !is("a") || is_description {
             continue;
         }
-        let (attributes, length) = attributes(&rest[2..]);
+        let (found, length) = attributes(&rest[2..]);
         at = begin + 2 + length;
         let end = title_end(&text[at..]);
         let title = words(&text[at..at + end]);
         at += end;
         let value = |name: &str| {
-            let found = attributes.iter().find(|(known, _)| known == name);
+            let found = found.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.as_str())
         };
         let Some(url) = value("href") else {
@@ -45,20 +77,40 @@ pub fn entries(text: &str) -> Vec<(Place, String)> {
         };
         line += text[counted..begin].matches('\n').count() as u64;
         counted = begin;
+        let mut tags = split_tags(value("tags").unwrap_or_default());
+        tags.retain(|tag| !tag.starts_with(STATE_TAG));
+        if folders == Folders::AsTags {
+            tags.extend(above.iter().flatten().take(DEPTH_MAX).cloned());
+        }
         let time = value("add_date").or_else(|| value("time_added"));
-        let object = json!({
-            "url": url,
-            "title": title,
-            "tags": value("tags").unwrap_or_default(),
-            "bookmarked_at": time.unwrap_or_default(),
-        });
-        entries.push((Place::Line(line), object.to_string()));
+        let entry = DraftEntry {
+            url: url.to_owned(),
+            title,
+            tags,
+            time: time.unwrap_or_default().to_owned(),
+        };
+        entries.push((Place::Line(line), entry.into_line()));
     }
     entries
 }
 
+/// Returns the length of a comment, script or style sheet at the beginning.
+fn skipped(text: &str) -> Option<usize> {
+    if text.starts_with("<!--") {
+        return Some(text.find("-->").unwrap_or(text.len()));
+    }
+    let (_, end) = [("script", "/script"), ("style", "/style")]
+        .into_iter()
+        .find(|(begin, _)| is_tag(text, begin))?;
+    let mut tags = text.match_indices('<').map(|(at, _)| at);
+    Some(
+        tags.find(|at| is_tag(&text[*at..], end))
+            .unwrap_or(text.len()),
+    )
+}
+
 /// Returns whether `text` begins with the tag `<name`.
-fn is_tag(text: &str, name: &str) -> bool {
+pub(super) fn is_tag(text: &str, name: &str) -> bool {
     let end = 1 + name.len();
     let is_name = text
         .get(1..end)
@@ -69,7 +121,7 @@ fn is_tag(text: &str, name: &str) -> bool {
 
 /// Reads the attributes of a tag up to its `>`. Returns their names in lower case with their
 /// values, and the length of what was read.
-fn attributes(text: &str) -> (Vec<(String, String)>, usize) {
+pub(super) fn attributes(text: &str) -> (Vec<(String, String)>, usize) {
     let mut found = Vec::new();
     let is_space = |c: char| c.is_ascii_whitespace() || c == '/';
     let mut rest = text;
@@ -172,9 +224,30 @@ fn character(name: &str) -> Option<char> {
                 "quot" => Some('"'),
                 "apos" => Some('\''),
                 "nbsp" => Some(' '),
-                _ => None,
+                "ndash" => Some('–'),
+                "mdash" => Some('—'),
+                "lsquo" => Some('‘'),
+                "rsquo" => Some('’'),
+                "ldquo" => Some('“'),
+                "rdquo" => Some('”'),
+                "hellip" => Some('…'),
+                "euro" => Some('€'),
+                name => latin_1(name),
             };
         }
     };
     char::from_u32(number).filter(|c| !c.is_control())
+}
+
+/// Names of the characters from U+00A1 on (HTML 4, section 24.2.1).
+const LATIN_1: &str = "iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg \
+    plusmn sup2 sup3 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave \
+    Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH \
+    Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN szlig \
+    agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute icirc iuml \
+    eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml";
+
+fn latin_1(name: &str) -> Option<char> {
+    let place = LATIN_1.split(' ').position(|known| known == name)?;
+    char::from_u32(0xa1 + u32::try_from(place).ok()?)
 }

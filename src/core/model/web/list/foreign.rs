@@ -51,8 +51,7 @@ const SIGNATURES: [(&[u8], &str, &str); 16] = [
 ];
 
 /// Markup by its first element, in lower case. The first that is found counts.
-const MARKUP: [(&str, &str, &str); 10] = [
-    ("<opml", "an OPML file", "add the addresses of its feeds"),
+const MARKUP: [(&str, &str, &str); 9] = [
     ("<rss", "an RSS feed", BY_ADDRESS),
     ("<rdf:rdf", "an RSS feed", BY_ADDRESS),
     ("<feed", "an Atom feed", BY_ADDRESS),

@@ -2,16 +2,20 @@
 //! JSON. What an entry means is decided by [`parse_line`]; here is found where the entries are.
 
 mod bookmarks;
+mod draft;
 mod foreign;
 mod json;
 mod line;
 mod marks;
+mod moment;
 mod object;
+mod opml;
 mod spot;
 mod table;
 
 pub use foreign::ForeignFormat;
 pub use line::{LineEntry, parse_line};
+pub use moment::moment;
 
 use crate::text::to_lines;
 use std::borrow::Cow;
@@ -33,6 +37,16 @@ impl fmt::Display for Place {
             Place::Element(number) => write!(f, "element {number}"),
         }
     }
+}
+
+/// What the folders of bookmarks become.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Folders {
+    /// Tags of the entries in them.
+    AsTags,
+    /// Nothing.
+    #[default]
+    Ignored,
 }
 
 /// The entries of a list in a format that has more than an address in each line.
@@ -58,9 +72,17 @@ impl<'a> List<'a> {
     /// # Errors
     /// The name of the format, if it is not a list.
     pub fn read(bytes: &'a [u8]) -> Result<List<'a>, ForeignFormat> {
+        List::read_with(bytes, Folders::Ignored)
+    }
+
+    /// Reads a list as [`List::read`] does, with or without the names of folders.
+    ///
+    /// # Errors
+    /// The name of the format, if it is not a list.
+    pub fn read_with(bytes: &'a [u8], folders: Folders) -> Result<List<'a>, ForeignFormat> {
         foreign::check_bytes(bytes)?;
         let text = to_lines(bytes);
-        let structured = structured(&text)?;
+        let structured = structured(&text, folders)?;
         Ok(List { text, structured })
     }
 
@@ -72,6 +94,11 @@ impl<'a> List<'a> {
             1 => format!("{format}: 1 address"),
             count => format!("{format}: {count} addresses"),
         })
+    }
+
+    /// Returns the name of the format; `None` for a list of lines.
+    pub fn format(&self) -> Option<&'static str> {
+        Some(self.structured.as_ref()?.format)
     }
 
     /// Returns the entries as lines for [`parse_line`], with their positions.
@@ -90,14 +117,20 @@ impl<'a> List<'a> {
     }
 }
 
-fn structured(text: &[u8]) -> Result<Option<Structured>, ForeignFormat> {
+fn structured(text: &[u8], folders: Folders) -> Result<Option<Structured>, ForeignFormat> {
     let start = foreign::start(text);
     if start.starts_with('<') {
         let decoded = String::from_utf8_lossy(text);
         let found = bookmarks::format(&start).map(|format| Structured {
             format,
-            entries: bookmarks::entries(&decoded),
+            entries: bookmarks::entries(&decoded, folders),
         });
+        if found.is_none() && start.contains("<opml") {
+            return Ok(Some(Structured {
+                format: "OPML file",
+                entries: opml::entries(&decoded, folders),
+            }));
+        }
         if found.is_none() {
             foreign::check_markup(&start)?;
         }
@@ -105,9 +138,9 @@ fn structured(text: &[u8]) -> Result<Option<Structured>, ForeignFormat> {
     }
     foreign::check_text(&start)?;
     if start.starts_with(['{', '[']) {
-        return json::read(text);
+        return json::read(text, folders);
     }
-    Ok(table::read(text))
+    Ok(table::read(text, folders))
 }
 
 #[cfg(test)]

@@ -11,12 +11,13 @@ const ADDRESS: [&str; 6] = ["url", "href", "uri", "link", "resolved_url", "given
 /// Names of the title: ours, Chromium's, Pocket's.
 const TITLE: [&str; 4] = ["title", "name", "resolved_title", "given_title"];
 /// Names of the time.
-const TIME: [&str; 5] = [
+const TIME: [&str; 6] = [
     "bookmarked_at",
     "timestamp",
     "time",
     "time_added",
     "created_at",
+    "savedAt",
 ];
 
 /// Returns the address in an object; `None` if it has none.
@@ -52,6 +53,11 @@ pub fn parse(text: &str) -> Result<LineEntry, UrlError> {
         title: title.map(|title| cut(title.to_owned())),
         tags: tags(&object, is_pinboard),
     })
+}
+
+/// Returns the tags of an object.
+pub fn tags_of(object: &Map<String, Value>) -> Vec<String> {
+    tags(object, object.contains_key("href"))
 }
 
 /// Returns the tags of an object without surrounding blanks, up to the limit.

@@ -1,23 +1,36 @@
 //! Tables of services for bookmarks: values separated by commas, semicolons or tabs (RFC 4180),
 //! whose first row has the names of the columns.
 
-use super::{Place, Structured, parse_line};
-use serde_json::json;
+use super::draft::{DraftEntry, split_tags};
+use super::{Folders, Place, Structured, parse_line};
 
 const URL: [&str; 6] = ["url", "link", "href", "uri", "address", "website"];
 const TITLE: [&str; 2] = ["title", "name"];
-const TAGS: [&str; 2] = ["tags", "labels"];
-const TIME: [&str; 6] = [
+const TAGS: [&str; 3] = ["tags", "document tags", "labels"];
+const FOLDER: [&str; 1] = ["folder"];
+const TIME: [&str; 7] = [
     "time_added",
     "created",
     "created_at",
     "timestamp",
     "add_date",
     "date",
+    "saved date",
 ];
+/// Services by columns that only their tables have.
+const SERVICES: [(&str, &str, &str); 4] = [
+    ("time_added", "status", "Pocket table"),
+    ("selection", "folder", "Instapaper table"),
+    ("excerpt", "folder", "Raindrop table"),
+    ("document tags", "saved date", "Readwise table"),
+];
+/// Folders that are states.
+const STATES: [&str; 5] = ["Unread", "Archive", "Starred", "Home", "Unsorted"];
+/// What Raindrop writes between the folders of a path.
+const PATH_SEPARATOR: &str = " / ";
 
 /// Reads a table; `None` if the first line does not name a column of addresses.
-pub fn read(text: &[u8]) -> Option<Structured> {
+pub fn read(text: &[u8], folders: Folders) -> Option<Structured> {
     let head = text.split(|byte| *byte == b'\n').next()?;
     let head = std::str::from_utf8(head).ok()?;
     if head.contains("://") || head.len() > 1000 {
@@ -43,6 +56,7 @@ pub fn read(text: &[u8]) -> Option<Structured> {
     };
     let url = column(&URL)?;
     let (title, tags, time) = (column(&TITLE), column(&TAGS), column(&TIME));
+    let folder = column(&FOLDER).filter(|_| folders == Folders::AsTags);
     let mut entries = Vec::new();
     for (line, row) in rows {
         let value = |column: Option<usize>| {
@@ -63,15 +77,22 @@ pub fn read(text: &[u8]) -> Option<Structured> {
             entries.push((Place::Line(line), address.to_owned()));
             continue;
         }
-        // Pocket separates tags by '|'.
-        let tags = value(tags).replace(['|', ';'], ",");
-        let object = json!({
-            "url": address, "title": value(title), "tags": tags, "bookmarked_at": value(time),
-        });
-        entries.push((Place::Line(line), object.to_string()));
+        let mut tags = split_tags(value(tags));
+        let path = value(folder).split(PATH_SEPARATOR).map(str::trim);
+        let path = path.filter(|name| !name.is_empty() && !STATES.contains(name));
+        tags.extend(path.map(str::to_owned));
+        let entry = DraftEntry {
+            url: address.to_owned(),
+            title: value(title).to_owned(),
+            tags,
+            time: value(time).to_owned(),
+        };
+        entries.push((Place::Line(line), entry.into_line()));
     }
+    let has = |name: &str| names.iter().any(|found| found == name);
+    let service = SERVICES.iter().find(|(a, b, _)| has(a) && has(b));
     Some(Structured {
-        format: "CSV table",
+        format: service.map_or("CSV table", |(.., name)| name),
         entries,
     })
 }

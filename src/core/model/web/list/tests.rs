@@ -72,7 +72,8 @@ fn bookmark_files_have_titles_and_tags() {
     assert_eq!(of(0).url.as_str(), "http://a.test/?x=1&y=2");
     assert_eq!(of(0).title.as_deref(), Some("Soup 'n' bread <3"));
     assert_eq!(of(0).tags, ["food", "to eat"]);
-    assert_eq!(of(0).bookmarked_at.as_deref(), Some("1700000000"));
+    let time = Some("2023-11-14T22:13:20Z");
+    assert_eq!(of(0).bookmarked_at.as_deref(), time);
     assert_eq!(
         (of(1).title.as_deref(), of(1).tags.len()),
         (Some("Second"), 0)
@@ -89,11 +90,11 @@ fn exports_of_services_are_read() {
     assert_eq!(description(pocket), "Pocket bookmark file: 1 address");
     assert_eq!(
         pages(pocket),
-        [page("http://a.test/", "A", "x,y", "1400000000")]
+        [page("http://a.test/", "A", "x,y", "2014-05-13T16:53:20Z")]
     );
 
     let csv = b"title,url,time_added,tags,status\r\n\"One, \"\"two\"\"\nthree\",http://a.test/,1,x|y,unread\r\n\r\nB,mailto:b,,,";
-    assert_eq!(description(csv), "CSV table: 2 addresses");
+    assert_eq!(description(csv), "Pocket table: 2 addresses");
     let found = entries(csv);
     let first = found[0].1.clone().unwrap();
     assert_eq!(first.title.as_deref(), Some("One, \"two\" three"));
@@ -113,6 +114,169 @@ fn exports_of_services_are_read() {
     let chromium = br#"{"checksum":"0","roots":{"bookmark_bar":{"children":[
         {"name":"A","type":"url","url":"http://a.test/"}],"name":"Bar","type":"folder"}}}"#;
     assert_eq!(pages(chromium), [page("http://a.test/", "A", "", "")]);
+}
+
+/// As `pages`, with the names of folders.
+fn in_folders(bytes: &[u8]) -> (String, Vec<(String, String, String, String)>) {
+    let list = List::read_with(bytes, Folders::AsTags).unwrap();
+    let pages = list.lines().map(|(_, line)| {
+        let entry = parse_line(line).unwrap().unwrap();
+        (
+            entry.url.to_string(),
+            entry.title.unwrap_or_default(),
+            entry.tags.join(","),
+            entry.bookmarked_at.unwrap_or_default(),
+        )
+    });
+    (
+        list.format().unwrap_or_default().to_owned(),
+        pages.collect(),
+    )
+}
+
+const TIME: &str = "2023-11-14T22:13:20Z";
+
+#[test]
+fn folders_of_bookmark_files_become_tags() {
+    let text = br#"
+        <!doctype  NETSCAPE-Bookmark-file-1>
+<META HTTP-EQUIV="Content-Type" CONTENT="text/html; charset=UTF-8">
+<DL><p>
+<DT><H3 PERSONAL_TOOLBAR_FOLDER="true">Bookmarks bar</H3>
+<DL><p>
+  <DT><A HREF="http://a.test/" ADD_DATE="1700000000000000" LAST_MODIFIED="0">Caf&eacute;</A>
+  <DT><H3>News &amp; co</H3>
+  <DL><p>
+    <DT><A HREF="http://b.test/?a=1&b=2&copy=3" ADD_DATE="1700000000000">B</A>
+    <DD>text with <a href="http://no.test/">a link</a>
+and a second line, <A HREF="http://no.test/2">another</A>
+    <DT><A HREF="http://c.test/" ADD_DATE="0" TAGS="x, two words ,linkding:bookmarks.archived" TOREAD="1">C</A>
+    <DD>d[linkding-notes]n[/linkding-notes]
+  </DL><p>
+  <DT><A HREF="http://d.test/">D</A>
+</DL><p>
+</DL>
+<script>document.write('<a href="http://no.test/3">x</a>')</script>"#;
+    let (format, found) = in_folders(text);
+    assert_eq!(format, "Netscape bookmark file");
+    let expected = [
+        page("http://a.test/", "Café", "", TIME),
+        page("http://b.test/?a=1&b=2&copy=3", "B", "News & co", TIME),
+        page("http://c.test/", "C", "x,two words,News & co", ""),
+        page("http://d.test/", "D", "", ""),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(pages(text)[1].2, "");
+}
+
+#[test]
+fn tables_of_services_are_read() {
+    let pocket = b"title,url,time_added,tags,status\n\"A, \"\"b\"\"\",http://a.test/,1700000000,x|two words,unread\n,http://b.test/,1700000000,,archive\n";
+    let expected = [
+        page("http://a.test/", "A, \"b\"", "x,two words", TIME),
+        page("http://b.test/", "", "", TIME),
+    ];
+    assert_eq!(
+        in_folders(pocket),
+        ("Pocket table".to_owned(), expected.to_vec())
+    );
+
+    let raindrop = "\u{feff}id,title,note,excerpt,url,folder,tags,created,cover,highlights,favorite\r\n\
+        1,\"A\nb\",,\"e\r\nf\",http://a.test/,Work / Rust,\"x, y\",2023-11-14T22:13:20.000Z,,,false\r\n\
+        2,B,,,http://b.test/,Unsorted,,2023-11-14T22:13:20.000Z,,,true\r\n";
+    let expected = [
+        page("http://a.test/", "A b", "x,y,Work,Rust", TIME),
+        page("http://b.test/", "B", "", TIME),
+    ];
+    assert_eq!(
+        in_folders(raindrop.as_bytes()),
+        ("Raindrop table".to_owned(), expected.to_vec())
+    );
+
+    let instapaper = b"URL,Title,Selection,Folder,Timestamp,Tags\nhttp://a.test/,A,,Archive,1700000000,\"[\"\"x\"\", \"\"y, z\"\"]\"\nhttp://b.test/,B,s,Recipes,1700000000,[]\n";
+    let expected = [
+        page("http://a.test/", "A", "x,y, z", TIME),
+        page("http://b.test/", "B", "Recipes", TIME),
+    ];
+    assert_eq!(
+        in_folders(instapaper),
+        ("Instapaper table".to_owned(), expected.to_vec())
+    );
+    let older = b"URL,Title,Selection,Folder\nhttp://a.test/,A,,Unread\n";
+    assert_eq!(in_folders(older).1, [page("http://a.test/", "A", "", "")]);
+
+    let readwise = b"Title,URL,ID,Document tags,Saved date,Reading progress,Location,Seen\nA,http://a.test/,1,\"['x', 'y']\",2023-11-14 22:13:20+00:00,0,new,False\n";
+    let expected = [page("http://a.test/", "A", "x,y", TIME)];
+    assert_eq!(
+        in_folders(readwise),
+        ("Readwise table".to_owned(), expected.to_vec())
+    );
+}
+
+#[test]
+fn documents_of_services_are_read() {
+    let one = |format: &str, bytes: &[u8], tags: &str| {
+        let (found, pages) = in_folders(bytes);
+        assert_eq!(found, format);
+        assert_eq!(pages, [page("http://a.test/", "A", tags, TIME)], "{format}");
+    };
+    one(
+        "Pinboard file",
+        br#"[{"href":"http://a.test/","description":"A","extended":"e","meta":"m","hash":"h","time":"2023-11-14T22:13:20Z","shared":"no","toread":"yes","tags":"x y"}]"#,
+        "x,y",
+    );
+    one(
+        "Chromium bookmark file",
+        br#"{"checksum":"c","roots":{"bookmark_bar":{"children":[{"children":[
+            {"date_added":"13344473600000000","guid":"g","id":"5","name":"A","type":"url","url":"http://a.test/"}],
+            "date_added":"1","guid":"f","name":"News","type":"folder"}],
+            "guid":"0bc5d13f-2cba-5d74-951f-3f233fe6c908","name":"Bookmarks bar","type":"folder"}},"version":1}"#,
+        "News",
+    );
+    one(
+        "Firefox bookmark file",
+        br#"{"guid":"root________","title":"","type":"text/x-moz-place-container","children":[{"guid":"menu________","title":"menu","type":"text/x-moz-place-container","children":[{"guid":"aaaaaaaaaaaa","title":"News","type":"text/x-moz-place-container","children":[{"guid":"bbbbbbbbbbbb","title":"A","dateAdded":1700000000000000,"type":"text/x-moz-place","uri":"http://a.test/","tags":"x,two words"}]}]}]}"#,
+        "x,two words,News",
+    );
+    one(
+        "linkwarden file",
+        br#"{"name":"me","username":"me","collections":[{"name":"News","links":[{"name":"A","url":"http://a.test/","importDate":null,"createdAt":"2023-11-14T22:13:20.000Z","tags":[{"id":1,"name":"x"}]}]}]}"#,
+        "x,News",
+    );
+    one(
+        "karakeep file",
+        br#"{"bookmarks":[{"createdAt":1700000000,"title":null,"tags":["x"],"content":{"type":"link","url":"http://a.test/","title":"A"},"note":null}]}"#,
+        "x",
+    );
+    one(
+        "wallabag file",
+        br#"[{"is_archived":0,"is_starred":1,"id":1,"title":"A","url":"http://a.test/","content":"<p>long</p>","created_at":"2023-11-14T23:13:20+0100","tags":["x"]}]"#,
+        "x",
+    );
+    one(
+        "Omnivore file",
+        br#"[{"id":"i","slug":"s","title":"A","url":"http://a.test/","state":"Archived","savedAt":"2023-11-14T22:13:20.000Z","labels":["x"]}]"#,
+        "x",
+    );
+}
+
+#[test]
+fn outlines_name_pages_and_feeds() {
+    let text = br#"<?xml version="1.0" encoding="UTF-8"?>
+<opml version="2.0"><head><title>feeds</title></head><body>
+<outline text="News"><outline type="rss" text="A &amp; B" title="A &amp; B" xmlUrl="http://a.test/feed" htmlUrl="http://a.test/"/>
+<outline text="No page" xmlUrl="http://b.test/feed"></outline></outline>
+<!-- <outline xmlUrl="http://no.test/"/> -->
+<outline type="link" text="C" url="http://c.test/" created="Tue, 14 Nov 2023 22:13:20 GMT"/></body></opml>"#;
+    let expected = [
+        page("http://a.test/", "A & B", "News", ""),
+        page("http://b.test/feed", "No page", "News", ""),
+        page("http://c.test/", "C", "", TIME),
+    ];
+    assert_eq!(
+        in_folders(text),
+        ("OPML file".to_owned(), expected.to_vec())
+    );
 }
 
 #[test]
@@ -159,7 +323,6 @@ fn other_formats_are_named() {
             "an Atom feed",
         ),
         (b"<?xml version=\"1.0\"?><urlset/>", "a sitemap"),
-        (b"<?xml version=\"1.0\"?><opml/>", "an OPML file"),
         (b"<?xml version=\"1.0\"?><x/>", "an XML document"),
         (b"%PDF-1.7", "a PDF document"),
         (b"PK\x03\x04..", "a ZIP archive"),
@@ -234,9 +397,9 @@ fn lists_of_tests_web_are_read() {
 proptest! {
     /// Whatever is in a file, reading it ends, and each position is in the file.
     #[test]
-    fn any_bytes_are_a_list_or_refused(bytes: Vec<u8>, start in "(<|<!DOCTYPE NETSCAPE-Bookmark-file-1>|\\[|\\{|url,title\n|)") {
+    fn any_bytes_are_a_list_or_refused(bytes: Vec<u8>, start in "(<|<!DOCTYPE NETSCAPE-Bookmark-file-1>|<opml>|\\[|\\{|url,title\n|)") {
         let bytes = [start.as_bytes(), &bytes].concat();
-        if let Ok(list) = List::read(&bytes) {
+        if let Ok(list) = List::read_with(&bytes, Folders::AsTags) {
             for (place, line) in list.lines() {
                 let _ = parse_line(line);
                 if let Place::Line(number) = place {
@@ -248,7 +411,7 @@ proptest! {
 
     /// Whatever is in a bookmark file: every address of a page was in a HREF.
     #[test]
-    fn any_bookmark_file_is_read(parts in prop::collection::vec("(<A |HREF=|\"|'|http://[ab]\\.test/x|>|</A>|<DT>|<!--|-->|&amp;|&#x26;|\n|é|=|[a-z]{1,3})", 0..40)) {
+    fn any_bookmark_file_is_read(parts in prop::collection::vec("(<A |HREF=|<H3>|<DL>|</DL>|<DD>|<script|</script|&eacute;|TAGS=|\"|'|http://[ab]\\.test/x|>|</A>|<DT>|<!--|-->|&amp;|&#x26;|\n|é|=|[a-z]{1,3})", 0..40)) {
         let text = format!("<!DOCTYPE NETSCAPE-Bookmark-file-1>{}", parts.concat());
         for (_, entry) in entries(text.as_bytes()) {
             if let Ok(entry) = entry {
