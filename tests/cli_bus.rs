@@ -9,12 +9,14 @@ mod export;
 mod foreground;
 #[path = "cli_bus/import.rs"]
 mod import;
+#[path = "cli_bus/import_lists.rs"]
+mod import_lists;
 #[path = "cli_bus/lists.rs"]
 mod lists;
-#[path = "cli_bus/paging.rs"]
-mod paging;
 #[path = "cli_bus/metrics.rs"]
 mod metrics;
+#[path = "cli_bus/paging.rs"]
+mod paging;
 #[path = "cli_bus/plot.rs"]
 mod plot;
 #[path = "cli_bus/status.rs"]
@@ -116,7 +118,14 @@ impl Face {
             "timeline" => json(&plot::piece(&read)),
             "results" if read.owner == Some(paging::LONG) => json(&paging::piece(&read)),
             "crawls" if read.owner == Some(Owner::Crawl(CrawlId(9))) => "[]".to_owned(),
-            "crawls" => json(&[crawl(Lifecycle::Sealed)]),
+            "crawls" => {
+                let options = self.0.options.lock().unwrap();
+                let options: Option<AddOptions> = serde_json::from_str(&options).ok();
+                json(&[Crawl {
+                    config: options.unwrap_or_default().config,
+                    ..crawl(Lifecycle::Sealed)
+                }])
+            }
             "snapshots" if !self.0.pages.lock().unwrap().is_empty() => {
                 json(&*self.0.pages.lock().unwrap())
             }
@@ -178,6 +187,10 @@ impl Face {
         status::answer(&self.0)
     }
 
+    fn metrics(&self) -> String {
+        json(&metrics::answer())
+    }
+
     fn register(&self, command: &str) -> zbus::OwnedFd {
         self.0.say(format!("register {command}"));
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -187,10 +200,6 @@ impl Face {
 
     fn watch_status(&self) -> zbus::OwnedFd {
         self.watch("")
-    fn metrics(&self) -> String {
-        json(&metrics::answer())
-    }
-
     }
 
     fn watch(&self, _crawl: &str) -> zbus::OwnedFd {

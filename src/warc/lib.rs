@@ -28,3 +28,4 @@ use archivist_core::model::web::surt;
 
 pub use blocks::Blocks;
 pub use error::{Flaw, WarcError};
+pub use zip::PackedFiles;

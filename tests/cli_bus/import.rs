@@ -131,7 +131,7 @@ fn bad_files_have_a_reason_and_leave_nothing() {
         (
             "text",
             b"no recording at all".to_vec(),
-            "is neither a WACZ nor a WARC file",
+            "has no page to archive",
         ),
         (
             "name",

@@ -102,7 +102,7 @@ pub enum Verb {
     #[command(hide = true)]
     Hook(hook::HookArgs),
     #[command(hide = true)]
-    Survey,
+    Survey(survey::SurveyArgs),
     #[command(hide = true)]
     Check(check::CheckArgs),
 }
@@ -126,7 +126,7 @@ impl Verb {
             Verb::Replay(args) => wait_for(replay::run(args, scope)),
             Verb::Verify(args) => wait_for(verify::run(args, scope)),
             Verb::Import(args) => wait_for(import::run(args, scope)),
-            Verb::Survey => survey::run(),
+            Verb::Survey(args) => survey::run(&args),
             Verb::Export(args) => wait_for(export::run(args, scope)),
             Verb::Logs(args) => wait_for(logs::run(args, scope)),
             Verb::Cancel(args) => wait_for(cancel::run(args, scope)),

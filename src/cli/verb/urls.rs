@@ -50,15 +50,15 @@ impl std::fmt::Display for Rejected {
 }
 
 /// Largest input in bytes: bookmark files have pictures in them, and UTF-16 is longer than UTF-8.
-const INPUT_MAX: u64 = 4 * LIST_MAX as u64;
+pub const INPUT_MAX_BYTES: u64 = 4 * LIST_MAX as u64;
 
 /// Reads a whole file or standard input, for messages called `name`.
 pub fn read_input(source: impl Read, name: &str) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    let read = source.take(INPUT_MAX + 1).read_to_end(&mut bytes);
+    let read = source.take(INPUT_MAX_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(|error| Failure::failed(format!("failed to read {name}: {error}")))?;
-    if bytes.len() as u64 > INPUT_MAX {
-        let what = format!("failed to read {name}: it is longer than {INPUT_MAX} bytes");
+    if bytes.len() as u64 > INPUT_MAX_BYTES {
+        let what = format!("failed to read {name}: it is longer than {INPUT_MAX_BYTES} bytes");
         return Err(Failure::usage(what));
     }
     Ok(bytes)

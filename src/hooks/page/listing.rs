@@ -7,7 +7,7 @@ use super::{charset, coding, sitemap};
 use archivist_core::model::parse_line;
 use scraper::Html;
 use serde_json::Value;
-use url::Url;
+pub use url::Url;
 
 /// Entries of a document that are read.
 const ENTRIES_MAX: usize = 50_000;

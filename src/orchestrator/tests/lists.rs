@@ -40,7 +40,11 @@ fn pages_of_a_bookmark_file_have_its_titles_tags_and_times() {
             words(&["all", "food", "later"]),
             "2023-11-14T22:13:20Z".into(),
         ),
-        ("Repair a bike".into(), words(&["all"]), "2023-11-14T22:15:00Z".into()),
+        (
+            "Repair a bike".into(),
+            words(&["all"]),
+            "2023-11-14T22:15:00Z".into(),
+        ),
     ];
     assert_eq!(shown, right);
     bed.come_to_an_end();

@@ -2,9 +2,11 @@
 //! precedes its size, and changes when the recording is finished, so that a file that ends at any byte
 //! can be completed. The reader believes no place, size or name that the file contradicts.
 
+mod packed;
 mod read;
 mod write;
 
+pub use packed::PackedFiles;
 pub(crate) use read::{Member, directory, first_member};
 pub(crate) use write::{Entry, PLACEHOLDER_BYTES, ends, local_header};
 

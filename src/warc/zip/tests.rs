@@ -156,3 +156,19 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn packed_files_are_read_by_name() {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&sample()).unwrap();
+    let packed = PackedFiles::open(file).unwrap().unwrap();
+    assert_eq!(packed.names().collect::<Vec<_>>(), ["archive/a", "b"]);
+    assert!(packed.read("missing", 100).is_none());
+    let reason = |most| packed.read("b", most).unwrap().unwrap_err().to_string();
+    assert!(reason(9).contains("has 10 bytes, and at most 9 are read"));
+    // The sample has no checksums.
+    assert!(reason(10).contains("another CRC-32"));
+    let mut text = tempfile::tempfile().unwrap();
+    text.write_all(b"PK\x03\x04 and nothing else").unwrap();
+    assert!(PackedFiles::open(text).unwrap().is_none());
+}

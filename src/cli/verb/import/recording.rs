@@ -1,11 +1,9 @@
-//! `archivist import`: adds the pages of a recording that another program made.
-//!
-//! The file becomes one of the archive, named after its digest, and its pages become snapshots that
-//! refer to it: their bodies stay where they are, because no file says which records belong to which
-//! page. The file is read by a process without rights ([`super::survey`]), because its content is that
-//! of the web.
+//! The pages of a recording that another program made. The file becomes one of the
+//! archive, named after its digest, and its pages become snapshots that refer to it: their bodies stay
+//! where they are, because no file says which records belong to which page.
 
-use super::survey::Surveyed;
+use super::reader::read;
+use super::{ImportArgs, Surveyed, failed};
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
 use crate::client::owner::as_owner;
@@ -21,48 +19,21 @@ use archivist_core::model::{CrawlId, PageUrl};
 use archivist_core::text::clean;
 use archivist_shared::archive::{IMPORT_TAG, IMPORTED};
 use archivist_shared::bus::documents::report::{AddOptions, Added, Filter, Snapshot};
-use clap::Args;
-use nix::unistd::{User, geteuid};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::{self, Read, Seek};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
-/// The user that reads the file if root imports it, and one that every system has.
-const READERS: [&str; 2] = ["archivist-hook", "nobody"];
-/// Bytes that the reader may print.
-const SURVEY_MAX_BYTES: u64 = 256 << 20;
 /// Faults that are printed.
 const FAULTS_MAX: usize = 20;
 /// Mode of the directory of imported files, as of the archive.
 const MODE: u32 = 0o750;
 /// Name of a file that is not complete.
 const PARTIAL: &str = ".partial";
-
-/// Add the pages of a WACZ or WARC file, which another program may have made
-///
-/// Nothing is requested from the web. The archive gets a copy of the file, and each of its pages becomes
-/// a snapshot with the time of its recording, which `archivist replay` shows. Pages that were imported
-/// from the same file before are left out. Of a file without a list of pages, these are the HTML
-/// documents that no other page embeds.
-#[derive(Args)]
-pub struct ImportArgs {
-    /// The file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// Tag the pages; may be given more than once
-    #[arg(long = "tag", value_name = "T")]
-    tags: Vec<String>,
-    /// Show the progress until all snapshots are sealed
-    #[arg(long)]
-    wait: bool,
-}
 
 /// A page of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +43,8 @@ struct Page {
     time: String,
 }
 
-pub async fn run(args: ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
+/// Imports a recording.
+pub async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
     need_root(scope, "import into")?;
     if Fleet::reach(scope, Local::default()).await?.is_some() {
         return Err(Failure::failed(
@@ -81,10 +53,10 @@ pub async fn run(args: ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     let server = Server::reach(scope).await?;
     let archive = scope.data_dir().join("archive");
-    let kept = Kept::copy(&args.file, &archive)?;
+    let kept = Kept::copy(path, &archive)?;
     let surveyed = survey(&kept.file);
     let (pages, faults) = surveyed.inspect_err(|_| kept.remove(&archive))?;
-    let shown = clean(&args.file.display().to_string());
+    let shown = clean(&path.display().to_string());
     for fault in faults.iter().take(FAULTS_MAX) {
         eprintln!("'{shown}': {}, ignoring", clean(fault));
     }
@@ -116,7 +88,7 @@ pub async fn run(args: ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
         plugins: vec!["import".to_owned()],
         config: BTreeMap::from([
             ("IMPORT_FILE".to_owned(), name),
-            ("IMPORT_SOURCE".to_owned(), source_name(&args.file)),
+            ("IMPORT_SOURCE".to_owned(), source_name(path)),
         ]),
         ..AddOptions::default()
     };
@@ -191,7 +163,7 @@ fn rounds(pages: Vec<Page>, known: &BTreeSet<(String, String)>) -> Vec<Vec<Page>
 }
 
 /// The name of the file, as it was.
-fn source_name(path: &Path) -> String {
+pub fn source_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     clean(&name).chars().take(200).collect()
 }
@@ -200,11 +172,6 @@ fn source_name(path: &Path) -> String {
 struct Kept {
     file: File,
     suffix: &'static str,
-}
-
-fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
-    let path = clean(&path.display().to_string());
-    Failure::failed(format!("failed to {verb} '{path}': {error}"))
 }
 
 impl Kept {
@@ -279,52 +246,20 @@ impl Kept {
     }
 }
 
-/// Lets a process without rights read the file. Returns its pages and its faults.
+/// Returns the pages of the file and its faults.
 fn survey(file: &File) -> Result<(Vec<Page>, Vec<String>), Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::failed(format!("failed to read the file: {error}"))
-    };
-    let input = file.try_clone().map_err(|error| failed(&error))?;
-    let mut command = Command::new("/proc/self/exe");
-    command.arg("survey").env_clear().stdin(input);
-    command.stdout(Stdio::piped());
-    if geteuid().is_root() {
-        let find = |name: &&str| User::from_name(name).ok().flatten();
-        let user = READERS.iter().find_map(find);
-        let user = user.ok_or_else(|| failed(&"there is no user 'archivist-hook'"))?;
-        command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
-    }
-    let mut child = command.spawn().map_err(|error| failed(&error))?;
     let mut pages = Vec::new();
     let mut faults = Vec::new();
-    let mut unusable = None;
-    let output = child
-        .stdout
-        .take()
-        .map(|output| output.take(SURVEY_MAX_BYTES));
-    for line in output
-        .into_iter()
-        .flat_map(|output| BufReader::new(output).lines())
-    {
-        let line = line.map_err(|error| failed(&error))?;
-        match serde_json::from_str(&line).map_err(|error| failed(&error))? {
-            Surveyed::Page { url, title, time } => pages.push(Page {
-                url: as_archived(url),
-                title,
-                time,
-            }),
-            Surveyed::Fault(fault) => faults.push(fault),
-            Surveyed::Unusable(reason) => unusable = Some(reason),
-        }
-    }
-    let status = child.wait().map_err(|error| failed(&error))?;
-    match unusable {
-        Some(reason) => Err(failed(&clean(&reason))),
-        None if status.success() => Ok((pages, faults)),
-        None => Err(failed(&format!(
-            "its reader ended with {status}; it may use 256 MiB of memory"
-        ))),
-    }
+    read(file, &[], |line| match line {
+        Surveyed::Page { url, title, time } => pages.push(Page {
+            url: as_archived(url),
+            title,
+            time,
+        }),
+        Surveyed::Fault(fault) => faults.push(fault),
+        _ => {}
+    })?;
+    Ok((pages, faults))
 }
 
 /// A URL in the form that the archive has it in, which distinguishes known pages.
