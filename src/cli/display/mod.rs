@@ -1,5 +1,6 @@
 //! Output: text, tables, progress bars and SVG pictures.
 
+pub mod bookmarks;
 pub mod exposition;
 pub mod progress;
 pub mod redraw;

@@ -4,7 +4,9 @@ use super::replay::recordings::{Located, first_page};
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
 use crate::client::paging::{Paging, Source};
+use crate::client::replace::replace;
 use crate::client::server::Server;
+use crate::display::bookmarks::netscape;
 use crate::display::style;
 use crate::verb::open::fetch;
 use archivist_config::Scope;
@@ -29,7 +31,7 @@ const PARTIAL: &str = ".partial";
 /// Pages that are named because they are missing.
 const NAMED_MAX: usize = 20;
 
-/// Write the recordings of pages into one WACZ file
+/// Write the recordings of pages into one WACZ file, or their addresses into a bookmark file
 ///
 /// The file has all that was recorded of the pages, as it was recorded, and replays without this
 /// archive: `archivist replay FILE`, or another viewer of WACZ files. It has the cookies and passwords
@@ -49,6 +51,11 @@ pub struct ExportArgs {
     /// The file; an existing one is replaced when the new one is complete
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Write a bookmark file instead: addresses, titles, tags and dates
+    ///
+    /// In the format of Netscape, which browsers and services for bookmarks read.
+    #[arg(long)]
+    netscape: bool,
     #[command(flatten)]
     local: Local,
 }
@@ -56,6 +63,9 @@ pub struct ExportArgs {
 pub async fn run(args: ExportArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let pages = pages(&args, &server, scope).await?;
+    if args.netscape {
+        return bookmarks(&args.output, &pages);
+    }
     let mut missing = Vec::new();
     let mut found = Vec::new();
     for page in pages.into_values() {
@@ -84,6 +94,17 @@ pub async fn run(args: ExportArgs, scope: &Scope) -> Result<Exit, Failure> {
     } else {
         Exit::Partly
     })
+}
+
+/// Writes a bookmark file.
+fn bookmarks(path: &Path, pages: &BTreeMap<SnapshotId, Snapshot>) -> Result<Exit, Failure> {
+    let shown = clean(&path.display().to_string());
+    let text = netscape(pages.values());
+    replace(path, text.as_bytes())
+        .map_err(|error| Failure::failed(format!("failed to write '{shown}': {error}")))?;
+    let plural = if pages.len() == 1 { "" } else { "s" };
+    style::print(&format!("{shown}: {} bookmark{plural}\n", pages.len()))?;
+    Ok(Exit::Done)
 }
 
 /// Prints which pages are not in the file.
