@@ -114,6 +114,18 @@ const ROOMS: &[Room] = &[
         &["std::fs", "rustls", "zbus"],
     ),
     room("store", ALL, &["tokio", "zbus", "rusqlite"]),
+    // It has the index and the texts, and no way out.
+    room(
+        "search",
+        ALL,
+        &[
+            "tokio",
+            "zbus",
+            "rusqlite",
+            "std::net",
+            "std::process::Command",
+        ],
+    ),
     // Formats: open files and times come from the caller.
     room("warc", ALL, FORMATS),
     room(
@@ -175,7 +187,7 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "orchestrator/kinds.rs",
-        &["deletion", "transfer", "units", "watch", "work"],
+        &["deletion", "indexing", "transfer", "units", "watch", "work"],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(
@@ -185,6 +197,7 @@ const ROOMS: &[Room] = &[
             "deletion",
             "engine",
             "fleet",
+            "indexing",
             "machine",
             "main_loop",
             "notices",
@@ -243,6 +256,11 @@ const ROOMS: &[Room] = &[
     room(
         "orchestrator/deletion.rs",
         &["main_loop", "store", "units"],
+        NO_SQL_BUS_OR_TOKIO,
+    ),
+    room(
+        "orchestrator/indexing.rs",
+        &["engine", "main_loop", "store", "units"],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(
@@ -499,6 +517,20 @@ fn only_the_fleet_links_the_client_of_postgresql() {
         assert_links_none_of(package, &["tokio-postgres"]);
     }
     assert_links_none_of("archivist-fleet", &["clap", "rusqlite", "scraper"]);
+}
+
+/// The code of the engine is in its own program alone.
+#[test]
+fn only_the_search_links_the_engine() {
+    for package in [
+        "archivist",
+        "archivist-orchestrator",
+        "archivist-worker",
+        "archivist-store",
+    ] {
+        assert_links_none_of(package, &["archivist-search", "tantivy"]);
+    }
+    assert_links_none_of("archivist-search", &["rusqlite", "tokio", "zbus"]);
 }
 
 /// Programs that read hostile pages or are uid 0 have no code of transfers, which have the keys of the store.

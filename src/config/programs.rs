@@ -48,6 +48,12 @@ pub const STORE: Program = Program {
     installed: "/usr/lib/archivist/archivist-store",
 };
 
+/// The program of full text search, which has the code of the index.
+pub const SEARCH: Program = Program {
+    name: "archivist-search",
+    installed: "/usr/lib/archivist/archivist-search",
+};
+
 impl Program {
     /// Returns the path of the program for the running program `own`: next to it, as a build leaves
     /// both, otherwise where the package installs it.

@@ -17,6 +17,7 @@ mod probe;
 mod recording;
 mod result;
 mod runner;
+pub mod search;
 mod snap;
 mod time;
 pub mod web;

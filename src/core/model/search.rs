@@ -1,0 +1,138 @@
+//! Full text search: what the index gets, what it is asked, and what it answers. The index itself is in
+//! the program `archivist-search`.
+
+use crate::model::web::pattern::UrlPattern;
+use crate::model::{Lifecycle, SnapshotId, Time};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A snapshot that the index has or gets. Its text is in its directory.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SearchEntry {
+    /// The snapshot.
+    pub id: SnapshotId,
+    /// Address of the page.
+    pub url: String,
+    /// Title that a hook or the list gave.
+    pub title: Option<String>,
+    /// When it was sealed, or queued if that is not known.
+    pub time: Time,
+    /// Tags of the page and of its crawl.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Sealed or cancelled.
+    pub status: Lifecycle,
+    /// Directory of the snapshot.
+    pub directory: PathBuf,
+}
+
+/// A change of the index.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SearchChange {
+    /// The snapshot is new, or has changed.
+    Put(SearchEntry),
+    /// The snapshot was deleted.
+    Delete(SnapshotId),
+}
+
+/// What the unit that changes the index reads from standard input.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SearchWork {
+    /// Directory of the index.
+    pub index: PathBuf,
+    /// The build to which the changes belong; `None` for the index that is read.
+    pub build: Option<SearchBuild>,
+    /// The changes, all or none of which are made.
+    pub changes: Vec<SearchChange>,
+}
+
+/// A part of a build of the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchBuild {
+    /// Number of the build.
+    pub number: u64,
+    /// Whether it begins.
+    pub is_first: bool,
+    /// Whether the build is complete with these changes, and replaces the index that is read.
+    pub is_last: bool,
+}
+
+/// What a user looks for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SearchQuestion {
+    /// Words, phrases, exclusions and tags as the user wrote them.
+    pub words: String,
+    /// Tags, all of which a page must have.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Host; its subdomains belong to it.
+    #[serde(default)]
+    pub site: Option<String>,
+    /// Page, prefix or host.
+    #[serde(default)]
+    pub url: Option<UrlPattern>,
+    /// Pages from this time on.
+    #[serde(default)]
+    pub since: Option<Time>,
+    /// Pages before this time.
+    #[serde(default)]
+    pub until: Option<Time>,
+    /// Plugins, all of which must have kept files of the page.
+    #[serde(default)]
+    pub plugins: Vec<String>,
+    /// State of the snapshot.
+    #[serde(default)]
+    pub status: Option<Lifecycle>,
+    /// Most hits of the answer.
+    pub limit: u32,
+    /// Whether each snapshot is a hit, instead of each URL.
+    #[serde(default)]
+    pub all: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SearchAnswer {
+    /// The best hits, best first.
+    pub hits: Vec<SearchHit>,
+    /// Number of all hits.
+    pub total: u64,
+    /// The words with those of the index that resemble them most, if nothing was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meant: Option<String>,
+    /// Whether only the beginning of the words was used, because there are too many.
+    #[serde(default)]
+    pub is_cut: bool,
+}
+
+/// A page that was found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SearchHit {
+    /// The newest snapshot of the page that was found.
+    pub id: SnapshotId,
+    /// Its title.
+    pub title: Option<String>,
+    /// Address of the page.
+    pub url: String,
+    /// When it was archived.
+    pub time: Time,
+    /// Tags of the page and of its crawl.
+    pub tags: Vec<String>,
+    /// Number of snapshots of the page in the index.
+    pub versions: u64,
+    /// The part of the text that has most of the words.
+    pub snippet: Vec<SnippetPart>,
+}
+
+/// A part of a snippet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnippetPart {
+    /// Its text, on one line.
+    pub text: String,
+    /// Whether it is one of the words that were looked for.
+    pub marked: bool,
+}
+
+/// Exit status of `archivist-search` if there is no index that it can read, and a new one must be built.
+pub const REBUILD: u8 = 75;

@@ -1,0 +1,89 @@
+//! The fields of the index. A change of them, of words or of stems requires another [`FORMAT`].
+
+use crate::index::{STEMS, WORDS};
+use tantivy::schema::{
+    Field, IndexRecordOption, NumericOptions, STORED, STRING, Schema, TextFieldIndexing,
+    TextOptions,
+};
+
+/// Number of the format of our fields and words.
+const FORMAT: u32 = 1;
+
+/// Returns the text of the version file of an index: our format and that of tantivy.
+pub fn version() -> String {
+    format!(
+        "archivist-search {FORMAT} tantivy {}\n",
+        tantivy::INDEX_FORMAT_VERSION
+    )
+}
+
+/// The fields of a document, which is a snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields {
+    /// Number of the snapshot.
+    pub id: Field,
+    /// Words and pairs of the text, with their positions.
+    pub text: Field,
+    /// Stems of the words of the text.
+    pub stems: Field,
+    /// Words and pairs of the title, with their positions.
+    pub title: Field,
+    /// Stems of the words of the title.
+    pub title_stems: Field,
+    /// Number of words of the title.
+    pub title_words: Field,
+    /// Words of the URL.
+    pub url: Field,
+    /// SURT of the URL.
+    pub key: Field,
+    /// First bits of the hash of the key.
+    pub page: Field,
+    /// Language of the text, if it has stems.
+    pub language: Field,
+    /// Folded tags.
+    pub tag: Field,
+    /// Host and the domains above it.
+    pub site: Field,
+    /// Plugins that kept files.
+    pub plugin: Field,
+    /// State of the snapshot.
+    pub status: Field,
+    /// When it was archived, in milliseconds.
+    pub time: Field,
+    /// The entry as JSON.
+    pub entry: Field,
+}
+
+/// Returns the schema and its fields.
+pub fn schema() -> (Schema, Fields) {
+    let mut schema = Schema::builder();
+    let with = |tokenizer, record| {
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer(tokenizer)
+            .set_index_option(record);
+        TextOptions::default().set_indexing_options(indexing)
+    };
+    let positions = with(WORDS, IndexRecordOption::WithFreqsAndPositions);
+    let counts = with(STEMS, IndexRecordOption::WithFreqs);
+    let number = NumericOptions::default().set_fast();
+    let term = || STRING;
+    let fields = Fields {
+        id: schema.add_u64_field("id", number.clone().set_indexed()),
+        text: schema.add_text_field("text", positions.clone()),
+        stems: schema.add_text_field("stems", counts.clone()),
+        title: schema.add_text_field("title", positions.clone()),
+        title_stems: schema.add_text_field("title_stems", counts),
+        title_words: schema.add_u64_field("title_words", number.clone()),
+        url: schema.add_text_field("url", positions),
+        key: schema.add_text_field("key", term()),
+        page: schema.add_u64_field("page", number.clone().set_indexed()),
+        language: schema.add_text_field("language", term()),
+        tag: schema.add_text_field("tag", term()),
+        site: schema.add_text_field("site", term()),
+        plugin: schema.add_text_field("plugin", term()),
+        status: schema.add_text_field("status", term()),
+        time: schema.add_i64_field("time", number),
+        entry: schema.add_text_field("entry", STORED),
+    };
+    (schema.build(), fields)
+}
