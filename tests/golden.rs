@@ -221,6 +221,19 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
         ("store-put", transfer(Task::Put, "/srv/store")),
         ("store-drop", transfer(Task::Drop, "/srv/store")),
         (
+            "index-pages",
+            UnitSpec::index(
+                &names(),
+                "/usr/lib/archivist/archivist-search",
+                (
+                    "/var/lib/archivist/index/search".into(),
+                    "/var/lib/archivist/archive".into(),
+                ),
+                3,
+                Duration::from_secs(3600),
+            ),
+        ),
+        (
             "store-put-ssh",
             transfer(Task::Put, "ssh://me@nas.example/pages"),
         ),

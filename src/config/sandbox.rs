@@ -14,7 +14,9 @@ const UNIT_DIRS: [&str; 5] = [
 ];
 
 /// Kinds of unit that must not run without their drop-ins.
-const KINDS: [&str; 5] = ["crawl", "snapshot", "hook", "check", "store"];
+const KINDS: [&str; 7] = [
+    "crawl", "snapshot", "hook", "check", "store", "delete", "index",
+];
 
 /// Returns the names of missing drop-in directories of the machine's orchestrator; without them its
 /// workers would run as root. Empty in the user scope, where all units run as that user.

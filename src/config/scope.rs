@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 /// Words that follow the prefix of unit names; an instance with such a name would be mistaken for
 /// units of the first instance.
-const TAKEN: [&str; 14] = [
+const TAKEN: [&str; 15] = [
     "alert",
     "check",
     "crawl",
     "fleet",
     "generator",
     "hook",
+    "index",
     "network",
     "orchestrator",
     "pool",
@@ -35,7 +36,7 @@ const INDEX_USER: &str = "archivist-index";
 
 /// Allowed instance names, for messages.
 pub const INSTANCE_ALLOWED: &str = "a lower-case letter followed by lower-case letters, digits and '_' (32 at most), and none of \
-     alert, check, crawl, fleet, generator, hook, network, orchestrator, pool, replay, run, snapshot, watch";
+     alert, check, crawl, fleet, generator, hook, index, network, orchestrator, pool, replay, run, snapshot, watch";
 
 /// The directories of a user (XDG Base Directory Specification).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

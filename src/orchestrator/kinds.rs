@@ -2,6 +2,7 @@
 //! drop-in for its units.
 
 use crate::deletion::Removal;
+use crate::indexing::Indexing;
 use crate::transfer::Transfer;
 use crate::units::{Kind, Kinds};
 use crate::watch::Check;
@@ -23,5 +24,6 @@ fn of(kind: UnitKind) -> &'static dyn Kind {
         UnitKind::Alert => &Check(&[Pool::Alerts]),
         UnitKind::Store => &Transfer,
         UnitKind::Delete => &Removal,
+        UnitKind::Index => &Indexing,
     }
 }

@@ -7,6 +7,7 @@ mod deletion;
 mod engine;
 mod fleet;
 mod house;
+mod indexing;
 mod kinds;
 mod machine;
 mod main_loop;

@@ -54,6 +54,8 @@ unit_kinds! {
     Store, "store", |rest| rest == STORE_TEST || matches!(rest.parse(), Ok(Owner::Snapshot(_)));
     /// Removes the files of deleted crawls and snapshots.
     Delete, "delete", |rest| rest == DELETE_FILES;
+    /// Adds snapshots to the index of full text search.
+    Index, "index", |rest| rest == INDEX_PAGES;
 }
 
 impl UnitKind {
@@ -82,6 +84,8 @@ pub struct Names {
 const STORE_TEST: &str = "test";
 /// Rest of the name of the unit that removes deleted files: there is one at a time.
 const DELETE_FILES: &str = "files";
+/// Rest of the name of the unit that changes the index of full text search: there is one at a time.
+const INDEX_PAGES: &str = "pages";
 
 /// Longest part of a name from a plugin, in characters: a unit name has at most 255.
 const PART_MAX: usize = 80;
@@ -165,6 +169,15 @@ impl Names {
             "{}-{}-{DELETE_FILES}.service",
             self.prefix,
             UnitKind::Delete.as_str()
+        )
+    }
+
+    /// Returns the unit that changes the index of full text search.
+    pub fn index_pages(&self) -> String {
+        format!(
+            "{}-{}-{INDEX_PAGES}.service",
+            self.prefix,
+            UnitKind::Index.as_str()
         )
     }
 

@@ -418,6 +418,31 @@ impl UnitSpec {
         }
     }
 
+    /// Returns the unit that changes the index of full text search, for a number of snapshots, without its
+    /// standard input, the changes. It may write the index, and read the archive.
+    pub fn index(
+        names: &Names,
+        program: &str,
+        (index, archive): (PathBuf, PathBuf),
+        count: usize,
+        limit: Duration,
+    ) -> UnitSpec {
+        let argv = vec![program.to_owned(), "change".to_owned()];
+        let description = format!("Index the text of pages ({count})");
+        UnitSpec {
+            limit: Some(limit),
+            bind: vec![index],
+            bind_read_only: vec![archive],
+            ..UnitSpec::new(
+                UnitKind::Index,
+                names.index_pages(),
+                names.top_slice(),
+                description,
+                argv,
+            )
+        }
+    }
+
     /// Returns the unit of a check of a watch, without its standard input, a request. Its standard
     /// output is a passed descriptor.
     pub fn check(names: &Names, check: CheckSpec<'_>) -> UnitSpec {

@@ -243,6 +243,8 @@ fn is_skipped(path: &Path) -> bool {
         (Some(ARCHIVE), 1) => {
             [".run", LOST_FOUND].map(str::as_bytes).contains(&name) || is_moved(name)
         }
+        // It is built again from rows and texts.
+        (Some("index"), 1) => name == b"search",
         // A directory that its first worker has not given its name yet.
         (Some(ARCHIVE), 3) => name.starts_with(b".new-"),
         _ => false,
@@ -567,11 +569,13 @@ mod tests {
             "archive/.run",
             "archive/.restoring",
             "archive/20261125/a.test/.new-0011",
+            "index/search",
         ] {
             assert!(is_skipped(Path::new(path)), "{path}");
         }
         for path in [
             "archive/.index",
+            "index/search_backend_sqlite",
             "lib/.run",
             "lib/runner.lock",
             "archive/20261125/a.test/s1",

@@ -8,6 +8,7 @@ use crate::calls::retry::Retried;
 use crate::deletion;
 use crate::engine::commands::RegisteredCommand;
 use crate::fleet;
+use crate::indexing;
 use crate::main_loop;
 use crate::main_loop::action::{CallerAction, CallerAnswer, FileAction, LoopAction, ReplyAction};
 use crate::main_loop::event::Event;
@@ -71,6 +72,10 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
         } => {
             let deleted = deletion::delete(turn, ids, *dry_run)?;
             turn.answer_text(reply, serde_json::to_string(&deleted)?);
+        }
+        Request::RebuildSearch { reply } => {
+            indexing::rebuild(turn)?;
+            turn.answer(reply);
         }
         Request::UnknownSettings { names, reply } => {
             let known = turn.engine.catalogue.known_keys();

@@ -1,6 +1,7 @@
 //! Reading facts for turns, between two transactions. See [`crate::engine::facts`].
 
 use crate::engine::facts::{FactAnswer, Question};
+use crate::engine::index::SEARCH;
 use crate::engine::index_files;
 use crate::engine::persona_files;
 use crate::engine::state::{Engine, HOOK_PATH};
@@ -33,8 +34,10 @@ impl Engine {
         let (top, user_scope) = (self.indexes(), self.scope.user);
         let mut indexes = self.sharing_plugins();
         indexes.retain(|name| index_files::make(&top, name, user_scope));
+        let has_search = index_files::make(&top, SEARCH, user_scope);
         let facts = &mut self.start_facts;
         facts.indexes = indexes;
+        facts.has_search = has_search;
         facts.addresses = MachineAddresses::read(&self.scope);
         facts.network_lack = network::lack(&self.scope);
         facts.has_library = self.scope.data_dir().join("lib").is_dir();

@@ -28,6 +28,8 @@ pub struct StartFacts {
     pub has_library: bool,
     /// Plugins with a directory of the archive that exists.
     pub indexes: Vec<String>,
+    /// Whether the directory of the index of full text search exists.
+    pub has_search: bool,
 }
 
 /// A question of a turn.

@@ -6,6 +6,9 @@ use crate::engine::state::Engine;
 use archivist_plugin::Plugin;
 use std::path::PathBuf;
 
+/// Name of the directory of full text search, next to those of plugins.
+pub(crate) const SEARCH: &str = "search";
+
 impl Engine {
     /// The directory of a plugin that shares its data among crawls, if it exists.
     pub fn index_of(&self, plugin: &Plugin) -> Option<PathBuf> {

@@ -58,6 +58,8 @@ pub struct Programs {
     pub archivist: String,
     /// For transfers to and from the store.
     pub store: String,
+    /// For full text search.
+    pub search: String,
     /// For hooks and alerts. None under a user's service manager: only that user can read its
     /// units, and its environment block would override settings.
     pub launcher: Option<String>,

@@ -37,6 +37,8 @@ pub enum LogEntry {
     Removal(RemovalLog),
     /// The file of the database became smaller after a deletion. Its size in bytes.
     Shrunk(u64),
+    /// The index of full text search could not be changed.
+    Index(IndexLog),
     Problem(Problem),
 }
 
@@ -45,6 +47,16 @@ pub enum LogEntry {
 pub struct RemovalLog {
     pub unit: String,
     pub reason: String,
+    pub retry_at: Time,
+}
+
+/// Why the index was not changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexLog {
+    pub unit: String,
+    pub reason: String,
+    /// Whether it is built again.
+    pub rebuilds: bool,
     pub retry_at: Time,
 }
 
@@ -257,7 +269,30 @@ impl LogEntry {
                 "returned unused space of the database to the file system; its file has {} now",
                 human_size(*bytes)
             ),
+            LogEntry::Index(log) => log.write(),
             LogEntry::Problem(problem) => problem.write(),
+        }
+    }
+}
+
+impl IndexLog {
+    fn write(&self) {
+        let IndexLog {
+            unit,
+            reason,
+            rebuilds,
+            retry_at,
+        } = self;
+        if *rebuilds {
+            tracing::warn!(
+                archivist_unit = unit.as_str(),
+                "failed to change the search index: {reason}; it is built again"
+            );
+        } else {
+            tracing::warn!(
+                archivist_unit = unit.as_str(),
+                "failed to change the search index: {reason}; next attempt after {retry_at}"
+            );
         }
     }
 }

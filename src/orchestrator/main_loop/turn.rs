@@ -343,6 +343,7 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<CallerAnswer> {
             | Request::Plugins { reply } => text(reply),
             Request::Cancel { reply, .. }
             | Request::CancelRun { reply, .. }
+            | Request::RebuildSearch { reply }
             | Request::Abort { reply, .. }
             | Request::AwaitUnits { reply, .. }
             | Request::Pause { reply, .. }

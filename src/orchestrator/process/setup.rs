@@ -8,7 +8,9 @@ use crate::runner::identity::Identity;
 use crate::store::damage::{Check, check, log_is_damaged};
 use crate::store::{OpenError, Store};
 use archivist_config as config;
-use archivist_config::programs::{ARCHIVIST, FLEET, FLEET_FIX, FLEET_MISSING, LAUNCHER, STORE};
+use archivist_config::programs::{
+    ARCHIVIST, FLEET, FLEET_FIX, FLEET_MISSING, LAUNCHER, SEARCH, STORE,
+};
 use archivist_config::{Scope, Settings};
 use archivist_core::unit::Names;
 use archivist_plugin::programs::distribution::Distribution;
@@ -162,6 +164,7 @@ fn programs(scope: &Scope) -> Result<Programs, OrchestratorError> {
     Ok(Programs {
         archivist: text(ARCHIVIST.path_from(&own)),
         store: text(STORE.path_from(&own)),
+        search: text(SEARCH.path_from(&own)),
         launcher: (!scope.user).then(|| text(LAUNCHER.path_from(&own))),
         worker: text(own),
     })

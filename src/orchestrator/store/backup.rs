@@ -13,6 +13,10 @@ use std::time::{Duration, Instant};
 
 /// Why a page that is in a copy of the database is incomplete.
 const LEFT_OUT: &str = "its files are not in the backup that was restored";
+/// A restored archive builds the index of full text search from its rows and texts.
+const REBUILD_SEARCH: &str =
+    "UPDATE search_index SET build = build + 1, built_to = 0, run_id = NULL;
+    DELETE FROM search_queue;";
 /// Longest wait for a transaction of the orchestrator.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -54,6 +58,10 @@ impl DatabaseCopy {
         let report: String =
             connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
         if report == "ok" {
+            // The index is not in a backup.
+            if schema::version(&connection)? == schema::MIGRATIONS.len() {
+                connection.execute_batch(REBUILD_SEARCH)?;
+            }
             Ok(DatabaseCopy { connection })
         } else {
             Err(StoreError::Damaged(report))

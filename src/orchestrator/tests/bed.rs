@@ -60,6 +60,7 @@ fn engine(directory: &TempDir) -> Engine {
             archivist: "/usr/bin/archivist".into(),
             launcher: Some("/bin/launcher".into()),
             store: "/bin/store".into(),
+            search: "/bin/search".into(),
         },
         "252".into(),
     )

@@ -12,6 +12,7 @@ mod disk;
 mod effects;
 mod facts;
 mod fleet;
+mod indexing;
 mod interrupt;
 mod journal;
 mod limits;

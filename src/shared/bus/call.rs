@@ -156,6 +156,11 @@ pub enum Request {
         /// Gets the JSON of [`Deleted`](crate::bus::documents::report::Deleted).
         reply: Reply<String>,
     },
+    /// Build the index of full text search again.
+    RebuildSearch {
+        /// Answered after the commit.
+        reply: Reply<()>,
+    },
     /// Answers with those of these settings that no plugin has.
     UnknownSettings {
         /// Names of settings.

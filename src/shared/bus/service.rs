@@ -170,6 +170,10 @@ impl Manager {
         request(&self.0, make).await
     }
 
+    async fn rebuild_search(&self) -> fdo::Result<()> {
+        request(&self.0, |reply| Request::RebuildSearch { reply }).await
+    }
+
     async fn unknown_settings(&self, names: Vec<String>) -> fdo::Result<String> {
         let make = |reply| Request::UnknownSettings { names, reply };
         request(&self.0, make).await

@@ -25,6 +25,9 @@ pub trait Manager {
     /// Deletes crawls and snapshots that have ended, or with `dry_run` says what would be deleted; returns
     /// [`crate::bus::documents::report::Deleted`]. Their files are removed afterwards.
     fn delete(&self, ids: &[String], dry_run: bool) -> zbus::Result<String>;
+    /// Builds the index of full text search again, next to the one that is there, and replaces it. Returns
+    /// before the build is complete.
+    fn rebuild_search(&self) -> zbus::Result<()>;
     /// Returns those of these settings that no plugin has, as a JSON list.
     fn unknown_settings(&self, names: &[String]) -> zbus::Result<String>;
     /// Returns when a crawl or snapshot has ended and no process of it is left.

@@ -183,7 +183,7 @@ impl Tx<'_> {
         if !self.has_deletions()? {
             self.execute(&format!("DELETE FROM tag WHERE {UNUSED}"), [])?;
         }
-        self.forget_removals(run)
+        self.forget_runs_before(run)
     }
 
     /// A run ended before its work was done: its directories are due again at a time, after so many
@@ -193,7 +193,7 @@ impl Tx<'_> {
             "UPDATE deletion SET run_id = NULL, attempts = ?2, due_at = ?3 WHERE run_id = ?1",
             (run.0, attempts, due.0),
         )?;
-        self.forget_removals(run)
+        self.forget_runs_before(run)
     }
 
     /// Returns the failed attempts of the directories of a run.
@@ -214,8 +214,8 @@ impl Tx<'_> {
         self.all(&sql, [])
     }
 
-    /// Deletes the runs before this one, which has ended.
-    fn forget_removals(&self, run: RunId) -> Result<()> {
+    /// Deletes the runs of the same unit before this one, which has ended.
+    pub(crate) fn forget_runs_before(&self, run: RunId) -> Result<()> {
         self.execute(
             "DELETE FROM run WHERE id <> ?1 AND status = 'ended'
              AND unit = (SELECT unit FROM run WHERE id = ?1)",

@@ -18,6 +18,7 @@ pub mod recall;
 pub mod result;
 pub mod retention;
 pub mod run;
+pub mod search;
 pub mod snapshot;
 pub mod tag;
 pub mod unit;

@@ -497,6 +497,52 @@ CREATE TABLE deletion (
 CREATE INDEX deletion_due ON deletion (due_at, owner) WHERE run_id IS NULL;
 CREATE INDEX deletion_run ON deletion (run_id) WHERE run_id IS NOT NULL;
 
+-- Snapshots that the index of full text search does not have as their rows are: those that ended, changed
+-- afterwards, or were deleted.
+CREATE TABLE search_queue (
+    snapshot_id INTEGER PRIMARY KEY,
+    -- The run of the unit that indexes it. NULL: none, or it has changed since the start of the unit.
+    run_id INTEGER REFERENCES run (id)
+) STRICT;
+CREATE INDEX search_queue_due ON search_queue (snapshot_id) WHERE run_id IS NULL;
+CREATE INDEX search_queue_run ON search_queue (run_id) WHERE run_id IS NOT NULL;
+CREATE TRIGGER snapshot_searchable AFTER UPDATE OF status, title, url, directory ON snapshot
+WHEN NEW.status IN ('sealed', 'cancelled') AND NEW.directory IS NOT NULL BEGIN
+    INSERT INTO search_queue (snapshot_id) VALUES (NEW.id)
+        ON CONFLICT DO UPDATE SET run_id = NULL;
+END;
+CREATE TRIGGER snapshot_unsearchable AFTER DELETE ON snapshot WHEN OLD.directory IS NOT NULL BEGIN
+    INSERT INTO search_queue (snapshot_id) VALUES (OLD.id)
+        ON CONFLICT DO UPDATE SET run_id = NULL;
+END;
+CREATE TRIGGER snapshot_tagged AFTER INSERT ON snapshot_tag BEGIN
+    INSERT INTO search_queue (snapshot_id)
+        SELECT id FROM snapshot WHERE id = NEW.snapshot_id
+            AND status IN ('sealed', 'cancelled') AND directory IS NOT NULL
+        ON CONFLICT DO UPDATE SET run_id = NULL;
+END;
+CREATE TRIGGER snapshot_untagged AFTER DELETE ON snapshot_tag BEGIN
+    INSERT INTO search_queue (snapshot_id)
+        SELECT id FROM snapshot WHERE id = OLD.snapshot_id
+            AND status IN ('sealed', 'cancelled') AND directory IS NOT NULL
+        ON CONFLICT DO UPDATE SET run_id = NULL;
+END;
+
+-- The index of full text search: one row.
+CREATE TABLE search_index (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    -- Number of its newest build, and the snapshot up to which the build has all. NULL: it is complete.
+    build INTEGER NOT NULL,
+    built_to INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    due_at INTEGER NOT NULL DEFAULT 0,
+    -- The run of the unit that changes it, the build at its start, and built_to after its end.
+    run_id INTEGER REFERENCES run (id),
+    run_build INTEGER,
+    next_to INTEGER
+) STRICT;
+INSERT INTO search_index (one, build, built_to) VALUES (1, 1, 0);
+
 -- The fleet that this data directory belongs to: at most one row.
 CREATE TABLE fleet (
     one INTEGER PRIMARY KEY CHECK (one = 1),

@@ -80,7 +80,7 @@ struct Wild {
     flag: bool,
 }
 
-const METHODS: usize = 36;
+const METHODS: usize = 37;
 
 /// What is nearly right more often than it is noise.
 fn text() -> impl Strategy<Value = String> {
@@ -147,6 +147,7 @@ async fn call(people: &ManagerProxy<'_>, workers: &WorkerProxy<'_>, wild: &Wild)
         32 => workers.snapshots_done(a).await.is_ok(),
         33 => people.delete(&words, wild.flag).await.is_ok(),
         34 => people.metrics().await.is_ok(),
+        35 => people.rebuild_search().await.is_ok(),
         _ => people.fetch(a).await.is_ok(),
     }
 }

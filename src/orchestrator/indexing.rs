@@ -1,0 +1,119 @@
+//! The index of full text search follows the rows: a queue, which triggers of the database fill, has the
+//! snapshots that ended, changed or were deleted, and a unit takes them over into the index. A build adds
+//! all snapshots to a new index, which replaces the other one.
+
+use crate::engine::index::SEARCH;
+use crate::main_loop::action::CallerAction;
+use crate::main_loop::due::{Due, DueResult, DueUnit};
+use crate::main_loop::event::{Contents, UnitEnd};
+use crate::main_loop::log::{IndexLog, LogEntry};
+use crate::main_loop::starts::Output;
+use crate::main_loop::turn::{Turn, TurnResult};
+use crate::store::UnitRow;
+use crate::units::{Kind, life};
+use archivist_core::model::Outcome;
+use archivist_core::model::search::{REBUILD, SearchWork};
+use archivist_core::plan::{Allowance, Outlook};
+use archivist_core::store::Retries;
+use archivist_core::unit::{UnitKind, UnitSpec};
+use std::time::Duration;
+
+/// Snapshots of one unit.
+const SNAPSHOTS_PER_UNIT: u32 = 2_000;
+/// `RuntimeMaxSec=` of the unit.
+const LIMIT: Duration = Duration::from_secs(3600);
+/// Failed attempts in a row after which the index is built again.
+const ATTEMPTS: u32 = 4;
+
+/// The changes of the index.
+pub(crate) struct Indexing;
+
+impl Kind for Indexing {
+    fn due(&self, turn: &Turn<'_>, allowance: &Allowance) -> DueResult {
+        if !turn.engine.start_facts.has_search || !turn.tx.has_search_work()? {
+            return Ok(Due::default());
+        }
+        let state = turn.tx.search_state()?;
+        let may_start = !allowance.is_outage && allowance.pressure.is_none() && !state.is_running;
+        let start = || DueUnit::of("the changes of the search index", (), begin);
+        Ok(Due {
+            starts: (may_start && state.due <= turn.now)
+                .then(start)
+                .into_iter()
+                .collect(),
+            outlook: Outlook {
+                is_busy: true,
+                blocked: None,
+                next: (state.due > turn.now).then_some(state.due),
+            },
+        })
+    }
+
+    fn ended(
+        &self,
+        turn: &mut Turn<'_>,
+        run: &UnitRow,
+        end: &UnitEnd,
+        _contents: Option<&Contents>,
+    ) -> TurnResult<()> {
+        turn.act(CallerAction::StatusChanged);
+        let failed = turn.tx.search_state()?.attempts;
+        match end.outcome {
+            Outcome::Exit(0) => return Ok(turn.tx.end_indexing(run.id)?),
+            Outcome::Lost | Outcome::Interrupted | Outcome::Stopped => {
+                return Ok(turn.tx.repeat_indexing(run.id, failed, turn.now)?);
+            }
+            _ => {}
+        }
+        let attempts = failed.saturating_add(1);
+        let retries = Retries {
+            backoff: turn.engine.backoff(),
+            now: turn.now,
+            jitter: turn.jitter,
+        };
+        let retry_at = retries.at(attempts);
+        turn.tx.repeat_indexing(run.id, attempts, retry_at)?;
+        let is_unusable = end.outcome == Outcome::Exit(REBUILD.into());
+        let is_complete = turn.tx.search_state()?.built_to.is_none();
+        let rebuilds = is_unusable || attempts.is_multiple_of(ATTEMPTS);
+        if is_unusable && is_complete {
+            turn.tx.rebuild_search(0, turn.now)?;
+        } else if rebuilds {
+            turn.tx.rebuild_search(attempts, retry_at)?;
+        }
+        turn.log(LogEntry::Index(IndexLog {
+            unit: run.unit.clone(),
+            reason: end.outcome.to_string(),
+            rebuilds,
+            retry_at,
+        }));
+        Ok(())
+    }
+}
+
+/// Begins another build of the index.
+pub(crate) fn rebuild(turn: &mut Turn<'_>) -> TurnResult<()> {
+    turn.act(CallerAction::StatusChanged);
+    Ok(turn.tx.rebuild_search(0, turn.now)?)
+}
+
+fn begin(turn: &mut Turn<'_>, (): ()) -> TurnResult<()> {
+    let (names, boot) = (&turn.engine.names, &turn.engine.boot);
+    let name = names.index_pages();
+    let run = turn.tx.start_run(UnitKind::Index, &name, boot, turn.now)?;
+    let batch = turn.tx.begin_indexing(run, SNAPSHOTS_PER_UNIT)?;
+    let index = turn.engine.indexes().join(SEARCH);
+    let count = batch.changes.len();
+    let program = &turn.engine.programs.search;
+    let directories = (index.clone(), turn.engine.archive());
+    let spec = UnitSpec::index(names, program, directories, count, LIMIT);
+    let work = SearchWork {
+        index,
+        build: batch.build,
+        changes: batch.changes,
+    };
+    let stdin = Some(serde_json::to_vec(&work)?);
+    life::start(turn, run, spec, stdin, Output::OfUnit, None);
+    turn.act(CallerAction::StatusChanged);
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! The queue of full text search, and the unit that works it off.
+
+use super::bed::Bed;
+use archivist_core::model::search::{SearchChange, SearchWork};
+use archivist_core::model::{CrawlId, SnapshotId};
+use archivist_shared::bus::call::Request;
+
+const UNIT: &str = "archivist-index-pages.service";
+
+/// Lets everything end but the unit of the index.
+fn until_archived(bed: &mut Bed) {
+    loop {
+        bed.until_quiet();
+        let Some(hook) = bed.running_hook() else {
+            return;
+        };
+        bed.world.end(&hook, 1, 0, "success");
+    }
+}
+
+/// A machine with an index, which is complete, and a sealed crawl of so many pages.
+fn archived(pages: usize) -> Bed {
+    let mut bed = Bed::new();
+    std::fs::create_dir_all(bed.engine.indexes()).unwrap();
+    bed.pass(1);
+    bed.until_quiet();
+    assert!(work(&bed).build.is_some_and(|it| it.is_first && it.is_last));
+    finish(&mut bed, 0);
+    bed.add(pages);
+    until_archived(&mut bed);
+    bed
+}
+
+/// What the running unit reads.
+fn work(bed: &Bed) -> SearchWork {
+    let unit = &bed.world.units[UNIT];
+    serde_json::from_slice(unit.stdin.as_ref().unwrap()).unwrap()
+}
+
+/// The changes of the running unit, such as `+1 -2`.
+fn changes(bed: &Bed) -> String {
+    let shown = work(bed).changes.into_iter().map(|change| match change {
+        SearchChange::Put(entry) => format!("+{}", entry.id.0),
+        SearchChange::Delete(id) => format!("-{}", id.0),
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+fn finish(bed: &mut Bed, status: i32) {
+    let result = if status == 0 { "success" } else { "exit-code" };
+    bed.world.end(UNIT, 1, status, result);
+    bed.until_quiet();
+}
+
+fn is_idle(bed: &mut Bed) -> bool {
+    !bed.world.units.contains_key(UNIT) && !bed.look(|tx| tx.has_search_work())
+}
+
+/// Ends units of the index until there is none, and returns all of their changes.
+fn all_changes(bed: &mut Bed) -> Vec<String> {
+    let mut all = Vec::new();
+    while bed.world.units.contains_key(UNIT) {
+        all.extend(changes(bed).split_whitespace().map(str::to_owned));
+        finish(bed, 0);
+    }
+    assert!(is_idle(bed));
+    all
+}
+
+#[test]
+fn sealed_pages_are_indexed_once() {
+    let mut bed = archived(3);
+    let mut all = all_changes(&mut bed);
+    all.sort();
+    all.dedup();
+    assert_eq!(all, ["+1", "+2", "+3"]);
+}
+
+#[test]
+fn deleted_and_tagged_pages_are_changed() {
+    let mut bed = archived(2);
+    all_changes(&mut bed);
+    let tx = bed.store.begin().unwrap();
+    tx.tag_snapshot(SnapshotId(2), "later").unwrap();
+    tx.commit().unwrap();
+    bed.pass(1);
+    bed.until_quiet();
+    assert_eq!(changes(&bed), "+2");
+    let entry = work(&bed).changes.pop();
+    assert!(matches!(entry, Some(SearchChange::Put(entry)) if entry.tags == ["later"]));
+    // The page changes again while the unit works on it.
+    bed.delete_these(&["s2".parse().unwrap()], false);
+    bed.until_quiet();
+    finish(&mut bed, 0);
+    assert_eq!(changes(&bed), "-2");
+    assert_eq!(all_changes(&mut bed), ["-2"]);
+}
+
+#[test]
+fn killed_unit_loses_nothing() {
+    let mut bed = archived(1);
+    let before = changes(&bed);
+    bed.world.end(UNIT, 2, 9, "signal");
+    bed.until_quiet();
+    assert!(!is_idle(&mut bed));
+    bed.pass(3_600_000);
+    bed.until_quiet();
+    assert_eq!(changes(&bed), before);
+    assert!(work(&bed).build.is_none());
+    finish(&mut bed, 0);
+    assert!(is_idle(&mut bed) || changes(&bed) != before);
+}
+
+/// Exit status 75: the index is missing, damaged or of another version.
+#[test]
+fn unusable_index_is_built_again() {
+    let mut bed = archived(2);
+    all_changes(&mut bed);
+    bed.delete_these(&["s1".parse().unwrap()], false);
+    bed.until_quiet();
+    finish(&mut bed, 75);
+    let build = work(&bed).build.unwrap();
+    assert_eq!(
+        (build.number, build.is_first, build.is_last),
+        (2, true, true)
+    );
+    assert_eq!(all_changes(&mut bed), ["+2"]);
+}
+
+#[test]
+fn user_has_the_index_built_again() {
+    let mut bed = archived(1);
+    all_changes(&mut bed);
+    bed.request(|reply| Request::RebuildSearch { reply });
+    bed.until_quiet();
+    // Another request while the unit runs: what it did belongs to no build any more.
+    bed.request(|reply| Request::RebuildSearch { reply });
+    bed.until_quiet();
+    assert_eq!(work(&bed).build.unwrap().number, 2);
+    finish(&mut bed, 0);
+    assert_eq!(work(&bed).build.unwrap().number, 3);
+    assert_eq!(all_changes(&mut bed), ["+1"]);
+}
+
+#[test]
+fn retried_page_is_indexed_when_it_ends() {
+    let mut bed = archived(1);
+    all_changes(&mut bed);
+    let tx = bed.store.begin().unwrap();
+    tx.tag_crawl(CrawlId(1), "of-crawl").unwrap();
+    tx.commit().unwrap();
+    bed.request(|reply| Request::RebuildSearch { reply });
+    bed.until_quiet();
+    let SearchChange::Put(entry) = work(&bed).changes.remove(0) else {
+        panic!("nothing is deleted");
+    };
+    assert_eq!(entry.tags, ["of-crawl"]);
+}
+
+#[test]
+fn nothing_starts_without_a_directory() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    until_archived(&mut bed);
+    assert!(!bed.world.units.contains_key(UNIT));
+}
