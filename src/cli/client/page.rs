@@ -50,7 +50,7 @@ impl FromStr for PageName {
 
 impl When {
     /// Reads a year, month, day or moment; those without an offset are of the time zone.
-    fn parse(text: &str, zone: &TimeZone) -> Option<When> {
+    pub fn parse(text: &str, zone: &TimeZone) -> Option<When> {
         if text == "now" {
             return Some(When::Newest);
         }

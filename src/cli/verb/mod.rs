@@ -36,6 +36,7 @@ pub mod restore;
 pub mod resume;
 pub mod retry;
 pub mod run;
+pub mod search;
 pub mod show;
 pub mod status;
 pub mod suppressed;
@@ -59,6 +60,7 @@ pub enum Verb {
     Run(run::RunArgs),
     Status(status::StatusArgs),
     List(list::ListArgs),
+    Search(search::SearchArgs),
     Show(show::ShowArgs),
     Versions(versions::VersionsArgs),
     Diff(diff::DiffArgs),
@@ -116,6 +118,7 @@ impl Verb {
             Verb::Run(args) => wait_for(run::run(args, scope)),
             Verb::Status(args) => wait_for(status::run(args, scope)),
             Verb::List(args) => wait_for(list::run(args, scope)),
+            Verb::Search(args) => wait_for(search::run(args, scope)),
             Verb::Show(args) => wait_for(show::run(args, scope)),
             Verb::Versions(args) => wait_for(versions::run(args, scope)),
             Verb::Diff(args) => wait_for(diff::run(args, scope)),

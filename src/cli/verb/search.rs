@@ -1,0 +1,351 @@
+//! `archivist search`: finds pages by the words of their text. It runs the program that has the code of
+//! the index, as the caller.
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::page::When;
+use crate::client::server::Server;
+use crate::display::style::{self, Style};
+use crate::display::text::{stamp, when};
+use archivist_config::Scope;
+use archivist_config::programs::SEARCH;
+use archivist_core::model::search::{
+    REBUILD, SearchAnswer, SearchHit, SearchQuestion, SnippetPart,
+};
+use archivist_core::model::web::pattern::UrlPattern;
+use archivist_core::model::{Lifecycle, Time};
+use archivist_core::text::clean;
+use clap::Args;
+use jiff::tz::TimeZone;
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Most hits of an answer.
+const HITS_MAX: u32 = 10_000;
+
+/// Find pages by the words of their text, title and URL
+///
+/// A page has all of the words. Case, accents and width do not count, and other forms of a word are
+/// found after those as written: archive, archives, archiving. "A phrase" in double quotes is words as
+/// written that follow each other, -word leaves pages out, archiv* is the beginning of a word, title:word
+/// is a word of the title and #tag a tag. A pasted URL finds its page first. All other characters
+/// separate words.
+///
+/// Each page is listed once, with its newest snapshot that was found, and the number of its snapshots.
+/// If nothing is found, a similar word of the index is proposed. It requires permission to read the
+/// archive, so for that of the machine run it with sudo.
+#[derive(Args)]
+pub struct SearchArgs {
+    /// Words, phrases and conditions, in quotes of the shell: 'web "long phrase" -draft'
+    ///
+    /// A first word with a hyphen stands after --.
+    #[arg(value_name = "WORDS", required_unless_present_any = ["tag", "site", "url", "since", "until", "plugin", "status", "rebuild"])]
+    words: Vec<String>,
+    /// Find only snapshots with this tag, or of crawls with it
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
+    /// Find only pages of this host and its subdomains
+    #[arg(long, value_name = "HOST")]
+    site: Option<String>,
+    /// Find only snapshots of a URL, of all URLs that begin with PREFIX, or of HOST and its subdomains
+    #[arg(long, value_name = "URL|PREFIX*|*.HOST")]
+    url: Option<UrlPattern>,
+    /// Find only snapshots from this time on: 2024, 2024-05, 2024-05-17 or 2024-05-17T12:00
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Find only snapshots until the end of this time
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// Find only snapshots of which this plugin has kept files
+    #[arg(long, value_name = "NAME")]
+    plugin: Vec<String>,
+    /// Find only snapshots in this state: sealed or cancelled
+    #[arg(long, value_name = "S", value_parser = state)]
+    status: Option<Lifecycle>,
+    /// List every snapshot instead of every page
+    #[arg(long)]
+    all: bool,
+    /// List at most N hits; 0 lists all, up to 10,000
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Build the index again from the texts of all pages, and replace the one that is there
+    ///
+    /// A unit does that in the background. An index that is missing, damaged or of another version is
+    /// built again without it.
+    #[arg(long, exclusive = true)]
+    rebuild: bool,
+}
+
+fn state(text: &str) -> Result<Lifecycle, String> {
+    Lifecycle::parse(text)
+        .filter(|state| state.is_final())
+        .ok_or_else(|| "the index has pages that are sealed or cancelled".to_owned())
+}
+
+pub async fn run(args: SearchArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let directory = scope.data_dir().join("index/search");
+    if args.rebuild {
+        rebuild(scope).await?;
+        style::print(
+            "the index is built again; until it is complete, the one that is there is searched\n",
+        )?;
+        return Ok(Exit::Done);
+    }
+    let question = question(&args)?;
+    let answer = match ask(&directory, &question)? {
+        Ok(answer) => answer,
+        Err(reason) => {
+            rebuild(scope).await?;
+            return Err(Failure::failed(format!(
+                "{reason}; it is built again: repeat the search when archivist-index-pages.service has ended"
+            )));
+        }
+    };
+    if args.json {
+        let json = serde_json::to_string_pretty(&answer)
+            .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
+        style::print_document(&json)?;
+        style::print("\n")?;
+        return Ok(Exit::Done);
+    }
+    style::print(&shown(&answer.hits, &Style::of_stdout()))?;
+    report(&answer, &question);
+    Ok(Exit::Done)
+}
+
+fn question(args: &SearchArgs) -> Result<SearchQuestion, Failure> {
+    Ok(SearchQuestion {
+        words: args.words.join(" "),
+        tags: args.tag.clone(),
+        site: args.site.clone(),
+        url: args.url.clone(),
+        since: args
+            .since
+            .as_deref()
+            .map(time)
+            .transpose()?
+            .map(|(from, _)| from),
+        until: args
+            .until
+            .as_deref()
+            .map(time)
+            .transpose()?
+            .map(|(_, to)| to),
+        plugins: args.plugin.clone(),
+        status: args.status,
+        limit: match args.limit {
+            0 => HITS_MAX,
+            limit => limit.min(HITS_MAX),
+        },
+        all: args.all,
+    })
+}
+
+/// The beginning and the end of a year, month, day or moment.
+fn time(text: &str) -> Result<(Time, Time), Failure> {
+    match When::parse(text, &TimeZone::system()) {
+        Some(When::Within(from, to)) => Ok((from, to)),
+        Some(When::Newest) => Ok((style::now(), style::now())),
+        None => Err(Failure::usage(format!(
+            "'{}' is no time, such as 2024, 2024-05, 2024-05-17 or 2024-05-17T12:00",
+            clean(text)
+        ))),
+    }
+}
+
+/// Runs the program of the index. Returns the answer, or why the index must be built again.
+fn ask(
+    directory: &Path,
+    question: &SearchQuestion,
+) -> Result<Result<SearchAnswer, String>, Failure> {
+    let own = std::env::current_exe().map_err(|error| {
+        Failure::failed(format!("failed to find the path of this program: {error}"))
+    })?;
+    let program = SEARCH.path_from(&own);
+    let document = serde_json::to_vec(question)
+        .map_err(|error| Failure::failed(format!("failed to write the question: {error}")))?;
+    let (task, document) = (["answer".as_ref(), directory.as_os_str()], &document);
+    let output = run_program(&program, &task, document)?;
+    if output.status.success() {
+        return serde_json::from_slice(&output.stdout)
+            .map(Ok)
+            .map_err(|error| Failure::failed(format!("failed to read the answer: {error}")));
+    }
+    let reason = reason(&output);
+    if output.status.code() == Some(REBUILD.into()) {
+        return Ok(Err(reason));
+    }
+    if output.status.signal().is_some() {
+        // What a damaged file makes of a program is not foreseen: its checksums say whether it is one.
+        let check = run_program(&program, &["check".as_ref(), directory.as_os_str()], b"")?;
+        if check.status.code() == Some(REBUILD.into()) {
+            return Ok(Err(self::reason(&check)));
+        }
+    }
+    Err(Failure::failed(reason))
+}
+
+fn run_program(program: &Path, task: &[&OsStr], document: &[u8]) -> Result<Output, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::failed(format!("failed to run '{}': {error}", program.display()))
+    };
+    let mut child = Command::new(program)
+        .args(task)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        write(&mut stdin, document)?;
+    }
+    child.wait_with_output().map_err(failed)
+}
+
+/// The last line of what a program said, or how it ended.
+fn reason(output: &Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let last = errors.lines().rfind(|line| !line.trim().is_empty());
+    last.map_or_else(
+        || format!("archivist-search failed ({})", output.status),
+        clean,
+    )
+}
+
+/// Writes to a program. One that has ended says itself why.
+fn write(stdin: &mut impl Write, bytes: &[u8]) -> Result<(), Failure> {
+    match stdin.write_all(bytes) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::failed(format!(
+            "failed to write to archivist-search: {error}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Asks the orchestrator to build the index again.
+async fn rebuild(scope: &Scope) -> Result<(), Failure> {
+    let server = Server::reach(scope).await?;
+    server.call(|| server.proxy().rebuild_search()).await
+}
+
+/// The hits, with marked words in colour, or between asterisks without colours.
+fn shown(hits: &[SearchHit], style: &Style) -> String {
+    let mut text = String::new();
+    for hit in hits {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let title = hit
+            .title
+            .as_deref()
+            .map(clean)
+            .filter(|title| !title.is_empty());
+        let url = clean(&hit.url);
+        text += &format!("{}  {}\n", hit.id, title.as_deref().unwrap_or(&url));
+        let mut facts = vec![url];
+        facts.push(match style.width {
+            Some(_) => stamp(hit.time, style),
+            None => when(Some(hit.time), style),
+        });
+        if hit.versions > 1 {
+            facts.push(format!("{} snapshots", hit.versions));
+        }
+        facts.extend(hit.tags.iter().map(|tag| format!("#{}", clean(tag))));
+        text += &format!("    {}\n", style.paint(&facts.join("  "), style::Tone::Dim));
+        let snippet: String = hit.snippet.iter().map(|part| marked(part, style)).collect();
+        if !snippet.is_empty() {
+            text += &format!("    {snippet}\n");
+        }
+    }
+    text
+}
+
+fn marked(part: &SnippetPart, style: &Style) -> String {
+    let text = clean(&part.text);
+    match (part.marked, style.color) {
+        (false, _) => text,
+        (true, true) => console::style(text).bold().force_styling(true).to_string(),
+        (true, false) => format!("*{text}*"),
+    }
+}
+
+/// What else a user should know, on standard error.
+fn report(answer: &SearchAnswer, question: &SearchQuestion) {
+    if answer.is_cut {
+        eprintln!("there are too many words; only the first are looked for");
+    }
+    let shown = answer.hits.len() as u64;
+    if answer.total > shown {
+        eprintln!("the best {shown} of {}; -n 0 lists all", answer.total);
+    }
+    if answer.hits.is_empty() {
+        match &answer.meant {
+            Some(meant) => eprintln!("nothing found; did you mean: {}", clean(meant)),
+            None if question.words.trim().is_empty() => eprintln!("nothing found"),
+            None => eprintln!("nothing found for: {}", short(&question.words)),
+        }
+    }
+}
+
+fn short(words: &str) -> String {
+    const SHOWN: usize = 100;
+    let end = words.char_indices().nth(SHOWN);
+    match end {
+        Some((end, _)) => format!("{} …", clean(&words[..end])),
+        None => clean(words),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::SnapshotId;
+
+    #[test]
+    fn words_are_marked_without_colours() {
+        let part = |text: &str, marked| SnippetPart {
+            text: text.to_owned(),
+            marked,
+        };
+        let hit = SearchHit {
+            id: SnapshotId(7),
+            title: Some("A \u{1b}title".to_owned()),
+            url: "https://a.test/".to_owned(),
+            time: Time(0),
+            tags: vec!["reading".to_owned()],
+            versions: 2,
+            snippet: vec![
+                part("about ", false),
+                part("archives", true),
+                part(" …", false),
+            ],
+        };
+        let untitled = SearchHit {
+            title: None,
+            versions: 1,
+            snippet: Vec::new(),
+            tags: Vec::new(),
+            ..hit.clone()
+        };
+        let text = shown(&[hit, untitled], &Style::plain(Time(0)));
+        assert_eq!(
+            text,
+            "s7  A \u{fffd}title\n    https://a.test/  1970-01-01T00:00:00.000Z  2 snapshots  #reading\n    \
+             about *archives* …\n\ns7  https://a.test/\n    https://a.test/  1970-01-01T00:00:00.000Z\n"
+        );
+    }
+
+    #[test]
+    fn periods_begin_and_end() {
+        let (from, to) = time("2024-05").unwrap();
+        assert_eq!((to.0 - from.0) / 86_400_000, 31);
+        let (from, to) = time("2024-05-17T12:00:00Z").unwrap();
+        assert_eq!(from, to);
+        assert!(time("yesterday").is_err());
+    }
+}

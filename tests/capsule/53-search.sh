@@ -1,0 +1,95 @@
+#!/bin/bash
+# archivist search: pages are found soon after they are sealed, and not after they are deleted; an index that is lost, damaged or of
+# another version, and an indexer that is killed.
+# In a short run on the stable release alone.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+index=/var/lib/archivist/index/search
+unit=archivist-index-pages.service
+
+clean() {
+    stop_site
+    forget_configuration
+}
+
+prepare() {
+    start_site
+    forget_pages
+    printf '[Orchestrator]\nRetrySec=1s\nHostDelaySec=0\n' | configure
+}
+
+# found WORD…: the ids of what is found, in order.
+found() { archivist search --json "$@" | gojq --raw-output '.hits | map(.id) | join(" ")'; }
+finds() { [[ $(found "${@:2}" 2>/dev/null) == "$1" ]]; }
+
+archives() {
+    local crawl start
+    start=$(in_capsule date +%s%N)
+    crawl=$(archivist add --json --wait --plugins wget,text "${site}redirected" | gojq --raw-output --slurp '.[0].crawl')
+    page=$(query '.[0].id' list snapshots "$crawl")
+    wait_for 20 finds "$page" "end of the chain"
+    echo "figure: found $((($(in_capsule date +%s%N) - start) / 1000000)) ms after it was added"
+    keep page
+}
+
+shows_hits() {
+    needs archives
+    assert_status 0 archivist search '"the chain"'
+    assert_contains "$output" "$page  Redirected" "id and title"
+    assert_contains "$output" "${site}redirected" "the URL"
+    assert_contains "$output" "*chain*" "the marked words"
+    assert_eq "$page" "$(found "${site}redirected")" "a pasted URL"
+    assert_eq "$page" "$(found 'ends -missing title:redirected cha*')" "other forms"
+    assert_eq "" "$(found chain --tag none)" "a tag that the page does not have"
+    assert_status 0 archivist search chian
+    assert_contains "$output" "did you mean: chain" "a misspelt word"
+    assert_status 2 archivist search
+}
+
+indexes_versions_and_deletions() {
+    local other
+    needs archives
+    other=$(archivist add --json --wait --tag later --plugins wget,text "${site}redirected" | gojq --raw-output --slurp '.[0].crawl')
+    other=$(query '.[0].id' list snapshots "$other")
+    wait_for 20 finds "$other" "end of the chain"
+    assert_eq "$other $page" "$(found chain --all)" "every snapshot"
+    assert_eq "$other" "$(found '#later')" "the tag of a crawl"
+    archivist delete --yes "$other" >/dev/null
+    wait_for 20 finds "$page" chain --all
+}
+
+# What finds no usable index asks for another one.
+builds_the_index_again() {
+    local what
+    needs archives
+    for what in 'rm -r INDEX/*' 'echo old >INDEX/current/version' 'truncate --size=100 INDEX/current/*.store'; do
+        in_capsule sh -c "${what//INDEX/$index}"
+        assert_status 1 archivist search chain
+        assert_contains "$output" "it is built again" "$what"
+        wait_for 20 finds "$page" chain
+        # Each search that found no index asked for a build.
+        wait_for 20 is_built
+    done
+    assert_status 0 archivist search --rebuild
+    wait_for 20 index_is_idle
+    assert_eq "$page" "$(found chain)" "after a build"
+    assert_eq "2" "$(in_capsule sh -c "ls $index | wc -l")" "the link and one build"
+}
+is_built() { [[ $(in_capsule sh -c "ls $index | wc -l") == 2 ]] && index_is_idle; }
+index_is_idle() { ! has_unit $unit; }
+
+continues_after_kills() {
+    local crawl kills=0 deadline=$((EPOCHSECONDS + 120))
+    needs archives
+    crawl=$(add --plugins wget,text $(seq -f "${site}page/%g" 30))
+    until [[ $(query '.[0].status' list crawls "$crawl") == sealed ]] && index_is_idle; do
+        if in_capsule systemctl kill --signal=KILL $unit 2>/dev/null; then kills=$((kills + 1)); fi
+        [[ $kills -lt 5 ]] || wait_for 60 index_is_idle
+        [[ $EPOCHSECONDS -lt $deadline ]] || fail "the index does not follow"
+    done
+    echo "figure: $kills kills"
+    assert_eq "$(query 'length' list snapshots --limit 0)" "$(archivist search --json -n 0 --all --site 127.0.0.1 | gojq .total)" "indexed snapshots"
+}
+
+cases archives shows_hits indexes_versions_and_deletions builds_the_index_again continues_after_kills
