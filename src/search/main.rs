@@ -12,6 +12,8 @@ use std::process::ExitCode;
 
 /// Longest question in bytes: what is longer is cut.
 const QUESTION_MAX: u64 = 8 << 20;
+/// Exit status if the engine fails (sysexits.h).
+const SOFTWARE: u8 = 70;
 /// Most bytes of a work: its entries have URLs and titles.
 const WORK_MAX: u64 = 64 << 20;
 
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let task = arguments.next().unwrap_or_default();
     let directory = arguments.next().map(PathBuf::from);
+    report_panics(if task == "answer" { SOFTWARE } else { REBUILD });
     let done = match (task.to_str(), directory) {
         (Some("change"), None) => read(WORK_MAX).and_then(|work: SearchWork| perform(&work)),
         (Some("answer"), Some(directory)) => print_answer(&directory),
@@ -40,6 +43,17 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// Ends the program with a status if the engine panics, as it does for some damaged files. Only a check of
+/// all files says whether a question has met one.
+fn report_panics(status: u8) {
+    std::panic::set_hook(Box::new(move |panic| {
+        let place = panic.location().map(ToString::to_string);
+        let place = place.unwrap_or_default();
+        eprintln!("the engine cannot read the search index ({place})");
+        std::process::exit(status.into());
+    }));
 }
 
 fn unreadable(error: impl std::fmt::Display) -> Problem {

@@ -180,10 +180,10 @@ fn ask(
     if output.status.code() == Some(REBUILD.into()) {
         return Ok(Err(reason));
     }
-    if output.status.signal().is_some() {
+    if output.status.code() != Some(1) {
         // What a damaged file makes of a program is not foreseen: its checksums say whether it is one.
         let check = run_program(&program, &["check".as_ref(), directory.as_os_str()], b"")?;
-        if check.status.code() == Some(REBUILD.into()) {
+        if check.status.code() == Some(REBUILD.into()) || check.status.signal().is_some() {
             return Ok(Err(self::reason(&check)));
         }
     }

@@ -154,6 +154,25 @@ fn truncated_index_is_built_again() {
     }
 }
 
+/// Tantivy panics for files of four to seven bytes.
+#[test]
+fn panics_of_the_engine_are_a_damaged_index() {
+    let mut sample = Sample::new();
+    sample.add("https://a.test/", "word", "word");
+    let status = |task: &str| {
+        let program = env!("CARGO_BIN_EXE_archivist-search");
+        let mut command = std::process::Command::new(program);
+        let output = command.arg(task).arg(sample.index()).output().unwrap();
+        output.status.code()
+    };
+    assert_eq!(status("check"), Some(0));
+    let is_store = |file: &PathBuf| file.extension().is_some_and(|end| end == "store");
+    let store = files(&sample).into_iter().find(is_store).unwrap();
+    let bytes = fs::read(&store).unwrap();
+    fs::write(&store, &bytes[..5]).unwrap();
+    assert_eq!(status("check"), Some(75));
+}
+
 #[test]
 fn missing_and_older_index_is_built_again() {
     let mut sample = Sample::new();
