@@ -91,8 +91,11 @@ impl Kind for Indexing {
     }
 }
 
-/// Begins another build of the index.
+/// Begins another build of the index, unless one is in progress.
 pub(crate) fn rebuild(turn: &mut Turn<'_>) -> TurnResult<()> {
+    if turn.tx.search_state()?.built_to.is_some() {
+        return Ok(());
+    }
     turn.act(CallerAction::StatusChanged);
     Ok(turn.tx.rebuild_search(0, turn.now)?)
 }
