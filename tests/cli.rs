@@ -191,13 +191,15 @@ fn a_closed_pipe_is_no_error() {
 
 #[test]
 fn an_orchestrator_is_the_other_program_in_its_scope() {
-    let home = tempfile::tempdir().unwrap();
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_archivist"));
-    let copy = home.path().join("archivist");
-    std::fs::copy(program, &copy).unwrap();
+    let link = home.path().join("archivist");
+    // Not a copy: another test that starts a program meanwhile has the copy open to write for a moment
+    // (ETXTBSY of execve(2)).
+    std::fs::hard_link(program, &link).unwrap();
     let other = home.path().join("archivist-orchestrator");
     std::os::unix::fs::symlink("/bin/echo", other).unwrap();
-    let mut command = Command::new(copy);
+    let mut command = Command::new(link);
     command.args([
         "orchestrator",
         "--exit-on-idle",
