@@ -18,8 +18,10 @@ use archivist_core::store::Retries;
 use archivist_core::unit::{UnitKind, UnitSpec};
 use std::time::Duration;
 
-/// Snapshots of one unit.
-const SNAPSHOTS_PER_UNIT: u32 = 2_000;
+/// Snapshots of one unit. Each is read with its tags in the transaction that starts the unit.
+const SNAPSHOTS_PER_UNIT: u32 = 500;
+/// Time between two units that change the index: pages that end meanwhile share a unit and a commit.
+const PAUSE: Duration = Duration::from_secs(1);
 /// `RuntimeMaxSec=` of the unit.
 const LIMIT: Duration = Duration::from_secs(3600);
 /// Failed attempts in a row after which the index is built again.
@@ -59,7 +61,10 @@ impl Kind for Indexing {
         turn.act(CallerAction::StatusChanged);
         let failed = turn.tx.search_state()?.attempts;
         match end.outcome {
-            Outcome::Exit(0) => return Ok(turn.tx.end_indexing(run.id)?),
+            Outcome::Exit(0) => {
+                let due = turn.now.after(PAUSE);
+                return Ok(turn.tx.end_indexing(run.id, due)?);
+            }
             Outcome::Lost | Outcome::Interrupted | Outcome::Stopped => {
                 return Ok(turn.tx.repeat_indexing(run.id, failed, turn.now)?);
             }

@@ -50,6 +50,8 @@ fn finish(bed: &mut Bed, status: i32) {
     let result = if status == 0 { "success" } else { "exit-code" };
     bed.world.end(UNIT, 1, status, result);
     bed.until_quiet();
+    bed.pass(1_000);
+    bed.until_quiet();
 }
 
 fn is_idle(bed: &mut Bed) -> bool {
@@ -74,6 +76,21 @@ fn sealed_pages_are_indexed_once() {
     all.sort();
     all.dedup();
     assert_eq!(all, ["+1", "+2", "+3"]);
+}
+
+#[test]
+fn pages_that_end_within_a_second_share_a_unit() {
+    let mut bed = archived(4);
+    assert_eq!(changes(&bed), "+1");
+    bed.world.end(UNIT, 1, 0, "success");
+    bed.until_quiet();
+    assert!(!bed.world.units.contains_key(UNIT) && bed.look(|tx| tx.has_search_work()));
+    bed.pass(999);
+    bed.until_quiet();
+    assert!(!bed.world.units.contains_key(UNIT));
+    bed.pass(1);
+    bed.until_quiet();
+    assert_eq!(changes(&bed), "+2 +3 +4");
 }
 
 #[test]

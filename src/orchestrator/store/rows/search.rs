@@ -163,8 +163,9 @@ impl Tx<'_> {
         })
     }
 
-    /// The unit made its changes. They are no part of a build that has begun meanwhile.
-    pub fn end_indexing(&self, run: RunId) -> Result<()> {
+    /// The unit made its changes. They are no part of a build that has begun meanwhile. The next unit may
+    /// start at a time, and that of a build at once.
+    pub fn end_indexing(&self, run: RunId, due: Time) -> Result<()> {
         self.execute("DELETE FROM search_queue WHERE run_id = ?1", [run.0])?;
         self.execute(
             "UPDATE search_index SET built_to = next_to
@@ -172,8 +173,9 @@ impl Tx<'_> {
             [run.0],
         )?;
         self.execute(
-            "UPDATE search_index SET run_id = NULL, attempts = 0, due_at = 0 WHERE run_id = ?1",
-            [run.0],
+            "UPDATE search_index SET run_id = NULL, attempts = 0, due_at = iif(built_to IS NULL, ?2, 0)
+             WHERE run_id = ?1",
+            (run.0, due.0),
         )?;
         self.forget_runs_before(run)
     }
