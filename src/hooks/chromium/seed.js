@@ -8,20 +8,26 @@
     while (place < frame.parent.length && frame.parent[place] !== frame) place++;
     places.push(place);
   }
-  // Not the query, which may have the time in it.
-  const own = places.join() + location.origin + location.pathname;
-  // FNV-1a.
-  let hash = (0x811c9dc5 ^ seed) >>> 0;
-  for (let at = 0; at < own.length; at++) hash = Math.imul(hash ^ own.charCodeAt(at), 0x01000193) >>> 0;
+  // Started with the first number: a frame may get this script in its empty document, and then keep the
+  // window for that of its address. Not the query, which may have the time in it.
+  let state;
+  const start = () => {
+    const own = places.join() + location.origin + location.pathname;
+    // FNV-1a.
+    let hash = (0x811c9dc5 ^ seed) >>> 0;
+    for (let at = 0; at < own.length; at++) hash = Math.imul(hash ^ own.charCodeAt(at), 0x01000193) >>> 0;
 
-  // xorshift128 of Marsaglia, started with the numbers of a Weyl sequence.
-  const state = [];
-  for (let at = 0; at < 4; at++) {
-    hash = (hash + 0x9e3779b9) >>> 0;
-    const mixed = Math.imul(hash ^ (hash >>> 16), 0x21f0aaad);
-    state.push(Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97) | 1);
-  }
+    // xorshift128 of Marsaglia, started with the numbers of a Weyl sequence.
+    state = [];
+    for (let at = 0; at < 4; at++) {
+      hash = (hash + 0x9e3779b9) >>> 0;
+      const mixed = Math.imul(hash ^ (hash >>> 16), 0x21f0aaad);
+      state.push(Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97) | 1);
+    }
+    for (let at = 0; at < 16; at++) next();
+  };
   const next = () => {
+    if (!state) start();
     const old = state[3] ^ (state[3] << 11);
     state[3] = state[2];
     state[2] = state[1];
@@ -29,7 +35,6 @@
     state[0] ^= (state[0] >>> 19) ^ old ^ (old >>> 8);
     return state[0] >>> 0;
   };
-  for (let at = 0; at < 16; at++) next();
   // 53 bits, as the browser's own.
   const random = new Proxy(Math.random, { apply: () => ((next() >>> 5) * 0x4000000 + (next() >>> 6)) / 0x20000000000000 });
   Object.defineProperty(Math, "random", { value: random, writable: true, configurable: true, enumerable: false });
