@@ -1,5 +1,6 @@
 (nodesMost) => {
-  // By the package of Debian whose fonts have them. \p{L}: marks and spaces may be invisible.
+  // Scripts by the Debian package with their fonts. Only letters are drawn, because marks and spaces may
+  // be invisible.
   const scripts = {
     "fonts-noto-cjk": ["Han", "Hiragana", "Katakana", "Hangul", "Bopomofo"],
     "fonts-noto-core": ["Arabic", "Armenian", "Bengali", "Cyrillic", "Devanagari", "Ethiopic", "Georgian", "Greek",

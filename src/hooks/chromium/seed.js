@@ -8,8 +8,9 @@
     while (place < frame.parent.length && frame.parent[place] !== frame) place++;
     places.push(place);
   }
-  // Started with the first number: a frame may get this script in its empty document, and then keep the
-  // window for that of its address. Not the query, which may have the time in it.
+  // The first call of Math.random initialises the state: Chromium may run this script in the empty
+  // document of a frame, and keep the window, with this function, for the document of its address.
+  // The query is no part of the seed, because it may contain the time.
   let state;
   const start = () => {
     const own = places.join() + location.origin + location.pathname;

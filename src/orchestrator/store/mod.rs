@@ -296,7 +296,7 @@ impl Tx<'_> {
         while rows.next()?.is_some() {}
         let after = unused(self)?;
         Ok(if after == before {
-            // The file is one of another program, made without it.
+            // The file was created without auto_vacuum, so SQLite returns no page.
             Shrunk::Nothing
         } else if after > SPARE_PAGES {
             Shrunk::Some

@@ -245,8 +245,8 @@ const STATEMENTS: usize = 256;
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_secs(5))?;
-    // It takes effect before the first page of the file alone, which the journal mode writes. In a file
-    // with tables, it would wait for the lock of a process that writes.
+    // Only an empty file takes the setting, so it precedes the journal mode, which writes the first page.
+    // On a file with tables, the statement waits for the lock of any process that writes.
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     if pages == 0 {
         connection.pragma_update(None, "auto_vacuum", "incremental")?;
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(synchronous(&store), 2);
     }
 
-    /// A frozen runner may hold the lock, and is replaced by the process that opens the database.
+    /// A new runner opens the database while the frozen one that it replaces holds the write lock.
     #[test]
     fn database_opens_while_another_process_writes() {
         let directory = tempfile::tempdir().unwrap();
