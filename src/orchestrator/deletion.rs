@@ -13,7 +13,7 @@ use crate::store::{Shrunk, UnitRow};
 use crate::units::{Kind, life};
 use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, SnapshotId};
 use archivist_core::plan::{Allowance, Outlook};
-use archivist_core::store::{CopyStatus, Retries};
+use archivist_core::store::CopyStatus;
 use archivist_core::unit::{UnitKind, UnitSpec};
 use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::report::{Deleted, NotDeleted};
@@ -212,11 +212,7 @@ impl Kind for Removal {
             return Ok(turn.tx.repeat_removal(run.id, failed, turn.now)?);
         }
         let attempts = failed.saturating_add(1);
-        let retries = Retries {
-            backoff: turn.engine.backoff(),
-            now: turn.now,
-            jitter: turn.jitter,
-        };
+        let retries = turn.retries();
         let retry_at = retries.at(attempts);
         turn.tx.repeat_removal(run.id, attempts, retry_at)?;
         turn.log(LogEntry::Removal(RemovalLog {

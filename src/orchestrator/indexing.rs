@@ -14,7 +14,6 @@ use crate::units::{Kind, life};
 use archivist_core::model::Outcome;
 use archivist_core::model::search::{REBUILD, SearchWork};
 use archivist_core::plan::{Allowance, Outlook};
-use archivist_core::store::Retries;
 use archivist_core::unit::{UnitKind, UnitSpec};
 use std::time::Duration;
 
@@ -71,11 +70,7 @@ impl Kind for Indexing {
             _ => {}
         }
         let attempts = failed.saturating_add(1);
-        let retries = Retries {
-            backoff: turn.engine.backoff(),
-            now: turn.now,
-            jitter: turn.jitter,
-        };
+        let retries = turn.retries();
         let retry_at = retries.at(attempts);
         turn.tx.repeat_indexing(run.id, attempts, retry_at)?;
         let is_unusable = end.outcome == Outcome::Exit(REBUILD.into());

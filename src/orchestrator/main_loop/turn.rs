@@ -11,6 +11,7 @@ use crate::main_loop::rooms::Rooms;
 use crate::store::{StoreError, Tx};
 use archivist_core::model::{CrawlId, Owner, RunId, Time};
 use archivist_core::plan::{LOAD_INTERVAL, Outlook};
+use archivist_core::store::Retries;
 use archivist_shared::bus::call::{NodeCall, Refusal, Reply, Request, Work};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -127,6 +128,15 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// Returns the delays of units that are retried without a limit, as of this turn.
+    pub fn retries(&self) -> Retries {
+        Retries {
+            backoff: self.engine.backoff(),
+            now: self.now,
+            jitter: self.jitter,
+        }
+    }
+
     /// The first part of a turn, before its events.
     pub fn open(&mut self) -> Result<(), StoreError> {
         for step in self.rooms.before() {

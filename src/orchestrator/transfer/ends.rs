@@ -14,7 +14,7 @@ use crate::transfer::report;
 use crate::units::{Kind, ReadFiles};
 use archivist_core::model::Outcome;
 use archivist_core::plan::{Allowance, Outlook, Started};
-use archivist_core::store::{Copy, CopyStatus, End, Record, Retries, Task, decide_transfers};
+use archivist_core::store::{Copy, CopyStatus, End, Record, Task, decide_transfers};
 use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::work::Ended;
 
@@ -81,11 +81,7 @@ fn transfer_ended(
     end: &End,
 ) -> TurnResult<()> {
     let (id, before) = (transfer.snapshot, &transfer.copy);
-    let retries = Retries {
-        backoff: turn.engine.backoff(),
-        now: turn.now,
-        jitter: turn.jitter,
-    };
+    let retries = turn.retries();
     let after = before.ended(end, &retries);
     // A crawl whose pages are deleted may have waited for its end.
     if turn.tx.half_deleted_crawl()?.is_some() {
