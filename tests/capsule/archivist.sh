@@ -113,14 +113,15 @@ crawl_status() { query '.[0].status' list crawls "$1"; }
 
 has_unit() { in_capsule systemctl --quiet is-active "$@"; }
 
-# After the end of all crawls: PID 1 has no unit of them, and the kernel no process or cgroup.
+# After the end of all crawls: PID 1 has no unit of them, and the kernel no process or cgroup. The search index follows its pages in a
+# unit of its own, so it may still be at work.
 nothing_is_left() {
     [[ -z $(what_is_left) ]]
 }
 
 what_is_left() {
     in_capsule sh -c '
-        ps -o pid=,user=,args= -u archivist,archivist-network -g archivist-hook
+        ps -o pid=,user:20=,args= -u archivist,archivist-network -g archivist-hook | grep -v " archivist-index "
         systemctl list-units --all --plain --no-legend "archivist-crawl-*" "archivist-snapshot-*" "archivist-hook-*" "archivist-check-*.service" "archivist-alert-*" "archivist-network@*"
         systemctl list-units --failed --plain --no-legend
         find /sys/fs/cgroup/archivist.slice/archivist-crawl.slice -mindepth 1 -type d 2>/dev/null' || true
