@@ -8,6 +8,7 @@
 mod chromium;
 pub mod crawl;
 pub mod page;
+pub mod picture;
 pub mod process;
 mod programs;
 pub mod replay;

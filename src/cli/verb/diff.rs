@@ -1,28 +1,37 @@
-//! `archivist diff`: what changed in the text between two snapshots.
+//! `archivist diff`: what changed in the text or in the picture between two snapshots.
+
+mod pictures;
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::page::{self, PageName, archived_at};
+use crate::client::replace::replace;
 use crate::client::server::Server;
 use crate::display::style::{self, Style, Tone};
 use crate::verb::open::place_of;
 use archivist_config::Scope;
 use archivist_core::model::{Owner, SnapshotId};
 use archivist_core::text::clean;
+use archivist_hooks::picture::Picture;
 use archivist_hooks::text_of_snapshot;
+use archivist_plugin::Directory;
 use clap::Args;
 use similar::{ChangeTag, TextDiff};
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Lines without a change that are shown around one.
 const CONTEXT_LINES: usize = 3;
 /// Time for the comparison; after it, the rest is shown as replaced.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Largest screenshot in bytes.
+const PICTURE_MAX_BYTES: u64 = 256 << 20;
 
 /// Show what changed in the text of a page between two snapshots
 ///
 /// The result is a unified diff of the texts that the plugin text has saved, in which a line is a
 /// paragraph, a heading or an entry of a list. On a terminal, the words that changed stand out;
-/// elsewhere, a file that patch(1) can read is written.
+/// elsewhere, a file that patch(1) can read is written. --pictures compares the screenshots instead.
 #[derive(Args)]
 pub struct DiffArgs {
     /// The older one: a snapshot (s345), or a URL with a time (https://example.com/@2024)
@@ -31,11 +40,22 @@ pub struct DiffArgs {
     /// The newer one
     #[arg(value_name = "ID|URL[@TIME]")]
     to: PageName,
+    /// Compare the screenshots, and write a picture of both and of their difference to FILE (PNG)
+    ///
+    /// The older screenshot is on the left, the newer one next to it, and rows that both have stand
+    /// side by side. On the right, pixels that changed and rows that are gone are red, rows that are
+    /// new are green, and all else is pale.
+    #[arg(long, value_name = "FILE")]
+    pictures: Option<PathBuf>,
 }
 
 pub async fn run(args: DiffArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let from = Side::find(&args.from, scope).await?;
-    let to = Side::find(&args.to, scope).await?;
+    let from = Version::find(&args.from, scope).await?;
+    let to = Version::find(&args.to, scope).await?;
+    if let Some(path) = &args.pictures {
+        return compare_pictures(&from, &to, path);
+    }
+    let (from, to) = (from.with_text()?, to.with_text()?);
     let text = unified(&from, &to, &Style::of_stdout());
     if text.is_empty() {
         let (from, to) = (from.id, to.id);
@@ -43,6 +63,32 @@ pub async fn run(args: DiffArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     style::print(&text)?;
     Ok(Exit::Done)
+}
+
+/// Writes a picture of the two screenshots and of what differs.
+fn compare_pictures(from: &Version, to: &Version, path: &Path) -> Result<Exit, Failure> {
+    let (old, new) = (from.picture()?, to.picture()?);
+    let difference = pictures::Difference::of(&old, &new);
+    let failed = |error: std::io::Error| {
+        let path = clean(&path.display().to_string());
+        Failure::failed(format!("failed to write '{path}': {error}"))
+    };
+    let png = difference.to_png().map_err(failed)?;
+    replace(path, &png).map_err(failed)?;
+    let summary = difference.summary();
+    style::print(&format!(
+        "screenshots of {} and {}: {summary}\n",
+        from.id, to.id
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// A snapshot whose files are on this machine.
+struct Version {
+    id: SnapshotId,
+    /// URL and time of the snapshot.
+    name: String,
+    directory: PathBuf,
 }
 
 /// A snapshot and its text.
@@ -53,8 +99,8 @@ struct Side {
     text: String,
 }
 
-impl Side {
-    async fn find(name: &PageName, scope: &Scope) -> Result<Side, Failure> {
+impl Version {
+    async fn find(name: &PageName, scope: &Scope) -> Result<Version, Failure> {
         let server = Server::reach(scope).await?;
         let snapshot = match name {
             PageName::Id(Owner::Crawl(id)) => {
@@ -68,20 +114,50 @@ impl Side {
         let id = snapshot.id;
         // Restores the files if only the store has them.
         let place = place_of(Owner::Snapshot(id), scope).await?;
-        let text = text_of_snapshot(&place.directory).ok_or_else(|| {
-            let path = place.directory.join("text/text.txt");
+        let (url, time) = (clean(&snapshot.url), archived_at(&snapshot));
+        Ok(Version {
+            id,
+            name: format!("{id} {url}\t{time}"),
+            directory: place.directory,
+        })
+    }
+
+    fn with_text(self) -> Result<Side, Failure> {
+        let Version {
+            id,
+            name,
+            directory,
+        } = self;
+        let text = text_of_snapshot(&directory).ok_or_else(|| {
+            let path = directory.join("text/text.txt");
             let path = path.display();
             Failure::failed(format!(
                 "there is no text of {id} that you can read: '{path}'\n\
                  texts are saved by the plugin 'text', see archivist-hooks(7); to make it: archivist retry {id} --hook text"
             ))
         })?;
-        let (url, time) = (clean(&snapshot.url), archived_at(&snapshot));
-        Ok(Side {
-            id,
-            name: format!("{id} {url}\t{time}"),
-            text,
-        })
+        Ok(Side { id, name, text })
+    }
+
+    /// The screenshot. Its file was made by a hook from a page of the web.
+    fn picture(&self) -> Result<Picture, Failure> {
+        let id = self.id;
+        let path = self.directory.join("screenshot/screenshot.png");
+        let shown = path.display();
+        let read = || {
+            let directory = Directory::open(&self.directory)?.enter("screenshot")?;
+            let mut png = Vec::new();
+            let file = directory.read("screenshot.png")?;
+            file.take(PICTURE_MAX_BYTES).read_to_end(&mut png)?;
+            Ok(png)
+        };
+        let png = read().map_err(|error: std::io::Error| {
+            Failure::failed(format!(
+                "there is no screenshot of {id} that you can read: '{shown}': {error}\n\
+                 to make it: archivist retry {id} --hook screenshot"
+            ))
+        })?;
+        Picture::decode(&png).map_err(|error| Failure::failed(format!("'{shown}': {error}")))
     }
 }
 

@@ -1,15 +1,14 @@
 //! Proves that a recording shows its page: replays the page and compares it with what was seen when
 //! it was recorded.
 
-mod picture;
 mod text;
 
 use super::{Answers, Listed, Loaded, Replay, Requests, load};
+use crate::picture::{Picture, similarity};
 use crate::process::finding::Finding;
 use archivist_warc::WarcError;
 use archivist_warc::verify::check;
 use archivist_warc::wacz::{Entry, Wacz};
-use picture::Picture;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -133,7 +132,7 @@ impl Evidence {
         let picture = self.picture.as_ref().and_then(|recorded| {
             let both = (Picture::decode(recorded), Picture::decode(&page.picture));
             match both {
-                (Ok(recorded), Ok(replayed)) => Some(picture::similarity(&recorded, &replayed)),
+                (Ok(recorded), Ok(replayed)) => Some(similarity(&recorded, &replayed)),
                 (Err(reason), _) | (_, Err(reason)) => {
                     flaws.push(format!("picture of the page: {reason}"));
                     None

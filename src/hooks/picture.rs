@@ -1,4 +1,5 @@
-//! How similar two pictures are: the structural similarity (SSIM, Wang et al. 2004) of blocks.
+//! Pictures of pages, and how similar two of them are: the structural similarity (SSIM, Wang et al. 2004)
+//! of blocks.
 //!
 //! Libraries with this index (image-compare, dssim) bring a framework for images and a pool of
 //! threads, or a licence that this program cannot have.
@@ -58,6 +59,15 @@ impl Picture {
             height,
             bytes,
         })
+    }
+
+    /// The bytes of a row of pixels, from the top. Empty below the picture.
+    pub fn row(&self, y: usize) -> &[u8] {
+        let length = self.width * 3;
+        let from = y.saturating_mul(length);
+        self.bytes
+            .get(from..from.saturating_add(length))
+            .unwrap_or_default()
     }
 }
 
