@@ -214,6 +214,7 @@ const ROOMS: &[Room] = &[
         "orchestrator/query",
         &[
             "engine",
+            "indexing",
             "machine",
             "main_loop",
             "notices",

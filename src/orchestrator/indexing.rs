@@ -15,6 +15,7 @@ use archivist_core::model::Outcome;
 use archivist_core::model::search::{REBUILD, SearchWork};
 use archivist_core::plan::{Allowance, Outlook};
 use archivist_core::unit::{UnitKind, UnitSpec};
+use archivist_shared::bus::documents::report::SearchStatus;
 use std::time::Duration;
 
 /// Snapshots of one unit. Each is read with its tags in the transaction that starts the unit.
@@ -98,6 +99,19 @@ pub(crate) fn rebuild(turn: &mut Turn<'_>) -> TurnResult<()> {
     }
     turn.act(CallerAction::StatusChanged);
     Ok(turn.tx.rebuild_search(0, turn.now)?)
+}
+
+/// How far the index is behind the archive; `None` if its program is not installed.
+pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<Option<SearchStatus>> {
+    if !turn.engine.start_facts.has_search {
+        return Ok(None);
+    }
+    let state = turn.tx.search_state()?;
+    Ok(Some(SearchStatus {
+        queued: turn.tx.search_queued()?,
+        is_building: state.built_to.is_some(),
+        failed: state.attempts,
+    }))
 }
 
 fn begin(turn: &mut Turn<'_>, (): ()) -> TurnResult<()> {

@@ -3,7 +3,7 @@
 use super::{Bus, Cardboard};
 use archivist_core::model::Time;
 use archivist_shared::bus::documents::report::{
-    HookEnds, HostQueue, Metrics, SiteHealth, StoreStatus,
+    HookEnds, HostQueue, Metrics, SearchStatus, SiteHealth, StoreStatus,
 };
 use std::io::Write;
 use std::path::Path;
@@ -61,6 +61,10 @@ pub fn answer() -> Metrics {
             ..StoreStatus::default()
         }),
         deleting: 0,
+        search: Some(SearchStatus {
+            queued: 12,
+            ..SearchStatus::default()
+        }),
     }
 }
 
@@ -105,6 +109,8 @@ fn metrics_are_printed_without_urls() {
         "archivist_watch_sites_down{watch=\"shop\"} 1",
         "archivist_watch_response_seconds{watch=\"shop\"} 0.12",
         "archivist_watch_certificate_expiry_timestamp_seconds{watch=\"blog\"} 1900000000",
+        "archivist_search_pages_pending 12",
+        "archivist_search_building 0",
         "archivist_store_copies_waiting 4",
         "# UNIT archivist_disk_free_bytes bytes",
     ] {

@@ -147,6 +147,18 @@ fn of_orchestrator(metrics: &Metrics, out: &mut Exposition) {
         "Deleted crawls and pages whose files are not removed yet.",
         metrics.deleting as f64,
     );
+    if let Some(search) = &metrics.search {
+        out.gauge(
+            "archivist_search_pages_pending",
+            "Pages whose changes the search index lacks, counted up to 100,000.",
+            f64::from(search.queued),
+        );
+        out.gauge(
+            "archivist_search_building",
+            "Whether the search index is being built.",
+            flag(search.is_building),
+        );
+    }
     of_watches(&metrics.sites, out);
     if let Some(store) = &metrics.store {
         out.gauge(

@@ -14,7 +14,9 @@ use archivist_config::Scope;
 use archivist_core::model::AnyId;
 use archivist_core::plan::incomplete_text;
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{Command, Runner, Status, StoreStatus};
+use archivist_shared::bus::documents::report::{
+    Command, Runner, SEARCH_QUEUED_MAX, SearchStatus, Status, StoreStatus,
+};
 use archivist_shared::systemd::SystemdClient;
 use clap::Args;
 use std::collections::BTreeSet;
@@ -192,6 +194,9 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
         let text = format!("{} deleted, their files are being removed", status.deleting);
         block.line("Removal", text);
     }
+    if let Some(text) = status.search.and_then(search) {
+        block.line("Search", text);
+    }
     if let Some(store) = &status.store {
         block.line("Store", self::store(store, style));
     }
@@ -219,6 +224,30 @@ pub fn network(status: &Status) -> String {
         _ => "",
     };
     clean(&status.network) + kept
+}
+
+/// What the search index lacks; `None` if it lacks nothing.
+fn search(search: SearchStatus) -> Option<String> {
+    let SearchStatus {
+        queued,
+        is_building,
+        failed,
+    } = search;
+    let mut text = match (is_building, queued) {
+        (true, _) => "the index is being built".to_owned(),
+        (false, 0) => return None,
+        (false, 1) => "the index lacks the changes of 1 page".to_owned(),
+        (false, SEARCH_QUEUED_MAX..) => {
+            format!("the index lacks the changes of {SEARCH_QUEUED_MAX} pages or more")
+        }
+        (false, n) => format!("the index lacks the changes of {n} pages"),
+    };
+    if failed > 0 {
+        text += &format!(
+            "; {failed} attempts failed; see: journalctl -u archivist-index-pages.service"
+        );
+    }
+    Some(text)
 }
 
 /// `/srv/store, 3 waiting (1 failed), 1 running; s7: failed to …, next attempt …`
@@ -347,6 +376,24 @@ mod tests {
     }
 
     #[test]
+    fn index_that_is_behind_is_named() {
+        let text = |queued, is_building, failed| {
+            search(SearchStatus {
+                queued,
+                is_building,
+                failed,
+            })
+        };
+        assert_eq!(text(0, false, 0), None);
+        assert_eq!(
+            text(3, false, 0).unwrap(),
+            "the index lacks the changes of 3 pages"
+        );
+        assert_eq!(text(9, true, 0).unwrap(), "the index is being built");
+        assert!(text(1, false, 2).unwrap().contains("; 2 attempts failed; "));
+    }
+
+    #[test]
     fn commands_in_the_foreground_and_orchestrators_outside_the_service() {
         let mut command = Command {
             verb: "run".into(),
@@ -417,6 +464,7 @@ mod tests {
             fleet: None,
             certificates: Vec::new(),
             deleting: 0,
+            search: None,
             store: Some(StoreStatus {
                 store: "/srv/store".into(),
                 keep_local: "always".into(),

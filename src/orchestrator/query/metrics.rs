@@ -1,5 +1,6 @@
 //! Counts and times for a monitoring system.
 
+use crate::indexing;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::transfer;
 use archivist_shared::bus::documents::report;
@@ -24,5 +25,6 @@ pub(crate) fn metrics(turn: &Turn<'_>) -> TurnResult<report::Metrics> {
         sites: turn.tx.site_health(turn.now)?,
         store: transfer::store_status(turn)?,
         deleting: turn.tx.deletions()?,
+        search: indexing::status(turn)?,
     })
 }

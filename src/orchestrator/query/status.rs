@@ -1,5 +1,6 @@
 //! The state of the orchestrator as a whole.
 
+use crate::indexing;
 use crate::machine::notify;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::runner::reported::reported;
@@ -49,6 +50,7 @@ pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
         certificates: certificates(turn)?,
         store: transfer::store_status(turn)?,
         deleting: turn.tx.deletions()?,
+        search: indexing::status(turn)?,
     })
 }
 

@@ -4,6 +4,7 @@ use crate::store::column::{Columns, columns};
 use crate::store::{Result, Tx};
 use archivist_core::model::search::{SearchBuild, SearchChange, SearchEntry};
 use archivist_core::model::{Lifecycle, RunId, SnapshotId, Time};
+use archivist_shared::bus::documents::report::SEARCH_QUEUED_MAX;
 
 /// Condition on snapshots that the index has.
 const ENDED: &str = "status IN ('sealed', 'cancelled') AND directory IS NOT NULL";
@@ -66,6 +67,15 @@ impl Tx<'_> {
         self.one(
             "SELECT built_to IS NOT NULL OR EXISTS (SELECT 1 FROM search_queue) FROM search_index",
             [],
+        )
+    }
+
+    /// Returns the number of snapshots that the index does not have as their rows are, at most
+    /// [`SEARCH_QUEUED_MAX`].
+    pub fn search_queued(&self) -> Result<u32> {
+        self.one(
+            "SELECT count(*) FROM (SELECT 1 FROM search_queue LIMIT ?1)",
+            [SEARCH_QUEUED_MAX],
         )
     }
 

@@ -23,7 +23,7 @@ pub use copy::{Copy, StoreStatus};
 pub use fleet::{Fleet, FleetNode};
 pub use host::Host;
 pub use metrics::{DURATIONS_MS, HookEnds, HostQueue, METRIC_HOSTS_MAX, Metrics, SiteHealth};
-pub use status::{Command, Registration, Runner, Status, Target};
+pub use status::{Command, Registration, Runner, SEARCH_QUEUED_MAX, SearchStatus, Status, Target};
 pub use timeline::{Span, SpanPage};
 
 /// Counts by the name of the state.

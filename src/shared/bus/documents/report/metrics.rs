@@ -1,6 +1,6 @@
 //! The document of `metrics`: counts and times for a monitoring system, without addresses of pages.
 
-use super::{Counts, StoreStatus};
+use super::{Counts, SearchStatus, StoreStatus};
 use archivist_core::model::Time;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,9 @@ pub struct Metrics {
     pub store: Option<StoreStatus>,
     /// Number of deleted crawls and snapshots whose files are not removed yet.
     pub deleting: u64,
+    /// The index of full text search; `None` if its program is not installed.
+    #[serde(default)]
+    pub search: Option<SearchStatus>,
 }
 
 /// Ends of the hooks of a plugin with the same status and similar durations.

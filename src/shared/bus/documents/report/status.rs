@@ -80,7 +80,24 @@ pub struct Status {
     /// Number of deleted crawls and snapshots whose files are not removed yet.
     #[serde(default)]
     pub deleting: u64,
+    /// The index of full text search; `None` if its program is not installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchStatus>,
 }
+
+/// How far the index of full text search is behind the archive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchStatus {
+    /// Number of snapshots whose changes it lacks, at most [`SEARCH_QUEUED_MAX`].
+    pub queued: u32,
+    /// Whether it is being built again.
+    pub is_building: bool,
+    /// Failed attempts in a row to change it.
+    pub failed: u32,
+}
+
+/// Changes of the index that are counted.
+pub const SEARCH_QUEUED_MAX: u32 = 100_000;
 
 /// Most crawls and snapshots of one registration; further ones are left out.
 pub const TARGETS_MAX: usize = 100;
