@@ -9,6 +9,7 @@ use crate::words::{Word, fold, words};
 use archivist_core::model::SnapshotId;
 use archivist_core::model::search::{SearchChange, SearchEntry, SearchWork};
 use archivist_core::model::web::surt::page_key;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -439,21 +440,28 @@ pub fn perform(work: &SearchWork) -> Result<(), Problem> {
     }
 }
 
-/// Reads all files of the index that is read, and compares their checksums.
+/// Reads all files of the index that is read, and compares their checksums. Returns the snapshots that the
+/// index has.
 ///
 /// # Errors
-/// If one is damaged.
-pub fn check(directory: &Path) -> Result<(), Problem> {
+/// If a file is damaged.
+pub fn check(directory: &Path) -> Result<BTreeSet<u64>, Problem> {
     let opened = open(directory)?;
     let damaged = opened.index.validate_checksum();
     let damaged = damaged.map_err(|error| Problem::of("read", error))?;
-    match damaged.into_iter().next() {
-        None => Ok(()),
-        Some(file) => Err(Problem::Rebuild(format!(
+    if let Some(file) = damaged.into_iter().next() {
+        return Err(Problem::Rebuild(format!(
             "the file '{}' of the search index is damaged",
             file.display()
-        ))),
+        )));
     }
+    let mut ids = BTreeSet::new();
+    for segment in opened.reader()?.searcher().segment_readers() {
+        let numbers = segment.fast_fields().u64("id");
+        let numbers = numbers.map_err(|error| Problem::of("read", error))?;
+        ids.extend(segment.doc_ids_alive().filter_map(|doc| numbers.first(doc)));
+    }
+    Ok(ids)
 }
 
 /// Builds an index next to the one that is read.

@@ -1,12 +1,12 @@
 //! `archivist-search change` is the program of `archivist-index-pages.service`: it reads its work from
 //! standard input as JSON. `archivist-search answer DIRECTORY` reads a question and prints an answer, and
-//! `check DIRECTORY` compares the files of the index with their checksums. The exit status is 75 if there
-//! is no index that it can read.
+//! `check DIRECTORY` compares the files of the index with their checksums, and prints the numbers of the
+//! snapshots that the index has. The exit status is 75 if there is no index that it can read.
 
 use archivist_core::model::search::{REBUILD, SearchQuestion, SearchWork};
 use archivist_search::{Problem, answer, check, perform};
 use serde::de::DeserializeOwned;
-use std::io::{Read, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let done = match (task.to_str(), directory) {
         (Some("change"), None) => read(WORK_MAX).and_then(|work: SearchWork| perform(&work)),
         (Some("answer"), Some(directory)) => print_answer(&directory),
-        (Some("check"), Some(directory)) => check(&directory),
+        (Some("check"), Some(directory)) => print_snapshots(&directory),
         _ => {
             eprintln!(
                 "usage: archivist-search change, or: archivist-search answer|check DIRECTORY"
@@ -65,6 +65,15 @@ fn read<T: DeserializeOwned>(most: u64) -> Result<T, Problem> {
     let mut stdin = std::io::stdin().lock().take(most);
     stdin.read_to_string(&mut text).map_err(unreadable)?;
     serde_json::from_str(&text).map_err(unreadable)
+}
+
+fn print_snapshots(directory: &Path) -> Result<(), Problem> {
+    let ids = check(directory)?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let written = ids.iter().try_for_each(|id| writeln!(out, "{id}"));
+    written
+        .and_then(|()| out.flush())
+        .map_err(|error| Problem::Failed(format!("failed to write the numbers: {error}")))
 }
 
 fn print_answer(directory: &Path) -> Result<(), Problem> {

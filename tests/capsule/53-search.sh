@@ -82,6 +82,33 @@ is_build_after() { [[ $(build) != "$1" ]] && is_built; }
 is_built() { [[ $(in_capsule sh -c "ls $index | wc -l") == 2 ]] && index_is_idle; }
 index_is_idle() { ! has_unit $unit; }
 
+# The index of an older backup: fsck says what it lacks.
+fsck_names_what_it_lacks() {
+    local added
+    needs archives
+    wait_for 20 is_built
+    assert_status 0 archivist fsck --quick
+    in_capsule cp -a $index /var/lib/archivist/index/older
+    added=$(archivist add --json --wait --plugins wget,text "${site}page/77" | gojq --raw-output --slurp '.[0].crawl')
+    added=$(query '.[0].id' list snapshots "$added")
+    wait_for 20 finds "$added" --url "${site}page/77"
+    wait_for 20 index_is_idle
+    in_capsule sh -c "rm -r $index && mv /var/lib/archivist/index/older $index"
+    assert_status 3 archivist fsck --quick
+    assert_contains "$output" "$index: it lacks $added" "the finding"
+    assert_contains "$output" "archivist search --rebuild" "the repair"
+    assert_status 0 archivist fsck --quick --repair
+    wait_for 20 finds "$added" --url "${site}page/77"
+    wait_for 20 is_built
+    in_capsule truncate --size=100 "$index/$(build)/$(in_capsule sh -c "cd $index/current && ls *.store" | head -n 1)"
+    assert_status 3 archivist fsck --quick
+    assert_contains "$output" "$index: " "the damaged index"
+    assert_status 0 archivist fsck --quick --repair
+    wait_for 20 finds "$page" chain
+    wait_for 20 is_built
+    assert_status 0 archivist fsck --quick
+}
+
 continues_after_kills() {
     local crawl kills=0 deadline=$((EPOCHSECONDS + 120))
     needs archives
@@ -97,4 +124,4 @@ continues_after_kills() {
 }
 all_are_indexed() { [[ $(archivist search --json -n 0 --all --site 127.0.0.1 | gojq .total) == "$(query length list snapshots --limit 0)" ]]; }
 
-cases archives shows_hits indexes_versions_and_deletions builds_the_index_again continues_after_kills
+cases archives shows_hits indexes_versions_and_deletions builds_the_index_again fsck_names_what_it_lacks continues_after_kills

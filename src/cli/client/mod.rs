@@ -9,6 +9,7 @@ pub mod owner;
 pub mod page;
 pub mod paging;
 pub mod replace;
+pub mod search_index;
 pub mod server;
 pub mod transfer;
 pub mod wait;

@@ -3,24 +3,17 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::page::When;
+use crate::client::search_index::{INDEX, ask, rebuild};
 use crate::client::server::Server;
 use crate::display::style::{self, Style};
 use crate::display::text::{stamp, when};
 use archivist_config::Scope;
-use archivist_config::programs::SEARCH;
-use archivist_core::model::search::{
-    REBUILD, SearchAnswer, SearchHit, SearchQuestion, SnippetPart,
-};
+use archivist_core::model::search::{SearchAnswer, SearchHit, SearchQuestion, SnippetPart};
 use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{Lifecycle, Time};
 use archivist_core::text::clean;
 use clap::Args;
 use jiff::tz::TimeZone;
-use std::ffi::OsStr;
-use std::io::{ErrorKind, Write};
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
 /// Most hits of an answer.
 const HITS_MAX: u32 = 10_000;
@@ -88,9 +81,9 @@ fn state(text: &str) -> Result<Lifecycle, String> {
 }
 
 pub async fn run(args: SearchArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let directory = scope.data_dir().join("index/search");
+    let directory = scope.data_dir().join(INDEX);
     if args.rebuild {
-        rebuild(scope).await?;
+        rebuild(&Server::reach(scope).await?).await?;
         style::print(
             "the index is built again; until it is complete, the one that is there is searched\n",
         )?;
@@ -100,7 +93,7 @@ pub async fn run(args: SearchArgs, scope: &Scope) -> Result<Exit, Failure> {
     let answer = match ask(&directory, &question)? {
         Ok(answer) => answer,
         Err(reason) => {
-            rebuild(scope).await?;
+            rebuild(&Server::reach(scope).await?).await?;
             return Err(Failure::failed(format!(
                 "{reason}; it is built again: repeat the search when archivist-index-pages.service has ended"
             )));
@@ -156,81 +149,6 @@ fn time(text: &str) -> Result<(Time, Time), Failure> {
             clean(text)
         ))),
     }
-}
-
-/// Runs the program of the index. Returns the answer, or why the index must be built again.
-fn ask(
-    directory: &Path,
-    question: &SearchQuestion,
-) -> Result<Result<SearchAnswer, String>, Failure> {
-    let own = std::env::current_exe().map_err(|error| {
-        Failure::failed(format!("failed to find the path of this program: {error}"))
-    })?;
-    let program = SEARCH.path_from(&own);
-    let document = serde_json::to_vec(question)
-        .map_err(|error| Failure::failed(format!("failed to write the question: {error}")))?;
-    let (task, document) = (["answer".as_ref(), directory.as_os_str()], &document);
-    let output = run_program(&program, &task, document)?;
-    if output.status.success() {
-        return serde_json::from_slice(&output.stdout)
-            .map(Ok)
-            .map_err(|error| Failure::failed(format!("failed to read the answer: {error}")));
-    }
-    let reason = reason(&output);
-    if output.status.code() == Some(REBUILD.into()) {
-        return Ok(Err(reason));
-    }
-    if output.status.code() != Some(1) {
-        // What a damaged file makes of a program is not foreseen: its checksums say whether it is one.
-        let check = run_program(&program, &["check".as_ref(), directory.as_os_str()], b"")?;
-        if check.status.code() == Some(REBUILD.into()) || check.status.signal().is_some() {
-            return Ok(Err(self::reason(&check)));
-        }
-    }
-    Err(Failure::failed(reason))
-}
-
-fn run_program(program: &Path, task: &[&OsStr], document: &[u8]) -> Result<Output, Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::failed(format!("failed to run '{}': {error}", program.display()))
-    };
-    let mut child = Command::new(program)
-        .args(task)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        write(&mut stdin, document)?;
-    }
-    child.wait_with_output().map_err(failed)
-}
-
-/// The last line of what a program said, or how it ended.
-fn reason(output: &Output) -> String {
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let last = errors.lines().rfind(|line| !line.trim().is_empty());
-    last.map_or_else(
-        || format!("archivist-search failed ({})", output.status),
-        clean,
-    )
-}
-
-/// Writes to a program. One that has ended says itself why.
-fn write(stdin: &mut impl Write, bytes: &[u8]) -> Result<(), Failure> {
-    match stdin.write_all(bytes) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::failed(format!(
-            "failed to write to archivist-search: {error}"
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// Asks the orchestrator to build the index again.
-async fn rebuild(scope: &Scope) -> Result<(), Failure> {
-    let server = Server::reach(scope).await?;
-    server.call(|| server.proxy().rebuild_search()).await
 }
 
 /// The hits, with marked words in colour, or between asterisks without colours.

@@ -28,6 +28,8 @@ pub enum Kind {
     Unknown,
     /// Ids may be handed out again.
     Ids,
+    /// The search index is damaged, lacks a page, or has a deleted one.
+    Index,
 }
 
 /// What `--repair` does about a finding.
@@ -41,6 +43,8 @@ pub enum Repair {
     Page(SnapshotId),
     /// A list is rebuilt.
     List(ListName),
+    /// The search index is built again.
+    Index,
 }
 
 impl Repair {
@@ -49,6 +53,7 @@ impl Repair {
         match self {
             Repair::Retry(id) => format!("archivist retry --all {id}"),
             Repair::Ids(ids) => format!("continue above {ids}: archivist fsck --repair"),
+            Repair::Index => "archivist search --rebuild".to_owned(),
             Repair::Page(_) | Repair::List(_) => "rebuild it: archivist fsck --repair".to_owned(),
         }
     }
@@ -111,6 +116,10 @@ pub struct Checked {
     pub digests: u64,
     /// Bytes of the latter.
     pub bytes: u64,
+    /// Pages of the search index. `None`: there is none, or it is behind the rows.
+    pub indexed: Option<u64>,
+    /// Whether the search index was being changed.
+    pub index_is_behind: bool,
 }
 
 impl Checked {
@@ -125,6 +134,8 @@ impl Checked {
         self.elsewhere += other.elsewhere;
         self.digests += other.digests;
         self.bytes += other.bytes;
+        self.indexed = self.indexed.or(other.indexed);
+        self.index_is_behind |= other.index_is_behind;
     }
 }
 
@@ -183,6 +194,8 @@ impl Report {
             elsewhere,
             digests,
             bytes,
+            indexed,
+            index_is_behind,
         } = self.checked;
         let found = match self.findings.len() {
             0 => "no problem".to_owned(),
@@ -203,7 +216,13 @@ impl Report {
         if digests > 0 {
             parts.push(format!("{digests} digests ({})", human_size(bytes)));
         }
+        if let Some(indexed) = indexed {
+            parts.push(format!("{indexed} pages of the search index"));
+        }
         let mut out = format!("compared {}: {found}\n", parts.join(", "));
+        if index_is_behind {
+            out.push_str("the search index was being changed, and its pages were not compared\n");
+        }
         if unread > 0 {
             let size = human_size(unread_bytes);
             out.push_str(&format!(

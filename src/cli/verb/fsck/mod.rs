@@ -9,6 +9,7 @@ mod copies;
 mod digests;
 mod disk;
 mod finding;
+mod index;
 mod page;
 mod remote;
 mod repair;
@@ -19,7 +20,7 @@ use crate::client::server::Server;
 use crate::display::style;
 use crate::display::style::Style;
 use archivist_config::{Scope, load};
-use archivist_core::model::{IdMarks, Lifecycle, Owner};
+use archivist_core::model::{IdMarks, Lifecycle, Owner, SnapshotId};
 use archivist_core::store::{Location, StoredObject};
 use archivist_core::text::parse_size;
 use archivist_shared::archive;
@@ -31,6 +32,7 @@ use disk::Disk;
 use finding::{Finding, Kind, Report};
 use page::Page;
 use remote::{Difference, Remote};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +47,7 @@ pub struct FsckArgs {
     ///
     /// Queue all hooks of a page again whose directory is missing or is that of another page,
     /// unless the store has it, rebuild lists and pages about snapshots from the rows and from what
-    /// is readable of them, and continue with higher ids. No other file is changed, moved or
+    /// is readable of them, build the search index again, and continue with higher ids. No other file is changed, moved or
     /// removed. A damaged file is never replaced, because the page may be another one today: to
     /// archive it again, use archivist retry --all.
     #[arg(long)]
@@ -65,7 +67,7 @@ pub struct FsckArgs {
     /// Print one object
     ///
     /// It has 'checked' with the counts, and 'findings' with 'kind' ('directory', 'file', 'size',
-    /// 'digest', 'unknown', 'ids', 'list' or 'copy'), 'id', 'path', 'what', 'repair' and
+    /// 'digest', 'unknown', 'ids', 'list', 'index' or 'copy'), 'id', 'path', 'what', 'repair' and
     /// 'repaired'.
     #[arg(long)]
     json: bool,
@@ -86,6 +88,7 @@ pub async fn run(args: FsckArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut check = Check {
         server: &server,
         lists: Lists::new(&archive),
+        ended: BTreeSet::new(),
         archive,
         disk,
         copies: Copies::default(),
@@ -100,6 +103,7 @@ pub async fn run(args: FsckArgs, scope: &Scope) -> Result<Exit, Failure> {
     check.unknown_copies(scope)?;
     check.remote(args.download.unwrap_or(0), scope).await?;
     check.ids().await?;
+    check.index(scope).await?;
     let (mut report, lists) = (check.report, check.lists);
     if !args.json {
         style::print(&report.listed(&Style::of_stdout(), scope))?;
@@ -162,6 +166,8 @@ struct Check<'a> {
     remote: Remote,
     /// Lists that the rows give.
     lists: Lists,
+    /// Pages that the search index must have.
+    ended: BTreeSet<SnapshotId>,
     reads_content: bool,
     report: Report,
 }
@@ -206,6 +212,9 @@ impl Check<'_> {
                 };
                 self.disk.has_row(&self.archive, Path::new(directory));
                 self.copies.has_row(&self.archive, Path::new(directory));
+                if page.status.is_final() {
+                    self.ended.insert(page.id);
+                }
                 if page.status == Lifecycle::Sealed {
                     self.page(&page, scope).await?;
                 }

@@ -5,6 +5,7 @@ use super::page::Page;
 use crate::client::exit::Failure;
 use crate::client::fleet::Orders;
 use crate::client::owner::as_owner;
+use crate::client::search_index;
 use crate::client::server::Server;
 use crate::display::style;
 use crate::verb::retry;
@@ -53,6 +54,10 @@ pub async fn repair(
                     write(&archive, || lists.write_page(&page.snapshot, &page.results))?;
                 }
                 format!("{} written", finding.path)
+            }
+            Some(Repair::Index) => {
+                search_index::rebuild(server).await?;
+                "the search index is built again".to_owned()
             }
             Some(Repair::List(list)) => {
                 // One list may have several damaged files.
