@@ -45,6 +45,8 @@ shows_hits() {
     assert_status 0 archivist search chian
     assert_contains "$output" "did you mean: chain" "a misspelt word"
     assert_status 2 archivist search
+    assert_status 1 in_capsule setpriv --reuid=nobody --regid=nogroup --clear-groups archivist search chain
+    assert_contains "$output" "run this with sudo" "the fix for a caller who may not read the archive"
 }
 
 indexes_versions_and_deletions() {

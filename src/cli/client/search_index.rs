@@ -15,12 +15,15 @@ use std::process::{Command, Output, Stdio};
 
 /// Directory of the index, below that of the data.
 pub const INDEX: &str = "index/search";
+/// Link to the part of it that is read.
+const CURRENT: &str = "current";
 
 /// Asks the index. Returns the answer, or why the index must be built again.
 pub fn ask(
     directory: &Path,
     question: &SearchQuestion,
 ) -> Result<Result<SearchAnswer, String>, Failure> {
+    need_access(directory)?;
     let document = serde_json::to_vec(question)
         .map_err(|error| Failure::failed(format!("failed to write the question: {error}")))?;
     let output = run("answer", directory, &document)?;
@@ -65,6 +68,20 @@ pub fn check(directory: &Path) -> Result<Result<BTreeSet<SnapshotId>, String>, F
 /// Asks the orchestrator to build the index again.
 pub async fn rebuild(server: &Server) -> Result<(), Failure> {
     server.call(|| server.proxy().rebuild_search()).await
+}
+
+/// Reports that the caller may not read the index, which has the texts of all pages.
+fn need_access(directory: &Path) -> Result<(), Failure> {
+    match directory.join(CURRENT).symlink_metadata() {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let directory = directory.display();
+            Err(Failure::failed(format!(
+                "failed to read the search index '{directory}': {error}\n\
+                 the archive is not readable by all users: run this with sudo"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn program() -> Result<PathBuf, Failure> {
