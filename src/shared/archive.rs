@@ -13,6 +13,10 @@ use std::path::{Path, PathBuf};
 const WORKER_USER: &str = "archivist";
 /// Directory of imported files below that of the archive. Their names begin with their SHA-256.
 pub const IMPORTED: &str = ".imported";
+/// Setting of a crawl with the name of the imported file of its pages.
+pub const IMPORT_FILE: &str = "IMPORT_FILE";
+/// Setting of a crawl with the name that the imported file had.
+pub const IMPORT_SOURCE: &str = "IMPORT_SOURCE";
 /// Begin of the tag of the pages of an imported file, which the first 16 digits of its SHA-256 follow.
 pub const IMPORT_TAG: &str = "imported-";
 /// Entries of an archive without pages: temporary files, and what mkfs(8) creates.

@@ -155,5 +155,23 @@ check_while_pages_are_archived() {
     assert_eq "digest file size unknown" "$(fsck 3 "$kinds")" "what was found afterwards"
 }
 
+# A recording that was imported is named after its digest.
+imported_recordings_are_compared() {
+    needs archive_without_problems
+    local recording=/root/recording.warc.gz imported found='[.findings[] | select(.path | contains(".imported")) | .kind]'
+    in_capsule cp "$(page page/1 .directory)/wget/warc/page.warc.gz" $recording
+    assert_status 0 archivist import --wait $recording
+    assert_eq "" "$(fsck 3 "$found")" "problems of the imported recording"
+    imported=$(in_capsule sh -c "ls $archive/.imported/*")
+    in_capsule sh -c "printf x >>$imported"
+    assert_eq digest "$(fsck 3 "$found")" "a damaged recording"
+    in_capsule mv "$imported" $archive/.imported/other.warc.gz
+    assert_eq "file unknown" "$(fsck 3 "$found | sort")" "a missing and an unknown recording"
+    in_capsule rm $archive/.imported/other.warc.gz
+    assert_status 0 archivist import $recording
+    assert_contains "$output" "nothing new" "an import again"
+    assert_eq "" "$(fsck 3 "$found")" "problems after it was imported again"
+}
+
 cases archive_without_problems lists_are_compared_and_rebuilt damage_is_found_and_nothing_is_replaced removed_page_is_archived_again unknown_directory_and_its_id \
-    nothing_is_compared_without_the_archive check_while_pages_are_archived
+    nothing_is_compared_without_the_archive check_while_pages_are_archived imported_recordings_are_compared

@@ -9,6 +9,7 @@ mod copies;
 mod digests;
 mod disk;
 mod finding;
+mod imported;
 mod index;
 mod page;
 mod remote;
@@ -30,6 +31,7 @@ use clap::Args;
 use copies::Copies;
 use disk::Disk;
 use finding::{Finding, Kind, Report};
+use imported::Imported;
 use page::Page;
 use remote::{Difference, Remote};
 use std::collections::BTreeSet;
@@ -83,6 +85,7 @@ fn size(text: &str) -> Result<u64, String> {
 pub async fn run(args: FsckArgs, scope: &Scope) -> Result<Exit, Failure> {
     let archive = scope.data_dir().join("archive");
     let disk = Disk::read(&archive).map_err(|error| unreadable(&error, scope))?;
+    let imported = Imported::read(&archive).map_err(|error| unreadable(&error, scope))?;
     let server = Server::reach(scope).await?;
     need_archive(&archive, &server, scope).await?;
     let mut check = Check {
@@ -91,6 +94,7 @@ pub async fn run(args: FsckArgs, scope: &Scope) -> Result<Exit, Failure> {
         ended: BTreeSet::new(),
         archive,
         disk,
+        imported,
         copies: Copies::default(),
         remote: Remote::default(),
         reads_content: !args.quick,
@@ -99,7 +103,7 @@ pub async fn run(args: FsckArgs, scope: &Scope) -> Result<Exit, Failure> {
     check.crawls().await?;
     check.pages(scope).await?;
     check.lists()?;
-    check.unknown().await?;
+    check.unknown(scope).await?;
     check.unknown_copies(scope)?;
     check.remote(args.download.unwrap_or(0), scope).await?;
     check.ids().await?;
@@ -161,6 +165,7 @@ struct Check<'a> {
     archive: PathBuf,
     /// Directories that no row has so far.
     disk: Disk,
+    imported: Imported,
     copies: Copies,
     /// Copies on other hosts.
     remote: Remote,
@@ -182,6 +187,7 @@ impl Check<'_> {
             }
             for crawl in crawls {
                 self.report.checked.crawls += 1;
+                self.imported.add_crawl(&crawl);
                 let (Some(directory), id) = (crawl.directory, Owner::Crawl(crawl.id)) else {
                     continue;
                 };
@@ -324,10 +330,17 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Reports the directories that no row has, unless they are those of deleted pages.
-    async fn unknown(&mut self) -> Result<(), Failure> {
+    /// Compares imported recordings, and reports the directories that no row has, unless they are those of
+    /// deleted pages.
+    async fn unknown(&mut self, scope: &Scope) -> Result<(), Failure> {
         let status: Status = self.server.ask(|| self.server.proxy().status()).await?;
-        if status.deleting > 0 {
+        let (is_deleting, checked) = (status.deleting > 0, &mut self.report.checked);
+        let found = self
+            .imported
+            .compare(self.reads_content, !is_deleting, checked);
+        let found = found.map_err(|error| unreadable(&error, scope))?;
+        self.report.extend(found);
+        if is_deleting {
             eprintln!(
                 "files of {} deleted crawls and pages are being removed: directories without rows are not reported",
                 status.deleting

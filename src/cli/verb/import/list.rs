@@ -14,6 +14,7 @@ use crate::verb::urls::Urls;
 use archivist_config::Scope;
 use archivist_core::model::{LineEntry, Owner, Place, Tags, parse_line};
 use archivist_core::text::clean;
+use archivist_shared::archive::IMPORT_SOURCE;
 use archivist_shared::bus::documents::report::{AddOptions, Added, Crawl, Filter, Snapshot};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -25,8 +26,6 @@ use std::path::Path;
 
 /// Setting of a crawl with the digest of the list that it was made of.
 const DIGEST: &str = "IMPORT_DIGEST";
-/// Setting of a crawl with the name of the file.
-const SOURCE: &str = "IMPORT_SOURCE";
 /// Refused entries that are printed.
 const REFUSED_MAX: usize = 100;
 
@@ -198,7 +197,7 @@ pub async fn import(
         tags: args.tags.clone(),
         config: BTreeMap::from([
             (DIGEST.to_owned(), digest),
-            (SOURCE.to_owned(), source_name(path)),
+            (IMPORT_SOURCE.to_owned(), source_name(path)),
         ]),
         only_new: true,
         ..AddOptions::default()
