@@ -78,49 +78,28 @@ impl Trouble {
     }
 }
 
-/// The programs of a check, if they are installed.
-pub struct Programs {
-    /// Path of lighthouse.
-    pub lighthouse: Option<PathBuf>,
-    /// Path of the browser.
-    pub chromium: Option<PathBuf>,
+/// Returns the path of the lighthouse that a check with this library uses, if it is installed.
+pub fn program(library: Option<&Path>) -> Option<PathBuf> {
+    in_directories(&search(library))
 }
 
-impl Programs {
-    fn in_directories(search: &[PathBuf]) -> Programs {
-        let find = |names: &[&str]| {
-            let mut places = search
-                .iter()
-                .flat_map(|directory| names.iter().map(move |name| directory.join(name)));
-            places.find(|path| is_program(path))
-        };
-        Programs {
-            lighthouse: find(&["lighthouse"]),
-            chromium: find(&["chromium", "chromium-browser", "google-chrome"]),
-        }
-    }
-}
-
-/// Returns the programs that a check with this library uses.
-pub fn programs(library: Option<&Path>) -> Programs {
-    Programs::in_directories(&search(library))
+fn in_directories(search: &[PathBuf]) -> Option<PathBuf> {
+    let mut paths = search.iter().map(|directory| directory.join("lighthouse"));
+    paths.find(|path| is_program(path))
 }
 
 fn look(request: &Request) -> Result<Report, Trouble> {
     let settings = &request.settings;
     let search = search(settings.lib_dir.as_deref());
-    let found = Programs::in_directories(&search);
     let named = |program: &Option<PathBuf>| program.clone().filter(|path| is_program(path));
     let missing = |what: &str| Trouble {
         missing: true,
         text: format!("{what} is not installed: {INSTALL}"),
     };
     let lighthouse = named(&settings.lighthouse)
-        .or(found.lighthouse)
+        .or_else(|| in_directories(&search))
         .ok_or_else(|| missing("lighthouse"))?;
-    let chromium = named(&settings.chromium)
-        .or(found.chromium)
-        .ok_or_else(|| missing("chromium"))?;
+    let chromium = named(&settings.chromium).ok_or_else(|| missing("chromium"))?;
     let scratch =
         Scratch::new("lighthouse").map_err(|finding| Trouble::failed(finding.output_str))?;
     let budget = settings.deadline(DEADLINE);
@@ -367,27 +346,5 @@ mod tests {
         assert!(has_user_namespaces(proc.path()));
         write("sys/user/max_user_namespaces", "0\n");
         assert!(!has_user_namespaces(proc.path()));
-    }
-
-    #[test]
-    fn snap_is_no_browser() {
-        use std::os::unix::fs::PermissionsExt;
-        let dir = tempfile::tempdir().unwrap();
-        for (name, text) in [
-            (
-                "chromium-browser",
-                "#!/bin/sh\nexec /snap/bin/chromium \"$@\"\n",
-            ),
-            (
-                "google-chrome",
-                "#!/bin/sh\nexec /opt/google/chrome/chrome \"$@\"\n",
-            ),
-        ] {
-            let path = dir.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        let found = Programs::in_directories(&[dir.path().to_owned()]);
-        assert_eq!(found.chromium, Some(dir.path().join("google-chrome")));
     }
 }

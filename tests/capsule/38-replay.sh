@@ -87,6 +87,22 @@ a_unit_with_the_network_of_the_machine_is_refused() {
     assert_eq "" "$(reached)" "requests at the loopback of the machine"
 }
 
+# The browser of the configuration is used, and one under another name if that is what the machine has.
+replays_use_the_browser_of_hooks() {
+    configure <<<"[Config]
+CHROME_BINARY=/nowhere/chromium"
+    assert_status 1 archivist replay $file --headless
+    assert_contains "$output" "/nowhere/chromium is not installed" "the browser of root"
+    assert_status 1 as_user archivist verify $file
+    assert_contains "$output" "/nowhere/chromium is not installed" "the browser of a user"
+    assert_status 0 as_user env CHROME_BINARY=chromium archivist replay $file --headless
+    forget_configuration
+    in_capsule sh -c 'mv /usr/bin/chromium /usr/local/bin/google-chrome'
+    assert_status 0 archivist replay $file --headless
+    assert_contains "$output" "1 answered exactly" "a browser of another name"
+    in_capsule sh -c 'mv /usr/local/bin/google-chrome /usr/bin/chromium'
+}
+
 verify_says_what_a_recording_lacks() {
     assert_status 1 archivist verify $file
     assert_contains "$output" "the recording does not show the page" "a page without its picture"
@@ -121,4 +137,4 @@ Reach=loopback"
     forget_configuration
 }
 
-cases doctor_records_and_replays_a_page recorded_pages_are_verified_in_units_without_network root_replays_in_a_unit_without_network a_user_replays_in_their_service_manager a_unit_with_the_network_of_the_machine_is_refused verify_says_what_a_recording_lacks
+cases doctor_records_and_replays_a_page recorded_pages_are_verified_in_units_without_network root_replays_in_a_unit_without_network a_user_replays_in_their_service_manager a_unit_with_the_network_of_the_machine_is_refused replays_use_the_browser_of_hooks verify_says_what_a_recording_lacks

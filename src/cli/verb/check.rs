@@ -3,6 +3,7 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
+use crate::verb::config::browser;
 use archivist_checks as check;
 use archivist_checks::{CheckResult, Kind, Request};
 use archivist_config as config;
@@ -57,6 +58,10 @@ pub fn run(args: CheckArgs, scope: &Scope) -> Result<Exit, Failure> {
     };
     let library = scope.data_dir().join("lib");
     request.settings.lib_dir.get_or_insert(library);
+    if matches!(args.kind, KindArg::Lighthouse) && request.settings.chromium.is_none() {
+        // A check runs as a user of its own, which finds the programs of the library, too.
+        request.settings.chromium = browser::path(&browser::settings(scope, true)?);
+    }
     request.settings.reach = reach(request.url.as_str(), scope)?;
     let result = check::run(args.kind.into(), &request);
     if args.json || !std::io::stdout().is_terminal() {

@@ -1,7 +1,7 @@
 //! `archivist verify`: proves that a recording shows its page.
 
 use super::replay::recordings::{Recording, Target};
-use super::replay::{LIMIT, failure, find_wall, lines, print_json};
+use super::replay::{LIMIT, browser_settings, failure, find_wall, lines, print_json};
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use archivist_config::Scope;
@@ -60,6 +60,7 @@ pub async fn run(args: VerifyArgs, scope: &Scope) -> Result<Exit, Failure> {
         wall: find_wall(args.no_wall)?,
         viewport: evidence.viewport(),
         limit: LIMIT,
+        settings: browser_settings(scope, args.no_wall)?,
     };
     let answers = Arc::new(recording.index());
     let mut proof = prove(&replay, answers, &evidence).await.map_err(failure)?;
@@ -155,6 +156,7 @@ fn percent(text: &str) -> Result<f64, String> {
 mod tests {
     use super::*;
     use archivist_hooks::replay::{Requests, Wall};
+    use archivist_plugin::Values;
 
     #[test]
     fn figures_and_contradictions_are_printed() {
@@ -165,6 +167,7 @@ mod tests {
             wall: Wall::none(),
             viewport: None,
             limit: LIMIT,
+            settings: Values::new(),
         };
         let proof = Proof {
             requests: Requests {

@@ -41,6 +41,11 @@ impl PluginSettings {
             .filter(|value| !value.is_empty())
     }
 
+    /// The environment, which has the settings of other plugins, too.
+    pub fn variables(&self) -> &BTreeMap<String, String> {
+        &self.environment
+    }
+
     /// Value as text. Lists and numbers are formatted as JSON.
     pub fn text(&self, key: &str) -> String {
         match self.resolve(key, 0) {

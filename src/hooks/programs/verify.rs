@@ -61,6 +61,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
         wall: wall()?,
         viewport: evidence.viewport(),
         limit: runner.remaining(),
+        settings: invocation.settings.variables().clone(),
     };
     let mut answers = Index::new();
     answers.add(wacz.clone());

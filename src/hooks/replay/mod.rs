@@ -24,6 +24,7 @@ use archivist_warc::WarcError;
 use archivist_warc::lookup::{Index, Match, Wanted};
 use archivist_warc::wacz::StoredAnswer;
 use jiff::Timestamp;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Finds recorded answers.
@@ -68,6 +69,8 @@ pub struct Replay {
     pub viewport: Option<(u32, u32)>,
     /// Time limit for the start of the browser and the page; without effect on a window.
     pub limit: Duration,
+    /// Settings of the plugin `chromium`, as hooks get them.
+    pub settings: BTreeMap<String, String>,
 }
 
 #[cfg(test)]

@@ -84,7 +84,9 @@ pub async fn show(replay: &Replay, answers: Arc<dyn Answers>) -> Result<Requests
 
 fn invocation(replay: &Replay) -> Invocation {
     let url = [format!("--url={}", replay.url)];
-    Invocation::read("chromium", SETTINGS, &url, std::env::vars_os())
+    let settings = replay.settings.iter();
+    let settings = settings.map(|(key, value)| (key.into(), value.into()));
+    Invocation::read("chromium", SETTINGS, &url, settings)
 }
 
 /// Starts a browser, uses it, and ends it.

@@ -103,6 +103,7 @@ async fn loaded(
         wall: wall.clone(),
         viewport: Some((400, 300)),
         limit: Duration::from_secs(50),
+        settings: BTreeMap::new(),
     };
     load(&replay, Arc::new(memory)).await
 }

@@ -4,7 +4,7 @@ use crate::engine::facts::{FactAnswer, Question};
 use crate::engine::index::SEARCH;
 use crate::engine::index_files;
 use crate::engine::persona_files;
-use crate::engine::state::{Engine, HOOK_PATH};
+use crate::engine::state::Engine;
 use crate::engine::way_out::MachineAddresses;
 use crate::machine::inspect;
 use crate::machine::notify;
@@ -17,9 +17,6 @@ use archivist_core::store::Location;
 use archivist_plugin::programs::binary;
 use archivist_shared::{id_marks, installation};
 use std::path::{Path, PathBuf};
-
-/// Directories with programs below the library, which hooks search first.
-const LIBRARY_PATHS: [&str; 3] = ["bin", "pip/venv/bin", "npm/node_modules/.bin"];
 
 /// Logs why ids cannot be compared.
 fn unread(what: &str, path: &Path, error: &std::io::Error) -> IdMarks {
@@ -108,12 +105,7 @@ impl Engine {
     /// Searches for a program in the library, then in the system. An absolute path is only checked.
     fn search(&self, name: &str) -> Option<PathBuf> {
         let library = self.scope.data_dir().join("lib");
-        let own = LIBRARY_PATHS.iter().map(|path| library.join(path));
-        let mut search: Vec<String> = own
-            .map(|path| path.to_string_lossy().into_owned())
-            .collect();
-        search.push(HOOK_PATH.to_owned());
-        binary::path_lookup(&search.join(":"), name)
+        binary::hook_lookup(Some(&library), name)
     }
 
     /// Calls `ask` with all the facts that it asks for.

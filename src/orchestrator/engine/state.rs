@@ -37,9 +37,6 @@ const VISIT_DELAY: Duration = Duration::from_secs(10);
 
 static NO_SETTINGS: Values = Values::new();
 
-/// Search path for programs, and PATH of hooks.
-pub const HOOK_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
 /// This orchestrator among those of the data directory.
 pub struct OwnRunner {
     pub rank: i64,
@@ -252,7 +249,7 @@ impl Engine {
             snap_dir: snapshot.map(Path::to_owned),
             home: tmp.clone(),
             tmp_dir: tmp,
-            path: HOOK_PATH.to_owned(),
+            path: binary::HOOK_PATH.to_owned(),
         }
     }
 

@@ -23,6 +23,12 @@ pub struct Programs<'l> {
     pub version: &'l dyn Fn(&Path) -> Option<String>,
 }
 
+/// PATH of hooks, and where their programs are searched after the library.
+pub const HOOK_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Directories with programs below the library, which hooks search first.
+const LIBRARY_PATHS: [&str; 3] = ["bin", "pip/venv/bin", "npm/node_modules/.bin"];
+
 /// Other names of programs, which are tried if a program is not found under its own name.
 const OTHER_NAMES: [(&str, &[&str]); 3] = [
     (
@@ -142,6 +148,17 @@ pub fn locate(resolved: &mut BTreeMap<String, Value>, find: &dyn Fn(&str) -> Opt
             *value = Value::String(path);
         }
     }
+}
+
+/// Finds a program where hooks do: in the library, if there is one, then in the system. An absolute
+/// name is only checked.
+pub fn hook_lookup(library: Option<&Path>, name: &str) -> Option<PathBuf> {
+    let own = LIBRARY_PATHS.iter().filter_map(|path| {
+        let path = library?.join(path);
+        Some(path.to_string_lossy().into_owned())
+    });
+    let search: Vec<_> = own.chain([HOOK_PATH.to_owned()]).collect();
+    path_lookup(&search.join(":"), name)
 }
 
 /// Finds a program in a search path such as `$PATH`. An absolute name is only checked. Passes over
@@ -309,6 +326,23 @@ mod tests {
         assert_eq!(values["WGET_BINARY"], json!("wget"));
         assert_eq!(values["NODE_BINARY"], json!("/opt/node"));
         assert_eq!(values["NAME"], json!("google-chrome"));
+    }
+
+    #[test]
+    fn library_precedes_the_system() {
+        let library = tempfile::tempdir().unwrap();
+        let own = library.path().join("pip/venv/bin/sh");
+        std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+        std::fs::copy("/bin/sh", &own).unwrap();
+        assert_eq!(hook_lookup(Some(library.path()), "sh"), Some(own.clone()));
+        let system = hook_lookup(None, "sh").unwrap();
+        assert!(
+            HOOK_PATH
+                .split(':')
+                .any(|path| system.parent() == Some(Path::new(path)))
+        );
+        assert_eq!(hook_lookup(None, own.to_str().unwrap()), Some(own));
+        assert_eq!(hook_lookup(Some(library.path()), "no-such-program"), None);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What lighthouse checks require: lighthouse, chromium and a recent node.
 
 use super::Check;
-use archivist_checks::lighthouse::{INSTALL, NODE_NEEDED, programs};
+use crate::verb::config::browser;
+use archivist_checks::lighthouse::{INSTALL, NODE_NEEDED, program};
 use archivist_config::Scope;
 use archivist_config::declare::watch::Schedule;
 use archivist_core::model::CheckKind;
@@ -40,11 +41,13 @@ pub fn check(watches: &[Watch], scope: &Scope) -> Option<Check> {
         return None;
     }
     let library = scope.data_dir().join("lib");
-    let programs = programs(Some(&library));
-    let needed = programs.lighthouse.as_deref().and_then(node_needed);
+    let program = program(Some(&library));
+    let needed = program.as_deref().and_then(node_needed);
+    let browser = browser::settings(scope, true);
+    let browser = browser.ok().and_then(|settings| browser::path(&settings));
     Some(judge(&Found {
-        lighthouse: programs.lighthouse.is_some(),
-        chromium: programs.chromium.is_some(),
+        lighthouse: program.is_some(),
+        chromium: browser.is_some_and(|path| path.is_file()),
         node_in_library: library.join("bin/node").exists(),
         node: node_version(),
         needed: needed.unwrap_or(NODE_NEEDED),

@@ -5,10 +5,11 @@
 
 use super::Check;
 use crate::client::transfer::run_words;
-use archivist_config::inputs::Target;
-use archivist_config::{Scope, fragments, inputs};
+use crate::verb::config::browser;
+use archivist_config::Scope;
 use archivist_core::text::{clean, human_span};
 use archivist_hooks::trial::{Trial, TrialRecording, TrialReplay};
+use archivist_plugin::Values;
 use nix::unistd::geteuid;
 use std::path::Path;
 use std::process::Stdio;
@@ -19,8 +20,8 @@ const RECORDING: &str = "recording";
 const REPLAY: &str = "replay";
 /// Time limit of the unit in seconds.
 const LIMIT_SECONDS: u64 = 120;
-/// Setting that names the browser.
-const BROWSER: &str = "CHROME_BINARY";
+/// Start of the names of settings that say which browser is started, and how.
+const OF_BROWSER: &str = "CHROME_";
 const INSTALL: &str =
     "apt install chromium, or name another browser by CHROME_BINARY= in archivist.conf(5)";
 /// How to see what the browser logs.
@@ -54,8 +55,9 @@ fn obstacle(scope: &Scope, is_root: bool) -> Option<&'static str> {
 async fn trial(scope: &Scope) -> Result<Trial, String> {
     let failed = |error: &dyn std::fmt::Display| format!("failed to run systemd-run: {error}");
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
+    let settings = browser::settings(scope, true).map_err(|error| error.first_line().to_owned())?;
     let running = Command::new("systemd-run")
-        .args(words(scope, &program, browser(scope).as_deref()))
+        .args(words(scope, &program, &assignments(&settings)))
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
@@ -81,20 +83,19 @@ async fn trial(scope: &Scope) -> Result<Trial, String> {
     ))
 }
 
-/// The browser that the configuration names.
-fn browser(scope: &Scope) -> Option<String> {
-    let files = fragments::read(scope).ok()?;
-    let inputs = inputs::collect(&files).inputs;
-    let is_browser = |target: &Target| matches!(target, Target::Value(name) if name == BROWSER);
-    let last = inputs
-        .into_iter()
-        .rfind(|input| is_browser(&input.target))?;
-    Some(last.value).filter(|value| !value.is_empty())
+/// The settings of the browser with a value, as assignments of variables.
+fn assignments(settings: &Values) -> Vec<String> {
+    let of_browser = settings
+        .iter()
+        .filter(|(name, value)| name.starts_with(OF_BROWSER) && !value.is_empty());
+    of_browser
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect()
 }
 
 /// Returns the arguments of systemd-run(1). The drop-ins of replays apply to the name of the unit, and
 /// make the sandbox. The page is on the loopback, so the unit needs no network.
-fn words(scope: &Scope, program: &Path, browser: Option<&str>) -> Vec<String> {
+fn words(scope: &Scope, program: &Path, variables: &[String]) -> Vec<String> {
     let mut words = run_words(scope);
     let id = std::process::id();
     words.push(format!("--unit=archivist-replay-trial-{id}.service"));
@@ -105,7 +106,8 @@ fn words(scope: &Scope, program: &Path, browser: Option<&str>) -> Vec<String> {
     if scope.user {
         words.push("--property=PrivateUsers=yes".to_owned());
     }
-    words.extend(browser.map(|browser| format!("--setenv={BROWSER}={browser}")));
+    let variables = variables.iter();
+    words.extend(variables.map(|variable| format!("--setenv={variable}")));
     words.push("--".to_owned());
     words.push(program.display().to_string());
     words.extend(["hook", "trial"].map(str::to_owned));
@@ -280,15 +282,18 @@ mod tests {
 
     #[test]
     fn unit_has_the_sandbox_of_replays_and_the_browser_of_the_configuration() {
-        let root = tempfile::tempdir().unwrap();
-        let scope = Scope::system(root.path());
-        assert_eq!(browser(&scope), None);
-        let directory = root.path().join("etc/archivist");
-        std::fs::create_dir_all(&directory).unwrap();
-        let text = "[Config]\nCHROME_BINARY=/opt/a\nCHROME_BINARY=/opt/b\n";
-        std::fs::write(directory.join("archivist.conf"), text).unwrap();
-        let browser = browser(&scope);
-        let words = words(&scope, Path::new("/usr/bin/archivist"), browser.as_deref()).join(" ");
+        let settings = Values::from(
+            [
+                ("CHROME_BINARY", "/opt/b"),
+                ("CHROME_ARGS_EXTRA", "[\"--a\"]"),
+                ("CHROME_USER_AGENT", ""),
+                ("TIMEOUT", "9"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+        );
+        let scope = Scope::system("/");
+        let program = Path::new("/usr/bin/archivist");
+        let words = words(&scope, program, &assignments(&settings)).join(" ");
         let unit = format!(
             "--unit=archivist-replay-trial-{}.service",
             std::process::id()
@@ -297,9 +302,11 @@ mod tests {
             &unit[..],
             "--property=PrivateNetwork=yes",
             "--setenv=CHROME_BINARY=/opt/b",
+            "--setenv=CHROME_ARGS_EXTRA=[\"--a\"]",
         ] {
             assert!(words.contains(part), "{part} in {words}");
         }
+        assert!(!words.contains("TIMEOUT="), "{words}");
         assert!(
             words.ends_with(" -- /usr/bin/archivist hook trial"),
             "{words}"

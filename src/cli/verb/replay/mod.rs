@@ -7,12 +7,14 @@ pub mod wall;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;
 use crate::display::style;
+use crate::verb::config::browser;
 use crate::verb::open::has_desktop;
 use archive::Archive;
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use archivist_hooks::process::finding::Finding;
 use archivist_hooks::replay::{self, Answers, Listed, Loaded, Replay, Requests, Wall};
+use archivist_plugin::Values;
 use clap::Args;
 use nix::unistd::geteuid;
 use recordings::{Located, Recording, Target};
@@ -26,7 +28,7 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Show a recorded page in the browser, without a network
 ///
-/// The page is loaded from its recording, in the installed chromium with an empty profile. The browser
+/// The page is loaded from its recording, in the browser of hooks with an empty profile. The browser
 /// runs in a network namespace without a network, so that nothing reaches the web or this machine: as
 /// a unit if root calls, else as a unit of the user's service manager or in a user namespace. What is
 /// not in the recording fails, and is listed when the window is closed.
@@ -84,6 +86,7 @@ pub async fn run(args: ReplayArgs, scope: &Scope) -> Result<Exit, Failure> {
         wall: find_wall(args.no_wall)?,
         viewport: None,
         limit: LIMIT,
+        settings: browser_settings(scope, args.no_wall)?,
     };
     let answers: Arc<dyn Answers> = match args.target {
         Target::File(_) => Arc::new(recording.index()),
@@ -133,6 +136,12 @@ pub fn find_wall(no_wall: bool) -> Result<Wall, Failure> {
         return Ok(Wall::none());
     }
     wall::find()
+}
+
+/// The settings of the browser of a replay. Without a wall, it runs as the caller.
+pub fn browser_settings(scope: &Scope, no_wall: bool) -> Result<Values, Failure> {
+    let is_other_user = geteuid().is_root() && !no_wall;
+    browser::settings(scope, is_other_user || scope.user)
 }
 
 /// Returns the error of a replay that failed.
@@ -222,6 +231,7 @@ mod tests {
             wall: Wall::none(),
             viewport: None,
             limit: LIMIT,
+            settings: Values::new(),
         };
         assert_eq!(
             text(&replay, &requests, None),
