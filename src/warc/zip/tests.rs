@@ -71,6 +71,33 @@ fn members_are_read() {
     assert!(!first.is_open);
 }
 
+/// A reader may conclude from the directory that a local header has no extra field.
+#[test]
+fn entries_of_the_directory_have_an_extra_field_as_their_local_headers() {
+    let length_at = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    let file = sample();
+    let starts = |signature: u32| -> Vec<usize> {
+        let signature = signature.to_le_bytes();
+        let windows = file.windows(4).enumerate();
+        windows
+            .filter(|(_, window)| **window == signature)
+            .map(|(at, _)| at)
+            .collect()
+    };
+    assert_eq!((starts(LOCAL).len(), starts(CENTRAL).len()), (2, 2));
+    for at in starts(LOCAL) {
+        assert_eq!(length_at(&file, at + 28), 4 + EXTRA64_BYTES);
+    }
+    for at in starts(CENTRAL) {
+        let extra = length_at(&file, at + 30);
+        assert_eq!(extra, 8);
+        let start = at + CENTRAL_BYTES + usize::from(length_at(&file, at + 28));
+        // Its own length is that of the field, so readers of extra fields pass over it.
+        assert_eq!(length_at(&file, start), EXTRA_ROOM);
+        assert_eq!(length_at(&file, start + 2), extra - 4);
+    }
+}
+
 #[test]
 fn lies_of_the_directory_have_a_reason() {
     let file = sample();

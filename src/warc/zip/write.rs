@@ -30,6 +30,10 @@ pub(crate) struct Entry {
 /// Bytes by which a local header is longer than its name.
 pub(crate) const PLACEHOLDER_BYTES: usize = LOCAL_BYTES + 4 + EXTRA64_BYTES as usize;
 
+/// Bytes of an empty [`EXTRA_ROOM`] in the directory. Viewers in browsers (wabac.js) take an entry
+/// without extra fields for one whose local header has none, and do not read that header.
+const CENTRAL_ROOM_BYTES: usize = 8;
+
 #[derive(Default)]
 struct Bytes(Vec<u8>);
 
@@ -125,8 +129,11 @@ pub(crate) fn ends(entries: &[Entry], offset: u64, time: Timestamp) -> Vec<u8> {
         bytes.short(entry.packed);
         bytes.short(entry.size);
         bytes.count(entry.name.len());
-        let extra = if is_64 { 4 + 8 * large.len() } else { 0 };
-        bytes.count(extra);
+        bytes.count(if is_64 {
+            4 + 8 * large.len()
+        } else {
+            CENTRAL_ROOM_BYTES
+        });
         // comment, disk, internal attributes
         (0..3).for_each(|_| bytes.u16(0));
         bytes.u32(PERMISSIONS);
@@ -136,6 +143,11 @@ pub(crate) fn ends(entries: &[Entry], offset: u64, time: Timestamp) -> Vec<u8> {
             bytes.u16(EXTRA64);
             bytes.count(8 * large.len());
             large.into_iter().for_each(|value| bytes.u64(value));
+        } else {
+            bytes.u16(EXTRA_ROOM);
+            bytes.count(CENTRAL_ROOM_BYTES - 4);
+            bytes.u16(ROOM_SIGNATURE);
+            bytes.u16(0);
         }
     }
     let size = bytes.0.len() as u64;
