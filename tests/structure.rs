@@ -62,6 +62,9 @@ const ROOMS: &[Room] = &[
     room("config/declare", &["declare", "ini"], PURE),
     room("config", &["alert"], CARRIES_FILES),
     room("shared/archive.rs", &["installation"], &["zbus", "tokio"]),
+    // Lines and names that several programs write and read.
+    room("shared/archivebox.rs", &[], PURE),
+    room("shared/staged.rs", &[], PURE),
     room("shared/bus/documents", &["bus::documents"], PURE),
     room(
         "shared/bus/client.rs",

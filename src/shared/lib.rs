@@ -1,8 +1,9 @@
 //! Code that several programs share: the D-Bus interfaces of archivist, the client of systemd, free
 //! disk space, the highest ids of an archive, its installation, the state of the database's file, what
-//! health checks of pools found, and logging.
+//! health checks of pools found, pages on their way into the archive, and logging.
 
 pub mod archive;
+pub mod archivebox;
 pub mod bus;
 mod connection;
 pub mod database;
@@ -12,4 +13,5 @@ pub mod installation;
 pub mod journal;
 pub mod outage;
 pub mod pool_health;
+pub mod staged;
 pub mod systemd;

@@ -10,6 +10,7 @@ mod output;
 mod page;
 mod run;
 mod sequence;
+mod staged;
 mod visit;
 
 pub use sequence::{HookAction, HookEvent, Sequence};
@@ -141,6 +142,7 @@ async fn run() -> Result<(), WorkerError> {
         heartbeat::follow(&of_crawl, &own);
     }
     let index = Rc::new(SnapshotIndex::open(&assignment, &own)?);
+    staged::take(&assignment, &own, &link, &index).await?;
     tracing::info!(
         "working on {} {}: {} hooks, {} of them have final results",
         assignment.owner,

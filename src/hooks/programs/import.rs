@@ -1,19 +1,31 @@
-//! `import`: says which file of the archive has the recording of a page that `archivist import` added.
-//! The file itself is readable for the owner of the archive alone, and this program does not need it.
+//! `import`: says from which file or directory `archivist import` added a page. A recording is readable for
+//! the owner of the archive alone, and this program does not need it.
 
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::{Outcome, page};
 use serde_json::json;
+use std::path::Path;
 
-/// Writes the name of the file.
+/// What `archivist import` writes about a page of ArchiveBox.
+const RECORD: &str = "archivebox.json";
+
+/// Writes the name of the file of a recording.
 pub fn run(invocation: &Invocation) -> Outcome {
     let file = invocation.settings.text("IMPORT_FILE");
+    let source = invocation.settings.text("IMPORT_SOURCE");
+    if !invocation.settings.text("IMPORT_STAGED").is_empty() {
+        // The worker has moved the files of the page, this one among them.
+        if !Path::new(RECORD).is_file() {
+            let reason = "its files are gone; import the directory again";
+            return Err(Finding::failed(reason));
+        }
+        return Ok(Finding::succeeded(format!("from '{source}'")));
+    }
     if file.is_empty() {
         let reason = "no file is named: archivist import adds pages of recordings";
         return Err(Finding::skipped(reason));
     }
-    let source = invocation.settings.text("IMPORT_SOURCE");
     let document = json!({"file": file, "source": source, "url": invocation.url});
     page::write("recording.json", format!("{document:#}\n").as_bytes())?;
     Ok(Finding::succeeded(format!("from '{source}'")))

@@ -173,6 +173,7 @@ impl Worker {
                 retry_after: self.server.and_then(|server| server.retry_after),
                 crawl_delay: None,
                 ready_at: None,
+                recorded: None,
                 figures: Figures::of(json!({"size": hook.len()}).as_object().unwrap()),
             });
             if self.assignment.visit.ends_early(report.answer().as_ref()) {

@@ -28,6 +28,7 @@ use archivist_plugin::environment;
 use archivist_plugin::{BinaryRequest, HookContext, HookFamily, HookTarget, argv, request_argv};
 use archivist_shared::bus::documents::report::Filter;
 use archivist_shared::bus::documents::work::{About, Assignment, Skipped};
+use archivist_shared::staged;
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -117,6 +118,7 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
     let assignment = Assignment {
         about,
         identity,
+        staged: staged(turn, &crawl, url),
         visit: visit::visit_rules(turn, id)?,
         last_hooks: last_hooks.collect(),
         ..assignment(turn, &crawl, owner, url, depth, &directory, &plan.snapshot)?
@@ -132,6 +134,13 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
     });
     notices::announce_snapshot(turn, id, Notice::Started)?;
     start_worker(turn, &crawl, assignment, snapshot.attempts + 1)
+}
+
+/// The directory with the files that a command has imported for the page.
+fn staged(turn: &Turn<'_>, crawl: &CrawlWork, url: &str) -> Option<PathBuf> {
+    let name = crawl.config.get(staged::STAGED_SETTING)?;
+    let directory = turn.engine.archive().join(staged::STAGED).join(name);
+    staged::is_name(name).then(|| directory.join(staged::name_of(url)))
 }
 
 /// What the page about a snapshot shows, in addition to its results.
@@ -190,6 +199,7 @@ fn assignment(
         ready_limit: settings.ready_limit,
         stop_limit: settings.stop_limit,
         output_limit: settings.output_limit,
+        staged: None,
         visit: VisitRules::default(),
         about: About {
             archive: turn.engine.archive(),

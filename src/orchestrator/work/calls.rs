@@ -254,8 +254,9 @@ fn record_result(
     let known = turn.tx.result(owner, plugin, hook)?;
     if known.is_none_or(|known| known.status == ResultState::Queued) {
         // The hook was not started; the attempt is recorded nevertheless.
+        let started_at = report.recorded.map_or(turn.now, |(start, _)| start);
         turn.tx
-            .start_result(owner, crawl.id, plugin, hook, turn.now)?;
+            .start_result(owner, crawl.id, plugin, hook, started_at)?;
     }
     let finished = Finished {
         verdict,
@@ -266,9 +267,10 @@ fn record_result(
     };
     let key = (plugin, hook);
     turn.tx.count_bytes(crawl.id, owner, key, report.size)?;
+    let ended_at = report.recorded.map_or(turn.now, |(_, end)| end);
     if !turn
         .tx
-        .finish_result(owner, plugin, hook, &finished, turn.now)?
+        .finish_result(owner, plugin, hook, &finished, ended_at)?
     {
         return Ok(());
     }

@@ -46,6 +46,7 @@ pub fn not_started(key: &str, verdict: Verdict, output: Option<String>) -> Repor
         retry_after: None,
         crawl_delay: None,
         ready_at: None,
+        recorded: None,
         figures: Figures::default(),
     }
 }
@@ -189,6 +190,7 @@ pub fn build(
         retry_after,
         crawl_delay,
         ready_at: None,
+        recorded: None,
         figures,
     }
 }

@@ -30,6 +30,7 @@ fn hook_of_a_page_that_found_nothing_by_itself_may_be_retried() {
             retry_after: None,
             crawl_delay: None,
             ready_at: None,
+            recorded: None,
             figures: Default::default(),
         };
         matches!(

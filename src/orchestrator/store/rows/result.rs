@@ -25,6 +25,9 @@ columns! {
         ended_at, id, figures "coalesce(figures, '{}')"
 }
 
+/// SQL condition on a hook: it can run again, so that its result may be queued for a retry.
+const REPEATABLE: &str = "NOT GLOB 'archivebox*'";
+
 pub(crate) const COLUMNS: &str = HookResult::COLUMNS;
 
 fn ids(owner: Owner, crawl: CrawlId) -> (i64, Option<i64>) {
@@ -197,12 +200,12 @@ impl Tx<'_> {
 
     /// Queues all results of an owner again. Returns how many these were.
     pub fn requeue_all_results(&self, owner: Owner) -> Result<usize> {
-        self.change(
+        let sql = format!(
             "UPDATE result SET status = 'queued', error = NULL, output = NULL, figures = NULL,
                  started_at = NULL, ended_at = NULL, attempts = 0
-             WHERE owner = ?1",
-            [owner.to_string()],
-        )
+             WHERE owner = ?1 AND hook {REPEATABLE}"
+        );
+        self.change(&sql, [owner.to_string()])
     }
 
     /// Returns snapshots that a retry may apply to, in the order of their ids: at most `limit` of
@@ -222,14 +225,14 @@ impl Tx<'_> {
     ) -> Result<Vec<(CrawlId, SnapshotId)>> {
         // "+" makes SQLite search by id; with an index of crawl or status it reads all of their
         // rows.
-        self.all(
+        let sql = format!(
             "SELECT s.crawl_id, s.id FROM snapshot s
              WHERE s.id > ?3 AND s.id <= ?4 AND CASE WHEN ?1 IS NULL
                  THEN (+s.status = 'sealed'
                          AND (SELECT status FROM crawl WHERE id = s.crawl_id) <> 'cancelled'
                          AND (NOT ?6 OR (?2 IS NULL AND s.reason IS NOT NULL)
                              OR EXISTS (SELECT 1 FROM result r
-                                 WHERE r.owner = 's' || s.id
+                                 WHERE r.owner = 's' || s.id AND r.hook {REPEATABLE}
                                      AND (?2 IS NULL OR r.plugin = ?2 OR r.hook = ?2)
                                      AND (r.status = 'failed'
                                          OR (r.status = 'skipped' AND r.attempts > 0
@@ -241,7 +244,10 @@ impl Tx<'_> {
                          AND s.reason = (SELECT reason FROM crawl
                              WHERE id = s.crawl_id AND status = 'sealed'))
                  ELSE +s.crawl_id = ?1 AND +s.status IN ('sealed', 'cancelled') END
-             ORDER BY s.id LIMIT ?5",
+             ORDER BY s.id LIMIT ?5"
+        );
+        self.all(
+            &sql,
             (
                 crawl.map(|crawl| crawl.0),
                 hook,
@@ -257,13 +263,68 @@ impl Tx<'_> {
     /// Queues failed and skipped results of an owner again, or all results of `hook`, the name of a
     /// plugin or hook. Returns how many these were.
     pub fn requeue_results(&self, owner: Owner, hook: Option<&str>) -> Result<usize> {
-        self.change(
+        let sql = format!(
             "UPDATE result SET status = 'queued', error = NULL, output = NULL, figures = NULL,
                  started_at = NULL, ended_at = NULL, attempts = 0
-             WHERE owner = ?1 AND (?2 IS NULL OR plugin = ?2 OR hook = ?2)
+             WHERE owner = ?1 AND hook {REPEATABLE} AND (?2 IS NULL OR plugin = ?2 OR hook = ?2)
                  AND (status IN ('failed', 'skipped') OR ?2 IS NOT NULL)
-                 AND status NOT IN ('queued', 'started')",
-            (owner.to_string(), hook),
+                 AND status NOT IN ('queued', 'started')"
+        );
+        self.change(&sql, (owner.to_string(), hook))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{NewCrawl, NewSnapshot, Store};
+    use archivist_core::model::ResultState;
+    use archivist_shared::staged::STAGED_HOOK;
+
+    #[test]
+    fn results_of_another_program_are_not_queued_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(1)).unwrap();
+        let tx = store.begin().unwrap();
+        let new_crawl = NewCrawl {
+            url: "http://a.test/",
+            max_depth: 0,
+            plugins: &[],
+            config: &BTreeMap::new(),
+            user: 0,
+            now: Time(1),
+        };
+        let crawl = tx.add_crawl(&new_crawl).unwrap();
+        let page = NewSnapshot {
+            url: "http://a.test/",
+            host: "a.test",
+            ..NewSnapshot::default()
+        };
+        let added = tx.add_snapshots(crawl, None, &[page], Time(1)).unwrap();
+        let owner = Owner::Snapshot(added[0].0);
+        let failed = Verdict {
+            state: ResultState::Failed,
+            error: Some("why".to_owned()),
+        };
+        let second = format!("{STAGED_HOOK}-2");
+        for hook in [STAGED_HOOK, &second] {
+            tx.note_result(owner, crawl, "wget", hook, &failed, Time(2))
+                .unwrap();
+        }
+        for hook in [None, Some("wget"), Some(STAGED_HOOK)] {
+            assert_eq!(tx.requeue_results(owner, hook).unwrap(), 0, "{hook:?}");
+        }
+        assert_eq!(tx.requeue_all_results(owner).unwrap(), 0);
+        tx.note_result(
+            owner,
+            crawl,
+            "wget",
+            "on_Snapshot__06_wget",
+            &failed,
+            Time(2),
         )
+        .unwrap();
+        assert_eq!(tx.requeue_results(owner, None).unwrap(), 1);
     }
 }

@@ -254,6 +254,7 @@ mod tests {
             retry_after: None,
             crawl_delay: None,
             ready_at: None,
+            recorded: None,
             figures: Figures::default(),
         }
     }

@@ -56,6 +56,12 @@ pub struct Assignment {
     pub stop_limit: Duration,
     /// Bytes of standard output after which a hook is stopped.
     pub output_limit: u64,
+    /// Directory with the results that another program recorded of the page, as in [`staged`]. It may be
+    /// gone already.
+    ///
+    /// [`staged`]: crate::staged
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staged: Option<PathBuf>,
     /// What the answer of the server means for the visit.
     #[serde(default)]
     pub visit: VisitRules,
@@ -297,6 +303,9 @@ pub struct Report {
     /// When a background hook printed its first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_at: Option<Time>,
+    /// Start and end, if another program made the result. `None`: the result is of now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<(Time, Time)>,
     /// Numbers that the hook states.
     #[serde(default, skip_serializing_if = "Figures::is_empty")]
     pub figures: Figures,

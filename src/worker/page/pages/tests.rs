@@ -32,6 +32,7 @@ fn assignment(archive: &Path) -> Assignment {
         ready_limit: Duration::ZERO,
         stop_limit: Duration::ZERO,
         output_limit: 0,
+        staged: None,
         visit: Default::default(),
         about: About {
             archive: archive.to_owned(),
@@ -75,6 +76,7 @@ fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, text: &str, f
         retry_after: None,
         crawl_delay: None,
         ready_at: None,
+        recorded: None,
         key: task.key.clone(),
         verdict: Verdict {
             state,
