@@ -154,7 +154,7 @@ const ROOMS: &[Room] = &[
     // house is the table of all of them, and the program hands it over.
     room(
         "orchestrator/program.rs",
-        &["backup", "house", "process", "unhealthy"],
+        &["archivebox", "backup", "house", "process", "unhealthy"],
         NO_SQL_OR_BUS,
     ),
     room(
@@ -318,6 +318,12 @@ const ROOMS: &[Room] = &[
     ),
     room("orchestrator/runner", &["machine", "runner"], NO_SQL_OR_BUS),
     room("orchestrator/machine", &["machine", "store"], NO_SQL_OR_BUS),
+    // A database of another program, and none of ours.
+    room(
+        "orchestrator/archivebox.rs",
+        &[],
+        &["org.freedesktop", "tokio", "zbus", "std::net"],
+    ),
     room(
         "orchestrator/backup",
         &["backup", "machine", "runner", "store"],

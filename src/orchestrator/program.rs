@@ -1,9 +1,10 @@
 //! `archivist-orchestrator [--user] [--instance NAME] [orchestrator [--exit-on-idle] | worker |
-//! delete | backup DIR [--keep N] | restore DIR [--config | --database] | unhealthy NAME-INDEX]`: the program of the
-//! orchestrator and the workers, of what needs the database without the orchestrator, and of what ends
-//! workers of pools. Users do not call it. Its command line is parsed by hand, as a parser would be resident
+//! delete | backup DIR [--keep N] | restore DIR [--config | --database] | unhealthy NAME-INDEX |
+//! archivebox FILE]`: the program of the orchestrator and the workers, of what needs the database without the
+//! orchestrator or reads one of another program, and of what ends workers of pools. Users do not call it. Its command line is parsed by hand, as a parser would be resident
 //! all the time.
 
+use crate::archivebox;
 use crate::backup::{self, Task, What};
 use crate::house::House;
 use crate::process::run as orchestrator;
@@ -26,6 +27,7 @@ struct Asked {
     exit_on_idle: bool,
     task: Option<Task>,
     unhealthy: Option<unhealthy::Worker>,
+    archivebox: Option<PathBuf>,
 }
 
 /// Runs the orchestrator or a worker, as `arguments` say.
@@ -42,6 +44,9 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
     if asked.delete {
         return worker::delete::main();
+    }
+    if let Some(file) = &asked.archivebox {
+        return archivebox::main(file);
     }
     let scope = Scope::from_env(asked.user, asked.instance, |name| std::env::var_os(name));
     if let Some(task) = &asked.task {
@@ -69,6 +74,10 @@ fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Asked, String> 
             Some("--instance") => asked.instance = Some(instance(arguments.next())?),
             Some("backup") => asked.task = Some(backup_task(&mut arguments)?),
             Some("restore") => asked.task = Some(restore_task(&mut arguments)?),
+            Some("archivebox") => {
+                let file = arguments.next().map(PathBuf::from);
+                asked.archivebox = Some(file.ok_or("archivebox: expected FILE")?);
+            }
             Some("unhealthy") => asked.unhealthy = Some(pool_worker(arguments.next())?),
             _ => {
                 return Err(format!(

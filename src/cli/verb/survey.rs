@@ -1,6 +1,8 @@
 //! `archivist survey`, hidden: reads a file that `archivist import` has got, in a process without
 //! rights. Prints what it has, one JSON object a line.
 
+pub mod archivebox;
+
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use crate::verb::urls::INPUT_MAX_BYTES;
@@ -32,6 +34,9 @@ pub struct SurveyArgs {
     /// Make tags of folders
     #[arg(long)]
     folders: bool,
+    /// Read files of ArchiveBox about snapshots
+    #[arg(long)]
+    archivebox: bool,
 }
 
 /// What a line says.
@@ -63,6 +68,10 @@ pub fn run(args: &SurveyArgs) -> Result<Exit, Failure> {
     };
     setrlimit(Resource::RLIMIT_AS, MEMORY_MAX_BYTES, MEMORY_MAX_BYTES)
         .map_err(|error| failed(&error))?;
+    if args.archivebox {
+        let read = archivebox::read(std::io::stdin().lock(), std::io::stdout().lock());
+        return read.map(|()| Exit::Done).map_err(|error| failed(&error));
+    }
     let input = std::io::stdin().as_fd().try_clone_to_owned();
     let file = File::from(input.map_err(|error| failed(&error))?);
     if args.lists {

@@ -1,7 +1,8 @@
-//! `archivist import`: adds the pages of recordings, and queues those of bookmark files and reading lists,
-//! that other programs wrote. Files are read by a process without rights ([`super::survey`]), because
+//! `archivist import`: adds the pages of recordings and of data directories of ArchiveBox, and queues those of
+//! bookmark files and reading lists, that other programs wrote. Files are read by a process without rights ([`super::survey`]), because
 //! their content is foreign.
 
+mod archivebox;
 mod list;
 mod reader;
 mod recording;
@@ -15,17 +16,18 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Add the pages of recordings, bookmark files and reading lists that other programs wrote
+/// Add the pages of recordings, bookmark files, reading lists and ArchiveBox that other programs wrote
 ///
 /// The content of a file decides what it is, not its name. The pages of a recording (WACZ, WARC) are
 /// added with the dates of their recording, and nothing is requested from the web. The pages of a
 /// bookmark file or reading list are queued as one crawl for each file, with their titles, tags and
 /// dates; those that the archive has, or is going to have, are left out, and so are all that were
-/// imported from the same file before.
+/// imported from the same file before. A directory is the data directory of ArchiveBox: its snapshots
+/// become snapshots with their files, results, tags and dates, and nothing is requested either.
 #[derive(Args)]
 pub struct ImportArgs {
-    /// The files
-    #[arg(value_name = "FILE", required = true)]
+    /// The files, and data directories of ArchiveBox
+    #[arg(value_name = "FILE|DIR", required = true)]
     files: Vec<PathBuf>,
     /// Tag the pages; may be given more than once
     #[arg(long = "tag", value_name = "T")]
@@ -76,10 +78,14 @@ pub async fn run(args: ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
 }
 
 async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
+    if path.is_dir() {
+        return archivebox::import(path, args, scope).await;
+    }
     let mut file = File::open(path).map_err(|error| failed("open", path, &error))?;
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
         let path = clean(&path.display().to_string());
-        return Err(Failure::usage(format!("'{path}' is not a regular file")));
+        let what = "is neither a regular file nor a directory";
+        return Err(Failure::usage(format!("'{path}' {what}")));
     }
     let mut start = Vec::new();
     let read = file.by_ref().take(4).read_to_end(&mut start);

@@ -1,0 +1,243 @@
+//! The files in which ArchiveBox keeps what it knows of a snapshot next to its pages: `index.json` up to
+//! 0.8, and `index.jsonl` since 0.9. `archivist import` sends them through a pipe, each after a [`Header`].
+
+use archivist_core::model::Time;
+use archivist_shared::archivebox::{
+    BoxLine, BoxResult, BoxSnapshot, FIELD_MAX, moment, time_of, without_time,
+};
+use archivist_shared::staged::RESULTS_MAX;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::io::{self, BufRead, Read, Write};
+
+/// Longest file that is read, in bytes.
+pub const INDEX_MAX: u64 = 16 << 20;
+/// Longest header in bytes: a name has 255, and escapes.
+const HEADER_MAX: u64 = 4096;
+
+/// What precedes a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Header {
+    /// Name of the directory that has the file.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// Reads all files, and writes what they say.
+pub fn read(mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+    loop {
+        let mut header = Vec::new();
+        input
+            .by_ref()
+            .take(HEADER_MAX)
+            .read_until(b'\n', &mut header)?;
+        if header.is_empty() {
+            return Ok(());
+        }
+        let header: Header = serde_json::from_slice(&header)?;
+        let mut content = Vec::new();
+        input
+            .by_ref()
+            .take(header.bytes.min(INDEX_MAX))
+            .read_to_end(&mut content)?;
+        let line = match snapshot(&header.name, &content) {
+            Ok(snapshot) => BoxLine::Snapshot(snapshot),
+            Err(why) => BoxLine::Fault(format!("{}: {why}", header.name)),
+        };
+        writeln!(output, "{}", serde_json::to_string(&line)?)?;
+    }
+}
+
+/// The snapshot that a file describes. The name of the directory precedes the timestamp in the file.
+fn snapshot(name: &str, content: &[u8]) -> Result<BoxSnapshot, String> {
+    let text = String::from_utf8_lossy(content);
+    let mut found = match serde_json::from_str::<Value>(&text) {
+        Ok(Value::Object(object)) if object.contains_key("url") => of_object(&object),
+        _ => of_lines(&text),
+    }
+    .ok_or("its index is damaged, or describes no snapshot")?;
+    found.results.truncate(RESULTS_MAX);
+    found.bookmarked_at = found
+        .bookmarked_at
+        .or_else(|| time_of(name))
+        .or_else(|| time_of(&found.timestamp));
+    found.timestamp = name.to_owned();
+    Ok(found)
+}
+
+/// `index.json`
+fn of_object(object: &Map<String, Value>) -> Option<BoxSnapshot> {
+    let mut found = about(object)?;
+    // Up to 0.7 by extractor, in 0.8 a list.
+    let by_extractor = object.get("history").and_then(Value::as_object);
+    for (extractor, results) in by_extractor.into_iter().flatten() {
+        let results = results.as_array().into_iter().flatten();
+        found
+            .results
+            .extend(results.filter_map(|value| result(value, Some(extractor))));
+    }
+    if found.results.is_empty() {
+        let listed = object.get("archive_results").and_then(Value::as_array);
+        let listed = listed.into_iter().flatten();
+        found
+            .results
+            .extend(listed.filter_map(|value| result(value, None)));
+    }
+    found.results.sort_by_key(|result| result.started_at);
+    Some(found)
+}
+
+/// `index.jsonl`
+fn of_lines(text: &str) -> Option<BoxSnapshot> {
+    let mut found = None;
+    let mut results = Vec::new();
+    for line in text.lines() {
+        let Ok(value) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        match value.get("type").and_then(Value::as_str) {
+            Some("Snapshot") => found = value.as_object().and_then(about).or(found),
+            Some("ArchiveResult") => results.extend(result(&value, None)),
+            _ => {}
+        }
+    }
+    let mut found = found?;
+    found.results = results;
+    Some(found)
+}
+
+fn about(object: &Map<String, Value>) -> Option<BoxSnapshot> {
+    let text = |name: &str| object.get(name).and_then(Value::as_str).map(cut);
+    let url = text("url")?;
+    let tags = match object.get("tags") {
+        Some(Value::String(tags)) => tags.split(',').map(str::to_owned).collect(),
+        Some(Value::Array(tags)) => {
+            let names = tags.iter().map(|tag| tag.get("name").unwrap_or(tag));
+            names.filter_map(Value::as_str).map(cut).collect()
+        }
+        _ => text("tags_str").map_or(Vec::new(), |tags| {
+            tags.split(',').map(str::to_owned).collect()
+        }),
+    };
+    let tags = tags.iter().map(|tag: &String| tag.trim().to_owned());
+    let title = text("title").map(|title| title.trim().to_owned());
+    Some(BoxSnapshot {
+        id: text("id")
+            .unwrap_or_default()
+            .replace('-', "")
+            .to_ascii_lowercase(),
+        url: without_time(url.trim()).to_owned(),
+        timestamp: text("timestamp").unwrap_or_default(),
+        title: title.filter(|title| !title.is_empty()),
+        bookmarked_at: text("bookmarked_at")
+            .and_then(|time| moment(&time))
+            .map(|time| time.to_string()),
+        tags: tags.filter(|tag| !tag.is_empty()).collect(),
+        results: Vec::new(),
+    })
+}
+
+fn result(value: &Value, extractor: Option<&str>) -> Option<BoxResult> {
+    let text = |name: &str| value.get(name).and_then(Value::as_str).map(cut);
+    let time = |name: &str| text(name).and_then(|time| moment(&time)).map(Time::from);
+    let extractor = extractor
+        .map(cut)
+        .or_else(|| text("plugin"))
+        .or_else(|| text("extractor"))?;
+    let output = text("output_str").filter(|output| !output.is_empty());
+    Some(BoxResult {
+        extractor,
+        status: text("status").unwrap_or_default(),
+        output: output.or_else(|| text("output")).unwrap_or_default(),
+        started_at: time("start_ts"),
+        ended_at: time("end_ts"),
+    })
+}
+
+fn cut(text: &str) -> String {
+    text[..text.floor_char_boundary(FIELD_MAX)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn framed(name: &str, content: &[u8]) -> Vec<u8> {
+        let header = Header {
+            name: name.to_owned(),
+            bytes: content.len() as u64,
+        };
+        let header = serde_json::to_string(&header).unwrap();
+        [header.as_bytes(), b"\n", content].concat()
+    }
+
+    fn lines(input: &[u8]) -> Vec<BoxLine> {
+        let mut output = Vec::new();
+        read(input, &mut output).unwrap();
+        let lines = output
+            .lines()
+            .map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+        lines.collect()
+    }
+
+    #[test]
+    fn each_version_is_read() {
+        let seven = br#"{"url":"http://a.test/#2021-04-20T10:00:00+00:00","timestamp":"1618912800.5","title":"A",
+            "tags":"x, y","history":{"dom":[{"status":"succeeded","output":"output.html",
+            "start_ts":"2021-04-20T10:00:01.5","end_ts":"2021-04-20T10:00:02+00:00"}],"git":[]}}"#;
+        let eight = br#"{"id":"5d424819-05cc-49fd-b92b-9e070d12d343","url":"http://a.test/","tags":["x"],
+            "bookmarked_at":"2024-01-01T00:00:00Z","archive_results":[{"extractor":"pdf","status":"failed","output":"Boom"}]}"#;
+        let nine = b"{\"type\":\"Snapshot\",\"id\":\"5d42\",\"url\":\"http://a.test/\",\"tags\":\"x\"}\nnoise\n\
+            {\"type\":\"ArchiveResult\",\"plugin\":\"wget\",\"status\":\"succeeded\",\"output_str\":\"a/index.html\"}\n";
+        let input = [
+            framed("1618912800.5", seven),
+            framed("1618912801", eight),
+            framed("5d42", nine),
+            framed("bad", b"{\"url\""),
+        ];
+        let found = lines(&input.concat());
+        assert_eq!(found.len(), 4);
+        let snapshot = |at: usize| match &found[at] {
+            BoxLine::Snapshot(snapshot) => snapshot,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(snapshot(0).url, "http://a.test/");
+        assert_eq!(snapshot(0).tags, ["x", "y"]);
+        assert_eq!(
+            snapshot(0).bookmarked_at.as_deref(),
+            Some("2021-04-20T10:00:00.5Z")
+        );
+        let result = &snapshot(0).results[0];
+        let start = result.started_at.unwrap().to_string();
+        assert_eq!(
+            (result.extractor.as_str(), start.as_str()),
+            ("dom", "2021-04-20T10:00:01.500Z")
+        );
+        assert_eq!(snapshot(1).id, "5d42481905cc49fdb92b9e070d12d343");
+        assert_eq!(
+            snapshot(1).bookmarked_at.as_deref(),
+            Some("2024-01-01T00:00:00Z")
+        );
+        assert_eq!(snapshot(1).results[0].output, "Boom");
+        assert_eq!(snapshot(2).results[0].output, "a/index.html");
+        assert!(matches!(&found[3], BoxLine::Fault(why) if why.starts_with("bad: ")));
+    }
+
+    #[test]
+    fn deep_and_long_files_have_a_fault() {
+        let deep = format!("{{\"url\":{}", "[".repeat(1_000_000));
+        let found = lines(&framed("deep", deep.as_bytes()));
+        assert!(matches!(&found[..], [BoxLine::Fault(_)]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_file_is_a_snapshot_or_a_fault(bytes: Vec<u8>, start in "(\\{\"url\":\"http://a/\",\"history\":|\\{\"type\":\"Snapshot\",\"url\":|)") {
+            let content = [start.as_bytes(), &bytes].concat();
+            let found = lines(&framed("1", &content));
+            prop_assert_eq!(found.len(), 1);
+        }
+    }
+}
