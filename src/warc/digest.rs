@@ -1,6 +1,7 @@
 //! Digests of bodies and files, as WARC and WACZ write them: `sha256:` and hex digits.
 
 use sha2::{Digest, Sha256};
+use std::io::{self, Read};
 
 /// Bytes of a digest as text.
 pub(crate) const TEXT_BYTES: usize = "sha256:".len() + 64;
@@ -15,10 +16,31 @@ pub(crate) fn text(hash: Sha256) -> String {
     format!("sha256:{hex}")
 }
 
+/// The 64 hex digits of a digest in the notation of this program.
+pub(crate) fn hex(digest: &str) -> Option<&str> {
+    let hex = digest.strip_prefix("sha256:")?;
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    (hex.len() == 64 && hex.bytes().all(is_digit)).then_some(hex)
+}
+
 /// The digest of some bytes.
 #[must_use]
 pub fn of(bytes: &[u8]) -> String {
     text(Sha256::new_with_prefix(bytes))
+}
+
+/// The digest of what a reader has.
+pub(crate) fn read(mut source: impl Read) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        match source.read(&mut chunk) {
+            Ok(0) => return Ok(text(hash)),
+            Ok(count) => hash.update(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Whether a digest of this program and one in a file are the same. `None` if that of the file has

@@ -194,13 +194,20 @@ def answer_by_pywb():
         print("pywb", json.dumps({"status": status[0], "sha256": hashlib.sha256(body).hexdigest()}))
 
 
-def judge_pywb(files, written, directory):
-    """pywb finds each page in our index, and answers with the body that was recorded."""
+def judge_pywb(files, written, directory, others=()):
+    """pywb finds each page in our index, and answers with the body that was recorded, or that of other files."""
     collection = os.path.join(directory, "pywb", "collections", "all")
-    for name, content in {
-        "archive/data.warc.gz": files[DATA],
-        "indexes/index.cdxj": gzip.decompress(files[INDEX]),
-    }.items():
+    index = gzip.decompress(files[INDEX])
+    parts = {"archive/data.warc.gz": files[DATA]}
+    if others:
+        output = os.path.join(directory, "others.cdxj")
+        CDXJIndexer(output, list(others), sort=True).process_all()
+        with open(output, "rb") as file:
+            index = b"".join(sorted((index + file.read()).splitlines(keepends=True)))
+    for path in others:
+        with open(path, "rb") as file:
+            parts["archive/" + os.path.basename(path)] = file.read()
+    for name, content in {**parts, "indexes/index.cdxj": index}.items():
         path = os.path.join(collection, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
@@ -225,6 +232,26 @@ def judge_pywb(files, written, directory):
     for page, answer in zip(pages, answers):
         expected = {"status": page["status"], "sha256": page["sha256"]}
         assert answer == expected, f"{page['url']}: {answer}, expected {expected}"
+
+
+def judge_shared(path, bodies, written, directory):
+    """A recording whose bodies are in other files is one for other programs, which answer from all of them."""
+    files = members(path)
+    judge_wacz(path)
+    judge_index(files, directory)
+    judge_grammar(files)
+    judge_pages(files)
+    revisits = [record for record in records(files[DATA]) if record["kind"] == "revisit"]
+    assert len(revisits) >= 2, f"{len(revisits)} revisits"
+    others = []
+    for name in sorted(os.listdir(bodies)):
+        others.append(os.path.join(bodies, name))
+        with open(others[-1], "rb") as file:
+            (record,) = records(file.read())
+        assert name == record["sha256"] + ".warc.gz", name
+    digests = {record["digests"][0] for record in revisits}
+    assert digests == {"sha256:" + os.path.basename(other).split(".")[0] for other in others}
+    judge_pywb(files, written, directory, others)
 
 
 def verdicts(path, written, directory):
@@ -376,6 +403,16 @@ def main():
         judge_pywb(members(good), written, directory)
     except AssertionError as error:
         failures.append(f"good: pywb: {error}")
+
+    apart = os.path.join(directory, "apart")
+    shared, bodies = (os.path.join(apart, name) for name in ("shared.wacz", "bodies"))
+    os.makedirs(bodies)
+    lines, status = run(program, "share", good, shared, bodies)
+    assert status == 0, lines
+    try:
+        judge_shared(shared, bodies, written, apart)
+    except AssertionError as error:
+        failures.append(f"shared: {error}")
 
     # The keys of all URLs.
     lines, _ = run(program, "read", good)

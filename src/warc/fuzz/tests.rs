@@ -6,7 +6,7 @@
 use crate::coding::{self, Mismatch};
 use crate::lookup::{Index, Wanted};
 use crate::record::Walk;
-use crate::sample::{add, at, bytes, file, get, post, recorded};
+use crate::sample::{add, at, bytes, file, get, noise, post, recorded};
 use crate::source::Part;
 use crate::wacz::{self, Page, Wacz, bed};
 use crate::{cdxj, chunked, head, posted, surt, verify, zip};
@@ -230,6 +230,36 @@ fn files_of_any_bytes_are_checked_and_completed() {
         if wacz::recover(target.try_clone().unwrap()).is_ok() {
             let completed = Wacz::open(target);
             assert!(completed.is_ok_and(|wacz| wacz.is_complete()));
+        }
+    });
+}
+
+/// Keeps no body, so that each record is a new one.
+struct Nothing;
+
+impl wacz::Shelf for Nothing {
+    fn find(&mut self, _hex: &str) -> io::Result<Option<File>> {
+        Ok(None)
+    }
+
+    fn keep(&mut self, _hex: &str, record: &mut dyn Read) -> io::Result<File> {
+        let mut bytes = Vec::new();
+        record.read_to_end(&mut bytes)?;
+        Ok(file(&bytes))
+    }
+}
+
+#[test]
+fn bodies_of_files_of_any_bytes_are_shared() {
+    let seed = recorded(|recording| {
+        add(recording, &get("https://a.test/", 200, &[]), &noise(3_000));
+        add(recording, &post("https://a.test/", b"a=1"), &noise(3_001));
+    });
+    fuzz(&[bytes(&seed)], |input| {
+        let to = tempfile::tempfile().unwrap();
+        let shared = wacz::share(file(input), to.try_clone().unwrap(), &mut Nothing);
+        if matches!(shared, Ok(Some(_))) {
+            assert!(Wacz::open(to).unwrap().is_complete());
         }
     });
 }

@@ -108,7 +108,8 @@ pub(crate) fn write(
     let room = "-".repeat(digest::TEXT_BYTES);
     head::push(&mut head, "WARC-Block-Digest", &room);
     let block_at = head.len() - digest::TEXT_BYTES - 2;
-    let has_payload = record.media_type != super::FIELDS;
+    // The payload of a revisit is that of another record, and among its fields.
+    let has_payload = record.media_type != super::FIELDS && record.kind != "revisit";
     if has_payload {
         head::push(&mut head, "WARC-Payload-Digest", &room);
     }

@@ -4,17 +4,19 @@
 //! usage: recording write FILE      prints what was recorded, one JSON object a line
 //!        recording read FILE       prints what a WACZ or WARC file has
 //!        recording join TO FILE…   writes the records of several recordings into one file
+//!        recording share FILE TO DIRECTORY      moves long bodies to files of a directory
 //!        recording check FILE      prints flaws; status 1 if there are any
 
 use archivist_warc::exchange::{Exchange, Truncated};
 use archivist_warc::verify;
-use archivist_warc::wacz::{About, Merge, Page, Recording, Wacz};
+use archivist_warc::wacz::{About, Merge, Page, Recording, Shelf, Wacz, share};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::error::Error;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
+use std::path::Path;
 use std::process::ExitCode;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -185,7 +187,7 @@ fn write(path: &str) -> Result<()> {
         writer.get(url, 200, &[("content-type", "text/plain")], url.as_bytes())?;
     }
     for (url, media_type, body) in [
-        ("urn:view:https://page.test/", "image/png", noise(1000)),
+        ("urn:view:https://page.test/", "image/png", noise(3000)),
         (
             "urn:text:https://page.test/",
             "text/plain",
@@ -261,6 +263,32 @@ fn join(to: &str, paths: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Bodies as files of a directory.
+struct Files<'a>(&'a Path);
+
+impl Shelf for Files<'_> {
+    fn find(&mut self, hex: &str) -> io::Result<Option<File>> {
+        match File::open(self.0.join(format!("{hex}.warc.gz"))) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    fn keep(&mut self, hex: &str, record: &mut dyn Read) -> io::Result<File> {
+        let path = self.0.join(format!("{hex}.warc.gz"));
+        io::copy(record, &mut File::create(&path)?)?;
+        File::open(path)
+    }
+}
+
+/// Moves the bodies of a recording to a directory.
+fn share_bodies(path: &str, to: &str, directory: &str) -> Result<()> {
+    let mut options = File::options();
+    let to = options.read(true).write(true).create_new(true).open(to)?;
+    share(File::open(path)?, to, &mut Files(Path::new(directory)))?.ok_or("nothing is shared")?;
+    Ok(())
+}
+
 fn run() -> Result<ExitCode> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let words: Vec<_> = arguments.iter().map(String::as_str).collect();
@@ -268,6 +296,7 @@ fn run() -> Result<ExitCode> {
         ["write", path] => write(path)?,
         ["read", path] => read(path)?,
         ["join", to, ref paths @ ..] => join(to, paths)?,
+        ["share", path, to, directory] => share_bodies(path, to, directory)?,
         ["check", path] => {
             let report = verify::check(File::open(path)?)?;
             for flaw in &report.flaws {
@@ -275,7 +304,7 @@ fn run() -> Result<ExitCode> {
             }
             return Ok(ExitCode::from(u8::from(!report.flaws.is_empty())));
         }
-        _ => return Err("usage: recording write|read|join|check FILE".into()),
+        _ => return Err("usage: recording write|read|join|share|check FILE".into()),
     }
     Ok(ExitCode::SUCCESS)
 }

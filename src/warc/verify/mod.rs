@@ -5,10 +5,12 @@ mod package;
 mod records;
 
 use crate::WarcError;
+use crate::digest;
 use crate::surt;
-use crate::wacz::Wacz;
+use crate::wacz::{Bodies, Wacz};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
+use std::sync::Arc;
 
 pub use crate::error::Flaw;
 
@@ -41,8 +43,17 @@ impl Report {
 /// # Errors
 /// If the file cannot be read. One of another format has a flaw.
 pub fn check(file: File) -> Result<Report, WarcError> {
+    check_with(file, Arc::new(|_| Ok(None)))
+}
+
+/// Reads all of a recording and of the bodies that it shares with others, and returns what is wrong with
+/// them.
+///
+/// # Errors
+/// If the file cannot be read. One of another format has a flaw.
+pub fn check_with(file: File, bodies: Bodies) -> Result<Report, WarcError> {
     let mut report = Report::default();
-    let wacz = match Wacz::open(file) {
+    let wacz = match Wacz::open_with(file, bodies) {
         Ok(wacz) => wacz,
         Err(WarcError::Format { part, reason }) => {
             report.add(part, reason);
@@ -61,6 +72,7 @@ pub fn check(file: File) -> Result<Report, WarcError> {
     }
     let lines = records::check(&wacz, &mut report);
     check_index(&wacz, lines, &mut report);
+    check_shared(&wacz, &mut report);
     check_pages(&wacz, &mut report);
     Ok(report)
 }
@@ -129,6 +141,34 @@ fn check_index(wacz: &Wacz, lines: records::Lines, report: &mut Report) {
     for entry in rest {
         let reason = format!("index line of '{}' points to no such record", entry.url);
         report.add(wacz.part(entry), reason);
+    }
+}
+
+/// Reads the bodies that are in other files.
+fn check_shared(wacz: &Wacz, report: &mut Report) {
+    let mut known: HashMap<&str, Option<String>> = HashMap::new();
+    for (entry, listed) in wacz.shared() {
+        let flaw = known.entry(listed).or_insert_with(|| {
+            let own = match wacz.read(entry).map(|answer| digest::read(answer.body)) {
+                Ok(Ok(own)) => own,
+                Ok(Err(error)) => return Some(error.to_string()),
+                Err(WarcError::Format { reason, .. }) => return Some(reason),
+                Err(WarcError::Io { error, .. }) => return Some(error.to_string()),
+            };
+            match digest::agree(&own, listed) {
+                Some(false) => Some(format!(
+                    "WARC-Payload-Digest is {listed}, that of the bytes {own}"
+                )),
+                Some(true) | None => None,
+            }
+        });
+        match flaw {
+            None => report.compared += 1,
+            Some(reason) => report.add(
+                wacz.part(entry),
+                format!("body of '{}': {reason}", entry.url),
+            ),
+        }
     }
 }
 

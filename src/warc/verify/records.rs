@@ -16,6 +16,8 @@ pub(super) fn check(wacz: &Wacz, report: &mut Report) -> Lines {
     let mut all = Vec::new();
     let mut ids = BTreeSet::new();
     let mut concurrent = Vec::new();
+    // The request of a record to which a revisit refers is in the recording that had the body first.
+    let mut referred = BTreeSet::new();
     for (number, warc) in wacz.warcs.iter().enumerate() {
         let mut walk = Walk::new(warc.data.clone());
         let mut lines = wacz::Lines::default();
@@ -28,12 +30,15 @@ pub(super) fn check(wacz: &Wacz, report: &mut Report) -> Lines {
                         report.add(part.clone(), reason);
                     }
                     let id = found.field("warc-record-id").to_owned();
-                    if !ids.insert(id) {
+                    if !ids.insert(id.clone()) {
                         report.add(part.clone(), "WARC-Record-ID is that of another record");
+                    }
+                    if found.field("warc-type") == "revisit" {
+                        referred.insert(found.field("warc-refers-to").to_owned());
                     }
                     let other = found.field("warc-concurrent-to");
                     if !other.is_empty() {
-                        concurrent.push((part, other.to_owned()));
+                        concurrent.push((part, id, other.to_owned()));
                     }
                     lines.add(&found, &warc.name);
                 }
@@ -48,8 +53,8 @@ pub(super) fn check(wacz: &Wacz, report: &mut Report) -> Lines {
         }
         all.extend(lines.into_lines().into_iter().map(|line| (number, line)));
     }
-    for (part, other) in concurrent {
-        if !ids.contains(&other) {
+    for (part, id, other) in concurrent {
+        if !ids.contains(&other) && !referred.contains(&id) {
             report.add(
                 part,
                 format!("WARC-Concurrent-To names {other}, which is missing"),

@@ -3,6 +3,7 @@
 //! Records are copied as they are, gzip member for gzip member, so that what was recorded is what is
 //! exported. Only index, list of pages and digests are new.
 
+use super::index::Lines;
 use super::package::{self, Contents};
 use super::read::Wacz;
 use super::sorter::Sorter;
@@ -14,7 +15,7 @@ use crate::record::Walk;
 use crate::source::Part;
 use crate::wacz::Entry;
 use jiff::Timestamp;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, Write};
 
@@ -35,6 +36,8 @@ pub struct Merge<'a> {
     pages: BufWriter<File>,
     has_text: bool,
     main_time: Option<Timestamp>,
+    /// Digests of the bodies that recordings share with others and that are in the file by now.
+    bodies: HashSet<String>,
     scratch: &'a Scratch<'a>,
 }
 
@@ -71,6 +74,7 @@ impl<'a> Merge<'a> {
             pages: BufWriter::new(scratch().map_err(failed)?),
             has_text: false,
             main_time: None,
+            bodies: HashSet::new(),
             scratch,
         })
     }
@@ -105,6 +109,33 @@ impl<'a> Merge<'a> {
                     self.add_line(entry, *offset, *length)?;
                 }
             }
+        }
+        self.add_bodies(wacz)
+    }
+
+    /// Adds the bodies that the recording shares with others, each once.
+    fn add_bodies(&mut self, wacz: &Wacz) -> Result<(), WarcError> {
+        for (entry, digest) in wacz.shared() {
+            if self.bodies.contains(digest) {
+                continue;
+            }
+            let part = wacz.part(entry);
+            // The caller names what is missing, see Wacz::missing_bodies.
+            let Ok(Some(record)) = wacz.body(digest) else {
+                continue;
+            };
+            let at = self.output.position() - package::DATA_BEGIN;
+            self.copy(&part, record.clone())?;
+            let mut walk = Walk::new(record);
+            let mut lines = Lines::default();
+            while let Ok(Some(found)) = walk.next() {
+                lines.add(&found, package::WARC);
+            }
+            for mut line in lines.into_lines() {
+                line.record.offset = line.record.offset.map(|offset| at + offset);
+                self.lines.add(line.text(), self.scratch).map_err(failed)?;
+            }
+            self.bodies.insert(digest.to_owned());
         }
         Ok(())
     }

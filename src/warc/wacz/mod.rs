@@ -8,11 +8,13 @@ mod merge;
 mod package;
 mod read;
 mod recover;
+mod share;
 mod sorter;
 mod write;
 
 pub(crate) use index::Lines;
 pub use merge::Merge;
-pub use read::{Entry, StoredAnswer, Survey, Wacz};
+pub use read::{Bodies, Entry, StoredAnswer, Survey, Wacz};
 pub use recover::recover;
+pub use share::{Shared, Shelf, share};
 pub use write::{About, Page, Recording, Summary};

@@ -5,6 +5,7 @@ use super::index::Lines;
 use super::write::Page;
 use crate::cdxj::{self, Line};
 use crate::coding::{self, Mismatch};
+use crate::digest;
 use crate::head::{self, Fields};
 use crate::record::{self, Body, Walk};
 use crate::source::{Counted, Part};
@@ -14,6 +15,7 @@ use crate::{chunked, surt};
 use flate2::read::MultiGzDecoder;
 use jiff::Timestamp;
 use serde_json::Value;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -30,6 +32,8 @@ const PAGE_MAX_BYTES: u64 = 32 << 20;
 const TEXTS_MAX_BYTES: usize = 64 << 20;
 /// Largest body that a content coding stands for.
 const DECODED_MAX_BYTES: u64 = 1 << 30;
+/// Media type of index lines of revisits.
+pub(super) const REVISIT: &str = "warc/revisit";
 /// Faults that are reported one by one.
 const FAULTS_MAX: usize = 100;
 
@@ -84,6 +88,10 @@ pub(crate) struct Warc {
     pub(crate) end: u64,
 }
 
+/// Finds the file with the record of a body that a recording shares with others, by the 64 hex digits of
+/// its SHA-256.
+pub type Bodies = Arc<dyn Fn(&str) -> io::Result<Option<File>> + Send + Sync>;
+
 /// A WACZ, or a single WARC file, that is open for reading.
 pub struct Wacz {
     pub(crate) members: Vec<Member>,
@@ -93,6 +101,7 @@ pub struct Wacz {
     faults: Vec<Flaw>,
     is_complete: bool,
     keeps: Keeps,
+    bodies: Option<Bodies>,
 }
 
 /// What of index and list of pages stays in memory.
@@ -120,6 +129,16 @@ impl Wacz {
     /// If the file cannot be read, or has another format.
     pub fn open(file: File) -> Result<Wacz, WarcError> {
         Wacz::read_all(file, Keeps::All)
+    }
+
+    /// Opens a recording whose bodies may be in other files, see [`share`](super::share).
+    ///
+    /// # Errors
+    /// If the file cannot be read, or has another format.
+    pub fn open_with(file: File, bodies: Bodies) -> Result<Wacz, WarcError> {
+        let mut wacz = Wacz::open(file)?;
+        wacz.bodies = Some(bodies);
+        Ok(wacz)
     }
 
     /// Reads a file, and keeps no more of it than its list of pages, so that memory does not grow with
@@ -155,6 +174,7 @@ impl Wacz {
             faults: Vec::new(),
             is_complete: true,
             keeps,
+            bodies: None,
         };
         // What ends an unfinished file are bytes of the web, which may look like a directory.
         let first = zip::first_member(&whole).filter(|first| is_warc(&first.name));
@@ -231,46 +251,89 @@ impl Wacz {
     fn answer(&self, entry: &Entry, may_refer: bool) -> io::Result<StoredAnswer> {
         let warc = self.warcs.get(entry.warc);
         let warc = warc.ok_or_else(|| invalid("no such WARC file"))?;
-        let member = warc.data.slice(entry.offset, entry.length);
-        let mut content = Counted::new(record::open(member.clone()));
-        let block = record::block(&mut content)?;
-        let (_, fields, length) = block.ok_or_else(|| invalid("record is missing"))?;
-        let field = |name| head::value(&fields, name).unwrap_or_default();
-        let url = field("warc-target-uri").trim_matches(['<', '>']);
+        let stored = Stored::open(warc.data.slice(entry.offset, entry.length))?;
+        let url = stored.field("warc-target-uri").trim_matches(['<', '>']);
         if surt::key(url) != surt::key(&entry.url) {
             return Err(invalid("record has another URL than its index line"));
         }
-        let mut body = Body::new(content, length);
-        let (mut status, mut reason, mut headers) = (200, String::new(), Fields::new());
-        let is_http = record::essence(field("content-type")) == "application/http";
-        if is_http && length > 0 {
-            let bytes = head::read(&mut body)?;
-            let (first, fields) = head::parse(&bytes);
-            let line = head::status(&first);
-            (status, reason) = line.ok_or_else(|| invalid("record has no status line"))?;
-            headers = fields;
+        if stored.field("warc-type") != "revisit" {
+            return stored.answer();
         }
-        if field("warc-type") == "revisit" {
-            let original = self.original(&fields, entry).filter(|_| may_refer);
-            let original = original.ok_or_else(|| invalid("record refers to a missing one"))?;
-            let answer = self.answer(original, false)?;
-            return Ok(if headers.is_empty() {
-                answer
-            } else {
-                StoredAnswer {
-                    status,
-                    reason,
-                    headers: without_framing(headers),
-                    ..answer
-                }
-            });
+        if !may_refer {
+            return Err(invalid("record refers to another one that has no body"));
         }
-        if !is_http {
-            let media_type = field("content-type").to_owned();
-            headers.push(("Content-Type".to_owned(), media_type));
+        let answer = match self.original(&stored.fields, entry) {
+            Some(original) => self.answer(original, false)?,
+            None => {
+                let body = self.body(stored.field("warc-payload-digest"))?;
+                let body = body.ok_or_else(|| invalid("record refers to a missing one"))?;
+                Stored::open(body)?.answer()?
+            }
+        };
+        Ok(if stored.headers.is_empty() {
+            answer
+        } else {
+            StoredAnswer {
+                status: stored.status,
+                reason: stored.reason,
+                headers: without_framing(stored.headers),
+                ..answer
+            }
+        })
+    }
+
+    /// The record of a body that is in another file.
+    pub(crate) fn body(&self, payload: &str) -> io::Result<Option<Part>> {
+        let (Some(bodies), Some(hex)) = (&self.bodies, digest::hex(payload)) else {
+            return Ok(None);
+        };
+        let Some(file) = bodies(hex)? else {
+            return Ok(None);
+        };
+        let bytes = file.metadata()?.len();
+        let record = Part::new(&Arc::new(file), 0, bytes);
+        let stored = Stored::open(record.clone())?;
+        let is_body = stored.field("warc-type") != "revisit";
+        if !is_body || stored.field("warc-payload-digest") != payload {
+            return Err(invalid("the file of a shared body has another one"));
         }
-        let blocks = Blocks::new(member, body.consumed());
-        plain(body, blocks, status, reason, headers)
+        Ok(Some(record))
+    }
+
+    /// Revisits whose body is in none of the WARC files, with its digest.
+    pub(crate) fn shared(&self) -> impl Iterator<Item = (&Entry, &str)> {
+        let own: HashSet<&str> = (self.entries.iter())
+            .filter(|entry| entry.media_type != REVISIT)
+            .filter_map(|entry| entry.digest.as_deref())
+            .collect();
+        let revisits = self.entries.iter();
+        let revisits = revisits.filter(|entry| entry.media_type == REVISIT);
+        revisits
+            .filter_map(|entry| Some((entry, entry.digest.as_deref()?)))
+            .filter(move |(_, digest)| !own.contains(digest))
+    }
+
+    /// Returns the digests, in hex digits, of the bodies that are in other files.
+    #[must_use]
+    pub fn shared_bodies(&self) -> BTreeSet<String> {
+        let digests = self.shared().filter_map(|(_, digest)| digest::hex(digest));
+        digests.map(str::to_owned).collect()
+    }
+
+    /// Returns the records whose body is neither in the file nor among the shared ones.
+    #[must_use]
+    pub fn missing_bodies(&self) -> Vec<Flaw> {
+        let mut missing = Vec::new();
+        for (entry, digest) in self.shared() {
+            let reason = match self.body(digest) {
+                Ok(Some(_)) => continue,
+                Ok(None) => format!("a shared body is missing: that of '{}'", entry.url),
+                Err(error) => format!("the body of '{}': {error}", entry.url),
+            };
+            missing.push(Flaw::new(self.part(entry), reason));
+        }
+        missing.truncate(FAULTS_MAX);
+        missing
     }
 
     /// The entry whose body a revisit repeats.
@@ -282,12 +345,19 @@ impl Wacz {
         let digest = value("warc-payload-digest");
         let others = || {
             let others = self.entries.iter();
-            others.filter(|entry| entry.media_type != "warc/revisit" && *entry != revisit)
+            others.filter(|entry| entry.media_type != REVISIT && *entry != revisit)
         };
         let same_time =
             |entry: &&Entry| time.is_some_and(|time| entry.time.as_second() == time.as_second());
+        // A server may answer the same URL with several bodies in one second.
+        let may_be_same = |entry: &&Entry| {
+            let both = digest.zip(entry.digest.as_deref());
+            both.is_none_or(|(wanted, own)| wanted == own || !is_comparable(wanted, own))
+        };
         others()
-            .find(|entry| entry.url == url.trim_matches(['<', '>']) && same_time(entry))
+            .find(|entry| {
+                entry.url == url.trim_matches(['<', '>']) && same_time(entry) && may_be_same(entry)
+            })
             .or_else(|| {
                 others().find(|entry| digest.is_some() && entry.digest.as_deref() == digest)
             })
@@ -522,6 +592,63 @@ fn page_of(line: &[u8]) -> Result<Option<Page>, String> {
 fn is_warc(name: &str) -> bool {
     let name = name.strip_prefix("archive/");
     name.is_some_and(|name| name.ends_with(".warc") || name.ends_with(".warc.gz"))
+}
+
+/// Whether two digests have one notation.
+fn is_comparable(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.split(':').next() == other.split(':').next()
+}
+
+/// A record whose head was read.
+struct Stored {
+    member: Part,
+    fields: Fields,
+    status: u16,
+    reason: String,
+    headers: Fields,
+    body: Body<Counted<Box<dyn BufRead + Send>>>,
+    is_http: bool,
+}
+
+impl Stored {
+    fn open(member: Part) -> io::Result<Stored> {
+        let mut content = Counted::new(record::open(member.clone()));
+        let block = record::block(&mut content)?;
+        let (_, fields, length) = block.ok_or_else(|| invalid("record is missing"))?;
+        let mut body = Body::new(content, length);
+        let (mut status, mut reason, mut headers) = (200, String::new(), Fields::new());
+        let media_type = head::value(&fields, "content-type").unwrap_or_default();
+        let is_http = record::essence(media_type) == "application/http";
+        if is_http && length > 0 {
+            let bytes = head::read(&mut body)?;
+            let (first, fields) = head::parse(&bytes);
+            let line = head::status(&first);
+            (status, reason) = line.ok_or_else(|| invalid("record has no status line"))?;
+            headers = fields;
+        }
+        Ok(Stored {
+            member,
+            fields,
+            status,
+            reason,
+            headers,
+            body,
+            is_http,
+        })
+    }
+
+    fn field(&self, name: &str) -> &str {
+        head::value(&self.fields, name).unwrap_or_default()
+    }
+
+    fn answer(mut self) -> io::Result<StoredAnswer> {
+        if !self.is_http {
+            let media_type = self.field("content-type").to_owned();
+            self.headers.push(("Content-Type".to_owned(), media_type));
+        }
+        let blocks = Blocks::new(self.member, self.body.consumed());
+        plain(self.body, blocks, self.status, self.reason, self.headers)
+    }
 }
 
 fn invalid(reason: &str) -> io::Error {

@@ -88,7 +88,7 @@ fn is_begun(file: &Part) -> bool {
 }
 
 /// What the record of the file says.
-fn about_of(found: &Found, data: &Part) -> About {
+pub(super) fn about_of(found: &Found, data: &Part) -> About {
     let mut about = About {
         created: found.field("warc-date").parse().unwrap_or_default(),
         ..About::default()
