@@ -5,6 +5,7 @@
 //! directory is the plugin's output directory, standard output carries records, and standard error
 //! is the log. They may start other programs (chromium, wget, curl).
 
+pub mod bodies;
 mod chromium;
 pub mod crawl;
 pub mod page;

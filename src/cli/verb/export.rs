@@ -13,6 +13,7 @@ use archivist_config::Scope;
 use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::text::{clean, human_size};
+use archivist_hooks::bodies;
 use archivist_shared::bus::documents::report::{Filter, Snapshot};
 use archivist_warc::wacz::{About, Merge, Page, Summary, Wacz};
 use clap::Args;
@@ -266,12 +267,12 @@ fn fill(
             Some((open, wacz)) if open == path => wacz,
             _ => {
                 let opened = File::open(path).map_err(|error| in_page(&error))?;
-                Wacz::open(opened).map_err(|error| in_page(&error))?
+                bodies::open(path, opened).map_err(|error| in_page(&error))?
             }
         };
         // Pages that were imported share a file.
         if added.insert(path) {
-            for fault in wacz.faults() {
+            for fault in wacz.faults().iter().chain(&wacz.missing_bodies()) {
                 eprintln!("{}: {}, ignoring", page.id, clean(&fault.to_string()));
             }
             merge.add(&wacz).map_err(|error| in_page(&error))?;

@@ -4,6 +4,7 @@ use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use archivist_core::text::clean;
 use archivist_hooks::RecordingDescription;
+use archivist_hooks::bodies;
 use archivist_warc::wacz::{Entry, StoredAnswer, Wacz};
 use clap::Args;
 use std::fs::File;
@@ -62,7 +63,7 @@ fn open(path: &Path) -> Result<Wacz, Failure> {
     let description = description.ok_or_else(|| failed(path, &"there is no recording"))?;
     let file = path.with_file_name(&description.file);
     let opened = File::open(&file).map_err(|error| failed(&file, &error))?;
-    Wacz::open(opened).map_err(|error| failed(&file, &error))
+    bodies::open(&file, opened).map_err(|error| failed(&file, &error))
 }
 
 /// The newest response to a GET, else to another request.

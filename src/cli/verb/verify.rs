@@ -86,7 +86,7 @@ fn flaws(path: &Path) -> Result<Vec<String>, Failure> {
         Failure::failed(format!("failed to read '{}': {reason}", path.display()))
     };
     let file = File::open(path).map_err(|error| failed(&error))?;
-    proof::flaws(file).map_err(|error| failed(&error))
+    proof::flaws(path, file).map_err(|error| failed(&error))
 }
 
 fn text(replay: &Replay, proof: &Proof, holds: bool) -> String {

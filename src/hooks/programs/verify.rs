@@ -1,6 +1,7 @@
 //! `verify`: replays the recording of the page without a network, and compares it with the page.
 
 use crate::Outcome;
+use crate::bodies;
 use crate::chromium::recorder;
 use crate::page;
 use crate::process::finding::{Finding, progress};
@@ -10,7 +11,6 @@ use crate::replay::proof::{Evidence, Proof, flaws, prove};
 use crate::replay::{Replay, Seed, Wall};
 use archivist_core::model::{Figures, replay_text};
 use archivist_warc::lookup::Index;
-use archivist_warc::wacz::Wacz;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fs::File;
@@ -49,7 +49,8 @@ pub fn run(invocation: &Invocation) -> Outcome {
         }
         Err(error) => return Err(failed(&error)),
     };
-    let wacz = Arc::new(Wacz::open(file).map_err(|error| failed(&error))?);
+    let wacz = bodies::open(&path, file).map_err(|error| failed(&error))?;
+    let wacz = Arc::new(wacz);
     let page = wacz.pages().first();
     let page = page.ok_or_else(|| failed(&"it has no page"))?;
     let mut runner = ProgramRunner::new(invocation.budget())?;
@@ -71,7 +72,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     let file = open().map_err(|error| failed(&error))?;
     proof
         .flaws
-        .extend(flaws(file).map_err(|error| failed(&error))?);
+        .extend(flaws(&path, file).map_err(|error| failed(&error))?);
     let document = Document {
         url: &replay.url,
         recorded: replay.time.to_string(),

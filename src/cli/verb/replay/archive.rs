@@ -13,6 +13,7 @@ use crate::client::server::Server;
 use crate::verb::open::fetch;
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::text::clean;
+use archivist_hooks::bodies;
 use archivist_hooks::replay::{Answer, Answers};
 use archivist_shared::bus::documents::report::{Filter, Snapshot};
 use archivist_warc::lookup::{Index, Match, Wanted};
@@ -250,7 +251,7 @@ fn open(located: &Located) -> Option<Arc<Wacz>> {
 
 fn read(path: &Path) -> Result<Wacz, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
-    Wacz::open(file).map_err(|error| error.to_string())
+    bodies::open(path, file).map_err(|error| error.to_string())
 }
 
 /// How far the recording of a snapshot is from a time, in milliseconds.

@@ -8,6 +8,7 @@ use archivist_config::Scope;
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::text::clean;
 use archivist_hooks::RecordingDescription;
+use archivist_hooks::bodies;
 use archivist_hooks::replay::Seed;
 use archivist_shared::archive::IMPORTED;
 use archivist_shared::bus::documents::report::{Filter, Snapshot};
@@ -222,7 +223,7 @@ fn open(path: &Path, target: &Target) -> Result<Wacz, Failure> {
     if file.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(Failure::usage(format!("'{shown}' is not a regular file")));
     }
-    Wacz::open(file).map_err(|error| {
+    bodies::open(path, file).map_err(|error| {
         Failure::failed(format!(
             "failed to read '{shown}': {}",
             clean(&error.to_string())

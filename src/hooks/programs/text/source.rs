@@ -2,12 +2,12 @@
 //! else that of wget or SingleFile, else a PDF.
 
 use super::{PageText, TEXT_MAX_BYTES, prose};
+use crate::bodies;
 use crate::page::results::last_success;
 use crate::page::{self, charset, essence, html, listing, read_start};
 use crate::process::capture::OutputLimits;
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
-use archivist_warc::wacz::Wacz;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -63,7 +63,7 @@ pub fn read(invocation: &Invocation, runner: &mut ProgramRunner) -> Option<PageT
 
 /// The newest response for the first page of a recording, and its content type.
 fn recorded(path: &Path, most: u64) -> Option<(Vec<u8>, String)> {
-    let recording = Wacz::open(File::open(path).ok()?).ok()?;
+    let recording = bodies::open(path, File::open(path).ok()?).ok()?;
     let page = recording.pages().first()?;
     let url = page.url.split('#').next()?;
     let own = recording.entries().iter().filter(|entry| {

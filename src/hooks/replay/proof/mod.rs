@@ -4,15 +4,16 @@
 mod text;
 
 use super::{Answers, Listed, Loaded, Replay, Requests, load};
+use crate::bodies;
 use crate::picture::{Picture, similarity};
 use crate::process::finding::Finding;
 use archivist_warc::WarcError;
-use archivist_warc::verify::check;
 use archivist_warc::wacz::{Entry, Wacz};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Largest text or picture in bytes that is read from a recording.
@@ -198,12 +199,12 @@ pub async fn prove(
     Ok(evidence.compare(page))
 }
 
-/// What in a file contradicts itself.
+/// What in a recording, with the bodies next to `path`, contradicts itself.
 ///
 /// # Errors
 /// If the file cannot be read.
-pub fn flaws(file: File) -> Result<Vec<String>, WarcError> {
-    let flaws = check(file)?.flaws.into_iter();
+pub fn flaws(path: &Path, file: File) -> Result<Vec<String>, WarcError> {
+    let flaws = bodies::check(path, file)?.flaws.into_iter();
     Ok(flaws
         .map(|flaw| format!("{}: {}", flaw.part, flaw.reason))
         .collect())
