@@ -17,6 +17,10 @@ pub const IMPORTED: &str = ".imported";
 pub const IMPORT_FILE: &str = "IMPORT_FILE";
 /// Setting of a crawl with the name that the imported file had.
 pub const IMPORT_SOURCE: &str = "IMPORT_SOURCE";
+/// Directory of bodies that recordings share, below that of the archive: one directory for the pages of
+/// the same users and persona, because a page must not learn from the size of its recording what others
+/// have.
+pub const BODIES: &str = ".bodies";
 /// Begin of the tag of the pages of an imported file, which the first 16 digits of its SHA-256 follow.
 pub const IMPORT_TAG: &str = "imported-";
 /// Entries of an archive without pages: temporary files, and what mkfs(8) creates.

@@ -9,16 +9,22 @@ use crate::page::pages::below;
 use archivist_core::model::Owner;
 use archivist_plugin::Directory;
 use archivist_plugin::files::tidy;
-use archivist_shared::archive::IMPORTED;
+use archivist_shared::archive::{BODIES, IMPORTED};
 use archivist_shared::bus::documents::work::{Removed, ToRemove};
 use archivist_shared::id_marks::is_day;
 use std::fs;
 use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Largest request in bytes: a thousand directories.
 const REQUEST_MAX: u64 = 16 << 20;
+
+/// Longest time in which a body is written.
+const WRITING_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Runs `archivist-orchestrator delete`. The exit status is 0 when everything is removed.
 pub fn main() -> ExitCode {
@@ -63,6 +69,7 @@ fn remove_all(request: &ToRemove) -> Result<bool, WorkerError> {
     if request.is_last {
         index.rebuild_stale()?;
         remove_imported(&archive.join(IMPORTED), &request.imported)?;
+        remove_bodies(&archive.join(BODIES))?;
     }
     for removed in &request.directories {
         remove_empty_parents(archive, &removed.directory);
@@ -154,6 +161,58 @@ fn remove_imported(directory: &Path, unused: &[String]) -> Result<(), WorkerErro
         }
     }
     Ok(())
+}
+
+/// Removes bodies that no recording has any more: their only name is that in the archive. A recording that
+/// takes such a body at the same time has a name of its own, and keeps it.
+fn remove_bodies(directory: &Path) -> Result<(), WorkerError> {
+    for of_users in entries(directory)? {
+        for shelf in entries(&of_users)? {
+            for body in entries(&shelf)? {
+                match body.symlink_metadata() {
+                    Ok(found) if found.nlink() == 1 && !is_being_written(&body, &found) => {
+                        remove_if_there(&body, fs::remove_file(&body))?;
+                    }
+                    Err(error) if error.kind() != ErrorKind::NotFound => {
+                        return Err(failed("read", &body)(error));
+                    }
+                    _ => {}
+                }
+            }
+            // It fails while a body is left.
+            let _ = fs::remove_dir(&shelf);
+        }
+        let _ = fs::remove_dir(&of_users);
+    }
+    Ok(())
+}
+
+/// A file of a process that was killed is older.
+fn is_being_written(path: &Path, found: &fs::Metadata) -> bool {
+    let is_hidden = path
+        .file_name()
+        .is_some_and(|name| name.as_bytes().starts_with(b"."));
+    let age = found.modified().ok().and_then(|time| time.elapsed().ok());
+    is_hidden && age.is_none_or(|age| age < WRITING_MAX)
+}
+
+fn remove_if_there(path: &Path, removed: std::io::Result<()>) -> Result<(), WorkerError> {
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Paths of the entries of a directory; none if it does not exist or is a file.
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, WorkerError> {
+    let read = fs::read_dir(directory)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    match read {
+        Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
+            Ok(Vec::new())
+        }
+        entries => entries.map_err(failed("read", directory)),
+    }
 }
 
 /// Removes the directories of host and day, if they are empty now.

@@ -10,6 +10,7 @@ mod output;
 mod page;
 mod run;
 mod sequence;
+mod share;
 mod staged;
 mod visit;
 

@@ -14,7 +14,8 @@ use crate::output::stderr;
 use crate::output::stdout;
 use crate::page::snapshot_index::SnapshotIndex;
 use crate::sequence::HookEvent;
-use archivist_core::model::{Outcome, Owner, ResultState, Time, Verdict, cut};
+use crate::share;
+use archivist_core::model::{Outcome, Owner, RECORDER, ResultState, Time, Verdict, cut};
 use archivist_plugin::Directory;
 use archivist_plugin::files::output;
 use archivist_plugin::files::output::Listing;
@@ -114,6 +115,10 @@ impl HookRunner {
             (Outcome::DiskLimit, None) => self.make_space(hook, &ended, &output).await,
             _ => None,
         };
+        if hook.plugin == RECORDER && ended.outcome == Outcome::Exit(0) {
+            // Before the report lists the files, with which fsck compares, and a later hook hashes them.
+            share::share(&self.assignment, &self.directory).await;
+        }
         let (directory, name) = (output.directory.clone(), output.name.clone());
         // Before the report makes the files harmless, which changes them.
         let changed = match hook.mode {

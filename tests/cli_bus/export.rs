@@ -7,6 +7,7 @@ use archivist_warc::exchange::Exchange;
 use archivist_warc::verify::check;
 use archivist_warc::wacz::{About, Page, Recording, Wacz};
 use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -30,6 +31,17 @@ fn page(top: &Path, id: i64, count: usize) -> Snapshot {
 
 /// Writes a recording with `count` responses, of which the first is the page.
 pub fn record(path: &Path, url: &str, count: usize) {
+    let of = |number| match number {
+        0 => url.to_owned(),
+        _ => format!("{url}/{number}"),
+    };
+    let bodies: Vec<String> = (0..count).map(of).collect();
+    let bodies: Vec<&[u8]> = bodies.iter().map(|body| body.as_bytes()).collect();
+    record_bodies(path, url, &bodies);
+}
+
+/// Writes a recording of responses with these bodies, of which the first is the page.
+fn record_bodies(path: &Path, url: &str, bodies: &[&[u8]]) {
     let mut options = File::options();
     let options = options.read(true).write(true).create_new(true);
     let file = options.open(path).unwrap();
@@ -40,7 +52,7 @@ pub fn record(path: &Path, url: &str, count: usize) {
         ..About::default()
     };
     let mut recording = Recording::create(file, &about).unwrap();
-    for number in 0..count {
+    for (number, body) in bodies.iter().enumerate() {
         let exchange = Exchange {
             url: match number {
                 0 => url.clone(),
@@ -58,9 +70,8 @@ pub fn record(path: &Path, url: &str, count: usize) {
             kind: "document".to_owned(),
             truncated: None,
         };
-        let body = exchange.url.clone().into_bytes();
         let length = body.len() as u64;
-        recording.add(&exchange, &mut &body[..], length).unwrap();
+        recording.add(&exchange, &mut &**body, length).unwrap();
     }
     recording.add_page(Page {
         url,
@@ -147,6 +158,59 @@ fn recordings_of_all_pages_become_one_file() {
     assert_eq!(filter.url.unwrap().to_string(), "https://a.test/*");
     let (code, _, stderr) = bus.run(&["export", "-o", file]);
     assert!(code == 2 && stderr.contains("<ID>"), "{stderr}");
+}
+
+#[test]
+fn bodies_that_recordings_share_are_in_the_exported_file() {
+    let archive = tempfile::tempdir().unwrap();
+    let cardboard = Arc::new(Cardboard::default());
+    let lines: Vec<String> = (0..50_000_u32)
+        .map(|n| format!("{:08x}, ", n.wrapping_mul(2_654_435_761)))
+        .collect();
+    let body = lines.concat();
+    let pages = [3, 4].map(|id| page_with(archive.path(), id, body.as_bytes()));
+    let directories = pages.clone().map(|page| page.directory.unwrap());
+    *cardboard.pages.lock().unwrap() = pages.to_vec();
+    let Some(bus) = Bus::start(&cardboard) else {
+        return;
+    };
+    let pool = archive.path().join(".bodies/0-");
+    for directory in &directories {
+        let (code, _, stderr) = bus.run(&["share-bodies", pool.to_str().unwrap(), directory]);
+        assert_eq!(code, 0, "{stderr}");
+    }
+    let bodies = |directory: &String| names(&Path::new(directory).join("wacz/bodies"));
+    assert_eq!(bodies(&directories[0]).len(), 1);
+    assert_eq!(bodies(&directories[0]), bodies(&directories[1]));
+    let to = archive.path().join("x.wacz");
+    let export = || bus.run(&["export", "c1", "-o", to.to_str().unwrap()]);
+    let (code, _, stderr) = export();
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let read = |wacz: &Wacz, url: &str| {
+        let entry = wacz.entries().iter().find(|entry| entry.url == url);
+        let mut text = String::new();
+        let mut answer = wacz.read(entry.unwrap()).unwrap();
+        answer.body.read_to_string(&mut text).unwrap();
+        text
+    };
+    let wacz = Wacz::open(File::open(&to).unwrap()).unwrap();
+    for url in ["https://a.test/3", "https://a.test/4"] {
+        assert!(read(&wacz, url) == body);
+    }
+    assert_eq!(check(File::open(&to).unwrap()).unwrap().flaws, []);
+    // A body that is gone is not left out in silence.
+    fs::remove_dir_all(Path::new(&directories[0]).join("wacz/bodies")).unwrap();
+    let (_, _, stderr) = export();
+    assert!(stderr.contains("a shared body is missing"), "{stderr}");
+}
+
+/// A sealed page whose recording has one response with this body.
+fn page_with(top: &Path, id: i64, body: &[u8]) -> Snapshot {
+    let page = page(top, id, 1);
+    let path = Path::new(page.directory.as_ref().unwrap()).join("wacz/page.wacz");
+    fs::remove_file(&path).unwrap();
+    record_bodies(&path, &page.url, &[body]);
+    page
 }
 
 #[test]

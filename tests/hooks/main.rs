@@ -17,6 +17,7 @@ mod recording;
 mod recording_limits;
 mod replay;
 mod reports;
+mod sharing;
 mod text;
 mod trial;
 mod visits;

@@ -142,7 +142,7 @@ impl Shelf {
 }
 
 /// Runs archivist as an ordinary user without a display. Returns its exit status, output and errors.
-fn archivist(args: &[&str]) -> (i32, String, String) {
+pub fn archivist(args: &[&str]) -> (i32, String, String) {
     let mut command = as_ordinary_user(Path::new(env!("CARGO_BIN_EXE_archivist")));
     let output = command
         .args(args)
@@ -240,7 +240,7 @@ fn replay_without_display_recording_or_page_says_what_to_do() {
 }
 
 /// Runs `archivist verify --json`. Returns the exit status and the document.
-fn verified(file: &Path, options: &[&str]) -> (i32, Value) {
+pub fn verified(file: &Path, options: &[&str]) -> (i32, Value) {
     let args = [&["verify", file.to_str().unwrap(), "--json"], options].concat();
     let (code, stdout, stderr) = archivist(&args);
     assert_eq!(stderr, "");

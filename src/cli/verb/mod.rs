@@ -37,6 +37,7 @@ pub mod resume;
 pub mod retry;
 pub mod run;
 pub mod search;
+pub mod share_bodies;
 pub mod show;
 pub mod status;
 pub mod suppressed;
@@ -106,6 +107,8 @@ pub enum Verb {
     #[command(hide = true)]
     Survey(survey::SurveyArgs),
     #[command(hide = true)]
+    ShareBodies(share_bodies::ShareBodiesArgs),
+    #[command(hide = true)]
     Check(check::CheckArgs),
 }
 
@@ -130,6 +133,7 @@ impl Verb {
             Verb::Verify(args) => wait_for(verify::run(args, scope)),
             Verb::Import(args) => wait_for(import::run(args, scope)),
             Verb::Survey(args) => survey::run(&args),
+            Verb::ShareBodies(args) => share_bodies::run(&args),
             Verb::Export(args) => wait_for(export::run(args, scope)),
             Verb::Logs(args) => wait_for(logs::run(args, scope)),
             Verb::Cancel(args) => wait_for(cancel::run(args, scope)),

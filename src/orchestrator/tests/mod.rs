@@ -23,6 +23,7 @@ mod processes;
 mod requests;
 mod retry;
 mod settings;
+mod sharing;
 mod signals;
 mod taken;
 mod transfer;

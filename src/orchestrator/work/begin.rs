@@ -20,14 +20,14 @@ use crate::work::limits;
 use crate::work::reach;
 use crate::work::visit;
 use archivist_config::HOOK_USERS;
-use archivist_core::model::{CrawlId, IdMarks, Owner, RunId, SnapshotId, Step};
+use archivist_core::model::{CrawlId, IdMarks, Owner, RECORDER, RunId, SnapshotId, Step};
 use archivist_core::plan::{Notice, VisitRules};
 use archivist_core::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
 use archivist_plugin::contract::environment::for_request;
 use archivist_plugin::environment;
 use archivist_plugin::{BinaryRequest, HookContext, HookFamily, HookTarget, argv, request_argv};
 use archivist_shared::bus::documents::report::Filter;
-use archivist_shared::bus::documents::work::{About, Assignment, Skipped};
+use archivist_shared::bus::documents::work::{About, Assignment, Sharing, Skipped};
 use archivist_shared::staged;
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -35,6 +35,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Setting of the recorder whether recordings share bodies.
+const SHARES: &str = "WACZ_DEDUPE";
 /// Most URLs for a hook of a crawl; its arguments have fewer if they are long.
 const URLS_MAX: u32 = 10_000;
 
@@ -120,6 +122,7 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
         identity,
         staged: staged(turn, &crawl, url),
         visit: visit::visit_rules(turn, id)?,
+        sharing: sharing(turn, &crawl, &plan),
         last_hooks: last_hooks.collect(),
         ..assignment(turn, &crawl, owner, url, depth, &directory, &plan.snapshot)?
     };
@@ -141,6 +144,20 @@ fn staged(turn: &Turn<'_>, crawl: &CrawlWork, url: &str) -> Option<PathBuf> {
     let name = crawl.config.get(staged::STAGED_SETTING)?;
     let directory = turn.engine.archive().join(staged::STAGED).join(name);
     staged::is_name(name).then(|| directory.join(staged::name_of(url)))
+}
+
+/// With which recordings those of a crawl share bodies: with those of the same users and persona.
+fn sharing(turn: &Turn<'_>, crawl: &CrawlWork, plan: &CrawlPlan) -> Option<Sharing> {
+    let mut hooks = plan.snapshot.iter();
+    let recorder = hooks.find(|hook| hook.task.plugin == RECORDER)?;
+    let is_on = recorder.values.get(SHARES)?.as_bool()?;
+    (is_on && !crawl.users.is_empty()).then(|| {
+        let users: Vec<String> = crawl.users.iter().map(u32::to_string).collect();
+        Sharing {
+            program: turn.engine.programs.archivist.clone(),
+            directory: format!("{}-{}", users.join("+"), plan.persona_name()),
+        }
+    })
 }
 
 /// What the page about a snapshot shows, in addition to its results.
@@ -200,6 +217,7 @@ fn assignment(
         stop_limit: settings.stop_limit,
         output_limit: settings.output_limit,
         staged: None,
+        sharing: None,
         visit: VisitRules::default(),
         about: About {
             archive: turn.engine.archive(),

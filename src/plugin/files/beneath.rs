@@ -112,6 +112,13 @@ impl Directory {
         Ok(openat(self, single(&name)?, flags, mode)?.into())
     }
 
+    /// Creates a file for reading and writing at any offset. Fails if it exists.
+    pub fn create_for_writing(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
+        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | PLAIN;
+        let mode = Mode::from_bits_truncate(mode);
+        Ok(openat(self, single(&name)?, flags, mode)?.into())
+    }
+
     fn plain(&self, name: impl AsRef<OsStr>, access: OFlag) -> io::Result<File> {
         let file: File = openat(self, single(&name)?, access | PLAIN, Mode::empty())?.into();
         if file.metadata()?.is_file() {
@@ -158,9 +165,30 @@ impl Directory {
         Ok(linkat(self, from, self, to, LinkatFlags::empty())?)
     }
 
+    /// Creates a hard link to `name` in another directory of the same file system.
+    pub fn link_into(
+        &self,
+        name: impl AsRef<OsStr>,
+        other: &Directory,
+        to: impl AsRef<OsStr>,
+    ) -> io::Result<()> {
+        let (name, to) = (single(&name)?, single(&to)?);
+        Ok(linkat(self, name, other, to, LinkatFlags::empty())?)
+    }
+
+    /// Waits until all entries are on disk.
+    pub fn sync(&self) -> io::Result<()> {
+        File::from(self.fd.try_clone()?).sync_all()
+    }
+
     /// Removes a file or a symbolic link.
     pub fn unlink(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         Ok(unlinkat(self, single(&name)?, UnlinkatFlags::NoRemoveDir)?)
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_empty(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(unlinkat(self, single(&name)?, UnlinkatFlags::RemoveDir)?)
     }
 
     /// Makes `name` available: removes a file or link, and renames a directory to a random name,

@@ -134,6 +134,43 @@ fn imported_file_goes_with_its_last_page() {
 }
 
 #[test]
+fn body_goes_with_the_last_recording_that_has_it() {
+    let bed = Bed::new();
+    let kept = |name: &str| bed.path(".bodies/0-/ab").join(name);
+    fs::create_dir_all(bed.path(".bodies/0-/ab")).unwrap();
+    let share = |id: i64, name: &str| {
+        let bodies = bed.path(&format!("20261126/a.test/s{id}/wacz/bodies"));
+        fs::create_dir_all(&bodies).unwrap();
+        if !kept(name).exists() {
+            fs::write(kept(name), name).unwrap();
+        }
+        fs::hard_link(kept(name), bodies.join(name)).unwrap();
+    };
+    (1..=3).for_each(|id| drop(bed.page(id)));
+    share(1, "ab1");
+    share(1, "ab2");
+    share(2, "ab2");
+    fs::write(kept(".new-7-ab3"), "is written").unwrap();
+    let old = fs::File::create(kept(".new-8-ab4")).unwrap();
+    let days_ago = std::time::SystemTime::now() - 2 * WRITING_MAX;
+    old.set_modified(days_ago).unwrap();
+    assert!(bed.remove(vec![bed.removed("s1", "T1")], false));
+    assert_eq!(bed.names(".bodies/0-/ab").len(), 4, "more is deleted later");
+    assert!(bed.remove(vec![bed.removed("s3", "T3")], true));
+    assert_eq!(bed.names(".bodies/0-/ab"), [".new-7-ab3", "ab2"]);
+    let own = bed.read("20261126/a.test/s2/wacz/bodies/ab2");
+    assert_eq!(own, "ab2", "the other page has its body");
+    fs::remove_file(kept(".new-7-ab3")).unwrap();
+    assert!(bed.remove(vec![bed.removed("s2", "T2")], true));
+    assert!(!bed.path(".bodies/0-").exists());
+    fs::write(bed.path(".bodies/file"), "").unwrap();
+    assert!(
+        bed.remove(Vec::new(), true),
+        "a file is no directory of bodies"
+    );
+}
+
+#[test]
 fn directory_of_another_page_stays() {
     let bed = Bed::new();
     let path = bed.page(1);

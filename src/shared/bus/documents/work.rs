@@ -62,12 +62,24 @@ pub struct Assignment {
     /// [`staged`]: crate::staged
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staged: Option<PathBuf>,
+    /// How the bodies of the recording are shared with other recordings; `None`: not at all.
+    #[serde(default)]
+    pub sharing: Option<Sharing>,
     /// What the answer of the server means for the visit.
     #[serde(default)]
     pub visit: VisitRules,
     /// Facts for `index.jsonl` and the HTML pages.
     #[serde(default)]
     pub about: About,
+}
+
+/// With which recordings that of a page shares its bodies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sharing {
+    /// Path of `archivist`.
+    pub program: String,
+    /// Name of the directory of the bodies: those of pages of other users or personas are in others.
+    pub directory: String,
 }
 
 /// What the unit that removes deleted files reads from standard input.

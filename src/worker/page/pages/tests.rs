@@ -33,6 +33,7 @@ fn assignment(archive: &Path) -> Assignment {
         stop_limit: Duration::ZERO,
         output_limit: 0,
         staged: None,
+        sharing: None,
         visit: Default::default(),
         about: About {
             archive: archive.to_owned(),
