@@ -246,6 +246,7 @@ fn crawl(status: Lifecycle) -> Crawl {
         uses: Default::default(),
         directory: None,
         nodes: Vec::new(),
+        pinned: false,
     }
 }
 
@@ -273,6 +274,7 @@ fn snapshot(status: Lifecycle) -> Snapshot {
         config: Default::default(),
         node: None,
         older_copies: Vec::new(),
+        pinned: false,
         bookmarked_at: None,
         recording: None,
         replay: None,

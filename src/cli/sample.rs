@@ -32,6 +32,7 @@ pub fn crawl(id: i64) -> Crawl {
         uses: Uses::default(),
         directory: Some("/var/lib/archivist/archive/20261121/example.com/c1".into()),
         nodes: Vec::new(),
+        pinned: false,
     }
 }
 
@@ -63,6 +64,7 @@ pub fn snapshot(id: i64) -> Snapshot {
         config: Default::default(),
         node: None,
         older_copies: Vec::new(),
+        pinned: false,
         recording: None,
         replay: None,
     }

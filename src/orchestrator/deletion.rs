@@ -80,6 +80,7 @@ fn delete_one(turn: &mut Turn<'_>, id: Owner, dry_run: bool) -> TurnResult<(u64,
         }
     };
     require_no_unit(turn, crawl)?;
+    require_unpinned(turn, id, crawl)?;
     let bytes = turn.tx.bytes_of(id)?;
     if dry_run {
         return Ok((pages, bytes));
@@ -105,6 +106,20 @@ fn require_end(owner: Owner, status: Lifecycle) -> TurnResult<()> {
     }
     Err(invalid(format!(
         "{owner} is {status}: only what has ended can be deleted; to end it: archivist cancel {owner}"
+    )))
+}
+
+fn require_unpinned(turn: &Turn<'_>, id: Owner, crawl: CrawlId) -> TurnResult<()> {
+    let Some(pin) = turn.tx.pin_of(id, crawl)? else {
+        return Ok(());
+    };
+    let what = match (id, pin) {
+        (id, pin) if id == pin => format!("{id} is pinned"),
+        (Owner::Snapshot(_), crawl) => format!("its crawl {crawl} is pinned"),
+        (Owner::Crawl(_), page) => format!("its page {page} is pinned"),
+    };
+    Err(invalid(format!(
+        "{what}; to delete it, first: archivist unpin {pin}"
     )))
 }
 

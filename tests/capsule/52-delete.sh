@@ -100,6 +100,26 @@ refuses_what_is_not_over() {
     assert_eq 0 "$(query 'map(select(.url == "https://waits.test/")) | length' list crawls --limit 0)" "the cancelled crawl"
 }
 
+pinned_pages_stay() {
+    local crawl page
+    needs archives
+    crawl=$(archived https://pinned.test/{1..2})
+    page=$(query 'map(.id) | sort_by(number) | .[0]' list snapshots "$crawl")
+    assert_status 0 archivist pin "$page"
+    assert_eq "$page pinned" "$output" "what it says"
+    assert_status 1 archivist delete --yes "$page"
+    assert_contains "$output" "archivist unpin $page" "what to do first"
+    assert_status 1 archivist delete --yes "$crawl"
+    assert_contains "$output" "its page $page is pinned" "why the crawl stays"
+    assert_status 0 archivist delete --yes --url 'https://pinned.test/*'
+    assert_contains "$output" "1 pinned page is kept" "pinned pages that fit"
+    assert_contains "$output" "deleted 1 page " "the other page"
+    assert_eq "$page" "$(query 'map(select(.pinned) | .id) | only' list snapshots "$crawl")" "what is left"
+    assert_status 0 archivist unpin "$page"
+    assert_status 0 archivist delete --yes "$crawl"
+    wait_for 20 is_removed
+}
+
 # The unit and the orchestrator are killed while a crawl is deleted: nothing stays, and nothing else goes. Each failure doubles the
 # time until the next attempt.
 continues_after_kills() {
@@ -121,4 +141,4 @@ continues_after_kills() {
     assert_status 0 archivist fsck
 }
 
-cases archives asks_before_it_deletes deletes_with_files_and_lists copies_go_too refuses_what_is_not_over continues_after_kills
+cases archives asks_before_it_deletes deletes_with_files_and_lists copies_go_too refuses_what_is_not_over pinned_pages_stay continues_after_kills

@@ -38,14 +38,24 @@ fn failed_of_crawl(crawl: &Crawl) -> Cell {
     bad(count(&crawl.results, &["failed"]) + crawl.incomplete)
 }
 
+fn pinned(is_pinned: bool) -> Cell {
+    if is_pinned {
+        "yes".into()
+    } else {
+        Cell::default()
+    }
+}
+
 pub fn crawls(crawls: &[Crawl], style: &Style) -> Table {
-    let mut table =
-        Table::new("ID  STATUS  PAGES  RESULTS  FAILED  ADDED  NODES…  TAGS…  URL…  REASON…");
+    let mut table = Table::new(
+        "ID  STATUS  PINNED  PAGES  RESULTS  FAILED  ADDED  NODES…  TAGS…  URL…  REASON…",
+    );
     for crawl in crawls {
         let tone = text::tone_of_lifecycle(crawl.status, crawl.reason.as_deref());
         table.row([
             crawl.id.to_string().into(),
             Cell::toned(crawl.status.as_str(), tone),
+            pinned(crawl.pinned),
             done_of_all(&crawl.snapshots, &["sealed", "cancelled"]).into(),
             done_of_all(&crawl.results, &RESULTS_DONE).into(),
             failed_of_crawl(crawl),
@@ -81,7 +91,7 @@ fn replay(snapshot: &Snapshot) -> Cell {
 
 pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
     let mut table = Table::new(
-        "ID  CRAWL  DEPTH  STATUS  HTTP  REPLAY  RESULTS  FAILED  ADDED  NODE  URL…  TITLE…  REASON…",
+        "ID  CRAWL  DEPTH  STATUS  PINNED  HTTP  REPLAY  RESULTS  FAILED  ADDED  NODE  URL…  TITLE…  REASON…",
     );
     for snapshot in snapshots {
         let tone = text::tone_of_lifecycle(snapshot.status, snapshot.reason.as_deref());
@@ -90,6 +100,7 @@ pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
             snapshot.crawl.to_string().into(),
             snapshot.depth.to_string().into(),
             Cell::toned(snapshot.status.as_str(), tone),
+            pinned(snapshot.pinned),
             http(snapshot.http_status),
             replay(snapshot),
             done_of_all(&snapshot.results, &RESULTS_DONE).into(),

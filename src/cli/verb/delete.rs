@@ -27,7 +27,8 @@ const SHOWN: usize = 5;
 /// store. An interrupted removal continues, also after a reboot. A crawl disappears with its last page.
 /// The file of the database becomes smaller afterwards, and the journal says which size it has.
 ///
-/// Without ids, all pages are deleted that fit all of the options given. Backups keep the files
+/// Without ids, all pages are deleted that fit all of the options given, except for those that archivist
+/// pin keeps. Backups keep the files
 /// until they are removed themselves, and a restored backup has the deleted pages again.
 #[derive(Args)]
 pub struct DeleteArgs {
@@ -100,6 +101,9 @@ pub async fn run(args: DeleteArgs, scope: &Scope) -> Result<Exit, Failure> {
             ..Selection::default()
         }
     };
+    if found.pinned > 0 {
+        eprintln!("{}", kept(found.pinned));
+    }
     if found.ids.is_empty() {
         style::print("nothing to delete: no page that has ended fits\n")?;
         return Ok(Exit::Done);
@@ -138,6 +142,8 @@ struct Selection {
     ids: Vec<Owner>,
     /// The first of them, as the user sees them.
     shown: Vec<String>,
+    /// Number of pages that fit and are pinned.
+    pinned: u64,
 }
 
 impl Selection {
@@ -187,6 +193,10 @@ async fn fitting(which: &WhichArgs, server: &Server) -> Result<Selection, Failur
                     continue;
                 }
             }
+            if page.pinned {
+                found.pinned += 1;
+                continue;
+            }
             found.add(&page);
         }
     }
@@ -217,6 +227,15 @@ fn summary(deleted: &Deleted) -> String {
         1 => format!("1 page with {bytes} of files"),
         n => format!("{n} pages with {bytes} of files"),
     }
+}
+
+/// Returns how many pages fit that are kept.
+fn kept(pinned: u64) -> String {
+    let pages = match pinned {
+        1 => "1 pinned page is kept".to_owned(),
+        n => format!("{n} pinned pages are kept"),
+    };
+    format!("{pages}; to delete pinned pages, first: archivist unpin ID")
 }
 
 fn confirmed(what: &str) -> Result<bool, Failure> {
@@ -266,6 +285,12 @@ mod tests {
         assert!(!fits("--status cancelled"));
         let which = parsed("--tag news").unwrap().which;
         assert!(!which.fits(&page("started", 0), Time(10_000)), "not over");
+    }
+
+    #[test]
+    fn pinned_pages_are_counted() {
+        assert!(kept(1).starts_with("1 pinned page is kept;"));
+        assert!(kept(20).starts_with("20 pinned pages are kept;"));
     }
 
     #[test]

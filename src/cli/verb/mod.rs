@@ -27,6 +27,7 @@ pub mod open;
 pub mod orchestrator;
 pub mod pause;
 pub mod persona;
+pub mod pin;
 pub mod plot;
 pub mod plugins;
 pub mod pool;
@@ -79,6 +80,8 @@ pub enum Verb {
     Resume(resume::ResumeArgs),
     Retry(retry::RetryArgs),
     Delete(delete::DeleteArgs),
+    Pin(pin::PinArgs),
+    Unpin(pin::UnpinArgs),
     Update(update::UpdateArgs),
     Watch(watch::WatchArgs),
     Plugins(plugins::PluginsArgs),
@@ -141,6 +144,8 @@ impl Verb {
             Verb::Resume(args) => wait_for(resume::run(args, scope)),
             Verb::Retry(args) => wait_for(retry::run(args, scope)),
             Verb::Delete(args) => wait_for(delete::run(args, scope)),
+            Verb::Pin(args) => wait_for(pin::run(args, scope)),
+            Verb::Unpin(args) => wait_for(pin::run_unpin(args, scope)),
             Verb::Update(args) => wait_for(update::run(args, scope)),
             Verb::Watch(args) => wait_for(watch::run(args, scope)),
             Verb::Plugins(args) => wait_for(plugins::run(args, scope)),

@@ -289,6 +289,15 @@ fn status(status: Lifecycle, reason: Option<&str>, since: Option<Time>, style: &
     out
 }
 
+/// Returns what keeps it from deletion, and how to end that.
+fn pinned(is_pinned: bool) -> String {
+    if is_pinned {
+        "kept from deletion until archivist unpin".to_owned()
+    } else {
+        String::new()
+    }
+}
+
 fn crawl_head(crawl: &Crawl, runs: &[Run], style: &Style) -> String {
     let reason = crawl.reason.as_deref();
     let since = match crawl.status {
@@ -314,6 +323,7 @@ fn crawl_head(crawl: &Crawl, runs: &[Run], style: &Style) -> String {
             None => block.line("Set", format!("{key}={value}")),
         }
     }
+    block.line("Pinned", pinned(crawl.pinned));
     block.line("Nodes", crawl.nodes.join(", "));
     block.line("Pages", text::counts(&crawl.snapshots, &text::lifecycles()));
     block.line("Results", results(&crawl.results));
@@ -429,6 +439,7 @@ fn snapshot_head(
         "Crawl",
         format!("{}, depth {}{parent}", snapshot.crawl, snapshot.depth),
     );
+    block.line("Pinned", pinned(snapshot.pinned));
     block.line("Node", snapshot.node.clone().unwrap_or_default());
     block.line("Older", snapshot.older_copies.join(", "));
     block.line("Tags", snapshot.tags.join(", "));

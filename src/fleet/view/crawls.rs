@@ -121,6 +121,7 @@ fn crawl(row: &Row) -> Crawl {
         (name, value)
     });
     Crawl {
+        pinned: false,
         id: CrawlId(row.get(0)),
         status,
         reason: reason.map(str::to_owned),

@@ -3,6 +3,7 @@
 pub mod add;
 pub mod foreground;
 pub mod listed;
+pub mod pin;
 pub mod requests;
 pub mod retry;
 pub mod watches;

@@ -3,6 +3,7 @@
 use crate::calls::add;
 use crate::calls::add::Progress;
 use crate::calls::foreground;
+use crate::calls::pin;
 use crate::calls::retry;
 use crate::calls::retry::Retried;
 use crate::deletion;
@@ -72,6 +73,18 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
         } => {
             let deleted = deletion::delete(turn, ids, *dry_run)?;
             turn.answer_text(reply, serde_json::to_string(&deleted)?);
+        }
+        Request::Pin {
+            id,
+            pinned,
+            dry_run,
+            reply,
+        } => {
+            let is_change = pin::pin(turn, *id, *pinned, *dry_run)?;
+            turn.act(ReplyAction::Answer(CallerAnswer::Number(
+                reply.clone(),
+                Ok(is_change.into()),
+            )));
         }
         Request::RebuildSearch { reply } => {
             indexing::rebuild(turn)?;

@@ -360,9 +360,9 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<CallerAnswer> {
             | Request::Resume { reply, .. }
             | Request::Amend { reply, .. }
             | Request::Reload { reply } => done(reply),
-            Request::Retry { reply, .. } | Request::Proceed { reply, .. } => {
-                CallerAnswer::Number(reply.clone(), Err(refusal))
-            }
+            Request::Retry { reply, .. }
+            | Request::Pin { reply, .. }
+            | Request::Proceed { reply, .. } => CallerAnswer::Number(reply.clone(), Err(refusal)),
             Request::Watch { reply, .. }
             | Request::WatchStatus { reply, .. }
             | Request::Hold { reply, .. }

@@ -328,7 +328,7 @@ fn hide_secrets(config: &mut BTreeMap<String, String>) {
 
 columns! {
     Crawl: id, status, reason, url, max_depth, plugins, config, created_at, started_at, ended_at,
-        retry_at, attempts, directory;
+        retry_at, attempts, directory, pinned;
         tags: Vec::new(), snapshots: Counts::new(), incomplete: 0, results: Counts::new(),
         uses: Uses::default(), nodes: Vec::new()
 }
@@ -336,7 +336,8 @@ columns! {
 columns! {
     Snapshot: id, crawl "crawl_id", url, title, depth, parent "parent_id", status, reason,
         created_at, started_at, ended_at, retry_at, attempts, directory, bookmarked_at, http_status,
-        config "coalesce(config, '{}')";
+        config "coalesce(config, '{}')",
+        pinned "(pinned OR (SELECT kept.pinned FROM crawl AS kept WHERE kept.id = crawl_id))";
         tags: Vec::new(), results: Counts::new(), uses: Uses::default(), current_step: None,
         node: None, older_copies: Vec::new(), recording: None, replay: None
 }

@@ -99,6 +99,59 @@ fn imported_file_goes_with_the_last_crawl_of_its_tag() {
     assert_eq!(bed.look(|tx| tx.unused_imports()), [""; 0]);
 }
 
+fn pin(bed: &mut Bed, id: &str, pinned: bool, dry_run: bool) -> u32 {
+    let id: Owner = id.parse().unwrap();
+    let answer = bed.request(|reply| Request::Pin {
+        id,
+        pinned,
+        dry_run,
+        reply,
+    });
+    answer.unwrap().unwrap()
+}
+
+fn refusals(bed: &mut Bed, ids: &[&str]) -> Vec<String> {
+    let left = delete(bed, ids, false).left;
+    left.into_iter().map(|left| left.reason).collect()
+}
+
+#[test]
+fn pinned_pages_and_crawls_are_not_deleted() {
+    let mut bed = archived(3);
+    assert_eq!(pin(&mut bed, "s2", true, true), 1);
+    assert_eq!(
+        refusals(&mut bed, &["s1"]),
+        [""; 0],
+        "a dry run changes nothing"
+    );
+    assert_eq!(pin(&mut bed, "s2", true, false), 1);
+    assert_eq!(pin(&mut bed, "s2", true, false), 0);
+    let first = "is pinned; to delete it, first: archivist unpin";
+    assert_eq!(refusals(&mut bed, &["s2"]), [format!("s2 {first} s2")]);
+    assert_eq!(
+        refusals(&mut bed, &["c1"]),
+        [format!("its page s2 {first} s2")]
+    );
+    let shown = bed.look(|tx| tx.list_snapshots(&Filter::default()));
+    assert_eq!(
+        shown.iter().map(|page| page.pinned).collect::<Vec<_>>(),
+        [false, true]
+    );
+    assert_eq!(pin(&mut bed, "s2", false, false), 1);
+    assert_eq!(pin(&mut bed, "c1", true, false), 1);
+    assert_eq!(
+        refusals(&mut bed, &["s2"]),
+        [format!("its crawl c1 {first} c1")]
+    );
+    assert_eq!(refusals(&mut bed, &["c1"]), [format!("c1 {first} c1")]);
+    let shown = bed.look(|tx| tx.list_snapshots(&Filter::default()));
+    assert!(shown.iter().all(|page| page.pinned));
+    assert_eq!(pin(&mut bed, "c1", false, false), 1);
+    assert_eq!(refusals(&mut bed, &["c1"]), [""; 0]);
+    bed.until_quiet();
+    assert_eq!(pages(&mut bed), [0; 0]);
+}
+
 /// The orchestrator is killed after the first piece: the next one continues.
 #[test]
 fn crawl_of_many_pages_is_deleted_in_pieces() {

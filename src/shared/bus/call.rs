@@ -156,6 +156,17 @@ pub enum Request {
         /// Gets the JSON of [`Deleted`](crate::bus::documents::report::Deleted).
         reply: Reply<String>,
     },
+    /// Keep a crawl or snapshot from deletion, or no longer.
+    Pin {
+        /// The crawl or snapshot.
+        id: Owner,
+        /// Whether it is kept from now on.
+        pinned: bool,
+        /// Whether nothing is changed, and the answer says what would be.
+        dry_run: bool,
+        /// Gets 1 if this is a change, otherwise 0.
+        reply: Reply<u32>,
+    },
     /// Build the index of full text search again.
     RebuildSearch {
         /// Answered after the commit.

@@ -115,6 +115,17 @@ impl Manager {
         .await
     }
 
+    async fn set_pinned(&self, id: &str, pinned: bool, dry_run: bool) -> fdo::Result<u32> {
+        let id = owner(id)?;
+        let make = |reply| Request::Pin {
+            id,
+            pinned,
+            dry_run,
+            reply,
+        };
+        request(&self.0, make).await
+    }
+
     async fn hold_for(&self, crawl: &str, cancel: bool, claim: Claim) -> fdo::Result<OwnedFd> {
         let crawl = crawl.parse().map_err(invalid)?;
         let make = |reply| Request::Hold {
@@ -168,6 +179,14 @@ impl Manager {
             reply,
         };
         request(&self.0, make).await
+    }
+
+    async fn pin(&self, id: &str, dry_run: bool) -> fdo::Result<u32> {
+        self.set_pinned(id, true, dry_run).await
+    }
+
+    async fn unpin(&self, id: &str, dry_run: bool) -> fdo::Result<u32> {
+        self.set_pinned(id, false, dry_run).await
     }
 
     async fn rebuild_search(&self) -> fdo::Result<()> {

@@ -25,6 +25,11 @@ pub trait Manager {
     /// Deletes crawls and snapshots that have ended, or with `dry_run` says what would be deleted; returns
     /// [`crate::bus::documents::report::Deleted`]. Their files are removed afterwards.
     fn delete(&self, ids: &[String], dry_run: bool) -> zbus::Result<String>;
+    /// Keeps a crawl with its pages, or a snapshot, from deletion, or with `dry_run` only says whether it can be
+    /// pinned. Returns 0 if it is pinned already, otherwise 1.
+    fn pin(&self, id: &str, dry_run: bool) -> zbus::Result<u32>;
+    /// Allows the deletion of a pinned crawl or snapshot again. Returns 0 if it is not pinned, otherwise 1.
+    fn unpin(&self, id: &str, dry_run: bool) -> zbus::Result<u32>;
     /// Builds the index of full text search again, next to the one that is there, and replaces it. Returns
     /// before the build is complete.
     fn rebuild_search(&self) -> zbus::Result<()>;

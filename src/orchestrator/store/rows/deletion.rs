@@ -1,7 +1,8 @@
 //! Rows of deleted crawls and snapshots, whose directories are still to be removed.
 
+use crate::store::rows::directory::row_of;
 use crate::store::rows::unit::OPEN;
-use crate::store::{Result, Tx};
+use crate::store::{Result, StoreError, Tx};
 use archivist_core::model::{CrawlId, Owner, RunId, SnapshotId, Time};
 use archivist_shared::archive::IMPORT_TAG;
 use archivist_shared::bus::documents::work::Removed;
@@ -69,6 +70,52 @@ impl Tx<'_> {
              WHERE owner >= 'c' AND owner < 'd' ORDER BY owner LIMIT 1",
             [],
         )
+    }
+
+    /// Returns what keeps a crawl, or a page of `crawl`, from deletion: itself, the crawl of the page, or
+    /// the first pinned page of the crawl.
+    pub fn pin_of(&self, id: Owner, crawl: CrawlId) -> Result<Option<Owner>> {
+        let is_pinned: Option<bool> = match id {
+            Owner::Crawl(_) => None,
+            Owner::Snapshot(page) => {
+                self.first("SELECT pinned FROM snapshot WHERE id = ?1", [page.0])?
+            }
+        };
+        if is_pinned == Some(true) {
+            return Ok(Some(id));
+        }
+        let of_crawl: Option<bool> =
+            self.first("SELECT pinned FROM crawl WHERE id = ?1", [crawl.0])?;
+        match (of_crawl, id) {
+            (Some(true), _) => Ok(Some(Owner::Crawl(crawl))),
+            (_, Owner::Snapshot(_)) => Ok(None),
+            (_, Owner::Crawl(_)) => {
+                let page: Option<SnapshotId> = self.first(
+                    "SELECT id FROM snapshot WHERE crawl_id = ?1 AND pinned ORDER BY id LIMIT 1",
+                    [crawl.0],
+                )?;
+                Ok(page.map(Owner::Snapshot))
+            }
+        }
+    }
+
+    /// Keeps a crawl or snapshot from deletion, or no longer.
+    pub fn set_pinned(&self, id: Owner, pinned: bool) -> Result<()> {
+        let (table, id) = row_of(id);
+        self.execute(
+            &format!("UPDATE {table} SET pinned = ?2 WHERE id = ?1"),
+            (id, pinned),
+        )
+    }
+
+    /// Whether a crawl or snapshot itself is kept from deletion.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuch`] if there is none.
+    pub fn is_pinned(&self, owner: Owner) -> Result<bool> {
+        let (table, id) = row_of(owner);
+        let found = self.first(&format!("SELECT pinned FROM {table} WHERE id = ?1"), [id])?;
+        found.ok_or_else(|| StoreError::NoSuch(format!("{table} {owner}")))
     }
 
     /// Returns snapshots of a crawl, at most `count`.

@@ -36,6 +36,8 @@ CREATE TABLE crawl (
     phase TEXT NOT NULL DEFAULT 'setup' CHECK (phase IN ('setup', 'snapshots', 'end')),
     -- 1 if the crawl skips pages that the archive has.
     only_new INTEGER NOT NULL DEFAULT 0 CHECK (only_new IN (0, 1)),
+    -- 1 if it is kept from deletion, with all its pages.
+    pinned INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1)),
     -- Host of the snapshot that was started last; 0 if none was.
     last_host INTEGER NOT NULL DEFAULT 0,
     -- N of the user archivist-hook-N; 0 is archivist-hook.
@@ -104,6 +106,8 @@ CREATE TABLE snapshot (
     -- 1 if a user gave the page, to whose networks the hooks of its crawl have access. Equal times do not prove
     -- it: a long list takes several turns, and pages of a fleet come later.
     given INTEGER NOT NULL DEFAULT 0 CHECK (given IN (0, 1)),
+    -- 1 if it is kept from deletion.
+    pinned INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1)),
     -- JSON object of the settings of the page alone, over those of its crawl. NULL: none.
     config TEXT,
     status TEXT NOT NULL DEFAULT 'queued'
@@ -159,6 +163,8 @@ CREATE INDEX snapshot_incomplete ON snapshot (crawl_id, id)
     WHERE status = 'sealed' AND reason IS NOT NULL;
 -- the hosts of the pages that users gave to a crawl
 CREATE INDEX snapshot_given ON snapshot (crawl_id, id) WHERE given;
+-- the pinned pages of a crawl
+CREATE INDEX snapshot_pinned ON snapshot (crawl_id, id) WHERE pinned;
 
 CREATE TABLE tag (
     id INTEGER PRIMARY KEY,

@@ -70,6 +70,9 @@ pub struct Crawl {
     pub uses: Uses,
     /// Path of its directory; `None` before its first start.
     pub directory: Option<String>,
+    /// Whether it is kept from deletion, with all its pages.
+    #[serde(default)]
+    pub pinned: bool,
     /// Nodes of the fleet that took part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
@@ -121,6 +124,9 @@ pub struct Snapshot {
     /// HTTP status of its document: the final response that the hooks saw. `None` if no hook reported
     /// one.
     pub http_status: Option<u16>,
+    /// Whether it, or its crawl, is kept from deletion.
+    #[serde(default)]
+    pub pinned: bool,
     /// Settings of the page alone, which take precedence over those of the crawl.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub config: BTreeMap<String, String>,

@@ -80,7 +80,7 @@ struct Wild {
     flag: bool,
 }
 
-const METHODS: usize = 37;
+const METHODS: usize = 39;
 
 /// What is nearly right more often than it is noise.
 fn text() -> impl Strategy<Value = String> {
@@ -148,6 +148,8 @@ async fn call(people: &ManagerProxy<'_>, workers: &WorkerProxy<'_>, wild: &Wild)
         33 => people.delete(&words, wild.flag).await.is_ok(),
         34 => people.metrics().await.is_ok(),
         35 => people.rebuild_search().await.is_ok(),
+        36 => people.pin(a, wild.flag).await.is_ok(),
+        37 => people.unpin(a, wild.flag).await.is_ok(),
         _ => people.fetch(a).await.is_ok(),
     }
 }
