@@ -4,7 +4,7 @@ use super::decimal::Decimal;
 use std::time::Duration;
 
 /// Names of the units of time, with their microseconds.
-const UNITS: [(&[&str], u64); 8] = [
+const UNITS: [(&[&str], u64); 9] = [
     (&["usec", "us", "µs", "μs"], 1),
     (&["msec", "ms"], 1_000),
     (&["seconds", "second", "sec", "s"], 1_000_000),
@@ -13,6 +13,7 @@ const UNITS: [(&[&str], u64); 8] = [
     (&["days", "day", "d"], 86_400_000_000),
     (&["weeks", "week", "w"], 604_800_000_000),
     (&["months", "month", "M"], 2_629_800_000_000),
+    (&["years", "year", "y"], 31_557_600_000_000),
 ];
 
 /// What [`parse_span`] accepts, for error messages.
@@ -94,6 +95,8 @@ mod tests {
             ("250ms", 0.25),
             ("2 days", 172_800.0),
             ("1h 1", 3601.0),
+            ("1year", 31_557_600.0),
+            ("2y 1M", 65_745_000.0),
             ("0", 0.0),
         ] {
             assert_eq!(seconds(text), Some(want), "{text}");
