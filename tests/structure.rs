@@ -176,6 +176,7 @@ const ROOMS: &[Room] = &[
         &[
             "calls",
             "deletion",
+            "expiry",
             "kinds",
             "main_loop",
             "notices",
@@ -199,6 +200,7 @@ const ROOMS: &[Room] = &[
             "calls",
             "deletion",
             "engine",
+            "expiry",
             "fleet",
             "indexing",
             "machine",
@@ -219,6 +221,7 @@ const ROOMS: &[Room] = &[
             "engine",
             "indexing",
             "machine",
+            "expiry",
             "main_loop",
             "notices",
             "programs",
@@ -260,6 +263,11 @@ const ROOMS: &[Room] = &[
     room(
         "orchestrator/deletion.rs",
         &["main_loop", "store", "units"],
+        NO_SQL_BUS_OR_TOKIO,
+    ),
+    room(
+        "orchestrator/expiry.rs",
+        &["deletion", "main_loop", "store"],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(

@@ -5,6 +5,7 @@ use super::{NetworkMode, Settings, fleet};
 use crate::alert::Alert;
 use archivist_core::model::web::filter::{UrlFilter, split_commas};
 use archivist_core::model::{HttpErrors, Reach};
+use archivist_core::plan::RetentionRule;
 use archivist_core::store::{KEEP_ALLOWED, KeepLocal, LOCATION_ALLOWED, Location};
 use archivist_core::text::{
     SIZE_ALLOWED, SPAN_ALLOWED, did_you_mean, exact_size, exact_span, is_value_name, parse_size,
@@ -230,6 +231,25 @@ keys! {
     /// and VERIFY_PERCENT.
     [Archive] VerifyReplay = verify_replay, share, shown_share;
 
+    /// How long pages are kept: older ones, or older versions of the same page, are deleted
+    ///
+    /// age=1y deletes pages that were sealed or cancelled longer ago, except for the newest version
+    /// of each page; with newest=no that goes, too. versions=10 deletes a page that has ten newer
+    /// versions. If both are given, a page goes by whichever applies first. Neither counts a
+    /// version without files, or whose document is an HTTP error, as the newest one. The rule is for all pages, or after
+    /// tag:NAME for the pages with a tag, or of crawls with it, in place of the rule for all;
+    /// 'forever' keeps them. A page with the tags of several rules is kept as long as one of them
+    /// keeps it. May be given more than once; a line replaces an earlier one for the same pages,
+    /// and an empty value removes all. For the pages of a watch, give them a tag with ArchiveTags=.
+    ///
+    /// Pages are deleted as by archivist delete, while an orchestrator runs: within
+    /// seconds when they become due, and otherwise after its next start. Kept are pages that archivist pin keeps, pages of
+    /// crawls that have not ended, and pages whose copy to the store is not complete. archivist why
+    /// says when a page will go, archivist delete \-\-by-retention \-\-dry-run which ones are due,
+    /// also for a rule that is not yet configured, and the journal which ones were deleted. A node of a fleet ignores
+    /// this setting. Defaults to none: no page is deleted.
+    [Archive] Retention += retention, retention, shown_retention;
+
     /// Time limit for one run of a hook whose plugin has no setting PLUGIN_TIMEOUT
     ///
     /// Hooks see it as TIMEOUT.
@@ -449,6 +469,16 @@ fn reach(text: &str) -> Read<Reach> {
     Reach::parse(text).ok_or(
         "public, any, or words of loopback, private and networks like 10.2.0.0/16; link-local and metadata addresses cannot be allowed",
     )
+}
+
+fn retention(field: &mut Vec<RetentionRule>, text: &str) -> Read<()> {
+    RetentionRule::parse(text)?.add_to(field);
+    Ok(())
+}
+
+fn shown_retention(rules: &[RetentionRule]) -> String {
+    let rules: Vec<_> = rules.iter().map(|rule| rule.text.as_str()).collect();
+    rules.join("\n")
 }
 
 fn http_errors(text: &str) -> Read<HttpErrors> {

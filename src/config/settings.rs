@@ -4,6 +4,7 @@ use super::inputs::{Inputs, Target};
 use super::{ConfigError, NetworkMode};
 use crate::alert::Alert;
 use archivist_core::model::{HttpErrors, Reach};
+use archivist_core::plan::RetentionRule;
 use archivist_core::store::{KeepLocal, Location};
 use archivist_core::text::Problem;
 use std::collections::BTreeMap;
@@ -74,6 +75,8 @@ pub struct Settings {
     pub url_deny: String,
     /// Share of the pages whose recordings are replayed and compared, in percent.
     pub verify_replay: u32,
+    /// How long pages are kept, at most one rule for each tag and one for all pages.
+    pub retention: Vec<RetentionRule>,
 
     // [Hooks]
     /// Time limit of one run of a hook whose plugin has no limit.
@@ -160,6 +163,7 @@ impl Settings {
             url_allow: String::new(),
             url_deny: String::new(),
             verify_replay: 0,
+            retention: Vec::new(),
             hook_timeout: Duration::from_secs(60),
             ready_limit: Duration::from_secs(5),
             stop_limit: Duration::from_secs(12 * 3600),

@@ -59,7 +59,7 @@ pub(crate) fn delete(turn: &mut Turn<'_>, ids: &[Owner], dry_run: bool) -> TurnR
 }
 
 /// Returns the number of pages and their bytes.
-fn delete_one(turn: &mut Turn<'_>, id: Owner, dry_run: bool) -> TurnResult<(u64, u64)> {
+pub(crate) fn delete_one(turn: &mut Turn<'_>, id: Owner, dry_run: bool) -> TurnResult<(u64, u64)> {
     let (crawl, pages) = match id {
         Owner::Crawl(crawl) => {
             require_end(id, main_loop::crawl_of(turn, crawl)?.status)?;

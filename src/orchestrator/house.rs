@@ -3,6 +3,7 @@
 
 use crate::calls;
 use crate::deletion;
+use crate::expiry;
 use crate::kinds::KINDS;
 use crate::main_loop::action::{CallerAction, EngineAction, LoopAction};
 use crate::main_loop::due::DueResult;
@@ -23,7 +24,7 @@ pub(crate) struct House;
 
 impl Rooms for House {
     fn before(&self) -> &'static [Step] {
-        &[orders::keep_deadlines]
+        &[orders::keep_deadlines, expiry::expire_some]
     }
 
     fn handle(&self, turn: &mut Turn<'_>, event: &Event) -> TurnResult<()> {
@@ -106,6 +107,7 @@ impl Rooms for House {
             orders::report_ended_pages,
             notices::tell,
             watch::prune_checks,
+            expiry::schedule,
             watch::queue_idle_alert,
         ]
     }

@@ -6,6 +6,7 @@ mod backup;
 mod calls;
 mod deletion;
 mod engine;
+mod expiry;
 mod fleet;
 mod house;
 mod indexing;

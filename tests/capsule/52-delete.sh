@@ -7,11 +7,12 @@ source "$(dirname "$0")/archivist.sh"
 
 archive=/var/lib/archivist/archive
 store=/srv/delete-store
+retention=${drop_in%/*}/retention.conf
 unit=archivist-delete-files.service
 PAGES=40
 
 clean() {
-    in_capsule rm -rf $store
+    in_capsule rm -rf $store "$retention"
     forget_configuration
 }
 
@@ -120,6 +121,36 @@ pinned_pages_stay() {
     wait_for 20 is_removed
 }
 
+# Older versions go by a rule, when it is configured and when a newer one is sealed.
+retention_deletes_older_versions() {
+    local rule='tag:aging versions=1' pinned
+    needs archives
+    archive_aging
+    pinned=$(query 'map(.id) | only' list snapshots --url https://aging.test/)
+    archive_aging
+    archive_aging
+    assert_status 0 archivist pin "$pinned"
+    assert_status 0 archivist delete --dry-run "--by-retention=$rule"
+    assert_contains "$output" "would delete 1 page " "what the rule would delete"
+    printf '[Archive]\nRetention=%s\n' "$rule" | in_capsule sh -c "cat >$retention"
+    in_capsule systemctl reload $service
+    wait_for 20 versions_are 2
+    assert_status 0 archivist why "$pinned"
+    assert_contains "$output" "it is pinned, otherwise Retention=$rule would delete it" "why it stays"
+    archive_aging
+    wait_for 20 versions_are 2
+    assert_status 0 archivist unpin "$pinned"
+    wait_for 20 versions_are 1
+    in_capsule journalctl --quiet --unit $service --grep "because of Retention=$rule: $pinned" --output cat | grep -q . ||
+        fail "the journal does not name $pinned"
+    wait_for 20 is_removed
+    in_capsule rm "$retention"
+    in_capsule systemctl reload $service
+    assert_status 0 archivist fsck
+}
+archive_aging() { in_capsule archivist add --plugins testfiles --tag aging --wait https://aging.test/ >/dev/null; }
+versions_are() { [[ $(query length list snapshots --url https://aging.test/) == "$1" ]]; }
+
 # The unit and the orchestrator are killed while a crawl is deleted: nothing stays, and nothing else goes. Each failure doubles the
 # time until the next attempt.
 continues_after_kills() {
@@ -141,4 +172,5 @@ continues_after_kills() {
     assert_status 0 archivist fsck
 }
 
-cases archives asks_before_it_deletes deletes_with_files_and_lists copies_go_too refuses_what_is_not_over pinned_pages_stay continues_after_kills
+cases archives asks_before_it_deletes deletes_with_files_and_lists copies_go_too refuses_what_is_not_over pinned_pages_stay retention_deletes_older_versions \
+    continues_after_kills

@@ -7,8 +7,9 @@ use crate::display::style;
 use archivist_config::Scope;
 use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{Lifecycle, Owner, Time};
+use archivist_core::plan::RetentionRule;
 use archivist_core::text::{clean, human_size, parse_span};
-use archivist_shared::bus::documents::report::{Deleted, Filter, Snapshot};
+use archivist_shared::bus::documents::report::{Deleted, Expired, Filter, Snapshot};
 use clap::Args;
 use std::collections::{BTreeSet, HashMap};
 use std::io::{IsTerminal, Write};
@@ -33,10 +34,25 @@ const SHOWN: usize = 5;
 #[derive(Args)]
 pub struct DeleteArgs {
     /// Crawls (c12) and snapshots (s345)
-    #[arg(value_name = "ID", required_unless_present_any = ["tag", "url", "older_than", "status", "keep_newest"])]
+    #[arg(value_name = "ID", required_unless_present_any = ["tag", "url", "older_than", "status", "keep_newest", "by_retention"])]
     ids: Vec<Owner>,
     #[command(flatten)]
     which: WhichArgs,
+    /// Delete the pages that Retention= deletes, see archivist.conf(5), or that RULE would
+    ///
+    /// The orchestrator deletes pages by the configured rules itself. With --dry-run, this says which ones
+    /// are due now, or what another rule would delete before it is configured. The option may be given
+    /// more than once.
+    #[arg(
+        long,
+        value_name = "RULE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        value_parser = rule,
+        conflicts_with_all = ["ids", "which"]
+    )]
+    by_retention: Option<Vec<String>>,
     /// Print what would be deleted, and delete nothing
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
@@ -80,6 +96,14 @@ fn span(text: &str) -> Result<Duration, String> {
     parse_span(text).ok_or_else(|| "expected a time span, such as 2weeks or 1year".to_owned())
 }
 
+/// An empty text stands for the configured rules.
+fn rule(text: &str) -> Result<String, String> {
+    match RetentionRule::parse(text) {
+        Err(allowed) if !text.is_empty() => Err(format!("expected {allowed}")),
+        _ => Ok(text.to_owned()),
+    }
+}
+
 fn state(text: &str) -> Result<Lifecycle, String> {
     Lifecycle::parse(text)
         .filter(|state| state.is_final())
@@ -93,13 +117,13 @@ pub async fn run(args: DeleteArgs, scope: &Scope) -> Result<Exit, Failure> {
         ));
     }
     let server = Server::reach(scope).await?;
-    let found = if args.ids.is_empty() {
-        fitting(&args.which, &server).await?
-    } else {
-        Selection {
+    let found = match &args.by_retention {
+        Some(rules) => expired(rules, &server).await?,
+        None if args.ids.is_empty() => fitting(&args.which, &server).await?,
+        None => Selection {
             ids: args.ids.clone(),
             ..Selection::default()
-        }
+        },
     };
     if found.pinned > 0 {
         eprintln!("{}", kept(found.pinned));
@@ -202,6 +226,28 @@ async fn fitting(which: &WhichArgs, server: &Server) -> Result<Selection, Failur
     }
 }
 
+/// The pages that rules delete now, the oldest first.
+async fn expired(rules: &[String], server: &Server) -> Result<Selection, Failure> {
+    let rules: Vec<String> = rules
+        .iter()
+        .filter(|rule| !rule.is_empty())
+        .cloned()
+        .collect();
+    let mut found = Selection::default();
+    let mut after = 0;
+    loop {
+        let answer = server
+            .call(|| server.proxy().expired(&rules, after))
+            .await?;
+        let expired: Expired = decode(&answer)?;
+        expired.pages.iter().for_each(|page| found.add(page));
+        match expired.next {
+            Some(next) => after = next,
+            None => return Ok(found),
+        }
+    }
+}
+
 async fn call(server: &Server, ids: &[Owner], dry_run: bool) -> Result<Deleted, Failure> {
     let mut all = Deleted::default();
     for some in ids.chunks(IDS_PER_CALL) {
@@ -298,6 +344,15 @@ mod tests {
         assert!(parsed("").is_err());
         assert!(parsed("--yes").is_err());
         assert!(parsed("s1 --tag news").is_err());
+        assert!(parsed("s1 --by-retention").is_err());
+        assert!(parsed("--tag news --by-retention").is_err());
+        assert!(parsed("--by-retention=soon").is_err());
+        assert_eq!(
+            parsed("--by-retention").unwrap().by_retention.unwrap(),
+            [""]
+        );
+        let both = parsed("--by-retention=age=1y --by-retention=versions=3").unwrap();
+        assert_eq!(both.by_retention.unwrap(), ["age=1y", "versions=3"]);
         assert!(parsed("--status started").is_err());
         assert_eq!(parsed("s1 c2 --yes").unwrap().ids.len(), 2);
     }

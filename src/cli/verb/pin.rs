@@ -10,7 +10,7 @@ use clap::Args;
 /// Keep pages or crawls from deletion
 ///
 /// archivist delete refuses a pinned page by its id and leaves it out of a selection by tag, URL, age or
-/// state. A pinned crawl keeps all its pages, and a pinned page its crawl. A pin does not prevent retries.
+/// state; Retention= deletes none. A pinned crawl keeps all its pages, and a pinned page its crawl. A pin does not prevent retries.
 ///
 /// Pinning twice is not an error. archivist list and show say what is pinned.
 #[derive(Args)]

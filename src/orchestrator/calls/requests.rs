@@ -8,6 +8,7 @@ use crate::calls::retry;
 use crate::calls::retry::Retried;
 use crate::deletion;
 use crate::engine::commands::RegisteredCommand;
+use crate::expiry;
 use crate::fleet;
 use crate::indexing;
 use crate::main_loop;
@@ -73,6 +74,14 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
         } => {
             let deleted = deletion::delete(turn, ids, *dry_run)?;
             turn.answer_text(reply, serde_json::to_string(&deleted)?);
+        }
+        Request::Expired {
+            rules,
+            after,
+            reply,
+        } => {
+            let expired = expiry::expired(turn, rules, *after)?;
+            turn.answer_text(reply, serde_json::to_string(&expired)?);
         }
         Request::Pin {
             id,

@@ -35,6 +35,11 @@ pub enum LogEntry {
     Store(SnapshotId, Task, StoreLog),
     /// The files of deleted crawls and snapshots could not be removed.
     Removal(RemovalLog),
+    /// A rule of `Retention=` deleted pages.
+    Expired {
+        rule: String,
+        pages: Vec<SnapshotId>,
+    },
     /// The file of the database became smaller after a deletion. Its size in bytes.
     Shrunk(u64),
     /// The index of full text search could not be changed.
@@ -265,6 +270,14 @@ impl LogEntry {
                 archivist_unit = unit.as_str(),
                 "failed to remove deleted files: {reason}; next attempt after {retry_at}"
             ),
+            LogEntry::Expired { rule, pages } => {
+                let ids: Vec<_> = pages.iter().map(SnapshotId::to_string).collect();
+                tracing::info!(
+                    "deleted {} pages because of Retention={rule}: {}",
+                    pages.len(),
+                    ids.join(" ")
+                );
+            }
             LogEntry::Shrunk(bytes) => tracing::info!(
                 "returned unused space of the database to the file system; its file has {} now",
                 human_size(*bytes)

@@ -337,6 +337,7 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<CallerAnswer> {
         Event::Request(request) => Some(match request {
             Request::Add { reply, .. }
             | Request::Delete { reply, .. }
+            | Request::Expired { reply, .. }
             | Request::Install { reply, .. }
             | Request::Status { reply }
             | Request::Metrics { reply }

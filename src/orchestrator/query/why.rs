@@ -1,6 +1,7 @@
 //! Why a crawl or a snapshot is not done, or has failed results: from its rows and the rules of the
 //! plan.
 
+use crate::expiry;
 use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices::reason::{reason, until};
@@ -75,6 +76,7 @@ pub(crate) fn why(turn: &Turn<'_>, id: Owner) -> TurnResult<Why> {
                 why_snapshot(turn, &snapshot, &view, &mut reasons)?;
                 if let Owner::Snapshot(id) = id {
                     transfer::why_copy(turn, id, status, &mut reasons)?;
+                    expiry::why(turn, id, &mut reasons)?;
                 }
             }
         }

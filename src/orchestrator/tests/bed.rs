@@ -6,7 +6,9 @@ use super::worker::Did;
 use super::world::{BOOT, Call, Mood, World};
 use crate::engine::state::{Engine, Programs};
 use crate::house::House;
+use crate::main_loop::action::Action;
 use crate::main_loop::event::Event;
+use crate::main_loop::log::LogEntry;
 use crate::main_loop::perform::Performer;
 use crate::main_loop::transaction::{self, Committed, Moment};
 use crate::store::{Durability, Store, Tx};
@@ -158,6 +160,7 @@ impl Bed {
             &moment,
             &mut batch,
         )?;
+        self.note_expired(&actions);
         let left = left.into_iter().map(|place| batch[place].clone());
         let mut left: Vec<Event> = left.collect();
         self.performer.perform_all(
@@ -174,6 +177,27 @@ impl Bed {
         match std::mem::take(&mut self.world.read) {
             read if read.is_empty() => Ok(()),
             read => self.try_turn(read),
+        }
+    }
+
+    /// Notes the pages that rules deleted, and the crawls that went with their last page.
+    fn note_expired(&mut self, actions: &[Action]) {
+        let before = self.deleted.len();
+        for action in actions {
+            if let Action::Log(LogEntry::Expired { pages, .. }) = action {
+                self.deleted
+                    .extend(pages.iter().copied().map(Owner::Snapshot));
+            }
+        }
+        if self.deleted.len() > before {
+            let left = self.look(|tx| tx.list_crawls(&Filter::default()));
+            let is_left = |id: &CrawlId| left.iter().any(|crawl| crawl.id == *id);
+            let known = self.finals.keys().filter_map(|owner| match owner {
+                Owner::Crawl(id) => Some(*id),
+                Owner::Snapshot(_) => None,
+            });
+            let gone: Vec<_> = known.filter(|id| !is_left(id)).collect();
+            self.deleted.extend(gone.into_iter().map(Owner::Crawl));
         }
     }
 

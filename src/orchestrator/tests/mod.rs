@@ -10,6 +10,7 @@ mod clock;
 mod delete;
 mod disk;
 mod effects;
+mod expiry;
 mod facts;
 mod fleet;
 mod indexing;

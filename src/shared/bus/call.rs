@@ -6,6 +6,7 @@ use crate::bus::documents::watches::HistoryFilter;
 use crate::bus::documents::work::Report;
 use archivist_core::fleet::Delivery;
 use archivist_core::model::{AnyId, CheckKind, CrawlId, Owner, RunId, SnapshotId};
+use archivist_core::plan::RetentionRule;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -154,6 +155,15 @@ pub enum Request {
         /// Whether nothing is deleted, and the answer says what would be.
         dry_run: bool,
         /// Gets the JSON of [`Deleted`](crate::bus::documents::report::Deleted).
+        reply: Reply<String>,
+    },
+    /// List pages that rules of `Retention=` delete now.
+    Expired {
+        /// The rules; empty means the configured ones.
+        rules: Vec<RetentionRule>,
+        /// Only pages with ids above this one.
+        after: i64,
+        /// Gets the JSON of [`Expired`](crate::bus::documents::report::Expired).
         reply: Reply<String>,
     },
     /// Keep a crawl or snapshot from deletion, or no longer.

@@ -13,6 +13,7 @@ use super::subscribers::Subscribers;
 use crate::bus::documents::report::{AddOptions, Added, Filter, Registration};
 use crate::bus::documents::watches::HistoryFilter;
 use archivist_core::model::{AnyId, CheckKind, Owner, cut};
+use archivist_core::plan::RetentionRule;
 pub use connection::{description, hung_up, offer, request_name};
 pub use emit::emit;
 use limits::{document, few, invalid, small_enough};
@@ -176,6 +177,22 @@ impl Manager {
         let make = |reply| Request::Delete {
             ids,
             dry_run,
+            reply,
+        };
+        request(&self.0, make).await
+    }
+
+    async fn expired(&self, rules: Vec<String>, after: i64) -> fdo::Result<String> {
+        few(&rules)?;
+        let mut read = Vec::new();
+        for text in &rules {
+            let rule = RetentionRule::parse(text);
+            let wrong = |allowed| invalid(format!("bad rule '{text}', expected {allowed}"));
+            rule.map_err(wrong)?.add_to(&mut read);
+        }
+        let make = |reply| Request::Expired {
+            rules: read,
+            after,
             reply,
         };
         request(&self.0, make).await

@@ -25,6 +25,9 @@ pub trait Manager {
     /// Deletes crawls and snapshots that have ended, or with `dry_run` says what would be deleted; returns
     /// [`crate::bus::documents::report::Deleted`]. Their files are removed afterwards.
     fn delete(&self, ids: &[String], dry_run: bool) -> zbus::Result<String>;
+    /// Returns pages with ids above `after` that rules of `Retention=` delete now: these, or the configured
+    /// ones if the list is empty; see [`crate::bus::documents::report::Expired`].
+    fn expired(&self, rules: &[String], after: i64) -> zbus::Result<String>;
     /// Keeps a crawl with its pages, or a snapshot, from deletion, or with `dry_run` only says whether it can be
     /// pinned. Returns 0 if it is pinned already, otherwise 1.
     fn pin(&self, id: &str, dry_run: bool) -> zbus::Result<u32>;

@@ -9,6 +9,7 @@ pub mod crawl;
 pub mod deletion;
 pub mod directory;
 pub mod environment;
+pub mod expiry;
 pub mod fleet;
 pub mod host;
 pub mod lease;

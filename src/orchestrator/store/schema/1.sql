@@ -503,6 +503,55 @@ CREATE TABLE deletion (
 CREATE INDEX deletion_due ON deletion (due_at, owner) WHERE run_id IS NULL;
 CREATE INDEX deletion_run ON deletion (run_id) WHERE run_id IS NOT NULL;
 
+-- The rules of Retention=, as of when the pages were looked at: one row. Without rules, the triggers add nothing.
+CREATE TABLE retention (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    rules TEXT NOT NULL DEFAULT '',
+    -- After a change of the rules: the page up to which all were looked at. NULL: all were.
+    swept_to INTEGER
+) STRICT;
+INSERT INTO retention (one) VALUES (1);
+-- Pages that are due at a time by a rule, or have changed so that they may be.
+CREATE TABLE retention_queue (
+    snapshot_id INTEGER PRIMARY KEY,
+    due_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX retention_due ON retention_queue (due_at);
+-- Crawls whose pages must be looked at because they have ended, and the page up to which this is done.
+CREATE TABLE retention_crawl (
+    crawl_id INTEGER PRIMARY KEY,
+    swept_to INTEGER NOT NULL
+) STRICT;
+CREATE TRIGGER crawl_ages AFTER UPDATE OF status ON crawl
+WHEN OLD.status <> NEW.status AND NEW.status IN ('sealed', 'cancelled')
+    AND (SELECT rules <> '' FROM retention) BEGIN
+    INSERT INTO retention_crawl VALUES (NEW.id, 0) ON CONFLICT DO UPDATE SET swept_to = 0;
+END;
+CREATE TRIGGER crawl_unpinned AFTER UPDATE OF pinned ON crawl
+WHEN OLD.pinned AND NOT NEW.pinned AND (SELECT rules <> '' FROM retention) BEGIN
+    INSERT INTO retention_crawl VALUES (NEW.id, 0) ON CONFLICT DO UPDATE SET swept_to = 0;
+END;
+CREATE TRIGGER snapshot_unpinned AFTER UPDATE OF pinned ON snapshot
+WHEN OLD.pinned AND NOT NEW.pinned AND (SELECT rules <> '' FROM retention) BEGIN
+    INSERT INTO retention_queue VALUES (NEW.id, 0) ON CONFLICT DO UPDATE SET due_at = 0;
+END;
+CREATE TRIGGER copy_over AFTER UPDATE OF status ON copy
+WHEN OLD.status <> NEW.status AND NEW.status = 'idle' AND (SELECT rules <> '' FROM retention) BEGIN
+    INSERT INTO retention_queue VALUES (NEW.snapshot_id, 0) ON CONFLICT DO UPDATE SET due_at = 0;
+END;
+CREATE TRIGGER tagged_ages AFTER INSERT ON snapshot_tag
+WHEN (SELECT rules <> '' FROM retention) BEGIN
+    INSERT INTO retention_queue SELECT id, 0 FROM snapshot
+        WHERE id = NEW.snapshot_id AND status IN ('sealed', 'cancelled')
+        ON CONFLICT DO UPDATE SET due_at = 0;
+END;
+CREATE TRIGGER snapshot_gone AFTER DELETE ON snapshot BEGIN
+    DELETE FROM retention_queue WHERE snapshot_id = OLD.id;
+END;
+CREATE TRIGGER crawl_gone AFTER DELETE ON crawl BEGIN
+    DELETE FROM retention_crawl WHERE crawl_id = OLD.id;
+END;
+
 -- Snapshots that the index of full text search does not have as their rows are: those that ended, changed
 -- afterwards, or were deleted.
 CREATE TABLE search_queue (

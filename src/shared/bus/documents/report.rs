@@ -502,6 +502,15 @@ pub struct NotDeleted {
     pub reason: String,
 }
 
+/// Pages that the rules of `Retention=` delete now, from some of the archive.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Expired {
+    /// The pages, the oldest first.
+    pub pages: Vec<Snapshot>,
+    /// Argument of the next call; `None` if no page follows.
+    pub next: Option<i64>,
+}
+
 /// Most rows of one answer; the bus carries at most 32 MiB, so longer lists come in batches.
 pub const ROWS_MAX: u32 = 1000;
 

@@ -1,0 +1,266 @@
+//! `Retention=`: pages that are due by a rule are deleted as by `archivist delete`. A queue has the
+//! pages that are due later, so that nothing is read until the first of them is: a page enters it when its
+//! crawl ends, when it is unpinned, tagged or copied, and when the rules change.
+
+use crate::deletion;
+use crate::main_loop::action::LoopAction;
+use crate::main_loop::log::LogEntry;
+use crate::main_loop::turn::{Turn, TurnError, TurnResult};
+use crate::store::rows::expiry::EndedPage;
+use archivist_core::model::{Owner, SnapshotId, Time};
+use archivist_core::plan::{RetentionRule, expiry, rules_for};
+use archivist_shared::bus::documents::report::{Expired, Filter, Reason};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Pages that one turn deletes.
+const DELETED_PER_TURN: usize = 50;
+/// Pages that one turn looks at.
+const PAGES_PER_TURN: u32 = 100;
+/// Entries that one turn removes from the queue when there are no rules any more.
+const CLEARED_PER_TURN: u32 = 1_000;
+/// Pages that one call looks at.
+const PAGES_PER_CALL: u32 = 500;
+/// When a page is tried again that a unit still uses.
+const RETRY: Duration = Duration::from_secs(300);
+
+/// The rules that are in effect: none on a node of a fleet, where no page can be deleted.
+fn rules<'a>(turn: &Turn<'a>) -> &'a [RetentionRule] {
+    let settings = &turn.engine.settings;
+    if settings.is_in_fleet() {
+        &[]
+    } else {
+        &settings.retention
+    }
+}
+
+/// The texts of the rules, to notice a change.
+fn texts(rules: &[RetentionRule]) -> String {
+    let texts: Vec<_> = rules.iter().map(|rule| rule.text.as_str()).collect();
+    texts.join("\n")
+}
+
+/// Returns when pages must be looked at next; `None` for not until something changes.
+fn next(turn: &Turn<'_>) -> TurnResult<Option<Time>> {
+    let rules = rules(turn);
+    let state = turn.tx.retention_state()?;
+    if state.swept_to.is_some() || state.rules != texts(rules) {
+        return Ok(Some(turn.now));
+    }
+    if rules.is_empty() {
+        return Ok(None);
+    }
+    Ok(match turn.tx.aging_crawl()? {
+        Some(_) => Some(turn.now),
+        None => turn.tx.next_expiry()?,
+    })
+}
+
+/// Has the loop wake up when pages must be looked at.
+pub(crate) fn schedule(turn: &mut Turn<'_>) -> TurnResult<()> {
+    if let Some(due) = next(turn)? {
+        turn.act(LoopAction::WakeAt(due));
+    }
+    Ok(())
+}
+
+/// Looks at the next pages, and deletes those that are due: as many as a short transaction can.
+pub(crate) fn expire_some(turn: &mut Turn<'_>) -> TurnResult<()> {
+    if next(turn)?.is_none_or(|due| due > turn.now) {
+        return Ok(());
+    }
+    let rules = rules(turn);
+    let texts = texts(rules);
+    if turn.tx.retention_state()?.rules != texts {
+        turn.tx.set_retention(&texts)?;
+    }
+    if rules.is_empty() {
+        let cleared = turn.tx.clear_retention_queue(CLEARED_PER_TURN)?;
+        if cleared < CLEARED_PER_TURN as usize {
+            turn.tx.set_swept_to(None)?;
+        }
+        return Ok(());
+    }
+    let mut piece = Piece::default();
+    for page in turn.tx.due_expiries(turn.now, DELETED_PER_TURN as u32)? {
+        piece.look_at(turn, page, rules)?;
+    }
+    if let Some((crawl, after)) = turn.tx.aging_crawl()? {
+        let pages = turn.tx.pages_after(Some(crawl), after, PAGES_PER_TURN)?;
+        let last = piece.sweep(turn, &pages, rules, true)?;
+        turn.tx.set_crawl_swept_to(crawl, last)?;
+    }
+    if let Some(after) = turn.tx.retention_state()?.swept_to {
+        let pages = turn.tx.pages_after(None, after, PAGES_PER_TURN)?;
+        let last = piece.sweep(turn, &pages, rules, false)?;
+        turn.tx.set_swept_to(last)?;
+    }
+    piece.log(turn);
+    Ok(())
+}
+
+/// What one turn does.
+#[derive(Default)]
+struct Piece {
+    /// Deleted pages by rule.
+    deleted: BTreeMap<String, Vec<SnapshotId>>,
+    count: usize,
+}
+
+impl Piece {
+    /// Looks at `pages` until enough were deleted. Returns the last one that was looked at; `None` if these are
+    /// the last pages.
+    fn sweep(
+        &mut self,
+        turn: &mut Turn<'_>,
+        pages: &[SnapshotId],
+        rules: &[RetentionRule],
+        are_new: bool,
+    ) -> TurnResult<Option<i64>> {
+        for page in pages {
+            if self.count >= DELETED_PER_TURN {
+                return Ok(Some(page.0 - 1));
+            }
+            if are_new && let Some(page) = turn.tx.ended_page(*page)? {
+                turn.tx.look_at_older_versions(&page, rules)?;
+            }
+            self.look_at(turn, *page, rules)?;
+        }
+        let is_last = pages.len() < PAGES_PER_TURN as usize;
+        Ok(pages.last().filter(|_| !is_last).map(|page| page.0))
+    }
+
+    /// Deletes a page that is due, or records when it will be.
+    fn look_at(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: SnapshotId,
+        rules: &[RetentionRule],
+    ) -> TurnResult<()> {
+        let Some((due, rule)) = due(turn, id, rules)? else {
+            return Ok(turn.tx.set_expiry(id, None)?);
+        };
+        if due > turn.now {
+            return Ok(turn.tx.set_expiry(id, Some(due))?);
+        }
+        match deletion::delete_one(turn, Owner::Snapshot(id), false) {
+            Ok(_) => {
+                self.count += 1;
+                let deleted = self.deleted.entry(rule.text.clone()).or_default();
+                deleted.push(id);
+                Ok(())
+            }
+            // A unit of its crawl has not ended yet.
+            Err(TurnError::Refused(_)) => {
+                Ok(turn.tx.set_expiry(id, Some(turn.now.after(RETRY)))?)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    fn log(self, turn: &mut Turn<'_>) {
+        for (rule, pages) in self.deleted {
+            turn.log(LogEntry::Expired { rule, pages });
+        }
+    }
+}
+
+/// Returns when a page is deleted, and by which rule. `None` for a page that no rule deletes, or none until
+/// something changes: its crawl ends, it is unpinned, or its copy is complete.
+fn due<'a>(
+    turn: &Turn<'_>,
+    id: SnapshotId,
+    rules: &'a [RetentionRule],
+) -> TurnResult<Option<(Time, &'a RetentionRule)>> {
+    let Some(page) = turn.tx.ended_page(id)? else {
+        return Ok(None);
+    };
+    if !page.is_over || page.pinned || !page.is_copied_yet {
+        return Ok(None);
+    }
+    due_by_rules(turn, &page, rules)
+}
+
+/// As [`due`], but for a page that something else keeps, too.
+fn due_by_rules<'a>(
+    turn: &Turn<'_>,
+    page: &EndedPage,
+    rules: &'a [RetentionRule],
+) -> TurnResult<Option<(Time, &'a RetentionRule)>> {
+    let aging = turn.tx.aging_page(page)?;
+    let rules = rules_for(rules, &aging.tags).into_iter();
+    let counted: Vec<_> = rules
+        .map(|rule| Ok((rule, turn.tx.newer_versions(page, rule)?)))
+        .collect::<TurnResult<_>>()?;
+    Ok(expiry(&aging, &counted))
+}
+
+/// Returns the next pages after this one that the configured rules, or these, delete now.
+pub(crate) fn expired(
+    turn: &Turn<'_>,
+    others: &[RetentionRule],
+    after: i64,
+) -> TurnResult<Expired> {
+    let rules = if others.is_empty() {
+        rules(turn)
+    } else {
+        others
+    };
+    let pages = turn.tx.pages_after(None, after, PAGES_PER_CALL)?;
+    let is_last = rules.is_empty() || pages.len() < PAGES_PER_CALL as usize;
+    let next = pages.last().filter(|_| !is_last).map(|page| page.0);
+    let mut found = Vec::new();
+    for page in pages {
+        match due(turn, page, rules)? {
+            Some((due, _)) if due <= turn.now => {
+                found.extend(turn.tx.list_snapshots(&Filter::of(Owner::Snapshot(page)))?);
+            }
+            _ => {}
+        }
+    }
+    Ok(Expired { pages: found, next })
+}
+
+/// Adds when the rules delete a page, or what keeps it from that.
+pub(crate) fn why(turn: &Turn<'_>, id: SnapshotId, to: &mut Vec<Reason>) -> TurnResult<()> {
+    let Some(page) = turn.tx.ended_page(id)? else {
+        return Ok(());
+    };
+    let end = due_by_rules(turn, &page, rules(turn))?;
+    let rule = end.map(|(_, rule)| rule.text.as_str()).unwrap_or_default();
+    let (code, text, until) = match end {
+        None if page.pinned => ("pinned", "it is pinned".to_owned(), None),
+        None => return Ok(()),
+        Some(_) if page.pinned => {
+            let text = format!("it is pinned, otherwise Retention={rule} would delete it");
+            ("pinned", text, None)
+        }
+        Some(_) if !page.is_over => {
+            let text = format!(
+                "Retention={rule} deletes it after the end of {}",
+                page.crawl
+            );
+            ("retention", text, None)
+        }
+        Some(_) if !page.is_copied_yet => {
+            let text =
+                format!("Retention={rule} deletes it once its copy to the store is complete");
+            ("retention", text, None)
+        }
+        Some((due, _)) if due <= turn.now => (
+            "retention",
+            format!("Retention={rule} deletes it now"),
+            None,
+        ),
+        Some((due, _)) => {
+            let text = format!("Retention={rule} deletes it after {due}");
+            ("retention", text, Some(due))
+        }
+    };
+    to.push(Reason {
+        code: code.to_owned(),
+        text,
+        until,
+    });
+    Ok(())
+}
