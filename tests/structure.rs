@@ -182,6 +182,7 @@ const ROOMS: &[Room] = &[
             "notices",
             "orders",
             "programs",
+            "quota",
             "transfer",
             "units",
             "watch",
@@ -208,6 +209,7 @@ const ROOMS: &[Room] = &[
             "notices",
             "programs",
             "query",
+            "quota",
             "store",
             "transfer",
             "watch",
@@ -226,6 +228,7 @@ const ROOMS: &[Room] = &[
             "notices",
             "programs",
             "query",
+            "quota",
             "runner",
             "store",
             "transfer",
@@ -268,6 +271,11 @@ const ROOMS: &[Room] = &[
     room(
         "orchestrator/expiry.rs",
         &["deletion", "main_loop", "store"],
+        NO_SQL_BUS_OR_TOKIO,
+    ),
+    room(
+        "orchestrator/quota.rs",
+        &["deletion", "expiry", "main_loop", "store"],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(

@@ -5,7 +5,7 @@ use super::{NetworkMode, Settings, fleet};
 use crate::alert::Alert;
 use archivist_core::model::web::filter::{UrlFilter, split_commas};
 use archivist_core::model::{HttpErrors, Reach};
-use archivist_core::plan::RetentionRule;
+use archivist_core::plan::{Quota, RetentionRule};
 use archivist_core::store::{KEEP_ALLOWED, KeepLocal, LOCATION_ALLOWED, Location};
 use archivist_core::text::{
     SIZE_ALLOWED, SPAN_ALLOWED, did_you_mean, exact_size, exact_span, is_value_name, parse_size,
@@ -234,21 +234,39 @@ keys! {
     /// How long pages are kept: older ones, or older versions of the same page, are deleted
     ///
     /// age=1y deletes pages that were sealed or cancelled longer ago, except for the newest version
-    /// of each page; with newest=no that goes, too. versions=10 deletes a page that has ten newer
-    /// versions. If both are given, a page goes by whichever applies first. Neither counts a
-    /// version without files, or whose document is an HTTP error, as the newest one. The rule is for all pages, or after
-    /// tag:NAME for the pages with a tag, or of crawls with it, in place of the rule for all;
-    /// 'forever' keeps them. A page with the tags of several rules is kept as long as one of them
-    /// keeps it. May be given more than once; a line replaces an earlier one for the same pages,
-    /// and an empty value removes all. For the pages of a watch, give them a tag with ArchiveTags=.
+    /// of each page; with newest=no, that goes, too. versions=10 deletes a page that has ten newer
+    /// versions. With both, a page goes by whichever applies first. The newest version is the
+    /// newest one that has files and whose document is no HTTP error, so that a page that has
+    /// disappeared from the web stays in the archive.
     ///
-    /// Pages are deleted as by archivist delete, while an orchestrator runs: within
-    /// seconds when they become due, and otherwise after its next start. Kept are pages that archivist pin keeps, pages of
-    /// crawls that have not ended, and pages whose copy to the store is not complete. archivist why
-    /// says when a page will go, archivist delete \-\-by-retention \-\-dry-run which ones are due,
-    /// also for a rule that is not yet configured, and the journal which ones were deleted. A node of a fleet ignores
-    /// this setting. Defaults to none: no page is deleted.
+    /// The rule is for all pages. After tag:NAME it is for the pages with this tag, or of crawls
+    /// with it, in place of the rule for all; 'forever' keeps them. A page with the tags of several
+    /// rules is kept as long as one of them keeps it. The setting may be given more than once; a
+    /// line replaces an earlier one for the same pages, and an empty value removes all. For the
+    /// pages of a watch, give them a tag with ArchiveTags=.
+    ///
+    /// Pages are deleted as by archivist delete when they are due, or after the next start of the
+    /// orchestrator. A rule deletes no page that archivist pin keeps, whose crawl has not
+    /// ended, or whose copy to the store is not complete. archivist why says when a page will go,
+    /// archivist delete \-\-by-retention \-\-dry-run which pages are due, also by a rule that is not
+    /// yet configured, and the journal which ones were deleted. A node of a fleet ignores this
+    /// setting. Defaults to none: no page is deleted.
     [Archive] Retention += retention, retention, shown_retention;
+    /// Maximum size of the files of all pages, and what happens if they have more
+    ///
+    /// A size such as 500G is for the archive, after tag:NAME for pages with this tag or of crawls
+    /// with it, and after 'user' for the crawls of each user, such as the members of the group
+    /// archivist. All files that hooks left count, whether they are on this machine or in the
+    /// store.
+    ///
+    /// With 'refuse' after the size, which is the default, archivist add and the checks of watches
+    /// add no page while there is more; crawls that were added before continue. With 'delete', the
+    /// oldest pages are deleted until there is not more, except for pinned pages, those of crawls
+    /// that have not ended, and those whose copy to the store is not complete. archivist add and
+    /// archivist why say which quota it is, and the journal which pages were deleted. The setting
+    /// may be given more than once; a line replaces an earlier one for the same pages, and an empty
+    /// value removes all. A node of a fleet ignores this setting. Defaults to none.
+    [Archive] Quota += quotas, quota, shown_quotas;
 
     /// Time limit for one run of a hook whose plugin has no setting PLUGIN_TIMEOUT
     ///
@@ -474,6 +492,16 @@ fn reach(text: &str) -> Read<Reach> {
 fn retention(field: &mut Vec<RetentionRule>, text: &str) -> Read<()> {
     RetentionRule::parse(text)?.add_to(field);
     Ok(())
+}
+
+fn quota(field: &mut Vec<Quota>, text: &str) -> Read<()> {
+    Quota::parse(text)?.add_to(field);
+    Ok(())
+}
+
+fn shown_quotas(quotas: &[Quota]) -> String {
+    let quotas: Vec<_> = quotas.iter().map(|quota| quota.text.as_str()).collect();
+    quotas.join("\n")
 }
 
 fn shown_retention(rules: &[RetentionRule]) -> String {

@@ -4,7 +4,7 @@ use super::inputs::{Inputs, Target};
 use super::{ConfigError, NetworkMode};
 use crate::alert::Alert;
 use archivist_core::model::{HttpErrors, Reach};
-use archivist_core::plan::RetentionRule;
+use archivist_core::plan::{Quota, RetentionRule};
 use archivist_core::store::{KeepLocal, Location};
 use archivist_core::text::Problem;
 use std::collections::BTreeMap;
@@ -77,6 +77,8 @@ pub struct Settings {
     pub verify_replay: u32,
     /// How long pages are kept, at most one rule for each tag and one for all pages.
     pub retention: Vec<RetentionRule>,
+    /// How many bytes pages may have, at most one quota for each tag, one for users and one for all pages.
+    pub quotas: Vec<Quota>,
 
     // [Hooks]
     /// Time limit of one run of a hook whose plugin has no limit.
@@ -164,6 +166,7 @@ impl Settings {
             url_deny: String::new(),
             verify_replay: 0,
             retention: Vec::new(),
+            quotas: Vec::new(),
             hook_timeout: Duration::from_secs(60),
             ready_limit: Duration::from_secs(5),
             stop_limit: Duration::from_secs(12 * 3600),

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Pages that one turn deletes.
-const DELETED_PER_TURN: usize = 50;
+const DELETED_PER_TURN: usize = 25;
 /// Pages that one turn looks at.
-const PAGES_PER_TURN: u32 = 100;
+pub(crate) const PAGES_PER_TURN: u32 = 100;
 /// Entries that one turn removes from the queue when there are no rules any more.
 const CLEARED_PER_TURN: u32 = 1_000;
 /// Pages that one call looks at.
@@ -160,7 +160,8 @@ impl Piece {
 
     fn log(self, turn: &mut Turn<'_>) {
         for (rule, pages) in self.deleted {
-            turn.log(LogEntry::Expired { rule, pages });
+            let cause = format!("Retention={rule}");
+            turn.log(LogEntry::Expired { cause, pages });
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices;
 use crate::orders;
 use crate::programs;
+use crate::quota;
 use crate::transfer;
 use crate::units::life;
 use crate::watch;
@@ -24,7 +25,11 @@ pub(crate) struct House;
 
 impl Rooms for House {
     fn before(&self) -> &'static [Step] {
-        &[orders::keep_deadlines, expiry::expire_some]
+        &[
+            orders::keep_deadlines,
+            expiry::expire_some,
+            quota::delete_oldest,
+        ]
     }
 
     fn handle(&self, turn: &mut Turn<'_>, event: &Event) -> TurnResult<()> {
@@ -108,6 +113,7 @@ impl Rooms for House {
             notices::tell,
             watch::prune_checks,
             expiry::schedule,
+            quota::schedule,
             watch::queue_idle_alert,
         ]
     }

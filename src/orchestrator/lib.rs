@@ -19,6 +19,7 @@ mod process;
 pub mod program;
 mod programs;
 mod query;
+mod quota;
 mod runner;
 pub mod store;
 mod transfer;

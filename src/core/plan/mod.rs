@@ -18,6 +18,7 @@ mod outlook;
 mod page_order;
 mod pause;
 mod pressure;
+mod quota;
 mod reading;
 mod reconcile;
 mod report;
@@ -48,6 +49,7 @@ pub use page_order::{HostRange, PagePosition, host_turns, retries_first, take_tu
 pub use pause::{RunningUnit, excuses_time_limit, pause, resume, resume_step, running_unit};
 pub use pressure::pressure;
 pub use pressure::{Allowance, INODES_NEEDED, LOAD_INTERVAL, Load, LoadLimits, Shortage, Stuck};
+pub use quota::{QUOTA_ALLOWED, Quota, QuotaOf};
 pub use reading::{Ending, Evidence, StartError, Started, UnitSeen, UnitState};
 pub use reading::{recorded_outcome, started, unit_state};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};

@@ -8,6 +8,7 @@ use crate::main_loop;
 use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::notices;
+use crate::quota;
 use crate::store::rows::fleet::FleetCrawl;
 use crate::store::{NewCrawl, NewSnapshot, StoreError, Tx};
 use archivist_core::fleet::{Command, CommandVerb, NodeRequest};
@@ -132,6 +133,7 @@ pub(crate) fn add_some(
 fn begin_adding(turn: &Turn<'_>, options: &AddOptions, user: u32) -> TurnResult<Adding> {
     let users = BTreeSet::from([user]);
     requests::check_options(turn, options, &users)?;
+    quota::admit(turn, &options.tags, user)?;
     let engine = &turn.engine;
     let persona = engine.persona(&options.config, &users).map_err(invalid)?;
     let own = engine.persona_settings(persona.as_deref());

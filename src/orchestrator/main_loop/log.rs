@@ -35,9 +35,9 @@ pub enum LogEntry {
     Store(SnapshotId, Task, StoreLog),
     /// The files of deleted crawls and snapshots could not be removed.
     Removal(RemovalLog),
-    /// A rule of `Retention=` deleted pages.
+    /// A setting such as `Retention=` or `Quota=` deleted pages.
     Expired {
-        rule: String,
+        cause: String,
         pages: Vec<SnapshotId>,
     },
     /// The file of the database became smaller after a deletion. Its size in bytes.
@@ -270,13 +270,13 @@ impl LogEntry {
                 archivist_unit = unit.as_str(),
                 "failed to remove deleted files: {reason}; next attempt after {retry_at}"
             ),
-            LogEntry::Expired { rule, pages } => {
+            LogEntry::Expired { cause, pages } => {
                 let ids: Vec<_> = pages.iter().map(SnapshotId::to_string).collect();
-                tracing::info!(
-                    "deleted {} pages because of Retention={rule}: {}",
-                    pages.len(),
-                    ids.join(" ")
-                );
+                let count = match pages.len() {
+                    1 => "1 page".to_owned(),
+                    n => format!("{n} pages"),
+                };
+                tracing::info!("deleted {count} because of {cause}: {}", ids.join(" "));
             }
             LogEntry::Shrunk(bytes) => tracing::info!(
                 "returned unused space of the database to the file system; its file has {} now",

@@ -6,6 +6,7 @@ use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices::reason::{reason, until};
 use crate::programs;
+use crate::quota;
 use crate::transfer;
 use crate::work;
 use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId, Time, without_userinfo};
@@ -77,6 +78,7 @@ pub(crate) fn why(turn: &Turn<'_>, id: Owner) -> TurnResult<Why> {
                 if let Owner::Snapshot(id) = id {
                     transfer::why_copy(turn, id, status, &mut reasons)?;
                     expiry::why(turn, id, &mut reasons)?;
+                    quota::why(turn, id, &mut reasons)?;
                 }
             }
         }

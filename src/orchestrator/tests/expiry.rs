@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Crawls of the same pages that have ended, a day apart.
-fn archived(crawls: usize, pages: usize) -> Bed {
+pub fn archived(crawls: usize, pages: usize) -> Bed {
     let mut bed = Bed::new();
     for _ in 0..crawls {
         add(&mut bed, pages);
@@ -25,7 +25,7 @@ fn archived(crawls: usize, pages: usize) -> Bed {
     bed
 }
 
-fn add(bed: &mut Bed, pages: usize) {
+pub fn add(bed: &mut Bed, pages: usize) {
     bed.add(pages);
     until_over(bed);
 }
@@ -47,7 +47,7 @@ fn set(bed: &mut Bed, rules: &[&str]) {
 }
 
 /// The orchestrator works until nothing is due.
-fn expire(bed: &mut Bed) {
+pub fn expire(bed: &mut Bed) {
     bed.turn(vec![Event::Due]);
     while bed.performer.wake_at.is_some_and(|time| time <= bed.now) {
         bed.performer.wake_at = None;
@@ -56,7 +56,7 @@ fn expire(bed: &mut Bed) {
     bed.until_quiet();
 }
 
-fn pages(bed: &mut Bed) -> Vec<i64> {
+pub fn pages(bed: &mut Bed) -> Vec<i64> {
     let rows = bed.look(|tx| tx.list_snapshots(&Filter::default()));
     rows.iter().rev().map(|page| page.id.0).collect()
 }
@@ -76,7 +76,7 @@ fn why(bed: &mut Bed, id: i64) -> String {
     reason.next().map(|reason| reason.text).unwrap_or_default()
 }
 
-fn pin(bed: &mut Bed, id: &str, pinned: bool) {
+pub fn pin(bed: &mut Bed, id: &str, pinned: bool) {
     let id = id.parse().unwrap();
     let dry_run = false;
     let answer = bed.request(|reply| Request::Pin {

@@ -21,6 +21,7 @@ mod lists;
 mod machine;
 mod pause;
 mod processes;
+mod quota;
 mod requests;
 mod retry;
 mod settings;

@@ -15,6 +15,7 @@ pub mod host;
 pub mod lease;
 pub mod outbox;
 pub mod pause;
+pub mod quota;
 pub mod recall;
 pub mod result;
 pub mod retention;

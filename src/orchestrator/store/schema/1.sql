@@ -552,6 +552,88 @@ CREATE TRIGGER crawl_gone AFTER DELETE ON crawl BEGIN
     DELETE FROM retention_crawl WHERE crawl_id = OLD.id;
 END;
 
+-- The bytes of the output files of all pages and crawls ('all'), of those with a tag ('t' and its id) and of those
+-- of a user ('u' and the user id), for Quota=.
+CREATE TABLE stored (
+    scope TEXT PRIMARY KEY,
+    bytes INTEGER NOT NULL,
+    -- The page up to which none can be deleted, until a crawl ends or something is unpinned or copied.
+    looked_to INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER result_stored AFTER INSERT ON result WHEN NEW.size <> 0 BEGIN
+    INSERT INTO stored (scope, bytes)
+        SELECT scope, NEW.size FROM (SELECT 'all' AS scope
+            UNION SELECT 't' || tag_id FROM crawl_tag WHERE crawl_id = NEW.crawl_id
+            UNION SELECT 't' || tag_id FROM snapshot_tag WHERE snapshot_id = NEW.snapshot_id
+            UNION SELECT 'u' || value FROM crawl, json_each(users) WHERE crawl.id = NEW.crawl_id) WHERE true
+        ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER result_resized AFTER UPDATE OF size ON result WHEN NEW.size <> OLD.size BEGIN
+    INSERT INTO stored (scope, bytes)
+        SELECT scope, NEW.size - OLD.size FROM (SELECT 'all' AS scope
+            UNION SELECT 't' || tag_id FROM crawl_tag WHERE crawl_id = NEW.crawl_id
+            UNION SELECT 't' || tag_id FROM snapshot_tag WHERE snapshot_id = NEW.snapshot_id
+            UNION SELECT 'u' || value FROM crawl, json_each(users) WHERE crawl.id = NEW.crawl_id) WHERE true
+        ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER result_not_stored AFTER DELETE ON result WHEN OLD.size <> 0 BEGIN
+    INSERT INTO stored (scope, bytes)
+        SELECT scope, -OLD.size FROM (SELECT 'all' AS scope
+            UNION SELECT 't' || tag_id FROM crawl_tag WHERE crawl_id = OLD.crawl_id
+            UNION SELECT 't' || tag_id FROM snapshot_tag WHERE snapshot_id = OLD.snapshot_id
+            UNION SELECT 'u' || value FROM crawl, json_each(users) WHERE crawl.id = OLD.crawl_id) WHERE true
+        ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER stored_tagged AFTER INSERT ON snapshot_tag BEGIN
+    INSERT INTO stored (scope, bytes)
+        SELECT 't' || NEW.tag_id, coalesce(sum(size), 0) FROM result
+        WHERE owner = 's' || NEW.snapshot_id AND NOT EXISTS (SELECT 1 FROM crawl_tag
+            WHERE crawl_tag.crawl_id = result.crawl_id AND tag_id = NEW.tag_id)
+        ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER stored_untagged AFTER DELETE ON snapshot_tag BEGIN
+    INSERT INTO stored (scope, bytes)
+        SELECT 't' || OLD.tag_id, -coalesce(sum(size), 0) FROM result
+        WHERE owner = 's' || OLD.snapshot_id AND NOT EXISTS (SELECT 1 FROM crawl_tag
+            WHERE crawl_tag.crawl_id = result.crawl_id AND tag_id = OLD.tag_id)
+        ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER stored_crawl_tagged AFTER INSERT ON crawl_tag BEGIN
+    INSERT INTO stored (scope, bytes)
+        SELECT 't' || NEW.tag_id, coalesce(sum(size), 0) FROM result
+        WHERE crawl_id = NEW.crawl_id AND NOT EXISTS (SELECT 1 FROM snapshot_tag
+            WHERE snapshot_tag.snapshot_id = result.snapshot_id AND tag_id = NEW.tag_id)
+        ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER stored_crawl_untagged AFTER DELETE ON crawl_tag BEGIN
+    INSERT INTO stored (scope, bytes)
+        SELECT 't' || OLD.tag_id, -coalesce(sum(size), 0) FROM result
+        WHERE crawl_id = OLD.crawl_id AND NOT EXISTS (SELECT 1 FROM snapshot_tag
+            WHERE snapshot_tag.snapshot_id = result.snapshot_id AND tag_id = OLD.tag_id)
+        ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER stored_for_users AFTER UPDATE OF users ON crawl WHEN OLD.users <> NEW.users BEGIN
+    INSERT INTO stored (scope, bytes)
+        SELECT 'u' || value, -(SELECT coalesce(sum(size), 0) FROM result WHERE crawl_id = NEW.id)
+        FROM json_each(OLD.users) WHERE true
+        ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+    INSERT INTO stored (scope, bytes)
+        SELECT 'u' || value, (SELECT coalesce(sum(size), 0) FROM result WHERE crawl_id = NEW.id)
+        FROM json_each(NEW.users) WHERE true
+        ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER crawl_deletable AFTER UPDATE OF status, pinned ON crawl
+WHEN NEW.status IN ('sealed', 'cancelled') AND NOT NEW.pinned BEGIN
+    UPDATE stored SET looked_to = 0 WHERE looked_to > 0;
+END;
+CREATE TRIGGER snapshot_deletable AFTER UPDATE OF pinned ON snapshot WHEN NOT NEW.pinned BEGIN
+    UPDATE stored SET looked_to = 0 WHERE looked_to > 0;
+END;
+CREATE TRIGGER copy_deletable AFTER UPDATE OF status ON copy
+WHEN OLD.status <> NEW.status AND NEW.status = 'idle' BEGIN
+    UPDATE stored SET looked_to = 0 WHERE looked_to > 0;
+END;
+
 -- Snapshots that the index of full text search does not have as their rows are: those that ended, changed
 -- afterwards, or were deleted.
 CREATE TABLE search_queue (

@@ -1,0 +1,124 @@
+//! `Quota=`: how many bytes the archive, the pages with a tag, or those of a user may have.
+
+use crate::text::parse_size;
+
+/// What is allowed, for error messages.
+pub const QUOTA_ALLOWED: &str =
+    "a size, after tag:NAME or user, before refuse or delete, like: 500G, or: tag:news 20G delete";
+
+/// Pages that share a quota.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuotaOf {
+    /// The archive.
+    All,
+    /// Pages with a tag, or of crawls with it.
+    Tag(String),
+    /// Each user, with the crawls that the user added.
+    User,
+}
+
+/// A limit of the bytes that pages have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// The quota as written, with single blanks.
+    pub text: String,
+    /// Whose pages count.
+    pub of: QuotaOf,
+    /// Most bytes.
+    pub bytes: u64,
+    /// Whether the oldest pages are deleted when there are more, instead of refusing new ones.
+    pub deletes: bool,
+}
+
+impl Quota {
+    /// Reads a quota such as `tag:news 20G delete`.
+    ///
+    /// # Errors
+    /// What is allowed.
+    pub fn parse(text: &str) -> Result<Quota, &'static str> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let text = words.join(" ");
+        let (of, rest) = match words.split_first() {
+            Some((&"user", rest)) => (QuotaOf::User, rest),
+            Some((word, rest)) => match word.strip_prefix("tag:") {
+                Some("") => return Err(QUOTA_ALLOWED),
+                Some(tag) => (QuotaOf::Tag(tag.to_owned()), rest),
+                None => (QuotaOf::All, &words[..]),
+            },
+            None => return Err(QUOTA_ALLOWED),
+        };
+        let (size, deletes) = match rest {
+            [size] | [size, "refuse"] => (size, false),
+            [size, "delete"] => (size, true),
+            _ => return Err(QUOTA_ALLOWED),
+        };
+        let bytes = parse_size(size).filter(|bytes| *bytes > 0);
+        Ok(Quota {
+            text,
+            of,
+            bytes: bytes.ok_or(QUOTA_ALLOWED)?,
+            deletes,
+        })
+    }
+
+    /// Adds a quota to those that there are. It replaces the one for the same pages.
+    pub fn add_to(self, quotas: &mut Vec<Quota>) {
+        quotas.retain(|quota| quota.of != self.of);
+        quotas.push(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn quotas_are_read() {
+        let read = |text: &str| {
+            let quota = Quota::parse(text).unwrap();
+            (quota.of, quota.bytes, quota.deletes)
+        };
+        assert_eq!(read("500G"), (QuotaOf::All, 500 << 30, false));
+        assert_eq!(read(" 1T  delete "), (QuotaOf::All, 1 << 40, true));
+        assert_eq!(
+            read("tag:news 20M refuse"),
+            (QuotaOf::Tag("news".into()), 20 << 20, false)
+        );
+        assert_eq!(read("user 1G delete"), (QuotaOf::User, 1 << 30, true));
+        for bad in [
+            "",
+            "0",
+            "much",
+            "tag: 1G",
+            "tag:news",
+            "user",
+            "1G keep",
+            "delete 1G",
+            "1G 2G",
+            "1G delete now",
+        ] {
+            assert_eq!(Quota::parse(bad), Err(QUOTA_ALLOWED), "{bad}");
+        }
+    }
+
+    #[test]
+    fn later_quota_for_the_same_pages_replaces_the_earlier_one() {
+        let mut quotas = Vec::new();
+        for text in ["1G", "user 2G", "3G delete"] {
+            Quota::parse(text).unwrap().add_to(&mut quotas);
+        }
+        let texts: Vec<_> = quotas.iter().map(|quota| quota.text.as_str()).collect();
+        assert_eq!(texts, ["user 2G", "3G delete"]);
+    }
+
+    proptest! {
+        /// A quota that is read has the same meaning when its text is read again.
+        #[test]
+        fn text_of_a_quota_is_the_quota(text in "(tag:[a-z]{0,2} |user )?([0-9]{1,4}[KMGT]?|\\PC{0,3})( refuse| delete)?") {
+            if let Ok(quota) = Quota::parse(&text) {
+                prop_assert_eq!(Quota::parse(&quota.text), Ok(quota));
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! `Quota=`: if the archive, a tag or a user has more bytes, the oldest pages are deleted, or new ones refused.
+
+use crate::deletion;
+use crate::expiry::PAGES_PER_TURN;
+use crate::main_loop::action::LoopAction;
+use crate::main_loop::log::LogEntry;
+use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
+use crate::store::rows::quota::Stored;
+use archivist_core::model::{Owner, SnapshotId};
+use archivist_core::plan::{Quota, QuotaOf};
+use archivist_core::text::human_size;
+use archivist_shared::bus::documents::report::Reason;
+
+/// Pages that one turn deletes.
+const DELETED_PER_TURN: usize = 25;
+
+/// The quotas that are in effect: none on a node of a fleet, where no page can be deleted.
+fn quotas<'a>(turn: &Turn<'a>) -> &'a [Quota] {
+    let settings = &turn.engine.settings;
+    if settings.is_in_fleet() {
+        &[]
+    } else {
+        &settings.quotas
+    }
+}
+
+/// The pages that are over a quota.
+fn exceeded(turn: &Turn<'_>, quota: &Quota) -> TurnResult<Vec<Stored>> {
+    let of = match &quota.of {
+        QuotaOf::All => Stored::All,
+        QuotaOf::Tag(name) => Stored::Tag(name.clone()),
+        QuotaOf::User => {
+            let users = turn.tx.users_with_more_than(quota.bytes)?;
+            return Ok(users.into_iter().map(Stored::User).collect());
+        }
+    };
+    let is_over = turn.tx.stored(&of)? > quota.bytes;
+    Ok(is_over.then_some(of).into_iter().collect())
+}
+
+/// A quota that deletes pages now, whose pages, and after which page it looks for them.
+type Excess<'a> = (&'a Quota, Stored, i64);
+
+fn excess<'a>(turn: &Turn<'a>) -> TurnResult<Option<Excess<'a>>> {
+    for quota in quotas(turn).iter().filter(|quota| quota.deletes) {
+        for of in exceeded(turn, quota)? {
+            if let Some(after) = turn.tx.oldest_kept(&of)? {
+                return Ok(Some((quota, of, after)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Has the loop wake up at once if pages must be deleted.
+pub(crate) fn schedule(turn: &mut Turn<'_>) -> TurnResult<()> {
+    if excess(turn)?.is_some() {
+        turn.act(LoopAction::WakeAt(turn.now));
+    }
+    Ok(())
+}
+
+/// Deletes the oldest pages that are over a quota: as many as a short transaction can.
+pub(crate) fn delete_oldest(turn: &mut Turn<'_>) -> TurnResult<()> {
+    let Some((quota, of, after)) = excess(turn)? else {
+        return Ok(());
+    };
+    let pages = turn.tx.pages_after(None, after, PAGES_PER_TURN)?;
+    let is_last = pages.len() < PAGES_PER_TURN as usize;
+    let (mut looked_to, mut is_enough) = (after, false);
+    let mut deleted = Vec::new();
+    for page in pages {
+        is_enough = deleted.len() >= DELETED_PER_TURN || turn.tx.stored(&of)? <= quota.bytes;
+        if is_enough {
+            break;
+        }
+        if delete(turn, page, &of)? {
+            deleted.push(page);
+        }
+        looked_to = page.0;
+    }
+    let place = (is_enough || !is_last).then_some(looked_to);
+    turn.tx.set_oldest_kept(&of, place)?;
+    if !deleted.is_empty() {
+        turn.log(LogEntry::Expired {
+            cause: format!("Quota={}", quota.text),
+            pages: deleted,
+        });
+    }
+    Ok(())
+}
+
+/// Deletes a page if it counts and nothing keeps it. Returns whether it did.
+fn delete(turn: &mut Turn<'_>, id: SnapshotId, of: &Stored) -> TurnResult<bool> {
+    let Some(page) = turn.tx.ended_page(id)? else {
+        return Ok(false);
+    };
+    let is_kept = !page.is_over || page.pinned || !page.is_copied_yet;
+    if is_kept || !turn.tx.is_stored_in(id, of)? {
+        return Ok(false);
+    }
+    match deletion::delete_one(turn, Owner::Snapshot(id), false) {
+        Ok(_) => Ok(true),
+        // A unit of its crawl has not ended yet.
+        Err(TurnError::Refused(_)) => Ok(false),
+        Err(other) => Err(other),
+    }
+}
+
+/// Returns what is over a quota, for users.
+fn described(turn: &Turn<'_>, quota: &Quota, of: &Stored) -> TurnResult<String> {
+    let what = match of {
+        Stored::All => "the archive has".to_owned(),
+        Stored::Tag(name) => format!("pages with the tag '{name}' have"),
+        Stored::User(user) => format!("pages of user {user} have"),
+    };
+    let bytes = human_size(turn.tx.stored(of)?);
+    Ok(format!(
+        "{what} {bytes} of files, more than Quota={}",
+        quota.text
+    ))
+}
+
+/// Refuses new pages of a user with these tags that are over a quota.
+pub(crate) fn admit(turn: &Turn<'_>, tags: &[String], user: u32) -> TurnResult<()> {
+    for quota in quotas(turn).iter().filter(|quota| !quota.deletes) {
+        for of in exceeded(turn, quota)? {
+            let concerns = match &of {
+                Stored::All => true,
+                Stored::Tag(name) => tags.contains(name),
+                Stored::User(over) => *over == user,
+            };
+            if concerns {
+                let what = described(turn, quota, &of)?;
+                return Err(invalid(format!(
+                    "no page is added: {what}; to make space: archivist delete"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds the quotas that delete a page, or would if it were not pinned.
+pub(crate) fn why(turn: &Turn<'_>, id: SnapshotId, to: &mut Vec<Reason>) -> TurnResult<()> {
+    let Some(page) = turn.tx.ended_page(id)? else {
+        return Ok(());
+    };
+    for quota in quotas(turn).iter().filter(|quota| quota.deletes) {
+        for of in exceeded(turn, quota)? {
+            if page.pinned || !turn.tx.is_stored_in(id, &of)? {
+                continue;
+            }
+            let what = described(turn, quota, &of)?;
+            to.push(Reason {
+                code: "quota".to_owned(),
+                text: format!("{what}: the oldest of them are deleted, and it may be one"),
+                until: None,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! `Quota=`: which pages it deletes or refuses.
+
+use super::bed::{Bed, DATABASE};
+use super::expiry::{add, archived, expire, pages, pin};
+use crate::store::rows::quota::Stored;
+use archivist_core::model::{CrawlId, SnapshotId};
+use archivist_core::plan::Quota;
+use archivist_core::store::{Copy, CopyStatus};
+use archivist_shared::bus::call::{Refusal, Request};
+use archivist_shared::bus::documents::report::{AddOptions, Why};
+use std::sync::Arc;
+
+/// Gives each of the results so many bytes that each page has 1000.
+fn fill(bed: &mut Bed) {
+    let file = rusqlite::Connection::open(bed.directory.path().join(DATABASE)).unwrap();
+    let sql = "UPDATE result SET size = 1000 / (SELECT count(*) FROM result AS other WHERE other.owner = result.owner)
+               WHERE snapshot_id IS NOT NULL";
+    file.execute(sql, []).unwrap();
+}
+
+fn set(bed: &mut Bed, quotas: &[&str]) {
+    let read = quotas.iter().map(|text| Quota::parse(text).unwrap());
+    bed.engine.settings.quotas = read.collect();
+    expire(bed);
+}
+
+fn stored(bed: &mut Bed, of: &Stored) -> u64 {
+    bed.look(|tx| tx.stored(of))
+}
+
+#[test]
+fn oldest_pages_go_first() {
+    let mut bed = archived(3, 2);
+    fill(&mut bed);
+    assert_eq!(stored(&mut bed, &Stored::All), 6000);
+    set(&mut bed, &["6000 delete"]);
+    assert_eq!(pages(&mut bed), [1, 2, 3, 4, 5, 6]);
+    set(&mut bed, &["4500 delete"]);
+    assert_eq!(pages(&mut bed), [3, 4, 5, 6]);
+    assert_eq!(stored(&mut bed, &Stored::All), 4000);
+    add(&mut bed, 1);
+    fill(&mut bed);
+    expire(&mut bed);
+    assert_eq!(pages(&mut bed), [4, 5, 6, 7]);
+}
+
+#[test]
+fn pinned_pages_stay_and_are_not_looked_at_again() {
+    let mut bed = archived(3, 1);
+    fill(&mut bed);
+    for id in ["s1", "s2", "s3"] {
+        pin(&mut bed, id, true);
+    }
+    set(&mut bed, &["1500 delete"]);
+    assert_eq!(pages(&mut bed), [1, 2, 3]);
+    assert_eq!(bed.look(|tx| tx.oldest_kept(&Stored::All)), None);
+    assert_eq!(bed.performer.wake_at, None, "nothing can be done");
+    pin(&mut bed, "s2", false);
+    assert_eq!(pages(&mut bed), [1, 3]);
+    pin(&mut bed, "s1", false);
+    assert_eq!(pages(&mut bed), [3]);
+}
+
+#[test]
+fn tags_and_users_have_quotas() {
+    let mut bed = archived(4, 1);
+    let tx = bed.store.begin().unwrap();
+    tx.tag_crawl(CrawlId(2), "news").unwrap();
+    tx.tag_snapshot(SnapshotId(3), "news").unwrap();
+    tx.commit().unwrap();
+    fill(&mut bed);
+    set(&mut bed, &["tag:news 1500 delete"]);
+    assert_eq!(pages(&mut bed), [1, 3, 4]);
+    // User 0 has added all of them.
+    assert_eq!(stored(&mut bed, &Stored::User(0)), 3000);
+    set(&mut bed, &["user 2000 delete"]);
+    assert_eq!(pages(&mut bed), [3, 4]);
+}
+
+#[test]
+fn new_pages_are_refused() {
+    let mut bed = archived(1, 1);
+    fill(&mut bed);
+    let mut refusal = |quotas: &[&str], tag: &str, user: u32| {
+        set(&mut bed, quotas);
+        let options = AddOptions {
+            tags: vec![tag.to_owned()],
+            ..AddOptions::default()
+        };
+        let answer = bed.request(|reply| Request::Add {
+            lines: Arc::new(b"https://new.test/\n".to_vec()),
+            options,
+            user,
+            joins: false,
+            so_far: None,
+            reply,
+        });
+        match answer.unwrap() {
+            Ok(_) => String::new(),
+            Err(Refusal::Invalid(why)) => why,
+            Err(other) => panic!("{other}"),
+        }
+    };
+    let why = refusal(&["500"], "x", 1000);
+    assert_eq!(
+        why,
+        "no page is added: the archive has 1000B of files, more than Quota=500; to make space: archivist delete"
+    );
+    let why = refusal(&["user 500"], "x", 0);
+    assert!(why.contains("pages of user 0 have"), "{why}");
+    assert_eq!(refusal(&["user 500"], "x", 1000), "");
+    assert_eq!(refusal(&["tag:x 500"], "x", 0), "");
+    assert_eq!(refusal(&["1000"], "x", 0), "");
+    assert_eq!(refusal(&["500 delete"], "x", 0), "");
+}
+
+/// Its copy to the store keeps the page for now.
+#[test]
+fn why_says_that_the_oldest_pages_go() {
+    let mut bed = archived(2, 1);
+    fill(&mut bed);
+    pin(&mut bed, "s2", true);
+    let copy = Copy {
+        status: CopyStatus::Running,
+        ..Copy::default()
+    };
+    let tx = bed.store.begin().unwrap();
+    tx.set_copy(SnapshotId(1), &copy).unwrap();
+    tx.commit().unwrap();
+    set(&mut bed, &["1500 delete"]);
+    assert_eq!(pages(&mut bed), [1, 2]);
+    let mut why = |id: &str| {
+        let id = id.parse().unwrap();
+        let answer = bed.request(|reply| Request::Why { id, reply });
+        let why: Why = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
+        let reason = why
+            .reasons
+            .into_iter()
+            .find(|reason| reason.code == "quota");
+        reason.map(|reason| reason.text)
+    };
+    let text = "the archive has 2.0K of files, more than Quota=1500 delete: the oldest of them are deleted, and it may be one";
+    assert_eq!(why("s1").as_deref(), Some(text));
+    assert_eq!(why("s2"), None);
+}
