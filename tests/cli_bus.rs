@@ -274,6 +274,7 @@ fn snapshot(status: Lifecycle) -> Snapshot {
         config: Default::default(),
         node: None,
         older_copies: Vec::new(),
+        recorded_at: None,
         pinned: false,
         bookmarked_at: None,
         recording: None,

@@ -64,6 +64,7 @@ pub fn snapshot(id: i64) -> Snapshot {
         config: Default::default(),
         node: None,
         older_copies: Vec::new(),
+        recorded_at: None,
         pinned: false,
         recording: None,
         replay: None,

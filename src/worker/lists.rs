@@ -228,6 +228,7 @@ mod tests {
             config: Default::default(),
             node: None,
             older_copies: Vec::new(),
+            recorded_at: None,
             pinned: false,
             recording: None,
             replay: None,

@@ -93,9 +93,10 @@ impl When {
     }
 }
 
-/// When a page was archived: the start of its newest attempt.
+/// When a page was archived: by the program that it was imported from, or the start of its newest attempt.
 pub fn archived_at(page: &Snapshot) -> Time {
-    page.started_at.unwrap_or(page.created_at)
+    let archived = page.recorded_at.or(page.started_at);
+    archived.unwrap_or(page.created_at)
 }
 
 /// Returns the snapshot with an id.

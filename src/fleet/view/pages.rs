@@ -131,6 +131,7 @@ pub(super) fn page(row: &Row) -> Snapshot {
         current_step: None,
         node: row.get(14),
         older_copies: row.get(17),
+        recorded_at: None,
         pinned: false,
         recording: None,
         replay: None,

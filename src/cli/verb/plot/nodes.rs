@@ -208,6 +208,7 @@ mod tests {
             uses: Uses::default(),
             directory: None,
             older_copies: Vec::new(),
+            recorded_at: None,
             pinned: false,
             current_step: None,
             node: Some(node.to_owned()),

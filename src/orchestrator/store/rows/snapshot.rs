@@ -212,7 +212,7 @@ impl Tx<'_> {
 #[cfg(test)]
 pub(super) mod tests {
     use crate::store::{NewCrawl, NewSnapshot, Store, Tx};
-    use archivist_core::model::{CrawlId, SnapshotId, Time};
+    use archivist_core::model::{CrawlId, Owner, SnapshotId, Time};
     use archivist_shared::bus::documents::report::Filter;
     use std::collections::BTreeMap;
 
@@ -280,6 +280,39 @@ pub(super) mod tests {
         assert_eq!(row.bookmarked_at.as_deref(), Some("1999"));
         assert_eq!(tx.counts("snapshot", Some(crawl)).unwrap()["queued"], 4);
         assert_eq!(tx.add_snapshots(crawl, None, &[], Time(7)).unwrap(), []);
+    }
+
+    #[test]
+    fn imported_pages_have_the_time_of_their_recording() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(1)).unwrap();
+        let tx = store.begin().unwrap();
+        let recorded = |plugins: &[String], bookmarked_at| {
+            let crawl = tx.add_crawl(&NewCrawl {
+                url: "http://a.test/",
+                max_depth: 0,
+                plugins,
+                config: &BTreeMap::new(),
+                user: 0,
+                now: Time(1),
+            });
+            let page = NewSnapshot {
+                url: "http://a.test/",
+                host: "a.test",
+                bookmarked_at: Some(bookmarked_at),
+                ..NewSnapshot::default()
+            };
+            let crawl = crawl.unwrap();
+            tx.add_snapshots(crawl, None, &[page], Time(1)).unwrap();
+            let filter = Filter::of(Owner::Crawl(crawl));
+            tx.list_snapshots(&filter).unwrap()[0].recorded_at
+        };
+        let import = ["import".to_owned(), "text".to_owned()];
+        let time = "2019-01-02T03:04:05.678Z";
+        assert_eq!(recorded(&import, time), Some(Time(1_546_398_245_678)));
+        assert_eq!(recorded(&import, "1999"), None);
+        assert_eq!(recorded(&["wget".to_owned()], time), None);
     }
 
     #[test]

@@ -101,6 +101,9 @@ pub struct Snapshot {
     pub tags: Vec<String>,
     /// Time of the bookmark, as in the list that named the page.
     pub bookmarked_at: Option<String>,
+    /// When another program archived the page, if it was imported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_at: Option<Time>,
     /// When it was queued.
     pub created_at: Time,
     /// When its newest attempt started.
