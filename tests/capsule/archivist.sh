@@ -45,7 +45,7 @@ forget_pages() {
     # A worker that is left calls for the orchestrator, which then starts again.
     in_capsule systemctl stop archivist.slice
     in_capsule sh -c 'rm -rf /var/lib/archivist/archivist.sqlite3* /var/lib/archivist/archive/* /var/lib/archivist/archive/.ids /var/lib/archivist/archive/.index \
-        /var/lib/archivist/archive/.bodies'
+        /var/lib/archivist/archive/.bodies /var/lib/archivist/archive/.imported /var/lib/archivist/archive/.importing'
 }
 
 # plugin NAME [HOOK]: creates a plugin whose only hook is the script on stdin. The orchestrator loads it at its next start.
