@@ -17,9 +17,9 @@ use archivist_warc::wacz::{Shared, Shelf, Wacz, share};
 use clap::Args;
 use nix::libc::{S_IFDIR, S_IFMT};
 use nix::unistd::geteuid;
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Directory and name of the recording of a page.
@@ -211,7 +211,9 @@ impl Shelf for Links {
         remove(&shelf, &new)?;
         let mut file = shelf.create_for_writing(&new, BODY_MODE)?;
         let kept = io::copy(record, &mut file)
-            .and_then(|_| file.sync_data())
+            // Whatever the umask is: hooks read it, and write to no body.
+            .and_then(|_| file.set_permissions(Permissions::from_mode(BODY_MODE)))
+            .and_then(|()| file.sync_data())
             // Its page has the body before others find it.
             .and_then(|()| self.take(&shelf, &new, hex))
             .and_then(|()| shelf.rename(&new, &name));
