@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Pages that one turn deletes.
-const DELETED_PER_TURN: usize = 25;
+pub(crate) const DELETED_PER_TURN: usize = 25;
 /// Pages that one turn looks at.
 pub(crate) const PAGES_PER_TURN: u32 = 100;
 /// Entries that one turn removes from the queue when there are no rules any more.
@@ -176,7 +176,7 @@ fn due<'a>(
     let Some(page) = turn.tx.ended_page(id)? else {
         return Ok(None);
     };
-    if !page.is_over || page.pinned || !page.is_copied_yet {
+    if !page.may_be_deleted() {
         return Ok(None);
     }
     due_by_rules(turn, &page, rules)
@@ -243,7 +243,7 @@ pub(crate) fn why(turn: &Turn<'_>, id: SnapshotId, to: &mut Vec<Reason>) -> Turn
             );
             ("retention", text, None)
         }
-        Some(_) if !page.is_copied_yet => {
+        Some(_) if !page.has_no_transfer => {
             let text =
                 format!("Retention={rule} deletes it once its copy to the store is complete");
             ("retention", text, None)

@@ -1,7 +1,7 @@
 //! `Quota=`: if the archive, a tag or a user has more bytes, the oldest pages are deleted, or new ones refused.
 
 use crate::deletion;
-use crate::expiry::PAGES_PER_TURN;
+use crate::expiry::{DELETED_PER_TURN, PAGES_PER_TURN};
 use crate::main_loop::action::LoopAction;
 use crate::main_loop::log::LogEntry;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
@@ -10,9 +10,6 @@ use archivist_core::model::{Owner, SnapshotId};
 use archivist_core::plan::{Quota, QuotaOf};
 use archivist_core::text::human_size;
 use archivist_shared::bus::documents::report::Reason;
-
-/// Pages that one turn deletes.
-const DELETED_PER_TURN: usize = 25;
 
 /// The quotas that are in effect: none on a node of a fleet, where no page can be deleted.
 fn quotas<'a>(turn: &Turn<'a>) -> &'a [Quota] {
@@ -95,8 +92,7 @@ fn delete(turn: &mut Turn<'_>, id: SnapshotId, of: &Stored) -> TurnResult<bool> 
     let Some(page) = turn.tx.ended_page(id)? else {
         return Ok(false);
     };
-    let is_kept = !page.is_over || page.pinned || !page.is_copied_yet;
-    if is_kept || !turn.tx.is_stored_in(id, of)? {
+    if !page.may_be_deleted() || !turn.tx.is_stored_in(id, of)? {
         return Ok(false);
     }
     match deletion::delete_one(turn, Owner::Snapshot(id), false) {
@@ -154,7 +150,9 @@ pub(crate) fn why(turn: &Turn<'_>, id: SnapshotId, to: &mut Vec<Reason>) -> Turn
             let what = described(turn, quota, &of)?;
             to.push(Reason {
                 code: "quota".to_owned(),
-                text: format!("{what}: the oldest of them are deleted, and it may be one"),
+                text: format!(
+                    "{what}: the oldest of these pages are deleted, and this page may be among them"
+                ),
                 until: None,
             });
         }

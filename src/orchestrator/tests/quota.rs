@@ -139,7 +139,7 @@ fn why_says_that_the_oldest_pages_go() {
             .find(|reason| reason.code == "quota");
         reason.map(|reason| reason.text)
     };
-    let text = "the archive has 2.0K of files, more than Quota=1500 delete: the oldest of them are deleted, and it may be one";
+    let text = "the archive has 2.0K of files, more than Quota=1500 delete: the oldest of these pages are deleted, and this page may be among them";
     assert_eq!(why("s1").as_deref(), Some(text));
     assert_eq!(why("s2"), None);
 }

@@ -32,8 +32,8 @@ pub struct EndedPage {
     pub is_over: bool,
     /// Whether it or its crawl is kept from deletion.
     pub pinned: bool,
-    /// Whether a copy to the store waits or runs.
-    pub is_copied_yet: bool,
+    /// Whether no transfer to or from the store waits or runs.
+    pub has_no_transfer: bool,
     url_key: String,
     created_at: Time,
     ended_at: Time,
@@ -44,8 +44,16 @@ columns! {
     EndedPage: id, crawl "crawl_id",
         is_over "(SELECT o.status IN ('sealed', 'cancelled') FROM crawl AS o WHERE o.id = crawl_id)",
         pinned "(pinned OR (SELECT o.pinned FROM crawl AS o WHERE o.id = crawl_id))",
-        is_copied_yet "NOT EXISTS (SELECT 1 FROM copy WHERE snapshot_id = snapshot.id AND copy.status <> 'idle')",
+        has_no_transfer "NOT EXISTS (SELECT 1 FROM copy WHERE snapshot_id = snapshot.id AND copy.status <> 'idle')",
         url_key, created_at, ended_at "coalesce(ended_at, created_at)", status
+}
+
+impl EndedPage {
+    /// Whether a setting may delete the page: its crawl has ended, it is not pinned, and no transfer needs its
+    /// files.
+    pub fn may_be_deleted(&self) -> bool {
+        self.is_over && !self.pinned && self.has_no_transfer
+    }
 }
 
 /// How far the pages were looked at.
