@@ -49,6 +49,18 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Counts a file that cannot be read.
+    fn damaged(&mut self, path: &str, error: &io::Error) {
+        self.damaged += 1;
+        self.fault(path, &error.to_string());
+    }
+
+    /// Counts an entry that is left out.
+    fn left_out(&mut self, path: &str, why: &str) {
+        self.left_out += 1;
+        self.fault(path, why);
+    }
+
     fn fault(&mut self, path: &str, why: &str) {
         if self.faults.len() < FAULTS_MAX {
             self.faults.push(format!("{path}: {why}"));
@@ -138,8 +150,7 @@ fn copy_all(
     let names = match source.names() {
         Ok(names) => names,
         Err(error) => {
-            tally.damaged += 1;
-            tally.fault(".", &error.to_string());
+            tally.damaged(".", &error);
             return Ok(());
         }
     };
@@ -193,8 +204,7 @@ fn copy_content(
     let names = match source.names() {
         Ok(names) => names,
         Err(error) => {
-            tally.damaged += 1;
-            tally.fault(&source.path().to_string_lossy(), &error.to_string());
+            tally.damaged(&source.path().to_string_lossy(), &error);
             return Ok(());
         }
     };
@@ -215,15 +225,13 @@ fn copy(
     let shown = path.to_string_lossy();
     tally.entries += 1;
     if tally.entries > ENTRIES_MAX || depth > DEPTH_MAX {
-        tally.left_out += 1;
-        tally.fault(&shown, "too many files or levels");
+        tally.left_out(&shown, "too many files or levels");
         return Ok(());
     }
     let found = match source.stat(name) {
         Ok(found) => found,
         Err(error) => {
-            tally.damaged += 1;
-            tally.fault(&shown, &error.to_string());
+            tally.damaged(&shown, &error);
             return Ok(());
         }
     };
@@ -236,16 +244,14 @@ fn copy(
             }
             Err(error) if is_of_archive(&error) => Err(error),
             Err(error) => {
-                tally.damaged += 1;
-                tally.fault(&shown, &error.to_string());
+                tally.damaged(&shown, &error);
                 Ok(())
             }
         };
     }
     if found.st_mode & S_IFMT != S_IFDIR {
-        tally.left_out += 1;
         let is_link = found.st_mode & S_IFMT == S_IFLNK;
-        tally.fault(
+        tally.left_out(
             &shown,
             if is_link {
                 "a symbolic link"
@@ -258,8 +264,7 @@ fn copy(
     let inner = match source.enter(name) {
         Ok(inner) => inner,
         Err(error) => {
-            tally.damaged += 1;
-            tally.fault(&shown, &error.to_string());
+            tally.damaged(&shown, &error);
             return Ok(());
         }
     };

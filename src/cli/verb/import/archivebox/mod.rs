@@ -23,6 +23,7 @@ use archivist_config::Scope;
 use archivist_core::model::{Lifecycle, Owner, PageUrl, Place};
 use archivist_core::text::clean;
 use archivist_plugin::Directory;
+use archivist_shared::archive::IMPORT_SOURCE;
 use archivist_shared::archivebox::BoxSnapshot;
 use archivist_shared::bus::documents::report::{AddOptions, Added, Crawl, Filter, Snapshot};
 use archivist_shared::staged::{RECORD, STAGED, STAGED_SETTING, is_name, name_of};
@@ -351,7 +352,7 @@ impl Queue<'_> {
             plugins: vec!["import".to_owned(), "text".to_owned()],
             config: BTreeMap::from([
                 (STAGED_SETTING.to_owned(), self.name.clone()),
-                ("IMPORT_SOURCE".to_owned(), source_name(&path)),
+                (IMPORT_SOURCE.to_owned(), source_name(&path)),
             ]),
             ..AddOptions::default()
         };
