@@ -114,8 +114,8 @@ crawl_status() { query '.[0].status' list crawls "$1"; }
 
 has_unit() { in_capsule systemctl --quiet is-active "$@"; }
 
-# After the end of all crawls: PID 1 has no unit of them, and the kernel no process or cgroup. The search index follows its pages in a
-# unit of its own, so it may still be at work.
+# After the end of all crawls: PID 1 has no unit of them, and the kernel no process or cgroup. A unit of its own
+# adds pages to the search index after they end, and may still run.
 nothing_is_left() {
     [[ -z $(what_is_left) ]]
 }

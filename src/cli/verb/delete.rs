@@ -28,9 +28,9 @@ const SHOWN: usize = 5;
 /// store. An interrupted removal continues, also after a reboot. A crawl disappears with its last page.
 /// The file of the database becomes smaller afterwards, and the journal says which size it has.
 ///
-/// Without ids, all pages are deleted that fit all of the options given, except for those that archivist
-/// pin keeps. Backups keep the files
-/// until they are removed themselves, and a restored backup has the deleted pages again.
+/// Without ids, all pages are deleted that fit all of the options given, except for pinned ones (see
+/// archivist pin). Backups keep the files until they are removed themselves, and a restored backup has
+/// the deleted pages again.
 #[derive(Args)]
 pub struct DeleteArgs {
     /// Crawls (c12) and snapshots (s345)

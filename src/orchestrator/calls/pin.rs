@@ -5,7 +5,7 @@ use crate::main_loop::action::CallerAction;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use archivist_core::model::Owner;
 
-/// Keeps a crawl or snapshot from deletion, or no longer. Returns whether that is a change.
+/// Sets or removes the pin of a crawl or snapshot. Returns whether that changes anything.
 ///
 /// # Errors
 /// If there is none, or its crawl is being deleted.

@@ -60,8 +60,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Returns the pages that have ended, or that do not exist, as their rows are now. Of many pages, the
-    /// first are read.
+    /// Returns the pages whose rows say now that they have ended, or, if `has_ended` is false, that have no
+    /// row. At most [`READ_AGAIN_MAX`] rows are read; of further pages, the comparison before counts.
     async fn still(
         &self,
         ids: &[SnapshotId],

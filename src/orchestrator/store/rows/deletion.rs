@@ -99,7 +99,7 @@ impl Tx<'_> {
         }
     }
 
-    /// Keeps a crawl or snapshot from deletion, or no longer.
+    /// Sets or removes the pin of a crawl or snapshot.
     pub fn set_pinned(&self, id: Owner, pinned: bool) -> Result<()> {
         let (table, id) = row_of(id);
         self.execute(
