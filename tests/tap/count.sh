@@ -31,3 +31,8 @@ tap_lines() {
         *) grep -qE '^(not ok|Bail out!)' "$2" || echo "not ok $1: ended with status $3" ;;
     esac
 }
+
+# failed_lines FILE: prints each failure of a report, with the first lines of its explanation.
+failed_lines() {
+    awk '/^not ok /{ left = 8 } /^[^ ]/ && !/^not ok /{ left = 0 } left-- > 0' "$1" | cut -c 1-400
+}
