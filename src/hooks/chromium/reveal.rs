@@ -14,8 +14,10 @@ const SCROLL_MAX_STEPS: u32 = 150;
 /// Time for scrolling in milliseconds of the page's clock, for a machine that draws few frames in a
 /// second. Height and steps bound the time of one that draws many.
 const SCROLL_MAX_MS: u32 = 15_000;
-/// Time in milliseconds of the page's clock that a medium gets for its first picture or sound.
-const MEDIUM_MAX_MS: u32 = 2_000;
+/// Time in milliseconds of the page's clock that a medium gets for its first picture or sound. The
+/// clock runs at the pace of real time meanwhile, and on a busy machine Chromium needs more than two
+/// seconds until it requests the first medium of its life.
+const MEDIUM_MAX_MS: u32 = 5_000;
 const SCRIPT: &str = include_str!("reveal.js");
 const OPENING: &str = include_str!("opening.js");
 /// Functions that all scripts may call.
