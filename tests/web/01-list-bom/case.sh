@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 # The list as it is, with CR alone at the end of lines, and in UTF-16. headers gives no titles.
 queue() {
     local list

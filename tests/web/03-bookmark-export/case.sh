@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 # headers gives no titles: the titles are those of the file.
 queue() {
     in_capsule sh -c "sed s/PORT/$port/ $web/bookmarks.html >/tmp/bookmarks.html; echo '<!doctype html><title>x</title>' >/tmp/page.html"

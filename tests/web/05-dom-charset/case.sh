@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     local base=http://127.0.0.1:$port
     crawl_letters=$(add --plugins dom,title,outlinks "$base/shift_jis" "$base/comment/gb18030" "$base/header/windows-1251")

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     local base=http://127.0.0.1:$port
     crawl_stream=$(add --plugins dom,title,screenshot "$base/" "$base/longpoll" "$base/endless-fetch" "$base/beacon" \

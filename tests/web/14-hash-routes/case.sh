@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     crawl_routes=$(add --depth 1 --plugins title,outlinks,chromium "http://127.0.0.1:$port/")
 }

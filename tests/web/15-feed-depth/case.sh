@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     local base=http://127.0.0.1:$port
     crawl_feeds=$(add --depth 1 --plugins title,outlinks "$base/rss.xml" "$base/atom.xml" "$base/sitemap.xml.gz" "$base/list.txt" "$base/feed.json")

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port is that of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port is that of tests/capsule/web.sh
 queue() {
     local base=http://127.0.0.1:$port
     local plugins=wget,headers,title,dom,screenshot,outlinks

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     local base=http://127.0.0.1:$port path urls=()
     for path in meta meta-slow script script-late other-host post refresh-header chain/1; do urls+=("$base/$path"); done

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     local base=http://127.0.0.1:$port path urls=()
     for path in lazy-far lazy-mid lazy-top lazy-hidden observer carousel box more; do urls+=("$base/$path"); done

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 # Certificates that the machine trusts: one with CA:TRUE, one that expires in two days, one that has expired.
 
 queue() {

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     in_capsule sh -c "sed s/PORT/$port/ $web/urls.txt >/tmp/forms.txt"
     assert_status 3 archivist add --file /tmp/forms.txt --plugins headers

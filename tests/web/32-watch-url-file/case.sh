@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     in_capsule sh -c "mkdir -p /srv/lists; sed s/PORT/$port/ $web/sites.txt >/srv/lists/sites.txt"
     assert_status 3 archivist watch add w32 --url-file /srv/lists/sites.txt --status daily --lighthouse no --crawl no

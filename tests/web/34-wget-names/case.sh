@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     local base=http://127.0.0.1:$port
     crawl_names=$(add --plugins wget,title "$base/caf%E9.html" "$base/%93%FA%96%7B.html" "$base/conflict" "$base/gzip" "$base/download" "$base/document")

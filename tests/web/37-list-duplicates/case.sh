@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     crawl_duplicates=$(in_capsule sed "s/PORT/$port/" "$web/urls.txt" | add --plugins headers -)
 }

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 odd_pages=(service-worker other-site media prints opens prompts writes blob mail stays framed animated webgl xml json text drawing)
 
 queue() { crawl_odd=$(add --plugins dom,pdf,screenshot "${odd_pages[@]/#/http://127.0.0.1:$port/}"); }

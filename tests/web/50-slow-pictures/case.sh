@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     crawl_slow=$(add --plugins wget --set WGET_TIMEOUT=10 "http://127.0.0.1:$port/")
     crawl_few=$(add --plugins wget --set WGET_TIMEOUT=5 "http://127.0.0.1:$port/few")

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     crawl_requisites=$(add --plugins wget "http://127.0.0.1:$port/" "http://127.0.0.1:$port/brotli" "http://127.0.0.1:$port/zstd")
 }

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     in_capsule install -m 644 "$web/client.pem" /etc/archivist-client.pem
     crawl_club=$(add --plugins wget,headers --set CHECK_SSL_VALIDITY=no --set CLIENT_CERTIFICATE=/etc/archivist-client.pem "https://localhost:$port/")

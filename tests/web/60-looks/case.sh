@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 looks=(late-font script-font scheme hero sticky appear visibility drawing webgl styled formula picture form background)
 
 queue() { crawl_looks=$(add --plugins dom,pdf,screenshot "${looks[@]/#/http://127.0.0.1:$port/}"); }

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 policies=(no-scripts sandbox trusted-types isolated own-policy integrity hotlink members no-script-refresh a/b/base modules)
 
 queue() { crawl_policies=$(add --plugins dom,screenshot,wget "${policies[@]/#/http://127.0.0.1:$port/}" "http://127.0.0.1:$port/login"); }

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 huge=(megabytes rows nested built one-line attributes)
 
 queue() { crawl_huge=$(add --plugins dom,title "${huge[@]/#/http://127.0.0.1:$port/}"); }

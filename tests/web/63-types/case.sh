@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 shown=(no-type plain twice broken.xhtml good.xhtml nul wide.txt svg-title tag-title head-405 data-icon svg-icon camera 'a;b=1;c' a//b "c'd" 'e(f)')
 
 queue() {

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/web.sh
 queue() {
     local site=secure.test:$port
     in_capsule cp "$web/authority.pem" /usr/local/share/ca-certificates/archivist-test.crt
