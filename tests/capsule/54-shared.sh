@@ -49,8 +49,11 @@ PYTHON
 
 # Archives the pages and prints the id of their crawl.
 archived() {
-    seq -f 'http://127.0.0.1:8477/%g.html' 0 $((PAGES - 1)) |
-        in_capsule archivist add --json --plugins wacz,hashes --wait - | gojq --raw-output --slurp '.[0].crawl'
+    local answer status=0
+    answer=$(seq -f 'http://127.0.0.1:8477/%g.html' 0 $((PAGES - 1)) |
+        in_capsule archivist add --json --plugins wacz,hashes --wait -) || status=$?
+    [[ $status -eq 0 ]] || fail "status $status of add, with $(archivist list results --status failed)"
+    gojq --raw-output --slurp '.[0].crawl' <<<"$answer"
 }
 
 # Bytes on the disk of all recordings: a file with several names counts once.
