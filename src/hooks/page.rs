@@ -11,6 +11,7 @@ pub mod identity;
 pub mod listing;
 pub mod results;
 pub mod retry_after;
+pub mod saved;
 pub mod sitemap;
 mod tags;
 mod xml;
