@@ -3,9 +3,11 @@
 //! their content is foreign.
 
 mod archivebox;
+mod copy;
 mod list;
 mod reader;
 mod recording;
+mod stage;
 
 use crate::client::exit::{Exit, Failure};
 use crate::verb::survey::Surveyed;

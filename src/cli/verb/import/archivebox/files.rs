@@ -1,72 +1,15 @@
-//! Copies the files of a snapshot of ArchiveBox. Everything below the data directory is hostile: no link is
-//! followed, and only regular files and directories are copied.
+//! Copies the files of a snapshot of ArchiveBox.
 
+use super::super::copy::{PLUGIN_MODE, Tally, Target, copy, copy_content, make, write_records};
 use super::layout::{self, Layout};
-use crate::client::owner::as_owner;
 use archivist_core::model::{ResultState, Verdict};
 use archivist_plugin::Directory;
-use archivist_plugin::files::beneath::is_file;
 use archivist_shared::archivebox::BoxSnapshot;
 use archivist_shared::staged::{STAGED_HOOK, StagedPage, StagedResult};
-use nix::libc::{S_IFDIR, S_IFLNK, S_IFMT};
-use serde_json::json;
+use nix::libc::{S_IFDIR, S_IFMT};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::io::{self, ErrorKind, Write};
-use std::path::Path;
-
-/// Mode of the directories of plugins, to which hooks may write, as in that of a page.
-const PLUGIN_MODE: u32 = 0o770;
-/// Mode of directories in them.
-const DIRECTORY_MODE: u32 = 0o750;
-/// Mode of files.
-const FILE_MODE: u32 = 0o640;
-/// Entries of one snapshot that are copied.
-const ENTRIES_MAX: u64 = 200_000;
-/// Levels of directories that are copied.
-const DEPTH_MAX: usize = 60;
-/// Faults that are kept as texts.
-const FAULTS_MAX: usize = 20;
-/// Name of the file with the output of a hook.
-const OUTPUT: &str = "stdout.log";
-
-/// What was found in the directory of a snapshot.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    pub files: u64,
-    pub bytes: u64,
-    /// Links, devices and pipes, which are left out.
-    pub left_out: u64,
-    /// Files that cannot be read.
-    pub damaged: u64,
-    /// Names of the first of both, with reasons.
-    pub faults: Vec<String>,
-    /// Files of each plugin.
-    by_plugin: BTreeMap<String, u64>,
-    /// Plugins of which a file could not be read.
-    broken: BTreeSet<String>,
-    entries: u64,
-}
-
-impl Tally {
-    /// Counts a file that cannot be read.
-    fn damaged(&mut self, path: &str, error: &io::Error) {
-        self.damaged += 1;
-        self.fault(path, &error.to_string());
-    }
-
-    /// Counts an entry that is left out.
-    fn left_out(&mut self, path: &str, why: &str) {
-        self.left_out += 1;
-        self.fault(path, why);
-    }
-
-    fn fault(&mut self, path: &str, why: &str) {
-        if self.faults.len() < FAULTS_MAX {
-            self.faults.push(format!("{path}: {why}"));
-        }
-    }
-}
+use std::io;
 
 /// How a result was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,13 +26,6 @@ pub enum Taken {
 
 /// The extractor of each result, and how it was taken.
 pub type Results = Vec<(String, Taken)>;
-
-/// The directory in the archive that gets the files of a snapshot.
-pub struct Target<'a> {
-    /// Root directory of the archive, whose owner gets the files.
-    pub archive: &'a Path,
-    pub directory: &'a Directory,
-}
 
 /// Copies the files of a snapshot to `target`, or counts them if there is none.
 ///
@@ -114,30 +50,6 @@ pub fn take(
         write_records(&page, target)?;
     }
     Ok((tally, page, taken))
-}
-
-/// Writes what hooks of other plugins read of a success: the last line of the output of its hook.
-fn write_records(page: &StagedPage, target: &Target<'_>) -> io::Result<()> {
-    for result in &page.results {
-        let succeeded = result.verdict.state == ResultState::Succeeded;
-        let output = result.output.as_deref().unwrap_or_default();
-        let Some(path) = output.strip_prefix(&format!("{}/", result.plugin)) else {
-            continue;
-        };
-        if !succeeded || !result.has_files {
-            continue;
-        }
-        let record = json!({"type": "ArchiveResult", "status": "succeeded", "output_str": path});
-        let directory = make(target, OsStr::new(&result.plugin), PLUGIN_MODE)?;
-        as_owner(target.archive, || {
-            match directory.create(OUTPUT, FILE_MODE) {
-                // Versions since 0.9 have one of their own.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-                file => writeln!(file?, "{record}"),
-            }
-        })?;
-    }
-    Ok(())
 }
 
 fn copy_all(
@@ -193,128 +105,6 @@ fn copy_entry(
         return Ok(());
     };
     copy_content(&inner, target, 1, tally)
-}
-
-fn copy_content(
-    source: &Directory,
-    target: Option<&Target<'_>>,
-    depth: usize,
-    tally: &mut Tally,
-) -> io::Result<()> {
-    let names = match source.names() {
-        Ok(names) => names,
-        Err(error) => {
-            tally.damaged(&source.path().to_string_lossy(), &error);
-            return Ok(());
-        }
-    };
-    for name in names {
-        copy(source, &name, target, depth, tally)?;
-    }
-    Ok(())
-}
-
-fn copy(
-    source: &Directory,
-    name: &OsStr,
-    target: Option<&Target<'_>>,
-    depth: usize,
-    tally: &mut Tally,
-) -> io::Result<()> {
-    let path = source.path().join(name);
-    let shown = path.to_string_lossy();
-    tally.entries += 1;
-    if tally.entries > ENTRIES_MAX || depth > DEPTH_MAX {
-        tally.left_out(&shown, "too many files or levels");
-        return Ok(());
-    }
-    let found = match source.stat(name) {
-        Ok(found) => found,
-        Err(error) => {
-            tally.damaged(&shown, &error);
-            return Ok(());
-        }
-    };
-    if is_file(&found) {
-        return match copy_file(source, name, target) {
-            Ok(bytes) => {
-                tally.files += 1;
-                tally.bytes += bytes;
-                Ok(())
-            }
-            Err(error) if is_of_archive(&error) => Err(error),
-            Err(error) => {
-                tally.damaged(&shown, &error);
-                Ok(())
-            }
-        };
-    }
-    if found.st_mode & S_IFMT != S_IFDIR {
-        let is_link = found.st_mode & S_IFMT == S_IFLNK;
-        tally.left_out(
-            &shown,
-            if is_link {
-                "a symbolic link"
-            } else {
-                "no regular file"
-            },
-        );
-        return Ok(());
-    }
-    let inner = match source.enter(name) {
-        Ok(inner) => inner,
-        Err(error) => {
-            tally.damaged(&shown, &error);
-            return Ok(());
-        }
-    };
-    let Some(target) = target else {
-        return copy_content(&inner, None, depth + 1, tally);
-    };
-    let directory = make(target, name, DIRECTORY_MODE)?;
-    let into = Target {
-        archive: target.archive,
-        directory: &directory,
-    };
-    copy_content(&inner, Some(&into), depth + 1, tally)
-}
-
-/// Copies a file with its time, and returns its size. The kernel shares the content, if the file system
-/// can do that (copy_file_range(2)).
-fn copy_file(source: &Directory, name: &OsStr, target: Option<&Target<'_>>) -> io::Result<u64> {
-    let mut file = source.read(name)?;
-    let metadata = file.metadata()?;
-    let Some(target) = target else {
-        return Ok(metadata.len());
-    };
-    as_owner(target.archive, || {
-        let mut copy = target.directory.create(name, FILE_MODE)?;
-        match io::copy(&mut file, &mut copy) {
-            Ok(bytes) => {
-                copy.set_modified(metadata.modified()?)?;
-                Ok(bytes)
-            }
-            Err(error) => {
-                target.directory.unlink(name)?;
-                Err(error)
-            }
-        }
-    })
-}
-
-/// Whether the archive cannot be written, so that no other file can.
-fn is_of_archive(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::ReadOnlyFilesystem
-    )
-}
-
-fn make(target: &Target<'_>, name: &OsStr, mode: u32) -> io::Result<Directory> {
-    as_owner(target.archive, || match target.directory.make(name, mode) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-        _ => target.directory.enter(name),
-    })
 }
 
 /// The results of the snapshot as ours, and how each was taken, by extractor.

@@ -1,10 +1,9 @@
 //! Where the files of a snapshot of ArchiveBox belong in the directory of a snapshot of ours.
 
+use super::super::copy::REST;
 use archivist_core::model::{ResultState, Verdict};
 use std::collections::BTreeSet;
 
-/// Plugin of what no extractor claims, and of the files about the snapshot.
-pub const REST: &str = "import";
 /// Plugins of ours whose files have another meaning than those of ArchiveBox with the same name.
 const OWN: [&str; 6] = [REST, "chromium", "hashes", "text", "verify", "wacz"];
 /// Longest name of a plugin.

@@ -1,6 +1,7 @@
 //! What an import of a data directory of ArchiveBox found and took.
 
-use super::files::{Taken, Tally};
+use super::super::copy::Tally;
+use super::files::Taken;
 use super::survey::Found;
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
