@@ -13,6 +13,8 @@ mod import;
 mod import_archivebox;
 #[path = "cli_bus/import_lists.rs"]
 mod import_lists;
+#[path = "cli_bus/import_saved.rs"]
+mod import_saved;
 #[path = "cli_bus/lists.rs"]
 mod lists;
 #[path = "cli_bus/metrics.rs"]

@@ -405,7 +405,7 @@ fn originals(saved: &Path) -> Vec<PathBuf> {
 /// The file below `directory` that a record names. Records are text: in names in other encodings,
 /// U+FFFD stands for each byte that is not UTF-8. `None` if the name leads out of the directory, or
 /// if several files have it.
-fn named(directory: &Path, name: &Path) -> Option<PathBuf> {
+pub fn named(directory: &Path, name: &Path) -> Option<PathBuf> {
     let mut path = directory.to_owned();
     for part in name.components() {
         let Component::Normal(part) = part else {

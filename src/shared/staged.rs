@@ -12,8 +12,10 @@ use sha2::{Digest, Sha256};
 pub const STAGED: &str = ".importing";
 /// Setting of a crawl that names its directory in [`STAGED`].
 pub const STAGED_SETTING: &str = "IMPORT_STAGED";
-/// Begin of the names of the hooks of such results. None of them can run again.
+/// Begin of the names of the hooks of results of ArchiveBox. None of them can run again.
 pub const STAGED_HOOK: &str = "archivebox";
+/// Name of the hook of a page that another program saved as a file. It cannot run again.
+pub const SAVED_HOOK: &str = "saved";
 /// The file of a page with its results.
 pub const RECORD: &str = "page.json";
 /// Longest record in bytes.

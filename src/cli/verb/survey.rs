@@ -10,6 +10,7 @@ use archivist_core::model::{Folders, List, URL_MAX};
 use archivist_core::text::clean;
 use archivist_hooks::page::charset;
 use archivist_hooks::page::listing::{self, Url};
+use archivist_hooks::page::saved::{self, SavedPage};
 use archivist_warc::PackedFiles;
 use archivist_warc::wacz::Wacz;
 use clap::Args;
@@ -23,14 +24,19 @@ use std::os::fd::AsFd;
 
 /// Memory of the process, which the kernel limits.
 const MEMORY_MAX_BYTES: u64 = 256 << 20;
+/// Time of the processor that it may use, in seconds.
+const CPU_MAX_SECS: u64 = 3600;
 /// Address of a feed that does not say its own. Its relative links are no pages.
 const NO_ADDRESS: &str = "https://no-address.invalid/";
 
 #[derive(Args)]
 pub struct SurveyArgs {
-    /// Read bookmark files and reading lists
+    /// Read bookmark files, reading lists and saved pages
     #[arg(long)]
     lists: bool,
+    /// Take any HTML document for a saved page
+    #[arg(long)]
+    page: bool,
     /// Make tags of folders
     #[arg(long)]
     folders: bool,
@@ -51,6 +57,8 @@ pub enum Surveyed {
     },
     /// The file is a recording, not a list.
     Recording,
+    /// The file is a page that another program saved.
+    Saved(Box<SavedPage>),
     /// The format of a list.
     Format(String),
     /// An entry of a list, for `parse_line`, and where it is.
@@ -67,6 +75,7 @@ pub fn run(args: &SurveyArgs) -> Result<Exit, Failure> {
         Failure::failed(format!("failed to read the file: {error}"))
     };
     setrlimit(Resource::RLIMIT_AS, MEMORY_MAX_BYTES, MEMORY_MAX_BYTES)
+        .and_then(|()| setrlimit(Resource::RLIMIT_CPU, CPU_MAX_SECS, CPU_MAX_SECS))
         .map_err(|error| failed(&error))?;
     if args.archivebox {
         let read = archivebox::read(std::io::stdin().lock(), std::io::stdout().lock());
@@ -75,12 +84,24 @@ pub fn run(args: &SurveyArgs) -> Result<Exit, Failure> {
     let input = std::io::stdin().as_fd().try_clone_to_owned();
     let file = File::from(input.map_err(|error| failed(&error))?);
     if args.lists {
+        match saved::read(&file, args.page) {
+            Ok(None) => {}
+            Ok(Some(page)) => {
+                return print(&Surveyed::Saved(Box::new(page))).map(|()| Exit::Done);
+            }
+            Err(reason) => return print(&Surveyed::Unusable(reason)).map(|()| Exit::Done),
+        }
         let folders = if args.folders {
             Folders::AsTags
         } else {
             Folders::Ignored
         };
+        let is_page = saved::read(&file, true).is_ok_and(|page| page.is_some());
         return match lists(file, folders) {
+            Err(reason) if is_page => {
+                let hint = "; of a saved page, say with --url which one it is";
+                print(&Surveyed::Unusable(reason + hint)).map(|()| Exit::Done)
+            }
             Ok(lines) => lines.iter().try_for_each(print).map(|()| Exit::Done),
             Err(reason) => print(&Surveyed::Unusable(reason)).map(|()| Exit::Done),
         };

@@ -7,8 +7,8 @@ use crate::{Outcome, page};
 use serde_json::json;
 use std::path::Path;
 
-/// What `archivist import` writes about a page of ArchiveBox.
-const RECORD: &str = "archivebox.json";
+/// What `archivist import` writes about a page of ArchiveBox, or one that was saved as a file.
+const RECORDS: [&str; 2] = ["archivebox.json", "saved.json"];
 
 /// Writes the name of the file of a recording.
 pub fn run(invocation: &Invocation) -> Outcome {
@@ -16,8 +16,8 @@ pub fn run(invocation: &Invocation) -> Outcome {
     let source = invocation.settings.text("IMPORT_SOURCE");
     if !invocation.settings.text("IMPORT_STAGED").is_empty() {
         // The worker has moved the files of the page, this one among them.
-        if !Path::new(RECORD).is_file() {
-            let reason = "its files are gone; import the directory again";
+        if !RECORDS.iter().any(|name| Path::new(name).is_file()) {
+            let reason = "its files are gone; import it again";
             return Err(Finding::failed(reason));
         }
         return Ok(Finding::succeeded(format!("from '{source}'")));

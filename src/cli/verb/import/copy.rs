@@ -19,7 +19,7 @@ pub const REST: &str = "import";
 /// Mode of the directories of plugins, to which hooks may write, as in that of a page.
 pub const PLUGIN_MODE: u32 = 0o770;
 /// Mode of directories in them.
-const DIRECTORY_MODE: u32 = 0o750;
+pub const DIRECTORY_MODE: u32 = 0o750;
 /// Mode of files.
 pub const FILE_MODE: u32 = 0o640;
 /// Entries of one snapshot that are copied.

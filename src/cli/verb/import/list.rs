@@ -14,6 +14,7 @@ use crate::verb::urls::Urls;
 use archivist_config::Scope;
 use archivist_core::model::{LineEntry, Owner, Place, Tags, parse_line};
 use archivist_core::text::clean;
+use archivist_hooks::page::saved::SavedPage;
 use archivist_shared::archive::IMPORT_SOURCE;
 use archivist_shared::bus::documents::report::{AddOptions, Added, Crawl, Filter, Snapshot};
 use serde_json::json;
@@ -49,23 +50,34 @@ struct PageEntry {
     time: Option<String>,
 }
 
-/// Reads the file; `None` if it is a recording.
-pub fn read(file: &File, folders: FolderChoice) -> Result<Option<FoundList>, Failure> {
-    let arguments = match folders {
-        FolderChoice::Tags => &["--lists", "--folders"][..],
-        FolderChoice::Ignore => &["--lists"],
-    };
+/// What a file is.
+pub enum Content {
+    Recording,
+    List(FoundList),
+    Page(Box<SavedPage>),
+}
+
+/// Reads the file. With `is_page`, any HTML document is a page.
+pub fn read(file: &File, folders: FolderChoice, is_page: bool) -> Result<Content, Failure> {
+    let mut arguments = vec!["--lists"];
+    if folders == FolderChoice::Tags {
+        arguments.push("--folders");
+    }
+    if is_page {
+        arguments.push("--page");
+    }
     let mut found = FoundList::default();
     let mut places = HashMap::new();
-    let mut is_recording = false;
-    reader::read(file, arguments, |line| match line {
-        Surveyed::Recording => is_recording = true,
+    let mut other = None;
+    reader::read(file, &arguments, |line| match line {
+        Surveyed::Recording => other = Some(Content::Recording),
+        Surveyed::Saved(page) => other = Some(Content::Page(page)),
         Surveyed::Format(format) => found.format = format,
         Surveyed::Entry { place, line } => found.add(place, &line, &mut places),
         Surveyed::Fault(fault) => found.refused.push(fault),
         _ => {}
     })?;
-    Ok((!is_recording).then_some(found))
+    Ok(other.unwrap_or(Content::List(found)))
 }
 
 impl FoundList {

@@ -1,4 +1,4 @@
-//! `archivist import`: adds the pages of recordings and of data directories of ArchiveBox, and queues those of
+//! `archivist import`: adds the pages of recordings, saved pages and data directories of ArchiveBox, and queues those of
 //! bookmark files and reading lists, that other programs wrote. Files are read by a process without rights ([`super::survey`]), because
 //! their content is foreign.
 
@@ -7,28 +7,36 @@ mod copy;
 mod list;
 mod reader;
 mod recording;
+mod saved;
 mod stage;
 
 use crate::client::exit::{Exit, Failure};
 use crate::verb::survey::Surveyed;
 use archivist_config::Scope;
+use archivist_core::model::{PageUrl, Time, moment};
 use archivist_core::text::clean;
+use archivist_plugin::Directory;
 use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use list::Content;
+use saved::{SavedPages, Source};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
-/// Add the pages of recordings, bookmark files, reading lists and ArchiveBox that other programs wrote
+/// Add the pages of recordings, saved pages, bookmark files, reading lists and ArchiveBox
 ///
 /// The content of a file decides what it is, not its name. The pages of a recording (WACZ, WARC) are
 /// added with the dates of their recording, and nothing is requested from the web. The pages of a
 /// bookmark file or reading list are queued as one crawl for each file, with their titles, tags and
 /// dates; those that the archive has, or is going to have, are left out, and so are all that were
-/// imported from the same file before. A directory is the data directory of ArchiveBox: its snapshots
-/// become snapshots with their files, results, tags and dates, and nothing is requested either.
+/// imported from the same file before. A page that another program saved (SingleFile, MHTML, web
+/// archives of Safari, WebScrapBook, MAFF, HTML) becomes a snapshot with that file, and nothing is
+/// requested. A directory is the data directory of ArchiveBox, whose snapshots become snapshots with
+/// their files, results, tags and dates, or a page of WebScrapBook.
 #[derive(Args)]
 pub struct ImportArgs {
-    /// The files, and data directories of ArchiveBox
+    /// The files, data directories of ArchiveBox, and folders of saved pages
     #[arg(value_name = "FILE|DIR", required = true)]
     files: Vec<PathBuf>,
     /// Tag the pages; may be given more than once
@@ -37,6 +45,16 @@ pub struct ImportArgs {
     /// Say what the folders of bookmarks become
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     folders: FolderChoice,
+    /// Say of which page the saved file is, such as HTML that does not say so itself
+    ///
+    /// It takes precedence over what the file says.
+    #[arg(long, value_name = "URL", value_parser = page_url)]
+    url: Option<PageUrl>,
+    /// Say when the page was saved, such as 2024-05-01 or 2024-05-01T12:00:00Z
+    ///
+    /// Without it, the file says so, and otherwise it is the time at which the file was changed.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    date: Option<Time>,
     /// Say what the files have, and add nothing
     #[arg(long)]
     dry_run: bool,
@@ -55,6 +73,20 @@ enum FolderChoice {
     Ignore,
 }
 
+fn page_url(text: &str) -> Result<PageUrl, String> {
+    PageUrl::parse(text).map_err(|error| error.to_string())
+}
+
+/// A time, or the begin of a day, in UTC.
+fn time(text: &str) -> Result<Time, String> {
+    let begin = format!("{text}T00:00:00Z");
+    let found = moment(text).filter(|time| time.contains('T'));
+    let parsed = found.unwrap_or(begin).parse::<Timestamp>();
+    parsed
+        .map(Time::from)
+        .map_err(|_| "it is no time in UTC, such as 2024-05-01 or 2024-05-01T12:00:00Z".to_owned())
+}
+
 fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
     let path = clean(&path.display().to_string());
     Failure::failed(format!("failed to {verb} '{path}': {error}"))
@@ -63,8 +95,12 @@ fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
 pub async fn run(args: ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     let several = args.files.len() > 1;
+    if several && args.url.is_some() {
+        return Err(Failure::usage("--url is for one file"));
+    }
+    let mut pages = SavedPages::new(&args, scope);
     for path in &args.files {
-        match import(path, &args, scope).await {
+        match import(path, &args, scope, &mut pages).await {
             Ok(Exit::Done) => {}
             Ok(other) => exit = other,
             // The other files are imported nevertheless.
@@ -76,12 +112,32 @@ pub async fn run(args: ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
             Err(failure) => return Err(failure),
         }
     }
-    Ok(exit)
+    match pages.finish().await? {
+        Exit::Done => Ok(exit),
+        other => Ok(other),
+    }
 }
 
-async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
+async fn import(
+    path: &Path,
+    args: &ImportArgs,
+    scope: &Scope,
+    pages: &mut SavedPages<'_>,
+) -> Result<Exit, Failure> {
+    let is_page = args.url.is_some();
     if path.is_dir() {
-        return archivebox::import(path, args, scope).await;
+        let folder = Directory::open(path).map_err(|error| failed("open", path, &error))?;
+        let index = match folder.read(saved::INDEX) {
+            Ok(index) if !archivebox::is_box(&folder) => index,
+            _ => return archivebox::import(path, args, scope).await,
+        };
+        return match list::read(&index, args.folders, is_page)? {
+            Content::Page(page) => pages.take(&Source::Folder(&folder, path), *page).await,
+            _ => Err(Failure::usage(format!(
+                "'{}' is neither a data directory of ArchiveBox nor a page of WebScrapBook",
+                clean(&path.display().to_string())
+            ))),
+        };
     }
     let mut file = File::open(path).map_err(|error| failed("open", path, &error))?;
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
@@ -93,14 +149,22 @@ async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exit, F
     let read = file.by_ref().take(4).read_to_end(&mut start);
     read.map_err(|error| failed("read", path, &error))?;
     let found = match start.as_slice() {
-        b"WARC" | [0x1f, 0x8b, ..] => None,
-        _ => list::read(&file, args.folders)?,
+        b"WARC" | [0x1f, 0x8b, ..] => Content::Recording,
+        _ => list::read(&file, args.folders, is_page)?,
     };
     match found {
-        Some(found) => list::import(path, &file, found, args, scope).await,
-        None if args.dry_run => Err(Failure::usage(
-            "--dry-run is for bookmark files and reading lists, and this is a recording",
+        Content::Page(page) => {
+            file.rewind()
+                .map_err(|error| failed("read", path, &error))?;
+            pages.take(&Source::File(&file, path), *page).await
+        }
+        _ if is_page => Err(Failure::usage(
+            "--url is for a saved page, and this is none",
         )),
-        None => recording::import(path, args, scope).await,
+        Content::List(found) => list::import(path, &file, found, args, scope).await,
+        Content::Recording if args.dry_run => Err(Failure::usage(
+            "--dry-run is for lists and saved pages, and this is a recording",
+        )),
+        Content::Recording => recording::import(path, args, scope).await,
     }
 }

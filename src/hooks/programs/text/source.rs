@@ -1,5 +1,6 @@
 //! The file that has the text of a page: the HTML of the browser, else the document of the recording,
-//! else that of wget or SingleFile, else a PDF.
+//! else that of wget or SingleFile, else a page that
+//! another program saved, else a PDF.
 
 use super::{PageText, TEXT_MAX_BYTES, prose};
 use crate::bodies;
@@ -46,11 +47,24 @@ pub fn read(invocation: &Invocation, runner: &mut ProgramRunner) -> Option<PageT
             &invocation.sibling("singlefile", "singlefile.html"),
         )
     };
+    let imported = || {
+        let saved = invocation.sibling("saved", "document.html");
+        if let Some(bytes) = read_start(&saved, most) {
+            return of_document("saved", &bytes, "text/html; charset=utf-8", &address);
+        }
+        let record = last_success(invocation, "saved")?;
+        let main = Path::new(record["output_str"].as_str()?);
+        html_of(
+            "saved",
+            &page::named(&invocation.sibling("saved", ""), main)?,
+        )
+    };
     let page = dom()
         .filter(has_text)
         .or_else(|| recorded().filter(has_text))
         .or_else(|| saved().filter(has_text))
-        .or_else(|| single_file().filter(has_text));
+        .or_else(|| single_file().filter(has_text))
+        .or_else(|| imported().filter(has_text));
     if page.is_some() {
         return page;
     }

@@ -4,6 +4,7 @@ use crate::store::column::{Columns, columns};
 use crate::store::{Result, Tx};
 use archivist_core::model::{CrawlId, Figures, OutputFile, Owner, SnapshotId, Time, Uses, Verdict};
 use archivist_shared::bus::documents::report::HookResult;
+use archivist_shared::staged::{SAVED_HOOK, STAGED_HOOK};
 use std::collections::BTreeMap;
 
 /// How a hook ended, as its result records it.
@@ -25,8 +26,10 @@ columns! {
         ended_at, id, figures "coalesce(figures, '{}')"
 }
 
-/// SQL condition on a hook: it can run again, so that its result may be queued for a retry.
-const REPEATABLE: &str = "NOT GLOB 'archivebox*'";
+/// SQL condition on the hook of a row: it can run again, so that its result may be queued for a retry.
+fn is_repeatable(hook: &str) -> String {
+    format!("({hook} NOT GLOB '{STAGED_HOOK}*' AND {hook} <> '{SAVED_HOOK}')")
+}
 
 pub(crate) const COLUMNS: &str = HookResult::COLUMNS;
 
@@ -200,10 +203,11 @@ impl Tx<'_> {
 
     /// Queues all results of an owner again. Returns how many these were.
     pub fn requeue_all_results(&self, owner: Owner) -> Result<usize> {
+        let repeatable = is_repeatable("hook");
         let sql = format!(
             "UPDATE result SET status = 'queued', error = NULL, output = NULL, figures = NULL,
                  started_at = NULL, ended_at = NULL, attempts = 0
-             WHERE owner = ?1 AND hook {REPEATABLE}"
+             WHERE owner = ?1 AND {repeatable}"
         );
         self.change(&sql, [owner.to_string()])
     }
@@ -225,6 +229,7 @@ impl Tx<'_> {
     ) -> Result<Vec<(CrawlId, SnapshotId)>> {
         // "+" makes SQLite search by id; with an index of crawl or status it reads all of their
         // rows.
+        let repeatable = is_repeatable("r.hook");
         let sql = format!(
             "SELECT s.crawl_id, s.id FROM snapshot s
              WHERE s.id > ?3 AND s.id <= ?4 AND CASE WHEN ?1 IS NULL
@@ -232,7 +237,7 @@ impl Tx<'_> {
                          AND (SELECT status FROM crawl WHERE id = s.crawl_id) <> 'cancelled'
                          AND (NOT ?6 OR (?2 IS NULL AND s.reason IS NOT NULL)
                              OR EXISTS (SELECT 1 FROM result r
-                                 WHERE r.owner = 's' || s.id AND r.hook {REPEATABLE}
+                                 WHERE r.owner = 's' || s.id AND {repeatable}
                                      AND (?2 IS NULL OR r.plugin = ?2 OR r.hook = ?2)
                                      AND (r.status = 'failed'
                                          OR (r.status = 'skipped' AND r.attempts > 0
@@ -263,10 +268,11 @@ impl Tx<'_> {
     /// Queues failed and skipped results of an owner again, or all results of `hook`, the name of a
     /// plugin or hook. Returns how many these were.
     pub fn requeue_results(&self, owner: Owner, hook: Option<&str>) -> Result<usize> {
+        let repeatable = is_repeatable("hook");
         let sql = format!(
             "UPDATE result SET status = 'queued', error = NULL, output = NULL, figures = NULL,
                  started_at = NULL, ended_at = NULL, attempts = 0
-             WHERE owner = ?1 AND hook {REPEATABLE} AND (?2 IS NULL OR plugin = ?2 OR hook = ?2)
+             WHERE owner = ?1 AND {repeatable} AND (?2 IS NULL OR plugin = ?2 OR hook = ?2)
                  AND (status IN ('failed', 'skipped') OR ?2 IS NOT NULL)
                  AND status NOT IN ('queued', 'started')"
         );
@@ -279,7 +285,6 @@ mod tests {
     use super::*;
     use crate::store::{NewCrawl, NewSnapshot, Store};
     use archivist_core::model::ResultState;
-    use archivist_shared::staged::STAGED_HOOK;
 
     #[test]
     fn results_of_another_program_are_not_queued_again() {
@@ -308,11 +313,11 @@ mod tests {
             error: Some("why".to_owned()),
         };
         let second = format!("{STAGED_HOOK}-2");
-        for hook in [STAGED_HOOK, &second] {
+        for hook in [STAGED_HOOK, &second, SAVED_HOOK] {
             tx.note_result(owner, crawl, "wget", hook, &failed, Time(2))
                 .unwrap();
         }
-        for hook in [None, Some("wget"), Some(STAGED_HOOK)] {
+        for hook in [None, Some("wget"), Some(STAGED_HOOK), Some(SAVED_HOOK)] {
             assert_eq!(tx.requeue_results(owner, hook).unwrap(), 0, "{hook:?}");
         }
         assert_eq!(tx.requeue_all_results(owner).unwrap(), 0);

@@ -27,6 +27,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use survey::Places;
+pub use survey::is_box;
 
 /// Faults that are printed.
 const FAULTS_MAX: usize = 100;

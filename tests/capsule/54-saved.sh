@@ -1,0 +1,161 @@
+#!/bin/bash
+# archivist import of pages that other programs saved: SingleFile and Chromium wrote saved/single.html and saved/page.mhtml of one
+# local page; the others are written here by their documentation. Files, times, texts, hostile
+# files.
+# In a short run on the stable release alone.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+saved=/srv/saved
+archive=/var/lib/archivist/archive
+page=http://127.0.0.1:18611/
+
+clean() {
+    in_capsule rm -rf $saved
+    forget_configuration
+}
+
+prepare() {
+    forget_pages
+    printf '[Orchestrator]\nRetrySec=1s\nHostDelaySec=0\n' | configure
+    in_capsule rm -rf $saved
+    capsule cp "$ROOT/tests/capsule/saved" "$CAPSULE:$saved"
+    in_capsule python3 - <<'PYTHON'
+import os, plistlib, zipfile
+
+os.chdir("/srv/saved")
+html = '<!doctype html><html{}><head><meta charset="utf-8"><title>{}</title></head><body><p>{}</p><img src="p.png"></body></html>'
+scrap = ' data-scrapbook-source="http://{}.test/" data-scrapbook-create="20210203040506789"'
+
+def archive(name, kind):
+    with open(name, "wb") as file:
+        plistlib.dump({"WebMainResource": {
+            "WebResourceURL": "http://%s.test/" % name.split(".")[0], "WebResourceMIMEType": "text/html",
+            "WebResourceTextEncodingName": "UTF-8", "WebResourceFrameName": "",
+            "WebResourceData": html.format("", "Web archive", name.split(".")[0] + "falter").encode(),
+        }, "WebSubresources": [{"WebResourceData": b"\x89PNG" * 1000, "WebResourceURL": "http://binary.test/p.png"}]}, file, fmt=kind)
+
+archive("binary.webarchive", plistlib.FMT_BINARY)
+archive("xml.webarchive", plistlib.FMT_XML)
+with zipfile.ZipFile("page.htz", "w", zipfile.ZIP_DEFLATED) as file:
+    file.writestr("index.html", html.format(scrap.format("htz"), "HTZ", "Schwalbenschwanz"))
+    file.writestr("p.png", b"\x89PNG")
+with zipfile.ZipFile("page.maff", "w", zipfile.ZIP_DEFLATED) as file:
+    file.writestr("20210203040506789/index.html", html.format("", "MAFF", "Trauermantel"))
+    file.writestr("20210203040506789/index.rdf", '''<?xml version="1.0"?>
+<RDF:RDF xmlns:MAF="http://maf.mozdev.org/metadata/rdf#" xmlns:RDF="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+<RDF:Description RDF:about="urn:root"><MAF:originalurl RDF:resource="http://maff.test/?a&amp;b"/><MAF:title RDF:resource="MAFF"/>
+<MAF:archivetime RDF:resource="Wed, 03 Feb 2021 04:05:06 GMT"/><MAF:indexfilename RDF:resource="index.html"/></RDF:Description></RDF:RDF>''')
+os.makedirs("folder")
+with open("folder/index.html", "w") as file:
+    file.write(html.format(scrap.format("folder"), "Folder", "Admiral"))
+with open("folder/p.png", "wb") as file:
+    file.write(b"\x89PNG")
+with open("plain.html", "w") as file:
+    file.write(html.format("", "Plain", "Kaisermantel"))
+
+os.makedirs("hostile")
+os.chdir("hostile")
+with zipfile.ZipFile("dots.htz", "w", zipfile.ZIP_DEFLATED) as file:
+    file.writestr("index.html", html.format(scrap.format("dots"), "Dots", "Ochsenauge"))
+    file.writestr("../../../../../../srv/saved-escaped", "x")
+with zipfile.ZipFile("bomb.htz", "w", zipfile.ZIP_DEFLATED) as file:
+    with file.open("index.html", "w", force_zip64=True) as member:
+        for _ in range(1 << 10):
+            member.write(b"<" * (1 << 20))
+with open("length.webarchive", "wb") as file:
+    file.write(b"bplist00" + b"\xdf\x13" + b"\xff" * 8 + b"\0" * 6 + b"\1\1" + (1).to_bytes(8, "big") + (0).to_bytes(8, "big") + (8).to_bytes(8, "big"))
+with open("header.mhtml", "wb") as file:
+    file.write(b"MIME-Version: 1.0\nContent-Type: multipart/related; boundary=x\nX: " + b"x" * (1 << 20))
+with open("deep.html", "w") as file:
+    file.write("<!-- saved from url=(0017)http://deep.test/ --><html><title>Deep</title>" + "<div>" * 100000 + "Distelfalter")
+with open("bytes.html", "wb") as file:
+    file.write(b"<!-- saved from url=(0018)http://bytes.test/ --><html><title>B\xff\xfe</title><p>Aurorafalter \xc3\x28 \xf0\x9f")
+os.makedirs("links")
+with open("links/index.html", "w") as file:
+    file.write(html.format(scrap.format("links"), "Links", "Landkaertchen"))
+os.symlink("/etc/shadow", "links/shadow")
+PYTHON
+}
+
+snapshot_of() { query "map(select(.url == \"$1\")) | .[-1].id" list snapshots --limit 0; }
+directory_of() { query '.[0].directory' list snapshots "$(snapshot_of "$1")"; }
+version_at() { query "map(select(.url == \"$page\" and .recorded_at == \"$1\")) | .[0].directory" list snapshots --limit 0; }
+has_file() { in_capsule test -s "$(directory_of "$1")/$2" || fail "$1 has no $2: $(in_capsule find "$(directory_of "$1")")"; }
+finds() { [[ $(archivist search --json "$1" 2>/dev/null | gojq '.hits | length') == "${2-1}" ]]; }
+
+imports_each_format() {
+    local before
+    before=$(in_capsule sh -c "cd $saved && find . -printf '%p %T@ %s %m\n' | sort | sha256sum")
+    assert_status 0 in_capsule sh -c "cd $saved && archivist import --dry-run single.html page.mhtml *.webarchive page.htz page.maff folder"
+    assert_contains "$output" "'single.html': page of SingleFile, 'Der Bläuling – 日本', $page, of 2026-11-27T00:04:28.000Z" "SingleFile"
+    assert_contains "$output" "'page.mhtml': MHTML page, 'Der Bläuling – 日本', $page, of 2026-11-27T00:05:04.000Z" MHTML
+    assert_contains "$output" "'page.maff': MAFF page, 'MAFF', http://maff.test/?a&b, of 2021-02-03T04:05:06.000Z" MAFF
+    assert_eq 0 "$(query length list snapshots)" "snapshots after a dry run"
+    assert_status 0 in_capsule sh -c "cd $saved && archivist import --wait single.html page.mhtml *.webarchive page.htz page.maff folder"
+    assert_contains "$output" "7 saved pages: 7 taken, 0 known" report
+    assert_status 0 in_capsule sh -c "cd $saved && archivist import --wait --url http://plain.test --date 2020-01-02 plain.html"
+    assert_eq 8 "$(query 'map(select(.status == "sealed")) | length' list snapshots --limit 0)" "sealed snapshots"
+    assert_eq 0 "$(query 'map(.results.failed // 0) | add' list snapshots --limit 0)" "failed results"
+    assert_eq "$before" "$(in_capsule sh -c "cd $saved && find . -printf '%p %T@ %s %m\n' | sort | sha256sum")" "the files"
+    assert_eq .lock "$(in_capsule ls -A $archive/.importing)" "what is staged"
+    keep page
+}
+
+keeps_files_times_and_texts() {
+    local url file word
+    needs imports_each_format
+    while read -r url file word; do
+        has_file "$url" "$file"
+        has_file "$url" text/text.txt
+        wait_for 20 finds "$word"
+    done <<FILES
+http://binary.test/ saved/binary.webarchive binaryfalter
+http://binary.test/ saved/document.html binaryfalter
+http://xml.test/ saved/xml.webarchive xmlfalter
+http://htz.test/ saved/page.htz Schwalbenschwanz
+http://maff.test/?a&b saved/page.maff Trauermantel
+http://folder.test/ saved/folder/p.png Admiral
+http://plain.test/ saved/plain.html Kaisermantel
+FILES
+    # Both versions of the page, at the times at which they were saved.
+    assert_eq "2026-11-27T00:05:04.000Z 2026-11-27T00:04:28.000Z" \
+        "$(archivist versions --json $page | gojq --raw-output 'map(.recorded_at) | sort | reverse | join(" ")')" "times of versions"
+    wait_for 20 finds Zipfelmütze
+    file=$(version_at 2026-11-27T00:05:04.000Z)
+    in_capsule grep -q "Zipfelmütze" "$file/saved/document.html" || fail "no document of MHTML"
+    assert_eq "$(sha256sum <"$ROOT/tests/capsule/saved/page.mhtml")" "$(in_capsule sha256sum "$file/saved/page.mhtml" | sed 's/ .*/  -/')" "the file of Chromium"
+    file=$(version_at 2026-11-27T00:04:28.000Z)
+    assert_eq "$(sha256sum <"$ROOT/tests/capsule/saved/single.html")" "$(in_capsule sha256sum "$file/singlefile/singlefile.html" | sed 's/ .*/  -/')" "the file of SingleFile"
+    in_capsule grep -q 'href="./singlefile/singlefile.html"' "$file/index.html" || fail "the page does not lead to the file"
+    assert_eq "2021-02-03T04:05:06.789Z" "$(query '.[0].recorded_at' list snapshots "$(snapshot_of http://folder.test/)")" "time of the folder"
+    assert_status 0 archivist fsck
+}
+
+adds_nothing_twice() {
+    needs imports_each_format
+    in_capsule cp $saved/single.html $saved/renamed.htm
+    assert_status 0 in_capsule sh -c "cd $saved && archivist import renamed.htm page.mhtml page.htz page.maff folder"
+    assert_contains "$output" "5 saved pages: 0 taken, 5 known" report
+    # A retry runs no hook of the other program.
+    archivist retry "$(snapshot_of http://htz.test/)" >/dev/null || true
+    assert_eq 8 "$(query length list snapshots --limit 0)" snapshots
+}
+
+takes_nothing_from_outside() {
+    needs imports_each_format
+    assert_status 3 in_capsule sh -c "cd $saved/hostile && archivist import --wait *"
+    assert_contains "$output" "'bomb.htz': failed to read the file: 'index.html': " "a ZIP bomb"
+    assert_contains "$output" "srv/saved-escaped' leads out of the archive" "a name"
+    assert_contains "$output" "'length.webarchive': failed to read the file: " "a length"
+    assert_contains "$output" "'header.mhtml': failed to read the file: " "a header"
+    assert_contains "$output" "links/shadow: a symbolic link" "a link"
+    assert_contains "$output" "3 saved pages: 3 taken, 0 known" report
+    in_capsule test ! -e /srv/saved-escaped || fail "a name led out"
+    assert_eq "" "$(in_capsule grep -rls "^root:[^ ]*:[0-9]" $archive)" "files with passwords"
+    wait_for 20 finds Aurorafalter
+    assert_eq Deep "$(query '.[0].title' list snapshots "$(snapshot_of http://deep.test/)")" "title of a deep page"
+    assert_status 0 archivist fsck
+}
+
+cases imports_each_format keeps_files_times_and_texts adds_nothing_twice takes_nothing_from_outside

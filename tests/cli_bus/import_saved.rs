@@ -1,0 +1,257 @@
+//! `archivist import` of pages that other programs saved: what is queued and staged, and what is refused.
+
+use super::{Bus, Cardboard};
+use archivist_core::model::Lifecycle;
+use archivist_shared::bus::documents::report::{AddOptions, Snapshot};
+use archivist_shared::staged::{RECORD, StagedPage, name_of};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::Arc;
+
+const SINGLE: &str = "<!DOCTYPE html> <html><!--\n Page saved with SingleFile \n url: http://a.test/\n \
+    saved date: Fri Nov 27 2026 00:04:28 GMT+0000 (UTC)\n--><title>A</title><p>kept";
+const MHTML: &str = "Snapshot-Content-Location: http://b.test/\nDate: Fri, 27 Nov 2026 00:05:04 GMT\nMIME-Version: 1.0\n\
+    Content-Type: multipart/related; boundary=x\n\n--x\nContent-Type: text/html; charset=windows-1252\n\
+    Content-Transfer-Encoding: quoted-printable\n\n<title>B=E4r</title>\n--x--\n";
+const BOOK: &str = "<!doctype html><html data-scrapbook-source=\"http://c.test/\" data-scrapbook-create=\"20210203040506789\"><title>C</title>";
+
+struct Bed {
+    top: tempfile::TempDir,
+    cardboard: Arc<Cardboard>,
+    bus: Bus,
+}
+
+impl Bed {
+    fn new() -> Option<Bed> {
+        let top = tempfile::tempdir().unwrap();
+        fs::create_dir_all(top.path().join("archivist/archive")).unwrap();
+        let cardboard = Arc::new(Cardboard::default());
+        let bus = Bus::start(&cardboard)?;
+        Some(Bed {
+            top,
+            cardboard,
+            bus,
+        })
+    }
+
+    fn import(&self, arguments: &[&str]) -> Output {
+        let mut command = self.bus.command(&[&["import"], arguments].concat());
+        command
+            .current_dir(self.top.path())
+            .env("XDG_DATA_HOME", self.top.path())
+            .output()
+            .unwrap()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.top.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// The lines that the orchestrator got since the last look.
+    fn sent(&self) -> Vec<Value> {
+        let sent = std::mem::take(&mut *self.cardboard.urls.lock().unwrap());
+        let lines = sent.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    fn options(&self) -> AddOptions {
+        serde_json::from_str(&self.cardboard.options.lock().unwrap()).unwrap()
+    }
+
+    /// The directory that is staged for a page.
+    fn staged(&self, url: &str) -> PathBuf {
+        let name = &self.options().config["IMPORT_STAGED"];
+        let top = self.top.path().join("archivist/archive/.importing");
+        top.join(name).join(name_of(url))
+    }
+}
+
+fn text(output: &Output) -> String {
+    let both = [&output.stdout[..], &output.stderr].concat();
+    String::from_utf8(both).unwrap()
+}
+
+/// The files below a directory.
+fn files(directory: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut left = vec![directory.to_owned()];
+    while let Some(next) = left.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => left.push(path),
+                false => found.push(path.strip_prefix(directory).unwrap().display().to_string()),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn saved_pages_are_staged_with_their_files() {
+    let Some(bed) = Bed::new() else { return };
+    // Names say nothing.
+    bed.write("a.txt", SINGLE);
+    bed.write("b.html", MHTML);
+    bed.write("c/index.html", BOOK);
+    bed.write("c/p.png", "picture");
+    let all = ["a.txt", "b.html", "c"];
+    let dry = bed.import(&[&["--dry-run"], &all[..]].concat());
+    assert_eq!(dry.status.code(), Some(0), "{}", text(&dry));
+    assert_eq!(
+        text(&dry),
+        "'a.txt': page of SingleFile, 'A', http://a.test/, of 2026-11-27T00:04:28.000Z\n\
+         'b.html': MHTML page, 'Bär', http://b.test/, of 2026-11-27T00:05:04.000Z\n\
+         'c': page of WebScrapBook, 'C', http://c.test/, of 2021-02-03T04:05:06.789Z\n"
+    );
+    assert_eq!(bed.sent(), [Value::Null; 0]);
+
+    let output = bed.import(&[&["--tag", "t"], &all[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let lines = bed.sent();
+    let page = |url: &str, title: &str, time: &str| json!({"url": url, "title": title, "tags": [], "bookmarked_at": time});
+    assert_eq!(
+        lines,
+        [
+            page("http://a.test/", "A", "2026-11-27T00:04:28.000Z"),
+            page("http://b.test/", "Bär", "2026-11-27T00:05:04.000Z"),
+            page("http://c.test/", "C", "2021-02-03T04:05:06.789Z"),
+        ]
+    );
+    let options = bed.options();
+    assert_eq!(options.plugins, ["import", "text"]);
+    assert_eq!(options.tags, ["t"]);
+    assert_eq!(options.config["IMPORT_SOURCE"], "a.txt and 2 more");
+    let one = bed.staged("http://a.test/");
+    assert_eq!(
+        files(&one),
+        [
+            "import/saved.json",
+            RECORD,
+            "singlefile/singlefile.html",
+            "singlefile/stdout.log"
+        ]
+    );
+    let kept = fs::read_to_string(one.join("singlefile/singlefile.html")).unwrap();
+    assert_eq!(kept, SINGLE);
+    let two = bed.staged("http://b.test/");
+    assert_eq!(
+        files(&two),
+        [
+            "import/saved.json",
+            RECORD,
+            "saved/b.html",
+            "saved/document.html",
+            "saved/stdout.log"
+        ]
+    );
+    assert_eq!(fs::read_to_string(two.join("saved/b.html")).unwrap(), MHTML);
+    let document = fs::read_to_string(two.join("saved/document.html")).unwrap();
+    assert!(document.contains("Bär"), "{document}");
+    let three = bed.staged("http://c.test/");
+    assert_eq!(
+        files(&three),
+        [
+            "import/saved.json",
+            RECORD,
+            "saved/c/index.html",
+            "saved/c/p.png",
+            "saved/stdout.log"
+        ]
+    );
+    let record = fs::read_to_string(three.join(RECORD)).unwrap();
+    let record: StagedPage = serde_json::from_str(&record).unwrap();
+    assert_eq!(
+        record.results[0].output.as_deref(),
+        Some("saved/c/index.html")
+    );
+}
+
+#[test]
+fn plain_html_needs_its_address() {
+    let Some(bed) = Bed::new() else { return };
+    bed.write("page.html", "<!doctype html><title>A</title>");
+    bed.write("page_files/p.png", "picture");
+    let output = bed.import(&["page.html"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("--url"), "{}", text(&output));
+    let output = bed.import(&[
+        "--url",
+        "http://a.test",
+        "--date",
+        "2020-01-02",
+        "page.html",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let line = json!({"url": "http://a.test/", "title": "A", "tags": [], "bookmarked_at": "2020-01-02T00:00:00.000Z"});
+    assert_eq!(bed.sent(), [line]);
+    let staged = bed.staged("http://a.test/");
+    let own = [
+        "import/saved.json",
+        RECORD,
+        "saved/page.html",
+        "saved/page_files/p.png",
+        "saved/stdout.log",
+    ];
+    assert_eq!(files(&staged), own);
+    for bad in ["file:///etc/passwd", "a b"] {
+        let output = bed.import(&["--url", bad, "page.html"]);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    }
+    let output = bed.import(&["--url", "http://a.test/", "page.html", "page.html"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+}
+
+/// One bad file does not keep the others out, and what is known is not staged again.
+#[test]
+fn bad_files_are_named_and_known_pages_left_out() {
+    let Some(bed) = Bed::new() else { return };
+    bed.write("a.html", SINGLE);
+    bed.write(
+        "local.html",
+        &SINGLE.replace("http://a.test/", "file:///etc/passwd"),
+    );
+    bed.write("none.html", &SINGLE.replace(" url: http://a.test/\n", ""));
+    bed.write("cut.webarchive", "bplist00");
+    bed.write("again.html", SINGLE);
+    let output = bed.import(&[
+        "local.html",
+        "none.html",
+        "cut.webarchive",
+        "a.html",
+        "again.html",
+    ]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    for part in [
+        "'local.html': its page 'file:///etc/passwd' is refused: file: URLs",
+        "'none.html': page of SingleFile does not say of which page it is",
+        "'cut.webarchive': failed to read the file: it is too short",
+        "2 saved pages: 1 taken, 1 known",
+    ] {
+        assert!(text(&output).contains(part), "{part}: {}", text(&output));
+    }
+    assert_eq!(bed.sent().len(), 1);
+    let mut crawl = super::crawl(Lifecycle::Sealed);
+    crawl.config = bed.options().config;
+    *bed.cardboard.crawls.lock().unwrap() = vec![crawl];
+    *bed.cardboard.pages.lock().unwrap() = vec![Snapshot {
+        url: "http://a.test/".to_owned(),
+        bookmarked_at: Some("2026-11-27T00:04:28.000Z".to_owned()),
+        ..super::snapshot(Lifecycle::Sealed)
+    }];
+    let output = bed.import(&["a.html"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(
+        text(&output).contains("1 saved page: 0 taken, 1 known"),
+        "{}",
+        text(&output)
+    );
+    assert_eq!(bed.sent(), [Value::Null; 0]);
+}
