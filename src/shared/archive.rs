@@ -17,6 +17,8 @@ pub const IMPORTED: &str = ".imported";
 pub const IMPORT_FILE: &str = "IMPORT_FILE";
 /// Setting of a crawl with the name that the imported file had.
 pub const IMPORT_SOURCE: &str = "IMPORT_SOURCE";
+/// Setting of a crawl whose pages are entries of a list that were recorded without a visit.
+pub const IMPORT_KEEP: &str = "IMPORT_KEEP";
 /// Directory of bodies that recordings share, below that of the archive: one directory for the pages of
 /// the same users and persona, because a page must not learn from the size of its recording what others
 /// have.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # archivist import of pages that other programs saved: SingleFile and Chromium wrote saved/single.html and saved/page.mhtml of one
-# local page; the others are written here by their documentation. Files, times, texts, hostile
-# files.
+# local page; the others are written here by their documentation. Files, times, texts, hostile files, and entries that are kept
+# without a visit.
 # In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
@@ -158,4 +158,47 @@ takes_nothing_from_outside() {
     assert_status 0 archivist fsck
 }
 
-cases imports_each_format keeps_files_times_and_texts adds_nothing_twice takes_nothing_from_outside
+# Entries of lists are recorded, found, and archived later; those of wallabag have their text.
+keeps_entries() {
+    local kept
+    in_capsule sh -c "cd $saved && for n in \$(seq 200); do echo http://kept\$n.test/,Segelfalter \$n,fly; done | sed '1iurl,title,tags' >list.csv && cat >wallabag.json" <<'JSON'
+[{"is_archived": 0, "url": "http://wallabag.test/", "title": "Kept", "tags": ["fly"], "created_at": "2020-01-02T03:04:05+00:00",
+  "content": "<p>Perlmutterfalter</p>"}]
+JSON
+    kept=$(date +%s%N)
+    assert_status 0 archivist import --keep-only --wait $saved/list.csv $saved/wallabag.json
+    echo "figure: 200 entries kept in $((($(date +%s%N) - kept) / 1000000)) ms"
+    assert_contains "$output" "200 taken, 0 known, 0 refused" "the list"
+    assert_eq 200 "$(query 'map(select((.url | startswith("http://kept")) and .status == "sealed" and .results.noresults == 1)) | length' list snapshots --limit 0)" entries
+    wait_for 60 finds 'Segelfalter 117'
+    wait_for 60 finds Perlmutterfalter
+    assert_eq "2020-01-02T03:04:05.000Z" "$(query '.[0].recorded_at' list snapshots "$(snapshot_of http://wallabag.test/)")" "time of wallabag"
+    assert_contains "$(archivist list snapshots --tag fly --limit 0)" "Segelfalter 200" "pages with a tag"
+    assert_status 0 archivist import --keep-only $saved/list.csv $saved/wallabag.json
+    assert_contains "$output" "nothing new" "the same lists"
+    assert_eq 201 "$(query 'map(select(.tags | index("fly"))) | length' list snapshots --limit 0)" "entries after the same lists"
+    # The page is visited later, in the same snapshot.
+    kept=$(snapshot_of http://kept7.test/)
+    assert_status 0 archivist retry --hook headers "$kept"
+    wait_for 60 has_result "$kept" headers
+}
+
+# What export writes is the same after its import into an empty archive.
+exports_and_imports_the_same() {
+    needs keeps_entries
+    assert_status 0 archivist export --netscape --tag fly -o $saved/first.html
+    forget_pages
+    restart
+    assert_status 0 archivist import --keep-only --wait $saved/first.html
+    assert_contains "$output" "201 taken, 0 known, 0 refused" "the export"
+    assert_status 0 archivist export --netscape --tag fly -o $saved/second.html
+    assert_eq 201 "$(in_capsule grep -c 'ADD_DATE="[0-9]*" TAGS="fly">Segelfalter\|Kept' $saved/second.html)" "bookmarks with tags and titles"
+    # The order of two crawls is not that of one.
+    assert_eq "$(in_capsule sort $saved/first.html | sed 's/ADD_DATE="[0-9]*"//')" "$(in_capsule sort $saved/second.html | sed 's/ADD_DATE="[0-9]*"//')" "bookmarks"
+    in_capsule grep -q 'wallabag.test/" ADD_DATE="1577934245"' $saved/second.html || fail "the date of wallabag is lost"
+}
+
+has_result() { [[ $(query "map(select(.plugin == \"$2\" and (.status == \"failed\" or .status == \"succeeded\"))) | length" list results "$1") == 1 ]]; }
+
+cases imports_each_format keeps_files_times_and_texts adds_nothing_twice takes_nothing_from_outside keeps_entries \
+    exports_and_imports_the_same

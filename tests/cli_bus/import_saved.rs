@@ -84,9 +84,10 @@ fn files(directory: &Path) -> Vec<String> {
     while let Some(next) = left.pop() {
         for entry in fs::read_dir(next).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => left.push(path),
-                false => found.push(path.strip_prefix(directory).unwrap().display().to_string()),
+            if path.is_dir() {
+                left.push(path);
+            } else {
+                found.push(path.strip_prefix(directory).unwrap().display().to_string());
             }
         }
     }
@@ -254,4 +255,71 @@ fn bad_files_are_named_and_known_pages_left_out() {
         text(&output)
     );
     assert_eq!(bed.sent(), [Value::Null; 0]);
+}
+
+#[test]
+fn entries_are_kept_without_a_visit_and_with_their_texts() {
+    let Some(bed) = Bed::new() else { return };
+    bed.write("list.csv", "url,title,tags\nhttp://a.test/,A,x\n");
+    let output = bed.import(&["--keep-only", "list.csv"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let options = bed.options();
+    assert_eq!(
+        (options.plugins, options.only_new),
+        (vec!["import".to_owned()], true)
+    );
+    assert_eq!(options.config["IMPORT_KEEP"], "true");
+    assert!(!options.config.contains_key("IMPORT_STAGED"));
+    assert_eq!(bed.sent()[0]["url"], "http://a.test/");
+
+    let wallabag = json!([
+        {"is_archived": 0, "url": "http://b.test/", "title": "B", "tags": ["y"], "content": "<p>Bläuling</p>",
+            "created_at": "2020-01-02T03:04:05+00:00"},
+        {"is_archived": 0, "url": "http://c.test/", "title": "C", "content": ""},
+    ]);
+    bed.write("wallabag.json", &wallabag.to_string());
+    let output = bed.import(&["--keep-only", "wallabag.json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(
+        text(&output).ends_with("'wallabag.json': 2 taken, 0 known, 0 refused\n"),
+        "{}",
+        text(&output)
+    );
+    let lines = bed.sent();
+    assert_eq!(
+        (lines.len(), &lines[0]["url"]),
+        (1, &json!("http://b.test/"))
+    );
+    assert_eq!(lines[0]["bookmarked_at"], "2020-01-02T03:04:05Z");
+    assert_eq!(bed.options().plugins, ["import", "text"]);
+    let staged = bed.staged("http://b.test/");
+    assert_eq!(
+        files(&staged),
+        [
+            "import/saved.json",
+            RECORD,
+            "saved/document.html",
+            "saved/stdout.log"
+        ]
+    );
+    let kept = fs::read_to_string(staged.join("saved/document.html")).unwrap();
+    assert!(kept.ends_with("<p>Bläuling</p>"), "{kept}");
+
+    // Entries of any list that were kept before are known to --keep-only, and no others.
+    let mut crawl = super::crawl(Lifecycle::Sealed);
+    crawl.config = bed.options().config;
+    *bed.cardboard.crawls.lock().unwrap() = vec![crawl];
+    *bed.cardboard.pages.lock().unwrap() = vec![Snapshot {
+        url: "http://a.test/".to_owned(),
+        ..super::snapshot(Lifecycle::Sealed)
+    }];
+    let output = bed.import(&["--keep-only", "list.csv"]);
+    assert!(text(&output).contains("nothing new"), "{}", text(&output));
+    let output = bed.import(&["list.csv"]);
+    assert!(
+        text(&output).contains("1 taken, 0 known"),
+        "{}",
+        text(&output)
+    );
+    assert_eq!(bed.options().plugins, [""; 0]);
 }

@@ -14,13 +14,17 @@ const RECORDS: [&str; 2] = ["archivebox.json", "saved.json"];
 pub fn run(invocation: &Invocation) -> Outcome {
     let file = invocation.settings.text("IMPORT_FILE");
     let source = invocation.settings.text("IMPORT_SOURCE");
-    if !invocation.settings.text("IMPORT_STAGED").is_empty() {
-        // The worker has moved the files of the page, this one among them.
-        if !RECORDS.iter().any(|name| Path::new(name).is_file()) {
-            let reason = "its files are gone; import it again";
-            return Err(Finding::failed(reason));
-        }
+    // The worker has moved the files of the page, this one among them.
+    if RECORDS.iter().any(|name| Path::new(name).is_file()) {
         return Ok(Finding::succeeded(format!("from '{source}'")));
+    }
+    if invocation.settings.flag("IMPORT_KEEP") {
+        let what = format!("an entry of '{source}', which was not visited");
+        return Ok(Finding::noresults(what));
+    }
+    if !invocation.settings.text("IMPORT_STAGED").is_empty() {
+        let reason = "its files are gone; import it again";
+        return Err(Finding::failed(reason));
     }
     if file.is_empty() {
         let reason = "no file is named: archivist import adds pages of recordings";

@@ -2,7 +2,8 @@
 
 use super::reader;
 use super::recording::source_name;
-use super::{FolderChoice, ImportArgs, Surveyed, failed};
+use super::stage::{ROUND_MAX, Stage, StagedEntry};
+use super::{FolderChoice, ImportArgs, Surveyed, failed, saved};
 use crate::client::exit::{Exit, Failure};
 use crate::client::paging::Paging;
 use crate::client::server::{Server, decode};
@@ -15,7 +16,7 @@ use archivist_config::Scope;
 use archivist_core::model::{LineEntry, Owner, Place, Tags, parse_line};
 use archivist_core::text::clean;
 use archivist_hooks::page::saved::SavedPage;
-use archivist_shared::archive::IMPORT_SOURCE;
+use archivist_shared::archive::{IMPORT_KEEP, IMPORT_SOURCE};
 use archivist_shared::bus::documents::report::{AddOptions, Added, Crawl, Filter, Snapshot};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -27,6 +28,8 @@ use std::path::Path;
 
 /// Setting of a crawl with the digest of the list that it was made of.
 const DIGEST: &str = "IMPORT_DIGEST";
+/// Begin of the name of the format that has texts of pages.
+const WALLABAG: &str = "wallabag";
 /// Refused entries that are printed.
 const REFUSED_MAX: usize = 100;
 
@@ -38,6 +41,8 @@ pub struct FoundList {
     refused: Vec<String>,
     /// Number of entries whose page another entry has.
     repeated: usize,
+    /// Whether texts of pages are kept.
+    keeps_texts: bool,
 }
 
 /// A page of the list, with what all entries of it say.
@@ -48,6 +53,8 @@ struct PageEntry {
     title: Option<String>,
     tags: Tags,
     time: Option<String>,
+    /// Text of the page as HTML, if the list has it and it is kept.
+    text: Option<String>,
 }
 
 /// What a file is.
@@ -58,15 +65,18 @@ pub enum Content {
 }
 
 /// Reads the file. With `is_page`, any HTML document is a page.
-pub fn read(file: &File, folders: FolderChoice, is_page: bool) -> Result<Content, Failure> {
+pub fn read(file: &File, args: &ImportArgs, is_page: bool) -> Result<Content, Failure> {
     let mut arguments = vec!["--lists"];
-    if folders == FolderChoice::Tags {
+    if args.folders == FolderChoice::Tags {
         arguments.push("--folders");
     }
     if is_page {
         arguments.push("--page");
     }
-    let mut found = FoundList::default();
+    let mut found = FoundList {
+        keeps_texts: args.keep_only,
+        ..FoundList::default()
+    };
     let mut places = HashMap::new();
     let mut other = None;
     reader::read(file, &arguments, |line| match line {
@@ -101,6 +111,7 @@ impl FoundList {
             ..
         } = entry;
         let url = url.as_str().to_owned();
+        let text = self.text(line);
         let index = *places.entry(url.clone()).or_insert(self.pages.len());
         let Some(known) = self.pages.get_mut(index) else {
             let mut all = Tags::default();
@@ -111,16 +122,30 @@ impl FoundList {
                 title,
                 tags: all,
                 time: bookmarked_at,
+                text,
             });
             return;
         };
         self.repeated += 1;
         known.tags.extend(tags);
         known.title = known.title.take().or(title);
+        known.text = known.text.take().or(text);
         known.time = match (known.time.take(), bookmarked_at) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
+    }
+
+    /// The text of the page of an entry of wallabag, if it is kept.
+    fn text(&self, line: &str) -> Option<String> {
+        if !self.keeps_texts || !self.format.starts_with(WALLABAG) {
+            return None;
+        }
+        let mut entry: serde_json::Value = serde_json::from_str(line).ok()?;
+        match entry.get_mut("content")?.take() {
+            serde_json::Value::String(text) if !text.trim().is_empty() => Some(text),
+            _ => None,
+        }
     }
 
     /// What the file has, in one line.
@@ -197,7 +222,7 @@ pub async fn import(
     }
     let digest = digest(file).map_err(|error| failed("read", path, &error))?;
     let server = Server::reach(scope).await?;
-    let before = imported(&digest, &server).await?;
+    let before = imported(&digest, args.keep_only, &server).await?;
     let total = found.pages.len();
     found.pages.retain(|page| !before.contains(&page.url));
     let known = (total - found.pages.len()) as u64;
@@ -205,7 +230,7 @@ pub async fn import(
         style::print("nothing new: all pages of this file were imported before\n")?;
         return Ok(exit);
     }
-    let options = AddOptions {
+    let mut options = AddOptions {
         tags: args.tags.clone(),
         config: BTreeMap::from([
             (DIGEST.to_owned(), digest),
@@ -214,32 +239,110 @@ pub async fn import(
         only_new: true,
         ..AddOptions::default()
     };
-    let added = add(&found.pages, &options, &server).await?;
-    for refused in &added.refused {
-        let at = usize::try_from(refused.line.saturating_sub(1)).unwrap_or(usize::MAX);
-        let place = found.pages.get(at).map_or("", |page| &page.place);
-        let text = found.pages.get(at).map_or(&refused.text, |page| &page.url);
-        eprintln!(
-            "'{shown}': {place}: '{}' refused: {}",
-            clean(text),
-            refused.why
-        );
-        exit = Exit::Partly;
+    if args.keep_only {
+        options.plugins = vec!["import".to_owned()];
+        options
+            .config
+            .insert(IMPORT_KEEP.to_owned(), "true".to_owned());
     }
-    style::print(&format!(
-        "{}\n'{shown}': {} taken, {} known, {} refused\n",
-        summary(&added),
-        added.accepted,
-        known + added.known,
-        found.refused.len() + added.refused.len()
-    ))?;
-    if args.wait && added.accepted > 0 {
-        match wait::wait(&server, None, added.crawl, Form::Lines).await? {
-            Exit::Done => {}
-            other => exit = other,
+    let (with_text, pages): (Vec<_>, Vec<_>) = std::mem::take(&mut found.pages)
+        .into_iter()
+        .partition(|page| page.text.is_some());
+    // Refused to users who cannot write to the archive before anything is queued.
+    let stage = if with_text.is_empty() {
+        None
+    } else {
+        Some(Stage::open(scope).await?)
+    };
+    let (mut taken, mut already, mut refused) = (0, known, found.refused.len());
+    if !pages.is_empty() {
+        let added = add(&pages, &options, &server).await?;
+        style::print(&format!("{}\n", summary(&added)))?;
+        for refused in &added.refused {
+            let at = usize::try_from(refused.line.saturating_sub(1)).unwrap_or(usize::MAX);
+            let place = pages.get(at).map_or("", |page| &page.place);
+            let text = pages.get(at).map_or(&refused.text, |page| &page.url);
+            eprintln!(
+                "'{shown}': {place}: '{}' refused: {}",
+                clean(text),
+                refused.why
+            );
+            exit = Exit::Partly;
+        }
+        (taken, already) = (added.accepted, known + added.known);
+        refused += added.refused.len();
+        if args.wait && added.accepted > 0 {
+            match wait::wait(&server, None, added.crawl, Form::Lines).await? {
+                Exit::Done => {}
+                other => exit = other,
+            }
         }
     }
+    if let Some((stage, _, server)) = &stage {
+        let source = source_name(path);
+        let list = (found.format.as_str(), source.as_str());
+        let kept = keep_texts(with_text, list, &options, args.wait, (stage, server)).await?;
+        taken += kept.taken;
+        already += kept.known;
+        refused += kept.refused;
+        if kept.exit != Exit::Done {
+            exit = kept.exit;
+        }
+    }
+    style::print(&format!(
+        "'{shown}': {taken} taken, {already} known, {refused} refused\n"
+    ))?;
     Ok(exit)
+}
+
+/// What became of entries.
+struct Kept {
+    taken: u64,
+    known: u64,
+    refused: usize,
+    exit: Exit,
+}
+
+/// Keeps entries with the text of their page.
+async fn keep_texts(
+    pages: Vec<PageEntry>,
+    list: (&str, &str),
+    options: &AddOptions,
+    waits: bool,
+    (stage, server): (&Stage, &Server),
+) -> Result<Kept, Failure> {
+    let mut options = options.clone();
+    options.plugins.push("text".to_owned());
+    let mut kept = Kept {
+        taken: 0,
+        known: 0,
+        refused: 0,
+        exit: Exit::Done,
+    };
+    let mut pages = pages.into_iter().peekable();
+    while pages.peek().is_some() {
+        let mut queue = stage.begin()?;
+        for page in pages.by_ref().take(ROUND_MAX) {
+            let entry = StagedEntry {
+                url: page.url,
+                title: page.title,
+                tags: page.tags.names().to_vec(),
+                time: page.time,
+            };
+            let text = page.text.unwrap_or_default();
+            saved::keep_text(&entry, &text, list, &queue).map_err(|error| queue.failed(&error))?;
+            queue.entries.push(entry);
+        }
+        if let Some((added, ended)) = queue.add(options.clone(), waits, server).await? {
+            kept.taken += added.accepted;
+            kept.known += added.known;
+            kept.refused += added.refused.len();
+            if ended != Exit::Done {
+                kept.exit = ended;
+            }
+        }
+    }
+    Ok(kept)
 }
 
 fn digest(mut file: &File) -> io::Result<String> {
@@ -250,14 +353,20 @@ fn digest(mut file: &File) -> io::Result<String> {
     Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The pages of the crawls that were made of the same list.
-async fn imported(digest: &str, server: &Server) -> Result<BTreeSet<String>, Failure> {
+/// The pages of the crawls that were made of the same list. Entries that were kept without a visit count if
+/// entries are kept, those of any list.
+async fn imported(
+    digest: &str,
+    keep_only: bool,
+    server: &Server,
+) -> Result<BTreeSet<String>, Failure> {
     let crawls: Vec<Crawl> = Paging::new(server, Filter::default()).collect().await?;
     let same = |crawl: &&Crawl| {
-        crawl
-            .config
-            .get(DIGEST)
-            .is_some_and(|found| found == digest)
+        let found = crawl.config.get(DIGEST);
+        if crawl.config.contains_key(IMPORT_KEEP) {
+            return keep_only;
+        }
+        found.is_some_and(|found| found == digest)
     };
     let mut urls = BTreeSet::new();
     for crawl in crawls.iter().filter(same) {

@@ -45,6 +45,12 @@ pub struct ImportArgs {
     /// Say what the folders of bookmarks become
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     folders: FolderChoice,
+    /// Record the entries of a list without a visit of their pages
+    ///
+    /// Each becomes a sealed snapshot with address, title, tags and date, which lists and searches
+    /// find, and the archive does not count as archived. Of wallabag, the text of each page is kept.
+    #[arg(long)]
+    keep_only: bool,
     /// Say of which page the saved file is, such as HTML that does not say so itself
     ///
     /// It takes precedence over what the file says.
@@ -131,7 +137,7 @@ async fn import(
             Ok(index) if !archivebox::is_box(&folder) => index,
             _ => return archivebox::import(path, args, scope).await,
         };
-        return match list::read(&index, args.folders, is_page)? {
+        return match list::read(&index, args, is_page)? {
             Content::Page(page) => pages.take(&Source::Folder(&folder, path), *page).await,
             _ => Err(Failure::usage(format!(
                 "'{}' is neither a data directory of ArchiveBox nor a page of WebScrapBook",
@@ -150,7 +156,7 @@ async fn import(
     read.map_err(|error| failed("read", path, &error))?;
     let found = match start.as_slice() {
         b"WARC" | [0x1f, 0x8b, ..] => Content::Recording,
-        _ => list::read(&file, args.folders, is_page)?,
+        _ => list::read(&file, args, is_page)?,
     };
     match found {
         Content::Page(page) => {

@@ -28,9 +28,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// Plugin of saved pages, except those of SingleFile.
-pub const PLUGIN: &str = "saved";
+const PLUGIN: &str = "saved";
 /// The file of `archivist import` about a page.
-pub const ABOUT: &str = "saved.json";
+const ABOUT: &str = "saved.json";
 /// Name of the document of a page in UTF-8, next to a file that is none itself.
 const DOCUMENT: &str = "document.html";
 /// Names in the directory of a plugin that are not those of a saved file.
@@ -175,8 +175,7 @@ impl SavedPages<'_> {
                 )));
             }
         };
-        let own = page.time.as_deref().and_then(|time| time.parse().ok());
-        let own = own.map(|time: Timestamp| Time::from(time));
+        let own = page.time.as_deref().and_then(time_of);
         let time = self.args.date.or(own).or_else(|| source.changed());
         let time = time.ok_or_else(|| Failure::failed("failed to read the time of the file"))?;
         Ok(Entry { url, time, page })
@@ -247,6 +246,11 @@ impl SavedPages<'_> {
     }
 }
 
+/// A time as in RFC 3339.
+fn time_of(text: &str) -> Option<Time> {
+    text.parse::<Timestamp>().ok().map(Time::from)
+}
+
 /// What a file has, in one line.
 fn description(entry: &Entry) -> String {
     let title = entry.page.title.as_deref().unwrap_or_default();
@@ -302,7 +306,7 @@ fn copy_page(source: &Source<'_>, entry: &Entry, queue: &Queue) -> io::Result<Ta
         })?;
     }
     let page = StagedPage {
-        results: vec![result(plugin, output, entry.time)],
+        results: vec![result(plugin, output, Some(entry.time))],
     };
     write_records(&page, &target)?;
     let about = json!({
@@ -311,6 +315,39 @@ fn copy_page(source: &Source<'_>, entry: &Entry, queue: &Queue) -> io::Result<Ta
     });
     finish(&page, (ABOUT, &about), &target)?;
     Ok(tally)
+}
+
+/// Keeps the text of a page that a list has, as HTML.
+///
+/// # Errors
+/// If the archive cannot be written.
+pub fn keep_text(
+    entry: &StagedEntry,
+    html: &str,
+    list: (&str, &str),
+    queue: &Queue,
+) -> io::Result<()> {
+    let directory = queue.page(&entry.url)?;
+    let target = Target {
+        archive: &queue.archive,
+        directory: &directory,
+    };
+    let own = make(&target, OsStr::new(PLUGIN), PLUGIN_MODE)?;
+    as_owner(&queue.archive, || {
+        let mut file = own.create(DOCUMENT, FILE_MODE)?;
+        file.write_all(b"<!doctype html>\n<meta charset=\"utf-8\">\n")?;
+        file.write_all(html.as_bytes())
+    })?;
+    let time = entry.time.as_deref().and_then(time_of);
+    let page = StagedPage {
+        results: vec![result(PLUGIN, format!("{PLUGIN}/{DOCUMENT}"), time)],
+    };
+    write_records(&page, &target)?;
+    let about = json!({
+        "format": list.0, "file": list.1, "url": entry.url, "title": entry.title,
+        "tags": entry.tags, "bookmarked_at": entry.time,
+    });
+    finish(&page, (ABOUT, &about), &target)
 }
 
 /// Copies the folder in which a browser saved the pictures of an HTML file: `NAME_files` of `NAME.html`.
@@ -335,7 +372,7 @@ fn copy_companions(path: &Path, into: &Target<'_>, tally: &mut Tally) -> io::Res
 }
 
 /// The result of a page that another program saved.
-pub fn result(plugin: &str, output: String, time: Time) -> StagedResult {
+fn result(plugin: &str, output: String, time: Option<Time>) -> StagedResult {
     StagedResult {
         plugin: plugin.to_owned(),
         hook: SAVED_HOOK.to_owned(),
@@ -344,8 +381,8 @@ pub fn result(plugin: &str, output: String, time: Time) -> StagedResult {
             error: None,
         },
         output: Some(output),
-        started_at: Some(time),
-        ended_at: Some(time),
+        started_at: time,
+        ended_at: time,
         has_files: true,
     }
 }
