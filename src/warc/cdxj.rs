@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Lines of each part of a compressed index, as other programs have it.
@@ -130,6 +131,19 @@ pub(crate) fn parse(line: &str) -> Result<Line, String> {
         time: date.unwrap_or(time),
         record,
     })
+}
+
+/// Key and URL of a line, without its other values. `None` if it is not one.
+pub(crate) fn key_and_url(line: &str) -> Option<(&str, Cow<'_, str>)> {
+    #[derive(Deserialize)]
+    struct Own<'a> {
+        #[serde(borrow)]
+        url: Cow<'a, str>,
+    }
+    let mut parts = line.splitn(3, ' ');
+    let (key, _, record) = (parts.next()?, parts.next()?, parts.next()?);
+    let own: Own = serde_json::from_str(record).ok()?;
+    Some((key, own.url))
 }
 
 /// What was packed.

@@ -1,7 +1,7 @@
 //! Parts of open files.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-impl<R: io::BufRead> io::BufRead for Counted<R> {
+impl<R: BufRead> BufRead for Counted<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.inner.fill_buf()
     }
@@ -81,5 +81,24 @@ impl<R: io::BufRead> io::BufRead for Counted<R> {
     fn consume(&mut self, count: usize) {
         self.count += count as u64;
         self.inner.consume(count);
+    }
+}
+
+/// Reads the next line into `line`, with its end, and returns whether there is one.
+///
+/// # Errors
+/// The reason why it cannot be read, for example because it is longer than `most` bytes.
+pub(crate) fn read_line(
+    content: &mut dyn BufRead,
+    most: u64,
+    line: &mut Vec<u8>,
+) -> Result<bool, String> {
+    line.clear();
+    let mut limited = content.take(most);
+    match limited.read_until(b'\n', line) {
+        Ok(0) => Ok(false),
+        Ok(_) if line.ends_with(b"\n") || limited.limit() > 0 => Ok(true),
+        Ok(_) => Err(format!("longer than {most} bytes")),
+        Err(error) => Err(error.to_string()),
     }
 }

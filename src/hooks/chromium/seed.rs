@@ -39,11 +39,11 @@ impl Seed {
     /// The seed with which a page was recorded at this time.
     pub fn recorded(file: &Wacz, url: &str, time: Timestamp) -> Option<Seed> {
         let name = Seed::record(url);
-        let of_page = file.entries().iter().filter(|entry| entry.url == name);
+        let of_page = file.of_url(&name).into_iter();
         let away = |at: Timestamp| at.as_millisecond().abs_diff(time.as_millisecond());
         let entry = of_page.min_by_key(|entry| away(entry.time))?;
         let mut text = String::new();
-        let body = file.read(entry).ok()?.body;
+        let body = file.read(&entry).ok()?.body;
         body.take(DIGITS_MAX).read_to_string(&mut text).ok()?;
         text.parse().ok()
     }

@@ -9,11 +9,11 @@ mod rules;
 use crate::posted;
 use crate::record::safe_url;
 use crate::surt;
-use crate::wacz::{Entry, Wacz};
+use crate::wacz::{Entry, FOUND_MAX, Reach, Wacz, url_of};
 use jiff::Timestamp;
 use rules::RULES;
-use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, RandomState};
+use std::borrow::{Borrow, Cow};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Entries of one path that are compared argument by argument.
@@ -31,15 +31,13 @@ const ARGUMENTS: &str = "arguments";
 #[derive(Default)]
 pub struct Index {
     waczs: Vec<Arc<Wacz>>,
-    hasher: RandomState,
-    /// Entries by the hash of their URL.
-    urls: HashMap<u64, Vec<Place>>,
-    /// Entries by the hash of host and path.
-    paths: HashMap<u64, Vec<Place>>,
 }
 
-/// Number of a recording, and of an entry in it.
-type Place = (u32, u32);
+/// A candidate with the arguments that it has.
+type Compared<'c, 'a> = (&'c Candidate<'a>, Vec<(String, String)>);
+
+/// An entry, with the number of its recording.
+type Candidate<'a> = (usize, Cow<'a, Entry>);
 
 /// A request that a recording should answer.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +79,8 @@ struct Request<'a> {
     method: &'a str,
     posted: String,
     key: String,
+    /// The key that its index line has.
+    indexed: String,
     arguments: Vec<(String, String)>,
     near: Timestamp,
 }
@@ -92,197 +92,175 @@ impl Index {
         Index::default()
     }
 
-    /// Adds all entries of a recording.
+    /// Adds a recording. Its index is read when something is looked up.
     pub fn add(&mut self, wacz: Arc<Wacz>) {
-        let recording = self.waczs.len() as u32;
-        for (number, entry) in (0..).zip(wacz.entries()) {
-            let place = (recording, number);
-            let url = self.hasher.hash_one(url_of(&entry.url));
-            self.urls.entry(url).or_default().push(place);
-            let key = surt::key(&entry.url);
-            let path = self.hasher.hash_one(surt::place(&key));
-            self.paths.entry(path).or_default().push(place);
-        }
         self.waczs.push(wacz);
-    }
-
-    /// Returns the number of entries.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.waczs.iter().map(|wacz| wacz.entries().len()).sum()
-    }
-
-    /// Returns whether no recording has an entry.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Finds the record that answers a request.
     #[must_use]
     pub fn find(&self, wanted: &Wanted<'_>) -> Option<Found> {
         let request = Request::of(wanted);
-        let same_url = self.places(&self.urls, &request.url, |entry| {
-            url_of(&entry.url) == request.url
-        });
-        let is_exact = |place: &Place| {
-            let entry = self.entry(*place);
-            entry.method == request.method && is_posted(&request.posted, entry)
+        let is_exact = |entry: &Entry| {
+            entry.method == request.method
+                && url_of(&entry.url) == request.url
+                && is_posted(&request.posted, entry)
         };
-        if let Some(place) = self.nearest(same_url.iter().copied().filter(is_exact), &request) {
-            return Some(self.found(place, Match::Exact));
+        for reach in [Reach::Key, Reach::Place, Reach::All] {
+            let exact = self.candidates(&request, reach, &is_exact);
+            if let Some(found) = nearest(exact, &request) {
+                return Some(self.found(found, Match::Exact));
+            }
+            if !self.waczs.iter().any(|wacz| wacz.is_sorted()) {
+                break;
+            }
         }
-        let path = surt::place(&request.key);
-        let same_path = self.places(&self.paths, path, |entry| {
-            surt::place(&surt::key(&entry.url)) == path
-        });
-        let (place, rule) = self.fuzzy(&same_path, &request)?;
-        Some(self.found(place, Match::Fuzzy(rule)))
+        let (found, rule) = self.fuzzy(&request)?;
+        Some(self.found(found, Match::Fuzzy(rule)))
     }
 
     /// Finds a record by the rules in their order.
-    fn fuzzy(&self, places: &[Place], request: &Request<'_>) -> Option<(Place, &'static str)> {
-        let of_method = |method: &str| -> Vec<Place> {
-            let same = |place: &&Place| self.entry(**place).method == method;
-            places.iter().filter(same).copied().collect()
-        };
-        let same = of_method(request.method);
-        let has_key = |place: &Place| {
-            let entry = self.entry(*place);
-            surt::key(&entry.url) == request.key && is_posted(&request.posted, entry)
-        };
-        if let Some(place) = self.nearest(same.iter().copied().filter(has_key), request) {
-            return Some((place, SAME_KEY));
+    fn fuzzy(&self, request: &Request<'_>) -> Option<(Candidate<'_>, &'static str)> {
+        let find = |wanted: &dyn Fn(&Entry) -> bool| self.candidates(request, Reach::All, wanted);
+        let has_key = find(&|entry| {
+            entry.method == request.method
+                && is_posted(&request.posted, entry)
+                && surt::key(&entry.url) == request.key
+        });
+        if let Some(found) = nearest(has_key, request) {
+            return Some((found, SAME_KEY));
         }
         if request.method == "HEAD" {
-            let gets = of_method("GET");
-            let is_same = |place: &Place| url_of(&self.entry(*place).url) == request.url;
-            if let Some(place) = self.nearest(gets.into_iter().filter(is_same), request) {
-                return Some((place, HEAD));
+            let gets = find(&|entry| entry.method == "GET" && url_of(&entry.url) == request.url);
+            if let Some(found) = nearest(gets, request) {
+                return Some((found, HEAD));
             }
         }
+        let same = find(&|entry| entry.method == request.method);
         let compared: Vec<_> = same
             .iter()
             .take(COMPARED_MAX)
-            .map(|place| (*place, arguments(self.entry(*place))))
+            .map(|candidate| (candidate, arguments(&candidate.1)))
             .collect();
-        self.without_arguments(&compared, request)
-            .or_else(|| self.static_file(&same, request))
-            .or_else(|| self.most_arguments(&compared, request))
+        without_arguments(&compared, request)
+            .or_else(|| static_file(&same, request))
+            .or_else(|| most_arguments(&compared, request))
     }
 
-    /// Leaves out what the first rules cover, one rule after another.
-    fn without_arguments(
+    /// The entries of all recordings that a look-up finds and that are wanted.
+    fn candidates(
         &self,
-        compared: &[(Place, Vec<(String, String)>)],
         request: &Request<'_>,
-    ) -> Option<(Place, &'static str)> {
-        for (last, rule) in RULES.rules.iter().enumerate() {
-            let rules = &RULES.rules[..=last];
-            let kept = |arguments: &[(String, String)]| -> BTreeSet<(String, String)> {
-                let kept = arguments
-                    .iter()
-                    .filter(|(name, value)| !rules.iter().any(|rule| rule.covers(name, value)));
-                kept.cloned().collect()
-            };
-            let wanted = kept(&request.arguments);
-            let same = compared
-                .iter()
-                .filter(|(_, arguments)| kept(arguments) == wanted);
-            if let Some(place) = self.nearest(same.map(|(place, _)| *place), request) {
-                return Some((place, &rule.name));
-            }
-        }
-        None
-    }
-
-    /// A file of a static kind, if all that were recorded with this path are the same.
-    fn static_file(
-        &self,
-        places: &[Place],
-        request: &Request<'_>,
-    ) -> Option<(Place, &'static str)> {
-        let path = surt::place(&request.key);
-        let suffix = path.rsplit('/').next()?.rsplit_once('.')?.1;
-        let is_static = RULES.suffixes.iter().any(|known| known == suffix);
-        if !is_static || request.method != "GET" {
-            return None;
-        }
-        let answers: BTreeSet<_> = places
-            .iter()
-            .map(|place| self.entry(*place))
-            .map(|entry| (entry.status, entry.digest.clone()))
-            .collect();
-        let is_unambiguous = answers.len() == 1 && (places.len() == 1 || has_digest(&answers));
-        let place = self.nearest(places.iter().copied(), request);
-        place
-            .filter(|_| is_unambiguous)
-            .map(|place| (place, STATIC))
-    }
-
-    /// The entry with the same names of arguments and most of their values, at least half of them.
-    fn most_arguments(
-        &self,
-        compared: &[(Place, Vec<(String, String)>)],
-        request: &Request<'_>,
-    ) -> Option<(Place, &'static str)> {
-        let names = |arguments: &[(String, String)]| -> BTreeSet<String> {
-            arguments.iter().map(|(name, _)| name.clone()).collect()
-        };
-        let wanted: BTreeSet<_> = request.arguments.iter().cloned().collect();
-        let wanted_names = names(&request.arguments);
-        let score = |arguments: &[(String, String)]| {
-            let same = arguments
-                .iter()
-                .filter(|argument| wanted.contains(*argument))
-                .count();
-            (names(arguments) == wanted_names && same > 0 && 2 * same >= arguments.len())
-                .then_some(same)
-        };
-        let scored: Vec<_> = compared
-            .iter()
-            .filter_map(|(place, arguments)| Some((*place, score(arguments)?)))
-            .collect();
-        let best = scored.iter().map(|(_, score)| *score).max()?;
-        let best = scored.iter().filter(|(_, score)| *score == best);
-        let place = self.nearest(best.map(|(place, _)| *place), request)?;
-        Some((place, ARGUMENTS))
-    }
-
-    /// The entries with a hash, but not those of other texts with the same one.
-    fn places(
-        &self,
-        map: &HashMap<u64, Vec<Place>>,
-        text: &str,
-        is_same: impl Fn(&Entry) -> bool,
-    ) -> Vec<Place> {
-        let places = map.get(&self.hasher.hash_one(text)).into_iter().flatten();
-        let places = places.filter(|place| is_same(self.entry(**place)));
-        places.copied().collect()
-    }
-
-    /// The entry whose time is nearest. Of those with the same time, an answer precedes a redirect,
-    /// which would lead to the same URL again.
-    fn nearest(&self, places: impl Iterator<Item = Place>, request: &Request<'_>) -> Option<Place> {
-        places.min_by_key(|place| {
-            let entry = self.entry(*place);
-            let distance = entry.time.duration_since(request.near).abs();
-            let is_redirect = matches!(entry.status, Some(300..=399));
-            (distance.as_secs(), is_redirect, distance)
+        reach: Reach,
+        wanted: &dyn Fn(&Entry) -> bool,
+    ) -> Vec<Candidate<'_>> {
+        let all = self.waczs.iter().enumerate();
+        all.flat_map(|(number, wacz)| {
+            let key = &request.indexed;
+            let found = wacz.find(&request.url, key, reach, wanted);
+            found.into_iter().map(move |entry| (number, entry))
         })
+        .collect()
     }
 
-    fn entry(&self, place: Place) -> &Entry {
-        &self.waczs[place.0 as usize].entries()[place.1 as usize]
-    }
-
-    fn found(&self, place: Place, fit: Match) -> Found {
+    fn found(&self, (number, entry): Candidate<'_>, fit: Match) -> Found {
         Found {
-            entry: self.entry(place).clone(),
-            wacz: Arc::clone(&self.waczs[place.0 as usize]),
+            entry: entry.into_owned(),
+            wacz: Arc::clone(&self.waczs[number]),
             fit,
         }
     }
+}
+
+/// Leaves out what the first rules cover, one rule after another.
+fn without_arguments<'a>(
+    compared: &[Compared<'_, 'a>],
+    request: &Request<'_>,
+) -> Option<(Candidate<'a>, &'static str)> {
+    for (last, rule) in RULES.rules.iter().enumerate() {
+        let rules = &RULES.rules[..=last];
+        let kept = |arguments: &[(String, String)]| -> BTreeSet<(String, String)> {
+            let kept = arguments
+                .iter()
+                .filter(|(name, value)| !rules.iter().any(|rule| rule.covers(name, value)));
+            kept.cloned().collect()
+        };
+        let wanted = kept(&request.arguments);
+        let same = compared
+            .iter()
+            .filter(|(_, arguments)| kept(arguments) == wanted);
+        if let Some(found) = nearest(same.map(|(one, _)| *one), request) {
+            return Some((found.clone(), &rule.name));
+        }
+    }
+    None
+}
+
+/// A file of a static kind, if all that were recorded with this path are the same.
+fn static_file<'a>(
+    candidates: &[Candidate<'a>],
+    request: &Request<'_>,
+) -> Option<(Candidate<'a>, &'static str)> {
+    let path = surt::place(&request.key);
+    let suffix = path.rsplit('/').next()?.rsplit_once('.')?.1;
+    let is_static = RULES.suffixes.iter().any(|known| known == suffix);
+    // Others than these may differ.
+    let is_cut =
+        matches!(candidates.last(), Some((_, Cow::Owned(_)))) && candidates.len() >= FOUND_MAX;
+    if !is_static || is_cut || request.method != "GET" {
+        return None;
+    }
+    let answers: BTreeSet<_> = candidates
+        .iter()
+        .map(|(_, entry)| (entry.status, entry.digest.clone()))
+        .collect();
+    let is_unambiguous = answers.len() == 1 && (candidates.len() == 1 || has_digest(&answers));
+    let found = nearest(candidates, request);
+    found
+        .filter(|_| is_unambiguous)
+        .map(|found| (found.clone(), STATIC))
+}
+
+/// The entry with the same names of arguments and most of their values, at least half of them.
+fn most_arguments<'a>(
+    compared: &[Compared<'_, 'a>],
+    request: &Request<'_>,
+) -> Option<(Candidate<'a>, &'static str)> {
+    let names = |arguments: &[(String, String)]| -> BTreeSet<String> {
+        arguments.iter().map(|(name, _)| name.clone()).collect()
+    };
+    let wanted: BTreeSet<_> = request.arguments.iter().cloned().collect();
+    let wanted_names = names(&request.arguments);
+    let score = |arguments: &[(String, String)]| {
+        let same = arguments
+            .iter()
+            .filter(|argument| wanted.contains(*argument))
+            .count();
+        (names(arguments) == wanted_names && same > 0 && 2 * same >= arguments.len())
+            .then_some(same)
+    };
+    let scored: Vec<_> = compared
+        .iter()
+        .filter_map(|(one, arguments)| Some((*one, score(arguments)?)))
+        .collect();
+    let best = scored.iter().map(|(_, score)| *score).max()?;
+    let best = scored.iter().filter(|(_, score)| *score == best);
+    let found = nearest(best.map(|(one, _)| *one), request)?;
+    Some((found.clone(), ARGUMENTS))
+}
+
+/// The entry whose time is nearest. Of those with the same time, an answer precedes a redirect,
+/// which would lead to the same URL again.
+fn nearest<'a, C: Borrow<Candidate<'a>>>(
+    candidates: impl IntoIterator<Item = C>,
+    request: &Request<'_>,
+) -> Option<C> {
+    candidates.into_iter().min_by_key(|candidate| {
+        let (_, entry) = candidate.borrow();
+        let distance = entry.time.duration_since(request.near).abs();
+        let is_redirect = matches!(entry.status, Some(300..=399));
+        (distance.as_secs(), is_redirect, distance)
+    })
 }
 
 impl<'a> Request<'a> {
@@ -291,8 +269,14 @@ impl<'a> Request<'a> {
         let has_body = !matches!(wanted.method, "GET" | "HEAD");
         let body = wanted.posted.filter(|_| has_body).unwrap_or_default();
         let posted = posted::text(body);
+        let key = surt::key(&url);
+        let indexed = match wanted.method {
+            "GET" => key.clone(),
+            method => surt::key(&posted::url_with(&url, method, Some(&posted))),
+        };
         Request {
-            key: surt::key(&url),
+            key,
+            indexed,
             arguments: all_arguments(&url, &posted),
             url,
             method: wanted.method,
@@ -300,11 +284,6 @@ impl<'a> Request<'a> {
             near: wanted.near,
         }
     }
-}
-
-/// A URL without fragment, which no server sees.
-fn url_of(url: &str) -> &str {
-    url.split('#').next().unwrap_or_default()
 }
 
 fn is_posted(ours: &str, entry: &Entry) -> bool {

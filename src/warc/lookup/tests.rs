@@ -1,6 +1,10 @@
 use super::*;
+use crate::cdxj::{self, Line};
 use crate::exchange::Exchange;
 use crate::sample::{add, at, get, post, recorded};
+use crate::wacz::bed::{packed_index, with_members};
+use jiff::SignedDuration;
+use std::fs::File;
 use std::io::Read;
 
 /// An index of one recording with these exchanges; the body of each is its URL.
@@ -45,7 +49,6 @@ fn exact_url_precedes_all_rules() {
         "https://a.test/X?a=2&b=1",
     ];
     let index = pages(&urls);
-    assert_eq!(index.len(), 3);
     for url in urls {
         let expected = Some((url.to_owned(), Match::Exact));
         assert_eq!(answer(&index, &wanted(url, "GET", None)), expected);
@@ -183,4 +186,223 @@ fn nearest_of_several_recordings_answers() {
         "the redirect leads here"
     );
     assert_eq!(status("2030-01-01T00:00:00Z"), Some(201));
+}
+
+/// URLs that differ in what keys and rules leave out.
+const URLS: [&str; 14] = [
+    "https://a.test/",
+    "https://a.test/?b=1&a=2",
+    "https://a.test/x",
+    "https://a.test/x/",
+    "https://www.a.test/X?b=1&a=2",
+    "https://a.test/x?a=2&b=1&_=1732614821123",
+    "https://a.test/x//y/?utm_source=z",
+    "https://a.test/x/y",
+    "https://a.test/%7Ex?c",
+    "https://a.test/s.css?v=1",
+    "https://a.test/s.css?v=2",
+    "https://a.test/s.js?v=1",
+    "https://b.test:8080/x?",
+    "urn:text:https://a.test/X/",
+];
+
+/// A key as browsers make it of a URL: with its last slash and its escapes.
+fn key_of_others(url: &str) -> String {
+    let Some((_, rest)) = url.split_once("://").filter(|_| url.starts_with("http")) else {
+        return url.to_owned();
+    };
+    let (host, path) = rest.split_once('/').unwrap();
+    let host = host.trim_start_matches("www.");
+    let (name, port) = host.split_once(':').unwrap_or((host, ""));
+    let labels: Vec<_> = name.split('.').rev().collect();
+    let port = if port.is_empty() {
+        String::new()
+    } else {
+        format!(":{port}")
+    };
+    format!("{}{port})/{}", labels.join(","), path.to_lowercase())
+}
+
+/// A file with this index, of which look-ups read a part if it has at least so many bytes.
+fn open(file: &File, members: &[(&'static str, &[u8])], least: u64) -> (Arc<Wacz>, Index) {
+    let file = with_members(file, members);
+    let wacz = Arc::new(Wacz::open_at_least(file, least).unwrap());
+    assert_eq!(wacz.is_sorted(), least == 0);
+    let mut index = Index::new();
+    index.add(Arc::clone(&wacz));
+    (wacz, index)
+}
+
+fn find_in(index: &Index, wanted: &Wanted<'_>) -> Option<(Entry, Match)> {
+    index.find(wanted).map(|found| (found.entry, found.fit))
+}
+
+fn noticed(wacz: &Wacz) -> String {
+    let noticed = wacz.noticed().into_iter();
+    noticed.map(|flaw| format!("{flaw}\n")).collect()
+}
+
+/// A file with all URLs, and its index lines after `edit`.
+fn file_and_lines(edit: impl Fn(&mut Line)) -> (File, Vec<String>) {
+    let file = recorded(|recording| {
+        for (number, url) in (0..).zip(URLS) {
+            for (copy, mut exchange) in
+                (0..).zip([get(url, 200, &[]), get(url, 200, &[]), post(url, b"q=1")])
+            {
+                exchange.time =
+                    at("2026-11-26T09:00:00Z") + SignedDuration::from_secs(100 * number + copy);
+                add(recording, &exchange, format!("{number} {copy}").as_bytes());
+            }
+        }
+    });
+    let lines = Wacz::open(file.try_clone().unwrap()).unwrap();
+    let lines = lines.entries().iter().map(|entry| {
+        let mut line = Line {
+            key: entry.key.clone(),
+            time: entry.time,
+            record: cdxj::Record {
+                url: entry.url.clone(),
+                status: entry.status.map(u64::from),
+                digest: entry.digest.clone(),
+                offset: Some(entry.offset),
+                length: Some(entry.length),
+                filename: "data.warc.gz".to_owned(),
+                method: Some(entry.method.clone()),
+                posted: entry.posted.clone(),
+                date: Some(entry.time.to_string()),
+                ..cdxj::Record::default()
+            },
+        };
+        edit(&mut line);
+        line.text()
+    });
+    let mut lines: Vec<_> = lines.collect();
+    lines.sort();
+    (file, lines)
+}
+
+/// Requests for the URLs and for others that the rules lead to them.
+fn requests() -> Vec<(String, &'static str)> {
+    let urls = URLS.iter().flat_map(|url| {
+        let separator = if url.contains('?') { '&' } else { '?' };
+        let more = ["gclid=1", "_=1732614829999", "v=3", "a=3"]
+            .map(|argument| format!("{url}{separator}{argument}"));
+        more.into_iter().chain([
+            (*url).to_owned(),
+            format!("{url}#top"),
+            url.to_uppercase().replace("HTTPS", "https"),
+            format!("{url}0"),
+        ])
+    });
+    urls.flat_map(|url| [(url.clone(), "GET"), (url.clone(), "POST"), (url, "HEAD")])
+        .collect()
+}
+
+#[test]
+fn part_of_an_index_answers_as_the_whole_of_it() {
+    let of_others = |line: &mut Line| {
+        let posted = line.key.split_once("__wb_method");
+        line.key = match posted {
+            None => key_of_others(&line.record.url),
+            Some((_, posted)) => {
+                let url = &line.record.url;
+                let separator = if url.contains('?') { '&' } else { '?' };
+                key_of_others(&format!("{url}{separator}__wb_method{posted}"))
+            }
+        };
+    };
+    let mut fuzzy = 0;
+    for (file, lines) in [file_and_lines(|_| ()), file_and_lines(of_others)] {
+        let text = lines.join("\n");
+        let (content, list) = packed_index(&lines, 4);
+        let plain: [(&'static str, &[u8]); 1] = [("indexes/index.cdxj", text.as_bytes())];
+        let packed: [(&'static str, &[u8]); 2] = [
+            ("indexes/index.cdx.gz", &content),
+            ("indexes/index.idx", list.as_bytes()),
+        ];
+        let (whole, all) = open(&file, &plain, u64::MAX);
+        let parts = [open(&file, &plain, 0), open(&file, &packed, 0)];
+        for (url, method) in requests() {
+            let wanted = wanted(&url, method, Some(b"q=1"));
+            let expected = find_in(&all, &wanted);
+            fuzzy += usize::from(matches!(expected, Some((_, Match::Fuzzy(_)))));
+            for (_, index) in &parts {
+                assert_eq!(find_in(index, &wanted), expected, "{method} {url}");
+            }
+        }
+        for (wacz, _) in parts.iter().chain([&(whole, all)]) {
+            assert_eq!(noticed(wacz), "");
+        }
+        assert!(parts.iter().all(|(wacz, _)| wacz.is_sorted()));
+    }
+    assert!(fuzzy > 100, "{fuzzy}");
+}
+
+#[test]
+fn record_is_found_although_the_index_lies() {
+    let (file, lines) = file_and_lines(|_| ());
+    let mut unordered = lines.clone();
+    unordered.reverse();
+    let text = unordered.join("\n");
+    let (content, list) = packed_index(&unordered, lines.len());
+    let (sorted, of_sorted) = packed_index(&lines, 4);
+    let damaged = [&sorted[..sorted.len() - 20], &[0; 20]].concat();
+    let swapped = of_sorted.replacen("test,a)/", "test,a)/!", 1);
+    for (members, expected) in [
+        (
+            &[("indexes/index.cdxj", text.as_bytes())][..],
+            "indexes/index.cdxj: not in order",
+        ),
+        (
+            &[
+                ("indexes/index.cdx.gz", &content),
+                ("indexes/index.idx", list.as_bytes()),
+            ],
+            "indexes/index.cdx.gz: not in order",
+        ),
+        (
+            &[
+                ("indexes/index.cdx.gz", &sorted),
+                ("indexes/index.idx", swapped.as_bytes()),
+            ],
+            "begins with another line",
+        ),
+        (
+            &[
+                ("indexes/index.cdx.gz", &damaged),
+                ("indexes/index.idx", of_sorted.as_bytes()),
+            ],
+            "has another digest",
+        ),
+    ] {
+        for url in URLS.iter().take(12) {
+            let (_, index) = open(&file, members, 0);
+            let (entry, fit) = find_in(&index, &wanted(url, "GET", None)).expect(url);
+            assert_eq!(
+                (entry.url.as_str(), fit),
+                (*url, Match::Exact),
+                "{expected}"
+            );
+        }
+        let (wacz, index) = open(&file, members, 0);
+        let missing = find_in(&index, &wanted("https://a.test/none", "GET", None));
+        assert!(missing.is_none());
+        let reasons = noticed(&wacz);
+        assert!(reasons.contains(expected), "{reasons} / {expected}");
+    }
+}
+
+#[test]
+fn line_that_leads_out_of_the_file_is_named() {
+    let (file, lines) = file_and_lines(|line| {
+        if line.record.url.ends_with("/x") {
+            line.record.filename = "../x".to_owned();
+        }
+    });
+    let text = lines.join("\n");
+    let members: [(&'static str, &[u8]); 1] = [("indexes/index.cdxj", text.as_bytes())];
+    let (wacz, index) = open(&file, &members, 0);
+    let found = find_in(&index, &wanted("https://a.test/x", "GET", None));
+    assert_eq!(found.unwrap().0.url, "https://a.test/x/");
+    assert!(noticed(&wacz).contains("no WARC file '../x'"));
 }

@@ -2,14 +2,19 @@
 
 use super::index::Lines;
 use super::package;
+use super::read::Wacz;
 use super::write::Recording;
 use crate::cdxj::Line;
+use crate::digest;
 use crate::member::Output;
 use crate::record::Walk;
-use crate::sample::about;
+use crate::sample::{about, bytes, file};
 use crate::source::Part;
-use flate2::Compression;
+use crate::zip::{self, Method};
 use flate2::read::GzEncoder;
+use flate2::{Compression, Crc};
+use jiff::Timestamp;
+use serde_json::json;
 use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
@@ -47,4 +52,60 @@ pub(crate) fn wacz(warc: &[u8], edit: impl FnOnce(&mut Vec<Line>)) -> File {
     let recording = Recording::resume(output, about(), lines, package::DATA_BEGIN);
     recording.unwrap().finish().unwrap();
     file
+}
+
+/// The file of [`wacz`] with other members behind its WARC file. None is compressed.
+pub(crate) fn with_members(file: &File, members: &[(&'static str, &[u8])]) -> File {
+    let all = Wacz::open(file.try_clone().unwrap()).unwrap().members;
+    let mut bytes = bytes(file);
+    bytes.truncate(all[1].place.0 as usize);
+    let data = zip::Entry {
+        name: package::DATA,
+        method: Method::Store,
+        crc: all[0].crc,
+        packed: all[0].size,
+        size: all[0].size,
+        offset: 0,
+    };
+    let mut entries = vec![data.clone()];
+    for (name, content) in members {
+        let mut crc = Crc::new();
+        crc.update(content);
+        let entry = zip::Entry {
+            name,
+            crc: crc.sum(),
+            packed: content.len() as u64,
+            size: content.len() as u64,
+            offset: bytes.len() as u64,
+            ..data.clone()
+        };
+        bytes.extend(zip::local_header(&entry, Timestamp::UNIX_EPOCH));
+        bytes.extend_from_slice(content);
+        entries.push(entry);
+    }
+    let ends = zip::ends(&entries, bytes.len() as u64, Timestamp::UNIX_EPOCH);
+    bytes.extend(ends);
+    self::file(&bytes)
+}
+
+/// A compressed index of these lines with its list of parts, in parts of so many lines.
+pub(crate) fn packed_index(lines: &[String], part_lines: usize) -> (Vec<u8>, String) {
+    let mut index = Vec::new();
+    let mut list =
+        "!meta 0 {\"format\": \"cdxj-gzip-1.0\", \"filename\": \"index.cdx.gz\"}\n".to_owned();
+    for lines in lines.chunks(part_lines) {
+        let part = packed(
+            lines
+                .iter()
+                .flat_map(|line| [line.as_str(), "\n"])
+                .collect::<String>()
+                .as_bytes(),
+        );
+        let (begin, _) = lines[0].split_once(" {").unwrap();
+        let place =
+            json!({"offset": index.len(), "length": part.len(), "digest": digest::of(&part)});
+        list.push_str(&format!("{begin} {place}\n"));
+        index.extend(part);
+    }
+    (index, list)
 }

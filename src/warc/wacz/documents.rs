@@ -1,6 +1,6 @@
 //! Pages of a file that has no list of them: the HTML documents that no other page embeds.
 
-use super::read::PAGES_MAX;
+use super::contents::PAGES_MAX;
 use super::write::Page;
 use crate::head;
 use crate::record::Found;

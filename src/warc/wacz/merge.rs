@@ -89,7 +89,7 @@ impl<'a> Merge<'a> {
             let own = wacz.entries().iter().filter(|entry| entry.warc == number);
             if warc.data.starts_with(&[0x1f, 0x8b]) {
                 // A writer that was killed leaves a part of a record.
-                self.copy(&warc.name, warc.data.slice(0, warc.end))?;
+                self.copy(&warc.name, warc.data.slice(0, wacz.end(number)))?;
                 for entry in own {
                     self.add_line(entry, begin + entry.offset, entry.length)?;
                 }

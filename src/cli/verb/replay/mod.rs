@@ -26,6 +26,9 @@ use std::time::Duration;
 /// Time limit for the start of the browser and a page.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
+/// Faults of the recording that are printed.
+const FLAWS_MAX: usize = 20;
+
 /// Show a recorded page in the browser, without a network
 ///
 /// The page is loaded from its recording, in the browser of hooks with an empty profile. The browser
@@ -88,6 +91,7 @@ pub async fn run(args: ReplayArgs, scope: &Scope) -> Result<Exit, Failure> {
         limit: LIMIT,
         settings: browser_settings(scope, args.no_wall)?,
     };
+    let file = Arc::clone(&recording.file);
     let answers: Arc<dyn Answers> = match args.target {
         Target::File(_) => Arc::new(recording.index()),
         Target::Id(_) | Target::Url(_) => {
@@ -116,6 +120,9 @@ pub async fn run(args: ReplayArgs, scope: &Scope) -> Result<Exit, Failure> {
         let requests = replay::show(&replay, answers).await.map_err(failure)?;
         (requests, None)
     };
+    for flaw in file.noticed().iter().take(FLAWS_MAX) {
+        eprintln!("{}, ignoring", clean(&flaw.to_string()));
+    }
     if args.json {
         let document = Document {
             url: &replay.url,

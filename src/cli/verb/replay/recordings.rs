@@ -189,18 +189,14 @@ async fn of_snapshot(id: Owner, page: SnapshotId, scope: &Scope) -> Result<Locat
 
 /// URL and time of the first page; of a file without a list of pages, the first HTML document.
 pub fn first_page(file: &Wacz) -> Option<(String, Timestamp)> {
-    let listed = file.pages().first();
-    listed
-        .map(|page| (page.url.clone(), page.time))
-        .or_else(|| {
-            let documents = file.entries().iter().filter(|entry| {
-                entry.method == "GET"
-                    && entry.status == Some(200)
-                    && entry.media_type == "text/html"
-            });
-            let first = documents.min_by_key(|entry| entry.time)?;
-            Some((first.url.clone(), first.time))
-        })
+    let listed = file.first_page();
+    listed.map(|page| (page.url, page.time)).or_else(|| {
+        let documents = file.entries().iter().filter(|entry| {
+            entry.method == "GET" && entry.status == Some(200) && entry.media_type == "text/html"
+        });
+        let first = documents.min_by_key(|entry| entry.time)?;
+        Some((first.url.clone(), first.time))
+    })
 }
 
 fn open(path: &Path, target: &Target) -> Result<Wacz, Failure> {

@@ -1,6 +1,9 @@
 use super::*;
-use crate::sample::{at, bytes, file};
-use crate::wacz::bed::{packed, record, wacz};
+use crate::cdxj::Line;
+use crate::sample::{at, file};
+use crate::wacz::bed::{packed, record, wacz, with_members};
+use crate::wacz::stored::Bounded;
+use std::io::Read;
 
 const SERVER: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
 
@@ -165,32 +168,7 @@ fn index_of_others_is_read() {
         text = lines[0].text();
     });
     let index = |name: &'static str, content: &[u8]| {
-        // The same file with another index.
-        let mut bytes = bytes(&file);
-        let members = Wacz::open(crate::sample::file(&bytes)).unwrap().members;
-        let at = members[1].place.0 as usize;
-        bytes.truncate(at);
-        let mut entry = zip::Entry {
-            name,
-            method: Method::Store,
-            crc: 0,
-            packed: content.len() as u64,
-            size: content.len() as u64,
-            offset: at as u64,
-        };
-        bytes.extend(zip::local_header(&entry, Timestamp::UNIX_EPOCH));
-        bytes.extend_from_slice(content);
-        let data = zip::Entry {
-            name: "archive/data.warc.gz",
-            packed: record.len() as u64,
-            size: record.len() as u64,
-            offset: 0,
-            ..entry.clone()
-        };
-        entry.crc = 0;
-        let ends = zip::ends(&[data, entry], bytes.len() as u64, Timestamp::UNIX_EPOCH);
-        bytes.extend(ends);
-        open(&bytes)
+        Wacz::open(with_members(&file, &[(name, content)])).unwrap()
     };
     let line = format!("{text}\n");
     let header = format!("!meta 0 {{}}\n{line}");
@@ -244,10 +222,9 @@ fn body_that_grows_without_end_is_read_up_to_the_limit() {
 #[test]
 fn record_that_is_cut_off_fails_at_its_end() {
     let whole = response("http://a.test/", "", &[b'x'; 100]);
-    let wacz = wacz(&whole, |_| ());
-    let mut wacz = Wacz::open(wacz).unwrap();
-    wacz.entries[0].length -= 50;
-    let error = body(&wacz, "http://a.test/").unwrap_err();
+    let length = whole.len() as u64 - 50;
+    let file = wacz(&whole, |lines| lines[0].record.length = Some(length));
+    let error = body(&Wacz::open(file).unwrap(), "http://a.test/").unwrap_err();
     assert_eq!(error.to_string(), "record is cut off: 46 bytes are missing");
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::sample::{about, add, bytes, file, get, noise, post, recorded};
 use crate::verify::{check, check_with};
-use crate::wacz::read::REVISIT;
+use crate::wacz::entry::REVISIT;
 use crate::wacz::{Bodies, Merge, Page};
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -1,0 +1,241 @@
+//! All index lines and pages of a recording.
+
+use super::documents::Documents;
+use super::entry::Entry;
+use super::index::Lines;
+use super::read::Warc;
+use super::write::Page;
+use crate::Flaw;
+use crate::cdxj;
+use crate::record::Walk;
+use crate::source::read_line;
+use crate::zip::Member;
+use flate2::read::MultiGzDecoder;
+use serde_json::Value;
+use std::io::{self, Read};
+
+/// Largest index in bytes, unpacked, that is kept.
+const INDEX_MAX_BYTES: u64 = 512 << 20;
+/// Largest index in bytes, unpacked, that is checked.
+const SURVEY_MAX_BYTES: u64 = 16 << 30;
+/// Pages of a list that are read.
+pub(super) const PAGES_MAX: usize = 200_000;
+/// Longest line of a page in bytes.
+const PAGE_MAX_BYTES: u64 = 32 << 20;
+/// Texts of pages that are kept, in bytes.
+const TEXTS_MAX_BYTES: usize = 64 << 20;
+/// Faults that are reported one by one.
+pub(super) const FAULTS_MAX: usize = 100;
+
+/// What of index and list of pages stays in memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeps {
+    All,
+    /// Pages without their texts.
+    Pages,
+}
+
+/// What was read of a recording.
+#[derive(Default)]
+pub(super) struct Contents {
+    pub(super) entries: Vec<Entry>,
+    pub(super) pages: Vec<Page>,
+    pub(super) faults: Vec<Flaw>,
+    /// Of each WARC file whose records were read, the offset of the end of the last one.
+    pub(super) ends: Vec<u64>,
+}
+
+/// Returns whether a member is an index, and whether that is compressed by itself.
+pub(super) fn index_kind(member: &Member) -> Option<bool> {
+    let name = member.name.strip_prefix("indexes/")?;
+    let plain = name.trim_end_matches(".gz");
+    let is_index = plain.ends_with(".cdx") || plain.ends_with(".cdxj");
+    is_index.then(|| name.ends_with(".gz"))
+}
+
+/// Returns whether a member is a list of pages.
+pub(super) fn is_list(member: &Member) -> bool {
+    member.name.starts_with("pages/") && member.name.ends_with(".jsonl")
+}
+
+impl Contents {
+    /// Reads the indexes of a WACZ, whose entries are sorted by key and time afterwards.
+    pub(super) fn of_indexes(members: &[Member], warcs: &[Warc], keeps: Keeps) -> Contents {
+        let mut contents = Contents::default();
+        for member in members {
+            if let Some(is_packed) = index_kind(member) {
+                contents.add_index(member, is_packed, warcs, keeps);
+            }
+        }
+        contents.sort();
+        contents
+    }
+
+    /// Makes the index of WARC files from their records, or a list of their documents if only pages
+    /// are kept. What ends a file that `is_complete` is a fault.
+    pub(super) fn of_records(warcs: &[Warc], is_complete: bool, keeps: Keeps) -> Contents {
+        let mut contents = Contents::default();
+        for (number, warc) in warcs.iter().enumerate() {
+            let mut walk = Walk::new(warc.data.clone());
+            let mut lines = Lines::default();
+            let mut documents = Documents::default();
+            loop {
+                match walk.next() {
+                    Ok(Some(found)) if keeps == Keeps::Pages => documents.add(&found),
+                    Ok(Some(found)) => lines.add(&found, &warc.name),
+                    Ok(None) => break,
+                    Err(stop) => {
+                        if is_complete {
+                            let part = format!("{} at byte {}", warc.name, stop.offset);
+                            contents.fault(part, stop.reason);
+                        }
+                        break;
+                    }
+                }
+            }
+            contents.ends.push(walk.end);
+            contents.pages.extend(documents.into_pages());
+            for line in lines.into_lines() {
+                let offset = line.record.offset.unwrap_or_default();
+                match Entry::of(line, warcs, Some(number)) {
+                    Ok(entry) => contents.entries.extend(entry),
+                    Err(reason) => {
+                        contents.fault(format!("{} at byte {offset}", warc.name), reason);
+                    }
+                }
+            }
+        }
+        contents.sort();
+        contents
+    }
+
+    /// Reads the lists of pages.
+    pub(super) fn of_lists(members: &[Member], keeps: Keeps) -> Contents {
+        let mut contents = Contents::default();
+        for member in members.iter().filter(|member| is_list(member)) {
+            contents.add_pages(member, keeps);
+        }
+        contents
+    }
+
+    fn sort(&mut self) {
+        let order = |entry: &Entry| (entry.key.clone(), entry.time);
+        self.entries.sort_by_cached_key(order);
+    }
+
+    fn add_index(&mut self, member: &Member, is_packed: bool, warcs: &[Warc], keeps: Keeps) {
+        let content: Box<dyn Read> = if is_packed {
+            Box::new(MultiGzDecoder::new(io::BufReader::new(member.content())))
+        } else {
+            member.content()
+        };
+        let most = match keeps {
+            Keeps::All => INDEX_MAX_BYTES,
+            Keeps::Pages => SURVEY_MAX_BYTES,
+        };
+        let mut content = io::BufReader::new(content.take(most));
+        let mut previous = Vec::new();
+        for number in 1_u64.. {
+            let mut line = Vec::new();
+            let part = || format!("{} line {number}", member.name);
+            match read_line(&mut content, cdxj::LINE_MAX_BYTES, &mut line) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(reason) => return self.fault(part(), reason),
+            }
+            let text = String::from_utf8_lossy(&line);
+            let text = text.trim_end();
+            if text.is_empty() || text.starts_with('!') {
+                continue;
+            }
+            let entry = cdxj::parse(text).and_then(|line| Entry::of(line, warcs, None));
+            match entry {
+                Ok(entry) if keeps == Keeps::All => self.entries.extend(entry),
+                Ok(_) => {}
+                Err(reason) => self.fault(part(), reason),
+            }
+            if line < previous {
+                self.fault(part(), "not in order");
+            }
+            previous = line;
+        }
+        if content.get_ref().limit() == 0 {
+            let reason = format!("only the first {most} bytes are read");
+            self.fault(member.name.clone(), reason);
+        }
+    }
+
+    fn add_pages(&mut self, member: &Member, keeps: Keeps) {
+        let mut content = io::BufReader::new(member.content());
+        let mut rest = match keeps {
+            Keeps::All => TEXTS_MAX_BYTES,
+            Keeps::Pages => 0,
+        };
+        for number in 1_u64.. {
+            let part = || format!("{} line {number}", member.name);
+            let mut line = Vec::new();
+            match read_line(&mut content, PAGE_MAX_BYTES, &mut line) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(reason) => return self.fault(part(), reason),
+            }
+            if self.pages.len() >= PAGES_MAX {
+                return self.fault(part(), format!("only the first {PAGES_MAX} pages are read"));
+            }
+            match page_of(&line) {
+                Ok(Some(mut page)) => {
+                    let length = page.text.as_ref().map_or(0, String::len);
+                    match usize::checked_sub(rest, length) {
+                        Some(left) => rest = left,
+                        None => page.text = None,
+                    }
+                    self.pages.push(page);
+                }
+                Ok(None) => {}
+                Err(reason) => self.fault(part(), reason),
+            }
+        }
+    }
+
+    fn fault(&mut self, part: String, reason: impl Into<String>) {
+        if self.faults.len() < FAULTS_MAX {
+            self.faults.push(Flaw::new(part, reason));
+        }
+    }
+}
+
+/// Reads the lists up to the first page.
+pub(super) fn first_page(members: &[Member]) -> Option<Page> {
+    let mut lists = members.iter().filter(|member| is_list(member));
+    lists.find_map(|member| {
+        let mut content = io::BufReader::new(member.content());
+        let mut line = Vec::new();
+        while read_line(&mut content, PAGE_MAX_BYTES, &mut line).ok()? {
+            if let Ok(Some(page)) = page_of(&line) {
+                return Some(page);
+            }
+        }
+        None
+    })
+}
+
+/// The page of a line. `None` for the title of the list, and for an empty line.
+fn page_of(line: &[u8]) -> Result<Option<Page>, String> {
+    let line = String::from_utf8_lossy(line);
+    if line.trim().is_empty() {
+        return Ok(None);
+    }
+    let value: Value = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+    let text = |name: &str| value[name].as_str().map(str::to_owned);
+    let time = text("ts").and_then(|time| time.parse().ok());
+    match (text("url"), time) {
+        (Some(url), Some(time)) => Ok(Some(Page {
+            url,
+            title: text("title").unwrap_or_default(),
+            time,
+            text: text("text"),
+        })),
+        (None, _) if value.get("format").is_some() => Ok(None),
+        _ => Err("no URL or no time".to_owned()),
+    }
+}
