@@ -320,7 +320,14 @@ fn is_found_by_key(line: &[u8]) -> bool {
     let Some((key, url)) = std::str::from_utf8(line).ok().and_then(cdxj::key_and_url) else {
         return false;
     };
-    let (own, expected) = (surt::place(key), surt::key(&url));
+    let own = surt::place(key);
+    if own.ends_with("//") {
+        return false;
+    }
+    if surt::is_plain_place(own, &url) {
+        return true;
+    }
+    let expected = surt::key(&url);
     let expected = surt::place(&expected);
     own == expected || own.strip_suffix('/') == Some(expected)
 }

@@ -102,6 +102,42 @@ pub fn place(key: &str) -> &str {
     key.split('?').next().unwrap_or_default()
 }
 
+/// Whether a text is the [`place`] of the key of a URL, with or without a slash at its end, if that needs
+/// no rule but the order of labels and the case of letters. `false` says nothing.
+pub fn is_plain_place(text: &str, url: &str) -> bool {
+    let without_scheme = url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"));
+    let Some((host, rest)) = without_scheme.and_then(|url| url.split_once('/')) else {
+        return false;
+    };
+    let host = host.strip_prefix("www.").unwrap_or(host);
+    let path = rest.split(['?', '#']).next().unwrap_or_default();
+    let is_plain_host = !host.starts_with("www")
+        && host.split('.').all(|label| {
+            let mut letters = label.bytes();
+            !label.is_empty()
+                && letters
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        });
+    let is_plain_path = path
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte))
+        && !path.starts_with(['/', '.'])
+        && !path.contains("//")
+        && !path.contains("/.");
+    let Some((labels, own)) = text
+        .split_once(")/")
+        .filter(|_| is_plain_host && is_plain_path)
+    else {
+        return false;
+    };
+    let without_slash = |path: &'_ str| path.strip_suffix('/').unwrap_or(path).len();
+    labels.split(',').eq(host.rsplit('.'))
+        && own[..without_slash(own)].eq_ignore_ascii_case(&path[..without_slash(path)])
+        && !own.bytes().any(|byte| byte.is_ascii_uppercase())
+}
+
 /// Scheme and rest of a URL.
 fn scheme_of(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once(':')?;
@@ -378,7 +414,38 @@ mod tests {
         assert_eq!(page_key("https://example.com/?gclid=1"), "com,example)/");
     }
 
+    #[test]
+    fn places_of_most_urls_are_plain() {
+        for (text, url) in [
+            ("com,example)/", "https://www.example.com/?a=1"),
+            ("com,example)/a/b.html", "http://example.com/A/b.html#c"),
+            ("com,example)/a", "https://example.com/a/"),
+            ("com,example)/a/", "https://example.com/a"),
+        ] {
+            assert!(is_plain_place(text, url), "{text} {url}");
+        }
+    }
+
     proptest::proptest! {
+        #[test]
+        fn plain_place_is_that_of_the_key(
+            host in "(www[0-9]?\\.)?[a-b.:1]{1,4}",
+            path in "/[ab/.A%;()~?#-]{0,6}",
+            text in "([ab1,:]{1,4}\\)/[ab/.~-]{0,5})|",
+        ) {
+            let url = format!("https://{host}{path}");
+            let key = key(&url);
+            let own = place(&key);
+            // Texts that are often right, and any.
+            let texts = [own.to_owned(), format!("{own}/"), text];
+            for text in texts {
+                if is_plain_place(&text, &url) {
+                    let is_same = text == own || text.strip_suffix('/') == Some(own);
+                    proptest::prop_assert!(is_same, "{} {}", text, url);
+                }
+            }
+        }
+
         #[test]
         fn any_text_has_keys_on_one_line(url in ".*") {
             for key in [key(&url), page_key(&url)] {
