@@ -371,12 +371,12 @@ impl Asked<'_> {
         let versions = Term::from_field_u64(self.fields.page, page);
         let versions = TermQuery::new(versions, IndexRecordOption::Basic);
         let versions = searcher.search(&versions, &Count);
-        let files = page::read(&entry);
-        let text = files.text.as_deref().unwrap_or_default();
+        let saved = page::text(&entry);
+        let text = saved.text.as_deref().unwrap_or_default();
         Ok(SearchHit {
             id: entry.id,
             versions: versions.map_err(|error| Problem::of("search", error))? as u64,
-            snippet: marker.snippet(text, files.language.as_deref()),
+            snippet: marker.snippet(text, saved.language.as_deref()),
             title: entry.title,
             url: entry.url,
             time: entry.time,

@@ -2,9 +2,9 @@
 
 use crate::query::Parsed;
 use crate::stem::Stems;
-use crate::words::{Word, WordKind, words};
+use crate::words::{Span, Spans, WORD_MAX, Word, WordKind, words_of};
 use archivist_core::model::search::SnippetPart;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
 /// Words of the text that are searched for those of the question.
@@ -25,6 +25,10 @@ pub struct Marker<'a> {
     forms: HashMap<String, usize>,
     /// First letters of words with stems.
     initials: HashSet<char>,
+    /// First bytes of all words above: other words of a text are not looked up.
+    first_bytes: [bool; 256],
+    /// How many numbers there are.
+    count: usize,
 }
 
 impl<'a> Marker<'a> {
@@ -35,6 +39,8 @@ impl<'a> Marker<'a> {
             prefixes: Vec::new(),
             forms: HashMap::new(),
             initials: HashSet::new(),
+            first_bytes: [false; 256],
+            count: 0,
         };
         let mut number = 0;
         for part in parsed.parts.iter().filter(|part| !part.is_without) {
@@ -52,56 +58,214 @@ impl<'a> Marker<'a> {
                 }
             }
         }
+        let texts = marker.written.keys();
+        let texts = texts.chain(marker.prefixes.iter().map(|(text, _)| text));
+        let initials = marker.initials.iter().filter_map(|c| u8::try_from(*c).ok());
+        let bytes = texts.filter_map(|text| text.bytes().next());
+        for byte in bytes.chain(initials) {
+            marker.first_bytes[usize::from(byte)] = true;
+        }
+        let numbers = marker.written.values().chain(marker.forms.values());
+        let numbers = numbers.chain(marker.prefixes.iter().map(|(_, number)| number));
+        marker.count = numbers.collect::<HashSet<_>>().len();
         marker
-    }
-
-    /// Returns the number of the word of the question that a word of the text is.
-    fn find(&self, word: &Word, stems: Option<&Stems>) -> Option<usize> {
-        let text = word.text.as_str();
-        if let Some(number) = self.written.get(text) {
-            return Some(*number);
-        }
-        let prefix = self
-            .prefixes
-            .iter()
-            .find(|(prefix, _)| text.starts_with(prefix));
-        if let Some((_, number)) = prefix {
-            return Some(*number);
-        }
-        let may_be_form = word.kind == WordKind::Whole
-            && word
-                .lower
-                .chars()
-                .next()
-                .is_some_and(|first| self.initials.contains(&first));
-        let stems = stems.filter(|_| may_be_form)?;
-        self.forms.get(&stems.term(word)?).copied()
     }
 
     /// Returns the part of a text that has most of the words, with these marked; its beginning if it has
     /// none.
     pub fn snippet(&self, text: &str, language: Option<&str>) -> Vec<SnippetPart> {
-        let stems = language.and_then(Stems::of);
-        let words = words(text, SEARCHED);
-        let found = words.iter().enumerate();
-        let found: Vec<(usize, usize)> = found
-            .filter_map(|(at, word)| Some((at, self.find(word, stems.as_ref())?)))
-            .collect();
-        let from = best_start(&found).saturating_sub(BEFORE);
-        let shown = words.get(from..).unwrap_or_default();
-        let shown = &shown[..shown.len().min(WORDS)];
-        let (Some(first), Some(last)) = (shown.first(), shown.last()) else {
-            return Vec::new();
+        let mut finder = Finder {
+            marker: self,
+            stems: language.and_then(Stems::of),
+            forms: HashMap::new(),
         };
-        let start = first.range.start;
-        let end = text.floor_char_boundary(last.range.end.min(start + BYTES_MAX));
-        let marks = found.iter().map(|(at, _)| words[*at].range.clone());
+        let mut windows = Windows::of(self.count);
+        let mut spans = Spans::of(text);
+        while windows.is_open() && windows.left() > 0 {
+            let Some(span) = spans.next() else {
+                break;
+            };
+            finder.read(text, span, &mut windows);
+        }
+        windows.best().shown(text)
+    }
+}
+
+/// Compares the words of one text with those of a question.
+struct Finder<'a> {
+    marker: &'a Marker<'a>,
+    /// Stems of the language of the text.
+    stems: Option<Stems>,
+    /// The numbers of words of the text that were compared by their stems.
+    forms: HashMap<String, Option<usize>>,
+}
+
+impl Finder<'_> {
+    fn read(&mut self, text: &str, span: Span, windows: &mut Windows) {
+        let letters = &text[span.range.clone()];
+        // What words() makes of such a span, without its strings.
+        if !span.is_dense && letters.is_ascii() && letters.len() <= WORD_MAX {
+            let first = letters.as_bytes().first().map(u8::to_ascii_lowercase);
+            let may_be = first.is_some_and(|byte| self.marker.first_bytes[usize::from(byte)]);
+            let number = may_be.then(|| letters.to_ascii_lowercase());
+            let number = number.and_then(|lower| self.number(&lower, &lower));
+            windows.push(span.range, number);
+            return;
+        }
+        for Word {
+            text,
+            lower,
+            range,
+            kind,
+            ..
+        } in words_of(text, span, windows.left())
+        {
+            let lower = if kind == WordKind::Whole { &lower } else { "" };
+            let number = self.number(&text, lower);
+            windows.push(range, number);
+        }
+    }
+
+    /// Returns the number of the word of the question that a word of the text is.
+    fn number(&mut self, text: &str, lower: &str) -> Option<usize> {
+        if let Some(number) = self.marker.written.get(text) {
+            return Some(*number);
+        }
+        let mut prefixes = self.marker.prefixes.iter();
+        if let Some((_, number)) = prefixes.find(|(prefix, _)| text.starts_with(prefix)) {
+            return Some(*number);
+        }
+        let stems = self.stems.as_ref()?;
+        let first = lower.chars().next()?;
+        if !self.marker.initials.contains(&first) {
+            return None;
+        }
+        if let Some(known) = self.forms.get(lower) {
+            return *known;
+        }
+        let term = stems.term_of(lower);
+        let number = term.and_then(|term| self.marker.forms.get(&term).copied());
+        self.forms.insert(lower.to_owned(), number);
+        number
+    }
+}
+
+/// Reads the words of a text in order, and keeps the part of them that is shown: of those that have most
+/// different words of the question, the first.
+struct Windows {
+    /// The last words, with the number of those that are marked.
+    last: VecDeque<(Range<usize>, Option<usize>)>,
+    /// Words that were read.
+    read: usize,
+    best: Option<Window>,
+    /// How many different words a part can have.
+    most: usize,
+}
+
+/// A part of a text.
+#[derive(Default)]
+struct Window {
+    /// From its first to the end of its last word, in bytes.
+    range: Range<usize>,
+    /// Its marked words. The end of a run is in its last pair, and a word of its own.
+    marks: Vec<Range<usize>>,
+    /// How many different words of the question it has.
+    count: usize,
+    has_before: bool,
+    has_after: bool,
+}
+
+impl Windows {
+    fn of(most: usize) -> Windows {
+        Windows {
+            last: VecDeque::with_capacity(WORDS + 1),
+            read: 0,
+            best: None,
+            most,
+        }
+    }
+
+    /// Words that are read at most.
+    fn left(&self) -> usize {
+        SEARCHED.saturating_sub(self.read)
+    }
+
+    /// Whether a later part could be better, or the end of the best one is not known.
+    fn is_open(&self) -> bool {
+        let best = self.best.as_ref();
+        best.is_none_or(|best| best.count < self.most)
+    }
+
+    fn push(&mut self, range: Range<usize>, number: Option<usize>) {
+        if self.last.len() == WORDS {
+            // Everything that a part with its first mark here can have was read.
+            let first = if self.read == WORDS { 0 } else { BEFORE };
+            for at in first..=BEFORE {
+                self.consider(at, number.map(|_| &range), true);
+            }
+            self.last.pop_front();
+        }
+        self.last.push_back((range, number));
+        self.read += 1;
+    }
+
+    /// Compares the best part with that whose first mark is one of the last words. The beginning of the
+    /// text is a part without a mark. `next` is the mark after the last words.
+    fn consider(&mut self, at: usize, next: Option<&Range<usize>>, has_after: bool) {
+        let number = |at: usize| self.last.get(at).and_then(|(_, number)| *number);
+        if number(at).is_none() && self.best.is_some() {
+            return;
+        }
+        let marked = at..self.last.len().min(at + WORDS - BEFORE);
+        let is_new = |seen: usize| {
+            let found = number(seen);
+            found.is_some() && !(at..seen).any(|before| number(before) == found)
+        };
+        let count = match number(at) {
+            Some(_) => marked.filter(|seen| is_new(*seen)).count(),
+            None => 0,
+        };
+        if self.best.as_ref().is_none_or(|best| count > best.count) {
+            let from = at.saturating_sub(BEFORE);
+            let words = self.last.iter().skip(from);
+            let start = words.clone().next().map_or(0, |(range, _)| range.start);
+            let marks = words.filter(|(_, number)| number.is_some());
+            self.best = Some(Window {
+                range: start..self.last.back().map_or(start, |(range, _)| range.end),
+                marks: marks.map(|(range, _)| range).chain(next).cloned().collect(),
+                count,
+                has_before: self.read - self.last.len() + from > 0,
+                has_after,
+            });
+        }
+    }
+
+    /// The best part of what was read.
+    fn best(mut self) -> Window {
+        let first = if self.read <= WORDS { 0 } else { BEFORE };
+        if self.is_open() {
+            for at in first..self.last.len() {
+                self.consider(at, None, false);
+            }
+        }
+        self.best.unwrap_or_default()
+    }
+}
+
+impl Window {
+    fn shown(self, text: &str) -> Vec<SnippetPart> {
+        let Range { start, end: last } = self.range;
+        if start >= last {
+            return Vec::new();
+        }
+        let end = text.floor_char_boundary(last.min(start + BYTES_MAX));
+        let marks = self.marks.into_iter();
         let marks = marks.filter(|mark| mark.start >= start && mark.end <= end);
         let mut parts = parts(text, start..end, marks);
-        if from > 0 {
+        if self.has_before {
             parts.insert(0, plain("… "));
         }
-        if from + shown.len() < words.len() || end < last.range.end {
+        if self.has_after || end < last {
             parts.push(plain(" …"));
         }
         parts
@@ -113,29 +277,6 @@ fn plain(text: &str) -> SnippetPart {
         text: text.to_owned(),
         marked: false,
     }
-}
-
-/// The word at which the part with most different words begins; the first of equally good ones.
-fn best_start(found: &[(usize, usize)]) -> usize {
-    let mut best = (0, 0);
-    let mut counts: HashMap<usize, usize> = HashMap::new();
-    let mut end = 0;
-    for (start, (at, number)) in found.iter().enumerate() {
-        while end < found.len() && found[end].0 < at + WORDS - BEFORE {
-            *counts.entry(found[end].1).or_default() += 1;
-            end += 1;
-        }
-        if counts.len() > best.0 {
-            best = (counts.len(), found[start].0);
-        }
-        if let Some(count) = counts.get_mut(number) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(number);
-            }
-        }
-    }
-    best.1
 }
 
 /// Cuts a text at its marks; pairs of characters that overlap are one mark.
@@ -186,6 +327,11 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::query::parse;
+    use crate::words::words;
+
+    fn marked_in(question: &str, text: &str) -> String {
+        marked(question, text, None)
+    }
 
     fn marked(question: &str, text: &str, language: Option<&str>) -> String {
         let parsed = parse(question);
@@ -232,6 +378,40 @@ mod tests {
         assert!(shown.starts_with('…') && shown.ends_with('…'), "{shown}");
         assert_eq!(marked("three", "Nothing of it", None), "Nothing of it");
         assert_eq!(marked("x", "", None), "");
+        // The last character of a run after the last pair that is shown.
+        let text = format!("語 {}日語 x", "x ".repeat(28));
+        let shown = marked("語", &text, None);
+        assert!(shown.ends_with("日[語] …"), "{shown}");
+    }
+
+    proptest::proptest! {
+        /// What reading all words first finds: the first of the parts with most different words.
+        #[test]
+        fn first_of_the_best_parts_is_shown(text in "([a-c]{1,2}[ .]){0,90}", question in "[a-c]{1,2}( [a-c]{1,2}){0,2}") {
+            let all = words(&text, 1000);
+            let asked: HashSet<&str> = question.split(' ').collect();
+            let is_marked = |at: &usize| asked.contains(all[*at].text.as_str());
+            let count = |at: &usize| {
+                let part = all[*at..all.len().min(at + WORDS - BEFORE)].iter();
+                part.map(|word| word.text.as_str()).filter(|word| asked.contains(word)).collect::<HashSet<_>>().len()
+            };
+            let marked: Vec<usize> = (0..all.len()).filter(is_marked).collect();
+            let most = marked.iter().map(count).max().unwrap_or(0);
+            let first = marked.iter().find(|at| count(at) == most).copied().unwrap_or(0);
+            let from = first.saturating_sub(BEFORE);
+            let shown = &all[from..all.len().min(from + WORDS)];
+            let mut expected = if from > 0 { "… ".to_owned() } else { String::new() };
+            for (at, word) in shown.iter().enumerate() {
+                let end = shown.get(at + 1).map_or(word.range.end, |next| next.range.start);
+                let after = &text[word.range.end..end];
+                let is_mark = asked.contains(word.text.as_str());
+                expected += &if is_mark { format!("[{}]{after}", word.text) } else { format!("{}{after}", word.text) };
+            }
+            if from + shown.len() < all.len() {
+                expected += " …";
+            }
+            proptest::prop_assert_eq!(marked_in(&question, &text), expected);
+        }
     }
 
     #[test]

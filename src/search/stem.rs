@@ -32,14 +32,15 @@ impl Stems {
 
     /// Returns the term of the stem of a word. `None` for parts of runs and for numbers.
     pub fn term(&self, word: &Word) -> Option<String> {
-        let has_stem = word.kind == WordKind::Whole && word.lower.chars().any(char::is_alphabetic);
-        has_stem.then(|| {
-            format!(
-                "{}:{}",
-                self.language,
-                fold(&self.stemmer.stem(&word.lower))
-            )
-        })
+        self.term_of(&word.lower)
+            .filter(|_| word.kind == WordKind::Whole)
+    }
+
+    /// Returns the term of the stem of a word in lower case, with its accents. `None` for numbers.
+    pub fn term_of(&self, lower: &str) -> Option<String> {
+        let stem = || fold(&self.stemmer.stem(lower));
+        let has_stem = lower.chars().any(char::is_alphabetic);
+        has_stem.then(|| format!("{}:{}", self.language, stem()))
     }
 }
 

@@ -2,11 +2,12 @@
 //! other scripts without blanks are indexed as pairs of characters: a run of n characters is n − 1
 //! pairs and its last character.
 
+use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::{canonical_combining_class, compose, is_combining_mark};
 
 /// Longest word in characters; the rest of a longer word is left out.
-const WORD_MAX: usize = 64;
+pub const WORD_MAX: usize = 64;
 
 /// A word at its place in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct Word {
     /// Number of the word in the text.
     pub position: usize,
     /// Where it begins and ends, in bytes.
-    pub range: std::ops::Range<usize>,
+    pub range: Range<usize>,
     /// What it is.
     pub kind: WordKind,
 }
@@ -91,43 +92,95 @@ pub fn fold(text: &str) -> String {
     folded.nfc().collect()
 }
 
+/// Letters of one kind between others.
+pub struct Span {
+    /// Where they are in the text, in bytes.
+    pub range: Range<usize>,
+    /// Whether they are a run of a script without blanks, which is indexed as pairs.
+    pub is_dense: bool,
+}
+
+/// The [`Span`]s of a text in order.
+pub struct Spans<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Spans<'a> {
+    /// Reads a text from its beginning.
+    pub fn of(text: &'a str) -> Spans<'a> {
+        Spans { text, at: 0 }
+    }
+
+    fn char_at(&self, at: usize) -> Option<char> {
+        self.text.get(at..)?.chars().next()
+    }
+
+    /// The first byte from `at` on for which `holds` is false.
+    fn skip_from(&self, at: usize, holds: impl Fn(&u8) -> bool) -> usize {
+        let rest = self.text.as_bytes().iter().skip(at);
+        at + rest.take_while(|byte| holds(byte)).count()
+    }
+}
+
+impl Iterator for Spans<'_> {
+    type Item = Span;
+
+    fn next(&mut self) -> Option<Span> {
+        let (start, first) = loop {
+            // Most bytes of most texts are ASCII, for which no table is read.
+            self.at = self.skip_from(self.at, |b| b.is_ascii() && !b.is_ascii_alphanumeric());
+            let c = self.char_at(self.at)?;
+            if is_letter(c) && !is_accent(c) {
+                break (self.at, c);
+            }
+            self.at += c.len_utf8();
+        };
+        let is_dense_span = is_dense(first);
+        let mut end = start + first.len_utf8();
+        loop {
+            if !is_dense_span {
+                end = self.skip_from(end, u8::is_ascii_alphanumeric);
+            }
+            let belongs = |next: &char| {
+                is_ignored(*next)
+                    || is_accent(*next)
+                    || if is_dense_span {
+                        is_dense(*next) || is_voice_mark(*next) || is_combining_mark(*next)
+                    } else {
+                        is_letter(*next) && !is_dense(*next)
+                    }
+            };
+            let Some(next) = self.char_at(end).filter(belongs) else {
+                break;
+            };
+            end += next.len_utf8();
+        }
+        self.at = end;
+        Some(Span {
+            range: start..end,
+            is_dense: is_dense_span,
+        })
+    }
+}
+
 /// Returns the words of a text in order, at most `most` of them.
 pub fn words(text: &str, most: usize) -> Vec<Word> {
-    let mut reader = Reader {
-        found: Vec::new(),
-        most,
-    };
-    let mut rest = text.char_indices().peekable();
-    while let Some((start, c)) = rest.next() {
+    let mut reader = Reader::new(most);
+    for span in Spans::of(text) {
         if reader.found.len() >= most {
             break;
         }
-        let is_start = is_letter(c) && !is_accent(c);
-        if !is_start {
-            continue;
-        }
-        let of_run = is_dense(c);
-        let mut end = start + c.len_utf8();
-        while let Some((at, next)) = rest.peek().copied() {
-            let belongs = is_ignored(next)
-                || is_accent(next)
-                || if of_run {
-                    is_dense(next) || is_voice_mark(next) || is_combining_mark(next)
-                } else {
-                    is_letter(next) && !is_dense(next)
-                };
-            if !belongs {
-                break;
-            }
-            end = at + next.len_utf8();
-            rest.next();
-        }
-        if of_run {
-            reader.run(&text[start..end], start);
-        } else {
-            reader.whole(&text[start..end], start);
-        }
+        reader.span(text, span);
     }
+    reader.found.truncate(most);
+    reader.found
+}
+
+/// Returns the words of one span of a text, at most `most` of them.
+pub fn words_of(text: &str, span: Span, most: usize) -> Vec<Word> {
+    let mut reader = Reader::new(most);
+    reader.span(text, span);
     reader.found.truncate(most);
     reader.found
 }
@@ -138,7 +191,24 @@ struct Reader {
 }
 
 impl Reader {
-    fn push(&mut self, text: String, lower: String, range: std::ops::Range<usize>, kind: WordKind) {
+    fn new(most: usize) -> Reader {
+        Reader {
+            found: Vec::new(),
+            most,
+        }
+    }
+
+    fn span(&mut self, text: &str, span: Span) {
+        let start = span.range.start;
+        let letters = &text[span.range];
+        if span.is_dense {
+            self.run(letters, start);
+        } else {
+            self.whole(letters, start);
+        }
+    }
+
+    fn push(&mut self, text: String, lower: String, range: Range<usize>, kind: WordKind) {
         let position = self.found.len();
         self.found.push(Word {
             text,
@@ -167,7 +237,7 @@ impl Reader {
     }
 
     fn run(&mut self, run: &str, start: usize) {
-        let mut letters: Vec<(char, std::ops::Range<usize>)> = Vec::new();
+        let mut letters: Vec<(char, Range<usize>)> = Vec::new();
         for (at, c) in run.char_indices().filter(|(_, c)| !is_ignored(*c)) {
             let range = start + at..start + at + c.len_utf8();
             for c in std::iter::once(c).nfkc().flat_map(char::to_lowercase) {
