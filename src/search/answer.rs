@@ -239,6 +239,12 @@ impl Asked<'_> {
         one_of(queries)
     }
 
+    /// Whether pages with other forms of the words are found, too.
+    fn has_forms(&self) -> bool {
+        self.parts()
+            .any(|part| self.forms(part, self.fields.stems).is_some())
+    }
+
     fn parts(&self) -> impl Iterator<Item = &Part> {
         self.parsed.parts.iter().filter(|part| !part.is_without)
     }
@@ -298,14 +304,19 @@ impl Asked<'_> {
                 .map(|part| as_written(part, self.fields.title))
                 .collect(),
         );
-        clauses.push((Occur::Should, constant(title, TITLE)));
-        let forms = all_of(self.parts().map(|part| self.in_title(part)).collect());
-        clauses.push((Occur::Should, constant(forms, TITLE_FORMS)));
-        let written = self.parts().map(|part| one_of(self.anywhere(part)));
-        clauses.push((
-            Occur::Should,
-            constant(all_of(written.collect()), AS_WRITTEN),
-        ));
+        if self.has_forms() {
+            clauses.push((Occur::Should, constant(title, TITLE)));
+            let forms = all_of(self.parts().map(|part| self.in_title(part)).collect());
+            clauses.push((Occur::Should, constant(forms, TITLE_FORMS)));
+            let written = self.parts().map(|part| one_of(self.anywhere(part)));
+            clauses.push((
+                Occur::Should,
+                constant(all_of(written.collect()), AS_WRITTEN),
+            ));
+        } else {
+            // All pages have the words as written: the other conditions would read the same terms again.
+            clauses.push((Occur::Should, constant(title, TITLE + TITLE_FORMS)));
+        }
         Box::new(BooleanQuery::new(clauses))
     }
 

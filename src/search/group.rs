@@ -1,7 +1,8 @@
 //! Collects what was found by page: one hit for each URL, which stands for its newest snapshot.
 
-use std::collections::hash_map::Entry;
+use std::collections::hash_map::{Entry, RandomState};
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::Column;
@@ -33,10 +34,50 @@ pub struct Grouped {
     pub without: Arc<HashSet<DocAddress>>,
 }
 
+/// Hashes the number of a page, which is a hash already, but one that the author of a page can choose
+/// with its URL. The product with a random odd number is cheap for thousands of pages, and its upper half
+/// depends on all bits.
+#[derive(Clone, Copy)]
+struct PageHash {
+    factor: u64,
+    hash: u64,
+}
+
+impl Default for PageHash {
+    fn default() -> PageHash {
+        PageHash {
+            factor: RandomState::new().hash_one(0) | 1,
+            hash: 0,
+        }
+    }
+}
+
+impl BuildHasher for PageHash {
+    type Hasher = PageHash;
+    fn build_hasher(&self) -> PageHash {
+        *self
+    }
+}
+
+impl Hasher for PageHash {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes
+            .iter()
+            .for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(self.hash ^ number) * u128::from(self.factor);
+        self.hash = (product >> 64) as u64 ^ product as u64;
+    }
+    fn finish(&self) -> u64 {
+        self.hash
+    }
+}
+
 /// The groups, and the number of those that were found.
 #[derive(Default)]
 pub struct Groups {
-    found: HashMap<u64, Group>,
+    found: HashMap<u64, Group, PageHash>,
     left_out: u64,
 }
 
