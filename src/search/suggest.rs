@@ -47,9 +47,25 @@ fn is_known(searcher: &Searcher, fields: &Fields, word: &str) -> tantivy::Result
     Ok(false)
 }
 
+/// A bit for each letter of a word; some letters share one.
+fn letters(word: &str) -> u64 {
+    let bits = word.chars().map(|c| 1 << (u32::from(c) % u64::BITS));
+    bits.fold(0, |all, bit: u64| all | bit)
+}
+
+/// Whether a word of `length` characters with these letters may be within a distance of a term: an edit
+/// adds at most one letter and removes at most one. The distance itself takes far longer.
+fn may_resemble(of_word: u64, length: usize, term: &str, farthest: usize) -> bool {
+    let of_term = letters(term);
+    let lacks = (of_word & !of_term).count_ones() as usize;
+    let adds = (of_term & !of_word).count_ones() as usize;
+    lacks <= farthest && adds <= farthest && term.chars().count().abs_diff(length) <= farthest
+}
+
 /// The nearest word of titles and texts; among equally near ones, that of most pages.
 fn resembling(searcher: &Searcher, fields: &Fields, word: &str) -> tantivy::Result<Option<String>> {
     let length = word.chars().count();
+    let letters = letters(word);
     let mut farthest = if length < 5 { 1 } else { 2 };
     let mut best: Option<(usize, u32, String)> = None;
     for segment in searcher.segment_readers() {
@@ -57,13 +73,17 @@ fn resembling(searcher: &Searcher, fields: &Fields, word: &str) -> tantivy::Resu
             let index = segment.inverted_index(field)?;
             let mut terms = index.terms().stream()?;
             while terms.advance() {
-                let Ok(term) = std::str::from_utf8(terms.key()) else {
+                // Four bytes are the longest character.
+                let bytes = terms.key();
+                if !(length.saturating_sub(farthest)..=4 * (length + farthest))
+                    .contains(&bytes.len())
+                {
+                    continue;
+                }
+                let Ok(term) = std::str::from_utf8(bytes) else {
                     continue;
                 };
-                // Four bytes are the longest character.
-                if term.len() > 4 * (length + farthest)
-                    || term.chars().count().abs_diff(length) > farthest
-                {
+                if !may_resemble(letters, length, term, farthest) {
                     continue;
                 }
                 let distance = osa_distance(word, term);
@@ -79,4 +99,19 @@ fn resembling(searcher: &Searcher, fields: &Fields, word: &str) -> tantivy::Resu
         }
     }
     Ok(best.map(|(_, _, term)| term))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        /// No word is left out that is near enough.
+        #[test]
+        fn near_words_may_resemble(word in "[a-eéà-å日]{0,8}", term in "[a-eéà-å日]{0,8}") {
+            let distance = osa_distance(&word, &term);
+            let length = word.chars().count();
+            proptest::prop_assert!(may_resemble(letters(&word), length, &term, distance));
+        }
+    }
 }
