@@ -79,6 +79,7 @@ const ROOMS: &[Room] = &[
     room("shared/connection.rs", &[], &["systemd1"]),
     room("shared/systemd", &["connection", "systemd"], &[]),
     room("shared/database.rs", &[], &["zbus", "tokio"]),
+    room("shared/deleted.rs", &["id_marks"], &["zbus", "tokio"]),
     room("shared/disk.rs", &[], &["tokio", "std::fs"]),
     room("shared/id_marks.rs", &[], &["zbus", "tokio"]),
     room("shared/installation.rs", &["id_marks"], &["zbus", "tokio"]),

@@ -3,7 +3,7 @@
 //! directory is known from its row in `deletion` until it is removed, so nothing stays after a crash.
 
 use crate::main_loop;
-use crate::main_loop::action::{CallerAction, LoopAction};
+use crate::main_loop::action::{CallerAction, FileAction, LoopAction};
 use crate::main_loop::due::{Due, DueResult, DueUnit};
 use crate::main_loop::event::{Contents, Event, UnitEnd};
 use crate::main_loop::log::{LogEntry, RemovalLog};
@@ -282,6 +282,15 @@ fn begin(turn: &mut Turn<'_>, (): ()) -> TurnResult<()> {
         imported: turn.tx.unused_imports()?,
         is_last: !turn.tx.has_other_deletions(run)?,
     };
+    // The rows of what is deleted are gone, and after a crash the unit is started again, which records it again.
+    turn.act(FileAction::RecordDeleted {
+        ids: to_remove
+            .directories
+            .iter()
+            .map(|removed| removed.owner)
+            .collect(),
+        at: turn.now,
+    });
     let stdin = Some(serde_json::to_vec(&to_remove)?);
     life::start(turn, run, spec, stdin, Output::OfUnit, None);
     turn.act(CallerAction::StatusChanged);

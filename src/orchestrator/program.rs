@@ -1,11 +1,11 @@
 //! `archivist-orchestrator [--user] [--instance NAME] [orchestrator [--exit-on-idle] | worker |
-//! delete | backup DIR [--keep N] | restore DIR [--config | --database] | unhealthy NAME-INDEX |
+//! delete | backup DIR [--keep N] | restore DIR [--config | --database] [--yes | --keep-deleted] | unhealthy NAME-INDEX |
 //! archivebox FILE]`: the program of the orchestrator and the workers, of what needs the database without the
 //! orchestrator or reads one of another program, and of what ends workers of pools. Users do not call it. Its command line is parsed by hand, as a parser would be resident
 //! all the time.
 
 use crate::archivebox;
-use crate::backup::{self, Task, What};
+use crate::backup::{self, Deleted, Task, What};
 use crate::house::House;
 use crate::process::run as orchestrator;
 use crate::unhealthy;
@@ -107,15 +107,24 @@ fn backup_task(arguments: &mut impl Iterator<Item = OsString>) -> Result<Task, S
 
 /// The rest of the arguments after `restore`.
 fn restore_task(arguments: &mut impl Iterator<Item = OsString>) -> Result<Task, String> {
-    let missing = || "restore: expected DIR [--config | --database]".to_owned();
+    let missing =
+        || "restore: expected DIR [--config | --database] [--yes | --keep-deleted]".to_owned();
     let from = arguments.next().map(PathBuf::from).ok_or_else(missing)?;
-    let what = match arguments.next() {
-        None => What::Data,
-        Some(flag) if flag == "--config" => What::DataAndConfig,
-        Some(flag) if flag == "--database" => What::Database,
-        Some(_) => return Err(missing()),
-    };
-    Ok(Task::Restore { from, what })
+    let (mut what, mut deleted) = (What::Data, Deleted::Ask);
+    for flag in arguments {
+        match flag.to_str() {
+            Some("--config") => what = What::DataAndConfig,
+            Some("--database") => what = What::Database,
+            Some("--yes") => deleted = Deleted::Again,
+            Some("--keep-deleted") => deleted = Deleted::Keep,
+            _ => return Err(missing()),
+        }
+    }
+    Ok(Task::Restore {
+        from,
+        what,
+        deleted,
+    })
 }
 
 fn pool_worker(name: Option<OsString>) -> Result<unhealthy::Worker, String> {
@@ -156,16 +165,31 @@ mod tests {
         };
         assert_eq!(task("--user backup /srv/backup"), backup(None));
         assert_eq!(task("backup /srv/backup --keep 7"), backup(Some(7)));
-        let restore = |what| {
-            let from = PathBuf::from("/srv/backup");
-            Some(Task::Restore { from, what })
-        };
-        for (line, what) in [
-            ("restore /srv/backup", What::Data),
-            ("restore /srv/backup --config", What::DataAndConfig),
-            ("restore /srv/backup --database", What::Database),
+        for (line, what, deleted) in [
+            ("restore /srv/backup", What::Data, Deleted::Ask),
+            (
+                "restore /srv/backup --config",
+                What::DataAndConfig,
+                Deleted::Ask,
+            ),
+            (
+                "restore /srv/backup --database --yes",
+                What::Database,
+                Deleted::Again,
+            ),
+            (
+                "restore /srv/backup --keep-deleted",
+                What::Data,
+                Deleted::Keep,
+            ),
         ] {
-            assert_eq!(task(line), restore(what));
+            let from = PathBuf::from("/srv/backup");
+            let expected = Task::Restore {
+                from,
+                what,
+                deleted,
+            };
+            assert_eq!(task(line), Some(expected));
         }
         for bad in [
             "backup",

@@ -1,12 +1,13 @@
 //! Code that several programs share: the D-Bus interfaces of archivist, the client of systemd, free
 //! disk space, the highest ids of an archive, its installation, the state of the database's file, what
-//! health checks of pools found, pages on their way into the archive, and logging.
+//! health checks of pools found, which pages were deleted, pages on their way into the archive, and logging.
 
 pub mod archive;
 pub mod archivebox;
 pub mod bus;
 mod connection;
 pub mod database;
+pub mod deleted;
 pub mod disk;
 pub mod id_marks;
 pub mod installation;

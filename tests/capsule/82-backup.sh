@@ -201,6 +201,61 @@ restores_the_database_alone() {
 
 all_is_over() { [[ -z $(query 'map(select(.ended_at == null).id)' list crawls) ]]; }
 
+# A page that is deleted after the backup comes back only if the user wants it.
+asks_about_deleted_pages() {
+    needs restores_the_database_alone
+    local crawl gone kept
+    crawl=$(add --plugins testfiles http://backup.test/gone http://backup.test/kept)
+    wait_for 30 is_over "$crawl"
+    gone=$(query 'map(select(.url == "http://backup.test/gone").id) | only' list snapshots "$crawl")
+    kept=$(query 'map(select(.url == "http://backup.test/kept").id) | only' list snapshots "$crawl")
+    backup
+    assert_status 0 archivist delete --yes "$gone"
+    wait_for 30 in_capsule grep -q "^$gone " $data/deleted
+    wait_for 30 are_removed
+    stop_all
+    assert_status 1 archivist restore $backups
+    assert_contains "$output" "$gone  deleted " "the page"
+    assert_contains "$output" "http://backup.test/gone" "its URL"
+    assert_contains "$output" "nothing was restored" "the refusal"
+    assert_status 0 archivist restore --yes $backups
+    in_capsule systemctl start $service
+    assert_eq "$kept" "$(query 'map(.id) | only' list snapshots "$crawl")" "pages of the crawl"
+    wait_for 30 are_removed
+    assert_eq "" "$(in_capsule find $data/archive -name "$gone")" "its files"
+    stop_all
+    assert_status 0 archivist restore --database --keep-deleted $backups
+    assert_contains "$output" "are there again" "what was kept"
+    in_capsule systemctl start $service
+    assert_eq 2 "$(query length list snapshots "$crawl")" "pages of the crawl"
+    stop_all
+    # The user has decided.
+    assert_status 0 archivist restore --database $backups
+    in_capsule systemctl start $service
+}
+
+# A copy of the database that was put into place by hand.
+fsck_names_deleted_pages() {
+    needs restores_on_an_empty_disk
+    local page
+    page=$(add --plugins testfiles http://backup.test/copied)
+    wait_for 30 is_over "$page"
+    page=$(query 'map(.id) | only' list snapshots "$page")
+    in_capsule systemctl stop $service
+    in_capsule sh -c "cp $data/archivist.sqlite3 /tmp/test-copy.sqlite3"
+    in_capsule systemctl start $service
+    assert_status 0 archivist delete --yes "$page"
+    wait_for 30 in_capsule grep -q "^$page " $data/deleted
+    wait_for 30 are_removed
+    stop_all
+    in_capsule sh -c "rm $data/archivist.sqlite3*; mv /tmp/test-copy.sqlite3 $data/archivist.sqlite3"
+    in_capsule systemctl start $service
+    assert_status 3 archivist fsck --quick
+    assert_contains "$output" "it was deleted at" "the finding"
+    assert_contains "$output" "archivist delete $page" "the fix"
+}
+are_removed() { ! has_unit archivist-delete-files.service; }
+
 nightly_backup_runs() {
     in_capsule mkdir -p -m 700 $backups
     in_capsule systemctl start archivist-backup@srv-test\\x2dbackup.service
@@ -212,4 +267,4 @@ nightly_backup_runs() {
 
 cases backs_up_while_work_runs second_backup_reads_what_is_new interrupted_backup_is_none refuses_while_work_runs \
     changed_byte_is_named restores_on_an_empty_disk keeps_what_was_there \
-    restores_the_database_alone nightly_backup_runs
+    restores_the_database_alone asks_about_deleted_pages nightly_backup_runs fsck_names_deleted_pages

@@ -29,8 +29,8 @@ const SHOWN: usize = 5;
 /// The file of the database becomes smaller afterwards, and the journal says which size it has.
 ///
 /// Without ids, all pages are deleted that fit all of the options given, except for pinned ones (see
-/// archivist pin). Backups keep the files until they are removed themselves, and a restored backup has
-/// the deleted pages again.
+/// archivist pin). Backups keep the files until they are removed themselves; a restoration lists the
+/// deleted pages of the backup, and asks whether to delete them again.
 #[derive(Args)]
 pub struct DeleteArgs {
     /// Crawls (c12) and snapshots (s345)

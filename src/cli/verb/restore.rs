@@ -30,6 +30,15 @@ pub struct RestoreArgs {
     /// Restore the database alone; archive, library and personas stay as they are
     #[arg(long, conflicts_with = "config")]
     database: bool,
+    /// Delete pages again that were deleted after the backup, without a question
+    ///
+    /// They are listed, and nothing is restored before the answer. Without a terminal, this option or
+    /// --keep-deleted is required if there are such pages.
+    #[arg(short, long)]
+    yes: bool,
+    /// Keep pages that were deleted after the backup, without a question
+    #[arg(long, conflicts_with = "yes")]
+    keep_deleted: bool,
 }
 
 /// Directory that exists if systemd is process 1 (sd_booted(3)).
@@ -45,6 +54,8 @@ pub async fn run(args: RestoreArgs, scope: &Scope) -> Result<Exit, Failure> {
     command.arg("restore").arg(real(&args.dir)?);
     command.args(args.config.then_some("--config"));
     command.args(args.database.then_some("--database"));
+    command.args(args.yes.then_some("--yes"));
+    command.args(args.keep_deleted.then_some("--keep-deleted"));
     // Ctrl-C ends the program alone: the unit must be unmasked after it.
     let kinds = [
         SignalKind::interrupt(),

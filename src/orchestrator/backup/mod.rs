@@ -20,6 +20,7 @@
 
 mod complete;
 mod copy;
+mod deleted;
 mod index;
 mod place;
 mod restore;
@@ -93,7 +94,20 @@ pub enum Task {
         from: PathBuf,
         /// What of it.
         what: What,
+        /// What becomes of pages that were deleted since the backup.
+        deleted: Deleted,
     },
+}
+
+/// What becomes of pages of a backup that were deleted since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// The user is asked.
+    Ask,
+    /// They are deleted again.
+    Again,
+    /// They are restored.
+    Keep,
 }
 
 /// What is restored of a backup.
@@ -111,7 +125,11 @@ pub enum What {
 pub fn main(scope: &Scope, task: &Task) -> ExitCode {
     let done = match task {
         Task::Backup { to, keep } => take::take(scope, to, *keep),
-        Task::Restore { from, what } => restore::restore(scope, from, *what),
+        Task::Restore {
+            from,
+            what,
+            deleted,
+        } => restore::restore(scope, from, *what, *deleted),
     };
     match done {
         Ok(code) => code,

@@ -7,6 +7,7 @@ use super::{
 use crate::machine::clock::now;
 use archivist_config::Scope;
 use archivist_core::model::Time;
+use archivist_shared::deleted;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
@@ -90,7 +91,7 @@ impl Root {
     }
 
     fn stays(&self, name: &OsStr) -> bool {
-        [LOCKS, LOST_FOUND, RESTORING]
+        [LOCKS, LOST_FOUND, RESTORING, deleted::FILE]
             .iter()
             .any(|stays| name == *stays)
             || name.as_bytes().starts_with(BEFORE.as_bytes())

@@ -2,10 +2,12 @@
 //! anything is damaged, nothing changes.
 
 use super::complete::{self, Complete};
+use super::deleted::Returned;
 use super::index::{BackupEntry, Entries, Kind, Look};
 use super::place::Root;
 use super::{
-    COMPLETE, CONFIG, DATA, DATABASE, INDEX, Problem, Result, What, at, copy, of_store, sync,
+    COMPLETE, CONFIG, DATA, DATABASE, Deleted, INDEX, Problem, Result, What, at, copy, of_store,
+    sync,
 };
 use crate::runner::locks::RunnerLocks;
 use crate::store::backup::{check_usable, continue_ids_of};
@@ -24,7 +26,7 @@ use std::time::{Duration, SystemTime};
 const SHOWN_MAX: usize = 20;
 
 /// Restores the backup `from`, or the newest one in that directory.
-pub fn restore(scope: &Scope, from: &Path, what: What) -> Result<ExitCode> {
+pub fn restore(scope: &Scope, from: &Path, what: What, deleted: Deleted) -> Result<ExitCode> {
     let (backup, complete) = choose(from)?;
     let data = scope.data_dir();
     if complete.data != data {
@@ -49,9 +51,9 @@ pub fn restore(scope: &Scope, from: &Path, what: What) -> Result<ExitCode> {
     for root in &roots {
         root.stage()?;
     }
-    let done = fill(&backup, &roots, scope, what);
-    let differing = match done {
-        Ok(differing) => differing,
+    let done = fill(&backup, &roots, scope, what, deleted);
+    let (differing, returned) = match done {
+        Ok(done) => done,
         Err(problem) => {
             for root in &roots {
                 // Named by the next restoration if it stays.
@@ -73,6 +75,7 @@ pub fn restore(scope: &Scope, from: &Path, what: What) -> Result<ExitCode> {
         before.extend(root.switch()?);
     }
     print(&backup, &complete, what, &before, &differing);
+    returned.settle(&data)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -108,8 +111,14 @@ fn damaged(backup: &Path, what: &[String], count: usize) -> Problem {
 }
 
 /// Copies and verifies the files. Returns the files of the configuration that differ, if it is not
-/// restored.
-fn fill(backup: &Path, roots: &[Root], scope: &Scope, what: What) -> Result<Vec<PathBuf>> {
+/// restored, and the pages that were deleted since.
+fn fill(
+    backup: &Path,
+    roots: &[Root],
+    scope: &Scope,
+    what: What,
+    deleted: Deleted,
+) -> Result<(Vec<PathBuf>, Returned)> {
     let data = scope.data_dir();
     let path = backup.join(INDEX);
     let index = File::open(&path).map_err(at("read", &path))?;
@@ -136,10 +145,12 @@ fn fill(backup: &Path, roots: &[Root], scope: &Scope, what: What) -> Result<Vec<
     check_usable(&database).map_err(|error| Problem(error.to_string()))?;
     let continued = continue_ids_of(&data.join(DATABASE), &database);
     continued.map_err(of_store(&database))?;
+    let returned = Returned::find(&data, &database, deleted)?;
+    returned.delete(&database)?;
     for root in roots {
         sync(&root.path)?;
     }
-    Ok(filler.differing)
+    Ok((filler.differing, returned))
 }
 
 struct Filler<'a> {

@@ -16,6 +16,7 @@ use archivist_config::Scope;
 use archivist_core::model::{Owner, Time, without_userinfo};
 use archivist_core::text::{clean, human_size};
 use archivist_plugin::Directory;
+use archivist_shared::deleted;
 use nix::sys::stat::FileStat;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
@@ -228,14 +229,14 @@ fn unit_of(path: &Path) -> Option<Unit> {
 }
 
 /// Whether a path below the data directory is not part of a backup: locks, temporary files, what was
-/// moved away, and the database, which is copied otherwise.
+/// moved away, which pages were deleted, and the database, which is copied otherwise.
 fn is_skipped(path: &Path) -> bool {
     let mut parts = path.components().map(Component::as_os_str);
     let name = path.file_name().unwrap_or_default().as_bytes();
     match (parts.next().and_then(OsStr::to_str), parts.count()) {
         (_, 0) => {
             name.starts_with(DATABASE.as_bytes())
-                || [LOCKS, LOST_FOUND, ".setup"]
+                || [LOCKS, LOST_FOUND, ".setup", deleted::FILE]
                     .map(str::as_bytes)
                     .contains(&name)
                 || is_moved(name)
@@ -565,6 +566,7 @@ mod tests {
         for path in [
             "archivist.sqlite3-wal",
             "runner.lock",
+            "deleted",
             ".before-20261125T000000Z",
             "archive/.run",
             "archive/.restoring",

@@ -7,7 +7,8 @@ use super::*;
 use crate::runner::locks::{Lock, RunnerLocks};
 use crate::store::Store;
 use archivist_config::UserDirs;
-use archivist_core::model::Time;
+use archivist_core::model::{CrawlId, Owner, SnapshotId, Time};
+use archivist_shared::deleted;
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -122,7 +123,7 @@ impl Bed {
     }
 
     fn restore(&self) -> Result<()> {
-        restore(&self.scope, &self.backups(), What::Data).map(|_| ())
+        restore(&self.scope, &self.backups(), What::Data, Deleted::Ask).map(|_| ())
     }
 
     /// Removes everything that a lost disk has.
@@ -293,6 +294,64 @@ fn what_was_there_is_moved_away_and_its_ids_are_not_given_again() {
     assert!(!next.join("data").join(name).exists());
 }
 
+const PAGE: Owner = Owner::Snapshot(SnapshotId(1));
+
+#[test]
+fn deleted_page_is_deleted_again() {
+    for what in [What::Data, What::Database] {
+        let bed = Bed::new();
+        let backup = bed.take();
+        deleted::add(&bed.data(), &[PAGE], Time(7)).unwrap();
+        restore(&bed.scope, &bed.backups(), what, Deleted::Again).unwrap();
+        assert_eq!(bed.number("SELECT sum(id) FROM snapshot"), 2);
+        assert_eq!(
+            bed.number("SELECT count(*) FROM result WHERE owner = 's1'"),
+            0
+        );
+        let removed = bed.text("SELECT directory FROM deletion WHERE owner = 's1'");
+        let directory = bed.data().join(DAY).join("s1");
+        assert_eq!(
+            removed.as_deref(),
+            directory.to_str(),
+            "its files are removed later"
+        );
+        assert_eq!(bed.number("SELECT count(*) FROM crawl"), 1);
+        assert!(deleted::read(&bed.data()).unwrap().contains_key(&PAGE));
+        assert!(!backup.join(DATA).join(deleted::FILE).exists());
+    }
+}
+
+#[test]
+fn pages_of_a_deleted_crawl_are_deleted_again() {
+    let bed = Bed::new();
+    bed.take();
+    deleted::add(&bed.data(), &[Owner::Crawl(CrawlId(1))], Time(7)).unwrap();
+    restore(&bed.scope, &bed.backups(), What::Data, Deleted::Again).unwrap();
+    for table in ["crawl", "snapshot", "result"] {
+        assert_eq!(
+            bed.number(&format!("SELECT count(*) FROM {table}")),
+            0,
+            "{table}"
+        );
+    }
+    assert_eq!(bed.number("SELECT count(*) FROM deletion"), 3);
+}
+
+#[test]
+fn deleted_page_that_is_kept_is_not_named_again() {
+    let bed = Bed::new();
+    bed.take();
+    let other = Owner::Snapshot(SnapshotId(9));
+    let later = Owner::Snapshot(SnapshotId(2));
+    deleted::add(&bed.data(), &[PAGE, other], Time(7)).unwrap();
+    // Another page had the number.
+    deleted::add(&bed.data(), &[later], Time(0)).unwrap();
+    restore(&bed.scope, &bed.backups(), What::Data, Deleted::Keep).unwrap();
+    assert_eq!(bed.number("SELECT count(*) FROM snapshot"), 2);
+    let known = deleted::read(&bed.data()).unwrap();
+    assert_eq!(Vec::from_iter(known), [(later, 0), (other, 7)]);
+}
+
 #[test]
 fn database_alone_is_restored_while_the_archive_stays() {
     let bed = Bed::new();
@@ -302,7 +361,7 @@ fn database_alone_is_restored_while_the_archive_stays() {
     let before = bed.files("archive");
     // What is not restored need not be intact.
     fs::remove_file(backup.join("data/lib/bin/tool")).unwrap();
-    restore(&bed.scope, &bed.backups(), What::Database).unwrap();
+    restore(&bed.scope, &bed.backups(), What::Database, Deleted::Ask).unwrap();
     assert!(bed.files("archive") == before);
     assert_eq!(bed.number("SELECT count(*) FROM snapshot WHERE id = 90"), 0);
     assert_eq!(
@@ -354,7 +413,7 @@ fn interrupted_backup_is_none() {
     fs::rename(&whole, &partial).unwrap();
     fs::remove_file(partial.join(COMPLETE)).unwrap();
     for from in [&partial, &bed.backups()] {
-        let error = restore(&bed.scope, from, What::Data)
+        let error = restore(&bed.scope, from, What::Data, Deleted::Ask)
             .unwrap_err()
             .to_string();
         assert!(error.contains("is no backup"), "{error}");
@@ -374,7 +433,13 @@ fn configuration_is_restored_if_it_is_asked_for() {
     fs::write(&path, "[Config]\nKEY=2\n").unwrap();
     bed.restore().unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "[Config]\nKEY=2\n");
-    restore(&bed.scope, &bed.backups(), What::DataAndConfig).unwrap();
+    restore(
+        &bed.scope,
+        &bed.backups(),
+        What::DataAndConfig,
+        Deleted::Ask,
+    )
+    .unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "[Config]\nKEY=1\n");
     assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
 }
@@ -392,7 +457,7 @@ fn working_orchestrator_and_foreign_directories_are_refused() {
     assert!(error.contains("outside of the data directory"), "{error}");
     let mut other = bed.scope.clone();
     other.instance = Some("news".to_owned());
-    let error = restore(&other, &bed.backups(), What::Data)
+    let error = restore(&other, &bed.backups(), What::Data, Deleted::Ask)
         .unwrap_err()
         .to_string();
     assert!(error.contains("is a backup of"), "{error}");

@@ -1,6 +1,7 @@
-//! What is read of the machine: clocks, space, memory, programs, the files of watches.
+//! What is read of the machine: clocks, space, memory, programs, the files of watches; and the record of deletions.
 
 pub mod clock;
+pub mod deletions;
 pub mod inspect;
 pub mod library;
 pub mod notify;

@@ -7,7 +7,7 @@ use crate::main_loop::event::Event;
 use crate::main_loop::log::LogEntry;
 use crate::main_loop::measure::HookDirs;
 use crate::main_loop::starts::Output;
-use archivist_core::model::{AnyId, CrawlId, Owner, RunId, SnapshotId};
+use archivist_core::model::{AnyId, CrawlId, Owner, RunId, SnapshotId, Time};
 use archivist_core::plan::{Evidence, Lack};
 use archivist_core::unit::UnitSpec;
 use archivist_shared::bus::call::{Refusal, Reply, Request, Work};
@@ -125,6 +125,13 @@ pub enum FileAction {
     Run(Job),
     /// Remove a file of the orchestrator.
     Remove(PathBuf),
+    /// Record what was deleted where a restored backup does not replace it.
+    RecordDeleted {
+        /// The crawls and pages.
+        ids: Vec<Owner>,
+        /// When they were deleted.
+        at: Time,
+    },
     /// Remove the standard inputs of units except these.
     KeepInputs(BTreeSet<PathBuf>),
     /// Measure what hooks have written. The free space shrinks by so many bytes a second.

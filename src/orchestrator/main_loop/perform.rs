@@ -3,7 +3,7 @@
 
 use crate::engine::input_files;
 use crate::engine::state::Engine;
-use crate::machine::clock;
+use crate::machine::{clock, deletions};
 use crate::main_loop::action::{
     Action, CallerAction, EngineAction, FileAction, LoopAction, ReplyAction, UnitAction,
 };
@@ -11,6 +11,7 @@ use crate::main_loop::effects::Effects;
 use crate::main_loop::event::Event;
 use crate::main_loop::replies::Replies;
 use crate::main_loop::starts::{After, Start, Starts};
+use archivist_config::Scope;
 use archivist_core::model::{RunId, Time};
 use archivist_core::plan::Evidence;
 use archivist_shared::systemd::Hint;
@@ -160,6 +161,13 @@ impl Performer {
             FileAction::Run(job) => effects.run(job, &engine.scope),
             FileAction::Remove(path) => {
                 let _ = std::fs::remove_file(path);
+            }
+            FileAction::RecordDeleted { ids, at } => {
+                let record = move |scope: &Scope| {
+                    deletions::record(&scope.data_dir(), &ids, at);
+                    Event::Due
+                };
+                effects.run(Box::new(record), &engine.scope);
             }
             FileAction::KeepInputs(kept) => {
                 input_files::remove_except(&engine.scope, &engine.names, &kept);

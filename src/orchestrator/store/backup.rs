@@ -2,12 +2,14 @@
 
 use super::open::check_version;
 use super::schema;
-use super::{OpenError, Result, StoreError, damage};
+use super::{OpenError, Result, Store, StoreError, Tx, damage};
 use crate::store::column::column;
 use crate::store::rows::directory::row_of;
-use archivist_core::model::Owner;
+use archivist_core::model::{CrawlId, Owner, SnapshotId, Time};
+use archivist_shared::deleted::DeletedIds;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -200,4 +202,84 @@ pub fn continue_ids_of(other: &Path, path: &Path) -> Result<()> {
         }
     }
     Ok(tx.commit()?)
+}
+
+/// A page of a backup that was deleted since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReturnedPage {
+    /// Its crawl.
+    pub crawl: CrawlId,
+    /// Its URL.
+    pub url: String,
+}
+
+/// Returns the pages of the database `path` that were deleted, themselves or with their crawls. A page that
+/// was queued after the deletion is another one, as after everything was removed by hand.
+///
+/// # Errors
+/// If the database cannot be read.
+pub fn returned(path: &Path, deleted: &DeletedIds) -> Result<BTreeMap<SnapshotId, ReturnedPage>> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.pragma_update(None, "query_only", true)?;
+    let sql = |column| {
+        format!("SELECT id, crawl_id, url FROM snapshot WHERE {column} = ?1 AND created_at <= ?2")
+    };
+    let mut by_id = connection.prepare(&sql("id"))?;
+    let mut by_crawl = connection.prepare(&sql("crawl_id"))?;
+    let mut found = BTreeMap::new();
+    for (owner, time) in deleted {
+        let (statement, id) = match owner {
+            Owner::Snapshot(id) => (&mut by_id, id.0),
+            Owner::Crawl(id) => (&mut by_crawl, id.0),
+        };
+        let pages = statement.query_map((id, time), |row| {
+            let (crawl, url) = (CrawlId(row.get(1)?), row.get(2)?);
+            Ok((SnapshotId(row.get(0)?), ReturnedPage { crawl, url }))
+        })?;
+        for page in pages {
+            let (id, page) = page?;
+            found.insert(id, page);
+        }
+    }
+    Ok(found)
+}
+
+/// Deletes pages of the database `path`, which no orchestrator uses, and crawls of which no page is left.
+/// Their files and their copies in the store are removed when an orchestrator uses it.
+///
+/// # Errors
+/// If the database cannot be opened or written.
+pub fn delete_again(
+    path: &Path,
+    pages: &BTreeMap<SnapshotId, ReturnedPage>,
+    now: Time,
+) -> std::result::Result<(), String> {
+    let mut store = Store::open(path).map_err(|error| error.to_string())?;
+    let done = delete_pages(&mut store, pages, now);
+    done.map_err(|error| error.message(path))
+}
+
+fn delete_pages(
+    store: &mut Store,
+    pages: &BTreeMap<SnapshotId, ReturnedPage>,
+    now: Time,
+) -> Result<()> {
+    let inner = store.connection.transaction()?;
+    let tx = Tx { inner, epoch: 0 };
+    for id in pages.keys() {
+        match tx.copy(*id)?.map(|copy| copy.deleted(now)) {
+            Some(Some(copy)) => tx.set_copy(*id, &copy)?,
+            Some(None) => tx.remove_copy(*id)?,
+            None => {}
+        }
+        tx.delete_snapshot(*id, now)?;
+    }
+    let crawls: BTreeSet<CrawlId> = pages.values().map(|page| page.crawl).collect();
+    for crawl in crawls {
+        if tx.is_without_pages(crawl)? {
+            tx.delete_crawl(crawl, now)?;
+        }
+    }
+    tx.commit()
 }

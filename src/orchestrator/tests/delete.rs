@@ -7,6 +7,7 @@ use archivist_core::store::{Assignment, Copy, CopyStatus, StoredObject, Task};
 use archivist_shared::bus::call::{Refusal, Request, Which};
 use archivist_shared::bus::documents::report::{Deleted, Filter};
 use archivist_shared::bus::documents::work::ToRemove;
+use archivist_shared::deleted;
 use std::time::Duration;
 
 const UNIT: &str = "archivist-delete-files.service";
@@ -52,6 +53,7 @@ fn is_over(bed: &mut Bed) -> bool {
 #[test]
 fn rows_go_first_and_files_follow() {
     let mut bed = archived(3);
+    std::fs::create_dir_all(bed.engine.scope.data_dir()).unwrap();
     let before = delete(&mut bed, &["s1", "s2"], true);
     assert_eq!((before.pages, before.left.len()), (2, 0));
     assert_eq!(pages(&mut bed).len(), 3, "nothing was changed");
@@ -62,6 +64,9 @@ fn rows_go_first_and_files_follow() {
     assert_eq!(owners(&request), ["s1", "s2"]);
     assert!(request.is_last && request.lists.contains_key(&CrawlId(1)));
     assert!(request.directories.iter().all(|it| it.identity.is_some()));
+    let recorded = deleted::read(&bed.engine.scope.data_dir()).unwrap();
+    let recorded: Vec<String> = recorded.keys().map(Owner::to_string).collect();
+    assert_eq!(recorded, ["s1", "s2"]);
     bed.world.end(UNIT, 1, 0, "success");
     bed.until_quiet();
     assert!(is_over(&mut bed));

@@ -26,6 +26,8 @@ pub enum Kind {
     List,
     /// No crawl and no page has this directory.
     Unknown,
+    /// A page was deleted, and a database that was restored has it again.
+    Deleted,
     /// Ids may be handed out again.
     Ids,
     /// The search index is damaged, lacks a page, or has a deleted one.

@@ -21,11 +21,12 @@ use crate::client::server::Server;
 use crate::display::style;
 use crate::display::style::Style;
 use archivist_config::{Scope, load};
-use archivist_core::model::{IdMarks, Lifecycle, Owner, SnapshotId};
+use archivist_core::model::{IdMarks, Lifecycle, Owner, SnapshotId, Time};
 use archivist_core::store::{Location, StoredObject};
 use archivist_core::text::parse_size;
 use archivist_shared::archive;
 use archivist_shared::bus::documents::report::{Crawl, Filter, Snapshot, Status};
+use archivist_shared::deleted::{self, DeletedIds};
 use archivist_worker::lists::{Lists, PAGE, flaw_of_snapshot};
 use clap::Args;
 use copies::Copies;
@@ -69,7 +70,7 @@ pub struct FsckArgs {
     /// Print one object
     ///
     /// It has 'checked' with the counts, and 'findings' with 'kind' ('directory', 'file', 'size',
-    /// 'digest', 'unknown', 'ids', 'list', 'index' or 'copy'), 'id', 'path', 'what', 'repair' and
+    /// 'digest', 'unknown', 'deleted', 'ids', 'list', 'index' or 'copy'), 'id', 'path', 'what', 'repair' and
     /// 'repaired'.
     #[arg(long)]
     json: bool,
@@ -86,12 +87,15 @@ pub async fn run(args: FsckArgs, scope: &Scope) -> Result<Exit, Failure> {
     let archive = scope.data_dir().join("archive");
     let disk = Disk::read(&archive).map_err(|error| unreadable(&error, scope))?;
     let imported = Imported::read(&archive).map_err(|error| unreadable(&error, scope))?;
+    // Before the rows: what is deleted meanwhile has no row, or is not in it.
+    let deleted = deleted::read(&scope.data_dir()).map_err(|error| unreadable(&error, scope))?;
     let server = Server::reach(scope).await?;
     need_archive(&archive, &server, scope).await?;
     let mut check = Check {
         server: &server,
         lists: Lists::new(&archive),
         ended: BTreeSet::new(),
+        deleted,
         archive,
         disk,
         imported,
@@ -173,6 +177,8 @@ struct Check<'a> {
     lists: Lists,
     /// Pages that the search index must have.
     ended: BTreeSet<SnapshotId>,
+    /// What was deleted.
+    deleted: DeletedIds,
     reads_content: bool,
     report: Report,
 }
@@ -213,6 +219,7 @@ impl Check<'_> {
                 return Ok(());
             }
             for page in pages {
+                self.deleted(&page);
                 let Some(directory) = &page.directory else {
                     continue;
                 };
@@ -226,6 +233,26 @@ impl Check<'_> {
                 }
             }
         }
+    }
+
+    /// Names a page that was deleted and is there again, as in a copy of the database.
+    fn deleted(&mut self, page: &Snapshot) {
+        let owners = [Owner::Snapshot(page.id), Owner::Crawl(page.crawl)];
+        let times = owners.iter().filter_map(|owner| self.deleted.get(owner));
+        // A page that was queued later is another one, as after everything was removed by hand.
+        let Some(time) = times.max().filter(|time| page.created_at.0 <= **time) else {
+            return;
+        };
+        let path = page.directory.as_deref().unwrap_or_default();
+        let what = format!(
+            "it was deleted at {}, and the database has it again; to delete it: archivist delete {}",
+            Time(*time),
+            page.id
+        );
+        self.report.add(Finding {
+            id: Some(Owner::Snapshot(page.id)),
+            ..Finding::new(Kind::Deleted, path, what)
+        });
     }
 
     async fn page(&mut self, listed: &Snapshot, scope: &Scope) -> Result<(), Failure> {
