@@ -1,0 +1,6 @@
+export function getRandomID() {
+    if (crypto && typeof crypto.randomUUID !== 'undefined') {
+        return crypto.randomUUID();
+    }
+    return Math.random().toString();
+}
