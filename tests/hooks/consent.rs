@@ -2,12 +2,22 @@
 
 use crate::fixture::{Session, Snapshot, WebServer, has};
 use crate::pictures::pixels;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The rules of autoconsent that the package contains.
+const RULES: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/packaging/autoconsent/rules/compact-rules.json"
+);
 
 /// A browser with one tab, and the server of its pages.
 struct Bed {
     session: Session,
     web: WebServer,
     snap: Snapshot,
+    /// `CHROMIUM_CONSENT_RULES=` of the pages.
+    rules: &'static str,
 }
 
 /// What was saved of a page.
@@ -31,19 +41,30 @@ impl Bed {
             session: Session::start(&snap, &[]),
             web: WebServer::start("53-consent-walls"),
             snap,
+            rules: RULES,
         })
     }
 
     /// Opens a page. Returns the remarks about its walls.
     fn note(&mut self, path: &str, mode: &str) -> String {
-        let settings = [("CHROMIUM_CONSENT", mode)];
+        let settings = [
+            ("CHROMIUM_CONSENT", mode),
+            ("CHROMIUM_CONSENT_RULES", self.rules),
+        ];
         let url = self.web.url(path);
         let text = self.session.open(&self.snap, &url, &settings);
         assert!(text.starts_with("page loaded http=200"), "{path}: {text}");
         let note = &self.snap.json("chromium/navigation.json")["note"];
         let notes = note.as_str().unwrap_or_default().split("; ");
         // A slow machine may leave other remarks.
-        let of_walls = ["closed ", "hid ", "unlocked ", "removed "];
+        let of_walls = [
+            "closed ",
+            "hid ",
+            "rejected ",
+            "removed ",
+            "tried ",
+            "unlocked ",
+        ];
         let is_of_wall = |note: &&str| of_walls.iter().any(|start| note.starts_with(start));
         let notes: Vec<_> = notes.filter(is_of_wall).collect();
         notes.join("; ")
@@ -66,7 +87,7 @@ impl Bed {
         self.snap
             .run("pdf", &url, &[])
             .assert(0, "succeeded", "output.pdf");
-        let print = std::process::Command::new("pdftotext")
+        let print = Command::new("pdftotext")
             .args([self.snap.file("pdf/output.pdf").as_os_str(), "-".as_ref()])
             .output();
         Saved {
@@ -252,6 +273,8 @@ fn pages_without_walls_are_not_changed() {
         "/keep/framed",
         "/keep/sticky",
         "/keep/plain",
+        // A consent manager that asks nothing.
+        "/keep/decided",
     ] {
         let [changed, own] = ["reject", "no"].map(|mode| (bed.note(path, mode), bed.html(path)));
         if !changed.0.is_empty() || changed != own {
@@ -259,4 +282,78 @@ fn pages_without_walls_are_not_changed() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Consent managers in a language that our own rules do not know, whose buttons are not those that
+/// they know: settings that must be opened, an object of the page under a content security policy,
+/// a frame of another site, and a box that covers nothing.
+#[test]
+fn walls_without_a_known_button_are_rejected_by_the_rules() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    let mut wrong = Vec::new();
+    for (path, rule, hidden) in [
+        (
+            "/rules/onetrust",
+            "Onetrust",
+            "hid a consent wall (OneTrust)",
+        ),
+        (
+            "/rules/cookiebot",
+            "Cybotcookiebot",
+            "hid a consent wall (Cookiebot)",
+        ),
+        (
+            "/rules/sourcepoint",
+            "Sourcepoint-frame",
+            "hid a consent wall (Sourcepoint)",
+        ),
+        ("/rules/truyo", "truyo", ""),
+    ] {
+        bed.rules = RULES;
+        let saved = bed.save(path, "reject");
+        let note = format!("closed a consent wall ({rule})");
+        judge(path, &saved, &note, "rejected", &mut wrong);
+        if saved.html.contains("WALLWORD") || saved.html.contains("autoconsent") {
+            wrong.push(format!(
+                "{path}: the wall, or a trace of the rules, is left"
+            ));
+        }
+        for (rules, mode) in [("off", "reject"), (RULES, "hide")] {
+            bed.rules = rules;
+            let (note, html) = (bed.note(path, mode), bed.html(path));
+            if note != hidden || html.contains("data-choice") {
+                wrong.push(format!("{path}, rules {rules}, {mode}: note '{note}'"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The script and the compact rules are those that their sources make. Versions of esbuild differ in
+/// layout, so that the test compares what one makes of both.
+#[test]
+fn the_script_of_the_rules_is_built_from_its_sources() {
+    if !has(&["esbuild", "node"]) {
+        return;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let built = tempfile::tempdir().unwrap();
+    let build = root.join("packaging/autoconsent/build");
+    let done = Command::new(build).arg(built.path()).status();
+    assert!(done.unwrap().success());
+    let layout = |script: PathBuf| {
+        let done = Command::new("esbuild").arg("--minify").arg(script).output();
+        done.unwrap().stdout
+    };
+    let kept = layout(root.join("src/hooks/chromium/consent/autoconsent.js"));
+    let is_same = !kept.is_empty() && kept == layout(built.path().join("autoconsent.js"));
+    assert!(
+        is_same,
+        "the script differs: run packaging/autoconsent/build"
+    );
+    let rules = std::fs::read(built.path().join("compact-rules.json"));
+    let is_same = rules.unwrap() == std::fs::read(RULES).unwrap();
+    assert!(is_same, "the rules differ: run packaging/autoconsent/build");
 }

@@ -175,7 +175,7 @@ impl LoadingTab {
                     probe(&self.session, &probed);
                 } else if step == Step::Reveal {
                     let (session, frame) = (self.session.clone(), self.main_frame.clone());
-                    let (revealed, behaviors) = (revealed.clone(), request.behaviors);
+                    let (revealed, behaviors) = (revealed.clone(), request.behaviors.clone());
                     tokio::spawn(async move {
                         reveal::reveal(&session, &frame, behaviors, &revealed).await;
                         let _ = revealed.send(Revealing::Done);

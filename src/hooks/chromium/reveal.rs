@@ -1,10 +1,11 @@
 //! Makes a page load what it loads only when it comes into view.
 
 use super::cdp::{CdpError, Session};
-use super::consent::Consent;
+use super::consent::{Consent, Rules, Walls};
 use crate::process::invocation::Invocation;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Height in pixels to which a page is scrolled: a page may grow for ever.
@@ -24,10 +25,12 @@ const OPENING: &str = include_str!("opening.js");
 const SHARED: &str = include_str!("boxes.js");
 
 /// What is done to a page before it is saved. A page on which nothing of it is found is not changed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Behaviors {
     /// What to do about walls.
     consent: Consent,
+    /// `CHROMIUM_CONSENT_RULES=`: rules for walls that have no known button.
+    rules: Option<Arc<Rules>>,
     /// `CHROMIUM_SCROLL=`: scroll to the end of the page and back.
     scroll: bool,
     /// `CHROMIUM_MEDIA=`: start audio and video that load nothing before.
@@ -40,8 +43,10 @@ impl Behaviors {
     /// Reads the settings.
     pub fn of(invocation: &Invocation) -> Behaviors {
         let settings = &invocation.settings;
+        let consent = Consent::of(invocation);
         Behaviors {
-            consent: Consent::of(invocation),
+            consent,
+            rules: consent.rules(invocation),
             scroll: settings.flag("CHROMIUM_SCROLL"),
             media: settings.flag("CHROMIUM_MEDIA"),
             details: settings.flag("CHROMIUM_DETAILS"),
@@ -90,6 +95,19 @@ pub struct World<'a> {
     id: u64,
 }
 
+/// Result of an evaluation or call.
+#[derive(Deserialize)]
+struct Evaluated {
+    result: Returned,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Returned {
+    value: Value,
+    object_id: String,
+}
+
 impl World<'_> {
     /// Enters the document that the frame shows now.
     pub async fn of<'a>(session: &'a Session, frame: &str) -> Result<World<'a>, CdpError> {
@@ -109,15 +127,6 @@ impl World<'_> {
     /// Evaluates a function of our own with these arguments, which may call those of `boxes.js`.
     /// Fails if the frame shows another document by now.
     pub async fn evaluate(&self, function: &str, arguments: &[Value]) -> Result<Value, CdpError> {
-        #[derive(Deserialize)]
-        struct Evaluated {
-            result: Returned,
-        }
-        #[derive(Deserialize)]
-        struct Returned {
-            #[serde(default)]
-            value: Value,
-        }
         let arguments: Vec<String> = arguments.iter().map(Value::to_string).collect();
         let expression = format!(
             "(() => {{ {SHARED}\nreturn ({function})({}); }})()",
@@ -132,6 +141,34 @@ impl World<'_> {
             )
             .await?;
         Ok(evaluated.result.value)
+    }
+
+    /// Returns the id of the document in the world of the page, for [`World::call_in_page`].
+    pub async fn document_of_page(&self) -> Result<String, CdpError> {
+        let own = json!({"expression": "document", "contextId": self.id});
+        let own: Evaluated = self.session.call("Runtime.evaluate", own).await?;
+        let own = json!({"objectId": own.result.object_id});
+        let described: Value = self.session.call("DOM.describeNode", own).await?;
+        let node = json!({"backendNodeId": described["node"]["backendNodeId"]});
+        let resolved: Value = self.session.call("DOM.resolveNode", node).await?;
+        let id = resolved["object"]["objectId"].as_str();
+        Ok(id.unwrap_or_default().to_owned())
+    }
+
+    /// Evaluates an expression in the world of the page at the root of the session, whose objects
+    /// may be those of its scripts.
+    pub async fn evaluate_in_page(&self, expression: &str) -> Result<Value, CdpError> {
+        let call = json!({"expression": expression, "returnByValue": true});
+        let evaluated: Evaluated = self.session.call("Runtime.evaluate", call).await?;
+        Ok(evaluated.result.value)
+    }
+
+    /// Calls a function in the world of the page, whose objects may be those of its scripts.
+    pub async fn call_in_page(&self, document: &str, function: &str) -> Result<Value, CdpError> {
+        let call =
+            json!({"objectId": document, "functionDeclaration": function, "returnByValue": true});
+        let called: Evaluated = self.session.call("Runtime.callFunctionOn", call).await?;
+        Ok(called.result.value)
     }
 }
 
@@ -173,8 +210,8 @@ async fn reveal_in(
         }
     };
     let world = World::of(session, frame).await?;
-    let consent = behaviors.consent;
-    report(consent.clear(&world, frame).await);
+    let mut walls = Walls::new(behaviors.consent, behaviors.rules.as_deref());
+    report(walls.clear(&world, frame).await);
     if behaviors.details {
         // The page is longer with them.
         report(open(&world, true, false).await?);
@@ -189,7 +226,7 @@ async fn reveal_in(
     let screens = world.evaluate(SCRIPT, &arguments).await?;
     // Some walls wait for a reader who scrolls.
     if screens.as_u64() != Some(0) {
-        report(consent.clear(&world, frame).await);
+        report(walls.clear(&world, frame).await);
     }
     if behaviors.media {
         report(open(&world, false, true).await?);

@@ -88,6 +88,47 @@ RELOAD = """<script>if (!document.cookie.includes("choice=")) document.body.inse
 else document.body.dataset.choice = "rejected";
 function reload() { document.cookie = "choice=no"; location.reload(); }</script>"""
 
+# Consent managers in Icelandic, which phrases.json lacks, whose buttons are not those of its managers.
+ICELANDIC = "WALLWORD Við notum vafrakökur til að bæta upplifun þína."
+ONETRUST_SETTINGS = f"""<div id="onetrust-consent-sdk"><div class="onetrust-pc-dark-filter" style="position:fixed;inset:0;background:blue;z-index:8"></div>
+<div id="onetrust-banner-sdk" style="position:fixed;bottom:0;left:0;right:0;height:300px;background:blue;z-index:9"><p>{ICELANDIC}</p>
+<button id="onetrust-pc-btn-handler">Stillingar</button><button id="onetrust-accept-btn-handler">Leyfa</button></div>
+<div id="onetrust-pc-sdk" style="display:none;position:fixed;inset:200px;background:blue;z-index:10">
+<input type=checkbox class="category-switch-handler" checked><input type=checkbox class="category-switch-handler" checked>
+<button class="save-preference-btn-handler">Vista</button></div></div><script>
+const find = (selector) => document.querySelector(selector);
+find("#onetrust-accept-btn-handler").onclick = () => document.body.dataset.choice = "accepted";
+find("#onetrust-pc-btn-handler").onclick = () => find("#onetrust-pc-sdk").style.display = "block";
+find(".save-preference-btn-handler").onclick = () => {{
+document.body.dataset.choice = find("input:checked") ? "accepted" : "rejected"; find("#onetrust-consent-sdk").remove(); }};</script>"""
+# The manager is an object of the page, whose policy allows only its own scripts and no style sheets.
+COOKIEBOT_API = f"""<div id="CybotCookiebotDialogBodyUnderlay" style="position:fixed;inset:0;background:blue;z-index:8"></div>
+<div id="CybotCookiebotDialog" style="position:fixed;left:400px;top:300px;width:600px;height:500px;background:blue;z-index:9">
+<h2>{ICELANDIC}</h2><button id="allow">Leyfa</button></div><script nonce="1">
+document.getElementById("allow").onclick = () => document.body.dataset.choice = "accepted";
+window.Cookiebot = {{ hasResponse: false, dialog: {{ visible: true }},
+withdraw() {{ this.hasResponse = true; document.body.dataset.choice = "rejected"; }},
+hide() {{ this.dialog.visible = false; document.querySelectorAll("[id^=Cybot]").forEach((part) => part.remove()); }} }};</script>"""
+SOURCEPOINT = f"""<div id="sp_message_container_7" style="{COVER}"><iframe id="sp_message_iframe_7" style="width:100%;height:100%;border:0"
+src="http://localhost:{PORT}/index.html?message_id=7"></iframe></div><script>
+addEventListener("message", (event) => {{ if (event.data !== "refused") return; document.body.dataset.choice = "rejected";
+document.getElementById("sp_message_container_7").remove(); }})</script>"""
+SOURCEPOINT_FRAME = f"""<body style="background:blue"><div class="type-modal"><p>{ICELANDIC}</p>
+<button class="sp_choice_type_11" onclick="parent.postMessage('agreed', '*')">Leyfa</button>
+<button class="sp_choice_type_13" onclick="parent.postMessage('refused', '*')">Hafna</button></div>"""
+# No wall: a box in a corner.
+TRUYO = f"""<div id="truyo-consent-module" style="position:fixed;left:20px;bottom:20px;width:300px;height:200px;background:blue">
+<div id="truyo-cookieBarContent">{ICELANDIC}<button id="acceptAllCookieButton" onclick="document.body.dataset.choice = 'accepted'">Leyfa</button>
+<button id="declineAllCookieButton" onclick="document.body.dataset.choice = 'rejected'; this.parentNode.parentNode.remove()">Hafna</button>
+</div></div>"""
+# A manager that asks nothing: its parts are there, but hidden or decided.
+DECIDED = """<div id="onetrust-consent-sdk"><div id="onetrust-banner-sdk" style="display:none">
+<button id="onetrust-reject-all-handler" onclick="document.body.dataset.choice = 'rejected'">Hafna</button></div></div>
+<div id="truyo-consent-module" style="display:none"><div id="truyo-cookieBarContent"></div></div><div id="usercentrics-root"></div>
+<script>window.Cookiebot = { hasResponse: true, dialog: { visible: false },
+withdraw() { document.body.dataset.choice = "rejected"; } };</script>"""
+POLICIES = {"/rules/cookiebot": "script-src 'nonce-1'; style-src-elem 'none'"}
+
 WALLS = {
     "/fixed": LOCKED + PAGE + wall(ASK + buttons("Accept all", "Reject all")),
     "/accept-only": "<style>body{overflow:hidden}</style>" + PAGE + wall(ASK + buttons("Accept all")),
@@ -146,7 +187,15 @@ KEPT = {
     "<button>Allow</button></div></div>",
     "/keep/plain": PAGE,
 }
-PAGES = {path: SCRIPT + body for path, body in WALLS.items()} | KEPT
+RULES = {
+    "/rules/onetrust": PAGE + ONETRUST_SETTINGS,
+    "/rules/cookiebot": PAGE + COOKIEBOT_API,
+    "/rules/sourcepoint": PAGE + SOURCEPOINT,
+    "/rules/truyo": PAGE + TRUYO,
+    "/keep/decided": PAGE + DECIDED,
+    "/index.html?message_id=7": SOURCEPOINT_FRAME,
+}
+PAGES = {path: SCRIPT + body for path, body in WALLS.items()} | KEPT | RULES
 PAGES["/video-nocookie"] = "<p>A video<button>Play</button>"
 PAGES["/ask"] = f"<body style='background:blue;color:white'><p>{ASK}</p><button>Accept all</button>" \
     "<button onclick=\"parent.postMessage('refused', '*')\">Reject all</button>"
@@ -161,6 +210,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
+        if self.path in POLICIES:
+            self.send_header("Content-Security-Policy", POLICIES[self.path])
         self.end_headers()
         self.wfile.write(body)
 

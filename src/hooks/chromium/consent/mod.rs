@@ -2,7 +2,10 @@
 //!
 //! `walls.js` finds them by their position, words (`phrases.json`) and known markup, rejects them by
 //! their own buttons, and hides those that remain. It runs in a world of its own in the page, and in
-//! frames of other sites, in which many consent managers live. A page without walls is not changed.
+//! frames of other sites, in which many consent managers live. If it finds no button, the rules of
+//! autoconsent get a try (`rules.rs`), before it hides anything. A page without walls is not changed.
+
+mod rules;
 
 use super::cdp::{CdpError, Session};
 use super::reveal::World;
@@ -10,12 +13,18 @@ use crate::process::invocation::Invocation;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use rules::Done as RuleDone;
+pub use rules::Rules;
 
 /// Walls that appear one after the other, such as a newsletter after the consent.
 const ROUNDS_MAX: usize = 4;
 /// Frames of a page that are searched for the buttons of a wall.
 const FRAMES_MAX: usize = 20;
+/// Real time for the rules of autoconsent in a page.
+const RULES_MAX: Duration = Duration::from_secs(8);
 const SCRIPT: &str = include_str!("walls.js");
 
 /// Words of buttons and walls by language, and known consent managers.
@@ -35,12 +44,16 @@ pub enum Consent {
 
 /// Result of the step `act`: what was found.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Found {
     /// Number of walls.
     walls: usize,
+    /// Number of walls without a known button.
+    open: usize,
     /// Whether a wall is a frame that the script cannot read.
     frames: bool,
+    /// Whether consent was rejected in this document.
+    is_settled: bool,
     /// Remarks for the case that a click leads to another document.
     notes: Vec<String>,
 }
@@ -63,8 +76,9 @@ struct InFrame {
 }
 
 impl InFrame {
-    fn to_json(&self) -> Value {
-        json!({"isConsent": self.is_consent, "label": self.label})
+    /// Argument of the step `wait`. `is_ruled` is whether a rule of autoconsent acted.
+    fn to_json(&self, is_ruled: bool) -> Value {
+        json!({"isConsent": self.is_consent, "label": self.label, "isRuled": is_ruled})
     }
 }
 
@@ -78,11 +92,41 @@ impl Consent {
         }
     }
 
-    /// Removes the walls of a page, whose main frame is `frame`. Returns a remark for each. Errors are
-    /// only logged.
-    pub async fn clear(self, world: &World<'_>, frame: &str) -> Vec<String> {
+    /// Reads the rules, if this carries them out.
+    pub fn rules(self, invocation: &Invocation) -> Option<Arc<Rules>> {
+        match self {
+            Consent::Reject => Rules::of(invocation),
+            Consent::Hide | Consent::Keep => None,
+        }
+    }
+}
+
+/// Removes the walls of a page.
+pub struct Walls<'a> {
+    consent: Consent,
+    rules: Option<&'a Rules>,
+    /// Time that is left for the rules.
+    patience: Duration,
+    /// Whether the rules were tried on a page without a wall.
+    are_rules_tried: bool,
+}
+
+impl<'a> Walls<'a> {
+    /// Nothing of the page was removed so far.
+    pub fn new(consent: Consent, rules: Option<&'a Rules>) -> Walls<'a> {
+        Walls {
+            consent,
+            rules,
+            patience: RULES_MAX,
+            are_rules_tried: false,
+        }
+    }
+
+    /// Removes the walls that are there now, one after the other. `frame` is the main frame. Returns
+    /// a remark for each. Errors are only logged.
+    pub async fn clear(&mut self, world: &World<'_>, frame: &str) -> Vec<String> {
         let mut notes = Vec::new();
-        if self == Consent::Keep {
+        if self.consent == Consent::Keep {
             return notes;
         }
         for _ in 0..ROUNDS_MAX {
@@ -101,22 +145,34 @@ impl Consent {
     /// Removes the walls that are there now. Returns whether there were any. Fails if a click led to
     /// another document while this waited; the remarks are complete then.
     async fn round(
-        self,
+        &mut self,
         world: &World<'_>,
         frame: &str,
         notes: &mut Vec<String>,
     ) -> Result<bool, CdpError> {
         let found: Found = self.step(world, "act", &Value::Null).await?;
-        if found.walls == 0 {
-            return Ok(false);
-        }
         let in_frame = if found.frames {
             self.reject_in_frames(world.session, frame).await?
         } else {
             InFrame::default()
         };
-        let done = self.step::<Done>(world, "wait", &in_frame.to_json()).await;
-        match done {
+        let is_open = if found.walls == 0 {
+            !found.is_settled && !self.are_rules_tried
+        } else {
+            found.open > 0 || found.frames && in_frame.label.is_empty()
+        };
+        let mut is_ruled = false;
+        if is_open {
+            let note = self.apply_rules(world, frame).await;
+            is_ruled = note.is_some();
+            self.are_rules_tried = true;
+            notes.extend(note);
+        }
+        if found.walls == 0 && !is_ruled {
+            return Ok(false);
+        }
+        let framed = in_frame.to_json(is_ruled);
+        match self.step::<Done>(world, "wait", &framed).await {
             Ok(done) => notes.extend(done.notes),
             // The click led to another document.
             Err(error) => {
@@ -128,12 +184,12 @@ impl Consent {
     }
 
     async fn step<T: DeserializeOwned + Default>(
-        self,
+        &self,
         world: &World<'_>,
         step: &str,
         framed: &Value,
     ) -> Result<T, CdpError> {
-        let mode = if self == Consent::Hide {
+        let mode = if self.consent == Consent::Hide {
             "hide"
         } else {
             "reject"
@@ -144,13 +200,13 @@ impl Consent {
     }
 
     /// Clicks what rejects consent in a frame.
-    async fn reject_in_frame(self, session: &Session, frame: &str) -> Result<InFrame, CdpError> {
+    async fn reject_in_frame(&self, session: &Session, frame: &str) -> Result<InFrame, CdpError> {
         let world = World::of(session, frame).await?;
         self.step(&world, "frame", &Value::Null).await
     }
 
     /// Clicks what rejects consent in the first frame that asks for it.
-    async fn reject_in_frames(self, session: &Session, main: &str) -> Result<InFrame, CdpError> {
+    async fn reject_in_frames(&self, session: &Session, main: &str) -> Result<InFrame, CdpError> {
         let mut asked = InFrame::default();
         for frame in same_process(session, main).await? {
             let in_frame = self.reject_in_frame(session, &frame).await?;
@@ -178,6 +234,57 @@ impl Consent {
         }
         Ok(asked)
     }
+
+    /// Carries out the rule whose popup is open in the page or one of its frames. Returns the remark
+    /// about it. Errors are only logged.
+    async fn apply_rules(&mut self, world: &World<'_>, main: &str) -> Option<String> {
+        let rules = self.rules?;
+        let begin = Instant::now();
+        let done = tokio::time::timeout(self.patience, apply(rules, world, main)).await;
+        self.patience = self.patience.saturating_sub(begin.elapsed());
+        match done {
+            Ok(Ok(done)) => done.is_change().then(|| done.note()),
+            Ok(Err(error)) => {
+                eprintln!("failed to apply the rules for consent: {error}, ignoring");
+                None
+            }
+            Err(_) => {
+                eprintln!("the rules for consent did not end in time, ignoring");
+                None
+            }
+        }
+    }
+}
+
+/// Carries out the rule whose popup is open in the page, else in the first of its frames.
+async fn apply(rules: &Rules, world: &World<'_>, main: &str) -> Result<RuleDone, CdpError> {
+    let done = rules.apply(world).await?;
+    let Some(rules) = &done.frames else {
+        return Ok(done);
+    };
+    let session = world.session;
+    for frame in same_process(session, main).await? {
+        if let Some(done) = changed(rules::apply_in_frame(session, &frame, rules).await) {
+            return Ok(done);
+        }
+    }
+    for target in other_processes(session, main).await? {
+        let child = session.connection().attach(&target).await?;
+        let done = rules::apply_in_frame(&child, &target, rules).await;
+        let _ = child.detach().await;
+        if let Some(done) = changed(done) {
+            return Ok(done);
+        }
+    }
+    Ok(RuleDone::default())
+}
+
+/// What a rule did to a frame, if it did anything. A frame may go while it is searched.
+fn changed(done: Result<RuleDone, CdpError>) -> Option<RuleDone> {
+    let logged = done.inspect_err(|error| {
+        eprintln!("failed to apply rules to a frame: {error}, ignoring");
+    });
+    logged.ok().filter(RuleDone::is_change)
 }
 
 /// Frames of the page in its own process, without the main frame.

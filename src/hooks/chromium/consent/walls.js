@@ -1,6 +1,7 @@
 // Finds what covers the page or locks its scrolling, and removes it. `step` is
-// "act": finds walls and clicks what rejects them; evaluates to { walls, frames, notes }, the notes
-// for the case that a click leads to another document;
+// "act": finds walls and clicks what rejects them; evaluates to { walls, open, frames, isSettled, notes }:
+// the number of walls, and of those without a button, unless consent was rejected; whether one is a
+// frame; whether consent was rejected; the notes for the case that a click leads to another document;
 // "wait": waits until the clicked walls are gone, hides the others, unlocks scrolling; { notes };
 // "frame": in the frame of a wall: clicks what rejects it; { isConsent, label }.
 // A wall is consent for cookies, a newsletter, or any other overlay that covers the text of a page
@@ -17,7 +18,7 @@
   };
   const rejects = (text) =>
     text.length < 50 && (matches("reject", text) || matches("rejectPart", text)) && !matches("rejectNever", text);
-  const state = (globalThis.archivistWalls ??= { open: [], met: 0, clicked: new WeakSet(), left: new WeakSet() });
+  const state = (globalThis.archivistWalls ??= { open: [], met: 0, isSettled: false, clicked: new WeakSet(), left: new WeakSet() });
 
   // The composed tree.
   const up = (element) => element.assignedSlot || element.parentElement || element.getRootNode().host || null;
@@ -235,12 +236,16 @@
       if (!control || state.clicked.has(control)) continue;
       state.clicked.add(control);
       wall.label = label(control);
+      if (wall.kind === "consent") state.isSettled = true;
       control.click();
       notes.push(closed(wall));
     }
     state.open = walls;
     state.met += walls.length;
-    return { walls: walls.length, frames: walls.some((wall) => wall.frame), notes };
+    const isOpen = (wall) => !wall.frame && !wall.label && wall.kind !== "backdrop";
+    const open = state.isSettled ? 0 : walls.filter(isOpen).length;
+    const frames = walls.some((wall) => wall.frame);
+    return { walls: walls.length, open, frames, isSettled: state.isSettled, notes };
   };
 
   const isGone = (wall) => {
@@ -291,12 +296,14 @@
     state.open = state.open.filter((wall) => !wall.frame || wall.manager || framed.isConsent);
     for (const wall of state.open) if (wall.frame) wall.label = framed.label;
     const clicked = state.open.filter((wall) => wall.label);
-    while (performance.now() < end && !clicked.every(isGone)) await new Promise((resolve) => setTimeout(resolve, 25));
+    const vanishing = framed.isRuled ? state.open : clicked;
+    if (framed.label || framed.isRuled) state.isSettled = true;
+    while (performance.now() < end && !vanishing.every(isGone)) await new Promise((resolve) => setTimeout(resolve, 25));
     const notes = new Set();
     const isSafe = remains();
     const left = state.open.filter((wall) => !isGone(wall));
     for (const wall of clicked) if (!left.includes(wall)) notes.add(closed(wall));
-    let isChanged = notes.size > 0;
+    let isChanged = notes.size > 0 || framed.isRuled;
     for (const wall of left) {
       if (isSafe || wall.share < 0.5) {
         hide(wall.element);
