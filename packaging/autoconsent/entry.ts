@@ -4,7 +4,7 @@
 // { asks }: expressions to evaluate in the world of the page, whose results are the argument of `next`;
 // { opens }: the name of the rule that clicks after the `next` that follows;
 // { done }: the end of the run, { name, isRejected, isGone, isCosmetic, frames }.
-// Rules never give consent here: nothing calls optIn(). A document without an open popup is not
+// Nothing calls optIn(). A document without an open popup is not
 // changed.
 import { dynamicCMPs } from './lib/cmps/all';
 import AutoConsentCMPBase, { AutoConsentCMP } from './lib/cmps/base';
