@@ -2,7 +2,7 @@
 # One page of each way; tests/hooks judges all of them.
 queue() {
     local base=http://127.0.0.1:$port path urls=()
-    for path in fixed accept-only shadow frame onetrust keep/app; do
+    for path in fixed accept-only shadow frame onetrust rules/onetrust keep/app; do
         urls+=("$base/$path")
     done
     crawl_walls=$(add --plugins pdf,screenshot,dom "${urls[@]}")
@@ -17,7 +17,8 @@ note_of() {
 judge() {
     local path note pdf
     wait_for 120 is_over "$crawl_walls"
-    for path in fixed shadow frame onetrust; do
+    # The last needs the rules of the package.
+    for path in fixed shadow frame onetrust rules/onetrust; do
         note=$(note_of "/$path")
         [[ $note == "closed a consent wall"* ]] || fail "/$path: the note is '$note'"
         in_capsule grep -q 'data-choice="rejected"' "$(saved "$crawl_walls" ":$port/$path")/dom/output.html" || fail "/$path: not rejected"

@@ -17,6 +17,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 const SETTING: &str = "CHROMIUM_CONSENT_RULES";
+/// Default of the setting: the file of the package.
+const PACKAGED: &str = "/usr/share/archivist/autoconsent/compact-rules.json";
 const ENGINE: &str = include_str!("autoconsent.js");
 /// Version of the compact form of the rules that the script reads.
 const VERSION: u64 = 1;
@@ -57,11 +59,13 @@ struct Step {
 }
 
 impl Rules {
-    /// Reads the file that the setting names. Returns `None` without one; errors are only logged.
+    /// Reads the file that the setting names. Returns `None` without one; errors are only logged. A
+    /// program that is not installed has no file of the package.
     pub fn of(invocation: &Invocation) -> Option<Arc<Rules>> {
         let path = invocation.settings.text(SETTING);
         let path = path.trim();
-        if path.is_empty() || path == "off" {
+        let is_missing = path == PACKAGED && !Path::new(path).exists();
+        if path.is_empty() || path == "off" || is_missing {
             return None;
         }
         let rules = Rules::read(Path::new(path));
