@@ -323,3 +323,24 @@ fn entries_are_kept_without_a_visit_and_with_their_texts() {
     );
     assert_eq!(bed.options().plugins, [""; 0]);
 }
+
+#[test]
+fn page_that_cannot_be_copied_is_named_and_nothing_is_queued() {
+    let Some(bed) = Bed::new() else { return };
+    // In the archive it gets a longer name.
+    let name = format!(".{}", "x".repeat(250));
+    bed.write(&name, MHTML);
+    let output = bed.import(&[&name, &name]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    let said = text(&output);
+    assert!(said.contains("failed to copy '.xxx"), "{said}");
+    assert!(said.contains("2 saved pages: 0 taken, 0 known"), "{said}");
+    assert_eq!(bed.sent(), [Value::Null; 0]);
+    let staged = bed.top.path().join("archivist/archive/.importing");
+    let left = files(&staged);
+    assert!(
+        left.iter().all(|file| !file.contains('/')),
+        "{}",
+        left.join(" ")
+    );
+}

@@ -138,10 +138,9 @@ impl SavedPages<'_> {
         if self.open.is_none() {
             self.open = Some(Stage::open(self.scope).await?);
         }
-        let Some((_, known, _)) = &mut self.open else {
-            return Ok(exit);
-        };
-        if !known.insert((entry.url.clone(), Some(entry.time.to_string()))) {
+        let key = (entry.url.clone(), Some(entry.time.to_string()));
+        let is_known = |(_, known, _): &(_, BTreeSet<Key>, _)| known.contains(&key);
+        if self.open.as_ref().is_some_and(is_known) {
             self.known += 1;
             return Ok(exit);
         }
@@ -151,6 +150,9 @@ impl SavedPages<'_> {
             self.flush().await?;
         }
         let tally = self.copy(source, entry)?;
+        if let Some((_, known, _)) = &mut self.open {
+            known.insert(key);
+        }
         for fault in &tally.faults {
             eprintln!("'{shown}': left out: {}", clean(fault));
             exit = Exit::Partly;
@@ -158,7 +160,7 @@ impl SavedPages<'_> {
         Ok(exit)
     }
 
-    /// Says of which page the file is, and of when.
+    /// Returns the page with its URL and time: those of the options, of the file, or, for the time, of its last change.
     fn entry(&self, source: &Source<'_>, page: SavedPage) -> Result<Entry, Failure> {
         let url = match (&self.args.url, &page.url) {
             (Some(url), _) => url.as_str().to_owned(),
@@ -211,9 +213,10 @@ impl SavedPages<'_> {
         let (Some(round), Some((_, _, server))) = (self.queue.take(), &self.open) else {
             return Ok(());
         };
-        let source = match round.urls.len() - 1 {
-            0 => round.first,
-            more => format!("{} and {more} more", round.first),
+        // Without any, the first page could not be copied.
+        let source = match round.urls.len() {
+            0 | 1 => round.first,
+            pages => format!("{} and {} more", round.first, pages - 1),
         };
         let source = clean(&source).chars().take(200).collect();
         let options = AddOptions {
@@ -251,7 +254,7 @@ fn time_of(text: &str) -> Option<Time> {
     text.parse::<Timestamp>().ok().map(Time::from)
 }
 
-/// What a file has, in one line.
+/// Describes a page in one line.
 fn description(entry: &Entry) -> String {
     let title = entry.page.title.as_deref().unwrap_or_default();
     let title = match title {
