@@ -130,10 +130,7 @@ fn delete_rows(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<()> {
             let unit = turn.engine.names.store(Some(id));
             return Err(invalid(format!("{unit} works on {id}; try again later")));
         }
-        match copy.deleted(turn.now) {
-            Some(copy) => turn.tx.set_copy(id, &copy)?,
-            None => turn.tx.remove_copy(id)?,
-        }
+        turn.tx.delete_copy(id, copy, turn.now)?;
     }
     Ok(turn.tx.delete_snapshot(id, turn.now)?)
 }

@@ -3,7 +3,7 @@
 use super::{Deleted, Problem, Result, at, of_store};
 use crate::machine::clock::now;
 use crate::store::backup::{ReturnedPage, delete_again, returned};
-use archivist_core::model::{Owner, SnapshotId, Time, without_userinfo};
+use archivist_core::model::{Owner, SnapshotId, without_userinfo};
 use archivist_core::text::clean;
 use archivist_shared::deleted;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const SHOWN_MAX: usize = 20;
 
 /// The pages of a restored database that were deleted after its backup.
 pub struct Returned {
-    /// With their crawls.
+    /// Ids of all recorded deletions.
     ids: Vec<Owner>,
     pages: BTreeMap<SnapshotId, ReturnedPage>,
     /// The first of them, as a user sees them.
@@ -37,17 +37,10 @@ impl Returned {
             BTreeMap::new()
         });
         let pages = returned(database, &known).map_err(of_store(database))?;
-        let time = |id: SnapshotId, page: &ReturnedPage| {
-            let owners = [Owner::Snapshot(id), Owner::Crawl(page.crawl)];
-            owners.iter().find_map(|owner| known.get(owner)).copied()
-        };
         let shown = pages.iter().take(SHOWN_MAX).map(|(id, page)| {
-            let day = time(*id, page).map(|time| Time(time).to_string());
-            let day = day.as_deref().map_or("", |time| &time[..10]);
-            format!(
-                "  {id}  deleted {day}  {}",
-                clean(&without_userinfo(&page.url))
-            )
+            let time = page.deleted_at.to_string();
+            let url = clean(&without_userinfo(&page.url));
+            format!("  {id}  deleted {}  {url}", &time[..10])
         });
         let shown = shown.collect();
         let mut found = Returned {
@@ -69,6 +62,10 @@ impl Returned {
         }
     }
 
+    fn were(&self) -> &'static str {
+        if self.pages.len() == 1 { "was" } else { "were" }
+    }
+
     fn list(&self) -> String {
         let more = self.pages.len() - self.shown.len();
         let more = (more > 0).then(|| format!("\n  and {more} more"));
@@ -77,8 +74,9 @@ impl Returned {
 
     fn ask(&self) -> Result<bool> {
         let what = format!(
-            "{} of the backup were deleted since:\n{}",
+            "the backup has {} that {} deleted since:\n{}",
             self.count(),
+            self.were(),
             self.list()
         );
         let refuse = |why: &str| Problem(format!("{why}; nothing was restored"));
@@ -120,7 +118,8 @@ impl Returned {
         }
         let count = self.count();
         if self.again {
-            println!("{count} of the backup had been deleted since, and were deleted again");
+            let were = self.were();
+            println!("{count} of the backup had been deleted since, and {were} deleted again");
             return Ok(());
         }
         println!(

@@ -211,6 +211,8 @@ pub struct ReturnedPage {
     pub crawl: CrawlId,
     /// Its URL.
     pub url: String,
+    /// When it, or its crawl, was deleted.
+    pub deleted_at: Time,
 }
 
 /// Returns the pages of the database `path` that were deleted, themselves or with their crawls. A page that
@@ -235,7 +237,12 @@ pub fn returned(path: &Path, deleted: &DeletedIds) -> Result<BTreeMap<SnapshotId
         };
         let pages = statement.query_map((id, time), |row| {
             let (crawl, url) = (CrawlId(row.get(1)?), row.get(2)?);
-            Ok((SnapshotId(row.get(0)?), ReturnedPage { crawl, url }))
+            let page = ReturnedPage {
+                crawl,
+                url,
+                deleted_at: Time(*time),
+            };
+            Ok((SnapshotId(row.get(0)?), page))
         })?;
         for page in pages {
             let (id, page) = page?;
@@ -268,10 +275,8 @@ fn delete_pages(
     let inner = store.connection.transaction()?;
     let tx = Tx { inner, epoch: 0 };
     for id in pages.keys() {
-        match tx.copy(*id)?.map(|copy| copy.deleted(now)) {
-            Some(Some(copy)) => tx.set_copy(*id, &copy)?,
-            Some(None) => tx.remove_copy(*id)?,
-            None => {}
+        if let Some(copy) = tx.copy(*id)? {
+            tx.delete_copy(*id, copy, now)?;
         }
         tx.delete_snapshot(*id, now)?;
     }

@@ -2,7 +2,7 @@
 //!
 //! usage: lookup FILE URL…      prints a line for each URL, after one for opening the file
 
-use archivist_warc::lookup::{Index, Wanted};
+use archivist_warc::lookup::{Index, Match, Wanted};
 use archivist_warc::wacz::Wacz;
 use jiff::Timestamp;
 use std::error::Error;
@@ -43,8 +43,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             posted: None,
             near: Timestamp::UNIX_EPOCH,
         });
-        let read = found.map(|found| (found.wacz.read(&found.entry).is_ok(), found.fit));
-        print(begin, &format!("{url}: {read:?}"));
+        let how = match &found {
+            None => "missing",
+            Some(found) if found.wacz.read(&found.entry).is_err() => "not readable",
+            Some(found) => match found.fit {
+                Match::Exact => "exact",
+                Match::Fuzzy(rule) => rule,
+            },
+        };
+        print(begin, &format!("{url}: {how}"));
     }
     Ok(())
 }

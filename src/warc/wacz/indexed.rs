@@ -1,9 +1,9 @@
 //! The index of a recording, in which a few lines are looked up or all of them are read.
 //!
-//! A look-up in a sorted index reads the lines near a key. What these prove is that a record is there;
-//! that one is missing is proven by all lines, which are read once for that: they must be in order,
-//! and those whose key another program made by other rules are kept. An index that is not what it
-//! seems to be is read as a whole.
+//! A look-up in a sorted index reads only the lines near the key. They can show that a record exists, but
+//! not that it is missing: a line may be out of order, or have a key that another program made by other
+//! rules. So the first look-up that needs more than an exact record reads all lines once, checks their order, and keeps those
+//! with other keys. An index that contradicts its list, digests or order is read as a whole.
 
 use super::contents::{Contents, FAULTS_MAX, Keeps, index_kind};
 use super::entry::Entry;
@@ -205,11 +205,12 @@ impl Indexed {
         Ok(found)
     }
 
-    /// Reads the entries of a range of lines, or of all lines that `may_fit`.
+    /// Calls `each` with the entries of a range of lines. A line without an entry is noticed.
     fn each(&self, range: &LineRange, each: &mut dyn FnMut(Entry)) -> Result<(), Flaw> {
         self.each_of(range, &|_| true, each)
     }
 
+    /// As [`Indexed::each`], but for the lines that `may_fit` alone, which is called before they are parsed.
     fn each_of(
         &self,
         range: &LineRange,

@@ -126,6 +126,14 @@ impl Tx<'_> {
         self.first(&sql, [run.0])
     }
 
+    /// Has the store delete the copy of a snapshot that is deleted now; without one, removes its row.
+    pub fn delete_copy(&self, id: SnapshotId, copy: Copy, now: Time) -> Result<()> {
+        match copy.deleted(now) {
+            Some(copy) => self.set_copy(id, &copy),
+            None => self.remove_copy(id),
+        }
+    }
+
     /// Deletes the row of a copy that the store does not have, and its ended transfers.
     pub fn remove_copy(&self, id: SnapshotId) -> Result<()> {
         let run: Option<Option<i64>> =
