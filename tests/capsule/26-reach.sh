@@ -11,7 +11,7 @@ public=93.184.216.34
 moved=(archivist-hook-.service archivist-check-.service archivist-network@.service archivist-network-local@.service)
 
 clean() {
-    in_capsule sh -c "systemctl stop test-victims test-public 2>/dev/null; ip netns delete $world 2>/dev/null
+    in_capsule sh -c "systemctl stop test-victims test-public test-late 2>/dev/null; ip netns delete $world 2>/dev/null
         cd /etc/systemd/system && rm -f ${moved[*]/%/.d/90-test.conf} archivist-reach.service.d/90-test.conf $service.d/90-test.conf && rmdir --ignore-fail-on-non-empty *.d
         sed -i '/ metadata.test/d' /etc/hosts; rm -f /opt/world.py /usr/local/bin/lighthouse; archivist watch remove test 2>/dev/null; systemctl daemon-reload
         systemctl restart archivist-reach" >/dev/null
@@ -128,6 +128,22 @@ hooks_of_the_machine_s_network() {
     own_urls_are_reached 127.0.0.1 192.168.77.1 93.184.216.99
 }
 
+# An address is added to the machine while the browser connects to the page: chromium gives up all connections.
+the_network_changes_meanwhile() {
+    local late=93.184.216.77
+    needs hooks_of_the_machine_s_network
+    in_capsule ip netns exec $world sysctl --quiet --write net.ipv4.ip_nonlocal_bind=1
+    in_world test-late python3 /opt/world.py $late
+    in_capsule ip -n $world link set net1 up
+    crawl=$(add --plugins dom --set TIMEOUT=18 "http://$late:8080/")
+    wait_for 20 is_looked_for $late
+    in_capsule ip -n $world address add $late/32 dev net0
+    wait_for 60 is_over "$crawl"
+    assert_eq succeeded "$(query 'of("dom") | only | .status' list results "$crawl")" "DOM of the page"
+    in_capsule sh -c "systemctl stop test-late; ip -n $world link set net1 down; ip -n $world address delete $late/32 dev net0"
+}
+is_looked_for() { in_capsule ip -n $world neighbour show to "$1" | grep -q INCOMPLETE; }
+
 # A name server is reached although it is private.
 name_servers_are_reached() {
     local unit="archivist-hook-testsleep-s*.service"
@@ -217,7 +233,7 @@ a_filter_without_effect_is_reported() {
     assert_system_running
 }
 
-cases a_renderer_in_a_namespace_of_its_own_is_covered hooks_of_the_machine_s_network name_servers_are_reached \
+cases a_renderer_in_a_namespace_of_its_own_is_covered hooks_of_the_machine_s_network the_network_changes_meanwhile name_servers_are_reached \
     hooks_in_networks_of_their_own the_network_is_a_wall_of_its_own checks_go_where_their_watch_is \
     a_browser_on_the_loopback_is_reached \
     a_filter_without_effect_is_reported

@@ -171,7 +171,11 @@ impl LoadingTab {
                 steps.extend(arrival.take(TabEvent::download(), now));
             }
             for step in steps {
-                if step == Step::Probe {
+                if step == Step::Navigate {
+                    let again = navigate(self.session.clone(), request.url.to_owned());
+                    answered.set(again);
+                    is_answered = false;
+                } else if step == Step::Probe {
                     probe(&self.session, &probed);
                 } else if step == Step::Reveal {
                     let (session, frame) = (self.session.clone(), self.main_frame.clone());
@@ -307,7 +311,7 @@ impl LoadingTab {
                     .post("Network.setBypassServiceWorker", bypass)?;
                 self.session.post("Fetch.enable", intercepted())
             }
-            Step::Probe | Step::Reveal => Ok(()),
+            Step::Navigate | Step::Probe | Step::Reveal => Ok(()),
         }
     }
 

@@ -8,6 +8,8 @@ use crate::page::html::one_line;
 pub const ABORTED: &str = "net::ERR_ABORTED";
 /// An error of the server without a body.
 pub const NO_BODY: &str = "net::ERR_HTTP_RESPONSE_CODE_FAILURE";
+/// Chromium closed all connections because an address of the machine came or went.
+pub const NETWORK_CHANGED: &str = "net::ERR_NETWORK_CHANGED";
 
 const BLANK: &str = "about:blank";
 

@@ -86,6 +86,8 @@ pub struct Response {
 /// An order to the tab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
+    /// Navigate to the page again; [`TabEvent::NavigationAnswered`] follows.
+    Navigate,
     /// Let the page's clock advance by `budget`. Replaces an earlier grant.
     Grant { policy: Policy, budget: Duration },
     /// Ask the browser for an answer, and let the page run a short script; [`TabEvent::Reached`] and

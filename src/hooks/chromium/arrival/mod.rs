@@ -34,7 +34,7 @@ mod tests;
 
 use clock::Clock;
 pub use clock::{Meter, Policy};
-use document::{ABORTED, Document, NO_BODY};
+use document::{ABORTED, Document, NETWORK_CHANGED, NO_BODY};
 pub use event::{Ending, ReadyPage, Response, Step, TabEvent};
 pub use requests::RequestKind;
 use requests::Requests;
@@ -46,6 +46,9 @@ use std::time::Duration;
 const NAVIGATIONS_MAX: usize = 15;
 /// Times that a page may commit the same address. Pages that set a cookie and reload need two.
 const SAME_ADDRESS_MAX: usize = 3;
+/// Times that the first navigation begins again because the network of the machine changed. Another
+/// address, such as one of IPv6 that was found to be unique, is one change.
+const NETWORK_CHANGES_MAX: usize = 3;
 /// Remarks about a page that are kept.
 const NOTES_MAX: usize = 8;
 /// Dialogs that a page may open before its scripts are stopped.
@@ -108,6 +111,7 @@ pub struct Arrival {
     last_event: Duration,
     dialogs: usize,
     commits: usize,
+    network_changes: usize,
     addresses: HashMap<String, usize>,
     is_held: bool,
     has_stopped_scripts: bool,
@@ -131,6 +135,7 @@ impl Arrival {
             last_event: Duration::ZERO,
             dialogs: 0,
             commits: 0,
+            network_changes: 0,
             addresses: HashMap::new(),
             is_held: false,
             has_stopped_scripts: false,
@@ -347,6 +352,12 @@ impl Arrival {
     /// Judges the answer to the first navigation. Chromium may report the head of the response
     /// after it.
     fn answered(&mut self, error: String, is_download: bool, now: Duration) {
+        if error == NETWORK_CHANGED && self.network_changes < NETWORK_CHANGES_MAX {
+            self.network_changes += 1;
+            self.incoming = None;
+            self.steps.push(Step::Navigate);
+            return;
+        }
         let known = [ABORTED, NO_BODY].into_iter().find(|known| *known == error);
         match known.filter(|_| !is_download && self.first_response().is_none()) {
             Some(error) => self.phase = Phase::Refused { since: now, error },

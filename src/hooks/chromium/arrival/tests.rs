@@ -125,6 +125,31 @@ fn navigation_to_a_dead_server_is_a_failure() {
 }
 
 #[test]
+fn a_change_of_the_network_is_no_failure_of_the_page() {
+    const CHANGED: &str = "net::ERR_NETWORK_CHANGED";
+    let change = |bed: &mut Bed, loader: &str| {
+        bed.then(1, navigating(loader, A))
+            .then(1, failed(loader, CHANGED))
+            .then(1, answered(CHANGED))
+            .then(1, error_page(loader))
+            .then(1, TabEvent::Loaded);
+    };
+    let mut bed = Bed::new();
+    change(&mut bed, "L1");
+    assert!(bed.has(&Step::Navigate));
+    bed.commits("L2", A).then(1, answered("")).loads().runs();
+    assert_eq!(bed.page().url, A);
+    let mut bed = Bed::new();
+    for loader in ["L1", "L2", "L3"] {
+        change(&mut bed, loader);
+        assert_eq!(bed.arrival.ending(), None);
+    }
+    change(&mut bed, "L4");
+    let reason = format!("failed to load the page in chromium: {CHANGED}");
+    assert_eq!(bed.reason(), (reason.as_str(), true));
+}
+
+#[test]
 fn page_that_reloads_itself_is_held() {
     let mut bed = Bed::new();
     for loader in ["L1", "L2", "L3"] {
