@@ -297,6 +297,25 @@ impl Server {
     {
         decode(&self.call(make).await?)
     }
+
+    /// Same for a document about one thing. `None` if there is no such thing, as after its deletion.
+    pub async fn ask_if_known<T, F>(&self, make: impl Fn() -> F) -> Result<Option<T>, Failure>
+    where
+        T: DeserializeOwned,
+        F: Future<Output = zbus::Result<String>>,
+    {
+        let make_if_known = || {
+            let call = make();
+            async {
+                match call.await {
+                    Err(error) if is_unknown_object(&error) => Ok(None),
+                    answer => answer.map(Some),
+                }
+            }
+        };
+        let answer = self.call(make_if_known).await?;
+        answer.as_deref().map(decode).transpose()
+    }
 }
 
 /// Waits for `call` as long as `ask` succeeds, which is called after each `patience` without an
@@ -322,6 +341,17 @@ fn is_bad_argument(error: &zbus::Error) -> bool {
             name.as_str() == "org.freedesktop.DBus.Error.InvalidArgs"
         }
         zbus::Error::FDO(error) => matches!(**error, zbus::fdo::Error::InvalidArgs(_)),
+        _ => false,
+    }
+}
+
+/// Returns whether the orchestrator does not know what a call is about.
+fn is_unknown_object(error: &zbus::Error) -> bool {
+    match error {
+        zbus::Error::MethodError(name, ..) => {
+            name.as_str() == "org.freedesktop.DBus.Error.UnknownObject"
+        }
+        zbus::Error::FDO(error) => matches!(**error, zbus::fdo::Error::UnknownObject(_)),
         _ => false,
     }
 }

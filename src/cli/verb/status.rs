@@ -194,6 +194,13 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
         let text = format!("{} deleted, their files are being removed", status.deleting);
         block.line("Removal", text);
     }
+    if status.deleting_copies > 0 {
+        let text = format!(
+            "{} deleted, their copies are being removed from the store",
+            status.deleting_copies
+        );
+        block.line("Removal", text);
+    }
     if let Some(text) = status.search.and_then(search) {
         block.line("Search", text);
     }
@@ -464,6 +471,7 @@ mod tests {
             fleet: None,
             certificates: Vec::new(),
             deleting: 0,
+            deleting_copies: 0,
             search: None,
             store: Some(StoreStatus {
                 store: "/srv/store".into(),

@@ -50,6 +50,7 @@ pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
         certificates: certificates(turn)?,
         store: transfer::store_status(turn)?,
         deleting: turn.tx.deletions()?,
+        deleting_copies: turn.tx.deleted_copies()?,
         search: indexing::status(turn)?,
     })
 }

@@ -253,7 +253,9 @@ fn copy_in_the_store_is_removed() {
     assert!(left[0].reason.contains("try again later"), "{left:?}");
     set(&mut bed, &copy);
     delete(&mut bed, &["s1"], false);
+    assert_eq!(bed.look(|tx| tx.deleted_copies()), 1, "it waits");
     bed.until_quiet();
+    assert_eq!(bed.look(|tx| tx.deleted_copies()), 1, "it runs");
     let unit = "archivist-store-s1.service";
     let assignment: Assignment =
         serde_json::from_slice(bed.world.units[unit].stdin.as_ref().unwrap()).unwrap();

@@ -69,19 +69,21 @@ impl Copies {
         Ok(Some(Finding::new(Kind::Copy, path.to_string_lossy(), what)))
     }
 
-    /// Returns the copies in the stores whose page no row has.
+    /// Returns the copies in the stores whose page no row has, with the paths of the pages below the
+    /// archive.
     ///
     /// # Errors
     /// If a store cannot be read.
-    pub fn unknown(&self) -> io::Result<Vec<Finding>> {
+    pub fn unknown(&self) -> io::Result<Vec<(PathBuf, Finding)>> {
         let mut findings = Vec::new();
         for store in &self.stores {
             let see = |host: &Path, name: &str| {
-                let is_unknown = |page: &str| !self.knows(&host.join(page));
-                if page_of(name).is_some_and(is_unknown) {
+                let page = page_of(name).map(|page| host.join(page));
+                if let Some(page) = page.filter(|page| !self.knows(page)) {
                     let path = store.join(host).join(name);
                     let what = "no row has the page of this copy";
-                    findings.push(Finding::new(Kind::Copy, path.to_string_lossy(), what));
+                    let finding = Finding::new(Kind::Copy, path.to_string_lossy(), what);
+                    findings.push((page, finding));
                 }
             };
             each_entry(store, see, || ())?;
@@ -169,6 +171,7 @@ mod tests {
         copies.has_row(Path::new("/a"), Path::new("/a/20261124/a.test/s9-1f0c9a3e"));
         let unknown = copies.unknown().unwrap();
         assert_eq!(unknown.len(), 1, "{unknown:?}");
-        assert!(unknown[0].path.ends_with("/s8-00.tar"));
+        assert_eq!(unknown[0].0, Path::new("20261124/a.test/s8"));
+        assert!(unknown[0].1.path.ends_with("/s8-00.tar"));
     }
 }

@@ -1,7 +1,7 @@
 //! Compares the index of full text search with the rows.
 
-use super::Check;
 use super::finding::{Finding, Kind, Repair};
+use super::{Check, READ_AGAIN_MAX};
 use crate::client::exit::Failure;
 use crate::client::paging::Paging;
 use crate::client::search_index::{self, INDEX};
@@ -9,9 +9,6 @@ use archivist_config::Scope;
 use archivist_core::model::{Owner, SnapshotId};
 use archivist_shared::bus::documents::report::{Filter, Snapshot, Status};
 use std::collections::BTreeSet;
-
-/// Pages that are read again because the index and the rows that were read before do not agree on them.
-const READ_AGAIN_MAX: usize = 1000;
 
 impl Check<'_> {
     /// Compares the search index with its checksums and with the rows. While the index is behind them, or

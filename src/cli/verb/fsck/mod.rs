@@ -20,7 +20,7 @@ use crate::client::paging::Paging;
 use crate::client::server::Server;
 use crate::display::style;
 use crate::display::style::Style;
-use archivist_config::{Scope, load};
+use archivist_config::{Scope, Settings, load};
 use archivist_core::model::{IdMarks, Lifecycle, Owner, SnapshotId, Time};
 use archivist_core::store::{Location, StoredObject};
 use archivist_core::text::parse_size;
@@ -36,14 +36,20 @@ use imported::Imported;
 use page::Page;
 use remote::{Difference, Remote};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// Pages that are read again because the rows that were read before do not agree with the index or a
+/// store.
+const READ_AGAIN_MAX: usize = 1000;
 
 /// Compare the rows of crawls and pages with the files of the archive
 ///
 /// The orchestrator may run meanwhile. Without --repair, nothing is changed. The command prints
 /// each problem with its path, and a last line with the number of crawls, pages, files and digests
 /// that it compared.
+
 #[derive(Args)]
 pub struct FsckArgs {
     /// After everything was printed, do what is printed after an arrow, and nothing else
@@ -108,8 +114,7 @@ pub async fn run(args: FsckArgs, scope: &Scope) -> Result<Exit, Failure> {
     check.pages(scope).await?;
     check.lists()?;
     check.unknown(scope).await?;
-    check.unknown_copies(scope)?;
-    check.remote(args.download.unwrap_or(0), scope).await?;
+    check.copies(args.download.unwrap_or(0), scope).await?;
     check.ids().await?;
     check.index(scope).await?;
     let (mut report, lists) = (check.report, check.lists);
@@ -332,12 +337,25 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Compares the copies on other hosts. Of a page that changed meanwhile, nothing is reported.
-    async fn remote(&mut self, read_max: u64, scope: &Scope) -> Result<(), Failure> {
+    /// Compares the copies on other hosts, and reports copies that no row has. Of a page that changed
+    /// meanwhile, nothing is reported.
+    async fn copies(&mut self, read_max: u64, scope: &Scope) -> Result<(), Failure> {
+        // Before the stores are listed: what was removed by then is not in them.
+        let status: Status = self.server.ask(|| self.server.proxy().status()).await?;
+        // Verbs that need the configuration report what is wrong with it.
+        let settings = load(scope).ok().map(|(settings, _)| settings);
+        // Nodes of a fleet may share a store, and each has the rows of its own pages only.
+        let is_in_fleet = settings.as_ref().is_some_and(Settings::is_in_fleet);
+        let mut unknown = Vec::new();
+        if let Some(settings) = settings.filter(|_| !is_in_fleet) {
+            if let Some(store) = &settings.store {
+                self.copies.has_store(store);
+            }
+            let found = self.copies.unknown();
+            unknown = found.map_err(|error| unreadable(&error, scope))?;
+        }
         let checked = &mut self.report.checked;
-        let differences = self.remote.compare(scope, read_max, checked).await?;
-        let is_in_fleet = load(scope).is_ok_and(|(settings, _)| settings.is_in_fleet());
-        for difference in differences {
+        for difference in self.remote.compare(scope, read_max, checked).await? {
             match difference {
                 Difference::Of(id, object, finding) => {
                     let page = Page::read(self.server, id).await?;
@@ -345,16 +363,48 @@ impl Check<'_> {
                         self.report.add(finding);
                     }
                 }
-                // Each node of a fleet has the rows of its own pages only.
+                Difference::Store(finding) => self.report.add(finding),
                 Difference::Unknown(page, finding) => {
-                    let is_of_a_page = !page.as_os_str().is_empty();
-                    if !is_of_a_page || !(is_in_fleet || self.copies.knows(&page)) {
-                        self.report.add(finding);
+                    if !is_in_fleet && !self.copies.knows(&page) {
+                        unknown.push((page, finding));
                     }
                 }
             }
         }
+        self.unknown_copies(unknown, status.deleting_copies).await
+    }
+
+    /// Reports the copies, with the paths of their pages below the archive, that no row has, unless they
+    /// may be those of deleted pages. The rows of at most [`READ_AGAIN_MAX`] are read again.
+    async fn unknown_copies(
+        &mut self,
+        unknown: Vec<(PathBuf, Finding)>,
+        deleting: u64,
+    ) -> Result<(), Failure> {
+        if deleting > 0 {
+            eprintln!(
+                "copies of {deleting} deleted pages are being removed from the store: copies without rows are not reported"
+            );
+            return Ok(());
+        }
+        for (index, (page, finding)) in unknown.into_iter().enumerate() {
+            if index >= READ_AGAIN_MAX || !self.has_row(&page).await? {
+                self.report.add(finding);
+            }
+        }
         Ok(())
+    }
+
+    /// Returns whether a row has the page at a path below the archive by now.
+    async fn has_row(&self, page: &Path) -> Result<bool, Failure> {
+        let name = page.file_name().and_then(OsStr::to_str);
+        let Some(owner) = name.and_then(Owner::of_directory) else {
+            return Ok(false);
+        };
+        let rows = Paging::new(self.server, Filter::of(owner));
+        let rows: Vec<Snapshot> = rows.collect().await?;
+        let directory = rows.first().and_then(|row| row.directory.as_deref());
+        Ok(directory.is_some_and(|directory| Path::new(directory) == self.archive.join(page)))
     }
 
     /// Compares imported recordings, and reports the directories that no row has, unless they are those of
@@ -383,25 +433,6 @@ impl Check<'_> {
             self.report
                 .add(Finding::new(Kind::Unknown, path.to_string_lossy(), what));
         }
-        Ok(())
-    }
-
-    /// Reports the copies in the store that no row has. Nodes of a fleet may share a store, and each
-    /// has the rows of its own pages only.
-    fn unknown_copies(&mut self, scope: &Scope) -> Result<(), Failure> {
-        // Verbs that need the configuration report what is wrong with it.
-        let Ok((settings, _)) = load(scope) else {
-            return Ok(());
-        };
-        if settings.is_in_fleet() {
-            return Ok(());
-        }
-        if let Some(store) = &settings.store {
-            self.copies.has_store(store);
-        }
-        let unknown = self.copies.unknown();
-        self.report
-            .extend(unknown.map_err(|error| unreadable(&error, scope))?);
         Ok(())
     }
 

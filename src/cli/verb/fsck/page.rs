@@ -64,17 +64,17 @@ struct Expected {
 }
 
 impl Page {
-    /// Returns a page with its results; `None` if it is not sealed any more.
+    /// Returns a page with its results; `None` if it is not sealed any more, or deleted.
     pub async fn read(server: &Server, id: SnapshotId) -> Result<Option<Page>, Failure> {
         let id = id.to_string();
-        let details: Details = server.ask(|| server.proxy().show(&id)).await?;
+        let details = server.ask_if_known(|| server.proxy().show(&id)).await?;
         Ok(match details {
-            Details::Snapshot {
+            Some(Details::Snapshot {
                 snapshot,
                 results,
                 copy,
                 ..
-            } if snapshot.status == Lifecycle::Sealed => Some(Page {
+            }) if snapshot.status == Lifecycle::Sealed => Some(Page {
                 snapshot,
                 results,
                 copy,

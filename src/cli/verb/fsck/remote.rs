@@ -24,6 +24,8 @@ pub enum Difference {
     Of(SnapshotId, StoredObject, Finding),
     /// A file with the path of this page, below the archive.
     Unknown(PathBuf, Finding),
+    /// Something about the store as a whole.
+    Store(Finding),
 }
 
 impl Remote {
@@ -82,7 +84,7 @@ impl Remote {
                 checked.elsewhere += left;
                 let finding =
                     Finding::new(Kind::Copy, name, format!("the store cannot be read: {why}"));
-                all.push(Difference::Unknown(PathBuf::new(), finding));
+                all.push(Difference::Store(finding));
             }
         }
         Ok(all)

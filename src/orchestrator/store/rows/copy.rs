@@ -236,6 +236,17 @@ impl Tx<'_> {
         })
     }
 
+    /// Returns the number of copies of deleted snapshots that the store still has.
+    pub fn deleted_copies(&self) -> Result<u64> {
+        self.one(
+            "SELECT (SELECT count(*) FROM copy INDEXED BY copy_due
+                     WHERE status = 'waiting' AND task = 'delete')
+                  + (SELECT count(*) FROM copy INDEXED BY copy_running
+                     WHERE status = 'running' AND task = 'delete')",
+            [],
+        )
+    }
+
     /// Returns the failed transfer that is due first: its snapshot and state.
     pub fn first_failed_copy(&self) -> Result<Option<(SnapshotId, Copy)>> {
         let sql = format!(

@@ -80,6 +80,9 @@ pub struct Status {
     /// Number of deleted crawls and snapshots whose files are not removed yet.
     #[serde(default)]
     pub deleting: u64,
+    /// Number of deleted snapshots whose copies are not removed from the store yet.
+    #[serde(default)]
+    pub deleting_copies: u64,
     /// The index of full text search; `None` if its program is not installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchStatus>,
