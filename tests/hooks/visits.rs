@@ -371,6 +371,40 @@ fn a_site_that_is_down_is_asked_by_the_browser_alone() {
     assert!(reason.starts_with("curl failed"), "{reason}");
 }
 
+/// An unknown authority is another matter: wget and curl trust those of the machine.
+#[test]
+fn an_invalid_certificate_is_refused_by_the_browser_alone() {
+    if !has(&["chromium", "curl", "wget"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let url = site.url("page/1");
+    let session = Session::start(&snap, &[]);
+    let visit = |error: &str| {
+        let reason = format!("failed to load the page in chromium: net::{error}");
+        let navigation = serde_json::json!({"url": url, "final_url": url, "mime_type": "",
+            "timestamp": "", "error": reason});
+        std::fs::create_dir_all(snap.file("chromium")).unwrap();
+        std::fs::write(snap.file("chromium/navigation.json"), navigation.to_string()).unwrap();
+        reason
+    };
+    for error in ["ERR_CERT_DATE_INVALID", "ERR_CERT_COMMON_NAME_INVALID"] {
+        let reason = visit(error);
+        for hook in ["headers", "wget"] {
+            snap.run(hook, &url, &[]).assert(10, "skipped", &reason);
+        }
+        let off = [("CHECK_SSL_VALIDITY", "no")];
+        let ran = snap.run("headers", &url, &off);
+        ran.assert(0, "succeeded", "headers.json");
+        let ran = snap.run("wget", &url, &[("WGET_CHECK_SSL_VALIDITY", "no")]);
+        assert_eq!(ran.result()["status"], "succeeded", "{:?}", ran.records);
+    }
+    visit("ERR_CERT_AUTHORITY_INVALID");
+    let ran = snap.run("wget", &url, &[]);
+    assert_eq!(ran.result()["status"], "succeeded", "{:?}", ran.records);
+    session.browser.end();
+}
+
 #[test]
 fn a_server_that_does_not_answer_is_one_failure() {
     if !has(&["chromium", "curl"]) {

@@ -98,6 +98,12 @@ const UNREACHABLE: [&str; 6] = [
     "net::ERR_NAME_RESOLUTION_FAILED",
 ];
 
+/// Errors of a certificate that every client refuses, whatever authorities it trusts.
+const INVALID_CERTIFICATE: [&str; 2] = [
+    "net::ERR_CERT_COMMON_NAME_INVALID",
+    "net::ERR_CERT_DATE_INVALID",
+];
+
 impl Navigation {
     /// Creates the navigation of a page that ended with this finding.
     pub fn failed(url: &str, finding: &Finding) -> Navigation {
@@ -119,7 +125,16 @@ impl Navigation {
 
     /// Whether the error is that of a site that cannot be reached.
     pub fn has_unreachable_site(&self) -> bool {
-        let has = |reason: &str| UNREACHABLE.iter().any(|error| reason.contains(error));
+        self.has_error(&UNREACHABLE)
+    }
+
+    /// Whether the error is that of a certificate that any client refuses that checks certificates.
+    pub fn has_invalid_certificate(&self) -> bool {
+        self.has_error(&INVALID_CERTIFICATE)
+    }
+
+    fn has_error(&self, errors: &[&str]) -> bool {
+        let has = |reason: &str| errors.iter().any(|error| reason.contains(error));
         self.error.as_deref().is_some_and(has)
     }
 

@@ -103,12 +103,25 @@ pub fn responses(
     Ok(hops)
 }
 
-/// Ends the hook as skipped if the tab could not reach the site, which a further visit would only
-/// confirm.
+/// Ends the hook as skipped if the tab could not reach the site, or got no valid certificate and this
+/// hook demands one, which a further visit would only confirm.
 pub fn skip_if_unreachable(invocation: &Invocation) -> Result<(), Finding> {
-    let is_unreachable = visit(invocation).is_some_and(|visit| visit.is_unreachable);
-    let skip = unanswered(invocation).filter(|_| is_unreachable);
+    let is_in_vain = visit(invocation).is_some_and(|visit| {
+        visit.is_unreachable
+            || (visit.has_invalid_certificate() && checks_certificates(invocation))
+    });
+    let skip = unanswered(invocation).filter(|_| is_in_vain);
     skip.map_or(Ok(()), Err)
+}
+
+fn checks_certificates(invocation: &Invocation) -> bool {
+    let settings = &invocation.settings;
+    let own = format!("{}_CHECK_SSL_VALIDITY", invocation.prefix());
+    if settings.text(&own).is_empty() {
+        settings.flag("CHECK_SSL_VALIDITY")
+    } else {
+        settings.flag(&own)
+    }
 }
 
 /// The finding of a hook whose own request for the page failed, if the tab got no answer either:
