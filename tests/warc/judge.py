@@ -12,6 +12,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -26,6 +27,8 @@ DATA = "archive/data.warc.gz"
 INDEX = "indexes/index.cdx.gz"
 PAGES = "pages/pages.jsonl"
 PACKAGE = "datapackage.json"
+# A judge if it is installed: cargo install --locked --features bin warcat
+WARCAT = shutil.which("warcat", path=os.pathsep.join([os.environ["PATH"], os.path.expanduser("~/.cargo/bin")]))
 
 
 def run(*words):
@@ -97,6 +100,16 @@ def judge_wacz(path):
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         status = wacz_main(["validate", "-f", path])
     assert status == 0, output.getvalue()
+
+
+def judge_warcat(files, directory, is_cut):
+    """warcat finds no fault in the records. Those of a recording that was cut off may refer to one that is not there."""
+    path = os.path.join(directory, "warcat.warc.gz")
+    with open(path, "wb") as file:
+        file.write(files[DATA])
+    left_out = ["--exclude-check", "concurrent-to"] if is_cut else []
+    lines, status = run(WARCAT, "--quiet", "verify", *left_out, "--format", "jsonl", "--input", path)
+    assert status == 0 and not lines, lines[0] if lines else f"status {status}"
 
 
 def index_lines(text):
@@ -254,7 +267,7 @@ def judge_shared(path, bodies, written, directory):
     judge_pywb(files, written, directory, others)
 
 
-def verdicts(path, written, directory):
+def verdicts(path, written, directory, is_cut=False):
     """What is wrong with a file, by judge."""
     found = {}
     files = {}
@@ -272,6 +285,8 @@ def verdicts(path, written, directory):
     judge("wacz", judge_wacz, path)
     if files:
         judge("warcio", judge_warcio, files, written)
+        if WARCAT:
+            judge("warcat", judge_warcat, files, directory, is_cut)
         judge("cdxj-indexer", judge_index, files, directory)
         judge("grammar", judge_grammar, files)
         judge("pages", judge_pages, files)
@@ -440,22 +455,26 @@ def main():
     lines, status = run(program, "join", joined, good, cut)
     assert status == 0 and 0 < whole < len(written), lines
     both = written + written[:whole]
-    failures += [f"joined: {name}: {reason}" for name, reason in verdicts(joined, both, directory).items()]
+    failures += [f"joined: {name}: {reason}" for name, reason in verdicts(joined, both, directory, is_cut=True).items()]
     lines, status = run(program, "check", joined)
     failures += [f"joined: check: {line}" for line in lines]
 
     files = members(good)
     faults = 0
+    by_warcat = 0
     for name, changed in planted(files):
         faults += 1
         path = os.path.join(directory, "planted.wacz")
         repacked(changed, path)
         found = verdicts(path, written, directory)
+        by_warcat += "warcat" in found
         lines, status = run(program, "check", path)
         print(f"{name}: {', '.join(sorted(found)) or 'no judge'}; check: {lines[0] if lines else 'nothing'}")
         if not found or status != 1:
             failures.append(f"not found: {name}")
-    print(f"{len(written)} records, {faults} planted faults")
+    print(f"{len(written)} records, {faults} planted faults, {f'{by_warcat} found by warcat' if WARCAT else 'warcat is not installed'}")
+    if WARCAT and not by_warcat:
+        failures.append("warcat finds no planted fault")
     for failure in failures:
         print(failure)
     return 1 if failures else 0
