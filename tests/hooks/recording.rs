@@ -509,6 +509,30 @@ fn recording_is_replayed_by_the_hook_verify() {
     assert_eq!(some.result()["status"], "skipped");
 }
 
+/// The recording keeps what a hook makes the page request, such as a picture for paper, and the replay is
+/// not expected to ask for it.
+#[test]
+fn what_printing_requests_is_recorded_and_not_expected_of_a_replay() {
+    if !has_wall() {
+        return;
+    }
+    let (site, snap) = (Site::of_kinds(), Snapshot::new());
+    let url = site.url("printed");
+    snap.select("wacz");
+    let mut session = Session::start(&snap, &[]);
+    session.open(&snap, &url, &[]);
+    snap.run("pdf", &url, &[])
+        .assert(0, "succeeded", "output.pdf");
+    session.tab().stopped(&snap);
+    snap.run("wacz", &url, &[])
+        .assert(0, "succeeded", "page.wacz");
+    let picture = site.url("data?print");
+    assert!(!recorded(&snap).resource(&picture).is_empty());
+    let ran = snap.run("verify", &url, &[("VERIFY_ENABLED", "true")]);
+    let figures = ran.result()["figures"].clone();
+    assert_eq!(figures["fidelity"], 1.0, "{figures}");
+}
+
 /// The paths that a page with random URLs asked for, in their order, and the figures of its replay.
 fn replayed_random(settings: &[(&str, &str)]) -> (Vec<String>, Value) {
     let (site, snap) = (Site::of_kinds(), Snapshot::new());

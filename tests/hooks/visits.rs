@@ -385,7 +385,11 @@ fn an_invalid_certificate_is_refused_by_the_browser_alone() {
         let navigation = serde_json::json!({"url": url, "final_url": url, "mime_type": "",
             "timestamp": "", "error": reason});
         std::fs::create_dir_all(snap.file("chromium")).unwrap();
-        std::fs::write(snap.file("chromium/navigation.json"), navigation.to_string()).unwrap();
+        std::fs::write(
+            snap.file("chromium/navigation.json"),
+            navigation.to_string(),
+        )
+        .unwrap();
         reason
     };
     for error in ["ERR_CERT_DATE_INVALID", "ERR_CERT_COMMON_NAME_INVALID"] {

@@ -94,6 +94,8 @@ fetch("/done").then(() => { document.getElementById("done").textContent = "done"
 ODD = page("""<p>odd</p><img src="/loop?0"><script>
 fetch("/head?200000"); fetch("/head?1000000"); fetch("/drip").then((r) => r.text());
 </script>""")
+# Its picture is for paper alone.
+PRINTED = page("<p>printed</p><img src=/a.png>", "<style>@media print { p { background: url(/data?print) } }</style>")
 SOUND = page("<p>sound</p><audio preload=metadata src=/long.wav></audio>")
 STREAM = page("""<p>stream</p><script>new EventSource("/events")</script>""")
 LONG = wav(500)
@@ -110,6 +112,7 @@ FILES = {
     "/closes": ("text/html", page("<p>closes</p><img src=/a.png><script>onload = () => window.close()</script>")),
     "/leaves": ("text/html", page("<p>leaves</p><img src=/a.png><script>onload = () => { location = '/plain' }</script>")),
     "/sound": ("text/html", SOUND),
+    "/printed": ("text/html", PRINTED),
     "/resized": ("text/html", RESIZED),
     "/stream": ("text/html", STREAM),
     "/random": ("text/html", RANDOM),

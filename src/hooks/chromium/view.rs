@@ -107,8 +107,7 @@ pub fn responses(
 /// hook demands one, which a further visit would only confirm.
 pub fn skip_if_unreachable(invocation: &Invocation) -> Result<(), Finding> {
     let is_in_vain = visit(invocation).is_some_and(|visit| {
-        visit.is_unreachable
-            || (visit.has_invalid_certificate() && checks_certificates(invocation))
+        visit.is_unreachable || (visit.has_invalid_certificate() && checks_certificates(invocation))
     });
     let skip = unanswered(invocation).filter(|_| is_in_vain);
     skip.map_or(Ok(()), Err)

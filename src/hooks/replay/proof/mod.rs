@@ -26,6 +26,9 @@ pub struct Evidence {
     listed: Vec<Row>,
     /// Requests of which the file has an answer.
     kept: BTreeSet<(String, String)>,
+    /// Those of them that the page made before it was ready. Later ones are caused by hooks, which print
+    /// the page or make it taller.
+    own: BTreeSet<(String, String)>,
     /// Visible text of the page.
     text: Option<String>,
     /// Picture of the viewport, as PNG.
@@ -55,7 +58,7 @@ struct PageInfo {
 pub struct Proof {
     /// How the requests of the page were answered.
     pub requests: Requests,
-    /// Recorded URLs that the replayed page did not ask for.
+    /// URLs that the recorded page asked for before it was ready, and the replayed page did not.
     pub not_requested: Vec<String>,
     /// Share of the requests, recorded and replayed, that were answered.
     pub resources: f64,
@@ -75,11 +78,14 @@ impl Evidence {
     /// Reads what a recording says about its page.
     pub fn read(file: &Wacz, url: &str) -> Evidence {
         let mut evidence = Evidence::default();
-        for entry in file.entries() {
-            if entry.status.is_some() {
-                let request = (entry.method.clone(), entry.url.clone());
-                evidence.kept.insert(request);
+        // The text is read when the page is ready.
+        let ready = newest(file, "text", url).map(|entry| entry.time);
+        for entry in file.entries().iter().filter(|it| it.status.is_some()) {
+            let request = (entry.method.clone(), entry.url.clone());
+            if ready.is_none_or(|ready| entry.time <= ready) {
+                evidence.own.insert(request.clone());
             }
+            evidence.kept.insert(request);
         }
         let info = evidence.resource(file, "pageinfo", url);
         match info.map(|info| serde_json::from_slice::<PageInfo>(&info)) {
@@ -95,13 +101,11 @@ impl Evidence {
 
     /// The newest resource of a kind.
     fn resource(&mut self, file: &Wacz, kind: &str, url: &str) -> Option<Vec<u8>> {
-        let name = format!("urn:{kind}:{url}");
-        let of_name = file.entries().iter().filter(|entry| entry.url == name);
-        let entry = of_name.max_by_key(|entry| entry.time)?;
+        let entry = newest(file, kind, url)?;
         match read(file, entry) {
             Ok(bytes) => Some(bytes),
             Err(reason) => {
-                self.flaws.push(format!("{name}: {reason}"));
+                self.flaws.push(format!("{}: {reason}", entry.url));
                 None
             }
         }
@@ -140,7 +144,7 @@ impl Evidence {
                 }
             }
         });
-        let not_requested: Vec<String> = (self.kept.iter())
+        let not_requested: Vec<String> = (self.own.iter())
             .filter(|(method, url)| method != "OPTIONS" && !page.used.contains(url))
             .map(|(_, url)| url.clone())
             .collect::<BTreeSet<_>>()
@@ -210,6 +214,13 @@ pub fn flaws(path: &Path, file: File) -> Result<Vec<String>, WarcError> {
         .collect())
 }
 
+/// The newest resource `urn:KIND:URL`.
+fn newest<'a>(file: &'a Wacz, kind: &str, url: &str) -> Option<&'a Entry> {
+    let name = format!("urn:{kind}:{url}");
+    let of_name = file.entries().iter().filter(|entry| entry.url == name);
+    of_name.max_by_key(|entry| entry.time)
+}
+
 fn read(file: &Wacz, entry: &Entry) -> Result<Vec<u8>, String> {
     let stored = file.read(entry).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
@@ -246,7 +257,7 @@ mod tests {
     #[test]
     fn missing_and_unwanted_resources_lower_the_share() {
         let evidence = Evidence {
-            kept: [request("http://a/"), request("http://a/b")].into(),
+            own: [request("http://a/"), request("http://a/b")].into(),
             text: Some("one two".to_owned()),
             ..Evidence::default()
         };
