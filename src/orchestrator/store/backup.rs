@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 /// Why a page that is in a copy of the database is incomplete.
 const LEFT_OUT: &str = "its files are not in the backup that was restored";
-/// A restored archive builds the index of full text search from its rows and texts.
-const REBUILD_SEARCH: &str =
-    "UPDATE search_index SET build = build + 1, built_to = 0, run_id = NULL;
+/// A restored archive builds the index of full text search from its rows and texts. A run that changes the
+/// index stays open, as all runs do, until the orchestrator sees that its unit is gone.
+const REBUILD_SEARCH: &str = "UPDATE search_index SET build = build + 1, built_to = 0;
     DELETE FROM search_queue;";
 /// Longest wait for a transaction of the orchestrator.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);

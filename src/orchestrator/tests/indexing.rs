@@ -1,9 +1,13 @@
 //! The queue of full text search, and the unit that works it off.
 
-use super::bed::Bed;
+use super::bed::{Bed, DATABASE};
+use crate::store::backup::DatabaseCopy;
 use archivist_core::model::search::{SearchChange, SearchWork};
 use archivist_core::model::{CrawlId, SnapshotId};
 use archivist_shared::bus::call::Request;
+use rusqlite::Connection;
+use rusqlite::backup::Backup;
+use std::time::Duration;
 
 const UNIT: &str = "archivist-index-pages.service";
 
@@ -126,6 +130,35 @@ fn killed_unit_loses_nothing() {
     assert!(work(&bed).build.is_none());
     finish(&mut bed, 0);
     assert!(is_idle(&mut bed) || changes(&bed) != before);
+}
+
+/// A backup is made while a unit changes the index, and its database is put into place later.
+#[test]
+fn restored_database_builds_the_index_again() {
+    let mut bed = archived(2);
+    assert_eq!(changes(&bed), "+1");
+    let database = bed.directory.path().join(DATABASE);
+    let copy = bed.directory.path().join("copy.sqlite3");
+    DatabaseCopy::make(&database, &copy).unwrap();
+    finish(&mut bed, 0);
+    all_changes(&mut bed);
+    let (from, mut to) = (
+        Connection::open(copy).unwrap(),
+        Connection::open(database).unwrap(),
+    );
+    let put = Backup::new(&from, &mut to).unwrap();
+    put.run_to_completion(i32::MAX, Duration::ZERO, None)
+        .unwrap();
+    drop(put);
+    drop(to);
+    bed.restart(0);
+    bed.until_quiet();
+    bed.pass(1_000);
+    bed.until_quiet();
+    assert!(work(&bed).build.is_some_and(|it| it.is_first && it.is_last));
+    assert_eq!(changes(&bed), "+1 +2");
+    finish(&mut bed, 0);
+    assert!(is_idle(&mut bed));
 }
 
 /// Exit status 75: the index is missing, damaged or of another version.
