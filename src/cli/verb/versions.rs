@@ -10,6 +10,7 @@ use crate::display::table::{Cell, Table};
 use crate::display::text;
 use archivist_config::Scope;
 use archivist_core::model::web::pattern::UrlPattern;
+use archivist_core::model::{PageVersion, TextDigest};
 use archivist_core::text::{clean, human_size, human_span};
 use archivist_hooks::TextDescription;
 use archivist_shared::bus::documents::report::{Filter, Snapshot, Version};
@@ -85,10 +86,19 @@ struct Change {
     changes: Vec<String>,
 }
 
-/// Describes the text of a snapshot. `None` if it has none on this machine, or the caller may not
-/// read it.
-fn text_of(snapshot: &Snapshot) -> Option<TextDescription> {
-    TextDescription::of_snapshot(Path::new(snapshot.directory.as_deref()?))
+/// Returns the digest of the text of a snapshot. `None` if it has none on this machine, or the caller
+/// may not read it.
+fn text_of(snapshot: &Snapshot) -> Option<TextDigest> {
+    let directory = snapshot.directory.as_deref()?;
+    TextDescription::of_snapshot(Path::new(directory)).map(TextDescription::digest)
+}
+
+fn compared_of<'a>(snapshot: &'a Snapshot, text: Option<&'a TextDigest>) -> PageVersion<'a> {
+    PageVersion {
+        http_status: snapshot.http_status,
+        title: snapshot.title.as_deref(),
+        text,
+    }
 }
 
 /// Compares each version with the one before. Nodes of a fleet reserve ids in blocks, so the order is
@@ -105,9 +115,8 @@ fn compared(mut versions: Vec<Version>) -> Vec<Change> {
         compared.push(Change {
             after_ms: after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
             changes: before.map_or_else(Vec::new, |before| {
-                let texts = text_before.as_ref().zip(text.as_ref());
-                let of_text = texts.and_then(|(old, new)| change_of_text(old, new));
-                changes(before, now).into_iter().chain(of_text).collect()
+                let before = compared_of(before, text_before.as_ref());
+                compared_of(now, text.as_ref()).changes_since(&before)
             }),
             version,
         });
@@ -115,33 +124,6 @@ fn compared(mut versions: Vec<Version>) -> Vec<Change> {
     }
     compared.reverse();
     compared
-}
-
-/// What differs between a snapshot and the next one, as words.
-fn changes(before: &Snapshot, now: &Snapshot) -> Vec<String> {
-    let mut changes = Vec::new();
-    if let (Some(old), Some(new)) = (before.http_status, now.http_status)
-        && old != new
-    {
-        changes.push(format!("HTTP {old} to {new}"));
-    }
-    let titles = (before.title.as_deref(), now.title.as_deref());
-    if let (Some(old), Some(new)) = titles
-        && old.trim() != new.trim()
-    {
-        changes.push("title".to_owned());
-    }
-    changes
-}
-
-/// How two texts differ. The share is an estimate by their hashes, and one less than all if they differ
-/// at all.
-fn change_of_text(old: &TextDescription, new: &TextDescription) -> Option<String> {
-    if old.sha256 == new.sha256 {
-        return Some("same text".to_owned());
-    }
-    let share = old.similarity(new)?.min(99);
-    Some(format!("text {share}% the same"))
 }
 
 fn table(changes: &[Change], style: &Style) -> Table {

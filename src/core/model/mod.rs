@@ -20,6 +20,7 @@ mod runner;
 pub mod search;
 mod snap;
 mod time;
+mod version;
 pub mod web;
 
 pub use audience::{Audience, BadAudience, FLEET};
@@ -44,6 +45,7 @@ pub use result::{EXIT_SKIPPED, Figures, OutputFile, ResultState, Uses, Verdict};
 pub use runner::{Locality, ProcessLocation, Runner};
 pub use snap::{SNAP_HEAD_BYTES, is_of_snap};
 pub use time::Time;
+pub use version::{PageVersion, TextDigest};
 pub use web::list::{Folders, LineEntry, List, Place, moment, parse_line};
 pub use web::reach::{AddressKind, Reach};
 pub use web::robots::Robots;

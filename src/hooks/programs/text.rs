@@ -10,6 +10,7 @@ use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use crate::{Outcome, chromium};
+use archivist_core::model::TextDigest;
 use archivist_core::text::{human_size, simhash};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -49,11 +50,12 @@ impl Description {
         serde_json::from_slice(&read_start(&path, DESCRIPTION_MAX_BYTES)?).ok()
     }
 
-    /// How similar two texts are in percent, by their words. `None` if a hash is none.
-    pub fn similarity(&self, other: &Description) -> Option<u32> {
-        let hash = |text: &str| u64::from_str_radix(text, 16).ok();
-        let hashes = (hash(&self.simhash)?, hash(&other.simhash)?);
-        Some(archivist_core::text::similarity(hashes.0, hashes.1))
+    /// The digests by which the text is compared with others.
+    pub fn digest(self) -> TextDigest {
+        TextDigest {
+            sha256: self.sha256,
+            simhash: self.simhash,
+        }
     }
 }
 
