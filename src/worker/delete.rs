@@ -90,6 +90,13 @@ fn mark_lists(request: &ToRemove) -> Result<(), WorkerError> {
     for day in days {
         index.mark_stale(&day, &day)?;
     }
+    for key in request
+        .directories
+        .iter()
+        .filter_map(|removed| removed.url_key.as_deref())
+    {
+        index.mark_url_stale(key)?;
+    }
     for (id, directory) in &request.lists {
         if let Some(directory) = below(archive, directory) {
             index.mark_stale(&id.to_string(), &directory)?;

@@ -6,7 +6,8 @@ pub use crate::page::archive_index::flaw_of_snapshot;
 use crate::WorkerError;
 use crate::files::write::replace;
 use crate::page::archive_index::{ArchiveIndex, ListOfPages};
-use crate::page::pages::{below, day_of, entry_of, existing_files};
+use crate::page::pages::{below, day_of, entry_of, existing_files, version_of};
+use crate::page::versions::{self, list_of};
 use crate::page::{ListKind, SnapshotPage};
 use archivist_core::model::{CrawlId, without_userinfo};
 use archivist_plugin::Directory;
@@ -14,6 +15,7 @@ use archivist_shared::bus::documents::report::{HookResult, Snapshot};
 use archivist_shared::id_marks::is_day;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Name of the page about a snapshot, and of the first page of each list.
 pub const PAGE: &str = "index.html";
@@ -30,7 +32,7 @@ pub struct Lists {
 /// Which list to rebuild.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ListName {
-    /// That of a day or crawl.
+    /// That of a day, crawl or URL.
     Of(String),
     /// The newest snapshots of the archive, and its days.
     Newest,
@@ -63,13 +65,15 @@ impl Lists {
         self.crawls.extend(below.map(|directory| (id, directory)));
     }
 
-    /// Notes a sealed snapshot, which must be on the lists of its day and crawl.
+    /// Notes a sealed snapshot, which must be on the lists of its day, crawl and URL.
     pub fn add(&mut self, snapshot: &Snapshot, results: &[HookResult]) {
         let page = self.page(snapshot, results);
         let Some(entry) = entry_of(&page) else {
             return;
         };
         let day = day_of(&entry);
+        // All lists share one entry: an archive may have a million.
+        let entry = Arc::new(version_of(&page, &entry, &directory_of(snapshot)));
         let mut add = |name: String, kind, directory: String| {
             let list = self.lists.entry(name.clone()).or_insert(ListOfPages {
                 name,
@@ -79,6 +83,12 @@ impl Lists {
             });
             list.entries.push(entry.clone());
         };
+        let of_url = list_of(&page.url);
+        add(
+            of_url.clone(),
+            ListKind::Url,
+            versions::directory_of(&of_url),
+        );
         if let (Some(crawl), Some(directory)) = (page.crawl, page.crawl_directory) {
             let name = crawl.to_string();
             add(name.clone(), ListKind::Crawl(name), directory);
@@ -93,11 +103,17 @@ impl Lists {
     pub fn problems(&self) -> Result<Vec<ListProblem>, WorkerError> {
         let mut problems = Vec::new();
         let days = ArchiveIndex::look(&self.archive)?.days()?;
+        let of_urls = ArchiveIndex::look(&self.archive)?.lists_of_urls()?;
+        let days = days.iter().filter(|day| self.archive.join(day).is_dir());
         let unknown = days
-            .iter()
-            .filter(|day| !self.lists.contains_key(*day) && self.archive.join(day).is_dir());
-        let unknown: Vec<ListOfPages> = unknown.map(|day| without_rows(day)).collect();
-        for list in self.lists.values().chain(&unknown) {
+            .chain(&of_urls)
+            .filter(|name| !self.lists.contains_key(*name));
+        let unknown: Vec<ListOfPages> = unknown.map(|name| without_rows(name)).collect();
+        // A URL with one snapshot needs no list.
+        let is_due = |list: &&ListOfPages| {
+            list.kind != ListKind::Url || list.entries.len() > 1 || of_urls.contains(&list.name)
+        };
+        for list in self.lists.values().filter(is_due).chain(&unknown) {
             let flaws = ArchiveIndex::look(&self.archive)?.flaws(list)?;
             let name = || ListName::Of(list.name.clone());
             problems.extend(flaws.into_iter().map(|(path, what)| ListProblem {
@@ -159,6 +175,7 @@ impl Lists {
 
     fn page(&self, snapshot: &Snapshot, results: &[HookResult]) -> SnapshotPage {
         let directory = directory_of(snapshot);
+        let version_at = snapshot.recorded_at.or(snapshot.started_at);
         SnapshotPage {
             id: snapshot.id,
             url: without_userinfo(&snapshot.url),
@@ -168,6 +185,7 @@ impl Lists {
             tags: snapshot.tags.clone(),
             added_at: Some(snapshot.created_at),
             archived_at: snapshot.ended_at.unwrap_or(snapshot.created_at),
+            version_at: version_at.unwrap_or(snapshot.created_at),
             http_status: snapshot.http_status,
             results: match Directory::open(&directory) {
                 Ok(own) => existing_files(&own, results),
@@ -179,12 +197,17 @@ impl Lists {
     }
 }
 
-/// The list of a day of which no row has a snapshot.
-fn without_rows(day: &str) -> ListOfPages {
+/// The list of a day or URL of which no row has a snapshot.
+fn without_rows(name: &str) -> ListOfPages {
+    let kind = ListKind::of_name(name);
+    let directory = match &kind {
+        ListKind::Url => versions::directory_of(name),
+        _ => name.to_owned(),
+    };
     ListOfPages {
-        name: day.to_owned(),
-        kind: ListKind::Day(day.to_owned()),
-        directory: day.to_owned(),
+        name: name.to_owned(),
+        kind,
+        directory,
         entries: Vec::new(),
     }
 }
@@ -310,5 +333,41 @@ mod tests {
                 "{name}: {list}"
             );
         }
+    }
+
+    #[test]
+    fn list_of_a_url_is_written_from_rows() {
+        let top = tempfile::tempdir().unwrap();
+        let archive = top.path();
+        let mut lists = Lists::new(archive);
+        for (id, started) in [(1, 5), (2, 3), (3, 4)] {
+            let mut row = snapshot(archive, id);
+            row.started_at = Some(Time(started));
+            if id < 3 {
+                row.url = "https://me:secret@a.test/".to_owned();
+            }
+            lists.write_page(&row, &results(id)).unwrap();
+            lists.add(&row, &results(id));
+        }
+        let name = list_of("https://a.test/");
+        let of_url = ListName::Of(name.clone());
+        let problems = lists.problems().unwrap();
+        let found = problems.iter().find(|problem| problem.list == of_url);
+        assert_eq!(found.unwrap().what, "it lacks s1 and 1 other");
+        for problem in &problems {
+            lists.write(&problem.list).unwrap();
+        }
+        assert_eq!(lists.problems().unwrap(), []);
+        let shown = archive.join(versions::directory_of(&name));
+        let links = fs::read_to_string(shown.join("s1.html")).unwrap();
+        assert!(links.contains("/s2/index.html"), "s2 is older: {links}");
+        assert_eq!(fs::read_dir(archive.join("urls")).unwrap().count(), 1);
+        // A list that no row has is one of rows that were lost.
+        let lost = Lists::new(archive);
+        fs::remove_file(shown.join("s1.html")).unwrap();
+        let problems = lost.problems().unwrap();
+        assert_eq!(problems[0].list, of_url);
+        lost.write(&of_url).unwrap();
+        assert_eq!(fs::read_to_string(shown.join("s1.html")).unwrap(), links);
     }
 }

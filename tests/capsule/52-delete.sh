@@ -1,6 +1,6 @@
 #!/bin/bash
-# archivist delete: pages and crawls with their files, their entries in lists and their copies in the store; what it refuses; and
-# removals that are killed.
+# archivist delete: pages and crawls with their files, their entries in lists and their copies in the store; what it refuses;
+# removals that are killed; and the lists of URLs, before and after deletions.
 # In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
@@ -176,5 +176,61 @@ continues_after_kills() {
 }
 has_no_copy() { [[ -z $(in_capsule find $store -path "*/$1/*" -name '*.tar') && $(query .deleting_copies status) == 0 ]]; }
 
+# Of a URL that is archived three times, each snapshot leads to the next older and newer one, and all lead to their list. No file of a
+# sealed snapshot changes.
+snapshots_of_a_url_link_to_each_other() {
+    local directory first middle last before sealed
+    needs archives
+    capsule cp "$(dirname "$0")/archive/versions.py" "$CAPSULE:/opt/versions.py"
+    archived https://three.test/ >/dev/null
+    first=$(three 0)
+    assert_eq "none none none" "$(links "$first")" "links of the only snapshot"
+    before=$(sums "$first")
+    archived 'http://www.three.test/?utm_source=feed' >/dev/null
+    archived https://three.test/#top >/dev/null
+    middle=$(three 1) last=$(three 2)
+    assert_eq "none $middle $last,$middle,$first" "$(links "$first")" "links of the oldest"
+    assert_eq "$first $last $last,$middle,$first" "$(links "$middle")" "links of the one between"
+    assert_eq "$middle none $last,$middle,$first" "$(links "$last")" "links of the newest"
+    assert_eq "$before" "$(sums "$first")" "files of the sealed snapshot"
+    assert_status 0 archivist fsck
+
+    sealed="$(sums "$first")$(sums "$last")"
+    assert_status 0 archivist delete --yes "$middle"
+    wait_for 20 is_removed
+    assert_eq "none $last $last,$first" "$(links "$first")" "links of the oldest after the deletion"
+    assert_eq "$first none $last,$first" "$(links "$last")" "links of the newest after the deletion"
+    assert_eq "$sealed" "$(sums "$first")$(sums "$last")" "files of the others"
+    assert_status 0 archivist fsck
+
+    directory=$(in_capsule sh -c "dirname $archive/urls/*/*/$first.html")
+    assert_eq "archivist 2750 archivist 640" "$(in_capsule sh -c "stat -c '%U %a' $directory $directory/$last.html | xargs")" "owner and modes"
+    in_capsule sh -c "cd $directory && rm $first.html && sed -i 's/href=/hr=/' index.html"
+    assert_status 3 archivist fsck
+    assert_contains "$output" "$first.html: the list is missing" "what it says of a missing file"
+    assert_contains "$output" "index.html: it lacks the link to" "what it says of a damaged list"
+    assert_status 0 archivist fsck --repair
+    assert_status 0 archivist fsck
+    assert_eq "none $last $last,$first" "$(links "$first")" "links after the repair"
+    in_capsule rm -r $archive/urls $archive/.index/urls
+    assert_status 3 archivist fsck
+    assert_status 0 archivist fsck --repair
+    assert_eq "$first none $last,$first" "$(links "$last")" "links of lists that were all missing"
+    # Workers continue with rebuilt lists, and remove the last one with its directory.
+    archived https://three.test/ >/dev/null
+    middle=$last last=$(three 2)
+    assert_eq "$first $last $last,$middle,$first" "$(links "$middle")" "links after another snapshot"
+    assert_status 0 archivist delete --yes "$middle" "$last"
+    wait_for 20 is_removed
+    assert_eq "none none none" "$(links "$first")" "links of what is left"
+    in_capsule test ! -e "$directory" || fail "'$directory' is left"
+    assert_status 0 archivist fsck
+}
+# three N: the id of the Nth snapshot of the URL, the oldest first.
+three() { query "map(.id) | sort_by(number) | .[$1]" list snapshots --url https://three.test/; }
+of_three() { query '.[0].directory' list snapshots "$1"; }
+links() { in_capsule python3 /opt/versions.py "$(of_three "$1")"; }
+sums() { in_capsule sh -c "cd $(of_three "$1") && find . -type f | sort | xargs sha256sum"; }
+
 cases archives asks_before_it_deletes deletes_with_files_and_lists copies_go_too refuses_what_is_not_over pinned_pages_stay retention_deletes_older_versions \
-    continues_after_kills
+    snapshots_of_a_url_link_to_each_other continues_after_kills

@@ -30,6 +30,7 @@ mod signals;
 mod taken;
 mod transfer;
 mod url_file;
+mod versions;
 mod visit;
 mod watches;
 mod why;

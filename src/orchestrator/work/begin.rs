@@ -20,14 +20,14 @@ use crate::work::limits;
 use crate::work::reach;
 use crate::work::visit;
 use archivist_config::HOOK_USERS;
-use archivist_core::model::{CrawlId, IdMarks, Owner, RECORDER, RunId, SnapshotId, Step};
+use archivist_core::model::{CrawlId, IdMarks, Owner, RECORDER, RunId, SnapshotId, Step, Time};
 use archivist_core::plan::{Notice, VisitRules};
 use archivist_core::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
 use archivist_plugin::contract::environment::for_request;
 use archivist_plugin::environment;
 use archivist_plugin::{BinaryRequest, HookContext, HookFamily, HookTarget, argv, request_argv};
-use archivist_shared::bus::documents::report::Filter;
-use archivist_shared::bus::documents::work::{About, Assignment, Sharing, Skipped};
+use archivist_shared::bus::documents::report::{Filter, Snapshot};
+use archivist_shared::bus::documents::work::{About, Assignment, OtherVersion, Sharing, Skipped};
 use archivist_shared::staged;
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -39,6 +39,9 @@ use std::time::Duration;
 const SHARES: &str = "WACZ_DEDUPE";
 /// Most URLs for a hook of a crawl; its arguments have fewer if they are long.
 const URLS_MAX: u32 = 10_000;
+/// Most other snapshots of a page that its worker gets to know. It needs them only if the page has no list
+/// yet, because it has one other snapshot, or older versions of this program archived it.
+const VERSIONS_MAX: u32 = 100;
 
 pub(crate) fn begin_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
     let mut crawl = main_loop::crawl_of(turn, id)?;
@@ -164,7 +167,11 @@ fn sharing(turn: &Turn<'_>, crawl: &CrawlWork, plan: &CrawlPlan) -> Option<Shari
 fn about(turn: &Turn<'_>, plan: &CrawlPlan, snapshot: &SnapshotWork) -> TurnResult<About> {
     let filter = Filter::of(Owner::Snapshot(snapshot.id));
     let row = turn.tx.list_snapshots(&filter)?.pop();
+    let version_at = row.as_ref().and_then(version_at);
     let (title, tags) = row.map_or_else(Default::default, |row| (row.title, row.tags));
+    let others = turn
+        .tx
+        .other_versions(&snapshot.url, snapshot.id, VERSIONS_MAX)?;
     let skipped = plan.skipped.iter().cloned();
     Ok(About {
         archive: turn.engine.archive(),
@@ -175,6 +182,23 @@ fn about(turn: &Turn<'_>, plan: &CrawlPlan, snapshot: &SnapshotWork) -> TurnResu
         skipped: skipped
             .map(|(plugin, hook, why)| Skipped { plugin, hook, why })
             .collect(),
+        version_at: Some(version_at.unwrap_or(turn.now)),
+        versions: others.into_iter().filter_map(other_version).collect(),
+    })
+}
+
+/// When a snapshot was archived, as `archivist versions` has it; `None` before its first start.
+fn version_at(row: &Snapshot) -> Option<Time> {
+    row.recorded_at.or(row.started_at)
+}
+
+fn other_version(row: Snapshot) -> Option<OtherVersion> {
+    Some(OtherVersion {
+        id: row.id,
+        at: version_at(&row)?,
+        http_status: row.http_status,
+        ended_at: row.ended_at,
+        directory: row.directory?.into(),
     })
 }
 

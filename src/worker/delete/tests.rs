@@ -1,5 +1,5 @@
 use super::*;
-use crate::page::{ListEntry, ListKind};
+use crate::page::{ListEntry, ListKind, versions};
 use archivist_core::model::{CrawlId, SnapshotId, Time};
 use std::os::unix::fs::PermissionsExt;
 
@@ -38,6 +38,7 @@ impl Bed {
             screenshot: None,
             succeeded: 1,
             failed: 0,
+            version: None,
         };
         let index = ArchiveIndex::open(self.top.path()).unwrap();
         let add = |name: &str, kind, directory: &str| {
@@ -54,6 +55,7 @@ impl Bed {
             owner: owner.parse().unwrap(),
             directory: self.path(&format!("20261126/a.test/{owner}")),
             identity: Some(token.to_owned()),
+            url_key: None,
         }
     }
 
@@ -117,6 +119,56 @@ fn crawl_goes_with_its_lists_and_empty_directories() {
     assert!(!bed.path("20261126").exists());
     assert!(!bed.path(".index/c1").exists());
     assert!(!bed.read("index.html").contains("a.test/1"));
+}
+
+#[test]
+fn snapshot_leaves_the_list_of_its_url() {
+    let bed = Bed::new();
+    let key = "test,a)/";
+    let list = versions::list_of_key(key);
+    let shown = bed.path(&versions::directory_of(&list));
+    let other = archivist_shared::bus::documents::work::OtherVersion {
+        id: SnapshotId(9),
+        directory: bed.path("20261126/a.test/s9"),
+        at: Time(9),
+        http_status: None,
+        ended_at: None,
+    };
+    for id in 1..=3 {
+        bed.page(id);
+        let entry = ListEntry {
+            id: SnapshotId(id),
+            url: "https://a.test/".to_owned(),
+            title: None,
+            archived_at: Time(id),
+            directory: format!("20261126/a.test/s{id}"),
+            screenshot: None,
+            succeeded: 1,
+            failed: 0,
+            version: None,
+        };
+        let index = ArchiveIndex::open(bed.top.path()).unwrap();
+        let others = std::slice::from_ref(&other);
+        index.add_version(&list, &entry, false, others).unwrap();
+    }
+    let of_url = |id: &str, token| Removed {
+        url_key: Some(key.to_owned()),
+        ..bed.removed(id, token)
+    };
+    assert!(bed.remove(vec![of_url("s2", "T2")], true));
+    let read = |name: &str| fs::read_to_string(shown.join(name)).unwrap();
+    assert!(read("s1.html").contains("20261126/a.test/s3/index.html"));
+    assert!(read("s3.html").contains("20261126/a.test/s1/index.html"));
+    assert!(
+        !read("index.html").contains("a.test/s2"),
+        "{}",
+        read("index.html")
+    );
+    assert!(!shown.join("s2.html").exists());
+    assert!(bed.remove(vec![of_url("s1", "T1")], true));
+    assert!(!bed.path("urls").exists(), "one snapshot is left");
+    assert!(bed.remove(vec![of_url("s3", "T3")], true));
+    assert!(!bed.path(".index/urls").exists());
 }
 
 #[test]

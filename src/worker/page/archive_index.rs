@@ -1,5 +1,4 @@
-//! The index of an archive: lists of its newest snapshots, of those of a day, and of those of a
-//! crawl.
+//! The index of an archive: lists of its newest snapshots, of those of a day, of a crawl, and of a URL.
 //!
 //! A list is stored in chunks of one page each, the oldest first. Full pages do not change, so
 //! adding a snapshot costs the same in an archive of any size: it writes the last chunk and the
@@ -7,6 +6,7 @@
 
 use crate::WorkerError;
 use crate::files::write::{is_own_user, replace};
+use crate::page::versions::{directory_of, is_list_of_url};
 use crate::page::{Day, ListEntry, ListKind, ListPage, PER_PAGE, days};
 use archivist_plugin::Directory;
 use archivist_plugin::files::beneath::is_file;
@@ -20,11 +20,14 @@ use std::path::{Path, PathBuf};
 
 mod check;
 mod stale;
+mod versions;
 
 pub use check::{ListOfPages, flaw_of_snapshot};
 
 /// Directory of the chunks below the archive's directory. Hooks have no access to it.
 const STATE: &str = ".index";
+/// Mode of this directory, and of those below it.
+const STATE_MODE: u32 = 0o700;
 const NEWEST: &str = "newest.json";
 /// First page of a list, which has its newest snapshots.
 const FIRST: &str = "index.html";
@@ -57,6 +60,7 @@ impl Newest {
             directory: String::new(),
             total: self.days.values().sum(),
             entries: self.entries.clone(),
+            before: None,
             newer: None,
             older: None,
         }
@@ -87,8 +91,8 @@ fn failed(verb: &'static str, path: &Path) -> impl Fn(std::io::Error) -> WorkerE
     }
 }
 
-fn make(path: &Path) -> Result<(), WorkerError> {
-    match DirBuilder::new().mode(0o700).create(path) {
+fn make(path: &Path, mode: u32) -> Result<(), WorkerError> {
+    match DirBuilder::new().mode(mode).create(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             Err(failed("create", path)(error))
         }
@@ -105,7 +109,7 @@ impl ArchiveIndex {
     /// Opens the index. Waits until no other worker holds its lock.
     pub fn open(archive: &Path) -> Result<ArchiveIndex, WorkerError> {
         let state = archive.join(STATE);
-        make(&state)?;
+        make(&state, STATE_MODE)?;
         let path = state.join("lock");
         let mut options = File::options();
         options.write(true).create(true).truncate(false).mode(0o600);
@@ -157,8 +161,8 @@ impl ArchiveIndex {
         entry: &ListEntry,
         known: Option<usize>,
     ) -> Result<ListPosition, WorkerError> {
-        let chunks = self.state.join(name);
-        make(&chunks)?;
+        let chunks = self.chunks(name);
+        make(&chunks, STATE_MODE)?;
         let before = last_chunk(&chunks)?;
         let is_same = |other: &ListEntry| other.id == entry.id;
         let contains_it = |page: &usize| read_chunk(&chunks, *page).iter().any(is_same);
@@ -182,28 +186,26 @@ impl ArchiveIndex {
         }
         write_json(&chunks, &format!("{page}.json"), &entries)?;
 
-        let last = before.max(page);
         let list = Pages {
             index: self,
             chunks,
             kind,
             directory,
-            last,
+            last: before.max(page),
         };
-        // A new chunk makes the last page full, and gives the page before it a link to a newer
-        // page.
-        let changed = if page > before {
-            vec![last.saturating_sub(2), last - 1]
-        } else {
-            vec![page]
-        };
-        for page in changed.into_iter().filter(|page| (1..last).contains(page)) {
-            list.write(page)?;
-        }
         Ok(ListPosition {
             page,
-            total: list.write_first()?,
+            total: list.update(page, before)?,
         })
+    }
+
+    /// Directory of the chunks of a list.
+    fn chunks(&self, name: &str) -> PathBuf {
+        if is_list_of_url(name) {
+            self.state.join(directory_of(name))
+        } else {
+            self.state.join(name)
+        }
     }
 
     /// Adds a snapshot as the newest one to the archive's first page. `total` is the number of
@@ -246,7 +248,7 @@ impl ArchiveIndex {
         directory: &str,
         all: bool,
     ) -> Result<(), WorkerError> {
-        let chunks = self.state.join(name);
+        let chunks = self.chunks(name);
         let last = if chunks.is_dir() {
             last_chunk(&chunks)?
         } else {
@@ -308,6 +310,23 @@ impl Pages<'_> {
         }
     }
 
+    /// Writes the pages that change with the chunk of a page, when the list had `before` chunks. Returns
+    /// the number of snapshots in the list.
+    fn update(&self, page: usize, before: usize) -> Result<usize, WorkerError> {
+        // A new chunk makes the last page full, and gives the page before it a link to a newer
+        // page.
+        let changed = if page > before {
+            vec![self.last.saturating_sub(2), self.last - 1]
+        } else {
+            vec![page]
+        };
+        let is_full = |page: &usize| (1..self.last).contains(page);
+        for page in changed.into_iter().filter(is_full) {
+            self.write(page)?;
+        }
+        self.write_first()
+    }
+
     fn write(&self, page: usize) -> Result<(), WorkerError> {
         self.replace(&format!("page-{page}.html"), &self.full(page))
     }
@@ -322,7 +341,11 @@ impl Pages<'_> {
     /// A page before the newest one.
     fn full(&self, page: usize) -> ListPage {
         let entries = read_chunk(&self.chunks, page);
-        self.page(entries, self.name(page + 1), page - 1)
+        let before = match (&self.kind, page) {
+            (ListKind::Url, 2..) => read_chunk(&self.chunks, page - 1),
+            _ => Vec::new(),
+        };
+        self.page(entries, before, self.name(page + 1), page - 1)
     }
 
     /// The newest page, which includes older snapshots if the newest chunk is not full.
@@ -334,21 +357,31 @@ impl Pages<'_> {
         };
         entries.extend(read_chunk(&self.chunks, self.last));
         let newest = entries.split_off(entries.len().saturating_sub(PER_PAGE));
-        self.page(newest, None, older)
+        self.page(newest, entries, None, older)
     }
 
     fn total(&self) -> usize {
         (self.last - 1) * PER_PAGE + read_chunk(&self.chunks, self.last).len()
     }
 
-    fn page(&self, mut entries: Vec<ListEntry>, newer: Option<String>, older: usize) -> ListPage {
+    /// A page with these entries. Those `before` are on older pages.
+    fn page(
+        &self,
+        mut entries: Vec<ListEntry>,
+        before: Vec<ListEntry>,
+        newer: Option<String>,
+        older: usize,
+    ) -> ListPage {
         entries.retain(|entry| self.index.has(entry));
         entries.reverse();
+        let is_compared = self.kind == ListKind::Url;
+        let before = before.into_iter().filter(|_| is_compared);
         ListPage {
             kind: self.kind.clone(),
             directory: self.directory.to_owned(),
             total: self.total(),
             entries,
+            before: before.rev().find(|entry| self.index.has(entry)),
             newer,
             older: self.name(older),
         }

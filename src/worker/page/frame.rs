@@ -4,16 +4,28 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
-const STYLE: &str = include_str!("style.css");
+const STYLE: &str = concat!(include_str!("colors.css"), include_str!("style.css"));
+/// Style of a [`strip`].
+const STRIP_STYLE: &str = concat!(include_str!("colors.css"), include_str!("strip.css"));
 
 /// Content security policy: images only from the archive, the one style sheet of these pages, and
 /// no scripts. `'self'` covers archives on a server, `file:` those that are opened from disk.
-static POLICY: LazyLock<String> = LazyLock::new(|| {
-    let style = base64(&Sha256::digest(STYLE));
+static POLICY: LazyLock<String> =
+    LazyLock::new(|| format!("{}; img-src 'self' file:", strict_policy(STYLE)));
+/// The same for a page that shows a [`strip`] of the archive as an `object`.
+static SHOWING_POLICY: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "default-src 'none'; img-src 'self' file:; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
+        "{}; object-src 'self' file:; frame-src 'self' file:",
+        *POLICY
     )
 });
+static STRIP_POLICY: LazyLock<String> = LazyLock::new(|| strict_policy(STRIP_STYLE));
+
+/// Nothing but a style sheet.
+fn strict_policy(style: &str) -> String {
+    let style = base64(&Sha256::digest(style));
+    format!("default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'")
+}
 
 /// Base64 with padding (RFC 4648), as the policy requires for hashes.
 fn base64(bytes: &[u8]) -> String {
@@ -36,17 +48,31 @@ fn base64(bytes: &[u8]) -> String {
 
 /// Builds an HTML document. `title` is plain text.
 pub fn document(title: &str, body: Markup) -> String {
+    assemble(title, body, STYLE, &POLICY)
+}
+
+/// Builds an HTML document that shows a [`strip`].
+pub fn document_with_strip(title: &str, body: Markup) -> String {
+    assemble(title, body, STYLE, &SHOWING_POLICY)
+}
+
+/// Builds an HTML document of one line, which another one shows.
+pub fn strip(title: &str, body: Markup) -> String {
+    assemble(title, body, STRIP_STYLE, &STRIP_POLICY)
+}
+
+fn assemble(title: &str, body: Markup, style: &str, policy: &str) -> String {
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY.as_str());
+                meta http-equiv="Content-Security-Policy" content=(policy);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="referrer" content="no-referrer";
                 meta name="color-scheme" content="light dark";
                 title { (title) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(style)) }
             }
             body { (body) }
         }
@@ -68,7 +94,9 @@ mod tests {
     }
 
     #[test]
-    fn style_sheet_loads_nothing_and_cannot_end_its_element() {
-        assert!(!STYLE.contains('<') && !STYLE.contains("url(") && !STYLE.contains("@import"));
+    fn style_sheets_load_nothing_and_cannot_end_their_element() {
+        for style in [STYLE, STRIP_STYLE] {
+            assert!(!style.contains('<') && !style.contains("url(") && !style.contains("@import"));
+        }
     }
 }

@@ -1,9 +1,11 @@
-//! HTML pages that list snapshots: the newest of the archive, those of a day, those of a crawl.
+//! HTML pages that list snapshots: the newest of the archive, those of a day, of a crawl, of a URL.
 
 use super::frame::document;
+use super::versions::{ListedVersion, is_list_of_url};
 use super::{href, text};
-use archivist_core::model::{SnapshotId, Time};
+use archivist_core::model::{PageVersion, SnapshotId, Time, is_http_error};
 use archivist_core::text::clean_to;
+use archivist_shared::id_marks::is_day;
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +14,7 @@ pub const PER_PAGE: usize = 100;
 /// Number of days on the first page. A separate page lists all days.
 const DAYS_SHOWN: usize = 14;
 const TITLE_MAX_CHARS: usize = 160;
+const URL_MAX_CHARS: usize = 300;
 
 /// One snapshot of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,13 +29,32 @@ pub struct ListEntry {
     pub screenshot: Option<String>,
     pub succeeded: usize,
     pub failed: usize,
+    /// What the list of its URL shows, and other lists do not have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<ListedVersion>,
 }
 
 impl ListEntry {
+    /// When it was archived, as the list of its URL has it.
+    pub fn version_at(&self) -> Time {
+        let version = self.version.as_ref();
+        version.map_or(self.archived_at, |version| version.at)
+    }
+
+    /// What is compared with the snapshot before.
+    fn as_version(&self) -> PageVersion<'_> {
+        let version = self.version.as_ref();
+        PageVersion {
+            http_status: version.and_then(|version| version.http_status),
+            title: self.title.as_deref(),
+            text: version.and_then(|version| version.text.as_ref()),
+        }
+    }
+
     /// Shortens texts to the length that is shown, because list files are read often.
     pub fn cut(mut self) -> ListEntry {
         self.title = self.title.map(|title| clean_to(&title, TITLE_MAX_CHARS));
-        self.url = clean_to(&self.url, 300);
+        self.url = clean_to(&self.url, URL_MAX_CHARS);
         self
     }
 }
@@ -52,6 +74,21 @@ pub enum ListKind {
     Archive(Vec<Day>),
     Day(String),
     Crawl(String),
+    /// The snapshots of a URL.
+    Url,
+}
+
+impl ListKind {
+    /// The subject of the list with a name: that of a day, crawl or URL.
+    pub fn of_name(name: &str) -> ListKind {
+        if is_day(name) {
+            ListKind::Day(name.to_owned())
+        } else if is_list_of_url(name) {
+            ListKind::Url
+        } else {
+            ListKind::Crawl(name.to_owned())
+        }
+    }
 }
 
 /// One page of a list.
@@ -64,6 +101,8 @@ pub struct ListPage {
     pub total: usize,
     /// Snapshots in display order.
     pub entries: Vec<ListEntry>,
+    /// On the page of a URL, the snapshot before the oldest one of the page.
+    pub before: Option<ListEntry>,
     /// File names of the adjacent pages in the same directory.
     pub newer: Option<String>,
     pub older: Option<String>,
@@ -83,7 +122,21 @@ impl ListPage {
             ListKind::Archive(_) => "Archive".to_owned(),
             ListKind::Day(day) => text::day(day),
             ListKind::Crawl(id) => format!("Crawl {id}"),
+            ListKind::Url => {
+                let newest = self.entries.first();
+                let address = newest.map(|entry| text::address(&entry.url, TITLE_MAX_CHARS));
+                newest.and_then(title_of).or(address).unwrap_or_default()
+            }
         }
+    }
+
+    /// The address that all entries have.
+    fn address(&self) -> Option<String> {
+        let newest = self
+            .entries
+            .first()
+            .filter(|_| self.kind == ListKind::Url)?;
+        Some(clean_to(&newest.url, URL_MAX_CHARS))
     }
 
     pub fn render(&self) -> String {
@@ -93,7 +146,8 @@ impl ListPage {
             @if !is_archive { (self.crumbs(&heading)) }
             main {
                 header class="head" {
-                    h1 { (heading) }
+                    h1 { bdi { (heading) } }
+                    @if let Some(address) = self.address() { p class="url" { bdi { (address) } } }
                     p class="dim" {
                         (text::count(self.total, "snapshot"))
                         @if is_archive && self.total > self.entries.len() {
@@ -102,7 +156,12 @@ impl ListPage {
                     }
                 }
                 @if let ListKind::Archive(days) = &self.kind { (recent(days)) }
-                div class="grid" { @for entry in &self.entries { (card(entry, self.ups())) } }
+                div class="grid" {
+                    @for (at, entry) in self.entries.iter().enumerate() {
+                        @let older = self.entries.get(at + 1).or(self.before.as_ref());
+                        (card(entry, self.ups(), &self.said(entry, older)))
+                    }
+                }
                 (self.pager())
             }
         };
@@ -123,6 +182,35 @@ impl ListPage {
                 }
                 span { (heading) }
             }
+        }
+    }
+
+    /// The words of a card. `older` is the snapshot before it.
+    fn said(&self, entry: &ListEntry, older: Option<&ListEntry>) -> CardText {
+        let title = title_of(entry);
+        if self.kind != ListKind::Url {
+            let address = text::address(&entry.url, TITLE_MAX_CHARS);
+            let host = title.is_some().then(|| address.clone());
+            return CardText {
+                anchor: None,
+                title: html! { bdi { (title.unwrap_or(address)) } },
+                below: html! { @if let Some(host) = host { span class="host" { bdi { (host) } } } },
+                row: text::stamp(entry.archived_at),
+            };
+        }
+        let now = entry.as_version();
+        let changes = older.map(|older| now.changes_since(&older.as_version()));
+        let changes = changes.unwrap_or_default().join(", ");
+        CardText {
+            anchor: Some(entry.id.to_string()),
+            title: text::stamp(entry.version_at()),
+            below: html! { @if let Some(title) = title { span class="host" { bdi { (title) } } } },
+            row: html! {
+                span { (changes) }
+                @if let Some(status) = now.http_status {
+                    span class=[is_http_error(status).then_some("pill failed")] { "HTTP " (status) }
+                }
+            },
         }
     }
 
@@ -153,29 +241,41 @@ fn recent(days: &[Day]) -> Markup {
     }
 }
 
+/// The title of a snapshot; `None` if it is empty.
+fn title_of(entry: &ListEntry) -> Option<String> {
+    let title = entry.title.as_deref().unwrap_or_default();
+    Some(clean_to(title, TITLE_MAX_CHARS)).filter(|title| !title.is_empty())
+}
+
+/// The words of a card.
+struct CardText {
+    /// The part of its address behind `#`.
+    anchor: Option<String>,
+    title: Markup,
+    below: Markup,
+    row: Markup,
+}
+
 /// A snapshot as a card. `ups` is the number of levels up to the archive's directory.
-fn card(entry: &ListEntry, ups: usize) -> Markup {
+fn card(entry: &ListEntry, ups: usize, said: &CardText) -> Markup {
     let page = href::relative(ups, &format!("{}/index.html", entry.directory));
     let picture = entry
         .screenshot
         .as_ref()
         .and_then(|path| href::relative(ups, &format!("{}/{path}", entry.directory)));
-    let address = text::address(&entry.url, TITLE_MAX_CHARS);
-    let full_title = entry.title.as_deref().unwrap_or_default();
-    let title = Some(clean_to(full_title, TITLE_MAX_CHARS)).filter(|title| !title.is_empty());
     let host = text::host(&entry.url);
     let initial: String = host.chars().take(1).flat_map(char::to_uppercase).collect();
     html! {
-        a class="card" href=[page] {
+        a class="card" id=[&said.anchor] href=[page] {
             @match picture {
                 Some(picture) => img class="thumb" src=(picture) alt="" loading="lazy" width="320" height="200";,
                 None => span class="thumb none" aria-hidden="true" { (initial) },
             }
             span class="text" {
-                span class="title" { bdi { (title.as_deref().unwrap_or(&address)) } }
-                @if title.is_some() { span class="host" { bdi { (address) } } }
+                span class="title" { (said.title) }
+                (said.below)
                 span class="row" {
-                    (text::stamp(entry.archived_at))
+                    (said.row)
                     @if entry.failed > 0 { span class="pill failed" { (entry.failed) " failed" } }
                     @else if entry.succeeded == 0 { span class="pill skipped" { "nothing saved" } }
                 }

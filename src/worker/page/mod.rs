@@ -13,6 +13,7 @@ pub mod pages;
 mod snapshot;
 pub mod snapshot_index;
 mod text;
+pub mod versions;
 
 pub use list::{Day, ListEntry, ListKind, ListPage, PER_PAGE, days};
 pub use snapshot::SnapshotPage;

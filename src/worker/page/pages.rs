@@ -5,11 +5,12 @@ use crate::files::write::{replace, sync_filesystem};
 use crate::page::archive_index;
 use crate::page::archive_index::ArchiveIndex;
 use crate::page::snapshot_index::{IndexContent, SnapshotIndex};
+use crate::page::versions::{ListedVersion, list_of, text_of};
 use crate::page::{ListEntry, ListKind, SnapshotPage};
 use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId, Time, without_userinfo};
 use archivist_plugin::Directory;
 use archivist_shared::bus::documents::report::HookResult;
-use archivist_shared::bus::documents::work::Assignment;
+use archivist_shared::bus::documents::work::{Assignment, OtherVersion};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -53,7 +54,8 @@ async fn write_pages(
         assignment.about.archive.clone(),
         index.known().listed.clone(),
     );
-    let Some(lists) = with_lists(move || list(&archive, &page, listed)).await else {
+    let others = assignment.about.versions.clone();
+    let Some(lists) = with_lists(move || list(&archive, &page, listed, &others)).await else {
         return;
     };
     if index.known().listed != lists
@@ -125,6 +127,7 @@ fn page(
         tags: known.tags.clone(),
         added_at: about.added_at,
         archived_at: now,
+        version_at: about.version_at.unwrap_or(now),
         http_status: known.answer.as_ref().map(|answer| answer.status),
         results: existing_files(own, &known.results),
         directory: below(&about.archive, &assignment.directory),
@@ -157,8 +160,21 @@ pub fn entry_of(page: &SnapshotPage) -> Option<ListEntry> {
         screenshot: page.thumbnail(),
         succeeded: page.count(ResultState::Succeeded),
         failed: page.count(ResultState::Failed),
+        version: None,
     };
     Some(entry.cut())
+}
+
+/// The entry of a snapshot in the list of its URL.
+pub fn version_of(page: &SnapshotPage, entry: &ListEntry, own: &Path) -> ListEntry {
+    ListEntry {
+        version: Some(ListedVersion {
+            at: page.version_at,
+            http_status: page.http_status,
+            text: text_of(own),
+        }),
+        ..entry.clone()
+    }
 }
 
 /// The day of an entry, which is the first part of its path.
@@ -167,12 +183,13 @@ pub fn day_of(entry: &ListEntry) -> String {
     day.unwrap_or_default().to_owned()
 }
 
-/// Adds the snapshot to the lists of its crawl, its day and the archive. Returns its page in each
-/// list.
+/// Adds the snapshot to the lists of its crawl, its day, the archive and its URL, of which there are
+/// `others`. Returns its page in each list; 0 in that of its URL.
 fn list(
     archive: &Path,
     page: &SnapshotPage,
     known: BTreeMap<String, usize>,
+    others: &[OtherVersion],
 ) -> Result<BTreeMap<String, usize>, WorkerError> {
     let Some(entry) = entry_of(page) else {
         return Ok(known);
@@ -193,6 +210,12 @@ fn list(
     }
     let total = add(day.clone(), ListKind::Day(day.clone()), &day)?.total;
     lists_index.add_newest(&entry, &day, total)?;
+    let own = archive.join(&entry.directory);
+    let (version, of_url) = (version_of(page, &entry, &own), list_of(&page.url));
+    let is_listed = known.contains_key(&of_url);
+    if lists_index.add_version(&of_url, &version, is_listed, others)? {
+        lists.insert(of_url, 0);
+    }
     Ok(lists)
 }
 

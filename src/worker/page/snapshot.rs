@@ -1,6 +1,7 @@
 //! The HTML page about one snapshot: its facts, its screenshot, and the result of every hook.
 
-use super::frame::document;
+use super::frame::document_with_strip;
+use super::versions::{directory_of, links_of, list_of};
 use super::{href, text};
 use archivist_core::model::{CrawlId, Figures, RECORDER, ResultState, SnapshotId, Time};
 use archivist_core::model::{VERIFIER, is_http_error, recording_text, replay_text};
@@ -26,6 +27,8 @@ pub struct SnapshotPage {
     pub tags: Vec<String>,
     pub added_at: Option<Time>,
     pub archived_at: Time,
+    /// Its time among the snapshots of its URL.
+    pub version_at: Time,
     /// HTTP status of the document.
     pub http_status: Option<u16>,
     /// Results in display order.
@@ -127,6 +130,9 @@ impl SnapshotPage {
                 header class="head" {
                     h1 { bdi { (self.name()) } }
                     p class="url" { (self.address()) }
+                    @if let Some(links) = self.links() {
+                        object class="versions" type="text/html" data=(links) aria-label="Older and newer snapshots" {}
+                    }
                 }
                 div class={ "hero" @if shot.is_none() { " bare" } } {
                     @if let Some((shot, small)) = shot.as_ref().zip(small) {
@@ -146,7 +152,7 @@ impl SnapshotPage {
                 p { "Saved pages are unchanged: their scripts run in your browser." }
             }
         };
-        document(&self.name(), body)
+        document_with_strip(&self.name(), body)
     }
 
     /// Links to the lists. They are valid within the archive; a snapshot elsewhere has none.
@@ -172,6 +178,14 @@ impl SnapshotPage {
                 span { (self.id) }
             }
         }
+    }
+
+    /// The file with the links to older and newer snapshots, which changes when there are others. A
+    /// snapshot elsewhere has none.
+    fn links(&self) -> Option<String> {
+        let ups = self.directory.as_ref()?.split('/').count();
+        let list = directory_of(&list_of(&self.url));
+        href::relative(ups, &format!("{list}/{}", links_of(self.id)))
     }
 
     fn address(&self) -> Markup {

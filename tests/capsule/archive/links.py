@@ -1,7 +1,8 @@
 """Follows the links of an archive's pages: links.py [--alone] DIRECTORY
 
 Every link and picture of every page that archivist wrote leads to a file, and pages to pages of the archive only; what was saved is
-not opened. With --alone the directory is one snapshot, whose ways up lead nowhere. Prints what is wrong; status 1 if anything is.
+not opened. The links of a snapshot to older and newer ones are an object, whose file may be missing. With --alone the directory is
+one snapshot, whose ways up lead nowhere. Prints what is wrong; status 1 if anything is.
 """
 
 import html.parser
@@ -21,8 +22,14 @@ class Links(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
-        if tag in ("script", "iframe", "object", "embed", "form", "base", "link"):
+        if tag in ("script", "iframe", "embed", "form", "base", "link"):
             wrong.append(f"{self.page}: <{tag}>")
+        if tag == "object":
+            shown = pathlib.Path(self.page.parent, attributes["data"]).resolve()
+            if attributes["type"] != "text/html" or shown.parts[-4] != "urls":
+                wrong.append(f"{self.page}: an object from {shown}")
+            if shown.exists():
+                self.found.append((attributes["data"], tag))
         for name in attributes:
             if name.startswith("on"):
                 wrong.append(f"{self.page}: {name}=")
@@ -44,7 +51,8 @@ def follow(page):
         url = urllib.parse.urlsplit(urllib.parse.urljoin(page.as_uri(), target))
         if url.scheme in ("http", "https") and tag == "a":
             continue
-        if url.scheme != "file" or url.netloc or url.query or url.fragment:
+        is_part = url.fragment and page.parts[-4] == "urls" and tag == "a"
+        if url.scheme != "file" or url.netloc or url.query or url.fragment and not is_part:
             wrong.append(f"{page}: {target!r} is {url}")
             continue
         path = pathlib.Path(urllib.parse.unquote(url.path))
@@ -54,6 +62,8 @@ def follow(page):
         files += 1
         ours = path.name in ("index.html", "days.html") or path.name.startswith("page-")
         # DAY/DOMAIN/ID/index.html is the deepest page of ours.
+        if tag == "object":
+            follow(path)
         if tag == "a" and ours and len(path.relative_to(top).parts) <= (1 if alone else 4):
             follow(path)
 

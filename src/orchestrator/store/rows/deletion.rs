@@ -18,8 +18,8 @@ impl Tx<'_> {
     /// is removed later.
     pub fn delete_snapshot(&self, id: SnapshotId, now: Time) -> Result<()> {
         self.execute(
-            "INSERT INTO deletion (owner, crawl_id, directory, identity, due_at)
-             SELECT 's' || id, crawl_id, directory, identity, ?2 FROM snapshot
+            "INSERT INTO deletion (owner, crawl_id, directory, identity, url_key, due_at)
+             SELECT 's' || id, crawl_id, directory, identity, url_key, ?2 FROM snapshot
              WHERE id = ?1 AND directory IS NOT NULL",
             (id.0, now.0),
         )?;
@@ -155,23 +155,27 @@ impl Tx<'_> {
     /// Returns the directories that may be removed now, at most `count`, each with its crawl: those of
     /// rows that are gone alone.
     pub fn deleted_directories(&self, now: Time, count: u32) -> Result<Vec<(CrawlId, Removed)>> {
-        let rows: Vec<(Owner, CrawlId, String, Option<String>)> = self.all(
-            "SELECT owner, crawl_id, directory, identity FROM deletion INDEXED BY deletion_due
+        type DirectoryRow = (Owner, CrawlId, String, Option<String>, Option<String>);
+        let rows: Vec<DirectoryRow> = self.all(
+            "SELECT owner, crawl_id, directory, identity, url_key
+             FROM deletion INDEXED BY deletion_due
              WHERE run_id IS NULL AND due_at <= ?1
                  AND (owner >= 'd' OR NOT EXISTS
                      (SELECT 1 FROM crawl WHERE id = CAST(substr(owner, 2) AS INTEGER)))
              ORDER BY due_at, owner LIMIT ?2",
             (now.0, count),
         )?;
-        let removed = rows.into_iter().map(|(owner, crawl, directory, identity)| {
-            let directory = PathBuf::from(directory);
-            let removed = Removed {
-                owner,
-                directory,
-                identity,
-            };
-            (crawl, removed)
-        });
+        let removed = rows
+            .into_iter()
+            .map(|(owner, crawl, directory, identity, url_key)| {
+                let removed = Removed {
+                    owner,
+                    directory: PathBuf::from(directory),
+                    identity,
+                    url_key,
+                };
+                (crawl, removed)
+            });
         Ok(removed.collect())
     }
 

@@ -6,6 +6,7 @@ use crate::store::{Result, Tx};
 use archivist_core::model::web::surt::page_key;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time};
 use archivist_core::plan::HostId;
+use archivist_shared::bus::documents::report::Snapshot;
 use std::collections::{BTreeMap, HashMap};
 
 /// A page to be queued.
@@ -137,6 +138,20 @@ impl Tx<'_> {
         self.execute(
             "UPDATE snapshot SET config = ?2 WHERE id = ?1",
             (id.0, serde_json::to_string(config)?),
+        )
+    }
+
+    /// Returns other snapshots of the page of a URL that have a directory and were not cancelled: the
+    /// newest `count`, without their tags, results and figures.
+    pub fn other_versions(&self, url: &str, id: SnapshotId, count: u32) -> Result<Vec<Snapshot>> {
+        let columns = Snapshot::COLUMNS;
+        self.all(
+            &format!(
+                "SELECT {columns} FROM snapshot INDEXED BY snapshot_key
+                 WHERE url_key = ?1 AND id <> ?2 AND directory IS NOT NULL AND status <> 'cancelled'
+                 ORDER BY created_at DESC LIMIT ?3"
+            ),
+            (page_key(url), id.0, count),
         )
     }
 

@@ -495,6 +495,8 @@ CREATE TABLE deletion (
     directory TEXT,
     -- Identity of the directory: one that belongs to another page stays.
     identity TEXT,
+    -- Key of the URL of a snapshot, on whose list it is. NULL: a crawl.
+    url_key TEXT,
     attempts INTEGER NOT NULL DEFAULT 0,
     due_at INTEGER NOT NULL,
     -- The run of the unit that removes it.

@@ -2,7 +2,8 @@
 
 use crate::bus::documents::report::{File, HookResult};
 use archivist_core::model::{
-    CrawlId, Figures, HttpAnswer, IdMarks, Need, Outcome, Owner, ResultState, RunId, Time, Verdict,
+    CrawlId, Figures, HttpAnswer, IdMarks, Need, Outcome, Owner, ResultState, RunId, SnapshotId,
+    Time, Verdict,
 };
 use archivist_core::plan::VisitRules;
 use serde::{Deserialize, Serialize};
@@ -108,6 +109,9 @@ pub struct Removed {
     /// Identity of the directory: if it has another one, it stays. `None` if an older version made the
     /// directory.
     pub identity: Option<String>,
+    /// Key of the URL of a snapshot, whose list has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url_key: Option<String>,
 }
 
 /// Facts about the owner for `index.jsonl` and the HTML pages.
@@ -126,6 +130,26 @@ pub struct About {
     pub tags: Vec<String>,
     /// Hooks that do not run.
     pub skipped: Vec<Skipped>,
+    /// Time of the snapshot among the versions of its page: when another program archived it, if it was
+    /// imported, or the start of its first attempt.
+    pub version_at: Option<Time>,
+    /// The newest other snapshots of the same page that have a directory, in no order.
+    pub versions: Vec<OtherVersion>,
+}
+
+/// Another snapshot of the page of an assignment, which may be in progress.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherVersion {
+    /// Its id.
+    pub id: SnapshotId,
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Its time, as [`About::version_at`].
+    pub at: Time,
+    /// HTTP status of its document.
+    pub http_status: Option<u16>,
+    /// When it was sealed; `None` if it was in progress.
+    pub ended_at: Option<Time>,
 }
 
 /// A hook that does not run, and why.

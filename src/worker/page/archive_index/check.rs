@@ -5,7 +5,9 @@
 //! keep the total of that time. Pages of an older version have another style sheet; of these, the links
 //! are compared.
 
-use super::{ArchiveIndex, DAYS, FIRST, NEWEST, Newest, Pages, last_chunk, make, write_json};
+use super::{
+    ArchiveIndex, DAYS, FIRST, NEWEST, Newest, Pages, STATE_MODE, last_chunk, make, write_json,
+};
 use crate::WorkerError;
 use crate::page::pages::LOCK_TIMEOUT;
 use crate::page::{ListEntry, ListKind, PER_PAGE, days};
@@ -17,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest list page that is read, in bytes: it has 100 cards of a few kilobytes, or the days.
@@ -36,7 +39,7 @@ pub struct ListOfPages {
     /// Directory of its pages, relative to the archive's directory.
     pub directory: String,
     /// Its snapshots. It may have others, whose rows were lost.
-    pub entries: Vec<ListEntry>,
+    pub entries: Vec<Arc<ListEntry>>,
 }
 
 /// A file of a list, and what is wrong with it, as a sentence.
@@ -45,7 +48,10 @@ pub type Flaw = (PathBuf, String);
 impl ArchiveIndex {
     /// Returns what is wrong with a list. Changes nothing.
     pub fn flaws(&self, list: &ListOfPages) -> Result<Vec<Flaw>, WorkerError> {
-        let chunks = self.state.join(&list.name);
+        if list.kind == ListKind::Url {
+            return self.flaws_of_url(list);
+        }
+        let chunks = self.chunks(&list.name);
         let last = count_of_chunks(&chunks)?;
         let shown = self.archive.join(&list.directory);
         let flaws = flaws_of_chunks(list, &chunks, last, &shown);
@@ -73,8 +79,10 @@ impl ArchiveIndex {
     /// Rebuilds a list from its readable entries and the snapshots that it must have, in the order in
     /// which they were archived. Leaves out snapshots that were removed.
     pub fn rebuild(&self, list: &ListOfPages) -> Result<(), WorkerError> {
-        let chunks = self.state.join(&list.name);
-        make(&chunks)?;
+        let chunks = self.chunks(&list.name);
+        if list.kind != ListKind::Url {
+            make(&chunks, STATE_MODE)?;
+        }
         let before = count_of_chunks(&chunks)?;
         let mut entries: BTreeMap<(SnapshotId, String), ListEntry> = BTreeMap::new();
         for page in 1..=before {
@@ -82,9 +90,13 @@ impl ArchiveIndex {
             entries.extend(known.into_iter().map(|entry| (key(&entry), entry)));
         }
         for entry in &list.entries {
-            entries.entry(key(entry)).or_insert_with(|| entry.clone());
+            let known = entries.entry(key(entry));
+            known.or_insert_with(|| ListEntry::clone(entry));
         }
         let mut entries: Vec<ListEntry> = entries.into_values().collect();
+        if list.kind == ListKind::Url {
+            return self.write_versions(&list.name, entries);
+        }
         entries.retain(|entry| self.has(entry));
         entries.sort_by_key(|entry| (entry.archived_at, entry.id));
         let mut after = 0;
@@ -161,7 +173,7 @@ impl ArchiveIndex {
     fn newest_of_days(&self) -> Result<Newest, WorkerError> {
         let mut newest = Newest::default();
         for day in self.days()? {
-            let chunks = self.state.join(&day);
+            let chunks = self.chunks(&day);
             let last = count_of_chunks(&chunks)?;
             if last == 0 || !self.has_day(&day) {
                 continue;
@@ -208,7 +220,7 @@ fn chunk_name(page: usize) -> String {
 }
 
 /// Number of the newest chunk; 0 without a list.
-fn count_of_chunks(chunks: &Path) -> Result<usize, WorkerError> {
+pub(super) fn count_of_chunks(chunks: &Path) -> Result<usize, WorkerError> {
     if chunks.is_dir() {
         last_chunk(chunks)
     } else {
@@ -248,7 +260,12 @@ fn and_others(count: usize) -> String {
     }
 }
 
-fn flaws_of_chunks(list: &ListOfPages, chunks: &Path, last: usize, shown: &Path) -> Vec<Flaw> {
+pub(super) fn flaws_of_chunks(
+    list: &ListOfPages,
+    chunks: &Path,
+    last: usize,
+    shown: &Path,
+) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     let mut listed = BTreeSet::new();
     let mut twice = None;
@@ -288,14 +305,15 @@ fn flaws_of_chunks(list: &ListOfPages, chunks: &Path, last: usize, shown: &Path)
 
 /// How much of a page is compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Compared {
+pub(super) enum Compared {
     /// Everything.
     All,
     /// The entries and the links.
     Entries,
 }
 
-fn flaw_of_page(shown: &Path, name: &str, wanted: &str, how: Compared) -> Option<Flaw> {
+/// Compares a file of a list with the wanted text.
+pub(super) fn flaw_of_page(shown: &Path, name: &str, wanted: &str, how: Compared) -> Option<Flaw> {
     let what = match read_page(shown, name) {
         Ok(found) => difference(wanted, &found, how)?,
         Err(error) if error.kind() == ErrorKind::NotFound => "the list is missing".to_owned(),

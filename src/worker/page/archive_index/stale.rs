@@ -2,10 +2,10 @@
 //! so which lists wait for that is noted in files.
 
 use super::check::remove;
-use super::{ArchiveIndex, ListOfPages, failed, make, write_json};
+use super::{ArchiveIndex, ListOfPages, STATE_MODE, failed, make, write_json};
 use crate::WorkerError;
 use crate::page::ListKind;
-use archivist_shared::id_marks::is_day;
+use crate::page::versions::{directory_of, list_of_key};
 use std::fs;
 use std::io::ErrorKind;
 
@@ -17,8 +17,17 @@ impl ArchiveIndex {
     /// Notes that a list, whose pages are in `directory` of the archive, has snapshots that are deleted.
     pub fn mark_stale(&self, name: &str, directory: &str) -> Result<(), WorkerError> {
         let notes = self.state.join(STALE);
-        make(&notes)?;
+        make(&notes, STATE_MODE)?;
         write_json(&notes, name, &directory)
+    }
+
+    /// Notes the list of a URL, if it has one.
+    pub fn mark_url_stale(&self, key: &str) -> Result<(), WorkerError> {
+        let name = list_of_key(key);
+        if !self.chunks(&name).is_dir() {
+            return Ok(());
+        }
+        self.mark_stale(&name, &directory_of(&name))
     }
 
     /// Writes the noted lists without the snapshots that are gone, and the lists that are made of them.
@@ -33,12 +42,8 @@ impl ArchiveIndex {
         for name in &names {
             let path = notes.join(name);
             let directory: String = super::read_json(&path);
-            if self.archive.join(&directory).is_dir() {
-                let kind = if is_day(name) {
-                    ListKind::Day(name.clone())
-                } else {
-                    ListKind::Crawl(name.clone())
-                };
+            let kind = ListKind::of_name(name);
+            if kind == ListKind::Url || self.archive.join(&directory).is_dir() {
                 self.rebuild(&ListOfPages {
                     name: name.clone(),
                     kind,

@@ -34,6 +34,7 @@ impl TestArchive {
             screenshot: None,
             succeeded: 1,
             failed: 0,
+            version: None,
         };
         let index = ArchiveIndex::open(self.archive()).unwrap();
         let kind = ListKind::Day(day.to_owned());

@@ -46,6 +46,8 @@ fn assignment(archive: &Path) -> Assignment {
                 hook: "on_Snapshot__52_pdf".into(),
                 why: "chromium is missing".into(),
             }],
+            version_at: Some(Time(6)),
+            versions: Vec::new(),
         },
     }
 }
@@ -249,6 +251,58 @@ async fn list_of_a_crawl_is_restored_at_its_end() {
         crawl(&assignment).await;
         assert_eq!(read(index.clone()), ours);
     }
+}
+
+/// Of a page that is archived three times, the second one before the first was over.
+#[tokio::test]
+async fn snapshots_of_a_url_link_to_each_other() {
+    let archive = tempfile::tempdir().unwrap();
+    let first = assignment(archive.path());
+    let of_id = |id: i64, url: &str| {
+        let mut next = first.clone();
+        next.owner = Owner::Snapshot(SnapshotId(id));
+        next.url = url.to_owned();
+        next.directory = archive.path().join(format!("20261121/example.com/s{id}"));
+        next.about.version_at = Some(Time(id));
+        fs::create_dir_all(&next.directory).unwrap();
+        next
+    };
+    let other = |assignment: &Assignment| OtherVersion {
+        id: SnapshotId(7),
+        directory: assignment.directory.clone(),
+        at: Time(6),
+        http_status: None,
+        ended_at: None,
+    };
+    publish_all(&first, &open(&first)).await;
+    let before = read(first.directory.join("index.html"));
+    let shown = before.split("data=\"").nth(1).unwrap();
+    let links = first.directory.join(shown.split('"').next().unwrap());
+    assert!(!links.exists(), "there is one snapshot");
+
+    let mut second = of_id(8, "http://www.example.com/?utm_source=x");
+    second.about.versions = vec![other(&first)];
+    fs::create_dir(second.directory.join("text")).unwrap();
+    let text = r#"{"sha256": "00", "simhash": "ff", "language": "en"}"#;
+    fs::write(second.directory.join("text/text.json"), text).unwrap();
+    publish_all(&second, &open(&second)).await;
+    assert!(read(links.clone()).contains("20261121/example.com/s8/index.html"));
+    let third = of_id(9, "https://example.com/");
+    fs::create_dir(third.directory.join("text")).unwrap();
+    fs::write(third.directory.join("text/text.json"), text).unwrap();
+    publish_all(&third, &open(&third)).await;
+    // A worker that continues adds nothing.
+    publish_all(&second, &open(&second)).await;
+    assert_eq!(read(first.directory.join("index.html")), before, "sealed");
+    let list = read(links.with_file_name("index.html"));
+    let ids: Vec<&str> = list
+        .split("id=\"s")
+        .skip(1)
+        .map(|rest| &rest[..1])
+        .collect();
+    assert_eq!(ids, ["9", "8", "7"]);
+    assert_eq!(list.matches("same text").count(), 1, "{list}");
+    assert!(!read(links).contains("/s9/"), "the next one alone");
 }
 
 /// A record may name files that must not be accessed.

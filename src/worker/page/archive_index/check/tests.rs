@@ -16,6 +16,7 @@ fn entry(id: i64) -> ListEntry {
         screenshot: None,
         succeeded: 1,
         failed: 0,
+        version: None,
     }
 }
 
@@ -25,7 +26,7 @@ fn list(up_to: i64) -> ListOfPages {
         name: DAY.to_owned(),
         kind: ListKind::Day(DAY.to_owned()),
         directory: DAY.to_owned(),
-        entries: (1..=up_to).map(entry).collect(),
+        entries: (1..=up_to).map(|id| Arc::new(entry(id))).collect(),
     }
 }
 
@@ -214,7 +215,7 @@ fn removed_snapshot_leaves_the_list_and_lost_ones_return() {
         "",
     )
     .unwrap();
-    rows.entries.push(entry(251));
+    rows.entries.push(Arc::new(entry(251)));
     let index = ArchiveIndex::open(archive.archive()).unwrap();
     assert_eq!(index.flaws(&rows).unwrap()[0].1, "it lacks s251");
     index.rebuild(&rows).unwrap();
