@@ -29,12 +29,14 @@ primary() { cat "$lab/primary"; }
 
 a_killed_database_delays_no_page_by_more_than_its_absence() {
     survives killed 3 'database_kill "$(primary)"' 'database_start "$(primary)"'
-    local longest
+    local longest slack=8000
+    # In a short run, other capsules and the compiler use the same cores.
+    [[ ${EXTENT-short} == full ]] || slack=20000
     longest=$(awk -v name="/killed-$run-" 'index($4, name) { if ($3 in last && $1 - last[$3] > most) most = $1 - last[$3]; last[$3] = $1 }
         END { printf "%d\n", most * 1000 }' "$lab/web.log")
     figure "N4 killed: longest time between two requests to a host $longest ms, delay=$DELAY ms"
     # In addition to the absence: the delay, the time until a client connects again, and the variation of starts.
-    ((longest <= 3000 + DELAY + 8000)) || fail "a host had no request for $longest ms"
+    ((longest <= 3000 + DELAY + slack)) || fail "a host had no request for $longest ms"
 }
 
 a_database_that_is_away_for_longer_than_a_lease_loses_nothing() {

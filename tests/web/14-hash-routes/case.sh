@@ -8,5 +8,6 @@ judge() {
     assert_eq "app #/about" "$(in_capsule cat "$(saved "$crawl_routes" '/#/about')/title/title.txt")" "title of a route"
     assert_eq "app #!/old" "$(in_capsule cat "$(saved "$crawl_routes" '/#!/old')/title/title.txt")" "title of another route"
     assert_eq 0 "$(query 'map(select(.url | endswith("#top"))) | length' list snapshots "$crawl_routes" --limit 0)" "fragments that are no routes"
-    assert_eq 1 "$(query 'map(select(.url | endswith("/by-script"))) | length' list snapshots "$crawl_routes" --limit 0)" "links of shadow roots"
+    assert_eq 1 "$(query 'map(select(.url | endswith("/by-script"))) | length' list snapshots "$crawl_routes" --limit 0)" \
+        "links of shadow roots; the hook said: $(archivist logs --hook outlinks "$crawl_routes" | tail -n 20)"
 }
