@@ -102,8 +102,10 @@ impl Lists {
     /// If the directory of the lists cannot be read.
     pub fn problems(&self) -> Result<Vec<ListProblem>, WorkerError> {
         let mut problems = Vec::new();
-        let days = ArchiveIndex::look(&self.archive)?.days()?;
-        let of_urls = ArchiveIndex::look(&self.archive)?.lists_of_urls()?;
+        let (days, of_urls) = {
+            let index = ArchiveIndex::look(&self.archive)?;
+            (index.days()?, index.lists_of_urls()?)
+        };
         let days = days.iter().filter(|day| self.archive.join(day).is_dir());
         let unknown = days
             .chain(&of_urls)

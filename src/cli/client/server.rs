@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
+use zbus::DBusError;
 
 /// Deadline of a call; most answers take milliseconds.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
@@ -336,22 +337,18 @@ async fn while_answering<T>(
 
 /// Returns whether the orchestrator refused the arguments of a call.
 fn is_bad_argument(error: &zbus::Error) -> bool {
-    match error {
-        zbus::Error::MethodError(name, ..) => {
-            name.as_str() == "org.freedesktop.DBus.Error.InvalidArgs"
-        }
-        zbus::Error::FDO(error) => matches!(**error, zbus::fdo::Error::InvalidArgs(_)),
-        _ => false,
-    }
+    has_name(error, "org.freedesktop.DBus.Error.InvalidArgs")
 }
 
 /// Returns whether the orchestrator does not know what a call is about.
 fn is_unknown_object(error: &zbus::Error) -> bool {
+    has_name(error, "org.freedesktop.DBus.Error.UnknownObject")
+}
+
+fn has_name(error: &zbus::Error, name: &str) -> bool {
     match error {
-        zbus::Error::MethodError(name, ..) => {
-            name.as_str() == "org.freedesktop.DBus.Error.UnknownObject"
-        }
-        zbus::Error::FDO(error) => matches!(**error, zbus::fdo::Error::UnknownObject(_)),
+        zbus::Error::MethodError(found, ..) => found.as_str() == name,
+        zbus::Error::FDO(error) => error.name().as_str() == name,
         _ => false,
     }
 }

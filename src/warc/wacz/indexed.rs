@@ -2,8 +2,8 @@
 //!
 //! A look-up in a sorted index reads only the lines near the key. They can show that a record exists, but
 //! not that it is missing: a line may be out of order, or have a key that another program made by other
-//! rules. So the first look-up that needs more than an exact record reads all lines once, checks their order, and keeps those
-//! with other keys. An index that contradicts its list, digests or order is read as a whole.
+//! rules. So the first look-up that needs more than an exact record reads all lines once, checks their
+//! order, and keeps those with other keys. An index that contradicts its list, digests or order is read as a whole.
 
 use super::contents::{Contents, FAULTS_MAX, Keeps, index_kind};
 use super::entry::Entry;

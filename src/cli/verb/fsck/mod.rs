@@ -49,7 +49,6 @@ const READ_AGAIN_MAX: usize = 1000;
 /// The orchestrator may run meanwhile. Without --repair, nothing is changed. The command prints
 /// each problem with its path, and a last line with the number of crawls, pages, files and digests
 /// that it compared.
-
 #[derive(Args)]
 pub struct FsckArgs {
     /// After everything was printed, do what is printed after an arrow, and nothing else

@@ -46,8 +46,8 @@ use std::time::Duration;
 const NAVIGATIONS_MAX: usize = 15;
 /// Times that a page may commit the same address. Pages that set a cookie and reload need two.
 const SAME_ADDRESS_MAX: usize = 3;
-/// Times that the first navigation begins again because the network of the machine changed. Another
-/// address, such as one of IPv6 that was found to be unique, is one change.
+/// Times that the first navigation begins again because an address of the machine came or went. IPv6
+/// adds one about a second after a network begins.
 const NETWORK_CHANGES_MAX: usize = 3;
 /// Remarks about a page that are kept.
 const NOTES_MAX: usize = 8;
