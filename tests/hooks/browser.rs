@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -53,6 +54,29 @@ fn screenshot_pdf_and_html_of_a_page_are_complete() {
             );
         }
     }
+}
+
+/// A worker waits only five seconds for a page before it starts the hooks that follow.
+#[test]
+fn hooks_that_start_before_the_page_is_ready_wait_for_it() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let mut session = Session::start(&snap, &[]);
+    let url = site.url("js-title");
+    let early = ["title", "outlinks"].map(|hook| snap.spawn(hook, &url, &[], Stdio::piped()));
+    assert_eq!(session.open(&snap, &url, &[]), "page loaded http=200\n");
+    let [title, outlinks] = early.map(|hook| {
+        let ended = hook.wait_with_output().unwrap();
+        let text = String::from_utf8(ended.stdout).unwrap();
+        snap.ran(ended.status.code(), &text, Duration::ZERO)
+    });
+    title.assert(0, "succeeded", "Set by script");
+    outlinks.assert(0, "succeeded", "1 link");
+    let requests = site.requests();
+    let of_page = requests.iter().filter(|path| path.ends_with("/js-title"));
+    assert_eq!(of_page.count(), 1, "{requests:?}");
 }
 
 #[test]
