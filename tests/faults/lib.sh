@@ -64,12 +64,20 @@ echo "${name%.sh} end 0" >>story
 SH
 }
 
-# gated PAGES NAME COUNT: adds a crawl, waits until COUNT hooks wait at the gate, and sets $crawl.
+# gated PAGES NAME COUNT: adds a crawl, waits until COUNT hooks run up to the gate, and sets $crawl.
 gated() {
-    in_capsule sh -c "rm -f $signs/gate; mkfifo -m 666 $signs/gate"
+    make_gate
     # shellcheck disable=SC2034 # for the faults
     crawl=$(pages "$1" "$2" testwaits)
     wait_for 300 are_waiting "$3"
+}
+
+# A pipe that nobody has open forgets what was written to it, and a hook that has just started has not opened it yet: a unit
+# keeps it open.
+make_gate() {
+    in_capsule sh -c "systemctl stop test-gate 2>/dev/null; rm -f $signs/gate; mkfifo -m 666 $signs/gate"
+    in_capsule systemd-run --quiet --collect --unit=test-gate --service-type=exec --property=StandardInput=file:$signs/gate \
+        --property=StandardOutput=file:$signs/gate sleep infinity
 }
 
 are_waiting() { (($(waiting) == $1)); }
@@ -83,4 +91,5 @@ invocations() { in_capsule systemctl show --property=InvocationID --value 'archi
 open_gate() {
     in_capsule python3 -c "open('$signs/gate', 'r+b', buffering=0).write(b'x' * $1)"
     wait_for 60 are_waiting 0
+    in_capsule systemctl stop test-gate
 }
