@@ -6,7 +6,7 @@ use crate::indexing::Indexing;
 use crate::transfer::Transfer;
 use crate::units::{Kind, Kinds};
 use crate::watch::Check;
-use crate::work::{CrawlWorker, Hook, SnapshotWorker};
+use crate::work::{CrawlWorker, Entries, Hook, SnapshotWorker};
 use archivist_core::model::Pool;
 use archivist_core::unit::UnitKind;
 
@@ -25,5 +25,6 @@ fn of(kind: UnitKind) -> &'static dyn Kind {
         UnitKind::Store => &Transfer,
         UnitKind::Delete => &Removal,
         UnitKind::Index => &Indexing,
+        UnitKind::Entries => &Entries,
     }
 }

@@ -1,5 +1,5 @@
 //! `archivist-orchestrator [--user] [--instance NAME] [orchestrator [--exit-on-idle] | worker |
-//! delete | backup DIR [--keep N] | restore DIR [--config | --database] [--yes | --keep-deleted] | unhealthy NAME-INDEX |
+//! delete | entries | backup DIR [--keep N] | restore DIR [--config | --database] [--yes | --keep-deleted] | unhealthy NAME-INDEX |
 //! archivebox FILE]`: the program of the orchestrator and the workers, of what needs the database without the
 //! orchestrator or reads one of another program, and of what ends workers of pools. Users do not call it. Its command line is parsed by hand, as a parser would be resident
 //! all the time.
@@ -24,6 +24,7 @@ struct Asked {
     instance: Option<String>,
     worker: bool,
     delete: bool,
+    entries: bool,
     exit_on_idle: bool,
     task: Option<Task>,
     unhealthy: Option<unhealthy::Worker>,
@@ -44,6 +45,9 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
     if asked.delete {
         return worker::delete::main();
+    }
+    if asked.entries {
+        return worker::entries::main();
     }
     if let Some(file) = &asked.archivebox {
         return archivebox::main(file);
@@ -69,6 +73,7 @@ fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Asked, String> 
             Some("orchestrator") => {}
             Some("worker") => asked.worker = true,
             Some("delete") => asked.delete = true,
+            Some("entries") => asked.entries = true,
             Some("--user") => asked.user = true,
             Some("--exit-on-idle") => asked.exit_on_idle = true,
             Some("--instance") => asked.instance = Some(instance(arguments.next())?),

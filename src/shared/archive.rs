@@ -19,6 +19,8 @@ pub const IMPORT_FILE: &str = "IMPORT_FILE";
 pub const IMPORT_SOURCE: &str = "IMPORT_SOURCE";
 /// Setting of a crawl whose pages are entries of a list that were recorded without a visit.
 pub const IMPORT_KEEP: &str = "IMPORT_KEEP";
+/// Plugin of pages that were imported.
+pub const IMPORT_PLUGIN: &str = "import";
 /// Directory of bodies that recordings share, below that of the archive: one directory for the pages of
 /// the same users and persona, because a page must not learn from the size of its recording what others
 /// have.

@@ -3,6 +3,7 @@
 
 pub mod delete;
 mod drive;
+pub mod entries;
 mod files;
 mod link;
 pub mod lists;

@@ -66,6 +66,7 @@ CEILINGS=(
     "30 archivist-check-status-test.service"
     "25 archivist-store-s1.service"
     "20 archivist-delete-files.service"
+    "20 archivist-entries-1.service"
     "18 archivist-index-pages.service"
     "40 archivist-check-lighthouse-test.service"
     "75 archivist-alert-1.service"

@@ -183,6 +183,33 @@ JSON
     wait_for 60 has_result "$kept" headers
 }
 
+# Units write the directories of many entries, while the orchestrator and some of these units are killed.
+keeps_many_entries() {
+    local began kills=0 count=1000
+    [[ $EXTENT != full ]] || count=10000
+    in_capsule sh -c "cd $saved && for n in \$(seq $count); do echo http://h\$((n % 300)).test/\$n,Nachtfalter \$n,many; done | sed '1iurl,title,tags' >many.csv"
+    began=$(date +%s%N)
+    assert_status 0 archivist import --keep-only $saved/many.csv
+    while [[ $kills -lt 3 ]]; do
+        if in_capsule systemctl kill --signal=KILL 'archivist-entries-*' 2>/dev/null; then kills=$((kills + 1)); fi
+        [[ $kills != 2 ]] || in_capsule systemctl kill --signal=KILL archivist-orchestrator.service
+    done
+    wait_for 180 is_everything_sealed
+    echo "figure: $count entries kept in $((($(date +%s%N) - began) / 1000000)) ms, with $kills kills"
+    assert_eq $count "$(archivist list snapshots --tag many --json --limit 0 | gojq 'map(select(.status == "sealed" and .results.noresults == 1 and .attempts == 1) | .url) | unique | length')" entries
+    assert_eq $count "$(in_capsule sh -c "grep -ls '\"url\":\"http://h[0-9]*\.test' $archive/2*/h*.test/s*/.identity.json" | wc -l)" "directories"
+    assert_eq "" "$(in_capsule sh -c "for page in $archive/2*/h[0-9]*.test/s*; do [ \$(grep -c noresults \$page/index.jsonl) = 1 ] || echo \$page; done")" "entries with other than one result"
+    wait_for 120 finds "Nachtfalter $count"
+    assert_eq 1 "$(archivist versions --json http://h1.test/1 | gojq length)" "versions of an entry"
+    assert_status 0 archivist import --keep-only $saved/many.csv
+    assert_contains "$output" "nothing new" "the same list"
+    assert_status 0 archivist fsck
+    archivist delete --yes --tag many >/dev/null
+    wait_for 180 is_removed
+}
+is_removed() { [[ $(query .deleting status) == 0 ]] && ! has_unit archivist-delete-files.service; }
+is_everything_sealed() { [[ $(query .snapshots.queued status) == null ]]; }
+
 # What export writes is the same after its import into an empty archive.
 exports_and_imports_the_same() {
     needs keeps_entries
@@ -201,4 +228,4 @@ exports_and_imports_the_same() {
 has_result() { [[ $(query "map(select(.plugin == \"$2\" and (.status == \"failed\" or .status == \"succeeded\"))) | length" list results "$1") == 1 ]]; }
 
 cases imports_each_format keeps_files_times_and_texts adds_nothing_twice takes_nothing_from_outside keeps_entries \
-    exports_and_imports_the_same
+    keeps_many_entries exports_and_imports_the_same

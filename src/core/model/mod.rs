@@ -46,7 +46,7 @@ pub use runner::{Locality, ProcessLocation, Runner};
 pub use snap::{SNAP_HEAD_BYTES, is_of_snap};
 pub use time::Time;
 pub use version::{PageVersion, TextDigest};
-pub use web::list::{Folders, LineEntry, List, Place, moment, parse_line};
+pub use web::list::{Folders, LineEntry, List, Place, kept_entry, moment, parse_line};
 pub use web::reach::{AddressKind, Reach};
 pub use web::robots::Robots;
 pub use web::shown::{HIDDEN, has_secret_name, public_url, shown_setting, without_userinfo};

@@ -56,6 +56,8 @@ unit_kinds! {
     Delete, "delete", |rest| rest == DELETE_FILES;
     /// Adds snapshots to the index of full text search.
     Index, "index", |rest| rest == INDEX_PAGES;
+    /// Writes the directories of entries of a list, which are kept without a visit.
+    Entries, "entries", is_number;
 }
 
 impl UnitKind {
@@ -178,6 +180,17 @@ impl Names {
             "{}-{}-{INDEX_PAGES}.service",
             self.prefix,
             UnitKind::Index.as_str()
+        )
+    }
+
+    /// Returns the unit that writes the directories of entries. Its name has the number of its run: the next
+    /// one starts while systemd still forgets the one before.
+    pub fn entries(&self, id: RunId) -> String {
+        format!(
+            "{}-{}-{}.service",
+            self.prefix,
+            UnitKind::Entries.as_str(),
+            id.0
         )
     }
 

@@ -4,6 +4,7 @@
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::{Outcome, page};
+use archivist_core::model::kept_entry;
 use serde_json::json;
 use std::path::Path;
 
@@ -19,8 +20,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
         return Ok(Finding::succeeded(format!("from '{source}'")));
     }
     if invocation.settings.flag("IMPORT_KEEP") {
-        let what = format!("an entry of '{source}', which was not visited");
-        return Ok(Finding::noresults(what));
+        return Ok(Finding::noresults(kept_entry(&source)));
     }
     if !invocation.settings.text("IMPORT_STAGED").is_empty() {
         let reason = "its files are gone; import it again";

@@ -15,8 +15,10 @@ use archivist_core::fleet::{Command, CommandVerb, NodeRequest};
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{CrawlId, LineEntry, Owner, Time, without_userinfo};
 use archivist_core::plan::Notice;
+use archivist_shared::archive::{IMPORT_KEEP, IMPORT_PLUGIN};
 use archivist_shared::bus::call::Adding;
 use archivist_shared::bus::documents::report::{AddOptions, Added};
+use archivist_shared::staged::STAGED_SETTING;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -262,8 +264,21 @@ fn add_pages(
             turn.tx.tag_snapshot(*id, tag)?;
         }
     }
+    if is_kept(options) {
+        let pages: Vec<_> = added.iter().map(|(id, _)| *id).collect();
+        turn.tx.add_entries(crawl, &pages)?;
+    }
     notices::announce_pages(turn, crawl, &added)?;
     Ok(added.len())
+}
+
+/// Whether the pages are entries that are kept without a visit and without files: no hook has to run.
+fn is_kept(options: &AddOptions) -> bool {
+    let keeps = options.config.get(IMPORT_KEEP);
+    keeps.is_some_and(|keeps| keeps == "true")
+        && options.plugins == [IMPORT_PLUGIN]
+        && options.depth == 0
+        && !options.config.contains_key(STAGED_SETTING)
 }
 
 /// Returns what two commands have in common that do the same work: list, options and user.

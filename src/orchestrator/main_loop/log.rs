@@ -44,7 +44,18 @@ pub enum LogEntry {
     Shrunk(u64),
     /// The index of full text search could not be changed.
     Index(IndexLog),
+    /// The directories of entries of a list could not be written.
+    Entries(EntriesLog),
     Problem(Problem),
+}
+
+/// Why the directories of entries were not written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntriesLog {
+    pub unit: String,
+    pub reason: String,
+    /// Whether each page gets a worker instead.
+    pub is_last: bool,
 }
 
 /// Why deleted files were not removed.
@@ -101,6 +112,8 @@ pub enum CrawlLog {
     Cancelled(String),
     /// Why pages are left out, and how many.
     PagesLeftOut(String, usize),
+    /// How many entries of a list were sealed.
+    EntriesKept(usize),
 }
 
 /// What the end of its worker means for a snapshot.
@@ -262,6 +275,18 @@ impl LogEntry {
                 tracing::info!("deleted {count} expired results of checks");
             }
             LogEntry::Store(id, task, log) => log.write(*id, *task),
+            LogEntry::Entries(EntriesLog {
+                unit,
+                reason,
+                is_last,
+            }) => tracing::warn!(
+                archivist_unit = unit.as_str(),
+                "failed to record entries of a list: {reason}; {}",
+                match is_last {
+                    true => "each gets a worker",
+                    false => "trying again",
+                }
+            ),
             LogEntry::Removal(RemovalLog {
                 unit,
                 reason,
@@ -361,6 +386,10 @@ impl CrawlLog {
             CrawlLog::PagesLeftOut(limit, pages) => tracing::info!(
                 archivist_crawl_id = id.0,
                 "crawl {id}: {limit}, {pages} pages left out"
+            ),
+            CrawlLog::EntriesKept(pages) => tracing::info!(
+                archivist_crawl_id = id.0,
+                "crawl {id}: {pages} entries are sealed"
             ),
         }
     }

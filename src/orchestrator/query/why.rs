@@ -127,7 +127,11 @@ fn why_crawl(turn: &Turn<'_>, crawl: &Crawl, view: &View, to: &mut Vec<Reason>) 
         Lifecycle::Queued => why_waiting(turn, &item, places.against_crawl(), to)?,
         Lifecycle::Started => {
             why_running(turn, item.id, to)?;
-            why_pages(turn, crawl, view, to);
+            if turn.tx.has_ready_entries(crawl.id)? {
+                to.push(reason("entries", work::why_entries(turn)?));
+            } else {
+                why_pages(turn, crawl, view, to);
+            }
         }
         _ => {}
     }
@@ -231,6 +235,10 @@ fn why_snapshot(
         }
         _ if snapshot.status != Lifecycle::Queued => return Ok(()),
         _ => {}
+    }
+    if turn.tx.is_entry(snapshot.id)? && turn.tx.has_ready_entries(crawl.id)? {
+        to.push(reason("entries", work::why_entries(turn)?));
+        return Ok(());
     }
     let Some(open) = view.open_crawls.iter().find(|open| open.id == crawl.id) else {
         let text = format!("waiting for the setup of its crawl {}", crawl.id);

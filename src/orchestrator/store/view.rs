@@ -3,6 +3,7 @@
 
 use super::{Counts, Result, Tx};
 use crate::store::column::{Columns, columns};
+use crate::store::rows::entry::HAS_ENTRIES;
 use crate::store::rows::fleet::HAS_OPEN_PAGES;
 use crate::store::rows::lease::Leases;
 use crate::store::rows::pause::{AWAKE, WAITS_FOR_PAUSED};
@@ -111,10 +112,12 @@ impl Tx<'_> {
     }
 
     fn open_crawls(&self) -> Result<Vec<CrawlId>> {
-        self.all(
-            "SELECT id FROM crawl WHERE status = 'started' AND phase = 'snapshots' ORDER BY id",
-            [],
-        )
+        // Pages start after the entries of their crawl: looking for those that are none would read all.
+        let sql = format!(
+            "SELECT id FROM crawl WHERE status = 'started' AND phase = 'snapshots'
+                 AND NOT {HAS_ENTRIES} ORDER BY id"
+        );
+        self.all(&sql, [])
     }
 
     /// Returns the due pages of a crawl in the order of the plan. Hosts that may not start a page

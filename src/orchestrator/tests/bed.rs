@@ -45,6 +45,14 @@ fn engine(directory: &TempDir) -> Engine {
             json!({"required_binaries": [{"name": "tool", "binproviders": "shelf"}]}),
             &["on_Snapshot__20_beta.py"],
         ),
+        sample::plugin(
+            "import",
+            json!({"x-on-demand": true, "properties": {
+                "IMPORT_KEEP": {"type": "boolean", "default": false},
+                "IMPORT_SOURCE": {"type": "string", "default": ""},
+            }}),
+            &["on_Snapshot__50_import.sh"],
+        ),
         sample::plugin("shelf", json!({}), &["on_BinaryRequest__10_shelf.py"]),
         sample::plugin(
             "setup",

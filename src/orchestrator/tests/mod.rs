@@ -10,6 +10,7 @@ mod clock;
 mod delete;
 mod disk;
 mod effects;
+mod entries;
 mod expiry;
 mod facts;
 mod fleet;
@@ -51,6 +52,10 @@ use world::Mood;
 enum Operation {
     Add {
         urls: usize,
+    },
+    /// Entries of a list are kept without a visit.
+    Keep {
+        entries: usize,
     },
     Install,
     /// A timer of a watch elapses.
@@ -102,6 +107,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ];
     prop_oneof![
         3 => (1..5usize).prop_map(|urls| Add { urls }),
+        1 => (1..5usize).prop_map(|entries| Keep { entries }),
         1 => Just(Install),
         2 => any::<usize>().prop_map(Elapse),
         2 => any::<usize>().prop_map(Cancel),
@@ -134,6 +140,7 @@ fn apply(bed: &mut Bed, operation: &Operation) {
     use Operation::*;
     match operation {
         Add { urls } => bed.add(*urls),
+        Keep { entries } => bed.keep(*entries),
         Install => bed.install(),
         Elapse(n) => bed.elapse(*n),
         Cancel(n) => bed.cancel(*n),

@@ -9,6 +9,9 @@ use archivist_shared::bus::documents::report::{AddOptions, Added, Deleted, Detai
 use archivist_shared::bus::documents::report::{Registration, Snapshot, Status};
 use std::sync::Arc;
 
+/// Settings of a crawl whose pages are entries that are kept without a visit.
+const KEPT: [(&str, &str); 2] = [("IMPORT_KEEP", "true"), ("IMPORT_SOURCE", "list.csv")];
+
 impl Bed {
     /// Returns the answer, if the turn sent one.
     pub fn request<T>(
@@ -25,6 +28,24 @@ impl Bed {
         self.request(|reply| Request::Add {
             lines: Arc::new(lines.collect::<String>().into_bytes()),
             options: AddOptions::default(),
+            user: 0,
+            joins: false,
+            so_far: None,
+            reply,
+        });
+    }
+
+    /// Keeps entries of a list without a visit.
+    pub fn keep(&mut self, entries: usize) {
+        let lines = (0..entries).map(|n| format!("http://{n}.example/\n"));
+        let config = KEPT.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.request(|reply| Request::Add {
+            lines: Arc::new(lines.collect::<String>().into_bytes()),
+            options: AddOptions {
+                plugins: vec!["import".to_owned()],
+                config: config.into(),
+                ..AddOptions::default()
+            },
             user: 0,
             joins: false,
             so_far: None,

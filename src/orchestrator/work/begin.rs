@@ -164,7 +164,11 @@ fn sharing(turn: &Turn<'_>, crawl: &CrawlWork, plan: &CrawlPlan) -> Option<Shari
 }
 
 /// What the page about a snapshot shows, in addition to its results.
-fn about(turn: &Turn<'_>, plan: &CrawlPlan, snapshot: &SnapshotWork) -> TurnResult<About> {
+pub(super) fn about(
+    turn: &Turn<'_>,
+    plan: &CrawlPlan,
+    snapshot: &SnapshotWork,
+) -> TurnResult<About> {
     let filter = Filter::of(Owner::Snapshot(snapshot.id));
     let row = turn.tx.list_snapshots(&filter)?.pop();
     let version_at = row.as_ref().and_then(version_at);
@@ -202,14 +206,19 @@ fn other_version(row: Snapshot) -> Option<OtherVersion> {
     })
 }
 
+/// Draws an identity or a token: 128 random bits in hex.
+pub(super) fn draw() -> TurnResult<String> {
+    token().map_err(|error| failed(error.to_string()))
+}
+
 /// Draws the identity that the directory of a crawl or snapshot gets at its first start.
 fn identify(turn: &Turn<'_>, owner: Owner) -> TurnResult<String> {
-    let identity = token().map_err(|error| failed(error.to_string()))?;
+    let identity = draw()?;
     turn.tx.identify(owner, &identity)?;
     Ok(identity)
 }
 
-fn assignment(
+pub(super) fn assignment(
     turn: &Turn<'_>,
     crawl: &CrawlWork,
     owner: Owner,
@@ -221,7 +230,7 @@ fn assignment(
     let settings = &turn.engine.settings;
     let plan = turn.engine.plan(crawl).map_err(failed)?;
     Ok(Assignment {
-        token: token().map_err(|error| failed(error.to_string()))?,
+        token: draw()?,
         bus_name: turn.engine.scope.bus_name(),
         user_scope: turn.engine.scope.user,
         owner,

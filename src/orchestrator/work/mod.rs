@@ -6,6 +6,7 @@ pub mod calls;
 pub mod children;
 pub mod disk;
 pub mod ends;
+pub mod entries;
 pub mod host_delay;
 pub mod limits;
 pub mod lost;
@@ -17,6 +18,7 @@ pub mod units;
 pub mod view;
 pub mod visit;
 
+pub(crate) use entries::{Entries, why as why_entries};
 pub(crate) use units::{CrawlWorker, Hook, SnapshotWorker};
 
 pub(crate) use calls::work;

@@ -42,11 +42,13 @@ impl Bed {
         };
         let index = ArchiveIndex::open(self.top.path()).unwrap();
         let add = |name: &str, kind, directory: &str| {
-            index.add(name, kind, directory, &entry, None).unwrap()
+            index
+                .add_all(name, kind, directory, &[(&entry, None)])
+                .unwrap()
         };
         add("c1", ListKind::Crawl("c1".into()), "20261126/a.test/c1");
         let day = add("20261126", ListKind::Day("20261126".into()), "20261126");
-        index.add_newest(&entry, "20261126", day.total).unwrap();
+        index.add_newest(&[&entry], "20261126", day.total).unwrap();
         path
     }
 

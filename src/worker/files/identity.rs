@@ -4,6 +4,7 @@
 
 use super::directory::{OWNER_MODE, build, failed, make, make_parent};
 use crate::WorkerError;
+use crate::files::write::sync_filesystem;
 use archivist_core::model::{Owner, without_userinfo};
 use archivist_core::store::STORED_MARKER;
 use archivist_core::text::clean;
@@ -11,7 +12,7 @@ use archivist_plugin::Directory;
 use archivist_shared::bus::documents::work::Assignment;
 use serde::{Deserialize, Serialize};
 use std::io::{ErrorKind, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Name of the file. It belongs to the worker, and the directory is sticky, so that hooks can neither
 /// change nor remove it.
@@ -39,15 +40,47 @@ struct Identity {
 /// [`WorkerError::Taken`] if it exists and is that of another crawl or snapshot.
 pub fn open_own(assignment: &Assignment) -> Result<Directory, WorkerError> {
     let path = &assignment.directory;
-    let Some(token) = &assignment.identity else {
-        return make(path);
-    };
-    let identity = Identity {
+    match own(assignment) {
+        None => make(path),
+        Some(identity) => open(path, &identity),
+    }
+}
+
+/// The same for the directories of many assignments in one file system, which is synced once for all.
+pub fn open_all(assignments: &[Assignment]) -> Result<Vec<Directory>, WorkerError> {
+    let mut to_name = Vec::new();
+    let mut directories = Vec::with_capacity(assignments.len());
+    for assignment in assignments {
+        let path = &assignment.directory;
+        let found = match own(assignment) {
+            None => Some(make(path)?),
+            Some(identity) => {
+                let found = find(path, &identity)?;
+                if found.is_none() {
+                    to_name.push((directories.len(), path, build_new(path, &identity, false)?));
+                }
+                found
+            }
+        };
+        directories.push(found);
+    }
+    if let Some((_, path, new)) = to_name.first() {
+        let directory = Directory::open(new).map_err(failed("open", new))?;
+        sync_filesystem(&directory).map_err(failed("sync", path))?;
+    }
+    for (place, path, new) in to_name {
+        directories[place] = Some(name_new(&new, path)?);
+    }
+    Ok(directories.into_iter().flatten().collect())
+}
+
+/// The identity of the directory of an assignment; `None` if an older version made the directory.
+fn own(assignment: &Assignment) -> Option<Identity> {
+    Some(Identity {
         id: assignment.owner.to_string(),
         url: without_userinfo(&assignment.url),
-        token: token.clone(),
-    };
-    open(path, &identity)
+        token: assignment.identity.clone()?,
+    })
 }
 
 /// The same for the directory of the crawl. That it is another's is no reason to give the page of this
@@ -72,6 +105,14 @@ pub fn open_crawl(assignment: &Assignment) -> Result<Directory, WorkerError> {
 }
 
 fn open(path: &Path, identity: &Identity) -> Result<Directory, WorkerError> {
+    match find(path, identity)? {
+        Some(found) => Ok(found),
+        None => name_new(&build_new(path, identity, true)?, path),
+    }
+}
+
+/// Opens the directory if it exists and has this identity. `None` if the path is free.
+fn find(path: &Path, identity: &Identity) -> Result<Option<Directory>, WorkerError> {
     make_parent(path)?;
     let taken = |belongs: String| WorkerError::Taken {
         path: path.to_owned(),
@@ -79,22 +120,20 @@ fn open(path: &Path, identity: &Identity) -> Result<Directory, WorkerError> {
     };
     let found = match Directory::open(path) {
         Ok(found) => found,
-        Err(error) if error.kind() == ErrorKind::NotFound => return create(path, identity),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == ErrorKind::NotADirectory => {
             return Err(taken("it is no directory".to_owned()));
         }
         Err(error) => return Err(failed("open", path)(error)),
     };
     match read(&found) {
-        Ok(other) if other.token == identity.token => Ok(found),
+        Ok(other) if other.token == identity.token => Ok(Some(found)),
         Ok(other) => Err(taken(format!(
             "it belongs to another {} '{}'",
             clean(&other.id),
             clean(&other.url)
         ))),
-        Err(error) if error.kind() == ErrorKind::NotFound && is_empty(path) => {
-            create(path, identity)
-        }
+        Err(error) if error.kind() == ErrorKind::NotFound && is_empty(path) => Ok(None),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(taken(format!("it has files, but no '{NAME}'")))
         }
@@ -150,10 +189,9 @@ fn read(directory: &Directory) -> std::io::Result<Identity> {
     serde_json::from_str(&text).map_err(|error| std::io::Error::new(ErrorKind::InvalidData, error))
 }
 
-/// Creates the directory under another name, writes its identity, and renames it. rename(2) replaces
-/// an empty directory only, so that of two workers one wins, and no crash leaves a directory with files
-/// and without an identity.
-fn create(path: &Path, identity: &Identity) -> Result<Directory, WorkerError> {
+/// Creates the directory under another name, and writes its identity. Returns its path.
+/// Without `syncs`, the caller syncs the file before it renames the directory.
+fn build_new(path: &Path, identity: &Identity, syncs: bool) -> Result<PathBuf, WorkerError> {
     let new = path.with_file_name(format!(".new-{}", identity.token));
     build(&new, OWNER_MODE, false)?;
     let write = || {
@@ -167,10 +205,16 @@ fn create(path: &Path, identity: &Identity) -> Result<Directory, WorkerError> {
         text.push('\n');
         file.write_all(text.as_bytes())?;
         // Otherwise the file may be empty after a power loss, and the directory of no page.
-        file.sync_all()
+        if syncs { file.sync_all() } else { Ok(()) }
     };
     write().map_err(failed("write an identity in", &new))?;
-    match std::fs::rename(&new, path) {
+    Ok(new)
+}
+
+/// Gives a new directory its name. rename(2) replaces an empty directory only, so that of two workers
+/// one wins, and no crash leaves a directory with files and without an identity.
+fn name_new(new: &Path, path: &Path) -> Result<Directory, WorkerError> {
+    match std::fs::rename(new, path) {
         Ok(()) => Directory::open(path).map_err(failed("open", path)),
         Err(error)
             if matches!(
@@ -179,7 +223,7 @@ fn create(path: &Path, identity: &Identity) -> Result<Directory, WorkerError> {
             ) =>
         {
             let _ = std::fs::remove_file(new.join(NAME));
-            super::directory::remove(&new);
+            super::directory::remove(new);
             Err(WorkerError::Taken {
                 path: path.to_owned(),
                 belongs: "another process created it".to_owned(),

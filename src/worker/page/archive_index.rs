@@ -12,7 +12,7 @@ use archivist_plugin::Directory;
 use archivist_plugin::files::beneath::is_file;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -67,12 +67,56 @@ impl Newest {
     }
 }
 
-/// Position of a snapshot in a list.
-pub struct ListPosition {
-    /// Number of the page, counted from 1, the oldest.
-    pub page: usize,
+/// Positions of snapshots that were added to a list.
+pub struct ListPositions {
+    /// Number of the page of each, counted from 1, the oldest.
+    pub pages: Vec<usize>,
     /// Number of snapshots in the list.
     pub total: usize,
+}
+
+/// A list to which snapshots are added, before its chunks are written.
+struct ListDraft<'a> {
+    chunks: &'a Path,
+    /// Number of the newest chunk.
+    last: usize,
+    /// Chunks that were read, with the changes.
+    read: BTreeMap<usize, Vec<ListEntry>>,
+    changed: BTreeSet<usize>,
+}
+
+impl ListDraft<'_> {
+    fn chunk(&mut self, page: usize) -> &mut Vec<ListEntry> {
+        let read = || read_chunk(self.chunks, page);
+        self.read.entry(page).or_insert_with(read)
+    }
+
+    /// Adds or updates a snapshot. Returns the number of its page.
+    fn add(&mut self, entry: &ListEntry, known: Option<usize>) -> usize {
+        let is_same = |other: &ListEntry| other.id == entry.id;
+        let known = known.and_then(|page| {
+            let is_there = (1..=self.last).contains(&page) && self.chunk(page).iter().any(is_same);
+            if is_there {
+                return Some(page);
+            }
+            (1..=self.last)
+                .rev()
+                .find(|page| self.chunk(*page).iter().any(is_same))
+        });
+        let mut page = known.unwrap_or(self.last);
+        let entries = self.chunk(page);
+        match entries.iter().position(is_same) {
+            Some(at) => entries[at] = entry.clone(),
+            None if entries.len() < PER_PAGE => entries.push(entry.clone()),
+            None => {
+                page = self.last + 1;
+                self.last = page;
+                self.read.insert(page, vec![entry.clone()]);
+            }
+        }
+        self.changed.insert(page);
+        page
+    }
 }
 
 /// The index of an archive, locked against other workers.
@@ -150,52 +194,48 @@ impl ArchiveIndex {
         })
     }
 
-    /// Adds or updates a snapshot in a list, and writes the changed pages to `directory` of the
-    /// archive. `known` is the page that contained the snapshot when it was added before; it may be on
-    /// another one since the list was rebuilt.
-    pub fn add(
+    /// Adds or updates snapshots in a list, and writes the changed pages to `directory` of the archive.
+    /// Each comes with the page that contained it when it was added before; it may be on another one since the
+    /// list was rebuilt.
+    pub fn add_all(
         &self,
         name: &str,
         kind: ListKind,
         directory: &str,
-        entry: &ListEntry,
-        known: Option<usize>,
-    ) -> Result<ListPosition, WorkerError> {
+        added: &[(&ListEntry, Option<usize>)],
+    ) -> Result<ListPositions, WorkerError> {
         let chunks = self.chunks(name);
         make(&chunks, STATE_MODE)?;
         let before = last_chunk(&chunks)?;
-        let is_same = |other: &ListEntry| other.id == entry.id;
-        let contains_it = |page: &usize| read_chunk(&chunks, *page).iter().any(is_same);
-        let known = known.and_then(|page| {
-            let is_there = (1..=before).contains(&page) && contains_it(&page);
-            if is_there {
-                Some(page)
-            } else {
-                (1..=before).rev().find(contains_it)
-            }
-        });
-        let mut page = known.unwrap_or(before.max(1));
-        let mut entries = read_chunk(&chunks, page);
-        match entries.iter().position(is_same) {
-            Some(at) => entries[at] = entry.clone(),
-            None if entries.len() < PER_PAGE => entries.push(entry.clone()),
-            None => {
-                page += 1;
-                entries = vec![entry.clone()];
-            }
+        let mut draft = ListDraft {
+            chunks: &chunks,
+            last: before.max(1),
+            read: BTreeMap::new(),
+            changed: BTreeSet::new(),
+        };
+        let pages = added
+            .iter()
+            .map(|(entry, known)| draft.add(entry, *known))
+            .collect();
+        let ListDraft {
+            last,
+            read,
+            changed,
+            ..
+        } = draft;
+        for page in &changed {
+            write_json(&chunks, &format!("{page}.json"), &read[page])?;
         }
-        write_json(&chunks, &format!("{page}.json"), &entries)?;
-
         let list = Pages {
             index: self,
             chunks,
             kind,
             directory,
-            last: before.max(page),
+            last,
         };
-        Ok(ListPosition {
-            page,
-            total: list.update(page, before)?,
+        Ok(ListPositions {
+            pages,
+            total: list.update(changed, before)?,
         })
     }
 
@@ -208,19 +248,21 @@ impl ArchiveIndex {
         }
     }
 
-    /// Adds a snapshot as the newest one to the archive's first page. `total` is the number of
-    /// snapshots of its day.
+    /// Adds snapshots of a day to the archive's first page, the last one as the newest. `total` is the
+    /// number of snapshots of the day.
     pub fn add_newest(
         &self,
-        entry: &ListEntry,
+        added: &[&ListEntry],
         day: &str,
         total: usize,
     ) -> Result<(), WorkerError> {
         let mut newest: Newest = read_json(&self.state.join(NEWEST));
+        let is_added = |other: &ListEntry| added.iter().any(|entry| entry.id == other.id);
         newest
             .entries
-            .retain(|other| other.id != entry.id && self.has(other));
-        newest.entries.insert(0, entry.clone());
+            .retain(|other| !is_added(other) && self.has(other));
+        let added = added.iter().rev().copied().cloned();
+        newest.entries.splice(0..0, added.take(PER_PAGE));
         newest.entries.truncate(PER_PAGE);
         let known = newest.days.len();
         newest.days.insert(day.to_owned(), total);
@@ -310,16 +352,14 @@ impl Pages<'_> {
         }
     }
 
-    /// Writes the pages that change with the chunk of a page, when the list had `before` chunks. Returns
-    /// the number of snapshots in the list.
-    fn update(&self, page: usize, before: usize) -> Result<usize, WorkerError> {
+    /// Writes the pages that change with these chunks, when the list had `before` chunks. Returns the number
+    /// of snapshots in the list.
+    fn update(&self, mut changed: BTreeSet<usize>, before: usize) -> Result<usize, WorkerError> {
         // A new chunk makes the last page full, and gives the page before it a link to a newer
         // page.
-        let changed = if page > before {
-            vec![self.last.saturating_sub(2), self.last - 1]
-        } else {
-            vec![page]
-        };
+        if self.last > before.max(1) {
+            changed.extend(before.saturating_sub(1)..self.last);
+        }
         let is_full = |page: &usize| (1..self.last).contains(page);
         for page in changed.into_iter().filter(is_full) {
             self.write(page)?;

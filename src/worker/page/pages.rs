@@ -2,7 +2,6 @@
 
 use crate::WorkerError;
 use crate::files::write::{replace, sync_filesystem};
-use crate::page::archive_index;
 use crate::page::archive_index::ArchiveIndex;
 use crate::page::snapshot_index::{IndexContent, SnapshotIndex};
 use crate::page::versions::{ListedVersion, list_of, text_of};
@@ -40,22 +39,20 @@ async fn write_pages(
     own: &Directory,
     index: &SnapshotIndex,
 ) {
-    let now = jiff::Timestamp::now().into();
-    let page = page(assignment, id, own, &index.known(), now);
-    if let Err(error) = replace(own, "index.html", &page.render()) {
-        tracing::warn!("{error}, ignoring");
-        return;
-    }
+    let page = match write_page_of(assignment, id, own, index) {
+        Ok(page) => page,
+        Err(error) => {
+            tracing::warn!("{error}, ignoring");
+            return;
+        }
+    };
     // Without the archive's directory there are no lists.
     if !assignment.about.archive.is_absolute() {
         return;
     }
-    let (archive, listed) = (
-        assignment.about.archive.clone(),
-        index.known().listed.clone(),
-    );
-    let others = assignment.about.versions.clone();
-    let Some(lists) = with_lists(move || list(&archive, &page, listed, &others)).await else {
+    let archive = assignment.about.archive.clone();
+    let listed = with_lists(move || list_all(&archive, &[page], false)).await;
+    let Some(lists) = listed.and_then(|mut lists| lists.pop()) else {
         return;
     };
     if index.known().listed != lists
@@ -63,6 +60,45 @@ async fn write_pages(
     {
         tracing::warn!("{error}, ignoring");
     }
+}
+
+/// A page that is added to lists.
+pub struct ToList {
+    page: SnapshotPage,
+    /// For each list, the list page that has it, as far as this is known.
+    known: BTreeMap<String, usize>,
+    /// Other snapshots of its URL.
+    others: Vec<OtherVersion>,
+}
+
+/// Writes the page about a snapshot. `None` for an assignment of a crawl.
+pub fn write_page(
+    assignment: &Assignment,
+    own: &Directory,
+    index: &SnapshotIndex,
+) -> Result<Option<ToList>, WorkerError> {
+    match assignment.owner {
+        Owner::Crawl(_) => Ok(None),
+        Owner::Snapshot(id) => write_page_of(assignment, id, own, index).map(Some),
+    }
+}
+
+fn write_page_of(
+    assignment: &Assignment,
+    id: SnapshotId,
+    own: &Directory,
+    index: &SnapshotIndex,
+) -> Result<ToList, WorkerError> {
+    let now = jiff::Timestamp::now().into();
+    let page = page(assignment, id, own, &index.known(), now);
+    replace(own, "index.html", &page.render())?;
+    let known = index.known().listed.clone();
+    let others = assignment.about.versions.clone();
+    Ok(ToList {
+        page,
+        known,
+        others,
+    })
 }
 
 /// Restores the list pages of a crawl, which its hooks could change.
@@ -183,40 +219,100 @@ pub fn day_of(entry: &ListEntry) -> String {
     day.unwrap_or_default().to_owned()
 }
 
-/// Adds the snapshot to the lists of its crawl, its day, the archive and its URL, of which there are
-/// `others`. Returns its page in each list; 0 in that of its URL.
-fn list(
+/// The list of a crawl or day, and which of the pages belong to it.
+struct OfList {
+    kind: ListKind,
+    directory: String,
+    places: Vec<usize>,
+}
+
+/// Adds snapshots to the lists of their crawls, their days, the archive and their URLs. Returns for each its
+/// page in each list; 0 in that of its URL. With `again`, an earlier process may have added some of them
+/// without noting where.
+pub fn list_all(
     archive: &Path,
-    page: &SnapshotPage,
-    known: BTreeMap<String, usize>,
-    others: &[OtherVersion],
-) -> Result<BTreeMap<String, usize>, WorkerError> {
-    let Some(entry) = entry_of(page) else {
-        return Ok(known);
-    };
-    let day = day_of(&entry);
-    let lists_index = ArchiveIndex::open(archive)?;
-    let mut lists = BTreeMap::new();
-    let mut add =
-        |name: String, kind, directory: &str| -> Result<archive_index::ListPosition, WorkerError> {
-            let position =
-                lists_index.add(&name, kind, directory, &entry, known.get(&name).copied())?;
-            lists.insert(name, position.page);
-            Ok(position)
+    pages: &[ToList],
+    again: bool,
+) -> Result<Vec<BTreeMap<String, usize>>, WorkerError> {
+    let entries: Vec<Option<ListEntry>> = pages.iter().map(|it| entry_of(&it.page)).collect();
+    let mut lists: Vec<BTreeMap<String, usize>> = Vec::with_capacity(pages.len());
+    let mut of_lists: BTreeMap<String, OfList> = BTreeMap::new();
+    for (place, (it, entry)) in pages.iter().zip(&entries).enumerate() {
+        let Some(entry) = entry else {
+            lists.push(it.known.clone());
+            continue;
         };
-    if let (Some(crawl), Some(directory)) = (page.crawl, &page.crawl_directory) {
-        let name = crawl.to_string();
-        add(name.clone(), ListKind::Crawl(name), directory)?;
+        lists.push(BTreeMap::new());
+        let day = day_of(entry);
+        let mut names = vec![(day.clone(), ListKind::Day(day.clone()), day)];
+        if let (Some(crawl), Some(directory)) = (it.page.crawl, &it.page.crawl_directory) {
+            let name = crawl.to_string();
+            names.push((name.clone(), ListKind::Crawl(name), directory.clone()));
+        }
+        for (name, kind, directory) in names {
+            let of_list = of_lists.entry(name).or_insert(OfList {
+                kind,
+                directory,
+                places: Vec::new(),
+            });
+            of_list.places.push(place);
+        }
     }
-    let total = add(day.clone(), ListKind::Day(day.clone()), &day)?.total;
-    lists_index.add_newest(&entry, &day, total)?;
-    let own = archive.join(&entry.directory);
-    let (version, of_url) = (version_of(page, &entry, &own), list_of(&page.url));
-    let is_listed = known.contains_key(&of_url);
-    if lists_index.add_version(&of_url, &version, is_listed, others)? {
-        lists.insert(of_url, 0);
+    let index = ArchiveIndex::open(archive)?;
+    let anywhere = again.then_some(0);
+    for (name, of_list) in &of_lists {
+        let (kind, directory) = (of_list.kind.clone(), &of_list.directory);
+        let mut added = Vec::with_capacity(of_list.places.len());
+        for place in &of_list.places {
+            let known = pages[*place].known.get(name).copied().or(anywhere);
+            added.extend(entries[*place].as_ref().map(|entry| (entry, known)));
+        }
+        let positions = index.add_all(name, kind, directory, &added)?;
+        for (place, page) in of_list.places.iter().zip(positions.pages) {
+            lists[*place].insert(name.clone(), page);
+        }
+        if let ListKind::Day(day) = &of_list.kind {
+            let added: Vec<_> = added.into_iter().map(|(entry, _)| entry).collect();
+            index.add_newest(&added, day, positions.total)?;
+        }
     }
+    list_versions(archive, &index, pages, &entries, again, &mut lists)?;
     Ok(lists)
+}
+
+/// Adds snapshots, which are on the lists of their days, to the lists of their URLs, as far as there are
+/// other snapshots of these: known ones, or earlier ones of `pages`.
+fn list_versions(
+    archive: &Path,
+    index: &ArchiveIndex,
+    pages: &[ToList],
+    entries: &[Option<ListEntry>],
+    again: bool,
+    lists: &mut [BTreeMap<String, usize>],
+) -> Result<(), WorkerError> {
+    let mut earlier: BTreeMap<String, Vec<OtherVersion>> = BTreeMap::new();
+    for ((it, entry), lists) in pages.iter().zip(entries).zip(lists) {
+        let Some(entry) = entry else {
+            continue;
+        };
+        let own = archive.join(&entry.directory);
+        let version = version_of(&it.page, entry, &own);
+        let of_url = list_of(&it.page.url);
+        let same = earlier.entry(of_url.clone()).or_default();
+        let others = [it.others.as_slice(), same].concat();
+        let is_listed = again || it.known.contains_key(&of_url);
+        if index.add_version(&of_url, &version, is_listed, &others)? {
+            lists.insert(of_url, 0);
+        }
+        same.push(OtherVersion {
+            id: it.page.id,
+            directory: own,
+            at: it.page.version_at,
+            http_status: it.page.http_status,
+            ended_at: None,
+        });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

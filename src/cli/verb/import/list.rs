@@ -16,7 +16,7 @@ use archivist_config::Scope;
 use archivist_core::model::{LineEntry, Owner, Place, Tags, parse_line};
 use archivist_core::text::clean;
 use archivist_hooks::page::saved::SavedPage;
-use archivist_shared::archive::{IMPORT_KEEP, IMPORT_SOURCE};
+use archivist_shared::archive::{IMPORT_KEEP, IMPORT_PLUGIN, IMPORT_SOURCE};
 use archivist_shared::bus::documents::report::{AddOptions, Added, Crawl, Filter, Snapshot};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -240,7 +240,7 @@ pub async fn import(
         ..AddOptions::default()
     };
     if args.keep_only {
-        options.plugins = vec!["import".to_owned()];
+        options.plugins = vec![IMPORT_PLUGIN.to_owned()];
         options
             .config
             .insert(IMPORT_KEEP.to_owned(), "true".to_owned());

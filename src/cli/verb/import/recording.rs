@@ -17,7 +17,7 @@ use crate::verb::urls::Urls;
 use archivist_config::Scope;
 use archivist_core::model::{CrawlId, PageUrl};
 use archivist_core::text::clean;
-use archivist_shared::archive::{IMPORT_FILE, IMPORT_SOURCE, IMPORT_TAG, IMPORTED};
+use archivist_shared::archive::{IMPORT_FILE, IMPORT_PLUGIN, IMPORT_SOURCE, IMPORT_TAG, IMPORTED};
 use archivist_shared::bus::documents::report::{AddOptions, Added, Filter, Snapshot};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -85,7 +85,7 @@ pub async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exi
         .collect();
     let options = AddOptions {
         tags: [vec![tag], args.tags.clone()].concat(),
-        plugins: vec!["import".to_owned()],
+        plugins: vec![IMPORT_PLUGIN.to_owned()],
         config: BTreeMap::from([
             (IMPORT_FILE.to_owned(), name),
             (IMPORT_SOURCE.to_owned(), source_name(path)),

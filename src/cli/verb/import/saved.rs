@@ -16,7 +16,7 @@ use archivist_core::model::{PageUrl, ResultState, Time, Verdict};
 use archivist_core::text::clean;
 use archivist_hooks::page::saved::SavedPage;
 use archivist_plugin::Directory;
-use archivist_shared::archive::IMPORT_SOURCE;
+use archivist_shared::archive::{IMPORT_PLUGIN, IMPORT_SOURCE};
 use archivist_shared::bus::documents::report::AddOptions;
 use archivist_shared::staged::{SAVED_HOOK, StagedPage, StagedResult};
 use jiff::Timestamp;
@@ -221,7 +221,7 @@ impl SavedPages<'_> {
         let source = clean(&source).chars().take(200).collect();
         let options = AddOptions {
             tags: self.args.tags.clone(),
-            plugins: vec!["import".to_owned(), "text".to_owned()],
+            plugins: vec![IMPORT_PLUGIN.to_owned(), "text".to_owned()],
             config: BTreeMap::from([(IMPORT_SOURCE.to_owned(), source)]),
             ..AddOptions::default()
         };

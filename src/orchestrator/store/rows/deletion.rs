@@ -139,7 +139,10 @@ impl Tx<'_> {
         let sql = format!(
             "SELECT unit FROM run INDEXED BY run_open WHERE {OPEN} AND crawl_id = ?1 LIMIT 1"
         );
-        self.first(&sql, [crawl.0])
+        match self.first(&sql, [crawl.0])? {
+            None => self.unit_of_entries(crawl),
+            unit => Ok(unit),
+        }
     }
 
     /// Returns the bytes of the files that hooks left for a snapshot, or for all of a crawl.

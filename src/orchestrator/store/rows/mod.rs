@@ -8,6 +8,7 @@ pub mod copy;
 pub mod crawl;
 pub mod deletion;
 pub mod directory;
+pub mod entry;
 pub mod environment;
 pub mod expiry;
 pub mod fleet;

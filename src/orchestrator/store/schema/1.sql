@@ -505,6 +505,24 @@ CREATE TABLE deletion (
 CREATE INDEX deletion_due ON deletion (due_at, owner) WHERE run_id IS NULL;
 CREATE INDEX deletion_run ON deletion (run_id) WHERE run_id IS NOT NULL;
 
+-- Pages that are entries of a list and are kept without a visit, which wait for the unit that writes the
+-- directories of many of them.
+CREATE TABLE entry (
+    snapshot_id INTEGER PRIMARY KEY,
+    crawl_id INTEGER NOT NULL REFERENCES crawl (id),
+    -- Failed attempts in a row.
+    attempts INTEGER NOT NULL DEFAULT 0,
+    -- The run of the unit that writes its directory. NULL: none.
+    run_id INTEGER REFERENCES run (id)
+) STRICT;
+CREATE INDEX entry_crawl ON entry (crawl_id, snapshot_id);
+CREATE INDEX entry_run ON entry (run_id) WHERE run_id IS NOT NULL;
+-- A page that ends meanwhile keeps its row until the unit has ended, so that it is not deleted before.
+CREATE TRIGGER entry_over AFTER UPDATE OF status ON snapshot
+WHEN NEW.status IN ('sealed', 'cancelled') BEGIN
+    DELETE FROM entry WHERE snapshot_id = NEW.id AND run_id IS NULL;
+END;
+
 -- The rules of Retention=, as of when the pages were looked at: one row. Without rules, the triggers add nothing.
 CREATE TABLE retention (
     one INTEGER PRIMARY KEY CHECK (one = 1),

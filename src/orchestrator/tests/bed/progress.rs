@@ -73,7 +73,14 @@ impl Bed {
         for n in 0..workers {
             moved |= self.work(n);
         }
-        for part in ["-hook-", "-check-", "-alert-", "-delete-", "-index-"] {
+        for part in [
+            "-hook-",
+            "-check-",
+            "-alert-",
+            "-delete-",
+            "-index-",
+            "-entries-",
+        ] {
             if let Some(unit) = self.running_of(part).pop() {
                 self.world.end(&unit, 1, 0, "success");
                 moved = true;

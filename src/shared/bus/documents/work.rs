@@ -99,6 +99,18 @@ pub struct ToRemove {
     pub is_last: bool,
 }
 
+/// What the unit reads from standard input that writes the directories of entries of a list, which are
+/// kept without a visit.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EntriesToWrite {
+    /// The pages, all of one crawl, each with the one hook that does not run.
+    pub pages: Vec<Assignment>,
+    /// Output of that hook.
+    pub output: String,
+    /// Whether an earlier unit may have written some of them.
+    pub again: bool,
+}
+
 /// The directory of a deleted crawl or snapshot.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Removed {

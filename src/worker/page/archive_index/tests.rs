@@ -4,6 +4,12 @@ use super::*;
 use archivist_core::model::{SnapshotId, Time};
 use std::fs;
 
+/// Where a snapshot was added.
+pub(super) struct ListPosition {
+    pub page: usize,
+    pub total: usize,
+}
+
 pub(super) struct TestArchive {
     directory: tempfile::TempDir,
 }
@@ -38,9 +44,12 @@ impl TestArchive {
         };
         let index = ArchiveIndex::open(self.archive()).unwrap();
         let kind = ListKind::Day(day.to_owned());
-        let position = index.add(day, kind, day, &entry, known).unwrap();
-        index.add_newest(&entry, day, position.total).unwrap();
-        position
+        let added = index.add_all(day, kind, day, &[(&entry, known)]).unwrap();
+        index.add_newest(&[&entry], day, added.total).unwrap();
+        ListPosition {
+            page: added.pages[0],
+            total: added.total,
+        }
     }
 
     pub(super) fn read(&self, name: &str) -> String {

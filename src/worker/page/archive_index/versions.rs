@@ -87,7 +87,7 @@ impl ArchiveIndex {
         newest.push(entry.clone());
         write_json(&chunks, &format!("{page}.json"), &newest)?;
         let list = self.pages_of_url(name, &directory, page);
-        list.update(page, last)?;
+        list.update(BTreeSet::from([page]), last)?;
         let mut tail = match page {
             1 => Vec::new(),
             page => read_chunk(&chunks, page - 1),

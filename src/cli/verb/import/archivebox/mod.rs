@@ -17,7 +17,7 @@ use archivist_config::Scope;
 use archivist_core::model::PageUrl;
 use archivist_core::text::clean;
 use archivist_plugin::Directory;
-use archivist_shared::archive::IMPORT_SOURCE;
+use archivist_shared::archive::{IMPORT_PLUGIN, IMPORT_SOURCE};
 use archivist_shared::archivebox::BoxSnapshot;
 use archivist_shared::bus::documents::report::AddOptions;
 use report::Report;
@@ -68,7 +68,7 @@ pub async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exi
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let options = AddOptions {
         tags: args.tags.clone(),
-        plugins: vec!["import".to_owned(), "text".to_owned()],
+        plugins: vec![IMPORT_PLUGIN.to_owned(), "text".to_owned()],
         config: BTreeMap::from([(IMPORT_SOURCE.to_owned(), source_name(&path))]),
         ..AddOptions::default()
     };

@@ -39,6 +39,11 @@ impl fmt::Display for Place {
     }
 }
 
+/// Returns the output of a page that is an entry of the list `source`, and was kept without a visit.
+pub fn kept_entry(source: &str) -> String {
+    format!("an entry of '{source}', which was not visited")
+}
+
 /// What the folders of bookmarks become.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Folders {
