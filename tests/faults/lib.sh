@@ -72,7 +72,7 @@ gated() {
     wait_for 300 are_waiting "$3"
 }
 
-# A pipe that nobody has open forgets what was written to it, and a hook that has just started has not opened it yet: a unit
+# A pipe that no process has open forgets what was written to it, and a hook that has just started has not opened it yet: a unit
 # keeps it open.
 make_gate() {
     in_capsule sh -c "systemctl stop test-gate 2>/dev/null; rm -f $signs/gate; mkfifo -m 666 $signs/gate"
