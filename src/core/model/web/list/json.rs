@@ -66,17 +66,10 @@ const TIME: [&str; 12] = [
 ];
 /// Names of the lists in a folder: of browsers, of linkwarden.
 const LISTS: [&str; 2] = ["children", "links"];
-/// Begin of the ids of the folders that every Firefox has, and of those of Chromium.
-const ROOTS: [&str; 8] = [
-    "root____",
-    "menu____",
-    "toolbar_",
-    "unfiled_",
-    "mobile__",
-    "0bc5d13f-2cba-5d74-951f-3f233fe6c908",
-    "82b081ec-3dd3-529c-8475-ab6c344590dd",
-    "4cf2e351-0e85-532b-bb37-df045d8f8d0f",
-];
+/// Begin of the ids of the folders that every Firefox has.
+const ROOTS: [&str; 5] = ["root____", "menu____", "toolbar_", "unfiled_", "mobile__"];
+/// The object of Chromium whose values are the folders that every Chromium has.
+const CHROMIUM_ROOTS: &str = "roots";
 /// Folders above an entry that are read.
 const DEPTH_MAX: usize = 16;
 
@@ -84,7 +77,7 @@ const DEPTH_MAX: usize = 16;
 fn format(document: &Value) -> &'static str {
     let first = document.get(0).unwrap_or(document);
     let has = |names: &[&str]| names.iter().all(|name| first.get(name).is_some());
-    if has(&["roots"]) {
+    if has(&[CHROMIUM_ROOTS]) {
         "Chromium bookmark file"
     } else if has(&["guid", "children"]) {
         "Firefox bookmark file"
@@ -171,9 +164,18 @@ impl DocumentReader {
             .map(str::to_owned);
         let is_named = name.is_some();
         self.above.extend(name);
-        for (_, value) in object {
-            if value.is_array() || value.is_object() {
-                self.collect(value);
+        for (key, value) in object {
+            match value {
+                Value::Object(roots) if key == CHROMIUM_ROOTS => {
+                    for (_, mut root) in roots {
+                        if let Some(root) = root.as_object_mut() {
+                            root.remove("name");
+                        }
+                        self.collect(root);
+                    }
+                }
+                Value::Array(_) | Value::Object(_) => self.collect(value),
+                _ => {}
             }
         }
         if is_named {

@@ -230,7 +230,16 @@ fn documents_of_services_are_read() {
         br#"{"checksum":"c","roots":{"bookmark_bar":{"children":[{"children":[
             {"date_added":"13344473600000000","guid":"g","id":"5","name":"A","type":"url","url":"http://a.test/"}],
             "date_added":"1","guid":"f","name":"News","type":"folder"}],
-            "guid":"0bc5d13f-2cba-5d74-951f-3f233fe6c908","name":"Bookmarks bar","type":"folder"}},"version":1}"#,
+            "guid":"0bc5d13f-2cba-5d74-951f-3f233fe6c908","name":"Bookmarks bar","type":"folder"},
+            "trash":{"children":[],"name":"Papierkorb","type":"folder"}},"version":1}"#,
+        "News",
+    );
+    // The folders of every browser are known by their place, not by their ids and names.
+    one(
+        "Chromium bookmark file",
+        br#"{"roots":{"other":{"children":[{"children":[
+            {"date_added":"13344473600000000","id":"5","name":"A","type":"url","url":"http://a.test/"}],
+            "name":"News","type":"folder"}],"guid":"g","name":"Weitere Lesezeichen","type":"folder"}}}"#,
         "News",
     );
     one(
