@@ -1,13 +1,19 @@
-"""Compares what archivist and buku read of bookmark files. usage: judge.py PROGRAM"""
+"""Compares what archivist and two other programs read of bookmark files. usage: judge.py PROGRAM
+
+buku reads addresses, titles and tags. bookmarks-converter reads addresses, titles and dates, and writes them as the files in
+which Firefox and Chromium keep them, which archivist then reads.
+"""
 
 import html
 import json
+import pathlib
 import random
 import subprocess
 import sys
 import tempfile
 
 import buku
+from bookmarks_converter.converters import CONVERTERS
 from bs4 import BeautifulSoup
 
 FILES = 50
@@ -20,16 +26,37 @@ HEAD = """<!DOCTYPE NETSCAPE-Bookmark-file-1>
 WORDS = ["heron", "Straße", "日本語", "naïve", "a & b", "<tag>", 'said "so"', "it's", "emoji 🐦", "C++", "100 %"]
 
 
-def own(program, text):
-    """The entries that archivist reads: address, title and tags."""
+def read(program, text):
+    """The entries that archivist reads, as objects."""
     command = [program, "survey", "--lists", "--folders"]
     with tempfile.TemporaryFile() as file:
         file.write(text.encode())
         file.seek(0)
         done = subprocess.run(command, stdin=file, stdout=subprocess.PIPE, check=True)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    entries = [json.loads(line["entry"]["line"]) for line in lines if "entry" in line]
-    return [entry_of(entry["url"], entry["title"], entry["tags"]) for entry in entries]
+    return [json.loads(line["entry"]["line"]) for line in lines if "entry" in line]
+
+
+def own(program, text):
+    """The entries that archivist reads: address, title and tags."""
+    return [entry_of(entry["url"], entry["title"], entry["tags"]) for entry in read(program, text)]
+
+
+def dated(program, text):
+    """The entries that archivist reads, sorted: address, title and date."""
+    entries = read(program, text)
+    url = lambda entry: entry.get("url", entry.get("uri"))
+    title = lambda entry: entry.get("title", entry.get("name")) or ""
+    return sorted((url(entry), " ".join(title(entry).split()), entry["bookmarked_at"]) for entry in entries)
+
+
+def converted(text, browser):
+    """The file of a browser with the same entries."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = pathlib.Path(directory, "in.html")
+        file.write_text(text)
+        tree = CONVERTERS["chrome"]().from_html(file)
+    return json.dumps(CONVERTERS[browser]().as_json(tree))
 
 
 def others(text):
@@ -43,10 +70,10 @@ def entry_of(url, title, tags):
     return url, " ".join((title or "").split()), sorted({tag.strip().lower() for tag in tags if tag.strip()})
 
 
-def bookmarks(dice):
-    """A file as browsers, Pinboard and linkding write it."""
-    style = dice.choice(["firefox", "chromium", "flat"])
-    title = lambda: html.escape(" ".join(dice.choices(WORDS, k=dice.randint(0, 4))), quote=dice.random() < 0.5)
+def bookmarks(dice, style):
+    """A file as a browser, or Pinboard and linkding write it, which are flat."""
+    quote = lambda: style == "chromium" or dice.random() < 0.5
+    title = lambda: html.escape(" ".join(dice.choices(WORDS, k=dice.randint(0, 4))), quote=quote())
     lines = [HEAD, "<DL><p>"]
     depth = 0
     for number in range(dice.randint(1, ENTRIES_MAX)):
@@ -69,21 +96,34 @@ def bookmarks(dice):
 def main():
     program = sys.argv[1]
     dice = random.Random(4)
-    total = 0
+    total = dates = 0
     for number in range(FILES):
-        text = bookmarks(dice)
+        style = dice.choice(["firefox", "chromium", "flat"])
+        text = bookmarks(dice, style)
         mine, theirs = own(program, text), others(text)
         for one, other in zip(mine, theirs):
             if one != other:
                 sys.exit("file %d: archivist read %r, buku %r" % (number, one, other))
+        # It reads files line for line, as Chromium writes them.
+        if style == "chromium":
+            listed, expected = text, dated(program, text)
+            for browser in ("firefox", "chrome"):
+                found = dated(program, converted(text, browser))
+                if found != expected:
+                    wrong = sorted(set(found) ^ set(expected))
+                    sys.exit("file %d: bookmarks-converter reads it otherwise, for %s: %r" % (number, browser, wrong[:4]))
+            dates += len(expected)
         if len(mine) != len(theirs):
             sys.exit("file %d: archivist read %d entries, buku %d" % (number, len(mine), len(theirs)))
         total += len(mine)
     # The comparison can fail.
     changed = text.replace("https://h0.test/", "https://other.test/", 1)
     if own(program, changed) == theirs:
-        sys.exit("the planted fault was not found")
-    print("buku reads the same %d entries of %d files" % (total, FILES))
+        sys.exit("the planted fault was not found by buku")
+    late = listed.replace('ADD_DATE="1600000000"', 'ADD_DATE="1600000009"')
+    if dated(program, converted(late, "firefox")) == expected:
+        sys.exit("the planted fault was not found by bookmarks-converter")
+    print("buku reads the same %d entries of %d files, bookmarks-converter %d" % (total, FILES, dates))
 
 
 main()
