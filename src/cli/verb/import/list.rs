@@ -16,10 +16,10 @@ use archivist_config::Scope;
 use archivist_core::model::{LineEntry, Owner, Place, Tags, parse_line};
 use archivist_core::text::clean;
 use archivist_hooks::page::saved::SavedPage;
+use archivist_plugin::files::digest::sha256;
 use archivist_shared::archive::{IMPORT_KEEP, IMPORT_PLUGIN, IMPORT_SOURCE};
 use archivist_shared::bus::documents::report::{AddOptions, Added, Crawl, Filter, Snapshot};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Seek};
@@ -347,10 +347,7 @@ async fn keep_texts(
 
 fn digest(mut file: &File) -> io::Result<String> {
     file.rewind()?;
-    let mut hash = Sha256::new();
-    io::copy(&mut file, &mut hash)?;
-    let hash = hash.finalize();
-    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(sha256(file)?.0)
 }
 
 /// The pages of the crawls that were made of the same list. Entries that were kept without a visit count if

@@ -17,10 +17,10 @@ use crate::verb::urls::Urls;
 use archivist_config::Scope;
 use archivist_core::model::{CrawlId, PageUrl};
 use archivist_core::text::clean;
+use archivist_plugin::files::digest::sha256;
 use archivist_shared::archive::{IMPORT_FILE, IMPORT_PLUGIN, IMPORT_SOURCE, IMPORT_TAG, IMPORTED};
 use archivist_shared::bus::documents::report::{AddOptions, Added, Filter, Snapshot};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek};
@@ -226,17 +226,7 @@ impl Kept {
         let directory = archive.join(IMPORTED);
         let named = as_owner(archive, || {
             self.file.rewind()?;
-            let mut hash = Sha256::new();
-            let mut chunk = vec![0; 1 << 20];
-            loop {
-                let count = self.file.read(&mut chunk)?;
-                if count == 0 {
-                    break;
-                }
-                hash.update(&chunk[..count]);
-            }
-            let hash = hash.finalize();
-            let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            let (hex, _) = sha256(&self.file)?;
             let name = format!("{hex}.{}", self.suffix);
             fs::rename(directory.join(PARTIAL), directory.join(&name))?;
             File::open(&directory)?.sync_all()?;
