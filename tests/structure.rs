@@ -344,13 +344,23 @@ const ROOMS: &[Room] = &[
     room(
         "orchestrator/backup",
         &["backup", "machine", "runner", "store"],
-        NO_SQL_OR_BUS,
+        &[
+            "rusqlite",
+            "org.freedesktop",
+            "SELECT ",
+            "io::copy",
+            "fs::copy",
+        ],
     ),
     room("orchestrator/unhealthy.rs", &[], NO_SQL_OR_BUS),
     room("orchestrator/main.rs", &[], NO_SQL_OR_BUS),
     room("orchestrator/lib.rs", &["process"], NO_SQL_OR_BUS),
     room("worker/sequence.rs", &[], PURE),
-    room("worker", ALL, &["org.freedesktop.systemd1"]),
+    room(
+        "worker",
+        ALL,
+        &["org.freedesktop.systemd1", "io::copy", "fs::copy"],
+    ),
     room("hooks", ALL, &[]),
     // A pipe in memory for h2, and no runtime.
     room(
@@ -365,11 +375,16 @@ const ROOMS: &[Room] = &[
     ),
     room("checks", ALL, &["tokio"]),
     // The verbs, what they print with, and how they reach the orchestrator.
+    room("cli/verb/import", ALL, COPIES_FILES),
+    room("cli/verb/run", ALL, COPIES_FILES),
     room("cli/display", &["client", "display"], &["zbus"]),
     room("cli", ALL, &[]),
     // Every hook pays for its start.
     room("hook-exec", &[], &["archivist_", "serde"]),
 ];
+
+/// Copies of files share blocks with these, which is up to one function of `plugin/files`.
+const COPIES_FILES: &[&str] = &["io::copy", "fs::copy"];
 
 /// Everything of its own package.
 const ALL: &[&str] = &[""];

@@ -6,11 +6,11 @@ use crate::files::directory;
 use crate::page::snapshot_index::SnapshotIndex;
 use archivist_core::model::ResultState;
 use archivist_core::plan::{became_error, is_lost, kept_note};
-use archivist_plugin::Directory;
+use archivist_plugin::{Directory, files};
 use archivist_shared::bus::documents::report::HookResult;
 use archivist_shared::bus::documents::work::{Assignment, Earlier, Known, Standing};
 use std::collections::BTreeSet;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::Path;
@@ -103,9 +103,8 @@ fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Copies a directory to which no process writes: links as links, no special files. Blocks are
-/// shared where the file system can (copy_file_range(2)). New directories inherit the set-group-ID bit,
-/// which RestrictSUIDSGID= forbids to set here.
+/// Copies a directory to which no process writes: links as links, no special files. New directories
+/// inherit the set-group-ID bit, which RestrictSUIDSGID= forbids to set here.
 fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     let mode = from.symlink_metadata()?.permissions().mode() & 0o777;
     fs::DirBuilder::new().mode(mode).create(to)?;
@@ -117,10 +116,11 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
         } else if kind.is_symlink() {
             symlink(fs::read_link(entry.path())?, &to)?;
         } else if kind.is_file() {
-            fs::copy(entry.path(), &to)?;
+            let (source, copy) = (File::open(entry.path())?, File::create_new(&to)?);
+            files::copy::copy(&source, &copy)?;
             // Hooks, which are other users of the group, may write to their files again.
-            let mode = entry.metadata()?.permissions().mode() & 0o777 | 0o060;
-            fs::set_permissions(&to, Permissions::from_mode(mode))?;
+            let mode = source.metadata()?.permissions().mode() & 0o777 | 0o060;
+            copy.set_permissions(Permissions::from_mode(mode))?;
         }
     }
     Ok(())

@@ -1,15 +1,18 @@
 #!/bin/bash
 # archivist import DIR: the data directories that ArchiveBox 0.4.21, 0.6.2 and 0.7.4 wrote of the same three local pages, without
 # a browser (archivebox/data.tar.xz has them without their own HTML pages, logs and sources): counts as in their databases, a
-# hostile directory, kills, deletion.
+# hostile directory, kills, deletion. With EXTENT=full, a directory on the file system of the archive, with and without reflinks.
 # In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
 boxes=/srv/boxes
 archive=/var/lib/archivist/archive
+image=/var/cache/archivist-test.img
+disk=/srv/disk
 
 clean() {
+    detach
     in_capsule rm -rf $boxes
     forget_configuration
 }
@@ -137,5 +140,105 @@ deletes_all() {
 }
 is_without_files() { [[ -z $(in_capsule sh -c "ls -d $archive/2*" 2>/dev/null) ]]; }
 
+# attach MKFS ARGUMENT…: a new file system (sparse, with MinFreeSpace= to spare) with the archive, which is a mount of its own, and a
+# directory of ArchiveBox with 80 MB.
+attach() {
+    local maker=$1
+    command -v "$maker" >/dev/null || skip "$maker is not installed: apt install xfsprogs e2fsprogs"
+    detach
+    forget_pages
+    in_capsule truncate --size=3G $image
+    "$@" "$("$ROOT/tests/machine/capsule" path "$CAPSULE")$image" >/dev/null
+    in_capsule sh -c "[ -e /dev/loop-control ] || mknod /dev/loop-control c 10 237
+        for n in 0 1 2 3 4 5 6 7; do [ -e /dev/loop\$n ] || mknod /dev/loop\$n b 7 \$n; done
+        mkdir -p $disk && mount -o loop $image $disk" || skip "no loop devices"
+    in_capsule sh -c "mkdir $disk/archive && mount --bind $disk/archive $archive && systemd-tmpfiles --create archivist.conf"
+    printf '[Orchestrator]\nHostDelaySec=0\n' | configure
+    in_capsule python3 - <<PY
+import json, os
+for number in range(2):
+    directory = f"$disk/box/archive/{1618912800 + number}"
+    os.makedirs(f"{directory}/media")
+    with open(f"{directory}/media/video.mp4", "wb") as file:
+        file.write(os.urandom(40_000_001))
+    with open(f"{directory}/index.json", "w") as file:
+        json.dump({"url": f"http://box.test/{number}", "history": {"media": [{"status": "succeeded", "output": "media"}]}}, file)
+PY
+}
+
+detach() {
+    in_capsule sh -c "mountpoint -q $disk || exit 0
+        systemctl stop archivist.slice; mountpoint -q $archive && umount $archive; umount $disk; rm -f $image"
+}
+
+used() { in_capsule sh -c "sync --file-system $disk && df --output=used --block-size=1 $disk | tail -n 1"; }
+
+# growth COMMAND…: sets $grown to the bytes by which the used ones grow.
+growth() {
+    local before
+    before=$(used)
+    assert_status 0 "$@"
+    grown=$(($(used) - before))
+}
+
+# digests DIRECTORY NAME: of all files of this name.
+digests() { in_capsule find "$1" -name "$2" -exec sha256sum {} + | cut -d ' ' -f 1 | sort; }
+
+# assert_same COUNT FROM TO NAME: two directories have as many files of this name, with the same content.
+assert_same() {
+    local digests
+    digests=$(digests "$2" "$4")
+    assert_eq "$1" "$(wc -l <<<"$digests")" "$4 in $2"
+    assert_eq "$digests" "$(digests "$3" "$4")" "$4 in $3"
+}
+
+shares_blocks_on_one_file_system() {
+    local grown
+    [[ ${EXTENT-} == full ]] || skip "writes 300 MB: only in the full run"
+    attach mkfs.xfs -q -m reflink=1
+    growth archivist import --wait $disk/box
+    figure "used by a directory of ArchiveBox with 80000002 bytes: $grown"
+    ((grown < 1600000)) || fail "the import of 80 MB takes $grown bytes"
+    assert_same 2 $disk/box $archive video.mp4
+    in_capsule python3 - <<PY
+import os
+os.makedirs("$disk/saved/page_files")
+with open("$disk/saved/page.html", "w") as file:
+    file.write("<!DOCTYPE html>\n<!-- saved from url=(0019)http://saved.test/a -->\n<title>A</title><img src='page_files/large.png'>")
+with open("$disk/saved/page_files/large.png", "wb") as file:
+    file.write(os.urandom(40_000_001))
+def record(number, path, kind, body):
+    body = b"HTTP/1.1 200 OK\r\nContent-Type: " + kind + b"\r\n\r\n" + body
+    head = (f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{number:012d}>\r\n"
+        f"WARC-Date: 2021-04-20T10:00:00Z\r\nWARC-Target-URI: http://warc.test/{path}\r\n"
+        f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(body)}\r\n\r\n")
+    return head.encode() + body + b"\r\n\r\n"
+with open("$disk/saved/large.warc", "wb") as file:
+    file.write(record(1, "", b"text/html", b"<!DOCTYPE html><title>W</title><p>text"))
+    file.write(record(2, "large.mp4", b"video/mp4", os.urandom(40_000_000)))
+PY
+    growth archivist import --wait $disk/saved/page.html
+    ((grown < 800000)) || fail "a saved page of 40 MB takes $grown bytes"
+    assert_same 1 $disk/saved $archive large.png
+    growth archivist import --wait $disk/saved/large.warc
+    ((grown < 800000)) || fail "a recording of 40 MB takes $grown bytes"
+    assert_eq "$(digests $disk/saved large.warc)" "$(digests $archive/.imported '*.warc')" "the recording"
+    growth archivist backup $disk/backup
+    figure "used by a backup of 160 MB: $grown"
+    ((grown < 3200000)) || fail "a backup of 160 MB takes $grown bytes"
+    assert_same 2 $archive $disk/backup video.mp4
+    detach
+}
+
+copies_without_reflinks() {
+    local grown
+    [[ ${EXTENT-} == full ]] || skip "writes 300 MB: only in the full run"
+    attach mkfs.ext4 -q -F -m 0
+    growth archivist import --wait $disk/box
+    ((grown >= 80000002)) || fail "ext4 shares no blocks, and the import of 80 MB takes $grown bytes"
+    assert_same 2 $disk/box $archive video.mp4
+    detach
+}
+
 cases imports_each_version keeps_titles_tags_dates_and_files adds_nothing_twice takes_nothing_from_outside continues_after_kills \
-    deletes_all
+    deletes_all shares_blocks_on_one_file_system copies_without_reflinks

@@ -1,5 +1,6 @@
 //! Copies of files, and their digests.
 
+use archivist_plugin::files;
 use archivist_plugin::files::digest::sha256;
 use std::fs::{self, File, FileTimes, Metadata, Permissions};
 use std::io::{self, Read, Seek};
@@ -12,13 +13,12 @@ pub fn digest(from: impl Read) -> io::Result<String> {
 }
 
 /// Copies an open file to the new file `to`, which only its owner can read, and returns the digest of
-/// the copy. The kernel copies, and shares the blocks where the file system can.
+/// the copy.
 pub fn copy(from: &File, to: &Path) -> io::Result<(File, String)> {
     let mut options = File::options();
     options.read(true).write(true).create_new(true).mode(0o600);
     let mut copy = options.open(to)?;
-    // With files, not streams: io::copy uses copy_file_range(2).
-    io::copy(&mut &*from, &mut copy)?;
+    files::copy::copy(from, &copy)?;
     copy.rewind()?;
     let sum = digest(&copy)?;
     Ok((copy, sum))

@@ -15,8 +15,8 @@
 //! | index, sums, and after syncfs(2) `COMPLETE`, by rename(2); then the name of the directory | an interrupted backup is none |
 //!
 //! Files that did not change since the backup before are hard links to its copies. Nothing is linked
-//! with the archive itself: a retry appends to files of sealed pages. The kernel shares blocks of
-//! copies where the file system can (copy_file_range(2) on btrfs and XFS).
+//! with the archive itself: a retry appends to files of sealed pages. Copies share its blocks, if the
+//! file system can do that ([`archivist_plugin::files::copy`]).
 
 mod complete;
 mod copy;

@@ -2,6 +2,7 @@
 
 pub mod allocation;
 pub mod beneath;
+pub mod copy;
 pub mod digest;
 pub mod output;
 pub mod removal;

@@ -4,7 +4,7 @@
 use crate::client::owner::as_owner;
 use archivist_core::model::ResultState;
 use archivist_plugin::Directory;
-use archivist_plugin::files::beneath::is_file;
+use archivist_plugin::files::{self, beneath::is_file};
 use archivist_shared::staged::{RECORD, StagedPage};
 use nix::libc::{S_IFDIR, S_IFLNK, S_IFMT};
 use serde_json::json;
@@ -213,8 +213,7 @@ pub fn copy(
     copy_content(&inner, Some(&into), depth + 1, tally)
 }
 
-/// Copies a file with its time, and returns its size. The kernel shares the content, if the file system
-/// can do that (copy_file_range(2)).
+/// Copies a file with its time, and returns its size.
 fn copy_file(source: &Directory, name: &OsStr, target: Option<&Target<'_>>) -> io::Result<u64> {
     let file = source.read(name)?;
     let Some(target) = target else {
@@ -224,11 +223,11 @@ fn copy_file(source: &Directory, name: &OsStr, target: Option<&Target<'_>>) -> i
 }
 
 /// Copies an open file from where it is, as [`copy_file`].
-pub fn copy_open(mut file: &File, name: &OsStr, target: &Target<'_>) -> io::Result<u64> {
+pub fn copy_open(file: &File, name: &OsStr, target: &Target<'_>) -> io::Result<u64> {
     let metadata = file.metadata()?;
     as_owner(target.archive, || {
-        let mut copy = target.directory.create(name, FILE_MODE)?;
-        match io::copy(&mut file, &mut copy) {
+        let copy = target.directory.create_for_writing(name, FILE_MODE)?;
+        match files::copy::copy(file, &copy) {
             Ok(bytes) => {
                 copy.set_modified(metadata.modified()?)?;
                 Ok(bytes)

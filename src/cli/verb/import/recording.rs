@@ -17,6 +17,7 @@ use crate::verb::urls::Urls;
 use archivist_config::Scope;
 use archivist_core::model::{CrawlId, PageUrl};
 use archivist_core::text::clean;
+use archivist_plugin::files;
 use archivist_plugin::files::digest::sha256;
 use archivist_shared::archive::{IMPORT_FILE, IMPORT_PLUGIN, IMPORT_SOURCE, IMPORT_TAG, IMPORTED};
 use archivist_shared::bus::documents::report::{AddOptions, Added, Filter, Snapshot};
@@ -175,7 +176,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Copies a file. The kernel shares the content, if the file system can do that.
+    /// Copies a file.
     fn copy(path: &Path, archive: &Path) -> Result<Kept, Failure> {
         let mut source = File::open(path).map_err(|error| failed("open", path, &error))?;
         let metadata = source.metadata();
@@ -205,7 +206,7 @@ impl Kept {
             file.try_lock()
                 .map_err(|_| io::Error::other("another command imports a file at the moment"))?;
             file.set_len(0)?;
-            io::copy(&mut source, &mut file)?;
+            files::copy::copy(&source, &file)?;
             file.sync_all()?;
             file.rewind()?;
             Ok(file)

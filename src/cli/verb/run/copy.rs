@@ -9,10 +9,10 @@ use crate::client::exit::Failure;
 use archivist_config::Scope;
 use archivist_core::model::SnapshotId;
 use archivist_plugin::Directory;
+use archivist_plugin::files;
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg, OFlag, openat};
+use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
-use nix::sys::stat::Mode;
 use std::ffi::OsStr;
 use std::fs::{File, FileTimes};
 use std::io;
@@ -24,15 +24,8 @@ use std::path::{Path, PathBuf};
 const DEPTH_MAX: usize = 64;
 /// Name of a file while its content is being copied.
 const PARTIAL: &str = ".archivist-partial";
-/// Flags to create a file. It is not opened for appending, so that the kernel can share the content
-/// with the source.
-const CREATE: OFlag = OFlag::O_WRONLY
-    .union(OFlag::O_CREAT)
-    .union(OFlag::O_EXCL)
-    .union(OFlag::O_NOFOLLOW)
-    .union(OFlag::O_CLOEXEC);
 /// Modes of new files and directories, before the umask of the caller.
-const FILE_MODE: Mode = Mode::from_bits_truncate(0o666);
+const FILE_MODE: u32 = 0o666;
 const DIRECTORY_MODE: u32 = 0o777;
 
 /// How pages are laid out in DIR.
@@ -82,10 +75,10 @@ fn clear_partial(directory: &Directory) -> Result<(), Failure> {
 /// Creates the file whose content is about to be copied.
 fn create_partial(directory: &Directory) -> Result<File, Failure> {
     clear_partial(directory)?;
-    match openat(directory, PARTIAL, CREATE, FILE_MODE) {
-        Ok(fd) => Ok(fd.into()),
-        Err(error) => Err(failed("create a file in", directory.path(), error)),
-    }
+    let failed = |error| failed("create a file in", directory.path(), error);
+    directory
+        .create_for_writing(PARTIAL, FILE_MODE)
+        .map_err(failed)
 }
 
 /// The directory that a command copies to. Another command cannot use it at the same time.
@@ -220,13 +213,13 @@ fn tree(from: &Directory, to: &Directory, depth: usize) -> Result<(), Failure> {
 
 fn file(from: &Directory, to: &Directory, name: &OsStr) -> Result<(), Failure> {
     let (source, target) = (from.path().join(name), to.path().join(name));
-    let mut read = match from.read(name) {
+    let read = match from.read(name) {
         // It was replaced meanwhile.
         Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(()),
         opened => opened.map_err(|error| failed("read", &source, error))?,
     };
-    let mut written = create_partial(to)?;
-    io::copy(&mut read, &mut written).map_err(|error| failed("write", &target, error))?;
+    let written = create_partial(to)?;
+    files::copy::copy(&read, &written).map_err(|error| failed("write", &target, error))?;
     if let Ok(modified) = read.metadata().and_then(|found| found.modified()) {
         // A time that the file system of the target cannot store; ignoring.
         let _ = written.set_times(FileTimes::new().set_modified(modified));

@@ -9,6 +9,7 @@ use crate::verb::survey::archivebox::{Header, INDEX_MAX};
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use archivist_plugin::Directory;
+use archivist_plugin::files;
 use archivist_shared::archivebox::{BoxLine, BoxSnapshot};
 use nix::fcntl::AT_FDCWD;
 use nix::libc::{S_IFDIR, S_IFMT};
@@ -319,14 +320,14 @@ impl Copied {
 
     fn write(&self, top: &Directory, reader: Option<Uid>) -> io::Result<()> {
         for name in [DATABASE, LOG] {
-            let mut source = match top.read(name) {
+            let source = match top.read(name) {
                 Err(error) if error.kind() == ErrorKind::NotFound && name == LOG => continue,
                 opened => opened?,
             };
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(true).mode(0o600);
             let path = self.directory.join(name);
-            io::copy(&mut source, &mut options.open(&path)?)?;
+            files::copy::copy(&source, &options.open(&path)?)?;
             give(&path, reader)?;
         }
         give(&self.directory, reader)
