@@ -112,6 +112,31 @@ takes_nothing_from_outside() {
     assert_eq 1 "$(query 'map(select(.url == "http://a.test/")) | length' list snapshots)" "the URL without its time"
 }
 
+# As 0.2.4 leaves it: no database, and its own words and times in the files about the snapshots.
+takes_what_is_older_than_the_database() {
+    local at=$boxes/0.2.4 page
+    needs imports_each_version
+    in_capsule sh -c "mkdir -p $at/archive/1550000000/old.test && cd $at && cat >archive/1550000000/index.json &&
+        { echo '{\"info\": \"ArchiveBox Index\", \"num_links\": 1, \"links\": ['; cat archive/1550000000/index.json; echo ']}'; } >index.json &&
+        echo '<title>Old</title><p>pelican' >archive/1550000000/old.test/index.html && echo PDF >archive/1550000000/output.pdf" <<'END'
+{"url": "http://old.test/", "domain": "old.test", "timestamp": "1550000000", "title": "Old", "tags": "birds", "sources": ["x.html"],
+ "latest": {"wget": "old.test/index.html", "pdf": "output.pdf", "screenshot": null}, "history": {
+ "wget": [{"timestamp": "1550000100", "status": "succeded", "duration": "1500", "cmd": ["wget"], "output": "old.test/index.html"}],
+ "pdf": [{"timestamp": "1550000102", "status": "succeded", "duration": "900", "cmd": ["chrome"], "output": "output.pdf"}],
+ "screenshot": [{"timestamp": "1550000103", "status": "failed", "duration": "10", "cmd": ["chrome"], "output": "Failed to screenshot"}]}}
+END
+    # The screenshot failed.
+    assert_status 3 archivist import --wait $at
+    assert_contains "$output" "1 taken, 0 known, 0 without a directory, 0 with files left out, 0 refused" "the report"
+    page=$(query '.[] | select(.url == "http://old.test/") | .id' list snapshots)
+    assert_eq "pdf=succeeded screenshot=failed wget=succeeded" \
+        "$(query 'map(select(.hook == "archivebox") | "\(.plugin)=\(.status)") | sort' list results "$page")" results
+    assert_eq "2019-02-12T19:35:00.000Z 2019-02-12T19:35:01.500Z" \
+        "$(query 'of("wget") | only | "\(.started_at) \(.ended_at)"' list results "$page")" "times of wget"
+    assert_eq "Old birds 2019-02-12T19:33:20Z" "$(query '.[] | select(.url == "http://old.test/") | "\(.title) \(.tags[0]) \(.bookmarked_at)"' list snapshots)" page
+    in_capsule test -s "$(query '.[0].directory' list snapshots "$page")/pdf/output.pdf" || fail "no PDF"
+}
+
 # Killed at any time: the next command takes the rest, and nothing twice.
 continues_after_kills() {
     local kills=0
@@ -240,5 +265,5 @@ copies_without_reflinks() {
     detach
 }
 
-cases imports_each_version keeps_titles_tags_dates_and_files adds_nothing_twice takes_nothing_from_outside continues_after_kills \
-    deletes_all shares_blocks_on_one_file_system copies_without_reflinks
+cases imports_each_version keeps_titles_tags_dates_and_files adds_nothing_twice takes_nothing_from_outside takes_what_is_older_than_the_database \
+    continues_after_kills deletes_all shares_blocks_on_one_file_system copies_without_reflinks

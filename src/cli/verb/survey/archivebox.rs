@@ -9,6 +9,7 @@ use archivist_shared::staged::RESULTS_MAX;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::io::{self, BufRead, Read, Write};
+use std::time::Duration;
 
 /// Longest file that is read, in bytes.
 pub const INDEX_MAX: u64 = 16 << 20;
@@ -146,12 +147,19 @@ fn result(value: &Value, extractor: Option<&str>) -> Option<BoxResult> {
         .or_else(|| text("plugin"))
         .or_else(|| text("extractor"))?;
     let output = text("output_str").filter(|output| !output.is_empty());
+    // Before 0.4: seconds since 1970, and milliseconds.
+    let second = text("timestamp").and_then(|time| moment(&time_of(&time)?));
+    let start = time("start_ts").or(second.map(Time::from));
+    let length = text("duration").and_then(|millis| millis.parse().ok());
+    let end = start
+        .zip(length)
+        .map(|(start, length)| start.after(Duration::from_millis(length)));
     Some(BoxResult {
         extractor,
         status: text("status").unwrap_or_default(),
         output: output.or_else(|| text("output")).unwrap_or_default(),
-        started_at: time("start_ts"),
-        ended_at: time("end_ts"),
+        started_at: start,
+        ended_at: time("end_ts").or(end),
     })
 }
 
@@ -191,14 +199,17 @@ mod tests {
             "bookmarked_at":"2024-01-01T00:00:00Z","archive_results":[{"extractor":"pdf","status":"failed","output":"Boom"}]}"#;
         let nine = b"{\"type\":\"Snapshot\",\"id\":\"5d42\",\"url\":\"http://a.test/\",\"tags\":\"x\"}\nnoise\n\
             {\"type\":\"ArchiveResult\",\"plugin\":\"wget\",\"status\":\"succeeded\",\"output_str\":\"a/index.html\"}\n";
+        let two = br#"{"url":"http://a.test/","timestamp":"1550000000","title":"B","tags":"x","latest":{"wget":"a.test/index.html"},
+            "history":{"wget":[{"timestamp":"1550000100","status":"succeded","duration":"1500","output":"a.test/index.html"}]}}"#;
         let input = [
             framed("1618912800.5", seven),
             framed("1618912801", eight),
             framed("5d42", nine),
             framed("bad", b"{\"url\""),
+            framed("1550000000", two),
         ];
         let found = lines(&input.concat());
-        assert_eq!(found.len(), 4);
+        assert_eq!(found.len(), 5);
         let snapshot = |at: usize| match &found[at] {
             BoxLine::Snapshot(snapshot) => snapshot,
             other => panic!("{other:?}"),
@@ -223,6 +234,12 @@ mod tests {
         assert_eq!(snapshot(1).results[0].output, "Boom");
         assert_eq!(snapshot(2).results[0].output, "a/index.html");
         assert!(matches!(&found[3], BoxLine::Fault(why) if why.starts_with("bad: ")));
+        let result = &snapshot(4).results[0];
+        let times = [result.started_at, result.ended_at].map(|time| time.unwrap().to_string());
+        assert_eq!(
+            times,
+            ["2019-02-12T19:35:00.000Z", "2019-02-12T19:35:01.500Z"]
+        );
     }
 
     #[test]

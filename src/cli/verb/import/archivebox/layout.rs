@@ -148,7 +148,8 @@ pub fn verdict(status: &str, output: &str) -> Verdict {
     let reason = output.trim();
     let error = |text: &str| Some(text.to_owned());
     let (state, error) = match status {
-        "succeeded" => (ResultState::Succeeded, None),
+        // Versions before 0.4 spell it with one e.
+        "succeeded" | "succeded" => (ResultState::Succeeded, None),
         "failed" if reason.is_empty() => (ResultState::Failed, error("failed in ArchiveBox")),
         "failed" => (ResultState::Failed, error(reason)),
         "skipped" if reason.is_empty() => (ResultState::Skipped, error("skipped in ArchiveBox")),
@@ -241,6 +242,7 @@ mod tests {
     fn every_state_has_a_verdict_with_a_reason() {
         let state = |status: &str| verdict(status, "").state;
         assert_eq!(state("succeeded"), ResultState::Succeeded);
+        assert_eq!(state("succeded"), ResultState::Succeeded);
         assert_eq!(state("noresults"), ResultState::NoResults);
         for status in ["failed", "skipped", "queued", "backoff", "", "\u{1b}[31m"] {
             let verdict = verdict(status, "");
