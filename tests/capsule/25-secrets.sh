@@ -192,9 +192,10 @@ units_leave_nothing() {
     before=$(traces)
     seq "$pages" | sed 's|^|http://private.test/|' | in_capsule archivist add --wait --plugins testmany - >/dev/null 2>&1
     wait_for 20 nothing_is_left_in_run
-    local deadline=$((EPOCHSECONDS + 20))
+    local last
+    last=$(deadline 20)
     until nothing_is_new; do
-        ((EPOCHSECONDS < deadline)) || fail "left after $((pages * 2)) units: $(new_traces)"
+        ((EPOCHSECONDS < last)) || fail "left after $((pages * 2)) units: $(new_traces)"
         sleep 0.2
     done
 }

@@ -112,13 +112,14 @@ fsck_names_what_it_lacks() {
 }
 
 continues_after_kills() {
-    local crawl kills=0 deadline=$((EPOCHSECONDS + 120))
+    local crawl kills=0 last
+    last=$(deadline 120)
     needs archives
     crawl=$(add --plugins wget,text $(seq -f "${site}page/%g" 30))
     until [[ $(query '.[0].status' list crawls "$crawl") == sealed ]] && index_is_idle; do
         if in_capsule systemctl kill --signal=KILL $unit 2>/dev/null; then kills=$((kills + 1)); fi
         [[ $kills -lt 5 ]] || wait_for 60 index_is_idle
-        [[ $EPOCHSECONDS -lt $deadline ]] || fail "the index does not follow"
+        [[ $EPOCHSECONDS -lt $last ]] || fail "the index does not follow"
     done
     echo "figure: $kills kills"
     # Each kill is a failed attempt, after which the unit waits.

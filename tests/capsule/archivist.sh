@@ -129,9 +129,10 @@ what_is_left() {
 }
 
 assert_nothing_is_left() {
-    local deadline=$((EPOCHSECONDS + 15))
+    local last
+    last=$(deadline 15)
     until nothing_is_left; do
-        ((EPOCHSECONDS < deadline)) || fail "left after the work: $(what_is_left)"
+        ((EPOCHSECONDS < last)) || fail "left after the work: $(what_is_left)"
         sleep 0.2
     done
     assert_system_running

@@ -16,17 +16,6 @@ source "$ROOT/tests/machine/lib/capsule-here.sh"
 
 in_capsule() { capsule run "$CAPSULE" "$@"; }
 
-# wait_for SECONDS COMMAND…: repeats COMMAND until it succeeds. If there is a command that waits for an event
-# (systemctl start, archivist add --wait), prefer that.
-wait_for() {
-    local deadline=$((EPOCHSECONDS + $1))
-    shift
-    until "$@"; do
-        ((EPOCHSECONDS < deadline)) || fail "not within the deadline: $*"
-        sleep 0.2
-    done
-}
-
 # assert_eq EXPECTED ACTUAL WHAT
 assert_eq() {
     [[ $1 == "$2" ]] || fail "$3: expected '$1', got '$2'"

@@ -31,17 +31,6 @@ prepare_lab() {
     sql "UPDATE archivist.fleet SET lease_ms = $((LEASE * 1000))"
 }
 
-# wait_for SECONDS COMMAND…: repeats COMMAND until it succeeds.
-wait_for() {
-    local deadline=$((EPOCHSECONDS + $1))
-    shift
-    until "$@"; do
-        ((EPOCHSECONDS < deadline)) || fail "not within the deadline: $*"
-        sleep 0.2
-    done
-}
-
-# assert_eq EXPECTED ACTUAL WHAT
 assert_eq() {
     [[ $1 == "$2" ]] || fail "$3: expected '$1', got '$2'"
 }

@@ -11,6 +11,8 @@
 #   fail REASON…     fails the case; the next case runs
 #   bail REASON…     fails the case and ends the script
 #   figure TEXT…     prints a measurement, which is shown for a case that passed, too
+#   wait_for SECONDS COMMAND…    repeats COMMAND until it succeeds, and fails at the deadline
+#   deadline SECONDS             prints the time at which such a wait ends, in seconds since 1970
 #
 # A script may define these functions:
 #   prepare                  runs before the first case, in the shell of the script
@@ -37,6 +39,24 @@ tap_current=
 tap_finished=
 
 figure() { echo "figure: $*"; }
+
+# If there is a command that waits for an event (systemctl start, archivist add --wait), prefer that.
+wait_for() {
+    local last
+    last=$(deadline "$1")
+    shift
+    until "$@"; do
+        ((EPOCHSECONDS < last)) || fail "not within the deadline: $*"
+        sleep 0.2
+    done
+}
+
+# In a short run, four capsules and the compiler share the cores, and what takes seconds alone may take several times as long.
+deadline() {
+    local seconds=$1
+    [[ ${EXTENT-short} == full ]] || seconds=$((seconds * 3))
+    echo $((EPOCHSECONDS + seconds))
+}
 
 fail() {
     give_reason "$*"
