@@ -46,6 +46,13 @@ with zipfile.ZipFile("page.maff", "w", zipfile.ZIP_DEFLATED) as file:
 <RDF:RDF xmlns:MAF="http://maf.mozdev.org/metadata/rdf#" xmlns:RDF="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
 <RDF:Description RDF:about="urn:root"><MAF:originalurl RDF:resource="http://maff.test/?a&amp;b"/><MAF:title RDF:resource="MAFF"/>
 <MAF:archivetime RDF:resource="Wed, 03 Feb 2021 04:05:06 GMT"/><MAF:indexfilename RDF:resource="index.html"/></RDF:Description></RDF:RDF>''')
+comment = "<!--\n Page saved with SingleFile \n url: http://sfz.test/ \n saved date: Fri Nov 27 2026 09:06:03 GMT+0000 (UTC)\n-->"
+with open("sfz.html", "w") as file:
+    file.write("<!DOCTYPE html> <html data-sfz>%s<meta charset=windows-1252><title></title><!--" % comment)
+with zipfile.ZipFile("sfz.html", "a", zipfile.ZIP_DEFLATED) as file:
+    file.writestr("index.html", comment + html.format("", "Packed", "Ordensband"))
+with open("sfz.html", "a") as file:
+    file.write("--></html>")
 os.makedirs("folder")
 with open("folder/index.html", "w") as file:
     file.write(html.format(scrap.format("folder"), "Folder", "Admiral"))
@@ -92,10 +99,10 @@ imports_each_format() {
     assert_contains "$output" "'page.mhtml': MHTML page, 'Der Bläuling – 日本', $page, of 2026-11-27T00:05:04.000Z" MHTML
     assert_contains "$output" "'page.maff': MAFF page, 'MAFF', http://maff.test/?a&b, of 2021-02-03T04:05:06.000Z" MAFF
     assert_eq 0 "$(query length list snapshots)" "snapshots after a dry run"
-    assert_status 0 in_capsule sh -c "cd $saved && archivist import --wait single.html page.mhtml *.webarchive page.htz page.maff folder"
-    assert_contains "$output" "7 saved pages: 7 taken, 0 known" report
+    assert_status 0 in_capsule sh -c "cd $saved && archivist import --wait single.html page.mhtml *.webarchive page.htz page.maff sfz.html folder"
+    assert_contains "$output" "8 saved pages: 8 taken, 0 known" report
     assert_status 0 in_capsule sh -c "cd $saved && archivist import --wait --url http://plain.test --date 2020-01-02 plain.html"
-    assert_eq 8 "$(query 'map(select(.status == "sealed")) | length' list snapshots --limit 0)" "sealed snapshots"
+    assert_eq 9 "$(query 'map(select(.status == "sealed")) | length' list snapshots --limit 0)" "sealed snapshots"
     assert_eq 0 "$(query 'map(.results.failed // 0) | add' list snapshots --limit 0)" "failed results"
     assert_eq "$before" "$(in_capsule sh -c "cd $saved && find . -printf '%p %T@ %s %m\n' | sort | sha256sum")" "the files"
     assert_eq .lock "$(in_capsule ls -A $archive/.importing)" "what is staged"
@@ -115,6 +122,8 @@ http://binary.test/ saved/document.html binaryfalter
 http://xml.test/ saved/xml.webarchive xmlfalter
 http://htz.test/ saved/page.htz Schwalbenschwanz
 http://maff.test/?a&b saved/page.maff Trauermantel
+http://sfz.test/ saved/sfz.html Ordensband
+http://sfz.test/ saved/document.html Ordensband
 http://folder.test/ saved/folder/p.png Admiral
 http://plain.test/ saved/plain.html Kaisermantel
 FILES
@@ -139,7 +148,7 @@ adds_nothing_twice() {
     assert_contains "$output" "5 saved pages: 0 taken, 5 known" report
     # A retry runs no hook of the other program.
     archivist retry "$(snapshot_of http://htz.test/)" >/dev/null || true
-    assert_eq 8 "$(query length list snapshots --limit 0)" snapshots
+    assert_eq 9 "$(query length list snapshots --limit 0)" snapshots
 }
 
 takes_nothing_from_outside() {

@@ -3,7 +3,7 @@
 //!
 //! | format | address | time |
 //! |---|---|---|
-//! | SingleFile | comment at the top | the same |
+//! | SingleFile: HTML, compressed (`index.html` in a ZIP file, or in one in an HTML document) | comment at the top | the same |
 //! | WebScrapBook: HTML | `data-scrapbook-source` of the element `html` | `data-scrapbook-create` |
 //! | WebScrapBook: HTZ (`index.html` in a ZIP file) | the same | the same |
 //! | MAFF (`index.rdf` in a ZIP file) | `MAF:originalurl` | `MAF:archivetime` |
@@ -40,7 +40,7 @@ const TITLE_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct SavedPage {
     /// Name of the format.
     pub format: String,
-    /// Whether the file is an HTML document of SingleFile.
+    /// Whether the file is the document of a page, as SingleFile writes it uncompressed.
     pub is_single_file: bool,
     /// Address of the page, as the file has it.
     pub url: Option<String>,
@@ -78,7 +78,10 @@ pub fn read(mut file: &File, is_page: bool) -> Result<Option<SavedPage>, String>
     if mhtml::is_mhtml(&start) {
         return mhtml::read(&whole(file)?).map(Some);
     }
-    Ok(markup::read(&start, is_page))
+    match markup::read(&start, is_page) {
+        Some(page) if page.is_single_file => packed::of_single_file(file, &start, page).map(Some),
+        page => Ok(page),
+    }
 }
 
 /// The bytes of a file that is not too long.

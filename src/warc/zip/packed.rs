@@ -1,10 +1,15 @@
 //! Files in a ZIP file that another program wrote.
 
 use super::read::{Member, directory};
+use super::{END, END_BYTES};
 use crate::WarcError;
 use crate::source::Part;
 use std::fs::File;
+use std::io::Read;
 use std::sync::Arc;
+
+/// Bytes at the end of a document in which its ZIP file may end.
+const MARKUP_MAX_BYTES: u64 = 1 << 20;
 
 /// The files in a ZIP file.
 pub struct PackedFiles {
@@ -17,11 +22,33 @@ impl PackedFiles {
     /// # Errors
     /// If the file cannot be read, or its directory contradicts it.
     pub fn open(file: File) -> Result<Option<PackedFiles>, WarcError> {
-        let metadata = file.metadata();
-        let bytes = metadata
-            .map_err(|error| WarcError::io("file", error))?
-            .len();
-        let members = directory(&Part::new(&Arc::new(file), 0, bytes))?;
+        PackedFiles::in_part(&whole(file)?)
+    }
+
+    /// The same for a ZIP file in an HTML document, whose markup goes on behind it: SingleFile writes such
+    /// pages, which unpack themselves.
+    ///
+    /// # Errors
+    /// As those of [`PackedFiles::open`].
+    pub fn open_in_document(file: File) -> Result<Option<PackedFiles>, WarcError> {
+        let whole = whole(file)?;
+        let tail = whole.len().min(MARKUP_MAX_BYTES);
+        let begin = whole.len() - tail;
+        let mut bytes = Vec::new();
+        let read = whole.slice(begin, tail).read_to_end(&mut bytes);
+        read.map_err(|error| WarcError::io("file", error))?;
+        let mark = END.to_le_bytes();
+        let ends = bytes
+            .windows(END_BYTES)
+            .rposition(|end| end.starts_with(&mark) && end.ends_with(&[0, 0]));
+        match ends {
+            Some(at) => PackedFiles::in_part(&whole.slice(0, begin + (at + END_BYTES) as u64)),
+            None => Ok(None),
+        }
+    }
+
+    fn in_part(part: &Part) -> Result<Option<PackedFiles>, WarcError> {
+        let members = directory(part)?;
         Ok(members.map(|members| PackedFiles { members }))
     }
 
@@ -38,4 +65,12 @@ impl PackedFiles {
         let member = self.members.iter().find(|member| member.name == name)?;
         Some(member.bytes(most_bytes))
     }
+}
+
+fn whole(file: File) -> Result<Part, WarcError> {
+    let metadata = file.metadata();
+    let bytes = metadata
+        .map_err(|error| WarcError::io("file", error))?
+        .len();
+    Ok(Part::new(&Arc::new(file), 0, bytes))
 }

@@ -1,4 +1,4 @@
-//! ZIP files with a page: HTZ of WebScrapBook, and MAFF.
+//! ZIP files with a page: HTZ of WebScrapBook, MAFF, and compressed pages of SingleFile.
 
 use super::{DOCUMENT_MAX_BYTES, SavedPage, markup, short, with_document};
 use crate::page::xml::{Piece, walk};
@@ -8,8 +8,12 @@ use std::fs::File;
 
 /// Longest description in bytes.
 const ABOUT_MAX_BYTES: u64 = 1 << 20;
-/// Document of an HTZ file.
+/// Document of an HTZ file and of a compressed page of SingleFile.
 const INDEX: &str = "index.html";
+/// Name of the format of SingleFile, whose usual pages are HTML documents.
+const COMPRESSED: &str = "compressed page of SingleFile";
+/// Attribute of the element `html` in a document in which SingleFile keeps a ZIP file, and bytes in which it is.
+const MARK: (&[u8], usize) = (b"data-sfz", 1024);
 
 /// Reads the page of a ZIP file; `None` if it has none.
 pub fn read(file: &File) -> Result<Option<SavedPage>, String> {
@@ -36,12 +40,37 @@ pub fn read(file: &File) -> Result<Option<SavedPage>, String> {
     }
     let bytes = document(&packed, INDEX)?;
     let page = markup::read(&bytes, false).unwrap_or_default();
+    let format = if page.is_single_file {
+        COMPRESSED
+    } else {
+        "HTZ page of WebScrapBook"
+    };
     let page = SavedPage {
-        format: "HTZ page of WebScrapBook".to_owned(),
+        format: format.to_owned(),
         is_single_file: false,
         ..page
     };
     Ok(Some(with_document(page, &bytes, "text/html")))
+}
+
+/// A page of SingleFile, which begins so, with its document, if the file has that in a ZIP file in itself.
+pub fn of_single_file(file: &File, start: &[u8], page: SavedPage) -> Result<SavedPage, String> {
+    let mut head = start[..start.len().min(MARK.1)].windows(MARK.0.len());
+    if !head.any(|bytes| bytes == MARK.0) {
+        return Ok(page);
+    }
+    let file = file.try_clone().map_err(|error| error.to_string())?;
+    let packed = PackedFiles::open_in_document(file);
+    let Some(packed) = packed.map_err(|error| error.to_string())? else {
+        return Ok(page);
+    };
+    let bytes = document(&packed, INDEX)?;
+    let page = SavedPage {
+        format: COMPRESSED.to_owned(),
+        is_single_file: false,
+        ..page
+    };
+    Ok(with_document(page, &bytes, "text/html"))
 }
 
 fn document(packed: &PackedFiles, name: &str) -> Result<Vec<u8>, String> {

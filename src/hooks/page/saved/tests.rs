@@ -69,6 +69,72 @@ fn html_says_of_which_page_it_is() {
     );
 }
 
+/// A ZIP file with one stored member that follows `before` in a file.
+fn zip_after(before: &str, name: &str, content: &str) -> Vec<u8> {
+    let mut crc = flate2::Crc::new();
+    crc.update(content.as_bytes());
+    let sizes = [crc.sum(), content.len() as u32, content.len() as u32];
+    let common = |head: &[u8]| {
+        let mut bytes = head.to_vec();
+        bytes.extend([20, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.extend(sizes.iter().flat_map(|number| number.to_le_bytes()));
+        bytes.extend([name.len() as u8, 0, 0, 0]);
+        bytes
+    };
+    let mut bytes = before.as_bytes().to_vec();
+    bytes.extend(common(b"PK\x03\x04"));
+    bytes.extend([name.as_bytes(), content.as_bytes()].concat());
+    let directory = bytes.len();
+    bytes.extend(common(b"PK\x01\x02\x14\0"));
+    bytes.extend([0; 10]);
+    bytes.extend((before.len() as u32).to_le_bytes());
+    bytes.extend(name.as_bytes());
+    let length = (bytes.len() - directory) as u32;
+    bytes.extend(b"PK\x05\x06\0\0\0\0\x01\0\x01\0");
+    bytes.extend(length.to_le_bytes());
+    bytes.extend((directory as u32).to_le_bytes());
+    bytes.extend([0, 0]);
+    bytes
+}
+
+#[test]
+fn compressed_pages_of_single_file_have_their_document_within() {
+    let comment = "<!--\n Page saved with SingleFile \n url: http://a.test/ \n \
+        saved date: Fri Nov 27 2026 01:04:28 GMT+0100 (Central European Standard Time)\n-->";
+    let page = format!("<!DOCTYPE html> <html>{comment}{PAGE}");
+    let outer = |mark: &str| {
+        format!(
+            "<!DOCTYPE html> <html{mark}>{comment}<meta charset=windows-1252><title></title><!--"
+        )
+    };
+    let behind = b"--><sfz-extra-data>AQCAAA==</sfz-extra-data></body></html>";
+    let within = zip_after(&outer(" data-sfz"), "index.html", &page);
+    let expected = [
+        "compressed page of SingleFile",
+        "http://a.test/",
+        "Bläuling",
+        "2026-11-27T00:04:28Z",
+    ];
+    for bytes in [
+        [&within[..], behind].concat(),
+        zip_after("", "index.html", &page),
+    ] {
+        let found = found(&bytes);
+        assert_eq!(about(&found), expected);
+        assert!(!found.is_single_file);
+        assert_eq!(found.document.unwrap(), page);
+    }
+    // A page that shows the end of a ZIP file is none.
+    let shows = [&zip_after(&outer(""), "index.html", &page)[..], behind].concat();
+    assert!(found(&shows).is_single_file);
+    let damaged = [&within[..within.len() - 40], &within[within.len() - 22..]].concat();
+    let error = read(&file(&damaged), false).unwrap_err();
+    assert!(error.contains("directory of the ZIP file"), "{error}");
+    let other = zip_after(&outer(" data-sfz"), "other.html", &page);
+    let error = read(&file(&other), false).unwrap_err();
+    assert_eq!(error, "it has no file 'index.html'");
+}
+
 #[test]
 fn other_html_is_a_page_if_the_caller_says_so() {
     let bookmarks =
