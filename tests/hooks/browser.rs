@@ -65,15 +65,24 @@ fn hooks_that_start_before_the_page_is_ready_wait_for_it() {
     let (site, snap) = (Site::start(), Snapshot::new());
     let mut session = Session::start(&snap, &[]);
     let url = site.url("js-title");
-    let early = ["title", "outlinks"].map(|hook| snap.spawn(hook, &url, &[], Stdio::piped()));
+    let hooks = [
+        ("title", "Set by script"),
+        ("outlinks", "1 link"),
+        ("wacz", "page.wacz"),
+        ("screenshot", "screenshot.png"),
+        ("dom", "output.html"),
+        ("pdf", "output.pdf"),
+        ("headers", "headers.json"),
+    ];
+    let early = hooks.map(|(hook, _)| snap.spawn(hook, &url, &[], Stdio::piped()));
     assert_eq!(session.open(&snap, &url, &[]), "page loaded http=200\n");
-    let [title, outlinks] = early.map(|hook| {
-        let ended = hook.wait_with_output().unwrap();
+    for ((hook, output), early) in hooks.into_iter().zip(early) {
+        let ended = early.wait_with_output().unwrap();
         let text = String::from_utf8(ended.stdout).unwrap();
-        snap.ran(ended.status.code(), &text, Duration::ZERO)
-    });
-    title.assert(0, "succeeded", "Set by script");
-    outlinks.assert(0, "succeeded", "1 link");
+        let ran = snap.ran(ended.status.code(), &text, Duration::ZERO);
+        assert_eq!(ran.result()["status"], "succeeded", "{hook}: {text}");
+        ran.assert(0, "succeeded", output);
+    }
     let requests = site.requests();
     let of_page = requests.iter().filter(|path| path.ends_with("/js-title"));
     assert_eq!(of_page.count(), 1, "{requests:?}");
