@@ -55,8 +55,8 @@ pub const ENDING: &str = "ending";
 const REST_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time to fetch what the page has not read of media.
 const MEDIA_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time for the browser to begin a recording.
-const START_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time for the browser to begin a recording. On a busy machine, a browser that was just started answers late.
+const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time to complete the file when the tab closes.
 const END_TIMEOUT: Duration = Duration::from_secs(8);
 /// Time for a look at the page.
