@@ -68,12 +68,10 @@ pub enum Document {
 
 /// Finds the document: the HTML that chromium saved or shows, else the file that wget saved, else a
 /// new request with curl. Chromium shows feeds and lists in a viewer of its own, so those come from
-/// wget or curl. A slow page may not be ready when the hook starts: three quarters of the hook's time
-/// are for waiting, because only the tab has what scripts add.
+/// wget or curl. Waits for the tab, because nothing else has what scripts add to the page.
 pub fn find(invocation: &Invocation, runner: &mut ProgramRunner) -> Result<Document, Finding> {
     let url = invocation.web_url()?;
-    let within = runner.remaining() * 3 / 4;
-    chromium::awaited_navigation(invocation, runner, within)?;
+    chromium::await_tab(invocation, runner)?;
     let most = invocation.settings.size("PAGE_MAX_SIZE");
     let address = final_url(invocation).unwrap_or_else(|| url.clone());
     let shown_type = shown_content_type(invocation);

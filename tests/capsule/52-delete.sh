@@ -29,7 +29,6 @@ SH
 # archived URL…: prints the id of a crawl of these pages.
 archived() { printf '%s\n' "$@" | in_capsule archivist add --json --plugins testfiles --wait - | gojq --raw-output --slurp '.[0].crawl'; }
 
-is_removed() { [[ $(query .deleting status) == 0 ]] && ! has_unit $unit; }
 
 # Directories of pages on the disk, and rows of pages.
 directories() { in_capsule find $archive -mindepth 3 -maxdepth 3 -name 's*' -printf . | wc -c; }
@@ -65,7 +64,7 @@ deletes_with_files_and_lists() {
     in_capsule test -d "$directory"
     assert_status 0 archivist delete --yes --keep-newest 1
     assert_contains "$output" "deleted 3 pages" "what it says"
-    wait_for 20 is_removed
+    wait_for 20 files_are_removed
     in_capsule test ! -e "$directory" || fail "'$directory' is still there"
     assert_eq "4 4" "$(directories) $(rows)" "directories and rows"
     assert_eq "old.test/1 1" "$(in_capsule grep -o 'old.test/1<' $archive/index.html | sort | uniq -c | awk '{ sub("<", "", $2); print $2, $1 }')" \
@@ -81,7 +80,7 @@ copies_go_too() {
     wait_for 20 is_copied "$page"
     before=$(in_capsule find $store -name '*.tar' -printf . | wc -c)
     assert_status 0 archivist delete --yes "$page"
-    wait_for 20 is_removed
+    wait_for 20 files_are_removed
     wait_for 20 copies_are $((before - 1))
     assert_status 0 archivist fsck
 }
@@ -118,7 +117,7 @@ pinned_pages_stay() {
     assert_eq "$page" "$(query 'map(select(.pinned) | .id) | only' list snapshots "$crawl")" "what is left"
     assert_status 0 archivist unpin "$page"
     assert_status 0 archivist delete --yes "$crawl"
-    wait_for 20 is_removed
+    wait_for 20 files_are_removed
 }
 
 # Older versions go by a rule, when it is configured and when a newer one is sealed.
@@ -143,7 +142,7 @@ retention_deletes_older_versions() {
     wait_for 20 versions_are 1
     in_capsule journalctl --quiet --unit $service --grep "because of Retention=$rule: $pinned" --output cat | grep -q . ||
         fail "the journal does not name $pinned"
-    wait_for 20 is_removed
+    wait_for 20 files_are_removed
     in_capsule rm "$retention"
     in_capsule systemctl reload $service
     assert_status 0 archivist fsck
@@ -160,10 +159,10 @@ continues_after_kills() {
     crawl=$(archived $(seq -f 'https://many.test/%g' $PAGES))
     assert_eq $PAGES "$(query length list snapshots "$crawl" --limit 0)" "archived pages"
     archivist delete --yes "$crawl" >/dev/null
-    until is_removed; do
+    until files_are_removed; do
         if in_capsule systemctl kill --signal=KILL $unit 2>/dev/null; then kills=$((kills + 1)); fi
         [[ $kills != 2 ]] || in_capsule systemctl kill --signal=KILL $service
-        [[ $kills -lt 4 ]] || wait_for 60 is_removed
+        [[ $kills -lt 4 ]] || wait_for 60 files_are_removed
         [[ $EPOCHSECONDS -lt $last ]] || fail "the removal does not end"
     done
     echo "figure: $kills kills"
@@ -198,7 +197,7 @@ snapshots_of_a_url_link_to_each_other() {
 
     sealed="$(sums "$first")$(sums "$last")"
     assert_status 0 archivist delete --yes "$middle"
-    wait_for 20 is_removed
+    wait_for 20 files_are_removed
     assert_eq "none $last $last,$first" "$(links "$first")" "links of the oldest after the deletion"
     assert_eq "$first none $last,$first" "$(links "$last")" "links of the newest after the deletion"
     assert_eq "$sealed" "$(sums "$first")$(sums "$last")" "files of the others"
@@ -222,7 +221,7 @@ snapshots_of_a_url_link_to_each_other() {
     middle=$last last=$(three 2)
     assert_eq "$first $last $last,$middle,$first" "$(links "$middle")" "links after another snapshot"
     assert_status 0 archivist delete --yes "$middle" "$last"
-    wait_for 20 is_removed
+    wait_for 20 files_are_removed
     assert_eq "none none none" "$(links "$first")" "links of what is left"
     in_capsule test ! -e "$directory" || fail "'$directory' is left"
     assert_status 0 archivist fsck

@@ -61,7 +61,6 @@ bytes() { in_capsule sh -c "du --total --bytes --summarize $archive/*/127.0.0.1*
 
 pages_of() { query 'map(.id)' list snapshots "$1" --limit 0; }
 
-is_removed() { [[ $(query .deleting status) == 0 ]] && ! has_unit archivist-delete-files.service; }
 
 assert_whole() {
     local page
@@ -102,7 +101,7 @@ pages_are_whole() {
 pages_are_whole_without_the_first() {
     needs second_crawl_is_small
     assert_status 0 archivist delete --yes "$first"
-    wait_for 20 is_removed
+    wait_for 20 files_are_removed
     # shellcheck disable=SC2046 # ids
     set -- $(pages_of "$second")
     assert_whole "$1" "$2"
@@ -132,7 +131,7 @@ bodies_go_with_their_last_page() {
     needs second_crawl_is_small
     [[ $(in_capsule find $archive/.bodies -type f | wc -l) -gt 0 ]] || fail "no body is shared"
     assert_status 0 archivist delete --yes "$second"
-    wait_for 30 is_removed
+    wait_for 30 files_are_removed
     assert_eq "" "$(in_capsule find $archive/.bodies -type f)" "what is left"
 }
 

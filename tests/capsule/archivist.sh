@@ -128,6 +128,9 @@ what_is_left() {
         find /sys/fs/cgroup/archivist.slice/archivist-crawl.slice -mindepth 1 -type d 2>/dev/null' || true
 }
 
+# No file of a deleted page is left.
+files_are_removed() { [[ $(query .deleting status) == 0 ]] && ! has_unit archivist-delete-files.service; }
+
 assert_nothing_is_left() {
     local last
     last=$(deadline 15)

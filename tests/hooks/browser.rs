@@ -74,6 +74,7 @@ fn hooks_that_start_before_the_page_is_ready_wait_for_it() {
         ("pdf", "output.pdf"),
         ("headers", "headers.json"),
     ];
+    snap.select("chromium");
     let early = hooks.map(|(hook, _)| snap.spawn(hook, &url, &[], Stdio::piped()));
     assert_eq!(session.open(&snap, &url, &[]), "page loaded http=200\n");
     for ((hook, output), early) in hooks.into_iter().zip(early) {

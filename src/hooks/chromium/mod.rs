@@ -40,8 +40,8 @@ pub use identity::of_browser as user_agent;
 pub use load::window;
 use std::path::PathBuf;
 pub use view::{
-    PAGE_MAX_BYTES, TabView, awaited_navigation, document, found_no_page, icon, is_recorded,
-    navigation, responses, skip_if_unreachable, unanswered, with_page,
+    PAGE_MAX_BYTES, TabView, await_tab, awaited_navigation, document, found_no_page, icon,
+    is_recorded, navigation, responses, skip_if_unreachable, unanswered, with_page,
 };
 
 /// `CHROMIUM_ISOLATION=`: which pages share a browser.

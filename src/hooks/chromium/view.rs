@@ -80,6 +80,16 @@ pub fn awaited_navigation(
     Ok(navigation(invocation))
 }
 
+/// Waits for the tab of this visit, if a browser is running, for at most three quarters of the time that the
+/// hook has: a worker starts the hooks that follow a tab before a slow page is ready.
+///
+/// # Errors
+/// If the hook is stopped meanwhile.
+pub fn await_tab(invocation: &Invocation, runner: &mut ProgramRunner) -> Result<(), Finding> {
+    let within = runner.remaining() * 3 / 4;
+    await_visit(invocation, runner, within)
+}
+
 /// What the server answered to the tab, redirects first. `None` if there is no tab, or if the tab
 /// got no last answer, such as that of an address that hooks do not reach. Waits like
 /// [`awaited_navigation`].

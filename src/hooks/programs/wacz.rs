@@ -14,11 +14,10 @@ use std::path::Path;
 pub fn run(invocation: &Invocation) -> Outcome {
     invocation.web_url()?;
     let mut runner = ProgramRunner::new(invocation.budget())?;
-    let begun = match described(invocation) {
-        None => begun_later(invocation, &mut runner)?,
-        begun => begun,
-    };
-    let Some(begun) = begun else {
+    if described(invocation).is_none() {
+        chromium::await_tab(invocation, &mut runner)?;
+    }
+    let Some(begun) = described(invocation) else {
         return Err(Finding::failed(
             "the page was not recorded: its hook chromium_tab did not run, or could not begin",
         ));
@@ -45,17 +44,6 @@ pub fn run(invocation: &Invocation) -> Outcome {
 /// The recording of this page that the tab has begun.
 fn described(invocation: &Invocation) -> Option<Description> {
     Description::read(Path::new(RECORDING)).filter(|begun| begun.url == invocation.url)
-}
-
-/// The recording of this page, which the tab of a busy machine may not have begun when this hook starts. It has
-/// when the page is ready.
-fn begun_later(
-    invocation: &Invocation,
-    runner: &mut ProgramRunner,
-) -> Result<Option<Description>, Finding> {
-    let within = runner.remaining() * 3 / 4;
-    chromium::awaited_navigation(invocation, runner, within)?;
-    Ok(described(invocation))
 }
 
 /// Reports the recording of a tab that showed no page or has closed, and completes the file if the

@@ -282,9 +282,10 @@ impl LogEntry {
             }) => tracing::warn!(
                 archivist_unit = unit.as_str(),
                 "failed to record entries of a list: {reason}; {}",
-                match is_last {
-                    true => "each gets a worker",
-                    false => "trying again",
+                if *is_last {
+                    "each gets a worker"
+                } else {
+                    "trying again"
                 }
             ),
             LogEntry::Removal(RemovalLog {

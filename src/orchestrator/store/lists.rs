@@ -300,7 +300,7 @@ impl Tx<'_> {
         )
     }
 
-    pub(crate) fn tags(&self, table: &str, id: i64) -> Result<Vec<String>> {
+    pub(super) fn tags(&self, table: &str, id: i64) -> Result<Vec<String>> {
         let sql = format!(
             "SELECT name FROM tag JOIN {table}_tag ON tag.id = tag_id
              WHERE {table}_id = ?1 ORDER BY name"

@@ -37,6 +37,7 @@ impl PackedFiles {
         let mut bytes = Vec::new();
         let read = whole.slice(begin, tail).read_to_end(&mut bytes);
         read.map_err(|error| WarcError::io("file", error))?;
+        // The end of a directory without a comment, whose length is the last number in it.
         let mark = END.to_le_bytes();
         let ends = bytes
             .windows(END_BYTES)

@@ -12,8 +12,10 @@ const ABOUT_MAX_BYTES: u64 = 1 << 20;
 const INDEX: &str = "index.html";
 /// Name of the format of SingleFile, whose usual pages are HTML documents.
 const COMPRESSED: &str = "compressed page of SingleFile";
-/// Attribute of the element `html` in a document in which SingleFile keeps a ZIP file, and bytes in which it is.
-const MARK: (&[u8], usize) = (b"data-sfz", 1024);
+/// Attribute of the element `html` in a document in which SingleFile keeps a ZIP file.
+const MARK: &[u8] = b"data-sfz";
+/// Bytes at the start of a document in which this attribute is looked for.
+const MARK_WITHIN_BYTES: usize = 1024;
 
 /// Reads the page of a ZIP file; `None` if it has none.
 pub fn read(file: &File) -> Result<Option<SavedPage>, String> {
@@ -55,8 +57,8 @@ pub fn read(file: &File) -> Result<Option<SavedPage>, String> {
 
 /// A page of SingleFile, which begins so, with its document, if the file has that in a ZIP file in itself.
 pub fn of_single_file(file: &File, start: &[u8], page: SavedPage) -> Result<SavedPage, String> {
-    let mut head = start[..start.len().min(MARK.1)].windows(MARK.0.len());
-    if !head.any(|bytes| bytes == MARK.0) {
+    let head = &start[..start.len().min(MARK_WITHIN_BYTES)];
+    if !head.windows(MARK.len()).any(|bytes| bytes == MARK) {
         return Ok(page);
     }
     let file = file.try_clone().map_err(|error| error.to_string())?;
