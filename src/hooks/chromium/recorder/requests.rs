@@ -816,8 +816,14 @@ impl Requests {
         }
         let Some(hop) = flight.hop.take() else { return };
         self.done.insert(request.to_owned());
-        let is_again = hop.is_cached && self.kept_urls.contains(&hop.url);
-        if let Some(reason) = hop.reason_against(&flight, is_again) {
+        // What the browser answers from its cache is no request to the server: the recording has its
+        // body, and its URL is listed.
+        if hop.is_cached && hop.response.is_some() && self.kept_urls.contains(&hop.url) {
+            let request = request.to_owned();
+            self.steps.push(Step::Clear { request });
+            return;
+        }
+        if let Some(reason) = hop.reason_against(&flight) {
             let request = request.to_owned();
             let mut row = hop.row();
             row.reason = Some(reason);
@@ -947,9 +953,8 @@ impl Hop {
     }
 
     /// Why the request is not kept.
-    fn reason_against(&self, flight: &Flight, is_again: bool) -> Option<String> {
+    fn reason_against(&self, flight: &Flight) -> Option<String> {
         match (&self.response, &flight.end) {
-            (Some(_), _) if is_again => Some("from the browser's cache, kept before".to_owned()),
             (Some(_), _) => None,
             (None, Some(End::Failed(reason))) => Some(reason.clone()),
             (None, Some(End::Finished)) => Some("no response was reported".to_owned()),

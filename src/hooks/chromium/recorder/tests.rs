@@ -240,6 +240,24 @@ fn a_streamed_body_begins_with_what_was_buffered() {
 }
 
 #[test]
+fn what_the_cache_answers_is_listed_once() {
+    let mut bed = Bed::new(rules());
+    bed.sent("1", "Image");
+    bed.received("1", ok());
+    bed.answer("Network.streamResourceContent", json!({"bufferedData": ""}));
+    bed.data("1", 2, Some(b"ab"));
+    bed.finished("1");
+    bed.sent("2", "Other");
+    bed.event("Network.requestServedFromCache", json!({"requestId": "2"}));
+    bed.received("2", ok());
+    bed.finished("2");
+    bed.finish();
+    let bodies: Vec<_> = bed.kept.iter().map(|kept| kept.1.as_slice()).collect();
+    assert_eq!(bodies, [b"ab"]);
+    assert!(bed.named.is_empty() && bed.bodies.is_empty());
+}
+
+#[test]
 fn what_a_stream_lacks_is_asked_for_at_the_end() {
     for (whole, truncated) in [("abcd", None), ("abc", Some(Truncated::Unspecified))] {
         let mut bed = Bed::new(rules());
