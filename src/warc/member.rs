@@ -1,8 +1,8 @@
-//! Writes gzip members (RFC 1952) whose beginning changes after it was written.
+//! Writes gzip members (RFC 1952), also such whose beginning changes after it was written.
 //!
 //! The head of a record has the digests of its body, which is written as it arrives. The head is
 //! therefore a block of its own in the deflate stream (RFC 1951), stored without compression, and
-//! gets its digests at the end.
+//! gets its digests at the end. Most records are short and need no such block: [`write_whole`].
 
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 use std::fs::File;
@@ -84,6 +84,26 @@ impl Output {
         self.at = offset;
         self.file.set_len(offset)
     }
+}
+
+/// Writes a member whose bytes are all there.
+pub(crate) fn write_whole(output: &mut Output, bytes: &[u8]) -> io::Result<()> {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    // Deflate stores what does not shrink, with 5 bytes for each block (RFC 1951, 3.2.4).
+    let mut packed = Vec::with_capacity(bytes.len() + bytes.len() / 1000 + 64);
+    output.deflate.reset();
+    let ended = output
+        .deflate
+        .compress_vec(bytes, &mut packed, FlushCompress::Finish);
+    output.deflate.reset();
+    if ended.map_err(io::Error::other)? != Status::StreamEnd {
+        return Err(io::Error::other("compressed bytes are too long"));
+    }
+    output.write(&HEADER)?;
+    output.write(&packed)?;
+    output.write(&crc.sum().to_le_bytes())?;
+    output.write(&crc.amount().to_le_bytes())
 }
 
 /// How the body is written.

@@ -277,7 +277,8 @@ fn fill(
             }
             merge.add(&wacz).map_err(|error| in_page(&error))?;
         }
-        for one in listed(page, located, &wacz) {
+        for mut one in listed(page, located, &wacz) {
+            one.text = wacz.text_of(&one);
             merge.add_page(&one).map_err(|error| failed(&error))?;
         }
         last = Some((path, wacz));

@@ -246,10 +246,9 @@ fn contradictions_of_the_index_are_named() {
 fn changed_members_are_named() {
     let good = bytes(&good());
     let text = |bytes: Vec<u8>| flaws(file(&bytes));
-    // Bytes of the first record's body, which gzip stores as they are.
-    let at = good.windows(6).position(|part| part == b"<html>").unwrap();
+    let at = good.len() / 3;
     let mut changed = good.clone();
-    changed[at] = b'[';
+    changed[at] ^= 1;
     let flaws = text(changed);
     assert!(
         flaws.contains("archive/data.warc.gz: CRC-32 differs"),

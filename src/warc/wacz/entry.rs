@@ -7,6 +7,11 @@ use jiff::Timestamp;
 /// Media type of index lines of revisits.
 pub(super) const REVISIT: &str = "warc/revisit";
 
+/// Begin of the name of the text of a page.
+pub(super) const TEXT: &str = "urn:text:";
+/// Bytes of a page's text that are read.
+pub(super) const TEXT_MAX_BYTES: u64 = 16 << 20;
+
 /// An index line: where the record of a URL is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {

@@ -1,7 +1,7 @@
 //! Reads WACZ files and single WARC files, also those of other programs.
 
 use super::contents::{self, Contents, FAULTS_MAX, Keeps};
-use super::entry::{Entry, REVISIT};
+use super::entry::{Entry, REVISIT, TEXT, TEXT_MAX_BYTES};
 use super::indexed::{Indexed, Reach, SORTED_MIN_BYTES, Sought};
 use super::places::url_of;
 use super::stored::{Stored, StoredAnswer, invalid, without_framing};
@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::sync::{Arc, OnceLock};
 
 /// Entries that a look-up in an index returns that is not in memory.
@@ -237,6 +237,20 @@ impl Wacz {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete
+    }
+
+    /// The text of a page, at most 16 MiB: that of the list of pages, or that of its record
+    /// `urn:text:URL`.
+    pub fn text_of(&self, page: &Page) -> Option<String> {
+        if page.text.is_some() {
+            return page.text.clone();
+        }
+        let name = format!("{}{}", TEXT, page.url);
+        let answer = self.read(self.of_url(&name).last()?).ok()?;
+        let mut text = Vec::new();
+        let mut body = answer.body.take(TEXT_MAX_BYTES);
+        body.read_to_end(&mut text).ok()?;
+        Some(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Reads a record.

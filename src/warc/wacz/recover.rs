@@ -1,5 +1,6 @@
 //! Completes the file of a recording whose process was killed.
 
+use super::entry::{TEXT, TEXT_MAX_BYTES};
 use super::index::Lines;
 use super::package;
 use super::write::{About, Page, Recording, Summary};
@@ -15,9 +16,6 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
-
-/// Longest text of a page that is read again.
-const TEXT_MAX_BYTES: u64 = 16 << 20;
 
 /// Removes what follows the last whole record, and adds what [`Recording::finish`] would have
 /// written: the pages are those with a record `urn:text:URL`, else the one that a viewer opens
@@ -112,7 +110,7 @@ pub(super) fn about_of(found: &Found, data: &Part) -> About {
 /// The pages of a recording, from its records.
 fn pages(lines: &[Line], about: &About, data: &Part) -> Vec<Page> {
     let text_of = |line: &Line| {
-        let url = line.record.url.strip_prefix("urn:text:")?;
+        let url = line.record.url.strip_prefix(TEXT)?;
         let place = line.record.offset.zip(line.record.length)?;
         let mut content = record::open(data.slice(place.0, place.1));
         let (_, _, length) = record::block(&mut content).ok()??;

@@ -5,6 +5,7 @@
 //! the headers of the response. The recording is written to another file, so that it stays whole until
 //! the caller replaces it.
 
+use super::entry::TEXT;
 use super::index::Lines;
 use super::package;
 use super::read::Wacz;
@@ -13,11 +14,11 @@ use super::write::{About, Recording};
 use crate::WarcError;
 use crate::digest;
 use crate::head::{self, Fields};
-use crate::member::{Member, Output};
+use crate::member::{self, Member, Output};
 use crate::record::{self, Body, Found, Head, Ids, RESPONSE, Walk};
 use crate::source::Part;
 use jiff::Timestamp;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -60,7 +61,8 @@ pub struct Shared {
 
 /// Writes a recording of this program to another file, with its long bodies on the shelf. Returns
 /// `None`, and leaves the other file empty, if it has no body to share. A response that sets cookies
-/// stays in its recording, because the record on the shelf outlives it.
+/// stays in its recording, because the record on the shelf outlives it. The list of pages has no text
+/// that is on the shelf: [`Wacz::text_of`].
 ///
 /// The digest that a record claims is compared with its body, and so is a record on the shelf: no body
 /// is given up for another one.
@@ -83,6 +85,7 @@ pub fn share(file: File, to: File, shelf: &mut dyn Shelf) -> Result<Option<Share
         output: Output::new(Arc::new(to), package::DATA_BEGIN),
         ids: Ids::new()?,
         replaced: HashMap::new(),
+        shared_urls: HashSet::new(),
         shared: Shared::default(),
     };
     let mut about = About::default();
@@ -104,6 +107,7 @@ pub fn share(file: File, to: File, shelf: &mut dyn Shelf) -> Result<Option<Share
     }
     let Sharing {
         mut output,
+        shared_urls,
         mut shared,
         ..
     } = sharing;
@@ -119,7 +123,11 @@ pub fn share(file: File, to: File, shelf: &mut dyn Shelf) -> Result<Option<Share
     let lines = lines.into_lines();
     let mut recording = Recording::resume(output, about, lines, package::DATA_BEGIN)?;
     for page in wacz.pages() {
-        recording.add_page(page.clone());
+        let mut page = page.clone();
+        if shared_urls.contains(&format!("{}{}", TEXT, page.url)) {
+            page.text = None;
+        }
+        recording.add_page(page);
     }
     (shared.before, shared.after) = (before, recording.finish()?.bytes);
     Ok(Some(shared))
@@ -139,6 +147,7 @@ struct Sharing {
     ids: Ids,
     /// The identifier of each revisit, by that of the response.
     replaced: HashMap<String, String>,
+    shared_urls: HashSet<String>,
     shared: Shared,
 }
 
@@ -184,7 +193,17 @@ impl Sharing {
         let at = head.windows(response.len()).position(|id| id == response);
         let at = at.ok_or_else(|| invalid("request names no response"))?;
         head.splice(at..at + response.len(), revisit.bytes());
+        let mut start = Vec::new();
+        content
+            .by_ref()
+            .take(CHUNK_BYTES as u64)
+            .read_to_end(&mut start)?;
+        if start.len() < CHUNK_BYTES {
+            head.extend_from_slice(&start);
+            return member::write_whole(&mut self.output, &head);
+        }
         let mut member = Member::begin(&mut self.output, head)?;
+        member.write(&start)?;
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             match content.read(&mut chunk)? {
@@ -247,6 +266,7 @@ impl Sharing {
             .map_err(|error| io::Error::other(error.to_string()))?;
         self.replaced
             .insert(found.field("warc-record-id").to_owned(), id);
+        self.shared_urls.insert(found.url().to_owned());
         self.shared.bodies += 1;
         Ok(())
     }
@@ -265,7 +285,9 @@ fn may_be_shared(found: &Found) -> bool {
             let status = head::status(&http.first);
             is_plain && !has("set-cookie") && status.is_some_and(|(status, _)| status == 200)
         }
-        ("resource", None) => found.url().starts_with(VIEW),
+        ("resource", None) => [VIEW, TEXT]
+            .iter()
+            .any(|begin| found.url().starts_with(begin)),
         _ => false,
     }
 }
