@@ -509,6 +509,33 @@ fn recording_is_replayed_by_the_hook_verify() {
     assert_eq!(some.result()["status"], "skipped");
 }
 
+/// A replay is compared with what the page really was: scripts that failed, and requests that no server
+/// answered, do so again.
+#[test]
+fn what_failed_in_the_recording_is_no_fault_of_its_replay() {
+    if !has_wall() {
+        return;
+    }
+    let (site, snap) = (Site::of_kinds(), Snapshot::new());
+    let url = site.url("broken");
+    visit(&site, &snap, &url, true);
+    let recorded = recorded(&snap);
+    let info = recorded.resource(&format!("urn:pageinfo:{url}"));
+    let info: Value = serde_json::from_slice(&info).unwrap();
+    let errors = ["wrote 7", "Uncaught ReferenceError: nothing is not defined"];
+    assert_eq!(info["errors"], serde_json::json!(errors));
+    let ran = snap.run("verify", &url, &[("VERIFY_ENABLED", "true")]);
+    ran.assert(0, "succeeded", "verify.json");
+    let document = snap.json("verify/verify.json");
+    assert!(
+        document["requests"]["failed"].as_u64() >= Some(2),
+        "{document}"
+    );
+    assert_eq!(document["requests"]["missing"], 0, "{document}");
+    assert_eq!(document["errors"], serde_json::json!([]), "{document}");
+    assert_eq!(document["resources"], 1.0, "{document}");
+}
+
 /// The recording keeps what a hook makes the page request, such as a picture for paper, and the replay is
 /// not expected to ask for it.
 #[test]

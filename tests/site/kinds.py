@@ -100,6 +100,12 @@ SOUND = page("<p>sound</p><audio preload=metadata src=/long.wav></audio>")
 STREAM = page("""<p>stream</p><script>new EventSource("/events")</script>""")
 LONG = wav(500)
 ASKS = "<p id=said></p><script>fetch('/data?%s=' + Math.random()).then((r) => r.text()).then((t) => { document.getElementById('said').textContent = t })</script>"
+# Port 9 (discard) has no server.
+BROKEN = page("""<script>
+console.error("wrote", 7);
+fetch("http://127.0.0.1:9/absent").catch((error) => { document.title = String(error); });
+fetch("http://127.0.0.1:9/asked", {method: "POST", headers: {"x-own": "1"}}).catch(() => {});
+</script><script>nothing.at.all();</script>""")
 RANDOM = page(ASKS % "page" + "<iframe src=/random-frame></iframe><iframe src=/random-frame></iframe><iframe src=OTHER/random-frame></iframe>")
 
 # Content type and body of each path.
@@ -113,6 +119,7 @@ FILES = {
     "/leaves": ("text/html", page("<p>leaves</p><img src=/a.png><script>onload = () => { location = '/plain' }</script>")),
     "/sound": ("text/html", SOUND),
     "/printed": ("text/html", PRINTED),
+    "/broken": ("text/html", BROKEN),
     "/resized": ("text/html", RESIZED),
     "/stream": ("text/html", STREAM),
     "/random": ("text/html", RANDOM),

@@ -93,7 +93,7 @@ fn text(replay: &Replay, proof: &Proof, holds: bool) -> String {
     let requests = &proof.requests;
     let mut text = format!(
         "{}, recorded {}\n\
-         resources: {} answered ({} exactly, {} by a rule, {} not recorded, {} not requested)\n\
+         resources: {} answered ({} exactly, {} by a rule, {} not recorded, {} not requested{})\n\
          text:      {}\n\
          picture:   {}\n",
         clean(&replay.url),
@@ -103,6 +103,10 @@ fn text(replay: &Replay, proof: &Proof, holds: bool) -> String {
         requests.fuzzy,
         requests.missing,
         proof.not_requested.len(),
+        match requests.failed {
+            0 => String::new(),
+            failed => format!(", {failed} failed as in the recording"),
+        },
         similar(proof.text),
         similar(proof.picture),
     );

@@ -2,7 +2,7 @@
 //! and a replay is compared with it.
 
 use super::cdp::Session;
-use super::{reveal, stream};
+use super::{console, reveal, stream};
 use crate::process::finding::Finding;
 use serde::Deserialize;
 use serde_json::json;
@@ -25,6 +25,8 @@ pub struct Look {
     pub text: String,
     /// A picture of the viewport as PNG.
     pub picture: Vec<u8>,
+    /// Errors of its scripts; `None` if the browser was not asked for them.
+    pub errors: Option<Vec<String>>,
 }
 
 /// Looks at the document that a tab shows now. `page` is the target id of the tab. The clock of the
@@ -42,5 +44,6 @@ pub async fn look(session: &Session, page: &str) -> Result<Look, Finding> {
         title: text("title"),
         text: text("text"),
         picture: stream::decode(&shot.data)?,
+        errors: Some(console::errors(session).await?),
     })
 }

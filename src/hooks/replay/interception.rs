@@ -8,6 +8,7 @@ use super::answer::{self, Paused, Reply};
 use super::tally::{Fate, Requests, Tally};
 use super::{Answer, Answers, Replay, Seed};
 use crate::chromium::cdp::{ATTACHED, CdpError, CdpEvent, Connection, Events, Ignored, Session};
+use crate::chromium::console::{Errors, UNCAUGHT, WRITTEN};
 use crate::chromium::posted::Posted;
 use archivist_warc::lookup::{Match, Wanted};
 use jiff::Timestamp;
@@ -29,15 +30,11 @@ const POSTED_TIMEOUT: Duration = Duration::from_secs(2);
 const QUIET: Duration = Duration::from_millis(500);
 /// Time limit of a page that never is.
 const QUIET_MAX: Duration = Duration::from_secs(5);
-/// Lines of the page's console that are kept.
-const CONSOLE_MAX: usize = 1000;
 /// Makes scripts believe that there is a network, and that it is the time of the recorded visit.
 const PRELOAD: &str = include_str!("preload.js");
 
 const PAUSED: &str = "Fetch.requestPaused";
 const DIALOG: &str = "Page.javascriptDialogOpening";
-const CONSOLE: &str = "Runtime.consoleAPICalled";
-const EXCEPTION: &str = "Runtime.exceptionThrown";
 const SOCKET: &str = "Network.webSocketCreated";
 
 /// Answers all requests of a browser.
@@ -59,7 +56,7 @@ pub struct Interception {
     tally: Mutex<Tally>,
     /// URLs of the records that answered.
     used: Mutex<BTreeSet<String>>,
-    errors: Mutex<Vec<String>>,
+    errors: Mutex<Errors>,
     room: Semaphore,
     /// Counts requests, once when they are stopped and once when they are answered.
     activity: watch::Sender<u64>,
@@ -146,7 +143,7 @@ impl Interception {
 
     /// Errors of scripts and in the consoles of all pages so far.
     pub fn errors(&self) -> Vec<String> {
-        lock(&self.errors).clone()
+        lock(&self.errors).list().to_vec()
     }
 
     /// Receives the events of a session until it ends.
@@ -158,6 +155,7 @@ impl Interception {
     }
 
     fn receive(self: &Arc<Self>, session: &Session, event: CdpEvent) -> Result<(), CdpError> {
+        lock(&self.errors).add(&event);
         let params = event.params;
         match event.method.as_str() {
             ATTACHED => self.attend(params)?,
@@ -173,17 +171,6 @@ impl Interception {
             }
             DIALOG if self.is_headless => {
                 session.post("Page.handleJavaScriptDialog", json!({"accept": false}))?;
-            }
-            CONSOLE if params["type"] == "error" => {
-                let parts = params["args"].as_array().into_iter().flatten();
-                let words: Vec<_> = parts.map(described).collect();
-                self.note_error(words.join(" "));
-            }
-            EXCEPTION => {
-                let details = &params["exceptionDetails"];
-                let thrown = &details["exception"];
-                let text = details["text"].as_str().unwrap_or_default();
-                self.note_error(format!("{text} {}", described(thrown)));
             }
             SOCKET => {
                 let url = params["url"].as_str().unwrap_or_default();
@@ -212,7 +199,7 @@ impl Interception {
             return Ok(());
         }
         let session = self.connection.session(attached.session_id);
-        let methods = [ATTACHED, PAUSED, DIALOG, CONSOLE, EXCEPTION, SOCKET];
+        let methods = [ATTACHED, PAUSED, DIALOG, WRITTEN, UNCAUGHT, SOCKET];
         let mut events = session.events(&methods);
         let stops = session.begin::<Ignored>("Fetch.enable", all_requests())?;
         session.post("Target.setAutoAttach", attach_all())?;
@@ -361,13 +348,6 @@ impl Interception {
         let posted = timeout(POSTED_TIMEOUT, asked).await.ok()?.ok()?;
         posted.bytes()
     }
-
-    fn note_error(&self, error: String) {
-        let mut errors = lock(&self.errors);
-        if errors.len() < CONSOLE_MAX {
-            errors.push(error.trim().to_owned());
-        }
-    }
 }
 
 /// Looks a request up and reads its answer. Returns also how the record fits, and its URL.
@@ -411,17 +391,6 @@ fn attach_all() -> Value {
 }
 
 /// The text of a value in a console.
-fn described(value: &Value) -> String {
-    let text = ["description", "value", "unserializableValue"]
-        .iter()
-        .find_map(|key| value.get(key));
-    match text {
-        Some(Value::String(text)) => text.lines().next().unwrap_or_default().to_owned(),
-        Some(other) => other.to_string(),
-        None => String::new(),
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -35,6 +35,8 @@ pub struct Loaded {
     pub used: BTreeSet<String>,
     /// Errors of its scripts, in the order in which they occurred.
     pub errors: Vec<String>,
+    /// Those until it was ready, without those of frames of other sites.
+    pub early_errors: Vec<String>,
     /// Its visible text.
     pub text: String,
     /// Picture of the viewport, as PNG.
@@ -161,6 +163,7 @@ async fn load_in(
         requests: interception.requests(),
         used: interception.used(),
         errors: interception.errors(),
+        early_errors: seen.errors.unwrap_or_default(),
         text: seen.text,
         picture: seen.picture,
         note: navigation.note,

@@ -46,6 +46,8 @@ pub struct Requests {
     pub fuzzy: u64,
     /// Not answered.
     pub missing: u64,
+    /// Not answered, because they failed in the recording, too; not in the list.
+    pub failed: u64,
     /// Those that a rule answered.
     pub by_rule: Vec<Listed>,
     /// Those that were not answered.

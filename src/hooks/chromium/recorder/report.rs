@@ -39,6 +39,9 @@ pub struct PageInfo {
     /// Requests that were not looked at, because there were too many.
     #[serde(rename = "leftOut")]
     pub left_out: usize,
+    /// Errors of the page's scripts until it was ready, without those of frames of other sites.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errors: Option<Vec<String>>,
 }
 
 /// `recording.json`.

@@ -59,6 +59,7 @@ impl Writer {
             rows: Vec::new(),
             title: String::new(),
             text: String::new(),
+            errors: None,
             description: Description::begun(url, name),
         };
         let (orders, waiting) = mpsc::channel(WAITING_MAX);
@@ -105,6 +106,7 @@ struct Writing {
     rows: Vec<Row>,
     title: String,
     text: String,
+    errors: Option<Vec<String>>,
     description: Description,
 }
 
@@ -151,7 +153,7 @@ impl Writing {
     /// Adds what the page looks like at once, so that it is in the file of a tab that is killed.
     fn look(&mut self, look: Look) {
         let now = Timestamp::now();
-        (self.title, self.text) = (look.title, look.text);
+        (self.title, self.text, self.errors) = (look.title, look.text, look.errors);
         let resources = [
             ("view", "image/png", look.picture.as_slice()),
             ("text", "text/plain", self.text.as_bytes()),
@@ -187,6 +189,7 @@ impl Writing {
             url: url.clone(),
             requests: self.rows,
             left_out,
+            errors: self.errors,
         };
         let info = serde_json::to_vec(&info).map_err(|error| failed(&name, error.into()))?;
         self.recording

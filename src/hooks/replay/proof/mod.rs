@@ -33,6 +33,8 @@ pub struct Evidence {
     text: Option<String>,
     /// Picture of the viewport, as PNG.
     picture: Option<Vec<u8>>,
+    /// Errors of the page's scripts until it was ready; `None` if the recorder did not look for them.
+    errors: Option<Vec<String>>,
     /// What cannot be read of these.
     flaws: Vec<String>,
 }
@@ -43,6 +45,8 @@ pub struct Evidence {
 struct Row {
     url: String,
     method: String,
+    /// Status code, if there was a response.
+    status: Option<u16>,
     /// Why the file does not have it, or not as a whole.
     reason: Option<String>,
 }
@@ -51,6 +55,8 @@ struct Row {
 #[serde(default)]
 struct PageInfo {
     requests: Vec<Row>,
+    /// Errors of the page's scripts until it was ready.
+    errors: Option<Vec<String>>,
 }
 
 /// How a replay compares with its recording.
@@ -66,7 +72,8 @@ pub struct Proof {
     pub text: Option<f64>,
     /// Similarity of the picture; `None` if the recording has none.
     pub picture: Option<f64>,
-    /// Errors of scripts during the replay.
+    /// Errors of scripts during the replay, without those that the recording had, too, if it has a list
+    /// of its own.
     pub errors: Vec<String>,
     /// What in the file contradicts itself.
     pub flaws: Vec<String>,
@@ -89,7 +96,7 @@ impl Evidence {
         }
         let info = evidence.resource(file, "pageinfo", url);
         match info.map(|info| serde_json::from_slice::<PageInfo>(&info)) {
-            Some(Ok(info)) => evidence.listed = info.requests,
+            Some(Ok(info)) => (evidence.listed, evidence.errors) = (info.requests, info.errors),
             Some(Err(error)) => evidence.flaws.push(format!("urn:pageinfo:{url}: {error}")),
             None => {}
         }
@@ -120,8 +127,25 @@ impl Evidence {
         ))
     }
 
+    /// Takes requests that failed in the recording, too, for what they are: no answer is the right one.
+    fn forgive(&self, requests: &mut Requests) {
+        let kept: BTreeSet<&str> = self.kept.iter().map(|(_, url)| url.as_str()).collect();
+        let failed: BTreeSet<&str> = (self.listed.iter())
+            .filter(|row| row.status.is_none() && row.reason.is_some())
+            .map(|row| row.url.as_str())
+            .filter(|url| !url.starts_with("ws") && !kept.contains(url))
+            .collect();
+        let before = requests.not_answered.len();
+        requests
+            .not_answered
+            .retain(|one| !failed.contains(one.url.as_str()));
+        requests.failed = (before - requests.not_answered.len()) as u64;
+        requests.missing -= requests.failed;
+    }
+
     /// Compares a replay with this.
-    fn compare(&self, page: Loaded) -> Proof {
+    fn compare(&self, mut page: Loaded) -> Proof {
+        self.forgive(&mut page.requests);
         let mut flaws = self.flaws.clone();
         let listed = self.listed.iter().filter(|row| row.reason.is_none());
         let lost = listed.filter(|row| {
@@ -159,11 +183,27 @@ impl Evidence {
             text: text.map(|recorded| text::similarity(recorded, &page.text)),
             picture,
             requests: page.requests,
-            errors: page.errors,
+            errors: match &self.errors {
+                Some(recorded) => without(page.early_errors, recorded),
+                None => page.errors,
+            },
             flaws,
             note: page.note,
         }
     }
+}
+
+/// The errors that are not among others, each as often as it occurs there.
+fn without(errors: Vec<String>, others: &[String]) -> Vec<String> {
+    let mut others = others.to_vec();
+    let is_new = |error: &String| match others.iter().position(|other| other == error) {
+        Some(at) => {
+            others.swap_remove(at);
+            false
+        }
+        None => true,
+    };
+    errors.into_iter().filter(is_new).collect()
 }
 
 impl Proof {
@@ -248,6 +288,7 @@ mod tests {
             },
             used: used.iter().map(|url| (*url).to_owned()).collect(),
             errors: Vec::new(),
+            early_errors: Vec::new(),
             text: text.to_owned(),
             picture: Vec::new(),
             note: None,
@@ -279,6 +320,7 @@ mod tests {
         let row = |url: &str, reason: Option<&str>| Row {
             url: url.to_owned(),
             method: "GET".to_owned(),
+            status: None,
             reason: reason.map(str::to_owned),
         };
         let mut evidence = Evidence {
@@ -293,6 +335,51 @@ mod tests {
         assert_eq!(
             proof.flaws,
             ["GET http://a/gone: listed as recorded, but not in the file"]
+        );
+    }
+
+    #[test]
+    fn what_failed_in_the_recording_is_not_missing() {
+        let row = |url: &str, status| Row {
+            url: url.to_owned(),
+            method: "GET".to_owned(),
+            status,
+            reason: Some("net::ERR_FAILED".to_owned()),
+        };
+        let evidence = Evidence {
+            kept: [request("http://a/"), request("http://a/second")].into(),
+            listed: vec![
+                row("http://a/down", None),
+                row("http://a/long", Some(200)),
+                row("http://a/second", None),
+                row("ws://a/", None),
+            ],
+            errors: Some(vec!["x".to_owned(), "y".to_owned()]),
+            ..Evidence::default()
+        };
+        let mut replayed = page(&["http://a/"], 4, "");
+        let urls = [
+            "http://a/down",
+            "http://a/long",
+            "http://a/second",
+            "ws://a/",
+        ];
+        replayed.requests.not_answered = urls
+            .map(|url| Listed {
+                method: "GET".to_owned(),
+                url: url.to_owned(),
+                kind: "fetch".to_owned(),
+                reason: "not recorded".to_owned(),
+            })
+            .to_vec();
+        replayed.early_errors = ["y", "x", "x"].map(str::to_owned).to_vec();
+        replayed.errors = ["of a frame of another site"].map(str::to_owned).to_vec();
+        let proof = evidence.compare(replayed);
+        assert_eq!((proof.requests.failed, proof.requests.missing), (1, 3));
+        assert_eq!(proof.requests.not_answered.len(), 3);
+        assert_eq!(
+            (proof.resources, proof.errors),
+            (0.25, vec!["x".to_owned()])
         );
     }
 
