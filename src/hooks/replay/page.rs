@@ -1,7 +1,7 @@
 //! One page of a recording in a browser: loaded without a window, or shown to a user.
 
 use super::interception::Interception;
-use super::tally::Requests;
+use super::tally::{Listed, Requests};
 use super::{Answers, Replay};
 use crate::chromium::browser::Browser;
 use crate::chromium::cdp::{CdpError, Connection, Ignored};
@@ -148,7 +148,9 @@ async fn load_in(
     };
     let mut tab = LoadingTab::new(session, &request).await?;
     let navigation = tab.load(&request).await?;
-    let navigation = navigation.into_result()?;
+    let navigation = navigation
+        .into_result()
+        .map_err(|finding| unanswered(&interception).unwrap_or(finding))?;
     let view = connection.attach(&page).await?;
     let looking = async {
         interception.until_quiet().await;
@@ -168,6 +170,17 @@ async fn load_in(
         picture: seen.picture,
         note: navigation.note,
     })
+}
+
+/// Why the page itself has no answer; chromium only says that there is no network.
+fn unanswered(interception: &Interception) -> Option<Finding> {
+    let requests = interception.requests();
+    let document = |one: &&Listed| one.kind == "document";
+    let page = requests.not_answered.iter().find(document)?;
+    let (url, reason) = (&page.url, &page.reason);
+    Some(Finding::failed(format!(
+        "the recording has no answer for the page '{url}': {reason}"
+    )))
 }
 
 /// Opens an empty page, whose requests are stopped when this returns.
