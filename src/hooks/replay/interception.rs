@@ -23,9 +23,8 @@ use tokio::time::{Instant, timeout};
 
 /// Answers that are read and sent at the same time.
 const CONCURRENT_ANSWERS: usize = 4;
-/// Time for the body of a request that is in no event. A page that waits for its own request does
-/// not answer meanwhile.
-const POSTED_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time for what only the page knows. One that waits for its own request does not answer meanwhile.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time without a request after which a page that has loaded is quiet.
 const QUIET: Duration = Duration::from_millis(500);
 /// Time limit of a page that never is.
@@ -280,7 +279,7 @@ impl Interception {
                 };
                 (Some(reply), fate)
             }
-            Err(_) if paused.is_icon() => {
+            Err(_) if paused.is_icon() || is_manifest(&session, &paused).await => {
                 let absent = json!({"requestId": paused.request_id, "responseCode": 404});
                 let _ = session.post("Fetch.fulfillRequest", absent);
                 return;
@@ -345,9 +344,31 @@ impl Interception {
             return in_event;
         };
         let asked = session.call::<Posted>("Network.getRequestPostData", json!({"requestId": id}));
-        let posted = timeout(POSTED_TIMEOUT, asked).await.ok()?.ok()?;
+        let posted = timeout(PAGE_TIMEOUT, asked).await.ok()?.ok()?;
         posted.bytes()
     }
+}
+
+/// Whether chromium asks for the manifest of an application that the page names. It does so for a page
+/// in a window of its own, and not when it records.
+async fn is_manifest(session: &Session, paused: &Paused) -> bool {
+    #[derive(Deserialize)]
+    struct Evaluated {
+        result: Value,
+    }
+    if paused.resource_type != "Other" {
+        return false;
+    }
+    let asked = json!({"expression": r#"document.querySelector("link[rel~=manifest i]").href"#,
+        "returnByValue": true});
+    let asked = session.call::<Evaluated>("Runtime.evaluate", asked);
+    let Ok(Ok(Evaluated { result })) = timeout(PAGE_TIMEOUT, asked).await else {
+        return false;
+    };
+    result["value"]
+        .as_str()
+        .and_then(|url| url.split('#').next())
+        == Some(&paused.request.url)
 }
 
 /// Looks a request up and reads its answer. Returns also how the record fits, and its URL.

@@ -282,6 +282,21 @@ async fn nothing_reaches_the_network() {
     assert!(missing.contains(&format!("ws://127.0.0.1:{port}/").as_str()));
 }
 
+/// Chromium asks for the manifest of an application when it shows a page in a window of its own, and not
+/// when it records.
+#[tokio::test]
+async fn manifest_that_was_not_recorded_is_not_missing() {
+    let Some((wall, _directory)) = wall() else {
+        return;
+    };
+    let page = r#"<!doctype html><link rel="Manifest" href="/app.webmanifest"><img src="/gone.png"><p>page"#;
+    let memory = Memory::default().with("http://a.test/", HTML, page);
+    let page = loaded(&wall, "http://a.test/", memory).await.unwrap();
+    let missing = page.requests.not_answered.iter();
+    let missing: Vec<_> = missing.map(|one| one.url.as_str()).collect();
+    assert_eq!(missing, ["http://a.test/gone.png"]);
+}
+
 #[tokio::test]
 async fn page_that_is_not_recorded_is_an_error() {
     let Some((wall, _directory)) = wall() else {
