@@ -241,6 +241,7 @@ fn begin(turn: &mut Turn<'_>, (): ()) -> TurnResult<()> {
         .tx
         .deleted_directories(turn.now, DIRECTORIES_PER_UNIT)?;
     let (crawls, directories): (BTreeSet<CrawlId>, Vec<Removed>) = deleted.into_iter().unzip();
+    let run = turn.tx.queue_run(UnitKind::Delete, turn.now)?;
     let (names, programs) = (&turn.engine.names, &turn.engine.programs);
     let archive = turn.engine.archive();
     let mut argv = vec![programs.worker.clone()];
@@ -255,16 +256,14 @@ fn begin(turn: &mut Turn<'_>, (): ()) -> TurnResult<()> {
         bind: vec![archive.clone()],
         ..UnitSpec::new(
             UnitKind::Delete,
-            names.delete_files(),
+            names.delete(run),
             names.top_slice(),
             description,
             argv,
         )
     };
-    let boot = &turn.engine.boot;
-    let run = turn
-        .tx
-        .start_run(UnitKind::Delete, &spec.name, boot, turn.now)?;
+    turn.tx
+        .start_queued(run, &spec.name, &turn.engine.boot, turn.now)?;
     turn.tx.begin_removal(&directories, run)?;
     let mut lists = BTreeMap::new();
     for id in crawls {

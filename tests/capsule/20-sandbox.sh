@@ -65,7 +65,7 @@ CEILINGS=(
     "40 archivist-hook-singlefile-singlefile-s1.service"
     "30 archivist-check-status-test.service"
     "25 archivist-store-s1.service"
-    "20 archivist-delete-files.service"
+    "20 archivist-delete-1.service"
     "20 archivist-entries-1.service"
     "18 archivist-index-pages.service"
     "40 archivist-check-lighthouse-test.service"

@@ -8,7 +8,7 @@ source "$(dirname "$0")/archivist.sh"
 archive=/var/lib/archivist/archive
 store=/srv/delete-store
 retention=${drop_in%/*}/retention.conf
-unit=archivist-delete-files.service
+unit='archivist-delete-*.service'
 PAGES=40
 
 clean() {
@@ -160,7 +160,7 @@ continues_after_kills() {
     assert_eq $PAGES "$(query length list snapshots "$crawl" --limit 0)" "archived pages"
     archivist delete --yes "$crawl" >/dev/null
     until files_are_removed; do
-        if in_capsule systemctl kill --signal=KILL $unit 2>/dev/null; then kills=$((kills + 1)); fi
+        if in_capsule systemctl kill --signal=KILL "$unit" 2>/dev/null; then kills=$((kills + 1)); fi
         [[ $kills != 2 ]] || in_capsule systemctl kill --signal=KILL $service
         [[ $kills -lt 4 ]] || wait_for 60 files_are_removed
         [[ $EPOCHSECONDS -lt $last ]] || fail "the removal does not end"

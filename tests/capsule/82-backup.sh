@@ -254,7 +254,7 @@ fsck_names_deleted_pages() {
     assert_contains "$output" "it was deleted at" "the finding"
     assert_contains "$output" "archivist delete $page" "the fix"
 }
-are_removed() { ! has_unit archivist-delete-files.service; }
+are_removed() { ! has_unit 'archivist-delete-*.service'; }
 
 nightly_backup_runs() {
     in_capsule mkdir -p -m 700 $backups

@@ -129,7 +129,7 @@ what_is_left() {
 }
 
 # No file of a deleted page is left.
-files_are_removed() { [[ $(query .deleting status) == 0 ]] && ! has_unit archivist-delete-files.service; }
+files_are_removed() { [[ $(query .deleting status) == 0 ]] && ! has_unit 'archivist-delete-*.service'; }
 
 assert_nothing_is_left() {
     local last

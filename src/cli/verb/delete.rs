@@ -23,7 +23,7 @@ const SHOWN: usize = 5;
 /// Delete pages and crawls that have ended, with their files
 ///
 /// Prints how many pages and bytes that are, and asks. Without a terminal, --yes is required.
-/// Deleted pages disappear at once from all lists. Then archivist-delete-files.service removes their
+/// Deleted pages disappear at once from all lists. Then units named archivist-delete-N.service remove their
 /// files and their entries in the HTML pages of the archive, and transfers remove their copies in the
 /// store. An interrupted removal continues, also after a reboot. A crawl disappears with its last page.
 /// The file of the database becomes smaller afterwards, and the journal says which size it has.

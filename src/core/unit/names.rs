@@ -53,7 +53,7 @@ unit_kinds! {
     /// A transfer between the archive and its store.
     Store, "store", |rest| rest == STORE_TEST || matches!(rest.parse(), Ok(Owner::Snapshot(_)));
     /// Removes the files of deleted crawls and snapshots.
-    Delete, "delete", |rest| rest == DELETE_FILES;
+    Delete, "delete", is_number;
     /// Adds snapshots to the index of full text search.
     Index, "index", |rest| rest == INDEX_PAGES;
     /// Writes the directories of entries of a list, which are kept without a visit.
@@ -84,8 +84,6 @@ pub struct Names {
 
 /// Owner in the name of the unit that tests the store.
 const STORE_TEST: &str = "test";
-/// Rest of the name of the unit that removes deleted files: there is one at a time.
-const DELETE_FILES: &str = "files";
 /// Rest of the name of the unit that changes the index of full text search: there is one at a time.
 const INDEX_PAGES: &str = "pages";
 
@@ -165,15 +163,6 @@ impl Names {
         }
     }
 
-    /// Returns the unit that removes the files of deleted crawls and snapshots.
-    pub fn delete_files(&self) -> String {
-        format!(
-            "{}-{}-{DELETE_FILES}.service",
-            self.prefix,
-            UnitKind::Delete.as_str()
-        )
-    }
-
     /// Returns the unit that changes the index of full text search.
     pub fn index_pages(&self) -> String {
         format!(
@@ -183,15 +172,20 @@ impl Names {
         )
     }
 
-    /// Returns the unit that writes the directories of entries. Its name has the number of its run: the next
-    /// one starts while systemd still forgets the one before.
+    /// Returns the unit that removes the files of deleted crawls and snapshots.
+    pub fn delete(&self, id: RunId) -> String {
+        self.of_run(UnitKind::Delete, id)
+    }
+
+    /// Returns the unit that writes the directories of entries.
     pub fn entries(&self, id: RunId) -> String {
-        format!(
-            "{}-{}-{}.service",
-            self.prefix,
-            UnitKind::Entries.as_str(),
-            id.0
-        )
+        self.of_run(UnitKind::Entries, id)
+    }
+
+    /// Returns the unit of one of many runs in a row. Its name has the number of the run: the next one starts
+    /// while systemd still forgets the one before.
+    fn of_run(&self, kind: UnitKind, id: RunId) -> String {
+        format!("{}-{}-{}.service", self.prefix, kind.as_str(), id.0)
     }
 
     /// Returns the slice of all transfers.

@@ -1,6 +1,6 @@
 //! Deleted crawls and snapshots: their rows, and the unit that removes their files.
 
-use super::bed::Bed;
+use super::bed::{Bed, DATABASE};
 use crate::main_loop::event::Event;
 use archivist_core::model::{CrawlId, Owner, SnapshotId};
 use archivist_core::store::{Assignment, Copy, CopyStatus, StoredObject, Task};
@@ -9,8 +9,6 @@ use archivist_shared::bus::documents::report::{Deleted, Filter};
 use archivist_shared::bus::documents::work::ToRemove;
 use archivist_shared::deleted;
 use std::time::Duration;
-
-const UNIT: &str = "archivist-delete-files.service";
 
 /// A sealed crawl of so many pages.
 fn archived(pages: usize) -> Bed {
@@ -30,9 +28,21 @@ fn delete(bed: &mut Bed, ids: &[&str], dry_run: bool) -> Deleted {
     bed.delete_these(&ids, dry_run)
 }
 
+/// The running unit, of which there is one.
+fn unit(bed: &Bed) -> String {
+    let mut units = bed.running_of("-delete-");
+    assert_eq!(units.len(), 1, "{units:?}");
+    units.remove(0)
+}
+
+fn end(bed: &mut Bed, status: i32, result: &str) {
+    let unit = unit(bed);
+    bed.world.end(&unit, 1, status, result);
+}
+
 /// What the running unit removes.
 fn to_remove(bed: &Bed) -> ToRemove {
-    let unit = &bed.world.units[UNIT];
+    let unit = &bed.world.units[&unit(bed)];
     serde_json::from_slice(unit.stdin.as_ref().unwrap()).unwrap()
 }
 
@@ -67,7 +77,7 @@ fn rows_go_first_and_files_follow() {
     let recorded = deleted::read(&bed.engine.scope.data_dir()).unwrap();
     let recorded: Vec<String> = recorded.keys().map(Owner::to_string).collect();
     assert_eq!(recorded, ["s1", "s2"]);
-    bed.world.end(UNIT, 1, 0, "success");
+    end(&mut bed, 0, "success");
     bed.until_quiet();
     assert!(is_over(&mut bed));
     let counts = bed.look(|tx| tx.counts("snapshot", Some(CrawlId(1))));
@@ -83,7 +93,7 @@ fn crawl_goes_with_its_last_page() {
     let request = to_remove(&bed);
     assert_eq!(owners(&request), ["c1", "s1", "s2"]);
     assert!(request.lists.is_empty(), "its list is gone with it");
-    bed.world.end(UNIT, 1, 0, "success");
+    end(&mut bed, 0, "success");
     bed.until_quiet();
     assert!(is_over(&mut bed));
 }
@@ -99,7 +109,7 @@ fn imported_file_goes_with_the_last_crawl_of_its_tag() {
     delete(&mut bed, &["s1"], false);
     bed.until_quiet();
     assert_eq!(to_remove(&bed).imported, ["0a1b"]);
-    bed.world.end(UNIT, 1, 0, "success");
+    end(&mut bed, 0, "success");
     bed.until_quiet();
     assert_eq!(bed.look(|tx| tx.unused_imports()), [""; 0]);
 }
@@ -215,19 +225,44 @@ fn only_what_has_ended_is_deleted() {
     );
 }
 
+/// systemd may still know the unit of a batch that ended when the next batch starts. Of the runs that ended, the
+/// last one is kept.
+#[test]
+fn each_batch_has_a_unit_of_its_own() {
+    const RUNS: &str =
+        "SELECT coalesce(group_concat(unit || ' ' || (outcome ->> 'kind')), '') FROM run
+        WHERE kind = 'delete' AND status = 'ended'";
+    let mut bed = archived(3);
+    let file = rusqlite::Connection::open(bed.directory.path().join(DATABASE)).unwrap();
+    let mut units = Vec::new();
+    for page in ["s1", "s2", "s3"] {
+        delete(&mut bed, &[page], false);
+        bed.until_quiet();
+        units.push(unit(&bed));
+        end(&mut bed, 0, "success");
+        bed.until_quiet();
+        let runs: String = file.query_row(RUNS, [], |row| row.get(0)).unwrap();
+        assert_eq!(runs, format!("{} exit", units.last().unwrap()));
+    }
+    units.sort();
+    units.dedup();
+    assert_eq!(units.len(), 3, "{units:?}");
+    assert!(is_over(&mut bed));
+}
+
 #[test]
 fn failed_removal_is_repeated() {
     let mut bed = archived(2);
     delete(&mut bed, &["s1"], false);
     bed.until_quiet();
-    bed.world.end(UNIT, 1, 1, "exit-code");
+    end(&mut bed, 1, "exit-code");
     bed.until_quiet();
     assert!(bed.world.units.is_empty(), "not at once");
     bed.now = bed.now.after(Duration::from_secs(7200));
     bed.turn(vec![Event::Due]);
     bed.until_quiet();
     assert_eq!(owners(&to_remove(&bed)), ["s1"]);
-    bed.world.end(UNIT, 1, 0, "success");
+    end(&mut bed, 0, "success");
     bed.until_quiet();
     assert!(is_over(&mut bed));
 }
@@ -315,7 +350,7 @@ fn file_of_the_database_becomes_smaller() {
         bed.look(|tx| tx.file_size()) >= before,
         "not before the files"
     );
-    bed.world.end(UNIT, 1, 0, "success");
+    end(&mut bed, 0, "success");
     bed.until_quiet();
     let after: u64 = bed.look(|tx| tx.file_size());
     assert!(before > 8 << 20 && after < 2 << 20, "{before} {after}");

@@ -65,9 +65,8 @@ fn removal_gets_the_key_of_the_url() {
     assert_eq!(pages.len(), 2);
     bed.delete_these(&["s1".parse().unwrap(), "c2".parse().unwrap()], false);
     bed.until_quiet();
-    let stdin = bed.world.units["archivist-delete-files.service"]
-        .stdin
-        .as_ref();
+    let unit = bed.running_of("-delete-").pop().unwrap();
+    let stdin = bed.world.units[&unit].stdin.as_ref();
     let request: ToRemove = serde_json::from_slice(stdin.unwrap()).unwrap();
     for removed in &request.directories {
         let is_page = matches!(removed.owner, archivist_core::model::Owner::Snapshot(_));

@@ -268,11 +268,11 @@ impl Tx<'_> {
         self.all(&sql, [])
     }
 
-    /// Deletes the runs of the same unit before this one, which has ended.
+    /// Deletes the runs of the same kind that have ended, apart from this one.
     pub(crate) fn forget_runs_before(&self, run: RunId) -> Result<()> {
         self.execute(
             "DELETE FROM run WHERE id <> ?1 AND status = 'ended'
-             AND unit = (SELECT unit FROM run WHERE id = ?1)",
+             AND kind = (SELECT kind FROM run WHERE id = ?1)",
             [run.0],
         )
     }
