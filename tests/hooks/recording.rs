@@ -521,7 +521,7 @@ fn what_failed_in_the_recording_is_no_fault_of_its_replay() {
     visit(&site, &snap, &url, true);
     let recorded = recorded(&snap);
     let info = recorded.resource(&format!("urn:pageinfo:{url}"));
-    let info: Value = serde_json::from_slice(&info).unwrap();
+    let info: Value = serde_json::from_slice(info).unwrap();
     let errors = ["wrote 7", "Uncaught ReferenceError: nothing is not defined"];
     assert_eq!(info["errors"], serde_json::json!(errors));
     let ran = snap.run("verify", &url, &[("VERIFY_ENABLED", "true")]);

@@ -228,6 +228,7 @@ mod tests {
             exact: 5,
             fuzzy: 1,
             missing: 1,
+            failed: 0,
             by_rule: vec![listed("query of a static file")],
             not_answered: vec![listed("not recorded")],
         };
