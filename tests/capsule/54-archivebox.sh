@@ -117,7 +117,8 @@ takes_what_is_older_than_the_database() {
     local at=$boxes/0.2.4 page
     needs imports_each_version
     in_capsule sh -c "mkdir -p $at/archive/1550000000/old.test && cd $at && cat >archive/1550000000/index.json &&
-        { echo '{\"info\": \"ArchiveBox Index\", \"num_links\": 1, \"links\": ['; cat archive/1550000000/index.json; echo ']}'; } >index.json &&
+        { echo '{\"info\": \"ArchiveBox Index\", \"num_links\": 2, \"links\": ['; cat archive/1550000000/index.json
+          echo ',{\"url\": \"http://lost.test/\", \"timestamp\": \"1550000001\", \"title\": \"Lost\", \"tags\": \"birds\"}]}'; } >index.json &&
         echo '<title>Old</title><p>pelican' >archive/1550000000/old.test/index.html && echo PDF >archive/1550000000/output.pdf" <<'END'
 {"url": "http://old.test/", "domain": "old.test", "timestamp": "1550000000", "title": "Old", "tags": "birds", "sources": ["x.html"],
  "latest": {"wget": "old.test/index.html", "pdf": "output.pdf", "screenshot": null}, "history": {
@@ -127,7 +128,9 @@ takes_what_is_older_than_the_database() {
 END
     # The screenshot failed.
     assert_status 3 archivist import --wait $at
-    assert_contains "$output" "1 taken, 0 known, 0 without a directory, 0 with files left out, 0 refused" "the report"
+    assert_contains "$output" "2 taken, 0 known, 1 without a directory, 0 with files left out, 0 refused" "the report"
+    assert_eq "Lost birds 2019-02-12T19:33:21Z" \
+        "$(query '.[] | select(.url == "http://lost.test/") | "\(.title) \(.tags[0]) \(.bookmarked_at)"' list snapshots)" "a page without files"
     page=$(query '.[] | select(.url == "http://old.test/") | .id' list snapshots)
     assert_eq "pdf=succeeded screenshot=failed wget=succeeded" \
         "$(query 'map(select(.hook == "archivebox") | "\(.plugin)=\(.status)") | sort' list results "$page")" results

@@ -1,5 +1,6 @@
 //! The files in which ArchiveBox keeps what it knows of a snapshot next to its pages: `index.json` up to
-//! 0.8, and `index.jsonl` since 0.9. `archivist import` sends them through a pipe, each after a [`Header`].
+//! 0.8, and `index.jsonl` since 0.9. Before 0.4, there also is one `index.json` of all snapshots.
+//! `archivist import` sends them through a pipe, each after a [`Header`].
 
 use archivist_core::model::Time;
 use archivist_shared::archivebox::{
@@ -7,12 +8,15 @@ use archivist_shared::archivebox::{
 };
 use archivist_shared::staged::RESULTS_MAX;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::io::{self, BufRead, Read, Write};
 use std::time::Duration;
 
 /// Longest file that is read, in bytes.
 pub const INDEX_MAX: u64 = 16 << 20;
+/// Longest file about all snapshots that is read, in bytes.
+pub const LIST_MAX: u64 = 64 << 20;
 /// Longest header in bytes: a name has 255, and escapes.
 const HEADER_MAX: u64 = 4096;
 
@@ -23,6 +27,16 @@ pub struct Header {
     pub name: String,
     /// Its length.
     pub bytes: u64,
+    /// Whether the file is about all snapshots.
+    #[serde(default)]
+    pub is_list: bool,
+}
+
+/// The file about all snapshots.
+#[derive(Deserialize)]
+struct List<'a> {
+    #[serde(borrow)]
+    links: Vec<&'a RawValue>,
 }
 
 /// Reads all files, and writes what they say.
@@ -40,14 +54,47 @@ pub fn read(mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
         let mut content = Vec::new();
         input
             .by_ref()
-            .take(header.bytes.min(INDEX_MAX))
+            .take(
+                header
+                    .bytes
+                    .min(if header.is_list { LIST_MAX } else { INDEX_MAX }),
+            )
             .read_to_end(&mut content)?;
+        if header.is_list {
+            write_list(&header.name, &content, &mut output)?;
+            continue;
+        }
         let line = match snapshot(&header.name, &content) {
             Ok(snapshot) => BoxLine::Snapshot(snapshot),
             Err(why) => BoxLine::Fault(format!("{}: {why}", header.name)),
         };
         writeln!(output, "{}", serde_json::to_string(&line)?)?;
     }
+}
+
+/// Writes the snapshots of the file about all of them.
+fn write_list(name: &str, content: &[u8], output: &mut impl Write) -> io::Result<()> {
+    let text = String::from_utf8_lossy(content);
+    let mut write = |line: BoxLine| writeln!(output, "{}", serde_json::to_string(&line)?);
+    let links = match serde_json::from_str::<List>(&text) {
+        Ok(list) => list.links,
+        Err(error) => return write(BoxLine::Fault(format!("{name}: {error}"))),
+    };
+    for (at, link) in links.iter().enumerate() {
+        let found = serde_json::from_str::<Map<String, Value>>(link.get())
+            .ok()
+            .and_then(|link| of_object(&link))
+            .filter(|found| !found.timestamp.is_empty());
+        write(match found {
+            Some(mut found) => {
+                found.results.truncate(RESULTS_MAX);
+                found.bookmarked_at = found.bookmarked_at.or_else(|| time_of(&found.timestamp));
+                BoxLine::Snapshot(found)
+            }
+            None => BoxLine::Fault(format!("{name}: entry {} is no snapshot", at + 1)),
+        })?;
+    }
+    Ok(())
 }
 
 /// The snapshot that a file describes. The name of the directory precedes the timestamp in the file.
@@ -176,6 +223,7 @@ mod tests {
         let header = Header {
             name: name.to_owned(),
             bytes: content.len() as u64,
+            is_list: name == "index.json",
         };
         let header = serde_json::to_string(&header).unwrap();
         [header.as_bytes(), b"\n", content].concat()
@@ -240,6 +288,33 @@ mod tests {
             times,
             ["2019-02-12T19:35:00.000Z", "2019-02-12T19:35:01.500Z"]
         );
+    }
+
+    #[test]
+    fn list_of_all_snapshots_is_read() {
+        let list = br#"{"info":"x","num_links":3,"links":[
+            {"url":"http://a.test/","timestamp":"1550000000","title":"A","tags":"x","history":{"wget":[{"status":"succeded"}]}},
+            {"url":"http://b.test/","timestamp":"1550000001.2","title":null,"tags":null},
+            {"url":"http://c.test/"}, 7]}"#;
+        let found = lines(&framed("index.json", list));
+        let [
+            BoxLine::Snapshot(first),
+            BoxLine::Snapshot(second),
+            BoxLine::Fault(third),
+            BoxLine::Fault(fourth),
+        ] = &found[..]
+        else {
+            panic!("{found:?}");
+        };
+        assert_eq!((first.tags[0].as_str(), first.results.len()), ("x", 1));
+        assert_eq!(
+            second.bookmarked_at.as_deref(),
+            Some("2019-02-12T19:33:21.2Z")
+        );
+        assert_eq!(third, "index.json: entry 3 is no snapshot");
+        assert_eq!(fourth, "index.json: entry 4 is no snapshot");
+        let damaged = lines(&framed("index.json", &list[..200]));
+        assert!(matches!(&damaged[..], [BoxLine::Fault(why)] if why.starts_with("index.json: ")));
     }
 
     #[test]

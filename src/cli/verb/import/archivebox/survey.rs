@@ -5,7 +5,7 @@ use super::super::{failed, reader};
 use super::layout::Layout;
 use crate::client::exit::Failure;
 use crate::verb::orchestrator;
-use crate::verb::survey::archivebox::{Header, INDEX_MAX};
+use crate::verb::survey::archivebox::{Header, INDEX_MAX, LIST_MAX};
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use archivist_plugin::Directory;
@@ -31,6 +31,8 @@ const LOG: &str = "index.sqlite3-wal";
 const LINES_MAX_BYTES: u64 = 1 << 30;
 /// Times that a database is copied which changes meanwhile.
 const COPIES_MAX: usize = 3;
+/// The file about all snapshots of versions before the database.
+const LIST: &str = "index.json";
 /// Files about a snapshot, of which the first counts.
 const INDEXES: [&str; 2] = ["index.json", "index.jsonl"];
 
@@ -173,7 +175,7 @@ fn shown(path: &[OsString]) -> String {
 }
 
 /// Reads the database, and the files about snapshots that it does not know or whose results it does not
-/// have.
+/// have; without a database, also the file about all snapshots.
 pub fn read(top: Directory, scope: &Scope) -> Result<(Found, Places), Failure> {
     let mut found = Found::default();
     if top.stat(DATABASE).is_ok() {
@@ -210,9 +212,14 @@ pub fn read(top: Directory, scope: &Scope) -> Result<(Found, Places), Failure> {
     command
         .args(["survey", "--archivebox"])
         .stdin(Stdio::piped());
-    let send = |input| send_all(input, &places, &wanted);
+    // A database has what the list had, and what was deleted since.
+    let is_listed = found.snapshots.is_empty();
+    let send = |input| send_all(input, &places, &wanted, is_listed);
+    let mut listed = Vec::new();
     take_lines(command, send, &mut found, |found, mut snapshot| {
-        unknown.remove(&snapshot.timestamp);
+        if !unknown.remove(&snapshot.timestamp) && !missing.contains_key(&snapshot.timestamp) {
+            return listed.push(snapshot);
+        }
         match missing.get(&snapshot.timestamp) {
             Some(at) => found.snapshots[*at].results = snapshot.results,
             None => {
@@ -224,6 +231,18 @@ pub fn read(top: Directory, scope: &Scope) -> Result<(Found, Places), Failure> {
             }
         }
     })?;
+    // The file in the directory of a snapshot says more than the list.
+    let known = found.snapshots.iter();
+    let known: BTreeSet<String> = known
+        .map(|snapshot| significant(&snapshot.timestamp).to_owned())
+        .collect();
+    listed.retain(|snapshot| !known.contains(significant(&snapshot.timestamp)));
+    for snapshot in &listed {
+        places
+            .flat_name(&snapshot.timestamp)
+            .map(|name| unknown.remove(name));
+    }
+    found.snapshots.append(&mut listed);
     for (name, path) in &wanted {
         let is_reported = found.faults.iter().any(|fault| fault.starts_with(name));
         if unknown.contains(name) && !missing.contains_key(name) && !is_reported {
@@ -255,38 +274,60 @@ fn take_lines(
     Ok(())
 }
 
-/// Sends the files about snapshots to their reader. It ends if that does.
-fn send_all(mut input: ChildStdin, places: &Places, wanted: &[(String, Vec<OsString>)]) {
+/// Sends the files about snapshots to their reader, at last that about all of them. It ends if that does.
+fn send_all(
+    mut input: ChildStdin,
+    places: &Places,
+    wanted: &[(String, Vec<OsString>)],
+    is_listed: bool,
+) {
     for (name, path) in wanted {
-        let Some((file, bytes)) = index_of(&places.top, path) else {
-            continue;
-        };
-        let mut content = Vec::new();
-        if file.take(bytes).read_to_end(&mut content).is_err() {
-            continue;
-        }
-        let header = Header {
-            name: name.clone(),
-            bytes: content.len() as u64,
-        };
-        let sent = serde_json::to_string(&header)
-            .map_err(io::Error::other)
-            .and_then(|header| writeln!(input, "{header}"))
-            .and_then(|()| input.write_all(&content));
-        if sent.is_err() {
+        if let Some(file) = index_of(&places.top, path)
+            && send(&mut input, name, file, false).is_err()
+        {
             return;
         }
     }
+    let list = is_listed.then(|| readable(&places.top, LIST, LIST_MAX));
+    if let Some(file) = list.flatten() {
+        let _ = send(&mut input, LIST, file, true);
+    }
+}
+
+/// Fails if the reader has ended. A file that cannot be read is left out.
+fn send(
+    input: &mut ChildStdin,
+    name: &str,
+    (file, bytes): (File, u64),
+    is_list: bool,
+) -> io::Result<()> {
+    let mut content = Vec::new();
+    if file.take(bytes).read_to_end(&mut content).is_err() {
+        return Ok(());
+    }
+    let header = Header {
+        name: name.to_owned(),
+        bytes: content.len() as u64,
+        is_list,
+    };
+    let header = serde_json::to_string(&header).map_err(io::Error::other)?;
+    writeln!(input, "{header}")?;
+    input.write_all(&content)
 }
 
 /// Opens the file about the snapshot of a directory; `None` if there is none that can be read.
 fn index_of(top: &Directory, path: &[OsString]) -> Option<(File, u64)> {
     let directory = enter(top, path).ok()?;
-    INDEXES.iter().find_map(|name| {
-        let file = directory.read(name).ok()?;
-        let bytes = file.metadata().ok()?.len();
-        (bytes <= INDEX_MAX).then_some((file, bytes))
-    })
+    INDEXES
+        .iter()
+        .find_map(|name| readable(&directory, name, INDEX_MAX))
+}
+
+/// Opens a file of at most so many bytes.
+fn readable(directory: &Directory, name: &str, most: u64) -> Option<(File, u64)> {
+    let file = directory.read(name).ok()?;
+    let bytes = file.metadata().ok()?.len();
+    (bytes <= most).then_some((file, bytes))
 }
 
 /// A copy of the database with its write-ahead log, in a directory of the reader.
