@@ -65,6 +65,7 @@ pub async fn errors(session: &Session) -> Result<Vec<String>, CdpError> {
     Ok(errors.into_list())
 }
 
+/// The text of a value in a console.
 fn described(value: &Value) -> String {
     let text = ["description", "value", "unserializableValue"]
         .iter()
