@@ -52,13 +52,10 @@ pub fn read(mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
         }
         let header: Header = serde_json::from_slice(&header)?;
         let mut content = Vec::new();
+        let most = if header.is_list { LIST_MAX } else { INDEX_MAX };
         input
             .by_ref()
-            .take(
-                header
-                    .bytes
-                    .min(if header.is_list { LIST_MAX } else { INDEX_MAX }),
-            )
+            .take(header.bytes.min(most))
             .read_to_end(&mut content)?;
         if header.is_list {
             write_list(&header.name, &content, &mut output)?;

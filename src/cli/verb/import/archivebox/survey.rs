@@ -213,8 +213,17 @@ pub fn read(top: Directory, scope: &Scope) -> Result<(Found, Places), Failure> {
         .args(["survey", "--archivebox"])
         .stdin(Stdio::piped());
     // A database has what the list had, and what was deleted since.
-    let is_listed = found.snapshots.is_empty();
-    let send = |input| send_all(input, &places, &wanted, is_listed);
+    let mut list = None;
+    if found.snapshots.is_empty()
+        && let Ok(file) = places.top.read(LIST)
+    {
+        list = bounded(file, LIST_MAX);
+        if list.is_none() {
+            let mib = LIST_MAX >> 20;
+            found.faults.push(format!("{LIST}: longer than {mib} MiB"));
+        }
+    }
+    let send = |input| send_all(input, &places, &wanted, list);
     let mut listed = Vec::new();
     take_lines(command, send, &mut found, |found, mut snapshot| {
         if !unknown.remove(&snapshot.timestamp) && !missing.contains_key(&snapshot.timestamp) {
@@ -279,7 +288,7 @@ fn send_all(
     mut input: ChildStdin,
     places: &Places,
     wanted: &[(String, Vec<OsString>)],
-    is_listed: bool,
+    list: Option<(File, u64)>,
 ) {
     for (name, path) in wanted {
         if let Some(file) = index_of(&places.top, path)
@@ -288,8 +297,7 @@ fn send_all(
             return;
         }
     }
-    let list = is_listed.then(|| readable(&places.top, LIST, LIST_MAX));
-    if let Some(file) = list.flatten() {
+    if let Some(file) = list {
         let _ = send(&mut input, LIST, file, true);
     }
 }
@@ -320,12 +328,11 @@ fn index_of(top: &Directory, path: &[OsString]) -> Option<(File, u64)> {
     let directory = enter(top, path).ok()?;
     INDEXES
         .iter()
-        .find_map(|name| readable(&directory, name, INDEX_MAX))
+        .find_map(|name| bounded(directory.read(name).ok()?, INDEX_MAX))
 }
 
-/// Opens a file of at most so many bytes.
-fn readable(directory: &Directory, name: &str, most: u64) -> Option<(File, u64)> {
-    let file = directory.read(name).ok()?;
+/// A file and its length, if that is at most so many bytes.
+fn bounded(file: File, most: u64) -> Option<(File, u64)> {
     let bytes = file.metadata().ok()?.len();
     (bytes <= most).then_some((file, bytes))
 }
