@@ -218,6 +218,10 @@ asks_about_deleted_pages() {
     assert_contains "$output" "$gone  deleted " "the page"
     assert_contains "$output" "http://backup.test/gone" "its URL"
     assert_contains "$output" "nothing was restored" "the refusal"
+    assert_status 1 on_a_terminal maybe restore $backups
+    assert_contains "$output" "expected y or n; nothing was restored" "another answer"
+    assert_status 0 on_a_terminal y restore $backups
+    assert_contains "$output" "Delete them again? [y/n]" "the question"
     assert_status 0 archivist restore --yes $backups
     in_capsule systemctl start $service
     assert_eq "$kept" "$(query 'map(.id) | only' list snapshots "$crawl")" "pages of the crawl"

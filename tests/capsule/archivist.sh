@@ -9,6 +9,13 @@ signs=/srv/archivist-test
 
 archivist() { in_capsule archivist "$@"; }
 
+# on_a_terminal ANSWER ARGUMENT…: runs the command on a terminal, and types the answer.
+on_a_terminal() {
+    local answer=$1
+    shift
+    in_capsule script --quiet --return --command "archivist ${*@Q}" /dev/null <<<"$answer"
+}
+
 # configure: stdin is the configuration for this test; plugins of the test run only if a crawl selects them.
 # Undone by forget_configuration. A line that archivist ignores would make the test one of something else.
 configure() {
