@@ -32,6 +32,10 @@ const QUIET_MAX: Duration = Duration::from_secs(5);
 /// Makes scripts believe that there is a network, and that it is the time of the recorded visit.
 const PRELOAD: &str = include_str!("preload.js");
 
+/// URLs of icons and manifests.
+const NAMED_ICONS: &str = r#"Array.from(document.querySelectorAll(
+    "link[rel~=icon i], link[rel~=manifest i], link[rel~=apple-touch-icon i]"), (link) => link.href)"#;
+
 const PAUSED: &str = "Fetch.requestPaused";
 const DIALOG: &str = "Page.javascriptDialogOpening";
 const SOCKET: &str = "Network.webSocketCreated";
@@ -279,7 +283,7 @@ impl Interception {
                 };
                 (Some(reply), fate)
             }
-            Err(_) if paused.is_icon() || is_manifest(&session, &paused).await => {
+            Err(_) if paused.is_icon() || is_named_icon(&session, &paused).await => {
                 let absent = json!({"requestId": paused.request_id, "responseCode": 404});
                 let _ = session.post("Fetch.fulfillRequest", absent);
                 return;
@@ -349,9 +353,9 @@ impl Interception {
     }
 }
 
-/// Whether chromium asks for the manifest of an application that the page names. It does so for a page
-/// in a window of its own, and not when it records.
-async fn is_manifest(session: &Session, paused: &Paused) -> bool {
+/// Whether chromium asks for an icon or the manifest of an application that the page names. It asks for an
+/// icon once for all pages of a crawl, and for the manifest only in a window of its own.
+async fn is_named_icon(session: &Session, paused: &Paused) -> bool {
     #[derive(Deserialize)]
     struct Evaluated {
         result: Value,
@@ -359,16 +363,13 @@ async fn is_manifest(session: &Session, paused: &Paused) -> bool {
     if paused.resource_type != "Other" {
         return false;
     }
-    let asked = json!({"expression": r#"document.querySelector("link[rel~=manifest i]").href"#,
-        "returnByValue": true});
+    let asked = json!({"expression": NAMED_ICONS, "returnByValue": true});
     let asked = session.call::<Evaluated>("Runtime.evaluate", asked);
     let Ok(Ok(Evaluated { result })) = timeout(PAGE_TIMEOUT, asked).await else {
         return false;
     };
-    result["value"]
-        .as_str()
-        .and_then(|url| url.split('#').next())
-        == Some(&paused.request.url)
+    let mut named = result["value"].as_array().into_iter().flatten();
+    named.any(|url| url.as_str().and_then(|url| url.split('#').next()) == Some(&paused.request.url))
 }
 
 /// Looks a request up and reads its answer. Returns also how the record fits, and its URL.

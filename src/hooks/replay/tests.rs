@@ -282,14 +282,14 @@ async fn nothing_reaches_the_network() {
     assert!(missing.contains(&format!("ws://127.0.0.1:{port}/").as_str()));
 }
 
-/// Chromium asks for the manifest of an application when it shows a page in a window of its own, and not
-/// when it records.
+/// Chromium asks for an icon once for all pages of a crawl, and for the manifest of an application when it
+/// shows a page in a window of its own.
 #[tokio::test]
-async fn manifest_that_was_not_recorded_is_not_missing() {
+async fn icon_and_manifest_that_were_not_recorded_are_not_missing() {
     let Some((wall, _directory)) = wall() else {
         return;
     };
-    let page = r#"<!doctype html><link rel="Manifest" href="/app.webmanifest"><img src="/gone.png"><p>page"#;
+    let page = r#"<!doctype html><link rel="Manifest" href="/app.webmanifest"><link rel="shortcut icon" href="own.svg#x"><img src="/gone.png"><p>page"#;
     let memory = Memory::default().with("http://a.test/", HTML, page);
     let page = loaded(&wall, "http://a.test/", memory).await.unwrap();
     let missing = page.requests.not_answered.iter();
