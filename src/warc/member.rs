@@ -90,8 +90,8 @@ impl Output {
 pub(crate) fn write_whole(output: &mut Output, bytes: &[u8]) -> io::Result<()> {
     let mut crc = Crc::new();
     crc.update(bytes);
-    // Deflate stores what does not shrink, with 5 bytes for each block (RFC 1951, 3.2.4).
-    let mut packed = Vec::with_capacity(bytes.len() + bytes.len() / 1000 + 64);
+    // At worst, a byte is a literal of 9 bits (RFC 1951, 3.2.6).
+    let mut packed = Vec::with_capacity(bytes.len() + bytes.len() / 8 + 64);
     output.deflate.reset();
     let ended = output
         .deflate

@@ -29,7 +29,6 @@ SH
 # archived URL…: prints the id of a crawl of these pages.
 archived() { printf '%s\n' "$@" | in_capsule archivist add --json --plugins testfiles --wait - | gojq --raw-output --slurp '.[0].crawl'; }
 
-
 # Directories of pages on the disk, and rows of pages.
 directories() { in_capsule find $archive -mindepth 3 -maxdepth 3 -name 's*' -printf . | wc -c; }
 rows() { query 'map(select(.directory)) | length' list snapshots --limit 0; }

@@ -61,7 +61,6 @@ bytes() { in_capsule sh -c "du --total --bytes --summarize $archive/*/127.0.0.1*
 
 pages_of() { query 'map(.id)' list snapshots "$1" --limit 0; }
 
-
 assert_whole() {
     local page
     for page; do

@@ -41,10 +41,6 @@ impl Errors {
         }
     }
 
-    pub fn into_list(self) -> Vec<String> {
-        self.0
-    }
-
     pub fn list(&self) -> &[String] {
         &self.0
     }
@@ -52,17 +48,18 @@ impl Errors {
 
 /// The errors of a page until now, without those of frames that another process shows. The browser
 /// keeps the last 1,000 messages of a page, and reports them to a session that asks for the first
-/// time. No script can notice that the session did not ask before.
+/// time, so that nothing has to be switched on while the page loads. Fails if these are too many to be
+/// read, or the session ends.
 pub async fn errors(session: &Session) -> Result<Vec<String>, CdpError> {
     let mut events = session.events(&[WRITTEN, UNCAUGHT]);
     let _: Ignored = session.call("Runtime.enable", json!({})).await?;
     let _: Ignored = session.call("Runtime.disable", json!({})).await?;
     let mut errors = Errors::default();
     // The messages came before the answers.
-    while let Ok(Ok(event)) = timeout(Duration::ZERO, events.next()).await {
-        errors.add(&event);
+    while let Ok(event) = timeout(Duration::ZERO, events.next()).await {
+        errors.add(&event?);
     }
-    Ok(errors.into_list())
+    Ok(errors.0)
 }
 
 /// The text of a value in a console.

@@ -11,7 +11,7 @@ pub(crate) mod browser;
 pub(crate) mod cdp;
 mod client_certificate;
 mod consent;
-pub mod console;
+pub(crate) mod console;
 mod cookies;
 mod frames;
 mod glyphs;

@@ -5,6 +5,7 @@ mod text;
 
 use super::{Answers, Listed, Loaded, Replay, Requests, load};
 use crate::bodies;
+use crate::chromium::recorder::Row;
 use crate::picture::{Picture, similarity};
 use crate::process::finding::Finding;
 use archivist_warc::WarcError;
@@ -39,18 +40,7 @@ pub struct Evidence {
     flaws: Vec<String>,
 }
 
-/// A request in the list of the recorder (`urn:pageinfo:URL`).
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Row {
-    url: String,
-    method: String,
-    /// Status code, if there was a response.
-    status: Option<u16>,
-    /// Why the file does not have it, or not as a whole.
-    reason: Option<String>,
-}
-
+/// What is compared of the record `urn:pageinfo:URL`. Other recorders leave parts of it out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PageInfo {
@@ -127,7 +117,7 @@ impl Evidence {
         ))
     }
 
-    /// Takes requests that failed in the recording, too, for what they are: no answer is the right one.
+    /// Counts unanswered requests that had no response in the recording either apart from missing ones.
     fn forgive(&self, requests: &mut Requests) {
         let kept: BTreeSet<&str> = self.kept.iter().map(|(_, url)| url.as_str()).collect();
         let failed: BTreeSet<&str> = (self.listed.iter())
@@ -193,7 +183,7 @@ impl Evidence {
     }
 }
 
-/// The errors that are not among others, each as often as it occurs there.
+/// The errors that are left when each of `others` has taken away one that is equal to it.
 fn without(errors: Vec<String>, others: &[String]) -> Vec<String> {
     let mut others = others.to_vec();
     let is_new = |error: &String| match others.iter().position(|other| other == error) {
@@ -320,8 +310,8 @@ mod tests {
         let row = |url: &str, reason: Option<&str>| Row {
             url: url.to_owned(),
             method: "GET".to_owned(),
-            status: None,
             reason: reason.map(str::to_owned),
+            ..Row::default()
         };
         let mut evidence = Evidence {
             kept: [request("http://a/")].into(),
@@ -345,6 +335,7 @@ mod tests {
             method: "GET".to_owned(),
             status,
             reason: Some("net::ERR_FAILED".to_owned()),
+            ..Row::default()
         };
         let evidence = Evidence {
             kept: [request("http://a/"), request("http://a/second")].into(),
