@@ -180,3 +180,20 @@ fn other_directories_and_second_commands_are_refused() {
     );
     assert_eq!((bed.queued().as_str(), names(&bed.staged()).len()), ("", 1));
 }
+
+#[test]
+fn long_index_is_named() {
+    let Some(bed) = Bed::new() else { return };
+    let page = bed.top.path().join("box/archive/1700000000");
+    fs::create_dir(&page).unwrap();
+    let index = fs::File::create(page.join("index.json")).unwrap();
+    index.set_len((16 << 20) + 1).unwrap();
+    fs::create_dir(bed.top.path().join("box/archive/1700000001")).unwrap();
+    let dry = text(&bed.import(&["--dry-run"], "box"));
+    for fault in [
+        "archive/1700000000: its index is longer than 16 MiB",
+        "archive/1700000001: no snapshot: it has neither a row in the database nor an index",
+    ] {
+        assert!(dry.contains(fault), "{dry}");
+    }
+}

@@ -255,7 +255,7 @@ pub fn read(top: Directory, scope: &Scope) -> Result<(Found, Places), Failure> {
     for (name, path) in &wanted {
         let is_reported = found.faults.iter().any(|fault| fault.starts_with(name));
         if unknown.contains(name) && !missing.contains_key(name) && !is_reported {
-            let what = "no snapshot: it has neither a row in the database nor an index";
+            let what = without_index(&places.top, path);
             found.faults.push(format!("{}: {what}", shown(path)));
         }
     }
@@ -329,6 +329,23 @@ fn index_of(top: &Directory, path: &[OsString]) -> Option<(File, u64)> {
     INDEXES
         .iter()
         .find_map(|name| bounded(directory.read(name).ok()?, INDEX_MAX))
+}
+
+/// Why the directory of a snapshot without a row had no index that was read.
+fn without_index(top: &Directory, path: &[OsString]) -> String {
+    let directory = enter(top, path);
+    let lengths = |name: &&str| {
+        let file = directory.as_ref().ok()?.read(*name).ok()?;
+        Some(file.metadata().ok()?.len())
+    };
+    if INDEXES
+        .iter()
+        .filter_map(lengths)
+        .any(|bytes| bytes > INDEX_MAX)
+    {
+        return format!("its index is longer than {} MiB", INDEX_MAX >> 20);
+    }
+    "no snapshot: it has neither a row in the database nor an index".to_owned()
 }
 
 /// A file and its length, if that is at most so many bytes.
