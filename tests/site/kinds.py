@@ -86,6 +86,15 @@ navigator.serviceWorker.register("/service.js").then(() => navigator.serviceWork
 RESIZED = page("""<p id=p>as loaded</p><div style="height: 5000px"></div><script>
 onresize = () => { document.getElementById("p").textContent = "resized" };
 </script>""")
+# A side bar that stays in view while the page scrolls, and begins at a fraction of a pixel.
+STICKY = page(
+    "<nav>Navigation</nav><div id=all><div id=side><div><ul>" + "".join(f"<li>Section {n}" for n in range(30)) + "</ul></div></div><main>"
+    + "".join(f"<p>Paragraph {n}: a few words about it." for n in range(250)) + "</main></div>",
+    """<style>
+body { font: 16px sans-serif; margin: 0 } nav { line-height: 33.4px } #all { display: flex } p { line-height: 1.4 }
+#side { position: sticky; top: 0; max-height: 100vh; width: 200px; line-height: 130%; font-size: smaller; background: #eee; border-radius: 5px }
+#side > div { box-sizing: border-box; height: 100%; overflow-x: hidden; overflow-y: auto } li { margin-bottom: .4em }
+</style>""")
 # The proxy for HTTP/2 sends the style sheet ahead.
 HINTED = page("""<p id=done>loading</p><script>
 fetch("/done").then(() => { document.getElementById("done").textContent = "done"; });
@@ -121,6 +130,7 @@ FILES = {
     "/printed": ("text/html", PRINTED),
     "/broken": ("text/html", BROKEN),
     "/resized": ("text/html", RESIZED),
+    "/sticky": ("text/html", STICKY),
     "/stream": ("text/html", STREAM),
     "/random": ("text/html", RANDOM),
     "/random-frame": ("text/html", page(ASKS % "frame")),

@@ -1,11 +1,13 @@
 //! What a page looks like at one moment. A recording keeps that of the moment when its page is ready,
 //! and a replay is compared with it.
 
-use super::cdp::Session;
+use super::cdp::{CdpError, Ignored, Session};
 use super::{console, reveal, stream};
 use crate::process::finding::Finding;
 use serde::Deserialize;
 use serde_json::json;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Characters of a page's text that are read.
 const TEXT_MAX_CHARS: u32 = 4_000_000;
@@ -16,6 +18,13 @@ const TEXT: &str = r#"(most) => {
   const root = of("documentElement");
   return { title: of("title") || "", text: ((root && root.innerText) || "").slice(0, most) };
 }"#;
+
+/// Returns when two frames were begun: the first one is drawn by then.
+const DRAWN: &str = r#"() => new Promise((drawn) => {
+  requestAnimationFrame(() => requestAnimationFrame(() => drawn(true)));
+})"#;
+/// Time for two frames: a page can be too busy to draw any.
+const DRAWN_MAX: Duration = Duration::from_secs(2);
 
 /// What a page looks like.
 #[derive(Debug, Default)]
@@ -38,6 +47,7 @@ pub async fn look(session: &Session, page: &str) -> Result<Look, Finding> {
     }
     let seen = reveal::evaluate(session, page, TEXT, &[TEXT_MAX_CHARS.into()]).await?;
     let text = |name: &str| seen[name].as_str().unwrap_or_default().to_owned();
+    redraw(session, page).await?;
     let format = json!({"format": "png"});
     let shot: Shot = session.call("Page.captureScreenshot", format).await?;
     Ok(Look {
@@ -46,4 +56,18 @@ pub async fn look(session: &Session, page: &str) -> Result<Look, Finding> {
         picture: stream::decode(&shot.data)?,
         errors: console::errors(session).await.ok(),
     })
+}
+
+/// Lets chromium place all of the page again. An element that stays in view while the page scrolls can
+/// be half a pixel off afterwards, in some visits and not in others, so that their pictures differ. A
+/// filter of all colours, which the page cannot see, changes all places.
+async fn redraw(session: &Session, page: &str) -> Result<(), CdpError> {
+    for filter in ["achromatopsia", "none"] {
+        let filter = json!({"type": filter});
+        let method = "Emulation.setEmulatedVisionDeficiency";
+        let _: Ignored = session.call(method, filter).await?;
+        let drawn = timeout(DRAWN_MAX, reveal::evaluate(session, page, DRAWN, &[])).await;
+        drawn.map_or(Ok(()), |drawn| drawn.map(drop))?;
+    }
+    Ok(())
 }
