@@ -234,6 +234,19 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
             ),
         ),
         (
+            "search",
+            UnitSpec::search(
+                &names(),
+                RunId(5),
+                "/usr/lib/archivist/archivist-search",
+                (
+                    "/var/lib/archivist/index/search".into(),
+                    "/var/lib/archivist/archive".into(),
+                ),
+                Duration::from_secs(60),
+            ),
+        ),
+        (
             "store-put-ssh",
             transfer(Task::Put, "ssh://me@nas.example/pages"),
         ),

@@ -193,7 +193,9 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "orchestrator/kinds.rs",
-        &["deletion", "indexing", "transfer", "units", "watch", "work"],
+        &[
+            "deletion", "indexing", "search", "transfer", "units", "watch", "work",
+        ],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(
@@ -211,6 +213,7 @@ const ROOMS: &[Room] = &[
             "programs",
             "query",
             "quota",
+            "search",
             "store",
             "transfer",
             "watch",
@@ -282,6 +285,18 @@ const ROOMS: &[Room] = &[
     room(
         "orchestrator/indexing.rs",
         &["engine", "main_loop", "store", "units"],
+        NO_SQL_BUS_OR_TOKIO,
+    ),
+    room(
+        "orchestrator/search",
+        &[
+            "engine",
+            "indexing",
+            "main_loop",
+            "search",
+            "store",
+            "units",
+        ],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(
@@ -688,7 +703,7 @@ const FILE_READERS: &[&str] = &[
 
 /// The parts of the orchestrator that read and write files, outside transactions. The store opens
 /// its database, and its transactions are those of SQLite.
-const FILE_ROOMS: [&str; 20] = [
+const FILE_ROOMS: [&str; 21] = [
     "backup/",
     "main.rs",
     "process/database_check.rs",
@@ -699,6 +714,7 @@ const FILE_ROOMS: [&str; 20] = [
     "process/setup.rs",
     "program.rs",
     "machine/inspect.rs",
+    "search/files.rs",
     "transfer/files.rs",
     "runner/",
     "store/",

@@ -3,6 +3,7 @@
 
 use crate::deletion::Removal;
 use crate::indexing::Indexing;
+use crate::search::Search;
 use crate::transfer::Transfer;
 use crate::units::{Kind, Kinds};
 use crate::watch::Check;
@@ -25,6 +26,7 @@ fn of(kind: UnitKind) -> &'static dyn Kind {
         UnitKind::Store => &Transfer,
         UnitKind::Delete => &Removal,
         UnitKind::Index => &Indexing,
+        UnitKind::Search => &Search,
         UnitKind::Entries => &Entries,
     }
 }

@@ -21,6 +21,7 @@ mod programs;
 mod query;
 mod quota;
 mod runner;
+mod search;
 pub mod store;
 mod transfer;
 mod unhealthy;

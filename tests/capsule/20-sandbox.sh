@@ -68,6 +68,7 @@ CEILINGS=(
     "20 archivist-delete-1.service"
     "20 archivist-entries-1.service"
     "18 archivist-index-pages.service"
+    "18 archivist-search-1.service"
     "40 archivist-check-lighthouse-test.service"
     "75 archivist-alert-1.service"
     "30 archivist-replay-page-1.service"

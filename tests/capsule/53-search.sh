@@ -49,6 +49,29 @@ shows_hits() {
     assert_contains "$output" "run this with sudo" "the fix for a caller who may not read the archive"
 }
 
+# Programs ask on the bus; those that may not read the archive are refused.
+answers_on_the_bus() {
+    local answer
+    needs archives
+    answer=$(ask '{"words":"chain","tags":[],"limit":5}')
+    assert_eq "$page" "$(gojq --raw-output '.hits[0].id' <<<"$answer")" "the page"
+    assert_contains "$(gojq --compact-output '.hits[0].snippet' <<<"$answer")" '{"marked":true,"text":"chain"}' "the marked word"
+    assert_eq chain "$(ask '{"words":"chian"}' | gojq --raw-output .meant)" "a similar word"
+    assert_status 1 ask '{"tag":"chain"}'
+    assert_contains "$output" "unknown field" "a condition that there is not"
+    assert_status 1 ask '{}'
+    assert_contains "$output" "neither words nor conditions" "an empty question"
+    in_capsule id searcher >/dev/null 2>&1 || in_capsule useradd --groups archivist searcher
+    assert_status 0 ask_as searcher Status
+    assert_status 1 ask_as searcher Search s '{"words":"chain"}'
+    assert_contains "$output" "Access denied" "a user of the group"
+    wait_for 20 no_search_runs
+    assert_eq "" "$(in_capsule find /run/archivist/searches /run/archivist/input -type f)" "files of searches"
+}
+ask() { ask_as root Search s "$1" | gojq --raw-output '.data[0]'; }
+ask_as() { in_capsule runuser -u "$1" -- busctl --json=short call org.archivist1 /org/archivist1 org.archivist1.Manager "${@:2}"; }
+no_search_runs() { ! has_unit 'archivist-search-*.service'; }
+
 indexes_versions_and_deletions() {
     local other
     needs archives
@@ -127,4 +150,4 @@ continues_after_kills() {
 }
 all_are_indexed() { [[ $(archivist search --json -n 0 --all --site 127.0.0.1 | gojq .total) == "$(query length list snapshots --limit 0)" ]]; }
 
-cases archives shows_hits indexes_versions_and_deletions builds_the_index_again fsck_names_what_it_lacks continues_after_kills
+cases archives shows_hits answers_on_the_bus indexes_versions_and_deletions builds_the_index_again fsck_names_what_it_lacks continues_after_kills

@@ -8,15 +8,14 @@ use crate::client::server::Server;
 use crate::display::style::{self, Style};
 use crate::display::text::{stamp, when};
 use archivist_config::Scope;
-use archivist_core::model::search::{SearchAnswer, SearchHit, SearchQuestion, SnippetPart};
+use archivist_core::model::search::{
+    HITS_MAX, HITS_USUAL, SearchAnswer, SearchHit, SearchQuestion, SnippetPart,
+};
 use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{Lifecycle, Time};
 use archivist_core::text::clean;
 use clap::Args;
 use jiff::tz::TimeZone;
-
-/// Most hits of an answer.
-const HITS_MAX: u32 = 10_000;
 
 /// Find pages by the words of their text, title and URL
 ///
@@ -61,7 +60,7 @@ pub struct SearchArgs {
     #[arg(long)]
     all: bool,
     /// List at most N hits; 0 lists all, up to 10,000
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = HITS_USUAL)]
     limit: u32,
     /// Print JSON
     #[arg(long)]

@@ -60,8 +60,10 @@ pub struct SearchBuild {
 
 /// What a user looks for.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SearchQuestion {
     /// Words, phrases, exclusions and tags as the user wrote them.
+    #[serde(default)]
     pub words: String,
     /// Tags, all of which a page must have.
     #[serde(default)]
@@ -85,10 +87,30 @@ pub struct SearchQuestion {
     #[serde(default)]
     pub status: Option<Lifecycle>,
     /// Most hits of the answer.
+    #[serde(default = "usual_limit")]
     pub limit: u32,
     /// Whether each snapshot is a hit, instead of each URL.
     #[serde(default)]
     pub all: bool,
+}
+
+impl SearchQuestion {
+    /// Whether there is something to look for.
+    pub fn is_asked(&self) -> bool {
+        let has_condition = self.site.is_some() || self.url.is_some() || self.status.is_some();
+        let has_time = self.since.is_some() || self.until.is_some();
+        let has_list = !self.tags.is_empty() || !self.plugins.is_empty();
+        !self.words.trim().is_empty() || has_condition || has_time || has_list
+    }
+}
+
+/// Most hits that an answer may have.
+pub const HITS_MAX: u32 = 10_000;
+/// Most hits of an answer if the user does not say how many.
+pub const HITS_USUAL: u32 = 20;
+
+fn usual_limit() -> u32 {
+    HITS_USUAL
 }
 
 /// What was found.

@@ -56,6 +56,8 @@ unit_kinds! {
     Delete, "delete", is_number;
     /// Adds snapshots to the index of full text search.
     Index, "index", |rest| rest == INDEX_PAGES;
+    /// Asks the index of full text search.
+    Search, "search", is_number;
     /// Writes the directories of entries of a list, which are kept without a visit.
     Entries, "entries", is_number;
 }
@@ -170,6 +172,11 @@ impl Names {
             self.prefix,
             UnitKind::Index.as_str()
         )
+    }
+
+    /// Returns the unit that asks the index of full text search.
+    pub fn search(&self, id: RunId) -> String {
+        self.of_run(UnitKind::Search, id)
     }
 
     /// Returns the unit that removes the files of deleted crawls and snapshots.

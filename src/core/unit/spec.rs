@@ -443,6 +443,34 @@ impl UnitSpec {
         }
     }
 
+    /// Returns the unit that asks the index of full text search, without its standard input, a question.
+    /// Its standard output, the answer, is a passed descriptor.
+    pub fn search(
+        names: &Names,
+        id: RunId,
+        program: &str,
+        (index, archive): (PathBuf, PathBuf),
+        limit: Duration,
+    ) -> UnitSpec {
+        let argv = vec![
+            program.to_owned(),
+            "answer".to_owned(),
+            index.to_string_lossy().into_owned(),
+        ];
+        UnitSpec {
+            stdout: Stdio::Descriptor,
+            limit: Some(limit),
+            bind_read_only: vec![index, archive],
+            ..UnitSpec::new(
+                UnitKind::Search,
+                names.search(id),
+                names.top_slice(),
+                "Search the text of pages".to_owned(),
+                argv,
+            )
+        }
+    }
+
     /// Returns the unit of a check of a watch, without its standard input, a request. Its standard
     /// output is a passed descriptor.
     pub fn check(names: &Names, check: CheckSpec<'_>) -> UnitSpec {

@@ -18,6 +18,7 @@ use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::notices;
 use crate::programs;
 use crate::query;
+use crate::search;
 use crate::store::Users;
 use crate::transfer;
 use crate::watch::files;
@@ -95,6 +96,7 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
                 Ok(is_change.into()),
             )));
         }
+        Request::Search { question, reply } => search::ask(turn, question, reply)?,
         Request::RebuildSearch { reply } => {
             indexing::rebuild(turn)?;
             turn.answer(reply);

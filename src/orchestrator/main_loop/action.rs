@@ -90,6 +90,16 @@ pub enum ReplyAction {
         id: SnapshotId,
         answer: Result<String, Refusal>,
     },
+    /// Answer when the unit that asks the index of full text search has ended.
+    AwaitSearch {
+        run: RunId,
+        reply: Reply<String>,
+    },
+    /// The index was asked: answer.
+    Found {
+        run: RunId,
+        answer: Result<String, Refusal>,
+    },
     /// Answer when the outbox has a new entry.
     AwaitOutbox(Reply<()>),
     /// The outbox has a new entry.

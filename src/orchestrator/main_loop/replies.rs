@@ -16,6 +16,8 @@ pub struct Replies {
     of_outbox: Vec<Reply<()>>,
     /// Callers that wait for restored files.
     of_copies: HashMap<SnapshotId, Vec<Reply<String>>>,
+    /// Callers that wait for an answer of the index of full text search.
+    of_searches: HashMap<RunId, Reply<String>>,
     /// Calls of workers that are made again later.
     parked: Vec<Work>,
 }
@@ -44,6 +46,14 @@ impl Replies {
             ReplyAction::CopyReady { id, answer } => {
                 for reply in self.of_copies.remove(&id).unwrap_or_default() {
                     reply.send(answer.clone());
+                }
+            }
+            ReplyAction::AwaitSearch { run, reply } => {
+                self.of_searches.insert(run, reply);
+            }
+            ReplyAction::Found { run, answer } => {
+                if let Some(reply) = self.of_searches.remove(&run) {
+                    reply.send(answer);
                 }
             }
             ReplyAction::AwaitOutbox(reply) => self.of_outbox.push(reply),

@@ -351,6 +351,7 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<CallerAnswer> {
             | Request::UnknownSettings { reply, .. }
             | Request::Fetch { reply, .. }
             | Request::TestStore { reply }
+            | Request::Search { reply, .. }
             | Request::Plugins { reply } => text(reply),
             Request::Cancel { reply, .. }
             | Request::CancelRun { reply, .. }

@@ -1,13 +1,18 @@
 //! The queue of full text search, and the unit that works it off.
 
 use super::bed::{Bed, DATABASE};
+use crate::main_loop::event::Event;
+use crate::search::files::answer_path;
+use crate::store::UnitRow;
 use crate::store::backup::DatabaseCopy;
-use archivist_core::model::search::{SearchChange, SearchWork};
+use archivist_core::model::search::{REBUILD, SearchChange, SearchQuestion, SearchWork};
 use archivist_core::model::{CrawlId, SnapshotId};
-use archivist_shared::bus::call::Request;
+use archivist_core::unit::UnitKind;
+use archivist_shared::bus::call::{Refusal, Reply, Request};
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 const UNIT: &str = "archivist-index-pages.service";
 
@@ -211,4 +216,89 @@ fn nothing_starts_without_a_directory() {
     bed.add(1);
     until_archived(&mut bed);
     assert!(!bed.world.units.contains_key(UNIT));
+}
+
+/// Asks the index. Returns the unit, and the answer once there is one.
+fn ask(bed: &mut Bed, words: &str) -> (String, oneshot::Receiver<Result<String, Refusal>>) {
+    let (reply, answer) = Reply::new();
+    let question = SearchQuestion {
+        words: words.to_owned(),
+        limit: 0,
+        ..SearchQuestion::default()
+    };
+    bed.turn(vec![Event::Request(Request::Search { question, reply })]);
+    bed.until_quiet();
+    let units = bed.world.units.keys().rev();
+    let mut units = units.filter(|unit| unit.starts_with("archivist-search-"));
+    (units.next().cloned().unwrap_or_default(), answer)
+}
+
+#[test]
+fn users_of_the_bus_are_answered_by_a_unit() {
+    let mut bed = archived(1);
+    let (unit, mut answer) = ask(&mut bed, "chain");
+    let question = bed.world.units[&unit].stdin.clone().unwrap();
+    let question: SearchQuestion = serde_json::from_slice(&question).unwrap();
+    assert_eq!((question.words.as_str(), question.limit), ("chain", 1));
+    let run = bed.look(|tx| tx.open_unit(&unit)).unwrap().id;
+    let path = answer_path(&bed.engine.scope, run);
+    std::fs::write(&path, "{\"hits\":[]}\n").unwrap();
+    bed.world.end(&unit, 1, 0, "success");
+    bed.until_quiet();
+    assert_eq!(answer.try_recv().unwrap().unwrap(), "{\"hits\":[]}");
+    assert!(!path.exists() && !bed.world.units.contains_key(&unit));
+}
+
+#[test]
+fn search_that_fails_says_why() {
+    let mut bed = archived(1);
+    all_changes(&mut bed);
+    for (status, why) in [(1, "journalctl"), (i32::from(REBUILD), "is built again")] {
+        let (unit, mut answer) = ask(&mut bed, "chain");
+        bed.world.end(&unit, 1, status, "exit-code");
+        bed.until_quiet();
+        let refusal = answer.try_recv().unwrap().unwrap_err();
+        assert!(refusal.to_string().contains(why), "{refusal}");
+    }
+    bed.pass(1_000);
+    bed.until_quiet();
+    assert!(work(&bed).build.is_some());
+}
+
+#[test]
+fn searches_at_one_time_are_few() {
+    let mut bed = archived(1);
+    let mut waiting: Vec<_> = (0..8).map(|_| ask(&mut bed, "chain")).collect();
+    let (_, mut ninth) = ask(&mut bed, "chain");
+    let refusal = ninth.try_recv().unwrap().unwrap_err();
+    assert!(refusal.to_string().contains("8 searches"), "{refusal}");
+    // It was the only one when its unit was looked up.
+    let (unit, mut answer) = waiting.swap_remove(0);
+    bed.world.end(&unit, 2, 9, "signal");
+    bed.until_quiet();
+    assert!(answer.try_recv().unwrap().is_err());
+    let (_, mut tenth) = ask(&mut bed, "chain");
+    assert!(tenth.try_recv().is_err(), "it is not answered yet");
+}
+
+/// The caller is gone with the connection of the orchestrator; the unit ends, and leaves nothing.
+#[test]
+fn killed_orchestrator_forgets_searches() {
+    for heard in 0..4 {
+        let mut bed = archived(1);
+        let (_, _answer) = ask(&mut bed, "chain");
+        bed.restart(heard);
+        bed.until_quiet();
+        let unit = bed
+            .world
+            .units
+            .keys()
+            .find(|unit| unit.contains("-search-"));
+        if let Some(unit) = unit.cloned() {
+            bed.world.end(&unit, 1, 0, "success");
+            bed.until_quiet();
+        }
+        let is_open = |row: &UnitRow| row.kind == UnitKind::Search;
+        assert!(!bed.look(|tx| tx.open_units()).iter().any(is_open));
+    }
 }

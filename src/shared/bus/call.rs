@@ -5,6 +5,7 @@ use crate::bus::documents::report::{AddOptions, Filter, Refused, Registration};
 use crate::bus::documents::watches::HistoryFilter;
 use crate::bus::documents::work::Report;
 use archivist_core::fleet::Delivery;
+use archivist_core::model::search::SearchQuestion;
 use archivist_core::model::{AnyId, CheckKind, CrawlId, Owner, RunId, SnapshotId};
 use archivist_core::plan::RetentionRule;
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,6 +177,13 @@ pub enum Request {
         dry_run: bool,
         /// Gets 1 if this is a change, otherwise 0.
         reply: Reply<u32>,
+    },
+    /// Ask the index of full text search.
+    Search {
+        /// The question.
+        question: SearchQuestion,
+        /// Gets the answer as JSON.
+        reply: Reply<String>,
     },
     /// Build the index of full text search again.
     RebuildSearch {

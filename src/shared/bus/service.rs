@@ -12,6 +12,7 @@ use super::list;
 use super::subscribers::Subscribers;
 use crate::bus::documents::report::{AddOptions, Added, Filter, Registration};
 use crate::bus::documents::watches::HistoryFilter;
+use archivist_core::model::search::SearchQuestion;
 use archivist_core::model::{AnyId, CheckKind, Owner, cut};
 use archivist_core::plan::RetentionRule;
 pub use connection::{description, hung_up, offer, request_name};
@@ -57,6 +58,15 @@ async fn watches(calls: &Calls, call: WatchCall) -> fdo::Result<String> {
     request(calls, |reply| Request::Watches { call, reply })
         .await
         .and_then(small_enough)
+}
+
+fn parsed_question(text: &str) -> fdo::Result<SearchQuestion> {
+    let question: SearchQuestion = document(text)?;
+    if !question.is_asked() {
+        let why = "the question has neither words nor conditions".to_owned();
+        return Err(fdo::Error::InvalidArgs(why));
+    }
+    Ok(question)
 }
 
 async fn retry(calls: &Calls, id: Option<Owner>, which: Which) -> fdo::Result<u32> {
@@ -204,6 +214,17 @@ impl Manager {
 
     async fn unpin(&self, id: &str, dry_run: bool) -> fdo::Result<u32> {
         self.set_pinned(id, false, dry_run).await
+    }
+
+    async fn search(
+        &self,
+        question: &str,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<String> {
+        let question = parsed_question(question)?;
+        let (_, _claim) = self.claim(connection, &header, Kind::Call).await?;
+        request(&self.0, |reply| Request::Search { question, reply }).await
     }
 
     async fn rebuild_search(&self) -> fdo::Result<()> {

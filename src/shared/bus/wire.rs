@@ -33,6 +33,8 @@ pub trait Manager {
     fn pin(&self, id: &str, dry_run: bool) -> zbus::Result<u32>;
     /// Allows the deletion of a pinned crawl or snapshot again. Returns 0 if it is not pinned, otherwise 1.
     fn unpin(&self, id: &str, dry_run: bool) -> zbus::Result<u32>;
+    /// Finds pages by the words of their text. `question` is an object, and so is the answer.
+    fn search(&self, question: &str) -> zbus::Result<String>;
     /// Builds the index of full text search again, next to the one that is there, and replaces it. Returns
     /// before the build is complete.
     fn rebuild_search(&self) -> zbus::Result<()>;

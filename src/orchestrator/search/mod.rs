@@ -1,0 +1,95 @@
+//! The index of full text search answers users of the bus. Only a unit reads the index, whose files a page
+//! may have influenced. `archivist search` asks it without the orchestrator.
+
+pub mod files;
+
+use crate::engine::index::SEARCH;
+use crate::indexing;
+use crate::main_loop::action::{FileAction, ReplyAction};
+use crate::main_loop::event::{Contents, UnitEnd};
+use crate::main_loop::starts::Output;
+use crate::main_loop::turn::{Turn, TurnResult, failed};
+use crate::search::files::answer_path;
+use crate::store::UnitRow;
+use crate::units::{Kind, ReadFiles, life};
+use archivist_core::model::Outcome;
+use archivist_core::model::search::{HITS_MAX, REBUILD, SearchQuestion};
+use archivist_core::unit::{UnitKind, UnitSpec};
+use archivist_shared::bus::call::{Refusal, Reply};
+use std::time::Duration;
+
+/// `RuntimeMaxSec=` of the unit: a user waits for it.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Units that may run at one time.
+const UNITS_MAX: usize = 8;
+
+/// A question to the index.
+pub(crate) struct Search;
+
+impl Kind for Search {
+    fn files(&self, _turn: &Turn<'_>, run: &UnitRow) -> TurnResult<Option<ReadFiles>> {
+        Ok(Some(files::of_search(run.id)))
+    }
+
+    fn ended(
+        &self,
+        turn: &mut Turn<'_>,
+        run: &UnitRow,
+        end: &UnitEnd,
+        contents: Option<&Contents>,
+    ) -> TurnResult<()> {
+        let path = answer_path(&turn.engine.scope, run.id);
+        turn.act(FileAction::Remove(path));
+        turn.tx.forget_runs_before(run.id)?;
+        let text = contents.and_then(|contents| contents.downcast_ref::<Option<String>>());
+        let answer = match (&end.outcome, text) {
+            (Outcome::Exit(0), Some(Some(text))) => Ok(text.clone()),
+            (Outcome::Exit(0), _) => Err("the answer is too long: ask for fewer hits".to_owned()),
+            (Outcome::Exit(status), _) if *status == i32::from(REBUILD) => {
+                indexing::rebuild(turn)?;
+                Err("the search index cannot be read, and is built again".to_owned())
+            }
+            (outcome, _) => Err(format!("{outcome}; see: journalctl -u {}", run.unit)),
+        };
+        turn.act(ReplyAction::Found {
+            run: run.id,
+            answer: answer.map_err(Refusal::Failed),
+        });
+        Ok(())
+    }
+}
+
+/// Asks the index for a user.
+pub(crate) fn ask(
+    turn: &mut Turn<'_>,
+    question: &SearchQuestion,
+    reply: &Reply<String>,
+) -> TurnResult<()> {
+    if !turn.engine.start_facts.has_search {
+        return Err(failed("archivist-search is not installed".to_owned()));
+    }
+    let running = turn.tx.open_units()?;
+    let running = running.iter().filter(|run| run.kind == UnitKind::Search);
+    if running.count() >= UNITS_MAX {
+        let why = format!("{UNITS_MAX} searches are running: ask again when one has ended");
+        return Err(failed(why));
+    }
+    let question = SearchQuestion {
+        limit: question.limit.clamp(1, HITS_MAX),
+        ..question.clone()
+    };
+    let (names, boot) = (&turn.engine.names, &turn.engine.boot);
+    let run = turn.tx.queue_run(UnitKind::Search, turn.now)?;
+    let directories = (turn.engine.indexes().join(SEARCH), turn.engine.archive());
+    let program = &turn.engine.programs.search;
+    let spec = UnitSpec::search(names, run, program, directories, LIMIT);
+    turn.tx.start_queued(run, &spec.name, boot, turn.now)?;
+    let stdin = Some(serde_json::to_vec(&question)?);
+    let stdout = Output::Record(answer_path(&turn.engine.scope, run));
+    life::start(turn, run, spec, stdin, stdout, None);
+    turn.act(ReplyAction::AwaitSearch {
+        run,
+        reply: reply.clone(),
+    });
+    Ok(())
+}
