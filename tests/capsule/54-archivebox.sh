@@ -1,5 +1,5 @@
 #!/bin/bash
-# archivist import DIR: the data directories that ArchiveBox 0.4.21, 0.6.2 and 0.7.4 wrote of the same three local pages, without
+# archivist import DIR: the data directories that ArchiveBox 0.4.21, 0.5.4, 0.6.2 and 0.7.4 wrote of the same three local pages, without
 # a browser (archivebox/data.tar.xz has them without their own HTML pages, logs and sources): counts as in their databases, a
 # hostile directory, kills, deletion. With EXTENT=full, a directory on the file system of the archive, with and without reflinks.
 # In a short run on the stable release alone.
@@ -35,13 +35,13 @@ crawl_of() { query "map(select(.config.IMPORT_SOURCE == \"$1\")) | .[0].id" list
 
 imports_each_version() {
     local version crawl failed succeeded
-    for version in 0.4.21 0.6.2 0.7.4; do
+    for version in 0.4.21 0.5.4 0.6.2 0.7.4; do
         assert_status 0 archivist import --dry-run $boxes/$version
         assert_contains "$output" "ArchiveBox: 3 snapshots" "$version"
     done
     assert_eq 0 "$(query length list crawls)" "crawls after dry runs"
     before=$(in_capsule sh -c "cd $boxes && find . -printf '%p %T@ %s %m\n' | sort | sha256sum")
-    for version in 0.4.21 0.6.2 0.7.4; do
+    for version in 0.4.21 0.5.4 0.6.2 0.7.4; do
         # Results of ArchiveBox failed.
         assert_status 3 archivist import --wait $boxes/$version
         assert_contains "$output" "3 taken, 0 known, 0 without a directory, 0 with files left out, 0 refused" "$version"
@@ -71,19 +71,19 @@ keeps_titles_tags_dates_and_files() {
     in_capsule grep -q 'href="./wget/127.0.0.1[^"]*8199/index.html"' "$directory/index.html" || fail "the page does not lead to the copy"
     assert_contains "$(archivist list snapshots "$crawl")" "日本 second — page" titles
     wait_for 20 finds_the_heron
-    assert_eq "2026-11-26 2026-11-26 2026-11-26" "$(archivist versions --json http://127.0.0.1:8199/ | gojq --raw-output 'map(.recorded_at[:10]) | join(" ")')" "times of versions"
+    assert_eq "2026-11-27 2026-11-26 2026-11-26 2026-11-26" "$(archivist versions --json http://127.0.0.1:8199/ | gojq --raw-output 'map(.recorded_at[:10]) | join(" ")')" "times of versions"
     assert_status 0 archivist fsck
 }
-finds_the_heron() { [[ $(archivist search --json --all heron 2>/dev/null | gojq '.hits | length') == 3 ]]; }
+finds_the_heron() { [[ $(archivist search --json --all heron 2>/dev/null | gojq '.hits | length') == 4 ]]; }
 
 adds_nothing_twice() {
     needs imports_each_version
     in_capsule cp -a $boxes/0.7.4 $boxes/moved
-    for directory in 0.4.21 0.6.2 0.7.4 moved; do
+    for directory in 0.4.21 0.5.4 0.6.2 0.7.4 moved; do
         assert_status 0 archivist import $boxes/$directory
         assert_contains "$output" "0 taken, 3 known" "$directory"
     done
-    assert_eq 9 "$(query length list snapshots --limit 0)" snapshots
+    assert_eq 12 "$(query length list snapshots --limit 0)" snapshots
     assert_status 2 archivist import $boxes
     assert_contains "$output" "is no data directory of ArchiveBox" "another directory"
     # A retry runs no hook of ArchiveBox, and what it had recorded stays.
