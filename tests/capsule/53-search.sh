@@ -58,7 +58,7 @@ answers_on_the_bus() {
     assert_contains "$(gojq --compact-output '.hits[0].snippet' <<<"$answer")" '{"marked":true,"text":"chain"}' "the marked word"
     assert_eq chain "$(ask '{"words":"chian"}' | gojq --raw-output .meant)" "a similar word"
     assert_status 1 ask '{"tag":"chain"}'
-    assert_contains "$output" "unknown field" "a condition that there is not"
+    assert_contains "$output" "unknown field" "an unknown condition"
     assert_status 1 ask '{}'
     assert_contains "$output" "neither words nor conditions" "an empty question"
     in_capsule id searcher >/dev/null 2>&1 || in_capsule useradd --groups archivist searcher

@@ -2,7 +2,8 @@
 //! and a replay is compared with it.
 
 use super::cdp::{CdpError, Ignored, Session};
-use super::{console, reveal, stream};
+use super::reveal::World;
+use super::{console, stream};
 use crate::process::finding::Finding;
 use serde::Deserialize;
 use serde_json::json;
@@ -45,9 +46,10 @@ pub async fn look(session: &Session, page: &str) -> Result<Look, Finding> {
     struct Shot {
         data: String,
     }
-    let seen = reveal::evaluate(session, page, TEXT, &[TEXT_MAX_CHARS.into()]).await?;
+    let world = World::of(session, page).await?;
+    let seen = world.evaluate(TEXT, &[TEXT_MAX_CHARS.into()]).await?;
     let text = |name: &str| seen[name].as_str().unwrap_or_default().to_owned();
-    redraw(session, page).await?;
+    redraw(&world).await?;
     let format = json!({"format": "png"});
     let shot: Shot = session.call("Page.captureScreenshot", format).await?;
     Ok(Look {
@@ -59,15 +61,18 @@ pub async fn look(session: &Session, page: &str) -> Result<Look, Finding> {
 }
 
 /// Lets chromium place all of the page again. An element that stays in view while the page scrolls can
-/// be half a pixel off afterwards, in some visits and not in others, so that their pictures differ. A
-/// filter of all colours, which the page cannot see, changes all places.
-async fn redraw(session: &Session, page: &str) -> Result<(), CdpError> {
+/// be half a pixel off afterwards, in some visits and not in others, so that their pictures differ. All
+/// places are computed again when a filter is laid over the document, here one that takes its colours,
+/// and when it is taken away. No script can see the filter. A page that is too busy to draw gets no
+/// more time for it.
+async fn redraw(world: &World<'_>) -> Result<(), CdpError> {
     for filter in ["achromatopsia", "none"] {
         let filter = json!({"type": filter});
         let method = "Emulation.setEmulatedVisionDeficiency";
-        let _: Ignored = session.call(method, filter).await?;
-        let drawn = timeout(DRAWN_MAX, reveal::evaluate(session, page, DRAWN, &[])).await;
-        drawn.map_or(Ok(()), |drawn| drawn.map(drop))?;
+        let _: Ignored = world.session.call(method, filter).await?;
+        if let Ok(drawn) = timeout(DRAWN_MAX, world.evaluate(DRAWN, &[])).await {
+            drawn?;
+        }
     }
     Ok(())
 }

@@ -17,14 +17,22 @@ pub fn answer_path(scope: &Scope, run: RunId) -> PathBuf {
     scope.runtime_dir().join("searches").join(name)
 }
 
-/// Reads the answer of a search, as an `Option<String>`: none if it is too long, or is not there.
+/// Reads the answer of a search, as a [`Found`].
 pub fn of_search(run: RunId) -> ReadFiles {
     Box::new(move |scope| Arc::new(read(&answer_path(scope, run))))
 }
 
-fn read(path: &Path) -> Option<String> {
+/// The answer, or why it is of no use.
+pub type Found = Result<String, String>;
+
+fn read(path: &Path) -> Found {
+    let failed = |error| format!("failed to read '{}': {error}", path.display());
     let mut text = String::new();
-    let file = File::open(path).ok()?;
-    let bytes = file.take(ANSWER_MAX + 1).read_to_string(&mut text).ok()?;
-    (bytes as u64 <= ANSWER_MAX).then(|| text.trim_end().to_owned())
+    let file = File::open(path).map_err(failed)?;
+    let mut start = file.take(ANSWER_MAX + 1);
+    let bytes = start.read_to_string(&mut text).map_err(failed)?;
+    if bytes as u64 > ANSWER_MAX {
+        return Err("the answer is too long: ask for fewer hits".to_owned());
+    }
+    Ok(text.trim_end().to_owned())
 }

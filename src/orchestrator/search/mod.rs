@@ -1,5 +1,5 @@
-//! The index of full text search answers users of the bus. Only a unit reads the index, whose files a page
-//! may have influenced. `archivist search` asks it without the orchestrator.
+//! The index of full text search answers users of the bus. A unit reads it, because what is in it comes
+//! from pages. `archivist search` asks it without the orchestrator.
 
 pub mod files;
 
@@ -9,7 +9,7 @@ use crate::main_loop::action::{FileAction, ReplyAction};
 use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult, failed};
-use crate::search::files::answer_path;
+use crate::search::files::{Found, answer_path};
 use crate::store::UnitRow;
 use crate::units::{Kind, ReadFiles, life};
 use archivist_core::model::Outcome;
@@ -41,10 +41,9 @@ impl Kind for Search {
         let path = answer_path(&turn.engine.scope, run.id);
         turn.act(FileAction::Remove(path));
         turn.tx.forget_runs_before(run.id)?;
-        let text = contents.and_then(|contents| contents.downcast_ref::<Option<String>>());
-        let answer = match (&end.outcome, text) {
-            (Outcome::Exit(0), Some(Some(text))) => Ok(text.clone()),
-            (Outcome::Exit(0), _) => Err("the answer is too long: ask for fewer hits".to_owned()),
+        let found = contents.and_then(|contents| contents.downcast_ref::<Found>());
+        let answer = match (&end.outcome, found) {
+            (Outcome::Exit(0), Some(found)) => found.clone(),
             (Outcome::Exit(status), _) if *status == i32::from(REBUILD) => {
                 indexing::rebuild(turn)?;
                 Err("the search index cannot be read, and is built again".to_owned())
