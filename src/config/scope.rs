@@ -3,26 +3,27 @@
 
 use super::Settings;
 use archivist_core::fleet::FLEET_USER;
+use archivist_core::unit::UnitKind;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Words that follow the prefix of unit names; an instance with such a name would be mistaken for
-/// units of the first instance.
+/// First words of installed units and programs, which an instance cannot have as its name: its units would
+/// be mistaken for those of the first instance. Nor can it have the words of [`UnitKind`].
 const TAKEN: [&str; 15] = [
-    "alert",
-    "check",
-    "crawl",
+    "apparmor",
+    "backup",
     "fleet",
     "generator",
-    "hook",
-    "index",
+    "metrics",
     "network",
     "orchestrator",
     "pool",
+    "reach",
     "replay",
+    "retry",
     "run",
-    "snapshot",
-    "store",
+    "sonic",
+    "unhealthy",
     "watch",
 ];
 
@@ -35,8 +36,8 @@ const HOOK_USER: &str = "archivist-hook";
 const INDEX_USER: &str = "archivist-index";
 
 /// Allowed instance names, for messages.
-pub const INSTANCE_ALLOWED: &str = "a lower-case letter followed by lower-case letters, digits and '_' (32 at most), and none of \
-     alert, check, crawl, fleet, generator, hook, index, network, orchestrator, pool, replay, run, snapshot, watch";
+pub const INSTANCE_ALLOWED: &str = "a lower-case letter followed by lower-case letters, digits and '_' (32 at most), and no word \
+     that follows 'archivist-' in the names of units, such as crawl or hook";
 
 /// The directories of a user (XDG Base Directory Specification).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,6 +91,7 @@ pub fn is_instance_name(name: &str) -> bool {
             .bytes()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
         && !TAKEN.contains(&name)
+        && UnitKind::parse(name).is_none()
 }
 
 impl Scope {
@@ -311,5 +313,22 @@ mod tests {
         for bad in ["", "News", "a-b", "2x", "hook", "a.b", "../x", "ä"] {
             assert!(!is_instance_name(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn no_instance_has_the_first_word_of_an_installed_unit() {
+        let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../units");
+        let files = ["system", "user"].map(|scope| std::fs::read_dir(units.join(scope)).unwrap());
+        let mut count = 0;
+        for file in files.into_iter().flatten() {
+            let name = file.unwrap().file_name().into_string().unwrap();
+            let Some(rest) = name.strip_prefix("archivist-") else {
+                continue;
+            };
+            let word = rest.split(['-', '@', '.']).next().unwrap_or_default();
+            assert!(!is_instance_name(word), "{name}");
+            count += 1;
+        }
+        assert!(count > 40, "{count} unit files");
     }
 }
