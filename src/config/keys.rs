@@ -256,8 +256,10 @@ keys! {
     ///
     /// A size such as 500G is for the archive, after tag:NAME for pages with this tag or of crawls
     /// with it, and after 'user' for the crawls of each user, such as the members of the group
-    /// archivist. All files that hooks left count, whether they are on this machine or in the
-    /// store.
+    /// archivist, except for users that have a quota of their own: after user:NAME, with a name or a
+    /// number. All files that hooks left count, whether they are on this machine or in the store.
+    /// A name is looked up when the configuration is read; that of a user that does not exist is
+    /// logged and ignored.
     ///
     /// With 'refuse' after the size, which is the default, archivist add and the checks of watches
     /// add no page while there is more; crawls that were added before continue. With 'delete', the

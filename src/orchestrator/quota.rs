@@ -26,13 +26,22 @@ fn exceeded(turn: &Turn<'_>, quota: &Quota) -> TurnResult<Vec<Stored>> {
     let of = match &quota.of {
         QuotaOf::All => Stored::All,
         QuotaOf::Tag(name) => Stored::Tag(name.clone()),
-        QuotaOf::User => {
-            let users = turn.tx.users_with_more_than(quota.bytes)?;
-            return Ok(users.into_iter().map(Stored::User).collect());
+        QuotaOf::User { uid: Some(uid), .. } => Stored::User(*uid),
+        QuotaOf::User { uid: None, .. } => return Ok(Vec::new()),
+        QuotaOf::EachUser => {
+            let users = turn.tx.users_with_more_than(quota.bytes)?.into_iter();
+            let users = users.filter(|user| !has_own(quotas(turn), *user));
+            return Ok(users.map(Stored::User).collect());
         }
     };
     let is_over = turn.tx.stored(&of)? > quota.bytes;
     Ok(is_over.then_some(of).into_iter().collect())
+}
+
+/// Whether a user has a quota of its own.
+fn has_own(quotas: &[Quota], user: u32) -> bool {
+    let is_own = |of: &QuotaOf| matches!(of, QuotaOf::User { uid, .. } if *uid == Some(user));
+    quotas.iter().any(|quota| is_own(&quota.of))
 }
 
 /// A quota that deletes pages now, whose pages, and after which page it looks for them.
@@ -105,10 +114,11 @@ fn delete(turn: &mut Turn<'_>, id: SnapshotId, of: &Stored) -> TurnResult<bool> 
 
 /// Returns what is over a quota, for users.
 fn described(turn: &Turn<'_>, quota: &Quota, of: &Stored) -> TurnResult<String> {
-    let what = match of {
-        Stored::All => "the archive has".to_owned(),
-        Stored::Tag(name) => format!("pages with the tag '{name}' have"),
-        Stored::User(user) => format!("pages of user {user} have"),
+    let what = match (of, &quota.of) {
+        (Stored::All, _) => "the archive has".to_owned(),
+        (Stored::Tag(name), _) => format!("pages with the tag '{name}' have"),
+        (Stored::User(_), QuotaOf::User { name, .. }) => format!("pages of user {name} have"),
+        (Stored::User(user), _) => format!("pages of user {user} have"),
     };
     let bytes = human_size(turn.tx.stored(of)?);
     Ok(format!(

@@ -3,8 +3,7 @@
 use crate::text::parse_size;
 
 /// What is allowed, for error messages.
-pub const QUOTA_ALLOWED: &str =
-    "a size, after tag:NAME or user, before refuse or delete, like: 500G, or: tag:news 20G delete";
+pub const QUOTA_ALLOWED: &str = "a size, after tag:NAME, user or user:NAME, before refuse or delete, like: 500G, or: tag:news 20G delete";
 
 /// Pages that share a quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +12,15 @@ pub enum QuotaOf {
     All,
     /// Pages with a tag, or of crawls with it.
     Tag(String),
-    /// Each user, with the crawls that the user added.
-    User,
+    /// The crawls of each user that has no quota of its own.
+    EachUser,
+    /// The crawls of one user.
+    User {
+        /// Name or number, as written.
+        name: String,
+        /// Number; `None` if the name is not resolved, or there is no such user.
+        uid: Option<u32>,
+    },
 }
 
 /// A limit of the bytes that pages have.
@@ -39,11 +45,15 @@ impl Quota {
         let words: Vec<&str> = text.split_whitespace().collect();
         let text = words.join(" ");
         let (of, rest) = match words.split_first() {
-            Some((&"user", rest)) => (QuotaOf::User, rest),
-            Some((word, rest)) => match word.strip_prefix("tag:") {
-                Some("") => return Err(QUOTA_ALLOWED),
-                Some(tag) => (QuotaOf::Tag(tag.to_owned()), rest),
-                None => (QuotaOf::All, &words[..]),
+            Some((&"user", rest)) => (QuotaOf::EachUser, rest),
+            Some((word, rest)) => match word.split_once(':') {
+                Some((_, "")) => return Err(QUOTA_ALLOWED),
+                Some(("tag", tag)) => (QuotaOf::Tag(tag.to_owned()), rest),
+                Some(("user", name)) => {
+                    let (name, uid) = (name.to_owned(), name.parse().ok());
+                    (QuotaOf::User { name, uid }, rest)
+                }
+                _ => (QuotaOf::All, &words[..]),
             },
             None => return Err(QUOTA_ALLOWED),
         };
@@ -85,7 +95,16 @@ mod tests {
             read("tag:news 20M refuse"),
             (QuotaOf::Tag("news".into()), 20 << 20, false)
         );
-        assert_eq!(read("user 1G delete"), (QuotaOf::User, 1 << 30, true));
+        assert_eq!(read("user 1G delete"), (QuotaOf::EachUser, 1 << 30, true));
+        let user = |name: &str, uid| QuotaOf::User {
+            name: name.to_owned(),
+            uid,
+        };
+        assert_eq!(read("user:ada 1G"), (user("ada", None), 1 << 30, false));
+        assert_eq!(
+            read("user:1000 1G"),
+            (user("1000", Some(1000)), 1 << 30, false)
+        );
         for bad in [
             "",
             "0",
@@ -93,6 +112,9 @@ mod tests {
             "tag: 1G",
             "tag:news",
             "user",
+            "user: 1G",
+            "user:ada",
+            "group:ada 1G",
             "1G keep",
             "delete 1G",
             "1G 2G",
@@ -105,17 +127,17 @@ mod tests {
     #[test]
     fn later_quota_for_the_same_pages_replaces_the_earlier_one() {
         let mut quotas = Vec::new();
-        for text in ["1G", "user 2G", "3G delete"] {
+        for text in ["1G", "user 2G", "user:ada 4G", "3G delete"] {
             Quota::parse(text).unwrap().add_to(&mut quotas);
         }
         let texts: Vec<_> = quotas.iter().map(|quota| quota.text.as_str()).collect();
-        assert_eq!(texts, ["user 2G", "3G delete"]);
+        assert_eq!(texts, ["user 2G", "user:ada 4G", "3G delete"]);
     }
 
     proptest! {
         /// A quota that is read has the same meaning when its text is read again.
         #[test]
-        fn text_of_a_quota_is_the_quota(text in "(tag:[a-z]{0,2} |user )?([0-9]{1,4}[KMGT]?|\\PC{0,3})( refuse| delete)?") {
+        fn text_of_a_quota_is_the_quota(text in "(tag:[a-z]{0,2} |user |user:[a-z0-9]{0,3} )?([0-9]{1,4}[KMGT]?|\\PC{0,3})( refuse| delete)?") {
             if let Ok(quota) = Quota::parse(&text) {
                 prop_assert_eq!(Quota::parse(&quota.text), Ok(quota));
             }

@@ -12,6 +12,7 @@ use archivist_config::programs::{
     ARCHIVIST, FLEET, FLEET_FIX, FLEET_MISSING, LAUNCHER, SEARCH, STORE,
 };
 use archivist_config::{Scope, Settings};
+use archivist_core::plan::{Quota, QuotaOf};
 use archivist_core::unit::Names;
 use archivist_plugin::programs::distribution::Distribution;
 use archivist_plugin::{Catalogue, Trust};
@@ -19,6 +20,7 @@ use archivist_shared::database;
 use archivist_shared::journal::message;
 use archivist_shared::systemd::{HintQueue, Manager, ManagerError};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::User;
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 
@@ -42,15 +44,35 @@ pub fn take_descriptors() {
 
 /// Reads settings and plugins. Errors in single plugins or keys are logged and ignored.
 pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
-    let (settings, warnings) = config::load(scope).map_err(|error| error.to_string())?;
+    let (mut settings, warnings) = config::load(scope).map_err(|error| error.to_string())?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
+    find_users(&mut settings.quotas);
     if settings.is_in_fleet() && !scope.user && scope.instance.is_none() && !FLEET.is_installed() {
         tracing::warn!("{FLEET_MISSING}, so crawls of the fleet wait; {FLEET_FIX}");
     }
     let catalogue = plugins(scope, &settings);
     Ok((settings, catalogue))
+}
+
+/// Looks up the users that have a quota of their own.
+fn find_users(quotas: &mut [Quota]) {
+    for quota in quotas {
+        let QuotaOf::User { name, uid } = &mut quota.of else {
+            continue;
+        };
+        let why = match User::from_name(name) {
+            _ if uid.is_some() => continue,
+            Ok(Some(user)) => {
+                *uid = Some(user.uid.as_raw());
+                continue;
+            }
+            Ok(None) => format!("there is no user '{name}'"),
+            Err(error) => format!("failed to look up user '{name}': {error}"),
+        };
+        tracing::warn!("Quota={}: {why}, ignoring", quota.text);
+    }
 }
 
 /// Reads the plugins. Errors in single plugins are logged and ignored.

@@ -73,8 +73,16 @@ fn tags_and_users_have_quotas() {
     assert_eq!(pages(&mut bed), [1, 3, 4]);
     // User 0 has added all of them.
     assert_eq!(stored(&mut bed, &Stored::User(0)), 3000);
-    set(&mut bed, &["user 2000 delete"]);
+    // A user's own quota counts instead of that of each user, and one that does not exist has no pages.
+    set(
+        &mut bed,
+        &["user 500 delete", "user:0 3000 delete", "user:ada 1"],
+    );
+    assert_eq!(pages(&mut bed), [1, 3, 4]);
+    set(&mut bed, &["user 2000 delete", "user:1 1 delete"]);
     assert_eq!(pages(&mut bed), [3, 4]);
+    set(&mut bed, &["user 5000", "user:0 1000 delete"]);
+    assert_eq!(pages(&mut bed), [4]);
 }
 
 #[test]
@@ -109,6 +117,10 @@ fn new_pages_are_refused() {
     let why = refusal(&["user 500"], "x", 0);
     assert!(why.contains("pages of user 0 have"), "{why}");
     assert_eq!(refusal(&["user 500"], "x", 1000), "");
+    let why = refusal(&["user 5000", "user:0 500"], "x", 0);
+    assert!(why.contains("pages of user 0 have 1000B"), "{why}");
+    assert_eq!(refusal(&["user 500", "user:0 1000"], "x", 0), "");
+    assert_eq!(refusal(&["user:0 500"], "x", 1000), "");
     assert_eq!(refusal(&["tag:x 500"], "x", 0), "");
     assert_eq!(refusal(&["1000"], "x", 0), "");
     assert_eq!(refusal(&["500 delete"], "x", 0), "");
