@@ -213,8 +213,12 @@ impl Asked<'_> {
         if part.in_title {
             return vec![title];
         }
+        let text = match part.initial() {
+            Some(letter) => constant(term(self.fields.initial, letter), 1.0),
+            None => as_written(part, self.fields.text),
+        };
         vec![
-            boosted(as_written(part, self.fields.text), IN_TEXT),
+            boosted(text, IN_TEXT),
             title,
             boosted(as_written(part, self.fields.url), IN_URL),
         ]

@@ -5,7 +5,7 @@
 use crate::page::{self, PageFiles};
 use crate::schema::{Fields, schema, version};
 use crate::stem::Stems;
-use crate::words::{Word, fold, words};
+use crate::words::{Word, fold, initials, words};
 use archivist_core::model::SnapshotId;
 use archivist_core::model::search::{SearchChange, SearchEntry, SearchWork};
 use archivist_core::model::web::surt::page_key;
@@ -379,6 +379,9 @@ fn document(
     }
     if let Some(text) = &files.text {
         document.add_text(fields.text, text);
+        for initial in initials(text) {
+            document.add_text(fields.initial, initial.to_string());
+        }
         if let Some(language) = language {
             document.add_text(fields.stems, format!("{language}\n{text}"));
         }

@@ -40,6 +40,18 @@ pub struct Part {
     pub written: String,
 }
 
+impl Part {
+    /// The letter, if the part is the beginning of words and has just one.
+    pub fn initial(&self) -> Option<&str> {
+        match self.words.as_slice() {
+            [word] if self.is_prefix && word.kind == WordKind::Whole => {
+                Some(word.text.as_str()).filter(|text| text.chars().count() == 1)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Reads a question. Everything that is written has a meaning, so this does not fail.
 pub fn parse(question: &str) -> Parsed {
     let mut parsed = Parsed::default();

@@ -7,7 +7,7 @@ use tantivy::schema::{
 };
 
 /// Number of the format of our fields and words.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Returns the text of the version file of an index: our format and that of tantivy.
 pub fn version() -> String {
@@ -24,6 +24,9 @@ pub struct Fields {
     pub id: Field,
     /// Words and pairs of the text, with their positions.
     pub text: Field,
+    /// First letters of the words of the text: most words begin with few letters, so that a question for one
+    /// letter would read the pages of tens of thousands of words.
+    pub initial: Field,
     /// Stems of the words of the text.
     pub stems: Field,
     /// Words and pairs of the title, with their positions.
@@ -70,6 +73,7 @@ pub fn schema() -> (Schema, Fields) {
     let fields = Fields {
         id: schema.add_u64_field("id", number.clone().set_indexed()),
         text: schema.add_text_field("text", positions.clone()),
+        initial: schema.add_text_field("initial", term()),
         stems: schema.add_text_field("stems", counts.clone()),
         title: schema.add_text_field("title", positions.clone()),
         title_stems: schema.add_text_field("title_stems", counts),

@@ -3,14 +3,15 @@
 use crate::query::{Parsed, Part};
 use crate::schema::Fields;
 use crate::words::WordKind;
-use strsim::osa_distance;
+use std::collections::HashMap;
+use tantivy::query::FuzzyTermQuery;
 use tantivy::{Searcher, Term};
 
 /// Words of a question that are compared with those of the index, at most.
 const COMPARED: usize = 4;
 /// Shortest word in characters that is compared.
 const SHORTEST: usize = 3;
-/// Longest one, because a comparison takes time in the product of lengths.
+/// Longest one, because the automaton of a word grows with its length.
 const LONGEST: usize = 40;
 
 /// Returns the question with words of the index in place of those that are not in it. `None` if nothing
@@ -47,71 +48,39 @@ fn is_known(searcher: &Searcher, fields: &Fields, word: &str) -> tantivy::Result
     Ok(false)
 }
 
-/// A bit for each letter of a word; some letters share one.
-fn letters(word: &str) -> u64 {
-    let bits = word.chars().map(|c| 1 << (u32::from(c) % u64::BITS));
-    bits.fold(0, |all, bit: u64| all | bit)
-}
-
-/// Whether a word of `length` characters with these letters may be within a distance of a term: an edit
-/// adds at most one letter and removes at most one. The distance itself takes far longer.
-fn may_resemble(of_word: u64, length: usize, term: &str, farthest: usize) -> bool {
-    let of_term = letters(term);
-    let lacks = (of_word & !of_term).count_ones() as usize;
-    let adds = (of_term & !of_word).count_ones() as usize;
-    lacks <= farthest && adds <= farthest && term.chars().count().abs_diff(length) <= farthest
-}
-
 /// The nearest word of titles and texts; among equally near ones, that of most pages.
 fn resembling(searcher: &Searcher, fields: &Fields, word: &str) -> tantivy::Result<Option<String>> {
-    let length = word.chars().count();
-    let letters = letters(word);
-    let mut farthest = if length < 5 { 1 } else { 2 };
-    let mut best: Option<(usize, u32, String)> = None;
+    let farthest = if word.chars().count() < 5 { 1 } else { 2 };
+    for distance in 1..=farthest {
+        if let Some(found) = within(searcher, fields, word, distance)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// The word of most pages that differs by at most this many letters, each of which is added, left out,
+/// replaced or exchanged with the next.
+fn within(
+    searcher: &Searcher,
+    fields: &Fields,
+    word: &str,
+    distance: u8,
+) -> tantivy::Result<Option<String>> {
+    let term = Term::from_field_text(fields.text, word);
+    let resembles = FuzzyTermQuery::new(term, distance, true).automaton()?;
+    let mut pages: HashMap<String, u64> = HashMap::new();
     for segment in searcher.segment_readers() {
         for field in [fields.text, fields.title] {
             let index = segment.inverted_index(field)?;
-            let mut terms = index.terms().stream()?;
+            let mut terms = index.terms().search(&resembles).into_stream()?;
             while terms.advance() {
-                // Four bytes are the longest character.
-                let bytes = terms.key();
-                if !(length.saturating_sub(farthest)..=4 * (length + farthest))
-                    .contains(&bytes.len())
-                {
-                    continue;
-                }
-                let Ok(term) = std::str::from_utf8(bytes) else {
-                    continue;
-                };
-                if !may_resemble(letters, length, term, farthest) {
-                    continue;
-                }
-                let distance = osa_distance(word, term);
-                let pages = terms.value().doc_freq;
-                let is_better = best.as_ref().is_none_or(|(near, most, _)| {
-                    distance < *near || distance == *near && pages > *most
-                });
-                if distance <= farthest && is_better {
-                    farthest = distance;
-                    best = Some((distance, pages, term.to_owned()));
+                if let Ok(term) = std::str::from_utf8(terms.key()) {
+                    *pages.entry(term.to_owned()).or_default() += u64::from(terms.value().doc_freq);
                 }
             }
         }
     }
-    Ok(best.map(|(_, _, term)| term))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    proptest::proptest! {
-        /// No word is left out that is near enough.
-        #[test]
-        fn near_words_may_resemble(word in "[a-eéà-å日]{0,8}", term in "[a-eéà-å日]{0,8}") {
-            let distance = osa_distance(&word, &term);
-            let length = word.chars().count();
-            proptest::prop_assert!(may_resemble(letters(&word), length, &term, distance));
-        }
-    }
+    let most = |a: &(String, u64), b: &(String, u64)| a.1.cmp(&b.1).then(b.0.cmp(&a.0));
+    Ok(pages.into_iter().max_by(most).map(|(term, _)| term))
 }

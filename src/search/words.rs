@@ -2,6 +2,7 @@
 //! other scripts without blanks are indexed as pairs of characters: a run of n characters is n − 1
 //! pairs and its last character.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::{canonical_combining_class, compose, is_combining_mark};
@@ -185,6 +186,22 @@ pub fn words_of(text: &str, span: Span, most: usize) -> Vec<Word> {
     reader.found
 }
 
+/// Returns the first letters of the words between blanks, without those of scripts that have none.
+pub fn initials(text: &str) -> BTreeSet<char> {
+    let mut found = BTreeSet::new();
+    for span in Spans::of(text).filter(|span| !span.is_dense) {
+        let word = &text[span.range];
+        if word.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+            // Marks that follow an ASCII letter are accents.
+            found.insert(char::from(word.as_bytes()[0].to_ascii_lowercase()));
+        } else {
+            let word = words(word, 1).into_iter().next();
+            found.extend(word.and_then(|word| word.text.chars().next()));
+        }
+    }
+    found
+}
+
 struct Reader {
     found: Vec<Word>,
     most: usize,
@@ -336,6 +353,14 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn initials_are_those_of_words(text in "([a-cA-Z0-9éŁßæœ日ガक\u{301}\u{338}\u{93c}\u{fe0f}]|\\PC| ){0,40}") {
+            let words = words(&text, 1000).into_iter();
+            let words = words.filter(|word| word.kind == WordKind::Whole);
+            let of_words: BTreeSet<char> = words.filter_map(|word| word.text.chars().next()).collect();
+            proptest::prop_assert_eq!(initials(&text), of_words);
+        }
+
         #[test]
         fn any_text_has_words_in_order(text in ".*") {
             let found = words(&text, 1000);
