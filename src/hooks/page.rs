@@ -6,6 +6,8 @@ pub mod client_certificate;
 pub mod declaration;
 pub mod fetch;
 pub mod framed;
+#[cfg(test)]
+mod fuzz;
 pub mod html;
 pub mod identity;
 pub mod listing;

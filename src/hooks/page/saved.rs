@@ -128,4 +128,4 @@ fn short(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

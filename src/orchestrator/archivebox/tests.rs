@@ -1,6 +1,7 @@
 //! Tests with databases as versions of ArchiveBox write them, and with hostile ones.
 
 use super::*;
+use archivist_fuzz::fuzz;
 use std::fs;
 
 const SEVEN: &str = "
@@ -175,4 +176,27 @@ fn damaged_files_have_a_reason() {
     assert!(!matches!(&read(&path)[..], [BoxLine::Snapshot(_), ..] if read(&path).len() == 502));
     fs::write(&path, b"no database").unwrap();
     assert!(matches!(&read(&path)[..], [BoxLine::Unusable(_)]));
+}
+
+/// A file of SQLite of which some bytes are others. Words of the schema are changed, too.
+#[test]
+fn mutated_databases_are_read_or_have_a_reason() {
+    let top = tempfile::tempdir().unwrap();
+    let path = top.path().join("index.sqlite3");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch("PRAGMA page_size = 512").unwrap();
+    connection.execute_batch(SEVEN).unwrap();
+    drop(connection);
+    let words: [&[u8]; 6] = [
+        b"core_snapshot",
+        b"CREATE VIEW ",
+        b" GENERATED ALWAYS AS (randomblob(999999999))",
+        b"WITHOUT ROWID",
+        b"\x0d\x00\x00\xff\xff",
+        b"SQLite format 3\0",
+    ];
+    fuzz(&[fs::read(&path).unwrap()], &words, |input| {
+        fs::write(&path, input).unwrap();
+        assert!(read(&path).len() <= 1000);
+    });
 }

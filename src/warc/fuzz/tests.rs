@@ -1,7 +1,4 @@
-//! Each parser reads random and mutated input, for `FUZZ_SECONDS` seconds, or half a second. None may
-//! panic, loop, or return more than its input can stand for.
-//!
-//! Input number N of a run depends on `FUZZ_SEED` and N alone, and both are printed if it fails.
+//! Each parser reads random and mutated input. None may panic, loop, or return more than its input can stand for.
 
 use crate::coding::{self, Mismatch};
 use crate::lookup::{Index, Wanted};
@@ -10,47 +7,14 @@ use crate::sample::{add, at, bytes, file, get, noise, post, recorded};
 use crate::source::Part;
 use crate::wacz::{self, Page, Wacz, bed};
 use crate::{cdxj, chunked, head, posted, surt, verify, zip};
+use archivist_fuzz::fuzz;
 use std::fs::File;
 use std::io::{self, Read};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-/// Longest time for one input.
-const INPUT_MAX: Duration = Duration::from_secs(20);
 /// Bytes that a reader may give for one input.
 const READ_MAX: u64 = 64 << 20;
-
-/// Random numbers (splitmix64), the same on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-}
-
-/// Values at which lengths and offsets go wrong.
-const NUMBERS: [u64; 10] = [
-    0,
-    1,
-    0x7f,
-    0xff,
-    0xffff,
-    0x7fff_ffff,
-    0xffff_fffe,
-    0xffff_ffff,
-    i64::MAX as u64,
-    u64::MAX,
-];
+/// Words that mean something to the parsers.
 const WORDS: [&[u8]; 12] = [
     b"\r\n",
     b"\r\n\r\n",
@@ -65,77 +29,6 @@ const WORDS: [&[u8]; 12] = [
     b"\\u0000",
     b"\xff\xfe\xf0\x9f",
 ];
-
-/// A changed copy of one of the seeds, or bytes without any pattern.
-fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let noise = |random: &mut Random| -> Vec<u8> {
-        let length = random.below(300);
-        (0..length).map(|_| random.next() as u8).collect()
-    };
-    if random.below(20) == 0 {
-        return noise(random);
-    }
-    let mut input = seeds[random.below(seeds.len())].clone();
-    for _ in 0..=random.below(6) {
-        let at = random.below(input.len() + 1);
-        let end = (at + 1 + random.below(40)).min(input.len());
-        match random.below(8) {
-            0 => input.truncate(at),
-            1 => drop(input.splice(at..at, WORDS[random.below(WORDS.len())].iter().copied())),
-            2 => drop(input.drain(at..end)),
-            3 => {
-                let part = input[at..end].to_vec();
-                drop(input.splice(at..at, part));
-            }
-            4 => {
-                let number = NUMBERS[random.below(NUMBERS.len())].to_le_bytes();
-                let size = [2, 4, 8][random.below(3)];
-                let end = (at + size).min(input.len());
-                drop(input.splice(at..end, number[..size].iter().copied()));
-            }
-            5 => {
-                let other = &seeds[random.below(seeds.len())];
-                let from = random.below(other.len() + 1);
-                input.truncate(at);
-                input.extend_from_slice(&other[from..]);
-            }
-            _ => {
-                if let Some(byte) = input.get_mut(at) {
-                    *byte ^= 1 << random.below(8);
-                }
-            }
-        }
-    }
-    input
-}
-
-/// Lets a parser read inputs until the time is over.
-fn fuzz(seeds: &[Vec<u8>], parse: impl Fn(&[u8])) {
-    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
-    let time = number("FUZZ_SECONDS").map_or(Duration::from_millis(500), Duration::from_secs);
-    let seed = number("FUZZ_SEED").unwrap_or(0);
-    let begin = Instant::now();
-    let mut count = 0;
-    while begin.elapsed() < time {
-        let mut random = Random(seed ^ (count << 20));
-        let input = mutated(seeds, &mut random);
-        let start = Instant::now();
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| parse(&input))) {
-            eprintln!(
-                "FUZZ_SEED={seed}, input {count}: {:?}",
-                input.escape_ascii().to_string()
-            );
-            resume_unwind(panic);
-        }
-        let taken = start.elapsed();
-        assert!(
-            taken < INPUT_MAX,
-            "FUZZ_SEED={seed}, input {count}: {taken:?}"
-        );
-        count += 1;
-    }
-    eprintln!("{count} inputs");
-}
 
 fn part(input: &[u8]) -> Part {
     Part::new(&Arc::new(file(input)), 0, input.len() as u64)
@@ -200,7 +93,7 @@ fn files() -> Vec<Vec<u8>> {
 
 #[test]
 fn files_of_any_bytes_are_read() {
-    fuzz(&files(), |input| {
+    fuzz(&files(), &WORDS, |input| {
         if let Ok(wacz) = Wacz::open(file(input)) {
             let wacz = Arc::new(wacz);
             let mut index = Index::new();
@@ -224,7 +117,7 @@ fn files_of_any_bytes_are_read() {
 
 #[test]
 fn files_of_any_bytes_are_checked_and_completed() {
-    fuzz(&files(), |input| {
+    fuzz(&files(), &WORDS, |input| {
         let _ = verify::check(file(input));
         let target = file(input);
         if wacz::recover(target.try_clone().unwrap()).is_ok() {
@@ -255,7 +148,7 @@ fn bodies_of_files_of_any_bytes_are_shared() {
         add(recording, &get("https://a.test/", 200, &[]), &noise(3_000));
         add(recording, &post("https://a.test/", b"a=1"), &noise(3_001));
     });
-    fuzz(&[bytes(&seed)], |input| {
+    fuzz(&[bytes(&seed)], &WORDS, |input| {
         let to = tempfile::tempfile().unwrap();
         let shared = wacz::share(file(input), to.try_clone().unwrap(), &mut Nothing);
         if matches!(shared, Ok(Some(_))) {
@@ -266,7 +159,7 @@ fn bodies_of_files_of_any_bytes_are_shared() {
 
 #[test]
 fn directories_of_any_bytes_are_read() {
-    fuzz(&files()[..1], |input| {
+    fuzz(&files()[..1], &WORDS, |input| {
         if let Ok(Some(members)) = zip::directory(&part(input)) {
             members.iter().for_each(|member| drain(member.content()));
         }
@@ -277,7 +170,7 @@ fn directories_of_any_bytes_are_read() {
 #[test]
 fn records_of_any_bytes_are_read() {
     let plain = records();
-    fuzz(&[bed::packed(&plain), plain], |input| {
+    fuzz(&[bed::packed(&plain), plain], &WORDS, |input| {
         let mut walk = Walk::new(part(input));
         let mut end = 0;
         while let Ok(Some(found)) = walk.next() {
@@ -299,7 +192,7 @@ fn texts_of_any_bytes_are_read() {
         b"a=1&b=%20&c",
     ];
     let seeds = seeds.map(<[u8]>::to_vec);
-    fuzz(&seeds, |input| {
+    fuzz(&seeds, &WORDS, |input| {
         let text = String::from_utf8_lossy(input);
         let _ = cdxj::parse(&text);
         let (first, _) = head::parse(input);
@@ -320,7 +213,7 @@ fn bodies_of_any_bytes_are_decoded() {
     let chunks = b"5\r\nabcde\r\n3;x=y\r\nabc\r\n0\r\n\r\n".to_vec();
     let brotli = b"\x0b\x02\x80hello\x03".to_vec();
     let zstd = b"\x28\xb5\x2f\xfd\x20\x05\x29\x00\x00hello".to_vec();
-    fuzz(&[gzip, chunks, brotli, zstd], |input| {
+    fuzz(&[gzip, chunks, brotli, zstd], &WORDS, |input| {
         drain(chunked::Chunked::new(input));
         let _ = chunked::has_chunks(input);
         for codings in ["gzip", "deflate", "br", "zstd", "gzip, br", "identity"] {

@@ -214,6 +214,7 @@ fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_fuzz::fuzz;
     use proptest::prelude::*;
 
     fn framed(name: &str, content: &[u8]) -> Vec<u8> {
@@ -319,6 +320,31 @@ mod tests {
         let deep = format!("{{\"url\":{}", "[".repeat(1_000_000));
         let found = lines(&framed("deep", deep.as_bytes()));
         assert!(matches!(&found[..], [BoxLine::Fault(_)]));
+    }
+
+    #[test]
+    fn mutated_indexes_are_snapshots_or_faults() {
+        let seeds = [
+            &br#"{"url":"http://a.test/#2021-04-20T10:00:00+00:00","timestamp":"1618912800.5","title":"A","tags":"x, y","history":{"dom":[{"status":"succeeded","output":"output.html","start_ts":"2021-04-20T10:00:01.5","end_ts":"2021-04-20T10:00:02+00:00"}],"git":[]}}"#[..],
+            br#"{"id":"5d424819-05cc-49fd-b92b-9e070d12d343","url":"http://a.test/","tags":["x"],"bookmarked_at":"2024-01-01T00:00:00Z","archive_results":[{"extractor":"pdf","status":"failed","output":"Boom"}]}"#,
+            b"{\"type\":\"Snapshot\",\"id\":\"5d42\",\"url\":\"http://a.test/\",\"tags\":\"x\"}\n{\"type\":\"ArchiveResult\",\"plugin\":\"wget\",\"status\":\"succeeded\",\"output_str\":\"a/index.html\"}\n",
+            br#"{"links":[{"url":"http://a.test/","timestamp":"1550000000","history":{"wget":[{"timestamp":"1","duration":"1500"}]}},7]}"#,
+        ];
+        let words: [&[u8]; 8] = [
+            b"null",
+            b"[[[[",
+            b"{\"url\":",
+            b"\\ud83d",
+            b"1e999",
+            b"-99999999999999999999",
+            b"2021-04-20T25:61:00",
+            b"\xff",
+        ];
+        fuzz(&seeds.map(<[u8]>::to_vec), &words, |input| {
+            assert_eq!(lines(&framed("1", input)).len(), 1);
+            let _ = lines(&framed("index.json", input));
+            let _ = read(input, std::io::sink());
+        });
     }
 
     proptest! {

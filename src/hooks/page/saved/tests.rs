@@ -70,7 +70,7 @@ fn html_says_of_which_page_it_is() {
 }
 
 /// A ZIP file with one stored member that follows `before` in a file.
-fn zip_after(before: &str, name: &str, content: &str) -> Vec<u8> {
+pub fn zip_after(before: &str, name: &str, content: &str) -> Vec<u8> {
     let mut crc = flate2::Crc::new();
     crc.update(content.as_bytes());
     let sizes = [crc.sum(), content.len() as u32, content.len() as u32];
@@ -238,7 +238,7 @@ fn ascii(text: &str) -> Vec<u8> {
     [&[0x5f, 0x11][..], &length.to_be_bytes(), text.as_bytes()].concat()
 }
 
-fn web_archive(data: &[u8]) -> Vec<u8> {
+pub fn web_archive(data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).unwrap();
     let data = [&[0x4f, 0x12][..], &length.to_be_bytes(), data].concat();
     let utf_16: Vec<u8> = "http://a.test/ä"
