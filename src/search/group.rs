@@ -1,15 +1,14 @@
 //! Collects what was found by page: one hit for each URL, which stands for its newest snapshot.
 
-use std::collections::hash_map::{Entry, RandomState};
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, Hasher};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::Column;
 use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
 
-/// Pages that are kept while documents are collected; those with the lowest scores are left out then.
-const KEPT_MAX: usize = 400_000;
+/// Snapshots that are kept while documents are collected; those with the lowest scores are left out then.
+const KEPT_MAX: usize = 1_000_000;
 
 /// A page that was found.
 #[derive(Clone, Copy, Debug)]
@@ -34,100 +33,73 @@ pub struct Grouped {
     pub without: Arc<HashSet<DocAddress>>,
 }
 
-/// Hashes the number of a page, which is a hash already, but one that the author of a page can choose
-/// with its URL. The product with a random odd number is cheap for thousands of pages, and its upper half
-/// depends on all bits.
-#[derive(Clone, Copy)]
-struct PageHash {
-    factor: u64,
-    hash: u64,
-}
-
-impl Default for PageHash {
-    fn default() -> PageHash {
-        PageHash {
-            factor: RandomState::new().hash_one(0) | 1,
-            hash: 0,
-        }
-    }
-}
-
-impl BuildHasher for PageHash {
-    type Hasher = PageHash;
-    fn build_hasher(&self) -> PageHash {
-        *self
-    }
-}
-
-impl Hasher for PageHash {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes
-            .iter()
-            .for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-    fn write_u64(&mut self, number: u64) {
-        let product = u128::from(self.hash ^ number) * u128::from(self.factor);
-        self.hash = (product >> 64) as u64 ^ product as u64;
-    }
-    fn finish(&self) -> u64 {
-        self.hash
-    }
-}
-
-/// The groups, and the number of those that were found.
+/// The snapshots that were found, each as a group of its own until [`Groups::best`].
 #[derive(Default)]
 pub struct Groups {
-    found: HashMap<u64, Group, PageHash>,
+    found: Vec<Group>,
     left_out: u64,
+}
+
+/// Best score first; among equals, the newest first.
+fn order(a: &Group, b: &Group) -> Ordering {
+    b.score
+        .total_cmp(&a.score)
+        .then((b.time, b.address).cmp(&(a.time, a.address)))
 }
 
 impl Groups {
     fn add(&mut self, group: Group) {
-        match self.found.entry(group.page) {
-            Entry::Vacant(new) => {
-                new.insert(group);
-            }
-            Entry::Occupied(mut known) => {
-                let known = known.get_mut();
-                known.score = known.score.max(group.score);
-                if (group.time, group.address) > (known.time, known.address) {
-                    (known.time, known.address) = (group.time, group.address);
-                }
-            }
-        }
-        if self.found.len() > KEPT_MAX {
+        if self.found.len() >= KEPT_MAX {
             self.halve();
         }
+        self.found.push(group);
     }
 
-    /// Leaves out half of the groups.
+    /// Leaves out the half with the lowest scores.
     fn halve(&mut self) {
-        let mut groups: Vec<Group> = self.found.drain().map(|(_, group)| group).collect();
-        let half = groups.len() / 2;
-        groups.select_nth_unstable_by(half, |a, b| b.score.total_cmp(&a.score));
-        self.left_out += (groups.len() - half) as u64;
-        groups.truncate(half);
-        self.found
-            .extend(groups.into_iter().map(|group| (group.page, group)));
+        let half = self.found.len() / 2;
+        self.found.select_nth_unstable_by(half, order);
+        self.left_out += (self.found.len() - half) as u64;
+        self.found.truncate(half);
     }
 
-    /// Number of the groups.
+    /// Number of the pages. If there are very many, each snapshot that was left out counts as one.
     pub fn total(&self) -> u64 {
-        self.found.len() as u64 + self.left_out
+        let mut pages: Vec<u64> = self.found.iter().map(|group| group.page).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages.len() as u64 + self.left_out
     }
 
-    /// The best groups, best first; among equals, the newest first.
-    pub fn best(self, count: usize) -> Vec<Group> {
-        let mut groups: Vec<Group> = self.found.into_values().collect();
-        let order = |a: &Group, b: &Group| {
-            b.score
-                .total_cmp(&a.score)
-                .then((b.time, b.address).cmp(&(a.time, a.address)))
-        };
-        if groups.len() > count {
-            groups.select_nth_unstable_by(count, order);
-            groups.truncate(count);
+    /// One group for each of the best pages, best first, with the newest snapshot of the page that was found.
+    pub fn best(mut self, count: usize) -> Vec<Group> {
+        let mut best: BTreeMap<u64, Group> = BTreeMap::new();
+        // Snapshots of one page can be next to each other, so more are looked at if they are too few pages.
+        let mut looked_at = count.max(1).min(self.found.len());
+        loop {
+            if looked_at < self.found.len() {
+                self.found.select_nth_unstable_by(looked_at, order);
+            }
+            self.found[..looked_at].sort_unstable_by(order);
+            for group in &self.found[..looked_at] {
+                if best.len() >= count {
+                    break;
+                }
+                best.entry(group.page).or_insert(*group);
+            }
+            if looked_at == self.found.len() || best.len() >= count {
+                break;
+            }
+            looked_at = (4 * looked_at).min(self.found.len());
         }
+        for found in &self.found {
+            if let Some(group) = best.get_mut(&found.page)
+                && (found.time, found.address) > (group.time, group.address)
+            {
+                (group.time, group.address) = (found.time, found.address);
+            }
+        }
+        let mut groups: Vec<Group> = best.into_values().collect();
         groups.sort_unstable_by(order);
         groups
     }
@@ -161,8 +133,9 @@ impl Collector for Grouped {
         let mut all = segments.next().unwrap_or_default();
         for segment in segments {
             all.left_out += segment.left_out;
-            for group in segment.found.into_values() {
-                all.add(group);
+            all.found.extend(segment.found);
+            if all.found.len() > KEPT_MAX {
+                all.halve();
             }
         }
         Ok(all)

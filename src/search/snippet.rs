@@ -3,6 +3,7 @@
 use crate::query::Parsed;
 use crate::stem::Stems;
 use crate::words::{Span, Spans, WORD_MAX, Word, WordKind, words_of};
+use aho_corasick::AhoCorasick;
 use archivist_core::model::search::SnippetPart;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -14,6 +15,14 @@ const WORDS: usize = 30;
 const BEFORE: usize = 6;
 /// Longest snippet in bytes: words can be long, and far apart.
 const BYTES_MAX: usize = 400;
+
+/// Bytes of a text that are looked at in one step, to skip what has none of the words.
+const BLOCK: usize = 4096;
+/// Bytes before such a part that are read, too, because they may be shown.
+const BACK: usize = BYTES_MAX;
+/// Fewest first letters that all forms of a word are taken to have. They have those of its stem, but often not the last one:
+/// `studies`, of which the stem is `studi`, is a form of `study`.
+const LETTERS_MIN: usize = 3;
 
 /// Finds the words of a question in texts.
 pub struct Marker<'a> {
@@ -27,6 +36,8 @@ pub struct Marker<'a> {
     initials: HashSet<char>,
     /// First bytes of all words above: other words of a text are not looked up.
     first_bytes: [bool; 256],
+    /// Finds where a part of ASCII can have one of the words; `None` if a word begins with other letters.
+    starts: Option<AhoCorasick>,
     /// How many numbers there are.
     count: usize,
 }
@@ -40,26 +51,40 @@ impl<'a> Marker<'a> {
             forms: HashMap::new(),
             initials: HashSet::new(),
             first_bytes: [false; 256],
+            starts: None,
             count: 0,
         };
         let mut number = 0;
+        let mut starts = Vec::new();
         for part in parsed.parts.iter().filter(|part| !part.is_without) {
             for (at, word) in part.words.iter().enumerate() {
                 number += 1;
                 if part.is_prefix && at + 1 == part.words.len() {
                     marker.prefixes.push((&word.text, number));
+                    starts.push(word.text.as_str());
                     continue;
                 }
                 marker.written.insert(&word.text, number);
+                let mut letters = word.text.len();
                 if part.has_forms && part.words.len() == 1 {
-                    let terms = stems.iter().filter_map(|stems| stems.term(word));
-                    marker.forms.extend(terms.map(|term| (term, number)));
+                    for term in stems.iter().filter_map(|stems| stems.term(word)) {
+                        let stem = term.split_once(':').map_or(0, |(_, stem)| stem.len());
+                        letters = letters.min(stem.saturating_sub(1).max(LETTERS_MIN));
+                        marker.forms.insert(term, number);
+                    }
                     marker.initials.extend(word.lower.chars().next());
                 }
+                starts.push(&word.text[..word.text.floor_char_boundary(letters)]);
             }
         }
         let texts = marker.written.keys();
         let texts = texts.chain(marker.prefixes.iter().map(|(text, _)| text));
+        if starts.iter().all(|start| start.is_ascii()) {
+            let finder = AhoCorasick::builder()
+                .ascii_case_insensitive(true)
+                .build(starts);
+            marker.starts = finder.ok();
+        }
         let initials = marker.initials.iter().filter_map(|c| u8::try_from(*c).ok());
         let bytes = texts.filter_map(|text| text.bytes().next());
         for byte in bytes.chain(initials) {
@@ -81,13 +106,42 @@ impl<'a> Marker<'a> {
         };
         let mut windows = Windows::of(self.count);
         let mut spans = Spans::of(text);
+        let mut looked_to = 0;
         while windows.is_open() && windows.left() > 0 {
+            if spans.at() >= looked_to && windows.may_skip() {
+                let from = spans.at();
+                looked_to = self.next_start(text.as_bytes(), from);
+                if looked_to - from > 2 * BACK {
+                    let back = text.as_bytes()[looked_to - BACK..looked_to].iter();
+                    let blank = back.clone().position(u8::is_ascii_whitespace);
+                    spans.skip_to(looked_to - BACK + blank.unwrap_or(0));
+                    windows.skip();
+                }
+                looked_to += BLOCK;
+            }
             let Some(span) = spans.next() else {
                 break;
             };
             finder.read(text, span, &mut windows);
         }
         windows.best().shown(text)
+    }
+
+    /// Returns where the next part of a text is that may have one of the words, or is not ASCII.
+    fn next_start(&self, text: &[u8], from: usize) -> usize {
+        let Some(starts) = &self.starts else {
+            return from;
+        };
+        let mut at = from;
+        while at < text.len() {
+            // A word may begin at the end of the part.
+            let part = &text[at..text.len().min(at + BLOCK + WORD_MAX)];
+            if !part.is_ascii() || starts.is_match(part) {
+                return at;
+            }
+            at += BLOCK;
+        }
+        text.len()
     }
 }
 
@@ -157,6 +211,8 @@ struct Windows {
     last: VecDeque<(Range<usize>, Option<usize>)>,
     /// Words that were read.
     read: usize,
+    /// Whether none of the last words was left out yet.
+    is_begin: bool,
     best: Option<Window>,
     /// How many different words a part can have.
     most: usize,
@@ -180,6 +236,7 @@ impl Windows {
         Windows {
             last: VecDeque::with_capacity(WORDS + 1),
             read: 0,
+            is_begin: true,
             best: None,
             most,
         }
@@ -196,14 +253,27 @@ impl Windows {
         best.is_none_or(|best| best.count < self.most)
     }
 
+    /// Whether words without marks can follow unread: no part of the last words depends on them.
+    fn may_skip(&self) -> bool {
+        let is_full = self.best.is_some() && self.last.len() == WORDS;
+        is_full && self.last.iter().all(|(_, number)| number.is_none())
+    }
+
+    /// Continues after words that were not read.
+    fn skip(&mut self) {
+        self.last.clear();
+        self.is_begin = true;
+    }
+
     fn push(&mut self, range: Range<usize>, number: Option<usize>) {
         if self.last.len() == WORDS {
             // Everything that a part with its first mark here can have was read.
-            let first = if self.read == WORDS { 0 } else { BEFORE };
+            let first = if self.is_begin { 0 } else { BEFORE };
             for at in first..=BEFORE {
                 self.consider(at, number.map(|_| &range), true);
             }
             self.last.pop_front();
+            self.is_begin = false;
         }
         self.last.push_back((range, number));
         self.read += 1;
@@ -242,7 +312,7 @@ impl Windows {
 
     /// The best part of what was read.
     fn best(mut self) -> Window {
-        let first = if self.read <= WORDS { 0 } else { BEFORE };
+        let first = if self.is_begin { 0 } else { BEFORE };
         if self.is_open() {
             for at in first..self.last.len() {
                 self.consider(at, None, false);
@@ -411,6 +481,23 @@ mod tests {
                 expected += " …";
             }
             proptest::prop_assert_eq!(marked_in(&question, &text), expected);
+        }
+    }
+
+    proptest::proptest! {
+        /// Skipping what has no word changes nothing.
+        #[test]
+        fn skipped_parts_change_nothing(parts in proptest::collection::vec(("(alpha|beta|Alphabet|gamma|é|日本|x){0,2}", 0_usize..3000), 0..6)) {
+            let mut text = String::new();
+            for (words, fillers) in parts {
+                text.push_str(&words);
+                text.push_str(&" some filler\n".repeat(fillers));
+            }
+            let parsed = parse("alpha beta");
+            let mut marker = Marker::new(&parsed, &[]);
+            let skipping = marker.snippet(&text, None);
+            proptest::prop_assert!(marker.starts.take().is_some());
+            proptest::prop_assert_eq!(skipping, marker.snippet(&text, None));
         }
     }
 

@@ -113,6 +113,16 @@ impl<'a> Spans<'a> {
         Spans { text, at: 0 }
     }
 
+    /// Where the rest of the text begins, in bytes.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Continues at a character further on, which is not within a word.
+    pub fn skip_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
     fn char_at(&self, at: usize) -> Option<char> {
         self.text.get(at..)?.chars().next()
     }
