@@ -11,7 +11,7 @@
 
 use archivist_core::model::Time;
 use archivist_shared::archivebox::{
-    BoxLine, BoxResult, BoxSnapshot, FIELD_MAX, moment, time_of, without_time,
+    BoxLine, BoxResult, BoxSnapshot, FIELD_MAX, bookmarked_at, moment, without_time,
 };
 use archivist_shared::staged::RESULTS_MAX;
 use nix::sys::resource::{Resource, setrlimit};
@@ -314,14 +314,15 @@ fn forms(id: &str) -> [String; 3] {
 fn snapshot_of(row: &Row<'_>, id: &str) -> BoxSnapshot {
     let timestamp = text(row, 2);
     let title = text(row, 3).trim().to_owned();
-    let date = |column| moment(&text(row, column)).map(|time| time.to_string());
+    let date = |column| moment(&text(row, column));
     let tags = text(row, 6);
     let tags = tags.split(',').map(str::trim).filter(|tag| !tag.is_empty());
     BoxSnapshot {
         id: id.replace('-', "").to_ascii_lowercase(),
         url: without_time(text(row, 1).trim()).to_owned(),
         title: Some(title).filter(|title| !title.is_empty()),
-        bookmarked_at: date(4).or_else(|| time_of(&timestamp)).or_else(|| date(5)),
+        bookmarked_at: bookmarked_at(date(4), &timestamp)
+            .or_else(|| date(5).map(|time| time.to_string())),
         timestamp,
         tags: tags.take(TAGS_MAX).map(str::to_owned).collect(),
         results: Vec::new(),

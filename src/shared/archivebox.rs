@@ -97,6 +97,23 @@ pub fn time_of(timestamp: &str) -> Option<String> {
         .then(|| time.to_string())
 }
 
+/// Returns when a snapshot was bookmarked: what ArchiveBox says, or else the time of its timestamp. 0.9 has left
+/// out the fractions of seconds of older snapshots, which the timestamp still has: without them, a directory
+/// that was imported before would be new.
+pub fn bookmarked_at(said: Option<jiff::Timestamp>, timestamp: &str) -> Option<String> {
+    let exact = time_of(timestamp);
+    let Some(said) = said else {
+        return exact;
+    };
+    let is_cut = exact
+        .as_deref()
+        .and_then(moment)
+        .is_some_and(|exact| exact.as_second() == said.as_second());
+    exact
+        .filter(|_| is_cut && said.subsec_nanosecond() == 0)
+        .or_else(|| Some(said.to_string()))
+}
+
 /// Returns a time as Django writes it, in UTC although it does not say so, as RFC 3339.
 pub fn moment(text: &str) -> Option<jiff::Timestamp> {
     let text = text.trim();
@@ -113,6 +130,32 @@ pub fn moment(text: &str) -> Option<jiff::Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fractions_of_seconds_stay() {
+        for (said, timestamp, expected) in [
+            (
+                "2021-04-20 10:00:00",
+                "1618912800.5",
+                "2021-04-20T10:00:00.5Z",
+            ),
+            (
+                "2021-04-20 10:00:01",
+                "1618912800.5",
+                "2021-04-20T10:00:01Z",
+            ),
+            (
+                "2021-04-20 10:00:00.25",
+                "1618912800.5",
+                "2021-04-20T10:00:00.25Z",
+            ),
+            ("", "1618912800.5", "2021-04-20T10:00:00.5Z"),
+            ("2021-04-20 10:00:00", "x", "2021-04-20T10:00:00Z"),
+        ] {
+            let found = bookmarked_at(moment(said), timestamp);
+            assert_eq!(found.as_deref(), Some(expected), "{said} {timestamp}");
+        }
+    }
 
     #[test]
     fn time_at_the_end_of_a_url_goes() {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # archivist import DIR: the data directories that ArchiveBox 0.4.21, 0.5.4, 0.6.2 and 0.7.4 wrote of the same three local pages, without
-# a browser (archivebox/data.tar.xz has them without their own HTML pages, logs and sources): counts as in their databases, a
-# hostile directory, kills, deletion. With EXTENT=full, a directory on the file system of the archive, with and without reflinks.
+# a browser, and the last one as 0.9.73 upgraded it (archivebox/data.tar.xz has them without their own HTML pages, logs, sources and
+# accounts): counts as in their databases, a hostile directory, kills, deletion. With EXTENT=full, a directory on the file system of the archive, with and without reflinks.
 # In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
@@ -161,6 +161,27 @@ continues_after_kills() {
 }
 all_have_ended() { [[ $(query 'map(select(.status != "sealed")) | length' list snapshots --limit 0) == 0 ]]; }
 
+# A directory of 0.7.4 that 0.9.73 has upgraded: the same snapshots, whose files are where the older version wrote them, below the
+# directories of 0.9.
+takes_an_upgraded_directory() {
+    local page directory
+    needs imports_each_version
+    assert_status 0 archivist import $boxes/0.9.73
+    assert_contains "$output" "0 taken, 3 known" "after the directory that was upgraded"
+    archivist delete --yes "$crawl" >/dev/null
+    assert_status 3 archivist import --wait $boxes/0.9.73
+    assert_contains "$output" "3 taken, 0 known, 0 without a directory, 0 with files left out, 0 refused" "the upgraded directory"
+    crawl=$(crawl_of 0.9.73)
+    assert_eq "8 4" "$(results_of "$crawl" succeeded) $(results_of "$crawl" failed)" "results of 0.9.73"
+    page=$(query '.[] | select(.url | endswith("8199/")) | .id' list snapshots "$crawl")
+    directory=$(query '.[0].directory' list snapshots "$page")
+    for file in wget/127.0.0.1+8199/dot.png headers/headers.json text/text.txt; do
+        in_capsule test -s "$directory/$file" || fail "no $file in $directory"
+    done
+    assert_eq "birds two+words 日本" "$(query '.[] | select(.url | endswith("8199/")) | .tags | sort | join(" ")' list snapshots "$crawl")" tags
+    assert_status 0 archivist fsck
+}
+
 deletes_all() {
     needs imports_each_version
     # shellcheck disable=SC2046 # ids
@@ -270,4 +291,4 @@ copies_without_reflinks() {
 }
 
 cases imports_each_version keeps_titles_tags_dates_and_files adds_nothing_twice takes_nothing_from_outside takes_what_is_older_than_the_database \
-    continues_after_kills deletes_all shares_blocks_on_one_file_system copies_without_reflinks
+    continues_after_kills takes_an_upgraded_directory deletes_all shares_blocks_on_one_file_system copies_without_reflinks

@@ -4,7 +4,7 @@
 
 use archivist_core::model::Time;
 use archivist_shared::archivebox::{
-    BoxLine, BoxResult, BoxSnapshot, FIELD_MAX, moment, time_of, without_time,
+    BoxLine, BoxResult, BoxSnapshot, FIELD_MAX, bookmarked_at, moment, time_of, without_time,
 };
 use archivist_shared::staged::RESULTS_MAX;
 use serde::{Deserialize, Serialize};
@@ -167,17 +167,17 @@ fn about(object: &Map<String, Value>) -> Option<BoxSnapshot> {
     };
     let tags = tags.iter().map(|tag: &String| tag.trim().to_owned());
     let title = text("title").map(|title| title.trim().to_owned());
+    let timestamp = text("timestamp").unwrap_or_default();
+    let said = text("bookmarked_at").and_then(|time| moment(&time));
     Some(BoxSnapshot {
         id: text("id")
             .unwrap_or_default()
             .replace('-', "")
             .to_ascii_lowercase(),
         url: without_time(url.trim()).to_owned(),
-        timestamp: text("timestamp").unwrap_or_default(),
+        bookmarked_at: said.and_then(|said| bookmarked_at(Some(said), &timestamp)),
+        timestamp,
         title: title.filter(|title| !title.is_empty()),
-        bookmarked_at: text("bookmarked_at")
-            .and_then(|time| moment(&time))
-            .map(|time| time.to_string()),
         tags: tags.filter(|tag| !tag.is_empty()).collect(),
         results: Vec::new(),
     })

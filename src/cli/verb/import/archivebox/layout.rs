@@ -16,6 +16,8 @@ pub enum Layout {
     Flat,
     /// Since 0.9: one directory for each plugin.
     Plugins,
+    /// Written by an older version, and moved as it was by 0.9, which may have added directories of plugins.
+    Upgraded,
 }
 
 /// Files and directories of extractors up to 0.8. wget's others are named after hosts.
@@ -78,7 +80,7 @@ pub fn spot(
     extractors: &BTreeSet<String>,
 ) -> (String, String) {
     let claimed = match layout {
-        Layout::Flat => flat(name, is_directory, extractors),
+        Layout::Flat | Layout::Upgraded => flat(name, is_directory, extractors),
         Layout::Plugins if is_directory => plugin(name).map(|plugin| (plugin, String::new())),
         Layout::Plugins => None,
     };
@@ -124,7 +126,7 @@ pub fn output_path(
     let path = match layout {
         Layout::Plugins if first == plugin => rest.join("/"),
         Layout::Plugins => parts.join("/"),
-        Layout::Flat => {
+        Layout::Flat | Layout::Upgraded => {
             let (owner, path) = spot(
                 layout,
                 first,
@@ -188,6 +190,11 @@ mod tests {
             let found = spot(Layout::Flat, name, is_directory, &all);
             assert_eq!(found, (plugin.to_owned(), path.to_owned()), "{name}");
         }
+        let moved = |name: &str, is_directory| spot(Layout::Upgraded, name, is_directory, &all).0;
+        assert_eq!(moved("output.html", false), "dom");
+        assert_eq!(moved("localhost", true), "wget");
+        assert_eq!(moved("dom", true), "dom");
+        assert_eq!(moved("index.jsonl", false), REST);
         let nine = |name: &str, is_directory| spot(Layout::Plugins, name, is_directory, &all);
         assert_eq!(nine("wget", true), ("wget".to_owned(), String::new()));
         assert_eq!(nine("../x", true).0, REST);

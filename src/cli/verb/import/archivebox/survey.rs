@@ -33,8 +33,10 @@ const LINES_MAX_BYTES: u64 = 1 << 30;
 const COPIES_MAX: usize = 3;
 /// The file about all snapshots of versions before the database.
 const LIST: &str = "index.json";
+/// The file about a snapshot of versions before 0.9.
+const OLD_INDEX: &str = "index.json";
 /// Files about a snapshot, of which the first counts.
-const INDEXES: [&str; 2] = ["index.json", "index.jsonl"];
+const INDEXES: [&str; 2] = [OLD_INDEX, "index.jsonl"];
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -113,7 +115,12 @@ impl Places {
     /// The directory of a snapshot, and how it is arranged.
     pub fn open(&self, snapshot: &BoxSnapshot) -> Option<(Directory, Layout)> {
         if let Some(path) = self.by_id.get(&snapshot.id) {
-            return Some((enter(&self.top, path).ok()?, Layout::Plugins));
+            let directory = enter(&self.top, path).ok()?;
+            let layout = match directory.stat(OsStr::new(OLD_INDEX)) {
+                Ok(_) => Layout::Upgraded,
+                Err(_) => Layout::Plugins,
+            };
+            return Some((directory, layout));
         }
         let name = self.flat_name(&snapshot.timestamp)?;
         let path = ["archive".into(), name.into()];
