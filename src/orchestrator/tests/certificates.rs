@@ -23,6 +23,17 @@ fn certificates_are_listed_from_their_warning_until_the_site_is_not_checked_any_
     let end = bed.now.after(DAY * 20);
     status(&mut bed, &record(end));
     assert!(soon(&mut bed).is_empty());
+    let now = bed.now;
+    let sites = bed.look(|tx| tx.site_health(now));
+    let sites: Vec<_> = sites
+        .iter()
+        .map(|site| (site.watch.as_str(), site.is_down, site.certificate_expires))
+        .collect();
+    assert_eq!(
+        sites,
+        [("site", false, Some(end))],
+        "metrics have sites that never failed"
+    );
     bed.pass(5 * 86_400_000);
     assert!(soon(&mut bed).is_empty(), "15 days are left");
     bed.pass(86_400_000);

@@ -16,6 +16,33 @@ const CHECKS: &str = "SELECT c.run_id, c.watch, c.kind, c.url, run.status, run.r
         run.started_at, run.ended_at, run.unit, run.outcome, c.ok, c.record
     FROM check_result AS c JOIN run ON run.id = c.run_id";
 
+/// SQL query for columns of `last`, the newest status check of each site that has a result. `?1` is [`WEEK`], `?2`
+/// the time: results that are older than a week and than their retention are of sites that are not checked
+/// any more. It jumps from one watch, kind and URL to the next, because each has thousands of results.
+pub(super) fn newest_status_checks(columns: &str, condition: &str) -> String {
+    format!(
+        "WITH RECURSIVE site (id) AS (
+             SELECT (SELECT run_id FROM check_result INDEXED BY check_history
+                     ORDER BY watch, kind, url, run_id LIMIT 1)
+             UNION ALL
+             SELECT (SELECT next.run_id FROM check_result AS next INDEXED BY check_history
+                     WHERE (next.watch, next.kind, next.url) > (own.watch, own.kind, own.url)
+                     ORDER BY next.watch, next.kind, next.url, next.run_id LIMIT 1)
+             FROM site JOIN check_result AS own ON own.run_id = site.id
+         )
+         SELECT {columns} FROM site
+         JOIN check_result AS first ON first.run_id = site.id
+         JOIN check_result AS last ON last.run_id = (
+             SELECT ended.run_id FROM check_result AS ended INDEXED BY check_history
+             WHERE ended.watch = first.watch AND ended.kind = 'status'
+                 AND ended.url = first.url AND ended.record IS NOT NULL
+             ORDER BY ended.run_id DESC LIMIT 1)
+         JOIN run ON run.id = last.run_id
+         LEFT JOIN watch ON watch.name = last.watch AND watch.url = last.url
+         WHERE first.kind = 'status' AND run.ended_at + max(last.keep_for, ?1) > ?2 {condition}"
+    )
+}
+
 impl FromRow for Check {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Check> {
         Ok(Check {
@@ -69,30 +96,13 @@ impl Tx<'_> {
     }
 
     /// Returns watch, URL and end of each certificate that has expired or expires within its
-    /// `CertificateWarnDays=`, as the newest status check of each URL found it. Results that are
-    /// older than a week and than their retention are of sites that are not checked any more.
+    /// `CertificateWarnDays=`, as the newest status check of each URL found it.
     pub fn certificates(&self, now: Time) -> Result<Vec<(String, String, Time)>> {
-        // Jumps from one watch, kind and URL to the next, because each has thousands of results.
         let rows: Vec<(String, String, CheckRecord)> = self.all(
-            "WITH RECURSIVE site (id) AS (
-                 SELECT (SELECT run_id FROM check_result INDEXED BY check_history
-                         ORDER BY watch, kind, url, run_id LIMIT 1)
-                 UNION ALL
-                 SELECT (SELECT next.run_id FROM check_result AS next INDEXED BY check_history
-                         WHERE (next.watch, next.kind, next.url) > (own.watch, own.kind, own.url)
-                         ORDER BY next.watch, next.kind, next.url, next.run_id LIMIT 1)
-                 FROM site JOIN check_result AS own ON own.run_id = site.id
-             )
-             SELECT last.watch, last.url, last.record FROM site
-             JOIN check_result AS first ON first.run_id = site.id
-             JOIN check_result AS last ON last.run_id = (
-                 SELECT ended.run_id FROM check_result AS ended INDEXED BY check_history
-                 WHERE ended.watch = first.watch AND ended.kind = 'status'
-                     AND ended.url = first.url AND ended.record IS NOT NULL
-                 ORDER BY ended.run_id DESC LIMIT 1)
-             JOIN run ON run.id = last.run_id
-             WHERE first.kind = 'status' AND instr(last.record, '\"certificate_expires\"')
-                 AND run.ended_at + max(last.keep_for, ?1) > ?2",
+            &newest_status_checks(
+                "last.watch, last.url, last.record",
+                "AND instr(last.record, '\"certificate_expires\"')",
+            ),
             [WEEK, now.0],
         )?;
         let mut soon = Vec::new();

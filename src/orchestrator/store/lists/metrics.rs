@@ -1,7 +1,7 @@
 //! Counts for a monitoring system. None of these queries reads all pages, results or checks.
 
 use crate::store::column::{FromRow, column};
-use crate::store::lists::checks::WEEK;
+use crate::store::lists::checks::{WEEK, newest_status_checks};
 use crate::store::{Counts, Result, Tx};
 use archivist_core::model::{CheckRecord, Time};
 use archivist_shared::bus::documents::report::{
@@ -97,17 +97,13 @@ impl Tx<'_> {
 
     /// Returns the sites of watches that were checked within the last days.
     pub fn site_health(&self, now: Time) -> Result<Vec<SiteHealth>> {
+        // A site that never failed has no row in `watch`.
         self.all(
-            "SELECT watch.name, watch.down_since IS NOT NULL, last.response_ms,
-                 iif(instr(last.record, '\"certificate_expires\"'), last.record, NULL)
-             FROM watch JOIN check_result AS last ON last.run_id = (
-                 SELECT ended.run_id FROM check_result AS ended INDEXED BY check_history
-                 WHERE ended.watch = watch.name AND ended.kind = 'status'
-                     AND ended.url = watch.url AND ended.record IS NOT NULL
-                 ORDER BY ended.run_id DESC LIMIT 1)
-             JOIN run ON run.id = last.run_id
-             WHERE run.ended_at + max(last.keep_for, ?1) > ?2
-             ORDER BY watch.name, watch.url",
+            &newest_status_checks(
+                "last.watch, watch.down_since IS NOT NULL, last.response_ms,
+                 iif(instr(last.record, '\"certificate_expires\"'), last.record, NULL)",
+                "ORDER BY last.watch, last.url",
+            ),
             [WEEK, now.0],
         )
     }
