@@ -8,11 +8,12 @@ use crate::display::exposition::{Exposition, Format, MetricKind};
 use crate::display::style;
 use crate::verb::pool::{self, Report};
 use archivist_config::Scope;
+use archivist_config::declare::{Kind, files};
 use archivist_core::model::Time;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{self, DURATIONS_MS, HookEnds, Metrics, SiteHealth};
 use clap::Args;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Print counts and times for Prometheus and other monitoring systems
@@ -33,7 +34,16 @@ pub struct MetricsArgs {
 
 pub async fn run(args: MetricsArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    let metrics: Metrics = decode(&server.call(|| server.proxy().metrics()).await?)?;
+    let mut metrics: Metrics = decode(&server.call(|| server.proxy().metrics()).await?)?;
+    // The orchestrator keeps the results of a watch for a while after it was removed.
+    let watches: BTreeSet<String> = metrics
+        .sites
+        .iter()
+        .map(|site| site.watch.clone())
+        .collect();
+    let removed = |watch: &&String| files::is_removed(scope, Kind::Watch, watch);
+    let removed: BTreeSet<&String> = watches.iter().filter(removed).collect();
+    metrics.sites.retain(|site| !removed.contains(&site.watch));
     let mut out = Exposition::new(args.format);
     of_orchestrator(&metrics, &mut out);
     let mut exit = Exit::Done;

@@ -11,6 +11,7 @@ use crate::verb::show;
 use crate::verb::show::Block;
 use crate::verb::watch::list;
 use archivist_config::Scope;
+use archivist_config::declare::{Kind, files};
 use archivist_core::model::AnyId;
 use archivist_core::plan::incomplete_text;
 use archivist_core::text::clean;
@@ -148,7 +149,13 @@ fn render(
     Ok(match id {
         Some(_) => show::short(&decode(answer)?, style),
         None => {
-            let text = overall(&decode(answer)?, &scope.orchestrator_unit(), style);
+            let mut status: Status = decode(answer)?;
+            // The orchestrator keeps the results of a watch for a while after it was removed.
+            let is_removed = |watch: &str| files::is_removed(scope, Kind::Watch, watch);
+            status
+                .certificates
+                .retain(|certificate| !is_removed(&certificate.watch));
+            let text = overall(&status, &scope.orchestrator_unit(), style);
             in_scope(&text, scope)
         }
     })

@@ -109,6 +109,11 @@ pub fn read_named(scope: &Scope, kind: Kind, name: &str) -> Result<Option<Declar
     }
 }
 
+/// Whether no directory has a file for this name: it is not declared any more.
+pub fn is_removed(scope: &Scope, kind: Kind, name: &str) -> bool {
+    matches!(read_named(scope, kind, name), Ok(None))
+}
+
 /// Returns the declaration in a file anywhere, with the drop-ins next to it.
 pub fn read_one(path: &Path) -> Result<Declaration, Problem> {
     let file = path.file_name().and_then(OsStr::to_str).unwrap_or_default();

@@ -95,7 +95,7 @@ pub fn read_named(scope: &Scope, name: &str) -> Result<WatchFile, Refusal> {
 
 /// Whether no file declares this watch any more.
 pub fn is_removed(scope: &Scope, name: &str) -> bool {
-    !is_name(name) || matches!(files::read_named(scope, Kind::Watch, name), Ok(None))
+    !is_name(name) || files::is_removed(scope, Kind::Watch, name)
 }
 
 impl WatchFile {
