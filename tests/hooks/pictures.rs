@@ -125,6 +125,17 @@ fn lazy_pictures_are_in_the_screenshot_and_in_the_pdf() {
     assert_eq!((thumbnail.width, thumbnail.height), (720, 540));
 }
 
+/// Chromium lays out the page for another window for a moment, so that transitions begin.
+#[test]
+fn picture_of_a_long_page_has_no_transition_that_the_camera_began() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    bed.open("/wide-header");
+    let (picture, _) = bed.picture("/wide-header", &[]);
+    assert_eq!(picture.red, 60_000);
+}
+
 /// The page grows when its end comes into view, also while it takes most of a second to draw.
 #[test]
 fn page_that_grows_is_scrolled_to_its_end_however_slowly_it_is_drawn() {

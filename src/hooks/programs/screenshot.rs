@@ -106,11 +106,23 @@ const BOXED_HEIGHT: &str = r#"() => {
 }"#;
 
 /// Renders the parts of the page that chromium leaves blank until they come near the viewport
-/// (`content-visibility: auto`), and undoes that.
+/// (`content-visibility: auto`), stops transitions, and undoes that. For the picture of a page that is
+/// longer than the viewport, chromium lays it out for another window and back, and transitions that this
+/// begins would be in the picture.
 const RENDER: &str = r#"(on) => {
   const undo = (globalThis.archivistRendered ||= []);
   while (!on && undo.length > 0) undo.pop()();
   if (!on) return;
+  const still = new CSSStyleSheet();
+  still.replaceSync("*, ::before, ::after { transition: none !important }");
+  const roots = [document];
+  for (const root of roots) {
+    for (const element of root.querySelectorAll("*")) if (element.shadowRoot) roots.push(element.shadowRoot);
+    // An element can have the name of a property of the document.
+    if (!Array.isArray(root.adoptedStyleSheets)) continue;
+    root.adoptedStyleSheets = [...root.adoptedStyleSheets, still];
+    undo.push(() => { root.adoptedStyleSheets = [...root.adoptedStyleSheets].filter((sheet) => sheet !== still); });
+  }
   for (const element of document.querySelectorAll("body *")) {
     if (getComputedStyle(element).contentVisibility !== "auto") continue;
     const style = element.getAttribute("style");

@@ -50,6 +50,9 @@ PAGES = {
     "/observer": FAR + "<img id=o data-src=/p.png width=64 height=64><script>" + WATCH + "</script>",
     "/box": "<style>html,body{margin:0;height:100%;overflow:hidden}main{height:100vh;overflow:auto}</style><main>" +
     FAR + "<p>END OF THE BOX</p><img loading=lazy src=/p.png width=64 height=64></main>",
+    # Another colour in a narrow window, to which chromium changes for a moment while it takes the picture of a long page.
+    "/wide-header": "<style>#h{width:600px;height:100px;background:#fff}"
+    "@media (min-width:992px){#h{background:#f00;transition:background-color 1s}}</style><div id=h></div>" + FAR,
     "/more": growing(4),
     # As on a machine that is busy: nothing is drawn for most of a second.
     "/more-slow": growing(8, BLOCKS),
