@@ -19,13 +19,14 @@ clean() {
     forget_configuration
 }
 
-# The alerts wait seconds in place of minutes.
+# The alerts wait seconds in place of minutes. Pages of other tests would count.
 prepare() {
     in_capsule test -e /usr/bin/prometheus || {
         may_skip in_capsule apt-get -q update
         may_skip apt_in_capsule install --no-install-recommends prometheus prometheus-node-exporter openssl ca-certificates
     }
     in_capsule systemctl stop prometheus.service prometheus-node-exporter.service
+    forget_pages
     in_capsule sh -c "install -d -o prometheus $own $own/data && cd $own && cp /usr/share/doc/archivist/examples/prometheus/archivist.rules.yml . &&
         sed -i 's/for: [0-9]*[mh]/for: 10s/; s/ > 600\$/ > 100/' archivist.rules.yml && promtool check rules archivist.rules.yml && cat >prometheus.yml" <<END
 global: {scrape_interval: 5s, evaluation_interval: 5s}
