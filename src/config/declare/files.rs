@@ -109,9 +109,18 @@ pub fn read_named(scope: &Scope, kind: Kind, name: &str) -> Result<Option<Declar
     }
 }
 
-/// Whether no directory has a file for this name: it is not declared any more.
+/// Whether no directory has a file for this name: it is not declared any more. False if a directory cannot
+/// be read.
 pub fn is_removed(scope: &Scope, kind: Kind, name: &str) -> bool {
+    let file = format!("{name}.{}", kind.as_str());
+    let is_hidden = |directory: &PathBuf| {
+        let found = directory.join(&file).symlink_metadata();
+        found.is_err_and(|error| {
+            !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+        })
+    };
     matches!(read_named(scope, kind, name), Ok(None))
+        && !scope.declaration_dirs().iter().any(is_hidden)
 }
 
 /// Returns the declaration in a file anywhere, with the drop-ins next to it.
