@@ -20,8 +20,8 @@ const BYTES_MAX: usize = 400;
 const BLOCK: usize = 4096;
 /// Bytes before such a part that are read, too, because they may be shown.
 const BACK: usize = BYTES_MAX;
-/// Fewest first letters that all forms of a word are taken to have. They have those of its stem, but often not the last one:
-/// `studies`, of which the stem is `studi`, is a form of `study`.
+/// Fewest first letters that all forms of a word are taken to have. They have those of its stem, but
+/// often not the last one: `studies`, of which the stem is `studi`, is a form of `study`.
 const LETTERS_MIN: usize = 3;
 
 /// Finds the words of a question in texts.
@@ -211,7 +211,8 @@ struct Windows {
     last: VecDeque<(Range<usize>, Option<usize>)>,
     /// Words that were read.
     read: usize,
-    /// Whether none of the last words was left out yet.
+    /// Whether [`last`](Self::last) has the first words of the text, or the first ones after a part that
+    /// was skipped.
     is_begin: bool,
     best: Option<Window>,
     /// How many different words a part can have.
