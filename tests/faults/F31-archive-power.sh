@@ -23,7 +23,7 @@ prepare() {
 # The machine imports and deletes lists, and prints what the commands reported, until its power is cut.
 talk() {
     local next
-    next=$(($(grep -c '^begins ' "$said") + 1))
+    next=$(($(count begins) + 1))
     in_capsule sh -s $COUNT $next >>"$said" 2>/dev/null <<'SH' &
 n=$2
 while :; do
@@ -40,7 +40,8 @@ SH
     talk=$!
 }
 
-has_imported() { (($(grep -c '^imported ' "$said") > $1)); }
+count() { grep -c "^$1 " "$said" || true; }
+has_imported() { (($(count imported) > $1)); }
 index_is_idle() { ! has_unit archivist-index-pages.service && [[ $(query .search.queued status) == 0 ]]; }
 found() { archivist search --json -n 0 --all "$1" 2>/dev/null | gojq .total; }
 
@@ -73,7 +74,7 @@ the_power_is_cut() {
     local cut word pieces=0 summary
     for ((cut = 1; cut <= CUTS; cut++)); do
         talk
-        wait_for 300 has_imported "$(grep -c '^imported ' "$said")"
+        wait_for 300 has_imported "$(count imported)"
         sleep "$((RANDOM % 20)).$((RANDOM % 10))"
         word=$(capsule power-cut "$CAPSULE" "$RANDOM")
         wait "$talk" || true
