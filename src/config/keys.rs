@@ -258,8 +258,8 @@ keys! {
     /// with it, and after 'user' for the crawls of each user, such as the members of the group
     /// archivist, except for users that have a quota of their own: after user:NAME, with a name or a
     /// number. All files that hooks left count, whether they are on this machine or in the store.
-    /// A name is looked up when the configuration is read; that of a user that does not exist is
-    /// logged and ignored.
+    /// Names are looked up when the configuration is read. If there is no such user, the quota is
+    /// ignored, and the journal says so.
     ///
     /// With 'refuse' after the size, which is the default, archivist add and the checks of watches
     /// add no page while there is more; crawls that were added before continue. With 'delete', the

@@ -24,8 +24,8 @@ pub struct Fields {
     pub id: Field,
     /// Words and pairs of the text, with their positions.
     pub text: Field,
-    /// First letters of the words of the text: most words begin with few letters, so that a question for one
-    /// letter would read the pages of tens of thousands of words.
+    /// First letters of the words of the text. Without them, a question for one letter would read the pages of
+    /// each of the thousands of words that begin with it.
     pub initial: Field,
     /// Stems of the words of the text.
     pub stems: Field,

@@ -16,12 +16,12 @@ const BEFORE: usize = 6;
 /// Longest snippet in bytes: words can be long, and far apart.
 const BYTES_MAX: usize = 400;
 
-/// Bytes of a text that are looked at in one step, to skip what has none of the words.
+/// Bytes of a text in which the words are looked for in one step; a part without any is skipped.
 const BLOCK: usize = 4096;
-/// Bytes before such a part that are read, too, because they may be shown.
+/// Bytes before a part with a word that are read, too, because the snippet may begin there.
 const BACK: usize = BYTES_MAX;
-/// Fewest first letters that all forms of a word are taken to have. They have those of its stem, but
-/// often not the last one: `studies`, of which the stem is `studi`, is a form of `study`.
+/// Fewest first letters by which the forms of a word are found. All forms begin as their stem does, but its
+/// last letter can differ: `study` and `studies` have the stem `studi`.
 const LETTERS_MIN: usize = 3;
 
 /// Finds the words of a question in texts.
@@ -254,7 +254,8 @@ impl Windows {
         best.is_none_or(|best| best.count < self.most)
     }
 
-    /// Whether words without marks can follow unread: no part of the last words depends on them.
+    /// Whether words without marks may be skipped now: the last words have no mark, so every part with one
+    /// was compared.
     fn may_skip(&self) -> bool {
         let is_full = self.best.is_some() && self.last.len() == WORDS;
         is_full && self.last.iter().all(|(_, number)| number.is_none())

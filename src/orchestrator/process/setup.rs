@@ -59,11 +59,14 @@ pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
 /// Looks up the users that have a quota of their own.
 fn find_users(quotas: &mut [Quota]) {
     for quota in quotas {
-        let QuotaOf::User { name, uid } = &mut quota.of else {
+        let QuotaOf::User {
+            name,
+            uid: uid @ None,
+        } = &mut quota.of
+        else {
             continue;
         };
         let why = match User::from_name(name) {
-            _ if uid.is_some() => continue,
             Ok(Some(user)) => {
                 *uid = Some(user.uid.as_raw());
                 continue;

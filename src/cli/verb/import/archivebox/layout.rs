@@ -12,12 +12,11 @@ const PLUGIN_MAX: usize = 64;
 /// How the directory of a snapshot is arranged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Up to 0.8: `archive/TIMESTAMP`, in which each extractor has files of fixed names.
+    /// Up to 0.8: `archive/TIMESTAMP`, in which each extractor has files of fixed names. 0.9 moves such a
+    /// directory as it is, and may add directories of plugins.
     Flat,
     /// Since 0.9: one directory for each plugin.
     Plugins,
-    /// Written by an older version, and moved as it was by 0.9, which may have added directories of plugins.
-    Upgraded,
 }
 
 /// Files and directories of extractors up to 0.8. wget's others are named after hosts.
@@ -80,7 +79,7 @@ pub fn spot(
     extractors: &BTreeSet<String>,
 ) -> (String, String) {
     let claimed = match layout {
-        Layout::Flat | Layout::Upgraded => flat(name, is_directory, extractors),
+        Layout::Flat => flat(name, is_directory, extractors),
         Layout::Plugins if is_directory => plugin(name).map(|plugin| (plugin, String::new())),
         Layout::Plugins => None,
     };
@@ -126,7 +125,7 @@ pub fn output_path(
     let path = match layout {
         Layout::Plugins if first == plugin => rest.join("/"),
         Layout::Plugins => parts.join("/"),
-        Layout::Flat | Layout::Upgraded => {
+        Layout::Flat => {
             let (owner, path) = spot(
                 layout,
                 first,
@@ -190,7 +189,7 @@ mod tests {
             let found = spot(Layout::Flat, name, is_directory, &all);
             assert_eq!(found, (plugin.to_owned(), path.to_owned()), "{name}");
         }
-        let moved = |name: &str, is_directory| spot(Layout::Upgraded, name, is_directory, &all).0;
+        let moved = |name: &str, is_directory| spot(Layout::Flat, name, is_directory, &all).0;
         assert_eq!(moved("output.html", false), "dom");
         assert_eq!(moved("localhost", true), "wget");
         assert_eq!(moved("dom", true), "dom");

@@ -117,7 +117,7 @@ impl Places {
         if let Some(path) = self.by_id.get(&snapshot.id) {
             let directory = enter(&self.top, path).ok()?;
             let layout = match directory.stat(OsStr::new(OLD_INDEX)) {
-                Ok(_) => Layout::Upgraded,
+                Ok(_) => Layout::Flat,
                 Err(_) => Layout::Plugins,
             };
             return Some((directory, layout));
