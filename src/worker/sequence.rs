@@ -1,8 +1,10 @@
 //! The order of the hooks of one crawl or snapshot as a state machine: events in, actions out.
 //!
 //! Hooks start in order. The sequence waits for the end of a foreground hook, unless the next hook may
-//! run alongside it; for a daemon only until it is ready; and for a finite background hook not at all:
-//! what later hooks miss of it, they get from their retry. When all hooks have started and the last
+//! run alongside it; for a daemon only until it is ready, or for a few seconds; and for a finite
+//! background hook not at all: what later hooks miss of it, they get from their retry. A hook that works
+//! on the page in the tab waits for the tab as long as that may take to open it, so that no part of its
+//! own time passes meanwhile. When all hooks have started and the last
 //! foreground hook has ended, finite background hooks get the rest of their time. Then foreground
 //! hooks that found nothing before a finite hook wrote its last file are retried, with the daemons
 //! still running. Finally all daemons are stopped at once, the last started first. Each gets the rest
@@ -14,6 +16,7 @@
 //! The pages of a crawl depend on its daemons: a daemon that fails is restarted for the following
 //! pages, up to a limit.
 
+use archivist_core::model::{Need, TAB};
 use archivist_shared::bus::documents::work::{HookMode, HookTask};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -65,8 +68,17 @@ pub enum HookAction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HookState {
     Waiting,
-    Running { since: Duration, ready: bool },
-    Stopping { until: Duration, killed: bool },
+    Running {
+        since: Duration,
+        /// Has printed a line, or had its time to do so.
+        ready: bool,
+        /// Has printed a line.
+        spoke: bool,
+    },
+    Stopping {
+        until: Duration,
+        killed: bool,
+    },
     Ended,
 }
 
@@ -195,8 +207,9 @@ impl Sequence {
         match input {
             HookEvent::Begin => {}
             HookEvent::Ready(position) => {
-                if let Some(HookState::Running { ready, .. }) = self.states.get_mut(position) {
-                    *ready = true;
+                if let Some(HookState::Running { ready, spoke, .. }) = self.states.get_mut(position)
+                {
+                    (*ready, *spoke) = (true, true);
                 }
             }
             HookEvent::Ended(position) => self.ended(position),
@@ -234,7 +247,9 @@ impl Sequence {
                 Some(HookState::Running {
                     since,
                     ready: false,
+                    ..
                 }) if self.is_daemon(position) => Some(*since + self.ready_limit),
+                Some(HookState::Waiting) => self.page_deadline(position),
                 _ => None,
             },
             Phase::WaitingForDaemons => {
@@ -327,6 +342,24 @@ impl Sequence {
         })
     }
 
+    /// Time until which a hook that needs a page waits for the tab, which has not said yet what it found.
+    fn page_deadline(&self, position: usize) -> Option<Duration> {
+        if self.hooks[position].needs != Some(Need::Page) {
+            return None;
+        }
+        let earlier = self.hooks.iter().zip(&self.states).take(position);
+        let tabs = earlier.filter(|(hook, _)| hook.mode == HookMode::Daemon && hook.plugin == TAB);
+        let deadlines = tabs.filter_map(|(hook, state)| match state {
+            HookState::Running {
+                since,
+                spoke: false,
+                ..
+            } => Some(*since + hook.patience),
+            _ => None,
+        });
+        deadlines.max()
+    }
+
     /// Time at which a daemon that is the work itself is stopped.
     fn daemon_deadline(&self, position: usize) -> Option<Duration> {
         let hook = &self.hooks[position];
@@ -357,7 +390,7 @@ impl Sequence {
     fn enforce(&mut self, now: Duration, actions: &mut Vec<HookAction>) {
         for (position, state) in self.states.iter_mut().enumerate() {
             match state {
-                HookState::Running { since, ready }
+                HookState::Running { since, ready, .. }
                     if !*ready && *since + self.ready_limit <= now =>
                 {
                     *ready = true;
@@ -380,6 +413,11 @@ impl Sequence {
                     self.phase = Phase::WaitingForRelease;
                 }
                 Phase::Starting(position) => match self.states[position] {
+                    HookState::Waiting
+                        if self.page_deadline(position).is_some_and(|at| now < at) =>
+                    {
+                        return;
+                    }
                     HookState::Waiting => {
                         if self.hooks[position].after_background
                             && self.stop_background(now, actions)
@@ -436,6 +474,7 @@ impl Sequence {
         self.states[position] = HookState::Running {
             since: now,
             ready: false,
+            spoke: false,
         };
         actions.push(HookAction::Start(position));
     }

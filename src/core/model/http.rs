@@ -1,13 +1,12 @@
 //! The HTTP status of a page's document: the final response, after all redirects.
 
+use super::TAB;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// First status of an error (RFC 9110, section 15.5).
 const FIRST_ERROR: u16 = 400;
-/// The browser's plugin: its tab requests the document that most hooks save.
-const BROWSER: &str = "chromium";
 
 /// Whether this status means that the server did not send the page.
 pub fn is_http_error(status: u16) -> bool {
@@ -46,7 +45,7 @@ impl HttpAnswer {
 
     /// Whether the browser got this answer.
     pub fn is_of_browser(&self) -> bool {
-        self.plugin == BROWSER
+        self.plugin == TAB
     }
 
     /// Returns the answer of a visit, of which `self` is known and `other` is reported later: that

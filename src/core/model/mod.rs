@@ -31,7 +31,7 @@ pub use http::{BadHttpRange, HttpAnswer, HttpErrors, HttpRange, is_http_error};
 pub use id::{AnyId, CrawlId, Owner, ParseIdError, RunId, SnapshotId};
 pub use id_marks::IdMarks;
 pub use lifecycle::{IllegalTransition, Lifecycle, Step};
-pub use need::{Absence, Need};
+pub use need::{Absence, Need, TAB};
 pub(crate) use outcome::start_failure;
 pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading};
 pub use persona::{BadPersonaName, COOKIES, PersonaName};

@@ -3,6 +3,9 @@
 use super::{ResultState, Verdict};
 use serde::{Deserialize, Serialize};
 
+/// Plugin of the browser. Its tab requests the document that most hooks save.
+pub const TAB: &str = "chromium";
+
 crate::text::named! {
     /// `x-needs`: without which the hooks of a plugin are not started.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -56,6 +56,37 @@ fn sequence_waits_for_foreground_hooks_and_until_daemons_are_ready() {
     assert_eq!(s.handle(HookEvent::Ended(0), at(10)), [HookAction::Done]);
 }
 
+/// Hooks 2 and 3 work on the page that hook 0 opens, hook 1 on its site.
+#[test]
+fn hooks_that_need_a_page_wait_for_the_tab_and_others_do_not() {
+    let begun = || {
+        let mut s = sequence(&[Daemon, Finite, Foreground, Foreground], false);
+        s.hooks[0].plugin = TAB.into();
+        s.hooks[0].patience = Duration::from_secs(60);
+        s.hooks[1].needs = Some(Need::Site);
+        s.hooks[2].needs = Some(Need::Page);
+        s.hooks[3].needs = Some(Need::Page);
+        assert_eq!(s.handle(HookEvent::Begin, T0), [HookAction::Start(0)]);
+        let started = s.handle(HookEvent::Deadline, at(5));
+        assert_eq!(started, [HookAction::Start(1)]);
+        assert_eq!(s.deadline(), Some(at(60)));
+        assert_eq!(s.handle(HookEvent::Ended(1), at(40)), []);
+        s
+    };
+    let mut opened = begun();
+    let started = opened.handle(HookEvent::Ready(0), at(50));
+    assert_eq!(started, [HookAction::Start(2)]);
+    let mut failed = begun();
+    let started = failed.handle(HookEvent::Ended(0), at(50));
+    assert_eq!(started, [HookAction::Start(2)]);
+    let mut silent = begun();
+    assert_eq!(silent.handle(HookEvent::Deadline, at(59)), []);
+    let started = silent.handle(HookEvent::Deadline, at(60));
+    assert_eq!(started, [HookAction::Start(2)]);
+    let next = silent.handle(HookEvent::Ended(2), at(61));
+    assert_eq!(next, [HookAction::Start(3)]);
+}
+
 /// Hooks 1 and 3 may run alongside hook 0, hook 2 alongside no other.
 #[test]
 fn hooks_run_alongside_those_that_they_name_and_no_others() {
