@@ -4,7 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
-LIMITS=(--set WGET_TIMEOUT=8 --set HEADERS_TIMEOUT=8 --set FAVICON_TIMEOUT=8
+LIMITS=(--set WGET_TIMEOUT=8 --set HEADERS_TIMEOUT=8 --set FAVICON_TIMEOUT=20
     --set CHROMIUM_TIMEOUT=30 --set SCREENSHOT_TIMEOUT=20 --set PDF_TIMEOUT=20 --set DOM_TIMEOUT=20)
 edit=/etc/systemd/system/archivist-hook-wget-.service.d
 

@@ -7,13 +7,15 @@ queue() {
 # Every file of the page with its digest, but what the worker writes about it.
 files_of_page() { in_capsule bash -c "cd '$1' && find . -type f ! -name 'index.*' -exec sha256sum {} + | sort"; }
 
-# What was skipped for this reason, how often it was tried, and of which hooks of the page there was a unit.
+# What was skipped for this reason, how often it was tried, and which hooks of the page had a unit: none that needs a page, and no
+# other after the tab had failed. While it takes longer than ReadyTimeoutSec=, hooks start that may ask the site themselves.
 judge_nowhere() {
     local results='map(select(.status == "skipped" and (.error | contains("net::ERR_")))) | [length, (map(.attempts) | unique[])]'
-    local units='map(select(.owner | startswith("s")) | select(.kind == "hook").plugin) | unique'
+    local units='map(select(.kind == "hook" and (.owner | startswith("s")))) | map(select(.plugin == "chromium")) as $tabs |
+        map(select(.plugin != "chromium" and (.plugin == "dom" or (.started_at as $at | all($tabs[]; $at < .started_at or .ended_at < $at)))).plugin) | unique'
     wait_for 120 is_over "$crawl_nowhere"
     assert_eq "5 1" "$(query "$results" list results "$crawl_nowhere" --limit 0)" "what was skipped of a page that cannot be reached ($1)"
-    assert_eq chromium "$(query "$units" list runs "$crawl_nowhere" --limit 0)" "units of its hooks ($1)"
+    assert_eq "" "$(query "$units" list runs "$crawl_nowhere" --limit 0)" "units of hooks that could not succeed ($1)"
 }
 
 judge() {
