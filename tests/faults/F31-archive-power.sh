@@ -5,7 +5,7 @@
 # In a full run alone: it requires a virtual machine.
 source "$(dirname "$0")/machine.sh"
 
-CUTS=$(times 2 20) COUNT=40
+CUTS=$(times 2 20) COUNT=20
 archive=/var/lib/archivist/archive
 said=$work/said
 
@@ -30,9 +30,9 @@ while :; do
     echo "begins $n"
     { echo url,title,tags; seq $1 | sed "s|.*|http://list$n.test/&,list$n &,list$n|"; } >/root/list.csv
     archivist import --keep-only --wait /root/list.csv >/dev/null && echo "imported $n"
-    if [ $n -gt 3 ]; then
-        echo "deletes $((n - 3))"
-        archivist delete --yes --tag list$((n - 3)) >/dev/null && echo "deleted $((n - 3))"
+    if [ $n -gt 2 ]; then
+        echo "deletes $((n - 2))"
+        archivist delete --yes --tag list$((n - 2)) >/dev/null && echo "deleted $((n - 2))"
     fi
     n=$((n + 1))
 done
@@ -41,7 +41,7 @@ SH
 }
 
 count() { grep -c "^$1 " "$said" || true; }
-has_imported() { (($(count imported) > $1)); }
+has_more() { (($(count "$1") > $2)); }
 index_is_idle() { ! has_unit archivist-index-pages.service && [[ $(query .search.queued status) == 0 ]]; }
 found() { archivist search --json -n 0 --all "$1" 2>/dev/null | gojq .total; }
 
@@ -71,10 +71,13 @@ assert_kept() {
 is_everything_sealed() { [[ $(query .snapshots.queued status) == null ]]; }
 
 the_power_is_cut() {
-    local cut word pieces=0 summary
+    local cut word reported pieces=0 summary
     for ((cut = 1; cut <= CUTS; cut++)); do
         talk
-        wait_for 300 has_imported "$(count imported)"
+        # By turns soon after an import, while a deletion begins or files are removed, and soon after a deletion, during an import.
+        reported=imported
+        ((cut % 2)) || reported=deleted
+        wait_for 600 has_more $reported "$(count $reported)"
         sleep "$((RANDOM % 20)).$((RANDOM % 10))"
         word=$(capsule power-cut "$CAPSULE" "$RANDOM")
         wait "$talk" || true
