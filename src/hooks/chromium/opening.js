@@ -1,7 +1,7 @@
 // Opens the sections of the page that the reader opens, and starts the audio and video that load
 // nothing until they are started: muted, for a moment, and back to where they were. Evaluates to the
-// numbers of both.
-(async (wantsDetails, wantsMedia, timeMax) => {
+// numbers of both. Media that do not begin are waited for until endWaiting is called.
+(async (wantsDetails, wantsMedia) => {
   const all = (selector) => {
     const found = [];
     const collect = (root) => {
@@ -25,11 +25,12 @@
   if (!wantsMedia) return opened;
   const isIdle = (medium) => medium.paused && medium.readyState === 0 && medium.networkState !== 2 && !medium.error;
   const hasSource = (medium) => medium.hasAttribute("src") || medium.querySelector("source[src]");
+  const ends = [];
+  globalThis.endWaiting = () => ends.forEach((end) => end());
   const start = (medium) => new Promise((resolve) => {
     const { muted } = medium;
     const events = ["loadeddata", "error"];
     const end = () => {
-      clearTimeout(timer);
       for (const name of events) medium.removeEventListener(name, end);
       medium.pause();
       // Shows the poster again, and what the author chose to load before the start.
@@ -37,7 +38,7 @@
       medium.muted = muted;
       resolve();
     };
-    const timer = setTimeout(end, timeMax);
+    ends.push(end);
     for (const name of events) medium.addEventListener(name, end);
     medium.muted = true;
     medium.play().catch(() => {});

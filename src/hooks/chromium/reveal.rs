@@ -6,7 +6,9 @@ use crate::process::invocation::Invocation;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::timeout;
 
 /// Height in pixels to which a page is scrolled: a page may grow for ever.
 const SCROLL_MAX_PIXELS: u32 = 100_000;
@@ -15,10 +17,10 @@ const SCROLL_MAX_STEPS: u32 = 150;
 /// Time for scrolling in milliseconds of the page's clock, for a machine that draws few frames in a
 /// second. Height and steps bound the time of one that draws many.
 const SCROLL_MAX_MS: u32 = 15_000;
-/// Time in milliseconds of the page's clock that a medium gets for its first picture or sound. The
-/// clock runs at the pace of real time meanwhile, and on a busy machine Chromium needs more than two
-/// seconds until it requests the first medium of its life.
-const MEDIUM_MAX_MS: u32 = 5_000;
+/// Time that a medium gets for its first picture or sound. On a busy machine Chromium needs more than two
+/// seconds until it requests the first medium of its life. The page's clock cannot tell: after a grant that
+/// was lost it makes up for seconds in a moment, in which nothing is loaded.
+const MEDIUM_MAX: Duration = Duration::from_secs(10);
 const SCRIPT: &str = include_str!("reveal.js");
 const OPENING: &str = include_str!("opening.js");
 /// Functions that all scripts may call.
@@ -236,8 +238,17 @@ async fn reveal_in(
 
 /// Opens the sections of a page, or starts its media. Returns remarks about it.
 async fn open(world: &World<'_>, details: bool, media: bool) -> Result<Vec<String>, CdpError> {
-    let arguments = [json!(details), json!(media), json!(MEDIUM_MAX_MS)];
-    let opened = world.evaluate(OPENING, &arguments).await?;
+    let arguments = [json!(details), json!(media)];
+    let mut opening = std::pin::pin!(world.evaluate(OPENING, &arguments));
+    let opened = match timeout(MEDIUM_MAX, &mut opening).await {
+        Ok(opened) => opened?,
+        Err(_) => {
+            world
+                .evaluate("() => globalThis.endWaiting?.()", &[])
+                .await?;
+            opening.await?
+        }
+    };
     let opened: Opened = serde_json::from_value(opened).unwrap_or_default();
     Ok(opened.notes())
 }
