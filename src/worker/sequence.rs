@@ -2,13 +2,13 @@
 //!
 //! Hooks start in order. The sequence waits for the end of a foreground hook, unless the next hook may
 //! run alongside it; for a daemon only until it is ready, or for a few seconds; and for a finite
-//! background hook not at all: what later hooks miss of it, they get from their retry. A hook that works
-//! on the page in the tab waits for the tab as long as that may take to open it, so that no part of its
-//! own time passes meanwhile. When all hooks have started and the last
-//! foreground hook has ended, finite background hooks get the rest of their time. Then foreground
-//! hooks that found nothing before a finite hook wrote its last file are retried, with the daemons
-//! still running. Finally all daemons are stopped at once, the last started first. Each gets the rest
-//! of its plugin's time limit as grace, and is then killed.
+//! background hook not at all: what later hooks miss of it, they get from their retry. A hook that needs
+//! a page waits until the browser's tab has opened it or failed, within the time limit of the tab, and
+//! its own time begins then. When all hooks have started and the last foreground hook has ended, finite
+//! background hooks get the rest of their time. Then foreground hooks that found nothing before a finite
+//! hook wrote its last file are retried, with the daemons still running. Finally all daemons are stopped
+//! at once, the last started first. Each gets the rest of its plugin's time limit as grace, and is then
+//! killed.
 //!
 //! If no hook runs in the foreground, the daemons are the work: each gets its own time to end by
 //! itself.

@@ -12,7 +12,7 @@ const DEPARTURE_MAX: Duration = Duration::from_secs(1);
 /// Time in which chromium reports the head of a response that ended a navigation.
 const EXPLANATION_MAX: Duration = Duration::from_secs(2);
 /// Time for revealing a page. The limits of its parts (8 s for the rules of walls, 15 s for scrolling,
-/// 5 s for media) add up to more, but a page needs all of one only on a machine that draws late.
+/// 10 s for media) add up to more, but a page needs all of one only on a machine that draws late.
 const REVEAL_MAX: Duration = Duration::from_secs(20);
 /// Time without any event after which a page whose clock stopped for the network, but which waits
 /// for no request that is known, gets more time.
