@@ -2,9 +2,9 @@
 //!
 //! Hooks start in order. The sequence waits for the end of a foreground hook, unless the next hook may
 //! run alongside it; for a daemon only until it is ready, or for a few seconds; and for a finite
-//! background hook not at all: what later hooks miss of it, they get from their retry. A hook that needs
-//! a page waits until the browser's tab has opened it or failed, within the time limit of the tab, and
-//! its own time begins then. When all hooks have started and the last foreground hook has ended, finite
+//! background hook not at all: what later hooks miss of it, they get from their retry. A hook that works
+//! with a daemon, such as the tab of a browser, waits until that daemon is ready or has failed, within
+//! the time limit of the daemon, and its own time begins then. When all hooks have started and the last foreground hook has ended, finite
 //! background hooks get the rest of their time. Then foreground hooks that found nothing before a finite
 //! hook wrote its last file are retried, with the daemons still running. Finally all daemons are stopped
 //! at once, the last started first. Each gets the rest of its plugin's time limit as grace, and is then
@@ -16,7 +16,6 @@
 //! The pages of a crawl depend on its daemons: a daemon that fails is restarted for the following
 //! pages, up to a limit.
 
-use archivist_core::model::{Need, TAB};
 use archivist_shared::bus::documents::work::{HookMode, HookTask};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -249,7 +248,7 @@ impl Sequence {
                     ready: false,
                     ..
                 }) if self.is_daemon(position) => Some(*since + self.ready_limit),
-                Some(HookState::Waiting) => self.page_deadline(position),
+                Some(HookState::Waiting) => self.daemons_deadline(position),
                 _ => None,
             },
             Phase::WaitingForDaemons => {
@@ -342,14 +341,12 @@ impl Sequence {
         })
     }
 
-    /// Time until which a hook that needs a page waits for the tab, which has not said yet what it found.
-    fn page_deadline(&self, position: usize) -> Option<Duration> {
-        if self.hooks[position].needs != Some(Need::Page) {
-            return None;
-        }
+    /// Time until which a hook waits for the daemons with which it works and which are not ready.
+    fn daemons_deadline(&self, position: usize) -> Option<Duration> {
+        let awaits = &self.hooks[position].awaits;
         let earlier = self.hooks.iter().zip(&self.states).take(position);
-        let tabs = earlier.filter(|(hook, _)| hook.mode == HookMode::Daemon && hook.plugin == TAB);
-        let deadlines = tabs.filter_map(|(hook, state)| match state {
+        let daemons = earlier.filter(|(hook, _)| awaits.contains(&hook.key));
+        let deadlines = daemons.filter_map(|(hook, state)| match state {
             HookState::Running {
                 since,
                 spoke: false,
@@ -414,7 +411,7 @@ impl Sequence {
                 }
                 Phase::Starting(position) => match self.states[position] {
                     HookState::Waiting
-                        if self.page_deadline(position).is_some_and(|at| now < at) =>
+                        if self.daemons_deadline(position).is_some_and(|at| now < at) =>
                     {
                         return;
                     }

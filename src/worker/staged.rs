@@ -123,6 +123,7 @@ fn task(result: &StagedResult) -> HookTask {
         alongside: Vec::new(),
         after_background: false,
         uses_daemon: false,
+        awaits: Vec::new(),
         needs: None,
     }
 }

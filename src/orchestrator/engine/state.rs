@@ -17,7 +17,7 @@ use archivist_core::model::{Backoff, CrawlId, Owner, ProcessLocation, RunId, Sna
 use archivist_core::plan::{Lack, Limits, Load, LoadLimits, Shortage};
 use archivist_core::unit::Names;
 use archivist_plugin::programs::binary;
-use archivist_plugin::programs::install::uses_daemon;
+use archivist_plugin::programs::install::{awaited, uses_daemon};
 use archivist_plugin::select;
 use archivist_plugin::settings::derived;
 use archivist_plugin::settings::needs::needs;
@@ -396,8 +396,9 @@ impl Engine {
             Mode::Finite => (HookMode::Finite, own),
             Mode::Daemon => (HookMode::Daemon, self.settings.daemon_limit),
         };
+        let needs = needs(plugin, &values);
         let task = HookTask {
-            key: format!("{}/{}", hook.plugin, hook.id),
+            key: hook.key(),
             plugin: hook.plugin.clone(),
             hook: hook.id.clone(),
             mode,
@@ -406,7 +407,8 @@ impl Engine {
             alongside: plugin.schema.alongside.clone(),
             after_background: plugin.schema.wait_for_background_cleanup,
             uses_daemon: uses_daemon(&self.catalogue, plugin),
-            needs: needs(plugin, &values),
+            awaits: awaited(&self.catalogue, plugin, needs),
+            needs,
         };
         Some(PlannedHook {
             task,

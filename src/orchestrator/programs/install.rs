@@ -141,6 +141,7 @@ impl Engine {
                 alongside: Vec::new(),
                 after_background: false,
                 uses_daemon: false,
+                awaits: Vec::new(),
                 needs: None,
             },
             hook: Hook {

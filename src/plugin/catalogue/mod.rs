@@ -96,6 +96,11 @@ pub struct Hook {
 }
 
 impl Hook {
+    /// `PLUGIN/ID`, by which documents and lists name the hook.
+    pub fn key(&self) -> String {
+        format!("{}/{}", self.plugin, self.id)
+    }
+
     /// The file name, which is the second sort key.
     pub fn file_name(&self) -> &str {
         self.file

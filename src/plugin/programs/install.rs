@@ -12,6 +12,7 @@ use crate::programs::binary;
 use crate::programs::binary::{Programs, Source};
 use crate::programs::requirement::{Requirement, split_providers};
 use crate::settings::values::{Layers, resolve};
+use archivist_core::model::{Need, TAB};
 use archivist_core::text::{did_you_mean, similar};
 
 /// Start of the URL of a crawl that installs programs.
@@ -120,6 +121,23 @@ pub fn uses_daemon(catalogue: &Catalogue, plugin: &Plugin) -> bool {
     required
         .filter(|required| required.name != plugin.name)
         .any(|required| required.hooks.iter().any(is_daemon))
+}
+
+/// The daemons with whose first line the hooks of a plugin can begin their work, by key: those of the
+/// plugin and of the plugins that it requires, if their names have the form whose first line says that
+/// the daemon is ready (`.daemon.bg`). None for a plugin that needs a site only: it asks the site itself.
+pub fn awaited(catalogue: &Catalogue, plugin: &Plugin, needs: Option<Need>) -> Vec<String> {
+    if needs == Some(Need::Site) {
+        return Vec::new();
+    }
+    let mut required = with_required(catalogue, plugin);
+    if needs == Some(Need::Page) {
+        required.extend(catalogue.plugin(TAB));
+    }
+    let announced = |hook: &&Hook| hook.id.ends_with(".daemon.bg");
+    let hooks = required.into_iter().flat_map(|plugin| &plugin.hooks);
+    let keys: BTreeSet<String> = hooks.filter(announced).map(Hook::key).collect();
+    keys.into_iter().collect()
 }
 
 /// Raises the required version to `least` if the request accepts older versions.
@@ -280,6 +298,32 @@ mod tests {
         let uses = |name| uses_daemon(&catalogue, catalogue.plugin(name).unwrap());
         assert!(uses("tab") && uses("title"));
         assert!(!uses("browser") && !uses("text"));
+    }
+
+    #[test]
+    fn hooks_await_the_daemons_that_say_when_they_are_ready() {
+        let requires = |name: &str| json!({"required_plugins": [name]});
+        let catalogue = sample::catalogue([
+            plugin(TAB, json!({}), &["on_Snapshot__10_tab.daemon.bg.sh"]),
+            plugin(
+                "chrome",
+                json!({}),
+                &["on_Snapshot__10_tab.daemon.bg.js", "on_Snapshot__30_go.js"],
+            ),
+            plugin("title", requires("chrome"), &["on_Snapshot__54_title.js"]),
+            plugin("old", json!({}), &["on_Snapshot__10_old.bg.sh"]),
+            plugin("file", requires("old"), &["on_Snapshot__50_file.sh"]),
+        ]);
+        let of = |name, needs| awaited(&catalogue, catalogue.plugin(name).unwrap(), needs);
+        let tab = "chrome/on_Snapshot__10_tab.daemon.bg";
+        assert_eq!(of("title", None), [tab]);
+        assert_eq!(of("chrome", None), [tab]);
+        assert!(of("title", Some(Need::Site)).is_empty());
+        assert_eq!(
+            of("file", Some(Need::Page)),
+            ["chromium/on_Snapshot__10_tab.daemon.bg"]
+        );
+        assert!(of("file", None).is_empty());
     }
 
     fn catalogue() -> Catalogue {

@@ -18,6 +18,7 @@ fn retry_restarts_daemons_and_their_foreground_hooks() {
         alongside: Vec::new(),
         after_background: false,
         uses_daemon: false,
+        awaits: Vec::new(),
         needs: None,
     };
     let hooks = [
@@ -70,6 +71,7 @@ fn retries_after_a_finite_hook_outlast_their_worker() {
         alongside: Vec::new(),
         after_background: false,
         uses_daemon: false,
+        awaits: Vec::new(),
         needs: None,
     };
     let hooks = [

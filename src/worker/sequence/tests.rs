@@ -22,6 +22,7 @@ fn sequence_for(modes: &[HookMode], purpose: Purpose) -> Sequence {
         alongside: Vec::new(),
         after_background: false,
         uses_daemon: false,
+        awaits: Vec::new(),
         needs: None,
     };
     let hooks = modes.iter().enumerate().map(hook).collect();
@@ -56,16 +57,14 @@ fn sequence_waits_for_foreground_hooks_and_until_daemons_are_ready() {
     assert_eq!(s.handle(HookEvent::Ended(0), at(10)), [HookAction::Done]);
 }
 
-/// Hooks 2 and 3 work on the page that hook 0 opens, hook 1 on its site.
+/// Hooks 2 and 3 work with hook 0, hook 1 does not.
 #[test]
-fn hooks_that_need_a_page_wait_for_the_tab_and_others_do_not() {
+fn hooks_wait_for_the_daemons_with_which_they_work() {
     let begun = || {
         let mut s = sequence(&[Daemon, Finite, Foreground, Foreground], false);
-        s.hooks[0].plugin = TAB.into();
         s.hooks[0].patience = Duration::from_secs(60);
-        s.hooks[1].needs = Some(Need::Site);
-        s.hooks[2].needs = Some(Need::Page);
-        s.hooks[3].needs = Some(Need::Page);
+        s.hooks[2].awaits = vec!["p/0".into()];
+        s.hooks[3].awaits = vec!["p/0".into()];
         assert_eq!(s.handle(HookEvent::Begin, T0), [HookAction::Start(0)]);
         let started = s.handle(HookEvent::Deadline, at(5));
         assert_eq!(started, [HookAction::Start(1)]);

@@ -200,6 +200,9 @@ pub struct HookTask {
     /// A plugin that its plugin requires has a daemon, such as a browser, with which it works.
     #[serde(default)]
     pub uses_daemon: bool,
+    /// Daemons, by key, for whose first line or end this hook waits before it starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub awaits: Vec<String>,
     /// Without which the worker does not have the hook started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<Need>,
@@ -218,6 +221,7 @@ impl HookTask {
             alongside: Vec::new(),
             after_background: false,
             uses_daemon: false,
+            awaits: Vec::new(),
             needs: None,
         }
     }

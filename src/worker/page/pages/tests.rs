@@ -63,6 +63,7 @@ fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, text: &str, f
         alongside: Vec::new(),
         after_background: false,
         uses_daemon: false,
+        awaits: Vec::new(),
         needs: None,
     };
     let file = |path: &&str| File {
