@@ -6,7 +6,7 @@ use archivist_core::model::{ResultState, Verdict};
 use archivist_plugin::Directory;
 use archivist_shared::archivebox::BoxSnapshot;
 use archivist_shared::staged::{STAGED_HOOK, StagedPage, StagedResult};
-use nix::libc::{S_IFDIR, S_IFMT};
+use nix::libc::{S_IFDIR, S_IFMT, S_IFREG};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
@@ -107,6 +107,32 @@ fn copy_entry(
     copy_content(&inner, target, 1, tally)
 }
 
+/// Whether the output of a result names a file or directory of the snapshot, rather than being a text such
+/// as a number of links.
+fn has_output(source: &Directory, extractor: &str, output: &str) -> bool {
+    let parts = || output.trim_end_matches('/').split('/');
+    has(source, parts()) || has(source, [extractor].into_iter().chain(parts()))
+}
+
+/// Whether a directory has a file or directory at a path. Links do not count.
+fn has<'a>(top: &Directory, parts: impl Iterator<Item = &'a str>) -> bool {
+    let mut parts = parts.peekable();
+    let mut inner = None;
+    while let Some(part) = parts.next() {
+        let directory = inner.as_ref().unwrap_or(top);
+        if parts.peek().is_none() {
+            return directory
+                .stat(part)
+                .is_ok_and(|found| [S_IFREG, S_IFDIR].contains(&(found.st_mode & S_IFMT)));
+        }
+        match directory.enter(part) {
+            Ok(next) => inner = Some(next),
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
 /// The results of the snapshot as ours, and how each was taken, by extractor.
 fn results(
     snapshot: &BoxSnapshot,
@@ -129,8 +155,9 @@ fn results(
         if verdict.state == ResultState::Succeeded {
             let path = source
                 .zip(output.as_deref())
+                .filter(|((directory, _), text)| has_output(directory, &result.extractor, text))
                 .and_then(|((_, layout), text)| {
-                    layout::output_path(*layout, &plugin, text, extractors)
+                    layout::output_path(*layout, &result.extractor, text, extractors)
                 });
             if files == 0 && layout::requires_files(&plugin) {
                 taken = Taken::WithoutFiles;
@@ -200,6 +227,42 @@ mod tests {
             status: status.to_owned(),
             output: output.to_owned(),
             ..BoxResult::default()
+        }
+    }
+
+    /// Version 0.9 writes a sentence or a file into the same field.
+    #[test]
+    fn outputs_are_paths_if_there_is_such_a_file() {
+        let top = tempfile::tempdir().unwrap();
+        for directory in ["hashes", "wget/a.test"] {
+            fs::create_dir_all(top.path().join(directory)).unwrap();
+        }
+        for file in ["hashes/hashes.json", "wget/a.test/index.html"] {
+            fs::write(top.path().join(file), file).unwrap();
+        }
+        symlink("hashes.json", top.path().join("hashes/link")).unwrap();
+        let source = (Directory::open(top.path()).unwrap(), Layout::Plugins);
+        for (extractor, output, expected) in [
+            ("hashes", "4.2MB ed87c7c77735", "4.2MB ed87c7c77735"),
+            (
+                "hashes",
+                "hashes/hashes.json",
+                "archivebox_hashes/hashes.json",
+            ),
+            ("hashes", "hashes.json", "archivebox_hashes/hashes.json"),
+            ("hashes", "hashes/link", "hashes/link"),
+            ("hashes", "hashes/hashes.json/x", "hashes/hashes.json/x"),
+            ("wget", "wget/a.test/index.html", "wget/a.test/index.html"),
+            ("wget", "wget/a.test/", "wget/a.test"),
+            ("wget", "a.test/index.html", "wget/a.test/index.html"),
+            ("wget", "../hashes/hashes.json", "../hashes/hashes.json"),
+        ] {
+            let snapshot = BoxSnapshot {
+                results: vec![result(extractor, "succeeded", output)],
+                ..BoxSnapshot::default()
+            };
+            let (_, page, _) = take(&snapshot, Some(&source), None).unwrap();
+            assert_eq!(page.results[0].output.as_deref(), Some(expected));
         }
     }
 

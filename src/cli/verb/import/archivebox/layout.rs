@@ -108,11 +108,11 @@ pub fn requires_files(plugin: &str) -> bool {
     WITH_FILES.contains(&plugin)
 }
 
-/// Returns the path, within the directory of `plugin`, of a file that a result names as its output. `None`
-/// if that is a text, or a file of another plugin.
+/// Returns the path, within the directory of the extractor's plugin, of a file that a result names as its
+/// output. `None` if that is a text, or a file of another plugin.
 pub fn output_path(
     layout: Layout,
-    plugin: &str,
+    extractor: &str,
     output: &str,
     extractors: &BTreeSet<String>,
 ) -> Option<String> {
@@ -123,7 +123,7 @@ pub fn output_path(
     }
     let (first, rest) = (parts[0], &parts[1..]);
     let path = match layout {
-        Layout::Plugins if first == plugin => rest.join("/"),
+        Layout::Plugins if first == extractor => rest.join("/"),
         Layout::Plugins => parts.join("/"),
         Layout::Flat => {
             let (owner, path) = spot(
@@ -132,7 +132,7 @@ pub fn output_path(
                 !rest.is_empty() || output.ends_with('/'),
                 extractors,
             );
-            if owner != plugin {
+            if Some(owner) != plugin(extractor) {
                 return None;
             }
             let path = [path.as_str()].into_iter().filter(|path| !path.is_empty());
