@@ -1,7 +1,8 @@
 #!/bin/bash
 # archivist import DIR: the data directories that ArchiveBox 0.4.21, 0.5.4, 0.6.2 and 0.7.4 wrote of the same three local pages, without
-# a browser, and the last one as 0.9.73 upgraded it (archivebox/data.tar.xz has them without their own HTML pages, logs, sources and
-# accounts): counts as in their databases, a hostile directory, kills, deletion. With EXTENT=full, a directory on the file system of the archive, with and without reflinks.
+# a browser, the last one as 0.9.73 upgraded it, and one of 0.9.73's own (archivebox/data.tar.xz has them without their own HTML pages,
+# logs, sources, settings and accounts): counts as in their databases, a hostile directory, kills, deletion. With EXTENT=full, a
+# directory on the file system of the archive, with and without reflinks.
 # In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
@@ -190,6 +191,25 @@ deletes_all() {
 }
 is_without_files() { [[ -z $(in_capsule sh -c "ls -d $archive/2*" 2>/dev/null) ]]; }
 
+# Pages that 0.9.73 archived itself, also without its database: two.html twice, and one page that is missing.
+takes_a_directory_of_0_9() {
+    local own=$boxes/0.9.73-own how
+    needs deletes_all
+    for how in "with its database" "without it"; do
+        assert_status 3 archivist import --wait $own
+        assert_contains "$output" "4 taken, 0 known, 0 without a directory, 0 with files left out, 0 refused" "$how"
+        assert_eq "failed=1 noresults=2 succeeded=11" "$(query 'map(select(.hook | startswith("archivebox")) | .status) | group_by(.)
+            | map("\(.[0])=\(length)") | join(" ")' list results --limit 0)" "results $how"
+        assert_eq "1 URLs parsed" "$(query 'of("parse_html_urls") | map(select(.status == "succeeded").output) | only' list results --limit 0)" "a sentence $how"
+        assert_eq 2 "$(archivist versions --json http://127.0.0.1:8299/two.html | gojq length)" "versions $how"
+        assert_eq "birds 日本" "$(query '[.[] | select(.url | endswith("8299/")) | .tags[]] | sort | join(" ")' list snapshots)" "tags $how"
+        # shellcheck disable=SC2046 # ids
+        archivist delete --yes $(query '.[].id' list crawls) >/dev/null
+        wait_for 60 is_without_files
+        in_capsule rm -f $own/index.sqlite3
+    done
+}
+
 # attach MKFS ARGUMENT…: a new file system (sparse, with MinFreeSpace= to spare) with the archive, which is a mount of its own, and a
 # directory of ArchiveBox with 80 MB.
 attach() {
@@ -291,4 +311,4 @@ copies_without_reflinks() {
 }
 
 cases imports_each_version keeps_titles_tags_dates_and_files adds_nothing_twice takes_nothing_from_outside takes_what_is_older_than_the_database \
-    continues_after_kills takes_an_upgraded_directory deletes_all shares_blocks_on_one_file_system copies_without_reflinks
+    continues_after_kills takes_an_upgraded_directory deletes_all takes_a_directory_of_0_9 shares_blocks_on_one_file_system copies_without_reflinks

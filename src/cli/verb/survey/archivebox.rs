@@ -10,6 +10,7 @@ use archivist_shared::staged::RESULTS_MAX;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 use std::io::{self, BufRead, Read, Write};
 use std::time::Duration;
 
@@ -133,23 +134,56 @@ fn of_object(object: &Map<String, Value>) -> Option<BoxSnapshot> {
     Some(found)
 }
 
-/// `index.jsonl`
+/// `index.jsonl`. Version 0.9 writes what a hook printed, again with what its end added, and at last the row
+/// of the database, which alone has times: the last line of each id counts, and only rows if there are any.
 fn of_lines(text: &str) -> Option<BoxSnapshot> {
     let mut found = None;
-    let mut results = Vec::new();
+    let mut printed = Lines::default();
+    let mut rows = Lines::default();
     for line in text.lines() {
         let Ok(value) = serde_json::from_str::<Value>(line) else {
             continue;
         };
         match value.get("type").and_then(Value::as_str) {
             Some("Snapshot") => found = value.as_object().and_then(about).or(found),
-            Some("ArchiveResult") => results.extend(result(&value, None)),
+            Some("ArchiveResult") if value.get("schema_version").is_some() => rows.add(&value),
+            Some("ArchiveResult") => printed.add(&value),
             _ => {}
         }
     }
     let mut found = found?;
-    found.results = results;
+    found.results = if rows.results.is_empty() {
+        printed.results
+    } else {
+        rows.results
+    };
     Some(found)
+}
+
+/// Results in the order of their first lines.
+#[derive(Default)]
+struct Lines {
+    results: Vec<BoxResult>,
+    /// Position of the result of each id.
+    positions: HashMap<String, usize>,
+}
+
+impl Lines {
+    fn add(&mut self, value: &Value) {
+        let Some(result) = result(value, None) else {
+            return;
+        };
+        let id = value.get("id").and_then(Value::as_str);
+        match id.and_then(|id| self.positions.get(id)) {
+            Some(position) => self.results[*position] = result,
+            None => {
+                let position = self.results.len();
+                self.positions
+                    .extend(id.map(|id| (id.to_owned(), position)));
+                self.results.push(result);
+            }
+        }
+    }
 }
 
 fn about(object: &Map<String, Value>) -> Option<BoxSnapshot> {
@@ -286,6 +320,32 @@ mod tests {
             times,
             ["2019-02-12T19:35:00.000Z", "2019-02-12T19:35:01.500Z"]
         );
+    }
+
+    #[test]
+    fn results_that_are_written_several_times_are_one() {
+        let results = |lines_of_results: &str| {
+            let start = "{\"type\":\"Snapshot\",\"id\":\"5d42\",\"url\":\"http://a.test/\"}\n";
+            let found = lines(&framed(
+                "5d42",
+                format!("{start}{lines_of_results}").as_bytes(),
+            ));
+            let [BoxLine::Snapshot(snapshot)] = &found[..] else {
+                panic!("{found:?}");
+            };
+            let results = snapshot.results.iter();
+            let shown = results.map(|result| format!("{} {}", result.extractor, result.output));
+            shown.collect::<Vec<_>>()
+        };
+        let printed = r#"{"type":"ArchiveResult","id":"1","plugin":"wget","status":"failed","output_str":"at first"}
+{"type":"ArchiveResult","id":"2","plugin":"dom","status":"succeeded"}
+{"type":"ArchiveResult","id":"1","plugin":"wget","status":"failed","output_str":"at last"}
+{"type":"ArchiveResult","plugin":"pdf","status":"succeeded"}
+{"type":"ArchiveResult","plugin":"pdf","status":"succeeded"}
+"#;
+        assert_eq!(results(printed), ["wget at last", "dom ", "pdf ", "pdf "]);
+        let row = r#"{"type":"ArchiveResult","schema_version":"0.9.73","id":"3","plugin":"wget","status":"failed","output_str":"a row"}"#;
+        assert_eq!(results(&format!("{printed}{row}")), ["wget a row"]);
     }
 
     #[test]
