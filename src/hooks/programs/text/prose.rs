@@ -18,8 +18,9 @@ const INLINE: [&str; 33] = [
     "font", "i", "img", "ins", "kbd", "label", "mark", "q", "rp", "s", "samp", "small", "span",
     "strong", "sub", "sup", "time", "tt", "u", "wbr",
 ];
-/// Roles of what surrounds the content (WAI-ARIA 1.2, "Landmark Roles" and menus).
-const MENU_ROLES: [&str; 8] = [
+/// Roles of what surrounds the content (WAI-ARIA 1.2, "Landmark Roles" and menus). A `tablist` is none: in
+/// the accordions of jQuery UI and Bootstrap 3 it has the panels, too.
+const MENU_ROLES: [&str; 7] = [
     "banner",
     "contentinfo",
     "menu",
@@ -27,8 +28,9 @@ const MENU_ROLES: [&str; 8] = [
     "navigation",
     "search",
     "toolbar",
-    "tablist",
 ];
+/// Roles of what a click shows, such as the answers of a list of questions.
+const PANEL_ROLES: [&str; 2] = ["tabpanel", "region"];
 /// Depth of frames whose documents are in `srcdoc`.
 const FRAMES_DEPTH: usize = 3;
 
@@ -178,22 +180,23 @@ fn is_silent(element: &Element) -> bool {
     let is_shadow = element.name() == "template" && element.attr("shadowrootmode").is_some();
     let is_hidden = element
         .attr("hidden")
-        .is_some_and(|value| value != "until-found");
+        .is_some_and(|value| value != "until-found" && !has_role(element, &PANEL_ROLES));
     !is_shadow && SILENT.contains(&element.name()) || is_hidden
 }
 
 /// Whether an element surrounds the content: a menu, or the header or footer of the site.
 fn is_menu(element: &Element, is_in_content: bool) -> bool {
-    let has_role = || {
-        let role = element.attr("role").unwrap_or_default();
-        MENU_ROLES.contains(&role)
-    };
     match element.name() {
         "nav" | "menu" => true,
         "header" | "footer" => !is_in_content,
         "html" | "body" => false,
-        _ => has_role(),
+        _ => has_role(element, &MENU_ROLES),
     }
+}
+
+fn has_role(element: &Element, roles: &[&str]) -> bool {
+    let role = element.attr("role").unwrap_or_default();
+    roles.contains(&role)
 }
 
 #[cfg(test)]
@@ -227,6 +230,14 @@ mod tests {
             <main><header>Head</header><p>Text<footer>Foot</footer></main><footer>Legal</footer>";
         assert_eq!(of(page), "Head\nText\nFoot\n");
         assert_eq!(of("<header>Site</header><nav>Menu</nav>"), "Site\nMenu\n");
+    }
+
+    #[test]
+    fn panels_of_accordions_and_tabs_are_content() {
+        let page = "<div role=tablist><h3 role=tab>Q1</h3><div role=tabpanel>A1</div>\
+            <h3 role=tab>Q2</h3><div role=tabpanel style='display: none' aria-hidden=true>A2</div></div>\
+            <div role=tabpanel hidden>T</div><div role=region hidden>R</div><div role=dialog hidden>D</div>";
+        assert_eq!(of(page), "Q1\nA1\nQ2\nA2\nT\nR\n");
     }
 
     #[test]
