@@ -180,8 +180,14 @@ fn is_silent(element: &Element) -> bool {
     let is_shadow = element.name() == "template" && element.attr("shadowrootmode").is_some();
     let is_hidden = element
         .attr("hidden")
-        .is_some_and(|value| value != "until-found" && !has_role(element, &PANEL_ROLES));
+        .is_some_and(|value| value != "until-found" && !is_shown_later(element));
     !is_shadow && SILENT.contains(&element.name()) || is_hidden
+}
+
+/// Whether an element has content of the page even while it is hidden: the panel of a tab, or a slide of a
+/// presentation, which a script hides until its turn.
+fn is_shown_later(element: &Element) -> bool {
+    is_content(element) || has_role(element, &PANEL_ROLES)
 }
 
 /// Whether an element surrounds the content: a menu, or the header or footer of the site.
@@ -233,11 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn panels_of_accordions_and_tabs_are_content() {
+    fn panels_and_slides_are_content_while_they_are_hidden() {
         let page = "<div role=tablist><h3 role=tab>Q1</h3><div role=tabpanel>A1</div>\
             <h3 role=tab>Q2</h3><div role=tabpanel style='display: none' aria-hidden=true>A2</div></div>\
-            <div role=tabpanel hidden>T</div><div role=region hidden>R</div><div role=dialog hidden>D</div>";
-        assert_eq!(of(page), "Q1\nA1\nQ2\nA2\nT\nR\n");
+            <div role=tabpanel hidden>T</div><div role=region hidden>R</div><div role=dialog hidden>D</div>\
+            <section hidden aria-hidden=true class=future>S</section>";
+        assert_eq!(of(page), "Q1\nA1\nQ2\nA2\nT\nR\nS\n");
     }
 
     #[test]
