@@ -236,6 +236,17 @@ fn page_is_printed_as_wide_and_as_long_as_it_is() {
     let (text, _, _) = bed.pdf("/wide");
     assert!(text.contains("COLUMN19") || !has(&["pdftotext"]), "{text}");
 
+    // What the page hides at its sides is no part of it.
+    for path in ["/sides-html", "/sides-body"] {
+        bed.open(path);
+        let (picture, _) = bed.picture(path, &[]);
+        assert_eq!(picture.width, 1440, "{path}");
+        assert!(picture.height > 9000, "{path}");
+        let (text, _, _) = bed.pdf(path);
+        let is_whole = text.contains("TEXT") && !text.contains("MENU");
+        assert!(is_whole || !has(&["pdftotext"]), "{text}");
+    }
+
     bed.open("/print-hides");
     let (text, _, note) = bed.pdf("/print-hides");
     assert!(text.contains("six words") || !has(&["pdftotext"]), "{text}");

@@ -16,3 +16,13 @@ const scrollBox = () => {
   const higher = (one, other) => one && one.scrollHeight >= other.scrollHeight ? one : other;
   return scrollBoxes(/auto|scroll/, 1 / 2).reduce(higher, null);
 };
+// Whether the page scrolls up and down, but hides what is at its sides, such as a menu that a click moves
+// into view. The viewport has the overflow of the root, or that of the body if the root has none
+// (CSS Overflow 3, section 3.3).
+const hidesSides = () => {
+  const styles = [document.documentElement, document.body].map((element) => element && getComputedStyle(element));
+  const isVisible = (style) => style && style.overflowX === "visible" && style.overflowY === "visible";
+  const style = isVisible(styles[0]) ? styles[1] : styles[0];
+  const isHidden = (value) => /hidden|clip/.test(value);
+  return Boolean(style && isHidden(style.overflowX) && !isHidden(style.overflowY));
+};

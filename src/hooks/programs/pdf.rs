@@ -180,7 +180,7 @@ const MEASURE: &str = r#"() => {
   return {
     words: (text.slice(0, 4000000).match(/\S+/g) || []).length,
     letters: (text.slice(0, 4000000).match(/[\p{L}\p{N}]/gu) || []).length,
-    width: page ? page.scrollWidth : 0,
+    width: page && !hidesSides() ? page.scrollWidth : 0,
     viewport: innerWidth,
     boxes: scrollBoxes(/auto|scroll|hidden/, 1 / 3).length,
     fixed,

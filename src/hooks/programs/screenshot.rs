@@ -93,8 +93,13 @@ async fn whole_page(
     let full = page_height.max(boxed);
     let note = (full > most)
         .then(|| format!("cut at {most} of {full} pixels (SCREENSHOT_MAX_HEIGHT={most})"));
+    let hides_sides = view.evaluate("() => hidesSides()", &[]).await? == json!(true);
     // A page that is wider than the viewport is shown as wide as it is, within reason.
-    let picture_width = page_width.clamp(width, width.saturating_mul(4));
+    let picture_width = if hides_sides {
+        width
+    } else {
+        page_width.clamp(width, width.saturating_mul(4))
+    };
     Ok(((picture_width, full.clamp(1, most)), note))
 }
 

@@ -19,6 +19,8 @@ PICTURE = (
     chunk(b"IDAT", zlib.compress(ROWS)) + chunk(b"IEND", b"")
 )
 FAR = "<div style='height:9000px'>a</div>"
+# A menu waits at the right of the window.
+SIDES = "<style>%s{overflow-x:hidden}nav{position:absolute;left:100%%;width:400px}</style><nav>MENU</nav><p>TEXT</p>" + FAR
 WATCH = (
     "new IntersectionObserver(all => all.forEach(x => {"
     "if (x.isIntersecting) x.target.src = x.target.dataset.src})).observe(document.getElementById('o'))"
@@ -61,6 +63,8 @@ PAGES = {
     + "menu " * 40 + "</nav><article>" + "article " * 80 + "</article>",
     "/scripts": "<meta charset=utf-8><p>Latin \u0421\u043b\u043e\u0432\u043e \u6f22\u5b57 \u1200\u1201 \u0e01\u0e02</p><p hidden>\u05d0</p>",
     "/wide": "<table><tr>" + "".join(f"<td style='min-width:200px'>COLUMN{n}" for n in range(20)) + "</table>",
+    "/sides-html": SIDES % "html",
+    "/sides-body": SIDES % "body",
     "/high": "<div style='height:40000px;background:linear-gradient(red, blue)'>top</div>",
     "/frame": "<p>IN THE FRAME",
     "/sections": "<details name=x><summary>one</summary><p>TEXT ONE</p></details>"
