@@ -1,6 +1,7 @@
 // Opens the sections of the page that the reader opens, and starts the audio and video that load
-// nothing until they are started: muted, for a moment, and back to where they were. Evaluates to the
-// numbers of both. Media that do not begin are waited for until endWaiting is called.
+// nothing until they are started: muted, for a moment, and back to where they were. Those that the
+// browser does not let start are loaded. Evaluates to the numbers of both. Media that do not begin are
+// waited for until endWaiting is called.
 (async (wantsDetails, wantsMedia) => {
   const all = (selector) => {
     const found = [];
@@ -29,19 +30,34 @@
   globalThis.endWaiting = () => ends.forEach((end) => end());
   const start = (medium) => new Promise((resolve) => {
     const { muted } = medium;
-    const events = ["loadeddata", "error"];
+    const preload = medium.getAttribute("preload");
+    const fail = (event) => {
+      // A source that fails is followed by the next one, if there is one.
+      if (event.target === medium) end();
+      else setTimeout(() => medium.networkState === HTMLMediaElement.NETWORK_NO_SOURCE && end());
+    };
     const end = () => {
-      for (const name of events) medium.removeEventListener(name, end);
+      medium.removeEventListener("loadeddata", end);
+      medium.removeEventListener("error", fail, true);
+      if (preload === null) medium.removeAttribute("preload");
+      else medium.setAttribute("preload", preload);
       medium.pause();
-      // Shows the poster again, and what the author chose to load before the start.
-      medium.load();
+      // Shows the poster again. For it, Chromium requests the medium again, whatever its preload says.
+      if (medium.poster) medium.load();
+      else if (medium.currentTime > 0) medium.currentTime = 0;
       medium.muted = muted;
       resolve();
     };
     ends.push(end);
-    for (const name of events) medium.addEventListener(name, end);
+    medium.addEventListener("loadeddata", end);
+    medium.addEventListener("error", fail, true);
     medium.muted = true;
-    medium.play().catch(() => {});
+    medium.play().catch((error) => {
+      // Chromium starts no audio before the reader has clicked, not even if it is muted.
+      if (error.name !== "NotAllowedError") return;
+      medium.preload = "auto";
+      if (medium.networkState === HTMLMediaElement.NETWORK_EMPTY) medium.load();
+    });
   });
   const media = all("audio, video").filter((medium) => isIdle(medium) && hasSource(medium));
   await Promise.all(media.map(start));
