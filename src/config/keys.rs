@@ -276,7 +276,8 @@ keys! {
     [Hooks] TimeoutSec = hook_timeout, positive_span, shown_span;
     /// Maximum time that the next hook waits for the first line of output of a daemon
     ///
-    /// A hook that works with a .daemon.bg hook waits longer: see archivist\-hooks(7).
+    /// A hook waits longer for a daemon with .daemon.bg in its name if the daemon is of the same plugin
+    /// or of one that it requires: see archivist\-hooks(7).
     [Hooks] ReadyTimeoutSec = ready_limit, positive_span, shown_span;
     /// Maximum time between SIGTERM to a daemon and SIGKILL to its control group
     ///

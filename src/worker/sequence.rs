@@ -4,11 +4,11 @@
 //! run alongside it; for a daemon only until it is ready, or for a few seconds; and for a finite
 //! background hook not at all: what later hooks miss of it, they get from their retry. A hook that works
 //! with a daemon, such as the tab of a browser, waits until that daemon is ready or has failed, within
-//! the time limit of the daemon, and its own time begins then. When all hooks have started and the last foreground hook has ended, finite
-//! background hooks get the rest of their time. Then foreground hooks that found nothing before a finite
-//! hook wrote its last file are retried, with the daemons still running. Finally all daemons are stopped
-//! at once, the last started first. Each gets the rest of its plugin's time limit as grace, and is then
-//! killed.
+//! the time limit of the daemon, and its own time begins then. When all hooks have started and the last
+//! foreground hook has ended, finite background hooks get the rest of their time. Then foreground hooks
+//! that found nothing before a finite hook wrote its last file are retried, with the daemons still
+//! running. Finally all daemons are stopped at once, the last started first. Each gets the rest of its
+//! plugin's time limit as grace, and is then killed.
 //!
 //! If no hook runs in the foreground, the daemons are the work: each gets its own time to end by
 //! itself.

@@ -26,7 +26,7 @@
   if (!wantsMedia) return opened;
   const isIdle = (medium) => medium.paused && medium.readyState === 0 && medium.networkState !== 2 && !medium.error;
   const hasSource = (medium) => medium.hasAttribute("src") || medium.querySelector("source[src]");
-  const ends = [];
+  const ends = new Set();
   globalThis.endWaiting = () => ends.forEach((end) => end());
   const start = (medium) => new Promise((resolve) => {
     const { muted } = medium;
@@ -37,6 +37,7 @@
       else setTimeout(() => medium.networkState === HTMLMediaElement.NETWORK_NO_SOURCE && end());
     };
     const end = () => {
+      ends.delete(end);
       medium.removeEventListener("loadeddata", end);
       medium.removeEventListener("error", fail, true);
       if (preload === null) medium.removeAttribute("preload");
@@ -48,7 +49,7 @@
       medium.muted = muted;
       resolve();
     };
-    ends.push(end);
+    ends.add(end);
     medium.addEventListener("loadeddata", end);
     medium.addEventListener("error", fail, true);
     medium.muted = true;

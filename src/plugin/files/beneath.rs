@@ -210,20 +210,21 @@ impl Directory {
 
     /// Whether `path` below this directory is a regular file and contains no symbolic link.
     pub fn has_file(&self, path: &str) -> bool {
-        let Some((parents, name)) = names(path) else {
-            return false;
-        };
+        self.find(path).is_some_and(|found| is_file(&found))
+    }
+
+    /// Metadata of `path` below this directory, without following links. `None` if it contains one
+    /// before its end, or cannot be found.
+    pub fn find(&self, path: &str) -> Option<FileStat> {
+        let (parents, name) = names(path)?;
         let flags = ENTER | OFlag::O_PATH;
         let mut deepest = None;
         for step in parents {
             let from = deepest.as_ref().map_or(self.as_fd(), OwnedFd::as_fd);
-            match openat(from, step, flags, Mode::empty()) {
-                Ok(fd) => deepest = Some(fd),
-                Err(_) => return false,
-            }
+            deepest = Some(openat(from, step, flags, Mode::empty()).ok()?);
         }
         let from = deepest.as_ref().map_or(self.as_fd(), OwnedFd::as_fd);
-        fstatat(from, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok_and(|found| is_file(&found))
+        fstatat(from, name, AtFlags::AT_SYMLINK_NOFOLLOW).ok()
     }
 
     /// Restricts access to the directory to its owner (mode 0700).

@@ -123,9 +123,9 @@ pub fn uses_daemon(catalogue: &Catalogue, plugin: &Plugin) -> bool {
         .any(|required| required.hooks.iter().any(is_daemon))
 }
 
-/// The daemons with whose first line the hooks of a plugin can begin their work, by key: those of the
-/// plugin and of the plugins that it requires, if their names have the form whose first line says that
-/// the daemon is ready (`.daemon.bg`). None for a plugin that needs a site only: it asks the site itself.
+/// Keys of the daemons for which the hooks of a plugin wait: those of the plugin itself and of the
+/// plugins that it requires. Only a daemon with `.daemon.bg` in its name counts: its first line says that
+/// it is ready. A plugin that needs a site and no page waits for none, because it asks the site itself.
 pub fn awaited(catalogue: &Catalogue, plugin: &Plugin, needs: Option<Need>) -> Vec<String> {
     if needs == Some(Need::Site) {
         return Vec::new();

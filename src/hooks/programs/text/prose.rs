@@ -168,7 +168,7 @@ fn close(element: &Element, lines: &mut Lines) {
 
 /// Whether an element has the content of the page, within which headers and footers are content, too.
 fn is_content(element: &Element) -> bool {
-    matches!(element.name(), "article" | "main" | "section") || element.attr("role") == Some("main")
+    matches!(element.name(), "article" | "main" | "section") || has_role(element, &["main"])
 }
 
 fn is_preformatted(element: &Element) -> bool {

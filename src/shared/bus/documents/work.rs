@@ -200,7 +200,8 @@ pub struct HookTask {
     /// A plugin that its plugin requires has a daemon, such as a browser, with which it works.
     #[serde(default)]
     pub uses_daemon: bool,
-    /// Daemons, by key, for whose first line or end this hook waits before it starts.
+    /// Keys of the daemons for which this hook waits: until each has printed its first line, has ended,
+    /// or has used up its [`HookTask::patience`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaits: Vec<String>,
     /// Without which the worker does not have the hook started.

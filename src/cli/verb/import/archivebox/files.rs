@@ -110,27 +110,11 @@ fn copy_entry(
 /// Whether the output of a result names a file or directory of the snapshot, rather than being a text such
 /// as a number of links.
 fn has_output(source: &Directory, extractor: &str, output: &str) -> bool {
-    let parts = || output.trim_end_matches('/').split('/');
-    has(source, parts()) || has(source, [extractor].into_iter().chain(parts()))
-}
-
-/// Whether a directory has a file or directory at a path. Links do not count.
-fn has<'a>(top: &Directory, parts: impl Iterator<Item = &'a str>) -> bool {
-    let mut parts = parts.peekable();
-    let mut inner = None;
-    while let Some(part) = parts.next() {
-        let directory = inner.as_ref().unwrap_or(top);
-        if parts.peek().is_none() {
-            return directory
-                .stat(part)
-                .is_ok_and(|found| [S_IFREG, S_IFDIR].contains(&(found.st_mode & S_IFMT)));
-        }
-        match directory.enter(part) {
-            Ok(next) => inner = Some(next),
-            Err(_) => return false,
-        }
-    }
-    false
+    let path = output.trim_end_matches('/');
+    let found = source
+        .find(path)
+        .or_else(|| source.find(&format!("{extractor}/{path}")));
+    found.is_some_and(|found| [S_IFREG, S_IFDIR].contains(&(found.st_mode & S_IFMT)))
 }
 
 /// The results of the snapshot as ours, and how each was taken, by extractor.
