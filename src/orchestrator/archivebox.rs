@@ -28,6 +28,9 @@ const MEMORY_MAX_BYTES: u64 = 256 << 20;
 const CPU_MAX_SECS: u64 = 3600;
 /// Snapshots that are read.
 const SNAPSHOTS_MAX: usize = 5_000_000;
+/// The least that a snapshot takes in a file: length, row, header and three columns. Pages of a damaged file may be
+/// children of several others or of themselves, and then a few kilobytes have millions of rows.
+const SNAPSHOT_BYTES_MIN: usize = 8;
 /// Tags of a snapshot that are read.
 const TAGS_MAX: usize = 256;
 
@@ -59,6 +62,8 @@ pub fn main(path: &Path) -> ExitCode {
 /// What is known about a database.
 struct Source {
     connection: Connection,
+    /// The most snapshots that a file of its size has.
+    snapshots_max: usize,
     /// Query of the snapshots.
     snapshots: String,
     /// Query of the results of a snapshot, if they are in the database.
@@ -86,6 +91,7 @@ impl Source {
                  PRAGMA cache_size = -16384; PRAGMA temp_store = FILE",
             )
             .map_err(text)?;
+        let snapshots_max = snapshots_max(&connection).map_err(text)?;
         let columns = |table: &str| columns(&connection, table);
         let of_snapshot = columns("core_snapshot").map_err(text)?;
         if !["id", "url", "timestamp"]
@@ -121,6 +127,7 @@ impl Source {
         });
         Ok(Source {
             connection,
+            snapshots_max,
             snapshots,
             results,
             tags,
@@ -148,11 +155,15 @@ impl Source {
                 Ok(None) => return Ok(()),
                 Err(error) => return print(&fault(count, &error)),
             };
-            count += 1;
-            if count > SNAPSHOTS_MAX {
+            if count == SNAPSHOTS_MAX {
                 let text = format!("it has more than {SNAPSHOTS_MAX} snapshots");
                 return print(&BoxLine::Fault(text));
             }
+            if count == self.snapshots_max {
+                let error = "a file of this size does not have more";
+                return print(&fault(count, &error));
+            }
+            count += 1;
             let id = text(row, 0);
             let mut snapshot = snapshot_of(row, &id);
             let faults = [
@@ -201,6 +212,15 @@ impl Source {
         }
         Ok(())
     }
+}
+
+fn snapshots_max(connection: &Connection) -> rusqlite::Result<usize> {
+    let bytes: i64 = connection.query_row(
+        "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+        [],
+        |row| row.get(0),
+    )?;
+    Ok(usize::try_from(bytes).unwrap_or(0) / SNAPSHOT_BYTES_MIN)
 }
 
 /// The names of the columns of a table. Views and virtual tables have none.
