@@ -75,6 +75,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn any_tags_become_short_json(names in proptest::collection::vec("[\u{0}a\"é]{0,200}", 0..400)) {
             let json = tags(&names);

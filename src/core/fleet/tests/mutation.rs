@@ -62,13 +62,15 @@ impl Mutation {
     /// A seed that found the mutation; it is tried first.
     pub(super) fn likely_seed(self) -> u64 {
         match self {
+            Mutation::RenewWithoutOwner | Mutation::NoCheckByUnit => 1,
+            Mutation::RecordWithoutEpoch => 7,
             Mutation::NoResend => 21,
-            Mutation::IdsRepeat => 21,
-            Mutation::NoMargin => 448,
-            Mutation::NoGrace => 40,
-            Mutation::RebootForgetsStarts => 95,
-            Mutation::ExpiryForgetsStarts => 38,
-            Mutation::DeadlineFromReceipt => 283,
+            Mutation::IdsRepeat => 87,
+            Mutation::NoMargin => 272,
+            Mutation::NoGrace => 21,
+            Mutation::RebootForgetsStarts => 18,
+            Mutation::ExpiryForgetsStarts => 141,
+            Mutation::DeadlineFromReceipt => 346,
             _ => 0,
         }
     }
