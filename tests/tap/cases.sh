@@ -51,7 +51,7 @@ wait_for() {
     done
 }
 
-# In a short run, four capsules and the compiler share the cores, and what takes seconds alone may take several times as long.
+# In a short run, several capsules and the compiler share the cores, and what takes seconds alone may take several times as long.
 deadline() {
     local seconds=$1
     [[ ${EXTENT-short} == full ]] || seconds=$((seconds * 3))
