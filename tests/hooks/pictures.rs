@@ -136,6 +136,22 @@ fn picture_of_a_long_page_has_no_transition_that_the_camera_began() {
     assert_eq!(picture.red, 60_000);
 }
 
+/// Each part has 200 x 100 red pixels, as has the picture whose turn it is.
+#[test]
+fn what_fades_out_of_view_is_in_the_picture_as_it_is_in_view() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    bed.open("/fades");
+    let (picture, _) = bed.picture("/fades", &[]);
+    assert_eq!(picture.red, 9 * 200 * 100);
+    let (html, note) = bed.document("/fades");
+    assert_eq!(note, "kept 8 parts that the page hides out of view");
+    assert_eq!(html.matches(r#"class="part in""#).count(), 4, "{html}");
+    assert_eq!(html.matches(r#"class="slide on""#).count(), 1, "{html}");
+    assert!(!html.contains(r#"class="top on""#), "{html}");
+}
+
 /// The page grows when its end comes into view, also while it takes most of a second to draw.
 #[test]
 fn page_that_grows_is_scrolled_to_its_end_however_slowly_it_is_drawn() {

@@ -1,5 +1,6 @@
 // Loads the lazy images and frames of the page, and scrolls through it and back, so that what
-// appears when it comes into view appears. Evaluates to the number of steps that were scrolled.
+// appears when it comes into view appears. What the page hides again when it is out of view is kept as
+// it was. Evaluates to the number of steps that were scrolled, and of elements that were kept.
 //
 // Each step waits for events, not for a number of frames: a busy machine draws late. Times are
 // those of the page's clock, as its own timers are.
@@ -34,7 +35,7 @@
     }
   };
   collect(document);
-  if (!page) return 0;
+  if (!page) return { steps: 0, kept: 0 };
   // A page may scroll in a box of its own.
   const scroller = scrollBox() || page;
   const home = scroller.scrollTop;
@@ -51,8 +52,10 @@
     }
     return false;
   };
+  const fading = new Fading();
   let y = 0;
   let steps = 0;
+  let kept = 0;
   while (left() > 0 && steps < stepsMax && y < heightMax) {
     if (y + 1 >= end()) {
       if (steps === 0 || !await grows()) break;
@@ -61,11 +64,20 @@
     scroller.scrollTo({ top: y, behavior: "instant" });
     steps++;
     await settled();
+    fading.look();
   }
   if (steps > 0) {
+    fading.look();
     scroller.scrollTo({ top: home, behavior: "instant" });
     await settled();
+    if (fading.hasSeen()) {
+      // Pages look at the position a few times a second.
+      await pause(250);
+      await settled();
+      kept = fading.keep();
+    }
   }
+  fading.end();
   for (const element of lazy) {
     if (!element.complete && element.decode && left() > 0) {
       await Promise.race([element.decode().catch(() => {}), pause(Math.min(1000, left()))]);
@@ -73,5 +85,5 @@
   }
   // The saved document has what its author wrote.
   for (const element of lazy) element.loading = "lazy";
-  return steps;
+  return { steps, kept };
 })

@@ -21,7 +21,13 @@ const SCROLL_MAX_MS: u32 = 15_000;
 /// seconds until it requests the first medium of its life. The page's clock cannot tell: after a grant that
 /// was lost it makes up for seconds in a moment, in which nothing is loaded.
 const MEDIUM_MAX: Duration = Duration::from_secs(10);
-const SCRIPT: &str = include_str!("reveal.js");
+const SCRIPT: &str = concat!(
+    "(...bounds) => { ",
+    include_str!("fading.js"),
+    "\nreturn (",
+    include_str!("reveal.js"),
+    ")(...bounds); }"
+);
 const OPENING: &str = include_str!("opening.js");
 /// Functions that all scripts may call.
 const SHARED: &str = include_str!("boxes.js");
@@ -80,6 +86,25 @@ impl Opened {
             (self.media > 0).then(|| format!("started {} {medium}", self.media)),
         ];
         notes.into_iter().flatten().collect()
+    }
+}
+
+/// Result of `reveal.js`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Scrolled {
+    /// Number of steps.
+    steps: u32,
+    /// Number of elements that are kept as they were in view.
+    kept: usize,
+}
+
+impl Scrolled {
+    /// A remark about what was done.
+    fn note(&self) -> Option<String> {
+        let part = if self.kept == 1 { "part" } else { "parts" };
+        (self.kept > 0)
+            .then(|| format!("kept {} {part} that the page hides out of view", self.kept))
     }
 }
 
@@ -225,9 +250,11 @@ async fn reveal_in(
     };
     let bounds = [SCROLL_MAX_PIXELS, steps, SCROLL_MAX_MS];
     let arguments = bounds.map(Value::from);
-    let screens = world.evaluate(SCRIPT, &arguments).await?;
+    let scrolled = world.evaluate(SCRIPT, &arguments).await?;
+    let scrolled: Scrolled = serde_json::from_value(scrolled).unwrap_or_default();
+    report(scrolled.note().into_iter().collect());
     // Some walls wait for a reader who scrolls.
-    if screens.as_u64() != Some(0) {
+    if scrolled.steps > 0 {
         report(walls.clear(&world, frame).await);
     }
     if behaviors.media {

@@ -39,7 +39,35 @@ def growing(parts, work=""):
 
 
 BLOCKS = "const r = new XMLHttpRequest(); r.open('GET', '/slow', false); r.send();"
+# Parts that fade in whenever they come into view, half of them by the position, at which the page looks ten times a second and when the
+# size of the window changes, and half of them by an observer; pictures that take turns in one place; and a button that floats above the page when it is scrolled.
+FADES = """<style>body{margin:0}div{position:absolute;left:0;width:200px;height:100px;background:#f00}
+.part,.slide{opacity:0;transition:opacity .4s}.part.in,.slide.on{opacity:1}
+.top{position:fixed;top:0;visibility:hidden}.top.on{visibility:visible}</style><p style="height:9000px">FADES</p><script>
+const make = (name, y) => {
+  const part = document.createElement("div");
+  part.className = name;
+  if (y) part.style.top = y + "px";
+  return document.body.appendChild(part);
+};
+const parts = [2500, 4000, 5500, 7000].map((y) => make("part", y));
+const watch = new IntersectionObserver((seen) => seen.forEach((it) => it.target.style.opacity = it.isIntersecting ? 1 : 0));
+[3000, 4500, 6000, 8500].forEach((y) => watch.observe(make("part", y)));
+const slides = [3500, 3500, 3500].map((y) => make("slide", y));
+const button = make("top");
+let turn = 0, timer = 0;
+setInterval(() => slides.forEach((slide, at) => slide.className = at === turn % 3 ? "slide on" : "slide", turn++), 100);
+const look = () => {
+  timer = 0;
+  for (const part of parts) part.className = part.offsetTop < scrollY + innerHeight - 120 ? "part in" : "part";
+  button.className = scrollY > 0 ? "top on" : "top";
+};
+for (const event of ["scroll", "resize"]) addEventListener(event, () => timer ||= setTimeout(look, 100));
+look();
+</script>"""
+
 PAGES = {
+    "/fades": FADES,
     "/lazy-far": FAR + "<img loading=lazy src=/p.png width=64 height=64>",
     "/eager-far": FAR + "<img src=/p.png width=64 height=64>",
     "/lazy-mid": "<div style='height:3500px'>a</div><img loading=lazy src=/p.png width=64 height=64>",
