@@ -3,6 +3,10 @@
 use crate::fixture::{Session, Snapshot, WebServer, has};
 use std::time::{Duration, Instant};
 
+/// Time in which a page is there whose requests do not end, also on a busy machine: their limits are up to
+/// five seconds, and the server holds them for a minute.
+const ARRIVAL_MAX: Duration = Duration::from_secs(12);
+
 /// A browser with one tab, and the server of its pages.
 struct Bed {
     session: Session,
@@ -63,7 +67,7 @@ fn requests_that_do_not_end_do_not_hold_the_page() {
         println!("{path}: {text:?} {took:?}");
         assert!(text.contains("ignored 1 request"), "{path}: {text}");
         assert!(text.contains(note), "{path}: {text}");
-        assert!(took < Duration::from_millis(4500), "{path}: {took:?}");
+        assert!(took < ARRIVAL_MAX, "{path}: {took:?}");
         assert!(bed.dom(path).contains("CONTENT READY"), "{path}");
     }
     assert!(bed.dom("/stream-then-data").contains("DATA ARRIVED"));
@@ -71,12 +75,12 @@ fn requests_that_do_not_end_do_not_hold_the_page() {
         let (text, took) = bed.open(path);
         println!("{path}: {text:?} {took:?}");
         assert_eq!(text, "page loaded http=200\n", "{path}");
-        assert!(took < Duration::from_millis(2500), "{path}: {took:?}");
+        assert!(took < ARRIVAL_MAX, "{path}: {took:?}");
         assert!(bed.dom(path).contains("CONTENT READY"), "{path}");
     }
     let (text, took) = bed.open("/dead-image");
     assert!(text.contains("ignored 1 request"), "{text}");
-    assert!(took < Duration::from_secs(9), "{took:?}");
+    assert!(took < ARRIVAL_MAX, "{took:?}");
     assert!(bed.dom("/dead-image").contains("CONTENT READY"));
 }
 
