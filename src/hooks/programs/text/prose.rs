@@ -34,8 +34,15 @@ const PANEL_ROLES: [&str; 2] = ["tabpanel", "region"];
 /// Depth of frames whose documents are in `srcdoc`.
 const FRAMES_DEPTH: usize = 3;
 
+/// Words outside links and menus with which the header of a site is one of the page, such as a large picture
+/// with a sentence.
+const HEADER_WORDS: usize = 6;
+/// Nodes of a header in which its headline is looked for.
+const HEADER_NODES: usize = 4000;
+
 /// Returns the text of a page, a little more than `most` bytes of it if it is longer. Menus, and the
-/// header and footer of the site, are left out unless that leaves nothing.
+/// header and footer of the site, are left out unless that leaves nothing. A header with a headline is
+/// content, without its links in lists, its buttons and its forms.
 pub fn text(page: &Html, most: usize) -> String {
     for with_menus in [false, true] {
         let mut lines = Lines {
@@ -105,8 +112,8 @@ fn read(
     frames: usize,
     until: Instant,
 ) -> ControlFlow<()> {
-    // How many of the open elements are content or preformatted.
-    let (mut content, mut preformatted) = (0usize, 0usize);
+    // How many of the open elements are content, headers or preformatted.
+    let (mut content, mut headers, mut preformatted) = (0usize, 0usize, 0usize);
     let mut next = Some(page.tree.root());
     while let Some(node) = next {
         let mut enters = true;
@@ -114,7 +121,14 @@ fn read(
             Node::Text(text) if preformatted > 0 => lines.add_preformatted(text),
             Node::Text(text) => lines.add(text),
             Node::Element(element) => {
-                let is_left_out = !with_menus && is_menu(element, content > 0);
+                let is_left_out = match (with_menus, content) {
+                    (true, _) => false,
+                    (false, 0) if is_header(element) => {
+                        !ElementRef::wrap(node).is_some_and(has_headline)
+                    }
+                    (false, 0) if headers > 0 && is_control(element) => true,
+                    (false, _) => is_menu(element, content > 0),
+                };
                 enters = !is_left_out && !is_silent(element);
                 if element.name() == "iframe"
                     && let Some(inner) = element.attr("srcdoc").filter(|_| frames > 0)
@@ -128,6 +142,7 @@ fn read(
                 if enters {
                     open(element, lines);
                     content += usize::from(is_content(element));
+                    headers += usize::from(is_header(element));
                     preformatted += usize::from(is_preformatted(element));
                 }
             }
@@ -144,6 +159,7 @@ fn read(
                 let element = element.value();
                 close(element, lines);
                 content -= usize::from(is_content(element));
+                headers -= usize::from(is_header(element));
                 preformatted -= usize::from(is_preformatted(element));
             }
             was_entered = true;
@@ -188,6 +204,63 @@ fn is_silent(element: &Element) -> bool {
 /// presentation, which a script hides until its turn.
 fn is_shown_later(element: &Element) -> bool {
     is_content(element) || has_role(element, &PANEL_ROLES)
+}
+
+/// Whether an element is a header, of the site or of a part of the page.
+fn is_header(element: &Element) -> bool {
+    element.name() == "header" || has_role(element, &["banner"])
+}
+
+/// Whether an element of a header is there to go elsewhere.
+fn is_control(element: &Element) -> bool {
+    matches!(element.name(), "ul" | "ol" | "form" | "button")
+}
+
+/// Whether a header has the headline of the page or a sentence, and not only the name of the site, which is
+/// a link, and menus.
+fn has_headline(header: ElementRef<'_>) -> bool {
+    let is_left_out = |element: &Element| {
+        element.name() == "a"
+            || is_control(element)
+            || is_silent(element)
+            || is_menu(element, false) && !is_header(element)
+    };
+    let is_heading = |element: &Element| matches!(element.name(), "h1" | "h2");
+    let (mut headings, mut words) = (0usize, 0usize);
+    let mut next = header.first_child();
+    for _ in 0..HEADER_NODES {
+        let Some(node) = next else {
+            return false;
+        };
+        let mut was_entered = true;
+        match node.value() {
+            Node::Text(text) => {
+                let count = text.split_whitespace().count();
+                words += count;
+                if words >= HEADER_WORDS || count > 0 && headings > 0 {
+                    return true;
+                }
+            }
+            Node::Element(element) => {
+                was_entered = !is_left_out(element);
+                headings += usize::from(was_entered && is_heading(element));
+            }
+            _ => {}
+        }
+        next = was_entered.then(|| node.first_child()).flatten();
+        let mut above = node;
+        while next.is_none() && above.id() != header.id() {
+            let element = above.value().as_element();
+            headings -= usize::from(was_entered && element.is_some_and(is_heading));
+            was_entered = true;
+            next = above.next_sibling();
+            let Some(parent) = above.parent() else {
+                return false;
+            };
+            above = parent;
+        }
+    }
+    false
 }
 
 /// Whether an element surrounds the content: a menu, or the header or footer of the site.
@@ -236,6 +309,28 @@ mod tests {
             <main><header>Head</header><p>Text<footer>Foot</footer></main><footer>Legal</footer>";
         assert_eq!(of(page), "Head\nText\nFoot\n");
         assert_eq!(of("<header>Site</header><nav>Menu</nav>"), "Site\nMenu\n");
+    }
+
+    #[test]
+    fn headlines_above_the_content_are_text() {
+        let page = |header: &str| of(&format!("<header>{header}</header><main><p>Text</main>"));
+        let site = "<a href=/>Site</a><nav>Menu</nav><ul><li>Item</ul><form>Find</form>";
+        assert_eq!(page(&format!("{site}<h1>Head</h1>")), "Site\nHead\nText\n");
+        assert_eq!(
+            page(&format!("{site}<div>It is nice to meet you</div>")),
+            "Site\nIt is nice to meet you\nText\n"
+        );
+        assert_eq!(
+            of("<div role=banner><h1>Head</h1></div><p>Text"),
+            "Head\nText\n"
+        );
+        for other in [
+            "<h1><a href=/>Name</a></h1>",
+            "A short motto",
+            "<nav><h2>Menu</h2></nav>",
+        ] {
+            assert_eq!(page(&format!("{site}{other}")), "Text\n", "{other}");
+        }
     }
 
     #[test]
