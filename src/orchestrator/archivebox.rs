@@ -28,8 +28,9 @@ const MEMORY_MAX_BYTES: u64 = 256 << 20;
 const CPU_MAX_SECS: u64 = 3600;
 /// Snapshots that are read.
 const SNAPSHOTS_MAX: usize = 5_000_000;
-/// The least that a snapshot takes in a file: length, row, header and three columns. Pages of a damaged file may be
-/// children of several others or of themselves, and then a few kilobytes have millions of rows.
+/// The least that a row of three columns takes in a file, in bytes: its place in the page, length, number and header
+/// (SQLite's file format, section 1.6). Pages of a damaged file may be children of several others or of themselves,
+/// and then a few kilobytes have millions of rows.
 const SNAPSHOT_BYTES_MIN: usize = 8;
 /// Tags of a snapshot that are read.
 const TAGS_MAX: usize = 256;
@@ -214,6 +215,7 @@ impl Source {
     }
 }
 
+/// The most snapshots that fit into the file.
 fn snapshots_max(connection: &Connection) -> rusqlite::Result<usize> {
     let bytes: i64 = connection.query_row(
         "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",

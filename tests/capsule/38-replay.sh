@@ -1,7 +1,7 @@
 #!/bin/bash
 # `archivist replay` and `archivist verify` behind real walls: a unit of the machine for root, a unit of their own service manager for
 # others. A page that was recorded on another host asks a server on the loopback of the capsule, which must not be reached.
-# In a short run on the stable release alone.
+# In a short run on the stable release alone: replays depend on the browser, which oldstable has in the same version.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -55,7 +55,7 @@ class Fading {
           Fading.#set(element, state.attributes);
         }
       }
-      // Not what was set here.
+      // Does not answer to the changes that were made here.
       guard.takeRecords();
     }));
     for (const element of kept.keys()) guard.observe(element, { attributeFilter: ["class", "style"] });
@@ -68,8 +68,9 @@ class Fading {
     }
   }
 
-  // Whether an element is a part of the page that may be out of view (some pages say so of what is near the
-  // edge): not a button that floats above it, and not one of several pictures that take turns in one place.
+  // Whether an element is a part of the page and not in view: not a button that floats above the page, and not
+  // one of several pictures that take turns in one place. Pages begin to show a part when it is well within the
+  // window, so that only the upper half of the window counts as view.
   #isPart(element) {
     const place = element.getBoundingClientRect();
     if (place.width === 0 || place.height === 0) return false;

@@ -67,6 +67,7 @@
     fading.look();
   }
   if (steps > 0) {
+    // Parts near the end had time to appear while it was asked whether the page grows.
     fading.look();
     scroller.scrollTo({ top: home, behavior: "instant" });
     await settled();

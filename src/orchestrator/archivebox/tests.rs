@@ -178,7 +178,6 @@ fn damaged_files_have_a_reason() {
     assert!(matches!(&read(&path)[..], [BoxLine::Unusable(_)]));
 }
 
-/// A file of SQLite of which some bytes are others. Words of the schema are changed, too.
 /// The table is a chain of 18 pages, each of which has the next one twice.
 #[test]
 fn pages_with_several_parents_do_not_multiply_snapshots() {
@@ -229,6 +228,7 @@ fn pages_with_several_parents_do_not_multiply_snapshots() {
     assert!(text.starts_with(&start), "{text}");
 }
 
+/// A file of SQLite of which some bytes are others. Words of the schema are changed, too.
 #[test]
 fn mutated_databases_are_read_or_have_a_reason() {
     let top = tempfile::tempdir().unwrap();
