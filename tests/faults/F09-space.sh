@@ -13,7 +13,7 @@ recorded=$work/recorded tmps=$work/tmps
 clean() {
     in_capsule sh -c "mountpoint -q $data/archive && umount $data/archive; rm -rf /etc/systemd/system/archivist-hook-testtmp-.service.d
         rm -f /run/filler; [ -d $data.away ] && mv $data.away $data
-        systemctl daemon-reload; mountpoint -q $data && { systemctl stop $service; umount $data; } || true"
+        systemctl daemon-reload; mountpoint -q $data && { systemctl stop archivist.slice $service; umount $data; } || true"
     forget_configuration
 }
 
@@ -40,16 +40,22 @@ cp /tmp/scratch whole
 SH
 }
 
+# Units that are left call for the orchestrator, which then starts again, and open files keep a file system from being
+# unmounted or made read-only.
+stop_all() { in_capsule systemctl stop archivist.slice $service; }
+
 # on_its_own OPTION…: mounts a tmpfs as the data directory.
 on_its_own() {
-    in_capsule sh -c "systemctl stop $service; mount -t tmpfs -o $1,mode=755 tmpfs $data; systemd-tmpfiles --create archivist.conf"
+    stop_all
+    in_capsule sh -c "mount -t tmpfs -o $1,mode=755 tmpfs $data; systemd-tmpfiles --create archivist.conf"
     restart
     pid=$(unit_property $service MainPID)
 }
 
 back() {
     assert_eq "$pid" "$(unit_property $service MainPID)" "process of the orchestrator"
-    in_capsule sh -c "systemctl stop $service; umount $data"
+    stop_all
+    in_capsule umount $data
 }
 
 codes() { query '.reasons | map(.code)' why "$1"; }
@@ -122,7 +128,8 @@ END
 # The archive on a disk of its own becomes read-only: no hook is started meanwhile.
 read_only_archive() {
     local crawl
-    in_capsule sh -c "systemctl stop $service; mount -t tmpfs -o size=64M tmpfs $data/archive; systemd-tmpfiles --create archivist.conf; mkdir $data/archive/.new"
+    stop_all
+    in_capsule sh -c "mount -t tmpfs -o size=64M tmpfs $data/archive; systemd-tmpfiles --create archivist.conf; mkdir $data/archive/.new"
     configure_space 1M
     in_capsule mount -o remount,ro $data/archive
     crawl=$(pages "$PAGES" readonly testcare,testcareless)
@@ -132,7 +139,8 @@ read_only_archive() {
     in_capsule mount -o remount,rw $data/archive
     assert_whole "$crawl"
     assert_eq 1 "$(query '.[0].attempts' list crawls "$crawl")" "attempts"
-    in_capsule sh -c "systemctl stop $service; umount $data/archive"
+    stop_all
+    in_capsule umount $data/archive
     restart
 }
 
@@ -167,8 +175,8 @@ archive_of_another_installation() {
 unusable_at_the_start() {
     local how=$1 before=$2 after=$3 words=$4
     on_its_own size=8M
-    in_capsule systemctl stop $service
-    in_capsule sh -c "$before" 2>/dev/null || true
+    stop_all
+    in_capsule sh -c "$before"
     in_capsule systemctl start --no-block $service
     wait_for 30 says "$words"
     assert_eq activating "$(in_capsule systemctl is-active $service || true)" "state of the service, $how"
@@ -178,7 +186,8 @@ unusable_at_the_start() {
     in_capsule sh -c "$after"
     wait_for 30 has_unit $service
     assert_status 0 archivist status
-    in_capsule sh -c "systemctl stop $service; umount $data"
+    stop_all
+    in_capsule umount $data
     restart
 }
 
@@ -238,7 +247,7 @@ prepare() {
 read_only_at_the_start() { unusable_at_the_start read-only "mount -o remount,ro $data" "mount -o remount,rw $data" "read"; }
 
 full_at_the_start() {
-    unusable_at_the_start full "rm -f $data/archivist.sqlite3*; dd if=/dev/zero of=$data/filler bs=4k" "rm $data/filler" "full"
+    unusable_at_the_start full "rm -f $data/archivist.sqlite3*; dd if=/dev/zero of=$data/filler bs=4k 2>/dev/null || true" "rm $data/filler" "full"
 }
 
 tmp_of_a_hook() {
