@@ -2,6 +2,7 @@
 # Hooks, members of the group and other users that send excessive input: little of it is stored, and other callers do not wait.
 # The figures are the times of `Status` for another caller meanwhile: calls, median, maximum in ms.
 # In a short run when nothing else runs, as it asserts times, and on the stable release alone.
+# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

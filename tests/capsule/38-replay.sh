@@ -2,6 +2,7 @@
 # `archivist replay` and `archivist verify` behind real walls: a unit of the machine for root, a unit of their own service manager for
 # others. A page that was recorded on another host asks a server on the loopback of the capsule, which must not be reached.
 # In a short run on the stable release alone: replays depend on the browser, which oldstable has in the same version.
+# In a short run in turn 2 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # `archivist run`: the table, Ctrl-C, the crawl after the death of the command, input and output records, the scope.
 # In a short run on the stable release alone.
+# In a short run in turn 2 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -2,6 +2,7 @@
 # The package archivist-fleet: what a machine says that lacks it, and its installation, upgrade, removal and purge. The database
 # cannot be reached, so this requires no PostgreSQL.
 # In a short run on testing, too.
+# In a short run in turn 1 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -2,6 +2,7 @@
 # The store: sealed pages are copied to it, complete or not at all, whatever is killed, full or read-only; local files are removed
 # after that alone, and come back.
 # In a short run on the stable release alone.
+# In a short run in turn 2 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 source "$(dirname "$0")/registries.sh"

@@ -2,6 +2,7 @@
 # Very many pages with a trivial plugin: all sealed, none lost, no unit left. Prints the cost of a page, of a unit without
 # archivist, and of a process.
 # In a short run on the stable release alone.
+# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -2,6 +2,7 @@
 # archivist fsck: an archive without problems, each kind of problem, what --repair does and does not do, and a check while pages
 # are archived.
 # In a short run on the stable release alone.
+# In a short run in turn 2 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

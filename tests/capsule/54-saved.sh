@@ -3,6 +3,7 @@
 # local page; the others are written here by their documentation. Files, times, texts, hostile files, and entries that are kept
 # without a visit.
 # In a short run on the stable release alone.
+# In a short run in turn 2 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

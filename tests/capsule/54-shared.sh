@@ -1,6 +1,7 @@
 #!/bin/bash
 # WACZ_DEDUPE: recordings of a second crawl take few bytes, each page is whole without the others, and bodies go with their last page.
 # In a short run on the stable release alone.
+# In a short run in turn 1 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

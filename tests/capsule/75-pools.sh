@@ -1,6 +1,7 @@
 #!/bin/bash
 # Pools: systemd starts, monitors, restarts and stops workers, without the orchestrator.
 # In a short run on the stable release alone, and early, because it takes minutes.
+# In a short run in turn 1 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -3,6 +3,7 @@
 # timers queue without an orchestrator; missed runs become one run, or none; slow checks do not delay fast ones; old results are
 # removed. With EXTENT=full, 200 watches concurrently with slow checks.
 # In a short run on the stable release alone, and early, because it takes minutes.
+# In a short run in turn 2 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

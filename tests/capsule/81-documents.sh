@@ -2,6 +2,7 @@
 # Documentation as packages of Debian have it: each PDF, picture and document that was saved is opened, and has words and ink. With
 # EXTENT=full, 300 pages of three packages, search pages among them.
 # In a short run on the stable release alone.
+# In a short run in turn 1 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 source "$(dirname "$0")/registries.sh"

@@ -2,6 +2,7 @@
 # Backups while work runs: every file is what its digest says, a second one reads what is new alone, an interrupted one is none,
 # and a restoration on an empty disk gives back every byte, or changes nothing.
 # In a short run on the stable release alone.
+# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -2,6 +2,7 @@
 # F9: no space, no inodes, a read-only file system, for the data and for /tmp of hooks: the orchestrator survives, reports
 # the reason, continues by itself afterwards, and records no incomplete result as a success.
 # tests/capsule/60-bad-input.sh and 48-polite.sh test the answers to callers while the disk is full.
+# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 12 100) ROUNDS=$(times 1 5) SIZE=262144

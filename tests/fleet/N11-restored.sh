@@ -2,6 +2,7 @@
 # N11: PostgreSQL is restored from a dump that lacks the latest pages. No node works with it before that is declared; then each
 # page is listed, no id is given twice, no page is fetched again but those that nodes worked on when the dump was made, and no file
 # of an earlier page differs.
+# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 
 # digests N: prints the SHA-256 of each file of each page in the archive of a node.
