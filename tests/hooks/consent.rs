@@ -29,6 +29,8 @@ struct Saved {
     blue: usize,
     /// Text of the PDF; empty if it cannot be read on this machine.
     print: String,
+    /// What can be searched.
+    text: String,
 }
 
 impl Bed {
@@ -90,9 +92,13 @@ impl Bed {
         let print = Command::new("pdftotext")
             .args([self.snap.file("pdf/output.pdf").as_os_str(), "-".as_ref()])
             .output();
+        self.snap
+            .run("text", &url, &[])
+            .assert(0, "succeeded", "text.txt");
         Saved {
             note,
             html,
+            text: String::from_utf8(self.snap.read("text/text.txt")).unwrap(),
             height,
             red: count([255, 0, 0]),
             blue: count([0, 0, 255]),
@@ -122,6 +128,14 @@ fn judge(path: &str, saved: &Saved, note: &str, choice: &str, wrong: &mut Vec<St
     expect(saved.red >= 4000, format!("{} red pixels", saved.red));
     expect(saved.blue == 0, format!("{} blue pixels", saved.blue));
     expect(saved.height > 2500, format!("{} pixels high", saved.height));
+    expect(
+        !saved.text.contains("WALLWORD"),
+        "wall in the text".to_owned(),
+    );
+    expect(
+        saved.text.contains("THE END"),
+        "no end in the text".to_owned(),
+    );
     if has(&["pdftotext"]) {
         let print = &saved.print;
         expect(!print.contains("WALLWORD"), "wall in the PDF".to_owned());
@@ -211,6 +225,11 @@ fn walls_are_rejected_or_hidden() {
         ),
         (
             "/reload",
+            "closed a consent wall with 'Reject all'",
+            "rejected",
+        ),
+        (
+            "/hides",
             "closed a consent wall with 'Reject all'",
             "rejected",
         ),

@@ -36,6 +36,7 @@ pub(crate) mod wall;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 pub use archivist_core::model::cookies::HTTP_ONLY;
+pub use consent::consent_managers;
 pub use glyphs::missing_fonts;
 pub use identity::of_browser as user_agent;
 pub use load::window;

@@ -5,7 +5,7 @@ queue() {
     for path in fixed accept-only shadow frame onetrust rules/onetrust keep/app; do
         urls+=("$base/$path")
     done
-    crawl_walls=$(add --plugins pdf,screenshot,dom "${urls[@]}")
+    crawl_walls=$(add --plugins pdf,screenshot,dom,text "${urls[@]}")
 }
 
 # note_of PATH: what was done to the page.
@@ -29,6 +29,9 @@ judge() {
         # A wall in a page that cannot scroll leaves one sheet of paper.
         pdf=$(saved "$crawl_walls" ":$port/$path")/pdf/output.pdf
         (($(in_capsule grep -ac "/Type */Page$" "$pdf") > 1)) || fail "/$path: the PDF has one page"
+        # What a reader does not see any more is not found by a search.
+        in_capsule grep -q "THE END" "$(saved "$crawl_walls" ":$port/$path")/text/text.txt" || fail "/$path: the text has no end"
+        ! in_capsule grep -q WALLWORD "$(saved "$crawl_walls" ":$port/$path")/text/text.txt" || fail "/$path: the wall is in the text"
     done
     assert_eq "" "$(note_of /keep/app)" "note of /keep/app"
 }

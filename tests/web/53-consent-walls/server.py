@@ -153,6 +153,8 @@ WALLS = {
         ASK + buttons("Accept all", "Only necessary cookies"),
         "position:sticky;bottom:0;height:120px;background:blue;color:white"),
     "/reload": PAGE + RELOAD % wall(ASK + "<button onclick=reload()>Reject all</button>"),
+    "/hides": PAGE + wall(ASK + "<button>Accept all</button><button onclick=\"this.closest('section').style.display = 'none';"
+    "document.body.dataset.choice = 'rejected'\">Reject all</button>").replace("<div", "<section role=region").replace("</div>", "</section>"),
     "/two": LOCKED + PAGE + NEWS.replace("id=wall", "id=news").replace("choose(this, 'closed')", "this.parentNode.parentNode.remove()") +
     wall(ASK + buttons("Accept all", "Reject all")),
 }

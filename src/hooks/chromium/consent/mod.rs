@@ -10,6 +10,7 @@ mod rules;
 use super::cdp::{CdpError, Session};
 use super::reveal::World;
 use crate::process::invocation::Invocation;
+use scraper::Selector;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -30,6 +31,13 @@ const SCRIPT: &str = include_str!("walls.js");
 /// Words of buttons and walls by language, and known consent managers.
 static PHRASES: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("phrases.json")).unwrap_or_default());
+
+/// Returns a selector of the walls of known consent managers, and of their settings.
+pub fn consent_managers() -> Option<Selector> {
+    let managers = PHRASES["managers"].as_array()?.iter();
+    let walls: Vec<&str> = managers.filter_map(|one| one["wall"].as_str()).collect();
+    Selector::parse(&walls.join(", ")).ok()
+}
 
 /// `CHROMIUM_CONSENT=`: what to do about walls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

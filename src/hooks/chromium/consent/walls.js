@@ -264,6 +264,13 @@
     if (element.matches("dialog:modal")) HTMLDialogElement.prototype.close.call(element);
     if (element.matches(":popover-open")) element.hidePopover();
     element.style.setProperty("display", "none", "important");
+    retire(element);
+  };
+  // A wall that was closed stays in the document. Its words are not those of the page.
+  const retire = (element) => {
+    if (element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) return;
+    element.hidden = true;
+    element.inert = true;
   };
   const unlock = () => {
     const notes = new Set();
@@ -302,6 +309,7 @@
     const notes = new Set();
     const isSafe = remains();
     const left = state.open.filter((wall) => !isGone(wall));
+    for (const wall of state.open) if (!left.includes(wall)) retire(wall.element);
     for (const wall of clicked) if (!left.includes(wall)) notes.add(closed(wall));
     let isChanged = notes.size > 0 || framed.isRuled;
     for (const wall of left) {

@@ -1,9 +1,10 @@
 //! The text that a page shows: blocks as lines, without scripts, and without menus if markup tells
 //! them.
 
+use crate::chromium::consent_managers;
 use crate::page::html::{self, PARSING_TIMEOUT};
 use scraper::node::Element;
-use scraper::{ElementRef, Html, Node};
+use scraper::{ElementRef, Html, Node, Selector};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -40,11 +41,12 @@ const HEADER_WORDS: usize = 6;
 /// Nodes of a header in which its headline is looked for.
 const HEADER_NODES: usize = 4000;
 
-/// Returns the text of a page, a little more than `most` bytes of it if it is longer. Menus, and the
-/// header and footer of the site, are left out unless that leaves nothing. A header with a headline is
-/// content, without its links in lists, its buttons and its forms.
+/// Returns the text of a page, a little more than `most` bytes of it if it is longer. Menus, the header and
+/// footer of the site, and walls that ask for consent are left out unless that leaves nothing. A header with
+/// a headline is content, without its links in lists, its buttons and its forms.
 pub fn text(page: &Html, most: usize) -> String {
-    for with_menus in [false, true] {
+    let walls = consent_managers();
+    for walls in [walls.as_ref(), None] {
         let mut lines = Lines {
             text: String::new(),
             is_line: false,
@@ -52,9 +54,9 @@ pub fn text(page: &Html, most: usize) -> String {
             most,
         };
         let until = Instant::now() + PARSING_TIMEOUT;
-        let _ = read(page, &mut lines, with_menus, FRAMES_DEPTH, until);
+        let _ = read(page, &mut lines, walls, FRAMES_DEPTH, until);
         lines.end();
-        if with_menus || !lines.text.is_empty() {
+        if walls.is_none() || !lines.text.is_empty() {
             return lines.text;
         }
     }
@@ -103,12 +105,13 @@ impl Lines {
     }
 }
 
-/// Adds the text of a page to `lines`, until they are long enough or it is late. Without recursion in
-/// the depth of the page, which may be a hundred thousand.
+/// Adds the text of a page to `lines`, until they are long enough or it is late: without its walls and
+/// menus, or all of it if nothing selects the walls. Without recursion in the depth of the page, which may be a
+/// hundred thousand.
 fn read(
     page: &Html,
     lines: &mut Lines,
-    with_menus: bool,
+    walls: Option<&Selector>,
     frames: usize,
     until: Instant,
 ) -> ControlFlow<()> {
@@ -121,13 +124,18 @@ fn read(
             Node::Text(text) if preformatted > 0 => lines.add_preformatted(text),
             Node::Text(text) => lines.add(text),
             Node::Element(element) => {
-                let is_left_out = match (with_menus, content) {
-                    (true, _) => false,
-                    (false, 0) if is_header(element) => {
+                let is_left_out = match (walls, content) {
+                    (None, _) => false,
+                    (Some(walls), _)
+                        if ElementRef::wrap(node).is_some_and(|one| walls.matches(&one)) =>
+                    {
+                        true
+                    }
+                    (Some(_), 0) if is_header(element) => {
                         !ElementRef::wrap(node).is_some_and(has_headline)
                     }
-                    (false, 0) if headers > 0 && is_control(element) => true,
-                    (false, _) => is_menu(element, content > 0),
+                    (Some(_), 0) if headers > 0 && is_control(element) => true,
+                    (Some(_), _) => is_menu(element, content > 0),
                 };
                 enters = !is_left_out && !is_silent(element);
                 if element.name() == "iframe"
@@ -136,7 +144,7 @@ fn read(
                     let left = until.saturating_duration_since(Instant::now());
                     let inner = html::parse(inner, left.min(Duration::from_secs(2)));
                     lines.end();
-                    read(&inner, lines, with_menus, frames - 1, until)?;
+                    read(&inner, lines, walls, frames - 1, until)?;
                     lines.end();
                 }
                 if enters {
@@ -191,12 +199,14 @@ fn is_preformatted(element: &Element) -> bool {
     matches!(element.name(), "pre" | "textarea" | "listing" | "xmp")
 }
 
-/// Whether an element has no text, or none that a reader sees.
+/// Whether an element has no text, or none that a reader sees. What is hidden and inert, such as a wall that was
+/// closed, is not shown later.
 fn is_silent(element: &Element) -> bool {
     let is_shadow = element.name() == "template" && element.attr("shadowrootmode").is_some();
+    let is_inert = element.attr("inert").is_some();
     let is_hidden = element
         .attr("hidden")
-        .is_some_and(|value| value != "until-found" && !is_shown_later(element));
+        .is_some_and(|value| value != "until-found" && (is_inert || !is_shown_later(element)));
     !is_shadow && SILENT.contains(&element.name()) || is_hidden
 }
 
@@ -301,6 +311,15 @@ mod tests {
         let page = "<style>a{}</style><script>b</script><noscript>c</noscript><p hidden>d</p>\
             <template>e</template><svg><text>f</text></svg><select><option>g</select><p>Text";
         assert_eq!(of(page), "Text\n");
+    }
+
+    #[test]
+    fn walls_are_left_out_unless_they_are_all() {
+        let settings = "<section id=onetrust-pc-sdk style='display: none'>Your privacy</section>";
+        let closed = "<section role=region hidden inert>Do you agree?</section>";
+        assert_eq!(of(&format!("{settings}<p>Text{closed}")), "Text\n");
+        assert_eq!(of(settings), "Your privacy\n");
+        assert_eq!(of("<section hidden>Slide</section>"), "Slide\n");
     }
 
     #[test]
