@@ -1,8 +1,9 @@
-//! Verbs that other programs have, with what does the same here: ArchiveBox, abx-dl, systemctl and pueue.
+//! Verbs that other programs have, with what does the same here: ArchiveBox, abx-dl, systemctl and pueue; and
+//! words of a search that look like options.
 
 use clap::Error;
 use clap::builder::StyledStr;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Verbs, and the hint about all of them. `{}` is the verb.
 const HINTS: [(&[&str], &str); 11] = [
@@ -49,10 +50,17 @@ const HINTS: [(&[&str], &str); 11] = [
     ),
 ];
 
-/// Adds to the error about an unknown verb what does the same here, in place of verbs with similar names.
+/// The hint about an unknown option of `search`, whose words may have a hyphen.
+const SEARCH_HINT: &str = "a word that pages must not have stands in quotes with the others: archivist search 'word -without'";
+
+/// Adds a hint to an error: about an unknown verb what does the same here, in place of verbs with similar
+/// names; about an unknown option of `search` how a word with a hyphen is written.
 pub fn with_hint(mut error: Error) -> Error {
-    let hint = match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(verb)) => hint_of(verb),
+    let hint = match (error.get(ContextKind::InvalidSubcommand), error.kind()) {
+        (Some(ContextValue::String(verb)), _) => hint_of(verb),
+        (_, ErrorKind::UnknownArgument) if is_of(&error, "archivist search") => {
+            Some(SEARCH_HINT.to_owned())
+        }
         _ => None,
     };
     if let Some(hint) = hint {
@@ -61,6 +69,12 @@ pub fn with_hint(mut error: Error) -> Error {
         error.insert(ContextKind::Suggested, hint);
     }
     error
+}
+
+/// Whether the usage that an error shows is that of this command.
+fn is_of(error: &Error, command: &str) -> bool {
+    let usage = error.get(ContextKind::Usage);
+    usage.is_some_and(|usage| usage.to_string().contains(command))
 }
 
 fn hint_of(verb: &str) -> Option<String> {
@@ -73,9 +87,21 @@ fn hint_of(verb: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn error_of(verb: &str) -> String {
-        let parsed = crate::command().try_get_matches_from(["archivist", verb]);
+    fn error_of(words: &str) -> String {
+        let words = format!("archivist {words}");
+        let parsed = crate::command().try_get_matches_from(words.split(' '));
         with_hint(parsed.unwrap_err()).to_string()
+    }
+
+    #[test]
+    fn words_with_a_hyphen_are_written_in_quotes() {
+        let unknown = error_of("search ham -kevin");
+        assert!(
+            unknown.contains("archivist search 'word -without'"),
+            "{unknown}"
+        );
+        assert!(!unknown.contains("-- -k"), "{unknown}");
+        assert!(!error_of("list crawls -k").contains("search"));
     }
 
     #[test]
