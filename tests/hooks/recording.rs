@@ -576,7 +576,7 @@ fn what_printing_requests_is_recorded_and_not_expected_of_a_replay() {
     session.tab().stopped(&snap);
     snap.run("wacz", &url, &[])
         .assert(0, "succeeded", "page.wacz");
-    let picture = site.url("data?print");
+    let picture = site.url("print.png");
     assert!(!recorded(&snap).resource(&picture).is_empty());
     let ran = snap.run("verify", &url, &[("VERIFY_ENABLED", "true")]);
     let figures = ran.result()["figures"].clone();

@@ -104,7 +104,7 @@ ODD = page("""<p>odd</p><img src="/loop?0"><script>
 fetch("/head?200000"); fetch("/head?1000000"); fetch("/drip").then((r) => r.text());
 </script>""")
 # Its picture is for paper alone.
-PRINTED = page("<p>printed</p><img src=/a.png>", "<style>@media print { p { background: url(/data?print) } }</style>")
+PRINTED = page("<p>printed</p><img src=/a.png>", "<style>@media print { p { background: url(/print.png) } }</style>")
 SOUND = page("<p>sound</p><audio preload=metadata src=/long.wav></audio>")
 STREAM = page("""<p>stream</p><script>new EventSource("/events")</script>""")
 LONG = wav(500)
