@@ -50,7 +50,7 @@ const HINTS: [(&[&str], &str); 11] = [
     ),
 ];
 
-/// The hint about an unknown option of `search`, whose words may have a hyphen.
+/// The hint about an unknown option of `search`: a word with a hyphen in front leaves pages out.
 const SEARCH_HINT: &str = "a word that pages must not have stands in quotes with the others: archivist search 'word -without'";
 
 /// Adds a hint to an error: about an unknown verb what does the same here, in place of verbs with similar

@@ -47,10 +47,13 @@ forget_configuration() {
     restart
 }
 
+# Stops the orchestrator and all that it has started: a unit that is left calls for the orchestrator, which then starts again,
+# and its open files keep a file system from being unmounted or made read-only.
+stop_all() { in_capsule systemctl stop archivist.slice; }
+
 # Removes all pages: those of other tests, or of a fleet. Ids begin again, so files of old pages would be found by new ones.
 forget_pages() {
-    # A worker that is left calls for the orchestrator, which then starts again.
-    in_capsule systemctl stop archivist.slice
+    stop_all
     in_capsule sh -c 'rm -rf /var/lib/archivist/archivist.sqlite3* /var/lib/archivist/archive/* /var/lib/archivist/archive/.ids /var/lib/archivist/archive/.index \
         /var/lib/archivist/archive/.bodies /var/lib/archivist/archive/.imported /var/lib/archivist/archive/.importing'
 }

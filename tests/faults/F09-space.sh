@@ -14,7 +14,7 @@ recorded=$work/recorded tmps=$work/tmps
 clean() {
     in_capsule sh -c "mountpoint -q $data/archive && umount $data/archive; rm -rf /etc/systemd/system/archivist-hook-testtmp-.service.d
         rm -f /run/filler; [ -d $data.away ] && mv $data.away $data
-        systemctl daemon-reload; mountpoint -q $data && { systemctl stop archivist.slice $service; umount $data; } || true"
+        systemctl daemon-reload; mountpoint -q $data && { systemctl stop archivist.slice; umount $data; } || true"
     forget_configuration
 }
 
@@ -40,10 +40,6 @@ head -c $SIZE /dev/zero >/tmp/scratch
 cp /tmp/scratch whole
 SH
 }
-
-# Units that are left call for the orchestrator, which then starts again, and open files keep a file system from being
-# unmounted or made read-only.
-stop_all() { in_capsule systemctl stop archivist.slice $service; }
 
 # on_its_own OPTION…: mounts a tmpfs as the data directory.
 on_its_own() {

@@ -32,7 +32,8 @@ const SCRIPT: &str = include_str!("walls.js");
 static PHRASES: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("phrases.json")).unwrap_or_default());
 
-/// Returns a selector of the walls of known consent managers, and of their settings.
+/// Returns a selector of the walls of known consent managers, and of their settings. `None` if the list of
+/// managers cannot be read.
 pub fn consent_managers() -> Option<Selector> {
     let managers = PHRASES["managers"].as_array()?.iter();
     let walls: Vec<&str> = managers.filter_map(|one| one["wall"].as_str()).collect();

@@ -54,8 +54,8 @@
       root instanceof ShadowRoot ? [...root.children].map((part) => part.innerText || "").join(" ") : root.innerText || "");
     return texts.join(" ").replace(/\s+/g, " ").trim();
   };
-  const isShown = (element) =>
-    element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && element.getClientRects().length > 0;
+  const isVisible = (element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+  const isShown = (element) => isVisible(element) && element.getClientRects().length > 0;
 
   // Elements of the top layer.
   const isTop = (element) => element.matches(":modal, :popover-open");
@@ -250,7 +250,7 @@
 
   const isGone = (wall) => {
     known.clear();
-    return !wall.element.isConnected || !wall.element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) ||
+    return !wall.element.isConnected || !isVisible(wall.element) ||
       wall.points.every((point) => overlayAt(point) !== wall.element);
   };
   // Whether the page has something to show without its walls.
@@ -260,17 +260,18 @@
     return all(document.body, "img, video, canvas").some((media) =>
       isShown(media) && !state.open.some((wall) => holds(wall.element, media)));
   };
+  // Says in the markup that a wall is gone, which may be known from style sheets alone, so that who reads the
+  // saved document can tell its words from those of the page. Both attributes: pages hide slides, too.
+  const retire = (element) => {
+    if (isVisible(element)) return;
+    element.hidden = true;
+    element.inert = true;
+  };
   const hide = (element) => {
     if (element.matches("dialog:modal")) HTMLDialogElement.prototype.close.call(element);
     if (element.matches(":popover-open")) element.hidePopover();
     element.style.setProperty("display", "none", "important");
     retire(element);
-  };
-  // A wall that was closed stays in the document. Its words are not those of the page.
-  const retire = (element) => {
-    if (element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) return;
-    element.hidden = true;
-    element.inert = true;
   };
   const unlock = () => {
     const notes = new Set();

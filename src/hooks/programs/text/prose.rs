@@ -46,6 +46,7 @@ const HEADER_NODES: usize = 4000;
 /// a headline is content, without its links in lists, its buttons and its forms.
 pub fn text(page: &Html, most: usize) -> String {
     let walls = consent_managers();
+    // The second time with everything.
     for walls in [walls.as_ref(), None] {
         let mut lines = Lines {
             text: String::new(),
@@ -199,8 +200,8 @@ fn is_preformatted(element: &Element) -> bool {
     matches!(element.name(), "pre" | "textarea" | "listing" | "xmp")
 }
 
-/// Whether an element has no text, or none that a reader sees. What is hidden and inert, such as a wall that was
-/// closed, is not shown later.
+/// Whether an element has no text, or none that a reader sees. What is hidden and inert is not shown later: the
+/// browser leaves so a wall that was closed.
 fn is_silent(element: &Element) -> bool {
     let is_shadow = element.name() == "template" && element.attr("shadowrootmode").is_some();
     let is_inert = element.attr("inert").is_some();
