@@ -4,7 +4,7 @@
 use crate::digest::Summed;
 use crate::failure::{Result, TransferFailure, at};
 use archivist_core::store::is_reserved;
-use archivist_plugin::files::tidy::stays_inside;
+use archivist_plugin::files::tidy::relative_target;
 use nix::fcntl::OFlag;
 use std::fs::{self, File, Metadata};
 use std::io::{Read, Write};
@@ -97,27 +97,14 @@ impl<W: Write> Packer<W> {
     /// A target that is an absolute path of a file of the page becomes a relative one, which is right
     /// wherever the page is restored.
     fn link(&mut self, page: &Path, path: &Path, name: &Path) -> Result<()> {
-        let mut target = fs::read_link(path).map_err(at("read", path))?;
+        let target = fs::read_link(path).map_err(at("read", path))?;
         let depth = name.components().count().saturating_sub(2);
-        if let Some(below) = target
-            .strip_prefix(page)
-            .ok()
-            .filter(|_| target.is_absolute())
-        {
-            let up = (0..depth).map(|_| "..");
-            let relative: PathBuf = up.map(Path::new).chain([below]).collect();
-            target = if relative.as_os_str().is_empty() {
-                PathBuf::from(".")
-            } else {
-                relative
-            };
-        }
-        if target.is_absolute() || !stays_inside(page, depth, &target) {
+        let Some(target) = relative_target(page, depth, &target) else {
             return Err(TransferFailure::new(format!(
                 "failed to copy '{}': the link leads out of the page",
                 path.display()
             )));
-        }
+        };
         let mut header = header(EntryType::Symlink, MODE_KEPT, 0, 0);
         self.tar
             .append_link(&mut header, name, target)

@@ -6,7 +6,7 @@
 use crate::failure::{Result, TransferFailure, at};
 use archivist_core::store::is_reserved;
 use archivist_plugin::Directory;
-use archivist_plugin::files::tidy::stays_inside;
+use archivist_plugin::files::tidy::relative_target;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -118,7 +118,7 @@ impl Restored<'_> {
             EntryType::Symlink => {
                 let depth = parents.components().count();
                 let to = Path::new(target);
-                if to.is_absolute() || !stays_inside(Path::new("/"), depth, to) {
+                if to.is_absolute() || relative_target(Path::new("/"), depth, to).is_none() {
                     return Err(refused(name, "the link leads out of the page"));
                 }
                 let made = self.parent(parents)?.make_link(last, target);

@@ -241,6 +241,7 @@ impl HookRunner {
         let (key, plugin, outcome) = (hook.key.clone(), hook.plugin.clone(), ended.outcome.clone());
         let context = report::RunContext {
             directory: output.directory,
+            owner: self.directory.clone(),
             before: output.before,
             of_crawl: matches!(self.assignment.owner, Owner::Crawl(_)),
             claims: self.claims.clone(),

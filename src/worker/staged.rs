@@ -94,7 +94,7 @@ fn report_of(own: &Directory, result: StagedResult) -> io::Result<Report> {
     if result.has_files
         && let Ok(directory) = own.enter(&result.plugin)
     {
-        tidy::tidy(&directory)?;
+        tidy::tidy(&directory, own)?;
         files = output::scan(&directory, |_| false)?;
     }
     let size = files.iter().map(|file| file.size).sum();

@@ -4,20 +4,20 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use archivist_core::store::is_reserved;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, readlinkat};
 use nix::sys::stat::Mode;
-use nix::unistd::geteuid;
+use nix::unistd::{geteuid, symlinkat};
 
 use crate::catalogue::PathProblem;
 use crate::files::beneath::{Directory, chmod};
 use crate::files::output::BOUNDS;
 use crate::files::walk::{EntryKind, WalkBounds, WalkEntry, walk};
 
-/// Suffix of the text file that replaces a link out of the directory and contains its target.
+/// Suffix of the text file that replaces a link out of the page or crawl and contains its target.
 const NOTE_SUFFIX: &str = ".broken-symlink.txt";
 /// Execute, set-user-ID and set-group-ID bits.
 const PROGRAM_BITS: u32 = 0o7111;
@@ -30,16 +30,20 @@ pub(crate) const SWEEP_BOUNDS: WalkBounds = WalkBounds {
     unlock: true,
 };
 
-/// Replaces links that leave `dir` by text files, and removes execute permissions. Call this when
-/// the hook has ended, before [`crate::scan`].
+/// Replaces links that leave `owner` by text files, and removes execute permissions. `dir` is the
+/// directory of a plugin, and `owner` that of its page or crawl. Call this when the hook has ended,
+/// before [`crate::scan`].
+///
+/// Links to files of other plugins of the page stay. Hooks that still run can change these files, so
+/// nothing may follow a link before [`sweep`].
 ///
 /// Returns failures, at most one of each kind with a count: a hook may have made a directory
 /// unreadable, and without CAP_FOWNER files of other users keep their permissions.
 ///
 /// # Errors
 /// If `dir` itself cannot be read.
-pub fn tidy(dir: &Directory) -> io::Result<Vec<PathProblem>> {
-    Ok(Tidy::of(dir, BOUNDS)?.problems())
+pub fn tidy(dir: &Directory, owner: &Directory) -> io::Result<Vec<PathProblem>> {
+    Ok(Tidy::of(dir, owner, BOUNDS)?.problems())
 }
 
 /// Tidies `dir` completely when no hook can write to it any more, at any depth: makes unreadable
@@ -53,7 +57,7 @@ pub fn tidy(dir: &Directory) -> io::Result<Vec<PathProblem>> {
 /// # Errors
 /// If `dir` itself cannot be read.
 pub fn sweep(dir: &Directory) -> io::Result<Vec<PathProblem>> {
-    let mut problems = Tidy::of(dir, SWEEP_BOUNDS)?.problems();
+    let mut problems = Tidy::of(dir, dir, SWEEP_BOUNDS)?.problems();
     problems.extend(remove_reserved(dir, geteuid().as_raw())?);
     Ok(problems)
 }
@@ -78,6 +82,10 @@ fn remove_reserved(dir: &Directory, own: u32) -> io::Result<Vec<PathProblem>> {
 
 struct Tidy<'d> {
     dir: &'d Directory,
+    /// The directory that links must not leave.
+    top: &'d Path,
+    /// Number of directories between `top` and `dir`.
+    above: usize,
     unlock: bool,
     links: Failures,
     bits: Failures,
@@ -86,10 +94,16 @@ struct Tidy<'d> {
     missed: Failures,
 }
 
-impl Tidy<'_> {
-    fn of(dir: &Directory, bounds: WalkBounds) -> io::Result<Tidy<'_>> {
+impl<'d> Tidy<'d> {
+    fn of(dir: &'d Directory, owner: &'d Directory, bounds: WalkBounds) -> io::Result<Tidy<'d>> {
+        let (top, above) = match dir.path().strip_prefix(owner.path()) {
+            Ok(below) => (owner.path(), below.components().count()),
+            Err(_) => (dir.path(), 0),
+        };
         let mut tidy = Tidy {
             dir,
+            top,
+            above,
             unlock: bounds.unlock,
             links: Failures::default(),
             bits: Failures::default(),
@@ -122,8 +136,7 @@ impl Tidy<'_> {
     fn problems(self) -> Vec<PathProblem> {
         let dir = self.dir.path();
         [
-            self.links
-                .report(dir, "failed to replace a link that leaves the directory"),
+            self.links.report(dir, "failed to replace a symbolic link"),
             self.bits.report(dir, "failed to remove execute permission"),
             self.unread
                 .report(dir, "failed to let the group read a file"),
@@ -140,14 +153,20 @@ impl Tidy<'_> {
             Err(Errno::ENOENT | Errno::EINVAL) => return Ok(()), // gone since
             other => other?,
         };
-        if stays_inside(self.dir.path(), entry.depth, Path::new(&target)) {
+        let target = Path::new(&target);
+        let depth = self.above + entry.depth;
+        let kept = relative_target(self.top, depth, target).filter(|to| !is_hidden(depth, to));
+        if kept.as_deref() == Some(target) {
             return Ok(());
         }
         entry.unlink(self.unlock)?;
+        if let Some(relative) = kept {
+            return Ok(symlinkat(&relative, entry.dir, entry.name)?);
+        }
         let mut name = entry.name.to_owned();
         name.push(NOTE_SUFFIX);
         // The link is removed; a missing note is harmless.
-        let _ = leave_note(entry.dir, &name, target.as_bytes());
+        let _ = leave_note(entry.dir, &name, target.as_os_str().as_bytes());
         Ok(())
     }
 
@@ -202,22 +221,49 @@ fn leave_note(dir: BorrowedFd<'_>, name: &std::ffi::OsStr, target: &[u8]) -> io:
     note.write_all(b"\n")
 }
 
-/// Whether a link `depth` directories below `top` stays below it. Only the text of the target
-/// decides, and nothing is resolved, so that hooks learn nothing about other directories. A target
-/// may have `..` only at its start. As this holds for each link below `top`, it also holds for
-/// links that lead to other links.
-pub fn stays_inside(top: &Path, depth: usize, target: &Path) -> bool {
-    let (mut parts, above) = match target.strip_prefix(top) {
-        Ok(below) if target.is_absolute() => (below.components().peekable(), 0),
-        _ => (target.components().peekable(), depth),
-    };
+/// The target of a link `depth` directories below `top`, relative to the directory of the link, so
+/// that it is right wherever `top` is moved or restored; `None` if the link leaves `top`.
+///
+/// Only the text of the target decides, and nothing is resolved, so that hooks learn nothing about
+/// other directories. A target may have `..` only at its start. As this holds for each link below
+/// `top`, it also holds for links that lead to other links.
+pub fn relative_target(top: &Path, depth: usize, target: &Path) -> Option<PathBuf> {
+    if target.is_absolute() {
+        let below = target.strip_prefix(top).ok()?;
+        let is_plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        let up = (0..depth).map(|_| Path::new(".."));
+        let relative: PathBuf = up.chain([below]).collect();
+        let is_top = relative.as_os_str().is_empty();
+        let relative = if is_top { ".".into() } else { relative };
+        return below.components().all(is_plain).then_some(relative);
+    }
+    let (climbed, mut rest) = climb(target);
+    let stays = climbed <= depth
+        && rest.all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    stays.then(|| target.to_owned())
+}
+
+/// Whether a relative target that stays inside is a hidden entry of the top, or below one: those
+/// belong to the worker, which removes some of them after use.
+fn is_hidden(depth: usize, target: &Path) -> bool {
+    let (climbed, mut rest) = climb(target);
+    let first = rest.find_map(|part| match part {
+        Component::Normal(name) => Some(name),
+        _ => None,
+    });
+    climbed == depth && first.is_some_and(|name| name.as_bytes().starts_with(b"."))
+}
+
+/// Number of `..` at the start of a path, and what follows them.
+fn climb(path: &Path) -> (usize, impl Iterator<Item = Component<'_>>) {
+    let mut parts = path.components().peekable();
     let mut climbed = 0;
     while parts
         .next_if(|part| matches!(part, Component::ParentDir | Component::CurDir))
         .inspect(|part| climbed += usize::from(*part == Component::ParentDir))
         .is_some()
     {}
-    climbed <= above && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    (climbed, parts)
 }
 
 #[cfg(test)]
@@ -230,7 +276,8 @@ mod tests {
     use std::path::PathBuf;
 
     fn tidied(top: &Path) -> Vec<PathProblem> {
-        tidy(&Directory::open(top).unwrap()).unwrap()
+        let top = Directory::open(top).unwrap();
+        tidy(&top, &top).unwrap()
     }
 
     fn swept(top: &Path) -> Vec<PathProblem> {
@@ -266,7 +313,10 @@ mod tests {
         for (path, target) in keep {
             assert_eq!(fs::read_link(top.join(path)).unwrap(), Path::new(target));
         }
-        assert!(fs::read_link(top.join("absolute")).is_ok());
+        assert_eq!(
+            fs::read_link(top.join("absolute")).unwrap(),
+            Path::new("sub/real.txt")
+        );
         for (path, target) in &out {
             assert!(fs::symlink_metadata(top.join(path)).is_err(), "{path}");
             let note = fs::read_to_string(top.join(format!("{path}{NOTE_SUFFIX}"))).unwrap();
@@ -274,6 +324,82 @@ mod tests {
         }
         assert!(fs::symlink_metadata(top.join("sub/hop")).is_err());
         assert_eq!(tidied(top), [], "a second run changes nothing");
+    }
+
+    /// What links of the plugin `readability` become, by [`tidy`] after its hook and by [`sweep`]
+    /// at the end.
+    fn links_of_a_plugin(links: &[(&str, &str)]) -> Vec<(Option<PathBuf>, Option<PathBuf>)> {
+        let base = tempfile::tempdir().unwrap();
+        let page = base.path().join("s1");
+        fs::create_dir_all(page.join("readability/images/example.com")).unwrap();
+        fs::create_dir_all(page.join("responses/example.com")).unwrap();
+        fs::write(page.join("responses/example.com/i.png"), "i").unwrap();
+        for (path, target) in links {
+            let target = target.replace("SNAP_DIR", page.to_str().unwrap());
+            symlink(target, page.join("readability").join(path)).unwrap();
+        }
+        let owner = Directory::open(&page).unwrap();
+        let plugin = owner.enter("readability").unwrap();
+        let read = |path: &str| fs::read_link(plugin.path().join(path)).ok();
+        assert_eq!(tidy(&plugin, &owner).unwrap(), []);
+        let early: Vec<_> = links.iter().map(|(path, _)| read(path)).collect();
+        assert_eq!(sweep(&owner).unwrap(), []);
+        let late = links.iter().map(|(path, _)| read(path));
+        early.into_iter().zip(late).collect()
+    }
+
+    #[test]
+    fn links_to_other_plugins_of_the_page_stay() {
+        let links = [
+            (
+                "images/example.com/i.png",
+                "../../../responses/example.com/i.png",
+            ),
+            ("top.png", "../responses/example.com/i.png"),
+            ("dangling", "../responses/later.png"),
+            ("loop", "../readability/loop"),
+            ("through", "../readability/images/example.com/i.png"),
+            ("page", ".."),
+        ];
+        for ((path, target), found) in links.iter().zip(links_of_a_plugin(&links)) {
+            let kept = Some(PathBuf::from(target));
+            assert_eq!(found, (kept.clone(), kept), "{path}");
+        }
+    }
+
+    #[test]
+    fn absolute_links_within_the_page_become_relative() {
+        let links = [
+            ("images/i.png", "SNAP_DIR/responses/example.com/i.png"),
+            ("images/own", "SNAP_DIR/readability/images"),
+            ("images/page", "SNAP_DIR"),
+        ];
+        let relative = [
+            "../../responses/example.com/i.png",
+            "../../readability/images",
+            "../../",
+        ];
+        for (found, target) in links_of_a_plugin(&links).into_iter().zip(relative) {
+            let kept = Some(PathBuf::from(target));
+            assert_eq!(found, (kept.clone(), kept));
+        }
+    }
+
+    #[test]
+    fn links_out_of_the_page_and_to_hidden_entries_of_it_are_replaced() {
+        let links = [
+            ("other", "../../s2/wget/index.html"),
+            ("images/deep", "../../../s1/responses/example.com/i.png"),
+            ("around", "../responses/../../s2"),
+            ("absolute", "SNAP_DIR/../s2"),
+            ("neighbour", "SNAP_DIR-2/x"),
+            ("hidden", "../.earlier/wget/index.html"),
+            ("images/hidden", ".././.././.stored.json"),
+            ("named", "SNAP_DIR/.hooks/x"),
+        ];
+        for ((path, _), found) in links.iter().zip(links_of_a_plugin(&links)) {
+            assert_eq!(found, (None, None), "{path}");
+        }
     }
 
     #[test]

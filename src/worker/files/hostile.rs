@@ -150,6 +150,7 @@ fn work(own: &Directory, join: bool) -> Vec<String> {
         stdout::link_newest(&plugin, "a.stdout.log");
         let context = report::RunContext {
             directory: plugin.clone(),
+            owner: Arc::new(own.here().unwrap()),
             before: Some(before),
             of_crawl: false,
             claims: Arc::new(Mutex::new(Claims::default())),

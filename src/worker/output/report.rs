@@ -55,6 +55,8 @@ pub fn not_started(key: &str, verdict: Verdict, output: Option<String>) -> Repor
 pub struct RunContext {
     /// Directory of its plugin, which other hooks may share.
     pub directory: Arc<Directory>,
+    /// The directory of the page or crawl, which links must not leave.
+    pub owner: Arc<Directory>,
     /// Content of the directory before the run, if known.
     pub before: Option<Listing>,
     /// Whether the hook belongs to a crawl: such hooks prepare or finish work for pages.
@@ -92,7 +94,7 @@ pub fn build(
             .or(error);
     }
     let mut left_out = records.left_out();
-    for problem in tidy::tidy(directory).unwrap_or_default() {
+    for problem in tidy::tidy(directory, &context.owner).unwrap_or_default() {
         tracing::debug!("'{}': {}", problem.path.display(), problem.what);
     }
     let found = output::scan(directory, |_| false).unwrap_or_else(|e| {
@@ -212,6 +214,7 @@ mod tests {
         let stdout = File::open(top.path().join("stdout.log")).unwrap();
         let context = RunContext {
             directory: Arc::new(Directory::open(top.path()).unwrap()),
+            owner: Arc::new(Directory::open(top.path()).unwrap()),
             before: None,
             of_crawl: false,
             claims: Arc::default(),
@@ -278,6 +281,7 @@ not a record
         let stdout = File::open(top.path().join("stdout.log")).unwrap();
         let mut context = RunContext {
             directory: Arc::new(Directory::open(top.path()).unwrap()),
+            owner: Arc::new(Directory::open(top.path()).unwrap()),
             before: None,
             of_crawl: false,
             claims: Arc::default(),
@@ -340,7 +344,7 @@ not a record
             std::fs::write(top.path().join("stdout.log"), &text).unwrap();
             std::fs::write(top.path().join(CHILDREN_FILE), &text).unwrap();
             let stdout = File::open(top.path().join("stdout.log")).unwrap();
-            let context = RunContext { directory: Arc::new(Directory::open(top.path()).unwrap()), before: None, of_crawl: false, claims: Arc::default() };
+            let context = RunContext { directory: Arc::new(Directory::open(top.path()).unwrap()), owner: Arc::new(Directory::open(top.path()).unwrap()), before: None, of_crawl: false, claims: Arc::default() };
             let of = |outcome| build("p/h", "title", &outcome, &stdout, &context, None);
             let records = of(Outcome::Exit(0));
             let texts = [&records.output, &records.verdict.error, &records.title];

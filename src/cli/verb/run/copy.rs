@@ -1,6 +1,7 @@
 //! `archivist run --dir DIR` and `--output DIR`: copies archived pages to the caller. Hooks wrote
-//! the files, and DIR may belong to another user: only directories and regular files are copied,
-//! each is opened relative to its parent, and no symbolic link below either directory is followed.
+//! the files, and DIR may belong to another user: only directories, regular files and the links to
+//! these are copied, each is opened relative to its parent, and no symbolic link below either directory
+//! is followed.
 //!
 //! A file is complete or does not exist under its name: if the command is killed, it leaves at most
 //! one file [`PARTIAL`], which the next copy removes.
@@ -10,11 +11,12 @@ use archivist_config::Scope;
 use archivist_core::model::SnapshotId;
 use archivist_plugin::Directory;
 use archivist_plugin::files;
+use archivist_plugin::files::tidy::relative_target;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
 use std::ffi::OsStr;
-use std::fs::{File, FileTimes};
+use std::fs::{self, File, FileTimes};
 use std::io;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
@@ -125,10 +127,10 @@ impl Target {
     pub fn copy(&self, id: SnapshotId, source: &Path) -> Result<(), Failure> {
         let from = open(source)?;
         match self.layout {
-            Layout::OnePage => tree(&from, &self.directory, 0),
+            Layout::OnePage => tree(&from, &self.directory, source, 0),
             Layout::ById => {
                 let to = make(&self.directory, OsStr::new(&id.to_string()))?;
-                tree(&from, &to, 0)
+                tree(&from, &to, source, 0)
             }
         }
     }
@@ -192,7 +194,8 @@ pub fn can_copy(scope: &Scope) -> Result<(), Failure> {
     }
 }
 
-fn tree(from: &Directory, to: &Directory, depth: usize) -> Result<(), Failure> {
+/// Copies a directory that is `depth` directories below that of the page.
+fn tree(from: &Directory, to: &Directory, page: &Path, depth: usize) -> Result<(), Failure> {
     let source = from.path();
     if depth > DEPTH_MAX {
         let what = io::Error::other("nested too deeply");
@@ -203,8 +206,9 @@ fn tree(from: &Directory, to: &Directory, depth: usize) -> Result<(), Failure> {
     for name in names.map_err(|error| failed("read", source, error))? {
         // An entry may have been removed meanwhile.
         match from.stat(&name).map(|found| found.st_mode & libc::S_IFMT) {
-            Ok(libc::S_IFDIR) => tree(&enter(from, &name)?, &make(to, &name)?, depth + 1)?,
+            Ok(libc::S_IFDIR) => tree(&enter(from, &name)?, &make(to, &name)?, page, depth + 1)?,
             Ok(libc::S_IFREG) => file(from, to, &name)?,
+            Ok(libc::S_IFLNK) => link(from, to, &name, page, depth)?,
             _ => {}
         }
     }
@@ -226,6 +230,38 @@ fn file(from: &Directory, to: &Directory, name: &OsStr) -> Result<(), Failure> {
     }
     let renamed = to.rename(PARTIAL, name);
     renamed.map_err(|error| failed("write", &target, error))
+}
+
+/// Copies a link to a file or directory of the page. Others could lead to files that are in DIR already.
+fn link(
+    from: &Directory,
+    to: &Directory,
+    name: &OsStr,
+    page: &Path,
+    depth: usize,
+) -> Result<(), Failure> {
+    let (source, target) = (from.path().join(name), to.path().join(name));
+    let is_of_page = || {
+        Some(
+            source
+                .canonicalize()
+                .ok()?
+                .starts_with(page.canonicalize().ok()?),
+        )
+    };
+    let leads = fs::read_link(&source).ok();
+    let leads = leads.and_then(|leads| relative_target(page, depth, &leads));
+    let Some(leads) = leads.filter(|_| is_of_page() == Some(true)) else {
+        return Ok(());
+    };
+    clear_partial(to)?;
+    match to.make_link(PARTIAL, leads.as_os_str()) {
+        // The file system of DIR has no links (symlink(2)).
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+        made => made
+            .and_then(|()| to.rename(PARTIAL, name))
+            .map_err(|error| failed("write", &target, error)),
+    }
 }
 
 #[cfg(test)]
@@ -273,7 +309,39 @@ mod tests {
     }
 
     #[test]
-    fn links_are_neither_copied_nor_written_through() {
+    fn links_to_files_of_the_page_are_copied() {
+        let (base, scope) = bed();
+        let path = |name: &str| base.path().join(name);
+        std::fs::create_dir_all(path("to/private")).unwrap();
+        std::fs::write(path("to/private/key"), "key").unwrap();
+        for (name, target) in [
+            ("from/wget/deep/page", "../index.html".into()),
+            ("from/wget/copy", "deep".into()),
+            ("from/wget/absolute", path("from/index.jsonl")),
+            ("from/wget/dangling", "../private/key".into()),
+            ("from/wget/outside", "../../mine".into()),
+        ] {
+            symlink(target, path(name)).unwrap();
+        }
+        std::fs::write(path("mine"), "mine").unwrap();
+        let target = Target::open(&path("to"), Layout::OnePage, &scope).unwrap();
+        for _ in ["new", "replaced"] {
+            target.copy(SnapshotId(3), &path("from")).unwrap();
+            let link = |name: &str| std::fs::read_link(path("to/wget").join(name)).unwrap();
+            assert_eq!(link("deep/page"), Path::new("../index.html"));
+            assert_eq!(link("copy"), Path::new("deep"));
+            assert_eq!(link("absolute"), Path::new("../index.jsonl"));
+            assert_eq!(
+                names(&path("to/wget")),
+                ["absolute", "copy", "deep", "index.html"]
+            );
+        }
+        let read = std::fs::read_to_string(path("to/wget/copy/page")).unwrap();
+        assert_eq!(read, "page");
+    }
+
+    #[test]
+    fn links_that_leave_are_neither_copied_nor_written_through() {
         let (base, scope) = bed();
         let path = |name: &str| base.path().join(name);
         std::fs::create_dir_all(path("to/wget")).unwrap();

@@ -121,8 +121,8 @@ pub struct RunArgs {
     /// cannot create files there, if DIR is in the data directory of archivist, or if another
     /// command copies to it. The copies belong to the caller; the archive keeps its own. Existing
     /// files of the same name are replaced, others are left alone. DIR may be a symbolic link and
-    /// on another file system; symbolic links below it are not followed, and none are copied. A
-    /// file appears under its name when it is complete. If the command is killed, a file
+    /// on another file system; symbolic links below it are not followed. Links of the page to files of
+    /// the page are copied as links. A file appears under its name when it is complete. If the command is killed, a file
     /// '.archivist-partial' may remain; to continue, repeat the command with --snapshot-id instead
     /// of the URL, which also copies a page that is complete.
     ///
