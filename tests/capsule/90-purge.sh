@@ -1,5 +1,5 @@
 #!/bin/bash
-# Removing ends what runs, purging takes units and configuration, and only an explicit yes takes the archive.
+# Removing ends what runs, purging takes units and the configuration of the package, and only an explicit yes takes the archive.
 # Last of all: the package is gone afterwards.
 source "$(dirname "$0")/lib.sh"
 
@@ -26,6 +26,53 @@ purge_keeps_the_archive() {
     apt_in_capsule purge archivist
     in_capsule test -e $kept || fail "a purge must keep the archive"
     assert_nothing_left
+}
+
+# Prints, for each file of the administrator, its path. Some are next to files of the package.
+own_files() {
+    printf '%s\n' /etc/archivist/plugins/own/{config.json,on_Snapshot__50_own.sh} /etc/archivist/{own.watch,own.pool,own.pool.d/90-scale.conf} \
+        /etc/archivist/archivist.conf.d/{own,50-local}.conf /etc/archivist/archivist.conf.mine /run/archivist/{own.watch,archivist.conf.d/own.conf}
+}
+
+# put_file PATH TEXT
+put_file() { in_capsule sh -c 'mkdir -p "$(dirname "$1")" && printf "%s\n" "$2" >"$1"' sh "$1" "$2"; }
+
+purge_keeps_files_of_the_administrator() {
+    local said file written
+    written="# Written by 'archivist config --set', which keeps nothing but assignments."
+    install
+    for file in $(own_files); do put_file "$file" "$written $file"; done
+    # Files that a program of the package wrote for itself, and an empty directory.
+    put_file /etc/archivist/archivist.conf.d/fleet.conf "# Written by 'archivist fleet', and removed by 'archivist fleet leave'."
+    put_file /run/archivist/run_1.pool "# Written by archivist pool; see archivist.pool(5)"
+    put_file /run/archivist/input/7 "a launch"
+    in_capsule mkdir -p /etc/archivist/empty
+    said=$(apt_in_capsule purge archivist 2>&1)
+    for file in $(own_files); do
+        assert_eq "$written $file" "$(in_capsule cat "$file")" "content of $file"
+        assert_contains "$said" "  $file" "names of kept files"
+    done
+    assert_eq "$(own_files | sort)" "$(in_capsule find /etc/archivist /run/archivist ! -type d | sort)" "files after the purge"
+    assert_eq "" "$(in_capsule find /etc/archivist -type d -empty)" "empty directories"
+    in_capsule test -e $kept || fail "a purge must keep the archive"
+    # The next installation leaves them as they are.
+    install
+    for file in $(own_files); do assert_eq "$written $file" "$(in_capsule cat "$file")" "content of $file"; done
+    in_capsule sh -c 'rm -r /etc/archivist/plugins /etc/archivist/own* /etc/archivist/archivist.conf.d/* /etc/archivist/archivist.conf.mine'
+    in_capsule rm -r /run/archivist/own.watch /run/archivist/archivist.conf.d
+    apt_in_capsule purge archivist
+    assert_nothing_left
+}
+
+many_kept_files_are_counted() {
+    local said
+    install
+    in_capsule sh -c 'mkdir /etc/archivist/plugins && cd /etc/archivist/plugins && touch $(seq -w 100)'
+    said=$(apt_in_capsule purge archivist 2>&1)
+    assert_contains "$said" "  /etc/archivist/plugins/020" "the first"
+    assert_contains "$said" "  and 80 more" "the others"
+    assert_eq 100 "$(in_capsule sh -c 'ls /etc/archivist/plugins | wc -l')" "kept files"
+    in_capsule rm -r /etc/archivist
 }
 
 purge_deletes_the_archive_when_told() {
@@ -68,4 +115,5 @@ users_stay_and_are_locked() {
 
 prepare() { deb=$(put_deb); }
 
-cases removal_ends_what_runs purge_keeps_the_archive purge_deletes_the_archive_when_told users_stay_and_are_locked
+cases removal_ends_what_runs purge_keeps_the_archive purge_keeps_files_of_the_administrator many_kept_files_are_counted \
+    purge_deletes_the_archive_when_told users_stay_and_are_locked
