@@ -160,6 +160,35 @@ fn failed_step_keeps_the_steps_before_it() {
     assert_eq!(half, 0, "the failed step is undone as a whole");
 }
 
+/// In the first schema, a retry of a hook changed the date of its page, and imported pages had none.
+#[test]
+fn older_pages_get_the_date_of_their_visit() {
+    let mut connection = Connection::open_in_memory().unwrap();
+    migrate(&mut connection, &MIGRATIONS[..1]).unwrap();
+    let rows = "
+        INSERT INTO host (id, name) VALUES (1, 'a.test');
+        INSERT INTO crawl (id, url, max_depth, plugins, config, created_at, users)
+            VALUES (1, '', 0, '[\"import\"]', '{}', 0, '[0]'), (2, '', 0, '[]', '{}', 0, '[0]');
+        INSERT INTO snapshot (id, crawl_id, host_id, url, url_key, depth, created_at, started_at, bookmarked_at)
+            VALUES (1, 1, 1, '1', '1', 0, 1700000000000, 1700000000001, '2013-06-07T00:00:00Z'),
+                (2, 1, 1, '2', '2', 0, 1700000000000, 1700000000001, '2999-06-07T00:00:00Z'),
+                (3, 2, 1, '3', '3', 0, 1700000000000, 1700000000009, '2013-06-07T00:00:00Z'),
+                (4, 2, 1, '4', '4', 0, 1700000000000, NULL, NULL);
+        INSERT INTO result (owner, crawl_id, snapshot_id, plugin, hook, status, started_at)
+            VALUES ('s3', 2, 3, 'wget', 'wget', 'succeeded', 1700000000002),
+                ('s3', 2, 3, 'text', 'text', 'succeeded', 1700000000009);";
+    connection.execute_batch(rows).unwrap();
+    migrate(&mut connection, MIGRATIONS).unwrap();
+    let mut dates = connection
+        .prepare("SELECT visited_at FROM snapshot ORDER BY id")
+        .unwrap();
+    let dates = dates.query_map([], |row| row.get::<_, i64>(0)).unwrap();
+    let dates: Vec<i64> = dates.map(Result::unwrap).collect();
+    let recorded = 1_370_563_200_000;
+    let queued = 1_700_000_000_000;
+    assert_eq!(dates, [recorded, queued + 1, queued + 2, queued]);
+}
+
 #[test]
 fn reopened_database_is_worked_on() {
     let directory = tempfile::tempdir().unwrap();

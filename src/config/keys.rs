@@ -233,7 +233,7 @@ keys! {
 
     /// How long pages are kept: older ones, or older versions of the same page, are deleted
     ///
-    /// age=1y deletes pages that were sealed or cancelled longer ago, except for the newest version
+    /// age=1y deletes pages that were visited or imported longer ago, except for the newest version
     /// of each page; with newest=no, that goes, too. versions=10 deletes a page that has ten newer
     /// versions. With both, a page goes by whichever applies first. The newest version is the
     /// newest one that has files and whose document is no HTTP error, so that a page that has

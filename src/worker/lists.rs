@@ -177,7 +177,6 @@ impl Lists {
 
     fn page(&self, snapshot: &Snapshot, results: &[HookResult]) -> SnapshotPage {
         let directory = directory_of(snapshot);
-        let version_at = snapshot.recorded_at.or(snapshot.started_at);
         SnapshotPage {
             id: snapshot.id,
             url: without_userinfo(&snapshot.url),
@@ -187,7 +186,7 @@ impl Lists {
             tags: snapshot.tags.clone(),
             added_at: Some(snapshot.created_at),
             archived_at: snapshot.ended_at.unwrap_or(snapshot.created_at),
-            version_at: version_at.unwrap_or(snapshot.created_at),
+            visited_at: snapshot.visited_at,
             http_status: snapshot.http_status,
             results: match Directory::open(&directory) {
                 Ok(own) => existing_files(&own, results),
@@ -240,6 +239,7 @@ mod tests {
             reason: None,
             tags: vec!["reading".into()],
             bookmarked_at: None,
+            visited_at: Time(id),
             created_at: Time(id),
             started_at: Some(Time(id)),
             ended_at: Some(Time(1000 + id)),
@@ -253,7 +253,6 @@ mod tests {
             config: Default::default(),
             node: None,
             older_copies: Vec::new(),
-            recorded_at: None,
             pinned: false,
             recording: None,
             replay: None,

@@ -72,7 +72,7 @@ keeps_titles_tags_dates_and_files() {
     in_capsule grep -q 'href="./wget/127.0.0.1[^"]*8199/index.html"' "$directory/index.html" || fail "the page does not lead to the copy"
     assert_contains "$(archivist list snapshots "$crawl")" "日本 second — page" titles
     wait_for 20 finds_the_heron
-    assert_eq "2026-11-27 2026-11-26 2026-11-26 2026-11-26" "$(archivist versions --json http://127.0.0.1:8199/ | gojq --raw-output 'map(.recorded_at[:10]) | join(" ")')" "times of versions"
+    assert_eq "2026-11-27 2026-11-26 2026-11-26 2026-11-26" "$(archivist versions --json http://127.0.0.1:8199/ | gojq --raw-output 'map(.visited_at[:10]) | join(" ")')" "times of versions"
     assert_status 0 archivist fsck
 }
 finds_the_heron() { [[ $(archivist search --json --all heron 2>/dev/null | gojq '.hits | length') == 4 ]]; }

@@ -88,7 +88,7 @@ PYTHON
 
 snapshot_of() { query "map(select(.url == \"$1\")) | .[-1].id" list snapshots --limit 0; }
 directory_of() { query '.[0].directory' list snapshots "$(snapshot_of "$1")"; }
-version_at() { query "map(select(.url == \"$page\" and .recorded_at == \"$1\")) | .[0].directory" list snapshots --limit 0; }
+version_at() { query "map(select(.url == \"$page\" and .visited_at == \"$1\")) | .[0].directory" list snapshots --limit 0; }
 has_file() { in_capsule test -s "$(directory_of "$1")/$2" || fail "$1 has no $2: $(in_capsule find "$(directory_of "$1")")"; }
 finds() { [[ $(archivist search --json "$1" 2>/dev/null | gojq '.hits | length') == "${2-1}" ]]; }
 
@@ -130,7 +130,7 @@ http://plain.test/ saved/plain.html Kaisermantel
 FILES
     # Both versions of the page, at the times at which they were saved.
     assert_eq "2026-11-27T00:05:04.000Z 2026-11-27T00:04:28.000Z" \
-        "$(archivist versions --json $page | gojq --raw-output 'map(.recorded_at) | sort | reverse | join(" ")')" "times of versions"
+        "$(archivist versions --json $page | gojq --raw-output 'map(.visited_at) | sort | reverse | join(" ")')" "times of versions"
     wait_for 20 finds Zipfelmütze
     file=$(version_at 2026-11-27T00:05:04.000Z)
     in_capsule grep -q "Zipfelmütze" "$file/saved/document.html" || fail "no document of MHTML"
@@ -138,7 +138,7 @@ FILES
     file=$(version_at 2026-11-27T00:04:28.000Z)
     assert_eq "$(sha256sum <"$ROOT/tests/capsule/saved/single.html")" "$(in_capsule sha256sum "$file/singlefile/singlefile.html" | sed 's/ .*/  -/')" "the file of SingleFile"
     in_capsule grep -q 'href="./singlefile/singlefile.html"' "$file/index.html" || fail "the page does not lead to the file"
-    assert_eq "2021-02-03T04:05:06.789Z" "$(query '.[0].recorded_at' list snapshots "$(snapshot_of http://folder.test/)")" "time of the folder"
+    assert_eq "2021-02-03T04:05:06.789Z" "$(query '.[0].visited_at' list snapshots "$(snapshot_of http://folder.test/)")" "time of the folder"
     assert_status 0 archivist fsck
 }
 
@@ -182,7 +182,7 @@ JSON
     assert_eq 200 "$(query 'map(select((.url | startswith("http://kept")) and .status == "sealed" and .results.noresults == 1)) | length' list snapshots --limit 0)" entries
     wait_for 60 finds 'Segelfalter 117'
     wait_for 60 finds Perlmutterfalter
-    assert_eq "2020-01-02T03:04:05.000Z" "$(query '.[0].recorded_at' list snapshots "$(snapshot_of http://wallabag.test/)")" "time of wallabag"
+    assert_eq "2020-01-02T03:04:05.000Z" "$(query '.[0].visited_at' list snapshots "$(snapshot_of http://wallabag.test/)")" "time of wallabag"
     assert_contains "$(archivist list snapshots --tag fly --limit 0)" "Segelfalter 200" "pages with a tag"
     assert_status 0 archivist import --keep-only $saved/list.csv $saved/wallabag.json
     assert_contains "$output" "nothing new" "the same lists"

@@ -13,7 +13,7 @@ const YEAR: i64 = 31_536_000_000;
 pub fn snapshots() -> Vec<Snapshot> {
     let of_year = |year: i64| Snapshot {
         id: SnapshotId(3 + year),
-        started_at: Some(Time(DAY + year * YEAR)),
+        visited_at: Time(DAY + year * YEAR),
         directory: Some(format!("/archive/20240517/a.test/s{}", 3 + year)),
         http_status: Some(200),
         title: Some(format!("Title {}", year / 2)),
@@ -46,7 +46,7 @@ fn versions_show_what_changed_and_the_nearest_one_is_opened() {
         (code, stderr.as_str()),
         (0, "the newest 2; --limit 0 shows all\n")
     );
-    assert!(filter(&cardboard).url.is_some() && filter(&cardboard).limit == 3);
+    assert!(filter(&cardboard).url.is_some());
     let lines: Vec<Vec<&str>> = stdout
         .lines()
         .map(|line| line.split_whitespace().collect())

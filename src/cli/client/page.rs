@@ -93,12 +93,6 @@ impl When {
     }
 }
 
-/// When a page was archived: by the program that it was imported from, or the start of its newest attempt.
-pub fn archived_at(page: &Snapshot) -> Time {
-    let archived = page.recorded_at.or(page.started_at);
-    archived.unwrap_or(page.created_at)
-}
-
 /// Returns the snapshot with an id.
 ///
 /// # Errors
@@ -130,7 +124,7 @@ pub async fn nearest(url: &str, when: When, server: &Server) -> Result<Snapshot,
 
 fn choose(versions: Vec<Snapshot>, when: When) -> Option<Snapshot> {
     let order = |page: &Snapshot| {
-        let time = archived_at(page);
+        let time = page.visited_at;
         (when.distance(time), Reverse(time), Reverse(page.id))
     };
     versions.into_iter().min_by_key(order)
@@ -204,12 +198,10 @@ mod tests {
     #[test]
     fn nearest_version_is_within_the_time_or_next_to_it() {
         let page = |id: i64, day: &str| Snapshot {
-            started_at: Some(
-                format!("{day}T12:00:00Z")
-                    .parse::<Timestamp>()
-                    .unwrap()
-                    .into(),
-            ),
+            visited_at: format!("{day}T12:00:00Z")
+                .parse::<Timestamp>()
+                .unwrap()
+                .into(),
             ..sample::snapshot(id)
         };
         let versions = [

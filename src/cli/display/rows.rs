@@ -3,7 +3,7 @@
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
-use archivist_core::model::{EXIT_SKIPPED, Outcome, fidelity, in_percent, is_http_error};
+use archivist_core::model::{EXIT_SKIPPED, Outcome, Time, fidelity, in_percent, is_http_error};
 use archivist_core::text::{human_size, human_span};
 use archivist_shared::bus::documents::report::{Counts, Crawl, HookResult, Host, Run, Snapshot};
 use std::time::Duration;
@@ -89,9 +89,14 @@ fn replay(snapshot: &Snapshot) -> Cell {
     }
 }
 
+/// When a page was visited; `None` before.
+pub fn visited_at(snapshot: &Snapshot) -> Option<Time> {
+    snapshot.directory.as_ref().map(|_| snapshot.visited_at)
+}
+
 pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
     let mut table = Table::new(
-        "ID  CRAWL  DEPTH  STATUS  PINNED  HTTP  REPLAY  RESULTS  FAILED  ADDED  NODE  URL…  TITLE…  REASON…",
+        "ID  CRAWL  DEPTH  STATUS  PINNED  HTTP  REPLAY  RESULTS  FAILED  VISITED  NODE  URL…  TITLE…  REASON…",
     );
     for snapshot in snapshots {
         let tone = text::tone_of_lifecycle(snapshot.status, snapshot.reason.as_deref());
@@ -105,7 +110,7 @@ pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
             replay(snapshot),
             done_of_all(&snapshot.results, &RESULTS_DONE).into(),
             failed(&snapshot.results),
-            text::when(Some(snapshot.created_at), style).into(),
+            text::when(visited_at(snapshot), style).into(),
             snapshot.node.as_deref().unwrap_or_default().into(),
             snapshot.url.as_str().into(),
             snapshot.title.as_deref().unwrap_or_default().into(),

@@ -70,7 +70,7 @@ struct WhichArgs {
     /// Delete pages of a URL, of all URLs that begin with PREFIX, or of HOST and its subdomains
     #[arg(long, value_name = "URL|PREFIX*|*.HOST")]
     url: Option<UrlPattern>,
-    /// Delete pages that ended longer ago than this, such as 2weeks or 1year (see
+    /// Delete pages that were visited or imported longer ago than this, such as 2weeks or 1year (see
     /// systemd.time(7))
     #[arg(long, value_name = "SPAN", value_parser = span)]
     older_than: Option<Duration>,
@@ -85,9 +85,12 @@ struct WhichArgs {
 impl WhichArgs {
     /// Whether a page is one of those that --keep-newest counts. The orchestrator compares tag and URL.
     fn fits(&self, page: &Snapshot, now: Time) -> bool {
-        let ended = page.ended_at.unwrap_or(page.created_at);
+        // A retry of a hook is no visit, and an import is no older than the archive.
+        let archived = page.visited_at.max(page.created_at);
         page.status.is_final()
-            && self.older_than.is_none_or(|span| ended.after(span) < now)
+            && self
+                .older_than
+                .is_none_or(|span| archived.after(span) < now)
             && self.status.is_none_or(|status| page.status == status)
     }
 }
@@ -298,12 +301,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn page(status: &str, ended: i64) -> Snapshot {
+    fn page(status: &str, visited: i64) -> Snapshot {
         let page = json!({
             "id": "s1", "crawl": "c1", "url": "https://a.test/b", "title": null, "depth": 0,
             "parent": null, "status": status, "reason": null, "tags": ["news"],
-            "bookmarked_at": null, "created_at": Time(0), "started_at": null,
-            "ended_at": Time(ended), "retry_at": null, "attempts": 1, "results": {},
+            "bookmarked_at": null, "visited_at": Time(visited), "created_at": Time(0), "started_at": null,
+            "ended_at": null, "retry_at": null, "attempts": 1, "results": {},
             "directory": null, "current_step": null, "http_status": null,
         });
         serde_json::from_value(page).unwrap()

@@ -3,7 +3,7 @@
 mod pictures;
 
 use crate::client::exit::{Exit, Failure};
-use crate::client::page::{self, PageName, archived_at};
+use crate::client::page::{self, PageName};
 use crate::client::replace::replace;
 use crate::client::server::Server;
 use crate::display::style::{self, Style, Tone};
@@ -114,7 +114,7 @@ impl Version {
         let id = snapshot.id;
         // Restores the files if only the store has them.
         let place = place_of(Owner::Snapshot(id), scope).await?;
-        let (url, time) = (clean(&snapshot.url), archived_at(&snapshot));
+        let (url, time) = (clean(&snapshot.url), snapshot.visited_at);
         Ok(Version {
             id,
             name: format!("{id} {url}\t{time}"),

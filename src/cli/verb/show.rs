@@ -419,6 +419,9 @@ fn snapshot_head(
     let mut block = Block::new();
     block.line("Title", snapshot.title.clone().unwrap_or_default());
     block.line("Status", status(snapshot.status, reason, since, style));
+    let visited = rows::visited_at(snapshot);
+    let visited = visited.map(|time| text::stamp_and_age(time, style));
+    block.line("Visited", visited.unwrap_or_default());
     common(
         &mut block,
         style,
@@ -443,10 +446,12 @@ fn snapshot_head(
     block.line("Node", snapshot.node.clone().unwrap_or_default());
     block.line("Older", snapshot.older_copies.join(", "));
     block.line("Tags", snapshot.tags.join(", "));
-    block.line(
-        "Bookmarked",
-        clean(snapshot.bookmarked_at.as_deref().unwrap_or_default()),
-    );
+    // The date of an imported page is that of its visit.
+    let bookmarked = snapshot.bookmarked_at.as_deref().filter(|text| {
+        let time = text.parse::<jiff::Timestamp>().map(Time::from);
+        time.ok() != Some(snapshot.visited_at)
+    });
+    block.line("Bookmarked", clean(bookmarked.unwrap_or_default()));
     if let Some(step) = snapshot.current_step {
         block.line("Step", step.to_string());
     }

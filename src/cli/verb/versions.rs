@@ -1,7 +1,6 @@
 //! `archivist versions`: all snapshots of a page, and what changed between them.
 
 use crate::client::exit::{Exit, Failure};
-use crate::client::page::archived_at;
 use crate::client::paging::Paging;
 use crate::client::server::Server;
 use crate::display::rows;
@@ -41,21 +40,16 @@ pub async fn run(args: VersionsArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let filter = Filter {
         url: Some(UrlPattern::of_page(&args.url)),
-        // The last one is compared with the one before it.
-        limit: match args.limit {
-            0 => 0,
-            limit => limit.saturating_add(1),
-        },
         ..Filter::default()
     };
-    let versions = Paging::new(&server, filter).collect().await?;
+    let versions: Vec<Version> = Paging::new(&server, filter).collect().await?;
     if versions.is_empty() {
         let url = clean(&args.url);
         return Err(Failure::failed(format!(
             "there is no snapshot of '{url}' on this machine; to archive it: archivist add '{url}'"
         )));
     }
-    let mut changes = compared(versions);
+    let mut changes = compared(newest(versions, args.limit));
     let is_cut = args.limit > 0 && changes.len() > args.limit as usize;
     if is_cut {
         changes.pop();
@@ -101,17 +95,26 @@ fn compared_of<'a>(snapshot: &'a Snapshot, text: Option<&'a TextDigest>) -> Page
     }
 }
 
-/// Compares each version with the one before. Nodes of a fleet reserve ids in blocks, so the order is
-/// that of times.
-fn compared(mut versions: Vec<Version>) -> Vec<Change> {
-    versions.sort_by_key(|version| (archived_at(&version.snapshot), version.snapshot.id));
+/// Returns the newest versions in the order of their visits, and the one before them, with which the
+/// first is compared. Ids have another order: pages are imported, and nodes of a fleet reserve blocks.
+fn newest(mut versions: Vec<Version>, limit: u32) -> Vec<Version> {
+    versions.sort_by_key(|version| (version.snapshot.visited_at, version.snapshot.id));
+    if limit > 0 {
+        let older = versions.len().saturating_sub(limit as usize + 1);
+        versions.drain(..older);
+    }
+    versions
+}
+
+/// Compares each version with the one before, and returns the newest first.
+fn compared(versions: Vec<Version>) -> Vec<Change> {
     let mut compared: Vec<Change> = Vec::with_capacity(versions.len());
     let mut text_before = None;
     for version in versions {
         let text = text_of(&version.snapshot);
         let before = compared.last().map(|change| &change.version.snapshot);
         let now = &version.snapshot;
-        let after = before.map(|before| archived_at(now).until(archived_at(before)));
+        let after = before.map(|before| now.visited_at.until(before.visited_at));
         compared.push(Change {
             after_ms: after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
             changes: before.map_or_else(Vec::new, |before| {
@@ -140,7 +143,7 @@ fn table(changes: &[Change], style: &Style) -> Table {
         let after = after_ms.map(|millis| human_span(std::time::Duration::from_millis(millis)));
         table.row([
             snapshot.id.to_string().into(),
-            text::when(Some(archived_at(snapshot)), style).into(),
+            text::when(Some(snapshot.visited_at), style).into(),
             after.unwrap_or_default().into(),
             Cell::toned(snapshot.status.as_str(), tone),
             rows::http(snapshot.http_status),
@@ -166,7 +169,7 @@ mod tests {
     fn version(id: i64, second: i64, http: u16, title: &str) -> Version {
         Version {
             snapshot: Snapshot {
-                started_at: Some(Time(second * 1000)),
+                visited_at: Time(second * 1000),
                 http_status: Some(http),
                 title: Some(title.to_owned()),
                 ..sample::snapshot(id)
@@ -191,15 +194,18 @@ mod tests {
             version.snapshot.directory = Some(directory.to_str().unwrap().to_owned());
             version
         };
-        let compared = compared(vec![
-            with_text(1, "a", "00000000000000ff"),
-            with_text(2, "b", "00000000000000ff"),
-            with_text(3, "b", "00000000000000ff"),
-            with_text(4, "c", "000000000000ff0f"),
-            version(5, 5, 200, "Home"),
-            with_text(6, "d", "ffffffffffffff0f"),
-            with_text(7, "e", "no hash"),
-        ]);
+        let compared = compared(newest(
+            vec![
+                with_text(1, "a", "00000000000000ff"),
+                with_text(2, "b", "00000000000000ff"),
+                with_text(3, "b", "00000000000000ff"),
+                with_text(4, "c", "000000000000ff0f"),
+                version(5, 5, 200, "Home"),
+                with_text(6, "d", "ffffffffffffff0f"),
+                with_text(7, "e", "no hash"),
+            ],
+            0,
+        ));
         let changes: Vec<String> = compared
             .iter()
             .rev()
@@ -213,13 +219,28 @@ mod tests {
     }
 
     #[test]
+    fn imported_versions_are_no_newer_than_their_visit() {
+        let versions = vec![
+            version(3, 1, 200, "2013"),
+            version(2, 9, 200, ""),
+            version(1, 8, 200, ""),
+        ];
+        let newest = newest(versions, 1);
+        let ids: Vec<i64> = newest.iter().map(|version| version.snapshot.id.0).collect();
+        assert_eq!(ids, [1, 2]);
+    }
+
+    #[test]
     fn versions_are_compared_in_the_order_of_time() {
-        let compared = compared(vec![
-            version(8, 90_000, 404, "Gone"),
-            version(3, 60, 200, "Home"),
-            // Of another node, whose ids are higher.
-            version(9, 70, 200, "Home "),
-        ]);
+        let compared = compared(newest(
+            vec![
+                version(8, 90_000, 404, "Gone"),
+                version(3, 60, 200, "Home"),
+                // Of another node, whose ids are higher.
+                version(9, 70, 200, "Home "),
+            ],
+            0,
+        ));
         let table = table(&compared, &Style::plain(Time(0))).render(&Style::plain(Time(0)));
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[0].starts_with("ID  TIME"), "{table}");

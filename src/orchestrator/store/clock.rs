@@ -22,6 +22,7 @@ impl Tx<'_> {
             ),
             format!(
                 "UPDATE snapshot SET retry_at = retry_at + ?1, started_at = started_at + ?1,
+                     visited_at = visited_at + iif(visited_at = started_at, ?1, 0),
                      http_until = http_until + ?1
                  WHERE {OPEN}"
             ),

@@ -335,11 +335,9 @@ columns! {
 
 columns! {
     Snapshot: id, crawl "crawl_id", url, title, depth, parent "parent_id", status, reason,
-        created_at, started_at, ended_at, retry_at, attempts, directory, bookmarked_at, http_status,
+        visited_at, created_at, started_at, ended_at, retry_at, attempts, directory, bookmarked_at,
+        http_status,
         config "coalesce(config, '{}')",
-        recorded_at "(SELECT CAST(unixepoch(bookmarked_at, 'subsec') * 1000 AS INTEGER) FROM crawl AS imported
-             WHERE imported.id = crawl_id AND imported.plugins LIKE '[\"import\"%'
-                 AND bookmarked_at LIKE '____-__-__T%')",
         pinned "(pinned OR (SELECT kept.pinned FROM crawl AS kept WHERE kept.id = crawl_id))";
         tags: Vec::new(), results: Counts::new(), uses: Uses::default(), current_step: None,
         node: None, older_copies: Vec::new(), recording: None, replay: None

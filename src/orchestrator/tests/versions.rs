@@ -29,7 +29,7 @@ fn worker_gets_the_other_snapshots_of_its_page() {
     let mut bed = Bed::new();
     let first = next(&mut bed, 1);
     assert_eq!(first.about.versions, []);
-    assert!(first.about.version_at.is_some());
+    assert!(first.about.visited_at.is_some());
     // The first one is still in progress, and sealed when the third one starts.
     let second = next(&mut bed, 2);
     let [other] = &second.about.versions[..] else {
@@ -40,7 +40,7 @@ fn worker_gets_the_other_snapshots_of_its_page() {
         (SnapshotId(1), &first.directory)
     );
     assert_eq!(other.ended_at, None);
-    assert_eq!(Some(other.at), first.about.version_at);
+    assert_eq!(Some(other.at), first.about.visited_at);
     while let Some(hook) = bed.running_hook() {
         bed.world.end(&hook, 1, 0, "success");
         bed.until_quiet();

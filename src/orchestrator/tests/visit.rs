@@ -296,3 +296,38 @@ fn retry_that_fails_keeps_the_earlier_results() {
         }
     }
 }
+
+/// The date of a page is that of its visit: neither a retry of one hook nor one that is lost changes it.
+#[test]
+fn date_of_a_page_is_that_of_its_visit() {
+    let mut bed = Bed::new();
+    bed.engine.settings.http_attempts = 2;
+    visited(&mut bed, 429, Some(8));
+    let refused = page(&mut bed);
+    let answer = |status| {
+        Some(Server {
+            status,
+            retry_after: Some(1),
+        })
+    };
+    bed.world.server = answer(200);
+    bed.come_to_an_end();
+    let date = page(&mut bed).visited_at;
+    assert!(date > refused.visited_at, "the refused visit left nothing");
+    for (status, which, changes) in [
+        (200, Which::Hook("alpha".to_owned()), false),
+        (503, Which::Hook("alpha".to_owned()), false),
+        (503, Which::All, false),
+        (200, Which::All, true),
+    ] {
+        bed.world.server = answer(status);
+        bed.retry_some(Some(PAGE), which.clone()).unwrap();
+        bed.come_to_an_end();
+        let done = page(&mut bed);
+        assert_eq!(done.status, Lifecycle::Sealed);
+        assert!(done.started_at.unwrap() > date, "the retry took place");
+        let case = format!("{status} {which:?}");
+        assert_eq!(done.visited_at > date, changes, "{case}");
+        assert!(changes || done.visited_at == date, "{case}");
+    }
+}

@@ -20,7 +20,7 @@ use crate::work::limits;
 use crate::work::reach;
 use crate::work::visit;
 use archivist_config::HOOK_USERS;
-use archivist_core::model::{CrawlId, IdMarks, Owner, RECORDER, RunId, SnapshotId, Step, Time};
+use archivist_core::model::{CrawlId, IdMarks, Owner, RECORDER, RunId, SnapshotId, Step};
 use archivist_core::plan::{Notice, VisitRules};
 use archivist_core::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
 use archivist_plugin::contract::environment::for_request;
@@ -112,11 +112,14 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
     let (directory, identity) = match &snapshot.directory {
         Some(directory) => (PathBuf::from(directory), snapshot.identity.clone()),
         None => (
-            main_loop::directory(turn, &snapshot.created_at.day(), &snapshot.url, owner),
+            main_loop::directory(turn, &snapshot.visited_at.day(), &snapshot.url, owner),
             Some(identify(turn, owner)?),
         ),
     };
     programs::note_skipped(turn, &plan, owner, crawl.id)?;
+    // The start dates the visit, which the worker shows.
+    turn.tx
+        .step_snapshot(id, Step::Start, None, None, turn.now)?;
     let (url, depth) = (&snapshot.url, snapshot.depth);
     let about = about(turn, &plan, &snapshot)?;
     let last_hooks = plan.snapshot_end.iter().map(|hook| hook.task.clone());
@@ -129,8 +132,6 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
         last_hooks: last_hooks.collect(),
         ..assignment(turn, &crawl, owner, url, depth, &directory, &plan.snapshot)?
     };
-    turn.tx
-        .step_snapshot(id, Step::Start, None, None, turn.now)?;
     host_delay::pace(turn, crawl.id, id)?;
     turn.tx
         .equip_snapshot(id, &assignment.token, &directory.to_string_lossy())?;
@@ -171,7 +172,7 @@ pub(super) fn about(
 ) -> TurnResult<About> {
     let filter = Filter::of(Owner::Snapshot(snapshot.id));
     let row = turn.tx.list_snapshots(&filter)?.pop();
-    let version_at = row.as_ref().and_then(version_at);
+    let visited_at = row.as_ref().map(|row| row.visited_at);
     let (title, tags) = row.map_or_else(Default::default, |row| (row.title, row.tags));
     let others = turn
         .tx
@@ -186,20 +187,15 @@ pub(super) fn about(
         skipped: skipped
             .map(|(plugin, hook, why)| Skipped { plugin, hook, why })
             .collect(),
-        version_at: Some(version_at.unwrap_or(turn.now)),
+        visited_at,
         versions: others.into_iter().filter_map(other_version).collect(),
     })
-}
-
-/// When a snapshot was archived, as `archivist versions` has it; `None` before its first start.
-fn version_at(row: &Snapshot) -> Option<Time> {
-    row.recorded_at.or(row.started_at)
 }
 
 fn other_version(row: Snapshot) -> Option<OtherVersion> {
     Some(OtherVersion {
         id: row.id,
-        at: version_at(&row)?,
+        at: row.visited_at,
         http_status: row.http_status,
         ended_at: row.ended_at,
         directory: row.directory?.into(),

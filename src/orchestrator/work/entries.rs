@@ -186,7 +186,7 @@ fn assignment(
     let owner = Owner::Snapshot(page.id);
     let directory = match &page.directory {
         Some(directory) => PathBuf::from(directory),
-        None => main_loop::directory(turn, &page.created_at.day(), &page.url, owner),
+        None => main_loop::directory(turn, &page.visited_at.day(), &page.url, owner),
     };
     let identity = match &page.identity {
         Some(identity) => identity.clone(),

@@ -8,10 +8,12 @@ use crate::WorkerError;
 use crate::files::write::{is_own_user, replace};
 use crate::page::versions::{directory_of, is_list_of_url};
 use crate::page::{Day, ListEntry, ListKind, ListPage, PER_PAGE, days};
+use archivist_core::model::{SnapshotId, Time};
 use archivist_plugin::Directory;
 use archivist_plugin::files::beneath::is_file;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;
@@ -34,6 +36,11 @@ const FIRST: &str = "index.html";
 /// Page of the archive that lists all days.
 const DAYS: &str = "days.html";
 
+/// The order of the versions of a page, and of the archive's first page.
+fn order(entry: &ListEntry) -> (Time, SnapshotId) {
+    (entry.date(), entry.id)
+}
+
 /// Content of the archive's first page.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -45,6 +52,12 @@ struct Newest {
 }
 
 impl Newest {
+    /// Keeps the snapshots that were visited last, on one page.
+    fn keep_newest(&mut self) {
+        self.entries.sort_by_key(|entry| Reverse(order(entry)));
+        self.entries.truncate(PER_PAGE);
+    }
+
     /// The days, newest first.
     fn day_names(&self) -> Vec<String> {
         self.days.keys().rev().cloned().collect()
@@ -248,8 +261,8 @@ impl ArchiveIndex {
         }
     }
 
-    /// Adds snapshots of a day to the archive's first page, the last one as the newest. `total` is the
-    /// number of snapshots of the day.
+    /// Adds snapshots of a day to the archive's first page, in the order in which they were visited. `total`
+    /// is the number of snapshots of the day.
     pub fn add_newest(
         &self,
         added: &[&ListEntry],
@@ -261,9 +274,8 @@ impl ArchiveIndex {
         newest
             .entries
             .retain(|other| !is_added(other) && self.has(other));
-        let added = added.iter().rev().copied().cloned();
-        newest.entries.splice(0..0, added.take(PER_PAGE));
-        newest.entries.truncate(PER_PAGE);
+        newest.entries.extend(added.iter().copied().cloned());
+        newest.keep_newest();
         let known = newest.days.len();
         newest.days.insert(day.to_owned(), total);
         let is_new = newest.days.len() > known;

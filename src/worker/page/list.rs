@@ -22,7 +22,11 @@ pub struct ListEntry {
     pub id: SnapshotId,
     pub url: String,
     pub title: Option<String>,
+    /// When it ended. The list of a day begins with those that ended first.
     pub archived_at: Time,
+    /// When it was visited; `None` in lists of older versions, for which this was when it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visited_at: Option<Time>,
     /// Path relative to the archive's directory.
     pub directory: String,
     /// Path of its small picture relative to its directory.
@@ -35,10 +39,11 @@ pub struct ListEntry {
 }
 
 impl ListEntry {
-    /// When it was archived, as the list of its URL has it.
-    pub fn version_at(&self) -> Time {
+    /// When it was visited.
+    pub fn date(&self) -> Time {
         let version = self.version.as_ref();
-        version.map_or(self.archived_at, |version| version.at)
+        let visited = version.map(|version| version.at).or(self.visited_at);
+        visited.unwrap_or(self.archived_at)
     }
 
     /// What is compared with the snapshot before.
@@ -195,7 +200,7 @@ impl ListPage {
                 anchor: None,
                 title: html! { bdi { (title.unwrap_or(address)) } },
                 below: html! { @if let Some(host) = host { span class="host" { bdi { (host) } } } },
-                row: text::stamp(entry.archived_at),
+                row: text::stamp(entry.date()),
             };
         }
         let now = entry.as_version();
@@ -203,7 +208,7 @@ impl ListPage {
         let changes = changes.unwrap_or_default().join(", ");
         CardText {
             anchor: Some(entry.id.to_string()),
-            title: text::stamp(entry.version_at()),
+            title: text::stamp(entry.date()),
             below: html! { @if let Some(title) = title { span class="host" { bdi { (title) } } } },
             row: html! {
                 span { (changes) }

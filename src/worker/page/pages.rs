@@ -163,7 +163,7 @@ fn page(
         tags: known.tags.clone(),
         added_at: about.added_at,
         archived_at: now,
-        version_at: about.version_at.unwrap_or(now),
+        visited_at: about.visited_at.unwrap_or(now),
         http_status: known.answer.as_ref().map(|answer| answer.status),
         results: existing_files(own, &known.results),
         directory: below(&about.archive, &assignment.directory),
@@ -192,6 +192,7 @@ pub fn entry_of(page: &SnapshotPage) -> Option<ListEntry> {
         url: page.url.clone(),
         title: page.title.clone(),
         archived_at: page.archived_at,
+        visited_at: Some(page.visited_at),
         directory: page.directory.clone()?,
         screenshot: page.thumbnail(),
         succeeded: page.count(ResultState::Succeeded),
@@ -205,7 +206,7 @@ pub fn entry_of(page: &SnapshotPage) -> Option<ListEntry> {
 pub fn version_of(page: &SnapshotPage, entry: &ListEntry, own: &Path) -> ListEntry {
     ListEntry {
         version: Some(ListedVersion {
-            at: page.version_at,
+            at: page.visited_at,
             http_status: page.http_status,
             text: text_of(own),
         }),
@@ -307,7 +308,7 @@ fn list_versions(
         same.push(OtherVersion {
             id: it.page.id,
             directory: own,
-            at: it.page.version_at,
+            at: it.page.visited_at,
             http_status: it.page.http_status,
             ended_at: None,
         });

@@ -26,9 +26,9 @@ pub struct SnapshotPage {
     pub depth: u32,
     pub tags: Vec<String>,
     pub added_at: Option<Time>,
+    /// When it ended.
     pub archived_at: Time,
-    /// Its time among the snapshots of its URL.
-    pub version_at: Time,
+    pub visited_at: Time,
     /// HTTP status of the document.
     pub http_status: Option<u16>,
     /// Results in display order.
@@ -212,7 +212,7 @@ impl SnapshotPage {
         ];
         html! {
             dl class="facts" {
-                div { dt { "Archived" } dd { (text::stamp(self.archived_at)) } }
+                div { dt { "Archived" } dd { (text::stamp(self.visited_at)) } }
                 @if let Some(status) = self.http_status {
                     div { dt { "HTTP status" } dd class="pills" {
                         @if is_http_error(status) {

@@ -49,7 +49,7 @@ fn snapshot(text: &str) -> SnapshotPage {
         tags: vec![text.to_owned()],
         added_at: Some(Time(1_795_253_100_000)),
         archived_at: Time(1_795_253_105_123),
-        version_at: Time(1_795_253_105_123),
+        visited_at: Time(1_795_253_105_123),
         http_status: Some(200),
         results: vec![
             failed,
@@ -67,6 +67,7 @@ fn entry(text: &str) -> ListEntry {
         url: text.to_owned(),
         title: Some(text.to_owned()),
         archived_at: Time(1_795_253_105_123),
+        visited_at: None,
         directory: format!("20261121/{text}/s7"),
         screenshot: Some(format!("screenshot/{text}.png")),
         succeeded: 3,

@@ -29,7 +29,7 @@ const DESCRIPTION_MAX_BYTES: u64 = 64 << 10;
 /// What the list of a URL has of a snapshot, in addition to other lists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedVersion {
-    /// When it was archived, as in `archivist versions`. The list has the order of these times.
+    /// When it was visited, as in `archivist versions`. The list has the order of these times.
     pub at: Time,
     /// HTTP status of its document.
     pub http_status: Option<u16>,
@@ -83,7 +83,7 @@ pub fn links(id: SnapshotId, older: Option<&ListEntry>, newer: Option<&ListEntry
     let link =
         |entry: &ListEntry| href::relative(LEVELS, &format!("{}/index.html", entry.directory));
     let when = |entry: &ListEntry| -> Markup {
-        html! { span { (text::stamp(entry.version_at())) } }
+        html! { span { (text::stamp(entry.date())) } }
     };
     let body = html! {
         nav {

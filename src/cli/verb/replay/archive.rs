@@ -257,7 +257,7 @@ fn read(path: &Path) -> Result<Wacz, String> {
 /// How far the recording of a snapshot is from a time, in milliseconds.
 fn distance(page: &Snapshot, near: Timestamp) -> u64 {
     let shown = Located::of(page).and_then(|located| located.shown);
-    let own = page.started_at.unwrap_or(page.created_at).0;
+    let own = page.visited_at.0;
     let time = shown.map_or(own, |(_, time)| time.as_millisecond());
     time.abs_diff(near.as_millisecond())
 }
@@ -344,7 +344,7 @@ mod tests {
             crawl: CrawlId(crawl),
             url: urls[0].to_owned(),
             status: Lifecycle::Sealed,
-            started_at: Some(Time(time * 1000)),
+            visited_at: Time(time * 1000),
             directory: Some(directory.display().to_string()),
             ..sample::snapshot(id)
         }

@@ -65,6 +65,7 @@ fn a_snapshot_like_systemctl_status() {
 ● s345 https://example.com/
      Title: Example \u{fffd}[31mDomain
     Status: sealed (1 of 2 hooks failed) since Sat 2026-11-21 09:24:06 UTC; 58s ago
+   Visited: Sat 2026-11-21 09:24:05 UTC; 1min 0s ago
      Added: Sat 2026-11-21 09:24:04 UTC; 1min 1s ago
       Took: 1.2s
       HTTP: 200

@@ -35,7 +35,7 @@ pub struct EndedPage {
     /// Whether no transfer to or from the store waits or runs.
     pub has_no_transfer: bool,
     url_key: String,
-    created_at: Time,
+    visited_at: Time,
     ended_at: Time,
     status: Lifecycle,
 }
@@ -45,7 +45,7 @@ columns! {
         is_over "(SELECT o.status IN ('sealed', 'cancelled') FROM crawl AS o WHERE o.id = crawl_id)",
         pinned "(pinned OR (SELECT o.pinned FROM crawl AS o WHERE o.id = crawl_id))",
         has_no_transfer "NOT EXISTS (SELECT 1 FROM copy WHERE snapshot_id = snapshot.id AND copy.status <> 'idle')",
-        url_key, created_at, ended_at "coalesce(ended_at, created_at)", status
+        url_key, visited_at, ended_at "max(visited_at, created_at)", status
 }
 
 impl EndedPage {
@@ -194,19 +194,19 @@ impl Tx<'_> {
                 &format!(
                     "SELECT EXISTS (SELECT 1 FROM (
                          SELECT * FROM snapshot WHERE url_key = ?1 AND {which}
-                         ORDER BY created_at DESC LIMIT {VERSIONS_READ}) AS s WHERE {condition})"
+                         ORDER BY visited_at DESC, id DESC LIMIT {VERSIONS_READ}) AS s WHERE {condition})"
                 ),
-                (&page.url_key, page.created_at.0, page.id.0),
+                (&page.url_key, page.visited_at.0, page.id.0),
             )
         };
-        const NEWER: &str = "(created_at, id) > (?2, ?3)";
+        const NEWER: &str = "(visited_at, id) > (?2, ?3)";
         if has(NEWER, GOOD)? {
             return Ok(false);
         }
-        if has("(created_at, id) = (?2, ?3)", GOOD)? {
+        if has("(visited_at, id) = (?2, ?3)", GOOD)? {
             return Ok(true);
         }
-        Ok(!has(NEWER, "s.status = 'sealed'")? && !has("(created_at, id) < (?2, ?3)", GOOD)?)
+        Ok(!has(NEWER, "s.status = 'sealed'")? && !has("(visited_at, id) < (?2, ?3)", GOOD)?)
     }
 
     /// Returns the number of newer versions among the pages of a rule, up to those that it keeps.
@@ -216,23 +216,23 @@ impl Tx<'_> {
         };
         let sql = format!(
             "SELECT count(*) FROM (SELECT 1 FROM snapshot AS s
-             WHERE url_key = ?1 AND (created_at, id) > (?2, ?3) AND status = 'sealed' AND {TAGGED}
+             WHERE url_key = ?1 AND (visited_at, id) > (?2, ?3) AND status = 'sealed' AND {TAGGED}
              LIMIT ?5)"
         );
         let tag = rule.tag.as_deref();
-        let (time, id) = (page.created_at.0, page.id.0);
+        let (time, id) = (page.visited_at.0, page.id.0);
         self.one(&sql, (&page.url_key, time, id, tag, kept))
     }
 
     /// Queues the older versions of a page that has ended which may go because of it: the newest of them,
     /// the newest with files, and those that have too many newer versions.
     pub fn look_at_older_versions(&self, page: &EndedPage, rules: &[RetentionRule]) -> Result<()> {
-        let (key, time, id) = (&page.url_key, page.created_at.0, page.id.0);
+        let (key, time, id) = (&page.url_key, page.visited_at.0, page.id.0);
         for newest in [GOOD, "s.status = 'sealed'"] {
             let sql = format!(
                 "INSERT INTO retention_queue SELECT id, 0 FROM (
-                     SELECT * FROM snapshot WHERE url_key = ?1 AND (created_at, id) < (?2, ?3)
-                     ORDER BY created_at DESC LIMIT {VERSIONS_READ}) AS s
+                     SELECT * FROM snapshot WHERE url_key = ?1 AND (visited_at, id) < (?2, ?3)
+                     ORDER BY visited_at DESC, id DESC LIMIT {VERSIONS_READ}) AS s
                  WHERE {newest} LIMIT 1 ON CONFLICT DO UPDATE SET due_at = 0"
             );
             self.execute(&sql, (key, time, id))?;
@@ -241,8 +241,8 @@ impl Tx<'_> {
             let Some(kept) = rule.versions else { continue };
             let sql = format!(
                 "INSERT INTO retention_queue SELECT id, 0 FROM snapshot AS s
-                 WHERE url_key = ?1 AND (created_at, id) < (?2, ?3) AND status = 'sealed' AND {TAGGED}
-                 ORDER BY created_at DESC LIMIT {OLDER_READ} OFFSET ?5
+                 WHERE url_key = ?1 AND (visited_at, id) < (?2, ?3) AND status = 'sealed' AND {TAGGED}
+                 ORDER BY visited_at DESC, id DESC LIMIT {OLDER_READ} OFFSET ?5
                  ON CONFLICT DO UPDATE SET due_at = 0"
             );
             let tag = rule.tag.as_deref();

@@ -213,9 +213,9 @@ impl Tx<'_> {
         let known = self.first("SELECT status FROM snapshot WHERE id = ?1", [page.id.0])?;
         self.execute(
             "INSERT INTO snapshot (id, crawl_id, created_at, retry_at, host_id, url, title,
-                 bookmarked_at, depth, attempts, epoch, given, url_key)
+                 bookmarked_at, depth, attempts, epoch, given, url_key, visited_at)
              VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
-                 ?11, ?12)
+                 ?11, ?12, ?3)
              ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, recorded = 0",
             (
                 page.id.0,

@@ -21,10 +21,7 @@ struct EntryRow {
 
 columns! {
     EntryRow: id, url, title,
-        time "coalesce((SELECT CAST(unixepoch(bookmarked_at, 'subsec') * 1000 AS INTEGER) FROM crawl AS imported
-             WHERE imported.id = crawl_id AND imported.plugins LIKE '[\"import\"%'
-                 AND bookmarked_at LIKE '____-__-__T%'), started_at, created_at)",
-        status, directory
+        time "visited_at", status, directory
 }
 
 /// The index and what is left to do.

@@ -41,6 +41,8 @@ pub struct SnapshotWork {
     pub url: String,
     /// Number of links from a page that the user added.
     pub depth: u32,
+    /// When it was visited; before its first start, when it was queued.
+    pub visited_at: Time,
     /// When it was queued.
     pub created_at: Time,
     /// Attempts so far.
@@ -56,8 +58,19 @@ pub struct SnapshotWork {
 }
 
 columns! {
-    SnapshotWork: id, crawl "crawl_id", status, reason, url, depth, created_at, attempts, token,
+    SnapshotWork: id, crawl "crawl_id", status, reason, url, depth, visited_at, created_at, attempts, token,
         directory, identity, config "coalesce(config, '{}')"
+}
+
+/// SQL expression for the time at which another program saved a page of an imported crawl, in
+/// milliseconds since 1970; NULL for all other pages, and for times before 1970 and after the import.
+fn recorded_at(crawl: &str, bookmarked_at: &str, created_at: &str) -> String {
+    format!(
+        "(SELECT CAST(unixepoch({bookmarked_at}, 'subsec') * 1000 AS INTEGER) FROM crawl AS imported
+          WHERE imported.id = {crawl} AND imported.plugins LIKE '[\"import\"%'
+              AND {bookmarked_at} LIKE '____-__-__T%'
+              AND unixepoch({bookmarked_at}, 'subsec') * 1000 BETWEEN 0 AND {created_at})"
+    )
 }
 
 impl Tx<'_> {
@@ -93,15 +106,18 @@ impl Tx<'_> {
                 page.given,
             ));
         }
+        let recorded_at = recorded_at("?1", "(value ->> 5)", "?3");
         self.all(
-            "INSERT INTO snapshot
-                 (crawl_id, parent_id, created_at, retry_at,
+            &format!(
+                "INSERT INTO snapshot
+                 (crawl_id, parent_id, created_at, retry_at, visited_at,
                   host_id, url, url_key, title, depth, bookmarked_at, given)
-             SELECT ?1, ?2, ?3, ?3,
+             SELECT ?1, ?2, ?3, ?3, coalesce({recorded_at}, ?3),
                     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
                     value ->> 5, value ->> 6
              FROM json_each(?4) WHERE true ORDER BY key
-             ON CONFLICT DO NOTHING RETURNING id, url",
+             ON CONFLICT DO NOTHING RETURNING id, url"
+            ),
             (
                 crawl.0,
                 parent.map(|id| id.0),
@@ -149,7 +165,7 @@ impl Tx<'_> {
             &format!(
                 "SELECT {columns} FROM snapshot INDEXED BY snapshot_key
                  WHERE url_key = ?1 AND id <> ?2 AND directory IS NOT NULL AND status <> 'cancelled'
-                 ORDER BY created_at DESC LIMIT ?3"
+                 ORDER BY visited_at DESC, id DESC LIMIT ?3"
             ),
             (page_key(url), id.0, count),
         )
@@ -164,7 +180,24 @@ impl Tx<'_> {
         reason: Option<&str>,
         now: Time,
     ) -> Result<Lifecycle> {
+        if step == Step::Start {
+            self.date_visit(id, now)?;
+        }
         self.step(Owner::Snapshot(id), step, retry_at, reason, now)
+    }
+
+    /// Dates the visit of a page that starts now, if nothing of an earlier visit stays: a retry of some
+    /// hooks does not change the date, nor does a worker that continues.
+    fn date_visit(&self, id: SnapshotId, now: Time) -> Result<()> {
+        let recorded_at = recorded_at("crawl_id", "bookmarked_at", "created_at");
+        self.execute(
+            &format!(
+                "UPDATE snapshot SET visited_at = coalesce({recorded_at}, ?2)
+                 WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM result WHERE owner = ?3
+                     AND status NOT IN ('queued', 'skipped'))"
+            ),
+            (id.0, now.0, Owner::Snapshot(id).to_string()),
+        )
     }
 
     /// Records the token of a snapshot's worker and the directory of the snapshot.
@@ -299,6 +332,7 @@ pub(super) mod tests {
 
     #[test]
     fn imported_pages_have_the_time_of_their_recording() {
+        const ADDED: Time = Time(1_800_000_000_000);
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(1)).unwrap();
@@ -310,7 +344,7 @@ pub(super) mod tests {
                 plugins,
                 config: &BTreeMap::new(),
                 user: 0,
-                now: Time(1),
+                now: ADDED,
             });
             let page = NewSnapshot {
                 url: "http://a.test/",
@@ -319,15 +353,22 @@ pub(super) mod tests {
                 ..NewSnapshot::default()
             };
             let crawl = crawl.unwrap();
-            tx.add_snapshots(crawl, None, &[page], Time(1)).unwrap();
+            tx.add_snapshots(crawl, None, &[page], ADDED).unwrap();
             let filter = Filter::of(Owner::Crawl(crawl));
-            tx.list_snapshots(&filter).unwrap()[0].recorded_at
+            tx.list_snapshots(&filter).unwrap()[0].visited_at
         };
         let import = ["import".to_owned(), "text".to_owned()];
         let time = "2019-01-02T03:04:05.678Z";
-        assert_eq!(recorded(&import, time), Some(Time(1_546_398_245_678)));
-        assert_eq!(recorded(&import, "1999"), None);
-        assert_eq!(recorded(&["wget".to_owned()], time), None);
+        assert_eq!(recorded(&import, time), Time(1_546_398_245_678));
+        for invented in [
+            "1999",
+            "1999-99-99T00:00:00Z",
+            "1907-01-01T00:00:00Z",
+            "2999-01-01T00:00:00Z",
+        ] {
+            assert_eq!(recorded(&import, invented), ADDED, "{invented}");
+        }
+        assert_eq!(recorded(&["wget".to_owned()], time), ADDED);
     }
 
     #[test]

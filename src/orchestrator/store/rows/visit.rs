@@ -132,7 +132,7 @@ impl Tx<'_> {
         if kept > 0 {
             self.execute(
                 "UPDATE snapshot SET earlier = json_object('status', http_status,
-                 'plugin', coalesce(http_plugin, '')) WHERE id = ?1",
+                 'plugin', coalesce(http_plugin, ''), 'visited_at', visited_at) WHERE id = ?1",
                 [id.0],
             )?;
         }
@@ -178,7 +178,8 @@ impl Tx<'_> {
             )?;
             self.execute(
                 "UPDATE snapshot SET http_status = earlier ->> 'status',
-                     http_plugin = nullif(earlier ->> 'plugin', '')
+                     http_plugin = nullif(earlier ->> 'plugin', ''),
+                     visited_at = coalesce(earlier ->> 'visited_at', visited_at)
                  WHERE id = ?1 AND earlier IS NOT NULL",
                 [id.0],
             )?;

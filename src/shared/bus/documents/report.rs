@@ -101,9 +101,10 @@ pub struct Snapshot {
     pub tags: Vec<String>,
     /// Time of the bookmark, as in the list that named the page.
     pub bookmarked_at: Option<String>,
-    /// When another program archived the page, if it was imported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recorded_at: Option<Time>,
+    /// When it was visited: the start of the visit of which its files are, or, for an imported page, when
+    /// another program saved it; before its first start, when it was queued. The versions of a page
+    /// have this order.
+    pub visited_at: Time,
     /// When it was queued.
     pub created_at: Time,
     /// When its newest attempt started.

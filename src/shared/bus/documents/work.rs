@@ -142,9 +142,8 @@ pub struct About {
     pub tags: Vec<String>,
     /// Hooks that do not run.
     pub skipped: Vec<Skipped>,
-    /// Time of the snapshot among the versions of its page: when another program archived it, if it was
-    /// imported, or the start of its first attempt.
-    pub version_at: Option<Time>,
+    /// When the snapshot was visited; `None` for the worker of a crawl.
+    pub visited_at: Option<Time>,
     /// The newest other snapshots of the same page that have a directory, in no order.
     pub versions: Vec<OtherVersion>,
 }
@@ -156,7 +155,7 @@ pub struct OtherVersion {
     pub id: SnapshotId,
     /// Its directory.
     pub directory: PathBuf,
-    /// Its time, as [`About::version_at`].
+    /// When it was visited.
     pub at: Time,
     /// HTTP status of its document.
     pub http_status: Option<u16>,

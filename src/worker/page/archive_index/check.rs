@@ -139,11 +139,11 @@ impl ArchiveIndex {
             return Ok(vec![(first, what)]);
         }
         let known: BTreeSet<_> = newest.entries.iter().map(key).collect();
-        let oldest = newest.entries.iter().map(|entry| entry.archived_at).min();
+        let oldest = newest.entries.iter().map(ListEntry::date).min();
         let is_full = newest.entries.len() >= PER_PAGE;
         let is_due = |entry: &&ListEntry| {
             let oldest = oldest.filter(|_| is_full);
-            oldest.is_none_or(|oldest| entry.archived_at > oldest.after(ORDER_TOLERANCE))
+            oldest.is_none_or(|oldest| entry.date() > oldest.after(ORDER_TOLERANCE))
         };
         let lacking = wanted
             .entries
@@ -192,10 +192,7 @@ impl ArchiveIndex {
                     .entries
                     .extend(entries.into_iter().filter(|entry| self.has(entry)));
             }
-            newest
-                .entries
-                .sort_by_key(|entry| std::cmp::Reverse((entry.archived_at, entry.id)));
-            newest.entries.truncate(PER_PAGE);
+            newest.keep_newest();
         }
         Ok(newest)
     }

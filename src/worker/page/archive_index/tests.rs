@@ -36,6 +36,7 @@ impl TestArchive {
             url: format!("https://example.com/{id}"),
             title: Some(format!("title {id}")),
             archived_at: Time(id),
+            visited_at: None,
             directory,
             screenshot: None,
             succeeded: 1,
@@ -77,6 +78,30 @@ impl TestArchive {
                 .unwrap_or_else(|_| panic!("{} links to {}", page.display(), link.display()));
             self.check_links(&target, seen);
         }
+    }
+}
+
+/// A page that was imported is as old as its visit.
+#[test]
+fn first_page_has_the_order_and_the_dates_of_visits() {
+    const DAY: i64 = 86_400_000;
+    let archive = TestArchive::new();
+    let day = "20261121";
+    for (id, visited) in [(1, Some(20_000 * DAY)), (2, Some(15_000 * DAY)), (3, None)] {
+        archive.add(day, id, None);
+        let index = ArchiveIndex::open(archive.archive()).unwrap();
+        let entries = read_chunk(&index.chunks(day), 1);
+        let entry = ListEntry {
+            visited_at: visited.map(Time),
+            archived_at: Time(20_001 * DAY),
+            ..entries.into_iter().next_back().unwrap()
+        };
+        index.add_newest(&[&entry], day, 1).unwrap();
+    }
+    assert_eq!(archive.on("index.html"), [3, 1, 2]);
+    let text = archive.read("index.html");
+    for date in ["2024-10-05", "2024-10-04", "2011-01-26"] {
+        assert!(text.contains(date), "{date}");
     }
 }
 
@@ -134,8 +159,8 @@ fn snapshot_that_is_archived_again_keeps_its_position() {
     assert_eq!(archive.on("20261121/page-1.html").len(), 100);
     assert_eq!(
         archive.on("index.html")[..2],
-        [1, 250],
-        "newest of the archive"
+        [250, 249],
+        "a retry of a hook is no visit"
     );
     // A position that a hook forged does not damage the list.
     for wrong in [Some(2), Some(0), Some(usize::MAX)] {

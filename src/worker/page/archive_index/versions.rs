@@ -5,7 +5,7 @@
 //! that differ.
 
 use super::check::{Compared, Flaw, ListOfPages, count_of_chunks, flaw_of_page, flaws_of_chunks};
-use super::{ArchiveIndex, FIRST, Pages, failed, last_chunk, make, read_chunk, write_json};
+use super::{ArchiveIndex, FIRST, Pages, failed, last_chunk, make, order, read_chunk, write_json};
 use crate::WorkerError;
 use crate::files::write::replace;
 use crate::page::pages::below;
@@ -13,7 +13,7 @@ use crate::page::versions::{
     ListedVersion, URLS, directory_of, is_list_of_url, links, links_of, text_of,
 };
 use crate::page::{ListEntry, ListKind, PER_PAGE};
-use archivist_core::model::{SnapshotId, Time};
+use archivist_core::model::Time;
 use archivist_shared::bus::documents::work::OtherVersion;
 use archivist_shared::id_marks::is_day;
 use std::collections::BTreeSet;
@@ -26,11 +26,6 @@ const SHOWN_MODE: u32 = 0o750;
 
 /// Begin of the names of older pages.
 const OLDER: &str = "page-";
-
-/// The order of a list.
-fn order(entry: &ListEntry) -> (Time, SnapshotId) {
-    (entry.version_at(), entry.id)
-}
 
 impl ArchiveIndex {
     /// Adds or updates a snapshot in the list `name` of its URL. `is_listed` says whether it was added

@@ -46,7 +46,7 @@ fn assignment(archive: &Path) -> Assignment {
                 hook: "on_Snapshot__52_pdf".into(),
                 why: "chromium is missing".into(),
             }],
-            version_at: Some(Time(6)),
+            visited_at: Some(Time(6)),
             versions: Vec::new(),
         },
     }
@@ -264,7 +264,7 @@ async fn snapshots_of_a_url_link_to_each_other() {
         next.owner = Owner::Snapshot(SnapshotId(id));
         next.url = url.to_owned();
         next.directory = archive.path().join(format!("20261121/example.com/s{id}"));
-        next.about.version_at = Some(Time(id));
+        next.about.visited_at = Some(Time(id));
         fs::create_dir_all(&next.directory).unwrap();
         next
     };

@@ -12,6 +12,7 @@ fn entry(id: i64) -> ListEntry {
         url: format!("https://example.com/{id}"),
         title: Some(format!("title {id}")),
         archived_at: Time(id),
+        visited_at: None,
         directory: format!("{DAY}/example.com/s{id}"),
         screenshot: None,
         succeeded: 1,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::page::archive_index::tests::TestArchive;
 use crate::page::versions::list_of;
+use archivist_core::model::SnapshotId;
 use archivist_core::model::TextDigest;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ fn entry(id: i64, at: i64) -> ListEntry {
         url: URL.to_owned(),
         title: Some(format!("<title {}>", id / 2)),
         archived_at: Time(id),
+        visited_at: None,
         directory: format!("{DAY}/example.com/s{id}"),
         screenshot: None,
         succeeded: 1,
