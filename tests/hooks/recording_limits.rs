@@ -6,6 +6,7 @@ use archivist_warc::{verify, wacz};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -73,6 +74,59 @@ fn answers_that_never_end_or_are_refused_are_named() {
     assert_eq!(reason("drip"), cut);
     let body = &recorded.bodies[&format!("GET {}", site.url("drip"))][0];
     assert_eq!(body.len(), 1 << 20);
+}
+
+/// The browser's own process reads what a script asks for as a blob: the recording has none of it.
+#[test]
+fn bodies_that_scripts_read_as_blobs_are_whole_or_named() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap) = (Site::of_kinds(), Snapshot::new());
+    let (url, mut session) = open_recorded(&site, &snap, "blobs");
+    site.log("/done");
+    let wacz = snap.run("wacz", &url, &[]);
+    wacz.assert(0, "succeeded", "page.wacz");
+    session.tab().stopped(&snap);
+    assert_sound(&snap);
+    let recorded = recorded(&snap);
+    let description = snap.json("wacz/recording.json");
+    let missing = wacz.result()["missing"].to_string();
+    let mut named = 0;
+    for sent in site.log("") {
+        let (url, method) = (
+            sent["url"].as_str().unwrap(),
+            sent["method"].as_str().unwrap(),
+        );
+        // The browser's own request, after the end or in the middle.
+        if url == site.url("favicon.ico") {
+            continue;
+        }
+        let reason = reason(&recorded, url);
+        let body = &recorded.bodies[&format!("{method} {url}")][0];
+        let is_whole = method == "HEAD"
+            || format!("{:x}", Sha256::digest(body)) == sent["sha256"].as_str().unwrap();
+        assert_eq!(is_whole, reason == "none", "{method} {url}: {reason}");
+        if !is_whole {
+            named += 1;
+            let is_listed = |named: &Value| named["url"] == url && named["reason"] == reason;
+            let list = description["missing"].as_array().unwrap();
+            assert!(list.iter().any(is_listed), "{url}: {description}");
+            assert!(missing.contains(&format!("{url}: {reason}")), "{missing}");
+        }
+    }
+    println!("{named} bodies are named");
+    for path in [
+        "nothing",
+        "nothing?gzip",
+        "nothing?pieces",
+        "empty",
+        "head.png",
+        "text?deflate",
+        "buffer.png",
+    ] {
+        assert_eq!(reason(&recorded, &site.url(path)), "none", "{path}");
+    }
 }
 
 /// Highest memory of a process in bytes, without that of its program file, which processes share.

@@ -103,6 +103,15 @@ fetch("/done").then(() => { document.getElementById("done").textContent = "done"
 ODD = page("""<p>odd</p><img src="/loop?0"><script>
 fetch("/head?200000"); fetch("/head?1000000"); fetch("/drip").then((r) => r.text());
 </script>""")
+BLOBS = page("""<p>blobs</p><script>
+const read = (path, as, how) => fetch(path, how).then((r) => r[as]());
+Promise.all([
+  read("/large", "blob"), read("/text?gzip", "blob"), read("/text?br", "blob"), read("/slow", "blob"),
+  read("/range", "blob", {headers: {Range: "bytes=100-199"}}), read("/blob.png", "blob"),
+  read("/nothing", "blob"), read("/nothing?gzip", "blob"), read("/nothing?pieces", "blob"), read("/empty", "blob"),
+  read("/head.png", "blob", {method: "HEAD"}), read("/text?deflate", "text"), read("/buffer.png", "arrayBuffer"),
+]).then(() => fetch("/done"));
+</script>""")
 # Its picture is for paper alone.
 PRINTED = page("<p>printed</p><img src=/a.png>", "<style>@media print { p { background: url(/print.png) } }</style>")
 SOUND = page("<p>sound</p><audio preload=metadata src=/long.wav></audio>")
@@ -124,6 +133,7 @@ FILES = {
     "/hinted": ("text/html", HINTED),
     "/hinted.css": ("text/css", b"p { color: green }"),
     "/odd": ("text/html", ODD),
+    "/blobs": ("text/html", BLOBS),
     "/closes": ("text/html", page("<p>closes</p><img src=/a.png><script>onload = () => window.close()</script>")),
     "/leaves": ("text/html", page("<p>leaves</p><img src=/a.png><script>onload = () => { location = '/plain' }</script>")),
     "/sound": ("text/html", SOUND),
@@ -294,6 +304,12 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(404, "text/html", b"<h1>Not found</h1>")
         elif path == "/error":
             self.reply(500, "text/plain", b"error")
+        elif path == "/nothing" and query == "pieces":
+            self.pieces("text/plain", [], 0)
+        elif path == "/nothing" and query == "gzip":
+            self.reply(200, "text/plain", b"", [("Content-Encoding", "gzip")], gzip.compress(b""))
+        elif path == "/nothing":
+            self.reply(200, "text/plain", b"")
         elif path == "/empty":
             self.reply(204, "text/plain", b"")
         elif path == "/font.woff":

@@ -131,6 +131,8 @@ pub struct Response {
     pub remote_ip_address: Option<String>,
     pub security_details: Option<SecurityDetails>,
     pub from_disk_cache: bool,
+    /// Whether a worker made it, maybe with the headers of another response.
+    pub from_service_worker: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -182,6 +184,9 @@ impl ReceivedHeaders {
 pub struct Data<'a> {
     pub request_id: String,
     pub data_length: u64,
+    /// Bytes as they came over the network.
+    #[serde(default)]
+    pub encoded_data_length: u64,
     /// In base64, if the request is streamed.
     #[serde(borrow)]
     pub data: Option<Cow<'a, str>>,

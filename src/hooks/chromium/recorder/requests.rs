@@ -163,6 +163,9 @@ pub(super) struct Body {
     is_streamed: bool,
     /// Bytes that the page got.
     pub(super) expected: u64,
+    /// Bytes of the body that came over the network, with its content coding and without those of
+    /// documents, which another process receives.
+    delivered: u64,
     /// Bytes that were received here.
     pub(super) got: u64,
     /// Whether it was asked for after the end.
@@ -538,6 +541,7 @@ impl Requests {
             return;
         }
         flight.body.expected += event.data_length;
+        flight.body.delivered += event.encoded_data_length;
         if flight.body.is_whole {
             return;
         }
@@ -674,6 +678,10 @@ impl Requests {
         let Some(bytes) = whole.bytes(charset, flight.body.expected) else {
             return;
         };
+        // The browser answers the same for a body that it does not have.
+        if bytes.is_empty() && flight.body.is_read {
+            return;
+        }
         flight.body.is_whole = true;
         if std::mem::take(&mut flight.body.got) > 0 {
             let request = request.to_owned();
@@ -900,14 +908,15 @@ impl Flight {
             let reason = format!("cut off: its body has more than {body_max} bytes");
             return Some((Truncated::Length, reason));
         }
-        let is_coded = hop.header("content-encoding").is_some();
-        let is_announced = !is_coded && hop.announced() == Some(got);
-        if is_whole || is_announced {
+        if is_whole || hop.length() == Some(got) {
             return None;
         }
+        let passed_on = |most: u64| {
+            let reason = format!("the browser passed on {got} of {most} bytes");
+            (Truncated::Unspecified, reason)
+        };
         if got != expected {
-            let reason = format!("the browser passed on {got} of {expected} bytes");
-            return Some((Truncated::Unspecified, reason));
+            return Some(passed_on(expected));
         }
         match &self.end {
             None => Some((
@@ -915,12 +924,29 @@ impl Flight {
                 "it had not ended when the recording did".to_owned(),
             )),
             Some(End::Failed(reason)) => Some((Truncated::Disconnect, reason.clone())),
-            Some(End::Finished) if got == 0 && hop.announced().is_some_and(|length| length > 0) => {
-                let reason = "no page got its body".to_owned();
-                Some((Truncated::Unspecified, reason))
-            }
-            Some(End::Finished) => None,
+            Some(End::Finished) => self.sent(hop).filter(|sent| *sent > got).map(passed_on),
         }
+    }
+
+    /// Bytes of the body that the server sent, if they are known. The browser reports what a page reads;
+    /// what `Response.blob()` of a script reads goes past it, and is reported as delivered alone.
+    fn sent(&self, hop: &Hop) -> Option<u64> {
+        let is_from_worker = hop
+            .response
+            .as_ref()
+            .is_some_and(|response| response.from_service_worker);
+        if self.body.got > 0 {
+            return hop.length().filter(|_| !is_from_worker);
+        }
+        // A coded body may be empty: no bytes are reported as delivered then. Nothing is delivered of
+        // what comes from the cache.
+        let is_certain = self.body.delivered > 0 || hop.is_cached;
+        let announced = if is_certain {
+            hop.announced()
+        } else {
+            hop.length()
+        };
+        announced.or(Some(self.body.delivered))
     }
 }
 
@@ -945,6 +971,12 @@ impl Hop {
     /// Bytes of the body as it was sent, if the server said that.
     fn announced(&self) -> Option<u64> {
         self.header("content-length")?.trim().parse().ok()
+    }
+
+    /// Bytes of the body as the page reads it, if the server said that.
+    fn length(&self) -> Option<u64> {
+        let is_coded = self.header("content-encoding").is_some();
+        self.announced().filter(|_| !is_coded)
     }
 
     fn may_have_body(&self) -> bool {

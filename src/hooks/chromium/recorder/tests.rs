@@ -283,6 +283,88 @@ fn what_a_stream_lacks_is_asked_for_at_the_end() {
     }
 }
 
+/// What `Response.blob()` reads: the browser reports that bytes were delivered, but not that the page got
+/// them, and answers with an empty body.
+#[test]
+fn a_body_of_which_the_browser_passes_on_nothing_is_named() {
+    let reason = |method: &str, response: Value, delivered: usize| {
+        let mut bed = Bed::new(rules());
+        let mut sent = will_be_sent("1", URL, "Fetch");
+        sent["request"]["method"] = method.into();
+        bed.event("Network.requestWillBeSent", sent);
+        bed.received("1", response);
+        bed.answer("Network.streamResourceContent", json!({"bufferedData": ""}));
+        if delivered > 0 {
+            let data = json!({"requestId": "1", "dataLength": 0, "encodedDataLength": delivered});
+            bed.event("Network.dataReceived", data);
+        }
+        bed.finished("1");
+        if bed.kept.is_empty() {
+            let empty = json!({"body": "", "base64Encoded": true});
+            bed.answer("Network.getResponseBody", empty);
+        }
+        let (exchange, body, row) = bed.kept.remove(0);
+        assert_eq!(body, b"");
+        assert_eq!(exchange.truncated.is_some(), row.reason.is_some());
+        row.reason.unwrap_or_default()
+    };
+    let of = |status: u16, headers: Value| json!({"status": status, "headers": headers});
+    let announced = |length: u32| json!({"Content-Length": length.to_string()});
+    let coded =
+        |length: u32| json!({"Content-Length": length.to_string(), "Content-Encoding": "gzip"});
+    let passed_on = |length: u32| format!("the browser passed on 0 of {length} bytes");
+    // As long as announced, coded, of unknown length, and a range.
+    assert_eq!(reason("GET", of(200, announced(64)), 64), passed_on(64));
+    assert_eq!(reason("GET", of(200, coded(31)), 31), passed_on(31));
+    assert_eq!(reason("GET", of(200, json!({})), 77), passed_on(77));
+    assert_eq!(reason("GET", of(206, announced(64)), 64), passed_on(64));
+    assert_eq!(reason("GET", of(200, announced(64)), 0), passed_on(64));
+    let mut cached = of(200, coded(31));
+    cached["fromDiskCache"] = true.into();
+    assert_eq!(reason("GET", cached, 0), passed_on(31));
+    // Bodies that are empty: 20 bytes are an empty text in gzip, of which nothing is delivered.
+    for (method, response) in [
+        ("GET", of(200, announced(0))),
+        ("GET", of(200, json!({}))),
+        ("GET", of(200, coded(20))),
+        ("HEAD", of(200, announced(64))),
+        ("GET", of(204, json!({}))),
+        ("GET", of(304, announced(64))),
+    ] {
+        assert_eq!(
+            reason(method, response.clone(), 0),
+            "",
+            "{method} {response}"
+        );
+    }
+}
+
+#[test]
+fn a_body_that_is_shorter_than_announced_is_named() {
+    let reason = |response: Value| {
+        let mut bed = Bed::new(rules());
+        bed.sent("1", "Fetch");
+        bed.received("1", response);
+        bed.answer("Network.streamResourceContent", json!({"bufferedData": ""}));
+        bed.data("1", 4, Some(b"abcd"));
+        bed.finished("1");
+        let (_, body, row) = bed.kept.remove(0);
+        assert_eq!(body, b"abcd");
+        row.reason
+    };
+    let headers = json!({"content-length": "5"});
+    let response = json!({"status": 200, "headers": headers});
+    let named = reason(response.clone());
+    assert_eq!(named.unwrap(), "the browser passed on 4 of 5 bytes");
+    // A worker may answer with headers of another body, and a coded body has another length.
+    let mut by_worker = response.clone();
+    by_worker["fromServiceWorker"] = true.into();
+    assert_eq!(reason(by_worker), None);
+    let mut coded = response;
+    coded["headers"]["content-encoding"] = "br".into();
+    assert_eq!(reason(coded), None);
+}
+
 #[test]
 fn text_has_the_bytes_that_the_server_sent() {
     let whole = |charset: &str, length: usize, text: &str| {
