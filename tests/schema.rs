@@ -160,6 +160,23 @@ fn failed_step_keeps_the_steps_before_it() {
     assert_eq!(half, 0, "the failed step is undone as a whole");
 }
 
+/// Pins had no owner.
+#[test]
+fn older_pins_are_those_of_root() {
+    let mut connection = Connection::open_in_memory().unwrap();
+    migrate(&mut connection, &MIGRATIONS[..2]).unwrap();
+    let rows = "
+        INSERT INTO crawl (id, url, max_depth, plugins, config, created_at, users, pinned)
+            VALUES (1, '', 0, '[]', '{}', 0, '[7]', 1), (2, '', 0, '[]', '{}', 0, '[7]', 0);";
+    connection.execute_batch(rows).unwrap();
+    migrate(&mut connection, MIGRATIONS).unwrap();
+    let sql = "SELECT pinned_by FROM crawl ORDER BY id";
+    let mut statement = connection.prepare(sql).unwrap();
+    let found = statement.query_map([], |row| row.get(0)).unwrap();
+    let found: Vec<Option<u32>> = found.collect::<Result<_, _>>().unwrap();
+    assert_eq!(found, [Some(0), None]);
+}
+
 /// In the first schema, a retry of a hook changed the date of its page, and imported pages had none.
 #[test]
 fn older_pages_get_the_date_of_their_visit() {

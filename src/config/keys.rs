@@ -183,6 +183,11 @@ keys! {
     /// They do so with archivist plugins install: their hooks write there, and its programs run in
     /// the crawls of all users. If no, only root may.
     [Orchestrator] MembersInstall = members_install, yes_or_no, shown_yes_or_no;
+    /// Whether members of the group archivist may delete and pin the pages of all users
+    ///
+    /// If no, a member deletes and pins pages of crawls that this member has added, and root those of
+    /// all. In either case a pin is removed by the user who set it or by root.
+    [Orchestrator] MembersDelete = members_delete, yes_or_no, shown_yes_or_no;
 
     /// Start nothing more while the file system of the archive has less free space than this
     ///

@@ -58,6 +58,8 @@ pub struct Settings {
     pub on_idle: Option<Alert>,
     /// Whether members of the group archivist may install programs into the library.
     pub members_install: bool,
+    /// Whether members of the group archivist may delete and pin the pages of all users.
+    pub members_delete: bool,
 
     // [Archive]
     /// Bytes that must stay free on the file system of the archive.
@@ -158,6 +160,7 @@ impl Settings {
             on_failed: None,
             on_idle: None,
             members_install: true,
+            members_delete: false,
             min_free_space: 1 << 30,
             plugin_path: Vec::new(),
             plugins: Vec::new(),

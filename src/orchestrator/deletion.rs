@@ -30,24 +30,33 @@ const DIRECTORIES_PER_UNIT: u32 = 1_000;
 const LIMIT: Duration = Duration::from_secs(6 * 3600);
 
 /// Deletes snapshots, and begins to delete crawls, or says what would be deleted. What cannot be deleted
-/// now is left alone, with the reason.
+/// now is left alone, with the reason, and so is what `may` refuses to the caller.
 ///
 /// # Errors
 /// On a node of a fleet.
-pub(crate) fn delete(turn: &mut Turn<'_>, ids: &[Owner], dry_run: bool) -> TurnResult<Deleted> {
+pub(crate) fn delete(
+    turn: &mut Turn<'_>,
+    ids: &[Owner],
+    dry_run: bool,
+    may: impl Fn(&Turn<'_>, Owner) -> TurnResult<()>,
+) -> TurnResult<Deleted> {
     if !turn.engine.settings.fleet_database.is_empty() {
         let why = "this machine is a node of a fleet, whose pages cannot be deleted";
         return Err(invalid(why.to_owned()));
     }
     let mut deleted = Deleted::default();
     for id in ids {
-        match delete_one(turn, *id, dry_run) {
+        let done = may(turn, *id).and_then(|()| delete_one(turn, *id, dry_run));
+        match done {
             Ok((pages, bytes)) => {
                 deleted.pages += pages;
                 deleted.bytes += bytes;
             }
             Err(TurnError::Refused(
-                Refusal::Invalid(reason) | Refusal::NoSuch(reason) | Refusal::Failed(reason),
+                Refusal::Invalid(reason)
+                | Refusal::NoSuch(reason)
+                | Refusal::Denied(reason)
+                | Refusal::Failed(reason),
             )) => deleted.left.push(NotDeleted { id: *id, reason }),
             Err(other) => return Err(other),
         }

@@ -89,12 +89,14 @@ users_and_groups_are_allowed() {
 
 settings_of_others_stay_out() {
     needs users_and_groups_are_allowed
-    assert_status 2 as colleague archivist retry "$members" --set TIMEOUT=31
-    assert_contains "$output" "user colleague may not use persona 'bank'" "the refusal"
+    assert_status 1 as colleague archivist retry "$members" --set TIMEOUT=31
+    assert_contains "$output" "was added by user member; to change its settings" "the refusal"
     local own
     own=$(as colleague archivist add --json --plugins testowner http://owner.test/ | evaluate '.crawl')
     wait_for 60 is_over "$own"
-    assert_status 2 as member archivist retry "$own" --set ACTIVE_PERSONA=bank
+    assert_status 1 as member archivist retry "$own" --set ACTIVE_PERSONA=bank
+    assert_status 2 as colleague archivist retry "$own" --set ACTIVE_PERSONA=bank
+    assert_contains "$output" "user colleague may not use persona 'bank'" "the refusal of the persona"
     assert_status 0 as member archivist retry "$members" --set TIMEOUT=31
     wait_for 60 is_over "$members"
 }

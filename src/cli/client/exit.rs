@@ -157,10 +157,12 @@ impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Failure {
         let exit = match error {
             ClientError::Unreachable { .. } => Exit::Unreachable,
-            ClientError::Denied(_) | ClientError::Refused(_) => Exit::Failed,
+            ClientError::Denied(_) | ClientError::NotAdmitted(_) | ClientError::Refused(_) => {
+                Exit::Failed
+            }
         };
         let message = match &error {
-            ClientError::Denied(_) => format!("{error}\n{WHO_MAY}"),
+            ClientError::NotAdmitted(_) => format!("{error}\n{WHO_MAY}"),
             _ => error.to_string(),
         };
         Failure { exit, message }

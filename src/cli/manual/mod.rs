@@ -10,6 +10,7 @@
 //! | `# defaults: SECTION` | a commented assignment for each key of a section |
 //! | `.\" interface: NAME` | the methods and signals of an interface of the bus |
 //! | `.\" members: NAME` | an entry for each of these that the page does not describe by hand |
+//! | `.\" acts` | an entry for each kind of call of the interface for users: its callers, its methods, why |
 //!
 //! `verbs` and `keys` end at a line `.\" end`. In between, `.\" prose: NAME` begins prose by hand
 //! about one verb or key, which follows the text in the code.
@@ -19,6 +20,7 @@ mod keys;
 mod options;
 mod roff;
 
+use archivist_core::model::{Act, CALLS};
 use archivist_shared::bus::service;
 use bus::Member;
 use clap::Command;
@@ -56,6 +58,7 @@ pub fn page(template: &str, command: &Command) -> Result<String, String> {
             None => page.line(line),
             Some("verbs") => prose(&mut lines).and_then(|prose| page.verbs(prose)),
             Some("hidden verbs") => page.hidden_verbs(),
+            Some("acts") => page.acts(),
             Some(other) => match other.split_once(": ") {
                 Some(("options", verb)) => page.options(verb),
                 Some(("keys", section)) => {
@@ -278,6 +281,17 @@ impl Page<'_> {
             let texts = roff::paragraphs(&member.text);
             self.push(&format!(".TP\n{}()", roff::bold(&member.name)));
             self.out.push_str(&roff::joined(&texts, &words, ".IP\n"));
+        }
+        Ok(())
+    }
+
+    fn acts(&mut self) -> Result<(), String> {
+        for act in Act::ALL {
+            let calls = CALLS.iter().filter(|(_, of)| *of == act);
+            let calls: Vec<&str> = calls.map(|(call, _)| *call).collect();
+            self.push(&format!(".TP\n{}", roff::bold(&calls.join(", "))));
+            self.push(&format!("May be called by: {}.", act.callers()));
+            self.push(act.reason());
         }
         Ok(())
     }

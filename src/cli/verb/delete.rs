@@ -31,6 +31,9 @@ const SHOWN: usize = 5;
 /// Without ids, all pages are deleted that fit all of the options given, except for pinned ones (see
 /// archivist pin). Backups keep the files until they are removed themselves; a restoration lists the
 /// deleted pages of the backup, and asks whether to delete them again.
+///
+/// On the system bus, a member of the group archivist deletes pages of crawls that this member has added, and
+/// with MembersDelete=yes in archivist.conf(5) those of all users. Root deletes all.
 #[derive(Args)]
 pub struct DeleteArgs {
     /// Crawls (c12) and snapshots (s345)

@@ -25,7 +25,8 @@ pub struct PinArgs {
 
 /// Allow the deletion of pinned pages or crawls again
 ///
-/// A page whose crawl is pinned is kept until that is unpinned, too.
+/// A page whose crawl is pinned is kept until that is unpinned, too. A pin is removed by the user who set it,
+/// or by root.
 #[derive(Args)]
 pub struct UnpinArgs {
     /// Crawls (c12) and snapshots (s345)

@@ -1,5 +1,6 @@
 //! Domain types and their states. Nothing in here reads a clock, a file or a bus.
 
+mod act;
 mod audience;
 mod backoff;
 mod bounds;
@@ -23,6 +24,7 @@ mod time;
 mod version;
 pub mod web;
 
+pub use act::{Act, CALLS, RETRY_HOOK, Standing};
 pub use audience::{Audience, BadAudience, FLEET};
 pub use backoff::Backoff;
 pub use bounds::{PAGE_TAGS_MAX, TAG_MAX, TAGS_MAX, TEXT_MAX, TIME_MAX, Tags, cut};

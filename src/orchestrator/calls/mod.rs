@@ -1,5 +1,6 @@
 //! Calls of users: adding, cancelling, retrying and holding crawls, and watches.
 
+mod access;
 pub mod add;
 pub mod foreground;
 pub mod listed;

@@ -1,5 +1,6 @@
 //! Calls of users.
 
+use crate::calls::access;
 use crate::calls::add;
 use crate::calls::add::Progress;
 use crate::calls::foreground;
@@ -26,7 +27,7 @@ use crate::work;
 use crate::work::bounds::check_depth_and_tags;
 use crate::work::ends::ABORTED;
 use archivist_core::fleet::CommandVerb;
-use archivist_core::model::{AnyId, Owner};
+use archivist_core::model::{Act, AnyId, Owner};
 use archivist_core::plan::cancel;
 use archivist_shared::bus::call::Request;
 use archivist_shared::bus::documents::report::AddOptions;
@@ -36,6 +37,7 @@ use std::collections::BTreeSet;
 const CANCELLED: &str = "cancelled by request";
 
 pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> {
+    access::check(turn, request)?;
     match request {
         Request::Add {
             lines,
@@ -71,9 +73,11 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
         Request::Delete {
             ids,
             dry_run,
+            user,
             reply,
         } => {
-            let deleted = deletion::delete(turn, ids, *dry_run)?;
+            let may = |turn: &Turn<'_>, id| access::check_one(turn, Act::Delete, id, *user);
+            let deleted = deletion::delete(turn, ids, *dry_run, may)?;
             turn.answer_text(reply, serde_json::to_string(&deleted)?);
         }
         Request::Expired {
@@ -88,16 +92,18 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
             id,
             pinned,
             dry_run,
+            user,
             reply,
         } => {
-            let is_change = pin::pin(turn, *id, *pinned, *dry_run)?;
+            let pinned_by = pinned.then_some(*user);
+            let is_change = pin::pin(turn, *id, pinned_by, *dry_run)?;
             turn.act(ReplyAction::Answer(CallerAnswer::Number(
                 reply.clone(),
                 Ok(is_change.into()),
             )));
         }
         Request::Search { question, reply } => search::ask(turn, question, reply)?,
-        Request::RebuildSearch { reply } => {
+        Request::RebuildSearch { reply, .. } => {
             indexing::rebuild(turn)?;
             turn.answer(reply);
         }
@@ -141,6 +147,7 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
         Request::Retry {
             id,
             which,
+            user,
             so_far,
             reply,
         } => {
@@ -159,6 +166,7 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
                 Retried::Some(so_far) => LoopAction::Again(Event::Request(Request::Retry {
                     id: *id,
                     which,
+                    user: *user,
                     so_far: Some(so_far),
                     reply,
                 }))
@@ -201,7 +209,7 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
             turn.answer_text(reply, why);
         }
         Request::Fetch { id, reply } => transfer::fetch(turn, *id, reply)?,
-        Request::TestStore { reply } => transfer::test_store(turn, reply)?,
+        Request::TestStore { reply, .. } => transfer::test_store(turn, reply)?,
         Request::Plugins { reply } => {
             let plugins = query::plugins(turn)?;
             turn.answer_text(reply, serde_json::to_string(&plugins)?);
@@ -269,7 +277,7 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
             let job = files::with_watches(call.clone(), reply.clone());
             turn.act(FileAction::Run(job));
         }
-        Request::Reload { reply } => {
+        Request::Reload { reply, .. } => {
             turn.act(LoopAction::Again(Event::FillStore(0)));
             turn.answer(reply);
         }

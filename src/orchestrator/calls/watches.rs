@@ -216,6 +216,7 @@ fn update_archive(turn: &mut Turn<'_>, watch: &Watch, queued: &mut Queued) -> Tu
     let update = Request::Retry {
         id: None,
         which: Which::Missing,
+        user: 0,
         so_far: None,
         reply,
     };

@@ -350,18 +350,18 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<CallerAnswer> {
             | Request::Watches { reply, .. }
             | Request::UnknownSettings { reply, .. }
             | Request::Fetch { reply, .. }
-            | Request::TestStore { reply }
+            | Request::TestStore { reply, .. }
             | Request::Search { reply, .. }
             | Request::Plugins { reply } => text(reply),
             Request::Cancel { reply, .. }
             | Request::CancelRun { reply, .. }
-            | Request::RebuildSearch { reply }
+            | Request::RebuildSearch { reply, .. }
             | Request::Abort { reply, .. }
             | Request::AwaitUnits { reply, .. }
             | Request::Pause { reply, .. }
             | Request::Resume { reply, .. }
             | Request::Amend { reply, .. }
-            | Request::Reload { reply } => done(reply),
+            | Request::Reload { reply, .. } => done(reply),
             Request::Retry { reply, .. }
             | Request::Pin { reply, .. }
             | Request::Proceed { reply, .. } => CallerAnswer::Number(reply.clone(), Err(refusal)),

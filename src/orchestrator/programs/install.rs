@@ -207,11 +207,6 @@ pub(crate) fn retry_install(turn: &mut Turn<'_>, id: CrawlId, which: &Which) -> 
 
 /// Queues the installation of the missing programs of these plugins or programs.
 pub(crate) fn install(turn: &mut Turn<'_>, names: &[String], user: u32) -> TurnResult<Added> {
-    let settings = &turn.engine.settings;
-    if user != 0 && !turn.engine.scope.user && !settings.members_install {
-        let what = "only root installs programs here (MembersInstall=no in archivist.conf(5))";
-        return Err(invalid(what));
-    }
     if names.is_empty() || names.len() > NAMES_MAX {
         return Err(invalid(format!("expected 1 to {NAMES_MAX} names")));
     }

@@ -6,7 +6,11 @@ use std::ops::RangeInclusive;
 
 /// Step `n` of the list brings a database from schema `n` to schema `n + 1`. Steps are appended;
 /// the text of a released step never changes.
-pub const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+pub const MIGRATIONS: &[&str] = &[
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    include_str!("schema/3.sql"),
+];
 
 /// `application_id` of a database of archivist, "arch". Those of development versions have none.
 const APPLICATION: i32 = i32::from_be_bytes(*b"arch");

@@ -120,6 +120,7 @@ fn pin(bed: &mut Bed, id: &str, pinned: bool, dry_run: bool) -> u32 {
         id,
         pinned,
         dry_run,
+        user: 0,
         reply,
     });
     answer.unwrap().unwrap()
@@ -186,6 +187,7 @@ fn crawl_of_many_pages_is_deleted_in_pieces() {
     let retry = bed.request(|reply| Request::Retry {
         id: Some(Owner::Crawl(CrawlId(1))),
         which: Which::All,
+        user: 0,
         so_far: None,
         reply,
     });
@@ -217,6 +219,7 @@ fn only_what_has_ended_is_deleted() {
     let refused = bed.request(|reply| Request::Delete {
         ids: vec![Owner::Snapshot(SnapshotId(1))],
         dry_run: false,
+        user: 0,
         reply,
     });
     assert!(

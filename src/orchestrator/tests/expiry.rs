@@ -83,6 +83,7 @@ pub fn pin(bed: &mut Bed, id: &str, pinned: bool) {
         id,
         pinned,
         dry_run,
+        user: 0,
         reply,
     });
     assert_eq!(answer.unwrap().unwrap(), 1);

@@ -186,10 +186,10 @@ fn unusable_index_is_built_again() {
 fn user_has_the_index_built_again() {
     let mut bed = archived(1);
     all_changes(&mut bed);
-    bed.request(|reply| Request::RebuildSearch { reply });
+    bed.request(|reply| Request::RebuildSearch { user: 0, reply });
     bed.until_quiet();
     // Another request while the unit runs does not begin again.
-    bed.request(|reply| Request::RebuildSearch { reply });
+    bed.request(|reply| Request::RebuildSearch { user: 0, reply });
     bed.until_quiet();
     assert_eq!(work(&bed).build.unwrap().number, 2);
     assert_eq!(all_changes(&mut bed), ["+1"]);
@@ -202,7 +202,7 @@ fn retried_page_is_indexed_when_it_ends() {
     let tx = bed.store.begin().unwrap();
     tx.tag_crawl(CrawlId(1), "of-crawl").unwrap();
     tx.commit().unwrap();
-    bed.request(|reply| Request::RebuildSearch { reply });
+    bed.request(|reply| Request::RebuildSearch { user: 0, reply });
     bed.until_quiet();
     let SearchChange::Put(entry) = work(&bed).changes.remove(0) else {
         panic!("nothing is deleted");

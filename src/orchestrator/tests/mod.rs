@@ -1,6 +1,7 @@
 //! Runs turns with a real database and a simulated systemd: random operations, with every invariant
 //! checked after each turn, until everything has ended.
 
+mod access;
 mod alerts;
 mod bed;
 mod cancel;

@@ -138,6 +138,7 @@ impl Bed {
         let answer = self.request(|reply| Request::Delete {
             ids: ids.to_vec(),
             dry_run,
+            user: 0,
             reply,
         });
         let answer = answer.unwrap().unwrap();
@@ -170,6 +171,7 @@ impl Bed {
         let retried = self.request(|reply| Request::Retry {
             id,
             which,
+            user: 0,
             so_far: None,
             reply,
         });
@@ -377,6 +379,7 @@ fn retry_to_the_end(bed: &mut Bed) -> u32 {
     bed.turn(vec![Event::Request(Request::Retry {
         id,
         which: Which::Failed,
+        user: 0,
         so_far: None,
         reply,
     })]);
@@ -399,6 +402,7 @@ fn large_crawl_is_retried_after_a_kill() {
     bed.turn(vec![Event::Request(Request::Retry {
         id,
         which: Which::Failed,
+        user: 0,
         so_far: None,
         reply,
     })]);
@@ -419,6 +423,7 @@ fn large_crawl_is_retried_in_chunks() {
     bed.turn(vec![Event::Request(Request::Retry {
         id,
         which: Which::Failed,
+        user: 0,
         so_far: None,
         reply,
     })]);
@@ -449,6 +454,7 @@ fn retry_of_a_crawl_cancelled_in_between_is_refused() {
     bed.turn(vec![Event::Request(Request::Retry {
         id,
         which: Which::Failed,
+        user: 0,
         so_far: None,
         reply,
     })]);
@@ -472,6 +478,7 @@ fn many_pages_are_left_behind_in_chunks() {
     let request = Request::Retry {
         id: Some(page),
         which: Which::Failed,
+        user: 0,
         so_far: None,
         reply,
     };

@@ -270,13 +270,13 @@ fn killed_orchestrator_adopts_transfers() {
 #[test]
 fn store_is_tested_on_request() {
     let mut bed = Bed::new();
-    let answer = bed.request(|reply| Request::TestStore { reply });
+    let answer = bed.request(|reply| Request::TestStore { user: 0, reply });
     assert_eq!(answer.unwrap().unwrap(), "", "there is none");
     bed.engine.settings.store = Location::parse(STORE);
     let unit = "archivist-store-test.service";
     for error in [Some("permission denied"), None] {
         let (reply, mut answer) = archivist_shared::bus::call::Reply::new();
-        bed.turn(vec![Event::Request(Request::TestStore { reply })]);
+        bed.turn(vec![Event::Request(Request::TestStore { user: 0, reply })]);
         bed.until_quiet();
         assert_eq!(assignment(&bed, unit).task, Task::Test);
         end(&mut bed, unit, error);

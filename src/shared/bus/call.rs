@@ -6,7 +6,7 @@ use crate::bus::documents::watches::HistoryFilter;
 use crate::bus::documents::work::Report;
 use archivist_core::fleet::Delivery;
 use archivist_core::model::search::SearchQuestion;
-use archivist_core::model::{AnyId, CheckKind, CrawlId, Owner, RunId, SnapshotId};
+use archivist_core::model::{AnyId, CheckKind, CrawlId, Owner, RETRY_HOOK, RunId, SnapshotId};
 use archivist_core::plan::RetentionRule;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -155,6 +155,8 @@ pub enum Request {
         ids: Vec<Owner>,
         /// Whether nothing is deleted, and the answer says what would be.
         dry_run: bool,
+        /// User id of the caller.
+        user: u32,
         /// Gets the JSON of [`Deleted`](crate::bus::documents::report::Deleted).
         reply: Reply<String>,
     },
@@ -175,6 +177,8 @@ pub enum Request {
         pinned: bool,
         /// Whether nothing is changed, and the answer says what would be.
         dry_run: bool,
+        /// User id of the caller.
+        user: u32,
         /// Gets 1 if this is a change, otherwise 0.
         reply: Reply<u32>,
     },
@@ -187,6 +191,8 @@ pub enum Request {
     },
     /// Build the index of full text search again.
     RebuildSearch {
+        /// User id of the caller.
+        user: u32,
         /// Answered after the commit.
         reply: Reply<()>,
     },
@@ -249,6 +255,8 @@ pub enum Request {
         id: Option<Owner>,
         /// Which results are queued.
         which: Which,
+        /// User id of the caller.
+        user: u32,
         /// Progress of a retry of many pages, which is processed in parts.
         so_far: Option<Box<Retrying>>,
         /// Gets the number of queued results.
@@ -304,6 +312,8 @@ pub enum Request {
     },
     /// Test whether the store can be written and read.
     TestStore {
+        /// User id of the caller.
+        user: u32,
         /// Gets the name of the store when the test has succeeded; an empty text without a store.
         reply: Reply<String>,
     },
@@ -380,6 +390,8 @@ pub enum Request {
     },
     /// Read configuration and plugins again.
     Reload {
+        /// User id of the caller.
+        user: u32,
         /// Answered in the turn that uses the files.
         reply: Reply<()>,
     },
@@ -390,6 +402,79 @@ pub enum Request {
         /// Gets a JSON document.
         reply: Reply<String>,
     },
+}
+
+impl Request {
+    /// Returns the name of the call, an entry of [`CALLS`](archivist_core::model::CALLS).
+    pub fn call(&self) -> &'static str {
+        match self {
+            Request::Add { joins: false, .. } => "Add",
+            Request::Add { joins: true, .. } => "Run",
+            Request::Install { .. } => "Install",
+            Request::Cancel { .. } | Request::CancelRun { .. } => "Cancel",
+            Request::Delete { .. } => "Delete",
+            Request::Expired { .. } => "Expired",
+            Request::Pin { pinned: true, .. } => "Pin",
+            Request::Pin { pinned: false, .. } => "Unpin",
+            Request::Search { .. } => "Search",
+            Request::RebuildSearch { .. } => "RebuildSearch",
+            Request::UnknownSettings { .. } => "UnknownSettings",
+            Request::AwaitUnits { .. } => "AwaitUnits",
+            Request::Abort { .. } => "Abort",
+            Request::Pause { .. } => "Pause",
+            Request::Resume { .. } => "Resume",
+            Request::Amend { .. } => "Amend",
+            Request::Retry { id, which, .. } => match which {
+                Which::Failed => "Retry",
+                Which::Hook(_) if id.is_some() => RETRY_HOOK,
+                Which::Hook(_) => "Retry",
+                Which::All => "RetryAll",
+                Which::Missing => "Update",
+            },
+            Request::Status { .. } => "Status",
+            Request::Metrics { .. } => "Metrics",
+            Request::List { .. } => "List",
+            Request::Show { .. } | Request::ShowRun { .. } => "Show",
+            Request::Why { .. } => "Why",
+            Request::Fetch { .. } => "Fetch",
+            Request::TestStore { .. } => "TestStore",
+            Request::Plugins { .. } => "Plugins",
+            Request::Watch { .. } => "Watch",
+            Request::WatchStatus { .. } => "WatchStatus",
+            Request::Hold { .. } => "Hold",
+            Request::Register { .. } => "Register",
+            Request::Interrupt { .. } => "Interrupt",
+            Request::Proceed { .. } => "Proceed",
+            Request::Draft { .. } => "Draft",
+            Request::Reload { .. } => "Reload",
+            Request::Watches { call, .. } => match call {
+                WatchCall::Check { .. } => "Check",
+                WatchCall::Await(_) => "AwaitCheck",
+                WatchCall::List(_) => "Watches",
+                WatchCall::History { .. } => "History",
+                WatchCall::Why(_) => "Why",
+            },
+        }
+    }
+
+    /// Returns the user id of the caller, if the request has one, and the crawls and snapshots that it names.
+    pub fn caller(&self) -> (Option<u32>, &[Owner]) {
+        use std::slice::from_ref;
+        match self {
+            Request::Add { user, .. }
+            | Request::Install { user, .. }
+            | Request::Draft { user, .. }
+            | Request::RebuildSearch { user, .. }
+            | Request::TestStore { user, .. }
+            | Request::Reload { user, .. } => (Some(*user), &[]),
+            Request::Delete { ids, user, .. } => (Some(*user), ids),
+            Request::Pin { id, user, .. } | Request::Amend { id, user, .. } => {
+                (Some(*user), from_ref(id))
+            }
+            Request::Retry { id, user, .. } => (Some(*user), id.as_slice()),
+            _ => (None, &[]),
+        }
+    }
 }
 
 /// A call about watches.

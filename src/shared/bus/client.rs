@@ -25,9 +25,12 @@ pub enum ClientError {
         /// Command to try next.
         hint: String,
     },
-    /// The caller has no permission.
+    /// The orchestrator does not let the caller do this.
     #[error("access denied: {0}")]
     Denied(String),
+    /// The policy of the bus does not let the caller call the orchestrator.
+    #[error("access denied: {0}")]
+    NotAdmitted(String),
     /// The orchestrator answered with an error.
     #[error("{0}")]
     Refused(String),
@@ -227,8 +230,13 @@ impl Address {
 
     /// Returns an error of a call as a message for the user.
     pub fn explain(&self, error: zbus::Error) -> ClientError {
+        let mut is_of_bus = false;
         let (name, text) = match &error {
-            zbus::Error::MethodError(name, text, _) => (name.to_string(), text.clone()),
+            zbus::Error::MethodError(name, text, message) => {
+                let header = message.header();
+                is_of_bus = header.sender().is_some_and(|sender| *sender == BUS);
+                (name.to_string(), text.clone())
+            }
             zbus::Error::FDO(error) => (
                 error.name().to_string(),
                 error.description().map(Into::into),
@@ -241,6 +249,9 @@ impl Address {
         };
         let text = text.unwrap_or_else(|| name.clone());
         match name.as_str() {
+            "org.freedesktop.DBus.Error.AccessDenied" if is_of_bus => {
+                ClientError::NotAdmitted(text)
+            }
             "org.freedesktop.DBus.Error.AccessDenied" => ClientError::Denied(text),
             "org.freedesktop.DBus.Error.ServiceUnknown"
             | "org.freedesktop.DBus.Error.NameHasNoOwner"

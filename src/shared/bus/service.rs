@@ -69,10 +69,11 @@ fn parsed_question(text: &str) -> fdo::Result<SearchQuestion> {
     Ok(question)
 }
 
-async fn retry(calls: &Calls, id: Option<Owner>, which: Which) -> fdo::Result<u32> {
+async fn retry(calls: &Calls, id: Option<Owner>, which: Which, user: u32) -> fdo::Result<u32> {
     let make = |reply| Request::Retry {
         id,
         which,
+        user,
         so_far: None,
         reply,
     };
@@ -126,12 +127,19 @@ impl Manager {
         .await
     }
 
-    async fn set_pinned(&self, id: &str, pinned: bool, dry_run: bool) -> fdo::Result<u32> {
+    async fn set_pinned(
+        &self,
+        id: &str,
+        pinned: bool,
+        dry_run: bool,
+        user: u32,
+    ) -> fdo::Result<u32> {
         let id = owner(id)?;
         let make = |reply| Request::Pin {
             id,
             pinned,
             dry_run,
+            user,
             reply,
         };
         request(&self.0, make).await
@@ -180,13 +188,21 @@ impl Manager {
         }
     }
 
-    async fn delete(&self, ids: Vec<String>, dry_run: bool) -> fdo::Result<String> {
+    async fn delete(
+        &self,
+        ids: Vec<String>,
+        dry_run: bool,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<String> {
         few(&ids)?;
         let ids: Result<_, _> = ids.iter().map(|id| id.parse().map_err(invalid)).collect();
         let ids = ids?;
+        let user = known(user(connection, &header).await?)?;
         let make = |reply| Request::Delete {
             ids,
             dry_run,
+            user,
             reply,
         };
         request(&self.0, make).await
@@ -208,12 +224,26 @@ impl Manager {
         request(&self.0, make).await
     }
 
-    async fn pin(&self, id: &str, dry_run: bool) -> fdo::Result<u32> {
-        self.set_pinned(id, true, dry_run).await
+    async fn pin(
+        &self,
+        id: &str,
+        dry_run: bool,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<u32> {
+        let user = known(user(connection, &header).await?)?;
+        self.set_pinned(id, true, dry_run, user).await
     }
 
-    async fn unpin(&self, id: &str, dry_run: bool) -> fdo::Result<u32> {
-        self.set_pinned(id, false, dry_run).await
+    async fn unpin(
+        &self,
+        id: &str,
+        dry_run: bool,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<u32> {
+        let user = known(user(connection, &header).await?)?;
+        self.set_pinned(id, false, dry_run, user).await
     }
 
     async fn search(
@@ -227,8 +257,13 @@ impl Manager {
         request(&self.0, |reply| Request::Search { question, reply }).await
     }
 
-    async fn rebuild_search(&self) -> fdo::Result<()> {
-        request(&self.0, |reply| Request::RebuildSearch { reply }).await
+    async fn rebuild_search(
+        &self,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<()> {
+        let user = known(user(connection, &header).await?)?;
+        request(&self.0, |reply| Request::RebuildSearch { user, reply }).await
     }
 
     async fn unknown_settings(&self, names: Vec<String>) -> fdo::Result<String> {
@@ -265,8 +300,9 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> fdo::Result<String> {
-        let (_, _claim) = self.claim(connection, &header, Kind::Call).await?;
-        request(&self.0, |reply| Request::TestStore { reply }).await
+        let (user, _claim) = self.claim(connection, &header, Kind::Call).await?;
+        let user = known(user)?;
+        request(&self.0, |reply| Request::TestStore { user, reply }).await
     }
 
     async fn abort(&self, crawl: &str) -> fdo::Result<()> {
@@ -309,7 +345,13 @@ impl Manager {
         request(&self.0, make).await
     }
 
-    async fn retry(&self, id: &str, hook: &str) -> fdo::Result<u32> {
+    async fn retry(
+        &self,
+        id: &str,
+        hook: &str,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<u32> {
         let id = match id {
             "" => None,
             id => Some(owner(id)?),
@@ -318,19 +360,33 @@ impl Manager {
             "" => Which::Failed,
             hook => Which::Hook(hook.to_owned()),
         };
-        retry(&self.0, id, which).await
+        let user = known(user(connection, &header).await?)?;
+        retry(&self.0, id, which, user).await
     }
 
-    async fn retry_all(&self, id: &str) -> fdo::Result<u32> {
-        retry(&self.0, Some(owner(id)?), Which::All).await
+    async fn retry_all(
+        &self,
+        id: &str,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<u32> {
+        let id = owner(id)?;
+        let user = known(user(connection, &header).await?)?;
+        retry(&self.0, Some(id), Which::All, user).await
     }
 
-    async fn update(&self, id: &str) -> fdo::Result<u32> {
+    async fn update(
+        &self,
+        id: &str,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<u32> {
         let id = match id {
             "" => None,
             id => Some(owner(id)?),
         };
-        retry(&self.0, id, Which::Missing).await
+        let user = known(user(connection, &header).await?)?;
+        retry(&self.0, id, Which::Missing, user).await
     }
 
     async fn status(&self) -> fdo::Result<String> {
@@ -518,8 +574,13 @@ impl Manager {
         watches(&self.0, WatchCall::History { watch, filter }).await
     }
 
-    async fn reload(&self) -> fdo::Result<()> {
-        request(&self.0, |reply| Request::Reload { reply }).await
+    async fn reload(
+        &self,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<()> {
+        let user = known(user(connection, &header).await?)?;
+        request(&self.0, |reply| Request::Reload { user, reply }).await
     }
 
     async fn subscribe(

@@ -99,22 +99,23 @@ impl Tx<'_> {
         }
     }
 
-    /// Sets or removes the pin of a crawl or snapshot.
-    pub fn set_pinned(&self, id: Owner, pinned: bool) -> Result<()> {
+    /// Sets the pin of a crawl or snapshot, for the user of this id, or removes it.
+    pub fn set_pinned(&self, id: Owner, pinned_by: Option<u32>) -> Result<()> {
         let (table, id) = row_of(id);
         self.execute(
-            &format!("UPDATE {table} SET pinned = ?2 WHERE id = ?1"),
-            (id, pinned),
+            &format!("UPDATE {table} SET pinned = ?2 IS NOT NULL, pinned_by = ?2 WHERE id = ?1"),
+            (id, pinned_by),
         )
     }
 
-    /// Whether a crawl or snapshot itself is kept from deletion.
+    /// Returns the id of the user who keeps a crawl or snapshot itself from deletion.
     ///
     /// # Errors
     /// [`StoreError::NoSuch`] if there is none.
-    pub fn is_pinned(&self, owner: Owner) -> Result<bool> {
+    pub fn pinned_by(&self, owner: Owner) -> Result<Option<u32>> {
         let (table, id) = row_of(owner);
-        let found = self.first(&format!("SELECT pinned FROM {table} WHERE id = ?1"), [id])?;
+        let sql = format!("SELECT pinned_by FROM {table} WHERE id = ?1");
+        let found: Option<Option<u32>> = self.first(&sql, [id])?;
         found.ok_or_else(|| StoreError::NoSuch(format!("{table} {owner}")))
     }
 

@@ -82,6 +82,7 @@ fn retried_page_of_the_fleet_starts_with_its_next_lease() {
     let all = bed.request(|reply| Request::Retry {
         id: None,
         which: Which::Failed,
+        user: 0,
         so_far: None,
         reply,
     });

@@ -52,6 +52,7 @@ impl Bed {
         let retried = self.request(|reply| Request::Retry {
             id: Some(id),
             which: Which::Failed,
+            user: 0,
             so_far: None,
             reply,
         });
