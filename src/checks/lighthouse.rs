@@ -174,17 +174,19 @@ fn has_user_namespaces(proc: &Path) -> bool {
     !off
 }
 
-/// Search path: the library, PATH, and where npm installs global programs.
+/// Search path: PATH, where npm installs global programs, and the library, which providers write.
 fn search(library: Option<&Path>) -> Vec<PathBuf> {
     let library = library.map(|lib| [lib.join("bin"), lib.join("npm/node_modules/.bin")]);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut found: Vec<PathBuf> = library.into_iter().flatten().collect();
-    found.extend(std::env::split_paths(&path).filter(|dir| dir.is_absolute()));
+    let mut found: Vec<PathBuf> = std::env::split_paths(&path)
+        .filter(|dir| dir.is_absolute())
+        .collect();
     for usual in ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from) {
         if !found.contains(&usual) {
             found.push(usual);
         }
     }
+    found.extend(library.into_iter().flatten());
     found.retain(|dir| !dir.to_string_lossy().contains(':'));
     found
 }

@@ -91,12 +91,16 @@ is_brought() {
 # With a new orchestrator, which has the program in its database only.
 is_used() {
     needs is_brought
+    # What has got into the library under the name of a program of the system runs in no hook.
+    in_capsule sh -c "printf '#!/bin/sh\n' >$library/bin/env; chown archivist-hook: $library/bin/env; chmod 755 $library/bin/env"
     restart
     assert_status 0 archivist add --wait --plugins testuser "$site"
     local made
     made=$(query 'of("testuser") | map(.files[].path)' list results --status succeeded)
     assert_contains "$made" made.txt "its files"
     assert_eq "made by hello" "$(in_capsule sh -c 'cat /var/lib/archivist/archive/*/*/s*/testuser/made.txt | sort -u')" "what the program made"
+    assert_eq /usr/bin/env "$(in_capsule sh -c 'cat /var/lib/archivist/archive/*/*/s*/testuser/path.txt | sort -u')" "the program of this name"
+    in_capsule rm $library/bin/env
     ! in_capsule test -e $library/bin/planted || fail "an ordinary hook wrote into the library"
     # The program is installed: no hook runs.
     assert_status 0 archivist plugins install testuser

@@ -102,7 +102,7 @@ impl Engine {
         }
     }
 
-    /// Searches for a program in the library, then in the system. An absolute path is only checked.
+    /// Searches for a program in the system, then in the library. An absolute path is only checked.
     fn search(&self, name: &str) -> Option<PathBuf> {
         let library = self.scope.data_dir().join("lib");
         binary::hook_lookup(Some(&library), name)

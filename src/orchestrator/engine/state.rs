@@ -253,7 +253,7 @@ impl Engine {
         }
     }
 
-    /// Finds a program as hooks do: in the library first, then in the system.
+    /// Finds a program: where the provider that installed it says, else as hooks do.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         let brought = self.library.get(name).and_then(|known| known.path.to_str());
         brought

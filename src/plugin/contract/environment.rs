@@ -143,7 +143,7 @@ pub fn for_request(variables: &mut [(String, String)], request: &BinaryRequest) 
 }
 
 /// Merges the `env` map of a Binary record: `:v` appends to a list of paths, `v:` prepends, and
-/// other values replace the variable, except for PATH, to which they are prepended.
+/// other values replace the variable, except for PATH, to which they are appended.
 pub fn layer(variables: &mut Vec<(String, String)>, map: &BTreeMap<String, String>) {
     let mut result = Variables(std::mem::take(variables).into_iter().collect());
     for (key, value) in map {
@@ -152,8 +152,8 @@ pub fn layer(variables: &mut Vec<(String, String)>, map: &BTreeMap<String, Strin
             _ if old.is_empty() => value.trim_matches(':').to_owned(),
             (Some(behind), _) => format!("{old}:{behind}"),
             (None, Some(before)) => format!("{before}:{old}"),
-            // Providers give only their own directory; without the others even env(1) is not found.
-            (None, None) if key == "PATH" => format!("{value}:{old}"),
+            // Providers give only their own directory, which precedes none of the system.
+            (None, None) if key == "PATH" => format!("{old}:{value}"),
             (None, None) => value.clone(),
         };
         result.set(key, &joined);
@@ -254,9 +254,10 @@ fn tools(variables: &mut Variables, places: &HookDirectories) {
     variables.unless_set("CHROMEWEBSTORE_EXTENSIONS_DIR", &extensions);
 }
 
-/// Search path: directories of programs with a configured path, then those of the library, then the
-/// base path. A directory on the base path keeps its position, so that /usr/bin does not precede
-/// the library.
+/// Search path: directories of programs with a configured path, then the base path, then the
+/// directories of the library, also if a configured program is there: providers write the library, so
+/// no program there may take the name of one of the system. A directory on the base path keeps its
+/// position.
 fn search_path(
     variables: &Variables,
     resolved: &BTreeMap<String, Value>,
@@ -274,10 +275,11 @@ fn search_path(
         .filter(|dir| dir.starts_with('/'));
     let library = ["LIB_BIN_DIR", "PIP_BIN_DIR", "NPM_BIN_DIR"].map(|key| variables.get(key));
     let mut search: Vec<&str> = Vec::new();
+    let is_of_library = |dir: &str| Path::new(dir).starts_with(&places.lib_dir);
     for dir in program_directories
-        .filter(|dir| !known.contains(dir))
-        .chain(library)
+        .filter(|dir| !known.contains(dir) && !is_of_library(dir))
         .chain(known.clone())
+        .chain(library)
     {
         if !dir.is_empty() && !search.contains(&dir) {
             search.push(dir);
@@ -404,11 +406,12 @@ mod tests {
                 ("NODE_BINARY", json!("/opt/node/bin/node")),
                 ("WGET_BINARY", json!("/usr/bin/wget")),
                 ("GIT_BINARY", json!("git")),
+                ("YTDLP_BINARY", json!("/data/lib/bin/yt-dlp")),
                 ("NODE_MODULES_DIR", json!("/srv/modules")),
             ],
             true,
         );
-        let wanted = "/opt/node/bin:/data/lib/bin:/data/lib/pip/venv/bin:/srv/modules/.bin:/usr/local/bin:/usr/bin:/bin";
+        let wanted = "/opt/node/bin:/usr/local/bin:/usr/bin:/bin:/data/lib/bin:/data/lib/pip/venv/bin:/srv/modules/.bin";
         assert_eq!(variables["PATH"], wanted);
         assert_eq!(variables["NODE_PATH"], "/srv/modules");
         assert_eq!(variables["VIRTUAL_ENV"], "/data/lib/pip/venv");
@@ -420,7 +423,8 @@ mod tests {
         let lib_dirs = (&*variables["LIB_DIR"], &*variables["ABXPKG_LIB_DIR"]);
         assert_eq!(lib_dirs, ("/data/lib", "/run/c12"), "writable for a hook");
         assert_eq!(variables["PYTHONUNBUFFERED"], "1");
-        assert!(run(&[("PATH", json!("/only"))], true)["PATH"].ends_with(":/only"));
+        assert!(run(&[("PATH", json!("/only"))], true)["PATH"].starts_with("/only:"));
+        assert_eq!(variables["YTDLP_BINARY"], "/data/lib/bin/yt-dlp");
     }
 
     #[test]
@@ -445,7 +449,7 @@ mod tests {
         layer(&mut variables, &[pair("PATH", ":/z")].into());
         assert_eq!(variables[1].1, "/a:/bin:/z");
         layer(&mut variables, &[pair("PATH", "/b")].into());
-        assert_eq!(variables[1].1, "/b:/a:/bin:/z", "PATH is never replaced");
+        assert_eq!(variables[1].1, "/a:/bin:/z:/b", "PATH is never replaced");
     }
 
     #[test]

@@ -23,10 +23,11 @@ pub struct Programs<'l> {
     pub version: &'l dyn Fn(&Path) -> Option<String>,
 }
 
-/// PATH of hooks, and where their programs are searched after the library.
+/// PATH of hooks, and where their programs are searched before the library.
 pub const HOOK_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Directories with programs below the library, which hooks search first.
+/// Directories with programs below the library, which hooks search last: providers write the library,
+/// so no program there may take the name of one of the system.
 const LIBRARY_PATHS: [&str; 3] = ["bin", "pip/venv/bin", "npm/node_modules/.bin"];
 
 /// Other names of programs, which are tried if a program is not found under its own name.
@@ -150,14 +151,14 @@ pub fn locate(resolved: &mut BTreeMap<String, Value>, find: &dyn Fn(&str) -> Opt
     }
 }
 
-/// Finds a program where hooks do: in the library, if there is one, then in the system. An absolute
+/// Finds a program where hooks do: in the system, then in the library, if there is one. An absolute
 /// name is only checked.
 pub fn hook_lookup(library: Option<&Path>, name: &str) -> Option<PathBuf> {
     let own = LIBRARY_PATHS.iter().filter_map(|path| {
         let path = library?.join(path);
         Some(path.to_string_lossy().into_owned())
     });
-    let search: Vec<_> = own.chain([HOOK_PATH.to_owned()]).collect();
+    let search: Vec<_> = [HOOK_PATH.to_owned()].into_iter().chain(own).collect();
     path_lookup(&search.join(":"), name)
 }
 
@@ -329,13 +330,19 @@ mod tests {
     }
 
     #[test]
-    fn library_precedes_the_system() {
+    fn system_precedes_the_library() {
         let library = tempfile::tempdir().unwrap();
-        let own = library.path().join("pip/venv/bin/sh");
+        let own = library.path().join("pip/venv/bin/own-tool");
         std::fs::create_dir_all(own.parent().unwrap()).unwrap();
         std::fs::copy("/bin/sh", &own).unwrap();
-        assert_eq!(hook_lookup(Some(library.path()), "sh"), Some(own.clone()));
+        std::fs::copy("/bin/sh", own.with_file_name("sh")).unwrap();
+        let found = hook_lookup(Some(library.path()), "own-tool");
+        assert_eq!(found, Some(own.clone()));
         let system = hook_lookup(None, "sh").unwrap();
+        assert_eq!(
+            hook_lookup(Some(library.path()), "sh"),
+            Some(system.clone())
+        );
         assert!(
             HOOK_PATH
                 .split(':')

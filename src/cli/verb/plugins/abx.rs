@@ -10,13 +10,17 @@ use super::drop_in::{drop_in_path, failed, reload};
 use super::unit::Sandbox;
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
+use crate::verb::config::to_failure;
 use crate::verb::plugins::unit;
 use archivist_config::Scope;
 use archivist_hooks::crawl::persona::{CopyBounds, copy_opened, open_below};
+use archivist_plugin::Values;
 use archivist_plugin::programs::install::ABX_DIRECTORY;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Uid, User, chown};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -71,7 +75,10 @@ pub async fn add(version: Option<&str>, scope: &Scope) -> Result<Exit, Failure> 
     take(&stage, &plugins)?;
     drop(stage);
     let path = drop_in_path("abx", scope)?;
-    write_drop_in(&path, version, &plugins).map_err(|error| failed("write", &path, &error))?;
+    let (settings, _) = archivist_config::load(scope).map_err(to_failure)?;
+    let programs = programs(&plugins, &library, &settings.values);
+    write_drop_in(&path, version, &plugins, &programs)
+        .map_err(|error| failed("write", &path, &error))?;
     reload(scope).await?;
     style::print(&format!(
         "abx-plugins {version} is ready in {}; see: archivist plugins\n",
@@ -170,15 +177,63 @@ fn take(stage: &Stage, plugins: &Path) -> Result<(), Failure> {
     remove_tree(&old)
 }
 
-fn write_drop_in(path: &Path, version: &str, plugins: &Path) -> io::Result<()> {
+/// The settings with the programs that were installed for these plugins. Hooks search the library after
+/// the system, which may have older versions of them. Values that the administrator has set stay.
+fn programs(plugins: &Path, library: &Path, set: &Values) -> BTreeMap<String, PathBuf> {
+    let configs = fs::read_dir(plugins).into_iter().flatten().flatten();
+    let configs = configs.filter_map(|entry| {
+        let text = fs::read_to_string(entry.path().join("config.json")).ok()?;
+        serde_json::from_str::<Value>(&text).ok()
+    });
+    let mut found = BTreeMap::new();
+    for config in configs {
+        let properties = config["properties"].as_object().into_iter().flatten();
+        for (key, property) in properties {
+            let is_own = |value: &String| Path::new(value).starts_with(library);
+            if key.ends_with("_BINARY")
+                && key.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
+                && set.get(key).is_none_or(is_own)
+                && let Some(name) = property["default"].as_str()
+                && let Some(path) = installed(library, name)
+            {
+                found.insert(key.clone(), path);
+            }
+        }
+    }
+    found
+}
+
+/// The path of a program that is in the library itself, not a link to one of the system.
+fn installed(library: &Path, name: &str) -> Option<PathBuf> {
+    let plain = |c: u8| c.is_ascii_alphanumeric() || b"._-+".contains(&c);
+    if !name.bytes().all(plain) {
+        return None;
+    }
+    let path = library.join("bin").join(name);
+    let there = path.canonicalize().ok()?;
+    (there.is_file() && there.starts_with(library.canonicalize().ok()?)).then_some(path)
+}
+
+fn write_drop_in(
+    path: &Path,
+    version: &str,
+    plugins: &Path,
+    programs: &BTreeMap<String, PathBuf>,
+) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
     let new = sibling(path, "new");
-    let text = format!(
+    let mut text = format!(
         "# Written by archivist plugins add abx: abx-plugins {version}.\n[Archive]\nPluginPath={}\n",
         plugins.display()
     );
+    if !programs.is_empty() {
+        text.push_str("[Config]\n");
+    }
+    for (key, program) in programs {
+        text.push_str(&format!("{key}={}\n", program.display()));
+    }
     fs::write(&new, text)?;
     fs::rename(&new, path)
 }
@@ -286,6 +341,49 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
         drop(stage);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn programs_of_the_plugins_become_settings() {
+        let top = tempfile::tempdir().unwrap();
+        let (plugins, library) = (top.path().join("plugins"), top.path().join("lib"));
+        for (plugin, config) in [
+            (
+                "media",
+                r#"{"properties": {"NODE_BINARY": {"default": "node"}, "YTDLP_BINARY": {"default": "yt-dlp"},
+                    "CHROME_BINARY": {"default": "chrome"}, "GIT_BINARY": {"default": "git"}, "X_TIMEOUT": {"default": 3}}}"#,
+            ),
+            (
+                "odd",
+                r#"{"properties": {"A=B\n_BINARY": {"default": "node"}, "UP_BINARY": {"default": "../bin/node"},
+                    "OWN_BINARY": {"default": "node"}}}"#,
+            ),
+            ("broken", "{"),
+        ] {
+            fs::create_dir_all(plugins.join(plugin)).unwrap();
+            fs::write(plugins.join(plugin).join("config.json"), config).unwrap();
+        }
+        for directory in ["bin", "node/bin"] {
+            fs::create_dir_all(library.join(directory)).unwrap();
+        }
+        fs::write(library.join("node/bin/node"), "").unwrap();
+        fs::write(library.join("bin/yt-dlp"), "").unwrap();
+        symlink("../node/bin/node", library.join("bin/node")).unwrap();
+        symlink("/bin/sh", library.join("bin/chrome")).unwrap();
+        let own = library.join("bin/older").display().to_string();
+        let set = Values::from([
+            ("OWN_BINARY".to_owned(), "/opt/node".to_owned()),
+            ("NODE_BINARY".to_owned(), own),
+        ]);
+        let wanted = [("NODE_BINARY", "node"), ("YTDLP_BINARY", "yt-dlp")];
+        let wanted = wanted.map(|(key, name)| (key.to_owned(), library.join("bin").join(name)));
+        let found = programs(&plugins, &library, &set);
+        assert_eq!(found, BTreeMap::from(wanted));
+        let path = top.path().join("archivist.conf.d/50-abx.conf");
+        write_drop_in(&path, "1.0", &plugins, &found).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let line = format!("\n[Config]\nNODE_BINARY={}/bin/node\n", library.display());
+        assert!(text.contains(&line), "{text}");
     }
 
     #[test]
