@@ -86,6 +86,7 @@ const ROOMS: &[Room] = &[
     room("shared/journal.rs", &[], &["tokio"]),
     room("shared/lib.rs", &[], PURE),
     room("shared/pool_health.rs", &[], &["zbus", "tokio"]),
+    room("shared/reader.rs", &[], &["zbus", "tokio", "std::fs"]),
     room("shared/outage.rs", &["disk"], &["zbus", "tokio"]),
     room(
         "plugin",
@@ -703,7 +704,8 @@ const FILE_READERS: &[&str] = &[
 
 /// The parts of the orchestrator that read and write files, outside transactions. The store opens
 /// its database, and its transactions are those of SQLite.
-const FILE_ROOMS: [&str; 21] = [
+const FILE_ROOMS: [&str; 22] = [
+    "archivebox.rs",
     "backup/",
     "main.rs",
     "process/database_check.rs",

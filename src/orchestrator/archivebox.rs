@@ -1,6 +1,6 @@
 //! Reads the database of ArchiveBox, which is hostile input, for `archivist import`: a process without
-//! rights that gets a copy of the file, and prints what it has, one JSON object a line. Columns decide
-//! what is read, not versions:
+//! rights that gets the file through standard input, and prints what it has, one JSON object a line.
+//! Columns decide what is read, not versions:
 //!
 //! | versions | tables and columns |
 //! |---|---|
@@ -11,21 +11,22 @@
 
 use archivist_core::model::Time;
 use archivist_shared::archivebox::{
-    BoxLine, BoxResult, BoxSnapshot, FIELD_MAX, bookmarked_at, moment, without_time,
+    BoxLine, BoxResult, BoxSnapshot, DATABASE_FILES, FIELD_MAX, UNCHANGED, bookmarked_at, moment,
+    without_time,
 };
+use archivist_shared::reader::confine;
 use archivist_shared::staged::RESULTS_MAX;
-use nix::sys::resource::{Resource, setrlimit};
+use nix::unistd::mkdtemp;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Row};
 use std::collections::BTreeSet;
-use std::io::Write;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Memory of the process, which the kernel limits.
-const MEMORY_MAX_BYTES: u64 = 256 << 20;
-/// Time of the processor that it may use, in seconds.
-const CPU_MAX_SECS: u64 = 3600;
+/// The copy of the database. On disk, and private in a unit.
+const COPY: &str = "/var/tmp/archivist-import-XXXXXX";
 /// Snapshots that are read.
 const SNAPSHOTS_MAX: usize = 5_000_000;
 /// The least that a row of three columns takes in a file, in bytes: its place in the page, length, number and header
@@ -35,18 +36,19 @@ const SNAPSHOT_BYTES_MIN: usize = 8;
 /// Tags of a snapshot that are read.
 const TAGS_MAX: usize = 256;
 
-/// Reads the database `path`, a copy that may be changed.
-pub fn main(path: &Path) -> ExitCode {
-    let limited = setrlimit(Resource::RLIMIT_AS, MEMORY_MAX_BYTES, MEMORY_MAX_BYTES)
-        .and_then(|()| setrlimit(Resource::RLIMIT_CPU, CPU_MAX_SECS, CPU_MAX_SECS));
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+/// Reads the database that is standard input.
+pub fn main() -> ExitCode {
+    let mut out = io::BufWriter::new(io::stdout().lock());
     let mut print = |line: &BoxLine| {
-        let text = serde_json::to_string(line).map_err(std::io::Error::other)?;
+        let text = serde_json::to_string(line).map_err(io::Error::other)?;
         writeln!(out, "{text}")
     };
-    let done = match limited.map_err(|error| error.to_string()) {
-        Err(why) => print(&BoxLine::Unusable(why)),
-        Ok(()) => match Source::open(path).map_err(|error| error.to_string()) {
+    let copied = confine().and_then(|()| Copied::receive(io::stdin().lock()));
+    let done = match copied {
+        Err(error) => print(&BoxLine::Unusable(format!("failed to copy it: {error}"))),
+        // It changed, and is sent again.
+        Ok(None) => Ok(()),
+        Ok(Some(copy)) => match Source::open(&copy.database()) {
             Err(why) => print(&BoxLine::Unusable(why)),
             Ok(source) => source.read(&mut print),
         },
@@ -57,6 +59,59 @@ pub fn main(path: &Path) -> ExitCode {
             eprintln!("archivist-orchestrator: failed to write: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// A copy of the database and its write-ahead log, which may be changed. Removed on drop.
+struct Copied {
+    directory: PathBuf,
+}
+
+impl Copied {
+    /// Copies the files; `None` if they changed while they were sent.
+    fn receive(mut input: impl Read) -> io::Result<Option<Copied>> {
+        let copy = Copied {
+            directory: mkdtemp(COPY)?,
+        };
+        match copy.fill(&mut input) {
+            Ok(UNCHANGED) => Ok(Some(copy)),
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the files, and returns the byte after them.
+    fn fill(&self, input: &mut impl Read) -> io::Result<u8> {
+        let mut part = vec![0; 64 << 10];
+        for name in DATABASE_FILES {
+            let mut left = [0; 8];
+            input.read_exact(&mut left)?;
+            let mut left = u64::from_le_bytes(left);
+            if left == 0 {
+                continue;
+            }
+            let mut file = File::create_new(self.directory.join(name))?;
+            while left > 0 {
+                let bytes = part.len().min(usize::try_from(left).unwrap_or(part.len()));
+                input.read_exact(&mut part[..bytes])?;
+                file.write_all(&part[..bytes])?;
+                left -= bytes as u64;
+            }
+        }
+        let mut last = [0];
+        input.read_exact(&mut last)?;
+        Ok(last[0])
+    }
+
+    fn database(&self) -> PathBuf {
+        self.directory.join(DATABASE_FILES[0])
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -136,7 +191,7 @@ impl Source {
     }
 
     /// Prints all snapshots. A fault of the file ends the list, and is printed.
-    fn read(&self, print: &mut dyn FnMut(&BoxLine) -> std::io::Result<()>) -> std::io::Result<()> {
+    fn read(&self, print: &mut dyn FnMut(&BoxLine) -> io::Result<()>) -> io::Result<()> {
         let mut count = 0_usize;
         let fault = |count: usize, error: &dyn std::fmt::Display| {
             let text = format!("the database is damaged after {count} snapshots: {error}");

@@ -1,6 +1,6 @@
 //! `archivist-orchestrator [--user] [--instance NAME] [orchestrator [--exit-on-idle] | worker |
 //! delete | entries | backup DIR [--keep N] | restore DIR [--config | --database] [--yes | --keep-deleted] | unhealthy NAME-INDEX |
-//! archivebox FILE]`: the program of the orchestrator and the workers, of what needs the database without the
+//! archivebox]`: the program of the orchestrator and the workers, of what needs the database without the
 //! orchestrator or reads one of another program, and of what ends workers of pools. Users do not call it. Its command line is parsed by hand, as a parser would be resident
 //! all the time.
 
@@ -28,7 +28,7 @@ struct Asked {
     exit_on_idle: bool,
     task: Option<Task>,
     unhealthy: Option<unhealthy::Worker>,
-    archivebox: Option<PathBuf>,
+    archivebox: bool,
 }
 
 /// Runs the orchestrator or a worker, as `arguments` say.
@@ -49,8 +49,8 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if asked.entries {
         return worker::entries::main();
     }
-    if let Some(file) = &asked.archivebox {
-        return archivebox::main(file);
+    if asked.archivebox {
+        return archivebox::main();
     }
     let scope = Scope::from_env(asked.user, asked.instance, |name| std::env::var_os(name));
     if let Some(task) = &asked.task {
@@ -79,10 +79,7 @@ fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Asked, String> 
             Some("--instance") => asked.instance = Some(instance(arguments.next())?),
             Some("backup") => asked.task = Some(backup_task(&mut arguments)?),
             Some("restore") => asked.task = Some(restore_task(&mut arguments)?),
-            Some("archivebox") => {
-                let file = arguments.next().map(PathBuf::from);
-                asked.archivebox = Some(file.ok_or("archivebox: expected FILE")?);
-            }
+            Some("archivebox") => asked.archivebox = true,
             Some("unhealthy") => asked.unhealthy = Some(pool_worker(arguments.next())?),
             _ => {
                 return Err(format!(

@@ -7,6 +7,13 @@ use serde::{Deserialize, Serialize};
 /// Longest text of a field in bytes; longer ones are cut.
 pub const FIELD_MAX: usize = 8 << 10;
 
+/// Files of the database in the order in which its reader gets them through standard input: the database
+/// and its write-ahead log, which has what was not written to it yet. Each is preceded by its length in
+/// bytes, as a `u64` in little endian; a file that is missing has none.
+pub const DATABASE_FILES: [&str; 2] = ["index.sqlite3", "index.sqlite3-wal"];
+/// The last byte, which is sent only if none of the files changed meanwhile.
+pub const UNCHANGED: u8 = b'.';
+
 /// What a line says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -72,6 +72,7 @@ CEILINGS=(
     "40 archivist-check-lighthouse-test.service"
     "75 archivist-alert-1.service"
     "30 archivist-replay-page-1.service"
+    "8 archivist-import-1.service"
 )
 
 # Only hooks and checks of a user manager run programs of others: the rest is the user.
@@ -81,6 +82,7 @@ USER_CEILINGS=(
     "65 archivist-snapshot-1.service"
     "60 archivist-hook-wget-s1.service"
     "60 archivist-check-status-test.service"
+    "50 archivist-import-1.service"
 )
 
 # exposed system|user LINE…: prints the units above their ceilings. A unit that the package has only drop-ins for is made, with nothing

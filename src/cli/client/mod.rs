@@ -8,6 +8,7 @@ pub mod linger;
 pub mod owner;
 pub mod page;
 pub mod paging;
+pub mod reader;
 pub mod replace;
 pub mod search_index;
 pub mod server;

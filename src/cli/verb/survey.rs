@@ -11,10 +11,10 @@ use archivist_core::text::clean;
 use archivist_hooks::page::charset;
 use archivist_hooks::page::listing::{self, Url};
 use archivist_hooks::page::saved::{self, SavedPage};
+use archivist_shared::reader::confine;
 use archivist_warc::PackedFiles;
 use archivist_warc::wacz::Wacz;
 use clap::Args;
-use nix::sys::resource::{Resource, setrlimit};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::borrow::Cow;
@@ -22,10 +22,6 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::AsFd;
 
-/// Memory of the process, which the kernel limits.
-const MEMORY_MAX_BYTES: u64 = 256 << 20;
-/// Time of the processor that it may use, in seconds.
-const CPU_MAX_SECS: u64 = 3600;
 /// Address of a feed that does not say its own. Its relative links are no pages.
 const NO_ADDRESS: &str = "https://no-address.invalid/";
 
@@ -74,9 +70,7 @@ pub fn run(args: &SurveyArgs) -> Result<Exit, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::failed(format!("failed to read the file: {error}"))
     };
-    setrlimit(Resource::RLIMIT_AS, MEMORY_MAX_BYTES, MEMORY_MAX_BYTES)
-        .and_then(|()| setrlimit(Resource::RLIMIT_CPU, CPU_MAX_SECS, CPU_MAX_SECS))
-        .map_err(|error| failed(&error))?;
+    confine().map_err(|error| failed(&error))?;
     if args.archivebox {
         let read = archivebox::read(std::io::stdin().lock(), std::io::stdout().lock());
         return read.map(|()| Exit::Done).map_err(|error| failed(&error));

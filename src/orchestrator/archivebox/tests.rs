@@ -252,3 +252,40 @@ fn mutated_databases_are_read_or_have_a_reason() {
         assert!(read(&path).len() <= lines_max);
     });
 }
+
+/// The files of a database as they are sent, and the byte after them.
+fn sent(files: [&[u8]; 2], last: &[u8]) -> Vec<u8> {
+    let files = files.map(|file| [&(file.len() as u64).to_le_bytes(), file].concat());
+    [&files.concat(), last].concat()
+}
+
+#[test]
+fn database_is_read_as_it_was_sent_and_removed_afterwards() {
+    let top = tempfile::tempdir().unwrap();
+    let path = top.path().join("index.sqlite3");
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(SEVEN)
+        .unwrap();
+    let database = fs::read(&path).unwrap();
+    let copied = Copied::receive(&sent([&database, b""], &[UNCHANGED])[..]).unwrap();
+    let copy = copied.unwrap();
+    assert_eq!(fs::read(copy.database()).unwrap(), database);
+    let names = fs::read_dir(&copy.directory).unwrap().count();
+    assert_eq!(names, 1, "no empty log");
+    assert_eq!(snapshots(&read(&copy.database())).len(), 2);
+    let directory = copy.directory.clone();
+    drop(copy);
+    assert!(!directory.exists());
+}
+
+#[test]
+fn database_that_changed_or_was_cut_is_not_read() {
+    let whole = sent([&[b'x'; 70_000], b"log"], &[UNCHANGED]);
+    assert!(Copied::receive(&whole[..]).unwrap().is_some());
+    for bytes in [0, 7, 8, 70_007, 70_008, 70_018, whole.len() - 1] {
+        assert!(Copied::receive(&whole[..bytes]).unwrap().is_none());
+    }
+    let changed = sent([b"x", b""], b"!");
+    assert!(Copied::receive(&changed[..]).unwrap().is_none());
+}

@@ -1,36 +1,33 @@
 //! What a data directory of ArchiveBox has. Its database and the files about its snapshots are parsed by
 //! processes without rights; this one only opens and copies them.
 
-use super::super::{failed, reader};
+use super::super::failed;
 use super::layout::Layout;
 use crate::client::exit::Failure;
+use crate::client::reader::Reader;
 use crate::verb::orchestrator;
 use crate::verb::survey::archivebox::{Header, INDEX_MAX, LIST_MAX};
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use archivist_plugin::Directory;
-use archivist_plugin::files;
-use archivist_shared::archivebox::{BoxLine, BoxSnapshot};
-use nix::fcntl::AT_FDCWD;
+use archivist_shared::archivebox::{BoxLine, BoxSnapshot, DATABASE_FILES, UNCHANGED};
 use nix::libc::{S_IFDIR, S_IFMT};
-use nix::unistd::{Uid, fchownat, mkdtemp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Stdio};
 
 /// The database.
-const DATABASE: &str = "index.sqlite3";
-/// Its write-ahead log, which has what was not written to it yet.
-const LOG: &str = "index.sqlite3-wal";
+const DATABASE: &str = DATABASE_FILES[0];
 /// Bytes that the readers may print.
 const LINES_MAX_BYTES: u64 = 1 << 30;
-/// Times that a database is copied which changes meanwhile.
-const COPIES_MAX: usize = 3;
+/// Times that a database is sent which changes meanwhile.
+const SENT_MAX: usize = 3;
+/// Bytes of a file that are sent at once.
+const PART_BYTES: usize = 64 << 10;
 /// The file about all snapshots of versions before the database.
 const LIST: &str = "index.json";
 /// The file about a snapshot of versions before 0.9.
@@ -186,22 +183,7 @@ fn shown(path: &[OsString]) -> String {
 pub fn read(top: Directory, scope: &Scope) -> Result<(Found, Places), Failure> {
     let mut found = Found::default();
     if top.stat(DATABASE).is_ok() {
-        let copy = Copied::of(&top)?;
-        let program = orchestrator::command(scope)?.get_program().to_owned();
-        let opened =
-            File::open(&program).map_err(|error| failed("open", Path::new(&program), &error))?;
-        // The reader may have no access to the directory of the program.
-        let mut command = Command::new(format!("/proc/self/fd/{}", opened.as_raw_fd()));
-        command.arg("archivebox").arg(copy.directory.join(DATABASE));
-        command.stdin(Stdio::null());
-        take_lines(
-            command,
-            |_| {},
-            &mut found,
-            |found, snapshot| {
-                found.snapshots.push(snapshot);
-            },
-        )?;
+        read_database(&top, scope, &mut found)?;
     }
     let places = Places::list(top, &mut found.faults);
     let (mut wanted, mut missing) = (Vec::new(), BTreeMap::new());
@@ -215,10 +197,7 @@ pub fn read(top: Directory, scope: &Scope) -> Result<(Found, Places), Failure> {
     }
     wanted.extend(places.others(&found.snapshots));
     let mut unknown: BTreeSet<String> = wanted.iter().map(|(name, _)| name.clone()).collect();
-    let mut command = Command::new("/proc/self/exe");
-    command
-        .args(["survey", "--archivebox"])
-        .stdin(Stdio::piped());
+    let reader = Reader::survey(&["--archivebox"], Stdio::piped())?;
     // A database has what the list had, and what was deleted since.
     let mut list = None;
     if found.snapshots.is_empty()
@@ -232,7 +211,7 @@ pub fn read(top: Directory, scope: &Scope) -> Result<(Found, Places), Failure> {
     }
     let send = |input| send_all(input, &places, &wanted, list);
     let mut listed = Vec::new();
-    take_lines(command, send, &mut found, |found, mut snapshot| {
+    take_lines(reader, send, &mut found, |found, mut snapshot| {
         if !unknown.remove(&snapshot.timestamp) && !missing.contains_key(&snapshot.timestamp) {
             return listed.push(snapshot);
         }
@@ -269,14 +248,72 @@ pub fn read(top: Directory, scope: &Scope) -> Result<(Found, Places), Failure> {
     Ok((found, places))
 }
 
+/// Reads the database. It is sent again if it changed meanwhile.
+fn read_database(top: &Directory, scope: &Scope, found: &mut Found) -> Result<(), Failure> {
+    let path = top.path().join(DATABASE);
+    let program = orchestrator::command(scope)?.get_program().to_owned();
+    for _ in 0..SENT_MAX {
+        let mut is_sent = Ok(true);
+        let reader = Reader::new(Path::new(&program), &["archivebox"], Stdio::piped());
+        let send = |input| is_sent = send_database(input, top);
+        take_lines(reader, send, found, |found, snapshot| {
+            found.snapshots.push(snapshot);
+        })?;
+        if is_sent.map_err(|error| failed("read", &path, &error))? {
+            return Ok(());
+        }
+    }
+    let path = clean(&path.display().to_string());
+    Err(Failure::failed(format!(
+        "failed to copy the database '{path}': it changes all the time; stop ArchiveBox and import again"
+    )))
+}
+
+/// Sends the files of the database to its reader. Returns whether they stayed as they were; a reader
+/// that ends before has its own reason.
+fn send_database(mut input: ChildStdin, top: &Directory) -> io::Result<bool> {
+    let before = stamps(top);
+    let mut part = vec![0; PART_BYTES];
+    for name in DATABASE_FILES {
+        let file = match top.read(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            opened => Some(opened?),
+        };
+        let bytes = file
+            .as_ref()
+            .map_or(Ok(0), |file| file.metadata().map(|metadata| metadata.len()))?;
+        if input.write_all(&bytes.to_le_bytes()).is_err() {
+            return Ok(true);
+        }
+        let mut rest = file.map(|file| file.take(bytes));
+        let mut sent = 0;
+        while let Some(count) = rest.as_mut().map(|rest| rest.read(&mut part)).transpose()?
+            && count > 0
+        {
+            if input.write_all(&part[..count]).is_err() {
+                return Ok(true);
+            }
+            sent += count as u64;
+        }
+        if sent < bytes {
+            return Ok(false);
+        }
+    }
+    let is_unchanged = stamps(top) == before;
+    if is_unchanged {
+        let _ = input.write_all(&[UNCHANGED]);
+    }
+    Ok(is_unchanged)
+}
+
 fn take_lines(
-    command: Command,
+    reader: Reader,
     write: impl FnOnce(ChildStdin) + Send,
     found: &mut Found,
     mut take: impl FnMut(&mut Found, BoxSnapshot),
 ) -> Result<(), Failure> {
     let mut unusable = None;
-    reader::lines(command, LINES_MAX_BYTES, write, |line| match line {
+    reader.lines(LINES_MAX_BYTES, write, |line| match line {
         BoxLine::Snapshot(snapshot) => take(found, snapshot),
         BoxLine::Fault(fault) => found.faults.push(fault),
         BoxLine::Unusable(why) => unusable = Some(why),
@@ -361,70 +398,6 @@ fn bounded(file: File, most: u64) -> Option<(File, u64)> {
     (bytes <= most).then_some((file, bytes))
 }
 
-/// A copy of the database with its write-ahead log, in a directory of the reader.
-struct Copied {
-    directory: PathBuf,
-}
-
-impl Copied {
-    fn of(top: &Directory) -> Result<Copied, Failure> {
-        let path = top.path().join(DATABASE);
-        let failed = |error: io::Error| {
-            let path = clean(&path.display().to_string());
-            Failure::failed(format!("failed to copy the database '{path}': {error}"))
-        };
-        let reader = reader::user()?.map(|user| user.uid);
-        let directory = mkdtemp(&temporary(reader).join("archivist-import-XXXXXX"));
-        let copied = Copied {
-            directory: directory.map_err(|error| failed(error.into()))?,
-        };
-        for _ in 0..COPIES_MAX {
-            let before = stamps(top);
-            copied.write(top, reader).map_err(failed)?;
-            if stamps(top) == before {
-                return Ok(copied);
-            }
-        }
-        Err(failed(io::Error::other(
-            "it changes all the time; stop ArchiveBox and import again",
-        )))
-    }
-
-    fn write(&self, top: &Directory, reader: Option<Uid>) -> io::Result<()> {
-        for name in [DATABASE, LOG] {
-            let source = match top.read(name) {
-                Err(error) if error.kind() == ErrorKind::NotFound && name == LOG => continue,
-                opened => opened?,
-            };
-            let mut options = OpenOptions::new();
-            options.write(true).create(true).truncate(true).mode(0o600);
-            let path = self.directory.join(name);
-            files::copy::copy(&source, &options.open(&path)?)?;
-            give(&path, reader)?;
-        }
-        give(&self.directory, reader)
-    }
-}
-
-impl Drop for Copied {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.directory);
-    }
-}
-
-fn give(path: &Path, reader: Option<Uid>) -> io::Result<()> {
-    let flags = nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW;
-    Ok(fchownat(AT_FDCWD, path, reader, None, flags)?)
-}
-
-/// Where the copy is made. The directory of temporary files of root may be closed to others.
-fn temporary(reader: Option<Uid>) -> PathBuf {
-    match reader {
-        Some(_) => "/var/tmp".into(),
-        None => std::env::temp_dir(),
-    }
-}
-
 /// What changes if a file does.
 fn stamps(top: &Directory) -> Vec<Option<(u64, u64, i64, i64)>> {
     let stamp = |name: &&str| {
@@ -436,5 +409,40 @@ fn stamps(top: &Directory) -> Vec<Option<(u64, u64, i64, i64)>> {
             metadata.mtime_nsec(),
         ))
     };
-    [DATABASE, LOG].iter().map(stamp).collect()
+    DATABASE_FILES.iter().map(stamp).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn database_is_sent_with_its_log_and_whether_it_changed() {
+        let top = tempfile::tempdir().unwrap();
+        let directory = Directory::open(top.path()).unwrap();
+        let sent = |directory: &Directory| {
+            let mut cat = Command::new("cat");
+            let cat = cat.stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut cat = cat.spawn().unwrap();
+            let is_sent = send_database(cat.stdin.take().unwrap(), directory);
+            (is_sent.ok(), cat.wait_with_output().unwrap().stdout)
+        };
+        std::fs::write(top.path().join(DATABASE), "pages").unwrap();
+        let wanted = [&[5, 0, 0, 0, 0, 0, 0, 0][..], b"pages", &[0; 8], b"."].concat();
+        assert_eq!(sent(&directory), (Some(true), wanted));
+        std::fs::write(top.path().join("index.sqlite3-wal"), "log").unwrap();
+        let (is_sent, bytes) = sent(&directory);
+        assert!(
+            is_sent == Some(true)
+                && bytes.ends_with(&[3, 0, 0, 0, 0, 0, 0, 0, b'l', b'o', b'g', b'.'])
+        );
+        std::os::unix::fs::symlink("/etc/passwd", top.path().join("link")).unwrap();
+        std::fs::rename(top.path().join("link"), top.path().join(DATABASE)).unwrap();
+        let (is_sent, bytes) = sent(&directory);
+        assert!(
+            is_sent.is_none() && bytes.is_empty(),
+            "a link is not followed"
+        );
+    }
 }
