@@ -2,6 +2,7 @@
 
 pub mod bookmarks;
 pub mod exposition;
+pub mod listing;
 pub mod progress;
 pub mod redraw;
 pub mod rows;

@@ -6,7 +6,7 @@ use crate::client::linger::logout_hint;
 use crate::client::server::{Server, decode};
 use crate::client::wait;
 use crate::client::wait::Form;
-use crate::display::style;
+use crate::display::{listing, style};
 use crate::verb::urls::Urls;
 use archivist_config::Scope;
 use archivist_core::model::{CrawlId, PersonaName};
@@ -182,9 +182,9 @@ async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, 
     let call = server.proxy().add(memfd.as_fd().into(), &options);
     let answer = server.call_with_urls(urls.len(), call).await?;
     let added: Added = decode(&answer)?;
-    for refused in added.refused.iter().cloned() {
-        eprintln!("{}", urls.located(refused));
-    }
+    listing::report(&added.refused, |refused| {
+        urls.located(refused.clone()).to_string()
+    });
     if args.json && args.wait {
         style::print_document(&format!("{}\n", answer.trim_end()))?;
     } else if args.json {

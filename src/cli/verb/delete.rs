@@ -3,7 +3,7 @@
 use crate::client::exit::{Exit, Failure};
 use crate::client::paging::Paging;
 use crate::client::server::{Server, decode};
-use crate::display::style;
+use crate::display::{listing, style};
 use archivist_config::Scope;
 use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{Lifecycle, Owner, Time};
@@ -268,9 +268,9 @@ async fn call(server: &Server, ids: &[Owner], dry_run: bool) -> Result<Deleted, 
 }
 
 fn report_left(deleted: &Deleted) {
-    for left in &deleted.left {
-        eprintln!("{}: {}", left.id, left.reason);
-    }
+    listing::report(&deleted.left, |left| {
+        format!("{}: {}", left.id, left.reason)
+    });
 }
 
 fn summary(deleted: &Deleted) -> String {

@@ -10,7 +10,7 @@ use crate::client::owner::as_owner;
 use crate::client::paging::Paging;
 use crate::client::server::{Server, decode};
 use crate::client::wait::{self, Form};
-use crate::display::style;
+use crate::display::{listing, style};
 use crate::verb::add::summary;
 use crate::verb::backup::need_root;
 use crate::verb::urls::Urls;
@@ -135,9 +135,9 @@ async fn add(
     let memfd = urls.to_memfd()?;
     let call = server.proxy().add(memfd.as_fd().into(), &options);
     let added: Added = decode(&server.call_with_urls(urls.len(), call).await?)?;
-    for refused in added.refused.iter().cloned() {
-        eprintln!("{}", urls.located(refused));
-    }
+    listing::report(&added.refused, |refused| {
+        urls.located(refused.clone()).to_string()
+    });
     style::print(&format!("{}\n", summary(&added)))?;
     let crawl = (added.accepted > 0).then_some(added.crawl);
     Ok((crawl, !added.refused.is_empty()))

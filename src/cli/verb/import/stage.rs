@@ -8,7 +8,7 @@ use crate::client::owner::as_owner;
 use crate::client::paging::Paging;
 use crate::client::server::{Server, decode};
 use crate::client::wait::{self, Form};
-use crate::display::style;
+use crate::display::{listing, style};
 use crate::verb::add::summary;
 use crate::verb::backup::need_root;
 use crate::verb::urls::Urls;
@@ -215,12 +215,14 @@ impl Queue {
         // From here on a crawl may have them, also if no answer arrives.
         self.is_queued = true;
         let added: Added = decode(&server.call_with_urls(urls.len(), call).await?)?;
-        let mut exit = Exit::Done;
-        for refused in &added.refused {
-            let text = clean(&refused.text);
-            eprintln!("'{text}' refused: {}", refused.why);
-            exit = Exit::Partly;
-        }
+        listing::report(&added.refused, |refused| {
+            format!("'{}' refused: {}", clean(&refused.text), refused.why)
+        });
+        let mut exit = if added.refused.is_empty() {
+            Exit::Done
+        } else {
+            Exit::Partly
+        };
         style::print(&format!("{}\n", summary(&added)))?;
         if waits && added.accepted > 0 {
             match wait::wait(server, None, added.crawl, Form::Lines).await? {

@@ -21,8 +21,8 @@ mod work;
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::display::style;
 use crate::display::text;
+use crate::display::{listing, style};
 use crate::verb::add::{setting, summary};
 use crate::verb::background::BackgroundArgs;
 use crate::verb::plugins::install;
@@ -410,10 +410,10 @@ impl Submission<'_> {
         let call = self.server.proxy().run(memfd.as_fd().into(), &options);
         let (answer, hold) = self.server.call_with_urls(urls.len(), call).await?;
         let added: Added = decode(&answer)?;
-        for refused in added.refused.iter().cloned() {
-            eprintln!("{}", urls.located(refused));
-            self.partly = true;
-        }
+        listing::report(&added.refused, |refused| {
+            urls.located(refused.clone()).to_string()
+        });
+        self.partly |= !added.refused.is_empty();
         if self.jobs.iter().any(|job| job.crawl == added.crawl) {
             // Two records of the input are the same crawl.
             return Ok(());
