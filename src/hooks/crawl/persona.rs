@@ -10,7 +10,7 @@ use nix::libc::{O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Name of the browser profile's directory in a persona.
@@ -94,7 +94,7 @@ fn open_at(directory: impl AsFd, path: &Path, resolve: ResolveFlag) -> io::Resul
 }
 
 /// Copies the directories and regular files of `from` to `to`, which must not exist. Skips and
-/// never follows symbolic links; also skips sockets, pipes, and the files by which a running
+/// never follows symbolic links; also skips hard links to files of other users, sockets, pipes, and the files by which a running
 /// browser marks its profile.
 ///
 /// # Errors
@@ -154,7 +154,7 @@ fn tree(dir: &File, shown: &Path, to: &Path, left: &mut CopyBounds) -> Result<()
         let kind = file.metadata().map_err(|e| failed("inspect", &path, e))?;
         if kind.is_dir() {
             tree(&file, &path, &target, left)?;
-        } else if kind.is_file() {
+        } else if kind.is_file() && !is_foreign_link(&kind, dir).map_err(unreadable)? {
             if kind.len() > left.bytes {
                 let bounds = *left;
                 return Err(CopyError::TooLarge { path, bounds });
@@ -165,6 +165,11 @@ fn tree(dir: &File, shown: &Path, to: &Path, left: &mut CopyBounds) -> Result<()
     }
     left.depth += 1;
     Ok(())
+}
+
+/// Whether a file with this metadata has further names, and not the owner of its directory.
+fn is_foreign_link(file: &fs::Metadata, directory: &File) -> io::Result<bool> {
+    Ok(file.nlink() > 1 && file.uid() != directory.metadata()?.uid())
 }
 
 /// Opens without following a link and without waiting for the writer of a pipe.
@@ -218,7 +223,7 @@ fn contents(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
 
     fn profile() -> tempfile::TempDir {

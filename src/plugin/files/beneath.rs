@@ -18,7 +18,7 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, renameat};
 use nix::libc;
-use nix::sys::stat::{FileStat, Mode, fstatat, mkdirat};
+use nix::sys::stat::{FileStat, Mode, fstat, fstatat, mkdirat};
 use nix::unistd::{LinkatFlags, UnlinkatFlags, linkat, symlinkat, unlinkat};
 
 /// Flags to open a directory below another one.
@@ -236,6 +236,13 @@ impl Directory {
 /// Whether the metadata is of a regular file.
 pub fn is_file(found: &FileStat) -> bool {
     found.st_mode & libc::S_IFMT == libc::S_IFREG
+}
+
+/// Whether an open file of `directory`, a tree of another program, is a hard link to a file of another user: it has
+/// further names, and not the owner of its directory.
+pub fn is_foreign_link(file: impl AsFd, directory: &Directory) -> io::Result<bool> {
+    let found = fstat(file)?;
+    Ok(found.st_nlink > 1 && found.st_uid != fstat(directory)?.st_uid)
 }
 
 /// Changes the mode of an open file, even if it was opened with O_PATH.

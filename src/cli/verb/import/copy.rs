@@ -4,7 +4,8 @@
 use crate::client::owner::as_owner;
 use archivist_core::model::ResultState;
 use archivist_plugin::Directory;
-use archivist_plugin::files::{self, beneath::is_file};
+use archivist_plugin::files;
+use archivist_plugin::files::beneath::{is_file, is_foreign_link};
 use archivist_shared::staged::{RECORD, StagedPage};
 use nix::libc::{S_IFDIR, S_IFLNK, S_IFMT};
 use serde_json::json;
@@ -171,9 +172,13 @@ pub fn copy(
     };
     if is_file(&found) {
         return match copy_file(source, name, target) {
-            Ok(bytes) => {
+            Ok(Some(bytes)) => {
                 tally.files += 1;
                 tally.bytes += bytes;
+                Ok(())
+            }
+            Ok(None) => {
+                tally.left_out(&shown, "a hard link to a file of another user");
                 Ok(())
             }
             Err(error) if is_of_archive(&error) => Err(error),
@@ -213,13 +218,20 @@ pub fn copy(
     copy_content(&inner, Some(&into), depth + 1, tally)
 }
 
-/// Copies a file with its time, and returns its size.
-fn copy_file(source: &Directory, name: &OsStr, target: Option<&Target<'_>>) -> io::Result<u64> {
+/// Copies a file with its time, and returns its size. `None` for the file of another user.
+fn copy_file(
+    source: &Directory,
+    name: &OsStr,
+    target: Option<&Target<'_>>,
+) -> io::Result<Option<u64>> {
     let file = source.read(name)?;
+    if is_foreign_link(&file, source)? {
+        return Ok(None);
+    }
     let Some(target) = target else {
-        return Ok(file.metadata()?.len());
+        return Ok(Some(file.metadata()?.len()));
     };
-    copy_open(&file, name, target)
+    copy_open(&file, name, target).map(Some)
 }
 
 /// Copies an open file from where it is, as [`copy_file`].
@@ -254,4 +266,44 @@ pub fn make(target: &Target<'_>, name: &OsStr, mode: u32) -> io::Result<Director
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
         _ => target.directory.enter(name),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::unistd::{Uid, chown, geteuid};
+
+    #[test]
+    fn hard_links_to_files_of_other_users_are_left_out() {
+        if !geteuid().is_root() {
+            println!("skipped: only root makes files of other users");
+            return;
+        }
+        let top = tempfile::tempdir().unwrap();
+        let [secret, tree, into] = ["secret", "tree", "into"].map(|name| top.path().join(name));
+        std::fs::write(&secret, "of root").unwrap();
+        std::fs::create_dir(&tree).unwrap();
+        std::fs::create_dir(&into).unwrap();
+        std::fs::hard_link(&secret, tree.join("linked.txt")).unwrap();
+        std::fs::write(tree.join("own.txt"), "own").unwrap();
+        std::fs::hard_link(tree.join("own.txt"), tree.join("twice.txt")).unwrap();
+        let user = Some(Uid::from_raw(3_000_000));
+        for path in [&tree, &tree.join("own.txt")] {
+            chown(path, user, None).unwrap();
+        }
+        let (source, directory) = (
+            Directory::open(&tree).unwrap(),
+            Directory::open(&into).unwrap(),
+        );
+        let target = Target {
+            archive: &into,
+            directory: &directory,
+        };
+        let mut tally = Tally::default();
+        copy_content(&source, Some(&target), 0, &mut tally).unwrap();
+        assert_eq!((tally.files, tally.left_out), (2, 1), "{tally:?}");
+        assert!(tally.faults[0].ends_with("linked.txt: a hard link to a file of another user"));
+        assert!(into.join("own.txt").exists() && into.join("twice.txt").exists());
+        assert!(!into.join("linked.txt").exists());
+    }
 }
