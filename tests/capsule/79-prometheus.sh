@@ -44,7 +44,7 @@ SH
 exit 1
 SH
     printf '[Orchestrator]\nHostDelaySec=0\n' | configure
-    in_capsule systemd-run --quiet --collect --unit=test-exporter --uid=prometheus prometheus-node-exporter \
+    in_capsule systemd-run --quiet --collect --unit=test-exporter --uid=prometheus --property=SupplementaryGroups=archivist-metrics prometheus-node-exporter \
         --web.listen-address=127.0.0.1:$((port + 1)) --collector.disable-defaults --collector.textfile \
         --collector.textfile.directory=/var/lib/prometheus/node-exporter
     in_capsule systemd-run --quiet --collect --unit=test-prometheus --uid=prometheus prometheus --config.file=$own/prometheus.yml \
