@@ -59,6 +59,30 @@ fn certificate_of_the_persona_is_sent() {
     assert_eq!(ran.result()["status"], "succeeded", "{:?}", ran.result());
 }
 
+/// The page redirects to another host, which requests the certificate, too.
+#[test]
+fn certificate_is_not_sent_to_other_hosts() {
+    if !has(&["wget", "curl"]) {
+        return;
+    }
+    let server = WebServer::start(CASE);
+    let (own, away) = (certificate(), format!("{}away", secure(&server)));
+    let run = |hook: &str, hosts: &str| {
+        let settings = [
+            ("CHECK_SSL_VALIDITY", "no"),
+            ("CLIENT_CERTIFICATE", own.as_str()),
+            ("CLIENT_CERTIFICATE_HOSTS", hosts),
+        ];
+        Snapshot::new().run(hook, &away, &settings).result()["status"].clone()
+    };
+    for hook in ["headers", "title", "wget"] {
+        assert_eq!(run(hook, ""), "failed", "{hook}");
+        assert_eq!(run(hook, "*"), "succeeded", "{hook}");
+    }
+    assert_eq!(run("title", r#"["localhost", "127.0.0.1"]"#), "succeeded");
+    assert_eq!(run("title", "other.test"), "failed", "not even to the page");
+}
+
 #[test]
 fn server_that_demands_a_certificate_is_named() {
     if !has(&["wget", "curl"]) {
@@ -93,6 +117,35 @@ fn certificate_is_sent_by_the_browser() {
     assert!(dom.contains("shown to visitor"), "{dom}");
     snap.run("screenshot", &url, &settings)
         .assert(0, "succeeded", "screenshot.png");
+}
+
+/// A picture of another host, which requests the certificate, too.
+#[test]
+fn certificate_is_not_sent_by_the_browser_to_other_hosts() {
+    if !has(&["chromium", "openssl", "pk12util", "certutil"]) {
+        return;
+    }
+    let server = WebServer::start(CASE);
+    let (own, url) = (certificate(), format!("{}others", secure(&server)));
+    for (hosts, is_sent) in [("", false), ("*", true)] {
+        let snap = Snapshot::new();
+        let settings = [
+            ("CHECK_SSL_VALIDITY", "no"),
+            ("CLIENT_CERTIFICATE", own.as_str()),
+            ("CLIENT_CERTIFICATE_HOSTS", hosts),
+            ("CHROMIUM_TIMEOUT", "20"),
+        ];
+        let mut session = Session::start(&snap, &settings);
+        session.open(&snap, &url, &settings);
+        snap.run("dom", &url, &settings);
+        let dom = String::from_utf8(snap.read("dom/output.html")).unwrap();
+        assert!(dom.contains("shown to visitor"), "{hosts}: {dom}");
+        assert_eq!(
+            dom.contains(">it came") || dom.contains("it came</p>"),
+            is_sent,
+            "{hosts}: {dom}"
+        );
+    }
 }
 
 #[test]

@@ -53,4 +53,4 @@ pub use web::reach::{AddressKind, Reach};
 pub use web::robots::Robots;
 pub use web::shown::{HIDDEN, has_secret_name, public_url, shown_setting, without_userinfo};
 pub use web::subnet::{ParseSubnetError, Subnet};
-pub use web::url::{PageUrl, Task, URL_MAX, UrlError};
+pub use web::url::{PageUrl, Task, URL_MAX, UrlError, is_web};

@@ -1,7 +1,8 @@
 //! The client certificate in the browser: in the NSS database of its home directory, chosen without a
-//! dialog for each server that requests one.
+//! dialog for each server on one of its hosts that requests one. For another server, chromium would ask
+//! its user: that request waits until the page is stopped, and gets no certificate.
 
-use crate::page::client_certificate::ClientCertificate;
+use crate::page::client_certificate::{CertificateHost, ClientCertificate};
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
@@ -25,23 +26,33 @@ pub fn add(certificate: &ClientCertificate, home: &Path, profile: &Path) -> io::
     let imported = run(command.arg(&packed), "pk12util");
     fs::remove_file(&packed)?;
     imported?;
-    choose(&profile.join("Default"))
+    choose(&profile.join("Default"), &certificate.hosts)
 }
 
 /// Writes the preference behind the policy AutoSelectCertificateForUrls: without a policy, which
 /// would be one of the whole machine, Chromium reads it from the profile.
-fn choose(profile: &Path) -> io::Result<()> {
+fn choose(profile: &Path, hosts: &[CertificateHost]) -> io::Result<()> {
     let file = profile.join("Preferences");
     let known = crate::page::read_start(&file, PREFERENCES_MAX_BYTES);
     let known = known.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
     let mut preferences = known.filter(Value::is_object).unwrap_or_else(|| json!({}));
-    let all = json!({"pattern": "*", "filter": {}}).to_string();
+    let of = |host| json!({"pattern": pattern(host), "filter": {}}).to_string();
+    let rules: Vec<String> = hosts.iter().map(of).collect();
     if !preferences["profile"].is_object() {
         preferences["profile"] = json!({});
     }
-    preferences["profile"]["managed_auto_select_certificate_for_urls"] = json!([all]);
+    preferences["profile"]["managed_auto_select_certificate_for_urls"] = json!(rules);
     fs::create_dir_all(profile)?;
     fs::write(file, preferences.to_string())
+}
+
+/// The hosts as a pattern of chromium's content settings.
+fn pattern(host: &CertificateHost) -> String {
+    match host {
+        CertificateHost::All => "*".to_owned(),
+        CertificateHost::Host(host) => format!("https://{host}"),
+        CertificateHost::Domain(domain) => format!("https://[*.]{domain}"),
+    }
 }
 
 fn run(command: &mut Command, program: &str) -> io::Result<()> {
@@ -66,10 +77,15 @@ mod tests {
         let file = top.path().join("Preferences");
         for before in ["", "{", r#"{"a": 1, "profile": {"name": "x"}}"#] {
             fs::write(&file, before).unwrap();
-            choose(top.path()).unwrap();
+            let hosts = [
+                CertificateHost::Host("a.test".to_owned()),
+                CertificateHost::Domain("b.test".to_owned()),
+            ];
+            choose(top.path(), &hosts).unwrap();
             let after: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
             let rules = &after["profile"]["managed_auto_select_certificate_for_urls"];
-            assert_eq!(rules[0], r#"{"pattern":"*","filter":{}}"#);
+            assert_eq!(rules[0], r#"{"pattern":"https://a.test","filter":{}}"#);
+            assert_eq!(rules[1], r#"{"pattern":"https://[*.]b.test","filter":{}}"#);
             let is_kept = after["a"] == 1 && after["profile"]["name"] == "x";
             assert_eq!(is_kept, before.len() > 1);
         }

@@ -1,12 +1,14 @@
 //! The certificate with which a server recognizes its clients (TLS client authentication): of the
 //! settings `CLIENT_CERTIFICATE` and `CLIENT_KEY`, else the file `client.pem` of the persona.
 //!
-//! All built-in hooks send it, to each server that requests a certificate.
+//! All built-in hooks send it, to servers on the hosts of `CLIENT_CERTIFICATE_HOSTS` alone. Without that setting,
+//! the orchestrator sets the variable to the hosts of the URLs that users gave to the crawl.
 
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use url::Url;
 
 /// File of a persona that has the certificate and its key.
 const OF_PERSONA: &str = "client.pem";
@@ -30,6 +32,69 @@ pub struct ClientCertificate {
     pub certificate: PathBuf,
     /// File with the key, which may be the same.
     pub key: PathBuf,
+    /// Hosts that get it.
+    pub hosts: Vec<CertificateHost>,
+}
+
+impl ClientCertificate {
+    /// Whether every server gets it.
+    pub fn is_for_all(&self) -> bool {
+        self.hosts.contains(&CertificateHost::All)
+    }
+
+    /// Whether the server of a URL gets it.
+    pub fn is_for(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default();
+        self.hosts.iter().any(|one| one.admits(host))
+    }
+}
+
+/// Hosts that get a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CertificateHost {
+    /// All.
+    All,
+    /// This host alone.
+    Host(String),
+    /// This domain, and all below.
+    Domain(String),
+}
+
+impl CertificateHost {
+    /// Reads an entry of the setting.
+    fn parse(text: &str) -> CertificateHost {
+        let text = text.trim().to_ascii_lowercase();
+        match (text.as_str(), text.strip_prefix("*.")) {
+            ("*", _) => CertificateHost::All,
+            (_, Some(domain)) => CertificateHost::Domain(domain.to_owned()),
+            (_, None) => CertificateHost::Host(text),
+        }
+    }
+
+    fn admits(&self, host: &str) -> bool {
+        match self {
+            CertificateHost::All => true,
+            CertificateHost::Host(own) => host == own,
+            CertificateHost::Domain(domain) => {
+                let before = host.strip_suffix(domain.as_str());
+                before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+            }
+        }
+    }
+}
+
+/// The hosts of the setting; without any, that of the page.
+fn hosts(invocation: &Invocation) -> Vec<CertificateHost> {
+    let named = invocation.settings.list("CLIENT_CERTIFICATE_HOSTS");
+    if !named.is_empty() {
+        return named
+            .iter()
+            .map(|one| CertificateHost::parse(one))
+            .collect();
+    }
+    let url = Url::parse(&invocation.url).ok();
+    let host = url.as_ref().and_then(Url::host_str);
+    host.map(CertificateHost::parse).into_iter().collect()
 }
 
 /// The certificate for the servers of this run, if there is one. Fails if a setting names a file that
@@ -41,6 +106,7 @@ pub fn of(invocation: &Invocation) -> Result<Option<ClientCertificate>, Finding>
         return Ok(file.map(|file| ClientCertificate {
             key: file.clone(),
             certificate: file,
+            hosts: hosts(invocation),
         }));
     };
     let key = path("CLIENT_KEY").map_or_else(|| certificate.clone(), PathBuf::from);
@@ -52,7 +118,11 @@ pub fn of(invocation: &Invocation) -> Result<Option<ClientCertificate>, Finding>
             ))
         })?;
     }
-    Ok(Some(ClientCertificate { certificate, key }))
+    Ok(Some(ClientCertificate {
+        certificate,
+        key,
+        hosts: hosts(invocation),
+    }))
 }
 
 fn of_persona(invocation: &Invocation) -> Option<PathBuf> {
@@ -115,6 +185,42 @@ mod tests {
         assert!(reason.starts_with(&start), "{reason}");
         std::fs::write(&own, "x").unwrap();
         assert_eq!(of(&both).unwrap().unwrap().key, own);
+    }
+
+    #[test]
+    fn certificate_is_for_the_hosts_of_the_setting_or_that_of_the_page() {
+        let top = tempfile::tempdir().unwrap();
+        let own = top.path().join("own.pem");
+        std::fs::write(&own, "x").unwrap();
+        let admitted = |hosts: &str| -> Vec<&str> {
+            let environment = [
+                ("CLIENT_CERTIFICATE", own.as_os_str().into()),
+                ("CLIENT_CERTIFICATE_HOSTS", hosts.into()),
+            ]
+            .map(|(key, value): (&str, std::ffi::OsString)| (key.into(), value));
+            let schema = include_str!("../../../plugins/wget/config.json");
+            let url = ["--url=https://page.test:8443/a".to_owned()];
+            let found = of(&Invocation::read("wget", schema, &url, environment));
+            let found = found.unwrap().unwrap();
+            let all = [
+                "page.test",
+                "www.page.test",
+                "corp.test",
+                "a.corp.test",
+                "xcorp.test",
+            ];
+            let is_for =
+                |host: &&str| found.is_for(&Url::parse(&format!("https://{host}/")).unwrap());
+            all.into_iter().filter(is_for).collect()
+        };
+        assert_eq!(admitted(""), ["page.test"]);
+        assert_eq!(admitted("[]"), ["page.test"]);
+        assert_eq!(admitted("*.corp.test"), ["corp.test", "a.corp.test"]);
+        assert_eq!(
+            admitted(r#"["Corp.test", "www.page.test"]"#),
+            ["www.page.test", "corp.test"]
+        );
+        assert_eq!(admitted("*").len(), 5);
     }
 
     #[test]

@@ -17,10 +17,14 @@ use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use crate::process::reach;
 use crate::process::scratch::Scratch;
+use archivist_core::model::is_web;
 use serde::{Deserialize, Serialize};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use url::Url;
+
+/// Redirects that are followed.
+const REDIRECTS_MAX: usize = 20;
 
 /// Names (in lower case) and values of a response's headers in their order.
 pub type Headers = Vec<(String, String)>;
@@ -42,6 +46,12 @@ impl Hop {
     /// Whether the response redirects to another URL.
     pub fn is_redirect(&self) -> bool {
         (300..400).contains(&self.status) && self.header("location").is_some()
+    }
+
+    /// URL to which the response redirects, if it is of http or https.
+    fn target(&self) -> Option<Url> {
+        let target = self.url.join(self.header("location")?).ok()?;
+        is_web(target.as_str()).then_some(target)
     }
 
     /// Value of the first header with this name, which must be in lower case.
@@ -83,17 +93,72 @@ pub fn get(
     within: Duration,
 ) -> Result<Fetched, Finding> {
     let scratch = Scratch::new("curl")?;
+    let certificate = client_certificate::of(invocation)?;
+    if certificate.is_none_or(|found| found.is_for_all()) {
+        return transfer(
+            runner,
+            invocation,
+            &scratch,
+            &Leg {
+                url,
+                most,
+                within,
+                follows: true,
+            },
+        );
+    }
+    // curl would send the certificate to the host of a redirect, too.
+    let end = Instant::now() + within;
+    let mut hops: Vec<Hop> = Vec::new();
+    let mut url = without_fragment(url);
+    loop {
+        let within = end.saturating_duration_since(Instant::now());
+        let leg = Leg {
+            url: &url,
+            most,
+            within,
+            follows: false,
+        };
+        let fetched = transfer(runner, invocation, &scratch, &leg);
+        let target = Some(&url).filter(|_| !hops.is_empty());
+        let mut fetched = fetched.map_err(|finding| reach::with_explanation(finding, target))?;
+        let last = Some(fetched.last()).filter(|last| last.is_redirect());
+        let next = last.and_then(Hop::target);
+        hops.append(&mut fetched.hops);
+        match next {
+            Some(next) if hops.len() <= REDIRECTS_MAX => url = next,
+            _ => return Ok(Fetched { hops, ..fetched }),
+        }
+    }
+}
+
+/// One call of curl.
+struct Leg<'a> {
+    url: &'a Url,
+    most: u64,
+    within: Duration,
+    /// Whether curl follows redirects.
+    follows: bool,
+}
+
+fn transfer(
+    runner: &mut ProgramRunner,
+    invocation: &Invocation,
+    scratch: &Scratch,
+    leg: &Leg<'_>,
+) -> Result<Fetched, Finding> {
+    let Leg {
+        url,
+        most,
+        within,
+        follows,
+    } = *leg;
     let dump = scratch.path("headers");
     let mut command = Command::new(invocation.settings.text("CURL_BINARY"));
-    command.args([
-        "--disable",
-        "--silent",
-        "--show-error",
-        "--globoff",
-        "--location",
-        "--max-redirs",
-        "20",
-    ]);
+    command.args(["--disable", "--silent", "--show-error", "--globoff"]);
+    if follows {
+        command.args(["--location", "--max-redirs", &REDIRECTS_MAX.to_string()]);
+    }
     command.args([
         "--proto",
         "=http,https",
@@ -128,7 +193,17 @@ pub fn get(
     // Without a file, curl keeps cookies between redirects alone: a site that sets a cookie and
     // redirects to itself would redirect for ever.
     command.args(["--cookie", &invocation.settings.text("COOKIES_FILE")]);
-    if let Some(found) = client_certificate::of(invocation)? {
+    if !follows {
+        // The cookies of a redirect are for the next call.
+        let jar = scratch.path("cookies");
+        command
+            .arg("--cookie")
+            .arg(&jar)
+            .arg("--cookie-jar")
+            .arg(jar);
+    }
+    let certificate = client_certificate::of(invocation)?;
+    if let Some(found) = certificate.filter(|found| found.is_for(url)) {
         command.arg("--cert").arg(found.certificate);
         command.arg("--key").arg(found.key);
     }

@@ -173,10 +173,6 @@ fn command(
         let cookies = readable_cookies(Path::new(&cookies), scratch)?;
         command.arg("--load-cookies").arg(cookies);
     }
-    if let Some(found) = page::client_certificate::of(invocation)? {
-        command.arg("--certificate").arg(found.certificate);
-        command.arg("--private-key").arg(found.key);
-    }
     if !settings.flag("WGET_CHECK_SSL_VALIDITY") {
         command.arg("--no-check-certificate");
     }

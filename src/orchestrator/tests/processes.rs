@@ -2,7 +2,9 @@
 
 use super::bed::{Bed, DATABASE};
 use archivist_core::model::{Owner, RunId};
-use archivist_shared::bus::documents::report::{Details, Filter, Run};
+use archivist_plugin::sample;
+use archivist_shared::bus::documents::report::{AddOptions, Details, Filter, Run};
+use serde_json::json;
 
 fn shown(bed: &mut Bed, id: RunId) -> Run {
     match bed.show_run(id).unwrap() {
@@ -69,4 +71,40 @@ fn recorded_environment_has_no_secrets() {
     assert_eq!(shared["ALPHA_PROXY"], "http://proxy.test/");
     assert_eq!(own["CRAWL_ID"], "7");
     assert_eq!((shared.len(), own.len()), (3, 1));
+}
+
+/// Pages and redirects lead to other hosts, which must not get it.
+#[test]
+fn client_certificate_is_for_the_hosts_of_given_urls() {
+    let settings = json!({"properties": {
+        "CLIENT_CERTIFICATE": {"type": "string", "default": ""},
+        "CLIENT_CERTIFICATE_HOSTS": {"type": "array", "default": [], "items": {"type": "string"}},
+    }});
+    let given = r#"["a.test","www.a.test"]"#;
+    for (certificate, hosts, expected) in [
+        ("", "", "[]"),
+        ("/etc/club.pem", "", given),
+        ("/etc/club.pem", r#"["own.test"]"#, r#"["own.test"]"#),
+    ] {
+        let mut bed = Bed::new();
+        let plugin = sample::plugin("alpha", settings.clone(), &["on_Snapshot__10_alpha.py"]);
+        bed.engine.catalogue = sample::catalogue([plugin]);
+        let config = [
+            ("CLIENT_CERTIFICATE", certificate),
+            ("CLIENT_CERTIFICATE_HOSTS", hosts),
+        ];
+        let config = config.into_iter().filter(|(_, value)| !value.is_empty());
+        let options = AddOptions {
+            config: config
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+            ..AddOptions::default()
+        };
+        bed.add_with("http://www.a.test:8080/page", options);
+        bed.come_to_an_end();
+        let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+        let hook = runs.iter().find(|run| run.hook.is_some()).unwrap().id;
+        let found = shown(&mut bed, hook).environment["CLIENT_CERTIFICATE_HOSTS"].clone();
+        assert_eq!(found, expected, "{certificate} {hosts}");
+    }
 }

@@ -14,6 +14,7 @@ use crate::programs;
 use crate::store::{CrawlWork, NewRun, SnapshotWork};
 use crate::transfer;
 use crate::units::life;
+use crate::work::certificate;
 use crate::work::ends;
 use crate::work::host_delay;
 use crate::work::limits;
@@ -368,6 +369,7 @@ fn hook_spec(
         hook_name: &planned.task.hook,
     };
     let mut environment = environment(&planned.plugin, &planned.values, &places, &context);
+    certificate::name_hosts(turn, crawl, &mut environment)?;
     let urls = match planned.hook.name.family {
         HookFamily::Crawl | HookFamily::CrawlEnd => turn.tx.crawl_urls(crawl.id, URLS_MAX)?,
         _ => Vec::new(),

@@ -3,6 +3,7 @@
 pub mod begin;
 pub mod bounds;
 pub mod calls;
+mod certificate;
 pub mod children;
 pub mod disk;
 pub mod ends;

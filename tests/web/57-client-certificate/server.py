@@ -21,6 +21,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         name = dict(self.connection.getpeercert()["subject"][0])["commonName"]
         page = f"<!doctype html><title>club</title><link rel=icon href=icon.svg><p>shown to {name}"
         icon = '<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16"><path d="M0 0h16v16z"/></svg>'
+        if self.path == "/away":
+            self.send_response(302)
+            self.send_header("Location", f"https://127.0.0.1:{sys.argv[1]}/")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        if self.path == "/others":
+            page += f"<p id=out><img src=https://127.0.0.1:{sys.argv[1]}/icon.svg onload='out.append(\"it came\")'>"
         is_icon = self.path == "/icon.svg"
         body = (icon if is_icon else page).encode()
         self.send_response(200)

@@ -6,6 +6,15 @@ use url::Url;
 /// Longest URL, in bytes.
 pub const URL_MAX: usize = 8192;
 
+/// Whether a text begins as an http or https URL, also for a browser that reads it. Foreign files name any.
+pub fn is_web(text: &str) -> bool {
+    let begins = |scheme: &str| {
+        let head = text.as_bytes().get(..scheme.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(scheme.as_bytes()))
+    };
+    begins("http://") || begins("https://")
+}
+
 /// An http or https URL, normalised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageUrl(Url);
@@ -104,6 +113,11 @@ impl PageUrl {
         self.0.as_str()
     }
 
+    /// Returns the host, without the port.
+    pub fn host(&self) -> &str {
+        self.0.host_str().unwrap_or_default()
+    }
+
     /// Returns the host with an explicit port, as one segment of a path: `example.com`,
     /// `example.com_8080`.
     pub fn domain(&self) -> String {
@@ -143,6 +157,29 @@ impl fmt::Display for PageUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_schemes_are_not_of_the_web() {
+        for text in [
+            "http://a.test/",
+            "HTTPS://a.test/b#c",
+            "https://a.test\u{1b}",
+        ] {
+            assert!(is_web(text), "{text}");
+        }
+        for text in [
+            "file:///etc/passwd",
+            "chrome://version",
+            "view-source:http://a.test/",
+            "data:text/html,x",
+            "javascript:alert(1)//http://",
+            " file:///etc/passwd",
+            "http:",
+            "",
+        ] {
+            assert!(!is_web(text), "{text}");
+        }
+    }
 
     #[test]
     fn valid_urls_are_normalized_and_others_refused() {

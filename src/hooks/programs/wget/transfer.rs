@@ -6,6 +6,7 @@ use super::judge::{Copied, last_error};
 use super::warc::Warc;
 use super::{BROWSER_WAIT_MAX, WARC, command, file_size_limit, names, needs, unfinished};
 use crate::chromium;
+use crate::page::client_certificate::ClientCertificate;
 use crate::page::html::one_line;
 use crate::page::{client_certificate, fetch};
 use crate::process::capture::OutputLimits;
@@ -259,15 +260,22 @@ impl Transfer<'_> {
         let mut is_over = false;
         for _ in 0..ROUNDS_MAX {
             let absent = needs::of_page(copy, page).absent;
-            let wanted: Vec<_> = absent
+            let mut wanted = absent
                 .into_iter()
                 .filter(|url| other_hosts || url.host() == page.host())
-                .filter(|url| requested.insert(url.clone()))
-                .take(ROUND_REQUESTS_MAX)
-                .collect();
-            if wanted.is_empty() {
+                .filter(|url| !requested.contains(url))
+                .peekable();
+            let Some(first) = wanted.peek().cloned() else {
                 break;
-            }
+            };
+            // One run has a client certificate for all of its hosts, or for none.
+            let has_certificate = self.certificate(&first)?.is_some();
+            let is_alike = |url: &Url| {
+                let found = self.certificate(url);
+                found.is_ok_and(|found| found.is_some() == has_certificate)
+            };
+            let wanted: Vec<Url> = wanted.filter(is_alike).take(ROUND_REQUESTS_MAX).collect();
+            requested.extend(wanted.iter().cloned());
             is_over |= self.runner.remaining() <= self.reserve;
             if is_over {
                 break;
@@ -275,7 +283,7 @@ impl Transfer<'_> {
             let lines: String = wanted.iter().map(|url| format!("{url}\n")).collect();
             let list = self.scratch.write("requisites", &lines)?;
             let part = self.scratch.path("requisites.warc.gz");
-            let mut command = self.basic_command(page, &part)?;
+            let mut command = self.basic_command(&first, &part)?;
             command
                 .args(["--tries=2", "--waitretry=2"])
                 .arg(format!("--referer={page}"))
@@ -347,11 +355,33 @@ impl Transfer<'_> {
         let settings = &self.invocation.settings;
         command.args(settings.list("WGET_ARGS"));
         command.args(settings.list("WGET_ARGS_EXTRA"));
+        if self
+            .certificate(url)?
+            .is_some_and(|found| !found.is_for_all())
+        {
+            // Files of other hosts are fetched afterwards.
+            command.arg("--no-span-hosts");
+        }
         Ok(command)
     }
 
-    fn basic_command(&self, _page: &Url, warc: &Path) -> Result<Command, Finding> {
+    /// The client certificate for the server of a URL.
+    fn certificate(&self, url: &Url) -> Result<Option<ClientCertificate>, Finding> {
+        let found = client_certificate::of(self.invocation)?;
+        Ok(found.filter(|found| found.is_for(url)))
+    }
+
+    /// The command without the arguments of the settings. `url` is one of those that it requests.
+    fn basic_command(&self, url: &Url, warc: &Path) -> Result<Command, Finding> {
         let mut command = command(self.invocation, &self.scratch, self.runner.budget)?;
+        if let Some(found) = self.certificate(url)? {
+            command.arg("--certificate").arg(&found.certificate);
+            command.arg("--private-key").arg(&found.key);
+            if !found.is_for_all() {
+                // wget would send the certificate to the host of a redirect, too.
+                command.arg("--max-redirect=0");
+            }
+        }
         let name = warc.to_string_lossy();
         command.arg(format!("--warc-file={}", name.trim_end_matches(".warc.gz")));
         command.arg("--warc-tempdir").arg(self.scratch.dir());
