@@ -18,6 +18,8 @@ struct Bed {
     snap: Snapshot,
     /// `CHROMIUM_CONSENT_RULES=` of the pages.
     rules: &'static str,
+    /// `CHROMIUM_CONSENT_HOSTS=` of the pages.
+    hosts: &'static str,
 }
 
 /// What was saved of a page.
@@ -44,6 +46,7 @@ impl Bed {
             web: WebServer::start("53-consent-walls"),
             snap,
             rules: RULES,
+            hosts: "localhost",
         })
     }
 
@@ -52,6 +55,7 @@ impl Bed {
         let settings = [
             ("CHROMIUM_CONSENT", mode),
             ("CHROMIUM_CONSENT_RULES", self.rules),
+            ("CHROMIUM_CONSENT_HOSTS", self.hosts),
         ];
         let url = self.web.url(path);
         let text = self.session.open(&self.snap, &url, &settings);
@@ -265,6 +269,24 @@ fn walls_are_only_hidden_or_stay_as_the_setting_says() {
     let saved = bed.save("/fixed", "no");
     assert_eq!(saved.note, "");
     assert!(saved.blue > 1_000_000, "{}", saved.blue);
+}
+
+/// A page chooses what its frames show: a button of another site may do anything there.
+#[test]
+fn frames_of_other_sites_are_hidden_without_a_click() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    bed.hosts = "";
+    let mut wrong = Vec::new();
+    for (path, note) in [
+        ("/frame", "hid a consent wall; unlocked scrolling"),
+        ("/rules/sourcepoint", "hid a consent wall (Sourcepoint)"),
+    ] {
+        let saved = bed.save(path, "reject");
+        judge(path, &saved, note, "", &mut wrong);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Pages without a wall are saved as they are, also if they have something that looks like one.

@@ -39,6 +39,8 @@ pub struct Behaviors {
     consent: Consent,
     /// `CHROMIUM_CONSENT_RULES=`: rules for walls that have no known button.
     rules: Option<Arc<Rules>>,
+    /// `CHROMIUM_CONSENT_HOSTS=`: hosts of consent platforms whose frames are clicked.
+    hosts: Vec<String>,
     /// `CHROMIUM_SCROLL=`: scroll to the end of the page and back.
     scroll: bool,
     /// `CHROMIUM_MEDIA=`: start audio and video that load nothing before.
@@ -55,6 +57,7 @@ impl Behaviors {
         Behaviors {
             consent,
             rules: consent.rules(invocation),
+            hosts: settings.list("CHROMIUM_CONSENT_HOSTS"),
             scroll: settings.flag("CHROMIUM_SCROLL"),
             media: settings.flag("CHROMIUM_MEDIA"),
             details: settings.flag("CHROMIUM_DETAILS"),
@@ -237,7 +240,11 @@ async fn reveal_in(
         }
     };
     let world = World::of(session, frame).await?;
-    let mut walls = Walls::new(behaviors.consent, behaviors.rules.as_deref());
+    let mut walls = Walls::new(
+        behaviors.consent,
+        behaviors.rules.as_deref(),
+        &behaviors.hosts,
+    );
     report(walls.clear(&world, frame).await);
     if behaviors.details {
         // The page is longer with them.

@@ -2,9 +2,10 @@
 //!
 //! `walls.js` finds them by their position, words (`phrases.json`) and known markup, rejects them by
 //! their own buttons, and hides those that remain. It runs in a world of its own in the page, and in
-//! frames of other sites, in which many consent managers live. If it finds no button, the rules of
+//! frames, in which many consent managers live: `frames.rs` says which may be clicked. If it finds no button, the rules of
 //! autoconsent get a try (`rules.rs`), before it hides anything. A page without walls is not changed.
 
+mod frames;
 mod rules;
 
 use super::cdp::{CdpError, Session};
@@ -17,16 +18,17 @@ use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
+use frames::{Frame, Frames};
 use rules::Done as RuleDone;
 pub use rules::Rules;
 
 /// Walls that appear one after the other, such as a newsletter after the consent.
 const ROUNDS_MAX: usize = 4;
-/// Frames of a page that are searched for the buttons of a wall.
-const FRAMES_MAX: usize = 20;
 /// Real time for the rules of autoconsent in a page.
 const RULES_MAX: Duration = Duration::from_secs(8);
 const SCRIPT: &str = include_str!("walls.js");
+/// Mode of the script without a click.
+const HIDE: &str = "hide";
 
 /// Words of buttons and walls by language, and known consent managers.
 static PHRASES: LazyLock<Value> =
@@ -114,6 +116,8 @@ impl Consent {
 pub struct Walls<'a> {
     consent: Consent,
     rules: Option<&'a Rules>,
+    /// `CHROMIUM_CONSENT_HOSTS=`: hosts of consent platforms, in addition to those that are known.
+    hosts: &'a [String],
     /// Time that is left for the rules.
     patience: Duration,
     /// Whether the rules were tried on a page without a wall.
@@ -122,10 +126,11 @@ pub struct Walls<'a> {
 
 impl<'a> Walls<'a> {
     /// Nothing of the page was removed so far.
-    pub fn new(consent: Consent, rules: Option<&'a Rules>) -> Walls<'a> {
+    pub fn new(consent: Consent, rules: Option<&'a Rules>, hosts: &'a [String]) -> Walls<'a> {
         Walls {
             consent,
             rules,
+            hosts,
             patience: RULES_MAX,
             are_rules_tried: false,
         }
@@ -159,7 +164,8 @@ impl<'a> Walls<'a> {
         frame: &str,
         notes: &mut Vec<String>,
     ) -> Result<bool, CdpError> {
-        let found: Found = self.step(world, "act", &Value::Null).await?;
+        let mode = self.mode();
+        let found: Found = step(world, mode, "act", &Value::Null).await?;
         let in_frame = if found.frames {
             self.reject_in_frames(world.session, frame).await?
         } else {
@@ -181,7 +187,7 @@ impl<'a> Walls<'a> {
             return Ok(false);
         }
         let framed = in_frame.to_json(is_ruled);
-        match self.step::<Done>(world, "wait", &framed).await {
+        match step::<Done>(world, mode, "wait", &framed).await {
             Ok(done) => notes.extend(done.notes),
             // The click led to another document.
             Err(error) => {
@@ -192,33 +198,29 @@ impl<'a> Walls<'a> {
         Ok(true)
     }
 
-    async fn step<T: DeserializeOwned + Default>(
-        &self,
-        world: &World<'_>,
-        step: &str,
-        framed: &Value,
-    ) -> Result<T, CdpError> {
-        let mode = if self.consent == Consent::Hide {
-            "hide"
+    /// The first argument of the script.
+    fn mode(&self) -> &'static str {
+        if self.consent == Consent::Hide {
+            HIDE
         } else {
             "reject"
-        };
-        let arguments = [json!(mode), json!(step), PHRASES.clone(), framed.clone()];
-        let value = world.evaluate(SCRIPT, &arguments).await?;
-        Ok(serde_json::from_value(value).unwrap_or_default())
+        }
     }
 
-    /// Clicks what rejects consent in a frame.
-    async fn reject_in_frame(&self, session: &Session, frame: &str) -> Result<InFrame, CdpError> {
-        let world = World::of(session, frame).await?;
-        self.step(&world, "frame", &Value::Null).await
+    /// Clicks what rejects consent in a frame that may be clicked, and in others only finds out whether they
+    /// ask for it.
+    async fn reject_in_frame(&self, session: &Session, frame: &Frame) -> Result<InFrame, CdpError> {
+        let world = World::of(session, &frame.id).await?;
+        let mode = if frame.may_click { self.mode() } else { HIDE };
+        step(&world, mode, "frame", &json!({"host": frame.host})).await
     }
 
     /// Clicks what rejects consent in the first frame that asks for it.
     async fn reject_in_frames(&self, session: &Session, main: &str) -> Result<InFrame, CdpError> {
         let mut asked = InFrame::default();
-        for frame in same_process(session, main).await? {
-            let in_frame = self.reject_in_frame(session, &frame).await?;
+        let frames = Frames::of(session, main, self.hosts).await?;
+        for frame in &frames.same_process {
+            let in_frame = self.reject_in_frame(session, frame).await?;
             if in_frame.is_consent {
                 asked = in_frame;
             }
@@ -226,9 +228,9 @@ impl<'a> Walls<'a> {
                 return Ok(asked);
             }
         }
-        for target in other_processes(session, main).await? {
-            let child = session.connection().attach(&target).await?;
-            let in_frame = self.reject_in_frame(&child, &target).await;
+        for frame in &frames.other_processes {
+            let child = session.connection().attach(&frame.id).await?;
+            let in_frame = self.reject_in_frame(&child, frame).await;
             // The target has gone if the wall is removed with its frame.
             let _ = child.detach().await;
             match in_frame {
@@ -249,7 +251,7 @@ impl<'a> Walls<'a> {
     async fn apply_rules(&mut self, world: &World<'_>, main: &str) -> Option<String> {
         let rules = self.rules?;
         let begin = Instant::now();
-        let done = tokio::time::timeout(self.patience, apply(rules, world, main)).await;
+        let done = tokio::time::timeout(self.patience, apply(rules, world, main, self.hosts)).await;
         self.patience = self.patience.saturating_sub(begin.elapsed());
         match done {
             Ok(Ok(done)) => done.is_change().then(|| done.note()),
@@ -265,21 +267,43 @@ impl<'a> Walls<'a> {
     }
 }
 
-/// Carries out the rule whose popup is open in the page, else in the first of its frames.
-async fn apply(rules: &Rules, world: &World<'_>, main: &str) -> Result<RuleDone, CdpError> {
+/// Calls the script in a document.
+async fn step<T: DeserializeOwned + Default>(
+    world: &World<'_>,
+    mode: &str,
+    step: &str,
+    framed: &Value,
+) -> Result<T, CdpError> {
+    let arguments = [json!(mode), json!(step), PHRASES.clone(), framed.clone()];
+    let value = world.evaluate(SCRIPT, &arguments).await?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+/// Carries out the rule whose popup is open in the page, else in the first of its frames that may be clicked.
+async fn apply(
+    rules: &Rules,
+    world: &World<'_>,
+    main: &str,
+    hosts: &[String],
+) -> Result<RuleDone, CdpError> {
     let done = rules.apply(world).await?;
     let Some(rules) = &done.frames else {
         return Ok(done);
     };
     let session = world.session;
-    for frame in same_process(session, main).await? {
-        if let Some(done) = changed(rules::apply_in_frame(session, &frame, rules).await) {
+    let frames = Frames::of(session, main, hosts).await?;
+    for frame in frames.same_process.iter().filter(|frame| frame.may_click) {
+        if let Some(done) = changed(rules::apply_in_frame(session, &frame.id, rules).await) {
             return Ok(done);
         }
     }
-    for target in other_processes(session, main).await? {
-        let child = session.connection().attach(&target).await?;
-        let done = rules::apply_in_frame(&child, &target, rules).await;
+    for frame in frames
+        .other_processes
+        .iter()
+        .filter(|frame| frame.may_click)
+    {
+        let child = session.connection().attach(&frame.id).await?;
+        let done = rules::apply_in_frame(&child, &frame.id, rules).await;
         let _ = child.detach().await;
         if let Some(done) = changed(done) {
             return Ok(done);
@@ -294,69 +318,6 @@ fn changed(done: Result<RuleDone, CdpError>) -> Option<RuleDone> {
         eprintln!("failed to apply rules to a frame: {error}, ignoring");
     });
     logged.ok().filter(RuleDone::is_change)
-}
-
-/// Frames of the page in its own process, without the main frame.
-async fn same_process(session: &Session, main: &str) -> Result<Vec<String>, CdpError> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Answer {
-        frame_tree: Tree,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Tree {
-        frame: Frame,
-        #[serde(default)]
-        child_frames: Vec<Tree>,
-    }
-    #[derive(Deserialize)]
-    struct Frame {
-        id: String,
-    }
-    let answer: Answer = session.call("Page.getFrameTree", json!({})).await?;
-    let mut trees = vec![answer.frame_tree];
-    let mut frames = Vec::new();
-    while let Some(tree) = trees.pop() {
-        trees.extend(tree.child_frames);
-        if tree.frame.id != main {
-            frames.push(tree.frame.id);
-        }
-    }
-    frames.truncate(FRAMES_MAX);
-    Ok(frames)
-}
-
-/// Target ids of the page's frames that are in other processes. They are found by the browser
-/// context, which contains no other page.
-async fn other_processes(session: &Session, main: &str) -> Result<Vec<String>, CdpError> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Targets {
-        target_infos: Vec<Target>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Target {
-        target_id: String,
-        #[serde(rename = "type")]
-        kind: String,
-        #[serde(default)]
-        browser_context_id: String,
-    }
-    let filter = json!({"filter": [{"type": "iframe"}, {"type": "page"}]});
-    let browser = session.connection().browser();
-    let known: Targets = browser.call("Target.getTargets", filter).await?;
-    let targets = known.target_infos;
-    let own = targets.iter().find(|target| target.target_id == main);
-    let context = own.map(|target| target.browser_context_id.clone());
-    Ok(targets
-        .into_iter()
-        .filter(|target| target.kind == "iframe")
-        .filter(|target| Some(&target.browser_context_id) == context.as_ref())
-        .map(|target| target.target_id)
-        .take(FRAMES_MAX)
-        .collect())
 }
 
 #[cfg(test)]

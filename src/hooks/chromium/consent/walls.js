@@ -330,7 +330,9 @@
     const text = words(document.body);
     const isConsent = text.length < 6000 && asks(document.body, text);
     const manager = data.managers.find((one) => document.querySelector(one.reject));
-    const control = isConsent && mode === "reject" ? rejecting(document.body, manager) : null;
+    // The page may have led the frame to another site since its host was judged.
+    const isJudged = framed.host === location.hostname;
+    const control = isConsent && isJudged && mode === "reject" ? rejecting(document.body, manager) : null;
     const found = { isConsent, label: control ? label(control) : "" };
     // The frame may be gone after the click, so the answer comes first.
     if (control) setTimeout(() => control.click(), 0);
