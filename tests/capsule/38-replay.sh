@@ -105,6 +105,52 @@ CHROME_BINARY=/nowhere/chromium"
     in_capsule sh -c 'mv /usr/local/bin/google-chrome /usr/bin/chromium'
 }
 
+# A file names pages: those of its reader's machine, and of the browser about itself, are not opened.
+files_of_the_machine_are_not_shown() {
+    in_capsule python3 - $file <<'PYTHON'
+import gzip, json, sys, zipfile
+warc = open(sys.argv[1], "rb").read()
+for name, urls in {"local": ["file:///etc/passwd"], "browser": ["chrome://version"], "mixed": ["file:///etc/passwd", "http://a.test/"]}.items():
+    with zipfile.ZipFile(f"/srv/testreplay-{name}.wacz", "w") as out:
+        lines = ['{"format": "json-pages-1.0", "id": "pages", "title": "t"}']
+        lines += [json.dumps({"id": str(n), "url": url, "ts": "2026-11-26T09:00:00Z"}) for n, url in enumerate(urls)]
+        out.writestr("pages/pages.jsonl", "\n".join(lines) + "\n")
+        out.writestr("archive/data.warc.gz", warc)
+        out.writestr("datapackage.json", json.dumps({"profile": "data-package", "resources": [], "wacz_version": "1.1.1"}))
+        line = {"url": "http://a.test/", "mime": "text/html", "status": "200", "filename": "data.warc.gz", "offset": "0", "length": str(len(warc))}
+        out.writestr("indexes/index.cdx", "test,a)/ 20261126090000 " + json.dumps(line) + "\n")
+PYTHON
+    local name user
+    for user in archivist "as_user archivist"; do
+        for name in local browser; do
+            assert_status 0 $user replay "/srv/testreplay-$name.wacz" --headless
+            assert_contains "$output" "http://a.test/, recorded" "the page of $name"
+            assert_contains "$output" "is neither http nor https" "the refused page of $name"
+        done
+        assert_status 0 $user replay /srv/testreplay-mixed.wacz --headless
+        assert_contains "$output" "http://a.test/, recorded" "the page of the web"
+    done
+    in_capsule sh -c 'rm /srv/testreplay-*.wacz'
+}
+
+# The browser of a user sees no home directory, and starts with what it needs of it.
+the_home_directory_is_hidden() {
+    in_capsule sh -c "echo secret >/home/$name/secret; chown $name: /home/$name/secret"
+    in_capsule sh -c "cat >/usr/local/bin/test-chromium && chmod 755 /usr/local/bin/test-chromium" <<SH
+#!/bin/sh
+ls -A /home/$name >/tmp/test-home
+cat /home/$name/secret >>/tmp/test-home 2>&1
+exec chromium "\$@"
+SH
+    assert_status 0 as_user env CHROME_BINARY=/usr/local/bin/test-chromium archivist replay $file --headless
+    assert_contains "$output" "1 answered exactly" "the page"
+    local seen
+    seen=$(in_capsule cat /tmp/test-home)
+    assert_contains "$seen" "No such file or directory" "the secret"
+    [[ $seen != *secret$'\n'* ]] || fail "the browser sees the home directory: $seen"
+    in_capsule rm -f /tmp/test-home /usr/local/bin/test-chromium
+}
+
 verify_says_what_a_recording_lacks() {
     assert_status 1 archivist verify $file
     assert_contains "$output" "the recording does not show the page" "a page without its picture"
@@ -139,4 +185,4 @@ Reach=loopback"
     forget_configuration
 }
 
-cases doctor_records_and_replays_a_page recorded_pages_are_verified_in_units_without_network root_replays_in_a_unit_without_network a_user_replays_in_their_service_manager a_unit_with_the_network_of_the_machine_is_refused replays_use_the_browser_of_hooks verify_says_what_a_recording_lacks
+cases doctor_records_and_replays_a_page recorded_pages_are_verified_in_units_without_network root_replays_in_a_unit_without_network a_user_replays_in_their_service_manager a_unit_with_the_network_of_the_machine_is_refused replays_use_the_browser_of_hooks files_of_the_machine_are_not_shown the_home_directory_is_hidden verify_says_what_a_recording_lacks

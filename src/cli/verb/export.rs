@@ -7,13 +7,14 @@ use crate::client::paging::{Paging, Source};
 use crate::client::replace::replace;
 use crate::client::server::Server;
 use crate::display::bookmarks::netscape;
-use crate::display::style;
+use crate::display::{listing, style};
 use crate::verb::open::fetch;
 use archivist_config::Scope;
 use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::text::{clean, human_size};
 use archivist_hooks::bodies;
+use archivist_hooks::replay::WebUrl;
 use archivist_shared::bus::documents::report::{Filter, Snapshot};
 use archivist_warc::wacz::{About, Merge, Page, Summary, Wacz};
 use clap::Args;
@@ -272,9 +273,10 @@ fn fill(
         };
         // Pages that were imported share a file.
         if added.insert(path) {
-            for fault in wacz.faults().iter().chain(&wacz.missing_bodies()) {
-                eprintln!("{}: {}, ignoring", page.id, clean(&fault.to_string()));
-            }
+            let faults = [wacz.faults(), &wacz.missing_bodies()].concat();
+            listing::report(&faults, |fault| {
+                format!("{}: {}, ignoring", page.id, clean(&fault.to_string()))
+            });
             merge.add(&wacz).map_err(|error| in_page(&error))?;
         }
         for mut one in listed(page, located, &wacz) {
@@ -289,15 +291,15 @@ fn fill(
 /// The pages of a recording that the list has for a snapshot.
 fn listed(page: &Snapshot, located: &Located, wacz: &Wacz) -> Vec<Page> {
     let all = wacz.pages();
-    let one = |(url, time): (String, Timestamp)| Page {
-        url,
+    let one = |(url, time): (WebUrl, Timestamp)| Page {
+        url: (*url).to_owned(),
         title: page.title.clone().unwrap_or_default(),
         time,
         text: None,
     };
     match &located.shown {
         Some(shown) => {
-            let same = |listed: &&Page| listed.time == shown.1 && listed.url == shown.0;
+            let same = |listed: &&Page| listed.time == shown.1 && listed.url == *shown.0;
             let found = all.iter().find(same).cloned();
             vec![found.unwrap_or_else(|| one(shown.clone()))]
         }

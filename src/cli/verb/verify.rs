@@ -3,7 +3,7 @@
 use super::replay::recordings::{Recording, Target};
 use super::replay::{LIMIT, browser_settings, failure, find_wall, lines, print_json};
 use crate::client::exit::{Exit, Failure};
-use crate::display::style;
+use crate::display::{listing, style};
 use archivist_config::Scope;
 use archivist_core::model::in_percent;
 use archivist_core::text::clean;
@@ -14,9 +14,6 @@ use serde::Serialize;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Entries of a list that are printed; `--json` has all.
-const SHOWN_MAX: usize = 20;
 
 /// Replay a recorded page, and compare it with what was recorded
 ///
@@ -53,14 +50,15 @@ struct Document<'a> {
 pub async fn run(args: VerifyArgs, scope: &Scope) -> Result<Exit, Failure> {
     let recording = Recording::open(&args.target, scope).await?;
     let evidence = Evidence::read(&recording.file, &recording.url);
+    let settings = browser_settings(scope, args.no_wall)?;
     let replay = Replay {
         url: recording.url.clone(),
         time: recording.time,
         seed: recording.seed(),
-        wall: find_wall(args.no_wall)?,
+        wall: find_wall(args.no_wall, &settings)?,
         viewport: evidence.viewport(),
         limit: LIMIT,
-        settings: browser_settings(scope, args.no_wall)?,
+        settings,
     };
     let answers = Arc::new(recording.index());
     let mut proof = prove(&replay, answers, &evidence).await.map_err(failure)?;
@@ -74,7 +72,8 @@ pub async fn run(args: VerifyArgs, scope: &Scope) -> Result<Exit, Failure> {
             proof: &proof,
         })?;
     } else {
-        style::print(&text(&replay, &proof, holds))?;
+        let most = listing::most(&std::io::stdout());
+        style::print(&text(&replay, &proof, holds, most))?;
     }
     Ok(if holds { Exit::Done } else { Exit::Failed })
 }
@@ -89,7 +88,7 @@ fn flaws(path: &Path) -> Result<Vec<String>, Failure> {
     proof::flaws(path, file).map_err(|error| failed(&error))
 }
 
-fn text(replay: &Replay, proof: &Proof, holds: bool) -> String {
+fn text(replay: &Replay, proof: &Proof, holds: bool, most: usize) -> String {
     let requests = &proof.requests;
     let mut text = format!(
         "{}, recorded {}\n\
@@ -110,12 +109,8 @@ fn text(replay: &Replay, proof: &Proof, holds: bool) -> String {
         similar(proof.text),
         similar(proof.picture),
     );
-    let shown = |listed: &[_]| listed.len().min(SHOWN_MAX);
-    let by_rule = &requests.by_rule[..shown(&requests.by_rule)];
-    text.push_str(&lines("answered by a rule", by_rule));
-    let not_answered = &requests.not_answered;
-    let not_answered = &not_answered[..not_answered.len().min(SHOWN_MAX)];
-    text.push_str(&lines("not answered", not_answered));
+    text.push_str(&lines("answered by a rule", &requests.by_rule, most));
+    text.push_str(&lines("not answered", &requests.not_answered, most));
     let words = [
         ("recorded, but not requested", &proof.not_requested),
         ("errors of scripts", &proof.errors),
@@ -125,12 +120,8 @@ fn text(replay: &Replay, proof: &Proof, holds: bool) -> String {
         if !listed.is_empty() {
             text.push_str(&format!("{head}:\n"));
         }
-        for one in listed.iter().take(SHOWN_MAX) {
-            text.push_str(&format!("  {}\n", clean(one)));
-        }
-        if let Some(more @ 1..) = listed.len().checked_sub(SHOWN_MAX) {
-            text.push_str(&format!("  and {more} more\n"));
-        }
+        let shown = listing::lines(listed, most, |one| format!("  {}", clean(one)));
+        text.push_str(&shown);
     }
     if let Some(note) = &proof.note {
         text.push_str(&format!("note: {}\n", clean(note)));
@@ -159,13 +150,13 @@ fn percent(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archivist_hooks::replay::{Requests, Wall};
+    use archivist_hooks::replay::{Requests, Wall, WebUrl};
     use archivist_plugin::Values;
 
     #[test]
     fn figures_and_contradictions_are_printed() {
         let replay = Replay {
-            url: "http://a.test/".to_owned(),
+            url: WebUrl::of("http://a.test/").unwrap(),
             time: "2026-11-26T09:00:00Z".parse().unwrap(),
             seed: None,
             wall: Wall::none(),
@@ -185,7 +176,7 @@ mod tests {
             ..Proof::default()
         };
         assert_eq!(
-            text(&replay, &proof, false),
+            text(&replay, &proof, false, 20),
             "http://a.test/, recorded 2026-11-26T09:00:00Z\n\
              resources: 90.0 % answered (9 exactly, 0 by a rule, 0 not recorded, 1 not requested)\n\
              text:      not recorded\n\

@@ -7,6 +7,7 @@
 use crate::process::finding::Finding;
 use crate::process::scratch::Scratch;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Plain, Stdio};
 use tokio::process::Command;
@@ -14,6 +15,7 @@ use tokio::process::Command;
 /// Start of the line by which the script says why it does not start the browser.
 pub const REFUSAL: &str = "replay refused: ";
 const SCRIPT: &str = include_str!("wall.sh");
+const HIDE: &str = include_str!("hide.sh");
 
 /// How a browser gets a network namespace of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,20 @@ pub struct Wall {
     directory: Option<PathBuf>,
     /// Whether this process is behind it.
     is_round_us: bool,
+    /// The home directory that the browser must not see.
+    hidden: Option<PathBuf>,
+}
+
+/// The home directory of a user, which a browser that shows foreign files does not see, and what of it the
+/// browser needs nevertheless.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Home {
+    /// The directory; `None` if the user has none.
+    pub directory: Option<PathBuf>,
+    /// Files and directories below it that stay readable: of the browser and the display.
+    pub kept: Vec<PathBuf>,
+    /// Directories below it that stay writable: for temporary files.
+    pub kept_writable: Vec<PathBuf>,
 }
 
 impl Wall {
@@ -34,13 +50,33 @@ impl Wall {
             words,
             directory,
             is_round_us: false,
+            hidden: None,
+        }
+    }
+
+    /// A wall that also hides a home directory, which its program does: the browser does not start otherwise.
+    #[must_use]
+    pub fn hiding(self, home: Option<PathBuf>) -> Wall {
+        Wall {
+            hidden: home,
+            ..self
         }
     }
 
     /// A wall by unshare(1), for users that may create user namespaces.
-    pub fn of_user_namespace() -> Wall {
-        let words = ["unshare", "--user", "--map-current-user", "--net", "--"];
-        Wall::of(words.map(str::to_owned).to_vec(), None)
+    pub fn of_user_namespace(home: &Home) -> Wall {
+        let unshare = ["unshare", "--user", "--map-current-user", "--net"];
+        let mut words = unshare.map(str::to_owned).to_vec();
+        if let Some(directory) = &home.directory {
+            // Only root of the namespace may mount; the script gives this right up.
+            words.extend(["--keep-caps", "--mount", "--"].map(str::to_owned));
+            words.extend(["/bin/sh", "-c", HIDE, "sh"].map(str::to_owned));
+            let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+            words.push(text(directory));
+            words.extend(home.kept.iter().chain(&home.kept_writable).map(text));
+        }
+        words.push("--".to_owned());
+        Wall::of(words, None).hiding(home.directory.clone())
     }
 
     /// A wall that is round this process: its unit has a network namespace of its own.
@@ -116,8 +152,19 @@ impl Wall {
         let mut words = self.words.iter().chain(&shell);
         let mut command = Plain::new(words.next().map_or("/bin/sh", String::as_str));
         command.args(words).arg(outside).arg(directory);
+        let hidden = self.hidden.as_deref().unwrap_or(Path::new(""));
+        command.arg(hidden).arg(identity(hidden));
         Ok(command)
     }
+}
+
+/// Which file a path leads to here, as stat(1) prints it; nothing if there is none.
+fn identity(path: &Path) -> String {
+    let found = fs::metadata(path);
+    found.map_or_else(
+        |_| String::new(),
+        |file| format!("{}:{}", file.dev(), file.ino()),
+    )
 }
 
 #[cfg(test)]
@@ -136,6 +183,12 @@ mod tests {
             "{reason}"
         );
         assert_eq!(Wall::none().stands(), Ok(()));
+        let home = tempfile::tempdir().unwrap();
+        let seen = Wall::none().hiding(Some(home.path().to_owned())).stands();
+        assert_eq!(
+            seen.unwrap_err(),
+            "the browser would see the home directory"
+        );
         let reason = Wall::of_unit().stands().unwrap_err();
         assert!(
             reason.starts_with("the network namespace of the browser has"),

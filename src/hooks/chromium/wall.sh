@@ -1,8 +1,11 @@
 # Runs a browser in the network namespace that the program before this script has made, if it has no network.
-# arguments: the network namespace outside if it is known, or nothing without a wall; a directory for all files of the browser; the browser's words
+# arguments: the network namespace outside if it is known, or nothing without a wall; a directory for all files of the browser; the
+# home directory that is hidden, if any, and its device and inode outside; the browser's words
 outside=$1
 directory=$2
-shift 2
+hidden=$3
+identity=$4
+shift 4
 
 refuse() {
     echo "replay refused: $1" >&2
@@ -16,6 +19,10 @@ if [ -n "$outside" ]; then
     ! grep -qv ' lo$' /proc/net/ipv6_route 2>/dev/null || refuse 'the network namespace of the browser has routes'
     # A machine without a network has none of these, but may have services.
     [ "$(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | wc -l)" -le 2 ] || refuse 'the network namespace of the browser has sockets'
+fi
+
+if [ -n "$identity" ]; then
+    [ "$(stat -L -c %d:%i "$hidden" 2>/dev/null)" != "$identity" ] || refuse 'the browser would see the home directory'
 fi
 
 export XAUTHORITY="${XAUTHORITY:-${HOME:-/}/.Xauthority}"

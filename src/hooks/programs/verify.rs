@@ -8,7 +8,7 @@ use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use crate::replay::proof::{Evidence, Proof, flaws, prove};
-use crate::replay::{Replay, Seed, Wall};
+use crate::replay::{Home, Replay, Seed, Wall, WebUrl};
 use archivist_core::model::{Figures, replay_text};
 use archivist_warc::lookup::Index;
 use serde::Serialize;
@@ -53,10 +53,11 @@ pub fn run(invocation: &Invocation) -> Outcome {
     let wacz = Arc::new(wacz);
     let page = wacz.pages().first();
     let page = page.ok_or_else(|| failed(&"it has no page"))?;
+    let url = WebUrl::of(&page.url).ok_or_else(|| failed(&"its page is not of the web"))?;
     let mut runner = ProgramRunner::new(invocation.budget())?;
     let evidence = Evidence::read(&wacz, &page.url);
     let replay = Replay {
-        url: page.url.clone(),
+        url,
         time: page.time,
         seed: Seed::recorded(&wacz, &page.url, page.time),
         wall: wall()?,
@@ -103,7 +104,10 @@ fn wall() -> Result<Wall, Finding> {
     let mut reasons = Vec::new();
     for (name, wall) in [
         ("the unit", Wall::of_unit()),
-        ("a user namespace", Wall::of_user_namespace()),
+        (
+            "a user namespace",
+            Wall::of_user_namespace(&Home::default()),
+        ),
     ] {
         match wall.stands() {
             Ok(()) => {

@@ -2,6 +2,7 @@
 
 use super::range::{self, Part};
 use crate::chromium::posted::{self, PostedPart};
+use archivist_core::model::is_web;
 use archivist_warc::Blocks;
 use archivist_warc::wacz::StoredAnswer;
 use base64::Engine;
@@ -16,6 +17,13 @@ use url::Url;
 /// 100 MiB, and base64 adds a third. Media elements get any size in parts.
 const BODY_MAX_BYTES: u64 = 64 << 20;
 
+/// What the viewer of PDFs consists of; the first is its own page.
+const OF_VIEWER: [&str; 3] = [
+    "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/",
+    "chrome://resources/",
+    "chrome://theme/",
+];
+
 /// `Fetch.requestPaused`: a request that waits for its answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -26,7 +34,35 @@ pub struct Paused {
     pub request: Request,
 }
 
+/// Where the answer to a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The web, so the recording.
+    Web,
+    /// The page itself, or the viewer of PDFs that chromium puts into a page.
+    Inside,
+    /// Files of this machine, and pages of the browser about itself.
+    Machine,
+}
+
 impl Paused {
+    /// Where the answer comes from.
+    pub fn origin(&self) -> Origin {
+        let url = &self.request.url;
+        let is_inside = ["about:", "blob:", "data:"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme));
+        // The viewer is the extension of this id, and loads what it shares with other pages of chromium.
+        let is_viewer = self.resource_type != "Document"
+            && OF_VIEWER.iter().any(|of| url.starts_with(of))
+            || url.starts_with(OF_VIEWER[0]);
+        match is_web(url) {
+            true => Origin::Web,
+            false if is_inside || is_viewer => Origin::Inside,
+            false => Origin::Machine,
+        }
+    }
+
     /// Whether chromium asks for the icon of a site that names none. It does so once for all pages of a
     /// crawl, so it is in one recording of them.
     pub fn is_icon(&self) -> bool {

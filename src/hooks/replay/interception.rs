@@ -4,7 +4,7 @@
 //! first request. A service worker answers calls only while it runs, so nothing is waited for before
 //! it may.
 
-use super::answer::{self, Paused, Reply};
+use super::answer::{self, Origin, Paused, Reply, Request};
 use super::tally::{Fate, Requests, Tally};
 use super::{Answer, Answers, Replay, Seed};
 use crate::chromium::cdp::{ATTACHED, CdpError, CdpEvent, Connection, Events, Ignored, Session};
@@ -261,6 +261,23 @@ impl Interception {
     }
 
     async fn answer(self: Arc<Self>, session: Session, paused: Paused) {
+        match paused.origin() {
+            Origin::Web => {}
+            Origin::Inside => {
+                let go_on = json!({"requestId": paused.request_id});
+                let _ = session.post("Fetch.continueRequest", go_on);
+                return;
+            }
+            Origin::Machine => {
+                let Request { method, url, .. } = &paused.request;
+                let fate = Fate::Missing("neither http nor https: refused".to_owned());
+                lock(&self.tally).add(method, url, &paused.resource_type, fate);
+                let fail =
+                    json!({"requestId": paused.request_id, "errorReason": "BlockedByClient"});
+                let _ = session.post("Fetch.failRequest", fail);
+                return;
+            }
+        }
         let Ok(_permit) = self.room.acquire().await else {
             return;
         };
@@ -400,11 +417,9 @@ fn is_gone(message: &str) -> bool {
     message.contains("Invalid InterceptionId")
 }
 
-/// Parameters of `Fetch.enable`. Pages of chromium itself, such as the viewer of PDFs, keep theirs.
+/// Parameters of `Fetch.enable`.
 fn all_requests() -> Value {
-    let of =
-        |scheme: &str| json!({"urlPattern": format!("{scheme}://*"), "requestStage": "Request"});
-    json!({"patterns": [of("http"), of("https")]})
+    json!({"patterns": [{"urlPattern": "*", "requestStage": "Request"}]})
 }
 
 /// Parameters of `Target.setAutoAttach`.

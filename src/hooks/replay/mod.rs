@@ -16,15 +16,17 @@ mod set_cookie;
 mod tally;
 
 pub use crate::chromium::seed::Seed;
-pub use crate::chromium::wall::Wall;
+pub use crate::chromium::wall::{Home, Wall};
 pub use page::{Loaded, load, show};
 pub use tally::{Listed, Requests};
 
+use archivist_core::model::is_web;
 use archivist_warc::WarcError;
 use archivist_warc::lookup::{Index, Match, Wanted};
 use archivist_warc::wacz::StoredAnswer;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::time::Duration;
 
 /// Finds recorded answers.
@@ -54,11 +56,31 @@ impl Answers for Index {
     }
 }
 
+/// An http or https URL, as a recording has it: nothing else is opened. A recording may name files of this
+/// machine, and pages of the browser about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebUrl(String);
+
+impl WebUrl {
+    /// Returns the URL if its scheme is http or https. The text is not changed: records are found by it.
+    pub fn of(text: &str) -> Option<WebUrl> {
+        is_web(text).then(|| WebUrl(text.to_owned()))
+    }
+}
+
+impl Deref for WebUrl {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
 /// Which page of a recording is replayed, and how.
 #[derive(Clone, Debug)]
 pub struct Replay {
     /// URL of the page.
-    pub url: String,
+    pub url: WebUrl,
     /// When the page was recorded.
     pub time: Timestamp,
     /// Seed of the page when it was recorded, if it had one.

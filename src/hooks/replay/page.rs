@@ -74,7 +74,7 @@ pub async fn show(replay: &Replay, answers: Arc<dyn Answers>) -> Result<Requests
         let interception = Interception::begin(&connection, answers, replay, None, false).await?;
         let page = open(&connection, &interception, json!({"newWindow": true})).await?;
         let session = connection.attach(&page).await?;
-        session.post("Page.navigate", json!({"url": replay.url}))?;
+        session.post("Page.navigate", json!({"url": &*replay.url}))?;
         tokio::select! {
             () = interception.until_closed() => {}
             _ = tokio::signal::ctrl_c() => {}
@@ -85,7 +85,7 @@ pub async fn show(replay: &Replay, answers: Arc<dyn Answers>) -> Result<Requests
 }
 
 fn invocation(replay: &Replay) -> Invocation {
-    let url = [format!("--url={}", replay.url)];
+    let url = [format!("--url={}", &*replay.url)];
     let settings = replay.settings.iter();
     let settings = settings.map(|(key, value)| (key.into(), value.into()));
     Invocation::read("chromium", SETTINGS, &url, settings)

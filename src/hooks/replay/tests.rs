@@ -75,7 +75,7 @@ fn wall() -> Option<(Wall, tempfile::TempDir)> {
         let words = words.map(str::to_owned).to_vec();
         Wall::of(words, Some(top.path().to_owned()))
     } else {
-        Wall::of_user_namespace()
+        Wall::of_user_namespace(&Home::default())
     };
     let missing = if Path::new("/usr/bin/chromium").exists() {
         wall.stands().err()
@@ -96,8 +96,16 @@ async fn loaded(
     url: &str,
     memory: Memory,
 ) -> Result<Loaded, crate::process::finding::Finding> {
+    loaded_from(wall, WebUrl::of(url).unwrap(), memory).await
+}
+
+async fn loaded_from(
+    wall: &Wall,
+    url: WebUrl,
+    memory: Memory,
+) -> Result<Loaded, crate::process::finding::Finding> {
     let replay = Replay {
-        url: url.to_owned(),
+        url,
         time: Timestamp::UNIX_EPOCH,
         seed: None,
         wall: wall.clone(),
@@ -295,6 +303,54 @@ async fn icon_and_manifest_that_were_not_recorded_are_not_missing() {
     let missing = page.requests.not_answered.iter();
     let missing: Vec<_> = missing.map(|one| one.url.as_str()).collect();
     assert_eq!(missing, ["http://a.test/gone.png"]);
+}
+
+/// The URL of a page is one of the web by its type. Here it is not: the browser must refuse it, too.
+#[tokio::test]
+async fn files_of_the_machine_are_refused_and_counted() {
+    let Some((wall, directory)) = wall() else {
+        return;
+    };
+    let secret = directory.path().join("secret.html");
+    fs::write(&secret, "<p>secret").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
+    let file = format!("file://{}", secret.display());
+    for url in [file.as_str(), "file:///etc/passwd", "file:///"] {
+        let opened = loaded_from(&wall, WebUrl((*url).to_owned()), Memory::default()).await;
+        let reason = opened.map(|page| page.text).unwrap_err().output_str;
+        assert_eq!(
+            reason,
+            format!(
+                "the recording has no answer for the page '{url}': neither http nor https: refused"
+            )
+        );
+    }
+}
+
+#[tokio::test]
+async fn documents_in_a_viewer_and_urls_of_a_page_itself_are_shown() {
+    let Some((wall, _directory)) = wall() else {
+        return;
+    };
+    let page = r#"<!doctype html><p id=out></p>
+        <iframe src="data:text/html,<script>parent.postMessage('data', '*')</script>"></iframe>
+        <iframe src="file:///etc/passwd"></iframe>
+        <script>
+            const out = document.getElementById("out");
+            onmessage = (message) => out.append(message.data + "; ");
+            const blob = (text, type) => URL.createObjectURL(new Blob([text], {type}));
+            const frame = document.createElement("iframe");
+            frame.src = blob("<script>parent.postMessage('blob', '*')</sc" + "ript>", "text/html");
+            document.body.append(frame);
+            fetch(blob("fetched", "text/plain")).then((answer) => answer.text()).then((text) => out.append(text + "; "));
+            fetch("data:text/plain,read").then((answer) => answer.text()).then((text) => out.append(text + "; "));
+        </script>"#;
+    let memory = Memory::default().with("http://a.test/", HTML, page);
+    let page = loaded(&wall, "http://a.test/", memory).await.unwrap();
+    for said in ["data;", "blob;", "fetched;", "read;"] {
+        assert!(page.text.contains(said), "{said}: {}", page.text);
+    }
+    assert!(!page.text.contains("root:"), "{}", page.text);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use crate::cdxj;
 use crate::record::Walk;
 use crate::source::read_line;
 use crate::zip::Member;
+use archivist_core::model::{cut, is_web};
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 use std::io::{self, Read};
@@ -204,22 +205,39 @@ impl Contents {
     }
 }
 
+/// The beginning of the lists of pages.
+#[derive(Default)]
+pub(super) struct Beginning {
+    /// The first page.
+    pub page: Option<Page>,
+    /// Lines before it that are no page.
+    pub faults: Vec<Flaw>,
+}
+
 /// Reads the lists up to the first page.
-pub(super) fn first_page(members: &[Member]) -> Option<Page> {
+pub(super) fn beginning(members: &[Member]) -> Beginning {
+    let mut contents = Contents::default();
     let mut lists = members.iter().filter(|member| is_list(member));
-    lists.find_map(|member| {
+    let page = lists.find_map(|member| {
         let mut content = io::BufReader::new(member.content());
         let mut line = Vec::new();
+        let mut number = 0_u64;
         while read_line(&mut content, PAGE_MAX_BYTES, &mut line).ok()? {
-            if let Ok(Some(page)) = page_of(&line) {
-                return Some(page);
+            number += 1;
+            match page_of(&line) {
+                Ok(Some(page)) => return Some(page),
+                Ok(None) => {}
+                Err(reason) => contents.fault(format!("{} line {number}", member.name), reason),
             }
         }
         None
-    })
+    });
+    let faults = contents.faults;
+    Beginning { page, faults }
 }
 
-/// The page of a line. `None` for the title of the list, and for an empty line.
+/// The page of a line. `None` for the title of the list, and for an empty line. A list may name a file of
+/// the reader's machine or a page of the browser itself.
 fn page_of(line: &[u8]) -> Result<Option<Page>, String> {
     let line = String::from_utf8_lossy(line);
     if line.trim().is_empty() {
@@ -229,6 +247,9 @@ fn page_of(line: &[u8]) -> Result<Option<Page>, String> {
     let text = |name: &str| value[name].as_str().map(str::to_owned);
     let time = text("ts").and_then(|time| time.parse().ok());
     match (text("url"), time) {
+        (Some(url), Some(_)) if !is_web(&url) => {
+            Err(format!("'{}' is neither http nor https", cut(url)))
+        }
         (Some(url), Some(time)) => Ok(Some(Page {
             url,
             title: text("title").unwrap_or_default(),

@@ -4,6 +4,7 @@ use super::contents::PAGES_MAX;
 use super::write::Page;
 use crate::head;
 use crate::record::Found;
+use archivist_core::model::is_web;
 use std::collections::VecDeque;
 
 /// Records between a request and its response, at most.
@@ -77,9 +78,8 @@ fn document(response: &Found) -> Option<Page> {
     let kind = response.field("warc-resource-type");
     let is_page = kind.is_empty() || kind.eq_ignore_ascii_case("document");
     let url = response.url();
-    let is_web = url.starts_with("http://") || url.starts_with("https://");
     let time = response.field("warc-date").parse().ok()?;
-    (status == 200 && is_html && is_page && is_web).then(|| Page {
+    (status == 200 && is_html && is_page && is_web(url)).then(|| Page {
         url: url.to_owned(),
         title: String::new(),
         time,

@@ -1,6 +1,6 @@
 //! Reads WACZ files and single WARC files, also those of other programs.
 
-use super::contents::{self, Contents, FAULTS_MAX, Keeps};
+use super::contents::{self, Beginning, Contents, FAULTS_MAX, Keeps};
 use super::entry::{Entry, REVISIT, TEXT, TEXT_MAX_BYTES};
 use super::indexed::{Indexed, Reach, SORTED_MIN_BYTES, Sought};
 use super::places::url_of;
@@ -39,6 +39,8 @@ pub struct Wacz {
     index: Indexed,
     /// The lists of pages, after they were read.
     lists: OnceLock<Contents>,
+    /// Their beginning, if only that was read.
+    beginning: OnceLock<Beginning>,
     /// Faults that were found when the file was opened.
     opened: Vec<Flaw>,
     /// All faults, after all was read.
@@ -147,6 +149,7 @@ impl Wacz {
             warcs,
             index,
             lists: OnceLock::new(),
+            beginning: OnceLock::new(),
             opened: faults,
             faults: OnceLock::new(),
             is_complete,
@@ -197,12 +200,17 @@ impl Wacz {
             .get_or_init(|| Contents::of_lists(&self.members, Keeps::All))
     }
 
+    fn beginning(&self) -> &Beginning {
+        self.beginning
+            .get_or_init(|| contents::beginning(&self.members))
+    }
+
     /// Returns the first page of the list, without the others.
     #[must_use]
     pub fn first_page(&self) -> Option<Page> {
         match self.lists.get() {
             Some(lists) => lists.pages.first().cloned(),
-            None => contents::first_page(&self.members),
+            None => self.beginning().page.clone(),
         }
     }
 
@@ -221,8 +229,13 @@ impl Wacz {
     /// Returns the faults that are known by now, because look-ups found them.
     #[must_use]
     pub fn noticed(&self) -> Vec<Flaw> {
-        let own = self.opened.iter().cloned();
-        own.chain(self.index.noticed()).collect()
+        let lists = match (self.lists.get(), self.beginning.get()) {
+            (Some(lists), _) => &lists.faults[..],
+            (None, Some(beginning)) => &beginning.faults,
+            (None, None) => &[],
+        };
+        let own = self.opened.iter().chain(lists).cloned();
+        own.chain(self.index.noticed()).take(FAULTS_MAX).collect()
     }
 
     /// Offset of the end of the last record of a WARC file, if all were read; else that of the end of

@@ -6,7 +6,7 @@ pub mod wall;
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;
-use crate::display::style;
+use crate::display::{listing, style};
 use crate::verb::config::browser;
 use crate::verb::open::has_desktop;
 use archive::Archive;
@@ -33,8 +33,9 @@ const FLAWS_MAX: usize = 20;
 ///
 /// The page is loaded from its recording, in the browser of hooks with an empty profile. The browser
 /// runs in a network namespace without a network, so that nothing reaches the web or this machine: as
-/// a unit if root calls, else as a unit of the user's service manager or in a user namespace. What is
-/// not in the recording fails, and is listed when the window is closed.
+/// a unit if root calls, else as a unit of the user's service manager or in a user namespace, and does not see
+/// the home directory. Only pages of http and https are shown, and what is not in the recording fails, and
+/// is listed when the window is closed.
 #[derive(Args)]
 pub struct ReplayArgs {
     /// A snapshot (s345), a crawl (c12), a URL of the archive, or a WACZ or WARC file
@@ -82,14 +83,15 @@ pub async fn run(args: ReplayArgs, scope: &Scope) -> Result<Exit, Failure> {
         check_display()?;
     }
     let recording = Recording::open(&args.target, scope).await?;
+    let settings = browser_settings(scope, args.no_wall)?;
     let replay = Replay {
         url: recording.url.clone(),
         time: recording.time,
         seed: recording.seed(),
-        wall: find_wall(args.no_wall)?,
+        wall: find_wall(args.no_wall, &settings)?,
         viewport: None,
         limit: LIMIT,
-        settings: browser_settings(scope, args.no_wall)?,
+        settings,
     };
     let file = Arc::clone(&recording.file);
     let answers: Arc<dyn Answers> = match args.target {
@@ -132,17 +134,22 @@ pub async fn run(args: ReplayArgs, scope: &Scope) -> Result<Exit, Failure> {
         };
         print_json(&document)?;
     } else {
-        style::print(&text(&replay, &requests, page.as_ref()))?;
+        let most = listing::most(&std::io::stdout());
+        style::print(&text(&replay, &requests, page.as_ref(), most))?;
     }
     Ok(Exit::Done)
 }
 
-/// Finds the wall of a replay, unless the caller wants none.
-pub fn find_wall(no_wall: bool) -> Result<Wall, Failure> {
+/// Finds the wall of a replay in the browser of these settings, unless the caller wants none.
+pub fn find_wall(no_wall: bool, settings: &Values) -> Result<Wall, Failure> {
     if no_wall {
         return Ok(Wall::none());
     }
-    wall::find()
+    wall::find(
+        settings
+            .get(browser::BROWSER)
+            .map_or("chromium", String::as_str),
+    )
 }
 
 /// The settings of the browser of a replay. Without a wall, it runs as the caller.
@@ -184,28 +191,27 @@ fn save(file: &Path, page: &Loaded) -> Result<(), Failure> {
         .map_err(|error| Failure::failed(format!("failed to write '{}': {error}", file.display())))
 }
 
-/// Requests of a list, one a line, with their reasons.
-pub fn lines(head: &str, listed: &[Listed]) -> String {
-    let mut text = String::new();
-    for one in listed {
-        if text.is_empty() {
-            text.push_str(&format!("{head}:\n"));
-        }
+/// The first `most` requests of a list, one a line, with their reasons.
+pub fn lines(head: &str, listed: &[Listed], most: usize) -> String {
+    if listed.is_empty() {
+        return String::new();
+    }
+    let lines = listing::lines(listed, most, |one| {
         let (method, kind) = (clean(&one.method), clean(&one.kind));
         let (url, reason) = (clean(&one.url), clean(&one.reason));
-        text.push_str(&format!("  {method} {url} ({kind}): {reason}\n"));
-    }
-    text
+        format!("  {method} {url} ({kind}): {reason}")
+    });
+    format!("{head}:\n{lines}")
 }
 
-fn text(replay: &Replay, requests: &Requests, page: Option<&PageDocument>) -> String {
+fn text(replay: &Replay, requests: &Requests, page: Option<&PageDocument>, most: usize) -> String {
     let mut text = format!("{}, recorded {}\n", clean(&replay.url), replay.time);
     text.push_str(&format!(
         "requests: {} answered exactly, {} by a rule, {} not recorded\n",
         requests.exact, requests.fuzzy, requests.missing
     ));
-    text.push_str(&lines("answered by a rule", &requests.by_rule));
-    text.push_str(&lines("not answered", &requests.not_answered));
+    text.push_str(&lines("answered by a rule", &requests.by_rule, most));
+    text.push_str(&lines("not answered", &requests.not_answered, most));
     if let Some(note) = page.and_then(|page| page.note) {
         text.push_str(&format!("note: {}\n", clean(note)));
     }
@@ -215,6 +221,7 @@ fn text(replay: &Replay, requests: &Requests, page: Option<&PageDocument>) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_hooks::replay::WebUrl;
 
     #[test]
     fn requests_that_were_not_answered_exactly_are_listed() {
@@ -233,7 +240,7 @@ mod tests {
             not_answered: vec![listed("not recorded")],
         };
         let replay = Replay {
-            url: "http://a.test/".to_owned(),
+            url: WebUrl::of("http://a.test/").unwrap(),
             time: "2026-11-26T09:00:00Z".parse().unwrap(),
             seed: None,
             wall: Wall::none(),
@@ -242,7 +249,7 @@ mod tests {
             settings: Values::new(),
         };
         assert_eq!(
-            text(&replay, &requests, None),
+            text(&replay, &requests, None, 1),
             "http://a.test/, recorded 2026-11-26T09:00:00Z\n\
              requests: 5 answered exactly, 1 by a rule, 1 not recorded\n\
              answered by a rule:\n  \

@@ -9,7 +9,7 @@ use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::text::clean;
 use archivist_hooks::RecordingDescription;
 use archivist_hooks::bodies;
-use archivist_hooks::replay::Seed;
+use archivist_hooks::replay::{Seed, WebUrl};
 use archivist_shared::archive::IMPORTED;
 use archivist_shared::bus::documents::report::{Filter, Snapshot};
 use archivist_warc::lookup::Index;
@@ -61,7 +61,7 @@ pub struct Recording {
     /// The file.
     pub file: Arc<Wacz>,
     /// URL of the first page.
-    pub url: String,
+    pub url: WebUrl,
     /// When the first page was recorded.
     pub time: Timestamp,
     /// The snapshot of the first page, if it is one of the archive.
@@ -81,8 +81,14 @@ impl Recording {
             Target::Url(url) => of_url(url, scope).await?,
         };
         let file = Arc::new(open(&path, target)?);
-        let (url, time) = shown.or_else(|| first_page(&file)).ok_or_else(|| {
-            Failure::failed(format!("the recording '{}' has no page", path.display()))
+        let found = shown.or_else(|| first_page(&file));
+        let (url, time) = found.ok_or_else(|| {
+            let flaw = file.noticed().first().map(|flaw| clean(&flaw.to_string()));
+            let why = flaw.map_or_else(String::new, |flaw| format!(": {flaw}"));
+            Failure::failed(format!(
+                "the recording '{}' has no page{why}",
+                path.display()
+            ))
         })?;
         Ok(Recording {
             path,
@@ -114,7 +120,7 @@ pub struct Located {
     /// The file.
     pub path: PathBuf,
     /// URL and time of the page, if the file has several.
-    pub shown: Option<(String, Timestamp)>,
+    pub shown: Option<(WebUrl, Timestamp)>,
 }
 
 impl Located {
@@ -135,10 +141,11 @@ impl Located {
         }
         let path = imported(directory)?;
         let time = page.bookmarked_at.as_ref()?.parse().ok()?;
+        let url = WebUrl::of(&page.url)?;
         Some(Located {
             page: Some(page.id),
             path,
-            shown: Some((page.url.clone(), time)),
+            shown: Some((url, time)),
         })
     }
 }
@@ -188,14 +195,15 @@ async fn of_snapshot(id: Owner, page: SnapshotId, scope: &Scope) -> Result<Locat
 }
 
 /// URL and time of the first page; of a file without a list of pages, the first HTML document.
-pub fn first_page(file: &Wacz) -> Option<(String, Timestamp)> {
+pub fn first_page(file: &Wacz) -> Option<(WebUrl, Timestamp)> {
     let listed = file.first_page();
-    listed.map(|page| (page.url, page.time)).or_else(|| {
+    let listed = listed.and_then(|page| Some((WebUrl::of(&page.url)?, page.time)));
+    listed.or_else(|| {
         let documents = file.entries().iter().filter(|entry| {
             entry.method == "GET" && entry.status == Some(200) && entry.media_type == "text/html"
         });
-        let first = documents.min_by_key(|entry| entry.time)?;
-        Some((first.url.clone(), first.time))
+        let documents = documents.filter_map(|entry| Some((WebUrl::of(&entry.url)?, entry.time)));
+        documents.min_by_key(|(_, time)| *time)
     })
 }
 

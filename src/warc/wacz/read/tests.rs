@@ -200,6 +200,30 @@ fn index_of_others_is_read() {
     assert_eq!(body(&wacz, "http://a.test/").unwrap(), b"one");
 }
 
+/// A list of pages may name files of the reader's machine.
+#[test]
+fn pages_of_other_schemes_are_no_pages() {
+    let file = wacz(&packed(&response("http://a.test/", "", b"one")), |_| {});
+    let page = |url: &str| format!("{{\"url\":\"{url}\",\"ts\":\"2026-11-26T09:00:00Z\"}}\n");
+    let list = ["file:///etc/passwd", "chrome://version", "http://a.test/"].map(page);
+    let list = list.concat();
+    let open = || {
+        Wacz::open(with_members(
+            &file,
+            &[("pages/pages.jsonl", list.as_bytes())],
+        ))
+    };
+    let refused = "pages/pages.jsonl line 1: 'file:///etc/passwd' is neither http nor https";
+    let wacz = open().unwrap();
+    assert_eq!(wacz.first_page().unwrap().url, "http://a.test/");
+    let has = |faults: &[Flaw]| faults.iter().any(|fault| fault.to_string() == refused);
+    assert!(has(&wacz.noticed()));
+    let wacz = open().unwrap();
+    let urls: Vec<_> = wacz.pages().iter().map(|page| page.url.as_str()).collect();
+    assert_eq!(urls, ["http://a.test/"]);
+    assert!(has(wacz.faults()));
+}
+
 /// 30 KB that stand for 16 GiB: two codings, each of which multiplies by a thousand.
 #[test]
 fn body_that_grows_without_end_is_read_up_to_the_limit() {
