@@ -274,6 +274,7 @@ fn snapshot(status: Lifecycle) -> Snapshot {
         directory: None,
         current_step: None,
         http_status: None,
+        unsaved: None,
         config: Default::default(),
         node: None,
         older_copies: Vec::new(),

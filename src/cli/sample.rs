@@ -62,6 +62,7 @@ pub fn snapshot(id: i64) -> Snapshot {
         current_step: None,
         bookmarked_at: None,
         http_status: Some(200),
+        unsaved: None,
         config: Default::default(),
         node: None,
         older_copies: Vec::new(),

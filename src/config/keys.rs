@@ -241,8 +241,9 @@ keys! {
     /// age=1y deletes pages that were visited or imported longer ago, except for the newest version
     /// of each page; with newest=no, that goes, too. versions=10 deletes a page that has ten newer
     /// versions. With both, a page goes by whichever applies first. The newest version is the
-    /// newest one that has files and whose document is no HTTP error, so that a page that has
-    /// disappeared from the web stays in the archive.
+    /// newest one that was saved: its document loaded and is no error, and its files are there. A
+    /// version that was not saved replaces none that was, so that a page that has disappeared from
+    /// the web stays in the archive.
     ///
     /// The rule is for all pages. After tag:NAME it is for the pages with this tag, or of crawls
     /// with it, in place of the rule for all; 'forever' keeps them. A page with the tags of several

@@ -9,7 +9,9 @@ use crate::snippet::Marker;
 use crate::stem::Stems;
 use crate::suggest::nearest;
 use crate::words::{WordKind, fold};
-use archivist_core::model::search::{SearchAnswer, SearchEntry, SearchHit, SearchQuestion};
+use archivist_core::model::search::{
+    SearchAnswer, SearchEntry, SearchHit, SearchQuestion, SearchState,
+};
 use archivist_core::model::web::surt::page_key;
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Bound;
@@ -290,6 +292,9 @@ impl Asked<'_> {
         let mut queries: Vec<Box<dyn Query>> = parts.map(|part| self.with_forms(part)).collect();
         let tags = self.parsed.without_tags.iter();
         queries.extend(tags.map(|tag| term(self.fields.tag, tag)));
+        if self.question.status.is_none() {
+            queries.push(term(self.fields.status, SearchState::Unsaved.as_str()));
+        }
         (!queries.is_empty()).then(|| one_of(queries))
     }
 

@@ -7,7 +7,7 @@ use crate::schema::{Fields, schema, version};
 use crate::stem::Stems;
 use crate::words::{Word, fold, initials, words};
 use archivist_core::model::SnapshotId;
-use archivist_core::model::search::{SearchChange, SearchEntry, SearchWork};
+use archivist_core::model::search::{SearchChange, SearchEntry, SearchState, SearchWork};
 use archivist_core::model::web::surt::page_key;
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -354,6 +354,9 @@ fn document(
     document.add_i64(fields.time, entry.time.0);
     document.add_text(fields.key, term_of(&key));
     document.add_text(fields.status, entry.status.as_str());
+    if entry.is_failure {
+        document.add_text(fields.status, SearchState::Unsaved.as_str());
+    }
     for domain in domains(&key) {
         document.add_text(fields.site, term_of(domain));
     }

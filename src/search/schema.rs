@@ -7,7 +7,7 @@ use tantivy::schema::{
 };
 
 /// Number of the format of our fields and words.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// Returns the text of the version file of an index: our format and that of tantivy.
 pub fn version() -> String {
@@ -49,7 +49,7 @@ pub struct Fields {
     pub site: Field,
     /// Plugins that kept files.
     pub plugin: Field,
-    /// State of the snapshot.
+    /// States of the snapshot: each [`archivist_core::model::search::SearchState`] that fits.
     pub status: Field,
     /// When it was archived, in milliseconds.
     pub time: Field,

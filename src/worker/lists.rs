@@ -188,6 +188,7 @@ impl Lists {
             archived_at: snapshot.ended_at.unwrap_or(snapshot.created_at),
             visited_at: snapshot.visited_at,
             http_status: snapshot.http_status,
+            unsaved: snapshot.unsaved,
             results: match Directory::open(&directory) {
                 Ok(own) => existing_files(&own, results),
                 Err(_) => results.to_vec(),
@@ -250,6 +251,7 @@ mod tests {
             directory: Some(directory.to_str().unwrap().to_owned()),
             current_step: None,
             http_status: Some(200),
+            unsaved: None,
             config: Default::default(),
             node: None,
             older_copies: Vec::new(),

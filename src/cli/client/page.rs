@@ -103,7 +103,7 @@ pub async fn of_id(id: Owner, server: &Server) -> Result<Snapshot, Failure> {
 }
 
 /// Returns the sealed snapshot of a page on this machine that is nearest to a time; of several, the
-/// newest.
+/// newest. One that was not saved is returned only if none was.
 ///
 /// # Errors
 /// If no snapshot of the page is sealed.
@@ -114,18 +114,36 @@ pub async fn nearest(url: &str, when: When, server: &Server) -> Result<Snapshot,
         ..Filter::default()
     };
     let versions: Vec<Snapshot> = Paging::new(server, filter).collect().await?;
-    choose(versions, when).ok_or_else(|| {
+    let newest = versions
+        .iter()
+        .max_by_key(|page| (page.visited_at, page.id));
+    let newest = newest.filter(|_| when == When::Newest).cloned();
+    let chosen = choose(versions, when).ok_or_else(|| {
         let url = clean(url);
         Failure::failed(format!(
             "no snapshot of '{url}' is archived on this machine; see: archivist versions '{url}'"
         ))
-    })
+    })?;
+    if let Some(newest) = newest.filter(|newest| !newest.is_saved()) {
+        let lack = clean(newest.lack().unwrap_or_default());
+        if chosen.id == newest.id {
+            eprintln!("{}: {lack}", newest.id);
+        } else {
+            eprintln!("{}, which is newer, was not saved: {lack}", newest.id);
+        }
+    }
+    Ok(chosen)
 }
 
 fn choose(versions: Vec<Snapshot>, when: When) -> Option<Snapshot> {
     let order = |page: &Snapshot| {
         let time = page.visited_at;
-        (when.distance(time), Reverse(time), Reverse(page.id))
+        (
+            !page.is_saved(),
+            when.distance(time),
+            Reverse(time),
+            Reverse(page.id),
+        )
     };
     versions.into_iter().min_by_key(order)
 }

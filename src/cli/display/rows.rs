@@ -99,7 +99,7 @@ pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
         "ID  CRAWL  DEPTH  STATUS  PINNED  HTTP  REPLAY  RESULTS  FAILED  VISITED  NODE  URL…  TITLE…  REASON…",
     );
     for snapshot in snapshots {
-        let tone = text::tone_of_lifecycle(snapshot.status, snapshot.reason.as_deref());
+        let tone = text::tone_of_lifecycle(snapshot.status, snapshot.lack());
         table.row([
             snapshot.id.to_string().into(),
             snapshot.crawl.to_string().into(),
@@ -114,7 +114,7 @@ pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
             snapshot.node.as_deref().unwrap_or_default().into(),
             snapshot.url.as_str().into(),
             snapshot.title.as_deref().unwrap_or_default().into(),
-            snapshot.reason.as_deref().unwrap_or_default().into(),
+            snapshot.lack().unwrap_or_default().into(),
         ]);
     }
     table

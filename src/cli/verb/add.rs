@@ -58,8 +58,8 @@ pub struct AddArgs {
     persona: Option<PersonaName>,
     /// Leave out pages that another crawl has archived or is going to
     ///
-    /// Pages that this crawl finds are left out in the same way. A page that is incomplete, or of
-    /// which no result succeeded, is archived again. If none is left, no crawl is added, and the
+    /// Pages that this crawl finds are left out in the same way. A page that was not saved, because it did
+    /// not load, shows an error or is incomplete, is archived again. If none is left, no crawl is added, and the
     /// exit status is 0. In a fleet, the pages of all machines count; if only other machines have
     /// them, the crawl is added and sealed without pages.
     #[arg(long)]

@@ -6,11 +6,13 @@ use crate::client::server::{Server, decode};
 use crate::display::{listing, style};
 use archivist_config::Scope;
 use archivist_core::model::web::pattern::UrlPattern;
-use archivist_core::model::{Lifecycle, Owner, Time};
-use archivist_core::plan::RetentionRule;
+use archivist_core::model::web::surt::page_key;
+use archivist_core::model::{Lifecycle, Owner, SnapshotId, Time};
+use archivist_core::plan::{RetentionRule, newest};
 use archivist_core::text::{clean, human_size, parse_span};
 use archivist_shared::bus::documents::report::{Deleted, Expired, Filter, Snapshot};
 use clap::Args;
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -80,7 +82,10 @@ struct WhichArgs {
     /// Delete pages in this state: sealed or cancelled
     #[arg(long, value_name = "S", value_parser = state)]
     status: Option<Lifecycle>,
-    /// Of the pages that fit, keep the newest N of each URL
+    /// Of the pages that fit, keep the newest N of each page that were saved
+    ///
+    /// A snapshot that shows an error, or of which nothing was saved, is kept only if none of the page
+    /// was saved.
     #[arg(long, value_name = "N")]
     keep_newest: Option<usize>,
 }
@@ -177,11 +182,10 @@ struct Selection {
 }
 
 impl Selection {
-    fn add(&mut self, page: &Snapshot) {
-        self.ids.push(Owner::Snapshot(page.id));
+    fn add(&mut self, id: SnapshotId, url: &str) {
+        self.ids.push(Owner::Snapshot(id));
         if self.shown.len() < SHOWN {
-            self.shown
-                .push(format!("{}  {}", page.id, clean(&page.url)));
+            self.shown.push(format!("{id}  {}", clean(url)));
         }
     }
 
@@ -205,31 +209,66 @@ async fn fitting(which: &WhichArgs, server: &Server) -> Result<Selection, Failur
         ..Filter::default()
     };
     let mut pages = Paging::new(server, filter);
-    let mut kept: HashMap<String, usize> = HashMap::new();
-    let mut found = Selection::default();
+    let mut fitting = Vec::new();
     loop {
         let batch = pages.next::<Snapshot>().await?;
         if batch.rows.is_empty() {
-            return Ok(found);
+            break;
         }
-        for page in batch.rows {
-            if !which.fits(&page, now) {
-                continue;
-            }
-            if let Some(count) = which.keep_newest {
-                let kept = kept.entry(page.url.clone()).or_default();
-                if *kept < count {
-                    *kept += 1;
-                    continue;
-                }
-            }
-            if page.pinned {
-                found.pinned += 1;
-                continue;
-            }
-            found.add(&page);
+        let rows = batch.rows.into_iter();
+        fitting.extend(rows.filter(|page| which.fits(page, now)).map(Fitting::of));
+    }
+    if let Some(count) = which.keep_newest {
+        fitting = beyond_newest(fitting, count);
+    }
+    let mut found = Selection::default();
+    for page in fitting {
+        if page.pinned {
+            found.pinned += 1;
+        } else {
+            found.add(page.id, &page.url);
         }
     }
+    Ok(found)
+}
+
+/// A page that fits the options.
+struct Fitting {
+    id: SnapshotId,
+    url: String,
+    time: Time,
+    is_saved: bool,
+    pinned: bool,
+}
+
+impl Fitting {
+    fn of(page: Snapshot) -> Fitting {
+        Fitting {
+            id: page.id,
+            time: page.visited_at,
+            is_saved: page.is_saved(),
+            pinned: page.pinned,
+            url: page.url,
+        }
+    }
+}
+
+/// The pages but for the newest versions of each.
+fn beyond_newest(pages: Vec<Fitting>, count: usize) -> Vec<Fitting> {
+    let mut versions: HashMap<String, Vec<Fitting>> = HashMap::new();
+    for page in pages {
+        versions.entry(page_key(&page.url)).or_default().push(page);
+    }
+    let mut beyond = Vec::new();
+    for mut versions in versions.into_values() {
+        versions.sort_by_key(|page| Reverse((page.time, page.id)));
+        let are_saved: Vec<bool> = versions.iter().map(|page| page.is_saved).collect();
+        let kept = newest(&are_saved, count);
+        let versions = versions.into_iter().zip(kept);
+        beyond.extend(versions.filter(|(_, keeps)| !keeps).map(|(page, _)| page));
+    }
+    beyond.sort_by_key(|page| Reverse(page.id));
+    beyond
 }
 
 /// The pages that rules delete now, the oldest first.
@@ -246,7 +285,9 @@ async fn expired(rules: &[String], server: &Server) -> Result<Selection, Failure
             .call(|| server.proxy().expired(&rules, after))
             .await?;
         let expired: Expired = decode(&answer)?;
-        expired.pages.iter().for_each(|page| found.add(page));
+        for page in &expired.pages {
+            found.add(page.id, &page.url);
+        }
         match expired.next {
             Some(next) => after = next,
             None => return Ok(found),
@@ -302,6 +343,7 @@ fn confirmed(what: &str) -> Result<bool, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_core::model::Unsaved;
     use serde_json::json;
 
     fn page(status: &str, visited: i64) -> Snapshot {
@@ -337,6 +379,42 @@ mod tests {
         assert!(!fits("--status cancelled"));
         let which = parsed("--tag news").unwrap().which;
         assert!(!which.fits(&page("started", 0), Time(10_000)), "not over");
+    }
+
+    #[test]
+    fn newest_saved_versions_are_kept() {
+        let version = |id, second: i64, unsaved: Option<Unsaved>| {
+            let mut page = page("sealed", 0);
+            page.id = SnapshotId(id);
+            page.visited_at = Time(second * 1000);
+            page.unsaved = unsaved;
+            Fitting::of(page)
+        };
+        let beyond = |versions: Vec<Fitting>, count| {
+            let pages = beyond_newest(versions, count).into_iter();
+            pages.map(|page| page.id.0).collect::<Vec<_>>()
+        };
+        let failures = [
+            Unsaved::Document,
+            Unsaved::Error,
+            Unsaved::Files,
+            Unsaved::Work,
+            Unsaved::Visit,
+        ];
+        for unsaved in failures.map(Some) {
+            let versions = || {
+                vec![
+                    version(4, 4, unsaved),
+                    version(2, 3, None),
+                    version(3, 2, None),
+                    version(1, 1, None),
+                ]
+            };
+            assert_eq!(beyond(versions(), 1), [4, 3, 1], "{unsaved:?}");
+            assert_eq!(beyond(versions(), 2), [4, 1]);
+            let none = vec![version(2, 2, unsaved), version(1, 1, unsaved)];
+            assert_eq!(beyond(none, 1), [1]);
+        }
     }
 
     #[test]

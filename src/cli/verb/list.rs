@@ -17,6 +17,8 @@ use clap::{Args, ValueEnum};
 
 /// State of snapshots that ended before their work was done, in addition to those of the lifecycle.
 const INCOMPLETE: &str = "incomplete";
+/// State of pages that were not saved, in addition to their own.
+const UNSAVED: &str = "unsaved";
 
 /// List the newest crawls, snapshots, results, runs or web hosts
 ///
@@ -33,7 +35,8 @@ pub struct ListArgs {
     /// List only entries in this state, see STATES in archivist(1)
     ///
     /// Runs are starting, running or ended; snapshots can also be incomplete: their work ended
-    /// before it was done, and the REASON says why; hosts have no states.
+    /// before it was done, and the REASON says why; or unsaved: incomplete, an error of the server, or
+    /// nothing was saved. Hosts have no states.
     #[arg(long, value_name = "S")]
     status: Option<String>,
     /// List only snapshots whose document has this HTTP status: 404, 4xx or 400-499
@@ -85,7 +88,7 @@ impl What {
     fn states(self) -> Vec<&'static str> {
         match self {
             What::Crawls => text::lifecycles().to_vec(),
-            What::Snapshots => [&text::lifecycles()[..], &[INCOMPLETE]].concat(),
+            What::Snapshots => [&text::lifecycles()[..], &[INCOMPLETE, UNSAVED]].concat(),
             What::Results => text::result_states().to_vec(),
             What::Runs => vec!["starting", "running", "ended"],
             What::Hosts => Vec::new(),
@@ -119,8 +122,8 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
         ..Filter::default()
     };
     // Runs are units, which only their machine knows; the fleet knows neither HTTP statuses nor which
-    // pages are incomplete, and searches no tags and URLs.
-    let asks_for_incomplete = args.status.as_deref() == Some(INCOMPLETE);
+    // pages are incomplete or were not saved, and searches no tags and URLs.
+    let asks_for_incomplete = matches!(args.status.as_deref(), Some(INCOMPLETE | UNSAVED));
     let asks_for_pages = args.http.is_some() || args.tag.is_some() || args.url.is_some();
     let is_local =
         args.local.local || args.what == What::Runs || asks_for_pages || asks_for_incomplete;

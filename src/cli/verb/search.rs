@@ -8,11 +8,11 @@ use crate::client::server::Server;
 use crate::display::style::{self, Style};
 use crate::display::text::{stamp, when};
 use archivist_config::Scope;
+use archivist_core::model::Time;
 use archivist_core::model::search::{
-    HITS_MAX, HITS_USUAL, SearchAnswer, SearchHit, SearchQuestion, SnippetPart,
+    HITS_MAX, HITS_USUAL, SearchAnswer, SearchHit, SearchQuestion, SearchState, SnippetPart,
 };
 use archivist_core::model::web::pattern::UrlPattern;
-use archivist_core::model::{Lifecycle, Time};
 use archivist_core::text::clean;
 use clap::Args;
 use jiff::tz::TimeZone;
@@ -53,9 +53,12 @@ pub struct SearchArgs {
     /// Find only snapshots of which this plugin has kept files
     #[arg(long, value_name = "NAME")]
     plugin: Vec<String>,
-    /// Find only snapshots in this state: sealed or cancelled
+    /// Find only snapshots in this state: sealed, cancelled or unsaved
+    ///
+    /// Unsaved ones show an error of their server, or nothing of them was saved. Without this option,
+    /// they are left out.
     #[arg(long, value_name = "S", value_parser = state)]
-    status: Option<Lifecycle>,
+    status: Option<SearchState>,
     /// List every snapshot instead of every page
     #[arg(long)]
     all: bool,
@@ -73,10 +76,11 @@ pub struct SearchArgs {
     rebuild: bool,
 }
 
-fn state(text: &str) -> Result<Lifecycle, String> {
-    Lifecycle::parse(text)
-        .filter(|state| state.is_final())
-        .ok_or_else(|| "the index has pages that are sealed or cancelled".to_owned())
+fn state(text: &str) -> Result<SearchState, String> {
+    SearchState::parse(text).ok_or_else(|| {
+        let names = SearchState::ALL.map(SearchState::as_str).join(", ");
+        format!("the index has pages with these states: {names}")
+    })
 }
 
 pub async fn run(args: SearchArgs, scope: &Scope) -> Result<Exit, Failure> {

@@ -139,7 +139,7 @@ fn table(changes: &[Change], style: &Style) -> Table {
     } in changes
     {
         let snapshot = &version.snapshot;
-        let tone = text::tone_of_lifecycle(snapshot.status, snapshot.reason.as_deref());
+        let tone = text::tone_of_lifecycle(snapshot.status, snapshot.lack());
         let after = after_ms.map(|millis| human_span(std::time::Duration::from_millis(millis)));
         table.row([
             snapshot.id.to_string().into(),
@@ -154,7 +154,7 @@ fn table(changes: &[Change], style: &Style) -> Table {
             changes.join(", ").into(),
             snapshot.title.as_deref().unwrap_or_default().into(),
             version.plugins.join(" ").into(),
-            snapshot.reason.as_deref().unwrap_or_default().into(),
+            snapshot.lack().unwrap_or_default().into(),
         ]);
     }
     table

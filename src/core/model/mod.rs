@@ -21,6 +21,7 @@ mod runner;
 pub mod search;
 mod snap;
 mod time;
+mod unsaved;
 mod version;
 pub mod web;
 
@@ -47,6 +48,7 @@ pub use result::{EXIT_SKIPPED, Figures, OutputFile, ResultState, Uses, Verdict};
 pub use runner::{Locality, ProcessLocation, Runner};
 pub use snap::{SNAP_HEAD_BYTES, is_of_snap};
 pub use time::Time;
+pub use unsaved::Unsaved;
 pub use version::{PageVersion, TextDigest};
 pub use web::list::{Folders, LineEntry, List, Place, kept_entry, moment, parse_line};
 pub use web::reach::{AddressKind, Reach};

@@ -22,6 +22,9 @@ pub struct SearchEntry {
     pub tags: Vec<String>,
     /// Sealed or cancelled.
     pub status: Lifecycle,
+    /// Whether it shows an error, or nothing was saved.
+    #[serde(default)]
+    pub is_failure: bool,
     /// Directory of the snapshot.
     pub directory: PathBuf,
 }
@@ -83,15 +86,30 @@ pub struct SearchQuestion {
     /// Plugins, all of which must have kept files of the page.
     #[serde(default)]
     pub plugins: Vec<String>,
-    /// State of the snapshot.
+    /// State of the snapshot. Without it, no snapshot is found that shows an error, or of which nothing
+    /// was saved.
     #[serde(default)]
-    pub status: Option<Lifecycle>,
+    pub status: Option<SearchState>,
     /// Most hits of the answer.
     #[serde(default = "usual_limit")]
     pub limit: u32,
     /// Whether each snapshot is a hit, instead of each URL.
     #[serde(default)]
     pub all: bool,
+}
+
+crate::text::named! {
+    /// State of a snapshot that the index has.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum SearchState {
+        /// Sealed, whether saved or not.
+        Sealed = "sealed",
+        /// Cancelled.
+        Cancelled = "cancelled",
+        /// Sealed, and it shows an error, or nothing was saved.
+        Unsaved = "unsaved",
+    }
 }
 
 impl SearchQuestion {

@@ -95,8 +95,7 @@ impl RetentionRule {
 pub struct AgingPage {
     /// When it was sealed or cancelled.
     pub ended_at: Time,
-    /// Whether it is the newest version of its page that has files. An error page or one without files is
-    /// this only if no version is better.
+    /// Whether it is the newest version of its page that was saved, or, if none was, the newest one.
     pub is_newest: bool,
     /// Tags of the page and its crawl.
     pub tags: Vec<String>,

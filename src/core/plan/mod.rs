@@ -24,6 +24,7 @@ mod reconcile;
 mod report;
 mod retry;
 mod run_call;
+mod saved;
 mod settle;
 mod takeover;
 mod view;
@@ -56,6 +57,7 @@ pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
 pub use report::{ReportStep, Reporter, report_step, takes_depth};
 pub use retry::{Retry, lacks, may_retry, reopens_crawl, retries_whole_page, retry, with_plugin};
 pub use run_call::{LastRun, RunCall, RunFacts, is_joinable, run_call};
+pub use saved::{Judgement, PageResult, PageRole, PageRoles, is_saved, judge, newest, opens_pages};
 pub use settle::{
     AfterCrawlWorker, AfterWorker, PAUSED, Settled, Uncounted, WithoutHooks, WorkerEnd,
 };

@@ -109,6 +109,7 @@ pub(super) fn page(row: &Row) -> Snapshot {
     Snapshot {
         // The fleet does not record it.
         http_status: None,
+        unsaved: None,
         config: Default::default(),
         id: SnapshotId(row.get(0)),
         crawl: CrawlId(row.get(1)),

@@ -11,11 +11,12 @@ use crate::notices;
 use crate::programs;
 use crate::store::{SnapshotWork, StoreError, Tx};
 use crate::work::ends::WITH_CRAWL;
-use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Step, Time};
+use crate::work::saved::{has_failed_to_open, page_roles};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time};
 use archivist_core::plan::{
     Notice, lacks, may_retry, reopens_crawl, retries_whole_page, retry, with_plugin,
 };
-use archivist_plugin::{HookFamily, Mode, Plugin};
+use archivist_plugin::{HookFamily, Plugin};
 use archivist_shared::bus::call::{Retrying, Which};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -44,12 +45,6 @@ fn is_of_pages(plugin: &Plugin, name: &str) -> bool {
         let is_of_page = hook.name.family == HookFamily::Snapshot;
         is_of_page && (plugin.name == name || hook.id == name)
     })
-}
-
-/// Whether a plugin has a daemon for each page, such as the tab of a browser.
-fn loads_pages(plugin: &Plugin) -> bool {
-    let mut hooks = plugin.hooks.iter();
-    hooks.any(|hook| hook.name.family == HookFamily::Snapshot && hook.name.mode == Mode::Daemon)
 }
 
 /// Queues results of `id` again, see [`Which`]. Without `id`: of every sealed page that has a
@@ -146,14 +141,12 @@ fn retry_window(
         Which::Hook(hook) => (true, Some(hook.as_str())),
         which => (*which != Which::Missing, None),
     };
-    let plugins = turn.engine.catalogue.plugins.iter();
-    let loading: Vec<&str> = plugins
-        .filter(|plugin| loads_pages(plugin))
-        .map(|plugin| plugin.name.as_str())
-        .collect();
+    let roles = page_roles(turn);
+    let opening = roles.iter().filter(|(_, role)| role.opens_page);
+    let opening: Vec<&str> = opening.map(|(plugin, _)| plugin.as_str()).collect();
     let pages = turn
         .tx
-        .snapshots_to_retry(crawl, with_failed, &loading, window, PAGES_PER_TURN)?;
+        .snapshots_to_retry(crawl, with_failed, &opening, window, PAGES_PER_TURN)?;
     so_far.after = match pages.last() {
         Some((_, last)) if pages.len() == PAGES_PER_TURN => last.0,
         _ => to,
@@ -255,19 +248,6 @@ fn requeue(turn: &Turn<'_>, page: &SnapshotWork, which: &Which) -> TurnResult<u3
     Ok(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-/// Whether the browser did not load a page: a hook of a plugin that has a daemon for pages failed.
-fn has_failed_to_load(turn: &Turn<'_>, id: SnapshotId) -> TurnResult<bool> {
-    let results = turn.tx.results(Owner::Snapshot(id))?;
-    let mut failed = results
-        .iter()
-        .filter(|result| result.status == ResultState::Failed);
-    let plugins = &turn.engine.catalogue.plugins;
-    Ok(failed.any(|result| {
-        let mut plugins = plugins.iter();
-        plugins.any(|plugin| plugin.name == result.plugin && loads_pages(plugin))
-    }))
-}
-
 /// Forgets crawls that were cancelled between two turns. If the retried crawl is one of them,
 /// the retry ends.
 fn forget_cancelled(
@@ -309,14 +289,14 @@ fn retry_snapshot(
     if *which == Which::Missing && state != Lifecycle::Sealed {
         return Ok(0);
     }
-    let has_failed_to_load = has_failed_to_load(turn, id)?;
+    let has_failed_to_open = has_failed_to_open(turn, id)?;
     let status = turn.tx.visit(id)?.answer.map(|answer| answer.status);
     if state.is_final() && !is_lost {
         turn.tx.keep_earlier(id)?;
     }
     let mut requeued = requeue(turn, &snapshot, which)?;
     let of_all = matches!(which, Which::Failed | Which::All);
-    let is_whole = retries_whole_page(status, has_failed_to_load, !of_all, requeued);
+    let is_whole = retries_whole_page(status, has_failed_to_open, !of_all, requeued);
     if (is_whole && state.is_final()) || is_lost {
         let all = turn.tx.requeue_page(id)?;
         requeued = u32::try_from(all).unwrap_or(u32::MAX);

@@ -3,7 +3,7 @@
 use super::RunState;
 use archivist_core::fleet::{Epoch, Generation, HostKey, NodeId, Release};
 use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Figures, Lifecycle, Outcome};
-use archivist_core::model::{OutputFile, Owner, ResultState, RunId, SnapshotId, Time};
+use archivist_core::model::{OutputFile, Owner, ResultState, RunId, SnapshotId, Time, Unsaved};
 use archivist_core::plan::HostId;
 use archivist_core::store::{CopyStatus, StoredObject, Task};
 use archivist_core::unit::UnitKind;
@@ -116,6 +116,7 @@ stored_as_text! {
     Lifecycle, "status", Lifecycle::parse;
     Owner, "id of a crawl or snapshot", |text| text.parse().ok();
     ResultState, "status of a result", ResultState::parse;
+    Unsaved, "lack of a page", Unsaved::parse;
     UnitKind, "kind of unit", UnitKind::parse;
     RunState, "status of a run", RunState::parse;
 }

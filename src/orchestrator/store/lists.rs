@@ -9,7 +9,7 @@ mod timeline;
 use super::{Counts, Result, StoreError, Tx};
 use crate::store::RunState;
 use crate::store::column::{Columns, FromRow, column, columns};
-use crate::store::rows::complete::INCOMPLETE;
+use crate::store::rows::complete::{INCOMPLETE, UNSAVED};
 use crate::store::rows::directory::row_of;
 use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{Accounting, Lifecycle, Owner, RECORDER, Uses, VERIFIER};
@@ -166,6 +166,7 @@ impl Tx<'_> {
         let mut query = Query::new(format!("SELECT {columns} FROM snapshot"));
         match filter.status.as_deref() {
             Some("incomplete") => query.sql.push_str(&format!(" AND {INCOMPLETE}")),
+            Some("unsaved") => query.sql.push_str(&format!(" AND {UNSAVED}")),
             Some(status) => query.and("status =", status.to_owned()),
             None => {}
         }
@@ -337,7 +338,7 @@ columns! {
     Snapshot: id, crawl "crawl_id", url, title, depth, parent "parent_id", status, reason,
         visited_at, created_at, started_at, ended_at, retry_at, attempts, directory, bookmarked_at,
         http_status,
-        config "coalesce(config, '{}')",
+        config "coalesce(config, '{}')", unsaved "iif(status = 'sealed', unsaved, NULL)",
         pinned "(pinned OR (SELECT kept.pinned FROM crawl AS kept WHERE kept.id = crawl_id))";
         tags: Vec::new(), results: Counts::new(), uses: Uses::default(), current_step: None,
         node: None, older_copies: Vec::new(), recording: None, replay: None

@@ -10,6 +10,7 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
+    include_str!("schema/4.sql"),
 ];
 
 /// `application_id` of a database of archivist, "arch". Those of development versions have none.

@@ -31,13 +31,34 @@ pub fn add(bed: &mut Bed, pages: usize) {
 }
 
 fn until_over(bed: &mut Bed) {
+    until_over_with(bed, true);
+}
+
+/// Archives pages whose hooks succeed or fail.
+fn until_over_with(bed: &mut Bed, succeeds: bool) {
     loop {
         bed.until_quiet();
         let Some(unit) = bed.running_hook() else {
             return;
         };
-        bed.world.end(&unit, 1, 0, "success");
+        if succeeds || !unit.contains("snapshot") && !unit.contains("-s") {
+            bed.world.end(&unit, 1, 0, "success");
+        } else {
+            bed.world.end(&unit, 1, 1, "exit-code");
+        }
     }
+}
+
+/// Archives a version of a page, and returns its id.
+fn add_version(bed: &mut Bed, is_good: bool) -> i64 {
+    bed.add(1);
+    until_over_with(bed, is_good);
+    let id = *pages(bed).last().unwrap();
+    let page = bed
+        .look(|tx| tx.list_snapshots(&Filter::default()))
+        .remove(0);
+    assert_eq!((page.id.0, page.is_saved()), (id, is_good), "{page:?}");
+    id
 }
 
 fn set(bed: &mut Bed, rules: &[&str]) {
@@ -234,6 +255,25 @@ fn tags_have_rules_of_their_own() {
     assert_eq!(pages(&mut bed), [1, 4]);
 }
 
+/// A version that was not saved replaces none that was.
+#[test]
+fn versions_that_were_not_saved_replace_none() {
+    let mut bed = Bed::new();
+    let versions: Vec<i64> = [true, true, false, false]
+        .into_iter()
+        .map(|is_good| {
+            bed.pass(3_600_000);
+            add_version(&mut bed, is_good)
+        })
+        .collect();
+    set(&mut bed, &["versions=1"]);
+    assert_eq!(pages(&mut bed), [versions[1], versions[3]]);
+    set(&mut bed, &["age=1h versions=1"]);
+    bed.pass(DAY.as_millis() as u64);
+    expire(&mut bed);
+    assert_eq!(pages(&mut bed), [versions[1]]);
+}
+
 /// A crawl of many pages is deleted in short transactions, and an orchestrator that is killed meanwhile loses
 /// nothing.
 #[test]
@@ -304,11 +344,11 @@ const FILL: &str = "
     INSERT INTO crawl (id, status, url, max_depth, plugins, config, created_at, ended_at, users)
         WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1)
         SELECT n, 'sealed', 'https://a.test/', 0, '[]', '{}', n * 1000, n * 1000, '[0]' FROM n;
-    INSERT INTO snapshot (id, crawl_id, host_id, url, url_key, depth, status, created_at, ended_at, directory, identity)
+    INSERT INTO snapshot (id, crawl_id, host_id, url, url_key, depth, status, created_at, ended_at, directory, identity, unsaved)
         WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 99)
         SELECT (crawl.id - 1) * 100 + n + 1, crawl.id, 1, 'https://a.test/' || (crawl.id / 10 * 100 + n),
             'test,a)/' || (crawl.id / 10 * 100 + n), 0, 'sealed', crawl.created_at, crawl.ended_at,
-            '/archive/20270101/a.test/s' || ((crawl.id - 1) * 100 + n + 1), 'identity'
+            '/archive/20270101/a.test/s' || ((crawl.id - 1) * 100 + n + 1), 'identity', NULL
         FROM crawl, n;
     INSERT INTO result (owner, crawl_id, snapshot_id, plugin, hook, status, size, attempts, started_at, ended_at)
         SELECT 's' || id, crawl_id, id, plugin.column1, plugin.column1, 'succeeded', 1000, 1, created_at, ended_at

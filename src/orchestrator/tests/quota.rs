@@ -16,6 +16,8 @@ fn fill(bed: &mut Bed) {
     let sql = "UPDATE result SET size = 1000 / (SELECT count(*) FROM result AS other WHERE other.owner = result.owner)
                WHERE snapshot_id IS NOT NULL";
     file.execute(sql, []).unwrap();
+    let sql = "UPDATE result SET size = 0 WHERE snapshot_id IS NULL";
+    file.execute(sql, []).unwrap();
 }
 
 fn set(bed: &mut Bed, quotas: &[&str]) {

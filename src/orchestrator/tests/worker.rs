@@ -162,7 +162,7 @@ impl Worker {
                 verdict: Verdict::of(&ended.outcome, None, true),
                 output: None,
                 files: Vec::new(),
-                size: 0,
+                size: u64::from(ended.outcome.is_success()),
                 children: Vec::new(),
                 tags: Vec::new(),
                 title: None,

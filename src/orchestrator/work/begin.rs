@@ -19,6 +19,7 @@ use crate::work::ends;
 use crate::work::host_delay;
 use crate::work::limits;
 use crate::work::reach;
+use crate::work::saved::{judge_page, page_roles};
 use crate::work::visit;
 use archivist_config::HOOK_USERS;
 use archivist_core::model::{CrawlId, IdMarks, Owner, RECORDER, RunId, SnapshotId, Step};
@@ -96,9 +97,9 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
     let plan = match turn.engine.plan(&crawl) {
         Ok(plan) => plan,
         Err(why) => {
-            turn.tx
-                .step_snapshot(id, Step::Seal, None, Some(&why), turn.now)?;
             turn.tx.fail_open_results(owner, &why, turn.now)?;
+            let judgement = judge_page(turn, id, Some(&why))?;
+            turn.tx.seal_snapshot(id, &judgement, turn.now)?;
             turn.changes.insert(Change::Snapshot {
                 crawl: crawl.id,
                 id,
@@ -188,6 +189,7 @@ pub(super) fn about(
         skipped: skipped
             .map(|(plugin, hook, why)| Skipped { plugin, hook, why })
             .collect(),
+        roles: page_roles(turn),
         visited_at,
         versions: others.into_iter().filter_map(other_version).collect(),
     })

@@ -11,6 +11,7 @@ use crate::transfer;
 use crate::watch;
 use crate::work::lost;
 use crate::work::pause;
+use crate::work::saved;
 use crate::work::taken;
 use crate::work::visit;
 use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step};
@@ -157,15 +158,22 @@ fn step_snapshot(
     settled: &Settled,
 ) -> TurnResult<()> {
     let (id, crawl, owner) = (snapshot.id, snapshot.crawl, Owner::Snapshot(snapshot.id));
-    let reason = settled.reason.as_deref();
-    turn.tx
-        .step_snapshot(id, settled.step, settled.retry_at, reason, turn.now)?;
+    let mut reason = settled.reason.clone();
     if settled.step != Step::Requeue {
-        turn.tx
-            .fail_open_results(owner, reason.unwrap_or(HOOK_GONE), turn.now)?;
+        let why = reason.as_deref().unwrap_or(HOOK_GONE);
+        turn.tx.fail_open_results(owner, why, turn.now)?;
         kill_hooks(turn, owner)?;
     }
-    notices::log_snapshot(turn, snapshot, settled.step, reason)?;
+    if settled.step == Step::Seal {
+        let judgement = saved::judge_page(turn, id, reason.as_deref())?;
+        turn.tx.seal_snapshot(id, &judgement, turn.now)?;
+        reason = judgement.reason;
+    } else {
+        let (step, due) = (settled.step, settled.retry_at);
+        turn.tx
+            .step_snapshot(id, step, due, reason.as_deref(), turn.now)?;
+    }
+    notices::log_snapshot(turn, snapshot, settled.step, reason.as_deref())?;
     if settled.step == Step::Seal {
         transfer::queue_copy(turn, id)?;
     }

@@ -14,6 +14,7 @@ pub mod lost;
 pub mod pause;
 pub mod reach;
 pub mod run_result;
+pub mod saved;
 pub mod taken;
 pub mod units;
 pub mod view;

@@ -34,6 +34,9 @@ pub struct Schema {
     /// `x-on-demand`, or `x-auto-run` is false: the plugin runs only if a selected plugin requires it
     /// or the user names it.
     pub on_demand: bool,
+    /// `x-page-files`: the only files of the plugin that are of the page; the others are about it, such
+    /// as digests. `None`: all.
+    pub page_files: Option<Vec<String>>,
     /// `x-shared-data`: the plugin's data belong to the archive, not to one crawl.
     pub shared_data: bool,
     /// Settings by name.
@@ -111,6 +114,10 @@ impl Schema {
             accompanies: top.texts("x-accompanies")?,
             on_demand: top.flag("x-on-demand")?
                 || top.get("x-auto-run") == Some(&Value::Bool(false)),
+            page_files: match top.get("x-page-files") {
+                Some(_) => Some(top.texts("x-page-files")?),
+                None => None,
+            },
             shared_data: top.flag("x-shared-data")?,
             ..Schema::default()
         };

@@ -46,6 +46,7 @@ impl Sample {
             time: Time(1_700_000_000_000 + id.0 * 1000),
             tags: Vec::new(),
             status: Lifecycle::Sealed,
+            is_failure: false,
             directory,
         }
     }

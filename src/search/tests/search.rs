@@ -1,7 +1,7 @@
 //! What is found, and in which order.
 
 use crate::sample::{Sample, ids};
-use archivist_core::model::search::{SearchChange, SearchQuestion};
+use archivist_core::model::search::{SearchChange, SearchQuestion, SearchState};
 use archivist_core::model::{Lifecycle, Time};
 use archivist_search::change;
 
@@ -157,6 +157,9 @@ fn options_restrict_hits() {
     sample.put(&entry);
     let entry = sample.page("https://ba.test/x", "", "en", b"word");
     sample.put(&entry);
+    let mut entry = sample.page("https://b.test/x", "", "en", b"word");
+    entry.is_failure = true;
+    sample.put(&entry);
     let ask = |change: &dyn Fn(&mut SearchQuestion)| {
         let mut question = SearchQuestion {
             words: "word".to_owned(),
@@ -179,7 +182,9 @@ fn options_restrict_hits() {
     assert_eq!(ask(&|q| q.url = Some("*.a.test".parse().unwrap())), [1, 2]);
     assert_eq!(ask(&|q| q.plugins = vec!["pdf".to_owned()]), [2]);
     assert_eq!(ask(&|q| q.plugins = vec!["text".to_owned()]), [1, 2, 3]);
-    assert_eq!(ask(&|q| q.status = Some(Lifecycle::Cancelled)), [2]);
+    assert_eq!(ask(&|q| q.status = Some(SearchState::Cancelled)), [2]);
+    assert_eq!(ask(&|q| q.status = Some(SearchState::Sealed)), [1, 3, 4]);
+    assert_eq!(ask(&|q| q.status = Some(SearchState::Unsaved)), [4]);
     let second = Time(1_700_000_002_000);
     assert_eq!(ask(&|q| q.since = Some(second)), [2, 3]);
     assert_eq!(ask(&|q| q.until = Some(second)), [1]);

@@ -39,6 +39,7 @@ impl Bed {
             screenshot: None,
             succeeded: 1,
             failed: 0,
+            unsaved: None,
             version: None,
         };
         let index = ArchiveIndex::open(self.top.path()).unwrap();
@@ -149,6 +150,7 @@ fn snapshot_leaves_the_list_of_its_url() {
             screenshot: None,
             succeeded: 1,
             failed: 0,
+            unsaved: None,
             version: None,
         };
         let index = ArchiveIndex::open(bed.top.path()).unwrap();

@@ -3,7 +3,7 @@
 use super::frame::document;
 use super::versions::{ListedVersion, is_list_of_url};
 use super::{href, text};
-use archivist_core::model::{PageVersion, SnapshotId, Time, is_http_error};
+use archivist_core::model::{PageVersion, SnapshotId, Time, Unsaved, is_http_error};
 use archivist_core::text::clean_to;
 use archivist_shared::id_marks::is_day;
 use maud::{Markup, html};
@@ -33,6 +33,9 @@ pub struct ListEntry {
     pub screenshot: Option<String>,
     pub succeeded: usize,
     pub failed: usize,
+    /// Why it is not a saved page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsaved: Option<Unsaved>,
     /// What the list of its URL shows, and other lists do not have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<ListedVersion>,
@@ -281,7 +284,9 @@ fn card(entry: &ListEntry, ups: usize, said: &CardText) -> Markup {
                 (said.below)
                 span class="row" {
                     (said.row)
-                    @if entry.failed > 0 { span class="pill failed" { (entry.failed) " failed" } }
+                    @if let Some(unsaved) = entry.unsaved.filter(|unsaved| unsaved.is_failure()) {
+                        span class="pill failed" { "not saved: " (unsaved.text()) }
+                    } @else if entry.failed > 0 { span class="pill failed" { (entry.failed) " failed" } }
                     @else if entry.succeeded == 0 { span class="pill skipped" { "nothing saved" } }
                 }
             }

@@ -6,7 +6,10 @@ use crate::page::archive_index::ArchiveIndex;
 use crate::page::snapshot_index::{IndexContent, SnapshotIndex};
 use crate::page::versions::{ListedVersion, list_of, text_of};
 use crate::page::{ListEntry, ListKind, SnapshotPage};
-use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId, Time, without_userinfo};
+use archivist_core::model::{
+    CrawlId, Owner, ResultState, SnapshotId, Time, Unsaved, without_userinfo,
+};
+use archivist_core::plan::judge;
 use archivist_plugin::Directory;
 use archivist_shared::bus::documents::report::HookResult;
 use archivist_shared::bus::documents::work::{Assignment, OtherVersion};
@@ -154,6 +157,8 @@ fn page(
     now: Time,
 ) -> SnapshotPage {
     let about = &assignment.about;
+    let results = existing_files(own, &known.results);
+    let http_status = known.answer.as_ref().map(|answer| answer.status);
     SnapshotPage {
         id,
         url: without_userinfo(&assignment.url),
@@ -164,8 +169,15 @@ fn page(
         added_at: about.added_at,
         archived_at: now,
         visited_at: about.visited_at.unwrap_or(now),
-        http_status: known.answer.as_ref().map(|answer| answer.status),
-        results: existing_files(own, &known.results),
+        http_status,
+        unsaved: match assignment.hooks.as_slice() {
+            [] => Some(Unsaved::Visit),
+            _ => {
+                let results: Vec<_> = results.iter().map(HookResult::of_page).collect();
+                judge(http_status, None, &results, &about.roles).unsaved
+            }
+        },
+        results,
         directory: below(&about.archive, &assignment.directory),
         crawl_directory: below(&about.archive, &assignment.crawl_directory),
     }
@@ -197,6 +209,7 @@ pub fn entry_of(page: &SnapshotPage) -> Option<ListEntry> {
         screenshot: page.thumbnail(),
         succeeded: page.count(ResultState::Succeeded),
         failed: page.count(ResultState::Failed),
+        unsaved: page.unsaved,
         version: None,
     };
     Some(entry.cut())

@@ -4,7 +4,7 @@ use super::frame::document_with_strip;
 use super::versions::{directory_of, links_of, list_of};
 use super::{href, text};
 use archivist_core::model::{CrawlId, Figures, RECORDER, ResultState, SnapshotId, Time};
-use archivist_core::model::{VERIFIER, is_http_error, recording_text, replay_text};
+use archivist_core::model::{Unsaved, VERIFIER, is_http_error, recording_text, replay_text};
 use archivist_core::text::{clean_to, human_size};
 use archivist_shared::bus::documents::report::{File, HookResult};
 use maud::{Markup, html};
@@ -31,6 +31,8 @@ pub struct SnapshotPage {
     pub visited_at: Time,
     /// HTTP status of the document.
     pub http_status: Option<u16>,
+    /// Why it is not a saved page.
+    pub unsaved: Option<Unsaved>,
     /// Results in display order.
     pub results: Vec<HookResult>,
     /// Directories of the snapshot and of its crawl relative to the archive's directory, for links
@@ -219,6 +221,11 @@ impl SnapshotPage {
                             span class="pill failed" { (status) }
                             " the server sent an error instead of the page"
                         } @else { (status) }
+                    } }
+                }
+                @if let Some(unsaved) = self.unsaved.filter(|unsaved| *unsaved != Unsaved::Error) {
+                    div { dt { "Not saved" } dd class="pills" {
+                        span class="pill failed" { (unsaved.text()) }
                     } }
                 }
                 @if let Some(text) = self.figures(RECORDER).and_then(recording_text) {

@@ -51,6 +51,7 @@ fn snapshot(text: &str) -> SnapshotPage {
         archived_at: Time(1_795_253_105_123),
         visited_at: Time(1_795_253_105_123),
         http_status: Some(200),
+        unsaved: None,
         results: vec![
             failed,
             result("screenshot", ResultState::Succeeded, vec![screenshot]),
@@ -72,6 +73,7 @@ fn entry(text: &str) -> ListEntry {
         screenshot: Some(format!("screenshot/{text}.png")),
         succeeded: 3,
         failed: 1,
+        unsaved: None,
         version: None,
     }
 }

@@ -188,6 +188,7 @@ mod tests {
         let time = |seconds: i64| Time(seconds * 1000);
         Snapshot {
             http_status: None,
+            unsaved: None,
             config: Default::default(),
             id: SnapshotId(id),
             crawl: CrawlId(12),

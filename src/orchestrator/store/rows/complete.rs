@@ -8,11 +8,17 @@ use archivist_core::model::{CrawlId, SnapshotId};
 /// `snapshot_incomplete` has the same condition.
 pub(crate) const INCOMPLETE: &str = "status = 'sealed' AND reason IS NOT NULL";
 
-/// Whether the archive has the page of a row of `snapshot`, or is going to: the page is open, or complete
-/// with at least one result that succeeded.
-const ARCHIVED: &str = "(status IN ('queued', 'started', 'paused')
-    OR (status = 'sealed' AND reason IS NULL AND EXISTS (SELECT 1 FROM result
-        WHERE result.owner = 's' || snapshot.id AND result.status = 'succeeded')))";
+/// Whether the page of a row of `snapshot` was saved (`is_saved`).
+pub(crate) const SAVED: &str = "status = 'sealed' AND unsaved IS NULL";
+
+/// Whether the page of a row of `snapshot` is sealed and was not saved. The partial index
+/// `snapshot_unsaved` has the same condition.
+pub(crate) const UNSAVED: &str = "status = 'sealed' AND unsaved IS NOT NULL";
+
+/// Whether the archive has the page of a row of `snapshot`, or is going to: the page is open, or was
+/// saved.
+const ARCHIVED: &str =
+    "(status IN ('queued', 'started', 'paused') OR (status = 'sealed' AND unsaved IS NULL))";
 
 /// A page that is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +60,7 @@ impl Tx<'_> {
         let sql = format!(
             "SELECT count(*) FROM snapshot WHERE crawl_id = ?1
              AND (status = 'cancelled' OR ({INCOMPLETE})
-                 OR (status = 'sealed' AND http_status >= 400))"
+                 OR ({UNSAVED} AND unsaved = 'error'))"
         );
         self.one(&sql, [id.0])
     }

@@ -115,7 +115,8 @@ impl Tx<'_> {
         )?;
         let pages = self.all(
             "UPDATE snapshot SET status = ?2, retry_at = NULL, reason = NULL,
-                 attempts = attempts + 1, started_at = ?3, ended_at = ?4, changed_at = ?4
+                 attempts = attempts + 1, started_at = ?3, ended_at = ?4, changed_at = ?4,
+                 unsaved = 'visit'
              WHERE status = 'queued' AND id IN (SELECT snapshot_id FROM entry WHERE run_id = ?1)
              RETURNING id",
             (

@@ -1,18 +1,15 @@
 //! Pages that the rules of `Retention=` delete: which are due, and which must be looked at.
 
 use crate::store::column::{Columns, columns};
+use crate::store::rows::complete::SAVED;
 use crate::store::{Result, Tx};
-use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Time};
-use archivist_core::plan::{AgingPage, RetentionRule};
+use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Time, Unsaved};
+use archivist_core::plan::{AgingPage, RetentionRule, is_saved};
 
-/// Versions of a page that are read to find the newest one with files.
+/// Versions of a page that are read to find the newest one that was saved.
 const VERSIONS_READ: u32 = 1_000;
 /// Older versions that are looked at when a page ends.
 const OLDER_READ: u32 = 10;
-
-/// SQL condition on a snapshot `s`: it is a version with files, whose document is no HTTP error.
-const GOOD: &str = "s.status = 'sealed' AND coalesce(s.http_status, 200) < 400
-    AND EXISTS (SELECT 1 FROM result WHERE owner = 's' || s.id AND status = 'succeeded' AND size > 0)";
 
 /// SQL condition on a snapshot `s`: it or its crawl has the tag ?4.
 const TAGGED: &str = "(?4 IS NULL
@@ -38,6 +35,7 @@ pub struct EndedPage {
     visited_at: Time,
     ended_at: Time,
     status: Lifecycle,
+    unsaved: Option<Unsaved>,
 }
 
 columns! {
@@ -45,10 +43,24 @@ columns! {
         is_over "(SELECT o.status IN ('sealed', 'cancelled') FROM crawl AS o WHERE o.id = crawl_id)",
         pinned "(pinned OR (SELECT o.pinned FROM crawl AS o WHERE o.id = crawl_id))",
         has_no_transfer "NOT EXISTS (SELECT 1 FROM copy WHERE snapshot_id = snapshot.id AND copy.status <> 'idle')",
-        url_key, visited_at, ended_at "max(visited_at, created_at)", status
+        url_key, visited_at, ended_at "max(visited_at, created_at)", status, unsaved
 }
 
 impl EndedPage {
+    /// Whether it is a saved page.
+    fn is_saved(&self) -> bool {
+        is_saved(self.status, self.unsaved)
+    }
+
+    /// SQL condition on the versions that count against it.
+    fn counted_versions(&self) -> &'static str {
+        if self.is_saved() {
+            SAVED
+        } else {
+            "status = 'sealed'"
+        }
+    }
+
     /// Whether a setting may delete the page: its crawl has ended, it is not pinned, and no transfer needs its
     /// files.
     pub fn may_be_deleted(&self) -> bool {
@@ -184,7 +196,7 @@ impl Tx<'_> {
         })
     }
 
-    /// Whether the page is the newest version with files, or, if no version has files, the newest one.
+    /// Whether the page is the newest version that was saved, or, if none was, the newest one.
     fn is_newest_version(&self, page: &EndedPage) -> Result<bool> {
         if page.status != Lifecycle::Sealed {
             return Ok(false);
@@ -194,29 +206,28 @@ impl Tx<'_> {
                 &format!(
                     "SELECT EXISTS (SELECT 1 FROM (
                          SELECT * FROM snapshot WHERE url_key = ?1 AND {which}
-                         ORDER BY visited_at DESC, id DESC LIMIT {VERSIONS_READ}) AS s WHERE {condition})"
+                         ORDER BY visited_at DESC, id DESC LIMIT {VERSIONS_READ}) WHERE {condition})"
                 ),
                 (&page.url_key, page.visited_at.0, page.id.0),
             )
         };
         const NEWER: &str = "(visited_at, id) > (?2, ?3)";
-        if has(NEWER, GOOD)? {
-            return Ok(false);
+        if page.is_saved() {
+            return Ok(!has(NEWER, SAVED)?);
         }
-        if has("(visited_at, id) = (?2, ?3)", GOOD)? {
-            return Ok(true);
-        }
-        Ok(!has(NEWER, "s.status = 'sealed'")? && !has("(visited_at, id) < (?2, ?3)", GOOD)?)
+        Ok(!has(NEWER, "status = 'sealed'")? && !has("(visited_at, id) < (?2, ?3)", SAVED)?)
     }
 
-    /// Returns the number of newer versions among the pages of a rule, up to those that it keeps.
+    /// Returns the number of newer versions among the pages of a rule, up to those that it keeps. A version
+    /// that was not saved does not count against one that was.
     pub fn newer_versions(&self, page: &EndedPage, rule: &RetentionRule) -> Result<u32> {
         let Some(kept) = rule.versions else {
             return Ok(0);
         };
+        let counted = page.counted_versions();
         let sql = format!(
             "SELECT count(*) FROM (SELECT 1 FROM snapshot AS s
-             WHERE url_key = ?1 AND (visited_at, id) > (?2, ?3) AND status = 'sealed' AND {TAGGED}
+             WHERE url_key = ?1 AND (visited_at, id) > (?2, ?3) AND {counted} AND {TAGGED}
              LIMIT ?5)"
         );
         let tag = rule.tag.as_deref();
@@ -225,28 +236,28 @@ impl Tx<'_> {
     }
 
     /// Queues the older versions of a page that has ended which may go because of it: the newest of them,
-    /// the newest with files, and those that have too many newer versions.
+    /// the newest that was saved, and those that have too many newer versions.
     pub fn look_at_older_versions(&self, page: &EndedPage, rules: &[RetentionRule]) -> Result<()> {
         let (key, time, id) = (&page.url_key, page.visited_at.0, page.id.0);
-        for newest in [GOOD, "s.status = 'sealed'"] {
+        for which in [SAVED, "status = 'sealed'"] {
             let sql = format!(
                 "INSERT INTO retention_queue SELECT id, 0 FROM (
                      SELECT * FROM snapshot WHERE url_key = ?1 AND (visited_at, id) < (?2, ?3)
-                     ORDER BY visited_at DESC, id DESC LIMIT {VERSIONS_READ}) AS s
-                 WHERE {newest} LIMIT 1 ON CONFLICT DO UPDATE SET due_at = 0"
+                     ORDER BY visited_at DESC, id DESC LIMIT {VERSIONS_READ})
+                 WHERE {which} LIMIT 1 ON CONFLICT DO UPDATE SET due_at = 0"
             );
             self.execute(&sql, (key, time, id))?;
-        }
-        for rule in rules {
-            let Some(kept) = rule.versions else { continue };
-            let sql = format!(
-                "INSERT INTO retention_queue SELECT id, 0 FROM snapshot AS s
-                 WHERE url_key = ?1 AND (visited_at, id) < (?2, ?3) AND status = 'sealed' AND {TAGGED}
-                 ORDER BY visited_at DESC, id DESC LIMIT {OLDER_READ} OFFSET ?5
-                 ON CONFLICT DO UPDATE SET due_at = 0"
-            );
-            let tag = rule.tag.as_deref();
-            self.execute(&sql, (key, time, id, tag, kept - 1))?;
+            for rule in rules {
+                let Some(kept) = rule.versions else { continue };
+                let sql = format!(
+                    "INSERT INTO retention_queue SELECT id, 0 FROM snapshot AS s
+                     WHERE url_key = ?1 AND (visited_at, id) < (?2, ?3) AND {which} AND {TAGGED}
+                     ORDER BY visited_at DESC, id DESC LIMIT {OLDER_READ} OFFSET ?5
+                     ON CONFLICT DO UPDATE SET due_at = 0"
+                );
+                let tag = rule.tag.as_deref();
+                self.execute(&sql, (key, time, id, tag, kept - 1))?;
+            }
         }
         Ok(())
     }
@@ -257,10 +268,9 @@ mod tests {
     use super::*;
     use crate::store::{NewCrawl, NewSnapshot, Store};
 
-    /// A version whose hooks failed, or whose document is an error page, does not replace an older one that has
-    /// files.
+    /// A version that was not saved does not replace an older one that was.
     #[test]
-    fn newest_version_is_the_newest_with_files() {
+    fn newest_version_is_the_newest_that_was_saved() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(0)).unwrap();
@@ -295,17 +305,11 @@ mod tests {
             assert!(newest.next().is_none());
             found
         };
-        assert_eq!(newest(&tx), 4, "none has files");
-        for id in 1..=3 {
-            tx.execute(
-                "INSERT INTO result (owner, crawl_id, snapshot_id, plugin, hook, status, size)
-                 VALUES ('s' || ?1, ?1, ?1, 'wget', 'wget', 'succeeded', 9)",
-                [id],
-            )
+        assert_eq!(newest(&tx), 4, "none was saved");
+        tx.execute("UPDATE snapshot SET unsaved = NULL WHERE id < 4", [])
             .unwrap();
-        }
         assert_eq!(newest(&tx), 3);
-        tx.execute("UPDATE snapshot SET http_status = 404 WHERE id = 3", [])
+        tx.execute("UPDATE snapshot SET unsaved = 'error' WHERE id = 3", [])
             .unwrap();
         assert_eq!(newest(&tx), 2);
         tx.execute("UPDATE snapshot SET status = 'cancelled' WHERE id = 2", [])

@@ -3,7 +3,7 @@
 use crate::store::column::{Columns, columns};
 use crate::store::{Result, Tx};
 use archivist_core::model::search::{SearchBuild, SearchChange, SearchEntry};
-use archivist_core::model::{Lifecycle, RunId, SnapshotId, Time};
+use archivist_core::model::{Lifecycle, RunId, SnapshotId, Time, Unsaved};
 use archivist_shared::bus::documents::report::SEARCH_QUEUED_MAX;
 
 /// Condition on snapshots that the index has.
@@ -16,12 +16,13 @@ struct EntryRow {
     title: Option<String>,
     time: Time,
     status: Lifecycle,
+    unsaved: Option<Unsaved>,
     directory: String,
 }
 
 columns! {
     EntryRow: id, url, title,
-        time "visited_at", status, directory
+        time "visited_at", status, unsaved, directory
 }
 
 /// The index and what is left to do.
@@ -172,6 +173,7 @@ impl Tx<'_> {
             time: row.time,
             tags,
             status: row.status,
+            is_failure: row.unsaved.is_some_and(Unsaved::is_failure),
             directory: row.directory.into(),
         })
     }

@@ -4,8 +4,8 @@ use crate::store::column::{Columns, columns};
 use crate::store::rows::fleet::FleetCrawl;
 use crate::store::{Result, Tx};
 use archivist_core::model::web::surt::page_key;
-use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time};
-use archivist_core::plan::HostId;
+use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time, Unsaved};
+use archivist_core::plan::{HostId, Judgement};
 use archivist_shared::bus::documents::report::Snapshot;
 use std::collections::{BTreeMap, HashMap};
 
@@ -197,6 +197,17 @@ impl Tx<'_> {
                      AND status NOT IN ('queued', 'skipped'))"
             ),
             (id.0, now.0, Owner::Snapshot(id).to_string()),
+        )
+    }
+
+    /// Seals a snapshot, and records whether it was saved.
+    pub fn seal_snapshot(&self, id: SnapshotId, judgement: &Judgement, now: Time) -> Result<()> {
+        let reason = judgement.reason.as_deref();
+        self.step(Owner::Snapshot(id), Step::Seal, None, reason, now)?;
+        let unsaved = judgement.unsaved.map(Unsaved::as_str);
+        self.execute(
+            "UPDATE snapshot SET unsaved = ?2 WHERE id = ?1",
+            (id.0, unsaved),
         )
     }
 

@@ -6,7 +6,8 @@ use archivist_core::model::{
     Accounting, CrawlId, HttpRange, Lifecycle, Outcome, Owner, ResultState, RunId,
 };
 pub use archivist_core::model::{Figures, OutputFile as File, Uses};
-use archivist_core::model::{SnapshotId, Time};
+use archivist_core::model::{SnapshotId, Time, Unsaved};
+use archivist_core::plan::{PageResult, is_saved};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -128,6 +129,9 @@ pub struct Snapshot {
     /// HTTP status of its document: the final response that the hooks saw. `None` if no hook reported
     /// one.
     pub http_status: Option<u16>,
+    /// Why it is not a saved page; `None` for a saved one, and before it is sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsaved: Option<Unsaved>,
     /// Whether it, or its crawl, is kept from deletion.
     #[serde(default)]
     pub pinned: bool,
@@ -148,6 +152,18 @@ pub struct Snapshot {
     /// `None` if the recording was not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Figures>,
+}
+
+impl Snapshot {
+    /// Whether it is a saved page.
+    pub fn is_saved(&self) -> bool {
+        is_saved(self.status, self.unsaved)
+    }
+
+    /// Returns why its work ended early, or what it lacks.
+    pub fn lack(&self) -> Option<&str> {
+        self.reason.as_deref().or(self.unsaved.map(Unsaved::text))
+    }
 }
 
 /// A snapshot as one of the versions of its page.
@@ -193,6 +209,19 @@ pub struct HookResult {
     /// Numbers that the hook states, such as how many requests a recording has.
     #[serde(default, skip_serializing_if = "Figures::is_empty")]
     pub figures: Figures,
+}
+
+impl HookResult {
+    /// Returns what shows whether its page was saved.
+    pub fn of_page(&self) -> PageResult<'_> {
+        PageResult {
+            plugin: &self.plugin,
+            state: self.status,
+            error: self.error.as_deref(),
+            size: self.size,
+            files: &self.files,
+        }
+    }
 }
 
 /// A run: one unit, of a worker or of one attempt of a hook.

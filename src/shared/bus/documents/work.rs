@@ -5,7 +5,7 @@ use archivist_core::model::{
     CrawlId, Figures, HttpAnswer, IdMarks, Need, Outcome, Owner, ResultState, RunId, SnapshotId,
     Time, Verdict,
 };
-use archivist_core::plan::VisitRules;
+use archivist_core::plan::{PageRoles, VisitRules};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -142,6 +142,9 @@ pub struct About {
     pub tags: Vec<String>,
     /// Hooks that do not run.
     pub skipped: Vec<Skipped>,
+    /// What plugins do for the snapshot.
+    #[serde(default)]
+    pub roles: PageRoles,
     /// When the snapshot was visited; `None` for the worker of a crawl.
     pub visited_at: Option<Time>,
     /// The newest other snapshots of the same page that have a directory, in no order.

@@ -41,6 +41,7 @@ impl TestArchive {
             screenshot: None,
             succeeded: 1,
             failed: 0,
+            unsaved: None,
             version: None,
         };
         let index = ArchiveIndex::open(self.archive()).unwrap();

@@ -46,6 +46,7 @@ fn assignment(archive: &Path) -> Assignment {
                 hook: "on_Snapshot__52_pdf".into(),
                 why: "chromium is missing".into(),
             }],
+            roles: Default::default(),
             visited_at: Some(Time(6)),
             versions: Vec::new(),
         },

@@ -17,6 +17,7 @@ fn entry(id: i64) -> ListEntry {
         screenshot: None,
         succeeded: 1,
         failed: 0,
+        unsaved: None,
         version: None,
     }
 }

@@ -21,6 +21,7 @@ fn entry(id: i64, at: i64) -> ListEntry {
         screenshot: None,
         succeeded: 1,
         failed: 0,
+        unsaved: None,
         version: Some(ListedVersion {
             at: Time(at),
             http_status: Some(200),
