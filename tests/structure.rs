@@ -177,6 +177,7 @@ const ROOMS: &[Room] = &[
         "orchestrator/house.rs",
         &[
             "calls",
+            "clock",
             "deletion",
             "expiry",
             "kinds",
@@ -273,9 +274,10 @@ const ROOMS: &[Room] = &[
         &["main_loop", "store", "units"],
         NO_SQL_BUS_OR_TOKIO,
     ),
+    room("orchestrator/clock.rs", &["main_loop"], NO_SQL_BUS_OR_TOKIO),
     room(
         "orchestrator/expiry.rs",
-        &["deletion", "main_loop", "store"],
+        &["clock", "deletion", "main_loop", "store", "watch"],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(

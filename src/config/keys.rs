@@ -252,8 +252,17 @@ keys! {
     /// pages of a watch, give them a tag with ArchiveTags=.
     ///
     /// Pages are deleted as by archivist delete when they are due, or after the next start of the
-    /// orchestrator. A rule deletes no page that archivist pin keeps, whose crawl has not
-    /// ended, or whose copy to the store is not complete. archivist why says when a page will go,
+    /// orchestrator. Before the rules delete anything after a change of them, or after a day without
+    /// an orchestrator, all pages that are due are counted. If these are more than a tenth of the
+    /// archive or of the pages of a rule, nothing is deleted until archivist delete
+    /// \-\-by-retention confirms it: archivist status, archivist doctor and the failed unit
+    /// archivist-retention-held.service say so. In the same way the rules wait while the clock of
+    /// the machine is not believed: it was set by more than a day, or is more than a month ahead of
+    /// the last run, and no time server has confirmed it (systemd-timesyncd.service(8)). Pages that
+    /// ended meanwhile, or have a time in the future, are deleted by no rule.
+    ///
+    /// A rule deletes no page that archivist pin keeps, whose crawl has not ended, or whose copy to
+    /// the store is not complete. archivist why says when a page will go,
     /// archivist delete \-\-by-retention \-\-dry-run which pages are due, also by a rule that is not
     /// yet configured, and the journal which ones were deleted. A node of a fleet ignores this
     /// setting. Defaults to none: no page is deleted.

@@ -2,14 +2,17 @@
 //! pages that are due later, so that nothing is read until the first of them is: a page enters it when its
 //! crawl ends, when it is unpinned, tagged or copied, and when the rules change.
 
+use crate::clock;
 use crate::deletion;
-use crate::main_loop::action::LoopAction;
-use crate::main_loop::log::LogEntry;
+use crate::main_loop::action::{CallerAction, LoopAction, UnitAction};
+use crate::main_loop::log::{LogEntry, Problem};
 use crate::main_loop::turn::{Turn, TurnError, TurnResult};
 use crate::store::rows::expiry::EndedPage;
+use crate::watch;
 use archivist_core::model::{Owner, SnapshotId, Time};
-use archivist_core::plan::{RetentionRule, expiry, rules_for};
+use archivist_core::plan::{RetentionReview, RetentionRule, expiry, rules_for};
 use archivist_shared::bus::documents::report::{Expired, Filter, Reason};
+use archivist_shared::systemd::Release;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -21,6 +24,8 @@ pub(crate) const PAGES_PER_TURN: u32 = 100;
 const CLEARED_PER_TURN: u32 = 1_000;
 /// Pages that one call looks at.
 const PAGES_PER_CALL: u32 = 500;
+/// Unit that fails when the rules wait for an administrator.
+const HELD_UNIT: &str = "archivist-retention-held.service";
 /// When a page is tried again that a unit still uses.
 const RETRY: Duration = Duration::from_secs(300);
 
@@ -40,10 +45,37 @@ fn texts(rules: &[RetentionRule]) -> String {
     texts.join("\n")
 }
 
+/// How long a clock that is not believed, or one that nothing observed, is left alone.
+const CLOCK_LOOK: Duration = Duration::from_secs(3600);
+const CLOCK_LOOK_IDLE: Duration = Duration::from_secs(12 * 3600);
+
+/// Why the rules delete nothing although pages are due; `None` if they do.
+pub(crate) fn held(turn: &Turn<'_>) -> TurnResult<Option<String>> {
+    if rules(turn).is_empty() {
+        return Ok(None);
+    }
+    let doubt = turn.tx.clock_state()?.doubt;
+    let rule = match turn.tx.retention_review()? {
+        Some(review) => review.held,
+        None => None,
+    };
+    Ok(doubt.map(|doubt| doubt.why).or(rule))
+}
+
 /// Returns when pages must be looked at next; `None` for not until something changes.
 fn next(turn: &Turn<'_>) -> TurnResult<Option<Time>> {
     let rules = rules(turn);
     let state = turn.tx.retention_state()?;
+    if !rules.is_empty() && state.rules == texts(rules) {
+        let clock = turn.tx.clock_state()?;
+        if clock.doubt.is_some() {
+            return Ok(Some(turn.now.after(CLOCK_LOOK)));
+        }
+        if let Some(review) = turn.tx.retention_review()? {
+            let idle = review.held.map(|_| CLOCK_LOOK_IDLE);
+            return Ok(Some(turn.now.after(idle.unwrap_or_default())));
+        }
+    }
     if state.swept_to.is_some() || state.rules != texts(rules) {
         return Ok(Some(turn.now));
     }
@@ -52,7 +84,11 @@ fn next(turn: &Turn<'_>) -> TurnResult<Option<Time>> {
     }
     Ok(match turn.tx.aging_crawl()? {
         Some(_) => Some(turn.now),
-        None => turn.tx.next_expiry()?,
+        // A clock that nothing reads for a day is a gap, after which all that is due is counted.
+        None => turn
+            .tx
+            .next_expiry()?
+            .map(|due| due.min(turn.now.after(CLOCK_LOOK_IDLE))),
     })
 }
 
@@ -73,13 +109,22 @@ pub(crate) fn expire_some(turn: &mut Turn<'_>) -> TurnResult<()> {
     let texts = texts(rules);
     if turn.tx.retention_state()?.rules != texts {
         turn.tx.set_retention(&texts)?;
+        turn.tx
+            .set_retention_review(Some(&RetentionReview::default()))?;
     }
     if rules.is_empty() {
+        turn.tx.set_retention_review(None)?;
         let cleared = turn.tx.clear_retention_queue(CLEARED_PER_TURN)?;
         if cleared < CLEARED_PER_TURN as usize {
             turn.tx.set_swept_to(None)?;
         }
         return Ok(());
+    }
+    if turn.tx.clock_state()?.doubt.is_some() {
+        return Ok(());
+    }
+    if let Some(review) = turn.tx.retention_review()? {
+        return count_some(turn, review, rules);
     }
     let mut piece = Piece::default();
     for page in turn.tx.due_expiries(turn.now, DELETED_PER_TURN as u32)? {
@@ -96,6 +141,56 @@ pub(crate) fn expire_some(turn: &mut Turn<'_>) -> TurnResult<()> {
         turn.tx.set_swept_to(last)?;
     }
     piece.log(turn);
+    Ok(())
+}
+
+/// Counts the next pages, and what the rules delete of them. Once all are counted, the rules delete pages, or
+/// wait for an administrator.
+fn count_some(
+    turn: &mut Turn<'_>,
+    mut review: RetentionReview,
+    rules: &[RetentionRule],
+) -> TurnResult<()> {
+    if review.held.is_some() {
+        return Ok(());
+    }
+    let pages = turn.tx.pages_after(None, review.after, PAGES_PER_TURN)?;
+    for id in &pages {
+        review.after = id.0;
+        let Some(page) = turn.tx.ended_page(*id, turn.now)? else {
+            continue;
+        };
+        let aging = turn.tx.aging_page(&page)?;
+        let due = due_by_rules(turn, &page, rules)?.filter(|(due, _)| *due <= turn.now);
+        let deletes = due.filter(|_| page.may_be_deleted());
+        let of_page = rules_for(rules, &aging.tags);
+        review.count(&of_page, deletes.map(|(_, rule)| rule));
+    }
+    if pages.len() == PAGES_PER_TURN as usize {
+        return Ok(turn.tx.set_retention_review(Some(&review))?);
+    }
+    review.held = review.excess();
+    match &review.held {
+        Some(what) => {
+            turn.log(LogEntry::Problem(Problem::RetentionHeld(what.clone())));
+            watch::queue_alert_unit(turn, HELD_UNIT)?;
+            turn.act(CallerAction::StatusChanged);
+            turn.tx.set_retention_review(Some(&review))?;
+        }
+        None => turn.tx.set_retention_review(None)?,
+    }
+    Ok(())
+}
+
+/// An administrator lets the rules delete what is due, and confirms the clock.
+pub(crate) fn confirm(turn: &mut Turn<'_>) -> TurnResult<()> {
+    clock::confirm(turn)?;
+    turn.tx.set_retention_review(None)?;
+    turn.act(UnitAction::Release {
+        unit: HELD_UNIT.to_owned(),
+        how: Release::Reset,
+    });
+    turn.act(CallerAction::StatusChanged);
     Ok(())
 }
 
@@ -121,7 +216,7 @@ impl Piece {
             if self.count >= DELETED_PER_TURN {
                 return Ok(Some(page.0 - 1));
             }
-            if are_new && let Some(page) = turn.tx.ended_page(*page)? {
+            if are_new && let Some(page) = turn.tx.ended_page(*page, turn.now)? {
                 turn.tx.look_at_older_versions(&page, rules)?;
             }
             self.look_at(turn, *page, rules)?;
@@ -173,7 +268,7 @@ fn due<'a>(
     id: SnapshotId,
     rules: &'a [RetentionRule],
 ) -> TurnResult<Option<(Time, &'a RetentionRule)>> {
-    let Some(page) = turn.tx.ended_page(id)? else {
+    let Some(page) = turn.tx.ended_page(id, turn.now)? else {
         return Ok(None);
     };
     if !page.may_be_deleted() {
@@ -188,6 +283,9 @@ fn due_by_rules<'a>(
     page: &EndedPage,
     rules: &'a [RetentionRule],
 ) -> TurnResult<Option<(Time, &'a RetentionRule)>> {
+    if !page.is_dated() {
+        return Ok(None);
+    }
     let aging = turn.tx.aging_page(page)?;
     let rules = rules_for(rules, &aging.tags).into_iter();
     let counted: Vec<_> = rules
@@ -224,12 +322,17 @@ pub(crate) fn expired(
 
 /// Adds when the rules delete a page, or what keeps it from that.
 pub(crate) fn why(turn: &Turn<'_>, id: SnapshotId, to: &mut Vec<Reason>) -> TurnResult<()> {
-    let Some(page) = turn.tx.ended_page(id)? else {
+    let Some(page) = turn.tx.ended_page(id, turn.now)? else {
         return Ok(());
     };
     let end = due_by_rules(turn, &page, rules(turn))?;
     let rule = end.map(|(_, rule)| rule.text.as_str()).unwrap_or_default();
     let (code, text, until) = match end {
+        None if !page.is_dated() => (
+            "retention",
+            "no rule of Retention= deletes it: its times cannot be believed".to_owned(),
+            None,
+        ),
         None if page.pinned => ("pinned", "it is pinned".to_owned(), None),
         None => return Ok(()),
         Some(_) if page.pinned => {

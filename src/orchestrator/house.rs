@@ -2,6 +2,7 @@
 //! with.
 
 use crate::calls;
+use crate::clock;
 use crate::deletion;
 use crate::expiry;
 use crate::kinds::KINDS;
@@ -27,6 +28,7 @@ impl Rooms for House {
     fn before(&self) -> &'static [Step] {
         &[
             orders::keep_deadlines,
+            clock::observe,
             expiry::expire_some,
             quota::delete_oldest,
         ]

@@ -4,6 +4,7 @@
 mod archivebox;
 mod backup;
 mod calls;
+mod clock;
 mod deletion;
 mod engine;
 mod expiry;

@@ -98,7 +98,7 @@ pub(crate) fn delete_oldest(turn: &mut Turn<'_>) -> TurnResult<()> {
 
 /// Deletes a page if it counts and nothing keeps it. Returns whether it did.
 fn delete(turn: &mut Turn<'_>, id: SnapshotId, of: &Stored) -> TurnResult<bool> {
-    let Some(page) = turn.tx.ended_page(id)? else {
+    let Some(page) = turn.tx.ended_page(id, turn.now)? else {
         return Ok(false);
     };
     if !page.may_be_deleted() || !turn.tx.is_stored_in(id, of)? {
@@ -149,7 +149,7 @@ pub(crate) fn admit(turn: &Turn<'_>, tags: &[String], user: u32) -> TurnResult<(
 
 /// Adds the quotas that delete a page, or would if it were not pinned.
 pub(crate) fn why(turn: &Turn<'_>, id: SnapshotId, to: &mut Vec<Reason>) -> TurnResult<()> {
-    let Some(page) = turn.tx.ended_page(id)? else {
+    let Some(page) = turn.tx.ended_page(id, turn.now)? else {
         return Ok(());
     };
     for quota in quotas(turn).iter().filter(|quota| quota.deletes) {

@@ -38,6 +38,8 @@ pub mod message {
     pub const TRANSFER_FAILED: &str = "5c1d0b7f7b5e4a30a1f4cf3f5b8e9d21";
     /// The database cannot be used.
     pub const DATABASE_REFUSED: &str = "6d386d4e0d6f4758959aada8484f2723";
+    /// Rules of `Retention=` would delete too much at once.
+    pub const RETENTION_HELD: &str = "6f0f2b6e6cde4f4a9ad7b8e14e2a4c15";
     /// The archive has higher ids than the database.
     pub const IDS_RAISED: &str = "28a8ed6baf394729a5c5648d86e609e3";
 }

@@ -45,9 +45,10 @@ pub struct DeleteArgs {
     which: WhichArgs,
     /// Delete the pages that Retention= deletes, see archivist.conf(5), or that RULE would
     ///
-    /// The orchestrator deletes pages by the configured rules itself. With --dry-run, this says which ones
-    /// are due now, or what another rule would delete before it is configured. The option may be given
-    /// more than once.
+    /// The orchestrator deletes pages by the configured rules itself, but waits for this command if they would
+    /// delete more than a tenth of the archive or of the pages of a rule at once, or if the clock of the
+    /// machine is not believed. With --dry-run, this says which ones are due now, or what another rule would
+    /// delete before it is configured. The option may be given more than once.
     #[arg(
         long,
         value_name = "RULE",
@@ -139,7 +140,15 @@ pub async fn run(args: DeleteArgs, scope: &Scope) -> Result<Exit, Failure> {
     if found.pinned > 0 {
         eprintln!("{}", kept(found.pinned));
     }
+    let confirms = args
+        .by_retention
+        .as_ref()
+        .is_some_and(|rules| are_configured(rules));
+    let confirms = confirms && !args.dry_run;
     if found.ids.is_empty() {
+        if confirms {
+            confirm_retention(&server).await?;
+        }
         style::print("nothing to delete: no page that has ended fits\n")?;
         return Ok(Exit::Done);
     }
@@ -162,6 +171,9 @@ pub async fn run(args: DeleteArgs, scope: &Scope) -> Result<Exit, Failure> {
     let ids = found.ids.into_iter().filter(|id| !left.contains(id));
     let ids: Vec<Owner> = ids.collect();
     let done = call(&server, &ids, false).await?;
+    if confirms {
+        confirm_retention(&server).await?;
+    }
     report_left(&done);
     style::print(&format!("deleted {}\n", summary(&done)))?;
     if would.left.is_empty() && done.left.is_empty() {
@@ -269,6 +281,16 @@ fn beyond_newest(pages: Vec<Fitting>, count: usize) -> Vec<Fitting> {
     }
     beyond.sort_by_key(|page| Reverse(page.id));
     beyond
+}
+
+/// Whether these are the configured rules.
+fn are_configured(rules: &[String]) -> bool {
+    rules.iter().all(String::is_empty)
+}
+
+/// Lets the orchestrator delete what is due from now on.
+async fn confirm_retention(server: &Server) -> Result<(), Failure> {
+    server.call(|| server.proxy().confirm_retention()).await
 }
 
 /// The pages that rules delete now, the oldest first.

@@ -208,6 +208,12 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
         );
         block.line("Removal", text);
     }
+    if let Some(why) = &status.retention_held {
+        block.line(
+            "Retention",
+            format!("held: {}; see: archivist delete --by-retention", clean(why)),
+        );
+    }
     if let Some(text) = status.search.and_then(search) {
         block.line("Search", text);
     }
@@ -479,6 +485,8 @@ mod tests {
             certificates: Vec::new(),
             deleting: 0,
             deleting_copies: 0,
+            retention_held: None,
+            undated: None,
             search: None,
             store: Some(StoreStatus {
                 store: "/srv/store".into(),

@@ -38,7 +38,7 @@ pub struct Standing {
 
 /// The calls of the interface org.archivist1.Manager. Some calls of a method differ by their arguments:
 /// the words after the name say which these are.
-pub const CALLS: [(&str, Act); 42] = [
+pub const CALLS: [(&str, Act); 43] = [
     ("AwaitCheck", Act::Read),
     ("AwaitUnits", Act::Read),
     ("Draft", Act::Read),
@@ -78,6 +78,7 @@ pub const CALLS: [(&str, Act); 42] = [
     ("Delete", Act::Delete),
     ("Pin", Act::Pin),
     ("Unpin", Act::Unpin),
+    ("ConfirmRetention", Act::Machine),
     ("RebuildSearch", Act::Machine),
     ("Reload", Act::Machine),
     ("TestStore", Act::Machine),

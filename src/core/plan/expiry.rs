@@ -2,6 +2,8 @@
 
 use crate::model::Time;
 use crate::text::parse_span;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Highest number of versions that a rule can keep: so many rows are read for each page.
@@ -85,7 +87,7 @@ impl RetentionRule {
         if is_over && !page.is_newest {
             return Some(page.ended_at);
         }
-        let age = self.age?;
+        let age = self.age.filter(|_| page.is_dated)?;
         (self.takes_newest || !page.is_newest).then(|| page.ended_at.after(age))
     }
 }
@@ -95,10 +97,52 @@ impl RetentionRule {
 pub struct AgingPage {
     /// When it was sealed or cancelled.
     pub ended_at: Time,
+    /// Whether the clock was believed when it ended.
+    pub is_dated: bool,
     /// Whether it is the newest version of its page that was saved, or, if none was, the newest one.
     pub is_newest: bool,
     /// Tags of the page and its crawl.
     pub tags: Vec<String>,
+}
+
+/// A count of the pages that the rules delete at once, before any of them is deleted: after a change of
+/// the rules, or when time passed unobserved. A rule that would delete more than a tenth waits for an
+/// administrator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetentionReview {
+    /// The page up to which all are counted.
+    pub after: i64,
+    /// Pages of each rule, and how many of them it deletes.
+    pub shares: BTreeMap<String, (u64, u64)>,
+    /// All pages, and how many of them are deleted.
+    pub all: (u64, u64),
+    /// Which rule waits, once all are counted.
+    pub held: Option<String>,
+}
+
+impl RetentionReview {
+    /// Counts a page. `rules`: those for it. `deletes`: the one that deletes it now.
+    pub fn count(&mut self, rules: &[&RetentionRule], deletes: Option<&RetentionRule>) {
+        for rule in rules {
+            let share = self.shares.entry(rule.text.clone()).or_default();
+            share.0 += 1;
+            share.1 += u64::from(deletes.is_some_and(|deletes| deletes.text == rule.text));
+        }
+        self.all.0 += 1;
+        self.all.1 += u64::from(deletes.is_some());
+    }
+
+    /// Returns the rule that would delete too much, once all pages are counted.
+    pub fn excess(&self) -> Option<String> {
+        let exceeds = |(of, deleted): &(u64, u64)| *deleted > of / 10;
+        let text = |what: &str, (of, deleted): &(u64, u64)| {
+            format!("{what} would delete {deleted} of {of} pages at once")
+        };
+        let mut shares = self.shares.iter();
+        let rule = shares.find(|(_, share)| exceeds(share));
+        let rule = rule.map(|(rule, share)| text(&format!("Retention={rule}"), share));
+        rule.or_else(|| exceeds(&self.all).then(|| text("Retention=", &self.all)))
+    }
 }
 
 /// Returns the rules for a page: those for its tags, or else the one for all pages.
@@ -142,6 +186,7 @@ mod tests {
     fn page(is_newest: bool, tags: &[&str]) -> AgingPage {
         AgingPage {
             ended_at: Time(DAY),
+            is_dated: true,
             is_newest,
             tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
         }
@@ -163,6 +208,38 @@ mod tests {
         assert_eq!(end(&["age=30d"], &page(true, &[]), 0), None);
         assert_eq!(end(&["age=30d newest=no"], &page(true, &[]), 0), Some(31));
         assert_eq!(end(&[], &page(false, &[]), 9), None);
+    }
+
+    #[test]
+    fn page_without_a_date_has_no_age() {
+        let undated = AgingPage {
+            is_dated: false,
+            ..page(false, &[])
+        };
+        assert_eq!(end(&["age=30d newest=no"], &undated, 1), None);
+        assert_eq!(end(&["versions=1"], &undated, 1), Some(1));
+    }
+
+    #[test]
+    fn review_holds_a_rule_that_deletes_more_than_a_tenth() {
+        let (all, news) = (rule("age=30d"), rule("tag:news age=2d"));
+        let mut review = RetentionReview::default();
+        for place in 0..100 {
+            review.count(&[&all], (place < 10).then_some(&all));
+        }
+        assert_eq!(review.excess(), None);
+        review.count(&[&news], Some(&news));
+        assert_eq!(
+            review.excess().unwrap(),
+            "Retention=tag:news age=2d would delete 1 of 1 pages at once"
+        );
+        let mut both = RetentionReview::default();
+        for place in 0..20 {
+            both.count(&[&all], (place < 2).then_some(&all));
+            both.count(&[&news], (place < 2).then_some(&news));
+        }
+        assert_eq!(both.excess(), None);
+        assert_eq!(RetentionReview::default().excess(), None);
     }
 
     #[test]

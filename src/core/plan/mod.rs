@@ -4,6 +4,7 @@
 mod blocker;
 mod cancel;
 mod checks;
+mod clock;
 mod complete;
 mod crawl_end;
 mod decide;
@@ -35,11 +36,12 @@ pub use cancel::{Abort, EndRun, Tidy, Wanted, abort, admits_worker, cancel, end_
 pub use cancel::{is_abandoned, tidy};
 pub use checks::starts_again;
 pub use checks::{CheckPool, against_check, conclude, due_checks, keep_until, prune_at};
+pub use clock::{CLOCK_STEP_MAX, ClockChange, ClockDoubt, ClockReading, ClockState};
 pub use complete::{incomplete_text, is_incomplete};
 pub use crawl_end::{CrawlEnd, Occasion};
 pub use decide::{Decision, Places, against_host, decide};
 pub use disk::{Amount, DiskPace, Lack, Writer, lack, still, worst};
-pub use expiry::{AgingPage, RETENTION_ALLOWED, RetentionRule, expiry, rules_for};
+pub use expiry::{AgingPage, RETENTION_ALLOWED, RetentionReview, RetentionRule, expiry, rules_for};
 pub use health_check::{check_fault, unhealthy_reason};
 pub use host_lease::{Clocks, HostLease, RecordedLease};
 pub use idle::Idle;

@@ -107,6 +107,10 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
             indexing::rebuild(turn)?;
             turn.answer(reply);
         }
+        Request::ConfirmRetention { reply, .. } => {
+            expiry::confirm(turn)?;
+            turn.answer(reply);
+        }
         Request::UnknownSettings { names, reply } => {
             let known = turn.engine.catalogue.known_keys();
             let is_unknown = |name: &&String| !known.contains(*name);

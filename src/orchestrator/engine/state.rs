@@ -72,6 +72,8 @@ pub struct Engine {
     pub catalogue: Catalogue,
     /// Boot id.
     pub boot: String,
+    /// Whether a time server has set the clock.
+    pub is_clock_synchronized: bool,
     pub programs: Programs,
     pub systemd: String,
     /// Owners by the token of their worker.
@@ -126,6 +128,7 @@ impl Engine {
             names,
             catalogue,
             boot,
+            is_clock_synchronized: false,
             programs,
             systemd,
             tokens,

@@ -1,6 +1,7 @@
 //! Two clocks: the wall clock, which is in the database and which users set, and the clock of the
 //! machine, which only runs forward. When the wall clock is set, what is due keeps its distance.
 
+use archivist_config::Scope;
 use archivist_core::model::Time;
 use nix::time::{ClockId, clock_gettime};
 
@@ -36,6 +37,14 @@ impl Clock {
         self.ahead = Some(ahead);
         Some(by)
     }
+}
+
+/// File that systemd-timesyncd creates once a time server has set the clock (systemd-timesyncd(8)).
+const SYNCHRONIZED: &str = "run/systemd/timesync/synchronized";
+
+/// Whether a time server has set the clock.
+pub fn is_synchronized(scope: &Scope) -> bool {
+    scope.root.join(SYNCHRONIZED).exists()
 }
 
 /// Milliseconds since the machine was switched on, those asleep included: a machine that wakes up

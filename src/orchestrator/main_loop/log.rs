@@ -210,6 +210,10 @@ pub enum Problem {
     },
     /// The disk is nearly full, and no hook has written much.
     DiskShort(String),
+    /// The clock of the machine is not believed.
+    ClockDoubted(String),
+    /// Rules of `Retention=` would delete too much at once.
+    RetentionHeld(String),
     /// The archive has higher ids than the database, which continues above them.
     IdsRaised {
         database: IdMarks,
@@ -607,6 +611,13 @@ impl Problem {
             Problem::DiskShort(shortage) => {
                 tracing::debug!("{shortage}, and no hook has written much of it");
             }
+            Problem::ClockDoubted(why) => tracing::warn!(
+                "{why}: nothing is deleted because of its age until the clock is right, a time server confirms it, or: archivist delete --by-retention"
+            ),
+            Problem::RetentionHeld(what) => tracing::warn!(
+                message_id = message::RETENTION_HELD,
+                "{what}: nothing is deleted until an administrator confirms it: archivist delete --by-retention"
+            ),
             Problem::IdsRaised { database, archive } => tracing::warn!(
                 message_id = message::IDS_RAISED,
                 archivist_archive_ids = %archive,

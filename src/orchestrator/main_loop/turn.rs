@@ -356,6 +356,7 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<CallerAnswer> {
             Request::Cancel { reply, .. }
             | Request::CancelRun { reply, .. }
             | Request::RebuildSearch { reply, .. }
+            | Request::ConfirmRetention { reply, .. }
             | Request::Abort { reply, .. }
             | Request::AwaitUnits { reply, .. }
             | Request::Pause { reply, .. }

@@ -137,6 +137,7 @@ impl Orchestrator<'_> {
             let why = format!("'{}' was removed; restarting", directory.display());
             return Err(OrchestratorError::Failed(why));
         }
+        self.engine.is_clock_synchronized = clock::is_synchronized(&self.engine.scope);
         let set = self.clock.observe(now(), clock::machine());
         if let Some(by) = set {
             tracing::info!("clock was set by {} s", by / 1000);

@@ -1,5 +1,6 @@
 //! The state of the orchestrator as a whole.
 
+use crate::expiry;
 use crate::indexing;
 use crate::machine::notify;
 use crate::main_loop::turn::{Turn, TurnResult};
@@ -51,6 +52,8 @@ pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
         store: transfer::store_status(turn)?,
         deleting: turn.tx.deletions()?,
         deleting_copies: turn.tx.deleted_copies()?,
+        retention_held: expiry::held(turn)?,
+        undated: turn.tx.undated_pages(turn.now)?,
         search: indexing::status(turn)?,
     })
 }

@@ -1,7 +1,8 @@
 //! Adjusts the times in the database after the wall clock was set.
 
 use super::{Result, Tx};
-use archivist_core::model::Time;
+use archivist_core::model::{SnapshotId, Time};
+use archivist_core::plan::{CLOCK_STEP_MAX, ClockState};
 use std::time::Duration;
 
 /// SQL condition on a crawl or snapshot: it is not final.
@@ -11,7 +12,46 @@ const OPEN: &str = "status NOT IN ('sealed', 'cancelled')";
 /// was running.
 const NEWEST: &str = "SELECT id FROM run WHERE status = 'ended' ORDER BY id DESC LIMIT 256";
 
+/// The latest time that is not in the future, as far as clocks differ.
+pub(crate) fn latest(now: Time) -> Time {
+    now.after(CLOCK_STEP_MAX)
+}
+
 impl Tx<'_> {
+    /// Returns what is known of the clock.
+    pub fn clock_state(&self) -> Result<ClockState> {
+        let state: String = self.one("SELECT state FROM clock", [])?;
+        Ok(serde_json::from_str(&state).unwrap_or_default())
+    }
+
+    /// Records what is known of the clock. `confirms_doubt`: the times that were written during the doubt
+    /// so far are right.
+    pub fn set_clock_state(&self, state: &ClockState, confirms_doubt: bool) -> Result<()> {
+        if confirms_doubt {
+            self.execute(
+                "UPDATE snapshot SET doubt = 0 WHERE doubt > 0 AND doubt = (SELECT doubt FROM clock)",
+                [],
+            )?;
+        }
+        let doubt = state.doubt.as_ref().map_or(0, |_| state.doubts);
+        self.execute(
+            "UPDATE clock SET state = ?1, doubt = ?2",
+            (serde_json::to_string(state)?, doubt),
+        )
+    }
+
+    /// Returns how many pages ended while the clock was not believed, or belong to crawls of the future,
+    /// and the first of them.
+    pub fn undated_pages(&self, now: Time) -> Result<Option<(u64, SnapshotId)>> {
+        let (count, first): (u64, Option<SnapshotId>) = self.one(
+            "SELECT count(*), min(id) FROM (SELECT id FROM snapshot WHERE doubt > 0
+                 UNION SELECT id FROM snapshot
+                 WHERE crawl_id IN (SELECT id FROM crawl WHERE created_at > ?1))",
+            [latest(now).0],
+        )?;
+        Ok(first.map(|first| (count, first)))
+    }
+
     /// Shifts all due times, the start times of open crawls and snapshots, from which the time limits
     /// of crawls are counted, and the times of the newest ended runs, by the milliseconds by which the
     /// wall clock was set.

@@ -11,6 +11,7 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
     include_str!("schema/4.sql"),
+    include_str!("schema/5.sql"),
 ];
 
 /// `application_id` of a database of archivist, "arch". Those of development versions have none.

@@ -22,7 +22,7 @@ const CALLERS: [u32; 5] = [ROOT, OWNER, MEMBER, TIMER, STRANGER];
 
 /// Each call, with the callers that may make it about a crawl that OWNER added: root, the owner, another
 /// member, the services of timers, a user outside of the group.
-const MATRIX: [(&str, &str); 42] = [
+const MATRIX: [(&str, &str); 43] = [
     ("Abort", "rom--"),
     ("Add", "rom--"),
     ("Amend", "ro---"),
@@ -30,6 +30,7 @@ const MATRIX: [(&str, &str); 42] = [
     ("AwaitUnits", "rom--"),
     ("Cancel", "rom--"),
     ("Check", "romt-"),
+    ("ConfirmRetention", "r----"),
     ("Delete", "ro---"),
     ("Draft", "rom--"),
     ("Expired", "rom--"),
@@ -200,6 +201,7 @@ fn refusal(bed: &mut Bed, call: &str, user: u32) -> Option<String> {
             tx.commit().unwrap();
             pin(bed, false)
         }
+        "ConfirmRetention" => why(bed.request(|reply| Request::ConfirmRetention { user, reply })),
         "RebuildSearch" => why(bed.request(|reply| Request::RebuildSearch { user, reply })),
         "Reload" => why(bed.request(|reply| Request::Reload { user, reply })),
         "TestStore" => why(bed.request(|reply| Request::TestStore { user, reply })),

@@ -10,6 +10,7 @@ use archivist_core::plan::RetentionRule;
 use archivist_core::store::{Copy, CopyStatus};
 use archivist_shared::bus::call::Request;
 use archivist_shared::bus::documents::report::{Expired, Filter, Why};
+use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Crawls of the same pages that have ended, a day apart.
 pub fn archived(crawls: usize, pages: usize) -> Bed {
     let mut bed = Bed::new();
+    bed.now = Time(20_000 * 24 * 3_600_000);
     for _ in 0..crawls {
         add(&mut bed, pages);
         bed.now = bed.now.after(DAY);
@@ -64,6 +66,14 @@ fn add_version(bed: &mut Bed, is_good: bool) -> i64 {
 fn set(bed: &mut Bed, rules: &[&str]) {
     let read = rules.iter().map(|text| RetentionRule::parse(text).unwrap());
     bed.engine.settings.retention = read.collect();
+    expire(bed);
+    confirm(bed);
+}
+
+/// An administrator lets the rules delete what is due.
+pub fn confirm(bed: &mut Bed) {
+    let answer = bed.request(|reply| Request::ConfirmRetention { user: 0, reply });
+    assert_eq!(answer, Some(Ok(())));
     expire(bed);
 }
 
@@ -271,7 +281,88 @@ fn versions_that_were_not_saved_replace_none() {
     set(&mut bed, &["age=1h versions=1"]);
     bed.pass(DAY.as_millis() as u64);
     expire(&mut bed);
+    confirm(&mut bed);
     assert_eq!(pages(&mut bed), [versions[1]]);
+}
+
+/// The archive stays if the clock of the machine is a year wrong.
+#[test]
+fn wrong_clock_deletes_nothing() {
+    const YEAR: i64 = 365 * 24 * 3_600_000;
+    let mut bed = archived(3, 4);
+    set(&mut bed, &["age=30d newest=no"]);
+    let all = pages(&mut bed);
+    assert_eq!(all.len(), 12);
+    for by in [YEAR, -YEAR] {
+        bed.set_clock(by);
+        expire(&mut bed);
+        assert_eq!(pages(&mut bed), all, "{by}");
+        let held = bed.look(|tx| tx.clock_state()).doubt.unwrap().why;
+        assert!(held.contains("the clock is"), "{held}");
+        bed.set_clock(-by);
+        expire(&mut bed);
+        assert_eq!(pages(&mut bed), all, "{by}");
+        assert_eq!(bed.look(|tx| tx.clock_state()).doubt, None);
+    }
+    // What ends while the clock is wrong has no age.
+    bed.set_clock(-YEAR);
+    add(&mut bed, 1);
+    bed.set_clock(YEAR);
+    expire(&mut bed);
+    assert_eq!(pages(&mut bed).len(), 13);
+    assert!(why(&mut bed, 13).contains("cannot be believed"));
+    // A program whose clocks are all wrong, or a machine that was off.
+    bed.pass(YEAR as u64);
+    expire(&mut bed);
+    assert_eq!(pages(&mut bed).len(), 13);
+    let now = bed.now;
+    let held = bed.look(|tx| tx.retention_review()).unwrap().held.unwrap();
+    assert_eq!(
+        held,
+        "Retention=age=30d newest=no would delete 12 of 13 pages at once"
+    );
+    assert!(bed.performer.wake_at.is_none_or(|at| at > now));
+    confirm(&mut bed);
+    assert_eq!(pages(&mut bed), [13]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    /// Whatever versions are archived, however the clock is set and whichever rules apply, the newest version
+    /// that was saved stays, unless a rule says that it goes.
+    #[test]
+    fn newest_saved_version_stays(steps in prop::collection::vec((0..6u8, 0..6usize), 1..14)) {
+        const DAYS: i64 = 24 * 3_600_000;
+        let rules = ["versions=1", "versions=2", "age=1d", "age=2d versions=3", "age=400d", "forever"];
+        let mut bed = Bed::new();
+        bed.now = Time(20_000 * DAYS);
+        let (mut newest, mut wrong_by) = (None, 0);
+        for (step, which) in steps {
+            match step {
+                0 | 1 => {
+                    bed.pass(3_600_000);
+                    let is_good = which < 3;
+                    let id = add_version(&mut bed, is_good);
+                    newest = if is_good { Some(id) } else { newest };
+                }
+                2 => bed.pass((which as u64 + 1) * DAYS as u64),
+                3 => {
+                    let by = [-800, -40, -2, 2, 40, 800][which] * DAYS;
+                    let by = if wrong_by == 0 { by } else { -wrong_by };
+                    bed.set_clock(by);
+                    wrong_by += by;
+                }
+                4 => {
+                    bed.engine.settings.retention = vec![RetentionRule::parse(rules[which]).unwrap()];
+                }
+                _ if wrong_by == 0 => confirm(&mut bed),
+                _ => {}
+            }
+            expire(&mut bed);
+            let left = pages(&mut bed);
+            prop_assert!(newest.is_none_or(|newest| left.contains(&newest)), "{newest:?} of {left:?}");
+        }
+    }
 }
 
 /// A crawl of many pages is deleted in short transactions, and an orchestrator that is killed meanwhile loses
@@ -285,6 +376,12 @@ fn many_pages_go_in_pieces() {
     bed.now = bed.now.after(DAY);
     let rule = RetentionRule::parse("age=1h newest=no").unwrap();
     bed.engine.settings.retention = vec![rule.clone()];
+    expire(&mut bed);
+    assert_eq!(pages(&mut bed).len(), 250, "held");
+    bed.restart(0);
+    bed.engine.settings.retention = vec![rule.clone()];
+    let answer = bed.request(|reply| Request::ConfirmRetention { user: 0, reply });
+    assert_eq!(answer, Some(Ok(())));
     bed.turn(vec![Event::Due]);
     let left = pages(&mut bed).len();
     assert!((1..250).contains(&left), "{left}");
@@ -393,8 +490,13 @@ fn transactions_stay_short() {
         transaction::run(&mut bed.store, &mut bed.engine, &House, &moment, &mut batch).unwrap();
         times.push(began.elapsed());
         turns += 1;
-        let state = bed.look(|tx| tx.retention_state());
-        if state.swept_to.is_none()
+        let (state, review) = bed.look(|tx| Ok((tx.retention_state()?, tx.retention_review()?)));
+        if review.as_ref().is_some_and(|review| review.held.is_some()) {
+            let tx = bed.store.begin().unwrap();
+            tx.set_retention_review(None).unwrap();
+            tx.commit().unwrap();
+        } else if review.is_none()
+            && state.swept_to.is_none()
             && bed
                 .look(|tx| tx.next_expiry())
                 .is_none_or(|due| due > bed.now)

@@ -150,6 +150,20 @@ pub(crate) fn crawls_are_over(turn: &mut Turn<'_>) -> TurnResult<()> {
     Ok(())
 }
 
+/// Queues the start of a unit that comes with the package.
+pub(crate) fn queue_alert_unit(turn: &mut Turn<'_>, unit: &str) -> TurnResult<()> {
+    let alert = Alert::Unit(unit.to_owned());
+    turn.tx.queue_check(&NewCheck {
+        watch: NO_WATCH,
+        kind: CheckKind::Alert,
+        url: unit,
+        request: &serde_json::to_string(&request(&alert, unit, Vec::new()))?,
+        keep: ROW_STAYS,
+        now: turn.now,
+    })?;
+    Ok(turn.act(LoopAction::Again(Event::Due)))
+}
+
 /// Queues the alert of an occasion, if the configuration has one.
 fn queue_alert(
     turn: &mut Turn<'_>,

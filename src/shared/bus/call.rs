@@ -196,6 +196,13 @@ pub enum Request {
         /// Answered after the commit.
         reply: Reply<()>,
     },
+    /// Let the rules of `Retention=` delete what is due, and believe the clock.
+    ConfirmRetention {
+        /// User id of the caller.
+        user: u32,
+        /// Answered after the commit.
+        reply: Reply<()>,
+    },
     /// Answers with those of these settings that no plugin has.
     UnknownSettings {
         /// Names of settings.
@@ -418,6 +425,7 @@ impl Request {
             Request::Pin { pinned: false, .. } => "Unpin",
             Request::Search { .. } => "Search",
             Request::RebuildSearch { .. } => "RebuildSearch",
+            Request::ConfirmRetention { .. } => "ConfirmRetention",
             Request::UnknownSettings { .. } => "UnknownSettings",
             Request::AwaitUnits { .. } => "AwaitUnits",
             Request::Abort { .. } => "Abort",
@@ -465,6 +473,7 @@ impl Request {
             | Request::Install { user, .. }
             | Request::Draft { user, .. }
             | Request::RebuildSearch { user, .. }
+            | Request::ConfirmRetention { user, .. }
             | Request::TestStore { user, .. }
             | Request::Reload { user, .. } => (Some(*user), &[]),
             Request::Delete { ids, user, .. } => (Some(*user), ids),

@@ -266,6 +266,15 @@ impl Manager {
         request(&self.0, |reply| Request::RebuildSearch { user, reply }).await
     }
 
+    async fn confirm_retention(
+        &self,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<()> {
+        let user = known(user(connection, &header).await?)?;
+        request(&self.0, |reply| Request::ConfirmRetention { user, reply }).await
+    }
+
     async fn unknown_settings(&self, names: Vec<String>) -> fdo::Result<String> {
         let make = |reply| Request::UnknownSettings { names, reply };
         request(&self.0, make).await

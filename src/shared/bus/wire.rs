@@ -38,6 +38,9 @@ pub trait Manager {
     /// Builds the index of full text search again, next to the one that is there, and replaces it. Returns
     /// before the build is complete.
     fn rebuild_search(&self) -> zbus::Result<()>;
+    /// Lets the rules of `Retention=` delete what is due although it is much, and believes the clock of the
+    /// machine.
+    fn confirm_retention(&self) -> zbus::Result<()>;
     /// Returns those of these settings that no plugin has, as a JSON list.
     fn unknown_settings(&self, names: &[String]) -> zbus::Result<String>;
     /// Returns when a crawl or snapshot has ended and no process of it is left.

@@ -3,6 +3,7 @@
 use super::Check;
 use crate::display::text;
 use archivist_core::plan::incomplete_text;
+use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Host, Status, Uses};
 
 /// Results below which failures are no sign of anything.
@@ -20,6 +21,10 @@ fn is_poor(uses: Uses) -> bool {
     uses.all() >= RESULTS_MIN && uses.health().is_some_and(|percent| percent < HEALTH_MIN)
 }
 
+const HELD_FIX: &str =
+    "see 'archivist delete --by-retention --dry-run'; to let it: archivist delete --by-retention";
+const UNDATED_FIX: &str = "no rule of Retention= deletes them: to archive them again: archivist add; then: archivist delete";
+
 /// Returns a check of the machine, unless no hook ran, and one of each host with many failures.
 pub fn checks(status: &Status, hosts: &[Host]) -> Vec<Check> {
     const NAME: &str = "health";
@@ -33,6 +38,18 @@ pub fn checks(status: &Status, hosts: &[Host]) -> Vec<Check> {
     }
     if let Some(text) = incomplete_text(status.incomplete) {
         checks.push(Check::warn("pages", text, INCOMPLETE_FIX));
+    }
+    if let Some(why) = &status.retention_held {
+        let what = format!("held: {}", clean(why));
+        checks.push(Check::fail("retention", what, HELD_FIX));
+    }
+    if let Some((count, first)) = status.undated {
+        let pages = match count {
+            1 => format!("1 page ({first}) has"),
+            n => format!("{n} pages ({first} is the first) have"),
+        };
+        let what = format!("{pages} times of a wrong clock");
+        checks.push(Check::warn("dates", what, UNDATED_FIX));
     }
     let poor = hosts.iter().filter(|host| is_poor(host.uses));
     checks.extend(poor.take(HOSTS_SHOWN).map(|host| {

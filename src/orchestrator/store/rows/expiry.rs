@@ -1,10 +1,11 @@
 //! Pages that the rules of `Retention=` delete: which are due, and which must be looked at.
 
+use crate::store::clock::latest;
 use crate::store::column::{Columns, columns};
 use crate::store::rows::complete::SAVED;
 use crate::store::{Result, Tx};
 use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Time, Unsaved};
-use archivist_core::plan::{AgingPage, RetentionRule, is_saved};
+use archivist_core::plan::{AgingPage, RetentionReview, RetentionRule, is_saved};
 
 /// Versions of a page that are read to find the newest one that was saved.
 const VERSIONS_READ: u32 = 1_000;
@@ -33,9 +34,13 @@ pub struct EndedPage {
     pub has_no_transfer: bool,
     url_key: String,
     visited_at: Time,
+    created_at: Time,
     ended_at: Time,
     status: Lifecycle,
     unsaved: Option<Unsaved>,
+    doubt: i64,
+    /// Later times are in the future.
+    latest: Time,
 }
 
 columns! {
@@ -43,10 +48,16 @@ columns! {
         is_over "(SELECT o.status IN ('sealed', 'cancelled') FROM crawl AS o WHERE o.id = crawl_id)",
         pinned "(pinned OR (SELECT o.pinned FROM crawl AS o WHERE o.id = crawl_id))",
         has_no_transfer "NOT EXISTS (SELECT 1 FROM copy WHERE snapshot_id = snapshot.id AND copy.status <> 'idle')",
-        url_key, visited_at, ended_at "max(visited_at, created_at)", status, unsaved
+        url_key, visited_at, created_at, ended_at "max(visited_at, created_at)", status, unsaved, doubt;
+        latest: Time(i64::MAX)
 }
 
 impl EndedPage {
+    /// Whether its times can be believed: the clock was when it ended, and they are not in the future.
+    pub fn is_dated(&self) -> bool {
+        self.doubt == 0 && self.created_at <= self.latest && self.ended_at <= self.latest
+    }
+
     /// Whether it is a saved page.
     fn is_saved(&self) -> bool {
         is_saved(self.status, self.unsaved)
@@ -87,6 +98,18 @@ impl Tx<'_> {
     /// Records other rules: all pages must be looked at.
     pub fn set_retention(&self, rules: &str) -> Result<()> {
         self.execute("UPDATE retention SET rules = ?1, swept_to = 0", [rules])
+    }
+
+    /// Returns the count of what is deleted at once, if one is due, in progress, or holds a rule.
+    pub fn retention_review(&self) -> Result<Option<RetentionReview>> {
+        let review: Option<String> = self.one("SELECT review FROM retention", [])?;
+        Ok(review.map(|review| serde_json::from_str(&review).unwrap_or_default()))
+    }
+
+    /// Records the count of what is deleted at once; `None` ends it.
+    pub fn set_retention_review(&self, review: Option<&RetentionReview>) -> Result<()> {
+        let review = review.map(serde_json::to_string).transpose()?;
+        self.execute("UPDATE retention SET review = ?1", [review])
     }
 
     /// Records the page up to which all were looked at; `None` for all.
@@ -177,12 +200,16 @@ impl Tx<'_> {
     }
 
     /// Returns a page if it has ended.
-    pub fn ended_page(&self, id: SnapshotId) -> Result<Option<EndedPage>> {
+    pub fn ended_page(&self, id: SnapshotId, now: Time) -> Result<Option<EndedPage>> {
         let sql = format!(
             "SELECT {} FROM snapshot WHERE id = ?1 AND status IN ('sealed', 'cancelled')",
             EndedPage::COLUMNS
         );
-        self.first(&sql, [id.0])
+        let page: Option<EndedPage> = self.first(&sql, [id.0])?;
+        Ok(page.map(|page| EndedPage {
+            latest: latest(now),
+            ..page
+        }))
     }
 
     /// Returns what the rules require to know about a page.
@@ -191,6 +218,7 @@ impl Tx<'_> {
         tags.extend(self.tags("crawl", page.crawl.0)?);
         Ok(AgingPage {
             ended_at: page.ended_at,
+            is_dated: page.is_dated(),
             is_newest: self.is_newest_version(page)?,
             tags,
         })
@@ -208,14 +236,16 @@ impl Tx<'_> {
                          SELECT * FROM snapshot WHERE url_key = ?1 AND {which}
                          ORDER BY visited_at DESC, id DESC LIMIT {VERSIONS_READ}) WHERE {condition})"
                 ),
-                (&page.url_key, page.visited_at.0, page.id.0),
+                (&page.url_key, page.visited_at.0, page.id.0, page.latest.0),
             )
         };
-        const NEWER: &str = "(visited_at, id) > (?2, ?3)";
+        // A page of the future, or whose time is not known, does not replace another one.
+        const NEWER: &str = "(visited_at, id) > (?2, ?3) AND doubt = 0 AND created_at <= ?4";
         if page.is_saved() {
             return Ok(!has(NEWER, SAVED)?);
         }
-        Ok(!has(NEWER, "status = 'sealed'")? && !has("(visited_at, id) < (?2, ?3)", SAVED)?)
+        Ok(!has(NEWER, "status = 'sealed'")?
+            && !has("(visited_at, id) < (?2, ?3) AND ?4 IS NOT NULL", SAVED)?)
     }
 
     /// Returns the number of newer versions among the pages of a rule, up to those that it keeps. A version
@@ -227,12 +257,14 @@ impl Tx<'_> {
         let counted = page.counted_versions();
         let sql = format!(
             "SELECT count(*) FROM (SELECT 1 FROM snapshot AS s
-             WHERE url_key = ?1 AND (visited_at, id) > (?2, ?3) AND {counted} AND {TAGGED}
+             WHERE url_key = ?1 AND (visited_at, id) > (?2, ?3) AND doubt = 0 AND created_at <= ?6
+                 AND {counted} AND {TAGGED}
              LIMIT ?5)"
         );
         let tag = rule.tag.as_deref();
         let (time, id) = (page.visited_at.0, page.id.0);
-        self.one(&sql, (&page.url_key, time, id, tag, kept))
+        let latest = page.latest.0;
+        self.one(&sql, (&page.url_key, time, id, tag, kept, latest))
     }
 
     /// Queues the older versions of a page that has ended which may go because of it: the newest of them,
@@ -297,7 +329,7 @@ mod tests {
             .unwrap();
         let newest = |tx: &Tx<'_>| {
             let is_newest = |id: &SnapshotId| {
-                let page = tx.ended_page(*id).unwrap().unwrap();
+                let page = tx.ended_page(*id, Time(9)).unwrap().unwrap();
                 tx.aging_page(&page).unwrap().is_newest
             };
             let mut newest = ids.iter().filter(|id| is_newest(id));

@@ -80,7 +80,7 @@ struct Wild {
     flag: bool,
 }
 
-const METHODS: usize = 41;
+const METHODS: usize = 42;
 
 /// What is nearly right more often than it is noise.
 fn text() -> impl Strategy<Value = String> {
@@ -152,6 +152,7 @@ async fn call(people: &ManagerProxy<'_>, workers: &WorkerProxy<'_>, wild: &Wild)
         37 => people.unpin(a, wild.flag).await.is_ok(),
         38 => people.expired(&words, 0).await.is_ok(),
         39 => people.search(a).await.is_ok(),
+        40 => people.confirm_retention().await.is_ok(),
         _ => people.fetch(a).await.is_ok(),
     }
 }

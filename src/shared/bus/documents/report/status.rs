@@ -2,7 +2,7 @@
 
 use super::{Counts, Fleet, Run, StoreStatus};
 use crate::bus::documents::watches::Certificate;
-use archivist_core::model::{CrawlId, IdMarks, Owner, Time, Uses, cut};
+use archivist_core::model::{CrawlId, IdMarks, Owner, SnapshotId, Time, Uses, cut};
 use serde::{Deserialize, Serialize};
 
 /// An orchestrator that uses or waits for this data directory.
@@ -83,6 +83,13 @@ pub struct Status {
     /// Number of deleted snapshots whose copies are not removed from the store yet.
     #[serde(default)]
     pub deleting_copies: u64,
+    /// Why the rules of `Retention=` delete nothing, if they wait for an administrator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_held: Option<String>,
+    /// Pages that ended while the clock was not believed, or with times in the future: a number and the
+    /// first of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undated: Option<(u64, SnapshotId)>,
     /// The index of full text search; `None` if its program is not installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchStatus>,
