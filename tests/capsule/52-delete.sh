@@ -132,6 +132,10 @@ retention_deletes_older_versions() {
     assert_contains "$output" "would delete 1 page " "what the rule would delete"
     printf '[Archive]\nRetention=%s\n' "$rule" | in_capsule sh -c "cat >$retention"
     in_capsule systemctl reload $service
+    # It would delete a third of the pages that it is for.
+    wait_for 20 is_held
+    assert_eq 3 "$(query length list snapshots --url https://aging.test/)" "versions while the rule waits"
+    assert_status 0 archivist delete --by-retention --yes
     wait_for 20 versions_are 2
     assert_status 0 archivist why "$pinned"
     assert_contains "$output" "it is pinned, otherwise Retention=$rule would delete it" "why it stays"
@@ -147,6 +151,7 @@ retention_deletes_older_versions() {
     assert_status 0 archivist fsck
 }
 archive_aging() { in_capsule archivist add --plugins testfiles --tag aging --wait https://aging.test/ >/dev/null; }
+is_held() { archivist status --json | gojq -e .retention_held >/dev/null; }
 versions_are() { [[ $(query length list snapshots --url https://aging.test/) == "$1" ]]; }
 
 # The unit and the orchestrator are killed while a crawl is deleted: nothing stays, and nothing else goes. Each failure doubles the
