@@ -56,6 +56,30 @@ fn screenshot_pdf_and_html_of_a_page_are_complete() {
     }
 }
 
+/// What a server shows in place of a page is not the page; a page with the widget of a check is one.
+#[test]
+fn check_for_robots_is_no_page() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let mut session = Session::start(&snap, &[]);
+    for (path, name) in [
+        ("cloudflare", "Cloudflare"),
+        ("anubis", "Anubis"),
+        ("datadome", "DataDome"),
+        ("human", "HUMAN"),
+    ] {
+        let url = site.url(&format!("check/{path}"));
+        let text = session.open(&snap, &url, &[]);
+        let reason = format!("the server shows a check for robots ({name}) instead of the page");
+        assert!(text.contains(&reason), "{path}: {text}");
+        snap.run("dom", &url, &[]).assert(10, "skipped", &reason);
+    }
+    let url = site.url("check/widget");
+    assert_eq!(session.open(&snap, &url, &[]), "page loaded http=200\n");
+}
+
 /// A worker waits only five seconds for a page before it starts the hooks that follow.
 #[test]
 fn hooks_that_start_before_the_page_is_ready_wait_for_it() {

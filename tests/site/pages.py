@@ -74,6 +74,24 @@ document.body.append(link);
     return simple("Before the script", f"<p>Static text.</p>{script}")
 
 
+ROBOT_CHECKS = {
+    "cloudflare": """<div id="challenge-error-text">Enable JavaScript and cookies to continue</div>""",
+    "anubis": """<p>Making sure you are not a bot!</p><script id="anubis_challenge" type="application/json">{}</script>""",
+    "datadome": """<iframe src="https://geo.captcha-delivery.com/captcha/?cid=1"></iframe>""",
+    "human": """<div id="px-captcha"></div>""",
+}
+
+
+def robot_check(name):
+    """A check for robots in place of a page."""
+    return simple("One moment", ROBOT_CHECKS[name])
+
+
+def robot_widget():
+    """A long page with a form that such a check protects."""
+    return simple("Sign in", "<p>" + "A sentence of the page itself. " * 200 + "</p>" + ROBOT_CHECKS["human"])
+
+
 def js_forever():
     """A page that keeps fetching: it is never idle."""
     script = "<script>setInterval(() => fetch('/notes.txt?' + Math.random()), 50)</script>"

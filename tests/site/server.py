@@ -167,6 +167,8 @@ ROUTES = {
     "/cut": cut,
     "/hostile": html(pages.hostile()),
     "/js-title": html(pages.js_title()),
+    **{f"/check/{name}": html(pages.robot_check(name)) for name in pages.ROBOT_CHECKS},
+    "/check/widget": html(pages.robot_widget()),
     "/js-forever": html(pages.js_forever()),
     "/busy": html(pages.busy()),
     "/dialogs": html(pages.dialogs()),

@@ -124,6 +124,11 @@ impl LoadingTab {
         })
     }
 
+    /// Returns the session of the tab.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// Loads the page and lets its scripts run. Returns how the page loaded; a page that never
     /// finishes has a note, and one that is not there has an error. Fails if the tab does.
     pub async fn load(&mut self, request: &LoadRequest<'_>) -> Result<Navigation, Finding> {

@@ -23,6 +23,7 @@ pub(crate) mod posted;
 pub mod recorder;
 mod relay;
 pub(crate) mod reveal;
+mod robots_check;
 mod routes;
 pub(crate) mod seed;
 pub(crate) mod session;

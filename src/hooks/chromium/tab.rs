@@ -7,6 +7,7 @@ use super::load::{LoadRequest, LoadingTab};
 use super::recorder::{RecordRequest, Recorder};
 use super::relay::BrowserServer;
 use super::reveal::Behaviors;
+use super::robots_check;
 use super::session::{
     BROWSER, CDP_URL, DOCUMENT, ICON, NAVIGATION, Navigation, RESPONSES, SOCKET, TARGET_ID, URL,
 };
@@ -146,6 +147,14 @@ async fn open_page(
     };
     let mut loading = LoadingTab::new(tab.session, &request).await?;
     let mut navigation = loading.load(&request).await?;
+    if navigation.error.is_none() {
+        let session = loading.session().clone();
+        let found = tokio::select! {
+            error = loading.serve() => return Err(error.into()),
+            found = robots_check::found(&session, &tab.target) => found,
+        };
+        navigation.error = found;
+    }
     if let Some(recorder) = &mut opened.recorder
         && navigation.error.is_none()
     {
