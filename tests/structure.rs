@@ -1045,6 +1045,167 @@ fn programs_of_root_link_what_the_map_says() {
     }
 }
 
+const FOREIGN: &str = "Who reads foreign bytes";
+
+/// Names of parsers of foreign bytes, as verbs call them.
+const PARSERS: &[&str] = &[
+    "Wacz::",
+    "Merge::",
+    "PackedFiles::",
+    "saved::read",
+    "listing::read",
+    "List::read",
+    "Picture::decode",
+    "Evidence::read",
+    "proof::flaws",
+    "bodies::open",
+    "text_of_snapshot",
+];
+
+/// The cells of the table in a part of the map with so many columns.
+fn rows_of<'a>(part: &'a str, columns: usize) -> impl Iterator<Item = Vec<&'a str>> {
+    let rows = rows(part).into_iter();
+    rows.filter(move |row| row.len() == columns)
+}
+
+/// Each unit that may read foreign bytes is in the table, with the user and the network that its files say.
+#[test]
+fn the_table_of_readers_of_foreign_bytes_is_complete() {
+    let part = part_of_the_map(FOREIGN);
+    let units = system_units();
+    // "archivist-x-" is the drop-ins of all units with this start.
+    let file_of = |name: &str| {
+        if name.ends_with(".service") {
+            name.to_owned()
+        } else {
+            format!("{name}.service.d")
+        }
+    };
+    let mut listed = BTreeSet::new();
+    for row in rows_of(&part, 6) {
+        for name in quoted(row[0]) {
+            let file = file_of(name);
+            let found = units.iter().find(|(known, _)| *known == file);
+            let (_, text) = found.unwrap_or_else(|| panic!("there is no {file}"));
+            let sets = |line: &str| text.lines().any(|known| known == line);
+            match quoted(row[2])[..] {
+                [user] => assert!(sets(&format!("User={user}")), "user of {name}"),
+                _ => assert!(!text.contains("\nUser="), "user of {name}"),
+            }
+            assert_eq!(
+                row[3] == "none",
+                sets("PrivateNetwork=yes"),
+                "network of {name}"
+            );
+            let may_gain = row[4].contains("may gain");
+            assert_eq!(!may_gain, sets("NoNewPrivileges=yes"), "rights of {name}");
+            if row[4] == "none" {
+                assert!(sets("TemporaryFileSystem=/var/lib:ro"), "files of {name}");
+            }
+            listed.insert(file);
+        }
+        let test = quoted(row[5])[0];
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(test);
+        assert!(path.is_file(), "{test}");
+    }
+    let others = part.split("\nThe other units ").nth(1).unwrap_or_default();
+    let others = others.split("\n\n").next().unwrap_or_default();
+    listed.extend(quoted(others).into_iter().map(str::to_owned));
+    let is_service = |name: &str| name.ends_with(".service") || name.ends_with(".service.d");
+    let unlisted: Vec<&String> = units
+        .iter()
+        .map(|(name, _)| name)
+        .filter(|name| is_service(name) && name.starts_with("archivist-"))
+        // Drop-ins of one plugin or check add to those of all.
+        .filter(|name| {
+            let start = name.trim_end_matches(".service.d");
+            !listed.contains(*name)
+                && !["archivist-hook-", "archivist-check-"]
+                    .iter()
+                    .any(|of_all| start.len() > of_all.len() && start.starts_with(of_all))
+        })
+        .collect();
+    assert!(unlisted.is_empty(), "not in ARCHITECTURE.md: {unlisted:?}");
+}
+
+/// Each verb reads foreign bytes behind the wall that the table names, or calls no parser.
+#[test]
+fn each_verb_says_what_foreign_bytes_it_reads() {
+    let part = part_of_the_map(FOREIGN);
+    let reading: Vec<&str> = rows_of(&part, 3).flat_map(|row| quoted(row[0])).collect();
+    let others = part.split("\nThe other verbs ").nth(1).unwrap_or_default();
+    let not_reading: Vec<&str> = quoted(others);
+    let mut listed: Vec<String> = [&reading[..], &not_reading]
+        .concat()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/verb/mod.rs"));
+    let text = code(&text.unwrap());
+    let variants = text.split("pub enum Verb {").nth(1).unwrap();
+    let variants = variants.split("\n}").next().unwrap().lines();
+    let mut verbs: Vec<String> = variants
+        .filter_map(|line| {
+            let name = line.trim().split(['(', ',']).next()?;
+            name.starts_with(char::is_uppercase).then(|| kebab(name))
+        })
+        .collect();
+    listed.sort();
+    verbs.sort();
+    assert!(verbs.len() > 30, "{verbs:?}");
+    assert_eq!(verbs, listed, "verbs, and those in ARCHITECTURE.md");
+    let found: Vec<String> = sources()
+        .iter()
+        .filter(|(file, _)| !is_test(file))
+        .flat_map(|(file, text)| parsers_without_wall(file, text, &reading))
+        .collect();
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+/// `ShareBodies` as users write it.
+fn kebab(name: &str) -> String {
+    let mut out = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !out.is_empty() {
+            out.push('-');
+        }
+        out.extend(letter.to_lowercase());
+    }
+    out
+}
+
+/// The parsers that a file of the command line names, although no verb of it is in the table.
+fn parsers_without_wall(file: &str, text: &str, reading: &[&str]) -> Vec<String> {
+    let Some(path) = file.strip_prefix("cli/") else {
+        return Vec::new();
+    };
+    let verb = path.strip_prefix("verb/").unwrap_or_default();
+    let verb = verb.split(['/', '.']).next().unwrap_or_default();
+    // The reader of lists of URLs that verbs share.
+    if reading.contains(&verb.replace('_', "-").as_str()) || path == "verb/urls.rs" {
+        return Vec::new();
+    }
+    let code = code(text);
+    let named = PARSERS.iter().filter(|parser| names(&code, parser));
+    named
+        .map(|parser| format!("src/{file} calls '{parser}': see {FOREIGN} in ARCHITECTURE.md"))
+        .collect()
+}
+
+#[test]
+fn a_new_reader_of_foreign_bytes_is_seen() {
+    let parses = "fn f() { let file = Wacz::open(file); }";
+    let seen = |file: &str| !parsers_without_wall(file, parses, &["export"]).is_empty();
+    assert!(seen("cli/verb/status.rs"));
+    assert!(seen("cli/verb/show/page.rs"));
+    assert!(seen("cli/display/table.rs"));
+    assert!(!seen("cli/verb/export.rs"));
+    assert!(!seen("hooks/page.rs"));
+    let harmless = "fn f() { read(file) }";
+    assert!(parsers_without_wall("cli/verb/status.rs", harmless, &[]).is_empty());
+}
+
 #[test]
 fn a_new_root_process_is_seen() {
     let seen = |name: &str, text: &str| {
