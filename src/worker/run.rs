@@ -15,7 +15,9 @@ use crate::output::stdout;
 use crate::page::snapshot_index::SnapshotIndex;
 use crate::sequence::HookEvent;
 use crate::share;
-use archivist_core::model::{Outcome, Owner, RECORDER, ResultState, Time, Verdict, cut};
+use archivist_core::model::{
+    Outcome, Owner, RECORDER, ResultState, Time, Verdict, cut, stderr_file,
+};
 use archivist_plugin::Directory;
 use archivist_plugin::files::output;
 use archivist_plugin::files::output::Listing;
@@ -140,6 +142,7 @@ impl HookRunner {
         }
         if report.verdict.state != ResultState::Failed {
             stdout::remove_earlier(&directory, &name);
+            stderr::remove(&directory, &stderr_file(&hook.hook));
         }
         let next = self.conclude(hook, &ended, &report);
         Ok(changed.map_or(next, Next::LeftFiles))
@@ -239,6 +242,7 @@ impl HookRunner {
             }
         };
         let (key, plugin, outcome) = (hook.key.clone(), hook.plugin.clone(), ended.outcome.clone());
+        let directory = output.directory.clone();
         let context = report::RunContext {
             directory: output.directory,
             owner: self.directory.clone(),
@@ -259,23 +263,32 @@ impl HookRunner {
             Some(recorded) => recorded,
             None => disk::retry_if_lacking(report.verdict, &ended.outcome, lack),
         };
-        if has_no_reason(&report.verdict, &ended.outcome) {
-            // The last lines may still be on their way through the relay of the unit's log.
-            if let Some(unit) = &ended.unit {
-                leftover::unit_end(unit).await;
+        if report.verdict.state == ResultState::Failed && ended.unit.is_some() {
+            let end = self.end_of_stderr(hook, ended).await?;
+            stderr::keep(&directory, &stderr_file(&hook.hook), &end);
+            if has_no_reason(&report.verdict, &ended.outcome) {
+                let lines = stderr::last_lines(&end);
+                let known = report.verdict.error.take();
+                let both = known
+                    .into_iter()
+                    .chain((!lines.is_empty()).then_some(lines));
+                report.verdict.error = both.reduce(|known, lines| format!("{known}: {lines}"));
             }
-            let invocation = self.link.invocation(&hook.key).await?;
-            // The unit of a user manager may have the name of one of the machine.
-            let unit = ended.unit.as_deref().zip(ended.started_at);
-            let unit = unit.filter(|_| !self.assignment.user_scope);
-            let lines = stderr::last_lines(&invocation, unit).await;
-            let known = report.verdict.error.take();
-            let both = known
-                .into_iter()
-                .chain((!lines.is_empty()).then_some(lines));
-            report.verdict.error = both.reduce(|known, lines| format!("{known}: {lines}"));
         }
         Ok(report)
+    }
+
+    /// Reads the end of what a run wrote to standard error.
+    async fn end_of_stderr(&self, hook: &HookTask, ended: &Ended) -> Result<Vec<u8>, ClientError> {
+        // The last lines may still be on their way through the relay of the unit's log.
+        if let Some(unit) = &ended.unit {
+            leftover::unit_end(unit).await;
+        }
+        let invocation = self.link.invocation(&hook.key).await?;
+        // The unit of a user manager may have the name of one of the machine.
+        let unit = ended.unit.as_deref().zip(ended.started_at);
+        let unit = unit.filter(|_| !self.assignment.user_scope);
+        Ok(stderr::read(&invocation, unit).await)
     }
 
     /// Whether the server refuses the visit, with the answer in this report or before.

@@ -491,6 +491,51 @@ SH
     [[ $(archivist why "$page"; archivist show "$page") != *$'\e[31m'* ]] || fail "what a hook wrote reaches the terminal as it is"
 }
 
+# The end of the standard error of a failed hook is a file of the worker next to the files of the hook, until a retry does not fail.
+keeps_what_failed_hooks_wrote() {
+    needs tells_what_failed_hooks_wrote
+    local page directory kept name=on_Snapshot__20_testkeeps.stderr.log
+    in_capsule rm -rf $signs/mended $signs/copy
+    # It plants a directory in the place of the file, writes more than is kept, and leaves output.
+    plugin testkeeps <<SH
+#!/bin/sh
+echo output >own.txt
+[ ! -e $signs/mended ] || { echo noise >&2; exit 0; }
+mkdir $name
+seq -f 'line %06.0f of what the hook has to say' 2000 >&2
+echo '{"type": "ArchiveResult", "status": "failed", "error": "stated"}'
+exit 1
+SH
+    plugin testgood <<'SH'
+#!/bin/sh
+echo noise >&2
+echo output >own.txt
+SH
+    restart
+    assert_status 3 archivist run --plugins testkeeps,testgood,testmute --dir $signs/copy http://contract.test/keeps
+    crawl=$(query '.[0].id' list crawls)
+    page=$(page_of "$crawl")
+    directory=$(query '.[0].directory' list snapshots "$page")
+    kept=$directory/testkeeps/$name
+    assert_eq "regular file 65536 archivist 640" "$(in_capsule stat -c '%F %s %U %a' "$kept")" "the file"
+    assert_eq "line 002000 of what the hook has to say" "$(in_capsule tail -n 1 "$kept")" "its end"
+    assert_eq "$kept" "$(in_capsule find "$directory" -name '*stderr*')" "files of hooks that did not fail, or wrote nothing"
+    in_capsule cmp "$kept" "$signs/copy/testkeeps/$name" || fail "the copy of the page lacks it"
+    assert_eq "own.txt" "$(query 'of("testkeeps") | only.files | map(.path)' list results "$page")" "the output of the hook"
+    assert_eq stated "$(query 'of("testkeeps") | only.error' list results "$page")" "the reason of the hook"
+    for verb in show why logs; do assert_contains "$(archivist $verb "$page" 2>&1)" "$kept" "$verb"; done
+    assert_contains "$(archivist show "$(query 'of("testkeeps") | only.id' list runs "$page")")" "$kept" "show of a run"
+    assert_eq "$kept" "$(query '.snapshot.runs | map(.stderr // empty)' show "$page")" "show --json"
+    in_capsule touch $signs/mended
+    archivist retry "$page" >/dev/null
+    wait_for 60 has_succeeded "$page" testkeeps
+    wait_for 60 is_over "$crawl"
+    assert_eq "" "$(in_capsule find "$directory" -name '*stderr*')" "files after a retry that succeeded"
+    [[ $(archivist show "$page") != *stderr.log* ]] || fail "show names a file that is gone"
+}
+
+has_succeeded() { [[ $(query "of(\"$2\") | only.status" list results "$1") == succeeded ]]; }
+
 # journald reads what the hooks wrote when they and their units are gone: the lines have only the name of the unit.
 tells_it_if_the_journal_is_late() {
     local page hook said
@@ -713,6 +758,6 @@ plugin_file() { in_capsule sh -c "mkdir -p $plugins/search_backend_sonic && cat 
 
 cases starts_a_daemon_that_ends_slowly waits_for_no_finite_hook kills_what_ignores_a_cancel tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages shares_an_index \
     a_daemon_that_ended_slowly_has_its_result no_grace_is_longer_than_the_administrator_allows \
-    attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote tells_it_if_the_journal_is_late takes_execute_bits_off \
+    attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote keeps_what_failed_hooks_wrote tells_it_if_the_journal_is_late takes_execute_bits_off \
     believes_no_hook_about_programs names_what_hooks_ask_for runs_sonic shares_a_sonic_server \
     a_plugin_that_requests_no_server_gets_that_of_the_archive

@@ -5,7 +5,7 @@ use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
 use crate::client::server::{Server, address, decode};
 use crate::display::text::short_hook;
-use crate::verb::show;
+use crate::verb::{show, standard_error};
 use archivist_config::Scope;
 use archivist_core::model::{AnyId, Owner, RunId};
 use archivist_core::unit::Names;
@@ -49,9 +49,14 @@ pub async fn run(args: LogsArgs, scope: &Scope) -> Result<Exit, Failure> {
             if !(scope.user && args.follow) {
                 known.hooks.clear();
             }
+            eprint!("{}", standard_error::lines(&known.runs));
             of_owner(id, &args, &known, &believed(scope), scope)
         }
-        AnyId::Run(id) => of_run(&known_run(id, &args, scope).await?, &args, scope),
+        AnyId::Run(id) => {
+            let run = known_run(id, &args, scope).await?;
+            eprint!("{}", standard_error::lines(std::slice::from_ref(&run)));
+            of_run(&run, &args, scope)
+        }
     };
     let error = Command::new("journalctl").args(arguments).exec();
     Err(Failure::failed(format!(

@@ -40,6 +40,7 @@ pub mod run;
 pub mod search;
 pub mod share_bodies;
 pub mod show;
+pub mod standard_error;
 pub mod status;
 pub mod suppressed;
 pub mod survey;

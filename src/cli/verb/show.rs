@@ -7,7 +7,7 @@ use crate::display::rows;
 use crate::display::style;
 use crate::display::style::Style;
 use crate::display::text;
-use crate::verb::suppressed;
+use crate::verb::{standard_error, suppressed};
 use archivist_config::Scope;
 use archivist_core::model::{
     AnyId, Lifecycle, Owner, RunId, Time, VERIFIER, is_http_error, recording_text, replay_text,
@@ -49,17 +49,21 @@ pub async fn run(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
     let suppressed = suppressed::messages(details.runs(), scope);
     if args.json {
         let mut document: Value = decode(&answer)?;
-        note_suppressed(&mut document, &suppressed);
+        note_of_runs(&mut document, details.runs(), &suppressed);
         style::print_document(&format!("{document:#}\n"))?;
         return Ok(Exit::Done);
     }
     let text = long(&details, &Style::of_stdout());
-    style::print(&(text + &what_is_suppressed(details.runs(), &suppressed)))?;
+    let files = standard_error::lines(details.runs());
+    let gap = if files.is_empty() { "" } else { "\n" };
+    let suppressed = what_is_suppressed(details.runs(), &suppressed);
+    style::print(&(text + gap + &files + &suppressed))?;
     Ok(Exit::Done)
 }
 
-/// Adds `suppressed` to the runs in the document.
-fn note_suppressed(document: &mut Value, suppressed: &BTreeMap<RunId, u64>) {
+/// Adds `suppressed`, and `stderr`, the file with the end of the standard error of a failed hook, to the
+/// runs in the document.
+fn note_of_runs(document: &mut Value, known: &[Run], suppressed: &BTreeMap<RunId, u64>) {
     let kinds = document
         .as_object_mut()
         .into_iter()
@@ -72,6 +76,10 @@ fn note_suppressed(document: &mut Value, suppressed: &BTreeMap<RunId, u64>) {
             .and_then(|id| id.parse().ok());
         if let Some(messages) = id.and_then(|id| suppressed.get(&id)) {
             run["suppressed"] = (*messages).into();
+        }
+        let known = known.iter().find(|known| Some(known.id) == id);
+        if let Some(file) = known.and_then(standard_error::file) {
+            run["stderr"] = file.to_string_lossy().into();
         }
     }
 }

@@ -6,10 +6,11 @@ use crate::client::fleet::{Fleet, Local};
 use crate::client::server::{Server, decode};
 use crate::display::style;
 use crate::verb::watch::timers;
+use crate::verb::{show, standard_error};
 use archivist_config::Scope;
 use archivist_core::model::{AnyId, Owner};
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{Reason, Why, WhyRun, WhyWatch};
+use archivist_shared::bus::documents::report::{Details, Reason, Why, WhyRun, WhyWatch};
 use archivist_shared::bus::documents::watches::Watch;
 use clap::Args;
 
@@ -41,11 +42,13 @@ pub async fn run(args: WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
     };
     if let Some((id, fleet)) = fleet {
         let why = of_fleet(id, &fleet, scope).await?;
-        return print(&why, args.json);
+        print(&why, args.json)?;
+        return name_files(AnyId::Owner(id), &args, scope).await;
     }
     let server = Server::reach(scope).await?;
     let answer = server.call(|| server.proxy().why(&args.id)).await?;
-    let (head, reasons) = match args.id.parse::<AnyId>() {
+    let id = args.id.parse::<AnyId>();
+    let (head, reasons) = match id {
         Ok(AnyId::Owner(_)) => {
             let why: Why = decode(&answer)?;
             (format!("{} is {}", why.id, why.status), why.reasons)
@@ -65,6 +68,19 @@ pub async fn run(args: WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
     } else {
         style::print(&summary(&head, &reasons))?;
     }
+    match id {
+        Ok(id) => name_files(id, &args, scope).await,
+        Err(_) => Ok(Exit::Done),
+    }
+}
+
+/// Prints the files with the standard error of failed hooks.
+async fn name_files(id: AnyId, args: &WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
+    if args.json {
+        return Ok(Exit::Done);
+    }
+    let details: Details = decode(&show::fetch(id, args.local, scope).await?)?;
+    style::print(&standard_error::lines(details.runs()))?;
     Ok(Exit::Done)
 }
 

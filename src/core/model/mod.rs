@@ -44,7 +44,7 @@ pub use probe::{
     parse_expect, parse_header, parse_method, shown_header,
 };
 pub use recording::{RECORDER, VERIFIER, fidelity, in_percent, recording_text, replay_text};
-pub use result::{EXIT_SKIPPED, Figures, OutputFile, ResultState, Uses, Verdict};
+pub use result::{EXIT_SKIPPED, Figures, OutputFile, ResultState, Uses, Verdict, stderr_file};
 pub use runner::{Locality, ProcessLocation, Runner};
 pub use snap::{SNAP_HEAD_BYTES, is_of_snap};
 pub use time::Time;

@@ -16,6 +16,12 @@ pub struct OutputFile {
     pub size: u64,
 }
 
+/// Name of the file in the directory of a hook's plugin with the end of what the hook wrote to
+/// standard error, if it failed.
+pub fn stderr_file(hook: &str) -> String {
+    format!("{hook}.stderr.log")
+}
+
 /// Numbers that a hook states about its result, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

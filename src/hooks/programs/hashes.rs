@@ -137,7 +137,8 @@ impl Tree {
                     .rsplit_once('.')
                     .filter(numbered)
                     .map_or(name.as_ref(), |(log, _)| log);
-                log == "stdout.log" || log.ends_with(".stdout.log")
+                let ends = |end: &str| log.ends_with(end);
+                log == "stdout.log" || ends(".stdout.log") || ends(".stderr.log")
             }
             _ => false,
         }
@@ -228,6 +229,11 @@ mod tests {
         put(snap.path(), "hashes/hashes.json", "{}");
         put(snap.path(), "wget/stdout.log", "{}");
         put(snap.path(), "wget/stdout.log.1", "{}");
+        put(
+            snap.path(),
+            "wget/on_Snapshot__06_wget.stderr.log",
+            "failed",
+        );
         put(snap.path(), "index.jsonl", "{}");
         std::os::unix::fs::symlink("/etc/passwd", snap.path().join("wget/link")).unwrap();
         assert_eq!(hash(snap.path())["root_hash"], before);

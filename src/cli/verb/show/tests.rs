@@ -133,7 +133,7 @@ fn suppressed_messages_are_reported_with_their_run() {
     assert_eq!(what_is_suppressed(details.runs(), &BTreeMap::new()), "");
 
     let mut document = serde_json::to_value(&details).unwrap();
-    note_suppressed(&mut document, &suppressed);
+    note_of_runs(&mut document, &[], &suppressed);
     let dropped = |n: usize| {
         document["snapshot"]["runs"][n]
             .get("suppressed")
