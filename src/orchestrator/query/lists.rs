@@ -14,7 +14,7 @@ pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<S
         "snapshots" | "versions" => Lifecycle::ALL
             .iter()
             .map(|state| state.as_str())
-            .chain(["incomplete"])
+            .chain(["incomplete", "unsaved"])
             .collect(),
         "results" => ResultState::ALL
             .iter()
