@@ -502,7 +502,7 @@ keeps_what_failed_hooks_wrote() {
 echo output >own.txt
 [ ! -e $signs/mended ] || { echo noise >&2; exit 0; }
 mkdir $name
-seq -f 'line %06.0f of what the hook has to say' 2000 >&2
+seq -f 'line %06.0f of what the hook has to say, which is long enough for a file that is full: $(printf %080d 0)' 400 >&2
 echo '{"type": "ArchiveResult", "status": "failed", "error": "stated"}'
 exit 1
 SH
@@ -518,7 +518,7 @@ SH
     directory=$(query '.[0].directory' list snapshots "$page")
     kept=$directory/testkeeps/$name
     assert_eq "regular file 65536 archivist 640" "$(in_capsule stat -c '%F %s %U %a' "$kept")" "the file"
-    assert_eq "line 002000 of what the hook has to say" "$(in_capsule tail -n 1 "$kept")" "its end"
+    assert_eq "line 000400 of what the hook has to say, which is long enough for a file that is full: $(printf %080d 0)" "$(in_capsule tail -n 1 "$kept")" "its end"
     assert_eq "$kept" "$(in_capsule find "$directory" -name '*stderr*')" "files of hooks that did not fail, or wrote nothing"
     in_capsule cmp "$kept" "$signs/copy/testkeeps/$name" || fail "the copy of the page lacks it"
     assert_eq "own.txt" "$(query 'of("testkeeps") | only.files | map(.path)' list results "$page")" "the output of the hook"
