@@ -113,7 +113,11 @@ users_stay_and_are_locked() {
     done
 }
 
-prepare() { deb=$(put_deb); }
+# Without the files of earlier scripts, which a purge would keep.
+prepare() {
+    deb=$(put_deb)
+    in_capsule sh -c 'find /etc/archivist /run/archivist/*.d -mindepth 1 ! -path /etc/archivist/archivist.conf -delete 2>/dev/null || true'
+}
 
 cases removal_ends_what_runs purge_keeps_the_archive purge_keeps_files_of_the_administrator many_kept_files_are_counted \
     purge_deletes_the_archive_when_told users_stay_and_are_locked
