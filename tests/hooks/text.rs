@@ -98,3 +98,33 @@ fn long_text_is_cut_and_the_result_says_so() {
     assert!((1 << 20) - 4 < text.len() && text.len() <= 1 << 20);
     assert_eq!(snap.json("text/text.json")["truncated"], true);
 }
+
+/// ArchiveBox 0.7 records no result of its text, and a failure of wget although the page is there.
+#[test]
+fn imported_page_of_archivebox_has_text_without_a_recorded_success() {
+    let snap = Snapshot::new();
+    let put = |name: &str, text: &str| {
+        let path = snap.file(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    put("import/htmltotext.txt", "Words of the extractor");
+    let ran = snap.run("text", NOWHERE, &[]);
+    assert_eq!(ran.result()["status"], "noresults", "from another program");
+    put("import/archivebox.json", "{}");
+    let has = |text: &str| {
+        snap.run("text", NOWHERE, &[])
+            .assert(0, "succeeded", "text.txt");
+        assert_eq!(snap.read("text/text.txt"), format!("{text}\n").as_bytes());
+        assert_eq!(snap.json("text/text.json")["source"], "import");
+    };
+    has("Words of the extractor");
+    put(
+        "wget/127.0.0.1+1/index.html",
+        "<nav>Menu</nav><p>Words of the server</p>",
+    );
+    has("Words of the server");
+    put("wget/127.0.0.1+1/index.html", "");
+    put("import/127.0.0.1+1/index.html", "<p>Words of the rest</p>");
+    has("Words of the rest");
+}

@@ -1,6 +1,7 @@
 //! `text`: writes the text of the page to `text.txt`, and what it is to `text.json`. The text comes
 //! from the files of other hooks, so the site is not visited.
 
+mod archivebox;
 mod language;
 mod prose;
 mod source;

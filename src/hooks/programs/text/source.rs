@@ -1,7 +1,8 @@
 //! The file that has the text of a page: the HTML of the browser, else the document of the recording,
 //! else that of wget or SingleFile, else a page that
-//! another program saved, else a PDF.
+//! another program saved, else what ArchiveBox kept of it, else a PDF.
 
+use super::archivebox::{self, Kept};
 use super::{PageText, TEXT_MAX_BYTES, prose};
 use crate::bodies;
 use crate::page::results::last_success;
@@ -59,12 +60,25 @@ pub fn read(invocation: &Invocation, runner: &mut ProgramRunner) -> Option<PageT
             &page::named(&invocation.sibling("saved", ""), main)?,
         )
     };
+    let of_archivebox = || {
+        let mut files = archivebox::files(invocation, &address).into_iter();
+        files.find_map(|file| {
+            let page = match file {
+                Kept::Html(path) => html_of("import", &path),
+                Kept::Text(path) => {
+                    of_document("import", &read_start(&path, most)?, "text/plain", &address)
+                }
+            };
+            page.filter(has_text)
+        })
+    };
     let page = dom()
         .filter(has_text)
         .or_else(|| recorded().filter(has_text))
         .or_else(|| saved().filter(has_text))
         .or_else(|| single_file().filter(has_text))
-        .or_else(|| imported().filter(has_text));
+        .or_else(|| imported().filter(has_text))
+        .or_else(of_archivebox);
     if page.is_some() {
         return page;
     }
