@@ -90,6 +90,7 @@ impl Face {
             accepted,
             refused,
             known: 0,
+            completed: 0,
             joined: None,
         }))
     }

@@ -119,6 +119,7 @@ fn every_field_of_small_documents() {
             accepted: 0,
             refused: Vec::new(),
             known: 0,
+            completed: 0,
             joined: Some(at),
         }),
         fields(PagesNotice {

@@ -420,6 +420,41 @@ SH
 }
 
 # Files of a hook are not executable after its end, and a retry of the hook can write them again.
+# As the readable copies of abx-plugins have their pictures. A copy by `run --dir` has them, too, and so has a restored page.
+keeps_links_within_a_page() {
+    local directory seen
+    plugin testpicture on_Snapshot__20_testpicture.sh <<'SH'
+#!/bin/sh
+mkdir host && echo picture >host/i.png
+SH
+    plugin testreadable on_Snapshot__60_testreadable.sh <<'SH'
+#!/bin/sh
+mkdir -p images/host
+ln -s ../../../testpicture/host/i.png images/host/i.png
+ln -s "$SNAP_DIR/testpicture/host/i.png" absolute
+ln -s ../testreadable/loop loop
+ln -s ../.stored.json hidden
+ln -s ../../other outside
+echo "<img src=./images/host/i.png>" >content.html
+SH
+    restart
+    seen="absolute ../testpicture/host/i.png images/host/i.png ../../../testpicture/host/i.png loop ../testreadable/loop"
+    crawl testpicture,testreadable http://contract.test/links
+    directory=$(query '.[0].directory' list snapshots "$(page_of "$crawl")")
+    assert_eq "$seen" "$(links_of "$directory/testreadable")" "links"
+    assert_eq picture "$(in_capsule cat "$directory/testreadable/images/host/i.png")" "the picture"
+    assert_eq "../../other ../.stored.json" "$(in_capsule cat "$directory"/testreadable/{outside,hidden}.broken-symlink.txt | xargs)" "links that leave"
+    assert_status 0 archivist run --dir /srv/links --plugins testpicture,testreadable http://contract.test/copy
+    # The link to itself leads to no file.
+    assert_eq "${seen% loop *}" "$(links_of /srv/links/testreadable)" "links of the copy"
+    assert_eq picture "$(in_capsule cat /srv/links/testreadable/images/host/i.png)" "the picture of the copy"
+    assert_status 0 archivist backup /srv/links-backup
+    assert_status 0 archivist delete --yes "$crawl"
+    in_capsule rm -r /srv/links /srv/links-backup
+}
+
+links_of() { in_capsule find "$1" -type l -printf '%P %l\n' | sort | xargs; }
+
 takes_execute_bits_off() {
     local page status
     plugin testleaves <<'SH'
@@ -758,6 +793,6 @@ plugin_file() { in_capsule sh -c "mkdir -p $plugins/search_backend_sonic && cat 
 
 cases starts_a_daemon_that_ends_slowly waits_for_no_finite_hook kills_what_ignores_a_cancel tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages shares_an_index \
     a_daemon_that_ended_slowly_has_its_result no_grace_is_longer_than_the_administrator_allows \
-    attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote keeps_what_failed_hooks_wrote tells_it_if_the_journal_is_late takes_execute_bits_off \
+    attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote keeps_what_failed_hooks_wrote tells_it_if_the_journal_is_late takes_execute_bits_off keeps_links_within_a_page \
     believes_no_hook_about_programs names_what_hooks_ask_for runs_sonic shares_a_sonic_server \
     a_plugin_that_requests_no_server_gets_that_of_the_archive

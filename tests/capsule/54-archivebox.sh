@@ -71,6 +71,10 @@ keeps_titles_tags_dates_and_files() {
     done
     in_capsule grep -q 'href="./wget/127.0.0.1[^"]*8199/index.html"' "$directory/index.html" || fail "the page does not lead to the copy"
     assert_contains "$(archivist list snapshots "$crawl")" "日本 second — page" titles
+    # Version 0.7 records no result of the only text that one of the pages has.
+    for directory in $(query '.[].directory' list snapshots "$crawl"); do
+        in_capsule test -s "$directory/text/text.txt" || fail "no text in $directory"
+    done
     wait_for 20 finds_the_heron
     assert_eq "2026-11-27 2026-11-26 2026-11-26 2026-11-26" "$(archivist versions --json http://127.0.0.1:8199/ | gojq --raw-output 'map(.visited_at[:10]) | join(" ")')" "times of versions"
     assert_status 0 archivist fsck

@@ -139,6 +139,8 @@ FILES
     assert_eq "$(sha256sum <"$ROOT/tests/capsule/saved/single.html")" "$(in_capsule sha256sum "$file/singlefile/singlefile.html" | sed 's/ .*/  -/')" "the file of SingleFile"
     in_capsule grep -q 'href="./singlefile/singlefile.html"' "$file/index.html" || fail "the page does not lead to the file"
     assert_eq "2021-02-03T04:05:06.789Z" "$(query '.[0].visited_at' list snapshots "$(snapshot_of http://folder.test/)")" "time of the folder"
+    assert_contains "$(directory_of http://folder.test/)" /20210203/folder.test/ "directory of the folder"
+    in_capsule grep -q "2021-02-03" $archive/20210203/index.html || fail "the list of the day has another day"
     assert_status 0 archivist fsck
 }
 
@@ -166,6 +168,15 @@ takes_nothing_from_outside() {
     wait_for 20 finds Aurorafalter
     assert_eq Deep "$(query '.[0].title' list snapshots "$(snapshot_of http://deep.test/)")" "title of a deep page"
     assert_status 0 archivist fsck
+}
+
+completes_what_bookmarks_know() {
+    needs imports_each_format
+    in_capsule sh -c "printf 'url,title,tags\nhttp://plain.test/,Other,moth\nhttp://htz.test/,,\n' >$saved/others.csv"
+    assert_status 0 archivist import $saved/others.csv
+    assert_contains "$output" "0 taken, 2 known, 0 refused; 1 known page got tags, a title or a date" "the bookmarks"
+    wait_for 20 finds '#moth'
+    assert_eq moth "$(query '.[0].tags | map(select(. == "moth"))' list snapshots "$(snapshot_of http://plain.test/)")" "tags of the page"
 }
 
 # Entries of lists are recorded, found, and archived later; those of wallabag have their text.
@@ -241,5 +252,5 @@ listed() { query 'map({url, title, tags}) | sort_by(.url)' list snapshots --tag 
 
 has_result() { [[ $(query "map(select(.plugin == \"$2\" and (.status == \"failed\" or .status == \"succeeded\"))) | length" list results "$1") == 1 ]]; }
 
-cases imports_each_format keeps_files_times_and_texts adds_nothing_twice takes_nothing_from_outside keeps_entries \
+cases imports_each_format keeps_files_times_and_texts completes_what_bookmarks_know adds_nothing_twice takes_nothing_from_outside keeps_entries \
     keeps_many_entries exports_and_imports_the_same

@@ -88,13 +88,11 @@ fn bookmarks_are_queued_with_what_the_file_says_of_them() {
     let first = page(
         "http://a.test/",
         Some("A & B"),
-        &["x", "News", "Later"],
+        &["x", "News", "Later", "mine"],
         Some("2020-09-13T12:26:40Z"),
     );
-    assert_eq!(
-        bed.sent(),
-        [first, page("http://b.test/", Some("B"), &["Later"], None)]
-    );
+    let second = page("http://b.test/", Some("B"), &["Later", "mine"], None);
+    assert_eq!(bed.sent(), [first, second]);
     let options = bed.cardboard.options.lock().unwrap().clone();
     let options: AddOptions = serde_json::from_str(&options).unwrap();
     assert_eq!(

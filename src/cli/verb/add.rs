@@ -59,7 +59,9 @@ pub struct AddArgs {
     /// Leave out pages that another crawl has archived or is going to
     ///
     /// Pages that this crawl finds are left out in the same way. A page that was not saved, because it did
-    /// not load, shows an error or is incomplete, is archived again. If none is left, no crawl is added, and the
+    /// not load, shows an error or is incomplete, is archived again. The newest snapshot of a page that is
+    /// left out gets the tags of its line in a list, and the title and the date if it has none. If none is
+    /// left, no crawl is added, and the
     /// exit status is 0. In a fleet, the pages of all machines count; if only other machines have
     /// them, the crawl is added and sealed without pages.
     #[arg(long)]
@@ -203,7 +205,7 @@ pub(crate) fn summary(added: &Added) -> String {
         n => format!("{n} URLs"),
     };
     let crawl = added.crawl;
-    match (added.accepted, added.known) {
+    let queued = match (added.accepted, added.known) {
         (0, 1) => format!("nothing new: the archive has this URL, in {crawl}"),
         (0, known) if known > 0 => {
             format!("nothing new: the archive has all {known} URLs, the first in {crawl}")
@@ -214,6 +216,16 @@ pub(crate) fn summary(added: &Added) -> String {
             urls(accepted),
             urls(known)
         ),
+    };
+    queued + &with_details(added.completed)
+}
+
+/// How many known pages got something from the list.
+pub(crate) fn with_details(pages: u64) -> String {
+    match pages {
+        0 => String::new(),
+        1 => "; 1 known page got tags, a title or a date".to_owned(),
+        n => format!("; {n} known pages got tags, titles or dates"),
     }
 }
 
@@ -229,13 +241,17 @@ mod tests {
                 accepted,
                 refused: Vec::new(),
                 known,
+                completed: known / 2,
                 joined: None,
             })
         };
         assert_eq!(text(1, 0), "queued 1 URL as c5");
-        assert_eq!(text(3, 2), "queued 3 URLs as c5; the archive has 2 URLs");
+        assert_eq!(
+            text(3, 2),
+            "queued 3 URLs as c5; the archive has 2 URLs; 1 known page got tags, a title or a date"
+        );
         assert_eq!(text(0, 1), "nothing new: the archive has this URL, in c5");
-        assert!(text(0, 9).contains("all 9 URLs, the first in c5"));
+        assert!(text(0, 9).contains("all 9 URLs, the first in c5; 4 known pages got tags, titles"));
     }
 
     #[test]

@@ -1,19 +1,20 @@
 //! Adding a list of pages. A long list is queued in chunks, one in each turn, so that other calls
 //! are answered in between. The crawl starts after the last chunk.
 
+use crate::calls::access;
 use crate::calls::listed::Listed;
 use crate::calls::requests;
 use crate::fleet;
 use crate::main_loop;
 use crate::main_loop::log::CrawlLog;
-use crate::main_loop::turn::{Turn, TurnResult, invalid};
+use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::notices;
 use crate::quota;
 use crate::store::rows::fleet::FleetCrawl;
 use crate::store::{NewCrawl, NewSnapshot, StoreError, Tx};
 use archivist_core::fleet::{Command, CommandVerb, NodeRequest};
 use archivist_core::model::web::filter::UrlFilter;
-use archivist_core::model::{CrawlId, LineEntry, Owner, Time, without_userinfo};
+use archivist_core::model::{Act, CrawlId, LineEntry, Owner, SnapshotId, Time, without_userinfo};
 use archivist_core::plan::Notice;
 use archivist_shared::archive::{IMPORT_KEEP, IMPORT_PLUGIN};
 use archivist_shared::bus::call::Adding;
@@ -25,6 +26,8 @@ use std::time::Duration;
 
 /// Pages that one turn queues.
 const PAGES_PER_TURN: usize = 1_000;
+/// Versions of a known page among which is the one that gets what the list says.
+const VERSIONS_READ: u32 = 100;
 /// How long a crawl waits for the next chunk of its list. Chunks follow each other at once.
 const NEXT_CHUNK_TIMEOUT: Duration = Duration::from_secs(600);
 /// Reason while the list of a crawl is being queued.
@@ -75,6 +78,7 @@ pub(crate) fn add_some(
             accepted: 0,
             refused: Vec::new(),
             known: 0,
+            completed: 0,
             joined: Some(since),
         }));
     }
@@ -94,7 +98,7 @@ pub(crate) fn add_some(
     let is_over = listed.is_over();
     adding.refused = listed.refused;
     if options.only_new {
-        leave_out_known(turn, &mut entries, &mut adding)?;
+        leave_out_known(turn, &mut entries, &mut adding, user)?;
     }
     if let Some(first) = entries.first() {
         let crawl = match adding.crawl {
@@ -114,6 +118,7 @@ pub(crate) fn add_some(
             accepted: 0,
             refused: adding.refused,
             known: adding.known,
+            completed: adding.completed,
             joined: None,
         })),
         (false, _) => {
@@ -145,11 +150,13 @@ fn begin_adding(turn: &Turn<'_>, options: &AddOptions, user: u32) -> TurnResult<
     })
 }
 
-/// Leaves out the pages that another crawl has, and counts them.
+/// Leaves out the pages that another crawl has, and counts them. What the list says of a page of the
+/// user is added to its newest version.
 fn leave_out_known(
-    turn: &Turn<'_>,
+    turn: &mut Turn<'_>,
     entries: &mut Vec<LineEntry>,
     adding: &mut Adding,
+    user: u32,
 ) -> TurnResult<()> {
     let own = adding.crawl.unwrap_or(CrawlId(0));
     let mut new = Vec::with_capacity(entries.len());
@@ -160,12 +167,40 @@ fn leave_out_known(
             continue;
         }
         adding.known += 1;
+        adding.completed += u64::from(complete(turn, &entry, own, user)?);
         if adding.known_in.is_none() {
             adding.known_in = turn.tx.archived_in(url)?;
         }
     }
     *entries = new;
     Ok(())
+}
+
+/// Gives the newest version of a page that the user may change the tags of its line, and the title and the
+/// date if it has none. Returns whether anything is new. Tags decide how long a page is kept, and those of
+/// pages of a fleet are in its database.
+fn complete(turn: &mut Turn<'_>, entry: &LineEntry, own: CrawlId, user: u32) -> TurnResult<bool> {
+    let url = entry.url.as_str();
+    let versions = turn.tx.archived_versions(url, own, VERSIONS_READ)?;
+    let mut versions = versions.into_iter();
+    let may_change =
+        |id: &SnapshotId| access::check_one(turn, Act::Change, Owner::Snapshot(*id), user).is_ok();
+    let Some(id) = versions.find(may_change) else {
+        return Ok(false);
+    };
+    let crawl = main_loop::snapshot_of(turn, id)?.crawl;
+    if turn.tx.fleet_crawl(crawl)? != FleetCrawl::No {
+        return Ok(false);
+    }
+    let (title, date) = (entry.title.as_deref(), entry.bookmarked_at.as_deref());
+    let mut is_new = turn.tx.complete_from_list(id, title, date)?;
+    for tag in &entry.tags {
+        is_new |= turn.tx.tag_snapshot(id, tag)?;
+    }
+    if is_new {
+        turn.changes.insert(Change::Snapshot { crawl, id });
+    }
+    Ok(is_new)
 }
 
 fn new_crawl(
@@ -221,6 +256,7 @@ fn added(turn: &mut Turn<'_>, crawl: CrawlId, adding: Adding, depth: u32) -> Tur
         accepted: adding.accepted,
         refused: adding.refused,
         known: adding.known,
+        completed: adding.completed,
         joined: None,
     }))
 }

@@ -236,6 +236,7 @@ pub(crate) fn install(turn: &mut Turn<'_>, names: &[String], user: u32) -> TurnR
         accepted: missing,
         refused: Vec::new(),
         known: 0,
+        completed: 0,
         joined: None,
     })
 }

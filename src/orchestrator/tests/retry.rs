@@ -5,10 +5,11 @@ use archivist_core::model::{
     CheckKind, CrawlId, IdMarks, Lifecycle, Owner, ResultState, SnapshotId,
 };
 use archivist_plugin::sample;
-use archivist_shared::bus::call::Which;
+use archivist_shared::bus::call::{Request, Which};
 use archivist_shared::bus::documents::report::Run;
-use archivist_shared::bus::documents::report::{AddOptions, Filter};
+use archivist_shared::bus::documents::report::{AddOptions, Added, Filter, Snapshot};
 use serde_json::json;
+use std::sync::Arc;
 
 #[test]
 fn retry_of_one_page_leaves_the_rest_of_an_aborted_crawl() {
@@ -352,4 +353,71 @@ fn pages_that_were_given_up_are_incomplete_everywhere() {
     for crawl in crawls {
         assert_eq!((crawl.reason, crawl.incomplete), (None, 0), "{}", crawl.id);
     }
+}
+
+/// Bookmarks of pages that the archive has: tags are added, and title and date where there are none.
+#[test]
+fn known_pages_get_what_the_list_says_of_them() {
+    let mut bed = Bed::new();
+    let only_new = || AddOptions {
+        only_new: true,
+        ..AddOptions::default()
+    };
+    let line = |url: &str, title: &str, tags: &str| {
+        let time = "2013-06-07T00:00:00Z";
+        format!(r#"{{"url":"{url}","title":"{title}","tags":"{tags}","bookmarked_at":"{time}"}}"#)
+    };
+    bed.add_with(
+        &line("http://a.example/", "Own", "own"),
+        AddOptions::default(),
+    );
+    bed.add_with(
+        "http://b.example/\nhttp://c.example/",
+        AddOptions::default(),
+    );
+    bed.come_to_an_end();
+    let list = [
+        line("http://a.example/", "Other", "own,birds"),
+        line("http://b.example/", "Bookmark", "birds"),
+        r#"{"url":"http://c.example/"}"#.to_owned(),
+    ]
+    .join("\n");
+    let added = bed.add_with(&list, only_new());
+    assert_eq!((added.accepted, added.known, added.completed), (0, 3, 2));
+    let mut pages = bed.look(|tx| tx.list_snapshots(&Filter::default()));
+    pages.sort_by_key(|page| page.id);
+    let said = |page: &Snapshot| {
+        let mut tags = page.tags.clone();
+        tags.sort();
+        (
+            page.title.clone(),
+            tags.join(" "),
+            page.bookmarked_at.is_some(),
+        )
+    };
+    let title = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        said(&pages[0]),
+        (title("Own"), "birds own".to_owned(), true)
+    );
+    assert_eq!(
+        said(&pages[1]),
+        (title("Bookmark"), "birds".to_owned(), true)
+    );
+    assert_eq!(said(&pages[2]), (None, String::new(), false));
+    let again = bed.add_with(&list, only_new());
+    assert_eq!((again.known, again.completed), (3, 0), "nothing is new");
+
+    // Tags decide how long a page is kept: those of other users stay as they are.
+    let list = line("http://c.example/", "Foreign", "foreign");
+    let added = bed.request(|reply| Request::Add {
+        lines: Arc::new(list.into_bytes()),
+        options: only_new(),
+        user: 1000,
+        joins: false,
+        so_far: None,
+        reply,
+    });
+    let added: Added = serde_json::from_str(&added.unwrap().unwrap()).unwrap();
+    assert_eq!((added.known, added.completed), (1, 0));
 }

@@ -76,6 +76,8 @@ pub struct Adding {
     pub refused: Vec<Refused>,
     /// Number of pages that are left out because the archive has them.
     pub known: u64,
+    /// Number of those that got tags, a title or a date from the list.
+    pub completed: u64,
     /// Crawl of the first of them.
     pub known_in: Option<CrawlId>,
     /// Settings of the persona of the crawl, which filter its pages.

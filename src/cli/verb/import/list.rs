@@ -10,7 +10,7 @@ use crate::client::server::{Server, decode};
 use crate::client::wait::{self, Form};
 use crate::display::style;
 use crate::display::text::cut_middle;
-use crate::verb::add::summary;
+use crate::verb::add::{summary, with_details};
 use crate::verb::urls::Urls;
 use archivist_config::Scope;
 use archivist_core::model::{LineEntry, Owner, Place, Tags, parse_line};
@@ -226,6 +226,10 @@ pub async fn import(
     let total = found.pages.len();
     found.pages.retain(|page| !before.contains(&page.url));
     let known = (total - found.pages.len()) as u64;
+    // Of each line, so that pages that the archive has get them, too.
+    for page in &mut found.pages {
+        page.tags.extend(args.tags.iter().cloned());
+    }
     if found.pages.is_empty() {
         style::print("nothing new: all pages of this file were imported before\n")?;
         return Ok(exit);
@@ -255,6 +259,7 @@ pub async fn import(
         Some(Stage::open(scope).await?)
     };
     let (mut taken, mut already, mut refused) = (0, known, found.refused.len());
+    let mut completed = 0;
     if !pages.is_empty() {
         let added = add(&pages, &options, &server).await?;
         style::print(&format!("{}\n", summary(&added)))?;
@@ -270,6 +275,7 @@ pub async fn import(
             exit = Exit::Partly;
         }
         (taken, already) = (added.accepted, known + added.known);
+        completed += added.completed;
         refused += added.refused.len();
         if args.wait && added.accepted > 0 {
             match wait::wait(&server, None, added.crawl, Form::Lines).await? {
@@ -284,13 +290,15 @@ pub async fn import(
         let kept = keep_texts(with_text, list, &options, args.wait, (stage, server)).await?;
         taken += kept.taken;
         already += kept.known;
+        completed += kept.completed;
         refused += kept.refused;
         if kept.exit != Exit::Done {
             exit = kept.exit;
         }
     }
     style::print(&format!(
-        "'{shown}': {taken} taken, {already} known, {refused} refused\n"
+        "'{shown}': {taken} taken, {already} known, {refused} refused{}\n",
+        with_details(completed)
     ))?;
     Ok(exit)
 }
@@ -299,6 +307,7 @@ pub async fn import(
 struct Kept {
     taken: u64,
     known: u64,
+    completed: u64,
     refused: usize,
     exit: Exit,
 }
@@ -316,6 +325,7 @@ async fn keep_texts(
     let mut kept = Kept {
         taken: 0,
         known: 0,
+        completed: 0,
         refused: 0,
         exit: Exit::Done,
     };
@@ -336,6 +346,7 @@ async fn keep_texts(
         if let Some((added, ended)) = queue.add(options.clone(), waits, server).await? {
             kept.taken += added.accepted;
             kept.known += added.known;
+            kept.completed += added.completed;
             kept.refused += added.refused.len();
             if ended != Exit::Done {
                 kept.exit = ended;

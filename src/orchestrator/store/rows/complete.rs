@@ -73,6 +73,21 @@ impl Tx<'_> {
         self.one(&sql, (url, except.0))
     }
 
+    /// Returns the versions of a page that other crawls than `except` have archived or are going to, the
+    /// newest first, at most `count`.
+    pub fn archived_versions(
+        &self,
+        url: &str,
+        except: CrawlId,
+        count: u32,
+    ) -> Result<Vec<SnapshotId>> {
+        let sql = format!(
+            "SELECT id FROM snapshot WHERE url = ?1 AND crawl_id <> ?2 AND {ARCHIVED}
+             ORDER BY visited_at DESC, id DESC LIMIT ?3"
+        );
+        self.all(&sql, (url, except.0, count))
+    }
+
     /// Returns the first crawl that has archived a page or is going to.
     pub fn archived_in(&self, url: &str) -> Result<Option<CrawlId>> {
         let sql = format!(

@@ -121,7 +121,7 @@ mod tests {
             1 => tx.execute("UPDATE result SET size = ?2 WHERE snapshot_id = ?1", (page, n)),
             2 => tx.delete_snapshot(SnapshotId(page), Time(0)),
             3 => tx.one("SELECT EXISTS (SELECT 1 FROM snapshot WHERE id = ?1)", [page]).and_then(|is_there| {
-                if is_there { tx.tag_snapshot(SnapshotId(page), name) } else { Ok(()) }
+                if is_there { tx.tag_snapshot(SnapshotId(page), name).map(drop) } else { Ok(()) }
             }),
             4 => tx.tag_crawl(CrawlId(crawl), name),
             5 => tx.execute(

@@ -239,6 +239,23 @@ impl Tx<'_> {
         )
     }
 
+    /// Gives a page the title and the date of a bookmark, if it has none. Returns whether it had none.
+    pub fn complete_from_list(
+        &self,
+        id: SnapshotId,
+        title: Option<&str>,
+        bookmarked_at: Option<&str>,
+    ) -> Result<bool> {
+        let changed = self.change(
+            "UPDATE snapshot SET title = coalesce(nullif(title, ''), ?2),
+                 bookmarked_at = coalesce(bookmarked_at, ?3)
+             WHERE id = ?1 AND (?2 IS NOT NULL AND coalesce(title, '') = ''
+                 OR ?3 IS NOT NULL AND bookmarked_at IS NULL)",
+            (id.0, title, bookmarked_at),
+        )?;
+        Ok(changed > 0)
+    }
+
     /// The pages of a crawl, or all, have ids above the first of these and up to the second.
     pub fn snapshot_range(&self, crawl: Option<CrawlId>) -> Result<(i64, i64)> {
         match crawl {

@@ -22,19 +22,20 @@ impl Tx<'_> {
     }
 
     /// Tags a snapshot, unless it has [`PAGE_TAGS_MAX`] tags: each hook can name tags, and each
-    /// attempt others.
-    pub fn tag_snapshot(&self, snapshot: SnapshotId, name: &str) -> Result<()> {
+    /// attempt others. Returns whether the tag is new to it.
+    pub fn tag_snapshot(&self, snapshot: SnapshotId, name: &str) -> Result<bool> {
         let count: i64 = self.one(
             "SELECT count(*) FROM snapshot_tag WHERE snapshot_id = ?1",
             [snapshot.0],
         )?;
         if usize::try_from(count).is_ok_and(|count| count >= PAGE_TAGS_MAX) {
-            return Ok(());
+            return Ok(false);
         }
         let tag = self.tag(name)?;
-        self.execute(
+        let changed = self.change(
             "INSERT INTO snapshot_tag VALUES (?1, ?2) ON CONFLICT DO NOTHING",
             (snapshot.0, tag),
-        )
+        )?;
+        Ok(changed > 0)
     }
 }

@@ -53,6 +53,9 @@ pub struct Added {
     /// `crawl` is the one that has the first of them.
     #[serde(default)]
     pub known: u64,
+    /// Number of those that got tags, a title or a date from their lines.
+    #[serde(default)]
+    pub completed: u64,
     /// Of `Run`: when another command in the foreground added this crawl with the same list and
     /// options. The caller joined it, and nothing was queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
