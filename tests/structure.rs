@@ -1063,7 +1063,7 @@ const PARSERS: &[&str] = &[
 ];
 
 /// The cells of the table in a part of the map with so many columns.
-fn rows_of<'a>(part: &'a str, columns: usize) -> impl Iterator<Item = Vec<&'a str>> {
+fn rows_of(part: &str, columns: usize) -> impl Iterator<Item = Vec<&str>> {
     let rows = rows(part).into_iter();
     rows.filter(move |row| row.len() == columns)
 }
