@@ -161,7 +161,8 @@ pub(crate) fn queue_alert_unit(turn: &mut Turn<'_>, unit: &str) -> TurnResult<()
         keep: ROW_STAYS,
         now: turn.now,
     })?;
-    Ok(turn.act(LoopAction::Again(Event::Due)))
+    turn.act(LoopAction::Again(Event::Due));
+    Ok(())
 }
 
 /// Queues the alert of an occasion, if the configuration has one.
