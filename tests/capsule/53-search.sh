@@ -88,7 +88,7 @@ indexes_versions_and_deletions() {
 builds_the_index_again() {
     local what before
     needs archives
-    for what in 'rm -r INDEX/*' 'echo old >INDEX/current/version' 'truncate --size=100 INDEX/current/*.store'; do
+    for what in 'rm -r INDEX/*' "rm -r ${index%/*}" 'echo old >INDEX/current/version' 'truncate --size=100 INDEX/current/*.store'; do
         in_capsule sh -c "${what//INDEX/$index}"
         assert_status 1 archivist search chain
         assert_contains "$output" "it is built again" "$what"
@@ -96,6 +96,8 @@ builds_the_index_again() {
         # Each search that found no index asked for a build.
         wait_for 20 is_built
     done
+    assert_eq "root:archivist-hook 2700 root:archivist-hook 1770" \
+        "$(in_capsule stat --format='%U:%G %a' "${index%/*}" $index | paste -sd' ')" "directories that were made again"
     before=$(build)
     assert_status 0 archivist search --rebuild
     wait_for 20 is_build_after "$before"

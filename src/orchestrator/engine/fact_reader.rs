@@ -1,8 +1,8 @@
 //! Reading facts for turns, between two transactions. See [`crate::engine::facts`].
 
+use crate::engine::directories::Directories;
 use crate::engine::facts::{FactAnswer, Question};
 use crate::engine::index::SEARCH;
-use crate::engine::index_files;
 use crate::engine::persona_files;
 use crate::engine::state::Engine;
 use crate::engine::way_out::MachineAddresses;
@@ -28,16 +28,21 @@ fn unread(what: &str, path: &Path, error: &std::io::Error) -> IdMarks {
 impl Engine {
     /// Reads the facts that nearly every start needs.
     pub fn read_start_facts(&mut self) {
-        let (top, user_scope) = (self.indexes(), self.scope.user);
+        let data = self.scope.data_dir();
+        let directories = Directories {
+            data: &data,
+            of_user: self.scope.user,
+        };
         let mut indexes = self.sharing_plugins();
-        indexes.retain(|name| index_files::make(&top, name, user_scope));
-        let has_search = index_files::make(&top, SEARCH, user_scope);
+        indexes.retain(|name| directories.make_index(name));
+        let has_search = directories.make_index(SEARCH);
+        let has_library = directories.make_library();
         let facts = &mut self.start_facts;
         facts.indexes = indexes;
         facts.has_search = has_search;
         facts.addresses = MachineAddresses::read(&self.scope);
         facts.network_lack = network::lack(&self.scope);
-        facts.has_library = self.scope.data_dir().join("lib").is_dir();
+        facts.has_library = has_library;
     }
 
     /// Answers the questions of the events that the last turn left.

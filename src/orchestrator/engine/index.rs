@@ -60,9 +60,10 @@ mod tests {
             engine.read_start_facts();
             engine.index_of(engine.catalogue.plugin(name).unwrap())
         };
-        assert_eq!(of("own", true), None, "the directory above it is missing");
-        let indexes = top.path().join("var/lib/archivist/index");
-        std::fs::create_dir_all(&indexes).unwrap();
+        assert_eq!(of("own", true), None, "the file system is not mounted");
+        let data = top.path().join("var/lib/archivist");
+        std::fs::create_dir_all(data.join("personas")).unwrap();
+        let indexes = data.join("index");
         for name in ["own", "search_backend_sqlite"] {
             assert_eq!(of(name, true), Some(indexes.join(name)));
         }

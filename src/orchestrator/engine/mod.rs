@@ -3,11 +3,11 @@
 
 pub mod commands;
 pub mod crawl_plan;
+pub mod directories;
 pub mod environment;
 pub mod fact_reader;
 pub mod facts;
 pub mod index;
-pub mod index_files;
 pub mod input_files;
 pub mod persona;
 pub mod persona_access;
