@@ -246,7 +246,18 @@ a_reboot_is_a_pause() {
     assert_nothing_is_left
 }
 
+# The directory for temporary files of each service is removed with them.
+survives_the_removal_of_temporary_files() {
+    local crawl
+    in_capsule sh -c 'rm -rf /tmp/* /var/tmp/*'
+    crawl=$(crawl_of 2 cleared)
+    assert_complete "$crawl" 2
+    assert_status 0 archivist cancel "$(add --plugins testhold http://cleared.test/)"
+    assert_status 0 archivist retry --all "$crawl"
+    wait_for 60 is_over "$crawl"
+}
+
 cases survives_kills_of_the_orchestrator survives_kills_of_workers a_page_of_a_dead_worker_precedes_the_queue survives_the_kill_of_a_hook \
     survives_restarts_of_everything a_reload_leaves_running_units_whole survives_a_restart_of_the_bus \
     a_waiting_command_survives_a_restart_of_the_bus a_reinstallation_keeps_running_hooks \
-    a_reboot_is_a_pause
+    survives_the_removal_of_temporary_files a_reboot_is_a_pause

@@ -255,6 +255,8 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", Durability::PowerLoss.synchronous())?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
+    // Savepoints and sorting otherwise write to a file in /var/tmp, which may be full, or removed by hand.
+    connection.pragma_update(None, "temp_store", "memory")?;
     // Otherwise SQLite prepares a statement again whenever a bound value could change its plan.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -285,6 +287,27 @@ fn definitions(connection: &Connection) -> rusqlite::Result<BTreeSet<(String, St
 mod tests {
     use super::*;
     use archivist_core::model::Time;
+
+    /// The directory for temporary files of the service can be removed by hand.
+    #[test]
+    fn no_statement_needs_a_temporary_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("archivist.sqlite3")).unwrap();
+        // Another test may have a small one.
+        let is_temporary = |entry: std::io::Result<std::fs::DirEntry>| {
+            let path = entry.unwrap().path();
+            let is_large = std::fs::metadata(&path).is_ok_and(|file| file.len() > 1 << 20);
+            is_large && std::fs::read_link(path).is_ok_and(|file| file.starts_with("/var/tmp"))
+        };
+        // A sort that exceeds the cache of 2 MB, and is read while its file would be open.
+        let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
+            SELECT hex(randomblob(500)) AS text FROM n ORDER BY text";
+        let mut statement = store.connection.prepare(sql).unwrap();
+        let mut rows = statement.query([]).unwrap();
+        assert!(rows.next().unwrap().is_some());
+        let mut files = std::fs::read_dir("/proc/self/fd").unwrap();
+        assert!(!files.any(is_temporary));
+    }
 
     /// 1 is normal, 2 is full (SQLite's manual, PRAGMA synchronous).
     #[test]
