@@ -15,11 +15,20 @@ mod status;
 pub use request::{Request, Settings};
 pub use result::{CheckResult, Finding, Kind, Scores};
 
+use archivist_hooks::process::network;
+
 /// Runs a check. Always returns a result, before the deadline of the check.
 pub fn run(kind: Kind, request: &Request) -> CheckResult {
-    match kind {
+    let result = match kind {
         Kind::Status => status::check(request),
         Kind::Crawl => crawl::check(request),
         Kind::Lighthouse => lighthouse::check(request),
+    };
+    match &result.error {
+        Some(error) if !result.ok && !result.skipped => {
+            let excuse = network::excuse(error, &request.url);
+            result.excused(excuse)
+        }
+        _ => result,
     }
 }

@@ -144,7 +144,8 @@ pub struct CheckResult {
     /// Whether it ended early, with the findings so far.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// Whether the check cannot run here: a program or a certificate of the client is missing.
+    /// Whether the check cannot run here: a program or a certificate of the client is missing, or the
+    /// machine does not reach the Internet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
     /// Error message.
@@ -192,6 +193,16 @@ impl CheckResult {
             skipped: false,
             error: None,
         }
+    }
+
+    /// A machine that does not reach the Internet, for this reason, proves nothing about a site.
+    pub fn excused(mut self, excuse: Option<String>) -> CheckResult {
+        if let Some(why) = excuse {
+            self.skipped = true;
+            (self.status_code, self.response_ms) = (None, None);
+            return self.with_error(&why);
+        }
+        self
     }
 
     /// Sets the error message.

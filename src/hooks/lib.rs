@@ -22,7 +22,7 @@ pub use programs::text::{Description as TextDescription, of_snapshot as text_of_
 use crawl::{housekeeping, sonic, sonic_index};
 use process::finding::Finding;
 use process::invocation::Invocation;
-use process::{finding, reach};
+use process::{finding, network, reach};
 use programs::{
     dom, favicon, hashes, headers, import, outlinks, pdf, screenshot, text, title, verify, wacz,
     wget,
@@ -116,7 +116,12 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
 fn explained(finding: Finding, invocation: &Invocation) -> Finding {
     let finding = page::client_certificate::with_explanation(finding, invocation);
     let finding = chromium::authorities::with_explanation(finding);
-    reach::with_explanation(finding, invocation.web_url().ok().as_ref())
+    let url = invocation.web_url().ok();
+    let finding = network::with_explanation(finding, url.as_ref());
+    if finding.has(network::FIELD) {
+        return finding;
+    }
+    reach::with_explanation(finding, url.as_ref())
 }
 
 fn conclude(finding: &Finding, invocation: &Invocation) -> ExitCode {

@@ -20,7 +20,9 @@ pub use sequence::{HookAction, HookEvent, Sequence};
 use archivist_core::model::{IdMarks, Owner, without_userinfo};
 use archivist_core::plan::Treatment;
 use archivist_shared::bus::client::{Address, ClientError};
-use archivist_shared::bus::documents::work::{Assignment, DIRECTORY_TAKEN, HookMode, HookTask};
+use archivist_shared::bus::documents::work::{
+    Assignment, DIRECTORY_TAKEN, HookMode, HookTask, NO_NETWORK,
+};
 use archivist_shared::{id_marks, installation};
 use drive::Work;
 use files::leftover::EndedUnits;
@@ -72,6 +74,9 @@ pub enum WorkerError {
         /// What is known about its owner.
         belongs: String,
     },
+    /// The machine does not reach the Internet, for this reason.
+    #[error("the page waits for the network: {0}")]
+    NoNetwork(String),
     /// The archive is that of another installation.
     #[error("failed to use the archive '{}': it belongs to another installation", .0.display())]
     Foreign(std::path::PathBuf),
@@ -100,6 +105,10 @@ pub fn main() -> ExitCode {
         Err(error @ WorkerError::Client(ClientError::Denied(_))) => {
             tracing::warn!("{error}; this worker exits");
             ExitCode::FAILURE
+        }
+        Err(error @ WorkerError::NoNetwork(_)) => {
+            tracing::info!("{error}");
+            ExitCode::from(NO_NETWORK as u8)
         }
         Err(error) => {
             tracing::error!("{error}");
@@ -175,6 +184,11 @@ async fn run() -> Result<(), WorkerError> {
         directory::remove(shared);
     }
     leftover::end(&own, work.units).await;
+    let network_fault = index.known().network_fault.clone();
+    if let Some(why) = network_fault {
+        visit::discard(&assignment, &own, &index).await?;
+        return Err(WorkerError::NoNetwork(why));
+    }
     match index.treatment() {
         Treatment::Keep => {}
         Treatment::Wait => return visit::discard(&assignment, &own, &index).await,

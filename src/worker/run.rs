@@ -129,7 +129,10 @@ impl HookRunner {
         };
         let mut report = self.report(hook, &ended, &watch, output).await?;
         report.verdict = report.verdict.with_remark(removed);
-        let is_refused = self.is_refused(&report);
+        if let Some(why) = &report.network_fault {
+            warn(self.index.lacks_network(why));
+        }
+        let is_refused = self.is_refused(&report) || report.network_fault.is_some();
         if is_refused {
             // What an error page links to or is called is not about the page.
             report.children.clear();

@@ -169,7 +169,12 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
     );
     block.line("Status", status.line.as_str());
     if let Some(why) = &status.blocked {
-        block.line("Blocked", format!("nothing is started: {}", clean(why)));
+        let what = if status.network_outage.as_ref() == Some(why) {
+            "pages on the Internet wait"
+        } else {
+            "nothing is started"
+        };
+        block.line("Blocked", format!("{what}: {}", clean(why)));
     }
     block.line("Data", status.data.as_str());
     if !status.network.is_empty() {
@@ -479,6 +484,7 @@ mod tests {
             },
             ids: IdMarks::default(),
             blocked: Some("no room".into()),
+            network_outage: None,
             network: "one for each crawl (Network=auto), Reach=public".into(),
             address_filter: Some(false),
             fleet: None,

@@ -1,5 +1,6 @@
 //! The limits of starts, and what blocks a start.
 
+use super::network::NetworkOutage;
 use crate::model::{Pool, Time};
 
 /// The limits of what runs concurrently.
@@ -37,6 +38,8 @@ pub enum Blocker {
     HostFull(u32),
     /// No snapshot of its host starts before this time.
     HostUntil(Time),
+    /// The machine does not reach the Internet.
+    Network(NetworkOutage),
     /// The fleet has not leased its host to this node.
     NotLeased,
     /// Its host goes to another node of the fleet.
@@ -56,6 +59,7 @@ impl Blocker {
             Blocker::CrawlFull(_) => "crawl-full",
             Blocker::HostFull(_) => "host-full",
             Blocker::HostUntil(_) => "host-delay",
+            Blocker::Network(_) => "network",
             Blocker::NotLeased => "not-leased",
             Blocker::HostLeaves => "host-leaves",
             Blocker::PoolFull(..) => "pool-full",
@@ -87,6 +91,13 @@ impl std::fmt::Display for Blocker {
                 write!(f, "waiting for a free slot: {limit} of {limit} alerts busy")
             }
             Blocker::HostUntil(time) => write!(f, "its host gets no further page before {time}"),
+            Blocker::Network(outage) => {
+                write!(
+                    f,
+                    "no start is possible: {outage}; next trial after {}",
+                    outage.next
+                )
+            }
             Blocker::NotLeased => f.write_str("the fleet has not leased its host to this node"),
             Blocker::HostLeaves => f.write_str("its host goes to another node of the fleet"),
         }

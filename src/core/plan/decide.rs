@@ -2,6 +2,7 @@
 
 use super::blocker::{Blocker, Limits};
 use super::host_lease::HostLease;
+use super::network::HostNetwork;
 use super::view::{Due, Host, HostId, View};
 use crate::model::{CrawlId, SnapshotId, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -85,9 +86,18 @@ impl<'a> Places<'a> {
 
     fn take_snapshot(&mut self, host: HostId) {
         self.snapshots += 1;
-        if let Some(host) = self.hosts.get_mut(&host) {
-            host.running += 1;
-            host.next_at = host.next_at.max(self.now.after(host.delay));
+        let Some(host) = self.hosts.get_mut(&host) else {
+            return;
+        };
+        host.running += 1;
+        host.next_at = host.next_at.max(self.now.after(host.delay));
+        if matches!(host.network, HostNetwork::Trial(_)) {
+            // One page tries for all.
+            for host in self.hosts.values_mut() {
+                if let HostNetwork::Trial(outage) = &host.network {
+                    host.network = HostNetwork::Down(outage.clone());
+                }
+            }
         }
     }
 }
@@ -101,6 +111,9 @@ pub fn against_host(host: &Host, limits: &Limits, now: Time) -> Option<Blocker> 
         } else {
             Blocker::NotLeased
         });
+    }
+    if let Some(outage) = host.network.outage() {
+        return Some(Blocker::Network(outage.clone()));
     }
     if host.next_at > now {
         return Some(Blocker::HostUntil(host.next_at));

@@ -2,6 +2,7 @@
 
 use super::Outlook;
 use super::host_lease::HostLease;
+use super::network::{HostNetwork, NetworkOutage};
 use super::pressure::Allowance;
 use crate::model::{CrawlId, SnapshotId, Time};
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ pub struct Host {
     pub delay: Duration,
     /// Whether this machine may start its pages.
     pub lease: HostLease,
+    /// Whether the machine reaches it.
+    pub network: HostNetwork,
 }
 
 /// A snapshot that may start now.
@@ -74,16 +77,26 @@ impl View {
         !self.due_crawls.is_empty() || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty())
     }
 
+    /// The outage for which pages wait.
+    fn outage(&self) -> Option<&NetworkOutage> {
+        let mut hosts = self.hosts.values();
+        hosts.find_map(|host| host.network.outage())
+    }
+
     /// Returns what is left to do.
     pub fn outlook(&self) -> Outlook {
         let is_blocked = self.allowance.is_outage || self.has_due();
+        let pressure = self.allowance.pressure.clone().filter(|_| is_blocked);
+        let outage = self.outage();
+        let trial = outage.map(|outage| outage.next);
         Outlook {
             is_busy: self.crawl_workers > 0
                 || self.snapshot_workers > 0
                 || self.has_due()
+                || outage.is_some()
                 || self.next_due.is_some(),
-            blocked: self.allowance.pressure.clone().filter(|_| is_blocked),
-            next: self.next_due,
+            blocked: pressure.or_else(|| outage.map(ToString::to_string)),
+            next: [self.next_due, trial].into_iter().flatten().min(),
         }
     }
 }

@@ -94,6 +94,11 @@ impl Finding {
         self
     }
 
+    /// Whether the ArchiveResult has a field.
+    pub fn has(&self, field: &str) -> bool {
+        self.fields.iter().any(|(name, _)| *name == field)
+    }
+
     /// Adds a remark about the output, if any.
     pub fn with_note(self, note: Option<String>) -> Finding {
         match note {

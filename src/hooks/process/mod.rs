@@ -5,6 +5,7 @@ pub mod credentials;
 pub mod exit;
 pub mod finding;
 pub mod invocation;
+pub mod network;
 pub mod program;
 pub mod reach;
 pub mod scratch;

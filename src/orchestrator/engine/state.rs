@@ -14,7 +14,7 @@ use crate::store::rows::lease::NodeOrders;
 use archivist_config::{Scope, Settings};
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{Backoff, CrawlId, Owner, ProcessLocation, RunId, SnapshotId};
-use archivist_core::plan::{Lack, Limits, Load, LoadLimits, Shortage};
+use archivist_core::plan::{Lack, Limits, Load, LoadLimits, Network, Shortage};
 use archivist_core::unit::Names;
 use archivist_plugin::programs::binary;
 use archivist_plugin::programs::install::{awaited, uses_daemon};
@@ -91,6 +91,8 @@ pub struct Engine {
     /// The load before this turn.
     pub load: Load,
     pub shortage: Shortage,
+    /// Whether the machine reaches the Internet.
+    pub network: RefCell<Network>,
     /// The ids of the archive have been compared with those of the database.
     pub are_ids_known: Cell<bool>,
     /// Identity of the installation, which workers leave in the archive.
@@ -139,6 +141,7 @@ impl Engine {
             me: None,
             load: Load::default(),
             shortage: Shortage::default(),
+            network: RefCell::default(),
             are_ids_known: Cell::new(false),
             installation: RefCell::default(),
             disk_lack: None,

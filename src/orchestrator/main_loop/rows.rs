@@ -130,5 +130,6 @@ pub(crate) fn leases<'a>(turn: &'a Turn<'_>) -> Result<Leases<'a>, StoreError> {
 /// Returns a host with the configured delay.
 pub(crate) fn host_view(turn: &Turn<'_>, id: HostId) -> TurnResult<Host> {
     let pace = turn.engine.settings.host_delay;
-    Ok(turn.tx.host_view(id, pace, &leases(turn)?)?)
+    let network = |name: &str| turn.engine.host_network(name, turn.now);
+    Ok(turn.tx.host_view(id, pace, &leases(turn)?, &network)?)
 }

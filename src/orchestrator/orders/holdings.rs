@@ -73,7 +73,8 @@ fn holdings(turn: &Turn<'_>) -> TurnResult<Holdings> {
         pages_per_host: PAGES_PER_HOST,
         delay: turn.engine.settings.host_delay,
     };
-    let is_blocked = pressure(&turn.engine.load, 0, &turn.engine.load_limits()).is_some();
+    let is_blocked = pressure(&turn.engine.load, 0, &turn.engine.load_limits()).is_some()
+        || turn.engine.network.borrow().outage().is_some();
     let orders = turn.engine.node_orders.get();
     let draining = orders.is_some_and(|orders| orders.draining);
     let claims_none = orders.is_some_and(|orders| orders.claims_none);

@@ -45,6 +45,12 @@ pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
         runners: runners(turn)?,
         commands: commands(turn)?,
         blocked: outlook.blocked,
+        network_outage: turn
+            .engine
+            .network
+            .borrow()
+            .outage()
+            .map(ToString::to_string),
         network: turn.engine.network_line(),
         address_filter: turn.engine.filter_holds,
         fleet: None,

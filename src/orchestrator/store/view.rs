@@ -5,6 +5,7 @@ use super::{Counts, Result, Tx};
 use crate::store::column::{Columns, columns};
 use crate::store::rows::entry::HAS_ENTRIES;
 use crate::store::rows::fleet::HAS_OPEN_PAGES;
+use crate::store::rows::host::NetworkOf;
 use crate::store::rows::lease::Leases;
 use crate::store::rows::pause::{AWAKE, WAITS_FOR_PAUSED};
 use archivist_core::model::{CrawlId, SnapshotId, Time};
@@ -33,6 +34,8 @@ pub struct ViewQuery<'a> {
     pub pace: Duration,
     /// Whether pages need leases, and the clocks.
     pub leases: Leases<'a>,
+    /// What the network means for a host.
+    pub network: NetworkOf<'a>,
 }
 
 /// Arguments for reading the due pages of one crawl.
@@ -41,6 +44,7 @@ struct DuePagesQuery<'a> {
     limits: &'a Limits,
     pace: Duration,
     leases: Leases<'a>,
+    network: NetworkOf<'a>,
     now: Time,
 }
 
@@ -53,6 +57,7 @@ impl Tx<'_> {
             limits,
             pace,
             leases,
+            network,
         } = *query;
         let now = leases.clocks.now;
         // Paused crawls and snapshots hold no slot.
@@ -80,6 +85,7 @@ impl Tx<'_> {
                 limits,
                 pace,
                 leases,
+                network,
                 now,
             };
             let due = self.due_snapshots(&query, &mut view.hosts)?;
@@ -137,7 +143,7 @@ impl Tx<'_> {
                 after = id;
                 let host = match hosts.get(&id) {
                     Some(host) => host.clone(),
-                    None => self.host_view(id, query.pace, &query.leases)?,
+                    None => self.host_view(id, query.pace, &query.leases, query.network)?,
                 };
                 let blocked = against_host(&host, query.limits, query.now).is_some();
                 let due = if blocked {
@@ -180,7 +186,7 @@ impl Tx<'_> {
             let due = Due { id, host };
             let host = match hosts.get(&due.host) {
                 Some(host) => host.clone(),
-                None => self.host_view(due.host, query.pace, &query.leases)?,
+                None => self.host_view(due.host, query.pace, &query.leases, query.network)?,
             };
             let taken = taken.entry(due.host).or_default();
             let is_free = host.running + *taken < query.limits.snapshots_per_host;

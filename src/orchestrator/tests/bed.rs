@@ -15,6 +15,7 @@ use crate::store::{Durability, Store, Tx};
 use archivist_config::{Scope, Settings};
 use archivist_core::model::{CrawlId, Lifecycle, Owner, RunId, Time};
 use archivist_plugin::sample;
+use archivist_shared::bus::call::Request;
 use archivist_shared::bus::documents::report::Filter;
 use archivist_shared::systemd::Hint;
 use serde_json::json;
@@ -146,6 +147,10 @@ impl Bed {
         let unanswered = self.performer.unanswered();
         for event in &batch {
             self.performer.observe(event, &mut self.world);
+        }
+        let retries = |event: &Event| matches!(event, Event::Request(Request::Retry { .. }));
+        if batch.iter().any(retries) {
+            self.finals.clear();
         }
         self.engine.read_start_facts();
         let moment = Moment {

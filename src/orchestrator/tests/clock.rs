@@ -4,7 +4,7 @@ use super::bed::Bed;
 use crate::main_loop::event::Event;
 use crate::store::rows::lease::Leases;
 use archivist_core::model::{Lifecycle, SnapshotId, Time};
-use archivist_core::plan::Clocks;
+use archivist_core::plan::{Clocks, HostNetwork};
 use archivist_shared::bus::documents::report::{Crawl, Filter};
 use std::time::Duration;
 
@@ -104,7 +104,9 @@ fn host_keeps_its_delay_when_the_clock_is_set_back_between_orchestrators() {
             },
             orders: None,
         };
-        let next_at = tx.host_view(host, Duration::ZERO, &leases)?.next_at;
+        let next_at = tx
+            .host_view(host, Duration::ZERO, &leases, &|_| HostNetwork::Up)?
+            .next_at;
         // The time from the end of the last run until the start is not known.
         let idle = Duration::from_millis(DAY as u64) - back;
         assert_eq!(next_at.until(later), wait + idle);

@@ -21,6 +21,7 @@ mod journal;
 mod limits;
 mod lists;
 mod machine;
+mod network;
 mod pause;
 mod processes;
 mod quota;

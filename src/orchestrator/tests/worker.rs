@@ -1,9 +1,10 @@
 //! A worker that does what workers do, one call after another.
 
 use crate::main_loop::event::Event;
-use archivist_core::model::{Figures, Owner, Verdict};
+use archivist_core::model::web::reach::Hosts;
+use archivist_core::model::{Figures, Owner, ResultState, Verdict, is_on_internet};
 use archivist_shared::bus::call::{Refusal, Reply, Work};
-use archivist_shared::bus::documents::work::{Assignment, Ended, Report, Standing};
+use archivist_shared::bus::documents::work::{Assignment, Ended, NO_NETWORK, Report, Standing};
 use serde_json::json;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -33,6 +34,19 @@ pub struct Worker {
     waited: bool,
     /// How the server answers the hooks of a page.
     server: Option<Server>,
+    /// Why they fail.
+    fault: Option<Fault>,
+    /// Exit status at the end.
+    exit: i32,
+}
+
+/// Why the hooks of a page get no answer.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// They say that the machine is to blame, for this reason.
+    OfMachine(&'static str),
+    /// The error of a connection.
+    Unknown(&'static str),
 }
 
 /// A server that answers requests for pages: its status and Retry-After.
@@ -65,9 +79,10 @@ fn take<T>(answer: &mut Answer<T>) -> Option<Result<Result<T, Refusal>, ()>> {
 }
 
 impl Worker {
-    pub fn new(assignment: &[u8], server: Option<Server>) -> Worker {
+    pub fn new(assignment: &[u8], server: Option<Server>, fault: Option<Fault>) -> Worker {
         let assignment: Assignment = serde_json::from_slice(assignment).unwrap();
         let is_page = matches!(assignment.owner, Owner::Snapshot(_));
+        let is_concerned = is_page && is_on_internet(&assignment.url, &Hosts::default());
         let keys = assignment.last_hooks.iter().map(|hook| hook.key.clone());
         Worker {
             last: keys.collect(),
@@ -77,6 +92,8 @@ impl Worker {
             ended: None,
             waited: false,
             server: server.filter(|_| is_page),
+            fault: fault.filter(|_| is_concerned),
+            exit: 0,
         }
     }
 
@@ -159,7 +176,13 @@ impl Worker {
             self.call = Some(Call::Report(hook.clone(), answer));
             let report = Arc::new(Report {
                 key: hook.clone(),
-                verdict: Verdict::of(&ended.outcome, None, true),
+                verdict: match self.fault {
+                    Some(Fault::OfMachine(why) | Fault::Unknown(why)) => Verdict {
+                        state: ResultState::Failed,
+                        error: Some(why.to_owned()),
+                    },
+                    None => Verdict::of(&ended.outcome, None, true),
+                },
                 output: None,
                 files: Vec::new(),
                 size: u64::from(ended.outcome.is_success()),
@@ -170,6 +193,10 @@ impl Worker {
                 derived: Default::default(),
                 http_status: self.server.map(|server| server.status),
                 http_plugin: None,
+                network_fault: match self.fault {
+                    Some(Fault::OfMachine(why)) => Some(why.to_owned()),
+                    _ => None,
+                },
                 retry_after: self.server.and_then(|server| server.retry_after),
                 crawl_delay: None,
                 ready_at: None,
@@ -178,6 +205,10 @@ impl Worker {
             });
             if self.assignment.visit.ends_early(report.answer().as_ref()) {
                 todo.clear();
+            }
+            if report.network_fault.is_some() {
+                todo.clear();
+                self.exit = NO_NETWORK;
             }
             return called(Work::Report {
                 token,
@@ -207,6 +238,6 @@ impl Worker {
             std::mem::swap(todo, &mut self.last);
             return self.next();
         }
-        Did::Exits(0)
+        Did::Exits(self.exit)
     }
 }

@@ -1,7 +1,7 @@
 //! systemd and the workers as a turn sees them: loaded units, calls to PID 1, and signals and
 //! answers of it. Answers may overtake each other and signals; signals keep their order.
 
-use super::worker::{Server, Worker};
+use super::worker::{Fault, Server, Worker};
 use crate::main_loop::event::Event;
 use crate::main_loop::measure::HookDirs;
 use crate::main_loop::starts::Start;
@@ -80,6 +80,8 @@ pub struct World {
     pub wanted: Vec<String>,
     /// The server of all pages, of workers that start from now on.
     pub server: Option<Server>,
+    /// Why the hooks of pages fail on the Internet, likewise.
+    pub fault: Option<Fault>,
     /// Whether a client requested the signals about pages.
     pub is_subscribed: bool,
     /// Signals on the bus.
@@ -250,7 +252,7 @@ impl World {
             frozen: false,
             not_after: start.spec.not_after,
             worker: (start.stdin.as_ref().filter(|_| start.spec.notify))
-                .map(|bytes| Worker::new(bytes, self.server)),
+                .map(|bytes| Worker::new(bytes, self.server, self.fault)),
             stdin: start.stdin.clone(),
         };
         self.units.insert(unit.clone(), loaded);

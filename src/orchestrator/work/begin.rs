@@ -18,6 +18,7 @@ use crate::work::certificate;
 use crate::work::ends;
 use crate::work::host_delay;
 use crate::work::limits;
+use crate::work::network;
 use crate::work::reach;
 use crate::work::saved::{judge_page, page_roles};
 use crate::work::visit;
@@ -135,6 +136,7 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
         ..assignment(turn, &crawl, owner, url, depth, &directory, &plan.snapshot)?
     };
     host_delay::pace(turn, crawl.id, id)?;
+    network::starts(turn, &snapshot);
     turn.tx
         .equip_snapshot(id, &assignment.token, &directory.to_string_lossy())?;
     turn.changes.insert(Change::Snapshot {

@@ -12,6 +12,7 @@ use crate::work::children;
 use crate::work::children::is_short;
 use crate::work::host_delay;
 use crate::work::limits;
+use crate::work::network;
 use crate::work::pause;
 use crate::work::run_result;
 use crate::work::visit;
@@ -310,6 +311,8 @@ fn record_result(
     if let Some(answer) = report.answer() {
         visit::take_answer(turn, id, answer)?;
     }
+    let page = main_loop::snapshot_of(turn, id)?;
+    network::take_report(turn, &page, report)?;
     host_delay::apply_host_limits(turn, id, report)?;
     if let Some(title) = &report.title {
         turn.tx.set_title(id, title)?;

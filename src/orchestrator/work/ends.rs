@@ -10,6 +10,7 @@ use crate::store::{RunRow, SnapshotWork};
 use crate::transfer;
 use crate::watch;
 use crate::work::lost;
+use crate::work::network;
 use crate::work::pause;
 use crate::work::saved;
 use crate::work::taken;
@@ -76,6 +77,10 @@ fn uncounted(
             outage => outage,
         },
     };
+    let found = match (run.owner, found) {
+        (Owner::Snapshot(page), None) => network::without_network(turn, page, run)?,
+        (_, found) => found,
+    };
     if found.is_some() {
         turn.tx.take_back_attempt(run.owner)?;
     }
@@ -135,6 +140,9 @@ pub(super) fn snapshot_worker_ended(
     let after = after_worker(snapshot.status, &end, &backoff, turn.now, turn.jitter);
     if after != AfterWorker::Nothing {
         visit::end_visit(turn, id, &end)?;
+    }
+    if end.is_complete() {
+        network::ends(turn, &snapshot, end.visit.is_some())?;
     }
     match after {
         AfterWorker::Nothing => {}

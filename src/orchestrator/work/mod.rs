@@ -11,6 +11,7 @@ pub mod entries;
 pub mod host_delay;
 pub mod limits;
 pub mod lost;
+mod network;
 pub mod pause;
 pub mod reach;
 pub mod run_result;

@@ -20,6 +20,8 @@ const NO_CONNECTION: [&str; 7] = [
     "did not answer",
     "net::ERR_",
 ];
+/// Words in the errors of names, which no setting explains.
+const NO_NAME: &str = "net::ERR_NAME_";
 
 /// Logs which protections do not work on this machine.
 pub fn warn(engine: &Engine) {
@@ -125,7 +127,9 @@ pub(crate) fn why_reach(
     crawl: CrawlId,
     errors: &[String],
 ) -> TurnResult<Vec<Reason>> {
-    let said = |word: &&str| errors.iter().any(|error| error.contains(*word));
+    let mut connections = errors.iter().filter(|error| !error.contains(NO_NAME));
+    let is_connection =
+        connections.any(|error| NO_CONNECTION.iter().any(|word| error.contains(word)));
     let way_out = way_out(turn, crawl)?;
     let mut reasons = Vec::new();
     let mut tell = |text: String| {
@@ -138,7 +142,7 @@ pub(crate) fn why_reach(
             "{crawl} has a URL on the machine's loopback interface, which Network=private hides: set Network=auto, or add the port to LOOPBACK_PORTS= of archivist-network@.service"
         ));
     }
-    if way_out.reach != Reach::any() && NO_CONNECTION.iter().any(said) {
+    if way_out.reach != Reach::any() && is_connection {
         let others = if way_out.reach == Reach::default() {
             String::new()
         } else {

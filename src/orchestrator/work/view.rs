@@ -30,10 +30,12 @@ pub(crate) fn view(
     allowance: &Allowance,
 ) -> Result<View, StoreError> {
     let leases = main_loop::leases(turn)?;
+    let network = |name: &str| turn.engine.host_network(name, turn.now);
     let mut view = turn.tx.view(&ViewQuery {
         limits,
         pace: turn.engine.settings.host_delay,
         leases,
+        network: &network,
     })?;
     let deadline = turn.tx.next_deadline(&turn.engine.boot, turn.boottime)?;
     let deadline = deadline.map(|deadline| leases.clocks.wall(deadline));

@@ -16,6 +16,10 @@ use archivist_shared::bus::documents::work::Report;
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Status of a network that wants a login before it forwards requests (RFC 6585, section 6).
+const LOGIN_REQUIRED: u16 = 511;
+const PORTAL: &str = "the network asks for a login (http 511)";
+
 /// File in which hooks may list child pages instead of printing them.
 const CHILDREN_FILE: &str = "urls.jsonl";
 
@@ -43,6 +47,7 @@ pub fn not_started(key: &str, verdict: Verdict, output: Option<String>) -> Repor
         derived: Default::default(),
         http_status: None,
         http_plugin: None,
+        network_fault: None,
         retry_after: None,
         crawl_delay: None,
         ready_at: None,
@@ -134,6 +139,10 @@ pub fn build(
         .and_then(navigation::as_status)
         .filter(|_| !context.of_crawl);
     let stated = records.result.as_ref().map(|result| &result.raw);
+    let network_fault = stated
+        .and_then(|raw| Some(cut(raw.get("network_fault")?.as_str()?.to_owned())))
+        .or_else(|| (http_status == Some(LOGIN_REQUIRED)).then(|| PORTAL.to_owned()))
+        .filter(|_| !context.of_crawl);
     let stated = stated.and_then(|raw| raw.get("figures")?.as_object());
     let figures = stated.map(Figures::of).unwrap_or_default();
     let (mut text, stated_error) = match records.result {
@@ -189,6 +198,7 @@ pub fn build(
         derived,
         http_status,
         http_plugin: None,
+        network_fault,
         retry_after,
         crawl_delay,
         ready_at: None,
@@ -320,6 +330,22 @@ not a record
         for bad in ["0", "99", "1000", "70000", "-404", "4.4", "\"404\"", "null"] {
             assert_eq!(status(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn fault_of_the_network_is_read() {
+        let fault = |fields: &str| {
+            let line = format!(r#"{{"type": "ArchiveResult", "status": "failed", {fields}}}"#);
+            of(line.as_bytes(), b"").network_fault
+        };
+        let why = "no name server answers";
+        assert_eq!(
+            fault(&format!(r#""network_fault": "{why}""#)).as_deref(),
+            Some(why)
+        );
+        assert_eq!(fault(r#""http_status": 511"#).as_deref(), Some(PORTAL));
+        assert_eq!(fault(r#""http_status": 503"#), None);
+        assert_eq!(fault(r#""network_fault": 7"#), None);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct IndexContent {
     visit: VisitRules,
     /// How the server answered the present visit.
     pub answer: Option<HttpAnswer>,
+    /// Why the page could not be visited, if the machine is to blame.
+    pub network_fault: Option<String>,
     pub results: Vec<HookResult>,
     /// For each list, the number of the list page that contains the snapshot.
     pub listed: BTreeMap<String, usize>,
@@ -57,6 +59,10 @@ enum IndexLine {
     /// The records that follow are of this visit.
     Visit {
         number: u32,
+    },
+    /// The machine does not reach the Internet: nothing of the visit is kept.
+    NoNetwork {
+        reason: String,
     },
     /// The server refused the visit: nothing of it is kept.
     Refused {
@@ -112,8 +118,12 @@ impl IndexContent {
                 self.visit.number = number;
                 return;
             }
+            IndexLine::NoNetwork { reason } => {
+                self.network_fault = Some(reason);
+                return;
+            }
             IndexLine::Refused { is_whole } => {
-                self.answer = None;
+                (self.answer, self.network_fault) = (None, None);
                 if is_whole {
                     self.results.clear();
                     (self.title, self.tags) = (None, Vec::new());
@@ -301,6 +311,11 @@ impl SnapshotIndex {
     /// Appends the pages of the archive's lists that contain the snapshot.
     pub fn listed(&self, lists: &BTreeMap<String, usize>) -> Result<(), WorkerError> {
         self.note(json!({ "type": "Listed", "lists": lists }))
+    }
+
+    /// Appends that the machine does not reach the Internet, for this reason.
+    pub fn lacks_network(&self, reason: &str) -> Result<(), WorkerError> {
+        self.note(json!({ "type": "NoNetwork", "reason": reason }))
     }
 
     /// Appends that the server refused the visit, of which nothing is kept.

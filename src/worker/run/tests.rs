@@ -27,6 +27,7 @@ fn hook_of_a_page_that_found_nothing_by_itself_may_be_retried() {
             derived: Derived::default(),
             http_status: None,
             http_plugin: None,
+            network_fault: None,
             retry_after: None,
             crawl_delay: None,
             ready_at: None,

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""A name server for tests: every name has the address 192.0.2.77, and no other record.
+"""A name server for tests: every name has the same address, and no other record; those that begin with "missing" do not exist.
 
-usage: resolver.py ADDRESS      listens on its UDP port 53; says so to the service manager
+usage: resolver.py ADDRESS [ANSWER]     listens on its UDP port 53; says so to the service manager
 """
 
 import os
 import socket
 import sys
 
-ANSWER = socket.inet_aton("192.0.2.77")
+ANSWER = socket.inet_aton(sys.argv[2] if len(sys.argv) > 2 else "192.0.2.77")
 A = 1
 
 
@@ -17,7 +17,9 @@ def reply(query: bytes) -> bytes:
     end = query.index(0, 12) + 5
     question = query[12:end]
     wants_address = int.from_bytes(question[-4:-2]) == A
-    header = query[:2] + b"\x81\x80" + b"\x00\x01" + bytes([0, wants_address]) + bytes(4)
+    exists = not question[1:].startswith(b"missing")
+    wants_address = wants_address and exists
+    header = query[:2] + (b"\x81\x80" if exists else b"\x81\x83") + b"\x00\x01" + bytes([0, wants_address]) + bytes(4)
     record = b"\xc0\x0c\x00\x01\x00\x01" + (60).to_bytes(4) + b"\x00\x04" + ANSWER
     return header + question + (record if wants_address else b"")
 

@@ -186,6 +186,10 @@ fn orchestrator(status: &Status, scope: &Scope) -> Check {
 
 fn network(status: &Status, scope: &Scope) -> Check {
     const NAME: &str = "network";
+    if let Some(outage) = &status.network_outage {
+        const FIX: &str = "pages wait and continue by themselves; see: resolvectl status; ip route";
+        return Check::fail(NAME, outage.clone(), FIX);
+    }
     let what = crate::verb::status::network(status);
     match status.address_filter {
         Some(false) if scope.user => Check::warn(

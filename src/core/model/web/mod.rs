@@ -3,6 +3,7 @@
 pub mod filter;
 pub mod list;
 pub mod local;
+pub mod network_error;
 pub mod pattern;
 pub mod reach;
 pub mod robots;

@@ -387,6 +387,52 @@ impl Hosts {
     }
 }
 
+/// Top-level names that no public name server has (RFC 6761, RFC 7686).
+const RESERVED_NAMES: [&str; 4] = ["test", "invalid", "example", "onion"];
+
+/// Whether the machine needs the Internet to reach the host of a URL: no address of its own or of a private
+/// network, no name in the table of hosts, and none that public name servers do not have.
+pub fn is_on_internet(url: &str, hosts: &Hosts) -> bool {
+    let is_reserved = |name: &str| {
+        let last = name.trim_end_matches('.').rsplit('.').next();
+        last.is_some_and(|last| RESERVED_NAMES.contains(&last.to_ascii_lowercase().as_str()))
+    };
+    let parsed = Url::parse(url).ok();
+    let Some(host) = parsed.as_ref().and_then(Url::host) else {
+        return false;
+    };
+    let is_known = match host {
+        Host::Domain(name) => {
+            hosts.addresses(&name.to_ascii_lowercase()).is_some() || is_reserved(name)
+        }
+        Host::Ipv4(ip) => AddressKind::of(ip.into()) != AddressKind::Public,
+        Host::Ipv6(ip) => AddressKind::of(ip.into()) != AddressKind::Public,
+    };
+    !is_known && Reach::of_url(url, hosts, &[]) == Reach::default()
+}
+
+/// The same for a host as [`PageUrl::domain`](crate::model::PageUrl::domain) writes it.
+pub fn is_domain_on_internet(domain: &str, hosts: &Hosts) -> bool {
+    let is_port = |port: &&str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let without_port = || {
+        let (host, _) = domain.rsplit_once('_').filter(|(_, port)| is_port(port))?;
+        Some(host)
+    };
+    let url = match domain.strip_prefix('_') {
+        // An IPv6 address, with underscores for brackets and colons.
+        Some(rest) => {
+            let rest = without_port()
+                .and_then(|host| host.strip_prefix('_'))
+                .filter(|host| host.ends_with('_'))
+                .unwrap_or(rest);
+            let address = rest.strip_suffix('_').unwrap_or(rest).replace('_', ":");
+            format!("http://[{address}]/")
+        }
+        None => format!("http://{}/", without_port().unwrap_or(domain)),
+    };
+    is_on_internet(&url, hosts)
+}
+
 /// Returns the name servers in resolv.conf(5).
 pub fn nameservers(text: &str) -> Vec<IpAddr> {
     let lines = text.lines().filter_map(|line| {

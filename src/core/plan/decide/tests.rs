@@ -1,3 +1,4 @@
+use super::super::network::Network;
 use super::super::pressure::Allowance;
 use super::super::view::OpenCrawl;
 use super::*;
@@ -89,6 +90,64 @@ fn started(decisions: &[Decision]) -> Vec<i64> {
         Decision::StartCrawl(id) => panic!("{id} is not due"),
     });
     ids.collect()
+}
+
+/// Hosts 1 to 3 are on the Internet, which the machine does not reach; host 4 is its own.
+#[test]
+fn one_page_tries_whether_the_network_is_back() {
+    let mut network = Network::default();
+    network.is_down(SnapshotId(9), "names cannot be resolved", Time(1000));
+    let trial = network.outage().unwrap().next;
+    let view = |network: &Network, now| View {
+        now,
+        open_crawls: (1..5)
+            .map(|host| OpenCrawl {
+                id: CrawlId(host),
+                running: 0,
+                due: vec![page(host * 10, host), page(host * 10 + 1, host)],
+            })
+            .collect(),
+        hosts: (1..5)
+            .map(|host| {
+                let network = network.of_host(host < 4, now);
+                (
+                    HostId(host),
+                    Host {
+                        network,
+                        ..Host::default()
+                    },
+                )
+            })
+            .collect(),
+        ..View::default()
+    };
+    let waiting = view(&network, Time(1000));
+    assert_eq!(started(&decide(&waiting, &LIMITS)), [40, 41]);
+    let why = Places::of(&waiting, &LIMITS)
+        .against_host(HostId(2))
+        .unwrap();
+    assert!(
+        why.to_string().contains("names cannot be resolved"),
+        "{why}"
+    );
+    let outlook = waiting.outlook();
+    assert_eq!(outlook.next, Some(trial));
+    assert!(
+        outlook
+            .blocked
+            .unwrap()
+            .starts_with("the network is down since")
+    );
+    assert_eq!(
+        started(&decide(&view(&network, trial), &LIMITS)),
+        [10, 40, 41]
+    );
+    network.is_up();
+    assert_eq!(
+        started(&decide(&view(&network, trial), &LIMITS)),
+        [10, 20, 30, 40]
+    );
+    assert_eq!(view(&network, trial).outlook().blocked, None);
 }
 
 /// Host 1 takes no more, host 2 has to wait after each start, host 3 is free.

@@ -4,12 +4,21 @@ use crate::store::rows::lease::Leases;
 use crate::store::rows::pause::AWAKE;
 use crate::store::{Result, Tx};
 use archivist_core::model::{CrawlId, SnapshotId, Time};
-use archivist_core::plan::{Host, HostId};
+use archivist_core::plan::{Host, HostId, HostNetwork};
 use std::time::Duration;
+
+/// What the network of the machine means for the host of this name.
+pub type NetworkOf<'a> = &'a dyn Fn(&str) -> HostNetwork;
 
 impl Tx<'_> {
     /// Returns a host. Its delay between two starts is `pace`, or longer if the host asks for that.
-    pub fn host_view(&self, id: HostId, pace: Duration, leases: &Leases<'_>) -> Result<Host> {
+    pub fn host_view(
+        &self,
+        id: HostId,
+        pace: Duration,
+        leases: &Leases<'_>,
+        network: NetworkOf<'_>,
+    ) -> Result<Host> {
         let sql = format!(
             "SELECT name, next_at, crawl_delay,
                  (SELECT count(*) FROM run INDEXED BY run_open
@@ -19,8 +28,9 @@ impl Tx<'_> {
              FROM host WHERE id = ?1"
         );
         let lease = self.host_lease(id, leases)?;
-        let (name, next_at, asked, running) = self.one(&sql, [id.0])?;
+        let (name, next_at, asked, running): (String, _, _, _) = self.one(&sql, [id.0])?;
         Ok(Host {
+            network: network(&name),
             name,
             next_at,
             delay: pace.max(Duration::from_millis(asked)),

@@ -89,6 +89,15 @@ impl Tx<'_> {
     /// Begins another visit of a page after one that the server refused: queues the results of that
     /// visit again.
     pub fn discard_visit(&self, id: SnapshotId) -> Result<()> {
+        self.forget_visit(id)?;
+        self.execute(
+            "UPDATE snapshot SET refused = refused + 1 WHERE id = ?1",
+            [id.0],
+        )
+    }
+
+    /// The same, if the machine is to blame: the visit does not count as refused.
+    pub fn forget_visit(&self, id: SnapshotId) -> Result<()> {
         self.execute(
             "UPDATE result SET status = 'queued', error = NULL, output = NULL, files = '[]',
                  figures = NULL, started_at = NULL, ended_at = NULL, attempts = 0
@@ -97,8 +106,8 @@ impl Tx<'_> {
             (Owner::Snapshot(id).to_string(), id.0),
         )?;
         self.execute(
-            "UPDATE snapshot SET visit = visit + 1, refused = refused + 1, http_status = NULL,
-             http_plugin = NULL, http_until = NULL WHERE id = ?1",
+            "UPDATE snapshot SET visit = visit + 1, http_status = NULL, http_plugin = NULL,
+             http_until = NULL WHERE id = ?1",
             [id.0],
         )
     }

@@ -14,6 +14,9 @@ use std::time::Duration;
 /// Exit status of a worker whose directory belongs to another crawl or snapshot (EX_CANTCREAT of
 /// sysexits.h).
 pub const DIRECTORY_TAKEN: i32 = 73;
+/// Exit status of a worker whose page could not be visited because the machine does not reach the Internet
+/// (EX_UNAVAILABLE of sysexits.h). Nothing of the visit is kept.
+pub const NO_NETWORK: i32 = 69;
 
 /// Assignment of a worker, read from standard input.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -351,6 +354,9 @@ pub struct Report {
     /// Plugin that requested the document, if that is another plugin than the hook's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_plugin: Option<String>,
+    /// Why the machine, and not the site, is to blame for the failure of the page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_fault: Option<String>,
     /// Seconds that the host asks to wait.
     pub retry_after: Option<u64>,
     /// Milliseconds that the host asks to wait between two pages.

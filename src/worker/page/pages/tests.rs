@@ -78,6 +78,7 @@ fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, text: &str, f
         derived: Default::default(),
         http_status: None,
         http_plugin: None,
+        network_fault: None,
         retry_after: None,
         crawl_delay: None,
         ready_at: None,

@@ -202,6 +202,46 @@ fn allowances_add_up() {
 }
 
 #[test]
+fn hosts_on_the_internet_differ_from_local_ones() {
+    let hosts = Hosts::parse("10.0.0.5 wiki.example.org\n");
+    let domain = |url: &str| {
+        crate::model::PageUrl::parse(url).map_or_else(|_| "unknown".to_owned(), |url| url.domain())
+    };
+    for url in [
+        "http://a.example.org/",
+        "https://a.example.org.:8443/x",
+        "http://93.184.216.34/",
+        "http://[2606:2800:220:1::1]/",
+        "http://[2606:2800:220:1::1]:8080/",
+        "http://93.184.216.34:8080/",
+    ] {
+        assert!(is_on_internet(url, &hosts), "{url}");
+        assert!(is_domain_on_internet(&domain(url), &hosts), "{url}");
+    }
+    for url in [
+        "http://wiki.example.org/",
+        "http://Wiki.example.org/",
+        "http://localhost/",
+        "http://router/",
+        "http://nas.lan/",
+        "http://page.test/",
+        "http://page.TEST./",
+        "http://a.invalid/",
+        "http://127.0.0.1:8000/",
+        "http://192.168.1.1/",
+        "http://169.254.169.254/",
+        "http://[::1]/",
+        "http://[fd00::1]/",
+        "http://[fd00::1]:8080/",
+        "file:///etc/passwd",
+        "nonsense",
+    ] {
+        assert!(!is_on_internet(url, &hosts), "{url}");
+        assert!(!is_domain_on_internet(&domain(url), &hosts), "{url}");
+    }
+}
+
+#[test]
 fn name_servers_of_the_machine() {
     let text = "# resolv.conf\nnameserver 127.0.0.53\nsearch example.com\nnameserver fe80::1%eth0\n nameserver\t10.0.0.2 \nnameserver x\nnameserver";
     let found = nameservers(text);

@@ -62,6 +62,9 @@ pub struct Status {
     pub commands: Vec<Command>,
     /// Why nothing starts although something is due.
     pub blocked: Option<String>,
+    /// Why the machine does not reach the Internet, and since when, if so: pages on it wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_outage: Option<String>,
     /// Network of hooks, and what they may reach.
     #[serde(default)]
     pub network: String,
