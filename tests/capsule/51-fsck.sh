@@ -174,5 +174,34 @@ imported_recordings_are_compared() {
     assert_eq "" "$(fsck 3 "$found")" "problems after it was imported again"
 }
 
+# An older copy of the database is put into place: it does not know a page whose directory is there.
+page_of_a_newer_database_is_taken_back() {
+    local url=${site}page/9 directory
+    archivist add --wait --plugins wget "${site}page/8" >/dev/null
+    stop_all
+    in_capsule sh -c 'rm -rf /root/older && mkdir /root/older && cp -a /var/lib/archivist/archivist.sqlite3* /root/older'
+    archivist add --wait --plugins wget,wacz "$url" >/dev/null
+    directory=$(query "map(select(.url == \"$url\")) | only.directory" list snapshots --limit 0)
+    stop_all
+    in_capsule sh -c 'rm /var/lib/archivist/archivist.sqlite3* && mv /root/older/* /var/lib/archivist'
+    assert_status 3 archivist fsck --quick
+    assert_contains "$output" "$directory: no row has this directory of s" "the finding"
+    assert_contains "$output" "→ archivist import $directory/wacz/page.wacz" "the repair"
+    # The directory of its crawl is left as it is.
+    assert_status 3 archivist fsck --quick --repair
+    assert_contains "$output" "the recording of '$directory' is imported" "what was repaired"
+    wait_for 20 is_listed "$url"
+    # Nothing is removed, and nothing is taken twice.
+    assert_status 3 archivist fsck --quick --repair
+    assert_contains "$output" "the archive has all pages of this file" "the second repair"
+    # shellcheck disable=SC2046 # a path a word
+    in_capsule rm -r $(fsck 3 '[.findings[] | select(.kind == "unknown") | .path]' --quick)
+    wait_for 20 index_is_idle
+    assert_eq "" "$(fsck 0 '[.findings[].what]' --quick)" "problems"
+}
+index_is_idle() { ! has_unit archivist-index-pages.service; }
+is_listed() { [[ $(query "map(select(.url == \"$1\" and .status == \"sealed\")) | length" list snapshots --limit 0) == 1 ]]; }
+
 cases archive_without_problems lists_are_compared_and_rebuilt damage_is_found_and_nothing_is_replaced removed_page_is_archived_again unknown_directory_and_its_id \
-    nothing_is_compared_without_the_archive check_while_pages_are_archived imported_recordings_are_compared
+    nothing_is_compared_without_the_archive check_while_pages_are_archived imported_recordings_are_compared \
+    page_of_a_newer_database_is_taken_back

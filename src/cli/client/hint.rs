@@ -1,6 +1,7 @@
 //! Commands in messages, for the orchestrator that the message is about.
 
 use archivist_config::Scope;
+use std::path::Path;
 
 /// Name of the command, as messages print it before a verb.
 const COMMAND: &str = "archivist ";
@@ -28,6 +29,19 @@ pub fn in_scope(text: &str, scope: &Scope) -> String {
         rest = after;
     }
     out + rest
+}
+
+/// Returns a path as one word of a shell.
+pub fn shell_word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = text
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "/._-@:".contains(c));
+    if is_plain {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Checks of watches and pools: files with problems, timers and pools that are not started.
 
 use super::{Check, lighthouse};
+use crate::client::hint::shell_word;
 use crate::client::server::systemctl;
 use crate::verb::watch::timers::{self, Timers, start_command};
 use archivist_config::Scope;
@@ -9,7 +10,7 @@ use archivist_config::declare::{Kind, files};
 use archivist_generator::Pool;
 use archivist_shared::bus::documents::watches;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const NAME: &str = "watches";
 
@@ -91,19 +92,6 @@ fn open_files(scope: &Scope) -> Vec<Check> {
         }
     }
     checks
-}
-
-/// Returns a path as one word of a shell.
-fn shell_word(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let is_plain = text
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "/._-@:".contains(c));
-    if is_plain {
-        text.into_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
 }
 
 /// Returns a check for each pool that starts at boot and is not started.

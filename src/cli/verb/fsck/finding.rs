@@ -1,12 +1,13 @@
 //! What a check found, and how it is printed.
 
-use crate::client::hint::in_scope;
+use crate::client::hint::{in_scope, shell_word};
 use crate::display::style::{Style, Tone};
 use archivist_config::Scope;
 use archivist_core::model::{IdMarks, Owner, SnapshotId};
 use archivist_core::text::{clean, human_size};
 use archivist_worker::lists::ListName;
 use serde::{Serialize, Serializer};
+use std::path::PathBuf;
 
 /// What a finding is about, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -47,6 +48,8 @@ pub enum Repair {
     List(ListName),
     /// The search index is built again.
     Index,
+    /// The recording of a page that no row has is imported.
+    Import(PathBuf),
 }
 
 impl Repair {
@@ -56,6 +59,7 @@ impl Repair {
             Repair::Retry(id) => format!("archivist retry --all {id}"),
             Repair::Ids(ids) => format!("continue above {ids}: archivist fsck --repair"),
             Repair::Index => "archivist search --rebuild".to_owned(),
+            Repair::Import(path) => format!("archivist import {}", shell_word(path)),
             Repair::Page(_) | Repair::List(_) => "rebuild it: archivist fsck --repair".to_owned(),
         }
     }
@@ -262,16 +266,15 @@ mod tests {
             repair: Some(Repair::Retry(SnapshotId(3))),
             ..Finding::new(Kind::Directory, "/a/s3", "its directory is missing")
         });
-        report.add(Finding::new(
-            Kind::Unknown,
-            "/a/\u{1b}s4",
-            "no row has this directory",
-        ));
+        report.add(Finding {
+            repair: Some(Repair::Import("/a b/s4/wacz/page.wacz".into())),
+            ..Finding::new(Kind::Unknown, "/a/\u{1b}s4", "no row has this directory")
+        });
         assert!(!report.is_clean());
         assert_eq!(
             report.listed(&style, &scope),
             "s3  /a/s3: its directory is missing\n    → archivist retry --all s3\n\
-             /a/\u{fffd}s4: no row has this directory\n\
+             /a/\u{fffd}s4: no row has this directory\n    → archivist import '/a b/s4/wacz/page.wacz'\n\
              compared 0 crawls, 0 pages, 0 files, 3 digests (2.0K): 2 problems\n"
         );
         let json = serde_json::to_value(&report).unwrap();

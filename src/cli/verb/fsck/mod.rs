@@ -55,7 +55,8 @@ pub struct FsckArgs {
     ///
     /// Queue all hooks of a page again whose directory is missing or is that of another page,
     /// unless the store has it, rebuild lists and pages about snapshots from the rows and from what
-    /// is readable of them, build the search index again, and continue with higher ids. No other file is changed, moved or
+    /// is readable of them, build the search index again, continue with higher ids, and import the recording of
+    /// each page that no row has: its directory stays, and can be removed then. No other file is changed, moved or
     /// removed. A damaged file is never replaced, because the page may be another one today: to
     /// archive it again, use archivist retry --all.
     #[arg(long)]
@@ -76,7 +77,7 @@ pub struct FsckArgs {
     ///
     /// It has 'checked' with the counts, and 'findings' with 'kind' ('directory', 'file', 'size',
     /// 'digest', 'unknown', 'deleted', 'ids', 'list', 'index' or 'copy'), 'id', 'path', 'what', 'repair' and
-    /// 'repaired'.
+    /// 'repaired'. With --repair, it imports no recording.
     #[arg(long)]
     json: bool,
 }
@@ -429,8 +430,10 @@ impl Check<'_> {
                 Some(own) => format!("no row has this directory of {own}"),
                 None => "no row has this directory".to_owned(),
             };
-            self.report
-                .add(Finding::new(Kind::Unknown, path.to_string_lossy(), what));
+            self.report.add(Finding {
+                repair: page::recording(&path).map(finding::Repair::Import),
+                ..Finding::new(Kind::Unknown, path.to_string_lossy(), what)
+            });
         }
         Ok(())
     }

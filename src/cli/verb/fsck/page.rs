@@ -4,7 +4,7 @@ use super::digests;
 use super::finding::{Checked, Finding, Kind, Repair};
 use crate::client::exit::Failure;
 use crate::client::server::Server;
-use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId, Time};
+use archivist_core::model::{Lifecycle, Owner, RECORDER, ResultState, SnapshotId, Time};
 use archivist_core::store::{STORED_MARKER, StoredObject};
 use archivist_plugin::Directory;
 use archivist_plugin::files::beneath::is_file;
@@ -14,10 +14,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 /// The file that says whose directory it is (`worker/files/identity.rs`).
 const IDENTITY: &str = ".identity.json";
+/// The recording in the directory of [`RECORDER`].
+const RECORDING: &str = "page.wacz";
 /// Longest identity that is read, in bytes.
 const IDENTITY_MAX: u64 = 64 << 10;
 
@@ -48,6 +50,13 @@ impl fmt::Display for Identity {
 /// Reads whose directory it is; `None` if it does not say so.
 pub fn identity(directory: &Path) -> Option<Identity> {
     of_directory(&Directory::open(directory).ok()?)
+}
+
+/// Returns the recording in the directory of a page, if it has one.
+pub fn recording(directory: &Path) -> Option<PathBuf> {
+    let own = Directory::open(directory).ok()?.enter(RECORDER).ok()?;
+    let is_there = own.stat(RECORDING).is_ok_and(|found| is_file(&found));
+    is_there.then(|| directory.join(RECORDER).join(RECORDING))
 }
 
 fn of_directory(directory: &Directory) -> Option<Identity> {

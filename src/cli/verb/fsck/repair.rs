@@ -2,12 +2,13 @@
 
 use super::finding::{Repair, Report};
 use super::page::Page;
-use crate::client::exit::Failure;
+use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::Orders;
 use crate::client::owner::as_owner;
 use crate::client::search_index;
 use crate::client::server::Server;
 use crate::display::style;
+use crate::verb::import::{self, ImportArgs};
 use crate::verb::retry;
 use archivist_config::Scope;
 use archivist_core::model::{IdMarks, Owner};
@@ -58,6 +59,15 @@ pub async fn repair(
             Some(Repair::Index) => {
                 search_index::rebuild(server).await?;
                 "the search index is built again".to_owned()
+            }
+            // The import prints what it takes in.
+            Some(Repair::Import(_)) if !prints => continue,
+            Some(Repair::Import(recording)) => {
+                match import::run(ImportArgs::of(recording), scope).await? {
+                    Exit::Done => {}
+                    _ => continue,
+                }
+                format!("the recording of '{}' is imported", finding.path)
             }
             Some(Repair::List(list)) => {
                 // One list may have several damaged files.

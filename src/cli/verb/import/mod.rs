@@ -69,6 +69,22 @@ pub struct ImportArgs {
     wait: bool,
 }
 
+impl ImportArgs {
+    /// The arguments that import one file.
+    pub fn of(file: &Path) -> ImportArgs {
+        ImportArgs {
+            files: vec![file.to_owned()],
+            tags: Vec::new(),
+            folders: FolderChoice::default(),
+            keep_only: false,
+            url: None,
+            date: None,
+            dry_run: false,
+            wait: false,
+        }
+    }
+}
+
 /// What the folders of bookmarks become.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum FolderChoice {

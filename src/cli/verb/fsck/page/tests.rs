@@ -9,6 +9,19 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
+#[test]
+fn recording_is_a_file_in_the_directory_of_its_plugin() {
+    let top = tempfile::tempdir().unwrap();
+    let wacz = top.path().join("wacz");
+    assert_eq!(recording(top.path()), None);
+    fs::create_dir(&wacz).unwrap();
+    symlink("/etc/passwd", wacz.join("page.wacz")).unwrap();
+    assert_eq!(recording(top.path()), None, "a link");
+    fs::remove_file(wacz.join("page.wacz")).unwrap();
+    fs::write(wacz.join("page.wacz"), "").unwrap();
+    assert_eq!(recording(top.path()), Some(wacz.join("page.wacz")));
+}
+
 /// A page with two files of `wget`, one of `title`, and digests.
 struct Bed {
     top: TempDir,
