@@ -6,6 +6,7 @@ use archivist_config::declare::files;
 use archivist_config::{Scope, UserDirs};
 use archivist_core::text::Problem;
 use archivist_generator::{Context, generate, write, write_all};
+use archivist_plugin::files::remove::remove_tree;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -104,7 +105,7 @@ fn directories_become_directories() {
 }
 
 fn put(directory: &Path, files: &BTreeMap<String, String>) {
-    let _ = fs::remove_dir_all(directory);
+    let _ = remove_tree(&directory);
     for (name, text) in files {
         let path = directory.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

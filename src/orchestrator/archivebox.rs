@@ -10,6 +10,7 @@
 //! | 0.9 | `plugin` and `output_str` instead of `extractor` and `output` |
 
 use archivist_core::model::Time;
+use archivist_plugin::files::remove::remove_tree;
 use archivist_shared::archivebox::{
     BoxLine, BoxResult, BoxSnapshot, DATABASE_FILES, FIELD_MAX, UNCHANGED, bookmarked_at, moment,
     without_time,
@@ -20,7 +21,7 @@ use nix::unistd::mkdtemp;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Row};
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -111,7 +112,7 @@ impl Copied {
 
 impl Drop for Copied {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.directory);
+        let _ = remove_tree(&self.directory);
     }
 }
 

@@ -9,6 +9,7 @@ use crate::words::{Word, fold, initials, words};
 use archivist_core::model::SnapshotId;
 use archivist_core::model::search::{SearchChange, SearchEntry, SearchState, SearchWork};
 use archivist_core::model::web::surt::page_key;
+use archivist_plugin::files::remove::remove_tree;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -487,12 +488,7 @@ impl Builder {
         if current(directory).is_ok_and(|current| current == path) {
             fs::remove_file(directory.join(CURRENT)).map_err(Problem::at("remove", &path))?;
         }
-        match fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(Problem::at("remove", &path)(error));
-            }
-            _ => {}
-        }
+        remove_tree(&path).map_err(Problem::at("remove", &path))?;
         fs::create_dir_all(&path).map_err(Problem::at("create", &path))?;
         Opened::create(&path)?;
         Ok(builder)
@@ -543,7 +539,7 @@ impl Builder {
                 .is_some_and(|name| name.parse::<u64>().is_ok());
             if is_build && name.to_str() != Some(self.name.as_str()) {
                 let path = entry.path();
-                fs::remove_dir_all(&path).map_err(Problem::at("remove", &path))?;
+                remove_tree(&path).map_err(Problem::at("remove", &path))?;
             }
         }
         Ok(())

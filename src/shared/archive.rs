@@ -25,6 +25,8 @@ pub const IMPORT_PLUGIN: &str = "import";
 /// the same users and persona, because a page must not learn from the size of its recording what others
 /// have.
 pub const BODIES: &str = ".bodies";
+/// First characters of the name that the directory of a deleted crawl or page has until it is removed.
+pub const DELETED_PREFIX: &str = ".deleted-";
 /// Begin of the tag of the pages of an imported file, which the first 16 digits of its SHA-256 follow.
 pub const IMPORT_TAG: &str = "imported-";
 /// Entries of an archive without pages: temporary files, and what mkfs(8) creates.

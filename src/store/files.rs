@@ -24,16 +24,3 @@ pub fn replace(directory: &Directory, name: &str, content: &[u8]) -> io::Result<
 pub fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
-
-/// Removes a file, a link, or a directory with everything in it. A missing one is removed already.
-pub fn remove(path: &Path) -> io::Result<()> {
-    let about = match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        about => about?,
-    };
-    if about.is_dir() {
-        std::fs::remove_dir_all(path)
-    } else {
-        std::fs::remove_file(path)
-    }
-}

@@ -61,6 +61,7 @@ fn fetch_from(store: &dyn Store, foreign: &Foreign) -> Result<StoredObject> {
 mod tests {
     use super::*;
     use crate::task;
+    use archivist_plugin::files::remove::remove_tree;
     use std::fs;
     use std::path::Path;
 
@@ -122,7 +123,7 @@ mod tests {
         assert_eq!(fetch(&foreign).unwrap(), object);
         assert_eq!(fs::read(here.join("index.html")).unwrap(), b"<p>page");
         // The page was archived again, and the store has both.
-        fs::remove_dir_all(&here).unwrap();
+        remove_tree(&here).unwrap();
         fs::create_dir(&here).unwrap();
         fs::write(page.join("index.html"), "<p>newer").unwrap();
         put();

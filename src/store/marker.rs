@@ -7,6 +7,7 @@ use crate::files;
 use archivist_core::store::{STORED_MARKER, StoredObject};
 use archivist_plugin::Directory;
 use archivist_plugin::files::beneath::is_file;
+use archivist_plugin::files::remove::remove_tree;
 use nix::unistd::geteuid;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -61,6 +62,6 @@ pub fn write(directory: &Directory, object: &StoredObject) -> Result<()> {
 /// Removes the marker, when all files are restored.
 pub fn remove(directory: &Path) -> Result<()> {
     let path = directory.join(MARKER);
-    files::remove(&path).map_err(at("remove", &path))?;
+    remove_tree(&path).map_err(at("remove", &path))?;
     files::sync(directory).map_err(at("write", directory))
 }

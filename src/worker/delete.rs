@@ -7,9 +7,8 @@ use crate::files::identity::{self, Found};
 use crate::page::archive_index::ArchiveIndex;
 use crate::page::pages::below;
 use archivist_core::model::Owner;
-use archivist_plugin::Directory;
-use archivist_plugin::files::tidy;
-use archivist_shared::archive::{BODIES, IMPORTED};
+use archivist_plugin::files::remove::remove_tree;
+use archivist_shared::archive::{BODIES, DELETED_PREFIX, IMPORTED};
 use archivist_shared::bus::documents::work::{Removed, ToRemove};
 use archivist_shared::id_marks::is_day;
 use std::fs;
@@ -118,11 +117,12 @@ fn remove(archive: &Path, removed: &Removed) -> Result<(), WorkerError> {
         tracing::warn!("'{}' is not in the archive, ignoring", path.display());
         return Ok(());
     }
-    let hidden = path.with_file_name(format!(".deleted-{}", removed.owner));
+    let hidden = path.with_file_name(format!("{DELETED_PREFIX}{}", removed.owner));
+    let remove_hidden = || remove_tree(&hidden).map_err(failed("remove", &hidden));
     match identity::look(path, removed.identity.as_deref()) {
         Ok(Found::Nothing) => {}
         Ok(Found::Own) => {
-            remove_directory(&hidden)?;
+            remove_hidden()?;
             fs::rename(path, &hidden).map_err(failed("rename", path))?;
         }
         Ok(Found::Other) => {
@@ -131,21 +131,7 @@ fn remove(archive: &Path, removed: &Removed) -> Result<(), WorkerError> {
         }
         Err(error) => return Err(failed("read", path)(error)),
     }
-    remove_directory(&hidden)
-}
-
-/// Removes a directory of hooks with everything in it; links are removed, not followed.
-fn remove_directory(path: &Path) -> Result<(), WorkerError> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            // A hook took the permissions of its directories away.
-            let own = Directory::open(path).map_err(failed("open", path))?;
-            tidy::sweep(&own).map_err(failed("read", path))?;
-            fs::remove_dir_all(path).map_err(failed("remove", path))
-        }
-        other => other.map_err(failed("remove", path)),
-    }
+    remove_hidden()
 }
 
 /// Removes imported files of which no page is left.

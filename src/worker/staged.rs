@@ -10,6 +10,7 @@ use crate::page::snapshot_index::SnapshotIndex;
 use archivist_core::model::{Outcome, cut};
 use archivist_plugin::Directory;
 use archivist_plugin::files::output;
+use archivist_plugin::files::remove::remove_tree;
 use archivist_plugin::files::tidy;
 use archivist_shared::bus::documents::bounds;
 use archivist_shared::bus::documents::report::File as OutputFile;
@@ -130,7 +131,7 @@ fn task(result: &StagedResult) -> HookTask {
 
 /// Removes the directory of the page, and that of its crawl after the last one.
 fn remove(staged: &Path) -> io::Result<()> {
-    fs::remove_dir_all(staged)?;
+    remove_tree(staged)?;
     let parents = staged.ancestors().skip(1).take(2);
     for parent in parents {
         if fs::remove_dir(parent).is_err() {

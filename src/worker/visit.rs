@@ -6,14 +6,13 @@ use crate::files::directory;
 use crate::page::snapshot_index::SnapshotIndex;
 use archivist_core::model::ResultState;
 use archivist_core::plan::{became_error, is_lost, kept_note};
-use archivist_plugin::{Directory, files};
+use archivist_plugin::Directory;
+use archivist_plugin::files::copy::copy_tree;
 use archivist_shared::bus::documents::report::HookResult;
 use archivist_shared::bus::documents::work::{Assignment, Earlier, Known, Standing};
 use std::collections::BTreeSet;
-use std::fs::{self, File, Permissions};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::fs;
+use std::io;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -87,40 +86,12 @@ fn keep_files(own: &Directory, plugins: &BTreeSet<String>, is_whole: bool) -> io
             fs::rename(from, to)?;
         } else {
             // The copy gets its name when it is complete: a worker that was killed copies again.
-            let part = kept.path().join(PART);
-            remove_tree(&part)?;
-            copy_tree(&from, &part)?;
-            fs::rename(part, to)?;
-        }
-    }
-    Ok(())
-}
-
-fn remove_tree(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Copies a directory to which no process writes: links as links, no special files. New directories
-/// inherit the set-group-ID bit, which RestrictSUIDSGID= forbids to set here.
-fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
-    let mode = from.symlink_metadata()?.permissions().mode() & 0o777;
-    fs::DirBuilder::new().mode(mode).create(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (kind, to) = (entry.file_type()?, to.join(entry.file_name()));
-        if kind.is_dir() {
-            copy_tree(&entry.path(), &to)?;
-        } else if kind.is_symlink() {
-            symlink(fs::read_link(entry.path())?, &to)?;
-        } else if kind.is_file() {
-            let (source, copy) = (File::open(entry.path())?, File::create_new(&to)?);
-            files::copy::copy(&source, &copy)?;
-            // Hooks, which are other users of the group, may write to their files again.
-            let mode = source.metadata()?.permissions().mode() & 0o777 | 0o060;
-            copy.set_permissions(Permissions::from_mode(mode))?;
+            kept.remove(PART)?;
+            let beyond = copy_tree(&own.enter(plugin)?, &kept, PART)?;
+            if let Some(remark) = beyond.remark() {
+                tracing::warn!("'{}': {remark}", from.display());
+            }
+            fs::rename(kept.path().join(PART), to)?;
         }
     }
     Ok(())
@@ -181,7 +152,7 @@ fn release_files(own: &Directory, returns: bool) -> io::Result<()> {
             fs::rename(kept.path().join(plugin), own.path().join(plugin))?;
         }
     }
-    remove_tree(kept.path())
+    own.remove(EARLIER)
 }
 
 /// Does slow work with files, while the worker keeps notifying systemd's watchdog.
@@ -219,6 +190,8 @@ mod tests {
     use super::*;
     use archivist_core::plan::VisitRules;
     use archivist_shared::bus::documents::work::HookTask;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
 
     fn saved(plugin: &str, status: ResultState) -> HookResult {
         HookResult {

@@ -2,6 +2,7 @@
 
 use super::{Bus, Cardboard, snapshot};
 use archivist_core::model::{Lifecycle, SnapshotId};
+use archivist_plugin::files::remove::remove_tree;
 use archivist_shared::bus::documents::report::{Filter, Snapshot};
 use archivist_warc::exchange::Exchange;
 use archivist_warc::verify::check;
@@ -199,7 +200,7 @@ fn bodies_that_recordings_share_are_in_the_exported_file() {
     }
     assert_eq!(check(File::open(&to).unwrap()).unwrap().flaws, []);
     // A body that is gone is not left out in silence.
-    fs::remove_dir_all(Path::new(&directories[0]).join("wacz/bodies")).unwrap();
+    remove_tree(&Path::new(&directories[0]).join("wacz/bodies")).unwrap();
     let (_, _, stderr) = export();
     assert!(stderr.contains("a shared body is missing"), "{stderr}");
 }

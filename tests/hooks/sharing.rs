@@ -4,6 +4,7 @@
 use crate::fixture::{Session, Snapshot, open_to_all};
 use crate::replay::{archivist, has_wall, verified};
 use archivist_hooks::bodies;
+use archivist_plugin::files::remove::remove_tree;
 use archivist_warc::exchange::Exchange;
 use archivist_warc::wacz::{About, Page, Recording};
 use std::collections::BTreeMap;
@@ -138,7 +139,7 @@ fn second_recording_is_small_and_whole_without_the_first() {
     assert!(small * 100 <= whole * 15, "{small} of {whole} bytes");
     // The first is deleted, and so is what only the archive has.
     drop(first);
-    fs::remove_dir_all(&pool).unwrap();
+    remove_tree(&pool).unwrap();
     assert!(answers(&file) == before);
     let (code, proof) = verified(&file, &[]);
     assert_eq!((code, &proof["holds"]), (0, &true.into()), "{proof}");

@@ -9,6 +9,7 @@ use crate::Outcome;
 use crate::crawl::persona::{COPY_BOUNDS, copy};
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
+use archivist_plugin::files::remove::remove_tree;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
@@ -99,11 +100,9 @@ fn copy_persona(invocation: &Invocation) -> Result<(), Finding> {
     // The rename makes the copy appear complete.
     let scratch = Path::new(all).join(".new");
     fs::create_dir_all(all).map_err(|error| failed(&error))?;
-    if scratch.exists() {
-        fs::remove_dir_all(&scratch).map_err(|error| failed(&error))?;
-    }
+    remove_tree(&scratch).map_err(|error| failed(&error))?;
     copy(from, &scratch, COPY_BOUNDS)
-        .inspect_err(|_| drop(fs::remove_dir_all(&scratch)))
+        .inspect_err(|_| drop(remove_tree(&scratch)))
         .map_err(|error| failed(&error))?;
     fs::rename(&scratch, &to).map_err(|error| failed(&error))
 }
@@ -122,13 +121,7 @@ pub fn tidy(invocation: &Invocation) -> Outcome {
     };
     let mut count = 0;
     for entry in fs::read_dir(&shared).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if entry.file_type().map_err(failed)?.is_dir() {
-            fs::remove_dir_all(entry.path())
-        } else {
-            fs::remove_file(entry.path())
-        }
-        .map_err(failed)?;
+        remove_tree(&entry.map_err(failed)?.path()).map_err(failed)?;
         count += 1;
     }
     Ok(match count {
@@ -185,8 +178,8 @@ mod tests {
         assert_eq!(copy, "one", "a browser may use the copy");
         assert_eq!(fs::read_dir(at("personas")).unwrap().count(), 1);
 
-        fs::remove_dir_all(at("personas/office")).unwrap();
-        fs::remove_dir_all(at("templates")).unwrap();
+        remove_tree(&at("personas/office")).unwrap();
+        remove_tree(&at("templates")).unwrap();
         let why = copy_persona(&invocation).unwrap_err().output_str;
         assert!(why.contains("failed to copy the persona 'office'"), "{why}");
         copy_persona(&Invocation::read("housekeeping", "{}", &[], [])).unwrap();

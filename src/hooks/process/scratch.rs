@@ -1,6 +1,7 @@
 //! Temporary directories that are removed on drop.
 
 use crate::process::finding::Finding;
+use archivist_plugin::files::remove::remove_tree;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -64,7 +65,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+        if let Err(error) = remove_tree(&self.0) {
             eprintln!("failed to remove '{}': {error}, ignoring", self.0.display());
         }
     }

@@ -4,6 +4,7 @@ use super::bed::Bed;
 use super::world::Mood;
 use crate::main_loop::event::Event;
 use archivist_core::model::{CrawlId, IdMarks, Lifecycle, Outcome, Owner, ResultState, SnapshotId};
+use archivist_plugin::files::remove::remove_tree;
 use archivist_shared::bus::call::{Reply, Request, Which};
 use archivist_shared::bus::documents::report::{Filter, Status};
 
@@ -149,7 +150,7 @@ fn page_whose_directory_was_removed_is_named_and_retried() {
     assert_eq!(bed.why("s1"), [("done".to_owned(), "done".to_owned())]);
     let id = Some(Owner::Snapshot(SnapshotId(1)));
     assert_eq!(bed.retry_some(id, Which::Failed), None, "nothing failed");
-    std::fs::remove_dir_all(&directory).unwrap();
+    remove_tree(directory.as_ref()).unwrap();
     let why = bed.why("s1");
     assert_eq!(why[0].0, "removed");
     let text =

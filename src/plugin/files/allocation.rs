@@ -19,7 +19,7 @@ pub fn allocations(dir: &Path, part: Option<&str>) -> Vec<Allocation> {
     if let Ok(top) = top {
         let _ = walk(&top, BOUNDS, &mut |entry| {
             if entry.kind == EntryKind::File {
-                files.push((entry.changed, entry.allocated));
+                files.push((entry.changed(), entry.allocated()));
             }
         });
     }

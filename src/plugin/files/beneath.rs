@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
+use crate::files::remove;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, renameat};
@@ -22,7 +23,7 @@ use nix::sys::stat::{FileStat, Mode, fstat, fstatat, mkdirat};
 use nix::unistd::{LinkatFlags, UnlinkatFlags, linkat, symlinkat, unlinkat};
 
 /// Flags to open a directory below another one.
-pub(crate) const ENTER: OFlag = OFlag::O_RDONLY
+const ENTER: OFlag = OFlag::O_RDONLY
     .union(OFlag::O_DIRECTORY)
     .union(OFlag::O_NOFOLLOW)
     .union(OFlag::O_CLOEXEC);
@@ -74,6 +75,26 @@ impl Directory {
         }?;
         let path = self.path.join(name);
         Ok(Directory { fd, path })
+    }
+
+    /// Opens the subdirectory `name` with O_PATH, which needs no permission for it.
+    pub(crate) fn enter_path(&self, name: impl AsRef<OsStr>) -> io::Result<OwnedFd> {
+        let flags = ENTER | OFlag::O_PATH;
+        Ok(openat(self, single(&name)?, flags, Mode::empty())?)
+    }
+
+    /// Opens the directory above, which may not be the one that this directory was opened from.
+    pub(crate) fn enter_parent(&self) -> io::Result<Directory> {
+        let fd = openat(self, "..", ENTER, Mode::empty())?;
+        let mut path = self.path.clone();
+        path.pop();
+        Ok(Directory { fd, path })
+    }
+
+    /// The same directory without its path.
+    pub(crate) fn unnamed(self) -> Directory {
+        let path = PathBuf::new();
+        Directory { path, ..self }
     }
 
     /// Path of the directory when it was opened: for messages and records, never for system calls.
@@ -147,16 +168,19 @@ impl Directory {
 
     /// Names of all entries but `.` and `..`, in no particular order.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
-        let mut dir = Dir::openat(self, ".", ENTER, Mode::empty())?;
-        let mut names = Vec::new();
-        for entry in dir.iter() {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if name != b"." && name != b".." {
-                names.push(OsStr::from_bytes(name).to_owned());
-            }
-        }
-        Ok(names)
+        self.entries()?.collect()
+    }
+
+    /// Lists the names of all entries but `.` and `..`, in no particular order.
+    pub(crate) fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
+        let dir = Dir::openat(self, ".", ENTER, Mode::empty())?;
+        Ok(dir.into_iter().filter_map(|entry| match entry {
+            Err(error) => Some(Err(error.into())),
+            Ok(entry) => match entry.file_name().to_bytes() {
+                b"." | b".." => None,
+                name => Some(Ok(OsStr::from_bytes(name).to_owned())),
+            },
+        }))
     }
 
     /// Creates a hard link within the directory.
@@ -189,6 +213,12 @@ impl Directory {
     /// Removes an empty directory.
     pub fn remove_empty(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         Ok(unlinkat(self, single(&name)?, UnlinkatFlags::RemoveDir)?)
+    }
+
+    /// Removes a file, a link, or a directory with everything in it, at any depth. A missing one is
+    /// removed already.
+    pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        remove::remove_in(self, single(&name)?)
     }
 
     /// Makes `name` available: removes a file or link, and renames a directory to a random name,

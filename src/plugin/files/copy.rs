@@ -1,8 +1,17 @@
 //! Copies of files. Files of one file system share their blocks, where it can do that (btrfs, XFS).
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use std::fs::File;
+use crate::files::beneath::Directory;
+use crate::files::tidy::Beyond;
+use crate::files::trail::Trail;
+use crate::files::walk::{EntryKind, Walk, WalkBounds, WalkStep};
+use nix::fcntl::{FcntlArg, OFlag, fcntl, readlinkat};
+use nix::sys::stat::fstat;
+use std::fs::{File, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
+
+/// Permission to read and write for the group: hooks, which are other users of it, may change a copy.
+const GROUP_BITS: u32 = 0o060;
 
 /// Copies `from`, from its position to its end, to the position of `to`, and returns the number of bytes.
 ///
@@ -24,10 +33,51 @@ pub fn copy(mut from: &File, mut to: &File) -> io::Result<u64> {
     io::copy(&mut from, &mut to)
 }
 
+/// Copies what is in `from`, to which no process writes, to the new directory `name` of `to`: links as links, no
+/// special files. New directories inherit the set-group-ID bit, which RestrictSUIDSGID= forbids to set.
+/// Returns what it leaves out because no sealed directory can have it.
+///
+/// # Errors
+/// If something cannot be read or written. What was copied before stays.
+pub fn copy_tree(from: &Directory, to: &Directory, name: &str) -> io::Result<Beyond> {
+    to.make(name, fstat(from)?.st_mode & 0o777)?;
+    let mut target = Trail::new(&to.enter(name)?)?;
+    let mut walk = Walk::new(from, WalkBounds::SEALED)?;
+    let mut beyond = Beyond::default();
+    while let Some(step) = walk.step() {
+        match step {
+            WalkStep::Enter(dir) => {
+                target.here()?.make(dir.name, dir.stat.st_mode & 0o777)?;
+                target.enter(dir.name)?;
+            }
+            WalkStep::Leave => target.leave()?,
+            WalkStep::Leaf(entry) if entry.kind == EntryKind::Link => {
+                let text = readlinkat(entry.dir, entry.name)?;
+                target.here()?.make_link(entry.name, &text)?;
+            }
+            WalkStep::Leaf(entry) if entry.kind == EntryKind::File => {
+                let source = entry.dir.read(entry.name)?;
+                let made = target.here()?.create_for_writing(entry.name, 0o600)?;
+                copy(&source, &made)?;
+                let mode = source.metadata()?.permissions().mode() & 0o777 | GROUP_BITS;
+                made.set_permissions(Permissions::from_mode(mode))?;
+            }
+            WalkStep::Leaf(_) => {}
+            WalkStep::Missed { path, why, .. } if why.is_beyond_depth() => beyond.note(path),
+            WalkStep::Missed { path, why, .. } => {
+                return Err(io::Error::other(format!("'{}': {why}", path.display())));
+            }
+        }
+    }
+    Ok(beyond)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Directory;
+    use crate::files::remove::remove_tree;
+    use crate::files::walk::{DEPTH_MAX, PATH_BYTES_MAX};
+    use crate::sample::{deep, depths, poor};
     use std::fs;
     use std::io::{Seek, SeekFrom};
     use std::path::Path;
@@ -96,5 +146,33 @@ mod tests {
         let error = copy(&source, &file).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         assert_eq!(fs::read(top.path().join("copy")).unwrap(), b"");
+    }
+
+    #[test]
+    fn trees_of_any_depth_are_copied_as_far_as_they_fit() {
+        poor(
+            module_path!(),
+            "trees_of_any_depth_are_copied_as_far_as_they_fit",
+            || {
+                for (levels, name) in depths() {
+                    let top = tempfile::tempdir_in("/dev/shm").unwrap();
+                    fs::create_dir(top.path().join("from")).unwrap();
+                    deep(&top.path().join("from"), levels, &name);
+                    fs::create_dir(top.path().join("from/z")).unwrap();
+                    fs::write(top.path().join("from/z/file"), "kept").unwrap();
+                    std::os::unix::fs::symlink("file", top.path().join("from/z/link")).unwrap();
+                    let here = Directory::open(top.path()).unwrap();
+                    let beyond = copy_tree(&here.enter("from").unwrap(), &here, "to").unwrap();
+                    let fits =
+                        levels <= DEPTH_MAX && levels * (name.len() + 1) < PATH_BYTES_MAX - 5;
+                    assert_eq!(beyond.count, usize::from(!fits), "{levels}");
+                    for file in ["file", "link"] {
+                        let copy = fs::read(top.path().join("to/z").join(file)).unwrap();
+                        assert_eq!(copy, b"kept");
+                    }
+                    remove_tree(&top.keep()).unwrap();
+                }
+            },
+        );
     }
 }

@@ -6,5 +6,7 @@ pub mod copy;
 pub mod digest;
 pub mod output;
 pub mod removal;
+pub mod remove;
 pub mod tidy;
+pub mod trail;
 pub mod walk;

@@ -8,7 +8,7 @@ use archivist_core::model::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::files::beneath::Directory;
-use crate::files::walk::{EntryKind, WalkBounds, walk};
+use crate::files::walk::{DEPTH_MAX, EntryKind, PATH_BYTES_MAX, WalkBounds, walk};
 
 /// An output file, named relative to the output directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -28,12 +28,13 @@ pub const FILES_MAX: usize = 20_000;
 /// Largest number of visited directory entries, so that empty directories cannot keep the runner
 /// busy.
 const ENTRIES_MAX: usize = 200_000;
-/// Largest number of directory levels.
-const DEPTH_MAX: usize = 64;
-/// WalkBounds for directories that hooks may still change.
+/// Bytes of the name of a plugin's directory, which is below that of the page.
+const PLUGIN_BYTES: usize = 256;
+/// Bounds for directories of plugins that hooks may still change.
 pub(crate) const BOUNDS: WalkBounds = WalkBounds {
     entries: ENTRIES_MAX,
-    depth: DEPTH_MAX,
+    depth: DEPTH_MAX - 1,
+    path: PATH_BYTES_MAX - PLUGIN_BYTES,
     unlock: false,
 };
 
@@ -51,7 +52,7 @@ pub fn scan(dir: &Directory, exclude: impl Fn(&str) -> bool) -> io::Result<Vec<O
         if entry.kind == EntryKind::File && files.len() < FILES_MAX {
             let path = entry.path();
             if !is_bookkeeping(&path) && !exclude(&path) {
-                files.push(describe(&path, entry.size));
+                files.push(describe(&path, entry.size()));
             }
         }
     })?;
@@ -71,7 +72,7 @@ impl Listing {
             if entry.kind == EntryKind::File && files.len() < FILES_MAX {
                 let path = entry.path();
                 if !is_bookkeeping(&path) {
-                    files.insert(path, (entry.size, entry.modified));
+                    files.insert(path, (entry.size(), entry.modified()));
                 }
             }
         });
@@ -95,7 +96,7 @@ pub fn last_change(dir: &Directory) -> Option<Time> {
     let mut last = None;
     let _ = walk(dir, BOUNDS, &mut |entry| {
         if entry.kind == EntryKind::File && !is_bookkeeping(&entry.path()) {
-            last = last.max(Some(Time(entry.changed)));
+            last = last.max(Some(Time(entry.changed())));
         }
     });
     last

@@ -3,7 +3,7 @@
 use crate::files::beneath::{Directory, chmod};
 use crate::files::output::{Listing, is_bookkeeping};
 use crate::files::tidy::SWEEP_BOUNDS;
-use crate::files::walk::{EntryKind, WalkEntry, walk};
+use crate::files::walk::{EntryKind, Walk, WalkEntry, WalkStep, walk};
 use archivist_core::model::Time;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
@@ -32,7 +32,7 @@ impl Removed {
         match result {
             Ok(()) => {
                 self.files += 1;
-                self.bytes = self.bytes.saturating_add(entry.allocated);
+                self.bytes = self.bytes.saturating_add(entry.allocated());
             }
             Err(_) => self.failed += 1,
         }
@@ -49,7 +49,8 @@ impl std::ops::AddAssign for Removed {
 
 /// Removes what a hook that has ended wrote to the directory of its plugin since `since`. Files that
 /// were created since then are emptied, so that no other name keeps their blocks, and removed. An
-/// older file that grew gets the size that it had in `before`. Logs of the worker stay.
+/// older file that grew gets the size that it had in `before`. Logs of the worker stay. What is nested too
+/// deeply for a sealed directory is removed, whatever its age.
 ///
 /// The time of creation decides, which no process can set (statx(2)). On a file system without it, a
 /// file that is not in `before` is new.
@@ -59,24 +60,36 @@ impl std::ops::AddAssign for Removed {
 pub fn remove_own(dir: &Directory, since: Time, before: Option<&Listing>) -> io::Result<Removed> {
     let worker = geteuid().as_raw();
     let mut removed = Removed::default();
-    walk(dir, SWEEP_BOUNDS, &mut |entry| {
+    let mut walk = Walk::new(dir, SWEEP_BOUNDS)?;
+    while let Some(step) = walk.step() {
+        let entry = match step {
+            WalkStep::Leaf(entry) => entry,
+            WalkStep::Missed { dir, name, why, .. } if why.is_beyond_depth() => {
+                match dir.remove(name) {
+                    Ok(()) => removed.files += 1,
+                    Err(_) => removed.failed += 1,
+                }
+                continue;
+            }
+            _ => continue,
+        };
         let path = entry.path();
-        let is_of_worker = entry.owner == worker && is_bookkeeping(&path);
-        if entry.kind != EntryKind::File || entry.changed < since.0 || is_of_worker {
-            return;
+        let is_of_worker = entry.owner() == worker && is_bookkeeping(&path);
+        if entry.kind != EntryKind::File || entry.changed() < since.0 || is_of_worker {
+            continue;
         }
         let earlier = before.and_then(|before| before.size(&path));
-        let is_new = match created(entry) {
+        let is_new = match created(&entry) {
             Some(created) => created >= since.0,
             None => before.is_some() && earlier.is_none(),
         };
         if is_new {
-            let done = cut(entry, 0).and_then(|()| entry.unlink(true));
-            removed.note(entry, done);
-        } else if let Some(size) = earlier.filter(|size| *size < entry.size) {
-            removed.note(entry, cut(entry, size));
+            let done = cut(&entry, 0).and_then(|()| entry.unlink(true));
+            removed.note(&entry, done);
+        } else if let Some(size) = earlier.filter(|size| *size < entry.size()) {
+            removed.note(&entry, cut(&entry, size));
         }
-    })?;
+    }
     Ok(removed)
 }
 
@@ -124,8 +137,8 @@ impl<'a> Suspects<'a> {
     ) -> io::Result<Removed> {
         let mut removed = Removed::default();
         walk(dir, SWEEP_BOUNDS, &mut |entry| {
-            let is_of_hook = entry.kind == EntryKind::File && entry.owner != self.worker;
-            if !is_of_hook || entry.changed < self.since.0 {
+            let is_of_hook = entry.kind == EntryKind::File && entry.owner() != self.worker;
+            if !is_of_hook || entry.changed() < self.since.0 {
                 return;
             }
             let path = entry.path();

@@ -1,5 +1,6 @@
 //! Makes directories of hooks safe: removes links that leave them, and execute permissions.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,7 +16,10 @@ use nix::unistd::{geteuid, symlinkat};
 use crate::catalogue::PathProblem;
 use crate::files::beneath::{Directory, chmod};
 use crate::files::output::BOUNDS;
-use crate::files::walk::{EntryKind, WalkBounds, WalkEntry, walk};
+use crate::files::walk::{
+    DEPTH_MAX, EntryKind, Missed, MissedEntries, PATH_BYTES_MAX, Walk, WalkBounds, WalkEntry,
+    WalkStep,
+};
 
 /// Suffix of the text file that replaces a link out of the page or crawl and contains its target.
 const NOTE_SUFFIX: &str = ".broken-symlink.txt";
@@ -23,12 +27,54 @@ const NOTE_SUFFIX: &str = ".broken-symlink.txt";
 const PROGRAM_BITS: u32 = 0o7111;
 /// Read permission for owner and group.
 const READ_BITS: u32 = 0o440;
-/// WalkBounds of [`sweep`]: any depth. A list of so many long names uses most of a worker's memory.
+/// Bounds of [`sweep`]. A list of so many long names uses most of a worker's memory.
 pub(crate) const SWEEP_BOUNDS: WalkBounds = WalkBounds {
-    entries: 1_000_000,
-    depth: usize::MAX,
     unlock: true,
+    ..WalkBounds::SEALED
 };
+
+/// What is nested too deeply, or has too long a path, for a sealed directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beyond {
+    /// Directories and files; what is below a directory is not counted.
+    pub count: usize,
+    /// Path of the first, relative to the directory.
+    pub first: String,
+}
+
+impl Beyond {
+    /// Counts an entry.
+    pub fn note(&mut self, path: &Path) {
+        if self.count == 0 {
+            self.first = path.to_string_lossy().into_owned();
+        }
+        self.count += 1;
+    }
+
+    /// A sentence for the page; `None` if there is nothing.
+    pub fn remark(&self) -> Option<String> {
+        let what = match self.count {
+            0 => return None,
+            1 => "1 file or directory".to_owned(),
+            count => format!("{count} files or directories"),
+        };
+        let first: String = self.first.chars().take(60).collect();
+        Some(format!(
+            "left out {what} below more than {DEPTH_MAX} directories, or with a path of more than {PATH_BYTES_MAX} \
+            bytes: '{first}…'"
+        ))
+    }
+}
+
+/// What [`tidy`] found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Tidied {
+    /// Failures, at most one of each kind with a count: a hook may have made a directory unreadable, and
+    /// without CAP_FOWNER files of other users keep their permissions.
+    pub problems: Vec<PathProblem>,
+    /// What [`sweep`] removes if it is still there at the end.
+    pub beyond: Beyond,
+}
 
 /// Replaces links that leave `owner` by text files, and removes execute permissions. `dir` is the
 /// directory of a plugin, and `owner` that of its page or crawl. Call this when the hook has ended,
@@ -37,29 +83,28 @@ pub(crate) const SWEEP_BOUNDS: WalkBounds = WalkBounds {
 /// Links to files of other plugins of the page stay. Hooks that still run can change these files, so
 /// nothing may follow a link before [`sweep`].
 ///
-/// Returns failures, at most one of each kind with a count: a hook may have made a directory
-/// unreadable, and without CAP_FOWNER files of other users keep their permissions.
-///
 /// # Errors
 /// If `dir` itself cannot be read.
-pub fn tidy(dir: &Directory, owner: &Directory) -> io::Result<Vec<PathProblem>> {
-    Ok(Tidy::of(dir, owner, BOUNDS)?.problems())
+pub fn tidy(dir: &Directory, owner: &Directory) -> io::Result<Tidied> {
+    Ok(Tidy::of(dir, owner, BOUNDS)?.done())
 }
 
-/// Tidies `dir` completely when no hook can write to it any more, at any depth: makes unreadable
-/// directories readable, lets the group read all files, and removes pipes, sockets and devices, and files
-/// of hooks that have names of transfers to the store. Returns
-/// what could not be tidied; if this is empty, everything below `dir` is safe.
+/// Tidies `dir` completely when no hook can write to it any more: makes unreadable directories
+/// readable, lets the group read all files, and removes pipes, sockets and devices, files
+/// of hooks that have names of transfers to the store, and what is [`Beyond`] the bounds of a sealed
+/// directory. Returns what could not be tidied; if there are no problems, everything below `dir` is safe.
 ///
 /// The group can already read what hooks write with the umask of their units. Transfers to the store
 /// belong to it, and cannot copy a file that a hook kept for itself.
 ///
 /// # Errors
 /// If `dir` itself cannot be read.
-pub fn sweep(dir: &Directory) -> io::Result<Vec<PathProblem>> {
-    let mut problems = Tidy::of(dir, dir, SWEEP_BOUNDS)?.problems();
-    problems.extend(remove_reserved(dir, geteuid().as_raw())?);
-    Ok(problems)
+pub fn sweep(dir: &Directory) -> io::Result<Tidied> {
+    let mut tidied = Tidy::of(dir, dir, SWEEP_BOUNDS)?.done();
+    tidied
+        .problems
+        .extend(remove_reserved(dir, geteuid().as_raw())?);
+    Ok(tidied)
 }
 
 /// Removes what users other than `own` made under names of transfers to the store; a directory gets
@@ -91,7 +136,9 @@ struct Tidy<'d> {
     bits: Failures,
     unread: Failures,
     specials: Failures,
-    missed: Failures,
+    removals: Failures,
+    missed: MissedEntries,
+    beyond: Beyond,
 }
 
 impl<'d> Tidy<'d> {
@@ -109,43 +156,73 @@ impl<'d> Tidy<'d> {
             bits: Failures::default(),
             unread: Failures::default(),
             specials: Failures::default(),
-            missed: Failures::default(),
+            removals: Failures::default(),
+            missed: MissedEntries::default(),
+            beyond: Beyond::default(),
         };
-        let missed = walk(dir, bounds, &mut |entry| tidy.take(entry))?;
-        tidy.missed = Failures {
-            first: missed.first,
-            count: missed.count,
-        };
+        let mut walk = Walk::new(dir, bounds)?;
+        while let Some(step) = walk.step() {
+            match step {
+                WalkStep::Leaf(entry) => tidy.take(&entry),
+                WalkStep::Missed {
+                    dir,
+                    name,
+                    path,
+                    why,
+                } => tidy.miss(dir, name, path, why),
+                WalkStep::Enter(_) | WalkStep::Leave => {}
+            }
+        }
         Ok(tidy)
+    }
+
+    fn miss(&mut self, dir: &Directory, name: &OsStr, path: &Path, why: Missed) {
+        if !why.is_beyond_depth() {
+            self.missed.note(path, why);
+            return;
+        }
+        self.beyond.note(path);
+        if self.unlock {
+            self.removals.note(path, dir.remove(name));
+        }
     }
 
     fn take(&mut self, entry: &WalkEntry) {
         match entry.kind {
-            EntryKind::Link => self.links.note(entry, self.neutralise(entry)),
-            EntryKind::File if entry.mode & PROGRAM_BITS != 0 => {
-                self.bits.note(entry, self.set_mode(entry));
+            EntryKind::Link => self.links.note(entry.below(), self.neutralise(entry)),
+            EntryKind::File if entry.stat.st_mode & PROGRAM_BITS != 0 => {
+                self.bits.note(entry.below(), self.set_mode(entry));
             }
-            EntryKind::File if self.unlock && entry.mode & READ_BITS != READ_BITS => {
-                self.unread.note(entry, self.set_mode(entry));
+            EntryKind::File if self.unlock && entry.stat.st_mode & READ_BITS != READ_BITS => {
+                self.unread.note(entry.below(), self.set_mode(entry));
             }
-            EntryKind::Special if self.unlock => self.specials.note(entry, entry.unlink(true)),
-            EntryKind::File | EntryKind::Special => {}
+            EntryKind::Special if self.unlock => {
+                self.specials.note(entry.below(), entry.unlink(true))
+            }
+            EntryKind::File | EntryKind::Special | EntryKind::Directory => {}
         }
     }
 
-    fn problems(self) -> Vec<PathProblem> {
+    fn done(self) -> Tidied {
         let dir = self.dir.path();
-        [
+        let missed = self.missed.first.map(|(path, why)| Failures {
+            first: Some((path, io::Error::other(why.to_string()))),
+            count: self.missed.count,
+        });
+        let problems = [
             self.links.report(dir, "failed to replace a symbolic link"),
             self.bits.report(dir, "failed to remove execute permission"),
             self.unread
                 .report(dir, "failed to let the group read a file"),
             self.specials.report(dir, "failed to remove a special file"),
-            self.missed.report(dir, "failed to read a directory"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+            self.removals
+                .report(dir, "failed to remove what is nested too deeply"),
+            missed.and_then(|missed| missed.report(dir, "failed to read a directory")),
+        ];
+        Tidied {
+            problems: problems.into_iter().flatten().collect(),
+            beyond: self.beyond,
+        }
     }
 
     fn neutralise(&self, entry: &WalkEntry) -> io::Result<()> {
@@ -166,7 +243,7 @@ impl<'d> Tidy<'d> {
         let mut name = entry.name.to_owned();
         name.push(NOTE_SUFFIX);
         // The link is removed; a missing note is harmless.
-        let _ = leave_note(entry.dir, &name, target.as_os_str().as_bytes());
+        let _ = leave_note(entry.dir.as_fd(), &name, target.as_os_str().as_bytes());
         Ok(())
     }
 
@@ -194,10 +271,11 @@ struct Failures {
 }
 
 impl Failures {
-    fn note(&mut self, entry: &WalkEntry, result: io::Result<()>) {
+    fn note(&mut self, path: &Path, result: io::Result<()>) {
         if let Err(error) = result {
             self.count += 1;
-            self.first.get_or_insert_with(|| (entry.path(), error));
+            let path = || (path.to_string_lossy().into_owned(), error);
+            self.first.get_or_insert_with(path);
         }
     }
 
@@ -214,7 +292,7 @@ impl Failures {
     }
 }
 
-fn leave_note(dir: BorrowedFd<'_>, name: &std::ffi::OsStr, target: &[u8]) -> io::Result<()> {
+fn leave_note(dir: BorrowedFd<'_>, name: &OsStr, target: &[u8]) -> io::Result<()> {
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
     let mut note = File::from(openat(dir, name, flags, Mode::from_bits_truncate(0o660))?);
     note.write_all(target)?;
@@ -270,6 +348,7 @@ fn climb(path: &Path) -> (usize, impl Iterator<Item = Component<'_>>) {
 mod tests {
     use super::*;
     use crate::files::output::scan;
+    use crate::sample::{deep, depths, poor};
     use proptest::prelude::*;
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{PermissionsExt, symlink};
@@ -277,11 +356,11 @@ mod tests {
 
     fn tidied(top: &Path) -> Vec<PathProblem> {
         let top = Directory::open(top).unwrap();
-        tidy(&top, &top).unwrap()
+        tidy(&top, &top).unwrap().problems
     }
 
     fn swept(top: &Path) -> Vec<PathProblem> {
-        sweep(&Directory::open(top).unwrap()).unwrap()
+        sweep(&Directory::open(top).unwrap()).unwrap().problems
     }
 
     #[test]
@@ -403,6 +482,48 @@ mod tests {
     }
 
     #[test]
+    fn what_is_nested_too_deeply_is_removed_and_named() {
+        poor(
+            module_path!(),
+            "what_is_nested_too_deeply_is_removed_and_named",
+            || {
+                for (levels, name) in depths() {
+                    let top = tempfile::tempdir_in("/dev/shm").unwrap();
+                    fs::create_dir(top.path().join("wget")).unwrap();
+                    fs::write(top.path().join("wget/kept"), "x").unwrap();
+                    deep(&top.path().join("wget"), levels, &name);
+                    let plugin = Directory::open(&top.path().join("wget")).unwrap();
+                    let own = Directory::open(top.path()).unwrap();
+                    let fits =
+                        levels < DEPTH_MAX && levels * (name.len() + 1) < PATH_BYTES_MAX - 300;
+                    let found = tidy(&plugin, &own).unwrap();
+                    assert_eq!(
+                        (found.problems, found.beyond.count),
+                        (vec![], usize::from(!fits))
+                    );
+                    assert_eq!(found.beyond.remark().is_none(), fits);
+                    let found = sweep(&own).unwrap();
+                    assert_eq!(
+                        (found.problems, found.beyond.count),
+                        (vec![], usize::from(!fits))
+                    );
+                    assert_eq!(
+                        sweep(&own).unwrap(),
+                        Tidied::default(),
+                        "all that is left fits"
+                    );
+                    assert!(top.path().join("wget/kept").exists());
+                    let longest = top
+                        .path()
+                        .join("wget")
+                        .join([name.as_str()].repeat(250).join("/"));
+                    assert!(fits || longest.as_os_str().len() > 4096 || longest.exists());
+                }
+            },
+        );
+    }
+
+    #[test]
     fn execute_permission_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("run.sh");
@@ -483,16 +604,16 @@ mod tests {
     #[test]
     fn sweep_covers_more_than_the_bounds_of_a_walk() {
         let dir = tempfile::tempdir().unwrap();
-        let deep = dir.path().join("d/".repeat(100));
+        let deep = dir.path().join("d/".repeat(DEPTH_MAX));
         fs::create_dir_all(&deep).unwrap();
         symlink("/etc", deep.join("out")).unwrap();
         fs::write(deep.join("file"), "x").unwrap();
         // chmod(1) of the execute bit alone would make this file a set-user-ID program.
         fs::set_permissions(deep.join("file"), Permissions::from_mode(0o4644)).unwrap();
         nix::unistd::mkfifo(&deep.join("pipe"), Mode::S_IRWXU).unwrap();
-        let problems = tidied(dir.path());
-        assert_eq!(problems.len(), 1, "{problems:?}");
-        assert!(problems[0].what.contains("too many levels of directories"));
+        let top = Directory::open(dir.path()).unwrap();
+        let found = tidy(&top, &top).unwrap();
+        assert_eq!((found.problems, found.beyond.count), (vec![], 1));
         assert!(fs::symlink_metadata(deep.join("out")).is_ok());
         assert_eq!(swept(dir.path()), []);
         let mut left: Vec<_> = fs::read_dir(&deep)

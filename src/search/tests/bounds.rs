@@ -2,6 +2,7 @@
 
 use crate::sample::Sample;
 use archivist_core::model::search::SearchQuestion;
+use archivist_plugin::files::remove::remove_tree;
 use archivist_search::{Builder, Problem, answer, change, check};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -100,7 +101,7 @@ fn files_of_a_page_are_not_followed_out_of_it() {
     assert_eq!(sample.found("linked"), [1]);
     assert_eq!(sample.found("secretword"), [0; 0]);
     let entry = sample.page("https://a.test/2", "", "en", b"");
-    fs::remove_dir_all(entry.directory.join("text")).unwrap();
+    remove_tree(&entry.directory.join("text")).unwrap();
     nix::unistd::mkfifo(&entry.directory.join("text"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     sample.put(&entry);
 }
@@ -194,7 +195,7 @@ fn missing_and_older_index_is_built_again() {
     assert!(problem(&sample).is_none());
     let builds = fs::read_dir(sample.index()).unwrap().count();
     assert_eq!(builds, 2, "the link and one build");
-    fs::remove_dir_all(sample.index()).unwrap();
+    remove_tree(&sample.index()).unwrap();
     assert!(matches!(problem(&sample), Some(Problem::Rebuild(_))));
     assert!(matches!(
         change(&sample.index(), &[]),

@@ -3,6 +3,7 @@
 use crate::sample::{Sample, ids};
 use archivist_core::model::search::{SearchChange, SearchQuestion, SearchState};
 use archivist_core::model::{Lifecycle, Time};
+use archivist_plugin::files::remove::remove_tree;
 use archivist_search::change;
 
 #[test]
@@ -209,7 +210,7 @@ fn changes_replace_and_delete_pages() {
     assert_eq!(sample.found("second #new"), [1]);
     assert_eq!(sample.answer("second").hits[0].versions, 1);
     // Its files are in the store now.
-    std::fs::remove_dir_all(entry.directory.join("text")).unwrap();
+    remove_tree(&entry.directory.join("text")).unwrap();
     std::fs::write(entry.directory.join(".stored.json"), "{}").unwrap();
     sample.put(&entry);
     assert_eq!(sample.found("second"), [1]);

@@ -9,6 +9,7 @@ use crate::files;
 use crate::marker::{self, MARKER, PAGE};
 use archivist_core::store::{Assignment, StoredObject};
 use archivist_plugin::Directory;
+use archivist_plugin::files::remove::remove_tree;
 
 /// Removes the local files, and leaves a page that names the command to restore them.
 ///
@@ -37,7 +38,7 @@ pub fn drop(store: &dyn Store, assignment: &Assignment) -> Result<()> {
         let entry = entry.map_err(at("read", directory))?;
         if entry.file_name() != MARKER && entry.file_name() != PAGE {
             let path = entry.path();
-            files::remove(&path).map_err(at("remove", &path))?;
+            remove_tree(&path).map_err(at("remove", &path))?;
         }
     }
     files::sync(directory).map_err(at("write", directory))

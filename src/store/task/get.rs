@@ -10,6 +10,7 @@ use crate::marker;
 use crate::unpack::unpack;
 use archivist_core::store::{Assignment, RESTORING, StoredObject};
 use archivist_plugin::Directory;
+use archivist_plugin::files::remove::remove_tree;
 use std::io::{self, Read};
 
 /// Permissions of the directory of unverified files: neither readers of the archive nor web servers
@@ -26,7 +27,7 @@ pub fn get(store: &dyn Store, assignment: &Assignment) -> Result<()> {
     let top = assignment.path.rsplit('/').next().unwrap_or_default();
     let page = Directory::open(directory).map_err(at("read", directory))?;
     let path = directory.join(RESTORING);
-    files::remove(&path).map_err(at("remove", &path))?;
+    remove_tree(&path).map_err(at("remove", &path))?;
     let made = page.make(RESTORING, MODE_UNTIL_VERIFIED);
     made.map_err(at("create", &path))?;
     let restored = page
@@ -36,7 +37,7 @@ pub fn get(store: &dyn Store, assignment: &Assignment) -> Result<()> {
             receive(store, object, top, &new)?;
             show(&new, &page)
         });
-    let removed = files::remove(&path).map_err(at("remove", &path));
+    let removed = remove_tree(&path).map_err(at("remove", &path));
     restored?;
     removed?;
     marker::remove(directory)
@@ -71,7 +72,7 @@ fn show(new: &Directory, page: &Directory) -> Result<()> {
     for name in new.names().map_err(at("read", new.path()))? {
         let path = page.path().join(&name);
         // What an interrupted removal or restoration left.
-        files::remove(&path).map_err(at("remove", &path))?;
+        remove_tree(&path).map_err(at("remove", &path))?;
         new.move_into(&name, page).map_err(at("create", &path))?;
     }
     files::sync(page.path()).map_err(at("write", page.path()))

@@ -1,6 +1,7 @@
 use super::*;
 use crate::page::{ListEntry, ListKind, versions};
 use archivist_core::model::{CrawlId, SnapshotId, Time};
+use archivist_plugin::sample::{deep, depths, poor};
 use std::os::unix::fs::PermissionsExt;
 
 struct Bed {
@@ -292,4 +293,20 @@ fn directory_without_permissions_is_removed() {
     fs::set_permissions(path.join("wget"), fs::Permissions::from_mode(0o000)).unwrap();
     assert!(bed.remove(vec![bed.removed("s1", "T1")], true));
     assert!(!path.exists());
+}
+
+#[test]
+fn directory_of_any_depth_is_removed() {
+    poor(module_path!(), "directory_of_any_depth_is_removed", || {
+        for (levels, name) in depths() {
+            let bed = Bed {
+                top: tempfile::tempdir_in("/dev/shm").unwrap(),
+            };
+            fs::create_dir_all(bed.path("20261126/a.test/c1")).unwrap();
+            let path = bed.page(1);
+            deep(&path.join("wget"), levels, &name);
+            assert!(bed.remove(vec![bed.removed("s1", "T1")], true), "{levels}");
+            assert_eq!(bed.names("20261126/a.test"), ["c1"]);
+        }
+    });
 }

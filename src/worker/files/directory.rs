@@ -101,18 +101,11 @@ pub fn remove(path: &Path) {
 }
 
 /// Removes the directory of a plugin, whose hooks have all ended. Hooks cannot replace the directory
-/// above it, and links within are removed, not followed (std::fs::remove_dir_all).
+/// above it, and links within are removed, not followed.
 pub fn remove_plugin(own: &Directory, plugin: &str) {
-    let path = own.path().join(plugin);
-    let removed = match own.unlink(plugin) {
-        Err(error) if error.kind() == ErrorKind::IsADirectory => std::fs::remove_dir_all(&path),
-        other => other,
-    };
-    match removed {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            tracing::warn!("failed to remove '{}': {error}, ignoring", path.display());
-        }
-        _ => {}
+    if let Err(error) = own.remove(plugin) {
+        let path = own.path().join(plugin);
+        tracing::warn!("failed to remove '{}': {error}, ignoring", path.display());
     }
 }
 

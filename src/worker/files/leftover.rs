@@ -71,7 +71,12 @@ fn wait_and_clean(own: &Directory, units: &BTreeSet<String>) -> Vec<PathProblem>
         }
     }
     match tidy::sweep(own) {
-        Ok(found) => problems.extend(found),
+        Ok(found) => {
+            if let Some(remark) = found.beyond.remark() {
+                tracing::warn!("'{}': {remark}", own.path().display());
+            }
+            problems.extend(found.problems);
+        }
         Err(error) => problems.push(problem(own, &error)),
     }
     problems

@@ -99,7 +99,8 @@ pub fn build(
             .or(error);
     }
     let mut left_out = records.left_out();
-    for problem in tidy::tidy(directory, &context.owner).unwrap_or_default() {
+    let tidied = tidy::tidy(directory, &context.owner).unwrap_or_default();
+    for problem in &tidied.problems {
         tracing::debug!("'{}': {}", problem.path.display(), problem.what);
     }
     let found = output::scan(directory, |_| false).unwrap_or_else(|e| {
@@ -187,7 +188,10 @@ pub fn build(
     left_out.others += dropped;
     Report {
         key: key.to_owned(),
-        verdict: verdict.with_remark(note).with_remark(left_out.remark()),
+        verdict: verdict
+            .with_remark(note)
+            .with_remark(left_out.remark())
+            .with_remark(tidied.beyond.remark()),
         output: text.map(cut),
         files: bounds::files(files),
         size,
@@ -211,6 +215,8 @@ pub fn build(
 mod tests {
     use super::*;
     use archivist_core::model::{TAGS_MAX, TEXT_MAX};
+    use archivist_plugin::files::remove::remove_tree;
+    use archivist_plugin::sample::deep;
     use archivist_shared::bus::documents::bounds::{
         CHILDREN_MAX, DERIVED_MAX, FILES_MAX, REPORT_MAX,
     };
@@ -218,13 +224,17 @@ mod tests {
 
     /// Report for this standard output and this file of child pages.
     fn of(stdout: &[u8], children: &[u8]) -> Report {
-        let top = tempfile::tempdir().unwrap();
-        std::fs::write(top.path().join("stdout.log"), stdout).unwrap();
-        std::fs::write(top.path().join(CHILDREN_FILE), children).unwrap();
-        let stdout = File::open(top.path().join("stdout.log")).unwrap();
+        built(tempfile::tempdir().unwrap().path(), stdout, children)
+    }
+
+    /// The same in this directory.
+    fn built(top: &std::path::Path, stdout: &[u8], children: &[u8]) -> Report {
+        std::fs::write(top.join("stdout.log"), stdout).unwrap();
+        std::fs::write(top.join(CHILDREN_FILE), children).unwrap();
+        let stdout = File::open(top.join("stdout.log")).unwrap();
         let context = RunContext {
-            directory: Arc::new(Directory::open(top.path()).unwrap()),
-            owner: Arc::new(Directory::open(top.path()).unwrap()),
+            directory: Arc::new(Directory::open(top).unwrap()),
+            owner: Arc::new(Directory::open(top).unwrap()),
             before: None,
             of_crawl: false,
             claims: Arc::default(),
@@ -260,6 +270,19 @@ mod tests {
         );
         // The orchestrator applies the same bounds.
         assert_eq!(serde_json::to_string(&report.bounded()).unwrap(), text);
+    }
+
+    #[test]
+    fn what_is_nested_too_deeply_is_named_with_the_result() {
+        let top = tempfile::tempdir_in("/dev/shm").unwrap();
+        deep(top.path(), 2500, "d");
+        let report = built(top.path(), b"", b"");
+        let remark = report.verdict.error.unwrap();
+        assert!(
+            remark.starts_with("left out 1 file or directory below more than 256 directories"),
+            "{remark}"
+        );
+        remove_tree(top.path()).unwrap();
     }
 
     #[test]

@@ -381,6 +381,7 @@ fn space(free: u64, least: u64, what: String, fix: &str) -> Check {
 mod tests {
     use super::super::Verdict;
     use super::*;
+    use archivist_plugin::files::remove::remove_tree;
     use std::os::unix::fs::PermissionsExt;
 
     fn write(root: &Path, path: &str, text: &str) {
@@ -476,7 +477,7 @@ mod tests {
             fs::set_permissions(&personas, fs::Permissions::from_mode(mode)).unwrap();
             assert_eq!(host.personas().unwrap().verdict(), verdict, "{mode:o}");
         }
-        fs::remove_dir_all(root.path().join("var/lib/archivist")).unwrap();
+        remove_tree(&root.path().join("var/lib/archivist")).unwrap();
 
         write(root.path(), "var/lib/archivist", "not a directory");
         assert_eq!(host.data_directory().verdict(), Verdict::Fail);

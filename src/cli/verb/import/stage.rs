@@ -16,6 +16,7 @@ use archivist_config::Scope;
 use archivist_core::model::{Lifecycle, Owner, Place};
 use archivist_core::text::clean;
 use archivist_plugin::Directory;
+use archivist_plugin::files::remove::remove_tree;
 use archivist_shared::bus::documents::report::{AddOptions, Added, Crawl, Filter, Snapshot};
 use archivist_shared::staged::{STAGED, STAGED_SETTING, is_name, name_of};
 use nix::sys::stat::{Mode, umask};
@@ -113,7 +114,7 @@ impl Stage {
                 let name = entry?.file_name();
                 let name = name.to_string_lossy();
                 if is_name(&name) && !open.contains(&*name) {
-                    fs::remove_dir_all(self.path.join(&*name))?;
+                    remove_tree(&self.path.join(&*name))?;
                 }
             }
             Ok(())
@@ -237,7 +238,7 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         if !self.is_queued {
-            let _ = as_owner(&self.archive, || fs::remove_dir_all(&self.path));
+            let _ = as_owner(&self.archive, || remove_tree(&self.path));
         }
     }
 }

@@ -8,9 +8,10 @@ use crate::client::transfer::{self, Transfer};
 use archivist_config::{Scope, load};
 use archivist_core::model::Owner;
 use archivist_core::store::{Foreign, path_of_page};
+use archivist_plugin::files::remove::remove_tree;
 use archivist_shared::bus::documents::report::{Details, HookResult, Snapshot};
-use std::fs::{self, DirBuilder};
-use std::io::{self, ErrorKind};
+use std::fs::DirBuilder;
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -66,7 +67,7 @@ pub async fn fetch(
     match transfer::run(&transfer, scope, &foreign, |_| Ok(())).await? {
         None => Ok(Some(directory)),
         Some(why) => {
-            let _ = as_owner(&archive, || remove(&directory));
+            let _ = as_owner(&archive, || remove_tree(&directory));
             Err(Failure::failed(why))
         }
     }
@@ -81,22 +82,16 @@ fn size_max(results: &[HookResult]) -> u64 {
 
 /// Makes an empty directory. An earlier copy of the page is removed: it may be an older one.
 fn make(directory: &Path) -> io::Result<()> {
-    remove(directory)?;
+    remove_tree(directory)?;
     let mut builder = DirBuilder::new();
     builder.mode(MODE).recursive(true).create(directory)
-}
-
-fn remove(directory: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample;
+    use std::fs;
 
     #[test]
     fn size_of_a_copy_is_bounded_by_the_results() {

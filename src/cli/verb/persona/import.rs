@@ -15,6 +15,7 @@ use archivist_core::text::clean;
 use archivist_hooks::crawl::persona::{
     COPY_BOUNDS, IN_USE, PROFILE, copy_opened, open_below, open_without_links,
 };
+use archivist_plugin::files::remove::remove_tree;
 use clap::Args;
 use nix::sys::stat::{Mode, umask};
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -93,9 +94,7 @@ pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<Exit, 
         )));
     }
     let new = all.join(format!(".{name}.new"));
-    if new.symlink_metadata().is_ok() {
-        fs::remove_dir_all(&new).map_err(|error| failed("remove", &new, &error))?;
-    }
+    remove_tree(&new).map_err(|error| failed("remove", &new, &error))?;
     fs::create_dir(&new).map_err(|error| failed("make", &new, &error))?;
     let done = fill(args, &new, scope).and_then(|cookies| {
         allow(all, name, &audience, scope)?;
@@ -106,7 +105,7 @@ pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<Exit, 
         Ok(cookies)
     });
     if done.is_err() {
-        let _ = fs::remove_dir_all(&new);
+        let _ = remove_tree(&new);
     }
     let cookies = done?;
     let users = if scope.user {

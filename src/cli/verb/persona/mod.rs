@@ -13,6 +13,7 @@ use crate::display::table::Table;
 use archivist_config::Scope;
 use archivist_core::model::{COOKIES, PersonaName};
 use archivist_hooks::crawl::persona::PROFILE;
+use archivist_plugin::files::remove::remove_tree;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::fmt::Display;
@@ -71,7 +72,8 @@ pub fn run(args: PersonaArgs, scope: &Scope) -> Result<Exit, Failure> {
 
 fn remove(all: &Path, name: &PersonaName) -> Result<(), Failure> {
     let path = all.join(name.as_str());
-    fs::remove_dir_all(&path).map_err(|error| match error.kind() {
+    let removed = path.symlink_metadata().and_then(|_| remove_tree(&path));
+    removed.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Failure::failed(format!(
             "there is no persona '{name}'; see: archivist persona list"
         )),

@@ -15,6 +15,7 @@ use crate::verb::plugins::unit;
 use archivist_config::Scope;
 use archivist_hooks::crawl::persona::{CopyBounds, copy_opened, open_below};
 use archivist_plugin::Values;
+use archivist_plugin::files::remove::remove_tree;
 use archivist_plugin::programs::install::ABX_DIRECTORY;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::stat::{Mode, umask};
@@ -102,7 +103,7 @@ pub async fn remove(scope: &Scope) -> Result<Exit, Failure> {
         &sibling(&plugins, "new"),
         &sibling(&plugins, "old"),
     ] {
-        remove_tree(name)?;
+        clear(name)?;
     }
     style::print(&format!(
         "removed the plugin set abx; its Python and node modules stay in {}\n",
@@ -144,29 +145,24 @@ fn sibling(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-fn remove_tree(path: &Path) -> Result<(), Failure> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(failed("remove", path, &error))
-        }
-        _ => Ok(()),
-    }
+fn clear(path: &Path) -> Result<(), Failure> {
+    remove_tree(path).map_err(|error| failed("remove", path, &error))
 }
 
 /// Replaces the plugins with what the unit made.
 fn take(stage: &Stage, plugins: &Path) -> Result<(), Failure> {
     let [new, old] = ["new", "old"].map(|ending| sibling(plugins, ending));
-    remove_tree(&new)?;
+    clear(&new)?;
     let made = Path::new("plugins").join(MADE);
     let shown = stage.path.join(&made);
     let top =
         open_below(&stage.directory, &made).map_err(|error| failed("read", &shown, &error))?;
     let copied = copy_opened(&top, &shown, &new, COPY_BOUNDS);
     copied.map_err(|error| {
-        let _ = fs::remove_dir_all(&new);
+        let _ = remove_tree(&new);
         Failure::failed(error.to_string())
     })?;
-    remove_tree(&old)?;
+    clear(&old)?;
     match fs::rename(plugins, &old) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(failed("rename", plugins, &error));
@@ -174,7 +170,7 @@ fn take(stage: &Stage, plugins: &Path) -> Result<(), Failure> {
         _ => {}
     }
     fs::rename(&new, plugins).map_err(|error| failed("rename", &new, &error))?;
-    remove_tree(&old)
+    clear(&old)
 }
 
 /// The settings with the programs that were installed for these plugins. Hooks search the library after
@@ -282,7 +278,7 @@ impl Stage {
     /// Returns an empty directory for the unit of this step.
     fn room(&self, name: &str) -> Result<PathBuf, Failure> {
         let path = self.path.join(name);
-        remove_tree(&path)?;
+        clear(&path)?;
         let to_failure = |error: &io::Error| failed("make", &path, error);
         DirBuilder::new()
             .mode(0o700)
@@ -298,7 +294,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = remove_tree(&self.path);
     }
 }
 

@@ -9,6 +9,7 @@ use archivist_config::declare::{Declaration, Kind, NAME_ALLOWED};
 use archivist_config::{Scope, ini};
 use archivist_generator as generate;
 use archivist_generator::{Context, Pool, WORKERS_MAX, command_line};
+use archivist_plugin::files::remove::remove_tree;
 use archivist_shared::systemd::{Job, SystemdClient};
 use clap::Args;
 use std::io::ErrorKind;
@@ -395,15 +396,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 fn delete(path: &Path) -> Result<(), Failure> {
-    let gone = match path.symlink_metadata() {
-        Ok(about) if about.is_dir() => std::fs::remove_dir_all(path),
-        Ok(_) => std::fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match gone {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(cannot("delete", path, &error)),
-        _ => Ok(()),
-    }
+    remove_tree(path).map_err(|error| cannot("delete", path, &error))
 }
 
 fn cannot(verb: &str, path: &Path, error: &std::io::Error) -> Failure {

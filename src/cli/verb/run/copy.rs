@@ -267,6 +267,7 @@ fn link(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_plugin::files::remove::remove_tree;
     use std::os::unix::fs::symlink;
 
     /// A base directory with a page in `from`, and a scope whose archive is in `data`.
@@ -363,7 +364,7 @@ mod tests {
         assert_eq!(names(&path("to")), ["index.jsonl", "kept", "wget"]);
         assert_eq!(names(&path("to/wget")), ["deep", "index.html"]);
 
-        std::fs::remove_dir_all(path("to/wget")).unwrap();
+        remove_tree(&path("to/wget")).unwrap();
         symlink(base.path(), path("to/wget")).unwrap();
         let refused = target.copy(SnapshotId(3), &path("from")).unwrap_err();
         assert!(

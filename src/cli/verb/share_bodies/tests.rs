@@ -1,4 +1,5 @@
 use super::*;
+use archivist_plugin::files::remove::remove_tree;
 use archivist_warc::exchange::Exchange;
 use archivist_warc::wacz::{About, Page, Recording};
 use jiff::Timestamp;
@@ -140,8 +141,8 @@ fn body_has_a_name_in_each_snapshot_that_needs_it() {
         assert_eq!(mode & 0o777, POOL_MODE, "{made}");
     }
     // The first snapshot is gone in whatever way; the second needs nothing of it.
-    fs::remove_dir_all(&first).unwrap();
-    fs::remove_dir_all(bed.path(".bodies")).unwrap();
+    remove_tree(&first).unwrap();
+    remove_tree(&bed.path(".bodies")).unwrap();
     assert_whole(&second, &[2, 3]);
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::backend::{Content, Reader, Store, StoredEntry};
 use crate::task::{drop, get, put};
+use archivist_plugin::files::remove::remove_tree;
 use std::cell::Cell;
 use std::io::{self, Read, Write};
 
@@ -188,7 +189,7 @@ fn killed_copy_is_continued_and_verified_as_a_whole() {
     let part = begin();
     fs::write(&part, vec![7; 100_000]).unwrap();
     bed.put();
-    fs::remove_dir_all(bed.store().join("20261123")).unwrap();
+    remove_tree(&bed.store().join("20261123")).unwrap();
     begin();
     let object = bed.put();
     assert_eq!(bed.names(), [format!("s7-{}.tar", object.sha256)]);

@@ -6,6 +6,7 @@ use super::{ArchiveIndex, ListOfPages, STATE_MODE, failed, make, write_json};
 use crate::WorkerError;
 use crate::page::ListKind;
 use crate::page::versions::{directory_of, list_of_key};
+use archivist_plugin::files::remove::remove_tree;
 use std::fs;
 use std::io::ErrorKind;
 
@@ -63,11 +64,6 @@ impl ArchiveIndex {
     pub fn forget(&self, name: &str) -> Result<(), WorkerError> {
         remove(&self.state.join(STALE).join(name))?;
         let chunks = self.state.join(name);
-        match fs::remove_dir_all(&chunks) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(failed("remove", &chunks)(error))
-            }
-            _ => Ok(()),
-        }
+        remove_tree(&chunks).map_err(failed("remove", &chunks))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use archivist_core::model::{SnapshotId, Time};
+use archivist_plugin::files::remove::remove_tree;
 use std::fs;
 
 /// Where a snapshot was added.
@@ -181,7 +182,7 @@ fn removed_days_disappear_from_the_index() {
         &archive.archive().join("index.html").canonicalize().unwrap(),
         &mut Vec::new(),
     );
-    fs::remove_dir_all(archive.archive().join("20261119")).unwrap();
+    remove_tree(&archive.archive().join("20261119")).unwrap();
     archive.add("20261120", 21, None);
     assert!(!archive.read("index.html").contains("2026-11-19"));
     assert_eq!(

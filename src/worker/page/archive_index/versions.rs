@@ -14,6 +14,7 @@ use crate::page::versions::{
 };
 use crate::page::{ListEntry, ListKind, PER_PAGE};
 use archivist_core::model::Time;
+use archivist_plugin::files::remove::remove_tree;
 use archivist_shared::bus::documents::work::OtherVersion;
 use archivist_shared::id_marks::is_day;
 use std::collections::BTreeSet;
@@ -311,12 +312,7 @@ fn make_below(top: &Path, path: &str, mode: u32) -> Result<(), WorkerError> {
 /// Removes a directory with its files, and those above it that are empty then, below another one.
 fn remove_below(top: &Path, path: &str) -> Result<(), WorkerError> {
     let own = top.join(path);
-    match fs::remove_dir_all(&own) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(failed("remove", &own)(error));
-        }
-        _ => {}
-    }
+    remove_tree(&own).map_err(failed("remove", &own))?;
     let parents = own.ancestors().skip(1).take_while(|parent| *parent != top);
     for parent in parents.map(Path::to_owned).collect::<Vec<PathBuf>>() {
         if fs::remove_dir(parent).is_err() {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::sample;
+use archivist_plugin::files::remove::remove_tree;
 use archivist_shared::bus::documents::report::File;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -144,7 +145,7 @@ fn missing_short_and_damaged_files_are_found_and_not_replaced() {
 #[test]
 fn missing_directory_is_archived_again() {
     let mut bed = Bed::new();
-    fs::remove_dir_all(bed.directory()).unwrap();
+    remove_tree(&bed.directory()).unwrap();
     assert_eq!(bed.found(), [(Kind::Directory, "s3".to_owned(), true)]);
     // The page as it was is in the store, and another visit would replace it.
     bed.page.copy = Some(Copy {
@@ -188,7 +189,7 @@ fn directory_of_another_page_is_found() {
 #[test]
 fn files_in_the_store_alone_are_not_missing() {
     let bed = Bed::new();
-    fs::remove_dir_all(bed.directory().join("wget")).unwrap();
+    remove_tree(&bed.directory().join("wget")).unwrap();
     bed.put(STORED_MARKER, "{}");
     let (findings, checked) = bed.check();
     assert_eq!((findings.len(), checked.stored), (0, 1));
@@ -215,7 +216,7 @@ fn links_of_hooks_are_not_followed() {
     let outside = bed.top.path().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("title.txt"), "Title").unwrap();
-    fs::remove_dir_all(bed.directory().join("title")).unwrap();
+    remove_tree(&bed.directory().join("title")).unwrap();
     symlink(&outside, bed.directory().join("title")).unwrap();
     fs::remove_file(bed.directory().join("wget/page.warc.gz")).unwrap();
     symlink("/etc/passwd", bed.directory().join("wget/page.warc.gz")).unwrap();

@@ -3,6 +3,7 @@
 use super::*;
 use crate::page::archive_index::tests::TestArchive;
 use archivist_core::model::Time;
+use archivist_plugin::files::remove::remove_tree;
 
 const DAY: &str = "20261121";
 
@@ -195,7 +196,7 @@ fn pages_of_another_version_are_compared_by_their_links() {
 #[test]
 fn removed_snapshot_leaves_the_list_and_lost_ones_return() {
     let archive = archive(250);
-    fs::remove_dir_all(archive.archive().join(DAY).join("example.com/s120")).unwrap();
+    remove_tree(&archive.archive().join(DAY).join("example.com/s120")).unwrap();
     let mut rows = list(250);
     rows.entries.retain(|entry| entry.id != SnapshotId(120));
     let index = ArchiveIndex::look(archive.archive()).unwrap();
@@ -237,8 +238,8 @@ fn removed_snapshot_leaves_the_list_and_lost_ones_return() {
 fn shorter_list_leaves_no_pages() {
     let archive = archive(305);
     for id in 51..=305 {
-        fs::remove_dir_all(
-            archive
+        remove_tree(
+            &archive
                 .archive()
                 .join(DAY)
                 .join(format!("example.com/s{id}")),

@@ -5,6 +5,7 @@ use crate::page::archive_index::tests::TestArchive;
 use crate::page::versions::list_of;
 use archivist_core::model::SnapshotId;
 use archivist_core::model::TextDigest;
+use archivist_plugin::files::remove::remove_tree;
 use std::sync::Arc;
 
 const URL: &str = "https://example.com/a?b=\"<c>'";
@@ -259,7 +260,7 @@ fn removed_snapshots_leave_the_list() {
     let archive = TestArchive::new();
     fill(&archive, 205);
     let remove = |id: i64| {
-        fs::remove_dir_all(archive.archive().join(entry(id, id).directory)).unwrap();
+        remove_tree(&archive.archive().join(entry(id, id).directory)).unwrap();
     };
     (2..=110).for_each(remove);
     let found = flaws(&archive, [1]);
@@ -332,7 +333,7 @@ fn flaws_are_found_and_repaired() {
         (
             "index.html",
             "it lacks s1 and 2 others",
-            Box::new(|| fs::remove_dir_all(&index).unwrap()),
+            Box::new(|| remove_tree(&index).unwrap()),
         ),
         (
             "1.json",
@@ -366,7 +367,7 @@ fn cost_of_versions_of_a_url() {
             start = std::time::Instant::now();
         }
     }
-    fs::remove_dir_all(archive.archive().join(entry(1, 1).directory)).unwrap();
+    remove_tree(&archive.archive().join(entry(1, 1).directory)).unwrap();
     let start = std::time::Instant::now();
     rebuild(&archive, []);
     println!("without the oldest: {} ms", start.elapsed().as_millis());
