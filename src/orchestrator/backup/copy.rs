@@ -2,7 +2,7 @@
 
 use archivist_plugin::files;
 use archivist_plugin::files::digest::sha256;
-use std::fs::{self, File, FileTimes, Metadata, Permissions};
+use std::fs::{File, FileTimes, Metadata, Permissions};
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -30,14 +30,4 @@ pub fn dress(copy: &File, original: &Metadata) -> io::Result<()> {
     let _ = std::os::unix::fs::fchown(copy, Some(original.uid()), Some(original.gid()));
     copy.set_permissions(Permissions::from_mode(original.mode() & 0o777))?;
     copy.set_times(FileTimes::new().set_modified(original.modified()?))
-}
-
-/// Removes a file, a link, or a directory with everything in it. A missing one is removed already.
-pub fn remove(path: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-    }
 }

@@ -2,11 +2,12 @@
 
 use super::{
     ARCHIVE, BEFORE, CONFIG, DATA, DATABASE, LOCKS, LOST_FOUND, Problem, RESTORING, Result, What,
-    at, complete, copy, sync,
+    at, complete, sync,
 };
 use crate::machine::clock::now;
 use archivist_config::Scope;
 use archivist_core::model::Time;
+use archivist_plugin::files::remove::remove_tree;
 use archivist_shared::deleted;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};
@@ -85,7 +86,7 @@ impl Root {
     /// Makes that directory, empty.
     pub fn stage(&self) -> Result<()> {
         let path = self.staging();
-        copy::remove(&path).map_err(at("remove", &path))?;
+        remove_tree(&path).map_err(at("remove", &path))?;
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(at("create", &path))
     }
@@ -174,7 +175,7 @@ impl Root {
         for name in new.iter().filter(|name| is_database(name)) {
             rename(&staging.join(name), &self.path.join(name))?;
         }
-        copy::remove(&staging).map_err(at("remove", &staging))?;
+        remove_tree(&staging).map_err(at("remove", &staging))?;
         sync(&self.path)?;
         Ok((!is_empty).then_some(before))
     }

@@ -13,6 +13,7 @@ use crate::runner::locks::RunnerLocks;
 use crate::store::backup::{check_usable, continue_ids_of};
 use archivist_config::Scope;
 use archivist_core::text::human_size;
+use archivist_plugin::files::remove::remove_tree;
 use nix::unistd::{Group, User, geteuid};
 use std::collections::HashMap;
 use std::fs::{self, File, FileTimes, Permissions};
@@ -57,7 +58,7 @@ pub fn restore(scope: &Scope, from: &Path, what: What, deleted: Deleted) -> Resu
         Err(problem) => {
             for root in &roots {
                 // Named by the next restoration if it stays.
-                let _ = copy::remove(&root.staging());
+                let _ = remove_tree(&root.staging());
             }
             return Err(problem);
         }
@@ -385,7 +386,7 @@ fn print(
     let left_out = complete.left_out.len();
     if left_out > 0 {
         println!(
-            "{left_out} pages were not in the backup, see '{}'; those that ran start again, for others: archivist retry --failed",
+            "{left_out} pages were not in the backup, or not whole, see '{}'; those that ran start again, for others: archivist retry --failed",
             backup.join(COMPLETE).display()
         );
     }

@@ -4,20 +4,19 @@
 use super::index::{BackupEntry, Entries, Kind, Look};
 use super::{Problem, at, copy};
 use archivist_plugin::Directory;
+use archivist_plugin::files::tidy::Beyond;
+use archivist_plugin::files::walk::{Missed, Walk, WalkBounds, WalkStep};
 use nix::fcntl::readlinkat;
 use nix::libc;
 use nix::sys::stat::FileStat;
 use nix::unistd::{Gid, Group, Uid, User};
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{BufReader, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// Directories above each other that are copied: paths have at most 4096 bytes.
-const DEPTH_MAX: usize = 200;
 
 /// Why something was not copied.
 pub enum SourceFailure {
@@ -33,8 +32,23 @@ fn unreadable(path: &Path, error: std::io::Error) -> SourceFailure {
     SourceFailure::Unreadable(at("read", path)(error))
 }
 
+/// A path that is too long in the backup is a fault of the original; everything else concerns all files.
 fn unwritable(path: &Path) -> impl Fn(std::io::Error) -> SourceFailure {
-    move |error| SourceFailure::Unwritable(at("write", path)(error))
+    move |error| {
+        let of_path = error.raw_os_error() == Some(libc::ENAMETOOLONG);
+        let problem = at("write", path)(error);
+        if of_path {
+            SourceFailure::Unreadable(problem)
+        } else {
+            SourceFailure::Unwritable(problem)
+        }
+    }
+}
+
+/// The failure for an entry that a walk of `dir` missed.
+pub fn missed(dir: &Directory, below: &Path, why: &Missed) -> SourceFailure {
+    let path = dir.path().join(below);
+    unreadable(&path, std::io::Error::other(why.to_string()))
 }
 
 /// What was copied.
@@ -173,13 +187,7 @@ impl Copier {
     }
 
     /// Copies a file, or links it to the copy of the backup before.
-    fn file(
-        &mut self,
-        dir: &Directory,
-        name: &OsString,
-        path: &Path,
-        part: &mut Part,
-    ) -> Copied<()> {
+    fn file(&mut self, dir: &Directory, name: &OsStr, path: &Path, part: &mut Part) -> Copied<()> {
         let original = dir.path().join(name);
         let file = match dir.read(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -221,7 +229,7 @@ impl Copier {
     pub fn leaf(
         &mut self,
         dir: &Directory,
-        name: &OsString,
+        name: &OsStr,
         found: &FileStat,
         path: &Path,
         part: &mut Part,
@@ -229,7 +237,7 @@ impl Copier {
         match found.st_mode & libc::S_IFMT {
             libc::S_IFREG => self.file(dir, name, path, part),
             libc::S_IFLNK => {
-                let target = readlinkat(dir, name.as_os_str());
+                let target = readlinkat(dir, name);
                 let target =
                     target.map_err(|error| unreadable(&dir.path().join(name), error.into()))?;
                 let entry = self.entry(path, 0o777, (found.st_uid, found.st_gid));
@@ -243,26 +251,27 @@ impl Copier {
         }
     }
 
-    /// Copies everything below a directory, which is in the backup as `path`.
-    pub fn below(&mut self, dir: &Directory, path: &Path, part: &mut Part) -> Copied<()> {
-        if path.components().count() > DEPTH_MAX {
-            let error = std::io::Error::other("too many levels of directories");
-            return Err(unreadable(dir.path(), error));
-        }
-        for (name, found) in entries(dir).map_err(|error| unreadable(dir.path(), error))? {
-            let path = path.join(&name);
-            if !is_directory(&found) {
-                self.leaf(dir, &name, &found, &path, part)?;
-                continue;
+    /// Copies everything below a directory, which is in the backup as `path`. Returns what it leaves out because no
+    /// sealed page can have it; older versions left such directories.
+    pub fn below(&mut self, dir: &Directory, path: &Path, part: &mut Part) -> Copied<Beyond> {
+        let mut beyond = Beyond::default();
+        let walk = Walk::new(dir, WalkBounds::SEALED);
+        let mut walk = walk.map_err(|error| unreadable(dir.path(), error))?;
+        while let Some(step) = walk.step() {
+            match step {
+                WalkStep::Enter(found) => {
+                    self.make(&path.join(found.below()), &found.stat, part)?;
+                }
+                WalkStep::Leaf(entry) => {
+                    let path = path.join(entry.below());
+                    self.leaf(entry.dir, entry.name, &entry.stat, &path, part)?;
+                }
+                WalkStep::Missed { path, why, .. } if why.is_beyond_depth() => beyond.note(path),
+                WalkStep::Missed { path, why, .. } => return Err(missed(dir, path, &why)),
+                WalkStep::Leave => {}
             }
-            self.make(&path, &found, part)?;
-            match dir.enter(&name) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(unreadable(&dir.path().join(&name), error)),
-                Ok(inner) => self.below(&inner, &path, part)?,
-            }
         }
-        Ok(())
+        Ok(beyond)
     }
 }
 
@@ -291,39 +300,26 @@ pub fn entries(dir: &Directory) -> std::io::Result<Vec<(OsString, FileStat)>> {
 pub struct Looks(Vec<(PathBuf, u32, Look)>);
 
 impl Looks {
-    /// Reads it.
+    /// Reads it, as far as a backup takes it.
     ///
     /// # Errors
-    /// If something cannot be read, or there are too many levels of directories.
+    /// If something cannot be read, or there are too many files.
     pub fn of(dir: &Directory) -> Copied<Looks> {
         let mut looks = Vec::new();
-        add_looks(dir, Path::new(""), 0, &mut looks)?;
-        Ok(Looks(looks))
-    }
-}
-
-fn add_looks(
-    dir: &Directory,
-    path: &Path,
-    depth: usize,
-    looks: &mut Vec<(PathBuf, u32, Look)>,
-) -> Copied<()> {
-    let failed = |error| unreadable(dir.path(), error);
-    if depth > DEPTH_MAX {
-        return Err(failed(std::io::Error::other(
-            "too many levels of directories",
-        )));
-    }
-    for (name, found) in entries(dir).map_err(failed)? {
-        let path = path.join(&name);
-        if is_directory(&found) {
-            match dir.enter(&name) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(unreadable(&dir.path().join(&name), error)),
-                Ok(inner) => add_looks(&inner, &path, depth + 1, looks)?,
+        let walk = Walk::new(dir, WalkBounds::SEALED);
+        let mut walk = walk.map_err(|error| unreadable(dir.path(), error))?;
+        while let Some(step) = walk.step() {
+            match step {
+                WalkStep::Enter(found) | WalkStep::Leaf(found) => {
+                    let look = Look::of_stat(&found.stat);
+                    looks.push((found.below().to_owned(), found.stat.st_mode, look));
+                }
+                WalkStep::Missed { path, why, .. } if !why.is_beyond_depth() => {
+                    return Err(missed(dir, path, &why));
+                }
+                WalkStep::Missed { .. } | WalkStep::Leave => {}
             }
         }
-        looks.push((path, found.st_mode, Look::of_stat(&found)));
+        Ok(Looks(looks))
     }
-    Ok(())
 }

@@ -3,7 +3,7 @@
 use super::complete::{self, Complete, FORMAT, LeftOut};
 use super::index::{BackupEntry, Kind, Look, sum_line};
 use super::source::{
-    Copied, Copier, Counts, Looks, Part, Previous, SourceFailure, entries, is_directory,
+    Copied, Copier, Counts, Looks, Part, Previous, SourceFailure, entries, is_directory, missed,
 };
 use super::{
     ARCHIVE, BEFORE, CONFIG, DATA, DATABASE, INDEX, LOCKS, LOST_FOUND, PARTLY, Problem, RESTORING,
@@ -16,9 +16,13 @@ use archivist_config::Scope;
 use archivist_core::model::{Owner, Time, without_userinfo};
 use archivist_core::text::{clean, human_size};
 use archivist_plugin::Directory;
+use archivist_plugin::files::remove::remove_tree;
+use archivist_plugin::files::tidy::Beyond;
+use archivist_plugin::files::walk::{Walk, WalkBounds, WalkStep};
+use archivist_shared::archive::DELETED_PREFIX;
 use archivist_shared::deleted;
 use nix::sys::stat::FileStat;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -35,6 +39,13 @@ const TICK_NANOS: i128 = 1_000_000_000;
 const PARTIAL: &str = ".partial";
 /// Mode of the directory of a backup: it has secrets, and files of all users.
 const MODE: u32 = 0o700;
+/// Number of names below the data directory of the lowest units ([`unit_of`]).
+const UNIT_LEVEL: usize = 4;
+/// Bounds of directories without units: they may have any number of files.
+const REST: WalkBounds = WalkBounds {
+    entries: usize::MAX,
+    ..WalkBounds::SEALED
+};
 /// Longest list of what was left out that is printed.
 const SHOWN_MAX: usize = 20;
 
@@ -132,7 +143,7 @@ fn remove_partial(to: &Path) -> Result<()> {
         let name = entry.file_name();
         if name.as_bytes().starts_with(b".2") && name.as_bytes().ends_with(PARTIAL.as_bytes()) {
             let path = entry.path();
-            copy::remove(&path).map_err(at("remove", &path))?;
+            remove_tree(&path).map_err(at("remove", &path))?;
         }
     }
     Ok(())
@@ -204,6 +215,14 @@ impl Index {
     }
 }
 
+/// What became of a unit.
+enum Whole {
+    /// It is in the backup, without this.
+    Copied(Beyond),
+    /// Its files change all the time.
+    Changes,
+}
+
 /// What is copied as a whole.
 enum Unit {
     /// The directory of a crawl or page.
@@ -246,8 +265,10 @@ fn is_skipped(path: &Path) -> bool {
         }
         // It is built again from rows and texts.
         (Some("index"), 1) => name == b"search",
-        // A directory that its first worker has not given its name yet.
-        (Some(ARCHIVE), 3) => name.starts_with(b".new-"),
+        // A directory that its first worker has not given its name yet, and the rest of a deleted one.
+        (Some(ARCHIVE), 3) => {
+            name.starts_with(b".new-") || name.starts_with(DELETED_PREFIX.as_bytes())
+        }
         _ => false,
     }
 }
@@ -278,11 +299,41 @@ impl Backup {
         };
         let dir = Directory::open(from).map_err(at("read", from))?;
         let found = nix::sys::stat::fstat(&dir).map_err(at("read", from))?;
-        let mut part = Part::default();
-        let made = self.copier.make(Path::new(name), &found, &mut part);
-        self.settle(Path::new(name), made)?;
-        self.flush(part)?;
+        self.directory(&found, Path::new(name))?;
         self.level(&dir, Path::new(name))
+    }
+
+    /// Copies everything below a directory that has no units.
+    fn rest(&mut self, dir: &Directory, path: &Path) -> Result<()> {
+        let walk = Walk::new(dir, REST).map_err(at("read", dir.path()));
+        let walk = self.settle(path, walk.map_err(SourceFailure::Unreadable))?;
+        let Some(mut walk) = walk else {
+            return Ok(());
+        };
+        while let Some(step) = walk.step() {
+            match step {
+                WalkStep::Enter(found) => self.directory(&found.stat, &path.join(found.below()))?,
+                WalkStep::Leaf(entry) => {
+                    let path = path.join(entry.below());
+                    self.leaf(entry.dir, entry.name, &entry.stat, &path)?;
+                }
+                WalkStep::Missed {
+                    path: below, why, ..
+                } => {
+                    let missed: Copied<()> = Err(missed(dir, below, &why));
+                    self.settle(&path.join(below), missed)?;
+                }
+                WalkStep::Leave => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn directory(&mut self, found: &FileStat, path: &Path) -> Result<()> {
+        let mut part = Part::default();
+        let made = self.copier.make(path, found, &mut part);
+        self.settle(path, made)?;
+        self.flush(part)
     }
 
     /// Copies what is in a directory, in the order of the names; units as a whole.
@@ -322,23 +373,17 @@ impl Backup {
             if let Some(unit) = below_data.as_deref().and_then(unit_of) {
                 self.unit(&inner, &found, &path, &unit)?;
             } else {
-                let mut part = Part::default();
-                let made = self.copier.make(&path, &found, &mut part);
-                self.settle(&path, made)?;
-                self.flush(part)?;
-                self.level(&inner, &path)?;
+                self.directory(&found, &path)?;
+                match below_data.map(|path| path.components().count()) {
+                    Some(..UNIT_LEVEL) => self.level(&inner, &path)?,
+                    _ => self.rest(&inner, &path)?,
+                }
             }
         }
         Ok(())
     }
 
-    fn leaf(
-        &mut self,
-        dir: &Directory,
-        name: &OsString,
-        found: &FileStat,
-        path: &Path,
-    ) -> Result<()> {
+    fn leaf(&mut self, dir: &Directory, name: &OsStr, found: &FileStat, path: &Path) -> Result<()> {
         let mut part = Part::default();
         let copied = self.copier.leaf(dir, name, found, path, &mut part);
         if self.settle(path, copied)?.is_some() {
@@ -366,8 +411,18 @@ impl Backup {
             return Ok(());
         }
         let why = match self.whole(dir, found, path) {
-            Ok(None) => return Ok(()),
-            Ok(Some(why)) => why.to_owned(),
+            Ok(Whole::Copied(beyond)) => {
+                if let Some(remark) = beyond.remark() {
+                    self.unread = true;
+                    let (what, url) = row.map_or_else(
+                        || (path.to_string_lossy().into_owned(), String::new()),
+                        |row| (row.owner.to_string(), row.url),
+                    );
+                    self.leave_out(&what, &url, &remark);
+                }
+                return Ok(());
+            }
+            Ok(Whole::Changes) => "its files change".to_owned(),
             Err(SourceFailure::Unwritable(problem)) => return Err(problem),
             Err(SourceFailure::Unreadable(problem)) => {
                 self.unread = true;
@@ -375,7 +430,7 @@ impl Backup {
             }
         };
         let copy = self.copier.backup.join(path);
-        copy::remove(&copy).map_err(at("remove", &copy))?;
+        remove_tree(&copy).map_err(at("remove", &copy))?;
         match row {
             None => self.leave_out(&path.to_string_lossy(), "", &why),
             Some(row) => {
@@ -392,30 +447,25 @@ impl Backup {
         self.rows.owner(owner).map_err(of_store(&path))
     }
 
-    /// Copies a unit until it did not change meanwhile. Returns why it is not in the backup.
-    fn whole(
-        &mut self,
-        dir: &Directory,
-        found: &FileStat,
-        path: &Path,
-    ) -> Copied<Option<&'static str>> {
+    /// Copies a unit until it did not change meanwhile.
+    fn whole(&mut self, dir: &Directory, found: &FileStat, path: &Path) -> Copied<Whole> {
         for _ in 0..ATTEMPTS {
             let before = Looks::of(dir)?;
             let mut part = Part::default();
             self.copier.make(path, found, &mut part)?;
-            self.copier.below(dir, path, &mut part)?;
+            let beyond = self.copier.below(dir, path, &mut part)?;
             if Looks::of(dir)? == before {
                 return self
                     .flush(part)
-                    .map(|()| None)
+                    .map(|()| Whole::Copied(beyond))
                     .map_err(SourceFailure::Unwritable);
             }
             let copy = self.copier.backup.join(path);
-            copy::remove(&copy)
+            remove_tree(&copy)
                 .map_err(at("remove", &copy))
                 .map_err(SourceFailure::Unwritable)?;
         }
-        Ok(Some("its files change"))
+        Ok(Whole::Changes)
     }
 
     /// Returns what was copied; none if it could not be read, which is noted.
@@ -524,7 +574,7 @@ fn prune(to: &Path, keep: usize) -> Result<()> {
     let old = backups.len().saturating_sub(keep);
     for path in &backups[..old] {
         for part in [path.join(super::COMPLETE), path.clone()] {
-            copy::remove(&part).map_err(at("remove", &part))?;
+            remove_tree(&part).map_err(at("remove", &part))?;
         }
         println!("removed: {}", path.display());
     }
@@ -571,6 +621,7 @@ mod tests {
             "archive/.run",
             "archive/.restoring",
             "archive/20261125/a.test/.new-0011",
+            "archive/20261125/a.test/.deleted-s7",
             "index/search",
         ] {
             assert!(is_skipped(Path::new(path)), "{path}");

@@ -8,7 +8,10 @@ use crate::runner::locks::{Lock, RunnerLocks};
 use crate::store::Store;
 use archivist_config::UserDirs;
 use archivist_core::model::{CrawlId, Owner, SnapshotId, Time};
+use archivist_plugin::files::remove::remove_tree;
+use archivist_plugin::sample::{deep, depths, poor};
 use archivist_shared::deleted;
+use nix::unistd::geteuid;
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -16,6 +19,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 const DAY: &str = "archive/20261125/a.test";
+/// Id of the user without rights.
+const UNPRIVILEGED: u32 = 65534;
 
 struct Bed {
     top: tempfile::TempDir,
@@ -25,7 +30,10 @@ struct Bed {
 impl Bed {
     /// Pages s1, which is sealed, and s2, whose hooks run.
     fn new() -> Bed {
-        let top = tempfile::tempdir().unwrap();
+        Bed::in_directory(tempfile::tempdir().unwrap())
+    }
+
+    fn in_directory(top: tempfile::TempDir) -> Bed {
         let scope = Scope {
             user: true,
             dirs: UserDirs {
@@ -128,7 +136,7 @@ impl Bed {
 
     /// Removes everything that a lost disk has.
     fn lose(&self) {
-        fs::remove_dir_all(self.data()).unwrap();
+        remove_tree(&self.data()).unwrap();
     }
 
     /// Content and mode of all files below a path of the data directory.
@@ -231,6 +239,72 @@ fn unchanged_files_are_not_read_again() {
     let left = complete::backups(&bed.backups()).unwrap();
     assert_eq!(left.len(), 1);
     assert_sums(&left[0]);
+}
+
+/// Older versions sealed such pages, and hooks may write to the library.
+#[test]
+fn what_is_nested_too_deeply_is_left_out_and_named() {
+    poor(
+        module_path!(),
+        "what_is_nested_too_deeply_is_left_out_and_named",
+        || {
+            for (levels, name) in depths() {
+                let bed = Bed::in_directory(tempfile::tempdir_in("/dev/shm").unwrap());
+                bed.page(3, "sealed", "succeeded");
+                bed.write(&format!("{DAY}/s3/wget/z"), "kept");
+                for (below, after) in [
+                    (format!("{DAY}/s3/wget"), "z"),
+                    ("lib/a/b/c/d".to_owned(), "z"),
+                ] {
+                    bed.write(&format!("{below}/{after}"), "kept");
+                    deep(&bed.data().join(below), levels, &name);
+                }
+                // Its row is gone.
+                let deleted = bed.data().join(DAY).join(".deleted-s9");
+                fs::create_dir(&deleted).unwrap();
+                deep(&deleted, levels, &name);
+                let status = take(&bed.scope, &bed.backups(), None).unwrap();
+                let fits = levels < 200 && levels * (name.len() + 1) < 2_900;
+                let expected = if fits {
+                    ExitCode::SUCCESS
+                } else {
+                    ExitCode::from(PARTLY)
+                };
+                assert_eq!(
+                    format!("{status:?}"),
+                    format!("{expected:?}"),
+                    "{levels} {}",
+                    name.len()
+                );
+                let backup = complete::backups(&bed.backups()).unwrap().remove(0);
+                assert_sums(&backup);
+                for path in [format!("{DAY}/s3/wget/z"), "lib/a/b/c/d/z".to_owned()] {
+                    assert_eq!(
+                        fs::read_to_string(backup.join(DATA).join(path)).unwrap(),
+                        "kept"
+                    );
+                }
+                assert!(!backup.join(DATA).join(DAY).join(".deleted-s9").exists());
+                let complete = Complete::read(&backup).unwrap().unwrap();
+                let left_out = complete
+                    .left_out
+                    .iter()
+                    .filter(|left| left.why != "it is running");
+                let left_out: Vec<_> = left_out.map(|left| left.what.clone()).collect();
+                if fits {
+                    assert!(left_out.is_empty(), "{left_out:?}");
+                } else {
+                    assert_eq!(left_out.len(), 2, "{left_out:?}");
+                    assert_eq!(left_out[0], "s3");
+                    assert!(left_out[1].starts_with("data/lib/a/b/c/d/"), "{left_out:?}");
+                }
+                remove_tree(&bed.data()).unwrap();
+                bed.restore().unwrap();
+                let restored = bed.data().join(DAY).join("s3/wget/z");
+                assert_eq!(fs::read_to_string(restored).unwrap(), "kept");
+            }
+        },
+    );
 }
 
 #[test]
@@ -488,28 +562,32 @@ fn hostile_names_and_links_stay_what_they_are() {
     assert!(deep.is_dir());
 }
 
+/// In a process that is not root's, which could read everything.
 #[test]
 fn page_that_cannot_be_copied_is_named_and_counts_as_incomplete() {
-    let bed = Bed::new();
-    let mut deep = bed.data().join(DAY).join("s1");
-    for _ in 0..250 {
-        deep.push("d");
-    }
-    fs::create_dir_all(&deep).unwrap();
-    let code = take(&bed.scope, &bed.backups(), None).unwrap();
-    assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(PARTLY)));
-    bed.lose();
-    bed.restore().unwrap();
-    assert!(!bed.data().join(DAY).join("s1").exists());
-    let reason = bed
-        .text("SELECT reason FROM snapshot WHERE id = 1")
-        .unwrap();
-    assert!(reason.contains("not in the backup"), "{reason}");
-    assert_eq!(
-        bed.text("SELECT status FROM result WHERE owner = 's1'")
-            .unwrap(),
-        "failed"
-    );
+    let name = "page_that_cannot_be_copied_is_named_and_counts_as_incomplete";
+    poor(module_path!(), name, || {
+        if geteuid().is_root() {
+            nix::unistd::setuid(UNPRIVILEGED.into()).unwrap();
+        }
+        let bed = Bed::in_directory(tempfile::tempdir_in("/dev/shm").unwrap());
+        let closed = bed.data().join(DAY).join("s1/wget");
+        fs::set_permissions(&closed, Permissions::from_mode(0)).unwrap();
+        let code = take(&bed.scope, &bed.backups(), None).unwrap();
+        assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(PARTLY)));
+        bed.lose();
+        bed.restore().unwrap();
+        assert!(!bed.data().join(DAY).join("s1").exists());
+        let reason = bed
+            .text("SELECT reason FROM snapshot WHERE id = 1")
+            .unwrap();
+        assert!(reason.contains("not in the backup"), "{reason}");
+        assert_eq!(
+            bed.text("SELECT status FROM result WHERE owner = 's1'")
+                .unwrap(),
+            "failed"
+        );
+    });
 }
 
 #[test]
