@@ -4,12 +4,12 @@
 use crate::digest::Summed;
 use crate::failure::{Result, TransferFailure, at};
 use archivist_core::store::is_reserved;
-use archivist_plugin::files::tidy::relative_target;
-use nix::fcntl::OFlag;
-use std::fs::{self, File, Metadata};
+use archivist_plugin::Directory;
+use archivist_plugin::files::tidy::{Beyond, relative_target};
+use archivist_plugin::files::walk::{EntryKind, Walk, WalkBounds, WalkEntry, WalkStep};
+use nix::fcntl::readlinkat;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tar::{Builder, EntryType, Header};
 
@@ -17,48 +17,40 @@ use tar::{Builder, EntryType, Header};
 const MODE_KEPT: u32 = 0o666;
 const MODE_OF_DIRECTORIES: u32 = 0o770;
 
-/// Writes the archive of a directory, whose entries begin with the last part of its path.
+/// Writes the archive of a directory, whose entries begin with the last part of its path. Returns what it leaves
+/// out because no sealed snapshot can have it; older versions left such directories.
 ///
 /// # Errors
 /// If a file cannot be read, or changes its size meanwhile. Sockets, pipes and devices, which no
 /// sealed snapshot has, are left out, and so are names of transfers.
-pub fn pack(directory: &Path, to: impl Write) -> Result<()> {
+pub fn pack(directory: &Path, to: impl Write) -> Result<Beyond> {
     let top = directory.file_name().map(PathBuf::from);
     let top = top.ok_or_else(|| TransferFailure::new("failed to pack '/': it is no snapshot"))?;
     let mut packer = Packer {
         tar: Builder::new(to),
         manifest: Vec::new(),
     };
-    let mut ahead = vec![(directory.to_owned(), top.clone())];
-    while let Some((path, name)) = ahead.pop() {
-        let about = fs::symlink_metadata(&path).map_err(at("read", &path))?;
-        if about.is_dir() {
-            packer.directory(&name)?;
-            let mut names = entries(&path)?;
-            if path == directory {
-                names.retain(|name| !is_reserved(name));
+    packer.directory(&top)?;
+    let opened = Directory::open(directory).and_then(|own| Walk::new(&own, WalkBounds::SEALED));
+    let mut walk = opened.map_err(at("read", directory))?;
+    let mut beyond = Beyond::default();
+    while let Some(step) = walk.step() {
+        match step {
+            WalkStep::Enter(found) | WalkStep::Leaf(found)
+                if found.below().iter().next().is_some_and(is_reserved) => {}
+            WalkStep::Enter(found) => packer.directory(&top.join(found.below()))?,
+            WalkStep::Leaf(entry) => packer.leaf(directory, &top, &entry)?,
+            WalkStep::Missed { path, .. } if path.iter().next().is_some_and(is_reserved) => {}
+            WalkStep::Missed { path, why, .. } if why.is_beyond_depth() => beyond.note(path),
+            WalkStep::Missed { path, why, .. } => {
+                let error = std::io::Error::other(why.to_string());
+                return Err(at("read", &directory.join(path))(error));
             }
-            names.sort_by(|a, b| b.cmp(a));
-            ahead.extend(
-                names
-                    .iter()
-                    .map(|entry| (path.join(entry), name.join(entry))),
-            );
-        } else if about.is_symlink() {
-            packer.link(directory, &path, &name)?;
-        } else if about.is_file() {
-            packer.file(&path, &name, &about)?;
+            WalkStep::Leave => {}
         }
     }
-    packer.finish(&top)
-}
-
-fn entries(directory: &Path) -> Result<Vec<std::ffi::OsString>> {
-    let list = fs::read_dir(directory).map_err(at("read", directory))?;
-    let names = list.map(|entry| entry.map(|entry| entry.file_name()));
-    names
-        .collect::<std::io::Result<_>>()
-        .map_err(at("read", directory))
+    packer.finish(&top)?;
+    Ok(beyond)
 }
 
 struct Packer<W: Write> {
@@ -94,12 +86,21 @@ impl<W: Write> Packer<W> {
             .map_err(not_written)
     }
 
+    fn leaf(&mut self, page: &Path, top: &Path, entry: &WalkEntry<'_>) -> Result<()> {
+        let (path, name) = (page.join(entry.below()), top.join(entry.below()));
+        match entry.kind {
+            EntryKind::Link => self.link(page, &path, &name, entry),
+            EntryKind::File => self.file(&path, &name, entry),
+            EntryKind::Directory | EntryKind::Special => Ok(()),
+        }
+    }
+
     /// A target that is an absolute path of a file of the page becomes a relative one, which is right
     /// wherever the page is restored.
-    fn link(&mut self, page: &Path, path: &Path, name: &Path) -> Result<()> {
-        let target = fs::read_link(path).map_err(at("read", path))?;
-        let depth = name.components().count().saturating_sub(2);
-        let Some(target) = relative_target(page, depth, &target) else {
+    fn link(&mut self, page: &Path, path: &Path, name: &Path, entry: &WalkEntry<'_>) -> Result<()> {
+        let target = readlinkat(entry.dir, entry.name).map_err(std::io::Error::from);
+        let target = PathBuf::from(target.map_err(at("read", path))?);
+        let Some(target) = relative_target(page, entry.depth, &target) else {
             return Err(TransferFailure::new(format!(
                 "failed to copy '{}': the link leads out of the page",
                 path.display()
@@ -111,15 +112,11 @@ impl<W: Write> Packer<W> {
             .map_err(not_written)
     }
 
-    fn file(&mut self, path: &Path, name: &Path, about: &Metadata) -> Result<()> {
-        let file = File::options()
-            .read(true)
-            .custom_flags(OFlag::O_NOFOLLOW.bits())
-            .open(path)
-            .map_err(at("read", path))?;
-        let size = about.len();
-        let mode = about.mode() & MODE_KEPT;
-        let mut header = header(EntryType::Regular, mode, about.mtime(), size);
+    fn file(&mut self, path: &Path, name: &Path, entry: &WalkEntry<'_>) -> Result<()> {
+        let file = entry.dir.read(entry.name).map_err(at("read", path))?;
+        let size = entry.size();
+        let mode = entry.stat.st_mode & MODE_KEPT;
+        let mut header = header(EntryType::Regular, mode, entry.stat.st_mtime, size);
         let mut content = Summed::new(file.take(size));
         self.tar
             .append_data(&mut header, name, &mut content)

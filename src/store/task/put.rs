@@ -93,7 +93,9 @@ fn writer() -> String {
 /// The sum of the archive that the files of a directory give now.
 pub(super) fn sum_of_archive(directory: &Path) -> Result<Sum> {
     let mut to = Summed::new(std::io::sink());
-    pack(directory, &mut to)?;
+    if let Some(remark) = pack(directory, &mut to)?.remark() {
+        eprintln!("'{}': {remark}", directory.display());
+    }
     Ok(to.sum())
 }
 

@@ -3,6 +3,8 @@ mod kills;
 
 use super::*;
 use crate::marker::MARKER;
+use archivist_plugin::files::remove::remove_tree;
+use archivist_plugin::sample::{deep, depths, poor};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,10 @@ struct Bed {
 
 impl Bed {
     fn new() -> Bed {
-        let place = tempfile::tempdir().unwrap();
+        Bed::at(tempfile::tempdir().unwrap())
+    }
+
+    fn at(place: tempfile::TempDir) -> Bed {
         fs::create_dir(place.path().join("store")).unwrap();
         let page = place.path().join("archive/20261123/a.test/s7");
         fs::create_dir_all(page.join("wget")).unwrap();
@@ -68,6 +73,39 @@ fn local(page: &Path) -> Vec<String> {
     names
 }
 
+/// Older versions sealed such pages.
+#[test]
+fn page_of_any_depth_is_copied_removed_and_restored() {
+    poor(
+        module_path!(),
+        "page_of_any_depth_is_copied_removed_and_restored",
+        || {
+            for (levels, name) in depths() {
+                let bed = Bed::at(tempfile::tempdir_in("/dev/shm").unwrap());
+                deep(&bed.page().join("wget"), levels, &name);
+                let before = local(&bed.page());
+                let object = bed.put();
+                bed.run(Task::Drop, Some(&object)).unwrap();
+                assert_eq!(local(&bed.page()), [MARKER, "index.html"]);
+                bed.run(Task::Get, Some(&object)).unwrap();
+                assert_eq!(local(&bed.page()), before);
+                assert_eq!(
+                    fs::read(bed.page().join("wget/warc.gz")).unwrap().len(),
+                    300_000
+                );
+                let deepest = bed
+                    .page()
+                    .join("wget")
+                    .join(vec![name; levels.min(8)].join("/"));
+                assert!(deepest.is_dir(), "{levels}");
+                // What was restored fits.
+                assert_eq!(bed.put().sha256, object.sha256);
+                remove_tree(bed.place.path()).unwrap();
+            }
+        },
+    );
+}
+
 #[test]
 fn copied_page_is_removed_and_restored() {
     let bed = Bed::new();
@@ -116,7 +154,7 @@ fn copy_of_a_deleted_page_is_removed() {
     bed.run(Task::Delete, Some(&object)).unwrap();
     assert_eq!(bed.names(), ["s77-00.tar"]);
     bed.run(Task::Delete, Some(&object)).unwrap();
-    fs::remove_dir_all(bed.store()).unwrap();
+    remove_tree(&bed.store()).unwrap();
     assert!(bed.run(Task::Delete, Some(&object)).is_err(), "not mounted");
 }
 
@@ -166,7 +204,7 @@ fn nothing_is_removed_without_an_intact_copy() {
     fs::write(bed.store().join(&object.name), "short").unwrap();
     let failure = bed.run(Task::Drop, Some(&object)).unwrap_err();
     assert!(failure.text.contains("another size"), "{failure}");
-    fs::remove_dir_all(bed.store()).unwrap();
+    remove_tree(&bed.store()).unwrap();
     let failure = bed.run(Task::Drop, Some(&object)).unwrap_err();
     assert!(
         !failure.differs && failure.text.starts_with("failed to open store"),
@@ -219,7 +257,7 @@ fn store_is_tested_and_left_clean() {
         fs::set_permissions(bed.store(), fs::Permissions::from_mode(0o500)).unwrap();
         assert!(bed.run(Task::Test, None).is_err());
     }
-    fs::remove_dir_all(bed.store()).unwrap();
+    remove_tree(&bed.store()).unwrap();
     let failure = bed.run(Task::Test, None).unwrap_err();
     assert!(
         failure.text.starts_with("failed to open store '"),
