@@ -420,9 +420,9 @@ mod tests {
         let owner = Directory::open(&page).unwrap();
         let plugin = owner.enter("readability").unwrap();
         let read = |path: &str| fs::read_link(plugin.path().join(path)).ok();
-        assert_eq!(tidy(&plugin, &owner).unwrap(), []);
+        assert_eq!(tidy(&plugin, &owner).unwrap(), Tidied::default());
         let early: Vec<_> = links.iter().map(|(path, _)| read(path)).collect();
-        assert_eq!(sweep(&owner).unwrap(), []);
+        assert_eq!(sweep(&owner).unwrap(), Tidied::default());
         let late = links.iter().map(|(path, _)| read(path));
         early.into_iter().zip(late).collect()
     }

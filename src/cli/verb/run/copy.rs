@@ -9,12 +9,14 @@
 use crate::client::exit::Failure;
 use archivist_config::Scope;
 use archivist_core::model::SnapshotId;
+use archivist_core::text::clean;
 use archivist_plugin::Directory;
 use archivist_plugin::files;
-use archivist_plugin::files::tidy::relative_target;
+use archivist_plugin::files::tidy::{Beyond, relative_target};
+use archivist_plugin::files::trail::Trail;
+use archivist_plugin::files::walk::{EntryKind, Walk, WalkBounds, WalkStep};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
-use nix::libc;
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes};
 use std::io;
@@ -22,8 +24,6 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Deepest nesting that is copied.
-const DEPTH_MAX: usize = 64;
 /// Name of a file while its content is being copied.
 const PARTIAL: &str = ".archivist-partial";
 /// Modes of new files and directories, before the umask of the caller.
@@ -127,10 +127,10 @@ impl Target {
     pub fn copy(&self, id: SnapshotId, source: &Path) -> Result<(), Failure> {
         let from = open(source)?;
         match self.layout {
-            Layout::OnePage => tree(&from, &self.directory, source, 0),
+            Layout::OnePage => tree(&from, &self.directory),
             Layout::ById => {
                 let to = make(&self.directory, OsStr::new(&id.to_string()))?;
-                tree(&from, &to, source, 0)
+                tree(&from, &to)
             }
         }
     }
@@ -194,23 +194,41 @@ pub fn can_copy(scope: &Scope) -> Result<(), Failure> {
     }
 }
 
-/// Copies a directory that is `depth` directories below that of the page.
-fn tree(from: &Directory, to: &Directory, page: &Path, depth: usize) -> Result<(), Failure> {
-    let source = from.path();
-    if depth > DEPTH_MAX {
-        let what = io::Error::other("nested too deeply");
-        return Err(failed("copy", source, what));
-    }
+/// Copies everything below the directory of a page. What no sealed page can have is left out and printed; older
+/// versions left such directories.
+fn tree(from: &Directory, to: &Directory) -> Result<(), Failure> {
+    let (page, shown) = (from.path(), to.path());
+    let reading = |error| failed("read", page, error);
+    let writing = |error| failed("write to", shown, error);
+    let mut walk = Walk::new(from, WalkBounds::SEALED).map_err(reading)?;
+    let mut target = Trail::new(to).map_err(writing)?;
+    let mut beyond = Beyond::default();
     clear_partial(to)?;
-    let names = from.names();
-    for name in names.map_err(|error| failed("read", source, error))? {
-        // An entry may have been removed meanwhile.
-        match from.stat(&name).map(|found| found.st_mode & libc::S_IFMT) {
-            Ok(libc::S_IFDIR) => tree(&enter(from, &name)?, &make(to, &name)?, page, depth + 1)?,
-            Ok(libc::S_IFREG) => file(from, to, &name)?,
-            Ok(libc::S_IFLNK) => link(from, to, &name, page, depth)?,
-            _ => {}
+    while let Some(step) = walk.step() {
+        let to = target.here().map_err(writing)?;
+        match step {
+            WalkStep::Enter(dir) => {
+                clear_partial(&make(to, dir.name)?)?;
+                target.enter(dir.name).map_err(writing)?;
+            }
+            WalkStep::Leave => target.leave().map_err(writing)?,
+            WalkStep::Leaf(entry) => match entry.kind {
+                EntryKind::File => file(entry.dir, to, entry.name)?,
+                EntryKind::Link => link(entry.dir, to, entry.name, page, entry.depth)?,
+                EntryKind::Directory | EntryKind::Special => {}
+            },
+            WalkStep::Missed { path, why, .. } if why.is_beyond_depth() => beyond.note(path),
+            WalkStep::Missed { path, why, .. } => {
+                return Err(failed(
+                    "read",
+                    &page.join(path),
+                    io::Error::other(why.to_string()),
+                ));
+            }
         }
+    }
+    if let Some(remark) = beyond.remark() {
+        eprintln!("'{}': {}", page.display(), clean(&remark));
     }
     Ok(())
 }
@@ -268,6 +286,7 @@ fn link(
 mod tests {
     use super::*;
     use archivist_plugin::files::remove::remove_tree;
+    use archivist_plugin::sample::{deep, depths, poor};
     use std::os::unix::fs::symlink;
 
     /// A base directory with a page in `from`, and a scope whose archive is in `data`.
@@ -307,6 +326,31 @@ mod tests {
         several.copy(SnapshotId(3), &path("from")).unwrap();
         assert_eq!(names(&path("several")), ["s3"]);
         assert_eq!(names(&path("several/s3")), ["index.jsonl", "wget"]);
+    }
+
+    /// Older versions sealed such pages.
+    #[test]
+    fn page_of_any_depth_is_copied_as_far_as_it_fits() {
+        poor(
+            module_path!(),
+            "page_of_any_depth_is_copied_as_far_as_it_fits",
+            || {
+                for (levels, name) in depths() {
+                    let base = tempfile::tempdir_in("/dev/shm").unwrap();
+                    let path = |name: &str| base.path().join(name);
+                    std::fs::create_dir_all(path("from/wget")).unwrap();
+                    std::fs::write(path("from/wget/z"), "page").unwrap();
+                    deep(&path("from/wget"), levels, &name);
+                    let scope = Scope::system(base.path());
+                    let target = Target::open(&path("to"), Layout::OnePage, &scope).unwrap();
+                    target.copy(SnapshotId(3), &path("from")).unwrap();
+                    assert_eq!(std::fs::read(path("to/wget/z")).unwrap(), b"page");
+                    let deepest = vec![name; levels.min(10)].join("/");
+                    assert!(path("to/wget").join(deepest).is_dir());
+                    remove_tree(base.path()).unwrap();
+                }
+            },
+        );
     }
 
     #[test]
