@@ -105,7 +105,7 @@ fn directories_become_directories() {
 }
 
 fn put(directory: &Path, files: &BTreeMap<String, String>) {
-    let _ = remove_tree(&directory);
+    let _ = remove_tree(directory);
     for (name, text) in files {
         let path = directory.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

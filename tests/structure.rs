@@ -706,7 +706,7 @@ const FILE_READERS: &[&str] = &[
 
 /// The parts of the orchestrator that read and write files, outside transactions. The store opens
 /// its database, and its transactions are those of SQLite.
-const FILE_ROOMS: [&str; 22] = [
+const FILE_ROOMS: [&str; 23] = [
     "archivebox.rs",
     "backup/",
     "main.rs",
@@ -717,6 +717,7 @@ const FILE_ROOMS: [&str; 22] = [
     "main_loop/perform.rs",
     "process/setup.rs",
     "program.rs",
+    "machine/clock.rs",
     "machine/inspect.rs",
     "search/files.rs",
     "transfer/files.rs",

@@ -572,7 +572,7 @@ fn page_that_cannot_be_copied_is_named_and_counts_as_incomplete() {
         }
         let bed = Bed::in_directory(tempfile::tempdir_in("/dev/shm").unwrap());
         let closed = bed.data().join(DAY).join("s1/wget");
-        fs::set_permissions(&closed, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, Permissions::from_mode(0o000)).unwrap();
         let code = take(&bed.scope, &bed.backups(), None).unwrap();
         assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(PARTLY)));
         bed.lose();

@@ -48,7 +48,7 @@ fn directories_without_permissions_are_removed() {
     let tree = top.path().join("tree");
     fs::create_dir_all(tree.join("a/b/c")).unwrap();
     for path in ["a/b", "a", ""] {
-        fs::set_permissions(tree.join(path), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(tree.join(path), Permissions::from_mode(0o000)).unwrap();
     }
     remove_tree(&tree).unwrap();
     assert!(!tree.exists());
