@@ -491,6 +491,7 @@ mod tests {
             certificates: Vec::new(),
             deleting: 0,
             deleting_copies: 0,
+            failing_removals: None,
             retention_held: None,
             undated: None,
             search: None,

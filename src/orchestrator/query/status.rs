@@ -58,6 +58,7 @@ pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
         store: transfer::store_status(turn)?,
         deleting: turn.tx.deletions()?,
         deleting_copies: turn.tx.deleted_copies()?,
+        failing_removals: turn.tx.failing_removals()?,
         retention_held: expiry::held(turn)?,
         undated: turn.tx.undated_pages(turn.now)?,
         search: indexing::status(turn)?,

@@ -21,6 +21,7 @@ fn is_poor(uses: Uses) -> bool {
     uses.all() >= RESULTS_MIN && uses.health().is_some_and(|percent| percent < HEALTH_MIN)
 }
 
+const REMOVAL_FIX: &str = "for the error: journalctl --unit='archivist-delete-*'";
 const HELD_FIX: &str =
     "see 'archivist delete --by-retention --dry-run'; to let it: archivist delete --by-retention";
 const UNDATED_FIX: &str = "no rule of Retention= deletes them: to archive them again: archivist add; then: archivist delete";
@@ -38,6 +39,15 @@ pub fn checks(status: &Status, hosts: &[Host]) -> Vec<Check> {
     }
     if let Some(text) = incomplete_text(status.incomplete) {
         checks.push(Check::warn("pages", text, INCOMPLETE_FIX));
+    }
+    if let Some((count, first)) = status.failing_removals {
+        let what = match count {
+            1 => format!("the files of {first}, which was deleted, could not be removed"),
+            n => format!(
+                "the files of {n} deleted pages ({first} is the first) could not be removed"
+            ),
+        };
+        checks.push(Check::fail("removal", what, REMOVAL_FIX));
     }
     if let Some(why) = &status.retention_held {
         let what = format!("held: {}", clean(why));
@@ -61,10 +71,24 @@ pub fn checks(status: &Status, hosts: &[Host]) -> Vec<Check> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Verdict;
     use super::*;
 
     fn uses(succeeded: u64, failed: u64) -> Uses {
         Uses { succeeded, failed }
+    }
+
+    #[test]
+    fn removals_and_rules_that_wait_are_failures() {
+        let status = Status {
+            failing_removals: Some((2, "s42".parse().unwrap())),
+            retention_held: Some("Retention=age=1d would delete 9 of 9 pages at once".to_owned()),
+            undated: Some((1, "s7".parse().unwrap())),
+            ..Status::default()
+        };
+        let found = checks(&status, &[]);
+        let verdicts: Vec<_> = found.iter().map(|check| check.verdict()).collect();
+        assert_eq!(verdicts, [Verdict::Fail, Verdict::Fail, Verdict::Warn]);
     }
 
     #[test]

@@ -8,6 +8,9 @@ use archivist_shared::archive::IMPORT_TAG;
 use archivist_shared::bus::documents::work::Removed;
 use std::path::PathBuf;
 
+/// Failed attempts after which a removal is reported.
+const REMOVAL_FAILURES: u32 = 3;
+
 /// SQL condition on a row of `tag`: it names an imported file of which no page is left.
 const UNUSED: &str = "name GLOB 'imported-*'
     AND NOT EXISTS (SELECT 1 FROM crawl_tag WHERE tag_id = tag.id)
@@ -61,6 +64,16 @@ impl Tx<'_> {
             "SELECT EXISTS (SELECT 1 FROM deletion WHERE owner = 'c' || ?1)",
             [id.0],
         )
+    }
+
+    /// Returns how many deleted crawls and snapshots have files whose removal has failed at least
+    /// [`REMOVAL_FAILURES`] times, and the first of them.
+    pub fn failing_removals(&self) -> Result<Option<(u64, Owner)>> {
+        let (count, first): (u64, Option<Owner>) = self.one(
+            "SELECT count(*), min(owner) FROM deletion WHERE attempts >= ?1",
+            [REMOVAL_FAILURES],
+        )?;
+        Ok(first.map(|first| (count, first)))
     }
 
     /// Returns a crawl that is being deleted and still has a row.

@@ -86,6 +86,10 @@ pub struct Status {
     /// Number of deleted snapshots whose copies are not removed from the store yet.
     #[serde(default)]
     pub deleting_copies: u64,
+    /// Deleted crawls and snapshots whose files could not be removed in several attempts: a number and the
+    /// first of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing_removals: Option<(u64, Owner)>,
     /// Why the rules of `Retention=` delete nothing, if they wait for an administrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_held: Option<String>,
