@@ -73,7 +73,7 @@ name_that_does_not_exist_fails_alone() {
     local crawl
     needs continues_by_itself
     assert_status 3 archivist add --wait --plugins wget http://missing.archive-test.org/
-    crawl=$(query '.[-1].id' list crawls)
+    crawl=$(query '.[0].id' list crawls)
     is_up || fail "one name holds the queue"
     assert_eq "1 sealed" "$(states "$crawl")" "the page"
 }
