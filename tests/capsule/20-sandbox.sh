@@ -50,6 +50,7 @@ CEILINGS=(
     "45 archivist-reach.service"
     "50 archivist-metrics.service"
     "50 archivist-retry.service"
+    "45 archivist-retention-held.service"
     "30 archivist-backup@srv.service"
     "50 archivist-watch@test.service"
     "30 archivist-unhealthy@test.service"

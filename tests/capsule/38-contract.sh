@@ -423,28 +423,28 @@ SH
 # As the readable copies of abx-plugins have their pictures. A copy by `run --dir` has them, too, and so has a restored page.
 keeps_links_within_a_page() {
     local directory seen
-    plugin testpicture on_Snapshot__20_testpicture.sh <<'SH'
+    plugin testimage on_Snapshot__20_testimage.sh <<'SH'
 #!/bin/sh
 mkdir host && echo picture >host/i.png
 SH
     plugin testreadable on_Snapshot__60_testreadable.sh <<'SH'
 #!/bin/sh
 mkdir -p images/host
-ln -s ../../../testpicture/host/i.png images/host/i.png
-ln -s "$SNAP_DIR/testpicture/host/i.png" absolute
+ln -s ../../../testimage/host/i.png images/host/i.png
+ln -s "$SNAP_DIR/testimage/host/i.png" absolute
 ln -s ../testreadable/loop loop
 ln -s ../.stored.json hidden
 ln -s ../../other outside
 echo "<img src=./images/host/i.png>" >content.html
 SH
     restart
-    seen="absolute ../testpicture/host/i.png images/host/i.png ../../../testpicture/host/i.png loop ../testreadable/loop"
-    crawl testpicture,testreadable http://contract.test/links
+    seen="absolute ../testimage/host/i.png images/host/i.png ../../../testimage/host/i.png loop ../testreadable/loop"
+    crawl testimage,testreadable http://contract.test/links
     directory=$(query '.[0].directory' list snapshots "$(page_of "$crawl")")
     assert_eq "$seen" "$(links_of "$directory/testreadable")" "links"
     assert_eq picture "$(in_capsule cat "$directory/testreadable/images/host/i.png")" "the picture"
     assert_eq "../../other ../.stored.json" "$(in_capsule cat "$directory"/testreadable/{outside,hidden}.broken-symlink.txt | xargs)" "links that leave"
-    assert_status 0 archivist run --dir /srv/links --plugins testpicture,testreadable http://contract.test/copy
+    assert_status 0 archivist run --dir /srv/links --plugins testimage,testreadable http://contract.test/copy
     # The link to itself leads to no file.
     assert_eq "${seen% loop *}" "$(links_of /srv/links/testreadable)" "links of the copy"
     assert_eq picture "$(in_capsule cat /srv/links/testreadable/images/host/i.png)" "the picture of the copy"
