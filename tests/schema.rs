@@ -206,6 +206,45 @@ fn older_pages_get_the_date_of_their_visit() {
     assert_eq!(dates, [recorded, queued + 1, queued + 2, queued]);
 }
 
+/// Before the fourth schema, no page said whether it was saved.
+#[test]
+fn older_pages_are_judged() {
+    let mut connection = Connection::open_in_memory().unwrap();
+    migrate(&mut connection, &MIGRATIONS[..3]).unwrap();
+    let rows = "
+        INSERT INTO host (id, name) VALUES (1, 'a.test');
+        INSERT INTO crawl (id, url, max_depth, plugins, config, created_at, users)
+            VALUES (1, '', 0, '[]', '{}', 0, '[0]');
+        INSERT INTO snapshot (id, crawl_id, host_id, url, url_key, depth, created_at, status, http_status, reason)
+            VALUES (1, 1, 1, '1', '1', 0, 0, 'sealed', 200, NULL), (2, 1, 1, '2', '2', 0, 0, 'sealed', 404, NULL),
+                (3, 1, 1, '3', '3', 0, 0, 'sealed', NULL, NULL), (4, 1, 1, '4', '4', 0, 0, 'sealed', 204, NULL),
+                (5, 1, 1, '5', '5', 0, 0, 'sealed', 200, 'time limit reached'),
+                (6, 1, 1, '6', '6', 0, 0, 'sealed', NULL, NULL), (7, 1, 1, '7', '7', 0, 0, 'sealed', NULL, NULL),
+                (8, 1, 1, '8', '8', 0, 0, 'queued', NULL, NULL), (9, 1, 1, '9', '9', 0, 0, 'sealed', 200, NULL);
+        INSERT INTO result (owner, crawl_id, snapshot_id, plugin, hook, status, size, files)
+            SELECT 's' || id, 1, id, 'hashes', 'hashes', 'succeeded', 9, '[]' FROM snapshot WHERE id <> 6;
+        INSERT INTO result (owner, crawl_id, snapshot_id, plugin, hook, status, size, files)
+            VALUES ('s1', 1, 1, 'wget', 'wget', 'succeeded', 9, '[]'), ('s2', 1, 2, 'wget', 'wget', 'succeeded', 9, '[]'),
+                ('s3', 1, 3, 'chromium', 'tab', 'failed', 9, '[]'), ('s5', 1, 5, 'dom', 'dom', 'succeeded', 9, '[]'),
+                ('s6', 1, 6, 'import', 'import', 'noresults', 0, '[]'), ('s7', 1, 7, 'import', 'import', 'succeeded', 9, '[]'),
+                ('s9', 1, 9, 'chromium', 'tab', 'succeeded', 9, '[{\"path\":\"document\",\"mimetype\":\"\",\"size\":9}]');";
+    connection.execute_batch(rows).unwrap();
+    migrate(&mut connection, MIGRATIONS).unwrap();
+    let mut judged = connection
+        .prepare("SELECT coalesce(unsaved, 'saved'), reason FROM snapshot ORDER BY id")
+        .unwrap();
+    let judged = judged.query_map([], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
+    });
+    let (judged, reasons): (Vec<_>, Vec<_>) = judged.unwrap().map(Result::unwrap).unzip();
+    let expected = [
+        "saved", "error", "document", "files", "work", "visit", "saved", "visit", "saved",
+    ];
+    assert_eq!(judged, expected);
+    assert_eq!(reasons[2].as_deref(), Some("nothing of the page was saved"));
+    assert_eq!(reasons.iter().flatten().count(), 2);
+}
+
 #[test]
 fn reopened_database_is_worked_on() {
     let directory = tempfile::tempdir().unwrap();

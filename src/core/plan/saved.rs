@@ -75,10 +75,7 @@ pub fn judge(
 ) -> Judgement {
     let usual = PageRole::default();
     let role = |result: &PageResult<'_>| roles.get(result.plugin).unwrap_or(&usual);
-    let because = |what: &str, result: Option<&PageResult<'_>>| {
-        let error = result?.error.unwrap_or("its hook failed");
-        Some(format!("{what}: {error}"))
-    };
+    let error = |result: &PageResult<'_>| result.error.unwrap_or("a hook failed").to_owned();
     let all = || results.iter();
     let unopened = all().find(|result| result.has_failed() && role(result).opens_page);
     // A crawl may have no plugin but those for files about pages.
@@ -91,17 +88,17 @@ pub fn judge(
     let (unsaved, found) = if http_status.is_some_and(is_http_error) {
         (Some(Unsaved::Error), None)
     } else if unopened.is_some() {
-        (
-            Some(Unsaved::Document),
-            because("the page did not load", unopened),
-        )
+        // It says that the page did not load.
+        (Some(Unsaved::Document), unopened.map(error))
     } else if !has_kept {
         let what = match http_status {
             None => Unsaved::Document,
             Some(_) => Unsaved::Files,
         };
         let failed = all().find(|result| result.has_failed());
-        (Some(what), because("nothing of the page was saved", failed))
+        let reason = failed.map(error);
+        let reason = reason.map(|error| format!("nothing of the page was saved: {error}"));
+        (Some(what), reason)
     } else {
         (reason.map(|_| Unsaved::Work), None)
     };
@@ -207,7 +204,7 @@ mod tests {
             None,
             &[failed.clone(), result("dom", Skipped, 0), digests.clone()],
         );
-        let reason = "the page did not load: net::ERR_CONNECTION_REFUSED".to_owned();
+        let reason = "net::ERR_CONNECTION_REFUSED".to_owned();
         assert_eq!(found, (Some(Unsaved::Document), Some(reason)));
         // What another program got is not what the browser shows.
         let found = judged(Some(200), None, &[failed, result("wget", Succeeded, 9)]);
