@@ -5,7 +5,8 @@ queue() {
     for path in fixed accept-only shadow frame onetrust rules/onetrust keep/app; do
         urls+=("$base/$path")
     done
-    crawl_walls=$(add --plugins pdf,screenshot,dom,text "${urls[@]}")
+    # The frame is of another site.
+    crawl_walls=$(add --plugins pdf,screenshot,dom,text --set CHROMIUM_CONSENT_HOSTS=localhost "${urls[@]}")
 }
 
 # note_of PATH: what was done to the page.
