@@ -67,7 +67,7 @@ type into the terminal
 write a file of the system
 write into a sealed page
 write into the library
-write to the terminal" "$(what done)" "what root can do"
+write to the terminal" "$(what "done")" "what root can do"
     in_capsule rm -f "$page/planted" $state/lib/bin/planted /usr/planted /etc/planted /srv/planted /opt/planted /var/planted
 }
 
@@ -81,7 +81,7 @@ reader_of_root_can_do_nothing() {
     needs can_be_done_outside
     local reader
     import_on_a_terminal in_capsule
-    assert_eq "" "$(what done)" "what the reader could do"
+    assert_eq "" "$(what "done")" "what the reader could do"
     assert_eq 17 "$(what refused | wc -l)" "attempts that were refused"
     reader=$(in_capsule id -u archivist-import)
     assert_contains "$output" "Uid $reader $reader $reader $reader; Gid $(in_capsule id -g archivist-import) " "its user"
@@ -100,7 +100,7 @@ reader_of_a_database_can_do_nothing() {
     output=$(in_capsule archivist import --dry-run /root/test-box 2>&1 || true)
     in_capsule rm -r /root/test-box
     assert_contains "$output" "list the archive: refused" "the attempts"
-    assert_eq "" "$(what done)" "what the reader could do"
+    assert_eq "" "$(what "done")" "what the reader could do"
 }
 
 # The group of hooks, which may read all pages, is not that of readers.
@@ -119,7 +119,7 @@ reader_of_a_user_can_do_nothing() {
     list=/home/$name/list
     import_on_a_terminal as_user
     as_user sh -c "rm -r $own; systemctl --user daemon-reload"
-    assert_eq "" "$(what done)" "what the reader could do"
+    assert_eq "" "$(what "done")" "what the reader could do"
     assert_contains "$output" "NoNewPrivs 1; Seccomp 2; tty 0" "its rights"
     [[ $output != *typed=?* && $output != *$'\e'* ]] || fail "the reader reached the terminal: $output"
     assert_contains "$(as_user archivist import --dry-run /home/$name/list 2>&1 || true)" "1 page" "a list without attempts"

@@ -22,6 +22,7 @@ as_user() {
     in_capsule setpriv --reuid "$uid" --regid "$uid" --init-groups env HOME=/home/$name USER=$name \
         XDG_RUNTIME_DIR="/run/user/$uid" DBUS_SESSION_BUS_ADDRESS="unix:path=/run/user/$uid/bus" "$@"
 }
+archivist_of_a_user() { as_user archivist "$@"; }
 
 prepare() {
     local port=$((8470 + release_number))
@@ -121,13 +122,13 @@ for name, urls in {"local": ["file:///etc/passwd"], "browser": ["chrome://versio
         out.writestr("indexes/index.cdx", "test,a)/ 20261126090000 " + json.dumps(line) + "\n")
 PYTHON
     local name user
-    for user in archivist "as_user archivist"; do
+    for user in archivist archivist_of_a_user; do
         for name in local browser; do
-            assert_status 0 $user replay "/srv/testreplay-$name.wacz" --headless
+            assert_status 0 "$user" replay "/srv/testreplay-$name.wacz" --headless
             assert_contains "$output" "http://a.test/, recorded" "the page of $name"
             assert_contains "$output" "is neither http nor https" "the refused page of $name"
         done
-        assert_status 0 $user replay /srv/testreplay-mixed.wacz --headless
+        assert_status 0 "$user" replay /srv/testreplay-mixed.wacz --headless
         assert_contains "$output" "http://a.test/, recorded" "the page of the web"
     done
     in_capsule sh -c 'rm /srv/testreplay-*.wacz'
