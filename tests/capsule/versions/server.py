@@ -1,4 +1,4 @@
-"""Serves a page whose answer the file that is the first argument chooses: ok, a status, or a status and 'check'."""
+"""Serves a page whose answer is in the file that is the first argument: ok, or an HTTP status."""
 
 import http.server
 import pathlib
