@@ -9,17 +9,19 @@ use std::path::{Path, PathBuf};
 
 /// First words of installed units and programs, which an instance cannot have as its name: its units would
 /// be mistaken for those of the first instance. Nor can it have the words of [`UnitKind`].
-const TAKEN: [&str; 15] = [
+const TAKEN: [&str; 17] = [
     "apparmor",
     "backup",
     "fleet",
     "generator",
+    "import",
     "metrics",
     "network",
     "orchestrator",
     "pool",
     "reach",
     "replay",
+    "retention",
     "retry",
     "run",
     "sonic",
