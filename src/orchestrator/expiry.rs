@@ -45,9 +45,11 @@ fn texts(rules: &[RetentionRule]) -> String {
     texts.join("\n")
 }
 
-/// How long a clock that is not believed, or one that nothing observed, is left alone.
-const CLOCK_LOOK: Duration = Duration::from_secs(3600);
-const CLOCK_LOOK_IDLE: Duration = Duration::from_secs(12 * 3600);
+/// Time until a clock that is not believed is read again.
+const DOUBT_INTERVAL: Duration = Duration::from_secs(3600);
+/// Time after which a turn takes place although nothing is due, so that the last reading of the clock is
+/// less than a day old.
+const IDLE_INTERVAL: Duration = Duration::from_secs(12 * 3600);
 
 /// Why the rules delete nothing although pages are due; `None` if they do.
 pub(crate) fn held(turn: &Turn<'_>) -> TurnResult<Option<String>> {
@@ -55,10 +57,7 @@ pub(crate) fn held(turn: &Turn<'_>) -> TurnResult<Option<String>> {
         return Ok(None);
     }
     let doubt = turn.tx.clock_state()?.doubt;
-    let rule = match turn.tx.retention_review()? {
-        Some(review) => review.held,
-        None => None,
-    };
+    let rule = turn.tx.retention_review()?.and_then(|review| review.held);
     Ok(doubt.map(|doubt| doubt.why).or(rule))
 }
 
@@ -69,10 +68,10 @@ fn next(turn: &Turn<'_>) -> TurnResult<Option<Time>> {
     if !rules.is_empty() && state.rules == texts(rules) {
         let clock = turn.tx.clock_state()?;
         if clock.doubt.is_some() {
-            return Ok(Some(turn.now.after(CLOCK_LOOK)));
+            return Ok(Some(turn.now.after(DOUBT_INTERVAL)));
         }
         if let Some(review) = turn.tx.retention_review()? {
-            let idle = review.held.map(|_| CLOCK_LOOK_IDLE);
+            let idle = review.held.map(|_| IDLE_INTERVAL);
             return Ok(Some(turn.now.after(idle.unwrap_or_default())));
         }
     }
@@ -88,7 +87,7 @@ fn next(turn: &Turn<'_>) -> TurnResult<Option<Time>> {
         None => turn
             .tx
             .next_expiry()?
-            .map(|due| due.min(turn.now.after(CLOCK_LOOK_IDLE))),
+            .map(|due| due.min(turn.now.after(IDLE_INTERVAL))),
     })
 }
 
