@@ -111,7 +111,7 @@ what_is_taken_away_is_gone_for_old_crawls() {
     restart
     in_capsule rm $signs/hold
     wait_for 60 is_over "$members"
-    assert_eq "1 result failed" "$(query '.[0].reason' list crawls "$members")" "a running crawl"
+    assert_eq "1 page is incomplete; 1 result failed" "$(query '.[0].reason' list crawls "$members")" "a running crawl"
     as member archivist retry "$members" >/dev/null
     wait_for 60 is_over "$members"
     assert_contains "$(query '.[0].reason' list crawls "$members")" "user member may not use persona 'bank'" "the reason"
