@@ -79,7 +79,7 @@ def large(count, mib):
     buses = []
     for _ in range(int(count)):
         bus = Bus()
-        bus.socket.settimeout(60)
+        bus.socket.settimeout(180)
         again = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
         bus.send(NAME, PATH, MANAGER, "Add", "hs", [again, '{"plugins": ["hashes"]}'])
         buses.append(bus)
