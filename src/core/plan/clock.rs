@@ -42,7 +42,7 @@ pub struct ClockState {
     pub last: Option<ClockReading>,
     /// Set while the clock is not believed.
     pub doubt: Option<ClockDoubt>,
-    /// Number of doubts so far. Pages that end during one have its number.
+    /// Number of doubts so far. Pages that are visited during one have its number.
     pub doubts: u32,
 }
 
@@ -78,7 +78,7 @@ fn contradiction(earlier: &ClockReading, now: &ClockReading) -> Option<String> {
     if ran < -step || behind > step {
         let behind = behind.max(ran.saturating_neg());
         return Some(format!(
-            "the clock is {} behind what was expected at {}",
+            "the clock is {} behind what was expected: it shows {}",
             span(behind),
             now.wall
         ));
@@ -86,7 +86,7 @@ fn contradiction(earlier: &ClockReading, now: &ClockReading) -> Option<String> {
     let ahead = passed.saturating_sub(ran).saturating_sub(off);
     (ahead > step).then(|| {
         format!(
-            "the clock is {} ahead of what was expected at {}",
+            "the clock is {} ahead of what was expected: it shows {}",
             span(ahead.saturating_add(off)),
             now.wall
         )

@@ -21,7 +21,7 @@ impl Tx<'_> {
     /// Returns what is known of the clock.
     pub fn clock_state(&self) -> Result<ClockState> {
         let state: String = self.one("SELECT state FROM clock", [])?;
-        Ok(serde_json::from_str(&state).unwrap_or_default())
+        Ok(serde_json::from_str(&state)?)
     }
 
     /// Records what is known of the clock. `confirms_doubt`: the times that were written during the doubt
