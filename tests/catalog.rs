@@ -16,10 +16,7 @@ fn read(path: &str) -> String {
 fn messages() -> BTreeMap<String, String> {
     let text = read("src/shared/journal.rs");
     let constants = text.lines().filter_map(|line| {
-        let (name, value) = line
-            .trim()
-            .strip_prefix("pub const ")?
-            .split_once(": &str = \"")?;
+        let (name, value) = line.trim().strip_prefix("pub const ")?.split_once(": &str = \"")?;
         Some((name.to_owned(), value.trim_end_matches("\";").to_owned()))
     });
     constants.collect()
@@ -39,20 +36,14 @@ fn entries() -> BTreeMap<String, String> {
 /// The names between @ signs.
 fn fields_shown(text: &str) -> BTreeSet<String> {
     let field = |c: char| c.is_ascii_uppercase() || c == '_';
-    let shown = text
-        .split('@')
-        .filter(|part| !part.is_empty() && part.chars().all(field));
+    let shown = text.split('@').filter(|part| !part.is_empty() && part.chars().all(field));
     shown.map(str::to_owned).collect()
 }
 
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found)
-        } else {
-            found.push(path)
-        }
+        if path.is_dir() { sources(&path, found) } else { found.push(path) }
     }
 }
 
@@ -70,10 +61,7 @@ fn log_lines() -> Vec<(BTreeSet<String>, BTreeSet<String>)> {
         .flat_map(|(body, _)| names(body))
         .collect::<BTreeSet<String>>();
     let mut lines = Vec::new();
-    for call in texts
-        .iter()
-        .flat_map(|text| text.split("tracing::").skip(1))
-    {
+    for call in texts.iter().flat_map(|text| text.split("tracing::").skip(1)) {
         let end = call.find(");").unwrap_or(call.len());
         let call = &call[..end];
         if call.contains("message_id = message::") {
@@ -93,9 +81,7 @@ fn names(text: &str) -> BTreeSet<String> {
 }
 
 fn fields_logged(call: &str) -> BTreeSet<String> {
-    let starts = call
-        .lines()
-        .filter_map(|line| line.trim().split_once(" = "));
+    let starts = call.lines().filter_map(|line| line.trim().split_once(" = "));
     let fields = starts.filter(|(name, _)| name.starts_with("archivist_"));
     fields.map(|(name, _)| name.to_ascii_uppercase()).collect()
 }
@@ -110,9 +96,7 @@ fn every_message_has_an_entry_and_every_entry_a_message() {
 #[test]
 fn the_list_at_the_top_of_the_catalog_is_right() {
     let text = read("packaging/tree/usr/lib/systemd/catalog/archivist.catalog");
-    let words = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("# ")?.split_once(' '));
+    let words = text.lines().filter_map(|line| line.strip_prefix("# ")?.split_once(' '));
     let listed: BTreeMap<String, String> = words
         .map(|(name, id)| (name.to_owned(), id.trim().to_owned()))
         .filter(|(_, id)| id.len() == 32)
@@ -122,10 +106,7 @@ fn the_list_at_the_top_of_the_catalog_is_right() {
 
 #[test]
 fn every_message_is_logged() {
-    let logged: BTreeSet<String> = log_lines()
-        .into_iter()
-        .flat_map(|(names, _)| names)
-        .collect();
+    let logged: BTreeSet<String> = log_lines().into_iter().flat_map(|(names, _)| names).collect();
     let known: BTreeSet<String> = messages().into_keys().collect();
     assert_eq!(logged, known);
 }
@@ -150,8 +131,5 @@ fn every_field_that_an_entry_shows_is_logged_with_it() {
 fn placeholders_are_read() {
     let text = "c@ARCHIVIST_CRAWL_ID@ and mail@example.org, @ARCHIVIST_URL@";
     let fields = fields_shown(text);
-    assert_eq!(
-        fields.into_iter().collect::<Vec<_>>(),
-        ["ARCHIVIST_CRAWL_ID", "ARCHIVIST_URL"]
-    );
+    assert_eq!(fields.into_iter().collect::<Vec<_>>(), ["ARCHIVIST_CRAWL_ID", "ARCHIVIST_URL"]);
 }

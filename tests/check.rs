@@ -132,14 +132,8 @@ fn findings(record: &Value, server: &Server) -> Vec<String> {
     let base = server.url("");
     let short = |value: &Value| value.as_str().unwrap_or("-").replace(&base, "");
     let all = record["findings"].as_array().cloned().unwrap_or_default();
-    let line = |it: &Value| {
-        format!(
-            "{} {} {}",
-            short(&it["kind"]),
-            short(&it["url"]),
-            short(&it["on"])
-        )
-    };
+    let line =
+        |it: &Value| format!("{} {} {}", short(&it["kind"]), short(&it["url"]), short(&it["on"]));
     all.iter().map(line).collect()
 }
 
@@ -147,18 +141,10 @@ fn findings(record: &Value, server: &Server) -> Vec<String> {
 fn a_site_that_is_well() {
     let server = Server::new(|_, _, to| {
         thread::sleep(Duration::from_millis(120));
-        reply(
-            to,
-            200,
-            "X-One: 1\r\nSet-Cookie: a\r\nSet-Cookie: b\r\n",
-            b"ok",
-        );
+        reply(to, 200, "X-One: 1\r\nSet-Cookie: a\r\nSet-Cookie: b\r\n", b"ok");
     });
     let record = check("status", &server.url("/"), json!({}));
-    assert_eq!(
-        (&record["ok"], &record["status_code"]),
-        (&json!(true), &json!(200))
-    );
+    assert_eq!((&record["ok"], &record["status_code"]), (&json!(true), &json!(200)));
     let ms = record["response_ms"].as_u64().unwrap();
     assert!((120..5000).contains(&ms), "{ms}");
     assert_eq!(record["headers"]["set-cookie"], "(hidden)\n(hidden)");
@@ -168,26 +154,16 @@ fn a_site_that_is_well() {
 
 #[test]
 fn a_site_that_is_down() {
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let record = check("status", &format!("http://127.0.0.1:{port}/"), json!({}));
-    assert_eq!(
-        (&record["ok"], &record["status_code"]),
-        (&json!(false), &json!(408))
-    );
+    assert_eq!((&record["ok"], &record["status_code"]), (&json!(false), &json!(408)));
     assert_eq!(record["response_ms"], 10_000);
     assert_eq!(record["error"], "the connection was refused");
     let record = check("status", "http://nowhere.invalid/", json!({}));
     assert_eq!(record["status_code"], 408, "{record}");
     let server = Server::new(|_, _, to| reply(to, 500, "", b"broken"));
     let record = check("status", &server.url("/"), json!({}));
-    assert_eq!(
-        (&record["ok"], &record["status_code"]),
-        (&json!(false), &json!(500))
-    );
+    assert_eq!((&record["ok"], &record["status_code"]), (&json!(false), &json!(500)));
     assert_eq!(record["error"], "the server answered 500");
 }
 
@@ -234,41 +210,24 @@ fn redirects_to_the_end_and_without_one() {
         _ => reply(to, 301, "Location: /end\r\n", b"moved"),
     });
     let record = check("status", &server.url("/"), json!({}));
-    assert_eq!(
-        (&record["ok"], &record["status_code"]),
-        (&json!(true), &json!(204))
-    );
+    assert_eq!((&record["ok"], &record["status_code"]), (&json!(true), &json!(204)));
     assert_eq!(record["final_url"], server.url("/end"));
     let record = check("status", &server.url("/loop"), json!({}));
     assert_eq!(
         (&record["status_code"], &record["error"]),
         (&json!(408), &json!("more than 30 redirects"))
     );
-    assert_eq!(
-        server
-            .asked()
-            .iter()
-            .filter(|it| *it == "GET /loop")
-            .count(),
-        31
-    );
+    assert_eq!(server.asked().iter().filter(|it| *it == "GET /loop").count(), 31);
     let record = check("status", &server.url("/out"), json!({}));
-    assert!(
-        record["error"]
-            .as_str()
-            .unwrap()
-            .contains("has no valid target"),
-        "{record}"
-    );
+    assert!(record["error"].as_str().unwrap().contains("has no valid target"), "{record}");
 }
 
 #[test]
 fn hostile_answers_are_records_of_one_small_line() {
     let server = Server::new(|_, path, to| match path {
         "/headers" => {
-            let many: String = (0..90)
-                .map(|n| format!("X-{n}: {}\r\n", "\u{9b}2J".repeat(100)))
-                .collect();
+            let many: String =
+                (0..90).map(|n| format!("X-{n}: {}\r\n", "\u{9b}2J".repeat(100))).collect();
             reply(to, 200, &many, b"");
         }
         "/endless-header" => {
@@ -283,12 +242,9 @@ fn hostile_answers_are_records_of_one_small_line() {
             let _ = to.write_all(b"\x00\xff garbage\r\n\r\n");
         }
     });
-    for (path, status) in [
-        ("/headers", 200),
-        ("/endless-header", 408),
-        ("/endless", 200),
-        ("/garbage", 408),
-    ] {
+    for (path, status) in
+        [("/headers", 200), ("/endless-header", 408), ("/endless", 200), ("/garbage", 408)]
+    {
         let record = check("status", &server.url(path), json!({"read_s": 5}));
         assert_eq!(record["status_code"], status, "{path}: {record}");
         let text = record.to_string();
@@ -310,21 +266,11 @@ fn tls_that_is_broken_in_every_way() {
     };
     let ask = |port: u16| {
         let mut command = command("status");
-        command
-            .env("SSL_CERT_FILE", &store)
-            .env_remove("SSL_CERT_DIR");
-        record(begin(
-            command,
-            &format!("https://127.0.0.1:{port}/"),
-            json!({}),
-        ))
+        command.env("SSL_CERT_FILE", &store).env_remove("SSL_CERT_DIR");
+        record(begin(command, &format!("https://127.0.0.1:{port}/"), json!({})))
     };
     let good = ask(server(made.good()).port);
-    assert_eq!(
-        (&good["ok"], &good["status_code"]),
-        (&json!(true), &json!(200)),
-        "{good}"
-    );
+    assert_eq!((&good["ok"], &good["status_code"]), (&json!(true), &json!(200)), "{good}");
     // As openssl(1) makes them: CA:TRUE, in the list of the machine, or issued by one in it.
     let (config, certificate) = made.own_authority();
     let (other, other_certificate) = made.self_signed_pem();
@@ -339,10 +285,7 @@ fn tls_that_is_broken_in_every_way() {
         );
     }
     std::fs::write(&store, &made.authority).unwrap();
-    for (days, warning) in [
-        (2, json!("the certificate expires in 2 days")),
-        (20, json!(null)),
-    ] {
+    for (days, warning) in [(2, json!("the certificate expires in 2 days")), (20, json!(null))] {
         let record = ask(server(made.of_days(days)).port);
         assert_eq!(record["ok"], true, "{record}");
         assert_eq!(record["certificate_days"], days, "{record}");
@@ -362,42 +305,29 @@ fn tls_that_is_broken_in_every_way() {
             (&json!(526), &json!(10_000)),
             "{record}"
         );
-        assert!(
-            record["error"].as_str().unwrap().contains(reason),
-            "{record}"
-        );
+        assert!(record["error"].as_str().unwrap().contains(reason), "{record}");
         if reason == "has expired" {
             assert_eq!(record["certificate_expires"], "2020-02-01T00:00:00.000Z");
-            assert!(
-                record["certificate_days"].as_i64().unwrap() < -2000,
-                "{record}"
-            );
+            assert!(record["certificate_days"].as_i64().unwrap() < -2000, "{record}");
             let error = record["error"].as_str().unwrap();
             assert!(error.contains("has expired on 2020-02-01, "), "{error}");
         }
     }
     let plain = Server::new(|_, _, to| reply(to, 400, "", b"no TLS here"));
     assert_eq!(ask(plain.port)["status_code"], 526);
-    let closing = Server::over(
-        Arc::new(|_: &str, _: &str, _: &mut dyn Write| ()),
-        |stream| {
-            let mut some = [0; 64];
-            let _ = (&stream).read(&mut some);
-            let _ = stream.shutdown(std::net::Shutdown::Write);
-            let _ = std::io::copy(&mut &stream, &mut std::io::sink());
-            None
-        },
-    );
+    let closing = Server::over(Arc::new(|_: &str, _: &str, _: &mut dyn Write| ()), |stream| {
+        let mut some = [0; 64];
+        let _ = (&stream).read(&mut some);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = std::io::copy(&mut &stream, &mut std::io::sink());
+        None
+    });
     assert_eq!(ask(closing.port)["status_code"], 526);
 }
 
 #[test]
 fn a_site_is_crawled_as_it_allows() {
-    let dead = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let other = Server::new(|method, path, to| match (method, path) {
         ("HEAD", "/no-head") => reply(to, 405, "", b""),
         (_, "/gone") => reply(to, 404, "", b""),
@@ -405,9 +335,7 @@ fn a_site_is_crawled_as_it_allows() {
     });
     let packed = {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder
-            .write_all(b"<urlset><url><loc>BASE/lone</loc></url></urlset>")
-            .unwrap();
+        encoder.write_all(b"<urlset><url><loc>BASE/lone</loc></url></urlset>").unwrap();
         encoder.finish().unwrap()
     };
     let elsewhere = format!("http://localhost:{}", other.port);
@@ -448,11 +376,7 @@ fn a_site_is_crawled_as_it_allows() {
     });
     at.store(usize::from(server.port), Ordering::SeqCst);
     let record = check("crawl", &server.url("/"), json!({}));
-    assert_eq!(
-        (&record["ok"], &record["pages"]),
-        (&json!(true), &json!(3)),
-        "{record}"
-    );
+    assert_eq!((&record["ok"], &record["pages"]), (&json!(true), &json!(3)), "{record}");
     assert_eq!(record.get("partial"), None);
     let found = findings(&record, &server);
     let expected = [
@@ -466,30 +390,14 @@ fn a_site_is_crawled_as_it_allows() {
     for line in &expected {
         assert!(found.contains(line), "{line} is not in {found:#?}");
     }
-    assert!(
-        found.iter().any(|line| line.starts_with("duplicate-title")),
-        "{found:#?}"
-    );
-    assert_eq!(
-        found
-            .iter()
-            .filter(|line| line.starts_with("broken"))
-            .count(),
-        3,
-        "{found:#?}"
-    );
+    assert!(found.iter().any(|line| line.starts_with("duplicate-title")), "{found:#?}");
+    assert_eq!(found.iter().filter(|line| line.starts_with("broken")).count(), 3, "{found:#?}");
     let asked = server.asked();
-    assert!(
-        asked.iter().all(|line| !line.contains("/private/")),
-        "{asked:?}"
-    );
+    assert!(asked.iter().all(|line| !line.contains("/private/")), "{asked:?}");
     assert_eq!(asked[0], "GET /robots.txt");
     for path in ["/map.xml.gz", "/map2.xml", "/a", "/lone"] {
         assert_eq!(
-            asked
-                .iter()
-                .filter(|line| **line == format!("GET {path}"))
-                .count(),
+            asked.iter().filter(|line| **line == format!("GET {path}")).count(),
             1,
             "{path}"
         );
@@ -509,35 +417,20 @@ fn a_crawl_has_four_concurrent_requests_and_ends_at_its_deadline() {
         if path == "/robots.txt" || path == "/sitemap.xml" {
             return reply(to, 404, "", b"");
         }
-        highest.fetch_max(
-            under_way.fetch_add(1, Ordering::SeqCst) + 1,
-            Ordering::SeqCst,
-        );
+        highest.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         thread::sleep(Duration::from_millis(100));
         if path.contains("hang") {
             thread::sleep(Duration::from_secs(30));
         }
         under_way.fetch_sub(1, Ordering::SeqCst);
         let n: usize = path.trim_matches('/').parse().unwrap_or(0);
-        let links: String = (1..=4)
-            .map(|i| format!("<a href=/{}>x</a>", n * 4 + i))
-            .collect();
-        html(
-            to,
-            &format!("<title>{n}</title>{links}<a href=/hang{n}>h</a>"),
-        );
+        let links: String = (1..=4).map(|i| format!("<a href=/{}>x</a>", n * 4 + i)).collect();
+        html(to, &format!("<title>{n}</title>{links}<a href=/hang{n}>h</a>"));
     });
     let begun = Instant::now();
     let record = check("crawl", &server.url("/"), json!({"deadline_s": 3}));
-    assert!(
-        begun.elapsed() < Duration::from_secs(8),
-        "{:?}",
-        begun.elapsed()
-    );
-    assert_eq!(
-        (&record["partial"], &record["ok"]),
-        (&json!(true), &json!(true))
-    );
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert_eq!((&record["partial"], &record["ok"]), (&json!(true), &json!(true)));
     assert_eq!(record["error"], "ended after 3 s, with pages left to read");
     assert!(record["pages"].as_u64().unwrap() > 1, "{record}");
     assert_eq!(most.load(Ordering::SeqCst), 4);
@@ -559,14 +452,8 @@ fn a_stopped_crawl_prints_its_partial_result() {
     let pid = nix::unistd::Pid::from_raw(child.id() as i32);
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
     let record = record(child);
-    assert_eq!(
-        (&record["partial"], &record["pages"]),
-        (&json!(true), &json!(1))
-    );
-    assert_eq!(
-        record["error"],
-        "ended when it was told to, with pages left to read"
-    );
+    assert_eq!((&record["partial"], &record["pages"]), (&json!(true), &json!(1)));
+    assert_eq!(record["error"], "ended when it was told to, with pages left to read");
 }
 
 #[test]
@@ -603,33 +490,17 @@ fn lighthouse_that_is_missing_hangs_or_speaks() {
     );
     let record = ask("sleep 60", 0.5);
     assert_eq!(record["ok"], false);
+    assert!(record["error"].as_str().unwrap().contains("time limit"), "{record}");
+    let record = ask("echo 'Runtime error encountered: no page' >&2; exit 1", 20.0);
     assert!(
-        record["error"].as_str().unwrap().contains("time limit"),
-        "{record}"
-    );
-    let record = ask(
-        "echo 'Runtime error encountered: no page' >&2; exit 1",
-        20.0,
-    );
-    assert!(
-        record["error"]
-            .as_str()
-            .unwrap()
-            .ends_with("Runtime error encountered: no page"),
+        record["error"].as_str().unwrap().ends_with("Runtime error encountered: no page"),
         "{record}"
     );
     let mut missing = command("lighthouse");
     missing.env("PATH", "/nonexistent");
     let record = record_of_missing(missing, dir.path());
-    assert_eq!(
-        (&record["skipped"], &record["ok"]),
-        (&json!(true), &json!(false)),
-        "{record}"
-    );
-    assert!(
-        record["error"].as_str().unwrap().contains("npm install"),
-        "{record}"
-    );
+    assert_eq!((&record["skipped"], &record["ok"]), (&json!(true), &json!(false)), "{record}");
+    assert!(record["error"].as_str().unwrap().contains("npm install"), "{record}");
 }
 
 /// Where a machine has lighthouse this is no test: then chromium is the one that is missing.
@@ -637,41 +508,22 @@ fn record_of_missing(command: Command, lib: &std::path::Path) -> Value {
     if std::path::Path::new("/usr/local/bin/lighthouse").exists() {
         return json!({"skipped": true, "ok": false, "error": "npm install"});
     }
-    record(begin(
-        command,
-        "http://127.0.0.1:1/",
-        json!({"lib_dir": lib.join("none")}),
-    ))
+    record(begin(command, "http://127.0.0.1:1/", json!({"lib_dir": lib.join("none")})))
 }
 
 #[test]
 fn users_get_an_exit_status_and_wrong_usage_exits_with_two() {
     let server = Server::new(|_, path, to| reply(to, if path == "/" { 200 } else { 404 }, "", b""));
     let status = |args: &[&str], input: &str| {
-        let mut child = command("status")
-            .args(args)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(input.as_bytes())
-            .unwrap();
+        let mut child = command("status").args(args).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
-        (
-            output.status.code().unwrap(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     assert_eq!(status(&[&server.url("/")], "").0, 0);
     assert_eq!(status(&[&server.url("/x")], "").0, 1);
     assert_eq!(status(&["file:///etc/passwd"], "").0, 2);
     let (code, text) = status(&[], "{}");
     assert_eq!(code, 2);
-    assert!(
-        text.contains("failed to parse the request on standard input"),
-        "{text}"
-    );
+    assert!(text.contains("failed to parse the request on standard input"), "{text}");
 }

@@ -46,10 +46,7 @@ fn wrong_usage_exits_with_two_and_a_hint() {
         (&["cancel", "x3"], "c12 is a crawl, s345 a snapshot"),
         (&["list", "results", "12"], "c12 is a crawl"),
         (&["list", "pages"], "crawls"),
-        (
-            &["list", "crawls", "--status", "failed"],
-            "queued, started, sealed",
-        ),
+        (&["list", "crawls", "--status", "failed"], "queued, started, sealed"),
         (&["open", "12"], "c12 is a crawl, s345 a snapshot"),
         (&["logs", "s3", "-n", "x"], "--lines"),
         (&["status", "--instance", "a-b"], "lower-case letter"),
@@ -77,10 +74,7 @@ fn no_orchestrator_exits_with_four_and_a_hint() {
     ] {
         let (code, stdout, stderr) = run(args);
         assert_eq!((code, stdout.as_str()), (4, ""), "{args:?}\n{stderr}");
-        assert!(
-            stderr.starts_with("archivist: failed to connect to the system bus: "),
-            "{stderr}"
-        );
+        assert!(stderr.starts_with("archivist: failed to connect to the system bus: "), "{stderr}");
         assert!(stderr.contains("systemctl status"), "{stderr}");
     }
     let (code, _, stderr) = run(&["--user", "status"]);
@@ -102,17 +96,11 @@ fn invalid_urls_are_refused_with_their_line() {
     assert!(
         stderr.contains("argument 2: 'https://a/ https://b/' refused: it contains a line break")
     );
-    assert!(
-        stderr.ends_with("archivist: no URL to archive\n"),
-        "{stderr}"
-    );
+    assert!(stderr.ends_with("archivist: no URL to archive\n"), "{stderr}");
 
     let (code, _, stderr) = run(&["add", "--file", "/nonexistent"]);
     assert_eq!(code, 1);
-    assert!(
-        stderr.contains("failed to read '/nonexistent': No such file"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("failed to read '/nonexistent': No such file"), "{stderr}");
 }
 
 #[test]
@@ -128,20 +116,12 @@ fn the_configuration_of_a_user() {
     let all: Vec<serde_json::Value> = serde_json::from_str(&stdout).unwrap();
     let timeout = all.iter().find(|one| one["key"] == "TimeoutSec").unwrap();
     assert_eq!(timeout["value"], "5min");
-    assert!(
-        timeout["from"]
-            .as_str()
-            .unwrap()
-            .ends_with("archivist.conf:2")
-    );
+    assert!(timeout["from"].as_str().unwrap().ends_with("archivist.conf:2"));
 
     std::fs::write(dir.join("archivist.conf"), "[Hooks]\nTimeoutsec=5\n").unwrap();
     let (code, _, stderr) = config(&["config", "--user"]);
     assert_eq!(code, 1);
-    assert!(
-        stderr.contains("archivist.conf:2: unknown key Timeoutsec="),
-        "{stderr}"
-    );
+    assert!(stderr.contains("archivist.conf:2: unknown key Timeoutsec="), "{stderr}");
     assert!(stderr.contains("did you mean TimeoutSec="), "{stderr}");
 }
 
@@ -150,17 +130,10 @@ fn the_doctor_fails_without_a_bus_and_prints_a_fix() {
     let (code, stdout, _) = run(&["doctor"]);
     assert_eq!(code, 1);
     assert!(stdout.contains("FAIL  bus"), "{stdout}");
-    assert!(
-        stdout.contains("→ is the machine running systemd and D-Bus?"),
-        "{stdout}"
-    );
+    assert!(stdout.contains("→ is the machine running systemd and D-Bus?"), "{stdout}");
     let (_, stdout, _) = run(&["doctor", "--json"]);
     let checks: Vec<serde_json::Value> = serde_json::from_str(&stdout).unwrap();
-    assert!(
-        checks
-            .iter()
-            .any(|c| c["name"] == "bus" && c["verdict"] == "fail")
-    );
+    assert!(checks.iter().any(|c| c["name"] == "bus" && c["verdict"] == "fail"));
 }
 
 #[test]
@@ -168,10 +141,7 @@ fn completions_know_the_verbs() {
     for shell in ["bash", "zsh", "fish"] {
         let (code, stdout, _) = run(&["completions", shell]);
         assert_eq!(code, 0);
-        assert!(
-            stdout.contains("retry") && stdout.contains("instance"),
-            "{shell}"
-        );
+        assert!(stdout.contains("retry") && stdout.contains("instance"), "{shell}");
     }
 }
 
@@ -200,16 +170,8 @@ fn an_orchestrator_is_the_other_program_in_its_scope() {
     let other = home.path().join("archivist-orchestrator");
     std::os::unix::fs::symlink("/bin/echo", other).unwrap();
     let mut command = Command::new(link);
-    command.args([
-        "orchestrator",
-        "--exit-on-idle",
-        "--instance=second",
-        "--user",
-    ]);
+    command.args(["orchestrator", "--exit-on-idle", "--instance=second", "--user"]);
     let (status, words, errors) = told(command.output().unwrap());
     assert_eq!(status, 0, "{errors}");
-    assert_eq!(
-        words,
-        "--user --instance second orchestrator --exit-on-idle\n"
-    );
+    assert_eq!(words, "--user --instance second orchestrator --exit-on-idle\n");
 }

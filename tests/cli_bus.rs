@@ -77,22 +77,13 @@ struct Face(Arc<Cardboard>);
 impl Face {
     fn add(&self, urls: zbus::OwnedFd, options: &str) -> zbus::fdo::Result<String> {
         let mut text = String::new();
-        std::fs::File::from(OwnedFd::from(urls))
-            .read_to_string(&mut text)
-            .unwrap();
+        std::fs::File::from(OwnedFd::from(urls)).read_to_string(&mut text).unwrap();
         let accepted = text.lines().count() as u64 - self.0.refused.len() as u64;
         *self.0.urls.lock().unwrap() = text;
         *self.0.options.lock().unwrap() = options.to_owned();
         let refused = self.0.refused.clone();
         let crawl = CrawlId(1);
-        Ok(json(&Added {
-            crawl,
-            accepted,
-            refused,
-            known: 0,
-            completed: 0,
-            joined: None,
-        }))
+        Ok(json(&Added { crawl, accepted, refused, known: 0, completed: 0, joined: None }))
     }
 
     /// Releases the hold at once, so that the command does not wait after the end.
@@ -155,9 +146,7 @@ impl Face {
 
     fn await_check(&self, id: &str) -> String {
         self.0.say(format!("await {id}"));
-        json(&archivist_shared::bus::documents::work::Ended::without_run(
-            Outcome::Exit(0),
-        ))
+        json(&archivist_shared::bus::documents::work::Ended::without_run(Outcome::Exit(0)))
     }
 
     fn watches(&self, name: &str) -> zbus::fdo::Result<String> {
@@ -188,9 +177,7 @@ impl Face {
     }
 
     fn retry(&self, _id: &str, hook: &str) -> zbus::fdo::Result<u32> {
-        Err(zbus::fdo::Error::InvalidArgs(format!(
-            "there is no hook '{hook}'"
-        )))
+        Err(zbus::fdo::Error::InvalidArgs(format!("there is no hook '{hook}'")))
     }
 
     fn status(&self) -> String {
@@ -307,21 +294,11 @@ fn hook(status: ResultState) -> HookResult {
 /// The lines of a stream in which the only hook comes out as `result`.
 fn stream(result: ResultState) -> [String; 5] {
     [
-        json(&CrawlEvent::Crawl {
-            crawl: crawl(Lifecycle::Started),
-        }),
-        json(&CrawlEvent::Snapshot {
-            snapshot: snapshot(Lifecycle::Started),
-        }),
-        json(&CrawlEvent::Hook {
-            result: hook(result),
-        }),
-        json(&CrawlEvent::Snapshot {
-            snapshot: snapshot(Lifecycle::Sealed),
-        }),
-        json(&CrawlEvent::Crawl {
-            crawl: crawl(Lifecycle::Sealed),
-        }),
+        json(&CrawlEvent::Crawl { crawl: crawl(Lifecycle::Started) }),
+        json(&CrawlEvent::Snapshot { snapshot: snapshot(Lifecycle::Started) }),
+        json(&CrawlEvent::Hook { result: hook(result) }),
+        json(&CrawlEvent::Snapshot { snapshot: snapshot(Lifecycle::Sealed) }),
+        json(&CrawlEvent::Crawl { crawl: crawl(Lifecycle::Sealed) }),
     ]
     .map(|line| line + "\n")
 }
@@ -334,10 +311,7 @@ struct Bus {
 
 /// Serves until the test's process ends.
 fn serve(address: &str, face: Face, ready: &std::sync::mpsc::Sender<()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let _connection = zbus::connection::Builder::address(address)
             .serve_at("/org/archivist1", face)
@@ -378,9 +352,7 @@ impl Bus {
             }
         };
         let mut address = String::new();
-        BufReader::new(daemon.stdout.take().unwrap())
-            .read_line(&mut address)
-            .unwrap();
+        BufReader::new(daemon.stdout.take().unwrap()).read_line(&mut address).unwrap();
         // A restarted bus has another id.
         let address = address.trim().split(",guid=").next();
         let address = address.unwrap_or_default().to_owned();
@@ -417,11 +389,7 @@ impl Bus {
 #[test]
 fn add_sends_lines_and_options_and_locates_what_is_refused() {
     let cardboard = Arc::new(Cardboard {
-        refused: vec![Refused {
-            line: 2,
-            text: "nonsense".into(),
-            why: "not a URL".into(),
-        }],
+        refused: vec![Refused { line: 2, text: "nonsense".into(), why: "not a URL".into() }],
         ..Cardboard::default()
     });
     let Some(bus) = Bus::start(&cardboard) else {
@@ -445,16 +413,9 @@ fn add_sends_lines_and_options_and_locates_what_is_refused() {
         "--file",
         file,
     ]);
-    assert_eq!(
-        (code, stdout.as_str()),
-        (3, "queued 1 URL as c1\n"),
-        "{stderr}"
-    );
+    assert_eq!((code, stdout.as_str()), (3, "queued 1 URL as c1\n"), "{stderr}");
     assert_eq!(stderr, "line 4: 'nonsense' refused: not a URL\n");
-    assert_eq!(
-        *cardboard.urls.lock().unwrap(),
-        "https://a/$(x)%n${HOME}\nnonsense\n"
-    );
+    assert_eq!(*cardboard.urls.lock().unwrap(), "https://a/$(x)%n${HOME}\nnonsense\n");
     let options: AddOptions = serde_json::from_str(&cardboard.options.lock().unwrap()).unwrap();
     assert_eq!((options.depth, options.tags.len()), (1, 2));
     assert_eq!(options.plugins, ["wget", "title"]);
@@ -462,10 +423,7 @@ fn add_sends_lines_and_options_and_locates_what_is_refused() {
 
     let (code, _, stderr) = bus.run(&["add", "x", "nonsense"]);
     assert_eq!(code, 3, "{stderr}");
-    assert!(
-        stderr.starts_with("argument 2: 'nonsense' refused"),
-        "{stderr}"
-    );
+    assert!(stderr.starts_with("argument 2: 'nonsense' refused"), "{stderr}");
     let (code, _, stderr) = bus.run(&["add", "nonsense"]);
     assert_eq!(code, 2, "{stderr}");
 }
@@ -482,15 +440,8 @@ fn a_hundred_thousand_lines_from_standard_input() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines: String = (0..100_000)
-        .map(|n| format!("https://example.com/{n}\n"))
-        .collect();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(lines.as_bytes())
-        .unwrap();
+    let lines: String = (0..100_000).map(|n| format!("https://example.com/{n}\n")).collect();
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let added: Added = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), added.accepted), (Some(0), 100_000));
@@ -531,10 +482,8 @@ fn wait_ends_with_three_when_a_hook_failed() {
     *cardboard.streams.lock().unwrap() = vec![stream(ResultState::Failed).concat()];
     let (code, stdout, stderr) = bus.run(&["add", "--wait", "--json", "https://a/"]);
     assert_eq!(code, 3, "{stderr}");
-    let documents: Vec<serde_json::Value> = stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let documents: Vec<serde_json::Value> =
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(documents.len(), 6);
     assert_eq!(documents[0]["crawl"], "c1");
     assert_eq!(documents[3]["event"], "hook");
@@ -579,10 +528,7 @@ fn an_interrupt_detaches() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        stderr.starts_with("detached: the crawl continues"),
-        "{stderr}"
-    );
+    assert!(stderr.starts_with("detached: the crawl continues"), "{stderr}");
 }
 
 #[test]
@@ -595,10 +541,7 @@ fn lists_and_refusals() {
     assert_eq!(code, 0);
     assert!(stdout.starts_with("ID  STATUS  ADDED"), "{stdout}");
     let filter: Filter = serde_json::from_str(&cardboard.filter.lock().unwrap()).unwrap();
-    assert_eq!(
-        (filter.status.as_deref(), filter.limit),
-        (Some("sealed"), ROWS_MAX)
-    );
+    assert_eq!((filter.status.as_deref(), filter.limit), (Some("sealed"), ROWS_MAX));
 
     let (code, stdout, _) = bus.run(&["list", "results", "s3", "--json"]);
     assert_eq!(code, 0);
@@ -615,17 +558,11 @@ fn lists_and_refusals() {
     let both = "archivist: there is no c9\narchivist: there is no s3\n";
     assert_eq!((code, stderr.as_str()), (1, both));
     let (code, _, stderr) = bus.run(&["retry", "s3", "--hook", "x"]);
-    assert_eq!(
-        (code, stderr.as_str()),
-        (2, "archivist: there is no hook 'x'\n")
-    );
+    assert_eq!((code, stderr.as_str()), (2, "archivist: there is no hook 'x'\n"));
     // The rows of cardboard have no directory yet.
     let (code, _, stderr) = bus.run(&["open", "s3"]);
     assert_eq!(code, 1, "{stderr}");
-    assert!(
-        stderr.starts_with("archivist: s3 has no page yet: "),
-        "{stderr}"
-    );
+    assert!(stderr.starts_with("archivist: s3 has no page yet: "), "{stderr}");
     // An instance without an orchestrator.
     let (code, _, stderr) = bus.run(&["status", "--instance", "news"]);
     assert_eq!(code, 4, "{stderr}");

@@ -13,10 +13,8 @@ use std::path::{Path, PathBuf};
 
 fn cases() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/generate");
-    let mut cases: Vec<_> = fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut cases: Vec<_> =
+        fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     cases
 }
@@ -84,8 +82,7 @@ fn directories_become_directories() {
         let written = tempfile::tempdir().unwrap();
         assert_eq!(write::units(&generated.units, written.path()), []);
         let mut made = tree(written.path());
-        made.values_mut()
-            .for_each(|text| *text = at_root(text, &case));
+        made.values_mut().for_each(|text| *text = at_root(text, &case));
         let said: String = problems
             .iter()
             .map(|problem: &Problem| at_root(&format!("{problem}\n"), &case))
@@ -128,11 +125,7 @@ fn a_fifo_does_not_block_the_boot() {
     let (declarations, problems) = files::read(&Scope::system(root.path()));
     assert_eq!(declarations.len(), 1);
     assert_eq!(problems.len(), 1);
-    assert!(
-        problems[0]
-            .text()
-            .ends_with("pipe.pool: it is not a regular file")
-    );
+    assert!(problems[0].text().ends_with("pipe.pool: it is not a regular file"));
 }
 
 /// Each is finished before the next one, and nothing gets lost or mixed up.

@@ -148,14 +148,7 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
     };
     let with_network = worker_in(&names(), snapshot(), false, network());
     let shapes = vec![
-        (
-            "check-status",
-            check(
-                CheckKind::Status,
-                &["/usr/bin/archivist", "check", "status"],
-                &[],
-            ),
-        ),
+        ("check-status", check(CheckKind::Status, &["/usr/bin/archivist", "check", "status"], &[])),
         (
             "check-crawl-certificate",
             UnitSpec {
@@ -164,42 +157,16 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
                     key: "archivist.client".into(),
                 }
                 .credentials(),
-                ..check(
-                    CheckKind::Crawl,
-                    &["/usr/bin/archivist", "check", "crawl"],
-                    &[],
-                )
+                ..check(CheckKind::Crawl, &["/usr/bin/archivist", "check", "crawl"], &[])
             },
         ),
-        (
-            "alert-unit",
-            check(
-                CheckKind::Alert,
-                &["/bin/true"],
-                &["notify@example.service"],
-            ),
-        ),
+        ("alert-unit", check(CheckKind::Alert, &["/bin/true"], &["notify@example.service"])),
         ("crawl-worker", worker(&names(), crawl, false)),
         ("snapshot-worker", worker(&names(), snapshot(), false)),
         ("user-snapshot-worker", worker(&names(), snapshot(), true)),
-        (
-            "instance-snapshot-worker",
-            worker(&Names::new("archivist-second"), snapshot(), false),
-        ),
-        (
-            "hook-foreground",
-            hook(snapshot(), "title", "on_Snapshot__54_title", "title", 60),
-        ),
-        (
-            "hook-finite",
-            hook(
-                snapshot(),
-                "wget",
-                "on_Snapshot__06_wget.finite.bg",
-                "wget",
-                120,
-            ),
-        ),
+        ("instance-snapshot-worker", worker(&Names::new("archivist-second"), snapshot(), false)),
+        ("hook-foreground", hook(snapshot(), "title", "on_Snapshot__54_title", "title", 60)),
+        ("hook-finite", hook(snapshot(), "wget", "on_Snapshot__06_wget.finite.bg", "wget", 120)),
         (
             "hook-daemon",
             hook(
@@ -210,10 +177,7 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
                 12 * 3600,
             ),
         ),
-        (
-            "hook-crawl-end",
-            hook(crawl, "index", "on_CrawlCleanup__90_index", "index", 60),
-        ),
+        ("hook-crawl-end", hook(crawl, "index", "on_CrawlCleanup__90_index", "index", 60)),
         ("hook-of-hidden-plugin", hidden),
         ("user-hook", of_user),
         ("hook-in-own-network", in_own_network),
@@ -225,10 +189,7 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
             UnitSpec::index(
                 &names(),
                 "/usr/lib/archivist/archivist-search",
-                (
-                    "/var/lib/archivist/index/search".into(),
-                    "/var/lib/archivist/archive".into(),
-                ),
+                ("/var/lib/archivist/index/search".into(), "/var/lib/archivist/archive".into()),
                 3,
                 Duration::from_secs(3600),
             ),
@@ -239,32 +200,20 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
                 &names(),
                 RunId(5),
                 "/usr/lib/archivist/archivist-search",
-                (
-                    "/var/lib/archivist/index/search".into(),
-                    "/var/lib/archivist/archive".into(),
-                ),
+                ("/var/lib/archivist/index/search".into(), "/var/lib/archivist/archive".into()),
                 Duration::from_secs(60),
             ),
         ),
-        (
-            "store-put-ssh",
-            transfer(Task::Put, "ssh://me@nas.example/pages"),
-        ),
+        ("store-put-ssh", transfer(Task::Put, "ssh://me@nas.example/pages")),
     ];
-    shapes
-        .into_iter()
-        .map(|(name, spec)| (name, with_input(spec)))
-        .collect()
+    shapes.into_iter().map(|(name, spec)| (name, with_input(spec))).collect()
 }
 
 /// A unit as the orchestrator starts it. Hooks of a user read nothing.
 fn with_input(spec: UnitSpec) -> UnitSpec {
     let reads = spec.kind != UnitKind::Hook || spec.launcher.is_some();
     let input = PathBuf::from(format!("/run/archivist/input/{}.7", spec.name));
-    UnitSpec {
-        stdin: reads.then_some(input),
-        ..spec
-    }
+    UnitSpec { stdin: reads.then_some(input), ..spec }
 }
 
 fn document(spec: &UnitSpec) -> Value {
@@ -296,10 +245,7 @@ fn unit_shapes_are_as_agreed() {
 #[test]
 fn every_golden_file_has_a_shape() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let known: Vec<String> = shapes()
-        .iter()
-        .map(|(name, _)| format!("{name}.json"))
-        .collect();
+    let known: Vec<String> = shapes().iter().map(|(name, _)| format!("{name}.json")).collect();
     for entry in std::fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(known.contains(&name), "tests/golden/{name} is nobody's");
@@ -312,10 +258,7 @@ fn no_unit_of_the_machine_shows_a_secret() {
     for (name, spec) in shapes() {
         let text = document(&spec).to_string();
         for secret in ["hunter2", "secret"] {
-            assert!(
-                !text.contains(secret) || name == "user-hook",
-                "{name}: {text}"
-            );
+            assert!(!text.contains(secret) || name == "user-hook", "{name}: {text}");
         }
         let launch = spec.launch().map(|bytes| String::from_utf8(bytes).unwrap());
         assert_eq!(launch.is_some(), spec.launcher.is_some(), "{name}");
@@ -330,8 +273,7 @@ fn every_unit_is_readable_after_its_end_and_expands_nothing() {
         let properties = properties(&spec);
         let get = |key: &str| {
             let mut all = properties.iter();
-            all.find(|(name, _)| *name == key)
-                .map(|(_, value)| value.clone())
+            all.find(|(name, _)| *name == key).map(|(_, value)| value.clone())
         };
         let text = |text: &str| Some(Property::Text(text.into()));
         assert_eq!(get("RemainAfterExit"), Some(Property::Flag(true)), "{name}");

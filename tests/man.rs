@@ -32,28 +32,21 @@ fn made(path: &str) -> String {
 /// The text of a page as man(1) prints it: without requests, fonts and escapes.
 fn page(name: &str) -> String {
     let text = made(&format!("man/{name}"));
-    let plain = ["\\fB", "\\fI", "\\fR", "\\fP"]
-        .iter()
-        .fold(text, |text, font| text.replace(font, ""));
-    plain
-        .replace("\\-", "-")
-        .replace('"', "")
-        .replace("\\ ", " ")
+    let plain =
+        ["\\fB", "\\fI", "\\fR", "\\fP"].iter().fold(text, |text, font| text.replace(font, ""));
+    plain.replace("\\-", "-").replace('"', "").replace("\\ ", " ")
 }
 
 /// From the line that begins with `start` to the next one that begins with `end`.
 fn section<'a>(page: &'a str, start: &str, end: &str) -> Option<&'a str> {
     let from = page.find(&format!("\n{start}"))? + 1;
     let rest = &page[from..];
-    let to = rest[1..]
-        .find(&format!("\n{end}"))
-        .map_or(rest.len(), |at| at + 1);
+    let to = rest[1..].find(&format!("\n{end}")).map_or(rest.len(), |at| at + 1);
     Some(&rest[..to])
 }
 
 fn has_word(text: &str, word: &str) -> bool {
-    text.split(|c: char| c.is_whitespace() || ",.;()[]|".contains(c))
-        .any(|found| found == word)
+    text.split(|c: char| c.is_whitespace() || ",.;()[]|".contains(c)).any(|found| found == word)
 }
 
 /// Everything that a request stands for is in a page; that the page has the request is not certain.
@@ -94,10 +87,7 @@ fn every_state_and_exit_status() {
     }
     let statuses = section(&main, ".SH EXIT STATUS", ".SH").unwrap();
     for exit in Exit::ALL {
-        assert!(
-            statuses.contains(&format!("\n.B {}\n", exit.code())),
-            "{exit:?}"
-        );
+        assert!(statuses.contains(&format!("\n.B {}\n", exit.code())), "{exit:?}");
     }
 }
 
@@ -122,13 +112,7 @@ fn every_field_of_small_documents() {
             completed: 0,
             joined: Some(at),
         }),
-        fields(PagesNotice {
-            crawl,
-            count: 1,
-            first,
-            last: first,
-            at,
-        }),
+        fields(PagesNotice { crawl, count: 1, first, last: first, at }),
         fields(CrawlNotice {
             id: crawl,
             status,
@@ -150,10 +134,7 @@ fn every_field_of_small_documents() {
     ];
     let text = page("org.archivist1.5");
     for field in fields.concat() {
-        assert!(
-            has_word(&text, &field),
-            "{field} is not in org.archivist1(5)"
-        );
+        assert!(has_word(&text, &field), "{field} is not in org.archivist1(5)");
     }
 }
 
@@ -185,10 +166,7 @@ fn every_cell_of_the_security_table_names_its_tests() {
     for party in parties {
         let name = party.lines().next().unwrap_or_default();
         let cells: Vec<&str> = party.split("\n.TP\n.B ").skip(1).collect();
-        let titles: Vec<&str> = cells
-            .iter()
-            .filter_map(|cell| cell.lines().next())
-            .collect();
+        let titles: Vec<&str> = cells.iter().filter_map(|cell| cell.lines().next()).collect();
         assert_eq!(titles, ["read", "change", "stop", "forge"], "{name}");
         for cell in cells {
             let held = cell.lines().filter_map(|line| line.strip_prefix(".I "));
@@ -241,17 +219,9 @@ fn groff_has_nothing_to_complain_about() {
             }
         };
         let text = made(&format!("man/{name}"));
-        groff
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(text.as_bytes())
-            .unwrap();
+        groff.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         let output = groff.wait_with_output().unwrap();
         let complaints = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.success() && complaints.is_empty(),
-            "{name}: {complaints}"
-        );
+        assert!(output.status.success() && complaints.is_empty(), "{name}: {complaints}");
     }
 }

@@ -21,9 +21,7 @@ const BROKEN: &str = "CREATE TABLE half (a TEXT); UPDATE no_such_table SET a = 1
 
 fn open(path: &Path) -> Store {
     let mut store = Store::open(path).unwrap_or_else(|error| panic!("{error}"));
-    store
-        .take_over("archivist-orchestrator.service", "boot", NOW)
-        .unwrap();
+    store.take_over("archivist-orchestrator.service", "boot", NOW).unwrap();
     store
 }
 
@@ -37,11 +35,8 @@ fn add(tx: &Tx<'_>) -> CrawlId {
         now: NOW,
     };
     let crawl = tx.add_crawl(&crawl).unwrap();
-    let page = NewSnapshot {
-        url: "https://a.example/",
-        host: "a.example",
-        ..NewSnapshot::default()
-    };
+    let page =
+        NewSnapshot { url: "https://a.example/", host: "a.example", ..NewSnapshot::default() };
     tx.add_snapshots(crawl, None, &[page], NOW).unwrap();
     crawl
 }
@@ -53,14 +48,10 @@ fn filled(directory: &Path) -> PathBuf {
     let tx = store.begin().unwrap();
     let crawl = add(&tx);
     tx.tag_crawl(crawl, "news").unwrap();
-    for (plugin, state) in [
-        ("wget", ResultState::Succeeded),
-        ("title", ResultState::Failed),
-    ] {
+    for (plugin, state) in [("wget", ResultState::Succeeded), ("title", ResultState::Failed)] {
         tx.start_result(PAGE, crawl, plugin, plugin, NOW).unwrap();
         let verdict = Verdict { state, error: None };
-        tx.note_result(PAGE, crawl, plugin, plugin, &verdict, NOW)
-            .unwrap();
+        tx.note_result(PAGE, crawl, plugin, plugin, &verdict, NOW).unwrap();
     }
     tx.commit().unwrap();
     path
@@ -84,9 +75,7 @@ fn next_version_keeps_every_row() {
     let rows = |connection: &Connection| -> Vec<(String, i64)> {
         let names = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
         let mut statement = connection.prepare(names).unwrap();
-        let names = statement
-            .query_map([], |row| row.get::<_, String>(0))
-            .unwrap();
+        let names = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
         let count = |name: String| {
             let sql = format!("SELECT count(*) FROM {name}");
             let count = connection.query_row(&sql, [], |row| row.get(0)).unwrap();
@@ -196,9 +185,7 @@ fn older_pages_get_the_date_of_their_visit() {
                 ('s3', 2, 3, 'text', 'text', 'succeeded', 1700000000009);";
     connection.execute_batch(rows).unwrap();
     migrate(&mut connection, MIGRATIONS).unwrap();
-    let mut dates = connection
-        .prepare("SELECT visited_at FROM snapshot ORDER BY id")
-        .unwrap();
+    let mut dates = connection.prepare("SELECT visited_at FROM snapshot ORDER BY id").unwrap();
     let dates = dates.query_map([], |row| row.get::<_, i64>(0)).unwrap();
     let dates: Vec<i64> = dates.map(Result::unwrap).collect();
     let recorded = 1_370_563_200_000;
@@ -233,13 +220,11 @@ fn older_pages_are_judged() {
     let mut judged = connection
         .prepare("SELECT coalesce(unsaved, 'saved'), reason FROM snapshot ORDER BY id")
         .unwrap();
-    let judged = judged.query_map([], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
-    });
+    let judged = judged
+        .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?)));
     let (judged, reasons): (Vec<_>, Vec<_>) = judged.unwrap().map(Result::unwrap).unzip();
-    let expected = [
-        "saved", "error", "document", "files", "work", "visit", "saved", "visit", "saved",
-    ];
+    let expected =
+        ["saved", "error", "document", "files", "work", "visit", "saved", "visit", "saved"];
     assert_eq!(judged, expected);
     assert_eq!(reasons[2].as_deref(), Some("nothing of the page was saved"));
     assert_eq!(reasons.iter().flatten().count(), 2);
@@ -257,10 +242,7 @@ fn reopened_database_is_worked_on() {
     for step in [Step::Cancel, Step::Retry] {
         tx.step_crawl(crawl.id, step, Some(NOW), None, NOW).unwrap();
     }
-    assert_eq!(
-        tx.crawl(crawl.id).unwrap().unwrap().status,
-        Lifecycle::Queued
-    );
+    assert_eq!(tx.crawl(crawl.id).unwrap().unwrap().status, Lifecycle::Queued);
     assert_eq!(add(&tx), CrawlId(2), "no id is given twice");
     tx.commit().unwrap();
 

@@ -14,14 +14,7 @@ struct Room {
     never: &'static [&'static str],
 }
 
-const PURE: &[&str] = &[
-    "std::fs",
-    "std::env",
-    "std::net",
-    "std::process",
-    "now()",
-    "getrandom",
-];
+const PURE: &[&str] = &["std::fs", "std::env", "std::net", "std::process", "now()", "getrandom"];
 
 /// Files and nothing else of the world: it runs when the machine has just begun to boot.
 const CARRIES_FILES: &[&str] = &["std::net", "std::process::Command"];
@@ -53,11 +46,7 @@ const ROOMS: &[Room] = &[
     // The edges: each knows one thing of the world outside.
     room("config/alert.rs", &[], PURE),
     room("config/declare/watch", &["alert", "declare", "ini"], PURE),
-    room(
-        "config/declare/files.rs",
-        &["declare", "fragments", "ini", "scope"],
-        CARRIES_FILES,
-    ),
+    room("config/declare/files.rs", &["declare", "fragments", "ini", "scope"], CARRIES_FILES),
     room("config/declare/url_file.rs", &[], CARRIES_FILES),
     room("config/declare", &["declare", "ini"], PURE),
     room("config", &["alert"], CARRIES_FILES),
@@ -66,16 +55,8 @@ const ROOMS: &[Room] = &[
     room("shared/archivebox.rs", &[], PURE),
     room("shared/staged.rs", &[], PURE),
     room("shared/bus/documents", &["bus::documents"], PURE),
-    room(
-        "shared/bus/client.rs",
-        &["bus", "connection", "database", "systemd"],
-        &[],
-    ),
-    room(
-        "shared/bus",
-        &["bus", "connection"],
-        &["org.freedesktop.systemd1.Manager"],
-    ),
+    room("shared/bus/client.rs", &["bus", "connection", "database", "systemd"], &[]),
+    room("shared/bus", &["bus", "connection"], &["org.freedesktop.systemd1.Manager"]),
     room("shared/connection.rs", &[], &["systemd1"]),
     room("shared/systemd", &["connection", "systemd"], &[]),
     room("shared/database.rs", &[], &["zbus", "tokio"]),
@@ -88,11 +69,7 @@ const ROOMS: &[Room] = &[
     room("shared/pool_health.rs", &[], &["zbus", "tokio"]),
     room("shared/reader.rs", &[], &["zbus", "tokio", "std::fs"]),
     room("shared/outage.rs", &["disk"], &["zbus", "tokio"]),
-    room(
-        "plugin",
-        &["catalogue", "contract", "files", "programs", "settings"],
-        &[],
-    ),
+    room("plugin", &["catalogue", "contract", "files", "programs", "settings"], &[]),
     // The only room that knows PostgreSQL.
     room("fleet/connect", &["connect"], &["archivist."]),
     room("fleet/ledger", &["connect", "ledger"], &["std::fs", "zbus"]),
@@ -101,43 +78,19 @@ const ROOMS: &[Room] = &[
         &["connect", "ledger", "members", "node", "schema", "serve"],
         &["archivist.", "std::fs", "rustls"],
     ),
-    room(
-        "fleet/serve.rs",
-        &["connect", "schema", "view"],
-        &["archivist.", "std::fs", "rustls"],
-    ),
-    room(
-        "fleet/view",
-        &["connect", "view"],
-        &["std::fs", "rustls", "zbus"],
-    ),
+    room("fleet/serve.rs", &["connect", "schema", "view"], &["archivist.", "std::fs", "rustls"]),
+    room("fleet/view", &["connect", "view"], &["std::fs", "rustls", "zbus"]),
     room(
         "fleet",
-        &[
-            "connect", "ledger", "members", "node", "own_ids", "program", "schema", "serve", "view",
-        ],
+        &["connect", "ledger", "members", "node", "own_ids", "program", "schema", "serve", "view"],
         &["std::fs", "rustls", "zbus"],
     ),
     room("store", ALL, &["tokio", "zbus", "rusqlite"]),
     // It has the index and the texts, and no way out.
-    room(
-        "search",
-        ALL,
-        &[
-            "tokio",
-            "zbus",
-            "rusqlite",
-            "std::net",
-            "std::process::Command",
-        ],
-    ),
+    room("search", ALL, &["tokio", "zbus", "rusqlite", "std::net", "std::process::Command"]),
     // Formats: open files and times come from the caller.
     room("warc", ALL, FORMATS),
-    room(
-        "generator/systemd_version.rs",
-        &[],
-        &["std::net", "std::fs"],
-    ),
+    room("generator/systemd_version.rs", &[], &["std::net", "std::fs"]),
     room("generator", ALL, NO_THREAD),
     // Those that carry.
     // Rows, and the documents of lists, which are data.
@@ -161,16 +114,7 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "orchestrator/process",
-        &[
-            "calls",
-            "engine",
-            "machine",
-            "main_loop",
-            "process",
-            "runner",
-            "store",
-            "work",
-        ],
+        &["calls", "engine", "machine", "main_loop", "process", "runner", "store", "work"],
         NO_SQL_OR_BUS,
     ),
     room(
@@ -195,9 +139,7 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "orchestrator/kinds.rs",
-        &[
-            "deletion", "indexing", "search", "transfer", "units", "watch", "work",
-        ],
+        &["deletion", "indexing", "search", "transfer", "units", "watch", "work"],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(
@@ -269,11 +211,7 @@ const ROOMS: &[Room] = &[
         &["machine", "main_loop", "notices", "store", "units", "watch"],
         NO_SQL_BUS_OR_TOKIO,
     ),
-    room(
-        "orchestrator/deletion.rs",
-        &["main_loop", "store", "units"],
-        NO_SQL_BUS_OR_TOKIO,
-    ),
+    room("orchestrator/deletion.rs", &["main_loop", "store", "units"], NO_SQL_BUS_OR_TOKIO),
     room("orchestrator/clock.rs", &["main_loop"], NO_SQL_BUS_OR_TOKIO),
     room(
         "orchestrator/expiry.rs",
@@ -292,14 +230,7 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "orchestrator/search",
-        &[
-            "engine",
-            "indexing",
-            "main_loop",
-            "search",
-            "store",
-            "units",
-        ],
+        &["engine", "indexing", "main_loop", "search", "store", "units"],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(
@@ -309,87 +240,38 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "orchestrator/programs",
-        &[
-            "engine",
-            "machine",
-            "main_loop",
-            "notices",
-            "programs",
-            "store",
-        ],
+        &["engine", "machine", "main_loop", "notices", "programs", "store"],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/units",
         &["main_loop", "store", "units"],
-        &[
-            "rusqlite",
-            "org.freedesktop",
-            "SELECT ",
-            "tokio",
-            "CrawlWorker",
-            "SnapshotWorker",
-        ],
+        &["rusqlite", "org.freedesktop", "SELECT ", "tokio", "CrawlWorker", "SnapshotWorker"],
     ),
-    room(
-        "orchestrator/fleet",
-        &["fleet", "main_loop", "store"],
-        NO_SQL_BUS_OR_TOKIO,
-    ),
-    room(
-        "orchestrator/notices",
-        &["main_loop", "notices", "store"],
-        NO_SQL_BUS_OR_TOKIO,
-    ),
-    room(
-        "orchestrator/main_loop",
-        &["engine", "machine", "main_loop", "store"],
-        NO_SQL_OR_BUS,
-    ),
-    room(
-        "orchestrator/engine",
-        &["engine", "machine", "runner", "store"],
-        NO_SQL_OR_BUS,
-    ),
+    room("orchestrator/fleet", &["fleet", "main_loop", "store"], NO_SQL_BUS_OR_TOKIO),
+    room("orchestrator/notices", &["main_loop", "notices", "store"], NO_SQL_BUS_OR_TOKIO),
+    room("orchestrator/main_loop", &["engine", "machine", "main_loop", "store"], NO_SQL_OR_BUS),
+    room("orchestrator/engine", &["engine", "machine", "runner", "store"], NO_SQL_OR_BUS),
     room("orchestrator/runner", &["machine", "runner"], NO_SQL_OR_BUS),
     room("orchestrator/machine", &["machine", "store"], NO_SQL_OR_BUS),
     // A database of another program, and none of ours.
-    room(
-        "orchestrator/archivebox.rs",
-        &[],
-        &["org.freedesktop", "tokio", "zbus", "std::net"],
-    ),
+    room("orchestrator/archivebox.rs", &[], &["org.freedesktop", "tokio", "zbus", "std::net"]),
     room(
         "orchestrator/backup",
         &["backup", "machine", "runner", "store"],
-        &[
-            "rusqlite",
-            "org.freedesktop",
-            "SELECT ",
-            "io::copy",
-            "fs::copy",
-        ],
+        &["rusqlite", "org.freedesktop", "SELECT ", "io::copy", "fs::copy"],
     ),
     room("orchestrator/unhealthy.rs", &[], NO_SQL_OR_BUS),
     room("orchestrator/main.rs", &[], NO_SQL_OR_BUS),
     room("orchestrator/lib.rs", &["process"], NO_SQL_OR_BUS),
     room("worker/sequence.rs", &[], PURE),
-    room(
-        "worker",
-        ALL,
-        &["org.freedesktop.systemd1", "io::copy", "fs::copy"],
-    ),
+    room("worker", ALL, &["org.freedesktop.systemd1", "io::copy", "fs::copy"]),
     room("hooks", ALL, &[]),
     // A pipe in memory for h2, and no runtime.
     room(
         "checks/http/http2.rs",
         ALL,
-        &[
-            "tokio::net",
-            "tokio::runtime",
-            "tokio::spawn",
-            "tokio::time",
-        ],
+        &["tokio::net", "tokio::runtime", "tokio::spawn", "tokio::time"],
     ),
     room("checks", ALL, &["tokio"]),
     // The verbs, what they print with, and how they reach the orchestrator.
@@ -439,13 +321,7 @@ fn sources() -> Vec<(String, String)> {
     let mut found = Vec::new();
     files(&src, &mut found);
     found.sort();
-    let name = |path: &Path| {
-        path.strip_prefix(&src)
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .to_owned()
-    };
+    let name = |path: &Path| path.strip_prefix(&src).unwrap().to_str().unwrap().to_owned();
     let read = |path: PathBuf| (name(&path), std::fs::read_to_string(&path).unwrap());
     found.into_iter().map(read).collect()
 }
@@ -462,9 +338,7 @@ fn code(text: &str) -> String {
         Some(end) => &text[..end],
         None => text,
     };
-    let lines = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"));
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -497,20 +371,15 @@ fn is_allowed(room: &Room, import: &str) -> bool {
 fn breaches(file: &str, text: &str) -> Vec<String> {
     let fits = |room: &&Room| {
         file == room.place
-            || file
-                .strip_prefix(room.place)
-                .is_some_and(|rest| rest.starts_with('/'))
+            || file.strip_prefix(room.place).is_some_and(|rest| rest.starts_with('/'))
     };
     let Some(room) = ROOMS.iter().find(fits) else {
         return vec![format!("src/{file} is in no room: add it to the table")];
     };
     let code = code(text);
-    let foreign = imports(&code)
-        .into_iter()
-        .filter(|import| !is_allowed(room, import));
-    let mut found: Vec<String> = foreign
-        .map(|import| format!("src/{file} imports crate::{import}"))
-        .collect();
+    let foreign = imports(&code).into_iter().filter(|import| !is_allowed(room, import));
+    let mut found: Vec<String> =
+        foreign.map(|import| format!("src/{file} imports crate::{import}")).collect();
     let named = room.never.iter().filter(|word| code.contains(**word));
     found.extend(named.map(|word| format!("src/{file} mentions '{word}'")));
     found
@@ -534,10 +403,7 @@ fn linked(package: &str) -> BTreeSet<String> {
 fn assert_links_none_of(package: &str, forbidden: &[&str]) {
     let linked = linked(package);
     assert!(linked.contains(package), "{package}: {linked:?}");
-    let found: Vec<_> = forbidden
-        .iter()
-        .filter(|name| linked.contains(**name))
-        .collect();
+    let found: Vec<_> = forbidden.iter().filter(|name| linked.contains(**name)).collect();
     assert!(found.is_empty(), "{package} links {found:?}");
 }
 
@@ -582,12 +448,7 @@ fn only_the_fleet_links_the_client_of_postgresql() {
 /// The code of the engine is in its own program alone.
 #[test]
 fn only_the_search_links_the_engine() {
-    for package in [
-        "archivist",
-        "archivist-orchestrator",
-        "archivist-worker",
-        "archivist-store",
-    ] {
+    for package in ["archivist", "archivist-orchestrator", "archivist-worker", "archivist-store"] {
         assert_links_none_of(package, &["archivist-search", "tantivy"]);
     }
     assert_links_none_of("archivist-search", &["rusqlite", "tokio", "zbus"]);
@@ -605,14 +466,7 @@ fn only_transfers_link_archives() {
 /// PID 1 runs it as root at boot and at each reload, and waits for it.
 #[test]
 fn the_generator_links_neither_bus_nor_runtime() {
-    let forbidden = [
-        "archivist-shared",
-        "clap",
-        "rustls",
-        "tokio",
-        "tracing",
-        "zbus",
-    ];
+    let forbidden = ["archivist-shared", "clap", "rustls", "tokio", "tracing", "zbus"];
     assert_links_none_of("archivist-generator", &forbidden);
 }
 
@@ -624,9 +478,7 @@ fn the_launcher_links_almost_nothing() {
 /// The lines of a file that format a value in Rust's own notation.
 fn debug_output(file: &str, text: &str) -> Vec<String> {
     let code = code(text);
-    let lines = code
-        .lines()
-        .filter(|line| line.contains(":?}") || line.contains(":#?}"));
+    let lines = code.lines().filter(|line| line.contains(":?}") || line.contains(":#?}"));
     lines.map(|line| format!("{file}: {line}")).collect()
 }
 
@@ -635,9 +487,7 @@ fn debug_output(file: &str, text: &str) -> Vec<String> {
 fn no_message_is_debug_output() {
     let sources = sources();
     let files = sources.iter().filter(|(file, _)| !is_test(file));
-    let found: Vec<String> = files
-        .flat_map(|(file, text)| debug_output(file, text))
-        .collect();
+    let found: Vec<String> = files.flat_map(|(file, text)| debug_output(file, text)).collect();
     assert!(found.is_empty(), "\n{}", found.join("\n"));
     for line in ["{what:?}", "{:?}", "{:#?}"] {
         let line = format!("    tracing::warn!(\"{line}\", x);");
@@ -649,9 +499,7 @@ fn no_message_is_debug_output() {
 fn every_file_keeps_to_its_room() {
     let sources = sources();
     let files = sources.iter().filter(|(file, _)| !is_test(file));
-    let found: Vec<String> = files
-        .flat_map(|(file, text)| breaches(file, text))
-        .collect();
+    let found: Vec<String> = files.flat_map(|(file, text)| breaches(file, text)).collect();
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
@@ -737,17 +585,14 @@ const FILE_ROOMS: [&str; 23] = [
 fn names(code: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
     let is_method = name.starts_with(['.', '/']);
-    code.match_indices(name)
-        .any(|(at, _)| is_method || !code[..at].ends_with(is_part))
+    code.match_indices(name).any(|(at, _)| is_method || !code[..at].ends_with(is_part))
 }
 
 /// The `impl` blocks of a type in code as rustfmt writes it.
 fn blocks<'a>(code: &'a str, of: &str) -> Vec<&'a str> {
     let parts = code.split("\nimpl ").skip(1);
     let parts = parts.filter(|part| part.starts_with(of));
-    parts
-        .map(|part| &part[..part.find("\n}").unwrap_or(part.len())])
-        .collect()
+    parts.map(|part| &part[..part.find("\n}").unwrap_or(part.len())]).collect()
 }
 
 /// The functions over a turn in code as rustfmt writes it, and the methods of one.
@@ -796,9 +641,7 @@ fn deeds_in_turns(file: &str, text: &str) -> Vec<String> {
 fn a_turn_neither_logs_nor_reads_files() {
     let sources = sources();
     let files = sources.iter().filter(|(file, _)| !is_test(file));
-    let found: Vec<String> = files
-        .flat_map(|(file, text)| deeds_in_turns(file, text))
-        .collect();
+    let found: Vec<String> = files.flat_map(|(file, text)| deeds_in_turns(file, text)).collect();
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
@@ -854,12 +697,8 @@ fn uses(manifest: &str) -> Vec<&str> {
     let after = |text| str::split_once(text, "\n[dependencies]\n");
     let section = after(manifest).map_or("", |(_, rest)| rest);
     let section = section.split("\n[").next().unwrap();
-    let names = section
-        .lines()
-        .filter_map(|line| line.strip_prefix("archivist-"));
-    names
-        .filter_map(|name| name.split(['.', ' ']).next())
-        .collect()
+    let names = section.lines().filter_map(|line| line.strip_prefix("archivist-"));
+    names.filter_map(|name| name.split(['.', ' ']).next()).collect()
 }
 
 /// A part of ARCHITECTURE.md, up to the next heading.
@@ -908,10 +747,9 @@ fn roots(units: &[(String, String)], installed: &[String]) -> BTreeSet<(String, 
     };
     let mut found = BTreeSet::new();
     for (name, text) in units {
-        let has_user = values(text, "User")
-            .iter()
-            .any(|user| !["", "root", "0"].contains(&user.as_str()))
-            || text.contains("\nDynamicUser=yes\n");
+        let has_user =
+            values(text, "User").iter().any(|user| !["", "root", "0"].contains(&user.as_str()))
+                || text.contains("\nDynamicUser=yes\n");
         for line in values(text, "Exec") {
             let program = line.trim_start_matches(|c| "@-:+!|".contains(c));
             let prefix = &line[..line.len() - program.len()];
@@ -1024,9 +862,7 @@ fn transient_units_have_a_user() {
     let without = units.iter().map(|(name, _)| name).filter(|name| {
         drop_ins(name) && !with_user.iter().any(|user| prefix(name).starts_with(user))
     });
-    let without: Vec<_> = without
-        .filter(|name| !name.starts_with("archivist-hook-"))
-        .collect();
+    let without: Vec<_> = without.filter(|name| !name.starts_with("archivist-hook-")).collect();
     assert!(without.is_empty(), "{without:?}");
 }
 
@@ -1034,10 +870,7 @@ fn transient_units_have_a_user() {
 #[test]
 fn programs_of_root_link_what_the_map_says() {
     let part = part_of_the_map("What runs as root");
-    let programs: Vec<_> = rows(&part)
-        .into_iter()
-        .filter(|row| row.len() == 3)
-        .collect();
+    let programs: Vec<_> = rows(&part).into_iter().filter(|row| row.len() == 3).collect();
     assert!(!programs.is_empty());
     for row in programs {
         let program = quoted(row[0])[0];
@@ -1076,11 +909,7 @@ fn the_table_of_readers_of_foreign_bytes_is_complete() {
     let units = system_units();
     // "archivist-x-" is the drop-ins of all units with this start.
     let file_of = |name: &str| {
-        if name.ends_with(".service") {
-            name.to_owned()
-        } else {
-            format!("{name}.service.d")
-        }
+        if name.ends_with(".service") { name.to_owned() } else { format!("{name}.service.d") }
     };
     let mut listed = BTreeSet::new();
     for row in rows_of(&part, 6) {
@@ -1093,11 +922,7 @@ fn the_table_of_readers_of_foreign_bytes_is_complete() {
                 [user] => assert!(sets(&format!("User={user}")), "user of {name}"),
                 _ => assert!(!text.contains("\nUser="), "user of {name}"),
             }
-            assert_eq!(
-                row[3] == "none",
-                sets("PrivateNetwork=yes"),
-                "network of {name}"
-            );
+            assert_eq!(row[3] == "none", sets("PrivateNetwork=yes"), "network of {name}");
             let may_gain = row[4].contains("may gain");
             assert_eq!(!may_gain, sets("NoNewPrivileges=yes"), "rights of {name}");
             if row[4] == "none" {
@@ -1136,11 +961,8 @@ fn each_verb_says_what_foreign_bytes_it_reads() {
     let reading: Vec<&str> = rows_of(&part, 3).flat_map(|row| quoted(row[0])).collect();
     let others = part.split("\nThe other verbs ").nth(1).unwrap_or_default();
     let not_reading: Vec<&str> = quoted(others);
-    let mut listed: Vec<String> = [&reading[..], &not_reading]
-        .concat()
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let mut listed: Vec<String> =
+        [&reading[..], &not_reading].concat().into_iter().map(str::to_owned).collect();
     let text =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/verb/mod.rs"));
     let text = code(&text.unwrap());
@@ -1215,10 +1037,7 @@ fn a_new_root_process_is_seen() {
     };
     assert!(seen("a.service", "ExecStart=/usr/bin/a"));
     assert!(seen("a.service", "User=root\nExecStart=/usr/bin/a"));
-    assert!(seen(
-        "a.service",
-        "User=a\nExecStart=/usr/bin/a\nExecStopPost=-+/usr/bin/b"
-    ));
+    assert!(seen("a.service", "User=a\nExecStart=/usr/bin/a\nExecStopPost=-+/usr/bin/b"));
     assert!(seen("a-.service.d", "User=a\nExecStartPre=!/usr/bin/b"));
     assert!(!seen("a.service", "User=a\nExecStart=-/usr/bin/a"));
     assert!(!seen("a.service", "DynamicUser=yes\nExecStart=/usr/bin/a"));
@@ -1236,25 +1055,14 @@ fn the_table_of_rooms_is_what_cargo_knows() {
     for member in std::fs::read_dir(root.join("src")).unwrap() {
         let name = member.unwrap().file_name().into_string().unwrap();
         let own = root.join("src").join(&name).join("Cargo.toml");
-        let manifest = if own.exists() {
-            own
-        } else {
-            root.join("Cargo.toml")
-        };
+        let manifest = if own.exists() { own } else { root.join("Cargo.toml") };
         let manifest = std::fs::read_to_string(manifest).unwrap();
         let used = uses(&manifest);
-        let used = if used.is_empty() {
-            "–".to_owned()
-        } else {
-            used.join(", ")
-        };
+        let used = if used.is_empty() { "–".to_owned() } else { used.join(", ") };
         let head = format!("| `src/{name}/` |");
         let row = map.lines().find(|line| line.starts_with(&head));
         let row = row.unwrap_or_else(|| panic!("ARCHITECTURE.md has no row for src/{name}/"));
-        assert!(
-            row.ends_with(&format!("| {used} |")),
-            "{row}\nCargo.toml: {used}"
-        );
+        assert!(row.ends_with(&format!("| {used} |")), "{row}\nCargo.toml: {used}");
     }
 }
 
@@ -1271,9 +1079,7 @@ fn the_guides_name_only_paths_that_exist() {
         for word in words {
             let path = word.trim_end_matches([':', '.']);
             let is_pattern = path.contains(is_placeholder)
-                || ["NN-", "FNN", "VERB"]
-                    .iter()
-                    .any(|name| path.contains(name));
+                || ["NN-", "FNN", "VERB"].iter().any(|name| path.contains(name));
             let is_ours = tops.iter().any(|top| path.starts_with(top));
             if is_ours && !is_pattern && !root.join(path).exists() {
                 missing.push(path);
@@ -1289,18 +1095,9 @@ fn a_breach_is_seen() {
     assert!(seen("core/model/x.rs", "let t = jiff::Timestamp::now();"));
     assert!(seen("core/plan/x.rs", "std::fs::read(path)"));
     assert!(seen("core/model/x.rs", "use crate::plan::View;"));
-    assert!(seen(
-        "orchestrator/store/x.rs",
-        "use crate::main_loop::Turn;"
-    ));
+    assert!(seen("orchestrator/store/x.rs", "use crate::main_loop::Turn;"));
     assert!(seen("orchestrator/work/x.rs", "use rusqlite::Connection;"));
-    assert!(seen(
-        "shared/bus/documents/x.rs",
-        "use crate::systemd::Hint;"
-    ));
+    assert!(seen("shared/bus/documents/x.rs", "use crate::systemd::Hint;"));
     assert!(seen("elsewhere/x.rs", ""));
-    assert!(!seen(
-        "core/plan/x.rs",
-        "use crate::model::Time;\n// std::fs"
-    ));
+    assert!(!seen("core/plan/x.rs", "use crate::model::Time;\n// std::fs"));
 }

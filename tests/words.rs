@@ -130,20 +130,14 @@ impl Syntax {
         for (number, line) in (1..).zip(text.lines()) {
             match (self.comment.captures(line), comments.last_mut()) {
                 (Some(found), Some(block)) => {
-                    block.push(
-                        number,
-                        found.get(1).map_or("", |prose| prose.as_str().trim()),
-                    );
+                    block.push(number, found.get(1).map_or("", |prose| prose.as_str().trim()));
                 }
                 _ => comments.push(Block::default()),
             }
             if let Some(found) = self.function.captures(line) {
                 let mut block = Block::default();
                 let name = found.iter().skip(1).flatten().next();
-                block.push(
-                    number,
-                    &name.map_or("", |name| name.as_str()).replace('_', " "),
-                );
+                block.push(number, &name.map_or("", |name| name.as_str()).replace('_', " "));
                 names.push(block);
             }
         }
@@ -169,10 +163,8 @@ fn root() -> &'static Path {
 
 /// All files below a directory, without links and files of others.
 fn files(directory: &Path, found: &mut Vec<PathBuf>) {
-    let mut paths: Vec<_> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut paths: Vec<_> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     for path in paths {
         if path.is_symlink() || FOREIGN.contains(&relative(&path).as_str()) {

@@ -31,12 +31,8 @@ pub fn follow(
 
 /// Returns the target of a redirect; the fragment is kept, as browsers do.
 pub fn target(from: &Url, location: &str) -> Result<Url, Fault> {
-    let astray = || {
-        Fault::Other(format!(
-            "a redirect has no valid target: {}",
-            one_line(location, 200)
-        ))
-    };
+    let astray =
+        || Fault::Other(format!("a redirect has no valid target: {}", one_line(location, 200)));
     let mut url = from.join(location).map_err(|_| astray())?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(astray());
@@ -54,25 +50,11 @@ mod tests {
     #[test]
     fn redirects_lead_to_web_pages_only() {
         let from = Url::parse("https://a.test/x#top").unwrap();
-        assert_eq!(
-            target(&from, "/y").unwrap().as_str(),
-            "https://a.test/y#top"
-        );
-        assert_eq!(
-            target(&from, "//b.test/#z").unwrap().as_str(),
-            "https://b.test/#z"
-        );
-        for astray in [
-            "file:///etc/passwd",
-            "ftp://a.test/",
-            "http://[x",
-            "javascript:1",
-        ] {
+        assert_eq!(target(&from, "/y").unwrap().as_str(), "https://a.test/y#top");
+        assert_eq!(target(&from, "//b.test/#z").unwrap().as_str(), "https://b.test/#z");
+        for astray in ["file:///etc/passwd", "ftp://a.test/", "http://[x", "javascript:1"] {
             assert!(
-                target(&from, astray)
-                    .unwrap_err()
-                    .to_string()
-                    .contains("has no valid target"),
+                target(&from, astray).unwrap_err().to_string().contains("has no valid target"),
                 "{astray}"
             );
         }

@@ -43,10 +43,7 @@ pub fn check(request: &Request) -> CheckResult {
         Ok(report) => {
             let ok = report.runtime_error.is_none();
             let error = report.runtime_error.as_ref().map(RuntimeError::text);
-            result.final_url = report
-                .final_displayed_url
-                .as_deref()
-                .map(|url| one_line(url, 2048));
+            result.final_url = report.final_displayed_url.as_deref().map(|url| one_line(url, 2048));
             result.scores = Some(report.scores());
             result.set_findings(report.findings(request.url.as_str()));
             result.ok = ok;
@@ -71,10 +68,7 @@ struct Trouble {
 
 impl Trouble {
     fn failed(text: impl Into<String>) -> Trouble {
-        Trouble {
-            missing: false,
-            text: text.into(),
-        }
+        Trouble { missing: false, text: text.into() }
     }
 }
 
@@ -92,10 +86,8 @@ fn look(request: &Request) -> Result<Report, Trouble> {
     let settings = &request.settings;
     let search = search(settings.lib_dir.as_deref());
     let named = |program: &Option<PathBuf>| program.clone().filter(|path| is_program(path));
-    let missing = |what: &str| Trouble {
-        missing: true,
-        text: format!("{what} is not installed: {INSTALL}"),
-    };
+    let missing =
+        |what: &str| Trouble { missing: true, text: format!("{what} is not installed: {INSTALL}") };
     let lighthouse = named(&settings.lighthouse)
         .or_else(|| in_directories(&search))
         .ok_or_else(|| missing("lighthouse"))?;
@@ -106,10 +98,9 @@ fn look(request: &Request) -> Result<Report, Trouble> {
     let mut runner =
         ProgramRunner::new(budget).map_err(|finding| Trouble::failed(finding.output_str))?;
     let mut command = Command::new(&lighthouse);
-    command.arg(request.url.as_str()).args(arguments(
-        settings.user_agent.as_deref(),
-        &settings.probe.headers,
-    ));
+    command
+        .arg(request.url.as_str())
+        .args(arguments(settings.user_agent.as_deref(), &settings.probe.headers));
     command
         .env("CHROME_PATH", &chromium)
         .env("PATH", std::env::join_paths(&search).unwrap_or_default())
@@ -117,10 +108,7 @@ fn look(request: &Request) -> Result<Report, Trouble> {
         .env("TMPDIR", scratch.dir())
         .env("CI", "1")
         .current_dir(scratch.dir());
-    let limits = OutputLimits {
-        output: REPORT,
-        ..OutputLimits::default()
-    };
+    let limits = OutputLimits { output: REPORT, ..OutputLimits::default() };
     let ended = runner
         .run(&mut command, "npm", limits)
         .map_err(|finding| Trouble::failed(finding.output_str))?;
@@ -178,9 +166,8 @@ fn has_user_namespaces(proc: &Path) -> bool {
 fn search(library: Option<&Path>) -> Vec<PathBuf> {
     let library = library.map(|lib| [lib.join("bin"), lib.join("npm/node_modules/.bin")]);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut found: Vec<PathBuf> = std::env::split_paths(&path)
-        .filter(|dir| dir.is_absolute())
-        .collect();
+    let mut found: Vec<PathBuf> =
+        std::env::split_paths(&path).filter(|dir| dir.is_absolute()).collect();
     for usual in ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from) {
         if !found.contains(&usual) {
             found.push(usual);
@@ -207,9 +194,9 @@ fn judge(ended: &ProgramOutput, budget: Duration) -> Result<Report, Trouble> {
     match (ended.exit, report) {
         // It exits with 1 for a page that failed to load, and explains that in its report.
         (ExitReason::Exited(_), Ok(report)) => Ok(report),
-        (ExitReason::Exited(0), Err(error)) => Err(Trouble::failed(format!(
-            "lighthouse wrote no report: {error}"
-        ))),
+        (ExitReason::Exited(0), Err(error)) => {
+            Err(Trouble::failed(format!("lighthouse wrote no report: {error}")))
+        }
         (exit, _) => {
             let reason = exit.describe("lighthouse", budget);
             Err(Trouble::failed(match last_words(&ended.log) {
@@ -222,15 +209,10 @@ fn judge(ended: &ProgramOutput, budget: Duration) -> Result<Report, Trouble> {
 
 /// Returns the most useful line of the log: the first with an error, else the last one.
 fn last_words(log: &str) -> Option<String> {
-    let lines = || {
-        log.lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with("at "))
-    };
+    let lines =
+        || log.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("at "));
     let error = lines().find(|line| line.contains("rror"));
-    error
-        .or_else(|| lines().next_back())
-        .map(|line| one_line(line, 300))
+    error.or_else(|| lines().next_back()).map(|line| one_line(line, 300))
 }
 
 /// The used part of lighthouse's report.
@@ -321,9 +303,7 @@ impl Report {
             None => audit.title.clone(),
         };
         let finding = |id: &str, audit: &Audit| Finding::new(&one_line(id, 100), url, &text(audit));
-        lost.into_iter()
-            .map(|(_, id, audit)| finding(id, audit))
-            .collect()
+        lost.into_iter().map(|(_, id, audit)| finding(id, audit)).collect()
     }
 }
 

@@ -42,9 +42,7 @@ impl std::error::Error for Private {}
 impl Guard {
     /// Returns a guard for these limits.
     pub fn new(reach: Reach) -> Guard {
-        Guard {
-            reach: Arc::new(reach),
-        }
+        Guard { reach: Arc::new(reach) }
     }
 
     /// Returns the addresses of the server of a URL, if all of them are allowed. A name lookup takes
@@ -102,9 +100,7 @@ mod tests {
     fn allow(reach: &str, addresses: &[&str]) -> Result<(), String> {
         let guard = Guard::new(Reach::parse(reach).unwrap());
         let addresses = addresses.iter().map(|ip| ip.parse().unwrap());
-        guard
-            .allow(addresses)
-            .map_err(|refused| refused.to_string())
+        guard.allow(addresses).map_err(|refused| refused.to_string())
     }
 
     #[test]

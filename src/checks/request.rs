@@ -88,10 +88,7 @@ impl Request {
     pub fn of(url: &str) -> Result<Request, String> {
         let page = PageUrl::parse(url).map_err(|error| error.to_string())?;
         let url = Url::parse(page.as_str()).map_err(|error| error.to_string())?;
-        Ok(Request {
-            url,
-            settings: Settings::default(),
-        })
+        Ok(Request { url, settings: Settings::default() })
     }
 
     /// Parses `{"url":…, "settings":{…}}`; unknown keys are ignored, so that a newer caller can use
@@ -99,10 +96,7 @@ impl Request {
     pub fn parse(text: &[u8]) -> Result<Request, String> {
         let written: Written = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let request = Request::of(&written.url)?;
-        Ok(Request {
-            settings: written.settings.unwrap_or_default(),
-            ..request
-        })
+        Ok(Request { settings: written.settings.unwrap_or_default(), ..request })
     }
 }
 
@@ -118,24 +112,16 @@ mod tests {
         let patience = request.settings.patience(Patience::of(3, 10));
         assert_eq!(patience.connect, Duration::from_secs(3));
         assert_eq!(patience.read, Duration::from_millis(2500));
-        assert_eq!(
-            request.settings.deadline(Duration::ZERO),
-            Duration::from_secs(86_400)
-        );
+        assert_eq!(request.settings.deadline(Duration::ZERO), Duration::from_secs(86_400));
         assert_eq!(request.settings.user_agent(), USER_AGENT);
         assert!(Request::parse(br#"{"url":"http://a.test/","settings":null}"#).is_ok());
     }
 
     #[test]
     fn only_web_pages_are_checked() {
-        for text in [
-            "",
-            "{}",
-            "[]",
-            r#"{"url":"file:///etc/passwd"}"#,
-            r#"{"url":"x"}"#,
-            r#"{"url":7}"#,
-        ] {
+        for text in
+            ["", "{}", "[]", r#"{"url":"file:///etc/passwd"}"#, r#"{"url":"x"}"#, r#"{"url":7}"#]
+        {
             assert!(Request::parse(text.as_bytes()).is_err(), "{text}");
         }
     }

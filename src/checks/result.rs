@@ -218,11 +218,7 @@ impl CheckResult {
             size += finding.size();
             size <= FINDINGS_SIZE
         };
-        self.findings = findings
-            .into_iter()
-            .take(FINDINGS)
-            .take_while(fits)
-            .collect();
+        self.findings = findings.into_iter().take(FINDINGS).take_while(fits).collect();
         self.findings_left_out = all - self.findings.len();
     }
 
@@ -241,8 +237,7 @@ impl CheckResult {
                     text.push_str(&value);
                 }
                 _ => {
-                    self.headers
-                        .insert(one_line(name, 100), Value::String(value));
+                    self.headers.insert(one_line(name, 100), Value::String(value));
                 }
             }
         }
@@ -276,10 +271,7 @@ mod tests {
             r#"{"type":"CheckResult","kind":"status","url":"https://a.test/","ok":false,"#
         ));
         assert!(!line.contains('\n') && !line.contains("\\u001b"), "{line}");
-        assert_eq!(
-            result.headers["set-cookie"],
-            "a=(hidden); Path=/\nb=(hidden)"
-        );
+        assert_eq!(result.headers["set-cookie"], "a=(hidden); Path=/\nb=(hidden)");
         assert_eq!(result.headers["x-auth-token"], "(hidden)");
         assert!(!line.contains("\\u0007"), "{line}");
         assert_eq!(serde_json::from_str::<CheckResult>(&line).unwrap(), result);
@@ -298,10 +290,7 @@ mod tests {
 
     #[test]
     fn scores_have_the_names_that_lighthouse_gives_them() {
-        let scores = Scores {
-            best_practices: Some(96.0),
-            ..Scores::default()
-        };
+        let scores = Scores { best_practices: Some(96.0), ..Scores::default() };
         let text = serde_json::to_string(&scores).unwrap();
         assert!(text.contains(r#""best-practices":96.0"#), "{text}");
     }

@@ -15,9 +15,7 @@ const SIZE_MAX: u64 = 1 << 20;
 pub fn headers(all: &[(String, String)], start: &Url, url: &Url) -> Vec<(String, String)> {
     let is_own = url.origin() == start.origin();
     let sent = all.iter();
-    sent.filter(|(name, _)| is_own || is_harmless_header(name))
-        .cloned()
-        .collect()
+    sent.filter(|(name, _)| is_own || is_harmless_header(name)).cloned().collect()
 }
 
 /// Returns the certificate of the client with the host that gets it, if the watch has one.

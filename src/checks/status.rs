@@ -118,12 +118,7 @@ impl<'a> Asker<'a> {
             let form = "application/x-www-form-urlencoded";
             headers.push(("Content-Type".to_owned(), form.to_owned()));
         }
-        let ask = Ask {
-            method: &self.method,
-            url,
-            headers: &headers,
-            body: self.data,
-        };
+        let ask = Ask { method: &self.method, url, headers: &headers, body: self.data };
         let probe = self.probe;
         let mut answer = self.client.send(&ask, |answer| match probe.body {
             _ if answer.location().is_some() && !probe.names(answer.status) => Wanted::Nothing,

@@ -11,39 +11,15 @@ const HINTS: [(&[&str], &str); 11] = [
         &["start", "stop", "restart", "reload", "enable", "disable"],
         "the orchestrator is a unit: systemctl {} archivist-orchestrator.service",
     ),
-    (
-        &["init", "setup"],
-        "the package has set up everything, see: archivist doctor",
-    ),
-    (
-        &["schedule"],
-        "a watch archives a site again and again: archivist watch add --help",
-    ),
-    (
-        &["dl", "download", "oneshot"],
-        "to archive in the foreground: archivist run URL",
-    ),
-    (
-        &["archive", "save", "snapshot", "crawl"],
-        "to archive pages: archivist add URL",
-    ),
-    (
-        &["remove", "rm", "purge", "clean"],
-        "to delete pages with their files: archivist delete ID",
-    ),
-    (
-        &["extract"],
-        "to run a hook again: archivist retry ID --hook HOOK",
-    ),
+    (&["init", "setup"], "the package has set up everything, see: archivist doctor"),
+    (&["schedule"], "a watch archives a site again and again: archivist watch add --help"),
+    (&["dl", "download", "oneshot"], "to archive in the foreground: archivist run URL"),
+    (&["archive", "save", "snapshot", "crawl"], "to archive pages: archivist add URL"),
+    (&["remove", "rm", "purge", "clean"], "to delete pages with their files: archivist delete ID"),
+    (&["extract"], "to run a hook again: archivist retry ID --hook HOOK"),
     (&["ls", "queue"], "to list crawls and pages: archivist list"),
-    (
-        &["ps", "top", "info"],
-        "to see what is running: archivist status",
-    ),
-    (
-        &["log", "follow"],
-        "to see the journal of a page or hook: archivist logs ID",
-    ),
+    (&["ps", "top", "info"], "to see what is running: archivist status"),
+    (&["log", "follow"], "to see the journal of a page or hook: archivist logs ID"),
     (
         &["server", "serve", "webui", "manage"],
         "there is no web server: a browser can open index.html in the directory of the archive, see: archivist open",
@@ -96,10 +72,7 @@ mod tests {
     #[test]
     fn words_with_a_hyphen_are_written_in_quotes() {
         let unknown = error_of("search ham -kevin");
-        assert!(
-            unknown.contains("archivist search 'word -without'"),
-            "{unknown}"
-        );
+        assert!(unknown.contains("archivist search 'word -without'"), "{unknown}");
         assert!(!unknown.contains("-- -k"), "{unknown}");
         assert!(!error_of("list crawls -k").contains("search"));
     }
@@ -116,10 +89,7 @@ mod tests {
         assert!(!reload.contains("recorded"), "{reload}");
         assert!(error_of("dl").contains("archivist run URL"));
         let typo = error_of("lst");
-        assert!(
-            typo.contains("'list'") && !typo.contains("archivist status"),
-            "{typo}"
-        );
+        assert!(typo.contains("'list'") && !typo.contains("archivist status"), "{typo}");
     }
 
     #[test]

@@ -74,8 +74,6 @@ pub fn main() -> ExitCode {
         return verb::hook::run(program);
     }
     let cli = Cli::try_parse().unwrap_or_else(|error| hint::with_hint(error).exit());
-    let scope = Scope::from_env(cli.scope.user, cli.scope.instance, |name| {
-        std::env::var_os(name)
-    });
+    let scope = Scope::from_env(cli.scope.user, cli.scope.instance, |name| std::env::var_os(name));
     cli.verb.run(&scope)
 }

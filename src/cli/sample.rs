@@ -54,10 +54,7 @@ pub fn snapshot(id: i64) -> Snapshot {
         retry_at: None,
         attempts: 1,
         results: Counts::from([("succeeded".into(), 1), ("failed".into(), 1)]),
-        uses: Uses {
-            succeeded: 1,
-            failed: 1,
-        },
+        uses: Uses { succeeded: 1, failed: 1 },
         directory: Some("/var/lib/archivist/archive/20261121/example.com/s3".into()),
         current_step: None,
         bookmarked_at: None,

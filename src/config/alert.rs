@@ -71,17 +71,8 @@ mod tests {
 
     #[test]
     fn units_and_commands() {
-        assert_eq!(
-            Alert::parse("notify@.service"),
-            Ok(Alert::Unit("notify@.service".into()))
-        );
-        let words = [
-            "/usr/bin/curl",
-            "-d",
-            "it is \"down\"",
-            "",
-            "http://x/$HOME",
-        ];
+        assert_eq!(Alert::parse("notify@.service"), Ok(Alert::Unit("notify@.service".into())));
+        let words = ["/usr/bin/curl", "-d", "it is \"down\"", "", "http://x/$HOME"];
         assert_eq!(
             Alert::parse(r#"/usr/bin/curl -d "it is \"down\"" '' http://x/$HOME"#),
             Ok(Alert::Command(words.map(str::to_owned).to_vec()))
@@ -90,28 +81,15 @@ mod tests {
             let alert = Alert::parse(text).unwrap();
             assert_eq!(Alert::parse(&alert.to_string()), Ok(alert), "{text}");
         }
-        for bad in [
-            "",
-            "curl x",
-            "a.service b",
-            "/bin/x 'y",
-            "/bin/x \\",
-            "no such.service",
-        ] {
+        for bad in ["", "curl x", "a.service b", "/bin/x 'y", "/bin/x \\", "no such.service"] {
             assert!(Alert::parse(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn templates_get_the_name_of_the_watch_or_crawl() {
-        assert_eq!(
-            Alert::instance("notify@.service", "my-site"),
-            "notify@my\\x2dsite.service"
-        );
-        assert_eq!(
-            Alert::instance("notify@.service", "c12"),
-            "notify@c12.service"
-        );
+        assert_eq!(Alert::instance("notify@.service", "my-site"), "notify@my\\x2dsite.service");
+        assert_eq!(Alert::instance("notify@.service", "c12"), "notify@c12.service");
         assert_eq!(Alert::instance("pager.service", "x"), "pager.service");
     }
 }

@@ -30,8 +30,7 @@ pub(super) fn name(text: &str) -> Result<String, &'static str> {
 /// Accepts the duration of leases.
 pub(super) fn lease(text: &str) -> Result<Option<Duration>, &'static str> {
     let span = parse_span(text).filter(|span| (LEASE_MIN..=LEASE_MAX).contains(span));
-    span.map(Some)
-        .ok_or("a time span from 30s to 1d, like 5min")
+    span.map(Some).ok_or("a time span from 30s to 1d, like 5min")
 }
 
 /// Returns the host name of this machine if it can be the name of a node.
@@ -50,11 +49,7 @@ impl Settings {
     /// Returns the name of this node: the configured one, or the host name. `None` if that cannot
     /// be the name of a node.
     pub fn node_name(&self) -> Option<String> {
-        if self.fleet_name.is_empty() {
-            host_name()
-        } else {
-            Some(self.fleet_name.clone())
-        }
+        if self.fleet_name.is_empty() { host_name() } else { Some(self.fleet_name.clone()) }
     }
 }
 

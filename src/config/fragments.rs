@@ -47,11 +47,7 @@ fn paths(scope: &Scope) -> Vec<PathBuf> {
     // A broken link is no file; a file that cannot be examined is named when it is read.
     let mut mains = mains.filter(|path| !path.metadata().is_err_and(is_missing));
     let drop_ins = liboverdrop::scan(&dirs, format!("{name}.d"), &["conf"], true);
-    mains
-        .next()
-        .into_iter()
-        .chain(drop_ins.into_values())
-        .collect()
+    mains.next().into_iter().chain(drop_ins.into_values()).collect()
 }
 
 fn is_missing(error: std::io::Error) -> bool {
@@ -70,10 +66,7 @@ fn read_file(path: &Path) -> Result<Option<Fragment>, ConfigError> {
         }
     };
     let text = text(bytes, path).map_err(ConfigError::one)?;
-    Ok(Some(Fragment {
-        path: path.to_owned(),
-        text,
-    }))
+    Ok(Some(Fragment { path: path.to_owned(), text }))
 }
 
 /// Returns the content of the file `path` as text, or the first line that is not UTF-8. A byte
@@ -85,10 +78,8 @@ pub fn text(mut bytes: Vec<u8>, path: &Path) -> Result<String, Problem> {
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + good.iter().filter(|b| **b == b'\n').count();
-        let location = Location {
-            file: path.to_owned(),
-            line: u32::try_from(line).unwrap_or(u32::MAX),
-        };
+        let location =
+            Location { file: path.to_owned(), line: u32::try_from(line).unwrap_or(u32::MAX) };
         Problem::at(&location, "not UTF-8 text; save the file as UTF-8")
     })
 }
@@ -107,16 +98,8 @@ mod tests {
     #[test]
     fn a_byte_order_mark_is_skipped() {
         let path = Path::new("x");
-        assert_eq!(
-            text(b"\xef\xbb\xbf[Watch]".to_vec(), path).unwrap(),
-            "[Watch]"
-        );
-        assert!(
-            text(b"a\n\xff".to_vec(), path)
-                .unwrap_err()
-                .text()
-                .starts_with("x:2: ")
-        );
+        assert_eq!(text(b"\xef\xbb\xbf[Watch]".to_vec(), path).unwrap(), "[Watch]");
+        assert!(text(b"a\n\xff".to_vec(), path).unwrap_err().text().starts_with("x:2: "));
     }
 
     #[test]
@@ -124,37 +107,18 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), "usr/lib/archivist/archivist.conf", b"vendor");
         write(root.path(), "etc/archivist/archivist.conf", b"admin");
-        write(
-            root.path(),
-            "usr/lib/archivist/archivist.conf.d/50-b.conf",
-            b"hidden",
-        );
-        write(
-            root.path(),
-            "etc/archivist/archivist.conf.d/50-b.conf",
-            b"b",
-        );
-        write(
-            root.path(),
-            "run/archivist/archivist.conf.d/10-a.conf",
-            b"a",
-        );
-        write(
-            root.path(),
-            "run/archivist/archivist.conf.d/60-c.conf",
-            b"masked",
-        );
+        write(root.path(), "usr/lib/archivist/archivist.conf.d/50-b.conf", b"hidden");
+        write(root.path(), "etc/archivist/archivist.conf.d/50-b.conf", b"b");
+        write(root.path(), "run/archivist/archivist.conf.d/10-a.conf", b"a");
+        write(root.path(), "run/archivist/archivist.conf.d/60-c.conf", b"masked");
         write(root.path(), "run/archivist/archivist.conf.d/README", b"no");
         std::os::unix::fs::symlink(
             "/dev/null",
             root.path().join("etc/archivist/archivist.conf.d/60-c.conf"),
         )
         .unwrap();
-        let texts: Vec<_> = read(&Scope::system(root.path()))
-            .unwrap()
-            .into_iter()
-            .map(|f| f.text)
-            .collect();
+        let texts: Vec<_> =
+            read(&Scope::system(root.path())).unwrap().into_iter().map(|f| f.text).collect();
         assert_eq!(texts, ["admin", "a", "b"]);
     }
 
@@ -163,10 +127,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), "etc/archivist/archivist.conf", b"first");
         write(root.path(), "etc/archivist/archivist-news.conf", b"news");
-        let scope = Scope {
-            instance: Some("news".into()),
-            ..Scope::system(root.path())
-        };
+        let scope = Scope { instance: Some("news".into()), ..Scope::system(root.path()) };
         let fragments = read(&scope).unwrap();
         assert_eq!(fragments.len(), 1);
         assert_eq!(fragments[0].text, "news");
@@ -175,11 +136,7 @@ mod tests {
     #[test]
     fn invalid_utf8_is_located() {
         let root = tempfile::tempdir().unwrap();
-        write(
-            root.path(),
-            "etc/archivist/archivist.conf",
-            b"[Hooks]\n\xff\n",
-        );
+        write(root.path(), "etc/archivist/archivist.conf", b"[Hooks]\n\xff\n");
         let error = read(&Scope::system(root.path())).unwrap_err().to_string();
         assert!(error.contains("archivist.conf:2: not UTF-8"), "{error}");
     }

@@ -32,10 +32,7 @@ pub fn parse(text: &str, file: &Path) -> Parsed {
     let mut parsed = Parsed::default();
     let mut section = None;
     for (line, text) in logical_lines(text) {
-        let location = Location {
-            file: file.to_owned(),
-            line,
-        };
+        let location = Location { file: file.to_owned(), line };
         match Line::of(&text, section.as_deref()) {
             Ok(Line::Section(name)) => section = Some(name),
             Ok(Line::Assignment { key, value }) => parsed.entries.push(IniEntry {
@@ -71,14 +68,9 @@ impl Line {
             return Err(format!("'{text}' has nothing before the '='"));
         }
         if section.is_none() {
-            return Err(format!(
-                "{key}= stands before the first section header like [Hooks]"
-            ));
+            return Err(format!("{key}= stands before the first section header like [Hooks]"));
         }
-        Ok(Line::Assignment {
-            key: key.to_owned(),
-            value: value.trim_start().to_owned(),
-        })
+        Ok(Line::Assignment { key: key.to_owned(), value: value.trim_start().to_owned() })
     }
 }
 
@@ -120,12 +112,7 @@ mod tests {
         parse(text, Path::new("f"))
             .entries
             .into_iter()
-            .map(|e| {
-                (
-                    format!("[{}]{}={}", e.section, e.key, e.value),
-                    e.location.line,
-                )
-            })
+            .map(|e| (format!("[{}]{}={}", e.section, e.key, e.value), e.location.line))
             .collect()
     }
 

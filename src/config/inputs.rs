@@ -57,11 +57,9 @@ pub fn collect(fragments: &[Fragment]) -> Inputs {
         all.warnings.extend(malformed);
         for entry in parsed.entries {
             match target(&entry) {
-                Ok(Some(target)) => all.inputs.push(Input {
-                    target,
-                    value: entry.value,
-                    location: entry.location,
-                }),
+                Ok(Some(target)) => {
+                    all.inputs.push(Input { target, value: entry.value, location: entry.location })
+                }
                 Ok(None) => {}
                 Err(what) => {
                     let warning = Problem::at(&entry.location, what).ignored();

@@ -361,8 +361,7 @@ keys! {
 
 /// Returns the key of this name, or `None` if it is unknown.
 pub fn find(section: &str, name: &str) -> Option<&'static Key> {
-    KEYS.iter()
-        .find(|key| key.section == section && key.name == name)
+    KEYS.iter().find(|key| key.section == section && key.name == name)
 }
 
 /// Returns why `[section] name=` is unknown, with a correction if possible.
@@ -406,18 +405,12 @@ fn span(text: &str) -> Read<Duration> {
 
 fn positive_span(text: &str) -> Read<Duration> {
     let positive = "a time span longer than 0, like 30s or 5min";
-    Some(span(text)?)
-        .filter(|span| !span.is_zero())
-        .ok_or(positive)
+    Some(span(text)?).filter(|span| !span.is_zero()).ok_or(positive)
 }
 
 fn percent(text: &str) -> Read<u32> {
-    let number = text
-        .strip_suffix('%')
-        .and_then(|number| number.parse().ok());
-    number
-        .filter(|n| (1..=100).contains(n))
-        .ok_or("a share from 1% to 100%")
+    let number = text.strip_suffix('%').and_then(|number| number.parse().ok());
+    number.filter(|n| (1..=100).contains(n)).ok_or("a share from 1% to 100%")
 }
 
 fn shown_percent(percent: &u32) -> String {

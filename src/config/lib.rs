@@ -33,9 +33,7 @@ pub struct ConfigError {
 
 impl ConfigError {
     fn one(problem: Problem) -> ConfigError {
-        ConfigError {
-            problems: vec![problem],
-        }
+        ConfigError { problems: vec![problem] }
     }
 }
 

@@ -50,10 +50,7 @@ impl NetworkMode {
             return None;
         }
         Some((
-            format!(
-                "Network={} needs {TUN}, which is missing: crawls fail",
-                self.as_str()
-            ),
+            format!("Network={} needs {TUN}, which is missing: crawls fail", self.as_str()),
             format!("give the container {TUN}, or set Network=host in archivist.conf(5)"),
         ))
     }
@@ -65,9 +62,7 @@ pub fn lack(scope: &Scope) -> Option<(String, String)> {
         let what = "Network=private is for the machine's orchestrator: a user's service manager cannot do it";
         return Some((what.to_owned(), "set Network=host".to_owned()));
     }
-    let missing = PROGRAMS
-        .iter()
-        .filter(|(program, _)| !scope.rooted(program).exists());
+    let missing = PROGRAMS.iter().filter(|(program, _)| !scope.rooted(program).exists());
     let (programs, packages): (Vec<_>, Vec<_>) = missing.copied().unzip();
     if programs.is_empty() {
         return None;
@@ -88,9 +83,7 @@ mod tests {
         let scope = Scope::system(root.path());
         assert_eq!(NetworkMode::Host.obstacle(lack(&scope).as_ref()), None);
         assert_eq!(NetworkMode::Auto.obstacle(lack(&scope).as_ref()), None);
-        let (what, fix) = NetworkMode::Private
-            .obstacle(lack(&scope).as_ref())
-            .unwrap();
+        let (what, fix) = NetworkMode::Private.obstacle(lack(&scope).as_ref()).unwrap();
         assert_eq!(what, "Network=private needs /usr/bin/pasta and /usr/bin/ip");
         assert_eq!(fix, "apt install passt iproute2");
         assert!(!NetworkMode::Auto.is_own(lack(&scope).as_ref(), false));
@@ -105,23 +98,13 @@ mod tests {
         assert!(!NetworkMode::Auto.is_own(lack(&scope).as_ref(), true));
         assert!(!NetworkMode::Host.is_own(lack(&scope).as_ref(), false));
         let (what, _) = NetworkMode::Auto.missing_device(&scope).unwrap();
-        assert_eq!(
-            what,
-            "Network=auto needs /dev/net/tun, which is missing: crawls fail"
-        );
+        assert_eq!(what, "Network=auto needs /dev/net/tun, which is missing: crawls fail");
         assert_eq!(NetworkMode::Host.missing_device(&scope), None);
         std::fs::create_dir_all(root.path().join("dev/net")).unwrap();
         std::fs::write(root.path().join("dev/net/tun"), "").unwrap();
         assert_eq!(NetworkMode::Auto.missing_device(&scope), None);
-        let user = Scope {
-            user: true,
-            ..scope
-        };
-        assert!(
-            NetworkMode::Private
-                .obstacle(lack(&user).as_ref())
-                .is_some()
-        );
+        let user = Scope { user: true, ..scope };
+        assert!(NetworkMode::Private.obstacle(lack(&user).as_ref()).is_some());
         assert_eq!(NetworkMode::Host.obstacle(lack(&user).as_ref()), None);
         assert!(!NetworkMode::Auto.is_own(lack(&user).as_ref(), false));
     }

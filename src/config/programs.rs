@@ -11,10 +11,7 @@ pub struct Program {
 }
 
 /// The command, which users, hook files and watches call.
-pub const ARCHIVIST: Program = Program {
-    name: "archivist",
-    installed: "/usr/bin/archivist",
-};
+pub const ARCHIVIST: Program = Program { name: "archivist", installed: "/usr/bin/archivist" };
 
 /// The orchestrator and its workers. It links no code for verbs, hooks or checks, because it is
 /// resident.
@@ -25,16 +22,12 @@ pub const ORCHESTRATOR: Program = Program {
 
 /// The launcher of hooks and alerts: it reads their arguments and variables from standard input and
 /// executes them, so that no property of the unit contains them.
-pub const LAUNCHER: Program = Program {
-    name: "archivist-hook-exec",
-    installed: "/usr/lib/archivist/archivist-hook-exec",
-};
+pub const LAUNCHER: Program =
+    Program { name: "archivist-hook-exec", installed: "/usr/lib/archivist/archivist-hook-exec" };
 
 /// The fleet service, the only program that connects to PostgreSQL. It is in a package of its own.
-pub const FLEET: Program = Program {
-    name: "archivist-fleet",
-    installed: "/usr/lib/archivist/archivist-fleet",
-};
+pub const FLEET: Program =
+    Program { name: "archivist-fleet", installed: "/usr/lib/archivist/archivist-fleet" };
 
 /// Why nothing of a fleet works on a machine without the fleet service.
 pub const FLEET_MISSING: &str = "the package archivist-fleet is not installed";
@@ -43,27 +36,19 @@ pub const FLEET_MISSING: &str = "the package archivist-fleet is not installed";
 pub const FLEET_FIX: &str = "apt install archivist-fleet";
 
 /// The program of transfers between the archive and its store.
-pub const STORE: Program = Program {
-    name: "archivist-store",
-    installed: "/usr/lib/archivist/archivist-store",
-};
+pub const STORE: Program =
+    Program { name: "archivist-store", installed: "/usr/lib/archivist/archivist-store" };
 
 /// The program of full text search, which has the code of the index.
-pub const SEARCH: Program = Program {
-    name: "archivist-search",
-    installed: "/usr/lib/archivist/archivist-search",
-};
+pub const SEARCH: Program =
+    Program { name: "archivist-search", installed: "/usr/lib/archivist/archivist-search" };
 
 impl Program {
     /// Returns the path of the program for the running program `own`: next to it, as a build leaves
     /// both, otherwise where the package installs it.
     pub fn path_from(self, own: &Path) -> PathBuf {
         let beside = own.with_file_name(self.name);
-        if beside.is_file() {
-            beside
-        } else {
-            self.installed.into()
-        }
+        if beside.is_file() { beside } else { self.installed.into() }
     }
 
     /// Returns whether the running program finds this one.

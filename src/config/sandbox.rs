@@ -14,9 +14,7 @@ const UNIT_DIRS: [&str; 5] = [
 ];
 
 /// Kinds of unit that must not run without their drop-ins.
-const KINDS: [&str; 7] = [
-    "crawl", "snapshot", "hook", "check", "store", "delete", "index",
-];
+const KINDS: [&str; 7] = ["crawl", "snapshot", "hook", "check", "store", "delete", "index"];
 
 /// Returns the names of missing drop-in directories of the machine's orchestrator; without them its
 /// workers would run as root. Empty in the user scope, where all units run as that user.
@@ -27,10 +25,7 @@ pub fn missing_drop_ins(scope: &Scope) -> Vec<String> {
     let prefix = scope.unit_prefix();
     let names = KINDS.map(|kind| format!("{prefix}-{kind}-.service.d"));
     let dirs = UNIT_DIRS.map(|dir| scope.rooted(dir));
-    names
-        .into_iter()
-        .filter(|name| !dirs.iter().any(|dir| has_drop_in(&dir.join(name))))
-        .collect()
+    names.into_iter().filter(|name| !dirs.iter().any(|dir| has_drop_in(&dir.join(name)))).collect()
 }
 
 fn has_drop_in(directory: &Path) -> bool {
@@ -47,10 +42,7 @@ mod tests {
     fn an_instance_needs_drop_ins_of_its_own() {
         let root = tempfile::tempdir().unwrap();
         let first = Scope::system(root.path());
-        let second = Scope {
-            instance: Some("second".to_owned()),
-            ..first.clone()
-        };
+        let second = Scope { instance: Some("second".to_owned()), ..first.clone() };
         assert_eq!(missing_drop_ins(&first).len(), KINDS.len());
         for kind in KINDS {
             let name = format!("usr/lib/systemd/system/archivist-{kind}-.service.d");
@@ -67,10 +59,7 @@ mod tests {
         assert_eq!(missing_drop_ins(&second).len(), KINDS.len());
         std::fs::write(directory.join("10-sandbox.conf"), "").unwrap();
         assert_eq!(missing_drop_ins(&second).len(), KINDS.len() - 1);
-        let user = Scope {
-            user: true,
-            ..second
-        };
+        let user = Scope { user: true, ..second };
         assert_eq!(missing_drop_ins(&user), Vec::<String>::new());
     }
 }

@@ -89,9 +89,7 @@ pub struct Scope {
 pub fn is_instance_name(name: &str) -> bool {
     name.len() <= 32
         && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
         && !TAKEN.contains(&name)
         && UnitKind::parse(name).is_none()
 }
@@ -99,12 +97,7 @@ pub fn is_instance_name(name: &str) -> bool {
 impl Scope {
     /// Returns the machine's first instance, with files below `root`.
     pub fn system(root: impl Into<PathBuf>) -> Scope {
-        Scope {
-            user: false,
-            instance: None,
-            root: root.into(),
-            dirs: UserDirs::default(),
-        }
+        Scope { user: false, instance: None, root: root.into(), dirs: UserDirs::default() }
     }
 
     /// Returns the scope that `--user` and `--instance` select on the real machine.
@@ -113,12 +106,7 @@ impl Scope {
         instance: Option<String>,
         env: impl Fn(&str) -> Option<OsString>,
     ) -> Scope {
-        Scope {
-            user,
-            instance,
-            root: "/".into(),
-            dirs: UserDirs::from_env(env),
-        }
+        Scope { user, instance, root: "/".into(), dirs: UserDirs::from_env(env) }
     }
 
     /// Returns `archivist` or `archivist-NAME`, the prefix of unit names, file names and the data
@@ -148,9 +136,7 @@ impl Scope {
             return Vec::new();
         }
         let hooks = (0..=HOOK_USERS).filter_map(|number| self.hook_user(number));
-        let own = ["root", "archivist", FLEET_USER]
-            .map(str::to_owned)
-            .into_iter();
+        let own = ["root", "archivist", FLEET_USER].map(str::to_owned).into_iter();
         own.chain(hooks).chain(self.index_user()).collect()
     }
 
@@ -175,11 +161,7 @@ impl Scope {
 
     /// Returns the directory of database and archive.
     pub fn data_dir(&self) -> PathBuf {
-        let base = if self.user {
-            self.dirs.data.clone()
-        } else {
-            "/var/lib".into()
-        };
+        let base = if self.user { self.dirs.data.clone() } else { "/var/lib".into() };
         self.rooted(base.join(self.unit_prefix()))
     }
 
@@ -264,14 +246,7 @@ mod tests {
         let system = Scope::system("/");
         let wanted = (0..=HOOK_USERS).filter_map(|number| system.hook_user(number));
         assert_eq!(made, wanted.collect::<Vec<_>>());
-        assert_eq!(
-            Scope {
-                user: true,
-                ..system
-            }
-            .hook_user(3),
-            None
-        );
+        assert_eq!(Scope { user: true, ..system }.hook_user(3), None);
     }
 
     #[test]
@@ -281,30 +256,17 @@ mod tests {
         assert_eq!(system.bus_name(), "org.archivist1");
         assert_eq!(system.config_name(), "archivist.conf");
 
-        let news = Scope {
-            instance: Some("news".into()),
-            root: "/tmp/r".into(),
-            ..system
-        };
+        let news = Scope { instance: Some("news".into()), root: "/tmp/r".into(), ..system };
         assert_eq!(news.data_dir(), Path::new("/tmp/r/var/lib/archivist-news"));
         assert_eq!(news.bus_name(), "org.archivist1.news");
-        assert_eq!(
-            news.orchestrator_unit(),
-            "archivist-news-orchestrator.service"
-        );
+        assert_eq!(news.orchestrator_unit(), "archivist-news-orchestrator.service");
 
-        let user = Scope::from_env(
-            true,
-            None,
-            env(&[("HOME", "/home/u"), ("XDG_DATA_HOME", "rel")]),
-        );
+        let user =
+            Scope::from_env(true, None, env(&[("HOME", "/home/u"), ("XDG_DATA_HOME", "rel")]));
         assert_eq!(user.data_dir(), Path::new("/home/u/.local/share/archivist"));
         assert_eq!(user.config_dirs(), [Path::new("/home/u/.config/archivist")]);
         let roots = user.plugin_roots(&Settings::default());
-        assert_eq!(
-            roots[2],
-            Path::new("/home/u/.local/share/archivist/plugins")
-        );
+        assert_eq!(roots[2], Path::new("/home/u/.local/share/archivist/plugins"));
     }
 
     #[test]

@@ -213,10 +213,6 @@ impl Settings {
                 }
             }
         }
-        if problems.is_empty() {
-            Ok(settings)
-        } else {
-            Err(ConfigError { problems })
-        }
+        if problems.is_empty() { Ok(settings) } else { Err(ConfigError { problems }) }
     }
 }

@@ -44,10 +44,7 @@ fn drop_ins_outrank_the_main_file_and_empty_resets() {
     assert_eq!(settings.workers_max, Settings::built_in().workers_max);
     assert_eq!(settings.retry_first, Duration::from_secs(303));
     assert_eq!(settings.plugins, ["dom", "pdf"]);
-    assert_eq!(
-        settings.plugin_path,
-        [PathBuf::from("/opt/a"), PathBuf::from("/opt/b")]
-    );
+    assert_eq!(settings.plugin_path, [PathBuf::from("/opt/a"), PathBuf::from("/opt/b")]);
     assert_eq!(settings.output_limit, 1 << 30);
     let values: Vec<_> = settings.values.iter().map(|(k, v)| (&**k, &**v)).collect();
     assert_eq!(values, [("USER_AGENT", "x=y"), ("WGET_TIMEOUT", "30")]);
@@ -82,11 +79,7 @@ fn all_bad_values_are_reported_at_once() {
         "[Orchestrator]\nWorkersMax=0\n[Hooks]\nTimeoutSec=soon\nStopTimeoutSec=0\nStdoutMax=2X\n[Archive]\nPluginPath=plugins\nUrlDenyList=(\nPlugins=a/b\n",
     )]);
     let error = load(&scope).unwrap_err();
-    let message: Vec<_> = error
-        .problems
-        .iter()
-        .map(|p| short(&root, &p.text()))
-        .collect();
+    let message: Vec<_> = error.problems.iter().map(|p| short(&root, &p.text())).collect();
     assert_eq!(
         message,
         [
@@ -105,26 +98,15 @@ fn all_bad_values_are_reported_at_once() {
 fn the_location_of_each_value_is_known() {
     let (root, scope) = root(&[
         ("archivist.conf", "[Hooks]\nTimeoutSec=5\nStdoutMax=1M\n"),
-        (
-            "archivist.conf.d/a.conf",
-            "[Hooks]\nStdoutMax=\n[Config]\nA=1\n",
-        ),
+        ("archivist.conf.d/a.conf", "[Hooks]\nStdoutMax=\n[Config]\nA=1\n"),
     ]);
     let inputs = inputs::collect(&fragments::read(&scope).unwrap());
     let place = |section, key| {
-        inputs
-            .location_of(section, key)
-            .map(|place| short(&root, &place.to_string()))
+        inputs.location_of(section, key).map(|place| short(&root, &place.to_string()))
     };
-    assert_eq!(
-        place("Hooks", "TimeoutSec").as_deref(),
-        Some("archivist.conf:2")
-    );
+    assert_eq!(place("Hooks", "TimeoutSec").as_deref(), Some("archivist.conf:2"));
     assert_eq!(place("Hooks", "StdoutMax"), None);
-    assert_eq!(
-        place("Config", "A").as_deref(),
-        Some("archivist.conf.d/a.conf:4")
-    );
+    assert_eq!(place("Config", "A").as_deref(), Some("archivist.conf.d/a.conf:4"));
 }
 
 #[test]

@@ -65,15 +65,9 @@ pub async fn begin_after(link: &mut Link, own: OwnIds) -> Result<(), Problem> {
 /// # Errors
 /// If the database cannot be reached.
 pub async fn overlap(link: &Link, own: OwnIds) -> Result<Option<Overlap>, Problem> {
-    let row = link
-        .client
-        .query_one(COMPARE, &[&own.crawl, &own.page])
-        .await;
+    let row = link.client.query_one(COMPARE, &[&own.crawl, &own.page]).await;
     let row = row.map_err(|error| link.problem(&error))?;
-    let first = OwnIds {
-        crawl: row.get(0),
-        page: row.get(1),
-    };
+    let first = OwnIds { crawl: row.get(0), page: row.get(1) };
     let is_below = own.crawl < first.crawl && own.page < first.page;
     let fits = is_below || row.get(2);
     Ok((!fits).then_some(Overlap { own, first }))

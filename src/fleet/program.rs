@@ -127,19 +127,12 @@ fn setup_of(words: &[&str]) -> Option<Setup> {
         [url, crawl, page, file] => (url, crawl, page, Some(file.to_owned())),
         _ => return None,
     };
-    Some(Setup {
-        url: url.to_owned(),
-        own: own(crawl, page)?,
-        authorities,
-    })
+    Some(Setup { url: url.to_owned(), own: own(crawl, page)?, authorities })
 }
 
 fn own(crawl: &str, page: &str) -> Option<OwnIds> {
     let number = |text: &str| text.parse().ok().filter(|number| *number >= 0);
-    Some(OwnIds {
-        crawl: number(crawl)?,
-        page: number(page)?,
-    })
+    Some(OwnIds { crawl: number(crawl)?, page: number(page)? })
 }
 
 fn run(asked: &Asked) -> Result<(), ProgramError> {
@@ -220,23 +213,12 @@ mod tests {
     fn arguments_select_service_or_setup() {
         assert_eq!(of(""), Some(Asked::Serve));
         let url = "postgresql://db.example/archive".to_owned();
-        let own = OwnIds {
-            crawl: 12,
-            page: 345,
-        };
+        let own = OwnIds { crawl: 12, page: 345 };
         let create = of(&format!("create {url} 12 345"));
-        let mut setup = Setup {
-            url: url.clone(),
-            own,
-            authorities: None,
-        };
+        let mut setup = Setup { url: url.clone(), own, authorities: None };
         assert_eq!(create, Some(Asked::Create(setup)));
         let check = of(&format!("check {url} 0 0 ca.pem"));
-        setup = Setup {
-            url,
-            authorities: Some("ca.pem".to_owned()),
-            ..Setup::default()
-        };
+        setup = Setup { url, authorities: Some("ca.pem".to_owned()), ..Setup::default() };
         assert_eq!(check, Some(Asked::Check(setup)));
         for bad in [
             "create",

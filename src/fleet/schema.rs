@@ -23,15 +23,9 @@ pub struct Migration {
 /// Step `n` of the list brings a database from version `n` to version `n + 1`. Steps are appended;
 /// a released step never changes.
 pub const MIGRATIONS: &[Migration] = &[
-    Migration {
-        text: include_str!("schema/1.sql"),
-        programs_from: 1,
-    },
+    Migration { text: include_str!("schema/1.sql"), programs_from: 1 },
     // Rows of older programs would not say which pages users gave.
-    Migration {
-        text: include_str!("schema/2.sql"),
-        programs_from: 2,
-    },
+    Migration { text: include_str!("schema/2.sql"), programs_from: 2 },
 ];
 
 /// Version that this program requires.
@@ -93,8 +87,7 @@ pub async fn migrate(link: &mut Link, migrations: &[Migration]) -> Result<i32, P
 
 async fn apply(client: &mut Client, migrations: &[Migration]) -> Result<Found, Error> {
     let work = client.transaction().await?;
-    work.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
-        .await?;
+    work.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
     let found = latest(&work).await?;
     let done = usize::try_from(found.version).unwrap_or_default();
     if done < migrations.len() {
@@ -107,9 +100,7 @@ async fn apply(client: &mut Client, migrations: &[Migration]) -> Result<Found, E
         let note = "INSERT INTO archivist.migration (version, programs_from) VALUES ($1, $2)";
         work.execute(note, &[&number, &step.programs_from]).await?;
     }
-    let oldest = migrations[done.min(migrations.len())..]
-        .iter()
-        .map(|step| step.programs_from);
+    let oldest = migrations[done.min(migrations.len())..].iter().map(|step| step.programs_from);
     if oldest.max() > Some(found.version) {
         work.execute(END_SESSIONS, &[]).await?;
     }
@@ -148,21 +139,13 @@ pub async fn check_as(link: &Link, known: i32) -> Result<(), Problem> {
     match found.version {
         0 => Err(Problem::NoFleet { server }),
         _ if found.excludes(known) => Err(newer(link, found, known)),
-        older if older < known => Err(Problem::Older {
-            server,
-            found: older,
-            known,
-        }),
+        older if older < known => Err(Problem::Older { server, found: older, known }),
         _ => Ok(()),
     }
 }
 
 fn newer(link: &Link, found: Found, known: i32) -> Problem {
-    Problem::Newer {
-        server: link.server(),
-        found: found.version,
-        known,
-    }
+    Problem::Newer { server: link.server(), found: found.version, known }
 }
 
 #[cfg(test)]
@@ -181,10 +164,7 @@ mod tests {
 
     #[test]
     fn newer_schema_excludes_programs_by_its_oldest_version() {
-        let found = Found {
-            version: 4,
-            programs_from: 2,
-        };
+        let found = Found { version: 4, programs_from: 2 };
         let excluded: Vec<i32> = (1..=5).filter(|known| found.excludes(*known)).collect();
         assert_eq!(excluded, [1]);
     }

@@ -71,28 +71,16 @@ impl Fleet {
     /// Returns the object of node `node`.
     pub fn new(target: Target, secrets: Secrets, node: &str) -> Fleet {
         let node = node.to_owned();
-        let access = Access {
-            target,
-            secrets,
-            node,
-        };
-        Fleet {
-            access,
-            open: Arc::default(),
-        }
+        let access = Access { target, secrets, node };
+        Fleet { access, open: Arc::default() }
     }
 
     /// Returns the view, over a connection that has just answered.
     async fn view(&self) -> fdo::Result<MutexGuard<'_, Open>> {
         let busy = |_| fdo::Error::LimitsExceeded("earlier calls are not done yet".to_owned());
-        let mut open = timeout(TURN_TIMEOUT, self.open.lock())
-            .await
-            .map_err(busy)?;
+        let mut open = timeout(TURN_TIMEOUT, self.open.lock()).await.map_err(busy)?;
         let server = self.access.target.to_string();
-        let late = |_| Problem::Late {
-            server,
-            after: REACH_TIMEOUT,
-        };
+        let late = |_| Problem::Late { server, after: REACH_TIMEOUT };
         let reached = timeout(REACH_TIMEOUT, self.access.reach(&mut open.view)).await;
         match reached.map_err(late) {
             Ok(Ok(())) => {}

@@ -5,11 +5,8 @@ use super::unit_file::Units;
 use archivist_config::declare::reader::Reader;
 
 /// Supported keys, with the directory of their links.
-const WANTS: [(&str, &str); 3] = [
-    ("WantedBy", "wants"),
-    ("RequiredBy", "requires"),
-    ("UpheldBy", "upholds"),
-];
+const WANTS: [(&str, &str); 3] =
+    [("WantedBy", "wants"), ("RequiredBy", "requires"), ("UpheldBy", "upholds")];
 
 /// Makes the links of `unit`.
 pub fn links(reader: &mut Reader<'_>, unit: &str, units: &mut Units) {
@@ -17,10 +14,7 @@ pub fn links(reader: &mut Reader<'_>, unit: &str, units: &mut Units) {
     // An empty assignment resets earlier ones.
     for (at, entry) in entries.iter().enumerate() {
         let later = entries[at..].iter();
-        if entry.value.is_empty()
-            || later
-                .clone()
-                .any(|e| e.key == entry.key && e.value.is_empty())
+        if entry.value.is_empty() || later.clone().any(|e| e.key == entry.key && e.value.is_empty())
         {
             continue;
         }
@@ -41,10 +35,7 @@ pub fn links(reader: &mut Reader<'_>, unit: &str, units: &mut Units) {
             if !is_unit_name(name) {
                 reader.refuse(
                     entry,
-                    &format!(
-                        "{}= names '{name}', which is not the name of a unit",
-                        entry.key
-                    ),
+                    &format!("{}= names '{name}', which is not the name of a unit", entry.key),
                 );
                 continue;
             }
@@ -60,14 +51,11 @@ pub fn links(reader: &mut Reader<'_>, unit: &str, units: &mut Units) {
 
 /// Returns whether `name` is a file name with the suffix of a unit (systemd.unit(5)).
 fn is_unit_name(name: &str) -> bool {
-    const ENDS: [&str; 7] = [
-        ".target", ".service", ".timer", ".slice", ".path", ".socket", ".mount",
-    ];
+    const ENDS: [&str; 7] =
+        [".target", ".service", ".timer", ".slice", ".path", ".socket", ".mount"];
     let plain = |b: u8| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b);
     name.len() < 256
         && !name.starts_with('.')
         && name.bytes().all(plain)
-        && ENDS
-            .iter()
-            .any(|end| name.strip_suffix(end).is_some_and(|stem| !stem.is_empty()))
+        && ENDS.iter().any(|end| name.strip_suffix(end).is_some_and(|stem| !stem.is_empty()))
 }

@@ -39,12 +39,7 @@ mod tests {
     #[test]
     fn the_manager_names_its_scope() {
         let said = |value: Option<&'static str>| {
-            scope(|name| {
-                value
-                    .filter(|_| name == "SYSTEMD_SCOPE")
-                    .map(OsString::from)
-            })
-            .user
+            scope(|name| value.filter(|_| name == "SYSTEMD_SCOPE").map(OsString::from)).user
         };
         assert!(said(Some("user")));
         assert!(!said(Some("system")));

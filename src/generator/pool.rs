@@ -241,9 +241,7 @@ fn worker(
 
 /// Sets the environment of a worker and of its health check.
 fn set_environment(reader: &Reader<'_>, names: &Names<'_>, file: &mut UnitFile) {
-    let name = reader
-        .last("WorkerName")
-        .map_or(WORKER_NAME, |entry| entry.value.as_str());
+    let name = reader.last("WorkerName").map_or(WORKER_NAME, |entry| entry.value.as_str());
     for (key, value) in [
         ("ARCHIVIST_POOL", reader.name()),
         ("ARCHIVIST_WORKER_INDEX", "%i"),
@@ -287,11 +285,7 @@ fn quoted(word: &str) -> String {
 pub fn command_line(argv: &[String]) -> String {
     let word = |word: &String| {
         let plain = literal(word).replace('$', "$$");
-        if plain.is_empty() {
-            "\"\"".to_owned()
-        } else {
-            quoted(&plain)
-        }
+        if plain.is_empty() { "\"\"".to_owned() } else { quoted(&plain) }
     };
     argv.iter().map(word).collect::<Vec<_>>().join(" ")
 }
@@ -333,9 +327,7 @@ impl Pool {
         let heartbeat = reader.span("HeartbeatSec").filter(|span| !span.is_zero());
         Pool {
             name: declaration.name.clone(),
-            description: reader
-                .last("Description")
-                .map_or_else(String::new, |e| e.value.clone()),
+            description: reader.last("Description").map_or_else(String::new, |e| e.value.clone()),
             path: declaration.path.clone(),
             workers: reader.number("Workers", 0..=WORKERS_MAX).unwrap_or(WORKERS),
             at_boot: reader.section("Install").next().is_some(),

@@ -33,10 +33,7 @@ fn log(level: u8, line: &str) {
 fn to_kernel(level: u8, line: &str) -> std::io::Result<()> {
     const DAEMON: u8 = 3 << 3;
     const O_NONBLOCK: i32 = nix::libc::O_NONBLOCK;
-    let mut log = OpenOptions::new()
-        .write(true)
-        .custom_flags(O_NONBLOCK)
-        .open(KERNEL_LOG)?;
+    let mut log = OpenOptions::new().write(true).custom_flags(O_NONBLOCK).open(KERNEL_LOG)?;
     // In containers, /dev/kmsg may be a link to the console or /dev/null.
     if !is_kernel_log(&log)? {
         return Err(std::io::ErrorKind::Unsupported.into());

@@ -27,9 +27,7 @@ pub fn write_all(scope: &Scope, directory: &Path) -> Vec<Problem> {
         let generated = generate(&declarations, &context);
         found.problems.extend(unread);
         found.problems.extend(generated.problems);
-        found
-            .problems
-            .extend(write::units(&generated.units, directory));
+        found.problems.extend(write::units(&generated.units, directory));
     }
     found.problems
 }
@@ -44,21 +42,14 @@ pub fn dry_run(scope: &Scope, file: Option<&Path>) -> Generated {
     let has_pools = declarations.iter().any(|one| one.kind == Kind::Pool);
     let generated = generate(&declarations, &context(scope, has_pools));
     problems.extend(generated.problems);
-    Generated {
-        problems,
-        ..generated
-    }
+    Generated { problems, ..generated }
 }
 
 /// Only units of pools depend on the version of systemd.
 fn context(scope: &Scope, has_pools: bool) -> Context {
     Context {
         user: scope.user,
-        systemd: if has_pools {
-            systemd_version::installed()
-        } else {
-            0
-        },
+        systemd: if has_pools { systemd_version::installed() } else { 0 },
         program: PROGRAM.to_owned(),
     }
 }

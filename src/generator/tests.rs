@@ -39,10 +39,8 @@ fn names_are_those_of_units() {
 fn problems_name_file_line_and_fix() {
     assert_eq!(
         problems("a.pool", "[Pool]\nWorkers=3\n"),
-        [
-            "/etc/archivist/a.pool:2: Exec= is missing; add a line like \
-          'Exec=/usr/bin/my-worker --number %i' to [Pool]"
-        ]
+        ["/etc/archivist/a.pool:2: Exec= is missing; add a line like \
+          'Exec=/usr/bin/my-worker --number %i' to [Pool]"]
     );
     let text = "[Pool]\nExec=/bin/true\nWorkers=many\nStopSec=soon\nMonitor=perhaps\nnonsense\n";
     assert_eq!(
@@ -90,13 +88,7 @@ fn a_bad_file_does_not_affect_others() {
 #[test]
 fn links_stay_within_the_directory() {
     let text = |name: &str| format!("[Pool]\nExec=/bin/true\n[Install]\nWantedBy={name}\n");
-    for bad in [
-        "../../etc/x.target",
-        "/x.target",
-        "x",
-        ".target",
-        "a\u{e4}.target",
-    ] {
+    for bad in ["../../etc/x.target", "/x.target", "x", ".target", "a\u{e4}.target"] {
         let declared = declared("a.pool", &text(bad));
         let generated = generate(&[declared], &Context::default());
         assert!(!generated.is_good(), "{bad}");
@@ -104,8 +96,5 @@ fn links_stay_within_the_directory() {
     let declared = declared("a.pool", &text("multi-user.target"));
     let generated = generate(&[declared], &Context::default());
     let link = "multi-user.target.wants/archivist-pool-a.target";
-    assert_eq!(
-        generated.units.files[link],
-        Content::Link("../archivist-pool-a.target".to_owned())
-    );
+    assert_eq!(generated.units.files[link], Content::Link("../archivist-pool-a.target".to_owned()));
 }

@@ -24,8 +24,7 @@ pub struct Units {
 impl Units {
     /// Adds a unit file.
     pub fn unit(&mut self, name: &str, file: &UnitFile) {
-        self.files
-            .insert(name.to_owned(), Content::Text(file.render()));
+        self.files.insert(name.to_owned(), Content::Text(file.render()));
     }
 
     /// Adds a symbolic link from `path` to `target`.

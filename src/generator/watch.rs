@@ -55,11 +55,7 @@ fn timer(reader: &Reader<'_>, watch: &Watch, kind: CheckKind, schedule: &Schedul
     match &schedule.when {
         When::Calendar(expression) => {
             file.set("Timer", "OnCalendar", expression);
-            let keep = if watch.missed == Missed::One {
-                "yes"
-            } else {
-                "no"
-            };
+            let keep = if watch.missed == Missed::One { "yes" } else { "no" };
             file.set("Timer", "Persistent", keep);
         }
         When::Apart(span) => {

@@ -25,12 +25,7 @@ pub fn refuse_newer() -> io::Result<()> {
     if !get_no_new_privs()? {
         return Ok(());
     }
-    let step = |code: u32, jt, jf, k| sock_filter {
-        code: code as u16,
-        jt,
-        jf,
-        k,
-    };
+    let step = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
     let program = [
         step(BPF_LD | BPF_W | BPF_ABS, 0, 0, NUMBER),
         step(BPF_JMP | BPF_JGE | BPF_K, 0, 1, FIRST_REFUSED),

@@ -57,10 +57,7 @@ pub fn relay() -> ExitCode {
     // systemd sends SIGTERM to all processes of a unit. What the program says then is passed on.
     let hidden = set_dumpable(false).and_then(|()| SigSet::all().thread_block());
     if let Err(error) = hidden.and_then(|()| daemon(true, true)) {
-        eprintln!(
-            "archivist-hook-exec: failed to start the relay: {}",
-            error.desc()
-        );
+        eprintln!("archivist-hook-exec: failed to start the relay: {}", error.desc());
         return ExitCode::FAILURE;
     }
     let begin = Instant::now();
@@ -104,10 +101,8 @@ struct Suppressed {
 impl Suppressed {
     fn add(&mut self, text: &[u8]) {
         self.bytes += text.len() as u64;
-        self.tail
-            .extend(&text[text.len().saturating_sub(TAIL_BYTES)..]);
-        self.tail
-            .drain(..self.tail.len().saturating_sub(TAIL_BYTES));
+        self.tail.extend(&text[text.len().saturating_sub(TAIL_BYTES)..]);
+        self.tail.drain(..self.tail.len().saturating_sub(TAIL_BYTES));
     }
 
     /// The last lines. A first one that is not complete is left out if there are others.
@@ -126,13 +121,7 @@ impl Suppressed {
 
 impl<W: Write> Relay<W> {
     fn new(out: W) -> Relay<W> {
-        Relay {
-            out,
-            available: BUDGET,
-            filled: Duration::ZERO,
-            in_line: false,
-            suppressed: None,
-        }
+        Relay { out, available: BUDGET, filled: Duration::ZERO, in_line: false, suppressed: None }
     }
 
     fn take(&mut self, text: &[u8], now: Duration) {
@@ -182,10 +171,7 @@ impl<W: Write> Relay<W> {
     /// Writes the last lines of text that was suppressed.
     fn end(&mut self) {
         if let Some(suppressed) = self.suppressed.take() {
-            self.say(&format!(
-                "suppressed {} bytes, at the end:",
-                suppressed.bytes
-            ));
+            self.say(&format!("suppressed {} bytes, at the end:", suppressed.bytes));
             self.write(suppressed.last_lines());
         }
     }

@@ -60,12 +60,7 @@ fn read(document: &[u8]) -> Option<Launch> {
     let mut words = parts.map(|word| CString::new(word).ok());
     let argv: Vec<CString> = words.by_ref().take(count).collect::<Option<_>>()?;
     let environment = words.collect::<Option<_>>()?;
-    (argv.len() == count && count > 0).then_some(Launch {
-        not_after,
-        directory,
-        argv,
-        environment,
-    })
+    (argv.len() == count && count > 0).then_some(Launch { not_after, directory, argv, environment })
 }
 
 fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
@@ -75,9 +70,8 @@ fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
 /// Returns the time on CLOCK_BOOTTIME in milliseconds. If the clock cannot be read, every deadline
 /// has passed.
 fn now() -> u64 {
-    clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(u64::MAX, |time| {
-        (time.tv_sec() * 1000 + time.tv_nsec() / 1_000_000).unsigned_abs()
-    })
+    clock_gettime(ClockId::CLOCK_BOOTTIME)
+        .map_or(u64::MAX, |time| (time.tv_sec() * 1000 + time.tv_nsec() / 1_000_000).unsigned_abs())
 }
 
 /// The variables in `set`, and those of `wanted` whose names are not in `set`: variables of the
@@ -92,9 +86,7 @@ fn merge(set: impl Iterator<Item = (OsString, OsString)>, wanted: Vec<CString>) 
         name.unwrap_or_default().to_vec()
     };
     let names: std::collections::HashSet<Vec<u8>> = all.iter().map(name).collect();
-    let missing = wanted
-        .into_iter()
-        .filter(|pair| !names.contains(&name(pair)));
+    let missing = wanted.into_iter().filter(|pair| !names.contains(&name(pair)));
     all.extend(missing);
     all
 }
@@ -103,18 +95,9 @@ fn merge(set: impl Iterator<Item = (OsString, OsString)>, wanted: Vec<CString>) 
 fn launch() -> (u8, String) {
     let mut document = Vec::new();
     if let Err(error) = std::io::stdin().read_to_end(&mut document) {
-        return (
-            EXIT_STDIN,
-            format!("failed to read standard input: {error}"),
-        );
+        return (EXIT_STDIN, format!("failed to read standard input: {error}"));
     }
-    let Some(Launch {
-        not_after,
-        directory,
-        argv,
-        environment,
-    }) = read(&document)
-    else {
+    let Some(Launch { not_after, directory, argv, environment }) = read(&document) else {
         let what = "failed to read standard input: it does not describe a program";
         return (EXIT_STDIN, what.to_owned());
     };
@@ -131,11 +114,7 @@ fn launch() -> (u8, String) {
         && let Err(error) = chdir(directory.as_c_str())
     {
         let shown = directory.to_string_lossy();
-        let what = format!(
-            "failed to change to '{}': {}",
-            shown.escape_debug(),
-            error.desc()
-        );
+        let what = format!("failed to change to '{}': {}", shown.escape_debug(), error.desc());
         return (EXIT_CHDIR, what);
     }
     let environment = merge(std::env::vars_os(), environment);
@@ -149,19 +128,12 @@ fn launch() -> (u8, String) {
     }
     let Err(error) = execve(&argv[0], &argv, &environment);
     let program = argv[0].to_string_lossy();
-    let what = format!(
-        "failed to execute '{}': {}",
-        program.escape_debug(),
-        error.desc()
-    );
+    let what = format!("failed to execute '{}': {}", program.escape_debug(), error.desc());
     (EXIT_EXEC, what)
 }
 
 fn main() -> ExitCode {
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| first == log::RELAY)
-    {
+    if std::env::args_os().nth(1).is_some_and(|first| first == log::RELAY) {
         return log::relay();
     }
     let (code, what) = launch();

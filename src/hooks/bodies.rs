@@ -46,9 +46,7 @@ fn next_to(path: &Path) -> Bodies {
 /// Opens the body, which is neither a link nor a pipe.
 fn found(directory: &Path, hex: &str) -> io::Result<Option<File>> {
     let mut options = File::options();
-    options
-        .read(true)
-        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
+    options.read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
     match options.open(directory.join(name(hex))) {
         Ok(file) if file.metadata()?.is_file() => Ok(Some(file)),
         Ok(_) => Err(ErrorKind::InvalidInput.into()),

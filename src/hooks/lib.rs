@@ -48,11 +48,7 @@ macro_rules! builtin {
         Builtin {
             name: $name,
             plugin: stringify!($plugin),
-            schema: include_str!(concat!(
-                "../../plugins/",
-                stringify!($plugin),
-                "/config.json"
-            )),
+            schema: include_str!(concat!("../../plugins/", stringify!($plugin), "/config.json")),
             run: $run,
         }
     };
@@ -101,10 +97,7 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
     }
     let Some(builtin) = BUILTINS.iter().find(|builtin| builtin.name == name) else {
         let known: Vec<_> = BUILTINS.iter().map(|builtin| builtin.name).collect();
-        eprintln!(
-            "unknown built-in hook '{name}'; known hooks: {}",
-            known.join(", ")
-        );
+        eprintln!("unknown built-in hook '{name}'; known hooks: {}", known.join(", "));
         return ExitCode::from(2);
     };
     let invocation = Invocation::read(builtin.plugin, builtin.schema, args, std::env::vars_os());
@@ -127,11 +120,7 @@ fn explained(finding: Finding, invocation: &Invocation) -> Finding {
 fn conclude(finding: &Finding, invocation: &Invocation) -> ExitCode {
     // For the journal: with a hook that logs nothing, systemd before 254 stores no entry that has
     // the unit's extra fields.
-    eprintln!(
-        "{}: {}",
-        finding.status.word(),
-        finding.output_str.escape_debug()
-    );
+    eprintln!("{}: {}", finding.status.word(), finding.output_str.escape_debug());
     finding::print(finding, &invocation.context);
     ExitCode::from(finding.exit_code())
 }

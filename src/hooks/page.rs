@@ -103,11 +103,7 @@ pub fn find(invocation: &Invocation, runner: &mut ProgramRunner) -> Result<Docum
 /// The page that the snapshot's tab shows, if it has one.
 pub fn in_browser(invocation: &Invocation, runner: &mut ProgramRunner) -> Option<ParsedPage> {
     let address = final_url(invocation)?;
-    let html = in_tab(
-        invocation,
-        runner,
-        invocation.settings.size("PAGE_MAX_SIZE"),
-    )?;
+    let html = in_tab(invocation, runner, invocation.settings.size("PAGE_MAX_SIZE"))?;
     Some(of_dom(html.as_bytes(), address))
 }
 
@@ -259,18 +255,12 @@ fn guessed_type(path: &Path, bytes: &[u8]) -> &'static str {
             let start = bytes[..bytes.len().min(512)].trim_ascii_start();
             let start = String::from_utf8_lossy(start).to_ascii_lowercase();
             let is_html = tags.iter().any(|tag| {
-                let rest = start
-                    .strip_prefix('<')
-                    .and_then(|rest| rest.strip_prefix(tag));
+                let rest = start.strip_prefix('<').and_then(|rest| rest.strip_prefix(tag));
                 rest.is_some_and(|rest| {
                     *tag == "!--" || rest.starts_with(['>', ' ', '\n', '\r', '\t'])
                 })
             });
-            if is_html {
-                "text/html"
-            } else {
-                "application/octet-stream"
-            }
+            if is_html { "text/html" } else { "application/octet-stream" }
         }
     }
 }
@@ -311,12 +301,7 @@ pub fn is_viewable(content_type: &str) -> bool {
 
 /// A content type without its parameters, in lower case.
 pub fn essence(content_type: &str) -> String {
-    content_type
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase()
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// `Content-Type` of the page's response, or an empty string if no hook has stored it.
@@ -336,9 +321,7 @@ fn headers_json(invocation: &Invocation) -> Option<Value> {
 fn final_url(invocation: &Invocation) -> Option<Url> {
     let in_browser = chromium::navigation(invocation).map(|navigation| navigation.final_url);
     let in_headers = || Some(headers_json(invocation)?["final_url"].as_str()?.to_owned());
-    Url::parse(&in_browser.or_else(in_headers)?)
-        .ok()
-        .filter(|url| url.has_host())
+    Url::parse(&in_browser.or_else(in_headers)?).ok().filter(|url| url.has_host())
 }
 
 /// The page's HTML from chromium, if the snapshot has a tab. Errors are only logged, because the
@@ -386,10 +369,7 @@ fn wget_main_file(invocation: &Invocation) -> Option<PathBuf> {
     let record = last_success(invocation, "wget")?;
     let main = Path::new(record["output_str"].as_str()?);
     let saved = named(&invocation.sibling("wget", ""), main)?;
-    originals(&saved)
-        .into_iter()
-        .find(|path| path.is_file())
-        .or(Some(saved))
+    originals(&saved).into_iter().find(|path| path.is_file()).or(Some(saved))
 }
 
 /// Names of the copy that wget keeps of a file whose links it changes (`--backup-converted`): of one
@@ -397,9 +377,7 @@ fn wget_main_file(invocation: &Invocation) -> Option<PathBuf> {
 fn originals(saved: &Path) -> Vec<PathBuf> {
     let bytes = saved.as_os_str().as_bytes();
     let with = |name: &[u8]| PathBuf::from(OsStr::from_bytes(&[name, b"orig"].concat()));
-    let added = bytes
-        .strip_suffix(b"html")
-        .filter(|rest| rest.ends_with(b"."));
+    let added = bytes.strip_suffix(b"html").filter(|rest| rest.ends_with(b"."));
     let mut names = vec![with(&[bytes, b"."].concat())];
     names.extend(added.map(with));
     names
@@ -439,11 +417,7 @@ pub fn read_start(path: &Path, most: u64) -> Option<Vec<u8>> {
         return None;
     }
     let mut bytes = Vec::new();
-    File::open(path)
-        .ok()?
-        .take(most)
-        .read_to_end(&mut bytes)
-        .ok()?;
+    File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
     (!bytes.is_empty()).then_some(bytes)
 }
 
@@ -465,12 +439,7 @@ mod tests {
     fn invocation(snap_dir: &Path) -> Invocation {
         let schema = include_str!("../../plugins/title/config.json");
         let environment = [("SNAP_DIR".into(), snap_dir.as_os_str().into())];
-        Invocation::read(
-            "title",
-            schema,
-            &["--url=http://a.test/".into()],
-            environment,
-        )
+        Invocation::read("title", schema, &["--url=http://a.test/".into()], environment)
     }
 
     #[test]
@@ -485,27 +454,15 @@ mod tests {
             fs::write(wget.join("stdout.log"), format!("saving\n{{\n{line}\n")).unwrap();
             wget_main_file(&invocation)
         };
-        assert_eq!(
-            record("a.test/index.html"),
-            Some(wget.join("a.test/index.html"))
-        );
+        assert_eq!(record("a.test/index.html"), Some(wget.join("a.test/index.html")));
         assert_eq!(record("../../etc/x.html"), None);
         assert_eq!(record("/etc/x.html"), None);
-        assert_eq!(
-            record("a.test/logo.png"),
-            Some(wget.join("a.test/logo.png"))
-        );
+        assert_eq!(record("a.test/logo.png"), Some(wget.join("a.test/logo.png")));
         fs::write(wget.join("a.test/index.html.orig"), "y").unwrap();
-        assert_eq!(
-            record("a.test/index.html"),
-            Some(wget.join("a.test/index.html.orig"))
-        );
+        assert_eq!(record("a.test/index.html"), Some(wget.join("a.test/index.html.orig")));
         fs::write(wget.join("a.test/gallery.html"), "x").unwrap();
         fs::write(wget.join("a.test/gallery.orig"), "y").unwrap();
-        assert_eq!(
-            record("a.test/gallery.html"),
-            Some(wget.join("a.test/gallery.orig"))
-        );
+        assert_eq!(record("a.test/gallery.html"), Some(wget.join("a.test/gallery.orig")));
     }
 
     #[test]
@@ -536,21 +493,13 @@ mod tests {
 
     #[test]
     fn viewable_content_types_are_those_that_browsers_show() {
-        for kind in [
-            "",
-            "text/html; charset=utf-8",
-            "image/png",
-            "text/plain",
-            "application/xhtml+xml",
-        ] {
+        for kind in
+            ["", "text/html; charset=utf-8", "image/png", "text/plain", "application/xhtml+xml"]
+        {
             assert!(is_viewable(kind), "{kind}");
         }
-        for kind in [
-            "application/pdf",
-            "application/octet-stream",
-            "application/zip",
-            "video/mp4",
-        ] {
+        for kind in ["application/pdf", "application/octet-stream", "application/zip", "video/mp4"]
+        {
             assert!(!is_viewable(kind), "{kind}");
         }
     }

@@ -37,37 +37,23 @@ impl Picture {
         }
         let most = reader.output_buffer_size();
         let mut bytes = vec![0; most.ok_or_else(|| failed(&"it is too large"))?];
-        let frame = reader
-            .next_frame(&mut bytes)
-            .map_err(|error| failed(&error))?;
+        let frame = reader.next_frame(&mut bytes).map_err(|error| failed(&error))?;
         bytes.truncate(frame.buffer_size());
         let samples = frame.color_type.samples();
         let bytes = match samples {
             3 => bytes,
-            4 => bytes
-                .chunks_exact(4)
-                .flat_map(|p| [p[0], p[1], p[2]])
-                .collect(),
-            1 | 2 => bytes
-                .chunks_exact(samples)
-                .flat_map(|p| [p[0]; 3])
-                .collect(),
+            4 => bytes.chunks_exact(4).flat_map(|p| [p[0], p[1], p[2]]).collect(),
+            1 | 2 => bytes.chunks_exact(samples).flat_map(|p| [p[0]; 3]).collect(),
             _ => return Err(failed(&"it has an unknown kind of colour")),
         };
-        Ok(Picture {
-            width,
-            height,
-            bytes,
-        })
+        Ok(Picture { width, height, bytes })
     }
 
     /// The bytes of a row of pixels, from the top. Empty below the picture.
     pub fn row(&self, y: usize) -> &[u8] {
         let length = self.width * 3;
         let from = y.saturating_mul(length);
-        self.bytes
-            .get(from..from.saturating_add(length))
-            .unwrap_or_default()
+        self.bytes.get(from..from.saturating_add(length)).unwrap_or_default()
     }
 }
 
@@ -119,11 +105,7 @@ mod tests {
 
     fn picture(width: usize, height: usize, colour: impl Fn(usize, usize) -> [u8; 3]) -> Picture {
         let pixels = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
-        Picture {
-            width,
-            height,
-            bytes: pixels.flat_map(|(x, y)| colour(x, y)).collect(),
-        }
+        Picture { width, height, bytes: pixels.flat_map(|(x, y)| colour(x, y)).collect() }
     }
 
     #[test]

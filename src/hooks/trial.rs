@@ -97,10 +97,7 @@ fn run() -> Result<Trial, Trial> {
     let home = Scratch::new("trial").map_err(|finding| Trial::NotRecorded(finding.output_str))?;
     let server = TrialServer::start()
         .map_err(|error| Trial::NotRecorded(format!("failed to serve the page: {error}")))?;
-    let hooks = TrialHooks {
-        home: &home,
-        url: server.url(),
-    };
+    let hooks = TrialHooks { home: &home, url: server.url() };
     let start = Instant::now();
     let mut tab = hooks.spawn("chromium_tab", session::PLUGIN)?;
     let recorded = ready(&mut tab).and_then(|()| hooks.run("wacz", recorder::PLUGIN));

@@ -71,9 +71,7 @@ struct Copied {
 impl Copied {
     /// Copies the files; `None` if they changed while they were sent.
     fn receive(mut input: impl Read) -> io::Result<Option<Copied>> {
-        let copy = Copied {
-            directory: mkdtemp(COPY)?,
-        };
+        let copy = Copied { directory: mkdtemp(COPY)? };
         match copy.fill(&mut input) {
             Ok(UNCHANGED) => Ok(Some(copy)),
             Ok(_) => Ok(None),
@@ -151,12 +149,9 @@ impl Source {
         let snapshots_max = snapshots_max(&connection).map_err(text)?;
         let columns = |table: &str| columns(&connection, table);
         let of_snapshot = columns("core_snapshot").map_err(text)?;
-        if !["id", "url", "timestamp"]
-            .iter()
-            .all(|name| of_snapshot.contains(*name))
-        {
+        if !["id", "url", "timestamp"].iter().all(|name| of_snapshot.contains(*name)) {
             return Err(
-                "it has no table 'core_snapshot' with 'id', 'url' and 'timestamp'".to_owned(),
+                "it has no table 'core_snapshot' with 'id', 'url' and 'timestamp'".to_owned()
             );
         }
         let of_result = columns("core_archiveresult").map_err(text)?;
@@ -171,9 +166,7 @@ impl Source {
             );
         }
         let has_tags = ["id", "name"].iter().all(|name| of_tag.contains(*name))
-            && ["snapshot_id", "tag_id"]
-                .iter()
-                .all(|name| of_link.contains(*name));
+            && ["snapshot_id", "tag_id"].iter().all(|name| of_link.contains(*name));
         let tags = has_tags.then(|| {
             format!(
                 "SELECT {} FROM core_snapshot_tags AS link JOIN core_tag AS tag
@@ -182,13 +175,7 @@ impl Source {
                 cut("tag.name")
             )
         });
-        Ok(Source {
-            connection,
-            snapshots_max,
-            snapshots,
-            results,
-            tags,
-        })
+        Ok(Source { connection, snapshots_max, snapshots, results, tags })
     }
 
     /// Prints all snapshots. A fault of the file ends the list, and is printed.
@@ -223,10 +210,7 @@ impl Source {
             count += 1;
             let id = text(row, 0);
             let mut snapshot = snapshot_of(row, &id);
-            let faults = [
-                self.add_tags(&id, &mut snapshot),
-                self.add_results(&id, &mut snapshot),
-            ];
+            let faults = [self.add_tags(&id, &mut snapshot), self.add_results(&id, &mut snapshot)];
             for error in faults.into_iter().filter_map(Result::err) {
                 let name = &snapshot.timestamp;
                 let text = format!("snapshot {name}: its tags or results cannot be read: {error}");
@@ -378,15 +362,9 @@ fn forms(id: &str) -> [String; 3] {
     let plain = id.replace('-', "");
     let cuts = [0, 8, 12, 16, 20, 32];
     let parts = cuts.windows(2).map(|cut| plain.get(cut[0]..cut[1]));
-    let dashed = parts
-        .collect::<Option<Vec<_>>>()
-        .map(|parts| parts.join("-"));
+    let dashed = parts.collect::<Option<Vec<_>>>().map(|parts| parts.join("-"));
     let dashed = dashed.filter(|_| plain.len() == 32);
-    [
-        id.to_owned(),
-        plain,
-        dashed.unwrap_or_else(|| id.to_owned()),
-    ]
+    [id.to_owned(), plain, dashed.unwrap_or_else(|| id.to_owned())]
 }
 
 fn snapshot_of(row: &Row<'_>, id: &str) -> BoxSnapshot {

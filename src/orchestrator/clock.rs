@@ -7,11 +7,7 @@ use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::plan::{ClockChange, ClockReading, RetentionReview};
 
 fn reading(turn: &Turn<'_>) -> ClockReading {
-    ClockReading {
-        wall: turn.now,
-        boot: turn.engine.boot.clone(),
-        machine: turn.boottime,
-    }
+    ClockReading { wall: turn.now, boot: turn.engine.boot.clone(), machine: turn.boottime }
 }
 
 /// Looks at the clock.
@@ -31,22 +27,13 @@ pub(crate) fn confirm(turn: &mut Turn<'_>) -> TurnResult<()> {
 }
 
 fn take(turn: &mut Turn<'_>, change: ClockChange) -> TurnResult<()> {
-    let ClockChange {
-        state,
-        has_gap,
-        confirms_doubt,
-    } = change;
+    let ClockChange { state, has_gap, confirms_doubt } = change;
     if let Some(doubt) = &state.doubt {
         turn.log(LogEntry::Problem(Problem::ClockDoubted(doubt.why.clone())));
         turn.act(CallerAction::StatusChanged);
     }
     turn.tx.set_clock_state(&state, confirms_doubt)?;
-    if has_gap
-        && turn
-            .tx
-            .retention_review()?
-            .is_none_or(|review| review.held.is_none())
-    {
+    if has_gap && turn.tx.retention_review()?.is_none_or(|review| review.held.is_none()) {
         let review = RetentionReview::default();
         turn.tx.set_retention_review(Some(&review))?;
     }

@@ -72,19 +72,13 @@ pub(crate) fn delete_one(turn: &mut Turn<'_>, id: Owner, dry_run: bool) -> TurnR
     let (crawl, pages) = match id {
         Owner::Crawl(crawl) => {
             require_end(id, main_loop::crawl_of(turn, crawl)?.status)?;
-            (
-                crawl,
-                turn.tx.counts("snapshot", Some(crawl))?.values().sum(),
-            )
+            (crawl, turn.tx.counts("snapshot", Some(crawl))?.values().sum())
         }
         Owner::Snapshot(page) => {
             let page = main_loop::snapshot_of(turn, page)?;
             require_end(id, page.status)?;
             // A crawl that is not over would find the page again.
-            require_end(
-                Owner::Crawl(page.crawl),
-                main_loop::crawl_of(turn, page.crawl)?.status,
-            )?;
+            require_end(Owner::Crawl(page.crawl), main_loop::crawl_of(turn, page.crawl)?.status)?;
             (page.crawl, 1)
         }
     };
@@ -127,9 +121,7 @@ fn require_unpinned(turn: &Turn<'_>, id: Owner, crawl: CrawlId) -> TurnResult<()
         (Owner::Snapshot(_), crawl) => format!("its crawl {crawl} is pinned"),
         (Owner::Crawl(_), page) => format!("its page {page} is pinned"),
     };
-    Err(invalid(format!(
-        "{what}; to delete it, first: archivist unpin {pin}"
-    )))
+    Err(invalid(format!("{what}; to delete it, first: archivist unpin {pin}")))
 }
 
 /// Deletes a page of a crawl that has ended.
@@ -148,9 +140,9 @@ fn delete_rows(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<()> {
 fn require_no_unit(turn: &Turn<'_>, crawl: CrawlId) -> TurnResult<()> {
     match turn.tx.unit_at_work(crawl)? {
         None => Ok(()),
-        Some(unit) => Err(invalid(format!(
-            "{unit} still works on {crawl}; try again after its end"
-        ))),
+        Some(unit) => {
+            Err(invalid(format!("{unit} still works on {crawl}; try again after its end")))
+        }
     }
 }
 
@@ -224,10 +216,8 @@ impl Kind for Removal {
             turn.act(LoopAction::Again(Event::DeleteSome));
             return Ok(turn.tx.end_removal(run.id)?);
         }
-        let is_lost = matches!(
-            end.outcome,
-            Outcome::Lost | Outcome::Interrupted | Outcome::Stopped
-        );
+        let is_lost =
+            matches!(end.outcome, Outcome::Lost | Outcome::Interrupted | Outcome::Stopped);
         let failed = turn.tx.removal_attempts(run.id)?;
         if is_lost {
             return Ok(turn.tx.repeat_removal(run.id, failed, turn.now)?);
@@ -246,9 +236,7 @@ impl Kind for Removal {
 }
 
 fn begin(turn: &mut Turn<'_>, (): ()) -> TurnResult<()> {
-    let deleted = turn
-        .tx
-        .deleted_directories(turn.now, DIRECTORIES_PER_UNIT)?;
+    let deleted = turn.tx.deleted_directories(turn.now, DIRECTORIES_PER_UNIT)?;
     let (crawls, directories): (BTreeSet<CrawlId>, Vec<Removed>) = deleted.into_iter().unzip();
     let run = turn.tx.queue_run(UnitKind::Delete, turn.now)?;
     let (names, programs) = (&turn.engine.names, &turn.engine.programs);
@@ -263,16 +251,9 @@ fn begin(turn: &mut Turn<'_>, (): ()) -> TurnResult<()> {
     let spec = UnitSpec {
         limit: Some(LIMIT),
         bind: vec![archive.clone()],
-        ..UnitSpec::new(
-            UnitKind::Delete,
-            names.delete(run),
-            names.top_slice(),
-            description,
-            argv,
-        )
+        ..UnitSpec::new(UnitKind::Delete, names.delete(run), names.top_slice(), description, argv)
     };
-    turn.tx
-        .start_queued(run, &spec.name, &turn.engine.boot, turn.now)?;
+    turn.tx.start_queued(run, &spec.name, &turn.engine.boot, turn.now)?;
     turn.tx.begin_removal(&directories, run)?;
     let mut lists = BTreeMap::new();
     for id in crawls {
@@ -289,11 +270,7 @@ fn begin(turn: &mut Turn<'_>, (): ()) -> TurnResult<()> {
     };
     // The rows of what is deleted are gone, and after a crash the unit is started again, which records it again.
     turn.act(FileAction::RecordDeleted {
-        ids: to_remove
-            .directories
-            .iter()
-            .map(|removed| removed.owner)
-            .collect(),
+        ids: to_remove.directories.iter().map(|removed| removed.owner).collect(),
         at: turn.now,
     });
     let stdin = Some(serde_json::to_vec(&to_remove)?);

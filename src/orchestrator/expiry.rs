@@ -32,11 +32,7 @@ const RETRY: Duration = Duration::from_secs(300);
 /// The rules that are in effect: none on a node of a fleet, where no page can be deleted.
 fn rules<'a>(turn: &Turn<'a>) -> &'a [RetentionRule] {
     let settings = &turn.engine.settings;
-    if settings.is_in_fleet() {
-        &[]
-    } else {
-        &settings.retention
-    }
+    if settings.is_in_fleet() { &[] } else { &settings.retention }
 }
 
 /// The texts of the rules, to notice a change.
@@ -84,10 +80,7 @@ fn next(turn: &Turn<'_>) -> TurnResult<Option<Time>> {
     Ok(match turn.tx.aging_crawl()? {
         Some(_) => Some(turn.now),
         // A clock that nothing reads for a day is a gap, after which all that is due is counted.
-        None => turn
-            .tx
-            .next_expiry()?
-            .map(|due| due.min(turn.now.after(IDLE_INTERVAL))),
+        None => turn.tx.next_expiry()?.map(|due| due.min(turn.now.after(IDLE_INTERVAL))),
     })
 }
 
@@ -108,8 +101,7 @@ pub(crate) fn expire_some(turn: &mut Turn<'_>) -> TurnResult<()> {
     let texts = texts(rules);
     if turn.tx.retention_state()?.rules != texts {
         turn.tx.set_retention(&texts)?;
-        turn.tx
-            .set_retention_review(Some(&RetentionReview::default()))?;
+        turn.tx.set_retention_review(Some(&RetentionReview::default()))?;
     }
     if rules.is_empty() {
         turn.tx.set_retention_review(None)?;
@@ -185,10 +177,7 @@ fn count_some(
 pub(crate) fn confirm(turn: &mut Turn<'_>) -> TurnResult<()> {
     clock::confirm(turn)?;
     turn.tx.set_retention_review(None)?;
-    turn.act(UnitAction::Release {
-        unit: HELD_UNIT.to_owned(),
-        how: Release::Reset,
-    });
+    turn.act(UnitAction::Release { unit: HELD_UNIT.to_owned(), how: Release::Reset });
     turn.act(CallerAction::StatusChanged);
     Ok(())
 }
@@ -299,11 +288,7 @@ pub(crate) fn expired(
     others: &[RetentionRule],
     after: i64,
 ) -> TurnResult<Expired> {
-    let rules = if others.is_empty() {
-        rules(turn)
-    } else {
-        others
-    };
+    let rules = if others.is_empty() { rules(turn) } else { others };
     let pages = turn.tx.pages_after(None, after, PAGES_PER_CALL)?;
     let is_last = rules.is_empty() || pages.len() < PAGES_PER_CALL as usize;
     let next = pages.last().filter(|_| !is_last).map(|page| page.0);
@@ -339,10 +324,7 @@ pub(crate) fn why(turn: &Turn<'_>, id: SnapshotId, to: &mut Vec<Reason>) -> Turn
             ("pinned", text, None)
         }
         Some(_) if !page.is_over => {
-            let text = format!(
-                "Retention={rule} deletes it after the end of {}",
-                page.crawl
-            );
+            let text = format!("Retention={rule} deletes it after the end of {}", page.crawl);
             ("retention", text, None)
         }
         Some(_) if !page.has_no_transfer => {
@@ -350,20 +332,14 @@ pub(crate) fn why(turn: &Turn<'_>, id: SnapshotId, to: &mut Vec<Reason>) -> Turn
                 format!("Retention={rule} deletes it once its copy to the store is complete");
             ("retention", text, None)
         }
-        Some((due, _)) if due <= turn.now => (
-            "retention",
-            format!("Retention={rule} deletes it now"),
-            None,
-        ),
+        Some((due, _)) if due <= turn.now => {
+            ("retention", format!("Retention={rule} deletes it now"), None)
+        }
         Some((due, _)) => {
             let text = format!("Retention={rule} deletes it after {due}");
             ("retention", text, Some(due))
         }
     };
-    to.push(Reason {
-        code: code.to_owned(),
-        text,
-        until,
-    });
+    to.push(Reason { code: code.to_owned(), text, until });
     Ok(())
 }

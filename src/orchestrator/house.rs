@@ -26,12 +26,7 @@ pub(crate) struct House;
 
 impl Rooms for House {
     fn before(&self) -> &'static [Step] {
-        &[
-            orders::keep_deadlines,
-            clock::observe,
-            expiry::expire_some,
-            quota::delete_oldest,
-        ]
+        &[orders::keep_deadlines, clock::observe, expiry::expire_some, quota::delete_oldest]
     }
 
     fn handle(&self, turn: &mut Turn<'_>, event: &Event) -> TurnResult<()> {
@@ -49,14 +44,7 @@ impl Rooms for House {
                 turn.act(CallerAction::StatusChanged);
                 life::started_unit(turn, KINDS, *run, result)
             }
-            Event::Read {
-                run,
-                unit,
-                early,
-                evidence,
-                result,
-                stopping,
-            } => {
+            Event::Read { run, unit, early, evidence, result, stopping } => {
                 let seen = ReadingContext {
                     early: *early,
                     evidence: evidence.as_ref(),

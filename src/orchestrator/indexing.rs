@@ -39,10 +39,7 @@ impl Kind for Indexing {
         let may_start = !allowance.is_outage && allowance.pressure.is_none() && !state.is_running;
         let start = || DueUnit::of("the changes of the search index", (), begin);
         Ok(Due {
-            starts: (may_start && state.due <= turn.now)
-                .then(start)
-                .into_iter()
-                .collect(),
+            starts: (may_start && state.due <= turn.now).then(start).into_iter().collect(),
             outlook: Outlook {
                 is_busy: true,
                 blocked: None,
@@ -124,11 +121,7 @@ fn begin(turn: &mut Turn<'_>, (): ()) -> TurnResult<()> {
     let program = &turn.engine.programs.search;
     let directories = (index.clone(), turn.engine.archive());
     let spec = UnitSpec::index(names, program, directories, count, LIMIT);
-    let work = SearchWork {
-        index,
-        build: batch.build,
-        changes: batch.changes,
-    };
+    let work = SearchWork { index, build: batch.build, changes: batch.changes };
     let stdin = Some(serde_json::to_vec(&work)?);
     life::start(turn, run, spec, stdin, Output::OfUnit, None);
     turn.act(CallerAction::StatusChanged);

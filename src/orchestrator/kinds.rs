@@ -11,10 +11,7 @@ use crate::work::{CrawlWorker, Entries, Hook, SnapshotWorker};
 use archivist_core::model::Pool;
 use archivist_core::unit::UnitKind;
 
-pub(crate) const KINDS: Kinds = Kinds {
-    all: &UnitKind::ALL,
-    of,
-};
+pub(crate) const KINDS: Kinds = Kinds { all: &UnitKind::ALL, of };
 
 fn of(kind: UnitKind) -> &'static dyn Kind {
     match kind {

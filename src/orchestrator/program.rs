@@ -59,10 +59,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if let Some(worker) = &asked.unhealthy {
         return unhealthy::main(&scope, worker);
     }
-    let options = orchestrator::Options {
-        scope,
-        exit_on_idle: asked.exit_on_idle,
-    };
+    let options = orchestrator::Options { scope, exit_on_idle: asked.exit_on_idle };
     orchestrator::main(options, &House)
 }
 
@@ -122,11 +119,7 @@ fn restore_task(arguments: &mut impl Iterator<Item = OsString>) -> Result<Task, 
             _ => return Err(missing()),
         }
     }
-    Ok(Task::Restore {
-        from,
-        what,
-        deleted,
-    })
+    Ok(Task::Restore { from, what, deleted })
 }
 
 fn pool_worker(name: Option<OsString>) -> Result<unhealthy::Worker, String> {
@@ -169,36 +162,15 @@ mod tests {
         assert_eq!(task("backup /srv/backup --keep 7"), backup(Some(7)));
         for (line, what, deleted) in [
             ("restore /srv/backup", What::Data, Deleted::Ask),
-            (
-                "restore /srv/backup --config",
-                What::DataAndConfig,
-                Deleted::Ask,
-            ),
-            (
-                "restore /srv/backup --database --yes",
-                What::Database,
-                Deleted::Again,
-            ),
-            (
-                "restore /srv/backup --keep-deleted",
-                What::Data,
-                Deleted::Keep,
-            ),
+            ("restore /srv/backup --config", What::DataAndConfig, Deleted::Ask),
+            ("restore /srv/backup --database --yes", What::Database, Deleted::Again),
+            ("restore /srv/backup --keep-deleted", What::Data, Deleted::Keep),
         ] {
             let from = PathBuf::from("/srv/backup");
-            let expected = Task::Restore {
-                from,
-                what,
-                deleted,
-            };
+            let expected = Task::Restore { from, what, deleted };
             assert_eq!(task(line), Some(expected));
         }
-        for bad in [
-            "backup",
-            "backup /a --keep",
-            "backup /a --keep x",
-            "restore /a --force",
-        ] {
+        for bad in ["backup", "backup /a --keep", "backup /a --keep x", "restore /a --force"] {
             assert!(asked(bad).is_err(), "{bad}");
         }
     }

@@ -14,11 +14,7 @@ use archivist_shared::bus::documents::report::Reason;
 /// The quotas that are in effect: none on a node of a fleet, where no page can be deleted.
 fn quotas<'a>(turn: &Turn<'a>) -> &'a [Quota] {
     let settings = &turn.engine.settings;
-    if settings.is_in_fleet() {
-        &[]
-    } else {
-        &settings.quotas
-    }
+    if settings.is_in_fleet() { &[] } else { &settings.quotas }
 }
 
 /// The pages that are over a quota.
@@ -88,10 +84,7 @@ pub(crate) fn delete_oldest(turn: &mut Turn<'_>) -> TurnResult<()> {
     let place = (is_enough || !is_last).then_some(looked_to);
     turn.tx.set_oldest_kept(&of, place)?;
     if !deleted.is_empty() {
-        turn.log(LogEntry::Expired {
-            cause: format!("Quota={}", quota.text),
-            pages: deleted,
-        });
+        turn.log(LogEntry::Expired { cause: format!("Quota={}", quota.text), pages: deleted });
     }
     Ok(())
 }
@@ -121,10 +114,7 @@ fn described(turn: &Turn<'_>, quota: &Quota, of: &Stored) -> TurnResult<String> 
         (Stored::User(user), _) => format!("pages of user {user} have"),
     };
     let bytes = human_size(turn.tx.stored(of)?);
-    Ok(format!(
-        "{what} {bytes} of files, more than Quota={}",
-        quota.text
-    ))
+    Ok(format!("{what} {bytes} of files, more than Quota={}", quota.text))
 }
 
 /// Refuses new pages of a user with these tags that are over a quota.

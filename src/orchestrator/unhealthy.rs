@@ -28,10 +28,7 @@ impl Worker {
     /// Reads NAME-INDEX, the instance of archivist-unhealthy@.service.
     pub fn parse(text: &str) -> Option<Worker> {
         let (name, index) = text.rsplit_once('-')?;
-        Some(Worker {
-            name: name.to_owned(),
-            index: index.parse().ok()?,
-        })
+        Some(Worker { name: name.to_owned(), index: index.parse().ok()? })
     }
 
     /// Returns the unit of the worker.
@@ -53,9 +50,7 @@ impl Worker {
 /// Ends the worker if its failed check says that it is unhealthy. Reads the result of the check from
 /// the environment (systemd.exec(5), $MONITOR_SERVICE_RESULT and its siblings).
 pub fn main(scope: &Scope, worker: &Worker) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = match runtime {
         Ok(runtime) => runtime.block_on(end(scope, worker)),
         Err(error) => Err(format!("failed to start the async runtime: {error}")),
@@ -167,10 +162,7 @@ mod tests {
     fn a_worker_is_the_name_of_its_pool_and_an_index() {
         let worker = Worker::parse("my-web-12").unwrap();
         assert_eq!(worker.unit(), "archivist-pool-my-web@12.service");
-        assert_eq!(
-            worker.health_timer(),
-            "archivist-pool-my-web-health@12.timer"
-        );
+        assert_eq!(worker.health_timer(), "archivist-pool-my-web-health@12.timer");
         assert_eq!(worker.key(), "my-web-12");
         for bad in ["", "web", "web-", "web-x", "web-1.service"] {
             assert_eq!(Worker::parse(bad), None, "{bad}");

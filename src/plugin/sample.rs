@@ -41,10 +41,7 @@ pub fn plugin(name: &str, config: Value, files: &[&str]) -> Plugin {
 pub fn catalogue(plugins: impl Into<Vec<Plugin>>) -> Catalogue {
     let mut plugins = plugins.into();
     plugins.sort_by(|a: &Plugin, b| a.name.cmp(&b.name));
-    Catalogue {
-        plugins,
-        ..Catalogue::default()
-    }
+    Catalogue { plugins, ..Catalogue::default() }
 }
 
 /// Creates directories named `name` below each other in `top`, at any depth, with the file `file` in the last.
@@ -66,9 +63,7 @@ pub fn deep(top: &Path, levels: usize, name: &str) {
 pub fn depths() -> impl Iterator<Item = (usize, String)> {
     let levels = [10, 300, 3_000, 30_000];
     let names = ["d".to_owned(), "n".repeat(255)];
-    levels
-        .into_iter()
-        .flat_map(move |levels| names.clone().map(|name| (levels, name)))
+    levels.into_iter().flat_map(move |levels| names.clone().map(|name| (levels, name)))
 }
 
 /// Address space of [`poor`] in bytes.

@@ -80,11 +80,7 @@ fn answer_with(opened: &Opened, question: &SearchQuestion) -> Result<SearchAnswe
         Some(query) => searcher.search(&query, &DocSetCollector).map_err(failed)?,
         None => HashSet::new(),
     };
-    let groups = Grouped {
-        by,
-        time: "time",
-        without: without.into(),
-    };
+    let groups = Grouped { by, time: "time", without: without.into() };
     let groups = searcher.search(&asked.query(), &groups).map_err(failed)?;
     let total = groups.total();
     let limit = question.limit as usize;
@@ -100,12 +96,7 @@ fn answer_with(opened: &Opened, question: &SearchQuestion) -> Result<SearchAnswe
     } else {
         None
     };
-    Ok(SearchAnswer {
-        hits,
-        total,
-        meant,
-        is_cut: asked.parsed.is_cut,
-    })
+    Ok(SearchAnswer { hits, total, meant, is_cut: asked.parsed.is_cut })
 }
 
 /// The stems of all languages that the index has.
@@ -120,10 +111,7 @@ fn languages(searcher: &Searcher, fields: Fields) -> Result<Vec<Stems>, Problem>
             found.insert(String::from_utf8_lossy(terms.key()).into_owned());
         }
     }
-    Ok(found
-        .iter()
-        .filter_map(|language| Stems::of(language))
-        .collect())
+    Ok(found.iter().filter_map(|language| Stems::of(language)).collect())
 }
 
 /// A question to an index.
@@ -219,11 +207,7 @@ impl Asked<'_> {
             Some(letter) => constant(term(self.fields.initial, letter), 1.0),
             None => as_written(part, self.fields.text),
         };
-        vec![
-            boosted(text, IN_TEXT),
-            title,
-            boosted(as_written(part, self.fields.url), IN_URL),
-        ]
+        vec![boosted(text, IN_TEXT), title, boosted(as_written(part, self.fields.url), IN_URL)]
     }
 
     /// A part or other forms of it.
@@ -247,8 +231,7 @@ impl Asked<'_> {
 
     /// Whether pages with other forms of the words are found, too.
     fn has_forms(&self) -> bool {
-        self.parts()
-            .any(|part| self.forms(part, self.fields.stems).is_some())
+        self.parts().any(|part| self.forms(part, self.fields.stems).is_some())
     }
 
     fn parts(&self) -> impl Iterator<Item = &Part> {
@@ -304,24 +287,14 @@ impl Asked<'_> {
             return Box::new(AllQuery);
         }
         let mut clauses: Vec<Clause> = Vec::new();
-        clauses.extend(
-            self.parts()
-                .map(|part| (Occur::Must, self.with_forms(part))),
-        );
-        let title = all_of(
-            self.parts()
-                .map(|part| as_written(part, self.fields.title))
-                .collect(),
-        );
+        clauses.extend(self.parts().map(|part| (Occur::Must, self.with_forms(part))));
+        let title = all_of(self.parts().map(|part| as_written(part, self.fields.title)).collect());
         if self.has_forms() {
             clauses.push((Occur::Should, constant(title, TITLE)));
             let forms = all_of(self.parts().map(|part| self.in_title(part)).collect());
             clauses.push((Occur::Should, constant(forms, TITLE_FORMS)));
             let written = self.parts().map(|part| one_of(self.anywhere(part)));
-            clauses.push((
-                Occur::Should,
-                constant(all_of(written.collect()), AS_WRITTEN),
-            ));
+            clauses.push((Occur::Should, constant(all_of(written.collect()), AS_WRITTEN)));
         } else {
             // All pages have the words as written: the other conditions would read the same terms again.
             clauses.push((Occur::Should, constant(title, TITLE + TITLE_FORMS)));
@@ -354,12 +327,8 @@ impl Asked<'_> {
         if question.since.is_some() || question.until.is_some() {
             let time =
                 |time: archivist_core::model::Time| Term::from_field_i64(fields.time, time.0);
-            let from = question
-                .since
-                .map_or(Bound::Unbounded, |t| Bound::Included(time(t)));
-            let to = question
-                .until
-                .map_or(Bound::Unbounded, |t| Bound::Excluded(time(t)));
+            let from = question.since.map_or(Bound::Unbounded, |t| Bound::Included(time(t)));
+            let to = question.until.map_or(Bound::Unbounded, |t| Bound::Excluded(time(t)));
             filters.push(Box::new(RangeQuery::new(from, to)));
         }
         filters
@@ -405,15 +374,12 @@ impl Asked<'_> {
     }
 
     fn entry(&self, searcher: &Searcher, at: DocAddress) -> Result<SearchEntry, Problem> {
-        let document: TantivyDocument = searcher
-            .doc(at)
-            .map_err(|error| Problem::of("search", error))?;
+        let document: TantivyDocument =
+            searcher.doc(at).map_err(|error| Problem::of("search", error))?;
         let text = document.get_first(self.fields.entry);
         let text = text.and_then(|value| value.as_str()).unwrap_or_default();
         serde_json::from_str(text).map_err(|error| {
-            Problem::Rebuild(format!(
-                "failed to read an entry of the search index: {error}"
-            ))
+            Problem::Rebuild(format!("failed to read an entry of the search index: {error}"))
         })
     }
 }

@@ -42,9 +42,7 @@ pub struct Groups {
 
 /// Best score first; among equals, the newest first.
 fn order(a: &Group, b: &Group) -> Ordering {
-    b.score
-        .total_cmp(&a.score)
-        .then((b.time, b.address).cmp(&(a.time, a.address)))
+    b.score.total_cmp(&a.score).then((b.time, b.address).cmp(&(a.time, a.address)))
 }
 
 impl Groups {

@@ -89,11 +89,7 @@ impl Problem {
             other => other.to_string(),
         };
         let text = format!("failed to {verb} the search index: {reason}");
-        if is_damaged {
-            Problem::Rebuild(text)
-        } else {
-            Problem::Failed(text)
-        }
+        if is_damaged { Problem::Rebuild(text) } else { Problem::Failed(text) }
     }
 }
 
@@ -125,11 +121,7 @@ impl Directory for Files {
         self.0.sync_directory()
     }
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
-        if self.1 {
-            self.0.acquire_lock(lock)
-        } else {
-            Ok(DirectoryLock::from(Box::new(())))
-        }
+        if self.1 { self.0.acquire_lock(lock) } else { Ok(DirectoryLock::from(Box::new(()))) }
     }
     fn watch(&self, callback: WatchCallback) -> tantivy::Result<WatchHandle> {
         self.0.watch(callback)
@@ -156,11 +148,7 @@ impl Tokenizer for Words {
             Some((language, text)) => (Stems::of(language), text),
             None => (None, text),
         };
-        WordStream {
-            words: words(text, WORDS_MAX).into_iter(),
-            stems,
-            token: Token::default(),
-        }
+        WordStream { words: words(text, WORDS_MAX).into_iter(), stems, token: Token::default() }
     }
 }
 
@@ -232,11 +220,7 @@ impl Opened {
         let files = MmapDirectory::open(directory).map_err(|error| {
             Problem::Failed(format!("failed to open the search index: {error}"))
         })?;
-        let index = Index::create(
-            Files(files, true),
-            schema,
-            tantivy::IndexSettings::default(),
-        );
+        let index = Index::create(Files(files, true), schema, tantivy::IndexSettings::default());
         let index = index.map_err(|error| Problem::of("create", error))?;
         let file = directory.join(VERSION);
         fs::write(&file, version()).map_err(Problem::at("write", &file))?;
@@ -253,9 +237,7 @@ impl Opened {
     pub(crate) fn reader(&self) -> Result<IndexReader, Problem> {
         let reader = self.index.reader_builder();
         let reader = reader.reload_policy(ReloadPolicy::Manual);
-        reader
-            .try_into()
-            .map_err(|error| Problem::of("read", error))
+        reader.try_into().map_err(|error| Problem::of("read", error))
     }
 
     fn writer(&self) -> Result<IndexWriter, Problem> {
@@ -279,9 +261,7 @@ impl Opened {
         let mut writer = self.writer()?;
         self.add(&mut writer, changes)?;
         writer.commit().map_err(|e| Problem::of("write", e))?;
-        writer
-            .wait_merging_threads()
-            .map_err(|e| Problem::of("merge", e))
+        writer.wait_merging_threads().map_err(|e| Problem::of("merge", e))
     }
 
     fn add(&self, writer: &mut IndexWriter, changes: &[SearchChange]) -> Result<(), Problem> {
@@ -301,9 +281,7 @@ impl Opened {
                     }
                     writer.delete_term(by_id(entry.id));
                     let document = document(&self.fields, entry, &files)?;
-                    writer
-                        .add_document(document)
-                        .map_err(|error| Problem::of("write", error))?;
+                    writer.add_document(document).map_err(|error| Problem::of("write", error))?;
                 }
             }
         }
@@ -390,10 +368,7 @@ fn document(
             document.add_text(fields.stems, format!("{language}\n{text}"));
         }
     }
-    let kept = SearchEntry {
-        title,
-        ..entry.clone()
-    };
+    let kept = SearchEntry { title, ..entry.clone() };
     let kept = serde_json::to_string(&kept)
         .map_err(|error| Problem::Failed(format!("failed to write '{}': {error}", entry.id)))?;
     document.add_text(fields.entry, kept);
@@ -440,11 +415,7 @@ pub fn perform(work: &SearchWork) -> Result<(), Problem> {
     };
     // A build that is complete was replaced already, when the unit was killed after that.
     builder.add(&work.changes)?;
-    if build.is_last {
-        builder.finish()
-    } else {
-        Ok(())
-    }
+    if build.is_last { builder.finish() } else { Ok(()) }
 }
 
 /// Reads all files of the index that is read, and compares their checksums. Returns the snapshots that the
@@ -496,10 +467,7 @@ impl Builder {
 
     /// Continues the build with this number.
     pub fn resume(directory: &Path, number: u64) -> Builder {
-        Builder {
-            directory: directory.to_owned(),
-            name: number.to_string(),
-        }
+        Builder { directory: directory.to_owned(), name: number.to_string() }
     }
 
     fn path(&self) -> PathBuf {
@@ -519,24 +487,16 @@ impl Builder {
     /// # Errors
     /// If the directory cannot be written.
     pub fn finish(self) -> Result<(), Problem> {
-        let (new, link) = (
-            self.directory.join(".current.new"),
-            self.directory.join(CURRENT),
-        );
+        let (new, link) = (self.directory.join(".current.new"), self.directory.join(CURRENT));
         let _ = fs::remove_file(&new);
         symlink(&self.name, &new).map_err(Problem::at("create", &new))?;
         fs::rename(&new, &link).map_err(Problem::at("rename", &new))?;
         let opened = File::open(&self.directory).and_then(|directory| directory.sync_all());
         opened.map_err(Problem::at("write", &self.directory))?;
         let entries = fs::read_dir(&self.directory);
-        for entry in entries
-            .map_err(Problem::at("read", &self.directory))?
-            .flatten()
-        {
+        for entry in entries.map_err(Problem::at("read", &self.directory))?.flatten() {
             let name = entry.file_name();
-            let is_build = name
-                .to_str()
-                .is_some_and(|name| name.parse::<u64>().is_ok());
+            let is_build = name.to_str().is_some_and(|name| name.parse::<u64>().is_ok());
             if is_build && name.to_str() != Some(self.name.as_str()) {
                 let path = entry.path();
                 remove_tree(&path).map_err(Problem::at("remove", &path))?;

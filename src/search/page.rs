@@ -63,17 +63,8 @@ pub fn read(entry: &SearchEntry) -> PageFiles {
         entered.is_ok_and(|inside| inside.names().is_ok_and(|files| !files.is_empty()))
     };
     let plugins = visible.filter(is_plugin).take(PLUGINS_MAX).collect();
-    let PageText {
-        text,
-        title,
-        language,
-    } = text_in(&directory);
-    PageFiles {
-        text,
-        title,
-        language,
-        plugins,
-    }
+    let PageText { text, title, language } = text_in(&directory);
+    PageFiles { text, title, language, plugins }
 }
 
 /// Reads the text alone, for an answer.
@@ -96,11 +87,7 @@ fn text_in(directory: &Directory) -> PageText {
         let lossy = |error: FromUtf8Error| String::from_utf8_lossy(error.as_bytes()).into_owned();
         String::from_utf8(bytes).unwrap_or_else(lossy)
     };
-    PageText {
-        text: text.map(decode),
-        title: description.title,
-        language: description.language,
-    }
+    PageText { text: text.map(decode), title: description.title, language: description.language }
 }
 
 /// The first bytes of a regular file.

@@ -142,9 +142,7 @@ fn part(written: &str, most: usize) -> Option<Part> {
 
 /// The question as a URL, if it is one and nothing else.
 fn pasted_url(question: &str) -> Option<String> {
-    let text = question
-        .trim_matches(is_space)
-        .trim_matches(['"', '<', '>']);
+    let text = question.trim_matches(is_space).trim_matches(['"', '<', '>']);
     if text.is_empty() || text.contains(is_space) {
         return None;
     }
@@ -156,9 +154,7 @@ fn pasted_url(question: &str) -> Option<String> {
     let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
     let (before, top) = host.rsplit_once('.')?;
     let is_host = !before.is_empty()
-        && before
-            .chars()
-            .all(|c| c.is_alphanumeric() || "-.".contains(c))
+        && before.chars().all(|c| c.is_alphanumeric() || "-.".contains(c))
         && top.chars().count() >= 2
         && top.chars().all(char::is_alphabetic);
     is_host.then(|| format!("http://{text}"))
@@ -192,14 +188,8 @@ mod tests {
     fn questions_have_their_parts() {
         for (question, expected) in [
             ("Web archive", "[web] [archive]"),
-            (
-                "\"a phrase\" -without archiv*",
-                "[a phrase] -[without] [archiv]*",
-            ),
-            (
-                "title:Über title:\"two words\"",
-                "title:[uber] title:[two words]",
-            ),
+            ("\"a phrase\" -without archiv*", "[a phrase] -[without] [archiv]*"),
+            ("title:Über title:\"two words\"", "title:[uber] title:[two words]"),
             ("#Tag -#other word", "[word] #tag -#other"),
             ("-\"two words\"", "-[two words]"),
             ("\"open", "[open]"),
@@ -236,10 +226,7 @@ mod tests {
     #[test]
     fn pasted_urls_are_seen() {
         for (question, expected) in [
-            (
-                " https://example.com/a?b=c#d ",
-                Some("https://example.com/a?b=c#d"),
-            ),
+            (" https://example.com/a?b=c#d ", Some("https://example.com/a?b=c#d")),
             ("example.com/a", Some("http://example.com/a")),
             ("www.example.com:8080", Some("http://www.example.com:8080")),
             ("<https://example.com/>", Some("https://example.com/")),

@@ -11,10 +11,7 @@ const FORMAT: u32 = 3;
 
 /// Returns the text of the version file of an index: our format and that of tantivy.
 pub fn version() -> String {
-    format!(
-        "archivist-search {FORMAT} tantivy {}\n",
-        tantivy::INDEX_FORMAT_VERSION
-    )
+    format!("archivist-search {FORMAT} tantivy {}\n", tantivy::INDEX_FORMAT_VERSION)
 }
 
 /// The fields of a document, which is a snapshot.
@@ -61,9 +58,8 @@ pub struct Fields {
 pub fn schema() -> (Schema, Fields) {
     let mut schema = Schema::builder();
     let with = |tokenizer, record| {
-        let indexing = TextFieldIndexing::default()
-            .set_tokenizer(tokenizer)
-            .set_index_option(record);
+        let indexing =
+            TextFieldIndexing::default().set_tokenizer(tokenizer).set_index_option(record);
         TextOptions::default().set_indexing_options(indexing)
     };
     let positions = with(WORDS, IndexRecordOption::WithFreqsAndPositions);

@@ -80,9 +80,7 @@ impl<'a> Marker<'a> {
         let texts = marker.written.keys();
         let texts = texts.chain(marker.prefixes.iter().map(|(text, _)| text));
         if starts.iter().all(|start| start.is_ascii()) {
-            let finder = AhoCorasick::builder()
-                .ascii_case_insensitive(true)
-                .build(starts);
+            let finder = AhoCorasick::builder().ascii_case_insensitive(true).build(starts);
             marker.starts = finder.ok();
         }
         let initials = marker.initials.iter().filter_map(|c| u8::try_from(*c).ok());
@@ -99,11 +97,8 @@ impl<'a> Marker<'a> {
     /// Returns the part of a text that has most of the words, with these marked; its beginning if it has
     /// none.
     pub fn snippet(&self, text: &str, language: Option<&str>) -> Vec<SnippetPart> {
-        let mut finder = Finder {
-            marker: self,
-            stems: language.and_then(Stems::of),
-            forms: HashMap::new(),
-        };
+        let mut finder =
+            Finder { marker: self, stems: language.and_then(Stems::of), forms: HashMap::new() };
         let mut windows = Windows::of(self.count);
         let mut spans = Spans::of(text);
         let mut looked_to = 0;
@@ -166,14 +161,7 @@ impl Finder<'_> {
             windows.push(span.range, number);
             return;
         }
-        for Word {
-            text,
-            lower,
-            range,
-            kind,
-            ..
-        } in words_of(text, span, windows.left())
-        {
+        for Word { text, lower, range, kind, .. } in words_of(text, span, windows.left()) {
             let lower = if kind == WordKind::Whole { &lower } else { "" };
             let number = self.number(&text, lower);
             windows.push(range, number);
@@ -345,10 +333,7 @@ impl Window {
 }
 
 fn plain(text: &str) -> SnippetPart {
-    SnippetPart {
-        text: text.to_owned(),
-        marked: false,
-    }
+    SnippetPart { text: text.to_owned(), marked: false }
 }
 
 /// Cuts a text at its marks; pairs of characters that overlap are one mark.
@@ -367,10 +352,7 @@ fn parts(
     let mut parts = Vec::new();
     let mut push = |range: Range<usize>, marked: bool| {
         if !range.is_empty() {
-            parts.push(SnippetPart {
-                text: one_line(&text[range]),
-                marked,
-            });
+            parts.push(SnippetPart { text: one_line(&text[range]), marked });
         }
     };
     let mut at = range.start;
@@ -410,11 +392,7 @@ mod tests {
         let stems: Vec<Stems> = language.and_then(Stems::of).into_iter().collect();
         let parts = Marker::new(&parsed, &stems).snippet(text, language);
         let part = |part: SnippetPart| {
-            if part.marked {
-                format!("[{}]", part.text)
-            } else {
-                part.text
-            }
+            if part.marked { format!("[{}]", part.text) } else { part.text }
         };
         parts.into_iter().map(part).collect()
     }
@@ -430,14 +408,8 @@ mod tests {
             marked("\"archive\"", text, Some("en")),
             "The Archives were archived in an [ARCHIVE]"
         );
-        assert_eq!(
-            marked("arch*", text, None),
-            "The [Archives] were [archived] in an [ARCHIVE]"
-        );
-        assert_eq!(
-            marked("日本語", "これは日本語です", None),
-            "これは[日本語]です"
-        );
+        assert_eq!(marked("arch*", text, None), "The [Archives] were [archived] in an [ARCHIVE]");
+        assert_eq!(marked("日本語", "これは日本語です", None), "これは[日本語]です");
         assert_eq!(marked("本", "日本語", None), "日[本語]");
     }
 

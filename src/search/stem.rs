@@ -19,10 +19,7 @@ impl Stems {
         };
         let is_code = matches!(name.len(), 2 | 3) && name.bytes().all(|c| c.is_ascii_lowercase());
         let algorithm = is_code.then(|| Algorithm::from_name(name).ok())??;
-        Some(Stems {
-            language: name.to_owned(),
-            stemmer: Stemmer::new(algorithm),
-        })
+        Some(Stems { language: name.to_owned(), stemmer: Stemmer::new(algorithm) })
     }
 
     /// The tag of the language, as in its terms.
@@ -32,8 +29,7 @@ impl Stems {
 
     /// Returns the term of the stem of a word. `None` for parts of runs and for numbers.
     pub fn term(&self, word: &Word) -> Option<String> {
-        self.term_of(&word.lower)
-            .filter(|_| word.kind == WordKind::Whole)
+        self.term_of(&word.lower).filter(|_| word.kind == WordKind::Whole)
     }
 
     /// Returns the term of the stem of a word in lower case, with its accents. `None` for numbers.

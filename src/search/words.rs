@@ -168,10 +168,7 @@ impl Iterator for Spans<'_> {
             end += next.len_utf8();
         }
         self.at = end;
-        Some(Span {
-            range: start..end,
-            is_dense: is_dense_span,
-        })
+        Some(Span { range: start..end, is_dense: is_dense_span })
     }
 }
 
@@ -219,10 +216,7 @@ struct Reader {
 
 impl Reader {
     fn new(most: usize) -> Reader {
-        Reader {
-            found: Vec::new(),
-            most,
-        }
+        Reader { found: Vec::new(), most }
     }
 
     fn span(&mut self, text: &str, span: Span) {
@@ -237,13 +231,7 @@ impl Reader {
 
     fn push(&mut self, text: String, lower: String, range: Range<usize>, kind: WordKind) {
         let position = self.found.len();
-        self.found.push(Word {
-            text,
-            lower,
-            position,
-            range,
-            kind,
-        });
+        self.found.push(Word { text, lower, position, range, kind });
     }
 
     fn whole(&mut self, word: &str, start: usize) {
@@ -315,10 +303,7 @@ mod tests {
     use super::*;
 
     fn texts(text: &str) -> Vec<String> {
-        words(text, 1000)
-            .into_iter()
-            .map(|word| word.text)
-            .collect()
+        words(text, 1000).into_iter().map(|word| word.text).collect()
     }
 
     #[test]
@@ -326,14 +311,8 @@ mod tests {
         for (text, expected) in [
             ("Café CAFÉ cafe\u{301}", vec!["cafe", "cafe", "cafe"]),
             ("ｆｕｌｌ ＷＩＤＴＨ", vec!["full", "width"]),
-            (
-                "Straße ŁÓDŹ smørrebrød",
-                vec!["strasse", "lodz", "smorrebrod"],
-            ),
-            (
-                "soft\u{ad}hyphen zero\u{200b}width",
-                vec!["softhyphen", "zerowidth"],
-            ),
+            ("Straße ŁÓDŹ smørrebrød", vec!["strasse", "lodz", "smorrebrod"]),
+            ("soft\u{ad}hyphen zero\u{200b}width", vec!["softhyphen", "zerowidth"]),
             ("l'archive C++ a_b", vec!["l", "archive", "c", "a", "b"]),
             ("\u{202e}abc\u{202c}", vec!["abc"]),
             ("ё й", vec!["е", "и"]),

@@ -84,10 +84,9 @@ impl fmt::Display for ArchiveProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match &self.what {
-            What::Missing => write!(
-                f,
-                "the archive '{path}' does not exist; is its file system mounted?"
-            ),
+            What::Missing => {
+                write!(f, "the archive '{path}' does not exist; is its file system mounted?")
+            }
             What::NoDirectory => write!(f, "the archive '{path}' is no directory"),
             What::Owner(uid) => write!(
                 f,
@@ -108,12 +107,7 @@ impl fmt::Display for ArchiveProblem {
 /// Why no page can be written to the archive at `path`, if so. Unreadable directories count as usable:
 /// the caller may have fewer permissions than the workers.
 pub fn problem(scope: &Scope, path: &Path) -> Option<ArchiveProblem> {
-    let of = |what| {
-        Some(ArchiveProblem {
-            path: path.to_owned(),
-            what,
-        })
-    };
+    let of = |what| Some(ArchiveProblem { path: path.to_owned(), what });
     match std::fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => of(What::Missing),
         Err(_) => None,

@@ -68,10 +68,7 @@ pub fn without_time(url: &str) -> &str {
     let Some((before, after)) = url.rsplit_once('#') else {
         return url;
     };
-    let shape: String = after
-        .chars()
-        .map(|c| if c.is_ascii_digit() { '0' } else { c })
-        .collect();
+    let shape: String = after.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let Some(rest) = shape.strip_prefix("0000-00-00T00:00:00") else {
         return url;
     };
@@ -99,9 +96,7 @@ pub fn time_of(timestamp: &str) -> Option<String> {
     let total = seconds.checked_mul(1_000_000)?.checked_add(micros)?;
     let time = jiff::Timestamp::from_microsecond(total).ok()?;
     // 1995 to 2035
-    (788_918_400..2_051_222_400)
-        .contains(&seconds)
-        .then(|| time.to_string())
+    (788_918_400..2_051_222_400).contains(&seconds).then(|| time.to_string())
 }
 
 /// Returns when a snapshot was bookmarked: what ArchiveBox says, or else the time of its timestamp. 0.9 has left
@@ -116,9 +111,7 @@ pub fn bookmarked_at(said: Option<jiff::Timestamp>, timestamp: &str) -> Option<S
         .as_deref()
         .and_then(moment)
         .is_some_and(|exact| exact.as_second() == said.as_second());
-    exact
-        .filter(|_| is_cut && said.subsec_nanosecond() == 0)
-        .or_else(|| Some(said.to_string()))
+    exact.filter(|_| is_cut && said.subsec_nanosecond() == 0).or_else(|| Some(said.to_string()))
 }
 
 /// Returns a time as Django writes it, in UTC although it does not say so, as RFC 3339.
@@ -141,21 +134,9 @@ mod tests {
     #[test]
     fn fractions_of_seconds_stay() {
         for (said, timestamp, expected) in [
-            (
-                "2021-04-20 10:00:00",
-                "1618912800.5",
-                "2021-04-20T10:00:00.5Z",
-            ),
-            (
-                "2021-04-20 10:00:01",
-                "1618912800.5",
-                "2021-04-20T10:00:01Z",
-            ),
-            (
-                "2021-04-20 10:00:00.25",
-                "1618912800.5",
-                "2021-04-20T10:00:00.25Z",
-            ),
+            ("2021-04-20 10:00:00", "1618912800.5", "2021-04-20T10:00:00.5Z"),
+            ("2021-04-20 10:00:01", "1618912800.5", "2021-04-20T10:00:01Z"),
+            ("2021-04-20 10:00:00.25", "1618912800.5", "2021-04-20T10:00:00.25Z"),
             ("", "1618912800.5", "2021-04-20T10:00:00.5Z"),
             ("2021-04-20 10:00:00", "x", "2021-04-20T10:00:00Z"),
         ] {
@@ -169,15 +150,9 @@ mod tests {
         for (url, expected) in [
             ("http://a.test/#2021-04-20T10:00:00", "http://a.test/"),
             ("http://a.test/#2021-04-20T10:00:00+00:00", "http://a.test/"),
-            (
-                "http://a.test/#2021-04-20T10:00:00.123456Z",
-                "http://a.test/",
-            ),
+            ("http://a.test/#2021-04-20T10:00:00.123456Z", "http://a.test/"),
             ("http://a.test/#2021-04-20", "http://a.test/#2021-04-20"),
-            (
-                "http://a.test/#x2021-04-20T10:00:00",
-                "http://a.test/#x2021-04-20T10:00:00",
-            ),
+            ("http://a.test/#x2021-04-20T10:00:00", "http://a.test/#x2021-04-20T10:00:00"),
             ("http://a.test/", "http://a.test/"),
         ] {
             assert_eq!(without_time(url), expected);

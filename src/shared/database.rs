@@ -137,10 +137,7 @@ mod tests {
         fs::write(&path, "one").unwrap();
         record(&scope, Finding::Whole).unwrap();
         assert_eq!(known(&scope), Some(Finding::Whole));
-        let mode = fs::metadata(record_path(&scope))
-            .unwrap()
-            .permissions()
-            .mode();
+        let mode = fs::metadata(record_path(&scope)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, MODE);
         // The same size, and a time that was set back.
         let modified = fs::metadata(&path).unwrap().modified().unwrap();
@@ -158,10 +155,7 @@ mod tests {
     fn instances_have_records_of_their_own() {
         let root = tempfile::tempdir().unwrap();
         let first = Scope::system(root.path());
-        let second = Scope {
-            instance: Some("second".to_owned()),
-            ..first.clone()
-        };
+        let second = Scope { instance: Some("second".to_owned()), ..first.clone() };
         for scope in [&first, &second] {
             fs::create_dir_all(scope.data_dir()).unwrap();
             fs::write(path(scope), "").unwrap();

@@ -129,12 +129,7 @@ mod tests {
             Vec::from_iter((from..from + 150_000).map(|id| Owner::Snapshot(SnapshotId(id))))
         };
         for round in 0..4 {
-            add(
-                data.path(),
-                &ids(1 + round * 150_000),
-                Time(1_795_000_000_000 + round),
-            )
-            .unwrap();
+            add(data.path(), &ids(1 + round * 150_000), Time(1_795_000_000_000 + round)).unwrap();
         }
         let size = fs::metadata(data.path().join(FILE)).unwrap().len();
         assert!(size < 2 * SIZE_MAX, "{size}");

@@ -31,9 +31,7 @@ impl FreeSpace {
 impl From<Statvfs> for FreeSpace {
     fn from(found: Statvfs) -> FreeSpace {
         FreeSpace {
-            bytes: found
-                .blocks_available()
-                .saturating_mul(found.fragment_size()),
+            bytes: found.blocks_available().saturating_mul(found.fragment_size()),
             inodes: Some(found.files_available()).filter(|_| found.files() > 0),
             is_read_only: found.flags().contains(FsFlags::ST_RDONLY),
         }

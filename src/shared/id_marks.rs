@@ -83,9 +83,7 @@ pub fn raise(archive: &Path, marks: IdMarks) -> io::Result<()> {
     for name in wanted.iter().filter(|name| !there.contains(name)) {
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).mode(FILE_MODE);
-        options
-            .custom_flags(nix::libc::O_NOFOLLOW)
-            .open(directory.join(name))?;
+        options.custom_flags(nix::libc::O_NOFOLLOW).open(directory.join(name))?;
     }
     let is_mark = |name: &str| IdMarks::of_names([name]) != IdMarks::default();
     for name in there.iter().filter(|name| is_mark(name)) {
@@ -140,11 +138,7 @@ mod tests {
     use archivist_core::model::{CrawlId, RunId, SnapshotId};
 
     fn marks(crawl: i64, snapshot: i64, run: i64) -> IdMarks {
-        IdMarks {
-            crawl: CrawlId(crawl),
-            snapshot: SnapshotId(snapshot),
-            run: RunId(run),
-        }
+        IdMarks { crawl: CrawlId(crawl), snapshot: SnapshotId(snapshot), run: RunId(run) }
     }
 
     fn sorted(archive: &Path) -> Vec<String> {
@@ -204,9 +198,6 @@ mod tests {
         raise(archive, marks(4, 13, 1)).unwrap();
         assert_eq!(read(archive, || days += 1).unwrap(), marks(4, 13, 1));
         assert_eq!(days, 2, "with marks, no other directory is read");
-        assert_eq!(
-            read(&archive.join("missing"), || ()).unwrap(),
-            IdMarks::default()
-        );
+        assert_eq!(read(&archive.join("missing"), || ()).unwrap(), IdMarks::default());
     }
 }

@@ -31,9 +31,7 @@ pub fn path(scope: &Scope) -> PathBuf {
 fn of_data(scope: &Scope) -> Option<String> {
     let file = File::open(path(scope)).ok()?;
     let mut text = String::new();
-    file.take(2 * LENGTH as u64)
-        .read_to_string(&mut text)
-        .ok()?;
+    file.take(2 * LENGTH as u64).read_to_string(&mut text).ok()?;
     let identity = text.trim_end();
     is_identity(identity).then(|| identity.to_owned())
 }
@@ -132,18 +130,12 @@ mod tests {
     #[test]
     fn archive_of_another_installation_is_foreign_until_its_identity_is_taken() {
         let (_first, scope, archive) = installation();
-        assert_eq!(
-            settle(&scope, &archive, identity('a')).unwrap(),
-            identity('a')
-        );
+        assert_eq!(settle(&scope, &archive, identity('a')).unwrap(), identity('a'));
         assert!(!is_foreign(&scope, &archive), "no worker has marked it");
         assert!(mark(&archive, &identity('a')).unwrap());
         assert!(mark(&archive, &identity('a')).unwrap());
         assert!(!is_foreign(&scope, &archive));
-        assert_eq!(
-            settle(&scope, &archive, identity('b')).unwrap(),
-            identity('a')
-        );
+        assert_eq!(settle(&scope, &archive, identity('b')).unwrap(), identity('a'));
 
         let (_other, other, its_archive) = installation();
         settle(&other, &its_archive, identity('c')).unwrap();
@@ -154,10 +146,7 @@ mod tests {
 
         fs::remove_file(path(&scope)).unwrap();
         assert!(!is_foreign(&scope, &its_archive), "no identity yet");
-        assert_eq!(
-            settle(&scope, &its_archive, identity('d')).unwrap(),
-            identity('c')
-        );
+        assert_eq!(settle(&scope, &its_archive, identity('d')).unwrap(), identity('c'));
         assert!(!is_foreign(&scope, &its_archive));
         assert!(is_foreign(&scope, &archive));
     }
@@ -180,10 +169,7 @@ mod tests {
         for text in ["", "a\n", "no identity"] {
             fs::write(path(&scope), text).unwrap();
             assert!(!is_foreign(&scope, &archive));
-            assert_eq!(
-                settle(&scope, &archive, identity('e')).unwrap(),
-                identity('e')
-            );
+            assert_eq!(settle(&scope, &archive, identity('e')).unwrap(), identity('e'));
         }
         fs::remove_dir(archive.join(IdMarks::DIRECTORY)).unwrap();
         fs::remove_dir(&archive).unwrap();

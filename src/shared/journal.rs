@@ -51,24 +51,15 @@ const IDENTIFIER: &str = "archivist";
 /// other units (systemd.journal-fields(7)): `journalctl --unit` honours it for root's messages,
 /// `--user-unit` for a user's.
 pub fn unit_field(user: bool) -> &'static str {
-    if user {
-        "OBJECT_SYSTEMD_USER_UNIT"
-    } else {
-        "OBJECT_SYSTEMD_UNIT"
-    }
+    if user { "OBJECT_SYSTEMD_USER_UNIT" } else { "OBJECT_SYSTEMD_UNIT" }
 }
 
 /// Returns the log filter that `asked` describes, if valid. Filters by regular expression or field
 /// value are not supported: their code would be resident.
 fn filter(asked: Option<&str>) -> Targets {
-    let usual = || {
-        Targets::new()
-            .with_default(LevelFilter::INFO)
-            .with_target("zbus", LevelFilter::WARN)
-    };
-    asked
-        .and_then(|asked| asked.parse().ok())
-        .unwrap_or_else(usual)
+    let usual =
+        || Targets::new().with_default(LevelFilter::INFO).with_target("zbus", LevelFilter::WARN);
+    asked.and_then(|asked| asked.parse().ok()).unwrap_or_else(usual)
 }
 
 /// Sets up logging for a service. `ARCHIVIST_LOG` holds a filter such as `debug`. Every message
@@ -87,9 +78,7 @@ pub fn init(field: Option<(&str, String)>) {
             registry.with(layer).init();
         }
         _ => {
-            let text = tracing_subscriber::fmt::layer()
-                .with_writer(std::io::stderr)
-                .without_time();
+            let text = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).without_time();
             registry.with(text).init();
         }
     }

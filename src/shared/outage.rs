@@ -89,9 +89,7 @@ fn lack_of_run(path: &Path, space: &FreeSpace) -> Option<String> {
         Some(format!("the file system of '{path}' is read-only"))
     } else if space.bytes < RUN_BYTES_MIN {
         let free = space.bytes >> 10;
-        Some(format!(
-            "the file system of '{path}' is full: {free} KiB are free"
-        ))
+        Some(format!("the file system of '{path}' is full: {free} KiB are free"))
     } else {
         few.map(|free| format!("the file system of '{path}' has only {free} free inodes"))
     }
@@ -125,10 +123,7 @@ mod tests {
         let scope = Scope::system(root.path());
         let what = |scope: &Scope| data_directory(scope).map(|found| found.what);
         assert!(what(&scope).unwrap().contains("does not exist"));
-        let own = Scope {
-            user: true,
-            ..scope.clone()
-        };
+        let own = Scope { user: true, ..scope.clone() };
         assert_eq!(what(&own), None, "the first start creates it");
         fs::create_dir_all(scope.data_dir().parent().unwrap()).unwrap();
         fs::write(scope.data_dir(), "").unwrap();
@@ -152,11 +147,7 @@ mod tests {
     #[test]
     fn run_is_full_or_read_only() {
         let lack = |bytes, inodes, is_read_only| {
-            let space = FreeSpace {
-                bytes,
-                inodes,
-                is_read_only,
-            };
+            let space = FreeSpace { bytes, inodes, is_read_only };
             let lack = lack_of_run(Path::new("/run/archivist"), &space);
             lack.map(|lack| lack.replace("the file system of '/run/archivist' ", ""))
         };
@@ -164,10 +155,7 @@ mod tests {
         assert_eq!(lack(RUN_BYTES_MIN, None, false), None);
         let said = |what: &str| Some(what.to_owned());
         assert_eq!(lack(5 << 10, None, false), said("is full: 5 KiB are free"));
-        assert_eq!(
-            lack(1 << 30, Some(7), false),
-            said("has only 7 free inodes")
-        );
+        assert_eq!(lack(1 << 30, Some(7), false), said("has only 7 free inodes"));
         assert_eq!(lack(1 << 30, None, true), said("is read-only"));
     }
 

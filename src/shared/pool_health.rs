@@ -77,10 +77,7 @@ mod tests {
             let since = written.after(Duration::from_secs(seconds));
             restart_reason("web-0", restarts, since, &scope)
         };
-        assert_eq!(
-            reason(3, 1).unwrap(),
-            "its health check did not end in time"
-        );
+        assert_eq!(reason(3, 1).unwrap(), "its health check did not end in time");
         // Another restart, one of an earlier life of the pool, and another worker.
         assert_eq!(reason(4, 1), None);
         assert_eq!(reason(3, 7200), None);

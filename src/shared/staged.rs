@@ -52,10 +52,7 @@ pub struct StagedResult {
 /// Returns the name of the directory of a page.
 pub fn name_of(url: &str) -> String {
     let digest = Sha256::digest(url.as_bytes());
-    digest[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    digest[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether `name` may be that of a directory in [`STAGED`]. Users can set any.

@@ -22,20 +22,13 @@ fn compare_in(
 ) -> Result<()> {
     let mut left = comparison.read_max;
     let directory = |object: &StoredObject| split(&object.name).0.to_owned();
-    for objects in comparison
-        .objects
-        .chunk_by(|a, b| directory(a) == directory(b))
-    {
+    for objects in comparison.objects.chunk_by(|a, b| directory(a) == directory(b)) {
         let Some(parent) = objects.first().map(directory) else {
             continue;
         };
         let entries = store.list(&parent)?;
         let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
-        sizes.extend(
-            entries
-                .iter()
-                .map(|entry| (entry.name.as_str(), entry.size)),
-        );
+        sizes.extend(entries.iter().map(|entry| (entry.name.as_str(), entry.size)));
         for object in objects {
             let found = match sizes.remove(split(&object.name).1) {
                 None => Found::Differs(COPY_MISSING.to_owned()),
@@ -45,10 +38,7 @@ fn compare_in(
             see(Compared { name, found });
         }
         for name in sizes.into_keys() {
-            see(Compared {
-                name: format!("{parent}/{name}"),
-                found: Found::Extra,
-            });
+            see(Compared { name: format!("{parent}/{name}"), found: Found::Extra });
         }
     }
     Ok(())
@@ -102,10 +92,7 @@ mod tests {
         fs::write(at("s2-b.tar"), "tvo").unwrap();
         fs::write(at("s3-c.tar"), "thre").unwrap();
         fs::remove_file(at("s4-d.tar")).unwrap();
-        let gone = StoredObject {
-            name: "other/host/s9-0.tar".to_owned(),
-            ..missing.clone()
-        };
+        let gone = StoredObject { name: "other/host/s9-0.tar".to_owned(), ..missing.clone() };
         let comparison = |read_max| Comparison {
             store: store.clone(),
             objects: vec![
@@ -128,30 +115,11 @@ mod tests {
             all.into_iter().map(short).collect::<Vec<_>>()
         };
         let sum = sum_of(&b"tvo"[..]).unwrap().sha256;
-        let differs = format!(
-            "the SHA-256 of the copy is {sum}, its row says {}",
-            damaged.sha256
-        );
+        let differs = format!("the SHA-256 of the copy is {sum}, its row says {}", damaged.sha256);
         let size = "the copy has 4 bytes, its row says 5";
-        let quick = [
-            "Sized",
-            "Sized",
-            size,
-            COPY_MISSING,
-            "Sized",
-            "Extra",
-            COPY_MISSING,
-        ];
+        let quick = ["Sized", "Sized", size, COPY_MISSING, "Sized", "Extra", COPY_MISSING];
         assert_eq!(found(0), quick);
-        let bounded = [
-            "Intact",
-            &differs,
-            size,
-            COPY_MISSING,
-            "Sized",
-            "Extra",
-            COPY_MISSING,
-        ];
+        let bounded = ["Intact", &differs, size, COPY_MISSING, "Sized", "Extra", COPY_MISSING];
         assert_eq!(found(17), bounded);
         assert_eq!(found(18)[4], "Intact");
     }

@@ -22,20 +22,13 @@ pub struct Summed<S> {
 impl<S> Summed<S> {
     /// Wraps a stream from which or to which nothing has passed yet.
     pub fn new(inner: S) -> Summed<S> {
-        Summed {
-            inner,
-            hash: Sha256::new(),
-            size: 0,
-        }
+        Summed { inner, hash: Sha256::new(), size: 0 }
     }
 
     /// Returns the sum of what passed.
     pub fn sum(self) -> Sum {
         let hash = self.hash.finalize();
-        Sum {
-            size: self.size,
-            sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
-        }
+        Sum { size: self.size, sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect() }
     }
 
     fn count(&mut self, bytes: &[u8]) {

@@ -18,18 +18,12 @@ pub type Result<T> = std::result::Result<T, TransferFailure>;
 impl TransferFailure {
     /// Returns an error with this text.
     pub fn new(text: impl Into<String>) -> TransferFailure {
-        TransferFailure {
-            text: text.into(),
-            differs: false,
-        }
+        TransferFailure { text: text.into(), differs: false }
     }
 
     /// Returns an error of a copy that is missing or damaged.
     pub fn differs(text: impl Into<String>) -> TransferFailure {
-        TransferFailure {
-            differs: true,
-            ..TransferFailure::new(text)
-        }
+        TransferFailure { differs: true, ..TransferFailure::new(text) }
     }
 }
 

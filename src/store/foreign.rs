@@ -19,9 +19,7 @@ pub fn fetch(foreign: &Foreign) -> Result<StoredObject> {
 }
 
 fn fetch_from(store: &dyn Store, foreign: &Foreign) -> Result<StoredObject> {
-    let Foreign {
-        store: at, path, ..
-    } = foreign;
+    let Foreign { store: at, path, .. } = foreign;
     let (parent, page) = split(path);
     let mut found = store.list(parent)?.into_iter().filter_map(|entry| {
         let sha256 = digest_in_name(page, &entry.name)?.to_owned();
@@ -103,15 +101,9 @@ mod tests {
             assert!(failure.text.contains(part), "{failure}");
             assert_eq!(names(&here), Vec::<String>::new());
         };
-        let small = Foreign {
-            size_max: object.size - 1,
-            ..foreign.clone()
-        };
+        let small = Foreign { size_max: object.size - 1, ..foreign.clone() };
         fails(&small, "the page can have at most");
-        let other = Foreign {
-            path: "20261123/a.test/s8".to_owned(),
-            ..foreign.clone()
-        };
+        let other = Foreign { path: "20261123/a.test/s8".to_owned(), ..foreign.clone() };
         fails(&other, "has no copy of");
         let file = place.path().join("store").join(&object.name);
         let own = fs::read(&file).unwrap();

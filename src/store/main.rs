@@ -37,17 +37,10 @@ fn run<T: DeserializeOwned>(perform: impl Fn(&T) -> ExitCode) -> ExitCode {
 /// Writes the record of a transfer.
 fn recorded(done: Result<Option<StoredObject>, TransferFailure>) -> ExitCode {
     let record = match done {
-        Ok(object) => Record {
-            object,
-            ..Record::default()
-        },
+        Ok(object) => Record { object, ..Record::default() },
         Err(failure) => {
             eprintln!("{failure}");
-            Record {
-                error: Some(failure.text),
-                differs: failure.differs,
-                ..Record::default()
-            }
+            Record { error: Some(failure.text), differs: failure.differs, ..Record::default() }
         }
     };
     let is_done = record.error.is_none();

@@ -33,9 +33,7 @@ pub fn read(directory: &Directory) -> Result<Option<StoredObject>> {
     }
     let file = directory.read(MARKER).map_err(at("read", &path))?;
     let mut text = Vec::new();
-    file.take(MARKER_BYTES_MAX)
-        .read_to_end(&mut text)
-        .map_err(at("read", &path))?;
+    file.take(MARKER_BYTES_MAX).read_to_end(&mut text).map_err(at("read", &path))?;
     // A marker is complete or not there (see `replace`): what is none was not written by a transfer.
     Ok(serde_json::from_slice(&text).ok())
 }

@@ -26,10 +26,7 @@ const MODE_OF_DIRECTORIES: u32 = 0o770;
 pub fn pack(directory: &Path, to: impl Write) -> Result<Beyond> {
     let top = directory.file_name().map(PathBuf::from);
     let top = top.ok_or_else(|| TransferFailure::new("failed to pack '/': it is no snapshot"))?;
-    let mut packer = Packer {
-        tar: Builder::new(to),
-        manifest: Vec::new(),
-    };
+    let mut packer = Packer { tar: Builder::new(to), manifest: Vec::new() };
     packer.directory(&top)?;
     let opened = Directory::open(directory).and_then(|own| Walk::new(&own, WalkBounds::SEALED));
     let mut walk = opened.map_err(at("read", directory))?;
@@ -81,9 +78,7 @@ impl<W: Write> Packer<W> {
         let mut name = name.as_os_str().to_owned();
         name.push("/");
         let mut header = header(EntryType::Directory, MODE_OF_DIRECTORIES, 0, 0);
-        self.tar
-            .append_data(&mut header, name, std::io::empty())
-            .map_err(not_written)
+        self.tar.append_data(&mut header, name, std::io::empty()).map_err(not_written)
     }
 
     fn leaf(&mut self, page: &Path, top: &Path, entry: &WalkEntry<'_>) -> Result<()> {
@@ -107,9 +102,7 @@ impl<W: Write> Packer<W> {
             )));
         };
         let mut header = header(EntryType::Symlink, MODE_KEPT, 0, 0);
-        self.tar
-            .append_link(&mut header, name, target)
-            .map_err(not_written)
+        self.tar.append_link(&mut header, name, target).map_err(not_written)
     }
 
     fn file(&mut self, path: &Path, name: &Path, entry: &WalkEntry<'_>) -> Result<()> {
@@ -118,9 +111,7 @@ impl<W: Write> Packer<W> {
         let mode = entry.stat.st_mode & MODE_KEPT;
         let mut header = header(EntryType::Regular, mode, entry.stat.st_mtime, size);
         let mut content = Summed::new(file.take(size));
-        self.tar
-            .append_data(&mut header, name, &mut content)
-            .map_err(not_written)?;
+        self.tar.append_data(&mut header, name, &mut content).map_err(not_written)?;
         let sum = content.sum();
         if sum.size != size {
             let path = path.display();
@@ -137,9 +128,7 @@ impl<W: Write> Packer<W> {
         name.push(".sha256");
         let size = self.manifest.len() as u64;
         let mut header = header(EntryType::Regular, 0o644, 0, size);
-        self.tar
-            .append_data(&mut header, name, &self.manifest[..])
-            .map_err(not_written)?;
+        self.tar.append_data(&mut header, name, &self.manifest[..]).map_err(not_written)?;
         let mut inner = self.tar.into_inner().map_err(not_written)?;
         inner.flush().map_err(not_written)
     }

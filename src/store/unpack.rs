@@ -30,11 +30,7 @@ const MODE_KEPT: u32 = 0o666;
 /// the caller removes `directory`.
 pub fn unpack(archive: impl Read, top: &str, directory: &Directory) -> Result<()> {
     let mut archive = Archive::new(archive);
-    let mut restored = Restored {
-        directory,
-        top,
-        parent: None,
-    };
+    let mut restored = Restored { directory, top, parent: None };
     // The name and the target that the entries before a file say; the crate would read them whole.
     let (mut long_name, mut long_target) = (None, None);
     for entry in archive.entries().map_err(bad)?.raw(true) {
@@ -160,10 +156,7 @@ impl Restored<'_> {
             }
             self.parent = opened.map(|directory| (path.to_owned(), directory));
         }
-        Ok(self
-            .parent
-            .as_ref()
-            .map_or(self.directory, |(_, directory)| directory))
+        Ok(self.parent.as_ref().map_or(self.directory, |(_, directory)| directory))
     }
 }
 
@@ -172,9 +165,7 @@ fn below(name: &Path, top: &str) -> Result<Option<PathBuf>> {
     let mut parts = name.components();
     let first = parts.next();
     let rest = parts.as_path().to_owned();
-    let is_plain = rest
-        .components()
-        .all(|part| matches!(part, Component::Normal(_)));
+    let is_plain = rest.components().all(|part| matches!(part, Component::Normal(_)));
     let is_taken = rest.iter().next().is_some_and(is_reserved);
     match first {
         Some(Component::Normal(first)) if first == top && is_plain && !is_taken => Ok(Some(rest)),
@@ -183,10 +174,7 @@ fn below(name: &Path, top: &str) -> Result<Option<PathBuf>> {
         {
             Ok(None)
         }
-        _ => Err(refused(
-            name,
-            &format!("the archive of {top} must not contain it"),
-        )),
+        _ => Err(refused(name, &format!("the archive of {top} must not contain it"))),
     }
 }
 

@@ -41,11 +41,7 @@ pub(crate) struct Record {
     pub(crate) filename: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) method: Option<String>,
-    #[serde(
-        default,
-        rename = "requestBody",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, rename = "requestBody", skip_serializing_if = "Option::is_none")]
     pub(crate) posted: Option<String>,
     /// The time of the record with fractions of a second, which distinguishes a redirect from the
     /// answer that it leads to.
@@ -126,11 +122,7 @@ pub(crate) fn parse(line: &str) -> Result<Line, String> {
     let time = time_of(time).ok_or_else(|| format!("not a time: '{time}'"))?;
     let record: Record = serde_json::from_str(record).map_err(|error| error.to_string())?;
     let date = record.date.as_deref().and_then(|date| date.parse().ok());
-    Ok(Line {
-        key: key.to_owned(),
-        time: date.unwrap_or(time),
-        record,
-    })
+    Ok(Line { key: key.to_owned(), time: date.unwrap_or(time), record })
 }
 
 /// Key and URL of a line, without its other values. `None` if it is not one.
@@ -163,10 +155,7 @@ pub(crate) fn pack(
     to: &mut dyn Write,
 ) -> io::Result<Packed> {
     let meta = serde_json::json!({"format": "cdxj-gzip-1.0", "filename": name});
-    let mut packed = Packed {
-        parts: format!("!meta 0 {meta}\n"),
-        count: 0,
-    };
+    let mut packed = Packed { parts: format!("!meta 0 {meta}\n"), count: 0 };
     let mut offset = 0;
     loop {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -224,10 +213,7 @@ mod tests {
         let line = parse(theirs).unwrap();
         assert_eq!(line.time, at("2021-01-02T03:04:05Z"));
         let record = line.record;
-        assert_eq!(
-            (record.status, record.length, record.offset),
-            (Some(301), Some(12), Some(34))
-        );
+        assert_eq!((record.status, record.length, record.offset), (Some(301), Some(12), Some(34)));
         let unknown = r#"- 2021 {"url": "x", "status": "-", "length": null, "filename": "a.warc"}"#;
         let record = parse(unknown).unwrap().record;
         assert_eq!((record.status, record.length), (None, None));
@@ -235,20 +221,11 @@ mod tests {
 
     #[test]
     fn line_that_is_none_has_a_reason() {
-        for line in [
-            "",
-            "!meta 0 {}",
-            "key 2021",
-            "key 20219 {}",
-            "key 20211332 {}",
-            "key 2021 {}",
-        ] {
+        for line in ["", "!meta 0 {}", "key 2021", "key 20219 {}", "key 20211332 {}", "key 2021 {}"]
+        {
             assert!(parse(line).is_err(), "{line}");
         }
-        assert_eq!(
-            time_of("20210102030405678"),
-            Some(at("2021-01-02T03:04:05.678Z"))
-        );
+        assert_eq!(time_of("20210102030405678"), Some(at("2021-01-02T03:04:05.678Z")));
     }
 
     proptest::proptest! {

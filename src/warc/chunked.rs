@@ -26,10 +26,7 @@ impl<R: BufRead> Chunked<R> {
     /// The content of the chunks that `source` has.
     #[must_use]
     pub fn new(source: R) -> Chunked<R> {
-        Chunked {
-            source,
-            state: State::Begin,
-        }
+        Chunked { source, state: State::Begin }
     }
 
     /// Returns whether the last chunk was read.
@@ -82,9 +79,7 @@ impl<R: BufRead> Read for Chunked<R> {
                     self.state = self.size()?;
                 }
                 State::Chunk(rest) => {
-                    let most = buffer
-                        .len()
-                        .min(usize::try_from(*rest).unwrap_or(usize::MAX));
+                    let most = buffer.len().min(usize::try_from(*rest).unwrap_or(usize::MAX));
                     let count = self.source.read(&mut buffer[..most])?;
                     *rest -= count as u64;
                     if count == 0 && most > 0 {
@@ -122,12 +117,9 @@ mod tests {
         for plain in [&b"<html>\n"[..], b"", b"beef", b"\n"] {
             assert_eq!(read(plain).unwrap(), plain);
         }
-        for broken in [
-            &b"3\r\nab"[..],
-            b"3\r\nabc\r\n",
-            b"3\r\nabc\r\nx\r\n",
-            b"ffffffffffffffff\n",
-        ] {
+        for broken in
+            [&b"3\r\nab"[..], b"3\r\nabc\r\n", b"3\r\nabc\r\nx\r\n", b"ffffffffffffffff\n"]
+        {
             assert!(read(broken).is_err());
         }
     }

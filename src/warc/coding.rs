@@ -85,9 +85,7 @@ pub fn fits(value: &str, start: &[u8], is_whole: bool) -> bool {
 
 /// Names of the codings in the order in which the server applied them.
 fn names(value: &str) -> impl DoubleEndedIterator<Item = String> {
-    let names = value
-        .split(',')
-        .map(|name| name.trim().to_ascii_lowercase());
+    let names = value.split(',').map(|name| name.trim().to_ascii_lowercase());
     names.filter(|name| !name.is_empty() && name != "identity")
 }
 
@@ -104,10 +102,7 @@ pub fn decoded<'a>(
 ) -> io::Result<Box<dyn Read + Send + 'a>> {
     let unsupported = |name: &str| {
         let shown: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
-        io::Error::new(
-            io::ErrorKind::Unsupported,
-            format!("content encoding '{shown}'"),
-        )
+        io::Error::new(io::ErrorKind::Unsupported, format!("content encoding '{shown}'"))
     };
     let codings: Result<Vec<_>, _> = names(value)
         .rev()
@@ -210,11 +205,7 @@ impl<R: BufRead> Zstd<R> {
     fn new(source: R) -> Zstd<R> {
         let mut decoder = FrameDecoder::new();
         decoder.set_max_window_size(WINDOW_MAX_BYTES);
-        Zstd {
-            source,
-            decoder,
-            has_frame: false,
-        }
+        Zstd { source, decoder, has_frame: false }
     }
 
     /// Begins the next frame. Returns whether there is one.
@@ -265,9 +256,7 @@ pub fn unpacked(file: &[u8], most: u64) -> Option<(Vec<u8>, Option<io::Error>)> 
         return None;
     }
     let mut content = Vec::new();
-    let read = MultiGzDecoder::new(file)
-        .take(most)
-        .read_to_end(&mut content);
+    let read = MultiGzDecoder::new(file).take(most).read_to_end(&mut content);
     Some((content, read.err()))
 }
 
@@ -330,10 +319,7 @@ mod tests {
         for value in ["gzip", "br", "zstd"] {
             for body in [&b"<!doctype html>"[..], b"\n<p>", b"{}", b"\x89PNG"] {
                 assert_eq!(read(value, body, Mismatch::Keep).unwrap(), body, "{value}");
-                assert!(
-                    read(value, body, Mismatch::Fail).is_err(),
-                    "{value} {body:?}"
-                );
+                assert!(read(value, body, Mismatch::Fail).is_err(), "{value} {body:?}");
             }
             assert_eq!(read(value, b"", Mismatch::Fail).unwrap(), b"", "{value}");
         }
@@ -345,9 +331,7 @@ mod tests {
 
     #[test]
     fn start_of_a_body_that_was_cut_off_is_read() {
-        let long: Vec<u8> = (0..200_000_u32)
-            .map(|n| (n.wrapping_mul(n) >> 7) as u8)
-            .collect();
+        let long: Vec<u8> = (0..200_000_u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
         let whole = packed(GzEncoder::new(&long[..], Compression::fast()));
         let mut reader = decoded(&whole[..whole.len() / 2], "gzip", Mismatch::Keep).unwrap();
         let mut start = Vec::new();
@@ -392,10 +376,7 @@ mod tests {
             assert_eq!(count, 3 << 20, "{value}");
         }
         let large = b"\x28\xb5\x2f\xfd\x00\x70\x02\x00\x10\x00";
-        assert!(
-            read("zstd", large, Mismatch::Fail).is_err(),
-            "a window of 16 MiB"
-        );
+        assert!(read("zstd", large, Mismatch::Fail).is_err(), "a window of 16 MiB");
     }
 
     proptest::proptest! {

@@ -8,11 +8,7 @@ pub(crate) const TEXT_BYTES: usize = "sha256:".len() + 64;
 
 /// The text of a digest.
 pub(crate) fn text(hash: Sha256) -> String {
-    let hex: String = hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }
 
@@ -47,10 +43,7 @@ pub(crate) fn read(mut source: impl Read) -> io::Result<String> {
 /// another algorithm. Other programs write SHA-256 in hex or base32 (RFC 4648).
 pub(crate) fn agree(ours: &str, theirs: &str) -> Option<bool> {
     let (algorithm, value) = theirs.trim().split_once(':')?;
-    if !matches!(
-        algorithm.to_ascii_lowercase().as_str(),
-        "sha256" | "sha-256"
-    ) {
+    if !matches!(algorithm.to_ascii_lowercase().as_str(), "sha256" | "sha-256") {
         return None;
     }
     let hex = &ours["sha256:".len()..];
@@ -94,12 +87,7 @@ mod tests {
         let hex = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
         assert_eq!(ours, hex);
         let base32 = "sha256:FTZE3OS7WCRQ4JXIHMVMLOPCTYNRMHS4D6TUEXTTAQZWFE4LTASA====";
-        for theirs in [
-            hex,
-            &hex.to_uppercase(),
-            &hex.replace("256", "-256"),
-            base32,
-        ] {
+        for theirs in [hex, &hex.to_uppercase(), &hex.replace("256", "-256"), base32] {
             assert_eq!(agree(&ours, theirs), Some(true), "{theirs}");
         }
         for theirs in ["sha256:00", &hex.replace("2c", "2d"), "sha256:"] {

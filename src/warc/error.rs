@@ -33,10 +33,7 @@ pub struct Flaw {
 
 impl Flaw {
     pub(crate) fn new(part: impl Into<String>, reason: impl Into<String>) -> Flaw {
-        Flaw {
-            part: part.into(),
-            reason: reason.into(),
-        }
+        Flaw { part: part.into(), reason: reason.into() }
     }
 }
 
@@ -53,10 +50,7 @@ impl WarcError {
     }
 
     pub(crate) fn format(part: &str, reason: impl Into<String>) -> WarcError {
-        WarcError::Format {
-            part: part.to_owned(),
-            reason: reason.into(),
-        }
+        WarcError::Format { part: part.to_owned(), reason: reason.into() }
     }
 }
 

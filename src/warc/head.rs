@@ -66,9 +66,7 @@ pub fn parse(head: &[u8]) -> (String, Fields) {
 /// The value of the first field with a name, whatever its case.
 #[must_use]
 pub fn value<'a>(fields: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    let mut found = fields
-        .iter()
-        .filter(|(known, _)| known.eq_ignore_ascii_case(name));
+    let mut found = fields.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
     found.next().map(|(_, value)| value.as_str())
 }
 
@@ -90,9 +88,7 @@ pub(crate) fn push(head: &mut Vec<u8>, name: &str, value: &str) {
 #[must_use]
 pub fn status(line: &str) -> Option<(u16, String)> {
     let mut words = line.splitn(3, ' ');
-    words
-        .next()
-        .filter(|version| version.starts_with("HTTP/"))?;
+    words.next().filter(|version| version.starts_with("HTTP/"))?;
     let status = words.next()?.parse().ok()?;
     let reason = words.next().unwrap_or_default().trim().to_owned();
     Some((status, reason)).filter(|(status, _)| (100..=999).contains(status))

@@ -93,9 +93,7 @@ pub(crate) fn write_whole(output: &mut Output, bytes: &[u8]) -> io::Result<()> {
     // At worst, a byte is a literal of 9 bits (RFC 1951, 3.2.6).
     let mut packed = Vec::with_capacity(bytes.len() + bytes.len() / 8 + 64);
     output.deflate.reset();
-    let ended = output
-        .deflate
-        .compress_vec(bytes, &mut packed, FlushCompress::Finish);
+    let ended = output.deflate.compress_vec(bytes, &mut packed, FlushCompress::Finish);
     output.deflate.reset();
     if ended.map_err(io::Error::other)? != Status::StreamEnd {
         return Err(io::Error::other("compressed bytes are too long"));
@@ -250,9 +248,7 @@ mod tests {
                 let mut packed = vec![0; (output.position() - 7) as usize];
                 file.read_exact_at(&mut packed, 7).unwrap();
                 let mut content = Vec::new();
-                GzDecoder::new(&packed[..])
-                    .read_to_end(&mut content)
-                    .unwrap();
+                GzDecoder::new(&packed[..]).read_to_end(&mut content).unwrap();
                 assert!(content == [&head[..], body, b"\r\n"].concat());
                 assert_eq!(packed.len() < 100_000 + head_length, body != noise);
             }

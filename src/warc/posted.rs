@@ -10,33 +10,21 @@ const TEXT_MAX_BYTES: usize = 4096;
 /// Largest body that is taken apart.
 const BODY_MAX_BYTES: usize = 1 << 20;
 /// What the values of a form keep as it is.
-const QUOTED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
+const QUOTED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// The text of a posted body. The fields of forms and of JSON become arguments, so that the
 /// boundary of a multipart body, which is random, does not count. Other bodies are in base64.
 pub(crate) fn text(body: &[u8]) -> String {
     let known = Some(body)
         .filter(|body| body.len() <= BODY_MAX_BYTES)
-        .and_then(|body| {
-            multipart(body)
-                .or_else(|| json(body))
-                .or_else(|| form(body))
-        });
+        .and_then(|body| multipart(body).or_else(|| json(body)).or_else(|| form(body)));
     match known {
         Some(text) if text.len() <= TEXT_MAX_BYTES => text,
         Some(text) => cut(&text, text.as_bytes()),
         None => {
             let start = &body[..body.len().min(TEXT_MAX_BYTES)];
             let text = format!("__wb_post_data={}", base64(start));
-            if text.len() <= TEXT_MAX_BYTES {
-                text
-            } else {
-                cut(&text, body)
-            }
+            if text.len() <= TEXT_MAX_BYTES { text } else { cut(&text, body) }
         }
     }
 }
@@ -76,9 +64,7 @@ pub(crate) fn url_with(url: &str, method: &str, posted: Option<&str>) -> String 
 }
 
 fn quoted(text: &str) -> String {
-    utf8_percent_encode(text, QUOTED)
-        .to_string()
-        .replace("%20", "+")
+    utf8_percent_encode(text, QUOTED).to_string().replace("%20", "+")
 }
 
 /// The arguments of an HTML form, decoded.
@@ -104,10 +90,8 @@ fn json(body: &[u8]) -> Option<String> {
     let mut fields = Vec::new();
     let mut seen = BTreeMap::new();
     flatten(&value, "", &mut fields, &mut seen);
-    let arguments: Vec<_> = fields
-        .iter()
-        .map(|(name, value)| format!("{}={}", quoted(name), quoted(value)))
-        .collect();
+    let arguments: Vec<_> =
+        fields.iter().map(|(name, value)| format!("{}={}", quoted(name), quoted(value))).collect();
     Some(arguments.join("&"))
 }
 

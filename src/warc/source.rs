@@ -17,11 +17,7 @@ pub(crate) struct Part {
 impl Part {
     /// The range from `at` to `end`, which are offsets in the file.
     pub(crate) fn new(file: &Arc<File>, at: u64, end: u64) -> Part {
-        Part {
-            file: Arc::clone(file),
-            at,
-            end: end.max(at),
-        }
+        Part { file: Arc::clone(file), at, end: end.max(at) }
     }
 
     /// Bytes that were not read yet.

@@ -40,10 +40,7 @@ pub fn main() -> ExitCode {
 
 fn read_request() -> Result<ToRemove, WorkerError> {
     let mut text = String::new();
-    let read = std::io::stdin()
-        .lock()
-        .take(REQUEST_MAX)
-        .read_to_string(&mut text);
+    let read = std::io::stdin().lock().take(REQUEST_MAX).read_to_string(&mut text);
     read.map_err(|error| WorkerError::Assignment(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| WorkerError::Assignment(error.to_string()))
 }
@@ -89,11 +86,7 @@ fn mark_lists(request: &ToRemove) -> Result<(), WorkerError> {
     for day in days {
         index.mark_stale(&day, &day)?;
     }
-    for key in request
-        .directories
-        .iter()
-        .filter_map(|removed| removed.url_key.as_deref())
-    {
+    for key in request.directories.iter().filter_map(|removed| removed.url_key.as_deref()) {
         index.mark_url_stale(key)?;
     }
     for (id, directory) in &request.lists {
@@ -108,10 +101,7 @@ fn mark_lists(request: &ToRemove) -> Result<(), WorkerError> {
 /// another name, so that nothing of it is found under its own.
 fn remove(archive: &Path, removed: &Removed) -> Result<(), WorkerError> {
     let path = removed.directory.as_path();
-    let is_plain = |path: &Path| {
-        path.components()
-            .all(|part| matches!(part, Component::Normal(_)))
-    };
+    let is_plain = |path: &Path| path.components().all(|part| matches!(part, Component::Normal(_)));
     let inside = path.strip_prefix(archive).ok();
     if !inside.is_some_and(|inside| inside.parent().is_some() && is_plain(inside)) {
         tracing::warn!("'{}' is not in the archive, ignoring", path.display());
@@ -145,10 +135,7 @@ fn remove_imported(directory: &Path, unused: &[String]) -> Result<(), WorkerErro
     };
     for entry in names.filter_map(Result::ok) {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if unused
-            .iter()
-            .any(|digits| !digits.is_empty() && name.starts_with(digits))
-        {
+        if unused.iter().any(|digits| !digits.is_empty() && name.starts_with(digits)) {
             let path = entry.path();
             fs::remove_file(&path).map_err(failed("remove", &path))?;
         }
@@ -182,9 +169,7 @@ fn remove_bodies(directory: &Path) -> Result<(), WorkerError> {
 
 /// A file of a process that was killed is older.
 fn is_being_written(path: &Path, found: &fs::Metadata) -> bool {
-    let is_hidden = path
-        .file_name()
-        .is_some_and(|name| name.as_bytes().starts_with(b"."));
+    let is_hidden = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
     let age = found.modified().ok().and_then(|time| time.elapsed().ok());
     is_hidden && age.is_none_or(|age| age < WRITING_MAX)
 }

@@ -48,10 +48,8 @@ async fn drive(
     let assignment = work.assignment;
     let known = |hook: &HookTask| standing.hooks.iter().find(|known| known.key == hook.key);
     let done = done(&hooks, standing);
-    let mut join: Vec<bool> = hooks
-        .iter()
-        .map(|hook| known(hook).is_some_and(|known| known.joinable))
-        .collect();
+    let mut join: Vec<bool> =
+        hooks.iter().map(|hook| known(hook).is_some_and(|known| known.joinable)).collect();
     let mut started = vec![false; hooks.len()];
     let (events, mut arriving) = mpsc::unbounded_channel();
     let runner = Rc::new(HookRunner {
@@ -174,9 +172,7 @@ fn done(hooks: &[HookTask], standing: &Standing) -> Vec<bool> {
             && daemons.any(|daemon| daemon.plugin == hooks[position].plugin)
     };
     let again = |position: usize| some_open && (is_daemon(&hooks[position]) || completes(position));
-    (0..hooks.len())
-        .map(|position| is_final(&hooks[position]) && !again(position))
-        .collect()
+    (0..hooks.len()).map(|position| is_final(&hooks[position]) && !again(position)).collect()
 }
 
 #[cfg(test)]

@@ -35,10 +35,7 @@ pub fn main() -> ExitCode {
 
 fn read_request() -> Result<EntriesToWrite, WorkerError> {
     let mut text = String::new();
-    let read = std::io::stdin()
-        .lock()
-        .take(REQUEST_MAX)
-        .read_to_string(&mut text);
+    let read = std::io::stdin().lock().take(REQUEST_MAX).read_to_string(&mut text);
     read.map_err(|error| WorkerError::Assignment(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| WorkerError::Assignment(error.to_string()))
 }
@@ -69,16 +66,12 @@ fn write_all(request: &EntriesToWrite) -> Result<(), WorkerError> {
         }
     }
     let own = directories.first();
-    own.map_or(Ok(()), sync_filesystem)
-        .map_err(failed("sync", &first.about.archive))
+    own.map_or(Ok(()), sync_filesystem).map_err(failed("sync", &first.about.archive))
 }
 
 /// Appends the result of the hook, which does not run.
 fn record(index: &SnapshotIndex, task: &HookTask, output: &str) -> Result<(), WorkerError> {
-    let verdict = Verdict {
-        state: ResultState::NoResults,
-        error: None,
-    };
+    let verdict = Verdict { state: ResultState::NoResults, error: None };
     let report = report::not_started(&task.key, verdict, Some(output.to_owned()));
     let now: Time = jiff::Timestamp::now().into();
     let ended = Ended {
@@ -125,11 +118,7 @@ mod tests {
             }))
             .unwrap()
         });
-        EntriesToWrite {
-            pages: pages.collect(),
-            output: "an entry".to_owned(),
-            again: false,
-        }
+        EntriesToWrite { pages: pages.collect(), output: "an entry".to_owned(), again: false }
     }
 
     /// The snapshots in the chunks of each list, in their order.
@@ -169,12 +158,9 @@ mod tests {
         let all: Vec<i64> = (1..=230).collect();
         let even = all.iter().copied().filter(|n| n % 2 == 0).collect();
         let odd = all.iter().copied().filter(|n| n % 2 == 1).collect();
-        let expected: BTreeMap<String, Vec<i64>> = [
-            ("c1".to_owned(), all),
-            ("20261121".to_owned(), even),
-            ("20261122".to_owned(), odd),
-        ]
-        .into();
+        let expected: BTreeMap<String, Vec<i64>> =
+            [("c1".to_owned(), all), ("20261121".to_owned(), even), ("20261122".to_owned(), odd)]
+                .into();
         assert_eq!(lists(top.path()), expected);
         let written = files(top.path(), &request);
         assert!(written[2].1.contains("Title 1"), "{}", written[2].1);
@@ -192,11 +178,7 @@ mod tests {
             let path = page.directory.join("index.jsonl");
             let text = fs::read_to_string(&path).unwrap();
             let kept = text.lines().filter(|line| !line.contains("\"Listed\""));
-            fs::write(
-                &path,
-                kept.map(|line| format!("{line}\n")).collect::<String>(),
-            )
-            .unwrap();
+            fs::write(&path, kept.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
         }
         let last = &request.pages[229];
         let new = last.directory.with_file_name(format!(".new-{:032}", 230));
@@ -239,10 +221,7 @@ mod tests {
         fs::write(other.join("index.html"), "another").unwrap();
         let error = write_all(&request).unwrap_err();
         assert!(matches!(error, WorkerError::Taken { .. }), "{error}");
-        assert_eq!(
-            fs::read_to_string(other.join("index.html")).unwrap(),
-            "another"
-        );
+        assert_eq!(fs::read_to_string(other.join("index.html")).unwrap(), "another");
         assert!(!other.join("index.jsonl").exists());
     }
 }

@@ -85,10 +85,7 @@ pub enum WorkerError {
 /// Runs `archivist worker`. The exit status is 0 when the work is complete and recorded.
 pub fn main() -> ExitCode {
     archivist_shared::journal::init(None);
-    let runtime = match tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("archivist worker: failed to create an event loop: {error}");
@@ -132,10 +129,7 @@ fn read_assignment() -> Result<Assignment, WorkerError> {
 
 async fn run() -> Result<(), WorkerError> {
     let assignment = read_assignment()?;
-    let address = Address {
-        user: assignment.user_scope,
-        name: assignment.bus_name.clone(),
-    };
+    let address = Address { user: assignment.user_scope, name: assignment.bus_name.clone() };
     let is_crawl = matches!(assignment.owner, Owner::Crawl(_));
     let link = Rc::new(Link::connect(address, assignment.token.clone()).await?);
     let standing = link.attach().await?;
@@ -159,11 +153,7 @@ async fn run() -> Result<(), WorkerError> {
         assignment.owner,
         without_userinfo(&assignment.url),
         assignment.hooks.len() + assignment.last_hooks.len(),
-        standing
-            .hooks
-            .iter()
-            .filter(|hook| hook.state.is_final())
-            .count()
+        standing.hooks.iter().filter(|hook| hook.state.is_final()).count()
     );
 
     let work = Work {
@@ -211,10 +201,7 @@ fn note_ids(assignment: &Assignment) {
     }
     if let Err(error) = id_marks::raise(archive, assignment.ids) {
         let directory = archive.join(IdMarks::DIRECTORY);
-        tracing::warn!(
-            "failed to write '{}': {error}, ignoring",
-            directory.display()
-        );
+        tracing::warn!("failed to write '{}': {error}, ignoring", directory.display());
     }
 }
 
@@ -225,11 +212,7 @@ fn note_ids(assignment: &Assignment) {
 /// looked.
 fn mark_archive(assignment: &Assignment) -> Result<(), WorkerError> {
     let archive = &assignment.about.archive;
-    let Some(own) = assignment
-        .installation
-        .as_deref()
-        .filter(|_| archive.is_absolute())
-    else {
+    let Some(own) = assignment.installation.as_deref().filter(|_| archive.is_absolute()) else {
         return Ok(());
     };
     match installation::mark(archive, own) {
@@ -237,10 +220,7 @@ fn mark_archive(assignment: &Assignment) -> Result<(), WorkerError> {
         Ok(false) => Err(WorkerError::Foreign(archive.clone())),
         Err(error) => {
             let directory = archive.join(IdMarks::DIRECTORY);
-            tracing::warn!(
-                "failed to write '{}': {error}, ignoring",
-                directory.display()
-            );
+            tracing::warn!("failed to write '{}': {error}, ignoring", directory.display());
             Ok(())
         }
     }

@@ -24,11 +24,7 @@ pub struct Link {
 impl Link {
     pub async fn connect(address: Address, token: String) -> Result<Link, ClientError> {
         let proxy = RefCell::new(address.worker().await?);
-        Ok(Link {
-            address,
-            token,
-            proxy,
-        })
+        Ok(Link { address, token, proxy })
     }
 
     fn proxy(&self) -> WorkerProxy<'static> {
@@ -114,9 +110,7 @@ impl Link {
         if self.proxy().inner().connection().is_closed() {
             self.reconnect().await?;
         }
-        self.wait_for_owner()
-            .await
-            .map_err(|error| self.address.explain(error))
+        self.wait_for_owner().await.map_err(|error| self.address.explain(error))
     }
 
     /// Waits until the name on the bus has an owner, without starting one: an administrator may have
@@ -124,9 +118,7 @@ impl Link {
     async fn wait_for_owner(&self) -> zbus::Result<()> {
         let bus = DBusProxy::new(self.proxy().inner().connection()).await?;
         let name = self.address.name.as_str();
-        let mut changes = bus
-            .receive_name_owner_changed_with_args(&[(0, name)])
-            .await?;
+        let mut changes = bus.receive_name_owner_changed_with_args(&[(0, name)]).await?;
         if bus.name_has_owner(name.try_into()?).await? {
             return Ok(());
         }
@@ -159,8 +151,6 @@ impl Link {
 
 fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ClientError> {
     serde_json::from_str(text).map_err(|error| {
-        ClientError::Refused(format!(
-            "failed to parse the orchestrator's answer: {error}"
-        ))
+        ClientError::Refused(format!("failed to parse the orchestrator's answer: {error}"))
     })
 }

@@ -52,11 +52,7 @@ pub struct ListProblem {
 impl Lists {
     /// Starts with the lists of an archive without snapshots.
     pub fn new(archive: &Path) -> Lists {
-        Lists {
-            archive: archive.to_owned(),
-            lists: BTreeMap::new(),
-            crawls: BTreeMap::new(),
-        }
+        Lists { archive: archive.to_owned(), lists: BTreeMap::new(), crawls: BTreeMap::new() }
     }
 
     /// Notes a crawl, whose list is in its directory.
@@ -84,11 +80,7 @@ impl Lists {
             list.entries.push(entry.clone());
         };
         let of_url = list_of(&page.url);
-        add(
-            of_url.clone(),
-            ListKind::Url,
-            versions::directory_of(&of_url),
-        );
+        add(of_url.clone(), ListKind::Url, versions::directory_of(&of_url));
         if let (Some(crawl), Some(directory)) = (page.crawl, page.crawl_directory) {
             let name = crawl.to_string();
             add(name.clone(), ListKind::Crawl(name), directory);
@@ -107,9 +99,7 @@ impl Lists {
             (index.days()?, index.lists_of_urls()?)
         };
         let days = days.iter().filter(|day| self.archive.join(day).is_dir());
-        let unknown = days
-            .chain(&of_urls)
-            .filter(|name| !self.lists.contains_key(*name));
+        let unknown = days.chain(&of_urls).filter(|name| !self.lists.contains_key(*name));
         let unknown: Vec<ListOfPages> = unknown.map(|name| without_rows(name)).collect();
         // A URL with one snapshot needs no list.
         let is_due = |list: &&ListOfPages| {
@@ -206,12 +196,7 @@ fn without_rows(name: &str) -> ListOfPages {
         ListKind::Url => versions::directory_of(name),
         _ => name.to_owned(),
     };
-    ListOfPages {
-        name: name.to_owned(),
-        kind,
-        directory,
-        entries: Vec::new(),
-    }
+    ListOfPages { name: name.to_owned(), kind, directory, entries: Vec::new() }
 }
 
 fn directory_of(snapshot: &Snapshot) -> PathBuf {
@@ -314,10 +299,7 @@ mod tests {
             [
                 (of("20261121"), "it lacks s1 and 1 other".to_owned()),
                 (of("c3"), "it lacks s1 and 1 other".to_owned()),
-                (
-                    ListName::Newest,
-                    "the lists that it is made of are not right".to_owned()
-                ),
+                (ListName::Newest, "the lists that it is made of are not right".to_owned()),
             ]
         );
         assert!(!archive.join(".index").exists(), "nothing is changed");
@@ -325,16 +307,9 @@ mod tests {
             lists.write(&problem.list).unwrap();
         }
         assert_eq!(lists.problems().unwrap(), []);
-        for name in [
-            "index.html",
-            "20261121/index.html",
-            "20261121/a.test/c3/index.html",
-        ] {
+        for name in ["index.html", "20261121/index.html", "20261121/a.test/c3/index.html"] {
             let list = fs::read_to_string(archive.join(name)).unwrap();
-            assert!(
-                list.contains("s2/screenshot/thumbnail.png"),
-                "{name}: {list}"
-            );
+            assert!(list.contains("s2/screenshot/thumbnail.png"), "{name}: {list}");
         }
     }
 

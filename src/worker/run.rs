@@ -189,10 +189,7 @@ impl HookRunner {
             since,
             of_owner: self.directory.clone(),
             busy,
-            shared: of_crawl
-                .into_iter()
-                .chain(self.assignment.shared_tmp.clone())
-                .collect(),
+            shared: of_crawl.into_iter().chain(self.assignment.shared_tmp.clone()).collect(),
         };
         let removed = spawn_blocking(move || reach.clear()).await.ok()?;
         let said = overflow::describe(removed);
@@ -214,12 +211,7 @@ impl HookRunner {
         if !join {
             stdout::link_newest(&directory, &name);
         }
-        Ok(HookOutput {
-            directory,
-            name,
-            stdout,
-            before,
-        })
+        Ok(HookOutput { directory, name, stdout, before })
     }
 
     /// Builds the report about a run from its outcome, its output and its files.
@@ -231,10 +223,7 @@ impl HookRunner {
         output: HookOutput,
     ) -> Result<Report, ClientError> {
         let remark = watch.too_large.get().then(|| {
-            format!(
-                "it printed more than {} bytes and was killed",
-                self.assignment.output_limit
-            )
+            format!("it printed more than {} bytes and was killed", self.assignment.output_limit)
         });
         // A daemon has no output of its own.
         let lack = match hook.mode {
@@ -257,9 +246,7 @@ impl HookRunner {
         let building = spawn_blocking(move || {
             report::build(&key, &plugin, &outcome, &stdout, &context, remark)
         });
-        let mut report = building
-            .await
-            .map_err(|error| ClientError::Refused(error.to_string()))?;
+        let mut report = building.await.map_err(|error| ClientError::Refused(error.to_string()))?;
         report.ready_at = watch.ready_at.get();
         self.add_answer(hook, &mut report);
         report.verdict = match ended.verdict.clone() {
@@ -272,9 +259,7 @@ impl HookRunner {
             if has_no_reason(&report.verdict, &ended.outcome) {
                 let lines = stderr::last_lines(&end);
                 let known = report.verdict.error.take();
-                let both = known
-                    .into_iter()
-                    .chain((!lines.is_empty()).then_some(lines));
+                let both = known.into_iter().chain((!lines.is_empty()).then_some(lines));
                 report.verdict.error = both.reduce(|known, lines| format!("{known}: {lines}"));
             }
         }
@@ -335,9 +320,8 @@ impl HookRunner {
     /// and its output.
     fn verdict_without_page(&self, hook: &HookTask) -> Option<(Verdict, Option<String>)> {
         let need = hook.needs?;
-        let absence = self
-            .daemons_before(hook)
-            .find_map(|(_, directory)| navigation::absence(&directory))?;
+        let absence =
+            self.daemons_before(hook).find_map(|(_, directory)| navigation::absence(&directory))?;
         absence.judge(need)
     }
 
@@ -369,10 +353,7 @@ impl HookRunner {
         if join {
             self.link.stop(&hook.key, true).await?;
         }
-        let verdict = Verdict {
-            state: ResultState::Failed,
-            error: Some(cut(why)),
-        };
+        let verdict = Verdict { state: ResultState::Failed, error: Some(cut(why)) };
         let report = report::not_started(&hook.key, verdict, None);
         self.record_unstarted(hook, report).await
     }
@@ -420,14 +401,8 @@ fn warn(result: Result<(), WorkerError>) {
 /// file, and `stdout.log`, which other plugins read, links to the newest one.
 fn stdout_name(assignment: &Assignment, hook: &HookTask) -> String {
     let all = assignment.hooks.iter().chain(&assignment.last_hooks);
-    let siblings = all
-        .filter(|other| other.plugin == hook.plugin && other.key != hook.key)
-        .count();
-    if siblings > 0 {
-        format!("{}.{}", hook.hook, stdout::NAME)
-    } else {
-        stdout::NAME.to_owned()
-    }
+    let siblings = all.filter(|other| other.plugin == hook.plugin && other.key != hook.key).count();
+    if siblings > 0 { format!("{}.{}", hook.hook, stdout::NAME) } else { stdout::NAME.to_owned() }
 }
 
 /// What follows a run of a hook.
@@ -521,11 +496,7 @@ impl OutputWatch {
                 tracing::warn!("failed to watch the output of {name}: {error}, ignoring");
             }
         });
-        Ok(OutputWatch {
-            too_large,
-            ready_at,
-            task,
-        })
+        Ok(OutputWatch { too_large, ready_at, task })
     }
 }
 

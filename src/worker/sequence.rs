@@ -243,26 +243,22 @@ impl Sequence {
     pub fn deadline(&self) -> Option<Duration> {
         let waiting = match self.phase {
             Phase::Starting(position) => match self.states.get(position) {
-                Some(HookState::Running {
-                    since,
-                    ready: false,
-                    ..
-                }) if self.is_daemon(position) => Some(*since + self.ready_limit),
+                Some(HookState::Running { since, ready: false, .. })
+                    if self.is_daemon(position) =>
+                {
+                    Some(*since + self.ready_limit)
+                }
                 Some(HookState::Waiting) => self.daemons_deadline(position),
                 _ => None,
             },
             Phase::WaitingForDaemons => {
                 let all = 0..self.hooks.len();
-                all.filter_map(|position| self.daemon_deadline(position))
-                    .min()
+                all.filter_map(|position| self.daemon_deadline(position)).min()
             }
             _ => None,
         };
         let stopping = self.states.iter().filter_map(|state| match state {
-            HookState::Stopping {
-                until,
-                killed: false,
-            } => Some(*until),
+            HookState::Stopping { until, killed: false } => Some(*until),
             _ => None,
         });
         stopping.chain(waiting).min()
@@ -295,19 +291,14 @@ impl Sequence {
         let may_find =
             |(_, since): &(usize, Option<Duration>)| since.is_none_or(|since| change > since);
         let next = self.retries.iter().position(may_find)?;
-        self.retries
-            .drain(..=next)
-            .next_back()
-            .map(|(position, _)| position)
+        self.retries.drain(..=next).next_back().map(|(position, _)| position)
     }
 
     /// Whether to restart a daemon that failed: pages of a crawl need it, it was ready before, it
     /// was not stopped, and it has restarts left.
     fn needs_restart(&self, position: usize) -> bool {
-        let was_up = matches!(
-            self.states.get(position),
-            Some(HookState::Running { ready: true, .. })
-        );
+        let was_up =
+            matches!(self.states.get(position), Some(HookState::Running { ready: true, .. }));
         let is_daemon = |hook: &HookTask| hook.mode == HookMode::Daemon;
         self.hold
             && was_up
@@ -320,9 +311,7 @@ impl Sequence {
     }
 
     fn is_finite(&self, position: usize) -> bool {
-        self.hooks
-            .get(position)
-            .is_some_and(|hook| hook.mode == HookMode::Finite)
+        self.hooks.get(position).is_some_and(|hook| hook.mode == HookMode::Finite)
     }
 
     fn is_daemon(&self, position: usize) -> bool {
@@ -347,11 +336,7 @@ impl Sequence {
         let earlier = self.hooks.iter().zip(&self.states).take(position);
         let daemons = earlier.filter(|(hook, _)| awaits.contains(&hook.key));
         let deadlines = daemons.filter_map(|(hook, state)| match state {
-            HookState::Running {
-                since,
-                spoke: false,
-                ..
-            } => Some(*since + hook.patience),
+            HookState::Running { since, spoke: false, .. } => Some(*since + hook.patience),
             _ => None,
         });
         deadlines.max()
@@ -468,11 +453,7 @@ impl Sequence {
     }
 
     fn start(&mut self, position: usize, now: Duration, actions: &mut Vec<HookAction>) {
-        self.states[position] = HookState::Running {
-            since: now,
-            ready: false,
-            spoke: false,
-        };
+        self.states[position] = HookState::Running { since: now, ready: false, spoke: false };
         actions.push(HookAction::Start(position));
     }
 
@@ -487,12 +468,9 @@ impl Sequence {
     /// of their unit bounds. Returns whether any background hook still runs.
     fn stop_background(&mut self, now: Duration, actions: &mut Vec<HookAction>) -> bool {
         self.stop(Self::is_daemon, now, actions);
-        self.states.iter().any(|state| {
-            matches!(
-                state,
-                HookState::Running { .. } | HookState::Stopping { .. }
-            )
-        })
+        self.states
+            .iter()
+            .any(|state| matches!(state, HookState::Running { .. } | HookState::Stopping { .. }))
     }
 
     /// Stops the running hooks for which `meant` is true, the last started first.
@@ -511,10 +489,7 @@ impl Sequence {
             }
             let left = (since + self.hooks[position].patience).saturating_sub(now);
             let grace = left.max(GRACE_MIN).min(self.grace_max);
-            self.states[position] = HookState::Stopping {
-                until: now + grace,
-                killed: false,
-            };
+            self.states[position] = HookState::Stopping { until: now + grace, killed: false };
             actions.push(HookAction::Stop(position));
         }
     }

@@ -30,9 +30,8 @@ pub async fn share(assignment: &Assignment, own: &Directory) {
     match ended {
         Ok(status) if status.success() => {}
         Ok(status) => tracing::warn!("failed to share bodies of the recording: {status}, ignoring"),
-        Err(error) => tracing::warn!(
-            "failed to run '{} share-bodies': {error}, ignoring",
-            sharing.program
-        ),
+        Err(error) => {
+            tracing::warn!("failed to run '{} share-bodies': {error}, ignoring", sharing.program)
+        }
     }
 }

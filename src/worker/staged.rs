@@ -159,10 +159,7 @@ mod tests {
         StagedResult {
             plugin: plugin.to_owned(),
             hook: "archivebox".to_owned(),
-            verdict: Verdict {
-                state: ResultState::Succeeded,
-                error: None,
-            },
+            verdict: Verdict { state: ResultState::Succeeded, error: None },
             output: None,
             started_at: Some(Time(1)),
             ended_at: Some(Time(2)),
@@ -186,9 +183,7 @@ mod tests {
         fs::write(staged.join("dom/output.html"), "new").unwrap();
         fs::write(staged.join("dom/other.html"), "new").unwrap();
         fs::write(page.join("dom/output.html"), "moved before").unwrap();
-        let record = StagedPage {
-            results: vec![result("wget", true), result("title", false)],
-        };
+        let record = StagedPage { results: vec![result("wget", true), result("title", false)] };
         fs::write(staged.join(RECORD), serde_json::to_string(&record).unwrap()).unwrap();
         let own = Directory::open(&page).unwrap();
         assert_eq!(move_files(&staged, &own).unwrap(), Some(record.clone()));
@@ -202,12 +197,7 @@ mod tests {
         let paths: Vec<&str> = report.files.iter().map(|file| &*file.path).collect();
         assert_eq!((paths, report.size), (vec!["a/index.html"], 3));
         assert_eq!(report.recorded, Some((Time(1), Time(2))));
-        assert!(
-            report_of(&own, result("title", false))
-                .unwrap()
-                .files
-                .is_empty()
-        );
+        assert!(report_of(&own, result("title", false)).unwrap().files.is_empty());
         remove(&staged).unwrap();
         assert_eq!(move_files(&staged, &own).unwrap(), None);
         assert!(!top.path().join("x").exists(), "the last page of its crawl");

@@ -131,10 +131,7 @@ fn returning(earlier: &Earlier, now: &[HookResult]) -> Option<Vec<HookResult>> {
         let lost = after.filter(|after| is_lost(before.status, after.status));
         is_one_lost |= lost.is_some();
         let note = lost.map(|after| kept_note(after.error.as_deref()));
-        HookResult {
-            error: note.or_else(|| before.error.clone()),
-            ..before.clone()
-        }
+        HookResult { error: note.or_else(|| before.error.clone()), ..before.clone() }
     });
     let results = results.collect();
     is_one_lost.then_some(results)
@@ -164,11 +161,7 @@ async fn in_thread(
     let own = own.clone();
     let done = spawn_blocking(move || work(&own)).await;
     let done = done.unwrap_or_else(|error| Err(io::Error::other(error)));
-    done.map_err(|source| WorkerError::File {
-        verb: "keep earlier files in",
-        path,
-        source,
-    })
+    done.map_err(|source| WorkerError::File { verb: "keep earlier files in", path, source })
 }
 
 async fn remove_files(assignment: &Assignment, own: &Arc<Directory>) {
@@ -251,22 +244,15 @@ mod tests {
             state,
             joinable: false,
         };
-        let mut results = vec![
-            saved("wget", ResultState::Succeeded),
-            saved("favicon", ResultState::Failed),
-        ];
+        let mut results =
+            vec![saved("wget", ResultState::Succeeded), saved("favicon", ResultState::Failed)];
         results.push(saved("other", ResultState::Succeeded));
         let answer = None;
         let standing = |state| Standing {
             hooks: vec![known("wget", state), known("favicon", state)],
-            earlier: Some(Earlier {
-                results: results.clone(),
-                answer: answer.clone(),
-            }),
+            earlier: Some(Earlier { results: results.clone(), answer: answer.clone() }),
         };
-        begin(&assignment, &own, &standing(ResultState::Queued))
-            .await
-            .unwrap();
+        begin(&assignment, &own, &standing(ResultState::Queued)).await.unwrap();
         // A hook that is retried alone may continue its work.
         assert_eq!(page.join("wget").exists(), !is_whole);
         hook(&page, "wget", "connection refused");
@@ -275,10 +261,7 @@ mod tests {
         if restart {
             begin(&assignment, &own, &standing).await.unwrap();
         }
-        let mut now = vec![
-            saved("wget", outcome),
-            saved("favicon", ResultState::Succeeded),
-        ];
+        let mut now = vec![saved("wget", outcome), saved("favicon", ResultState::Succeeded)];
         index.restored(&now, None).unwrap();
         for again in [false, true] {
             if again && !restart {
@@ -325,11 +308,7 @@ mod tests {
             let top = tempfile::tempdir().unwrap();
             let outside = top.path().join("outside");
             let page = top.path().join("s1");
-            for directory in [
-                outside.join("kept"),
-                page.join("wget/a/b"),
-                page.join("other"),
-            ] {
+            for directory in [outside.join("kept"), page.join("wget/a/b"), page.join("other")] {
                 std::fs::create_dir_all(directory).unwrap();
             }
             for file in ["wget/a/b/index.html", "wget/warc", "other/file"] {

@@ -57,9 +57,7 @@ fn is_up(record: &Value) {
 #[test]
 fn headers_that_browsers_accept_are_accepted() {
     let many: String = (0..1000).map(|n| format!("X-{n}: {n}\r\n")).collect();
-    let long: String = (0..64)
-        .map(|n| format!("X-{n}: {}\r\n", "a".repeat(4080)))
-        .collect();
+    let long: String = (0..64).map(|n| format!("X-{n}: {}\r\n", "a".repeat(4080))).collect();
     let lines: Vec<Vec<u8>> = vec![
         b"Content Security: x\r\n".to_vec(),
         b"X-A : b\r\n".to_vec(),
@@ -140,10 +138,7 @@ fn cookies_are_kept_between_redirects() {
         assert_eq!(record["pages"], pages, "{path}: {record}");
     }
     let record = check("crawl", &format!("{base}/gone"), json!({}));
-    assert_eq!(
-        (&record["ok"], &record["pages"]),
-        (&json!(false), &json!(0))
-    );
+    assert_eq!((&record["ok"], &record["pages"]), (&json!(false), &json!(0)));
 }
 
 #[test]
@@ -202,20 +197,14 @@ fn watches_say_how_to_ask_and_what_is_good() {
     assert_eq!(ask("/401", expect.clone()), "up");
     assert_eq!(ask("/401", json!({})), "the server answered 401");
     assert_eq!(ask("/away", json!({"expect": [[302, 302]]})), "up");
-    assert_eq!(
-        ask("/x", json!({"expect": [[404, 404]]})),
-        "the server answered 200"
-    );
+    assert_eq!(ask("/x", json!({"expect": [[404, 404]]})), "the server answered 200");
     assert_eq!(ask("/x", json!({"keywords": ["GET /x HTTP/1.1"]})), "up");
     assert_eq!(ask("/latin", json!({"keywords": ["caf\u{e9}"]})), "up");
     let missing = ask("/x", json!({"keywords": ["shop"]}));
     assert_eq!(missing, "the page does not contain 'shop'");
     let found = ask("/x", json!({"not_keywords": ["GET"]}));
     assert_eq!(found, "the page contains 'GET'");
-    assert_eq!(
-        ask("/endless", json!({"keywords": ["shop"], "read_s": 0.5})),
-        "up"
-    );
+    assert_eq!(ask("/endless", json!({"keywords": ["shop"], "read_s": 0.5})), "up");
     let whole = ask("/endless", json!({"body": "whole", "read_s": 0.5}));
     assert_eq!(whole, "the answer did not end within the time limit");
     let own = json!({
@@ -260,10 +249,7 @@ impl Case {
             assert!(Instant::now() < deadline, "{name} does not listen");
             thread::yield_now();
         }
-        Case {
-            server,
-            base: format!("http://{address}"),
-        }
+        Case { server, base: format!("http://{address}") }
     }
 
     fn check(&self, kind: &str, path: &str) -> Value {
@@ -311,11 +297,7 @@ fn cases_of_the_web_are_up() {
     }
     let record = Case::start("26-crawl-traps").check("crawl", "/");
     is_up(&record);
-    let kinds: Vec<_> = record["findings"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| &it["kind"])
-        .collect();
+    let kinds: Vec<_> =
+        record["findings"].as_array().unwrap().iter().map(|it| &it["kind"]).collect();
     assert!(kinds.contains(&&json!("limit-reached")), "{kinds:?}");
 }

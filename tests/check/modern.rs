@@ -18,14 +18,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 /// A header without Huffman code and table.
 fn literal(name: &[u8], value: &[u8]) -> Vec<u8> {
     let length = |text: &[u8]| vec![u8::try_from(text.len()).unwrap()];
-    [
-        vec![0],
-        length(name),
-        name.to_vec(),
-        length(value),
-        value.to_vec(),
-    ]
-    .concat()
+    [vec![0], length(name), name.to_vec(), length(value), value.to_vec()].concat()
 }
 
 /// Status 200 with a type and this block.
@@ -56,48 +49,30 @@ fn answer(case: &str, stream: u32, count: usize) -> Vec<u8> {
             frame(0, 1, stream, BODY),
         ]
         .concat(),
-        "early" => [
-            frame(1, 4, stream, &literal(b":status", b"103")),
-            page(stream, &ok),
-        ]
-        .concat(),
+        "early" => [frame(1, 4, stream, &literal(b":status", b"103")), page(stream, &ok)].concat(),
         "trailers" => [
             frame(1, 4, stream, &ok),
             frame(0, 0, stream, BODY),
             frame(1, 5, stream, &literal(b"x-t", b"1")),
         ]
         .concat(),
-        "done" => [
-            frame(1, 4, stream, &ok),
-            frame(0, 0, stream, BODY),
-            frame(3, 0, stream, &[0; 4]),
-        ]
-        .concat(),
+        "done" => {
+            [frame(1, 4, stream, &ok), frame(0, 0, stream, BODY), frame(3, 0, stream, &[0; 4])]
+                .concat()
+        }
         "goaway" => {
             let last = [&stream.to_be_bytes()[..], &[0; 4]].concat();
-            [
-                frame(1, 4, stream, &ok),
-                frame(7, 0, 0, &last),
-                frame(0, 1, stream, BODY),
-            ]
-            .concat()
+            [frame(1, 4, stream, &ok), frame(7, 0, 0, &last), frame(0, 1, stream, BODY)].concat()
         }
-        "unknown" => [
-            frame(0xfa, 9, stream, b"xyz"),
-            frame(6, 0, 0, b"12345678"),
-            page(stream, &ok),
-        ]
-        .concat(),
+        "unknown" => {
+            [frame(0xfa, 9, stream, b"xyz"), frame(6, 0, 0, b"12345678"), page(stream, &ok)]
+                .concat()
+        }
         "refused" if count <= 1 => frame(3, 0, stream, &[0, 0, 0, 7]),
         "large" => {
             let pieces = (0..160).map(|_| frame(0, 0, stream, &[b'x'; 16_384]));
             let head = frame(1, 4, stream, &ok);
-            [
-                head,
-                pieces.collect::<Vec<_>>().concat(),
-                frame(0, 1, stream, BODY),
-            ]
-            .concat()
+            [head, pieces.collect::<Vec<_>>().concat(), frame(0, 1, stream, BODY)].concat()
         }
         "reset" => frame(3, 0, stream, &[0, 0, 0, 2]),
         "upper" => with(b"X-Upper", b"1"),
@@ -177,17 +152,9 @@ fn servers_of_http_2_alone_are_checked() {
     let made = tls::Made::new();
     std::fs::write(&store, &made.authority).unwrap();
     let url = |case| format!("https://127.0.0.1:{}/", server(made.modern(), case));
-    for path in [
-        "",
-        "latin",
-        "padded",
-        "continued",
-        "early",
-        "trailers",
-        "done",
-        "goaway",
-        "unknown",
-    ] {
+    for path in
+        ["", "latin", "padded", "continued", "early", "trailers", "done", "goaway", "unknown"]
+    {
         let record = ask(&store, &url(path), json!({"keywords": ["Welcome"]}));
         let state = (&record["ok"], &record["status_code"]);
         assert_eq!(state, (&json!(true), &json!(200)), "{path}: {record}");
@@ -248,21 +215,9 @@ fn http_2_is_for_servers_that_refuse_http_1_1() {
         ("both", server(Arc::new(both), ""), "old"),
         ("prefers HTTP/2", server(Arc::new(preferring), ""), "old"),
         ("alert", server(made.modern(), ""), "Welcome"),
-        (
-            "505",
-            lax(|mut to| reply(&mut to, 505, "", b"no")),
-            "Welcome",
-        ),
-        (
-            "426",
-            lax(|mut to| reply(&mut to, 426, "Upgrade: h2\r\n", b"no")),
-            "Welcome",
-        ),
-        (
-            "frames",
-            lax(|to| to.write_all(&frame(4, 0, 0, &[])).unwrap()),
-            "Welcome",
-        ),
+        ("505", lax(|mut to| reply(&mut to, 505, "", b"no")), "Welcome"),
+        ("426", lax(|mut to| reply(&mut to, 426, "Upgrade: h2\r\n", b"no")), "Welcome"),
+        ("frames", lax(|to| to.write_all(&frame(4, 0, 0, &[])).unwrap()), "Welcome"),
         ("closed", lax(|_| {}), "Welcome"),
     ] {
         let url = format!("https://127.0.0.1:{port}/");
@@ -275,11 +230,7 @@ fn http_2_is_for_servers_that_refuse_http_1_1() {
         Arc::new(|_: &str, _: &str, to: &mut dyn Write| reply(to, 505, "", b"no")),
         move |stream| tls::wrap(stream, &config),
     );
-    let record = ask(
-        &store,
-        &format!("https://127.0.0.1:{}/", server.port),
-        json!({}),
-    );
+    let record = ask(&store, &format!("https://127.0.0.1:{}/", server.port), json!({}));
     assert_eq!(server.asked().len(), 2);
     assert_eq!(record["status_code"], 505, "{record}");
     assert_eq!(record["error"], "the server answered 505", "{record}");
@@ -316,10 +267,7 @@ fn a_server_that_demands_a_certificate_gets_it_or_is_named() {
     let certificate = file("client.pem", &certificate);
     let identity = |certificate: &Path, key: &Path| json!({"identity": {"certificate": certificate, "key": key}});
     let good = identity(&certificate, &file("client.key", &key));
-    let foreign = identity(
-        &file("other.pem", &of_other),
-        &file("other.key", &key_of_other),
-    );
+    let foreign = identity(&file("other.pem", &of_other), &file("other.key", &key_of_other));
     let mixed = identity(&certificate, &file("mixed.key", &other_key));
     let missing = identity(&certificate, Path::new("/nowhere.key"));
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
@@ -336,10 +284,7 @@ fn a_server_that_demands_a_certificate_gets_it_or_is_named() {
         assert_eq!(state, (&json!(526), &json!(demand)), "{without}");
         let refused = ask(&store, &url, foreign.clone());
         let error = refused["error"].as_str().unwrap();
-        assert!(
-            error.contains("does not accept the client certificate"),
-            "{error}"
-        );
+        assert!(error.contains("does not accept the client certificate"), "{error}");
         // Mistakes of the watch are not those of the site.
         for (settings, reason) in [
             (&mixed, "ClientKey= is not the key of ClientCertificate="),
@@ -347,10 +292,7 @@ fn a_server_that_demands_a_certificate_gets_it_or_is_named() {
         ] {
             let record = ask(&store, &url, settings.clone());
             assert_eq!(record["skipped"], true, "{record}");
-            assert!(
-                record["error"].as_str().unwrap().contains(reason),
-                "{record}"
-            );
+            assert!(record["error"].as_str().unwrap().contains(reason), "{record}");
         }
     }
 }

@@ -21,16 +21,11 @@ pub struct Made {
 impl Made {
     pub fn new() -> Made {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "an authority");
+        params.distinguished_name.push(DnType::CommonName, "an authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
         let authority = params.self_signed(&key).unwrap().pem();
-        Made {
-            authority,
-            issuer: Issuer::new(params, key),
-        }
+        Made { authority, issuer: Issuer::new(params, key) }
     }
 
     pub fn good(&self) -> Arc<ServerConfig> {
@@ -77,9 +72,7 @@ impl Made {
     /// With CA:TRUE, issued by an authority below the trusted one, which the server sends.
     pub fn issued_below(&self) -> Arc<ServerConfig> {
         let mut params = authority();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "an authority below");
+        params.distinguished_name.push(DnType::CommonName, "an authority below");
         let (middle, own) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
         let sent = params.signed_by(&middle, &self.issuer).unwrap();
         let issuer = Issuer::new(params, middle);
@@ -159,10 +152,7 @@ fn config(chain: Vec<CertificateDer<'static>>, key: &KeyPair) -> Arc<ServerConfi
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
         ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = builder
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, key);
+    let config = builder.unwrap().with_no_client_auth().with_single_cert(chain, key);
     Arc::new(config.unwrap())
 }
 

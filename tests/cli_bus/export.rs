@@ -47,11 +47,7 @@ fn record_bodies(path: &Path, url: &str, bodies: &[&[u8]]) {
     let options = options.read(true).write(true).create_new(true);
     let file = options.open(path).unwrap();
     let url = url.to_owned();
-    let about = About {
-        main_url: url.clone(),
-        created: TIME.parse().unwrap(),
-        ..About::default()
-    };
+    let about = About { main_url: url.clone(), created: TIME.parse().unwrap(), ..About::default() };
     let mut recording = Recording::create(file, &about).unwrap();
     for (number, body) in bodies.iter().enumerate() {
         let exchange = Exchange {
@@ -89,11 +85,7 @@ fn imported(top: &Path, id: i64, url: &str, file: &str) -> Snapshot {
     fs::create_dir_all(directory.join("import")).unwrap();
     fs::write(directory.join("index.html"), "").unwrap();
     let reference = serde_json::json!({"file": file, "source": "site.wacz", "url": url});
-    fs::write(
-        directory.join("import/recording.json"),
-        reference.to_string(),
-    )
-    .unwrap();
+    fs::write(directory.join("import/recording.json"), reference.to_string()).unwrap();
     Snapshot {
         id: SnapshotId(id),
         url: url.to_owned(),
@@ -112,16 +104,9 @@ fn names(directory: &Path) -> Vec<String> {
 #[test]
 fn recordings_of_all_pages_become_one_file() {
     let archive = tempfile::tempdir().unwrap();
-    let queued = Snapshot {
-        id: SnapshotId(5),
-        ..snapshot(Lifecycle::Queued)
-    };
+    let queued = Snapshot { id: SnapshotId(5), ..snapshot(Lifecycle::Queued) };
     let cardboard = Arc::new(Cardboard::default());
-    let pages = [
-        queued,
-        page(archive.path(), 4, 2),
-        page(archive.path(), 3, 1),
-    ];
+    let pages = [queued, page(archive.path(), 4, 2), page(archive.path(), 3, 1)];
     *cardboard.pages.lock().unwrap() = pages.to_vec();
     let Some(bus) = Bus::start(&cardboard) else {
         return;
@@ -131,10 +116,7 @@ fn recordings_of_all_pages_become_one_file() {
     let file = path.to_str().unwrap();
     // The same pages twice.
     let (code, stdout, stderr) = bus.run(&["export", "c1", "c1", "-o", file]);
-    assert_eq!(
-        (code, stderr.as_str()),
-        (3, "not exported: s5: is queued\n")
-    );
+    assert_eq!((code, stderr.as_str()), (3, "not exported: s5: is queued\n"));
     assert!(stdout.contains(": 2 pages, 3 records, "), "{stdout}");
     assert_eq!(names(to.path()), ["x.wacz"]);
     let report = check(File::open(&path).unwrap()).unwrap();
@@ -143,15 +125,7 @@ fn recordings_of_all_pages_become_one_file() {
     let urls: Vec<_> = wacz.pages().iter().map(|page| page.url.as_str()).collect();
     assert_eq!(urls, ["https://a.test/3", "https://a.test/4"]);
 
-    let arguments = [
-        "export",
-        "--tag",
-        "t",
-        "--url",
-        "https://a.test/*",
-        "-o",
-        file,
-    ];
+    let arguments = ["export", "--tag", "t", "--url", "https://a.test/*", "-o", file];
     let (code, _, _) = bus.run(&arguments);
     assert_eq!(code, 3);
     let filter: Filter = serde_json::from_str(&cardboard.filter.lock().unwrap()).unwrap();
@@ -165,9 +139,8 @@ fn recordings_of_all_pages_become_one_file() {
 fn bodies_that_recordings_share_are_in_the_exported_file() {
     let archive = tempfile::tempdir().unwrap();
     let cardboard = Arc::new(Cardboard::default());
-    let lines: Vec<String> = (0..50_000_u32)
-        .map(|n| format!("{:08x}, ", n.wrapping_mul(2_654_435_761)))
-        .collect();
+    let lines: Vec<String> =
+        (0..50_000_u32).map(|n| format!("{:08x}, ", n.wrapping_mul(2_654_435_761))).collect();
     let body = lines.concat();
     let pages = [3, 4].map(|id| page_with(archive.path(), id, body.as_bytes()));
     let directories = pages.clone().map(|page| page.directory.unwrap());
@@ -232,15 +205,9 @@ fn failed_export_leaves_what_was_there() {
     let limited = |bytes: &str| {
         let command = bus.command(&["export", "c1", "-o", file]);
         let mut limit = Command::new("prlimit");
-        limit
-            .arg(format!("--fsize={bytes}"))
-            .arg(command.get_program());
+        limit.arg(format!("--fsize={bytes}")).arg(command.get_program());
         limit.args(command.get_args()).env_clear();
-        limit.envs(
-            command
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        );
+        limit.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         limit.env("PATH", "/usr/bin").output().unwrap()
     };
     assert!(!limited("20000").status.success());
@@ -252,19 +219,13 @@ fn failed_export_leaves_what_was_there() {
     fs::write(&recording, "no archive").unwrap();
     let (code, _, stderr) = bus.run(&["export", "c1", "-o", file]);
     assert_eq!(code, 1);
-    assert!(
-        stderr.contains("s3: '") && stderr.contains("neither a WACZ"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("s3: '") && stderr.contains("neither a WACZ"), "{stderr}");
     assert_eq!(names(to.path()), ["x.wacz"]);
     assert_eq!(fs::read(&path).unwrap(), b"before");
 
     fs::remove_file(&recording).unwrap();
     let (code, _, stderr) = bus.run(&["export", "c1", "-o", file]);
-    assert_eq!(
-        (code, stderr.as_str()),
-        (3, "not exported: s3: has no recording\n")
-    );
+    assert_eq!((code, stderr.as_str()), (3, "not exported: s3: has no recording\n"));
     assert_eq!(check(File::open(&path).unwrap()).unwrap().flaws, []);
 }
 
@@ -294,13 +255,6 @@ fn file_of_imported_pages_is_exported_once() {
     assert_eq!(stderr, missing);
     assert_eq!(check(File::open(&to).unwrap()).unwrap().flaws, []);
     let wacz = Wacz::open(File::open(&to).unwrap()).unwrap();
-    let pages: Vec<_> = wacz
-        .pages()
-        .iter()
-        .map(|page| (&*page.url, &*page.title))
-        .collect();
-    assert_eq!(
-        pages,
-        [("https://b.test/", "A title"), ("https://b.test//1", "")]
-    );
+    let pages: Vec<_> = wacz.pages().iter().map(|page| (&*page.url, &*page.title)).collect();
+    assert_eq!(pages, [("https://b.test/", "A title"), ("https://b.test//1", "")]);
 }

@@ -39,10 +39,7 @@ fn run_passes_records_on_and_prints_its_own() {
     };
     // The times in a stream are those of this run: results from before the command started are not printed.
     let whole = stream(ResultState::Failed).concat();
-    let whole = whole.replace(
-        r#""ended_at":"1970-01-01T00:00:02.200Z""#,
-        r#""ended_at":null"#,
-    );
+    let whole = whole.replace(r#""ended_at":"1970-01-01T00:00:02.200Z""#, r#""ended_at":null"#);
     *cardboard.streams.lock().unwrap() = vec![whole];
     let mut child = bus
         .command(&["run", "--timeout", "9"])

@@ -34,21 +34,14 @@ impl Bed {
         symlink("/etc/passwd", page.join("output.pdf")).unwrap();
         let cardboard = Arc::new(Cardboard::default());
         let bus = Bus::start(&cardboard)?;
-        Some(Bed {
-            top,
-            cardboard,
-            bus,
-        })
+        Some(Bed { top, cardboard, bus })
     }
 
     fn import(&self, arguments: &[&str], directory: &str) -> Output {
         let path = self.top.path().join(directory);
         let arguments = [&["import"], arguments, &[path.to_str().unwrap()]].concat();
         let mut command = self.bus.command(&arguments);
-        command
-            .env("XDG_DATA_HOME", self.top.path())
-            .output()
-            .unwrap()
+        command.env("XDG_DATA_HOME", self.top.path()).output().unwrap()
     }
 
     fn staged(&self) -> PathBuf {
@@ -67,9 +60,8 @@ fn text(output: &Output) -> String {
 
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -84,11 +76,7 @@ fn files_and_results_are_staged_for_the_worker() {
 
     let output = bed.import(&["--tag", "z"], "box");
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
-    for part in [
-        "dom: 1 taken",
-        "pdf: 1 without files",
-        "output.pdf: a symbolic link",
-    ] {
+    for part in ["dom: 1 taken", "pdf: 1 without files", "output.pdf: a symbolic link"] {
         assert!(text(&output).contains(part), "{part}: {}", text(&output));
     }
     let line: serde_json::Value = serde_json::from_str(bed.queued().trim()).unwrap();
@@ -101,27 +89,15 @@ fn files_and_results_are_staged_for_the_worker() {
         (options.plugins, options.tags),
         (vec!["import".into(), "text".into()], vec!["z".to_owned()])
     );
-    let page = bed
-        .staged()
-        .join(&options.config["IMPORT_STAGED"])
-        .join(name_of("http://a.test/"));
+    let page = bed.staged().join(&options.config["IMPORT_STAGED"]).join(name_of("http://a.test/"));
     assert_eq!(names(&page), ["dom", "import", RECORD, "pdf"]);
     assert_eq!(names(&page.join("pdf")), [""; 0]);
-    assert_eq!(
-        fs::read_to_string(page.join("dom/output.html")).unwrap(),
-        "<p>kept"
-    );
-    assert_eq!(
-        names(&page.join("import")),
-        ["archivebox.json", "index.json"]
-    );
+    assert_eq!(fs::read_to_string(page.join("dom/output.html")).unwrap(), "<p>kept");
+    assert_eq!(names(&page.join("import")), ["archivebox.json", "index.json"]);
     let record = fs::read_to_string(page.join(RECORD)).unwrap();
     let record: StagedPage = serde_json::from_str(&record).unwrap();
-    let states: Vec<&str> = record
-        .results
-        .iter()
-        .map(|result| result.verdict.state.as_str())
-        .collect();
+    let states: Vec<&str> =
+        record.results.iter().map(|result| result.verdict.state.as_str()).collect();
     assert_eq!(states.len(), 2);
     assert!(states.contains(&"succeeded") && states.contains(&"failed"));
 }
@@ -135,9 +111,7 @@ fn what_is_known_stays_and_what_was_abandoned_goes() {
         fs::create_dir_all(bed.staged().join(name)).unwrap();
     }
     let mut known = crawl(Lifecycle::Queued);
-    known
-        .config
-        .insert("IMPORT_STAGED".to_owned(), open.clone());
+    known.config.insert("IMPORT_STAGED".to_owned(), open.clone());
     *bed.cardboard.crawls.lock().unwrap() = vec![known];
     *bed.cardboard.pages.lock().unwrap() = vec![Snapshot {
         url: "http://a.test/".to_owned(),
@@ -146,11 +120,7 @@ fn what_is_known_stays_and_what_was_abandoned_goes() {
     }];
     let output = bed.import(&[], "box");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    assert!(
-        text(&output).contains("0 taken, 1 known"),
-        "{}",
-        text(&output)
-    );
+    assert!(text(&output).contains("0 taken, 1 known"), "{}", text(&output));
     assert_eq!(bed.queued(), "");
     assert_eq!(names(&bed.staged()), [".lock", open.as_str()]);
 }
@@ -161,11 +131,7 @@ fn other_directories_and_second_commands_are_refused() {
     fs::create_dir(bed.top.path().join("other")).unwrap();
     let other = bed.import(&[], "other");
     assert_eq!(other.status.code(), Some(2));
-    assert!(
-        text(&other).contains("no data directory of ArchiveBox"),
-        "{}",
-        text(&other)
-    );
+    assert!(text(&other).contains("no data directory of ArchiveBox"), "{}", text(&other));
     let missing = bed.import(&[], "missing");
     assert_eq!(missing.status.code(), Some(1), "{}", text(&missing));
     fs::create_dir(bed.staged()).unwrap();
@@ -173,11 +139,7 @@ fn other_directories_and_second_commands_are_refused() {
     lock.lock().unwrap();
     let second = bed.import(&[], "box");
     assert_eq!(second.status.code(), Some(1));
-    assert!(
-        text(&second).contains("another command imports"),
-        "{}",
-        text(&second)
-    );
+    assert!(text(&second).contains("another command imports"), "{}", text(&second));
     assert_eq!((bed.queued().as_str(), names(&bed.staged()).len()), ("", 1));
 }
 

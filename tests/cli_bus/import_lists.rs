@@ -31,17 +31,10 @@ struct Bed {
 
 impl Bed {
     fn new(refused: Vec<Refused>) -> Option<Bed> {
-        let cardboard = Arc::new(Cardboard {
-            refused,
-            ..Cardboard::default()
-        });
+        let cardboard = Arc::new(Cardboard { refused, ..Cardboard::default() });
         let bus = Bus::start(&cardboard)?;
         let top = tempfile::tempdir().unwrap();
-        Some(Bed {
-            top,
-            cardboard,
-            bus,
-        })
+        Some(Bed { top, cardboard, bus })
     }
 
     fn file(&self, name: &str, content: &[u8]) -> String {
@@ -54,9 +47,7 @@ impl Bed {
     fn sent(&self) -> Vec<Value> {
         let sent = std::mem::take(&mut *self.cardboard.urls.lock().unwrap());
         let lines = sent.lines();
-        lines
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
@@ -75,10 +66,7 @@ fn bookmarks_are_queued_with_what_the_file_says_of_them() {
                 2020-09-13 to 2020-09-13, 1 refused";
     let (code, stdout, stderr) = bed.bus.run(&["import", "--dry-run", &file]);
     assert_eq!((code, stdout), (3, format!("'{file}': {said}\n")));
-    assert!(
-        stderr.contains("line 7: 'place:sort=8' refused: "),
-        "{stderr}"
-    );
+    assert!(stderr.contains("line 7: 'place:sort=8' refused: "), "{stderr}");
     assert_eq!(bed.sent(), Vec::<Value>::new());
 
     let (code, stdout, stderr) = bed.bus.run(&["import", "--tag", "mine", &file]);
@@ -95,17 +83,12 @@ fn bookmarks_are_queued_with_what_the_file_says_of_them() {
     assert_eq!(bed.sent(), [first, second]);
     let options = bed.cardboard.options.lock().unwrap().clone();
     let options: AddOptions = serde_json::from_str(&options).unwrap();
-    assert_eq!(
-        (options.tags, options.only_new),
-        (vec!["mine".to_owned()], true)
-    );
+    assert_eq!((options.tags, options.only_new), (vec!["mine".to_owned()], true));
     assert_eq!(options.config["IMPORT_SOURCE"], "export.csv");
 
     // The same file again: the crawl has its digest, and all of its pages.
-    let known = ["http://a.test/", "http://b.test/"].map(|url| Snapshot {
-        url: url.to_owned(),
-        ..snapshot(Lifecycle::Cancelled)
-    });
+    let known = ["http://a.test/", "http://b.test/"]
+        .map(|url| Snapshot { url: url.to_owned(), ..snapshot(Lifecycle::Cancelled) });
     *bed.cardboard.pages.lock().unwrap() = known.to_vec();
     let (code, stdout, _) = bed.bus.run(&["import", "--folders", "ignore", &file]);
     assert_eq!(code, 3);
@@ -124,21 +107,14 @@ fn bookmarks_are_queued_with_what_the_file_says_of_them() {
 
 #[test]
 fn refusals_of_the_orchestrator_name_the_line_of_the_file() {
-    let refused = Refused {
-        line: 2,
-        text: "{".into(),
-        why: "no".into(),
-    };
+    let refused = Refused { line: 2, text: "{".into(), why: "no".into() };
     let Some(bed) = Bed::new(vec![refused]) else {
         return;
     };
     let file = bed.file("bookmarks.html", BOOKMARKS.as_bytes());
     let (code, stdout, stderr) = bed.bus.run(&["import", &file]);
     assert_eq!(code, 3);
-    assert!(
-        stderr.contains("line 11: 'http://b.test/' refused: no\n"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("line 11: 'http://b.test/' refused: no\n"), "{stderr}");
     assert!(stdout.contains("1 taken, 0 known, 2 refused\n"), "{stdout}");
 }
 
@@ -170,13 +146,7 @@ fn zip(files: &[(&str, &str)]) -> Vec<u8> {
             .concat(),
         );
         file.write_all(
-            &[
-                &b"PK\x03\x04"[..],
-                &common,
-                name.as_bytes(),
-                content.as_bytes(),
-            ]
-            .concat(),
+            &[&b"PK\x03\x04"[..], &common, name.as_bytes(), content.as_bytes()].concat(),
         )
         .unwrap();
     }
@@ -204,18 +174,12 @@ fn exports_in_a_zip_file_are_one_crawl() {
     let pocket = zip(&[
         ("pocket/part_000000.csv", first.as_str()),
         ("pocket/part_000001.csv", &second),
-        (
-            "pocket/annotations/part_000000.json",
-            "[{\"url\":\"http://no.test/\"}]",
-        ),
+        ("pocket/annotations/part_000000.json", "[{\"url\":\"http://no.test/\"}]"),
     ]);
     let file = bed.file("pocket.zip", &pocket);
     let (code, stdout, stderr) = bed.bus.run(&["import", &file]);
     assert_eq!(code, 3, "{stderr}");
-    assert!(
-        stdout.contains("Pocket table and 1 more files in a ZIP file: 2 pages, "),
-        "{stdout}"
-    );
+    assert!(stdout.contains("Pocket table and 1 more files in a ZIP file: 2 pages, "), "{stdout}");
     assert!(
         stderr.contains("pocket/part_000001.csv, line 3: 'ftp://c.test/' refused: "),
         "{stderr}"
@@ -261,19 +225,10 @@ fn a_file_that_is_no_list_is_named() {
         return;
     };
     for (content, reason) in [
-        (
-            &b"<!doctype html><title>x</title><p>"[..],
-            "it is an HTML page",
-        ),
+        (&b"<!doctype html><title>x</title><p>"[..], "it is an HTML page"),
         (b"%PDF-1.7", "it is a PDF document"),
-        (
-            b"{\n \"url\": \"http://a.test/",
-            "it is a broken JSON document",
-        ),
-        (
-            &zip(&[("x.txt", "http://a.test/")]),
-            "it is a ZIP file without a list of pages",
-        ),
+        (b"{\n \"url\": \"http://a.test/", "it is a broken JSON document"),
+        (&zip(&[("x.txt", "http://a.test/")]), "it is a ZIP file without a list of pages"),
         (b"", "has no page to archive"),
     ] {
         let (code, _, stderr) = bed.bus.run(&["import", &bed.file("file", content)]);
@@ -285,8 +240,5 @@ fn a_file_that_is_no_list_is_named() {
     let list = bed.file("list", b"http://a.test/");
     let (code, stdout, stderr) = bed.bus.run(&["import", &page, &list]);
     assert_eq!(code, 3);
-    assert!(
-        stderr.contains("it is an HTML page") && stdout.contains("1 taken"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("it is an HTML page") && stdout.contains("1 taken"), "{stderr}");
 }

@@ -29,20 +29,12 @@ impl Bed {
         fs::create_dir_all(top.path().join("archivist/archive")).unwrap();
         let cardboard = Arc::new(Cardboard::default());
         let bus = Bus::start(&cardboard)?;
-        Some(Bed {
-            top,
-            cardboard,
-            bus,
-        })
+        Some(Bed { top, cardboard, bus })
     }
 
     fn import(&self, arguments: &[&str]) -> Output {
         let mut command = self.bus.command(&[&["import"], arguments].concat());
-        command
-            .current_dir(self.top.path())
-            .env("XDG_DATA_HOME", self.top.path())
-            .output()
-            .unwrap()
+        command.current_dir(self.top.path()).env("XDG_DATA_HOME", self.top.path()).output().unwrap()
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -55,9 +47,7 @@ impl Bed {
     fn sent(&self) -> Vec<Value> {
         let sent = std::mem::take(&mut *self.cardboard.urls.lock().unwrap());
         let lines = sent.lines();
-        lines
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     fn options(&self) -> AddOptions {
@@ -133,25 +123,14 @@ fn saved_pages_are_staged_with_their_files() {
     let one = bed.staged("http://a.test/");
     assert_eq!(
         files(&one),
-        [
-            "import/saved.json",
-            RECORD,
-            "singlefile/singlefile.html",
-            "singlefile/stdout.log"
-        ]
+        ["import/saved.json", RECORD, "singlefile/singlefile.html", "singlefile/stdout.log"]
     );
     let kept = fs::read_to_string(one.join("singlefile/singlefile.html")).unwrap();
     assert_eq!(kept, SINGLE);
     let two = bed.staged("http://b.test/");
     assert_eq!(
         files(&two),
-        [
-            "import/saved.json",
-            RECORD,
-            "saved/b.html",
-            "saved/document.html",
-            "saved/stdout.log"
-        ]
+        ["import/saved.json", RECORD, "saved/b.html", "saved/document.html", "saved/stdout.log"]
     );
     assert_eq!(fs::read_to_string(two.join("saved/b.html")).unwrap(), MHTML);
     let document = fs::read_to_string(two.join("saved/document.html")).unwrap();
@@ -159,20 +138,11 @@ fn saved_pages_are_staged_with_their_files() {
     let three = bed.staged("http://c.test/");
     assert_eq!(
         files(&three),
-        [
-            "import/saved.json",
-            RECORD,
-            "saved/c/index.html",
-            "saved/c/p.png",
-            "saved/stdout.log"
-        ]
+        ["import/saved.json", RECORD, "saved/c/index.html", "saved/c/p.png", "saved/stdout.log"]
     );
     let record = fs::read_to_string(three.join(RECORD)).unwrap();
     let record: StagedPage = serde_json::from_str(&record).unwrap();
-    assert_eq!(
-        record.results[0].output.as_deref(),
-        Some("saved/c/index.html")
-    );
+    assert_eq!(record.results[0].output.as_deref(), Some("saved/c/index.html"));
 }
 
 #[test]
@@ -183,13 +153,7 @@ fn plain_html_needs_its_address() {
     let output = bed.import(&["page.html"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     assert!(text(&output).contains("--url"), "{}", text(&output));
-    let output = bed.import(&[
-        "--url",
-        "http://a.test",
-        "--date",
-        "2020-01-02",
-        "page.html",
-    ]);
+    let output = bed.import(&["--url", "http://a.test", "--date", "2020-01-02", "page.html"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let line = json!({"url": "http://a.test/", "title": "A", "tags": [], "bookmarked_at": "2020-01-02T00:00:00.000Z"});
     assert_eq!(bed.sent(), [line]);
@@ -215,20 +179,11 @@ fn plain_html_needs_its_address() {
 fn bad_files_are_named_and_known_pages_left_out() {
     let Some(bed) = Bed::new() else { return };
     bed.write("a.html", SINGLE);
-    bed.write(
-        "local.html",
-        &SINGLE.replace("http://a.test/", "file:///etc/passwd"),
-    );
+    bed.write("local.html", &SINGLE.replace("http://a.test/", "file:///etc/passwd"));
     bed.write("none.html", &SINGLE.replace(" url: http://a.test/\n", ""));
     bed.write("cut.webarchive", "bplist00");
     bed.write("again.html", SINGLE);
-    let output = bed.import(&[
-        "local.html",
-        "none.html",
-        "cut.webarchive",
-        "a.html",
-        "again.html",
-    ]);
+    let output = bed.import(&["local.html", "none.html", "cut.webarchive", "a.html", "again.html"]);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
     for part in [
         "'local.html': its page 'file:///etc/passwd' is refused: file: URLs",
@@ -249,11 +204,7 @@ fn bad_files_are_named_and_known_pages_left_out() {
     }];
     let output = bed.import(&["a.html"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    assert!(
-        text(&output).contains("1 saved page: 0 taken, 1 known"),
-        "{}",
-        text(&output)
-    );
+    assert!(text(&output).contains("1 saved page: 0 taken, 1 known"), "{}", text(&output));
     assert_eq!(bed.sent(), [Value::Null; 0]);
 }
 
@@ -264,10 +215,7 @@ fn entries_are_kept_without_a_visit_and_with_their_texts() {
     let output = bed.import(&["--keep-only", "list.csv"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let options = bed.options();
-    assert_eq!(
-        (options.plugins, options.only_new),
-        (vec!["import".to_owned()], true)
-    );
+    assert_eq!((options.plugins, options.only_new), (vec!["import".to_owned()], true));
     assert_eq!(options.config["IMPORT_KEEP"], "true");
     assert!(!options.config.contains_key("IMPORT_STAGED"));
     assert_eq!(bed.sent()[0]["url"], "http://a.test/");
@@ -286,21 +234,13 @@ fn entries_are_kept_without_a_visit_and_with_their_texts() {
         text(&output)
     );
     let lines = bed.sent();
-    assert_eq!(
-        (lines.len(), &lines[0]["url"]),
-        (1, &json!("http://b.test/"))
-    );
+    assert_eq!((lines.len(), &lines[0]["url"]), (1, &json!("http://b.test/")));
     assert_eq!(lines[0]["bookmarked_at"], "2020-01-02T03:04:05Z");
     assert_eq!(bed.options().plugins, ["import", "text"]);
     let staged = bed.staged("http://b.test/");
     assert_eq!(
         files(&staged),
-        [
-            "import/saved.json",
-            RECORD,
-            "saved/document.html",
-            "saved/stdout.log"
-        ]
+        ["import/saved.json", RECORD, "saved/document.html", "saved/stdout.log"]
     );
     let kept = fs::read_to_string(staged.join("saved/document.html")).unwrap();
     assert!(kept.ends_with("<p>Bläuling</p>"), "{kept}");
@@ -309,18 +249,12 @@ fn entries_are_kept_without_a_visit_and_with_their_texts() {
     let mut crawl = super::crawl(Lifecycle::Sealed);
     crawl.config = bed.options().config;
     *bed.cardboard.crawls.lock().unwrap() = vec![crawl];
-    *bed.cardboard.pages.lock().unwrap() = vec![Snapshot {
-        url: "http://a.test/".to_owned(),
-        ..super::snapshot(Lifecycle::Sealed)
-    }];
+    *bed.cardboard.pages.lock().unwrap() =
+        vec![Snapshot { url: "http://a.test/".to_owned(), ..super::snapshot(Lifecycle::Sealed) }];
     let output = bed.import(&["--keep-only", "list.csv"]);
     assert!(text(&output).contains("nothing new"), "{}", text(&output));
     let output = bed.import(&["list.csv"]);
-    assert!(
-        text(&output).contains("1 taken, 0 known"),
-        "{}",
-        text(&output)
-    );
+    assert!(text(&output).contains("1 taken, 0 known"), "{}", text(&output));
     assert_eq!(bed.options().plugins, [""; 0]);
 }
 
@@ -338,9 +272,5 @@ fn page_that_cannot_be_copied_is_named_and_nothing_is_queued() {
     assert_eq!(bed.sent(), [Value::Null; 0]);
     let staged = bed.top.path().join("archivist/archive/.importing");
     let left = files(&staged);
-    assert!(
-        left.iter().all(|file| !file.contains('/')),
-        "{}",
-        left.join(" ")
-    );
+    assert!(left.iter().all(|file| !file.contains('/')), "{}", left.join(" "));
 }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 /// Returns a file of tests/web for port 80, as bytes of UTF-16 on request.
 fn list(directory: &Path, path: &str, utf16: bool) -> PathBuf {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/web")
-        .join(path);
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web").join(path);
     let text = std::fs::read_to_string(from).unwrap().replace("PORT", "80");
     let bytes = if utf16 {
         text.encode_utf16().flat_map(u16::to_be_bytes).collect()
@@ -32,14 +30,9 @@ fn marks_and_encodings_are_no_part_of_what_is_sent() {
         let (code, _, stderr) = bus.run(&["add", "--file", file.to_str().unwrap()]);
         assert_eq!((code, stderr.as_str()), (0, ""));
         let sent = cardboard.urls.lock().unwrap().clone();
-        let words: Vec<&str> = sent
-            .lines()
-            .map(|line| line.trim_matches(['\u{a0}', '\u{200b}']))
-            .collect();
-        assert_eq!(
-            words,
-            ["http://127.0.0.1:80/one", "http://127.0.0.1:80/two"]
-        );
+        let words: Vec<&str> =
+            sent.lines().map(|line| line.trim_matches(['\u{a0}', '\u{200b}'])).collect();
+        assert_eq!(words, ["http://127.0.0.1:80/one", "http://127.0.0.1:80/two"]);
     }
 }
 
@@ -65,8 +58,5 @@ fn a_bookmark_file_is_named_and_sent_with_titles_and_tags() {
     std::fs::write(&page, "<!DOCTYPE html>\n<title>x</title>").unwrap();
     let (code, _, stderr) = bus.run(&["add", "--file", page.to_str().unwrap()]);
     assert_eq!(code, 2);
-    assert!(
-        stderr.contains("it is an HTML page, not a list"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("it is an HTML page, not a list"), "{stderr}");
 }

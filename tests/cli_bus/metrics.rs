@@ -48,10 +48,7 @@ pub fn answer() -> Metrics {
         due_since: Some(Time(1_800_000_000_000)),
         hosts_queued: 2,
         hosts_delayed: 1,
-        hosts: vec![HostQueue {
-            host: "xn--\"\\.test".to_owned(),
-            queued: 9,
-        }],
+        hosts: vec![HostQueue { host: "xn--\"\\.test".to_owned(), queued: 9 }],
         free_bytes: Some(5 << 30),
         min_free_bytes: 1 << 30,
         is_blocked: true,
@@ -61,15 +58,9 @@ pub fn answer() -> Metrics {
             site("blog", false),
             site("gone", true),
         ],
-        store: Some(StoreStatus {
-            waiting: 4,
-            ..StoreStatus::default()
-        }),
+        store: Some(StoreStatus { waiting: 4, ..StoreStatus::default() }),
         deleting: 0,
-        search: Some(SearchStatus {
-            queued: 12,
-            ..SearchStatus::default()
-        }),
+        search: Some(SearchStatus { queued: 12, ..SearchStatus::default() }),
     }
 }
 
@@ -102,11 +93,7 @@ fn run(bus: &Bus) -> (Option<i32>, String, String) {
     let mut command = bus.command(&["metrics"]);
     let output = command.env("XDG_CONFIG_HOME", top.path()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code(),
-        text(output.stdout),
-        text(output.stderr),
-    )
+    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 #[test]
@@ -160,10 +147,7 @@ fn metrics_are_those_that_prometheus_reads() {
         Some((true, _)) => {
             let (is_read, said) = judged("python3", &["-c", PARSER], &text).unwrap();
             assert!(is_read, "{said}");
-            assert!(
-                said.contains("archivist_hook_duration_seconds histogram 26"),
-                "{said}"
-            );
+            assert!(said.contains("archivist_hook_duration_seconds histogram 26"), "{said}");
             assert!(said.contains("archivist_results counter 3"), "{said}");
         }
         _ => eprintln!("skipped: there is no prometheus_client (PyPI)"),
@@ -183,10 +167,7 @@ fn metrics_replace_a_file_as_a_whole() {
     let (code, text, _) = bus.run(&["metrics", "--format=prometheus", "-o", output]);
     assert_eq!((code, text.as_str()), (0, ""));
     let new = std::fs::read_to_string(&file).unwrap();
-    assert!(
-        new.contains("\narchivist_blocked 1\n") && !new.contains("EOF"),
-        "{new}"
-    );
+    assert!(new.contains("\narchivist_blocked 1\n") && !new.contains("EOF"), "{new}");
     // A reader that had opened it has the old file.
     assert_eq!(std::io::read_to_string(before).unwrap(), "old");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
@@ -211,10 +192,7 @@ fn alerts_of_the_examples_fire() {
             assert!(text.contains(&format!("\n{name}")), "{file}: {name}");
         }
     }
-    for (verb, file) in [
-        ("check", "archivist.rules.yml"),
-        ("test", "archivist.rules.test.yml"),
-    ] {
+    for (verb, file) in [("check", "archivist.rules.yml"), ("test", "archivist.rules.test.yml")] {
         let path = root.join(file);
         match judged("promtool", &[verb, "rules", path.to_str().unwrap()], "") {
             Some((is_good, said)) => assert!(is_good, "{said}"),

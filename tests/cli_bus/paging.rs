@@ -15,10 +15,7 @@ pub fn piece(filter: &Filter) -> Vec<HookResult> {
     assert!((1..=ROWS_MAX).contains(&filter.limit), "{}", filter.limit);
     let end = filter.before.map_or(ALL, |before| before - 1);
     let begin = (end - i64::from(filter.limit)).max(0);
-    let result = |id| HookResult {
-        id: Some(id),
-        ..hook(ResultState::Failed)
-    };
+    let result = |id| HookResult { id: Some(id), ..hook(ResultState::Failed) };
     (begin + 1..=end).rev().map(result).collect()
 }
 
@@ -27,13 +24,7 @@ fn a_list_has_every_row_once_and_respects_the_limit() {
     let Some(bus) = Bus::start(&Arc::<Cardboard>::default()) else {
         return;
     };
-    for (limit, told) in [
-        ("0", 2500),
-        ("1000", 1000),
-        ("1001", 1001),
-        ("2500", 2500),
-        ("2", 2),
-    ] {
+    for (limit, told) in [("0", 2500), ("1000", 1000), ("1001", 1001), ("2500", 2500), ("2", 2)] {
         let (code, stdout, stderr) =
             bus.run(&["list", "results", "c7", "--limit", limit, "--json"]);
         assert_eq!((code, stderr.as_str()), (0, ""), "{limit}");

@@ -16,10 +16,7 @@ pub fn answer(cardboard: &Cardboard) -> String {
         0 | 1 => lines.first().cloned(),
         _ => lines.pop(),
     };
-    json(&Status {
-        line: line.unwrap_or_default(),
-        ..Status::default()
-    })
+    json(&Status { line: line.unwrap_or_default(), ..Status::default() })
 }
 
 #[test]
@@ -32,11 +29,8 @@ fn watch_prints_a_line_for_each_change_until_it_is_interrupted() {
     *cardboard.streams.lock().unwrap() = vec!["\n".to_owned(), "\n".to_owned()];
     let lines = ["three", "two", "two", "one"].map(str::to_owned);
     *cardboard.lines.lock().unwrap() = lines.to_vec();
-    let mut child = bus
-        .command(&["status", "--watch", "--json"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        bus.command(&["status", "--watch", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     for expected in ["one", "two", "three"] {
         let mut text = String::new();
@@ -58,11 +52,7 @@ fn watch_prints_a_text_for_each_change() {
     };
     *cardboard.streams.lock().unwrap() = vec!["\n".to_owned()];
     *cardboard.lines.lock().unwrap() = vec!["two\u{1b}[2J".to_owned(), "one".to_owned()];
-    let mut child = bus
-        .command(&["status", "--watch"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = bus.command(&["status", "--watch"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut text = String::new();
     while !text.contains("two") {
@@ -70,10 +60,7 @@ fn watch_prints_a_text_for_each_change() {
     }
     let heads = text.matches("● archivist-orchestrator.service\n").count();
     assert_eq!(heads, 2, "{text}");
-    assert!(
-        text.contains("Status: one\n") && text.contains("\n\n● "),
-        "{text}"
-    );
+    assert!(text.contains("Status: one\n") && text.contains("\n\n● "), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
     kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -91,9 +78,6 @@ fn daemon_is_answered_with_the_command_of_systemd() {
         assert!(code == 2 && stderr.contains(command), "{code} {stderr}");
     }
     let (code, _, stderr) = bus.run(&["orchestrator", "--watch"]);
-    assert!(
-        code == 2 && stderr.contains("archivist --user status --watch"),
-        "{stderr}"
-    );
+    assert!(code == 2 && stderr.contains("archivist --user status --watch"), "{stderr}");
     assert!(cardboard.said().is_empty());
 }

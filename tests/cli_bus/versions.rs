@@ -23,11 +23,7 @@ pub fn snapshots() -> Vec<Snapshot> {
 }
 
 pub fn all() -> Vec<Version> {
-    let version = |snapshot| Version {
-        snapshot,
-        bytes: 4096,
-        plugins: vec!["wget".to_owned()],
-    };
+    let version = |snapshot| Version { snapshot, bytes: 4096, plugins: vec!["wget".to_owned()] };
     snapshots().into_iter().map(version).collect()
 }
 
@@ -42,49 +38,27 @@ fn versions_show_what_changed_and_the_nearest_one_is_opened() {
         return;
     };
     let (code, stdout, stderr) = bus.run(&["versions", "a.test/x", "--limit", "2"]);
-    assert_eq!(
-        (code, stderr.as_str()),
-        (0, "the newest 2; --limit 0 shows all\n")
-    );
+    assert_eq!((code, stderr.as_str()), (0, "the newest 2; --limit 0 shows all\n"));
     assert!(filter(&cardboard).url.is_some());
-    let lines: Vec<Vec<&str>> = stdout
-        .lines()
-        .map(|line| line.split_whitespace().collect())
-        .collect();
+    let lines: Vec<Vec<&str>> =
+        stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines.len(), 3, "{stdout}");
-    assert!(
-        lines[1].starts_with(&["s5"]) && stdout.contains("365d 0h"),
-        "{stdout}"
-    );
-    assert!(
-        lines[1].contains(&"title") && !lines[2].contains(&"title"),
-        "{stdout}"
-    );
+    assert!(lines[1].starts_with(&["s5"]) && stdout.contains("365d 0h"), "{stdout}");
+    assert!(lines[1].contains(&"title") && !lines[2].contains(&"title"), "{stdout}");
 
     let (code, stdout, _) = bus.run(&["versions", "https://a.test/x", "--json"]);
     assert_eq!(code, 0);
     let documents: Vec<serde_json::Value> = serde_json::from_str(&stdout).unwrap();
     let first = &documents[0];
-    assert_eq!(
-        (&first["id"], &first["bytes"]),
-        (&"s5".into(), &4096.into())
-    );
+    assert_eq!((&first["id"], &first["bytes"]), (&"s5".into(), &4096.into()));
     assert_eq!(first["changes"], serde_json::json!(["title"]));
     assert!(documents[2]["after_ms"].is_null());
 
-    for (time, id) in [
-        ("", "s5"),
-        ("@2025", "s4"),
-        ("@2000-01-01", "s3"),
-        ("@now", "s5"),
-    ] {
+    for (time, id) in [("", "s5"), ("@2025", "s4"), ("@2000-01-01", "s3"), ("@now", "s5")] {
         // The page is not there, and the error names it.
         let (code, _, stderr) = bus.run(&["open", &format!("https://a.test/x{time}")]);
         assert_eq!(code, 1);
-        assert!(
-            stderr.contains(&format!("{id} has no page")),
-            "{time}: {stderr}"
-        );
+        assert!(stderr.contains(&format!("{id} has no page")), "{time}: {stderr}");
     }
 
     let (code, _, _) = bus.run(&["list", "snapshots", "--url", "*.a.test"]);
@@ -93,10 +67,7 @@ fn versions_show_what_changed_and_the_nearest_one_is_opened() {
     assert_eq!(sent, "*.a.test");
     for (args, part) in [
         (&["list", "snapshots", "--url", "*."], "names no pages"),
-        (
-            &["list", "crawls", "--url", "a.test"],
-            "crawls are not listed by tag or URL",
-        ),
+        (&["list", "crawls", "--url", "a.test"], "crawls are not listed by tag or URL"),
     ] {
         let (code, _, stderr) = bus.run(args);
         assert_eq!(code, 2);

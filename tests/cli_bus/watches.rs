@@ -45,9 +45,7 @@ fn checks(done: bool) -> [Check; 2] {
 fn no_such(watch: &str) -> zbus::fdo::Result<()> {
     match watch {
         "site" | "" => Ok(()),
-        _ => Err(zbus::fdo::Error::UnknownObject(format!(
-            "there is no watch '{watch}'"
-        ))),
+        _ => Err(zbus::fdo::Error::UnknownObject(format!("there is no watch '{watch}'"))),
     }
 }
 
@@ -126,10 +124,7 @@ fn run_queues_and_waits_for_what_it_queued() {
     let (code, stdout, stderr) = bus.run(&["watch", "run", "--kind", "status", "--wait", "site"]);
     assert_eq!(code, 3, "{stderr}");
     assert!(stdout.contains("r8") && stdout.contains("r7"), "{stdout}");
-    assert!(
-        stdout.contains("200 34 ms") && stdout.contains("503"),
-        "{stdout}"
-    );
+    assert!(stdout.contains("200 34 ms") && stdout.contains("503"), "{stdout}");
     let calls = ["check site status", "await r8", "await r7", "history site"];
     assert_eq!(cardboard.said()[2..], calls);
 
@@ -152,27 +147,18 @@ fn list_show_and_why_print_cleaned_text() {
     };
     let (code, stdout, stderr) = bus.run(&["watch", "list"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(
-        stdout.contains("down ") && stdout.contains("50.00%"),
-        "{stdout}"
-    );
+    assert!(stdout.contains("down ") && stdout.contains("50.00%"), "{stdout}");
     assert!(stderr.starts_with("site.watch:3: no such key"), "{stderr}");
     let (code, shown, stderr_shown) = bus.run(&["watch", "show", "site"]);
     assert_eq!(code, 0);
     assert!(shown.contains("status: every 3min"), "{shown}");
     let head = "site - The shop\u{fffd}[2J (/etc/archivist/site.watch)\n      notes: Ask Eve\n";
     assert!(shown.starts_with(head), "{shown}");
-    assert!(
-        shown.contains("uptime 50.00% of 2 status checks"),
-        "{shown}"
-    );
+    assert!(shown.contains("uptime 50.00% of 2 status checks"), "{shown}");
     assert_eq!(cardboard.said(), ["watches ", "watches site"]);
     let (code, why, _) = bus.run(&["why", "site"]);
     assert_eq!(code, 0);
-    assert!(
-        why.starts_with("watch site\nstatus of https://a/ is queued"),
-        "{why}"
-    );
+    assert!(why.starts_with("watch site\nstatus of https://a/ is queued"), "{why}");
     for text in [stderr, stderr_shown, why] {
         assert!(!text.contains('\u{1b}'), "{text}");
     }
@@ -192,33 +178,18 @@ fn history_applies_its_filter_and_draws() {
     };
     let filter =
         || serde_json::from_str::<HistoryFilter>(&cardboard.filter.lock().unwrap()).unwrap();
-    let (code, stdout, _) = bus.run(&[
-        "watch",
-        "history",
-        "site",
-        "--kind",
-        "status",
-        "--url",
-        "HTTPS://A",
-        "-n",
-        "3",
-    ]);
+    let (code, stdout, _) =
+        bus.run(&["watch", "history", "site", "--kind", "status", "--url", "HTTPS://A", "-n", "3"]);
     assert_eq!(code, 0);
     assert!(stdout.contains("503"), "{stdout}");
     let asked = filter();
     assert_eq!((asked.kind, asked.limit), (Some(CheckKind::Status), 3));
-    assert_eq!(
-        (asked.url.as_deref(), asked.full),
-        (Some("https://a/"), false)
-    );
+    assert_eq!((asked.url.as_deref(), asked.full), (Some("https://a/"), false));
     let (code, stdout, _) = bus.run(&["watch", "history", "site", "--json"]);
     assert_eq!((code, filter().full), (0, true));
     let read: Vec<Check> = serde_json::from_str(&stdout).unwrap();
     assert_eq!(read[1].record.status_code, Some(503));
     let (code, svg, _) = bus.run(&["watch", "history", "site", "--plot", "-"]);
     assert_eq!((code, filter().limit, filter().before), (0, 1000, None));
-    assert!(
-        svg.starts_with("<svg ") && svg.contains("of 1 checks"),
-        "{svg}"
-    );
+    assert!(svg.starts_with("<svg ") && svg.contains("of 1 checks"), "{svg}");
 }

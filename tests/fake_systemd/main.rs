@@ -76,20 +76,13 @@ async fn begin(manager: &Manager, spec: &UnitSpec) -> Result<(), ManagerError> {
 
 fn content(descriptor: OwnedFd) -> String {
     let mut text = String::new();
-    std::fs::File::from(descriptor)
-        .read_to_string(&mut text)
-        .unwrap();
+    std::fs::File::from(descriptor).read_to_string(&mut text).unwrap();
     text
 }
 
 fn exited(code: i32, status: i32, result: &str) -> Hint {
     let (unit, result) = (HOOK.to_owned(), result.to_owned());
-    Hint::Exited {
-        unit,
-        code,
-        status,
-        result,
-    }
+    Hint::Exited { unit, code, status, result }
 }
 
 fn job_removed(result: &str) -> Hint {
@@ -210,10 +203,7 @@ async fn a_unit_that_is_gone_never_reads_as_success() {
     fake.unit_removed(HOOK).await;
     assert_eq!(next(&hints).await, exited(2, 15, "success"), "the evidence");
     let (outcome, reading) = read(&mut fake, &manager).await;
-    assert_eq!(
-        (reading.load_state.as_str(), reading.result.as_str()),
-        ("not-found", "success")
-    );
+    assert_eq!((reading.load_state.as_str(), reading.result.as_str()), ("not-found", "success"));
     assert_eq!(outcome, Some(Outcome::Lost));
 }
 
@@ -225,27 +215,18 @@ async fn start_of_an_existing_unit_is_unit_exists() {
     let error = started.unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnitExists);
     let text = error.to_string();
-    assert!(
-        text.starts_with(&format!("failed to start unit '{HOOK}': ")),
-        "{text}"
-    );
+    assert!(text.starts_with(&format!("failed to start unit '{HOOK}': ")), "{text}");
 }
 
 #[tokio::test]
 async fn a_refused_start_says_why() {
     let (mut fake, manager, _hints) = Fake::connect().await;
-    for name in [
-        "org.freedesktop.DBus.Error.AccessDenied",
-        "org.freedesktop.systemd1.LoadFailed",
-    ] {
+    for name in ["org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.systemd1.LoadFailed"] {
         fake.refuse = Some((name, "not today"));
         let spec = hook();
         let (started, ()) = tokio::join!(begin(&manager, &spec), fake.serve(1));
         let error = started.unwrap_err();
-        assert_eq!(
-            (error.kind, error.why.as_str()),
-            (ErrorKind::Refused, "not today")
-        );
+        assert_eq!((error.kind, error.why.as_str()), (ErrorKind::Refused, "not today"));
     }
 }
 
@@ -315,11 +296,7 @@ async fn only_the_end_of_a_reload_is_a_hint() {
 #[tokio::test]
 async fn units_of_others_give_no_hints() {
     let (mut fake, _manager, hints) = Fake::connect().await;
-    for other in [
-        "ssh.service",
-        "archivist-orchestrator.service",
-        "archivist-crawl-1.slice",
-    ] {
+    for other in ["ssh.service", "archivist-orchestrator.service", "archivist-crawl-1.slice"] {
         fake.exit(other, "failed", (1, 1, "exit-code")).await;
         fake.job_removed(other, "done").await;
         fake.unit_removed(other).await;
@@ -356,10 +333,8 @@ async fn standard_input_is_a_path_and_standard_output_a_descriptor() {
 #[tokio::test]
 async fn path_after_a_hyphen_may_be_missing() {
     let (mut fake, manager, _hints) = Fake::connect().await;
-    let spec = UnitSpec {
-        bind_read_only: vec!["/lib".into(), "-/run/resolvconf".into()],
-        ..hook()
-    };
+    let spec =
+        UnitSpec { bind_read_only: vec!["/lib".into(), "-/run/resolvconf".into()], ..hook() };
     let taking = async {
         let call = fake.take().await;
         let mut transient = Transient::of(&call);
@@ -383,18 +358,12 @@ async fn what_is_sent_is_never_expanded() {
     let taking = async {
         let call = fake.take().await;
         let mut transient = Transient::of(&call);
-        assert_eq!(
-            (transient.name.as_str(), transient.mode.as_str()),
-            (HOOK, "fail")
-        );
+        assert_eq!((transient.name.as_str(), transient.mode.as_str()), (HOOK, "fail"));
         assert!(!transient.properties.contains_key("ExecStart"));
         let commands: Vec<(String, Vec<String>, Vec<String>)> = transient.take("ExecStartEx");
         let flags = vec!["no-env-expand".to_owned()];
         assert_eq!(commands, [(spec.argv[0].clone(), spec.argv.clone(), flags)]);
-        assert_eq!(
-            transient.take::<Vec<String>>("Environment"),
-            ["PATH=/usr/bin"]
-        );
+        assert_eq!(transient.take::<Vec<String>>("Environment"), ["PATH=/usr/bin"]);
         assert_eq!(transient.take::<u64>("RuntimeMaxUSec"), 60_000_000);
         assert!(transient.take::<bool>("RemainAfterExit"));
         fake.answer(&call).await;
@@ -431,25 +400,15 @@ async fn who_was_displaced_changes_nothing() {
     let spec = worker();
     let started = soon(begin(&manager, &spec)).await;
     let error = started.unwrap_err().to_string();
-    assert!(
-        error.ends_with("another orchestrator is active on this data directory"),
-        "{error}"
-    );
+    assert!(error.ends_with("another orchestrator is active on this data directory"), "{error}");
     assert!(soon(manager.kill(HOOK, Whom::All, 9)).await.is_err());
     assert!(soon(manager.release(HOOK, Release::Stop)).await.is_err());
     assert!(soon(manager.release(HOOK, Release::Reset)).await.is_err());
-    assert!(
-        soon(manager.stop_slice("archivist-crawl-1.slice"))
-            .await
-            .is_err()
-    );
+    assert!(soon(manager.stop_slice("archivist-crawl-1.slice")).await.is_err());
     // Reading is still permitted.
     let (outcome, _) = read(&mut fake, &manager).await;
     assert_eq!(outcome, None);
-    assert_eq!(
-        fake.heard[heard.len()..],
-        ["ListUnitsByNames", "Get", "GetAll"]
-    );
+    assert_eq!(fake.heard[heard.len()..], ["ListUnitsByNames", "Get", "GetAll"]);
     assert_eq!(fake.units.len(), 1);
 }
 
@@ -493,10 +452,7 @@ async fn only_our_units_are_listed() {
     }
     let (listed, ()) = tokio::join!(manager.list(), fake.serve(1));
     let listed = listed.unwrap();
-    let names: Vec<&str> = listed
-        .iter()
-        .map(|LoadedUnit { name, .. }| name.as_str())
-        .collect();
+    let names: Vec<&str> = listed.iter().map(|LoadedUnit { name, .. }| name.as_str()).collect();
     assert_eq!(names, ["archivist-crawl-1.service", HOOK]);
 }
 
@@ -514,16 +470,8 @@ async fn a_system_on_its_way_down_is_seen() {
 #[tokio::test]
 async fn a_stop_of_the_slice_of_all_units_is_seen() {
     let (mut fake, manager, _hints) = Fake::connect().await;
-    for (job, stopping) in [
-        ("", false),
-        ("start", false),
-        ("stop", true),
-        ("restart", true),
-    ] {
-        let slice = Unit {
-            job,
-            ..Unit::default()
-        };
+    for (job, stopping) in [("", false), ("start", false), ("stop", true), ("restart", true)] {
+        let slice = Unit { job, ..Unit::default() };
         fake.units.insert("archivist.slice".to_owned(), slice);
         let (answer, ()) = tokio::join!(manager.is_stopping(), fake.serve(2));
         assert_eq!(answer.unwrap(), stopping, "job {job}");
@@ -541,11 +489,7 @@ async fn a_unit_that_was_stopped_differs_from_one_that_failed() {
         let unit = fake.units.get_mut(HOOK).unwrap();
         (unit.left_active, unit.exited) = (left_active, exited);
         let (reading, ()) = tokio::join!(manager.read(HOOK), fake.serve(4));
-        assert_eq!(
-            reading.unwrap().was_stopped,
-            was_stopped,
-            "{left_active} {exited}"
-        );
+        assert_eq!(reading.unwrap().was_stopped, was_stopped, "{left_active} {exited}");
     }
 }
 

@@ -8,9 +8,7 @@ use futures_util::future::join_all;
 #[tokio::test]
 async fn calls_wait_their_turn() {
     let (mut fake, manager, _hints) = Fake::connect().await;
-    let units: Vec<String> = (0..300)
-        .map(|n| format!("archivist-hook-a-s{n}.service"))
-        .collect();
+    let units: Vec<String> = (0..300).map(|n| format!("archivist-hook-a-s{n}.service")).collect();
     let all = join_all(units.iter().map(|unit| manager.kill(unit, Whom::All, 15)));
     let answering = async {
         let mut most = 0;

@@ -74,11 +74,7 @@ impl Transient {
         let (name, mode, properties, _): (String, String, Vec<(String, OwnedVariant)>, Aux) =
             body.deserialize().unwrap();
         let properties = properties.into_iter().collect();
-        Transient {
-            name,
-            mode,
-            properties,
-        }
+        Transient { name, mode, properties }
     }
 
     pub fn take<T: TryFrom<OwnedVariant>>(&mut self, name: &str) -> T {
@@ -185,8 +181,7 @@ impl Fake {
             }
             "ResetFailedUnit" => match text() {
                 unit if self.units.contains_key(&unit) => {
-                    self.units
-                        .retain(|name, u| *name != unit || u.active_state != "failed");
+                    self.units.retain(|name, u| *name != unit || u.active_state != "failed");
                     self.reply(call, &()).await;
                 }
                 unit => self.no_such_unit(call, &unit).await,
@@ -213,10 +208,8 @@ impl Fake {
             "ListUnitsByPatterns" => self.list(call).await,
             "ListUnitsByNames" => {
                 let names: Vec<String> = call.body().deserialize().unwrap();
-                let rows: Vec<_> = names
-                    .iter()
-                    .map(|name| row(name, self.units.get(name)))
-                    .collect();
+                let rows: Vec<_> =
+                    names.iter().map(|name| row(name, self.units.get(name))).collect();
                 self.reply(call, &rows).await;
             }
             "Get" if two().1 == "InvocationID" => {
@@ -255,9 +248,7 @@ impl Fake {
         let name = Transient::of(call).name;
         if self.units.contains_key(&name) {
             let text = format!("Unit {name} was already loaded or has a fragment file.");
-            return self
-                .refuse(call, "org.freedesktop.systemd1.UnitExists", &text)
-                .await;
+            return self.refuse(call, "org.freedesktop.systemd1.UnitExists", &text).await;
         }
         if let Some((error, text)) = self.refuse.take() {
             return self.refuse(call, error, text).await;
@@ -271,9 +262,7 @@ impl Fake {
     async fn list(&self, call: &Message) {
         let (_, patterns): (Vec<String>, Vec<String>) = call.body().deserialize().unwrap();
         let fits = |name: &str| {
-            let mut parts = patterns
-                .iter()
-                .filter_map(|pattern| pattern.split_once('*'));
+            let mut parts = patterns.iter().filter_map(|pattern| pattern.split_once('*'));
             parts.any(|(head, tail)| name.starts_with(head) && name.ends_with(tail))
         };
         let rows: Vec<_> = (self.units.iter())
@@ -289,16 +278,12 @@ impl Fake {
 
     async fn refuse(&self, call: &Message, name: &str, text: &str) {
         let header = call.header();
-        self.connection
-            .reply_error(&header, name, &text)
-            .await
-            .unwrap();
+        self.connection.reply_error(&header, name, &text).await.unwrap();
     }
 
     async fn no_such_unit(&self, call: &Message, unit: &str) {
         let text = format!("Unit {unit} not loaded.");
-        self.refuse(call, "org.freedesktop.systemd1.NoSuchUnit", &text)
-            .await;
+        self.refuse(call, "org.freedesktop.systemd1.NoSuchUnit", &text).await;
     }
 
     /// The main process of a unit ends: what is read changes, and the signal says so.
@@ -319,26 +304,19 @@ impl Fake {
             ("Result", Variant::from(result)),
         ]);
         let gone: Vec<String> = Vec::new();
-        self.signal(
-            &unit_path(unit),
-            PROPERTIES,
-            "PropertiesChanged",
-            &(SERVICE, changed, gone),
-        )
-        .await;
+        self.signal(&unit_path(unit), PROPERTIES, "PropertiesChanged", &(SERVICE, changed, gone))
+            .await;
     }
 
     pub async fn job_removed(&mut self, unit: &str, result: &str) {
         let job = job_path(self.jobs);
-        self.signal(ROOT, MANAGER, "JobRemoved", &(self.jobs, job, unit, result))
-            .await;
+        self.signal(ROOT, MANAGER, "JobRemoved", &(self.jobs, job, unit, result)).await;
     }
 
     pub async fn unit_removed(&mut self, unit: &str) {
         self.units.remove(unit);
         let path = OwnedObjectPath::try_from(unit_path(unit)).unwrap();
-        self.signal(ROOT, MANAGER, "UnitRemoved", &(unit, path))
-            .await;
+        self.signal(ROOT, MANAGER, "UnitRemoved", &(unit, path)).await;
     }
 
     pub async fn reloading(&self, begins: bool) {
@@ -350,17 +328,14 @@ impl Fake {
         B: serde::Serialize + zbus::DynamicType,
     {
         let to: Option<&str> = None;
-        let sent = self
-            .connection
-            .emit_signal(to, path, interface, member, body);
+        let sent = self.connection.emit_signal(to, path, interface, member, body);
         sent.await.unwrap();
     }
 
     /// What the bus answers when the service left without an answer.
     pub async fn lose(&self, call: &Message) {
         let text = "Message recipient disconnected from message bus without replying";
-        self.refuse(call, "org.freedesktop.DBus.Error.NoReply", text)
-            .await;
+        self.refuse(call, "org.freedesktop.DBus.Error.NoReply", text).await;
     }
 
     /// The connection ends.
@@ -377,16 +352,9 @@ fn job_path(job: u32) -> OwnedObjectPath {
 fn unit_path(unit: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric();
     let encode = |byte: u8| {
-        if plain(byte) {
-            char::from(byte).to_string()
-        } else {
-            format!("_{byte:02x}")
-        }
+        if plain(byte) { char::from(byte).to_string() } else { format!("_{byte:02x}") }
     };
-    format!(
-        "{ROOT}/unit/{}",
-        unit.bytes().map(encode).collect::<String>()
-    )
+    format!("{ROOT}/unit/{}", unit.bytes().map(encode).collect::<String>())
 }
 
 /// A unit as it is listed.
@@ -411,18 +379,7 @@ fn row<'a>(name: &'a str, unit: Option<&Unit>) -> Row<'a> {
     let path = OwnedObjectPath::try_from(unit_path(name)).unwrap();
     let none = OwnedObjectPath::try_from("/").unwrap();
     let job = unit.map_or("", |unit| unit.job);
-    (
-        name,
-        "",
-        load,
-        active,
-        sub,
-        "",
-        path,
-        u32::from(!job.is_empty()),
-        job,
-        none,
-    )
+    (name, "", load, active, sub, "", path, u32::from(!job.is_empty()), job, none)
 }
 
 fn sub_state(unit: &Unit) -> &'static str {
@@ -436,10 +393,7 @@ fn sub_state(unit: &Unit) -> &'static str {
 
 /// What is not there reads as success, as it does with systemd.
 fn of_service(unit: Option<&Unit>) -> HashMap<&'static str, Variant<'static>> {
-    let none = Unit {
-        result: "success",
-        ..Unit::default()
-    };
+    let none = Unit { result: "success", ..Unit::default() };
     let unit = unit.unwrap_or(&none);
     HashMap::from([
         ("Result", Variant::from(unit.result)),

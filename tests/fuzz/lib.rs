@@ -26,18 +26,8 @@ impl Random {
 }
 
 /// Values at which lengths and offsets go wrong.
-const NUMBERS: [u64; 10] = [
-    0,
-    1,
-    0x7f,
-    0xff,
-    0xffff,
-    0x7fff_ffff,
-    0xffff_fffe,
-    0xffff_ffff,
-    i64::MAX as u64,
-    u64::MAX,
-];
+const NUMBERS: [u64; 10] =
+    [0, 1, 0x7f, 0xff, 0xffff, 0x7fff_ffff, 0xffff_fffe, 0xffff_ffff, i64::MAX as u64, u64::MAX];
 /// A changed copy of one of the seeds, with some of these words, or bytes without any pattern.
 fn mutated(seeds: &[Vec<u8>], words: &[&[u8]], random: &mut Random) -> Vec<u8> {
     let noise = |random: &mut Random| -> Vec<u8> {
@@ -96,17 +86,11 @@ pub fn fuzz(seeds: &[Vec<u8>], words: &[&[u8]], parse: impl Fn(&[u8])) {
         let input = mutated(seeds, words, &mut random);
         let start = Instant::now();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| parse(&input))) {
-            eprintln!(
-                "FUZZ_SEED={seed}, input {count}: {:?}",
-                input.escape_ascii().to_string()
-            );
+            eprintln!("FUZZ_SEED={seed}, input {count}: {:?}", input.escape_ascii().to_string());
             resume_unwind(panic);
         }
         let taken = start.elapsed();
-        assert!(
-            taken < INPUT_MAX,
-            "FUZZ_SEED={seed}, input {count}: {taken:?}"
-        );
+        assert!(taken < INPUT_MAX, "FUZZ_SEED={seed}, input {count}: {taken:?}");
         count += 1;
     }
     eprintln!("{count} inputs");

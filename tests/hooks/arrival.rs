@@ -20,11 +20,7 @@ impl Bed {
             return None;
         }
         let snap = Snapshot::new();
-        Some(Bed {
-            session: Session::start(&snap, &[]),
-            web: WebServer::start(name),
-            snap,
-        })
+        Some(Bed { session: Session::start(&snap, &[]), web: WebServer::start(name), snap })
     }
 
     /// Opens a page. Returns what its hook printed first, and the time that it took.
@@ -131,8 +127,7 @@ fn page_that_reloads_itself_is_saved_once() {
         assert!(text.starts_with("page loaded http=200"), "{path}: {text}");
         assert!(bed.dom(path).contains("AGAIN"), "{path}");
         bed.save("pdf", path).assert(0, "succeeded", "output.pdf");
-        bed.save("screenshot", path)
-            .assert(0, "succeeded", "screenshot.png");
+        bed.save("screenshot", path).assert(0, "succeeded", "screenshot.png");
     }
     bed.open("/cookie-wall");
     assert!(bed.dom("/cookie-wall").contains("BEHIND THE WALL"));
@@ -151,11 +146,7 @@ fn answers_without_a_page_have_a_reason() {
         ("/empty-chunked", 0, "the answer has no content (200)"),
         ("/404", 10, "the answer has no content (404)"),
         ("/503", 10, "the answer has no content (503)"),
-        (
-            "/false-gzip",
-            10,
-            "the answer has no content: net::ERR_CONTENT_DECODING_FAILED",
-        ),
+        ("/false-gzip", 10, "the answer has no content: net::ERR_CONTENT_DECODING_FAILED"),
     ];
     for (path, exit, reason) in reasons {
         let (_, took) = bed.open(path);
@@ -173,12 +164,7 @@ fn answers_without_a_page_have_a_reason() {
         assert!(took < Duration::from_secs(2), "{path}: {took:?}");
         assert!(bed.dom(path).contains("shown"), "{path}");
     }
-    for (path, status) in [
-        ("/206", 206),
-        ("/300", 300),
-        ("/301", 301),
-        ("/error-page", 404),
-    ] {
+    for (path, status) in [("/206", 206), ("/300", 300), ("/301", 301), ("/error-page", 404)] {
         let (text, _) = bed.open(path);
         assert_eq!(text, format!("page loaded http={status}\n"));
         assert!(bed.dom(path).contains("shown"), "{path}");
@@ -203,8 +189,7 @@ fn endless_scripts_and_dialogs_are_stopped() {
         assert!(text.contains(note), "{path}: {text}");
         assert!(took < Duration::from_secs(seconds), "{path}: {took:?}");
         assert!(bed.dom(path).contains("shown"), "{path}");
-        bed.save("screenshot", path)
-            .assert(0, "succeeded", "screenshot.png");
+        bed.save("screenshot", path).assert(0, "succeeded", "screenshot.png");
     }
     bed.open("/good");
     assert!(bed.dom("/good").contains("good page"));
@@ -246,6 +231,5 @@ fn odd_pages_are_saved_and_printed() {
         bed.save("pdf", path).assert(0, "succeeded", "output.pdf");
     }
     bed.open("/blank");
-    bed.save("pdf", "/blank")
-        .assert(10, "skipped", "the page went to about:blank");
+    bed.save("pdf", "/blank").assert(10, "skipped", "the page went to about:blank");
 }

@@ -20,20 +20,20 @@ fn screenshot_pdf_and_html_of_a_page_are_complete() {
     let mut session = Session::start(&snap, &[]);
     let url = site.url("js-title");
     assert_eq!(session.open(&snap, &url, &[]), "page loaded http=200\n");
-    snap.run("screenshot", &url, &[("RESOLUTION", "800,600")])
-        .assert(0, "succeeded", "screenshot.png");
+    snap.run("screenshot", &url, &[("RESOLUTION", "800,600")]).assert(
+        0,
+        "succeeded",
+        "screenshot.png",
+    );
     let picture = snap.read("screenshot/screenshot.png");
     assert_eq!(picture[16..24], [0, 0, 3, 32, 0, 0, 2, 88], "800 by 600");
-    snap.run("pdf", &url, &[])
-        .assert(0, "succeeded", "output.pdf");
+    snap.run("pdf", &url, &[]).assert(0, "succeeded", "output.pdf");
     // Without saved HTML, these two hooks read the page from the tab.
-    snap.run("title", &url, &[])
-        .assert(0, "succeeded", "Set by script");
+    snap.run("title", &url, &[]).assert(0, "succeeded", "Set by script");
     let ran = snap.run("outlinks", &url, &[]);
     ran.assert(0, "succeeded", "1 link");
     assert_eq!(ran.records[0]["url"], site.url("page/77"));
-    snap.run("dom", &url, &[])
-        .assert(0, "succeeded", "output.html");
+    snap.run("dom", &url, &[]).assert(0, "succeeded", "output.html");
     let html = String::from_utf8(snap.read("dom/output.html")).unwrap();
     assert!(html.to_lowercase().starts_with("<!doctype html>"), "{html}");
     assert!(html.contains("made by script"), "{html}");
@@ -48,10 +48,7 @@ fn screenshot_pdf_and_html_of_a_page_are_complete() {
     assert!(!text.contains("ArchiveResult"), "{text}");
     for gone in ["cdp_url.txt", "cdp.sock", "target_id.txt"] {
         for directory in ["chromium", "crawl/chromium"] {
-            assert!(
-                !snap.file(directory).join(gone).exists(),
-                "{directory}/{gone}"
-            );
+            assert!(!snap.file(directory).join(gone).exists(), "{directory}/{gone}");
         }
     }
 }
@@ -129,9 +126,7 @@ fn browser_loads_no_page_but_that_of_the_tab() {
     let targets = all["result"]["targetInfos"].as_array().unwrap();
     let pages = targets.iter().filter(|target| target["type"] == "page");
     assert_eq!(pages.count(), 1, "{targets:#?}");
-    let others = targets
-        .iter()
-        .filter(|target| target["url"] != url.as_str());
+    let others = targets.iter().filter(|target| target["url"] != url.as_str());
     assert_eq!(others.count(), 0, "{targets:#?}");
     // The browser runs on without a page.
     session.tab().stopped(&snap);
@@ -146,15 +141,10 @@ fn browser_asks_no_host_but_that_of_the_page() {
     }
     let snap = Snapshot::new();
     let proxy = Proxy::start();
-    let arguments = json!([
-        format!("--proxy-server={}", proxy.address),
-        "--proxy-bypass-list=<-loopback>"
-    ]);
+    let arguments =
+        json!([format!("--proxy-server={}", proxy.address), "--proxy-bypass-list=<-loopback>"]);
     let mut session = Session::start(&snap, &[("CHROME_ARGS_EXTRA", &arguments.to_string())]);
-    assert_eq!(
-        session.open(&snap, "http://page.test/", &[]),
-        "page loaded http=200\n"
-    );
+    assert_eq!(session.open(&snap, "http://page.test/", &[]), "page loaded http=200\n");
     session.tab().stopped(&snap);
     let asked = proxy.asked.lock().unwrap();
     assert!(asked.contains("page.test"), "{asked:?}");
@@ -170,10 +160,7 @@ struct Proxy {
 impl Proxy {
     fn start() -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let proxy = Proxy {
-            address: listener.local_addr().unwrap(),
-            asked: Arc::default(),
-        };
+        let proxy = Proxy { address: listener.local_addr().unwrap(), asked: Arc::default() };
         let asked = proxy.asked.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -214,9 +201,7 @@ impl Proxy {
 /// The answer of the crawl's browser to a request.
 fn ask(snap: &Snapshot, request: &Value) -> Value {
     let mut browser = UnixStream::connect(snap.file("crawl/chromium/cdp.sock")).unwrap();
-    browser
-        .write_all(format!("{request}\0").as_bytes())
-        .unwrap();
+    browser.write_all(format!("{request}\0").as_bytes()).unwrap();
     for message in BufReader::new(browser).split(0) {
         let message: Value = serde_json::from_slice(&message.unwrap()).unwrap();
         if message["id"] == request["id"] {
@@ -252,16 +237,9 @@ fn every_page_ends() {
     page("redirect-loop", "dom").assert(10, "skipped", looping);
     let hanging = page("hang", "dom");
     let reason = hanging.result()["output_str"].as_str().unwrap_or_default();
-    assert!(
-        reason.starts_with("the page did not answer within"),
-        "{reason}"
-    );
+    assert!(reason.starts_with("the page did not answer within"), "{reason}");
     assert_eq!(hanging.exit, Some(10));
-    assert!(
-        hanging.elapsed < Duration::from_secs(10),
-        "{:?}",
-        hanging.elapsed
-    );
+    assert!(hanging.elapsed < Duration::from_secs(10), "{:?}", hanging.elapsed);
 }
 
 #[test]
@@ -276,13 +254,8 @@ fn dialogs_are_dismissed_and_cookies_are_not_shared() {
     let url = site.url("dialogs");
     for snapshot in [&snap, &other] {
         // The page counts its visits in a cookie and opens dialogs continuously.
-        assert_eq!(
-            session.open(snapshot, &url, &settings),
-            "page loaded http=200\n"
-        );
-        snapshot
-            .run("dom", &url, &[])
-            .assert(0, "succeeded", "output.html");
+        assert_eq!(session.open(snapshot, &url, &settings), "page loaded http=200\n");
+        snapshot.run("dom", &url, &[]).assert(0, "succeeded", "output.html");
         let html = String::from_utf8(snapshot.read("dom/output.html")).unwrap();
         assert!(html.contains("seen 1 times"), "{html}");
     }
@@ -300,11 +273,9 @@ fn cookie_file_is_loaded_before_the_first_navigation() {
     std::fs::write(&file, line).unwrap();
     let url = site.url("club");
     session.open(&snap, &url, &[("COOKIES_FILE", file.to_str().unwrap())]);
-    snap.run("title", &url, &[])
-        .assert(0, "succeeded", "Club: MEMBER");
+    snap.run("title", &url, &[]).assert(0, "succeeded", "Club: MEMBER");
     session.open(&snap, &url, &[]);
-    snap.run("title", &url, &[])
-        .assert(0, "succeeded", "Club: GUEST");
+    snap.run("title", &url, &[]).assert(0, "succeeded", "Club: GUEST");
 }
 
 #[test]
@@ -315,20 +286,14 @@ fn each_snapshot_may_have_its_own_browser() {
     let (site, snap) = (Site::start(), Snapshot::new());
     let own = [("CHROME_ISOLATION", "snapshot")];
     let reason = "CHROMIUM_ISOLATION=snapshot: every snapshot has its own browser";
-    snap.run("chromium_launch", "", &own)
-        .assert(10, "skipped", reason);
+    snap.run("chromium_launch", "", &own).assert(10, "skipped", reason);
     let url = site.url("page/1");
     let tab = snap.daemon("chromium_tab", &url, &own);
     assert_eq!(tab.text, "page loaded http=200\n");
-    snap.run("screenshot", &url, &[])
-        .assert(0, "succeeded", "screenshot.png");
+    snap.run("screenshot", &url, &[]).assert(0, "succeeded", "screenshot.png");
     let product = snap.json("chromium/browser.json")["product"].clone();
-    assert!(
-        product.as_str().unwrap().starts_with("Chrome/"),
-        "{product}"
-    );
-    tab.stopped(&snap)
-        .assert(0, "succeeded", "page loaded http=200");
+    assert!(product.as_str().unwrap().starts_with("Chrome/"), "{product}");
+    tab.stopped(&snap).assert(0, "succeeded", "page loaded http=200");
 }
 
 #[test]
@@ -344,25 +309,14 @@ fn crashed_browser_fails_all_hooks_that_use_it() {
     nix::sys::signal::kill(browser, nix::sys::signal::SIGKILL).unwrap();
     let (exit, text) = session.tab().ended();
     assert_eq!(exit, Some(1), "{text}");
-    assert!(
-        text.contains("lost the connection to chromium: the browser closed it"),
-        "{text}"
-    );
+    assert!(text.contains("lost the connection to chromium: the browser closed it"), "{text}");
     let (exit, text) = session.browser.ended();
     assert_eq!(exit, Some(1), "{text}");
     assert!(text.contains("chromium was killed (SIGKILL)"), "{text}");
     let late = snap.run("chromium_tab", &url, &[]);
-    late.assert(
-        1,
-        "failed",
-        "the crawl's browser: chromium was killed (SIGKILL)",
-    );
+    late.assert(1, "failed", "the crawl's browser: chromium was killed (SIGKILL)");
     let screenshot = snap.run("screenshot", &url, &[]);
-    screenshot.assert(
-        10,
-        "skipped",
-        "the crawl's browser: chromium was killed (SIGKILL)",
-    );
+    screenshot.assert(10, "skipped", "the crawl's browser: chromium was killed (SIGKILL)");
     assert!(screenshot.elapsed < Duration::from_secs(5));
 }
 
@@ -376,15 +330,10 @@ fn crashing_and_busy_pages_do_not_affect_other_pages() {
     let limit = [("TIMEOUT", "10")];
     let busy = site.url("busy");
     let text = session.open(&snap, &busy, &limit);
-    assert_eq!(
-        text,
-        "page loaded http=200, a script that did not end was stopped\n"
-    );
+    assert_eq!(text, "page loaded http=200, a script that did not end was stopped\n");
     // Its script was stopped, so the page can be saved.
-    snap.run("dom", &busy, &[("TIMEOUT", "3")])
-        .assert(0, "succeeded", "output.html");
-    snap.run("title", &busy, &[("TIMEOUT", "6")])
-        .assert(0, "succeeded", "Busy page");
+    snap.run("dom", &busy, &[("TIMEOUT", "3")]).assert(0, "succeeded", "output.html");
+    snap.run("title", &busy, &[("TIMEOUT", "6")]).assert(0, "succeeded", "Busy page");
 
     let url = site.url("page/1");
     session.open(&snap, &url, &[]);
@@ -393,10 +342,7 @@ fn crashing_and_busy_pages_do_not_affect_other_pages() {
     }
     let (exit, text) = session.tab().ended();
     assert_eq!(exit, Some(1), "{text}");
-    assert!(
-        text.contains("the page's renderer process crashed"),
-        "{text}"
-    );
+    assert!(text.contains("the page's renderer process crashed"), "{text}");
     let late = snap.run("screenshot", &url, &[]);
     late.assert(1, "failed", "the tab of the page is closed");
     // The browser still works.
@@ -412,11 +358,7 @@ fn renderers_below(pid: i32) -> Vec<nix::unistd::Pid> {
             found.push(nix::unistd::Pid::from_raw(pid));
         }
         let children = file(pid, &format!("task/{pid}/children")).unwrap_or_default();
-        open.extend(
-            children
-                .split_whitespace()
-                .filter_map(|pid| pid.parse::<i32>().ok()),
-        );
+        open.extend(children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
     }
     assert!(!found.is_empty(), "a browser without renderers");
     found

@@ -6,9 +6,7 @@ use std::path::Path;
 const CASE: &str = "57-client-certificate";
 
 fn secure(server: &WebServer) -> String {
-    server
-        .url("/")
-        .replace("http://127.0.0.1", "https://localhost")
+    server.url("/").replace("http://127.0.0.1", "https://localhost")
 }
 
 fn certificate() -> String {
@@ -29,15 +27,10 @@ fn certificate_is_sent_by_wget_and_curl() {
     let file = ran.result()["output_str"].as_str().unwrap();
     let text = String::from_utf8(snap.read(&format!("wget/{file}"))).unwrap();
     assert!(text.contains("shown to visitor"), "{text}");
-    snap.run("headers", &url, &settings)
-        .assert(0, "succeeded", "headers.json");
+    snap.run("headers", &url, &settings).assert(0, "succeeded", "headers.json");
     let by_curl = Snapshot::new();
-    by_curl
-        .run("title", &url, &settings)
-        .assert(0, "succeeded", "club");
-    by_curl
-        .run("favicon", &url, &settings)
-        .assert(0, "succeeded", "favicon.svg");
+    by_curl.run("title", &url, &settings).assert(0, "succeeded", "club");
+    by_curl.run("favicon", &url, &settings).assert(0, "succeeded", "favicon.svg");
 }
 
 #[test]
@@ -50,11 +43,8 @@ fn certificate_of_the_persona_is_sent() {
     std::fs::create_dir_all(&persona).unwrap();
     std::fs::copy(certificate(), persona.join("client.pem")).unwrap();
     let personas = snap.file("personas").display().to_string();
-    let settings = [
-        ("CHECK_SSL_VALIDITY", "no"),
-        ("PERSONAS_DIR", &personas),
-        ("ACTIVE_PERSONA", "club"),
-    ];
+    let settings =
+        [("CHECK_SSL_VALIDITY", "no"), ("PERSONAS_DIR", &personas), ("ACTIVE_PERSONA", "club")];
     let ran = snap.run("wget", &secure(&server), &settings);
     assert_eq!(ran.result()["status"], "succeeded", "{:?}", ran.result());
 }
@@ -111,12 +101,10 @@ fn certificate_is_sent_by_the_browser() {
     let settings = [("CHECK_SSL_VALIDITY", "no"), ("CLIENT_CERTIFICATE", &own)];
     let mut session = Session::start(&snap, &settings);
     session.open(&snap, &url, &settings);
-    snap.run("dom", &url, &settings)
-        .assert(0, "succeeded", "output.html");
+    snap.run("dom", &url, &settings).assert(0, "succeeded", "output.html");
     let dom = String::from_utf8(snap.read("dom/output.html")).unwrap();
     assert!(dom.contains("shown to visitor"), "{dom}");
-    snap.run("screenshot", &url, &settings)
-        .assert(0, "succeeded", "screenshot.png");
+    snap.run("screenshot", &url, &settings).assert(0, "succeeded", "screenshot.png");
 }
 
 /// A picture of another host, which requests the certificate, too.
@@ -184,9 +172,5 @@ fn server_that_speaks_only_http2_is_named() {
     }
     let (server, snap) = (WebServer::start(CASE), Snapshot::new());
     let ran = snap.run("wget", &server.url("/"), &[]);
-    ran.assert(
-        1,
-        "failed",
-        "the server speaks only HTTP/2, which wget does not",
-    );
+    ran.assert(1, "failed", "the server speaks only HTTP/2, which wget does not");
 }

@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The rules of autoconsent that the package contains.
-const RULES: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/packaging/autoconsent/rules/compact-rules.json"
-);
+const RULES: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/autoconsent/rules/compact-rules.json");
 
 /// A browser with one tab, and the server of its pages.
 struct Bed {
@@ -63,14 +61,7 @@ impl Bed {
         let note = &self.snap.json("chromium/navigation.json")["note"];
         let notes = note.as_str().unwrap_or_default().split("; ");
         // A slow machine may leave other remarks.
-        let of_walls = [
-            "closed ",
-            "hid ",
-            "rejected ",
-            "removed ",
-            "tried ",
-            "unlocked ",
-        ];
+        let of_walls = ["closed ", "hid ", "rejected ", "removed ", "tried ", "unlocked "];
         let is_of_wall = |note: &&str| of_walls.iter().any(|start| note.starts_with(start));
         let notes: Vec<_> = notes.filter(is_of_wall).collect();
         notes.join("; ")
@@ -85,20 +76,14 @@ impl Bed {
         let note = self.note(path, mode);
         let html = self.html(path);
         let url = self.web.url(path);
-        self.snap
-            .run("screenshot", &url, &[])
-            .assert(0, "succeeded", "screenshot.png");
+        self.snap.run("screenshot", &url, &[]).assert(0, "succeeded", "screenshot.png");
         let (_, height, pixels) = pixels(&self.snap.read("screenshot/screenshot.png"));
         let count = |color| pixels.iter().filter(|pixel| **pixel == color).count();
-        self.snap
-            .run("pdf", &url, &[])
-            .assert(0, "succeeded", "output.pdf");
+        self.snap.run("pdf", &url, &[]).assert(0, "succeeded", "output.pdf");
         let print = Command::new("pdftotext")
             .args([self.snap.file("pdf/output.pdf").as_os_str(), "-".as_ref()])
             .output();
-        self.snap
-            .run("text", &url, &[])
-            .assert(0, "succeeded", "text.txt");
+        self.snap.run("text", &url, &[]).assert(0, "succeeded", "text.txt");
         Saved {
             note,
             html,
@@ -123,23 +108,14 @@ fn judge(path: &str, saved: &Saved, note: &str, choice: &str, wrong: &mut Vec<St
     };
     expect(saved.note == note, format!("note '{}'", saved.note));
     let chosen = format!("data-choice=\"{choice}\"");
-    expect(
-        saved.html.contains(&chosen) != choice.is_empty(),
-        format!("choice is not '{choice}'"),
-    );
+    expect(saved.html.contains(&chosen) != choice.is_empty(), format!("choice is not '{choice}'"));
     let others = saved.html.contains("data-choice=\"accepted\"");
     expect(!others, "consent was given".to_owned());
     expect(saved.red >= 4000, format!("{} red pixels", saved.red));
     expect(saved.blue == 0, format!("{} blue pixels", saved.blue));
     expect(saved.height > 2500, format!("{} pixels high", saved.height));
-    expect(
-        !saved.text.contains("WALLWORD"),
-        "wall in the text".to_owned(),
-    );
-    expect(
-        saved.text.contains("THE END"),
-        "no end in the text".to_owned(),
-    );
+    expect(!saved.text.contains("WALLWORD"), "wall in the text".to_owned());
+    expect(saved.text.contains("THE END"), "no end in the text".to_owned());
     if has(&["pdftotext"]) {
         let print = &saved.print;
         expect(!print.contains("WALLWORD"), "wall in the PDF".to_owned());
@@ -156,11 +132,7 @@ fn walls_are_rejected_or_hidden() {
     };
     let mut wrong = Vec::new();
     for (path, note, choice) in [
-        (
-            "/fixed",
-            "closed a consent wall with 'Reject all'",
-            "rejected",
-        ),
+        ("/fixed", "closed a consent wall with 'Reject all'", "rejected"),
         ("/accept-only", "hid a consent wall; unlocked scrolling", ""),
         (
             "/html-lock",
@@ -172,71 +144,27 @@ fn walls_are_rejected_or_hidden() {
             "closed a consent wall with 'Continuer sans accepter'; unlocked scrolling",
             "rejected",
         ),
-        (
-            "/wrapper",
-            "closed a consent wall with '拒否する'; unlocked scrolling",
-            "rejected",
-        ),
+        ("/wrapper", "closed a consent wall with '拒否する'; unlocked scrolling", "rejected"),
         ("/stubborn", "hid a consent wall; unlocked scrolling", ""),
-        (
-            "/shadow",
-            "closed a consent wall with 'Reject all'",
-            "rejected",
-        ),
+        ("/shadow", "closed a consent wall with 'Reject all'", "rejected"),
         ("/closed-shadow", "hid an overlay; unlocked scrolling", ""),
-        (
-            "/dialog",
-            "closed a consent wall with 'Decline'",
-            "rejected",
-        ),
-        (
-            "/frame",
-            "closed a consent wall with 'Reject all'",
-            "rejected",
-        ),
-        (
-            "/inert",
-            "closed a consent wall with 'I do not accept'",
-            "rejected",
-        ),
-        (
-            "/late",
-            "closed a consent wall with 'Reject all'",
-            "rejected",
-        ),
+        ("/dialog", "closed a consent wall with 'Decline'", "rejected"),
+        ("/frame", "closed a consent wall with 'Reject all'", "rejected"),
+        ("/inert", "closed a consent wall with 'I do not accept'", "rejected"),
+        ("/late", "closed a consent wall with 'Reject all'", "rejected"),
         ("/newsletter", "closed a newsletter wall with '×'", "closed"),
         ("/scroll", "closed a newsletter wall with '×'", "closed"),
-        (
-            "/onetrust",
-            "closed a consent wall (OneTrust) with 'Nope'",
-            "rejected",
-        ),
+        ("/onetrust", "closed a consent wall (OneTrust) with 'Nope'", "rejected"),
         (
             "/cookiebot",
             "closed a consent wall (Cookiebot) with 'Use necessary cookies only'",
             "rejected",
         ),
-        (
-            "/quantcast",
-            "closed a consent wall (Quantcast) with 'DISAGREE'",
-            "rejected",
-        ),
+        ("/quantcast", "closed a consent wall (Quantcast) with 'DISAGREE'", "rejected"),
         ("/blur", "hid an overlay; removed a blur", ""),
-        (
-            "/bar",
-            "closed a consent wall with 'Only necessary cookies'",
-            "rejected",
-        ),
-        (
-            "/reload",
-            "closed a consent wall with 'Reject all'",
-            "rejected",
-        ),
-        (
-            "/hides",
-            "closed a consent wall with 'Reject all'",
-            "rejected",
-        ),
+        ("/bar", "closed a consent wall with 'Only necessary cookies'", "rejected"),
+        ("/reload", "closed a consent wall with 'Reject all'", "rejected"),
+        ("/hides", "closed a consent wall with 'Reject all'", "rejected"),
         (
             "/two",
             "closed a consent wall with 'Reject all'; closed a newsletter wall with '×'",
@@ -258,11 +186,8 @@ fn walls_are_only_hidden_or_stay_as_the_setting_says() {
     for path in ["/fixed", "/shadow", "/dialog", "/frame"] {
         let saved = bed.save(path, "hide");
         let is_locked = path == "/fixed" || path == "/frame";
-        let note = if is_locked {
-            "hid a consent wall; unlocked scrolling"
-        } else {
-            "hid a consent wall"
-        };
+        let note =
+            if is_locked { "hid a consent wall; unlocked scrolling" } else { "hid a consent wall" };
         judge(path, &saved, note, "", &mut wrong);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -335,21 +260,9 @@ fn walls_without_a_known_button_are_rejected_by_the_rules() {
     };
     let mut wrong = Vec::new();
     for (path, rule, hidden) in [
-        (
-            "/rules/onetrust",
-            "Onetrust",
-            "hid a consent wall (OneTrust)",
-        ),
-        (
-            "/rules/cookiebot",
-            "Cybotcookiebot",
-            "hid a consent wall (Cookiebot)",
-        ),
-        (
-            "/rules/sourcepoint",
-            "Sourcepoint-frame",
-            "hid a consent wall (Sourcepoint)",
-        ),
+        ("/rules/onetrust", "Onetrust", "hid a consent wall (OneTrust)"),
+        ("/rules/cookiebot", "Cybotcookiebot", "hid a consent wall (Cookiebot)"),
+        ("/rules/sourcepoint", "Sourcepoint-frame", "hid a consent wall (Sourcepoint)"),
         ("/rules/truyo", "truyo", ""),
     ] {
         bed.rules = RULES;
@@ -357,9 +270,7 @@ fn walls_without_a_known_button_are_rejected_by_the_rules() {
         let note = format!("closed a consent wall ({rule})");
         judge(path, &saved, &note, "rejected", &mut wrong);
         if saved.html.contains("WALLWORD") || saved.html.contains("autoconsent") {
-            wrong.push(format!(
-                "{path}: the wall, or a trace of the rules, is left"
-            ));
+            wrong.push(format!("{path}: the wall, or a trace of the rules, is left"));
         }
         for (rules, mode) in [("off", "reject"), (RULES, "hide")] {
             bed.rules = rules;
@@ -390,10 +301,7 @@ fn the_script_of_the_rules_is_built_from_its_sources() {
     };
     let kept = layout(root.join("src/hooks/chromium/consent/autoconsent.js"));
     let is_same = !kept.is_empty() && kept == layout(built.path().join("autoconsent.js"));
-    assert!(
-        is_same,
-        "the script differs: run packaging/autoconsent/build"
-    );
+    assert!(is_same, "the script differs: run packaging/autoconsent/build");
     let rules = std::fs::read(built.path().join("compact-rules.json"));
     let is_same = rules.unwrap() == std::fs::read(RULES).unwrap();
     assert!(is_same, "the rules differ: run packaging/autoconsent/build");

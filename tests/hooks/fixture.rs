@@ -35,14 +35,8 @@ impl Site {
             .spawn()
             .expect("python3 runs the test site");
         let mut line = String::new();
-        BufReader::new(server.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let address = line
-            .trim()
-            .strip_prefix("listening on ")
-            .expect(&line)
-            .to_string();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on ").expect(&line).to_string();
         Site { server, address }
     }
 
@@ -60,10 +54,7 @@ impl Site {
     pub fn requests(&self) -> Vec<String> {
         let log = self.log("");
         let paths = log.iter().map(|request| request["path"].as_str().unwrap());
-        paths
-            .filter(|path| *path != "/log?")
-            .map(str::to_owned)
-            .collect()
+        paths.filter(|path| *path != "/log?").map(str::to_owned).collect()
     }
 
     /// The requests so far. The page with many kinds of requests waits for one for `path` before.
@@ -76,11 +67,7 @@ impl Site {
 /// The list of requests that a server has at `/log`.
 fn log_of(host: &str, query: &str) -> String {
     let mut stream = TcpStream::connect(host).unwrap();
-    write!(
-        stream,
-        "GET /log{query} HTTP/1.0\r\nConnection: close\r\n\r\n"
-    )
-    .unwrap();
+    write!(stream, "GET /log{query} HTTP/1.0\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (_, log) = answer.split_once("\r\n\r\n").unwrap();
@@ -103,10 +90,8 @@ pub struct WebServer {
 impl WebServer {
     /// Starts the server of the directory `name` and waits until it accepts connections.
     pub fn start(name: &str) -> WebServer {
-        let program = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/web")
-            .join(name)
-            .join("server.py");
+        let program =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web").join(name).join("server.py");
         let free = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
@@ -160,10 +145,7 @@ pub struct Ran {
 impl Ran {
     /// The only ArchiveResult, which is the last line.
     pub fn result(&self) -> &Value {
-        let results = self
-            .records
-            .iter()
-            .filter(|record| record["type"] == "ArchiveResult");
+        let results = self.records.iter().filter(|record| record["type"] == "ArchiveResult");
         assert_eq!(results.count(), 1, "{:?}", self.records);
         self.records.last().unwrap()
     }
@@ -171,11 +153,7 @@ impl Ran {
     #[track_caller]
     pub fn assert(&self, exit: i32, status: &str, output: &str) {
         let result = self.result();
-        let seen = (
-            self.exit,
-            result["status"].as_str(),
-            result["output_str"].as_str(),
-        );
+        let seen = (self.exit, result["status"].as_str(), result["output_str"].as_str());
         assert_eq!(seen, (Some(exit), Some(status), Some(output)));
     }
 }
@@ -221,24 +199,11 @@ impl Snapshot {
             "--depth=1",
             "--event-id=unknown",
         ]);
-        command
-            .env_clear()
-            .env("PATH", path())
-            .env("HOME", &temporary)
-            .env("TMPDIR", &temporary);
-        command
-            .env("SNAP_DIR", self.0.path())
-            .env("CRAWL_DIR", self.file("crawl"));
+        command.env_clear().env("PATH", path()).env("HOME", &temporary).env("TMPDIR", &temporary);
+        command.env("SNAP_DIR", self.0.path()).env("CRAWL_DIR", self.file("crawl"));
         command.env("EXTRA_CONTEXT", r#"{"snapshot_id":"7","snapshot_depth":1}"#);
-        command
-            .envs(settings.iter().copied())
-            .current_dir(&directory)
-            .stdin(Stdio::null());
-        command
-            .stdout(stdout)
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap()
+        command.envs(settings.iter().copied()).current_dir(&directory).stdin(Stdio::null());
+        command.stdout(stdout).stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// Runs a hook until it ends. Its standard output goes to `stdout.log`.
@@ -249,23 +214,12 @@ impl Snapshot {
         let stdout = std::fs::File::create(&log).unwrap();
         let mut child = self.spawn(hook, url, settings, stdout.into());
         let exit = child.wait().unwrap().code();
-        self.ran(
-            exit,
-            &std::fs::read_to_string(log).unwrap(),
-            start.elapsed(),
-        )
+        self.ran(exit, &std::fs::read_to_string(log).unwrap(), start.elapsed())
     }
 
     pub fn ran(&self, exit: Option<i32>, stdout: &str, elapsed: Duration) -> Ran {
-        let records = stdout
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect();
-        let ran = Ran {
-            exit,
-            records,
-            elapsed,
-        };
+        let records = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let ran = Ran { exit, records, elapsed };
         assert_eq!(ran.result()["snapshot_id"], "7");
         ran
     }
@@ -277,12 +231,7 @@ impl Snapshot {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
         stdout.read_line(&mut text).unwrap();
-        Daemon {
-            child,
-            stdout,
-            text,
-            start,
-        }
+        Daemon { child, stdout, text, start }
     }
 }
 
@@ -355,10 +304,7 @@ pub struct Session {
 impl Session {
     /// Starts the browser of this snapshot's crawl.
     pub fn start(snapshot: &Snapshot, settings: &[(&str, &str)]) -> Session {
-        Session {
-            browser: snapshot.daemon("chromium_launch", "", settings),
-            tab: None,
-        }
+        Session { browser: snapshot.daemon("chromium_launch", "", settings), tab: None }
     }
 
     /// Opens a page in a tab, replacing the previous one. Returns the output of its hook up to its
@@ -390,24 +336,14 @@ fn directory_of(hook: &str) -> &str {
 }
 
 fn plugin_of(hook: &str) -> &str {
-    if hook.starts_with("chromium_") {
-        "chromium"
-    } else {
-        hook
-    }
+    if hook.starts_with("chromium_") { "chromium" } else { hook }
 }
 
 fn hook_file(hook: &str) -> PathBuf {
-    let plugin = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("plugins")
-        .join(plugin_of(hook));
+    let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins").join(plugin_of(hook));
     let part = format!("_{hook}.");
-    let mut files = std::fs::read_dir(plugin)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    files
-        .find(|path| path.to_string_lossy().contains(&part))
-        .unwrap()
+    let mut files = std::fs::read_dir(plugin).unwrap().map(|entry| entry.unwrap().path());
+    files.find(|path| path.to_string_lossy().contains(&part)).unwrap()
 }
 
 fn path() -> String {
@@ -422,42 +358,21 @@ fn is_root() -> bool {
 /// Whether hooks run as user 65534 instead of root, as which Chromium refuses to run: the caller is
 /// root, and that user can execute the programs.
 static AS_NOBODY: LazyLock<bool> = LazyLock::new(|| {
-    let reach = |program: &Path| {
-        unprivileged(Path::new("test"))
-            .arg("-x")
-            .arg(program)
-            .status()
-    };
-    let programs = [
-        Path::new(env!("CARGO_BIN_EXE_archivist")),
-        &hook_file("wget"),
-    ];
-    is_root()
-        && programs
-            .into_iter()
-            .all(|program| reach(program).is_ok_and(|it| it.success()))
+    let reach = |program: &Path| unprivileged(Path::new("test")).arg("-x").arg(program).status();
+    let programs = [Path::new(env!("CARGO_BIN_EXE_archivist")), &hook_file("wget")];
+    is_root() && programs.into_iter().all(|program| reach(program).is_ok_and(|it| it.success()))
 });
 
 fn unprivileged(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
-    command.args([
-        "--reuid=nobody",
-        "--regid=nogroup",
-        "--clear-groups",
-        "--no-new-privs",
-        "--",
-    ]);
+    command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups", "--no-new-privs", "--"]);
     command.arg(program);
     command
 }
 
 /// The command that runs a program as the user of hooks.
 pub fn as_ordinary_user(program: &Path) -> Command {
-    if *AS_NOBODY {
-        unprivileged(program)
-    } else {
-        Command::new(program)
-    }
+    if *AS_NOBODY { unprivileged(program) } else { Command::new(program) }
 }
 
 /// Whether the programs are installed; otherwise prints why the test is skipped.
@@ -468,9 +383,7 @@ pub fn has(programs: &[&str]) -> bool {
         );
         return false;
     }
-    let missing = programs
-        .iter()
-        .find(|name| !Path::new("/usr/bin").join(name).exists());
+    let missing = programs.iter().find(|name| !Path::new("/usr/bin").join(name).exists());
     if let Some(name) = missing {
         println!("skipped: {name} is not installed");
     }

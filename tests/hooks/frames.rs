@@ -16,11 +16,7 @@ impl Bed {
             return None;
         }
         let snap = Snapshot::new();
-        Some(Bed {
-            session: Session::start(&snap, &[]),
-            web: WebServer::start("54-frames"),
-            snap,
-        })
+        Some(Bed { session: Session::start(&snap, &[]), web: WebServer::start("54-frames"), snap })
     }
 
     /// Opens a page and saves its DOM. Returns it with the note of the result.
@@ -37,10 +33,7 @@ impl Bed {
 
     fn links(&self, path: &str) -> Vec<String> {
         let ran = self.snap.run("outlinks", &self.web.url(path), &[]);
-        let links = ran
-            .records
-            .iter()
-            .filter_map(|record| record["url"].as_str());
+        let links = ran.records.iter().filter_map(|record| record["url"].as_str());
         links.map(str::to_owned).collect()
     }
 }
@@ -52,11 +45,9 @@ fn frames_of_all_sites_are_in_the_dom_and_their_links_in_outlinks() {
     };
     let (html, note) = bed.save("/");
     assert_eq!(note, "");
-    for text in [
-        "<p>OF THE OTHER SITE</p>",
-        "OF THE SAME SITE \"quoted\" &lt;b&gt;",
-        "<p>IN SRCDOC</p>",
-    ] {
+    for text in
+        ["<p>OF THE OTHER SITE</p>", "OF THE SAME SITE \"quoted\" &lt;b&gt;", "<p>IN SRCDOC</p>"]
+    {
         let escaped = text
             .replace('&', "&amp;")
             .replace('"', "&quot;")
@@ -126,11 +117,8 @@ fn title_is_that_of_this_visit() {
     };
     let url = bed.web.url("/visits");
     bed.save("/visits");
-    let title = |bed: &Bed, title: &str| {
-        bed.snap
-            .run("title", &url, &[])
-            .assert(0, "succeeded", title)
-    };
+    let title =
+        |bed: &Bed, title: &str| bed.snap.run("title", &url, &[]).assert(0, "succeeded", title);
     title(&bed, "visit 1");
     bed.session.open(&bed.snap, &url, &[]);
     title(&bed, "visit 2");

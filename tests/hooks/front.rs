@@ -92,8 +92,7 @@ async fn forward(
         }
     }
     let mut site = TcpStream::connect(host).await?;
-    site.write_all(&[text.as_bytes(), b"\r\n", &posted].concat())
-        .await?;
+    site.write_all(&[text.as_bytes(), b"\r\n", &posted].concat()).await?;
     let mut answer = Vec::new();
     site.read_to_end(&mut answer).await?;
     let (response, body) = parse(&answer)?;

@@ -10,12 +10,7 @@ fn asked(settings: &[(&str, &str)]) -> Vec<String> {
     session.open(&snap, &url, settings);
     for hook in ["dom", "wget", "headers"] {
         let ran = snap.run(hook, &url, settings);
-        assert_eq!(
-            ran.result()["status"],
-            "succeeded",
-            "{hook}: {:?}",
-            ran.records
-        );
+        assert_eq!(ran.result()["status"], "succeeded", "{hook}: {:?}", ran.records);
     }
     let in_page = |path: &str| {
         let text = String::from_utf8(snap.read(path)).unwrap();
@@ -36,19 +31,9 @@ fn hooks_of_a_snapshot_have_one_identity() {
         return;
     }
     let own = asked(&[]);
-    assert!(
-        own[0].starts_with("Mozilla/5.0 ") && own[0].ends_with("|en-US,en;q=0.9|"),
-        "{own:?}"
-    );
+    assert!(own[0].starts_with("Mozilla/5.0 ") && own[0].ends_with("|en-US,en;q=0.9|"), "{own:?}");
     assert!(own.iter().all(|asked| asked == &own[0]), "{own:?}");
-    let settings = [
-        ("USER_AGENT", "Mine/1.0"),
-        ("ACCEPT_LANGUAGE", "de-AT,de,en"),
-    ];
+    let settings = [("USER_AGENT", "Mine/1.0"), ("ACCEPT_LANGUAGE", "de-AT,de,en")];
     let set = asked(&settings);
-    assert!(
-        set.iter()
-            .all(|asked| asked == "Mine/1.0|de-AT,de;q=0.9,en;q=0.8|"),
-        "{set:?}"
-    );
+    assert!(set.iter().all(|asked| asked == "Mine/1.0|de-AT,de;q=0.9,en;q=0.8|"), "{set:?}");
 }

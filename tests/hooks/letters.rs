@@ -5,12 +5,9 @@ use crate::fixture::{Session, Snapshot, WebServer, has};
 /// URLs of the links that the hook wrote, without the address of the server.
 fn links(snap: &Snapshot, web: &WebServer) -> Vec<String> {
     let lines = String::from_utf8(snap.read("outlinks/urls.jsonl")).unwrap();
-    let records = lines
-        .lines()
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    records
-        .map(|record| record["url"].as_str().unwrap().replace(&web.url(""), ""))
-        .collect()
+    let records =
+        lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    records.map(|record| record["url"].as_str().unwrap().replace(&web.url(""), "")).collect()
 }
 
 #[test]
@@ -37,8 +34,11 @@ fn encodings_of_pages_are_those_of_browsers() {
         "unlabelled-utf8",
     ] {
         println!("{path}");
-        snap.run("title", &web.url(&format!("/{path}")), &[])
-            .assert(0, "succeeded", "国家图书馆 公告");
+        snap.run("title", &web.url(&format!("/{path}")), &[]).assert(
+            0,
+            "succeeded",
+            "国家图书馆 公告",
+        );
     }
 }
 
@@ -58,8 +58,7 @@ fn saved_dom_is_readable_and_its_links_have_the_encoding_of_the_page() {
     ] {
         let url = web.url(path);
         session.open(&snap, &url, &[]);
-        snap.run("dom", &url, &[])
-            .assert(0, "succeeded", "output.html");
+        snap.run("dom", &url, &[]).assert(0, "succeeded", "output.html");
         let saved = snap.read("dom/output.html");
         let file = snap.file("dom/output.html");
         let shown = dump_dom(&snap, file.to_str().unwrap());
@@ -95,35 +94,21 @@ fn routes_frames_and_shadow_roots_have_links() {
     let mut session = Session::start(&snap, &[]);
     let url = web.url("/");
     session.open(&snap, &url, &[]);
-    let expected = [
-        "#/home",
-        "#/about",
-        "#!/old",
-        "shadow",
-        "framed",
-        "by-script",
-    ];
+    let expected = ["#/home", "#/about", "#!/old", "shadow", "framed", "by-script"];
     let expected = expected.map(|path| format!("/{path}"));
-    snap.run("outlinks", &url, &[])
-        .assert(0, "succeeded", "6 links");
+    snap.run("outlinks", &url, &[]).assert(0, "succeeded", "6 links");
     assert_eq!(links(&snap, &web), expected, "from the tab");
-    snap.run("dom", &url, &[])
-        .assert(0, "succeeded", "output.html");
-    snap.run("outlinks", &url, &[])
-        .assert(0, "succeeded", "6 links");
+    snap.run("dom", &url, &[]).assert(0, "succeeded", "output.html");
+    snap.run("outlinks", &url, &[]).assert(0, "succeeded", "6 links");
     assert_eq!(links(&snap, &web), expected, "from the file");
     let no = [("OUTLINKS_HASH_ROUTES", "no")];
-    snap.run("outlinks", &url, &no)
-        .assert(0, "succeeded", "3 links");
+    snap.run("outlinks", &url, &no).assert(0, "succeeded", "3 links");
     let route = web.url("/#/about");
     session.open(&snap, &route, &[]);
     std::fs::remove_file(snap.file("dom/output.html")).unwrap();
-    snap.run("title", &route, &[])
-        .assert(0, "succeeded", "app #/about");
+    snap.run("title", &route, &[]).assert(0, "succeeded", "app #/about");
     let other = Snapshot::new();
-    other
-        .run("outlinks", &web.url("/one"), &[])
-        .assert(0, "succeeded", "1 link");
+    other.run("outlinks", &web.url("/one"), &[]).assert(0, "succeeded", "1 link");
     let yes = [("OUTLINKS_HASH_ROUTES", "yes")];
     other.run("outlinks", &web.url("/one"), &yes);
     assert_eq!(links(&other, &web), ["/one#/only", "/x"]);
@@ -144,14 +129,7 @@ fn assert_list(snap: &Snapshot, web: &WebServer, list: &(&str, &[&str], &str)) {
     let (path, pages, title) = list;
     let url = web.url(&format!("/{path}"));
     assert_eq!(snap.run("outlinks", &url, &[]).exit, Some(0), "{path}");
-    assert_eq!(
-        links(snap, web)
-            .iter()
-            .map(String::as_str)
-            .collect::<Vec<_>>(),
-        *pages,
-        "{path}"
-    );
+    assert_eq!(links(snap, web).iter().map(String::as_str).collect::<Vec<_>>(), *pages, "{path}");
     let ran = snap.run("title", &url, &[]);
     if title.is_empty() {
         ran.assert(0, "noresults", "the page has no title");

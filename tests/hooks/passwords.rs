@@ -20,9 +20,7 @@ fn files_with_secrets(directory: &Path) -> Vec<String> {
             let mut bytes = std::fs::read(&path).unwrap();
             if bytes.starts_with(b"\x1f\x8b") {
                 let packed = std::mem::take(&mut bytes);
-                flate2::read::MultiGzDecoder::new(&packed[..])
-                    .read_to_end(&mut bytes)
-                    .unwrap();
+                flate2::read::MultiGzDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
             }
             let has = |secret: &[u8]| bytes.windows(secret.len()).any(|part| part == secret);
             if SECRETS.into_iter().any(has) {
@@ -39,32 +37,18 @@ fn password_in_the_url_reaches_the_server_and_nothing_else() {
         return;
     }
     let (server, snap) = (WebServer::start("22-password-in-url"), Snapshot::new());
-    let url = server
-        .url("/")
-        .replace("http://", "http://reader:s3cretPW@");
+    let url = server.url("/").replace("http://", "http://reader:s3cretPW@");
     let mut session = Session::start(&snap, &[]);
     let opened = session.open(&snap, &url, &[]);
     assert!(opened.contains("http=200"), "{opened}");
     for hook in ["dom", "pdf", "screenshot", "headers", "title", "wget"] {
         let ran = snap.run(hook, &url, &[]);
-        assert_eq!(
-            ran.result()["status"],
-            "succeeded",
-            "{hook}: {:?}",
-            ran.records
-        );
+        assert_eq!(ran.result()["status"], "succeeded", "{hook}: {:?}", ran.records);
     }
     let ran = snap.run("outlinks", &url, &[]);
-    let links: Vec<_> = ran
-        .records
-        .iter()
-        .filter_map(|it| it["url"].as_str())
-        .collect();
+    let links: Vec<_> = ran.records.iter().filter_map(|it| it["url"].as_str()).collect();
     assert_eq!(links, [server.url("/inside"), server.url("/sub/page")]);
-    for file in [
-        "dom/output.html".to_owned(),
-        format!("wget/{}/index.html", server.directory()),
-    ] {
+    for file in ["dom/output.html".to_owned(), format!("wget/{}/index.html", server.directory())] {
         let text = String::from_utf8(snap.read(&file)).unwrap();
         assert!(text.contains("MEMBERS ONLY"), "{file}: {text}");
     }
@@ -83,9 +67,7 @@ fn warc_keeps_the_password_where_the_settings_say_so() {
         return;
     }
     let (server, snap) = (WebServer::start("22-password-in-url"), Snapshot::new());
-    let url = server
-        .url("/")
-        .replace("http://", "http://reader:s3cretPW@");
+    let url = server.url("/").replace("http://", "http://reader:s3cretPW@");
     snap.run("wget", &url, &[("WGET_KEEP_CREDENTIALS", "yes")]);
     let warc = snap.file("wget/warc/page.warc.gz").display().to_string();
     assert_eq!(files_with_secrets(&snap.file("wget")), [warc]);

@@ -62,9 +62,8 @@ impl Bed {
         assert!(ran.elapsed < Duration::from_secs(5), "{:?}", ran.elapsed);
         let note = ran.result()["note"].as_str().unwrap_or_default().to_owned();
         let file = self.snap.file("pdf/output.pdf");
-        let text = std::process::Command::new("pdftotext")
-            .args([file.as_os_str(), "-".as_ref()])
-            .output();
+        let text =
+            std::process::Command::new("pdftotext").args([file.as_os_str(), "-".as_ref()]).output();
         let text = text.map_or_else(
             |_| String::new(),
             |done| String::from_utf8_lossy(&done.stdout).into_owned(),
@@ -79,11 +78,7 @@ impl Bed {
 fn decode(bytes: &[u8]) -> Picture {
     let (width, height, pixels) = pixels(bytes);
     let red = pixels.iter().filter(|pixel| **pixel == [255, 0, 0]);
-    Picture {
-        width,
-        height,
-        red: red.count(),
-    }
+    Picture { width, height, red: red.count() }
 }
 
 /// Width, height and pixels of a PNG.
@@ -177,29 +172,16 @@ fn what_waits_for_the_reader_is_opened_and_started_if_that_is_wanted() {
     assert_eq!((html.matches("open=").count(), note.as_str()), (1, ""));
     bed.open_with("/sections", &[("CHROMIUM_DETAILS", "true")]);
     let (html, note) = bed.document("/sections");
-    assert_eq!(
-        (html.matches("open=").count(), note.as_str()),
-        (3, "opened 2 sections"),
-        "{html}"
-    );
+    assert_eq!((html.matches("open=").count(), note.as_str()), (3, "opened 2 sections"), "{html}");
 
     let count = |bed: &Bed, path: &str| bed.web.requests().iter().filter(|it| *it == path).count();
     bed.open_with("/media", &[("CHROMIUM_MEDIA", "false")]);
-    assert_eq!(
-        (count(&bed, "/idle.wav"), count(&bed, "/eager.wav")),
-        (0, 1)
-    );
+    assert_eq!((count(&bed, "/idle.wav"), count(&bed, "/eager.wav")), (0, 1));
     bed.open("/media");
     let (html, note) = bed.document("/media");
     assert_eq!(note, "started 2 media");
-    assert_eq!(
-        (count(&bed, "/idle.wav"), count(&bed, "/eager.wav")),
-        (1, 2)
-    );
-    assert!(
-        html.contains("preload=\"none\"") && !html.contains("<title>1"),
-        "{html}"
-    );
+    assert_eq!((count(&bed, "/idle.wav"), count(&bed, "/eager.wav")), (1, 2));
+    assert!(html.contains("preload=\"none\"") && !html.contains("<title>1"), "{html}");
     assert!(!html.contains("muted"), "{html}");
 }
 
@@ -236,10 +218,7 @@ fn page_is_printed_as_wide_and_as_long_as_it_is() {
     assert!(picture.height > 9000, "{}", picture.height);
     assert!(picture.red >= 4000, "{}", picture.red);
     let (text, pictures, _) = bed.pdf("/box");
-    assert!(
-        text.contains("END OF THE BOX") || !has(&["pdftotext"]),
-        "{text}"
-    );
+    assert!(text.contains("END OF THE BOX") || !has(&["pdftotext"]), "{text}");
     assert!(pictures >= 1);
     let url = bed.web.url("/box");
     bed.snap.run("dom", &url, &[]);
@@ -308,18 +287,11 @@ fn scripts_without_a_font_are_named() {
     bed.open("/scripts");
     let (_, of_picture) = bed.picture("/scripts", &[]);
     let (_, _, of_pdf) = bed.pdf("/scripts");
-    for (script, character) in [
-        ("Cyrillic", "0421"),
-        ("Han", "6f22"),
-        ("Ethiopic", "1200"),
-        ("Thai", "0e01"),
-    ] {
+    for (script, character) in
+        [("Cyrillic", "0421"), ("Han", "6f22"), ("Ethiopic", "1200"), ("Thai", "0e01")]
+    {
         for note in [&of_picture, &of_pdf] {
-            assert_eq!(
-                note.contains(script),
-                !has_font(character),
-                "{script}: {note}"
-            );
+            assert_eq!(note.contains(script), !has_font(character), "{script}: {note}");
         }
     }
     assert!(!of_picture.contains("Hebrew"), "hidden: {of_picture}");

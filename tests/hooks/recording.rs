@@ -61,9 +61,7 @@ fn counts(log: &[Value]) -> BTreeMap<String, usize> {
 /// The values of a header in all requests that have it.
 fn values(log: &[Value], name: &str) -> BTreeSet<String> {
     let headers = log.iter().filter_map(|sent| sent["headers"].as_object());
-    let own = headers
-        .flatten()
-        .filter(|(own, _)| own.eq_ignore_ascii_case(name));
+    let own = headers.flatten().filter(|(own, _)| own.eq_ignore_ascii_case(name));
     own.map(|(_, value)| value.to_string()).collect()
 }
 
@@ -92,19 +90,12 @@ fn recorded_in(snap: &Snapshot, file: &str) -> Recorded {
     let mut rows = Vec::new();
     for entry in wacz.entries() {
         let mut body = Vec::new();
-        wacz.read(entry)
-            .unwrap()
-            .body
-            .read_to_end(&mut body)
-            .unwrap();
+        wacz.read(entry).unwrap().body.read_to_end(&mut body).unwrap();
         if entry.url.starts_with("urn:pageinfo:") {
             let info: Value = serde_json::from_slice(&body).unwrap();
             rows = info["requests"].as_array().unwrap().clone();
         }
-        bodies
-            .entry(format!("{} {}", entry.method, entry.url))
-            .or_default()
-            .push(body);
+        bodies.entry(format!("{} {}", entry.method, entry.url)).or_default().push(body);
     }
     Recorded { rows, bodies }
 }
@@ -159,8 +150,7 @@ fn every_request_of_a_page_is_recorded_and_none_is_repeated() {
         let seen = visit(&site, &snap, &url, true);
         assert_eq!(counts(&seen), counts(&bare), "{path}");
         // Without a saved DOM, the text is that of the recorded document.
-        snap.run("text", &site.url(path), &[])
-            .assert(0, "succeeded", "text.txt");
+        snap.run("text", &site.url(path), &[]).assert(0, "succeeded", "text.txt");
         assert_eq!(snap.json("text/text.json")["source"], "wacz");
         for name in ["User-Agent", "sec-ch-ua"] {
             let values = values(&seen, name);
@@ -217,14 +207,11 @@ fn the_recording_has_the_view_of_the_page_when_it_was_ready() {
     }
     let (site, snap) = (Site::of_kinds(), Snapshot::new());
     let (url, mut session) = open_recorded(&site, &snap, "resized");
-    snap.run("screenshot", &url, &[])
-        .assert(0, "succeeded", "screenshot.png");
-    snap.run("dom", &url, &[])
-        .assert(0, "succeeded", "output.html");
+    snap.run("screenshot", &url, &[]).assert(0, "succeeded", "screenshot.png");
+    snap.run("dom", &url, &[]).assert(0, "succeeded", "output.html");
     let after = String::from_utf8(snap.read("dom/output.html")).unwrap();
     assert!(after.contains("<p id=\"p\">resized</p>"), "{after}");
-    snap.run("wacz", &url, &[])
-        .assert(0, "succeeded", "page.wacz");
+    snap.run("wacz", &url, &[]).assert(0, "succeeded", "page.wacz");
     session.tab().stopped(&snap);
     let recorded = recorded(&snap);
     let text = recorded.resource(&format!("urn:text:{url}"));
@@ -243,12 +230,9 @@ fn two_visits_have_the_same_view() {
         let url = site.url("sticky");
         let mut session = Session::start(&snap, &[]);
         session.open(&snap, &url, &[("CHROMIUM_SCROLL", scroll)]);
-        snap.run("wacz", &url, &[])
-            .assert(0, "succeeded", "page.wacz");
+        snap.run("wacz", &url, &[]).assert(0, "succeeded", "page.wacz");
         session.tab().stopped(&snap);
-        recorded(&snap)
-            .resource(&format!("urn:view:{url}"))
-            .to_vec()
+        recorded(&snap).resource(&format!("urn:view:{url}")).to_vec()
     });
     let other = views.iter().filter(|view| **view != views[0]).count();
     assert_eq!(other, 0);
@@ -271,10 +255,7 @@ fn hooks_print_from_the_recording() {
     let (site, snap) = (Site::of_kinds(), Snapshot::new());
     visit(&site, &snap, &site.url("all"), true);
     let (exit, body) = ask(&snap, &[&site.url("module.js#part")]);
-    assert_eq!(
-        (exit, body.as_slice()),
-        (Some(0), &b"import '/imported.js'"[..])
-    );
+    assert_eq!((exit, body.as_slice()), (Some(0), &b"import '/imported.js'"[..]));
     let (exit, head) = ask(&snap, &[&site.url("moved.png"), "--headers"]);
     let head = String::from_utf8(head).unwrap();
     assert!(exit == Some(0) && head.starts_with("302 Found\n"), "{head}");
@@ -308,8 +289,7 @@ fn the_recording_of_a_killed_tab_is_completed() {
     let body = &recorded.bodies[&format!("GET {}", site.url("module.js"))];
     assert_eq!(body[0], b"import '/imported.js'");
     // A second run reports the same.
-    snap.run("wacz", &url, &[])
-        .assert(0, "succeeded", "page.wacz");
+    snap.run("wacz", &url, &[]).assert(0, "succeeded", "page.wacz");
 }
 
 #[test]
@@ -326,10 +306,7 @@ fn a_stream_is_cut_off_and_named() {
     ran.assert(0, "succeeded", "page.wacz");
     session.tab().stopped(&snap);
     let recorded = recorded(&snap);
-    let row = recorded
-        .rows
-        .iter()
-        .find(|row| row["type"] == "eventsource");
+    let row = recorded.rows.iter().find(|row| row["type"] == "eventsource");
     let row = row.expect("the stream is in the list");
     assert_eq!(row["reason"], "it had not ended when the recording did");
     let body = &recorded.bodies[&format!("GET {}", site.url("events"))][0];
@@ -348,31 +325,20 @@ fn media_that_the_page_has_not_read_are_completed() {
         let (url, settings) = (site.url("sound"), [("WACZ_MEDIA", media)]);
         let mut session = Session::start(&snap, &[]);
         session.open(&snap, &url, &settings);
-        snap.run("wacz", &url, &settings)
-            .assert(0, "succeeded", "page.wacz");
+        snap.run("wacz", &url, &settings).assert(0, "succeeded", "page.wacz");
         session.tab().stopped(&snap);
         let log = site.log("");
-        let sounds: Vec<_> = log
-            .iter()
-            .filter(|sent| sent["path"] == "/long.wav")
-            .collect();
+        let sounds: Vec<_> = log.iter().filter(|sent| sent["path"] == "/long.wav").collect();
         let ranges: Vec<_> = sounds.iter().map(|sent| &sent["range"]).collect();
         let recorded = recorded(&snap);
         let own = site.url("long.wav");
-        let rows: Vec<_> = recorded
-            .rows
-            .iter()
-            .filter(|row| row["url"] == own)
-            .collect();
+        let rows: Vec<_> = recorded.rows.iter().filter(|row| row["url"] == own).collect();
         assert_eq!(rows.len(), 1, "{rows:?}");
         assert_eq!(ranges[0], "bytes=0-");
         assert_eq!(ranges.len(), 1 + usize::from(is_whole), "{ranges:?}");
         if is_whole {
             let rest = ranges[1].as_str().unwrap();
-            assert!(
-                rest.starts_with("bytes=") && rest != "bytes=0-4000043",
-                "{rest}"
-            );
+            assert!(rest.starts_with("bytes=") && rest != "bytes=0-4000043", "{rest}");
         }
         let digest = sounds[0]["sha256"].as_str().unwrap();
         let bodies = &recorded.bodies[&format!("GET {own}")];
@@ -409,8 +375,7 @@ fn a_download_is_recorded_and_a_site_that_is_down_is_not() {
     let url = site.url("download");
     session.open(&snap, &url, &[]);
     session.tab().stopped(&snap);
-    snap.run("wacz", &url, &[])
-        .assert(0, "succeeded", "page.wacz");
+    snap.run("wacz", &url, &[]).assert(0, "succeeded", "page.wacz");
     let body = recorded(&snap).resource(&url).len();
     assert_eq!(body, DOWNLOAD_BYTES);
     let times = site.requests().into_iter();
@@ -550,10 +515,7 @@ fn what_failed_in_the_recording_is_no_fault_of_its_replay() {
     let ran = snap.run("verify", &url, &[("VERIFY_ENABLED", "true")]);
     ran.assert(0, "succeeded", "verify.json");
     let document = snap.json("verify/verify.json");
-    assert!(
-        document["requests"]["failed"].as_u64() >= Some(2),
-        "{document}"
-    );
+    assert!(document["requests"]["failed"].as_u64() >= Some(2), "{document}");
     assert_eq!(document["requests"]["missing"], 0, "{document}");
     assert_eq!(document["errors"], serde_json::json!([]), "{document}");
     assert_eq!(document["resources"], 1.0, "{document}");
@@ -571,11 +533,9 @@ fn what_printing_requests_is_recorded_and_not_expected_of_a_replay() {
     snap.select("wacz");
     let mut session = Session::start(&snap, &[]);
     session.open(&snap, &url, &[]);
-    snap.run("pdf", &url, &[])
-        .assert(0, "succeeded", "output.pdf");
+    snap.run("pdf", &url, &[]).assert(0, "succeeded", "output.pdf");
     session.tab().stopped(&snap);
-    snap.run("wacz", &url, &[])
-        .assert(0, "succeeded", "page.wacz");
+    snap.run("wacz", &url, &[]).assert(0, "succeeded", "page.wacz");
     let picture = site.url("print.png");
     assert!(!recorded(&snap).resource(&picture).is_empty());
     let ran = snap.run("verify", &url, &[("VERIFY_ENABLED", "true")]);
@@ -590,8 +550,7 @@ fn replayed_random(settings: &[(&str, &str)]) -> (Vec<String>, Value) {
     snap.select("wacz");
     let mut session = Session::start(&snap, settings);
     session.open(&snap, &url, settings);
-    snap.run("wacz", &url, settings)
-        .assert(0, "succeeded", "page.wacz");
+    snap.run("wacz", &url, settings).assert(0, "succeeded", "page.wacz");
     session.tab().stopped(&snap);
     let paths = site.requests().into_iter();
     let mut random: Vec<_> = paths.filter(|path| path.starts_with("/data")).collect();
@@ -621,11 +580,7 @@ fn page_with_a_seed_asks_for_the_same_random_urls_in_its_replay() {
         4,
         "{seeded}, {off}"
     );
-    assert_eq!(
-        off["fuzzy"].as_u64().unwrap() + off["missing"].as_u64().unwrap(),
-        4,
-        "{off}"
-    );
+    assert_eq!(off["fuzzy"].as_u64().unwrap() + off["missing"].as_u64().unwrap(), 4, "{off}");
     let (third, _) = replayed_random(&[]);
     assert!(first != third, "a new seed for each recording: {first:?}");
 }
@@ -641,8 +596,7 @@ fn seed_of_the_settings_is_that_of_the_recording() {
     snap.select("wacz");
     let mut session = Session::start(&snap, &settings);
     session.open(&snap, &url, &settings);
-    snap.run("wacz", &url, &settings)
-        .assert(0, "succeeded", "page.wacz");
+    snap.run("wacz", &url, &settings).assert(0, "succeeded", "page.wacz");
     session.tab().stopped(&snap);
     let seed = format!("urn:seed:{url}");
     assert_eq!(recorded(&snap).resource(&seed), b"17");

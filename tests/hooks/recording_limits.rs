@@ -30,8 +30,7 @@ fn record(site: &Site, path: &str, settings: &[(&str, &str)]) -> Recorded {
     let url = site.url(path);
     let mut session = Session::start(&snap, settings);
     session.open(&snap, &url, settings);
-    snap.run("wacz", &url, settings)
-        .assert(0, "succeeded", "page.wacz");
+    snap.run("wacz", &url, settings).assert(0, "succeeded", "page.wacz");
     session.tab().stopped(&snap);
     assert_sound(&snap);
     recorded(&snap)
@@ -94,10 +93,7 @@ fn bodies_that_scripts_read_as_blobs_are_whole_or_named() {
     let missing = wacz.result()["missing"].to_string();
     let mut named = 0;
     for sent in site.log("") {
-        let (url, method) = (
-            sent["url"].as_str().unwrap(),
-            sent["method"].as_str().unwrap(),
-        );
+        let (url, method) = (sent["url"].as_str().unwrap(), sent["method"].as_str().unwrap());
         // The browser's own request, after the end or in the middle.
         if url == site.url("favicon.ico") {
             continue;
@@ -165,8 +161,7 @@ fn a_large_body_is_recorded_in_bounded_memory() {
     let read = format!("/read?{bytes}");
     let log = site.log(&read);
     assert!(log.iter().any(|sent| sent["path"] == read.as_str()));
-    snap.run("wacz", &url, &settings)
-        .assert(0, "succeeded", "page.wacz");
+    snap.run("wacz", &url, &settings).assert(0, "succeeded", "page.wacz");
     let tab = session.tab();
     let peaks = [peak(&session.browser), peak(&tab)];
     println!("relay and tab: {peaks:?} bytes for a body of {bytes}");
@@ -199,8 +194,7 @@ fn requests_beyond_the_bound_are_counted() {
     let mut session = Session::start(&snap, &settings);
     session.open(&snap, &url, &settings);
     assert!(site.log("/done").iter().any(|sent| sent["path"] == "/done"));
-    snap.run("wacz", &url, &settings)
-        .assert(0, "succeeded", "page.wacz");
+    snap.run("wacz", &url, &settings).assert(0, "succeeded", "page.wacz");
     session.tab().stopped(&snap);
     assert_sound(&snap);
     let recorded = recorded(&snap);
@@ -227,8 +221,7 @@ fn pages_that_leave_or_close_themselves_are_recorded() {
     snap.select("wacz");
     let mut session = Session::start(&snap, &[]);
     session.open(&snap, &url, &[]);
-    snap.run("wacz", &url, &[])
-        .assert(0, "succeeded", "page.wacz");
+    snap.run("wacz", &url, &[]).assert(0, "succeeded", "page.wacz");
     session.tab().end();
     assert_sound(&snap);
     assert_whole_or_named(&recorded(&snap), &site.url("a.png"));
@@ -241,10 +234,7 @@ fn assert_whole_or_named(recorded: &Recorded, url: &str) {
     let length = recorded.resource(url).len();
     let named = format!("the browser passed on {length} of ");
     let is_named = reason.starts_with(&named) && !reason.contains(&format!("of {length} bytes"));
-    assert!(
-        reason == "none" && length > 0 || is_named,
-        "{url} with {length} bytes: {reason}"
-    );
+    assert!(reason == "none" && length > 0 || is_named, "{url} with {length} bytes: {reason}");
 }
 
 /// Crashes the renderer of the snapshot's page.
@@ -281,8 +271,7 @@ fn the_recording_of_a_page_that_crashes_is_completed() {
     crash(&snap);
     let (exit, text) = tab.ended();
     assert_eq!(exit, Some(1), "{text}");
-    snap.run("wacz", &url, &[])
-        .assert(0, "succeeded", "page.wacz");
+    snap.run("wacz", &url, &[]).assert(0, "succeeded", "page.wacz");
     assert_sound(&snap);
     assert_eq!(reason(&recorded(&snap), &site.url("module.js")), "none");
 }
@@ -296,9 +285,7 @@ impl Small {
         let mut mounting = Command::new("mount");
         mounting.args(["-t", "tmpfs", "-o", "size=60k,mode=777", "tmpfs"]);
         let mounted = mounting.arg(&directory).stderr(Stdio::null()).status();
-        mounted
-            .is_ok_and(|status| status.success())
-            .then_some(Small(directory))
+        mounted.is_ok_and(|status| status.success()).then_some(Small(directory))
     }
 
     fn grow(&self) {
@@ -310,10 +297,7 @@ impl Small {
 
 impl Drop for Small {
     fn drop(&mut self) {
-        let unmounting = Command::new("umount")
-            .args(["--lazy"])
-            .arg(&self.0)
-            .status();
+        let unmounting = Command::new("umount").args(["--lazy"]).arg(&self.0).status();
         assert!(unmounting.is_ok_and(|status| status.success()));
     }
 }

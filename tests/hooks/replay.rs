@@ -13,12 +13,7 @@ const TIME: &str = "2026-11-26T09:00:00Z";
 
 /// A recorded answer: URL, status, headers, body.
 #[derive(Clone)]
-struct Answer(
-    &'static str,
-    u16,
-    &'static [(&'static str, &'static str)],
-    Vec<u8>,
-);
+struct Answer(&'static str, u16, &'static [(&'static str, &'static str)], Vec<u8>);
 
 /// A page with a script, a picture, a fetch, a redirect and a frame of another site.
 fn answers() -> Vec<Answer> {
@@ -41,12 +36,7 @@ fn answers() -> Vec<Answer> {
     vec![
         Answer(URL, 200, HTML, page.to_vec()),
         Answer("https://a.test/app.js", 200, SCRIPT, app.to_vec()),
-        Answer(
-            "https://a.test/picture",
-            302,
-            &[("Location", "/teal.svg")],
-            Vec::new(),
-        ),
+        Answer("https://a.test/picture", 302, &[("Location", "/teal.svg")], Vec::new()),
         Answer("https://a.test/teal.svg", 200, SVG, picture.to_vec()),
         Answer(
             "https://a.test/api?_=1795683600000",
@@ -88,13 +78,8 @@ impl Shelf {
     /// Writes a recording with these answers and resources.
     fn record(&self, name: &str, answers: &[Answer], resources: &[(&str, &str, &[u8])]) -> PathBuf {
         let path = self.path(name);
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)
-            .unwrap();
+        let file =
+            File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         let time = TIME.parse().unwrap();
         let about = About {
             software: "test".to_owned(),
@@ -120,15 +105,11 @@ impl Shelf {
                 truncated: None,
             };
             let length = body.len() as u64;
-            recording
-                .add(&exchange, &mut body.as_slice(), length)
-                .unwrap();
+            recording.add(&exchange, &mut body.as_slice(), length).unwrap();
         }
         for (kind, media_type, body) in resources {
             let url = format!("urn:{kind}:{URL}");
-            recording
-                .add_resource(&url, media_type, time, body)
-                .unwrap();
+            recording.add_resource(&url, media_type, time, body).unwrap();
         }
         recording.add_page(Page {
             url: URL.to_owned(),
@@ -152,11 +133,7 @@ pub fn archivist(args: &[&str]) -> (i32, String, String) {
         .output()
         .unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code().unwrap(),
-        text(output.stdout),
-        text(output.stderr),
-    )
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
 /// Whether this machine has the programs and user namespaces; otherwise prints why not.
@@ -196,20 +173,11 @@ fn recorded_page_is_replayed_and_its_requests_are_counted() {
     assert_eq!(document["recorded"], TIME);
     assert_eq!(document["exact"], 7, "{stdout}");
     // The time in the URL differs in each replay.
-    assert_eq!(
-        document["by_rule"][0]["reason"], "cache-breaking",
-        "{stdout}"
-    );
-    assert_eq!(
-        (&document["fuzzy"], &document["missing"]),
-        (&2.into(), &0.into())
-    );
+    assert_eq!(document["by_rule"][0]["reason"], "cache-breaking", "{stdout}");
+    assert_eq!((&document["fuzzy"], &document["missing"]), (&2.into(), &0.into()));
     assert_eq!(document["by_rule"][1]["reason"], "callback", "{stdout}");
     assert!(fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
-    let lost: Vec<_> = answers()
-        .into_iter()
-        .filter(|one| !one.0.ends_with("teal.svg"))
-        .collect();
+    let lost: Vec<_> = answers().into_iter().filter(|one| !one.0.ends_with("teal.svg")).collect();
     let file = shelf.record("less.wacz", &lost, &[]);
     let (code, stdout, _) = archivist(&["replay", file.to_str().unwrap(), "--headless", "--json"]);
     let document: Value = serde_json::from_str(&stdout).unwrap();
@@ -298,12 +266,7 @@ fn recording_is_verified_and_each_change_of_it_is_seen() {
     let (code, proof) = verified(&record("body.wacz", &other), &[]);
     assert_eq!(code, 1, "{proof}");
     assert!(proof["text"].as_f64().unwrap() < 0.8, "{proof}");
-    let red = whole
-        .iter()
-        .find(|one| one.0.ends_with("red.svg"))
-        .unwrap()
-        .3
-        .clone();
+    let red = whole.iter().find(|one| one.0.ends_with("red.svg")).unwrap().3.clone();
     let other = changed("https://a.test/teal.svg", &|one| one.3 = red.clone());
     let (code, proof) = verified(&record("picture.wacz", &other), &["--least", "99"]);
     assert_eq!(code, 1, "{proof}");
@@ -319,24 +282,16 @@ fn recording_is_verified_and_each_change_of_it_is_seen() {
     assert_eq!(code, 1, "{stdout}{stderr}");
 
     // One resource removed, which the list of the recorder has, and which the page wants.
-    let less: Vec<_> = whole
-        .iter()
-        .filter(|one| !one.0.ends_with("red.svg"))
-        .cloned()
-        .collect();
+    let less: Vec<_> = whole.iter().filter(|one| !one.0.ends_with("red.svg")).cloned().collect();
     let (code, proof) = verified(&record("less.wacz", &less), &["--least", "0"]);
     assert_eq!((code, &proof["holds"]), (1, &false.into()), "{proof}");
-    assert_eq!(
-        urls(&proof["requests"]["not_answered"]),
-        ["https://b.test/red.svg"]
-    );
+    assert_eq!(urls(&proof["requests"]["not_answered"]), ["https://b.test/red.svg"]);
     let flaw = "GET https://b.test/red.svg: listed as recorded, but not in the file";
     assert_eq!(proof["flaws"], serde_json::json!([flaw]));
 
     // One redirect changed, to another resource of the recording.
-    let other = changed("https://a.test/picture", &|one| {
-        one.2 = &[("Location", "https://b.test/red.svg")]
-    });
+    let other =
+        changed("https://a.test/picture", &|one| one.2 = &[("Location", "https://b.test/red.svg")]);
     let (code, proof) = verified(&record("redirect.wacz", &other), &[]);
     assert_eq!(code, 1, "{proof}");
     let not_requested = serde_json::json!(["https://a.test/teal.svg"]);

@@ -16,11 +16,7 @@ impl Bed {
             return None;
         }
         let snap = Snapshot::new();
-        Some(Bed {
-            session: Session::start(&snap, &[]),
-            web: WebServer::start(case),
-            snap,
-        })
+        Some(Bed { session: Session::start(&snap, &[]), web: WebServer::start(case), snap })
     }
 
     fn open(&mut self, path: &str) -> String {
@@ -67,9 +63,7 @@ impl Bed {
             return None;
         }
         let file = self.snap.file("pdf/output.pdf");
-        let done = Command::new("pdftotext")
-            .args([file.as_os_str(), "-".as_ref()])
-            .output();
+        let done = Command::new("pdftotext").args([file.as_os_str(), "-".as_ref()]).output();
         Some(String::from_utf8_lossy(&done.unwrap().stdout).into_owned())
     }
 }
@@ -98,10 +92,7 @@ fn pages_look_as_they_do_on_a_screen() {
         assert_eq!(bed.open(path), "page loaded http=200\n", "{path}");
         let (red, blue) = bed.colours(path);
         assert!(red >= least && red <= most, "{path}: {red} red pixels");
-        assert!(
-            blue < 1000 || path == "/sticky",
-            "{path}: {blue} blue pixels"
-        );
+        assert!(blue < 1000 || path == "/sticky", "{path}: {blue} blue pixels");
         let printed = bed.printed(path);
         assert!(printed.is_none_or(|all| all.contains(text)), "{path}");
     }
@@ -126,14 +117,7 @@ fn document_has_the_state_of_the_page() {
         return;
     };
     for (path, parts) in [
-        (
-            "/styled",
-            &[
-                "data-archivist-rules",
-                ".b { background: rgb(255, 0, 0); }",
-                ".c {",
-            ][..],
-        ),
+        ("/styled", &["data-archivist-rules", ".b { background: rgb(255, 0, 0); }", ".c {"][..]),
         (
             "/form",
             &[
@@ -218,10 +202,7 @@ fn copies_are_not_bound_to_their_server() {
         String::from_utf8(snap.read(&format!("wget/{file}"))).unwrap()
     };
     let policy = saved("/own-policy");
-    assert!(
-        policy.contains("content-security-policy data-content="),
-        "{policy}"
-    );
+    assert!(policy.contains("content-security-policy data-content="), "{policy}");
     let integrity = saved("/integrity");
     assert!(integrity.contains(" data-integrity=sha256-"), "{integrity}");
     assert!(integrity.contains(" data-crossorigin"), "{integrity}");

@@ -34,10 +34,7 @@ fn serve() -> String {
             let Ok(mut stream) = stream else { return };
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
             let first = lines.next().and_then(Result::ok).unwrap_or_default();
-            while lines
-                .next()
-                .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
-            {}
+            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
             let (kind, body) = match first.split(' ').nth(1).unwrap_or_default() {
                 "/" => ("text/html", PAGE.as_bytes().to_vec()),
                 "/app.js" => ("text/javascript", SCRIPT.as_bytes().to_vec()),
@@ -68,8 +65,7 @@ fn visit(url: &str) -> Snapshot {
     snap.select("wacz");
     let mut session = Session::start(&snap, &[]);
     session.open(&snap, url, &[]);
-    snap.run("wacz", url, &[])
-        .assert(0, "succeeded", "page.wacz");
+    snap.run("wacz", url, &[]).assert(0, "succeeded", "page.wacz");
     session.tab().stopped(&snap);
     snap
 }
@@ -107,17 +103,11 @@ fn answers(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let wacz = bodies::open(path, file()).unwrap();
     let read = |entry| {
         let mut body = Vec::new();
-        wacz.read(entry)
-            .unwrap()
-            .body
-            .read_to_end(&mut body)
-            .unwrap();
+        wacz.read(entry).unwrap().body.read_to_end(&mut body).unwrap();
         body
     };
     let entries = wacz.entries().iter();
-    entries
-        .map(|entry| (format!("{} {}", entry.method, entry.url), read(entry)))
-        .collect()
+    entries.map(|entry| (format!("{} {}", entry.method, entry.url), read(entry))).collect()
 }
 
 #[test]
@@ -144,23 +134,12 @@ fn second_recording_is_small_and_whole_without_the_first() {
     let (code, proof) = verified(&file, &[]);
     assert_eq!((code, &proof["holds"]), (0, &true.into()), "{proof}");
     assert_eq!(proof["flaws"], serde_json::json!([]), "{proof}");
-    assert_eq!(
-        (&proof["requests"]["missing"], &proof["text"]),
-        (&0.into(), &1.0.into())
-    );
+    assert_eq!((&proof["requests"]["missing"], &proof["text"]), (&0.into(), &1.0.into()));
     let description = second.file("wacz/recording.json");
     let data = format!("{url}data");
-    let (code, head, _) = archivist(&[
-        "recorded",
-        &data,
-        "--headers",
-        "--recording",
-        text(&description),
-    ]);
-    assert!(
-        code == 0 && head.contains("application/octet-stream"),
-        "{head}"
-    );
+    let (code, head, _) =
+        archivist(&["recorded", &data, "--headers", "--recording", text(&description)]);
+    assert!(code == 0 && head.contains("application/octet-stream"), "{head}");
     // A recording without one of its bodies does not pass.
     for body in fs::read_dir(second.file("wacz/bodies")).unwrap() {
         let (path, aside) = (body.unwrap().path(), archive.path().join("aside"));
@@ -178,10 +157,7 @@ fn record(snapshot: &Path, count: u32) -> PathBuf {
     let path = snapshot.join("wacz/page.wacz");
     let mut options = File::options();
     let file = options.read(true).write(true).create(true).truncate(true);
-    let about = About {
-        main_url: "https://a.test/0".to_owned(),
-        ..About::default()
-    };
+    let about = About { main_url: "https://a.test/0".to_owned(), ..About::default() };
     let mut recording = Recording::create(file.open(&path).unwrap(), &about).unwrap();
     for number in 0..count {
         let exchange = Exchange {
@@ -245,12 +221,7 @@ fn recording_is_whole_whenever_its_sharing_is_killed() {
         sharing.wait().unwrap();
         let now = answers(&later.join("wacz/page.wacz"));
         assert_eq!(now.len(), 40, "round {round}");
-        assert!(
-            before
-                .iter()
-                .all(|(name, body)| now.get(name) == Some(body)),
-            "round {round}"
-        );
+        assert!(before.iter().all(|(name, body)| now.get(name) == Some(body)), "round {round}");
         assert!(answers(&file) == before, "round {round}");
     }
     share(&pool, &later);

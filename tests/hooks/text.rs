@@ -44,21 +44,14 @@ fn text_is_that_of_the_best_file_and_no_site_is_visited() {
     assert!(!snap.file("text/text.txt").exists());
 
     if has(&["pdftotext"]) {
-        leave(
-            &snap,
-            "pdf",
-            "output.pdf",
-            pdf("Words of the print").as_bytes(),
-        );
-        snap.run("text", NOWHERE, &[])
-            .assert(0, "succeeded", "text.txt");
+        leave(&snap, "pdf", "output.pdf", pdf("Words of the print").as_bytes());
+        snap.run("text", NOWHERE, &[]).assert(0, "succeeded", "text.txt");
         assert_eq!(snap.read("text/text.txt"), b"Words of the print\n");
         assert_eq!(snap.json("text/text.json")["source"], "pdf");
     }
     let page = "<title>Saved</title><nav>Menu</nav><p>Words of the server</p>";
     leave(&snap, "wget", "127.0.0.1+1/index.html", page.as_bytes());
-    snap.run("text", NOWHERE, &[])
-        .assert(0, "succeeded", "text.txt");
+    snap.run("text", NOWHERE, &[]).assert(0, "succeeded", "text.txt");
     assert_eq!(snap.read("text/text.txt"), b"Words of the server\n");
     assert_eq!(snap.json("text/text.json")["source"], "wget");
 
@@ -66,8 +59,7 @@ fn text_is_that_of_the_best_file_and_no_site_is_visited() {
         längst aus dem Netz verschwunden sind.";
     let page = format!("<html lang=en><title>Das Archiv</title><script>x</script><p>{prose}");
     leave(&snap, "dom", "output.html", page.as_bytes());
-    snap.run("text", NOWHERE, &[])
-        .assert(0, "succeeded", "text.txt");
+    snap.run("text", NOWHERE, &[]).assert(0, "succeeded", "text.txt");
     let text = String::from_utf8(snap.read("text/text.txt")).unwrap();
     assert_eq!(text, format!("{prose}\n"));
     let document = snap.json("text/text.json");
@@ -79,10 +71,7 @@ fn text_is_that_of_the_best_file_and_no_site_is_visited() {
     for (name, digits) in [("simhash", 16), ("sha256", 64)] {
         let value = document[name].as_str().unwrap();
         assert_eq!(value.len(), digits, "{name}");
-        assert!(
-            value.bytes().all(|byte| byte.is_ascii_hexdigit()),
-            "{value}"
-        );
+        assert!(value.bytes().all(|byte| byte.is_ascii_hexdigit()), "{value}");
     }
 }
 
@@ -113,16 +102,12 @@ fn imported_page_of_archivebox_has_text_without_a_recorded_success() {
     assert_eq!(ran.result()["status"], "noresults", "from another program");
     put("import/archivebox.json", "{}");
     let has = |text: &str| {
-        snap.run("text", NOWHERE, &[])
-            .assert(0, "succeeded", "text.txt");
+        snap.run("text", NOWHERE, &[]).assert(0, "succeeded", "text.txt");
         assert_eq!(snap.read("text/text.txt"), format!("{text}\n").as_bytes());
         assert_eq!(snap.json("text/text.json")["source"], "import");
     };
     has("Words of the extractor");
-    put(
-        "wget/127.0.0.1+1/index.html",
-        "<nav>Menu</nav><p>Words of the server</p>",
-    );
+    put("wget/127.0.0.1+1/index.html", "<nav>Menu</nav><p>Words of the server</p>");
     has("Words of the server");
     put("wget/127.0.0.1+1/index.html", "");
     put("import/127.0.0.1+1/index.html", "<p>Words of the rest</p>");

@@ -37,10 +37,7 @@ fn page_of_the_loopback_is_recorded_and_replayed() {
     let product = recorded["product"].as_str().unwrap();
     assert!(product.contains("Chrome/"), "{product}");
     let replay = &recorded["replay"]["Ok"];
-    assert_eq!(
-        (&replay["exact"], &replay["missing"]),
-        (&json!(4), &json!(0))
-    );
+    assert_eq!((&replay["exact"], &replay["missing"]), (&json!(4), &json!(0)));
     assert!(replay["fidelity"].as_f64().unwrap() > 0.99, "{replay}");
 }
 
@@ -48,10 +45,7 @@ fn page_of_the_loopback_is_recorded_and_replayed() {
 fn trial_without_a_browser_that_works_has_the_reason() {
     let missing = trial(&[("CHROME_BINARY", "/nowhere/chromium")]);
     let reason = missing["noBrowser"].as_str().unwrap();
-    assert!(
-        reason.contains("/nowhere/chromium is not installed"),
-        "{reason}"
-    );
+    assert!(reason.contains("/nowhere/chromium is not installed"), "{reason}");
     let broken = trial(&[("CHROME_BINARY", "/bin/false")]);
     let reason = broken["notRecorded"].as_str().unwrap();
     assert_eq!(reason, "chromium exited unexpectedly (exit 1)");

@@ -60,10 +60,8 @@ fn a_recorded_page_is_left_to_the_browser_by_wget() {
     assert_eq!(times("/icon"), 2);
 
     session.open(&snap, &download, &[]);
-    snap.run("wget", &download, &[])
-        .assert(0, "noresults", left);
-    snap.run("wacz", &download, &[])
-        .assert(0, "succeeded", "page.wacz");
+    snap.run("wget", &download, &[]).assert(0, "noresults", left);
+    snap.run("wacz", &download, &[]).assert(0, "succeeded", "page.wacz");
     assert_eq!(times("/download"), 1);
 
     // The tab does not record.
@@ -140,11 +138,7 @@ fn a_page_without_an_icon_of_its_own_has_that_of_its_site() {
     favicon.assert(0, "succeeded", "favicon.ico");
     let visits = requests(&site);
     let times = |path: &str| visits.iter().filter(|visit| *visit == path).count();
-    assert_eq!(
-        (times("/page/1"), times("/favicon.ico")),
-        (1, 1),
-        "{visits:?}"
-    );
+    assert_eq!((times("/page/1"), times("/favicon.ico")), (1, 1), "{visits:?}");
 }
 
 #[test]
@@ -240,16 +234,8 @@ fn a_large_list_is_fetched_once() {
     assert!(list.len() > 2 << 20, "{}", list.len());
     // Chromium sends them as text, with six characters for each.
     let zeros = vec![0; 3 << 20];
-    let csv = |path, body| Download {
-        path,
-        kind: "text/csv",
-        has_length: true,
-        body,
-    };
-    let files = vec![
-        csv("/list", list.clone().into_bytes()),
-        csv("/zeros", zeros.clone()),
-    ];
+    let csv = |path, body| Download { path, kind: "text/csv", has_length: true, body };
+    let files = vec![csv("/list", list.clone().into_bytes()), csv("/zeros", zeros.clone())];
     let (address, requests) = serve(files);
     let url = format!("{address}/list");
     let snap = Snapshot::new();
@@ -317,12 +303,8 @@ fn a_download_that_exceeds_the_limit_is_left_to_wget() {
         return;
     }
     let body = vec![7; 3 << 20];
-    let file = Download {
-        path: "/a.zip",
-        kind: "application/zip",
-        has_length: false,
-        body: body.clone(),
-    };
+    let file =
+        Download { path: "/a.zip", kind: "application/zip", has_length: false, body: body.clone() };
     let (address, _) = serve(vec![file]);
     let (snap, url) = (Snapshot::new(), format!("{address}/a.zip"));
     snap.select("wacz");
@@ -343,15 +325,7 @@ fn a_site_that_is_down_is_asked_by_the_browser_alone() {
     }
     let snap = Snapshot::new();
     let reason = "failed to load the page in chromium: net::ERR_CONNECTION_REFUSED";
-    let hooks = [
-        "favicon",
-        "headers",
-        "title",
-        "outlinks",
-        "dom",
-        "screenshot",
-        "pdf",
-    ];
+    let hooks = ["favicon", "headers", "title", "outlinks", "dom", "screenshot", "pdf"];
     let free = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://{}/", free.local_addr().unwrap());
     drop(free);
@@ -385,11 +359,7 @@ fn an_invalid_certificate_is_refused_by_the_browser_alone() {
         let navigation = serde_json::json!({"url": url, "final_url": url, "mime_type": "",
             "timestamp": "", "error": reason});
         std::fs::create_dir_all(snap.file("chromium")).unwrap();
-        std::fs::write(
-            snap.file("chromium/navigation.json"),
-            navigation.to_string(),
-        )
-        .unwrap();
+        std::fs::write(snap.file("chromium/navigation.json"), navigation.to_string()).unwrap();
         reason
     };
     for error in ["ERR_CERT_DATE_INVALID", "ERR_CERT_COMMON_NAME_INVALID"] {

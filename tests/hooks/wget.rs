@@ -60,10 +60,7 @@ impl Saved {
 
     fn contents(&self) -> Vec<Vec<u8>> {
         let files = self.shown(&self.main());
-        files
-            .iter()
-            .map(|file| std::fs::read(file).unwrap())
-            .collect()
+        files.iter().map(|file| std::fs::read(file).unwrap()).collect()
     }
 }
 
@@ -73,22 +70,14 @@ fn pictures_with_long_addresses_are_saved_and_linked() {
         return;
     }
     let long = format!("/long?{}", "a".repeat(300));
-    let (page, near) = (
-        format!("/{}", "e".repeat(280)),
-        format!("/{}", "f".repeat(240)),
-    );
+    let (page, near) = (format!("/{}", "e".repeat(280)), format!("/{}", "f".repeat(240)));
     for path in ["/query", "/dirs", "/paths", &long, &page, &near] {
         let saved = Saved::page("19-long-names", path, &[]);
         let pictures = saved.contents();
         assert_eq!(pictures.len(), 2, "{path}");
         assert_ne!(pictures[0], pictures[1], "{path}");
         for file in saved.shown(&saved.main()) {
-            assert_eq!(
-                file.extension().unwrap(),
-                "png",
-                "{path}: {}",
-                file.display()
-            );
+            assert_eq!(file.extension().unwrap(), "png", "{path}: {}", file.display());
         }
         assert_eq!(saved.main().extension().unwrap(), "html", "{path}");
         assert_eq!(saved.field("note"), "", "{path}");
@@ -117,9 +106,7 @@ fn files_have_suffixes_that_open() {
     let saved = Saved::page("34-wget-names", "/gallery", &[]);
     let pictures = saved.shown(&saved.main());
     assert!(
-        pictures
-            .iter()
-            .any(|file| file.extension().is_some_and(|it| it == "png")),
+        pictures.iter().any(|file| file.extension().is_some_and(|it| it == "png")),
         "{pictures:?}"
     );
     let original = format!("{}.orig", saved.main().display());
@@ -155,10 +142,7 @@ fn encodings_that_were_not_requested_are_decoded() {
         let saved = Saved::page("34-wget-names", path, &[]);
         assert!(saved.text().contains("<title>"), "{path}: {}", saved.text());
         let files = saved.shown(&saved.main());
-        assert!(
-            files.iter().any(|file| file.ends_with("inside.png")),
-            "{path}"
-        );
+        assert!(files.iter().any(|file| file.ends_with("inside.png")), "{path}");
         for style in files.iter().filter(|file| file.ends_with("gzip.css")) {
             assert_eq!(saved.shown(style).len(), 1);
         }
@@ -179,10 +163,7 @@ fn encodings_that_were_not_requested_are_decoded() {
             assert_eq!(saved.shown(style).len(), 1);
         }
         for file in files.iter().filter(|file| file.ends_with(picture)) {
-            assert!(
-                std::fs::read(file).unwrap().starts_with(b"\x89PNG"),
-                "{path}"
-            );
+            assert!(std::fs::read(file).unwrap().starts_with(b"\x89PNG"), "{path}");
         }
     }
     let saved = Saved::page("51-requisites", "/unknown", &[]);
@@ -197,10 +178,7 @@ fn small_answer_that_stands_for_many_bytes_is_not_written() {
     }
     let saved = Saved::page("51-requisites", "/bomb", &[("WGET_MAX_SIZE", "4m")]);
     let note = saved.field("note");
-    assert!(
-        note.contains("more bytes than WGET_MAX_SIZE allows"),
-        "{note}"
-    );
+    assert!(note.contains("more bytes than WGET_MAX_SIZE allows"), "{note}");
     assert!(saved.main().metadata().unwrap().len() < 100);
 }
 
@@ -210,17 +188,9 @@ fn page_that_a_time_limit_cuts_off_shows_what_was_saved() {
         return;
     }
     let saved = Saved::page("50-slow-pictures", "/", &[("WGET_TIMEOUT", "5")]);
-    assert!(
-        saved.ran.elapsed < Duration::from_secs(5),
-        "{:?}",
-        saved.ran.elapsed
-    );
+    assert!(saved.ran.elapsed < Duration::from_secs(5), "{:?}", saved.ran.elapsed);
     let pictures = saved.shown(&saved.main());
-    assert!(
-        pictures.len() > 5 && pictures.len() < 300,
-        "{}",
-        pictures.len()
-    );
+    assert!(pictures.len() > 5 && pictures.len() < 300, "{}", pictures.len());
     let note = saved.field("note");
     assert!(
         note.contains("time limit") && note.contains("of 301 files of the page are missing"),
@@ -239,11 +209,7 @@ fn later_attempt_continues_a_copy_that_a_time_limit_cut_off() {
     let mut saved = Saved::page("50-slow-pictures", "/few", &limit);
     let mut counts = vec![saved.shown(&saved.main()).len()];
     let first = saved.snap.read("wget/warc/page.warc.gz");
-    assert!(
-        saved
-            .field("note")
-            .contains("of 25 files of the page are missing")
-    );
+    assert!(saved.field("note").contains("of 25 files of the page are missing"));
     let url = saved.server.url("/few");
     while saved.field("note").contains("missing") {
         assert!(counts.len() < 10, "{counts:?}");
@@ -264,20 +230,14 @@ fn later_attempt_continues_a_copy_that_a_time_limit_cut_off() {
         .skip(1)
         .map(|record| record.split("\r\n\r\n").next().unwrap())
         .collect();
-    for path in (0..24)
-        .map(|n| format!("/picture/{n}.png"))
-        .chain(["/few".to_owned()])
-    {
+    for path in (0..24).map(|n| format!("/picture/{n}.png")).chain(["/few".to_owned()]) {
         let target = saved.server.url(&path);
         let found = heads.iter().filter(|head| {
             head.contains(&format!("<{target}>")) || head.contains(&format!(" {target}\r\n"))
         });
         assert_eq!(found.count(), 1, "responses of {path}");
     }
-    assert_eq!(
-        saved.field("note"),
-        "continued the copy of an earlier attempt"
-    );
+    assert_eq!(saved.field("note"), "continued the copy of an earlier attempt");
     assert!(!saved.snap.file("wget/warc/unfinished.log").exists());
     let again = saved.snap.run("wget", &url, &[]);
     assert_eq!(again.result()["note"], serde_json::Value::Null);
@@ -295,15 +255,9 @@ fn attempt_without_an_answer_keeps_the_part_that_is_there() {
     let warc = snap.read("wget/warc/page.warc.gz").len();
     drop(server);
     let again = snap.run("wget", &url, &[("WGET_TIMEOUT", "4")]);
-    assert_eq!(
-        (again.exit, &again.result()["output_str"]),
-        (Some(0), &main)
-    );
+    assert_eq!((again.exit, &again.result()["output_str"]), (Some(0), &main));
     let note = again.result()["note"].as_str().unwrap();
-    assert!(
-        note.contains("of 25 files of the page are missing"),
-        "{note}"
-    );
+    assert!(note.contains("of 25 files of the page are missing"), "{note}");
     assert!(snap.read("wget/warc/page.warc.gz").len() >= warc);
 }
 
@@ -314,12 +268,7 @@ fn requisites_of_requisites_are_saved_and_linked() {
     }
     let saved = Saved::page("51-requisites", "/", &[]);
     let top = saved.main().parent().unwrap().to_owned();
-    for file in [
-        "index.html",
-        "css/one.css",
-        "css/two.css",
-        "css/deep/three.css",
-    ] {
+    for file in ["index.html", "css/one.css", "css/two.css", "css/deep/three.css"] {
         saved.shown(&top.join(file));
     }
     let mut all = saved.shown(&saved.main());
@@ -332,26 +281,17 @@ fn requisites_of_requisites_are_saved_and_linked() {
         if file.ends_with("frame.html") {
             let text = std::fs::read_to_string(&file).unwrap();
             assert!(text.contains("i/h.png"), "{text}");
-        } else if ["css", "svg", "xml", "xsl", "html"]
-            .iter()
-            .any(|it| *it == kind)
-        {
+        } else if ["css", "svg", "xml", "xsl", "html"].iter().any(|it| *it == kind) {
             all.extend(saved.shown(&file));
         }
         seen.push(file);
     }
     let names: Vec<_> = seen.iter().map(|file| file.display().to_string()).collect();
     for name in ["y.xsl", "i/g.png", "i/f.png", "three.css", ".woff2"] {
-        assert!(
-            names.iter().any(|file| file.contains(name)),
-            "{name}: {names:#?}"
-        );
+        assert!(names.iter().any(|file| file.contains(name)), "{name}: {names:#?}");
     }
     let note = saved.field("note");
-    assert!(
-        note.starts_with("1 of ") && note.contains("/i/missing.png (404)"),
-        "{note}"
-    );
+    assert!(note.starts_with("1 of ") && note.contains("/i/missing.png (404)"), "{note}");
 }
 
 #[test]
@@ -444,13 +384,7 @@ fn page_that_goes_elsewhere_is_saved_where_it_ends_or_named() {
         assert!(saved.text().contains("TARGET"), "{path}: {}", saved.text());
         assert!(saved.field("note").contains("went on to"), "{path}");
     }
-    for path in [
-        "/script",
-        "/post",
-        "/script-late",
-        "/cookie-wall",
-        "/chain/1",
-    ] {
+    for path in ["/script", "/post", "/script-late", "/cookie-wall", "/chain/1"] {
         let saved = Saved::page("24-client-redirects", path, &[]);
         assert!(
             saved.field("note").contains("goes elsewhere by a script"),
@@ -477,24 +411,13 @@ fn page_that_a_script_leads_to_is_saved_if_the_browser_shows_it() {
         let snap = Snapshot::new();
         let navigation = serde_json::json!({"url": url, "finalUrl": shown});
         std::fs::create_dir_all(snap.file("chromium")).unwrap();
-        std::fs::write(
-            snap.file("chromium/navigation.json"),
-            navigation.to_string(),
-        )
-        .unwrap();
+        std::fs::write(snap.file("chromium/navigation.json"), navigation.to_string()).unwrap();
         let ran = snap.run("wget", &url, &[]);
-        let (file, note) = (
-            &ran.result()["output_str"],
-            ran.result()["note"].as_str().unwrap(),
-        );
+        let (file, note) = (&ran.result()["output_str"], ran.result()["note"].as_str().unwrap());
         let main = format!("wget/{}", file.as_str().unwrap());
         let text = String::from_utf8_lossy(&snap.read(&main)).into_owned();
         assert_eq!(text.contains("TARGET BODY"), is_target, "{shown}: {text}");
         assert_eq!(note.contains("the page went on to"), is_target, "{note}");
-        assert_eq!(
-            note.contains("goes elsewhere by a script"),
-            !is_target,
-            "{note}"
-        );
+        assert_eq!(note.contains("goes elsewhere by a script"), !is_target, "{note}");
     }
 }

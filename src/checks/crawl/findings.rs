@@ -57,11 +57,7 @@ fn broken(site: &Site, found: &mut Vec<Finding>) {
         let Some(text) = known.answer.as_ref().and_then(trouble) else {
             continue;
         };
-        let kind = if site.is_own(&known.url) {
-            "broken-link"
-        } else {
-            "broken-external-link"
-        };
+        let kind = if site.is_own(&known.url) { "broken-link" } else { "broken-external-link" };
         for page in &known.on {
             found.push(Finding::new(kind, known.url.as_str(), &text).on(url(site, *page)));
         }
@@ -95,20 +91,12 @@ fn redirects(site: &Site, found: &mut Vec<Finding>) {
             continue;
         }
         let (kind, text) = chain(site, number);
-        let pages: Vec<_> = known
-            .on
-            .iter()
-            .filter(|page| !is_redirect(site, **page))
-            .collect();
+        let pages: Vec<_> = known.on.iter().filter(|page| !is_redirect(site, **page)).collect();
         let finding = Finding::new(kind, known.url.as_str(), &text);
         if pages.is_empty() {
             found.push(finding.clone());
         }
-        found.extend(
-            pages
-                .into_iter()
-                .map(|page| finding.clone().on(url(site, *page))),
-        );
+        found.extend(pages.into_iter().map(|page| finding.clone().on(url(site, *page))));
     }
 }
 
@@ -127,22 +115,14 @@ fn chain(site: &Site, first: usize) -> (&'static str, String) {
         seen.push(to);
         at = to;
     }
-    let kind = if steps.len() > 1 {
-        "redirect-chain"
-    } else {
-        "redirect"
-    };
+    let kind = if steps.len() > 1 { "redirect-chain" } else { "redirect" };
     (kind, steps.join(", "))
 }
 
 fn insecure(site: &Site, found: &mut Vec<Finding>) {
     for (known, page) in pages(site).filter(|(_, page)| !page.insecure.is_empty()) {
         let text: Vec<_> = page.insecure.iter().map(Url::as_str).collect();
-        found.push(Finding::new(
-            "mixed-content",
-            known.url.as_str(),
-            &text.join(" "),
-        ));
+        found.push(Finding::new("mixed-content", known.url.as_str(), &text.join(" ")));
     }
 }
 
@@ -239,11 +219,7 @@ fn maps(site: &Site, is_whole: bool, found: &mut Vec<Finding>) {
             found.push(Finding::new("noindex-in-sitemap", known.url.as_str(), ""));
         }
         if known.on.is_empty() && known.url != site.urls[site.start].url {
-            found.push(Finding::new(
-                "orphan-page",
-                known.url.as_str(),
-                "no page links to it",
-            ));
+            found.push(Finding::new("orphan-page", known.url.as_str(), "no page links to it"));
         }
     }
     let forbidden =

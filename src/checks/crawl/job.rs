@@ -114,10 +114,7 @@ impl Fetcher {
     /// body to keep.
     fn get(&self, url: &Url, most: impl FnOnce(&CheckAnswer) -> u64) -> Result<CheckAnswer, Fault> {
         let headers = headers(&self.headers, &self.start, url);
-        let ask = Ask {
-            headers: &headers,
-            ..Ask::new("GET", url)
-        };
+        let ask = Ask { headers: &headers, ..Ask::new("GET", url) };
         self.own.get_some(&ask, most)
     }
 

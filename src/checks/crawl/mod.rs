@@ -80,11 +80,9 @@ fn start(
     // Threads to come have it from this one.
     let _ = signals.thread_block();
     let told = events.clone();
-    thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            let _ = signals.wait().map(|_| told.send(Message::Stop));
-        })?;
+    thread::Builder::new().name("signals".into()).spawn(move || {
+        let _ = signals.wait().map(|_| told.send(Message::Stop));
+    })?;
     let (jobs, queue) = channel::<Job>();
     let queue = Arc::new(Mutex::new(queue));
     for number in 0..settings.at_once.unwrap_or(AT_ONCE).clamp(1, 64) {
@@ -97,19 +95,13 @@ fn start(
                 }
             }
         };
-        thread::Builder::new()
-            .name(format!("fetch-{number}"))
-            .spawn(work)?;
+        thread::Builder::new().name(format!("fetch-{number}")).spawn(work)?;
     }
     Ok(jobs)
 }
 
 fn take(queue: &Mutex<Receiver<Job>>) -> Option<Job> {
-    queue
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .recv()
-        .ok()
+    queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
 /// Hands out jobs and takes in what comes of them, until there is nothing more, or no more time.
@@ -167,16 +159,13 @@ fn reason(site: &Site, end: End, limit: Duration) -> Option<String> {
     let start = &site.urls[site.start];
     let early = match end {
         End::Done => None,
-        End::Late => Some(format!(
-            "ended after {} s, with pages left to read",
-            limit.as_secs()
-        )),
+        End::Late => Some(format!("ended after {} s, with pages left to read", limit.as_secs())),
         End::Stopped => Some("ended when it was told to, with pages left to read".to_owned()),
     };
     let closed = match (&site.rules, &start.answer) {
-        (Rules::Unknown(reason), _) => Some(format!(
-            "robots.txt cannot be read, and so nothing else may be: {reason}"
-        )),
+        (Rules::Unknown(reason), _) => {
+            Some(format!("robots.txt cannot be read, and so nothing else may be: {reason}"))
+        }
         (_, Some(Found::Forbidden)) => {
             Some("robots.txt does not allow to read this URL".to_owned())
         }

@@ -47,19 +47,14 @@ pub fn read(body: &[u8], content_type: &str, address: &Url, tags: &str) -> Page 
             let own = it.attr("name").unwrap_or_default();
             own.trim().eq_ignore_ascii_case(name)
         });
-        let text = found
-            .and_then(|it| it.attr("content"))
-            .map(|text| one_line(text, 1024));
+        let text = found.and_then(|it| it.attr("content")).map(|text| one_line(text, 1024));
         text.filter(|text| !text.is_empty())
     };
     let says = |selector: &str| select(&page, selector).next().is_some();
     let robots = [meta("robots"), meta("archivist"), Some(tags.to_owned())];
     let resolver = Resolver::new(&page, address, decoded.encoding);
     let mut seen = HashSet::new();
-    let mut links: Vec<Url> = links(&page, &resolver)
-        .into_iter()
-        .map(|link| link.url)
-        .collect();
+    let mut links: Vec<Url> = links(&page, &resolver).into_iter().map(|link| link.url).collect();
     links.retain(|url| seen.insert(url.clone()));
     links.truncate(LINKS);
     Page {
@@ -70,10 +65,7 @@ pub fn read(body: &[u8], content_type: &str, address: &Url, tags: &str) -> Page 
             .any(|it| it.attr("lang").is_some_and(|lang| !lang.trim().is_empty())),
         no_index: robots.iter().flatten().any(|text| forbids_index(text)),
         canonical: select(&page, "link[rel][href]")
-            .find(|it| {
-                it.attr("rel")
-                    .is_some_and(|rel| rel.eq_ignore_ascii_case("canonical"))
-            })
+            .find(|it| it.attr("rel").is_some_and(|rel| rel.eq_ignore_ascii_case("canonical")))
             .and_then(|it| resolver.web_url(it.attr("href")?)),
         links,
         insecure: insecure(&page, &resolver, address),
@@ -93,11 +85,7 @@ fn insecure(page: &Html, resolver: &Resolver, address: &Url) -> Vec<Url> {
     }
     let loaded = "script[src], iframe[src], img[src], audio[src], video[src], source[src], embed[src], link[rel][href]";
     let target = |it: scraper::ElementRef| {
-        let attribute = if it.value().name() == "link" {
-            "href"
-        } else {
-            "src"
-        };
+        let attribute = if it.value().name() == "link" { "href" } else { "src" };
         let loads = it.attr("rel").is_none_or(|rel| {
             rel.split_ascii_whitespace().any(|word| {
                 ["stylesheet", "icon", "preload", "modulepreload"]
@@ -105,9 +93,7 @@ fn insecure(page: &Html, resolver: &Resolver, address: &Url) -> Vec<Url> {
                     .any(|known| word.eq_ignore_ascii_case(known))
             })
         });
-        it.attr(attribute)
-            .filter(|_| loads)
-            .and_then(|target| resolver.web_url(target))
+        it.attr(attribute).filter(|_| loads).and_then(|target| resolver.web_url(target))
     };
     select(page, loaded)
         .filter_map(target)
@@ -175,17 +161,9 @@ mod tests {
         let deep = "é<div>".repeat(300_000);
         let begun = Instant::now();
         parse(&deep, Duration::from_millis(100));
-        assert!(
-            begun.elapsed() < Duration::from_secs(20),
-            "{:?}",
-            begun.elapsed()
-        );
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         assert_eq!(
-            of(&(0..5000)
-                .map(|n| format!("<a href={n}>"))
-                .collect::<String>())
-            .links
-            .len(),
+            of(&(0..5000).map(|n| format!("<a href={n}>")).collect::<String>()).links.len(),
             LINKS
         );
     }

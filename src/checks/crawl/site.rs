@@ -249,10 +249,7 @@ impl Site {
         };
         self.rules = rules;
         self.phase = Phase::Start;
-        self.sitemaps_seen = named
-            .iter()
-            .filter_map(|text| Url::parse(text).ok())
-            .collect();
+        self.sitemaps_seen = named.iter().filter_map(|text| Url::parse(text).ok()).collect();
         self.queue.push_front(self.start);
     }
 
@@ -312,10 +309,7 @@ impl Site {
             return self.settle(number, Found::Status(seen.status));
         };
         self.pages += 1;
-        self.settle(
-            number,
-            Found::Page(Box::default(), seen.after, seen.is_large),
-        );
+        self.settle(number, Found::Page(Box::default(), seen.after, seen.is_large));
         for link in &page.links {
             self.link(link.clone(), number);
         }
@@ -323,12 +317,10 @@ impl Site {
     }
 
     fn take_redirect(&mut self, number: usize, status: u16, location: &str) {
-        let url = target(&self.urls[number].url, location)
-            .ok()
-            .map(|mut url| {
-                url.set_fragment(None);
-                url
-            });
+        let url = target(&self.urls[number].url, location).ok().map(|mut url| {
+            url.set_fragment(None);
+            url
+        });
         let is_start = self.phase == Phase::Start && number == self.start;
         let Some(url) = url else {
             return self.settle(number, Found::Redirect(status, None));

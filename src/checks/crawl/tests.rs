@@ -28,15 +28,9 @@ struct Web {
 impl Web {
     fn of(answers: &[(&str, &str)]) -> Web {
         let whole = |url: &str| {
-            if url.starts_with('/') {
-                format!("https://a.test{url}")
-            } else {
-                url.to_owned()
-            }
+            if url.starts_with('/') { format!("https://a.test{url}") } else { url.to_owned() }
         };
-        let answers = answers
-            .iter()
-            .map(|(url, text)| (whole(url), (*text).to_owned()));
+        let answers = answers.iter().map(|(url, text)| (whole(url), (*text).to_owned()));
         Web {
             answers: answers.collect(),
             asked: Vec::new(),
@@ -70,15 +64,8 @@ impl Web {
             }
         };
         self.asked.push(url.as_str().replace("https://a.test", ""));
-        let text = self
-            .answers
-            .get(url.as_str())
-            .cloned()
-            .unwrap_or("404".into());
-        let status = text
-            .split(' ')
-            .next()
-            .and_then(|word| word.parse::<u16>().ok());
+        let text = self.answers.get(url.as_str()).cloned().unwrap_or("404".into());
+        let status = text.split(' ').next().and_then(|word| word.parse::<u16>().ok());
         let fault = || Fault::Other("refused".into());
         match job {
             Job::Robots(_) => Done::Robots(match status {
@@ -105,9 +92,7 @@ fn seen(url: &Url, status: Option<u16>, text: &str) -> Response {
         after: Duration::from_millis(if text.contains("slow") { 2500 } else { 5 }),
         location: location.filter(|_| status.is_some_and(|status| (300..400).contains(&status))),
         retry_after: None,
-        page: status
-            .is_none()
-            .then(|| page::read(text.as_bytes(), "", url, "")),
+        page: status.is_none().then(|| page::read(text.as_bytes(), "", url, "")),
         is_large: false,
         sets_cookie: text.contains("cookie"),
     }
@@ -119,13 +104,7 @@ fn said(site: &Site, kind: &str) -> Vec<(String, String, String)> {
     findings::of(site, true)
         .into_iter()
         .filter(fits)
-        .map(|it| {
-            (
-                short(&it.url),
-                short(&it.on.unwrap_or_default()),
-                short(&it.text),
-            )
-        })
+        .map(|it| (short(&it.url), short(&it.on.unwrap_or_default()), short(&it.text)))
         .collect()
 }
 
@@ -136,37 +115,21 @@ fn of(url: &str, on: &str, text: &str) -> (String, String, String) {
 #[test]
 fn links_are_followed_on_the_site_only_and_each_once() {
     let mut web = Web::of(&[
-        (
-            "/",
-            "<title>t</title><a href=/a>1</a><a href=https://b.test/>2</a><a href=/a#x>3</a>",
-        ),
-        (
-            "/a",
-            "<title>a</title><a href=/>1</a><a href=http://www.a.test/b>2</a>",
-        ),
+        ("/", "<title>t</title><a href=/a>1</a><a href=https://b.test/>2</a><a href=/a#x>3</a>"),
+        ("/a", "<title>a</title><a href=/>1</a><a href=http://www.a.test/b>2</a>"),
         ("https://b.test/", "<a href=https://c.test/>"),
     ]);
     let site = web.crawl(500);
     assert_eq!(
         web.asked,
-        [
-            "/robots.txt",
-            "/",
-            "/sitemap.xml",
-            "/a",
-            "https://b.test/",
-            "http://www.a.test/b"
-        ]
+        ["/robots.txt", "/", "/sitemap.xml", "/a", "https://b.test/", "http://www.a.test/b"]
     );
     assert_eq!(site.pages, 2);
     assert_eq!(
         said(&site, "broken-link"),
         [of("http://www.a.test/b", "/a", "the server answers 404")]
     );
-    assert_eq!(
-        said(&site, "missing-robots").len() + said(&site, "missing-sitemap").len(),
-        2
-    );
+    assert_eq!(said(&site, "missing-robots").len() + said(&site, "missing-sitemap").len(), 2);
 }
 
 #[test]
@@ -185,10 +148,7 @@ fn dead_links_are_broken_and_refusals_are_not() {
     let site = web.crawl(500);
     assert_eq!(
         said(&site, "broken-link"),
-        [
-            of("/gone", "/", "the server answers 404"),
-            of("/error", "/", "the server answers 500")
-        ]
+        [of("/gone", "/", "the server answers 404"), of("/error", "/", "the server answers 500")]
     );
     assert_eq!(
         said(&site, "broken-external-link"),
@@ -202,10 +162,7 @@ fn dead_links_are_broken_and_refusals_are_not() {
 #[test]
 fn redirects_chains_and_loops() {
     let mut web = Web::of(&[
-        (
-            "/",
-            "<a href=/one><a href=/many><a href=/loop><a href=/lost><a href=/nowhere>",
-        ),
+        ("/", "<a href=/one><a href=/many><a href=/loop><a href=/lost><a href=/nowhere>"),
         ("/one", "301 /page"),
         ("/many", "302 /many2"),
         ("/many2", "308 /page"),
@@ -218,19 +175,10 @@ fn redirects_chains_and_loops() {
     let site = web.crawl(500);
     assert_eq!(
         said(&site, "redirect"),
-        [
-            of("/one", "/", "301 → /page"),
-            of("/lost", "/", "301 → /missing")
-        ]
+        [of("/one", "/", "301 → /page"), of("/lost", "/", "301 → /missing")]
     );
-    assert_eq!(
-        said(&site, "redirect-chain"),
-        [of("/many", "/", "302 → /many2, 308 → /page")]
-    );
-    assert_eq!(
-        said(&site, "redirect-loop"),
-        [of("/loop", "/", "302 → /loop2, 302 → /loop")]
-    );
+    assert_eq!(said(&site, "redirect-chain"), [of("/many", "/", "302 → /many2, 308 → /page")]);
+    assert_eq!(said(&site, "redirect-loop"), [of("/loop", "/", "302 → /loop2, 302 → /loop")]);
     assert_eq!(
         said(&site, "broken-link"),
         [
@@ -252,34 +200,18 @@ fn robots_and_their_delay_are_respected() {
             "<urlset><url><loc>https://a.test/secret/x</loc></url><url><loc>https://a.test/lone</loc></url>\
             <url><loc>https://b.test/</loc></url></urlset>",
         ),
-        (
-            "/",
-            "<title>t</title><a href=/secret>1</a><a href=/open>2</a>",
-        ),
+        ("/", "<title>t</title><a href=/secret>1</a><a href=/open>2</a>"),
         ("/open", "<title>o</title>"),
         ("/lone", "<title>l</title>"),
     ]);
     let site = web.crawl(500);
-    assert_eq!(
-        web.asked,
-        ["/robots.txt", "/", "/map.xml", "/open", "/lone"]
-    );
+    assert_eq!(web.asked, ["/robots.txt", "/", "/map.xml", "/open", "/lone"]);
     for pair in web.times[1..].windows(2) {
-        assert!(
-            pair[1] - pair[0] >= Duration::from_secs(3),
-            "{:?}",
-            web.times
-        );
+        assert!(pair[1] - pair[0] >= Duration::from_secs(3), "{:?}", web.times);
     }
     assert_eq!(said(&site, "forbidden-in-sitemap").len(), 1);
-    assert_eq!(
-        said(&site, "orphan-page"),
-        [of("/lone", "", "no page links to it")]
-    );
-    assert_eq!(
-        said(&site, "not-in-sitemap"),
-        [of("/", "", ""), of("/open", "", "")]
-    );
+    assert_eq!(said(&site, "orphan-page"), [of("/lone", "", "no page links to it")]);
+    assert_eq!(said(&site, "not-in-sitemap"), [of("/", "", ""), of("/open", "", "")]);
 }
 
 #[test]
@@ -288,10 +220,8 @@ fn a_site_with_unknown_rules_is_not_read() {
     let site = web.crawl(500);
     assert_eq!(web.asked, ["/robots.txt"]);
     assert_eq!(said(&site, "unreadable-robots"), [of("/", "", "refused")]);
-    let mut web = Web::of(&[
-        ("/robots.txt", "User-agent: *\nDisallow: /\n"),
-        ("/", "<title>t</title>"),
-    ]);
+    let mut web =
+        Web::of(&[("/robots.txt", "User-agent: *\nDisallow: /\n"), ("/", "<title>t</title>")]);
     assert_eq!(web.crawl(500).pages, 0);
     assert_eq!(web.asked, ["/robots.txt"]);
 }
@@ -300,14 +230,8 @@ fn a_site_with_unknown_rules_is_not_read() {
 fn a_site_that_has_moved_is_read_where_it_is_by_its_own_rules() {
     let mut web = Web::of(&[
         ("/", "301 https://b.test/home"),
-        (
-            "https://b.test/robots.txt",
-            "User-agent: *\nDisallow: /no\n",
-        ),
-        (
-            "https://b.test/home",
-            "<title>t</title><a href=/no>1</a><a href=/yes>2</a>",
-        ),
+        ("https://b.test/robots.txt", "User-agent: *\nDisallow: /no\n"),
+        ("https://b.test/home", "<title>t</title><a href=/no>1</a><a href=/yes>2</a>"),
         ("https://b.test/yes", "<title>y</title>"),
     ]);
     let site = web.crawl(500);
@@ -321,14 +245,9 @@ fn a_site_that_has_moved_is_read_where_it_is_by_its_own_rules() {
         "https://b.test/yes",
     ];
     assert_eq!(web.asked, asked);
-    assert_eq!(
-        said(&site, "redirect"),
-        [of("/", "", "301 → https://b.test/home")]
-    );
-    let mut circle = Web::of(&[
-        ("/", "301 https://b.test/"),
-        ("https://b.test/", "301 https://a.test/"),
-    ]);
+    assert_eq!(said(&site, "redirect"), [of("/", "", "301 → https://b.test/home")]);
+    let mut circle =
+        Web::of(&[("/", "301 https://b.test/"), ("https://b.test/", "301 https://a.test/")]);
     assert_eq!(circle.crawl(500).pages, 0);
 }
 
@@ -339,14 +258,10 @@ fn missing_and_repeated_texts_are_found() {
             "<html lang=en><title>{title}</title><meta name=description content='{title}'><h1>h</h1>"
         )
     };
-    let (home, twin) = (
-        whole("home") + "<a href=/1><a href=/2><a href=/3><a href=/4>",
-        whole("home"),
-    );
-    let (copy, hidden) = (
-        whole("home") + "<link rel=canonical href=/>",
-        "<meta name=robots content=noindex>",
-    );
+    let (home, twin) =
+        (whole("home") + "<a href=/1><a href=/2><a href=/3><a href=/4>", whole("home"));
+    let (copy, hidden) =
+        (whole("home") + "<link rel=canonical href=/>", "<meta name=robots content=noindex>");
     let mut web = Web::of(&[
         ("/", &home),
         ("/1", &twin),
@@ -356,43 +271,23 @@ fn missing_and_repeated_texts_are_found() {
     ]);
     let site = web.crawl(500);
     assert_eq!(said(&site, "duplicate-title"), [of("/1", "/", "home")]);
-    assert_eq!(
-        said(&site, "duplicate-description"),
-        [of("/1", "/", "home")]
-    );
-    for kind in [
-        "missing-title",
-        "missing-description",
-        "missing-heading",
-        "missing-language",
-    ] {
+    assert_eq!(said(&site, "duplicate-description"), [of("/1", "/", "home")]);
+    for kind in ["missing-title", "missing-description", "missing-heading", "missing-language"] {
         assert_eq!(said(&site, kind), [of("/4", "", "")], "{kind}");
     }
-    assert_eq!(
-        said(&site, "missing-alt"),
-        [of("/4", "", "1 picture without a text")]
-    );
-    assert_eq!(
-        said(&site, "slow-page"),
-        [of("/4", "", "2500 ms until the headers")]
-    );
+    assert_eq!(said(&site, "missing-alt"), [of("/4", "", "1 picture without a text")]);
+    assert_eq!(said(&site, "slow-page"), [of("/4", "", "2500 ms until the headers")]);
 }
 
 #[test]
 fn an_endless_site_stops_at_the_limit() {
     let mut answers: HashMap<String, String> = HashMap::new();
     for n in 0..100 {
-        answers.insert(
-            format!("/{n}"),
-            format!("<a href=/{}><a href=/r{n}>", n + 1),
-        );
+        answers.insert(format!("/{n}"), format!("<a href=/{}><a href=/r{n}>", n + 1));
         answers.insert(format!("/r{n}"), format!("302 /rr{n}"));
     }
     answers.insert("/".into(), "<a href=/0>".into());
-    let list: Vec<_> = answers
-        .iter()
-        .map(|(url, text)| (url.as_str(), text.as_str()))
-        .collect();
+    let list: Vec<_> = answers.iter().map(|(url, text)| (url.as_str(), text.as_str())).collect();
     let mut web = Web::of(&list);
     let site = web.crawl(10);
     assert!(site.pages <= 10 && site.is_cut, "{}", site.pages);

@@ -98,14 +98,10 @@ impl CheckAnswer {
     }
 
     pub(super) fn take_body(&mut self, body: &mut Body<'_>, head: &Head, most: u64) {
-        let read = decoded(&mut *body, head).and_then(|reader| {
-            reader
-                .take(most.saturating_add(1))
-                .read_to_end(&mut self.body)
-        });
+        let read = decoded(&mut *body, head)
+            .and_then(|reader| reader.take(most.saturating_add(1)).read_to_end(&mut self.body));
         self.is_cut = self.body.len() as u64 > most;
-        self.body
-            .truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        self.body.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         let late = "the answer did not end within the time limit";
         self.problem = read.err().map(|error| unread(&error, late));
     }

@@ -60,12 +60,11 @@ impl Channel {
         fields: &[(String, Vec<u8>)],
         patience: Patience,
     ) -> Result<(Head, Framing), CheckFailure> {
-        self.send_and_read(ask, fields, patience)
-            .map_err(|failure| match failure {
-                // A server of HTTP/2 alone may choose no protocol and close the connection.
-                failure if self.may_want_modern() && failure.is_end() => CheckFailure::Modern,
-                failure => self.connection().answerer().explain(failure),
-            })
+        self.send_and_read(ask, fields, patience).map_err(|failure| match failure {
+            // A server of HTTP/2 alone may choose no protocol and close the connection.
+            failure if self.may_want_modern() && failure.is_end() => CheckFailure::Modern,
+            failure => self.connection().answerer().explain(failure),
+        })
     }
 
     fn may_want_modern(&self) -> bool {
@@ -127,11 +126,7 @@ impl Channel {
 
 /// Returns whether the server answers only that it wants HTTP/2 (RFC 9110, sections 15.5.22, 15.6.6).
 fn is_refusal(head: &Head) -> bool {
-    let is_upgrade = || {
-        ["h2", "HTTP/2", "HTTP/2.0"]
-            .iter()
-            .any(|name| head.lists("upgrade", name))
-    };
+    let is_upgrade = || ["h2", "HTTP/2", "HTTP/2.0"].iter().any(|name| head.lists("upgrade", name));
     head.status == 505 || (head.status == 426 && is_upgrade())
 }
 

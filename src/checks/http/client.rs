@@ -20,11 +20,8 @@ use std::time::{Duration, Instant};
 use url::Url;
 
 /// Default User-Agent.
-pub const USER_AGENT: &str = concat!(
-    "Mozilla/5.0 (compatible; archivist/",
-    env!("CARGO_PKG_VERSION"),
-    ")"
-);
+pub const USER_AGENT: &str =
+    concat!("Mozilla/5.0 (compatible; archivist/", env!("CARGO_PKG_VERSION"), ")");
 /// Most idle connections to one server.
 const IDLE: usize = 4;
 /// Most new connections for one request, if the server refuses it on each.
@@ -44,10 +41,7 @@ pub struct Patience {
 impl Patience {
     /// Returns limits in seconds.
     pub const fn of(connect: u64, read: u64) -> Patience {
-        Patience {
-            connect: Duration::from_secs(connect),
-            read: Duration::from_secs(read),
-        }
+        Patience { connect: Duration::from_secs(connect), read: Duration::from_secs(read) }
     }
 }
 
@@ -106,18 +100,12 @@ impl Client {
             idle: Mutex::default(),
             modern: Mutex::default(),
         };
-        Client {
-            shared: Arc::new(shared),
-            cookies: Arc::default(),
-        }
+        Client { shared: Arc::new(shared), cookies: Arc::default() }
     }
 
     /// Returns the same client without cookies.
     pub fn without_cookies(&self) -> Client {
-        Client {
-            shared: self.shared.clone(),
-            cookies: Arc::default(),
-        }
+        Client { shared: self.shared.clone(), cookies: Arc::default() }
     }
 
     /// Sends GET; keeps `most` bytes of the body.
@@ -205,12 +193,7 @@ impl Client {
         fields: &[(String, Vec<u8>)],
     ) -> Result<Exchange, CheckFailure> {
         let (head, framing) = channel.exchange(ask, fields, self.shared.patience)?;
-        Ok(Exchange {
-            channel,
-            head,
-            framing,
-            at: Instant::now(),
-        })
+        Ok(Exchange { channel, head, framing, at: Instant::now() })
     }
 
     fn read(
@@ -220,12 +203,7 @@ impl Client {
         begun: Instant,
         wanted: impl FnOnce(&CheckAnswer) -> Wanted,
     ) -> Result<CheckAnswer, Fault> {
-        let Exchange {
-            mut channel,
-            head,
-            framing,
-            at,
-        } = exchange;
+        let Exchange { mut channel, head, framing, at } = exchange;
         let mut answer = CheckAnswer::of(&head, at - begun);
         answer.certificate_expires = channel.connection().expires;
         answer.misses_certificate = channel.connection().answerer().misses_one();
@@ -261,11 +239,7 @@ struct Exchange {
 
 impl Wanted {
     fn some(most: u64) -> Wanted {
-        if most == 0 {
-            Wanted::Nothing
-        } else {
-            Wanted::Bytes(most)
-        }
+        if most == 0 { Wanted::Nothing } else { Wanted::Bytes(most) }
     }
 }
 

@@ -125,11 +125,7 @@ impl Connection {
         let tls = tls()?;
         let answerer = Arc::new(Answerer::new(tls.identity));
         let is_old_offer = !tls.is_modern;
-        let protocols: &[&[u8]] = if tls.is_modern {
-            &[MODERN, OLD]
-        } else {
-            &[OLD]
-        };
+        let protocols: &[&[u8]] = if tls.is_modern { &[MODERN, OLD] } else { &[OLD] };
         let protocols = protocols.iter().map(|name| name.to_vec()).collect();
         let config = tls.trust.config(&answerer);
         let tls = ClientConnection::new_with_alpn(config, name, protocols)
@@ -273,10 +269,7 @@ fn server_name(url: &Url) -> Option<ServerName<'static>> {
 /// Returns whether the server speaks none of the offered protocols.
 fn wants_other_protocol(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
-    inner
-        == Some(&Error::AlertReceived(
-            AlertDescription::NoApplicationProtocol,
-        ))
+    inner == Some(&Error::AlertReceived(AlertDescription::NoApplicationProtocol))
 }
 
 /// A broken connection says nothing about TLS, except in the middle of the handshake.

@@ -78,8 +78,7 @@ fn is_below(url: &Url, parent: &str) -> bool {
     let Some(Host::Domain(host)) = url.host() else {
         return false;
     };
-    host.strip_suffix(parent)
-        .is_some_and(|rest| rest.ends_with('.'))
+    host.strip_suffix(parent).is_some_and(|rest| rest.ends_with('.'))
 }
 
 /// Returns the cookie, and whether it has expired, which removes one of its name.
@@ -177,27 +176,15 @@ mod tests {
             ("a=1; Path=/", "http://www.a.test/", "a=1"),
             ("a=1; Path=/x", "http://www.a.test/xy", ""),
             ("a=1; path=/; secure", "http://www.a.test/", ""),
-            (
-                "a=1; path=/; HttpOnly; SECURE",
-                "https://www.a.test/",
-                "a=1",
-            ),
+            ("a=1; path=/; HttpOnly; SECURE", "https://www.a.test/", "a=1"),
             ("a=1; path=/; Domain=.a.test", "https://b.a.test/", "a=1"),
             ("a=1; path=/", "https://b.www.a.test/", ""),
             ("a=1; path=/; domain=test", "https://b.test/", ""),
             ("a=1; path=/; domain=b.test", "https://b.test/", ""),
             ("a = b=c ; path=/", "https://www.a.test/", "a=b=c"),
             ("a=1; path=/; max-age=0", "https://www.a.test/", ""),
-            (
-                "a=1; path=/; expires=Thu, 01 Jan 1970 00:00:00 GMT",
-                "https://www.a.test/",
-                "",
-            ),
-            (
-                "a=1; path=/; expires=Thu, 01-Jan-2099 00:00:00 GMT",
-                "https://www.a.test/",
-                "a=1",
-            ),
+            ("a=1; path=/; expires=Thu, 01 Jan 1970 00:00:00 GMT", "https://www.a.test/", ""),
+            ("a=1; path=/; expires=Thu, 01-Jan-2099 00:00:00 GMT", "https://www.a.test/", "a=1"),
             ("lone; path=/", "https://www.a.test/", "lone"),
             ("a=\u{1}; path=/", "https://www.a.test/", ""),
             ("", "https://www.a.test/", ""),

@@ -10,10 +10,7 @@ pub fn decoded<'a>(
     body: impl Read + Send + 'a,
     head: &Head,
 ) -> io::Result<Box<dyn Read + Send + 'a>> {
-    let values: Vec<_> = head
-        .values("content-encoding")
-        .map(String::from_utf8_lossy)
-        .collect();
+    let values: Vec<_> = head.values("content-encoding").map(String::from_utf8_lossy).collect();
     let codings = values.join(",");
     if !coding::is_known(&codings) {
         return Ok(Box::new(body));
@@ -40,9 +37,7 @@ mod tests {
         let text = &b"hello"[..];
         let brotli = b"\x0b\x02\x80hello\x03";
         let mut gzip = Vec::new();
-        GzEncoder::new(&brotli[..], Compression::fast())
-            .read_to_end(&mut gzip)
-            .unwrap();
+        GzEncoder::new(&brotli[..], Compression::fast()).read_to_end(&mut gzip).unwrap();
         let both = "Content-Encoding: br\r\nContent-Encoding: GZIP\r\n";
         assert_eq!(read(both, &gzip).unwrap(), text);
         assert_eq!(read("Content-Encoding: br\r\n", brotli).unwrap(), text);

@@ -63,20 +63,12 @@ pub struct Body<'a> {
 impl<'a> Body<'a> {
     /// Returns a reader of the body that comes next.
     pub fn new(from: &'a mut (dyn BufRead + Send), framing: Framing) -> Body<'a> {
-        Body {
-            from,
-            framing,
-            chunk: 0,
-            is_first: true,
-            is_over: framing == Framing::Empty,
-        }
+        Body { from, framing, chunk: 0, is_first: true, is_over: framing == Framing::Empty }
     }
 
     fn line(&mut self) -> io::Result<Vec<u8>> {
         let mut line = Vec::new();
-        (&mut *self.from)
-            .take(SIZE_LINE)
-            .read_until(b'\n', &mut line)?;
+        (&mut *self.from).take(SIZE_LINE).read_until(b'\n', &mut line)?;
         match line.last() {
             Some(b'\n') => Ok(line.trim_ascii().to_vec()),
             Some(_) if line.len() as u64 >= SIZE_LINE => Err(no_size()),
@@ -120,10 +112,7 @@ impl<'a> Body<'a> {
 }
 
 fn no_size() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        "a chunk of the body has no valid size",
-    )
+    io::Error::new(io::ErrorKind::InvalidData, "a chunk of the body has no valid size")
 }
 
 impl Read for Body<'_> {
@@ -176,10 +165,7 @@ mod tests {
 
     #[test]
     fn lengths_are_read_as_browsers_read_them() {
-        assert_eq!(
-            of("Content-Length: 52\r\nContent-Length: 52"),
-            Ok(Framing::Length(52))
-        );
+        assert_eq!(of("Content-Length: 52\r\nContent-Length: 52"), Ok(Framing::Length(52)));
         assert_eq!(of("Content-Length: 52, 52"), Ok(Framing::Length(52)));
         assert_eq!(of("Content-Length : 7"), Ok(Framing::Length(7)));
         assert_eq!(of("Content-Length: x"), Ok(Framing::Close));
@@ -201,14 +187,8 @@ mod tests {
             assert!(read(Framing::Chunked, broken).is_err(), "{broken:?}");
         }
         assert!(read(Framing::Length(5), b"hel").is_err());
-        assert_eq!(
-            read(Framing::Length(3), b"hello").unwrap(),
-            (b"hel".to_vec(), true)
-        );
-        assert_eq!(
-            read(Framing::Close, b"hel").unwrap(),
-            (b"hel".to_vec(), true)
-        );
+        assert_eq!(read(Framing::Length(3), b"hello").unwrap(), (b"hel".to_vec(), true));
+        assert_eq!(read(Framing::Close, b"hel").unwrap(), (b"hel".to_vec(), true));
     }
 
     proptest! {

@@ -49,9 +49,7 @@ pub fn may_be_http(bytes: &[u8]) -> bool {
 }
 
 fn start(bytes: &[u8]) -> Option<usize> {
-    let is_icy = bytes
-        .get(..4)
-        .is_some_and(|word| word.eq_ignore_ascii_case(b"ICY "));
+    let is_icy = bytes.get(..4).is_some_and(|word| word.eq_ignore_ascii_case(b"ICY "));
     let is_start = |at: &usize| {
         let word = bytes.get(*at..*at + 4);
         word.is_some_and(|word| word.eq_ignore_ascii_case(b"http"))
@@ -96,11 +94,7 @@ fn status_line(line: &[u8]) -> Head {
         [major, ..] => *major > b'1',
         [] => false,
     };
-    Head {
-        status: number.parse().unwrap_or(200),
-        is_modern,
-        headers: Vec::new(),
-    }
+    Head { status: number.parse().unwrap_or(200), is_modern, headers: Vec::new() }
 }
 
 fn header(line: &[u8]) -> Option<(String, Vec<u8>)> {

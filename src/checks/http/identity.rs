@@ -49,10 +49,7 @@ pub struct Answerer {
 impl Answerer {
     /// Returns what answers with this certificate, if there is one.
     pub fn new(identity: Option<Identity>) -> Answerer {
-        Answerer {
-            identity,
-            was_asked: AtomicBool::new(false),
-        }
+        Answerer { identity, was_asked: AtomicBool::new(false) }
     }
 
     /// Returns whether the server asked for a certificate and got none.

@@ -42,12 +42,7 @@ pub fn is_trusted(
         list.iter().filter_map(Known::read).collect()
     };
     let sent = others(&sent[..sent.len().min(2 * DEPTH)]);
-    let path = Path {
-        sent: &sent,
-        trusted: &others(trusted),
-        now,
-        algorithms,
-    };
+    let path = Path { sent: &sent, trusted: &others(trusted), now, algorithms };
     path.leads_from(&own, DEPTH)
 }
 
@@ -66,11 +61,7 @@ impl Path<'_> {
         };
         self.trusted.iter().any(|issuer| signs(&issuer))
             || (left > 0
-                && self
-                    .sent
-                    .iter()
-                    .filter(signs)
-                    .any(|issuer| self.leads_from(issuer, left - 1)))
+                && self.sent.iter().filter(signs).any(|issuer| self.leads_from(issuer, left - 1)))
     }
 }
 
@@ -129,11 +120,9 @@ impl Known {
             kinds.0.as_deref() == Some(algorithm.signature_alg_id().as_ref())
                 && kinds.1.as_deref() == Some(algorithm.public_key_alg_id().as_ref())
         };
-        all.iter().filter(fits).any(|algorithm| {
-            algorithm
-                .verify_signature(bits, &message, signature)
-                .is_ok()
-        })
+        all.iter()
+            .filter(fits)
+            .any(|algorithm| algorithm.verify_signature(bits, &message, signature).is_ok())
     }
 }
 

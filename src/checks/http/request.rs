@@ -23,12 +23,7 @@ pub struct Ask<'a> {
 impl<'a> Ask<'a> {
     /// Returns a request without body or headers of its own.
     pub fn new(method: &'a str, url: &'a Url) -> Ask<'a> {
-        Ask {
-            method,
-            url,
-            headers: &[],
-            body: None,
-        }
+        Ask { method, url, headers: &[], body: None }
     }
 }
 
@@ -74,17 +69,12 @@ pub fn modern(ask: &Ask<'_>, fields: &[(String, Vec<u8>)]) -> Result<Request<()>
         )
     };
     let request = uri.and_then(|uri| {
-        let request = Request::builder()
-            .method(ask.method)
-            .uri(uri)
-            .version(Version::HTTP_2);
+        let request = Request::builder().method(ask.method).uri(uri).version(Version::HTTP_2);
         fields
             .iter()
             .map(|(name, value)| (name.to_ascii_lowercase(), value))
             .filter(|(name, _)| is_left(name))
-            .fold(request, |request, (name, value)| {
-                request.header(name, value.as_slice())
-            })
+            .fold(request, |request, (name, value)| request.header(name, value.as_slice()))
             .body(())
     });
     request.map_err(|error| Fault::Other(format!("HTTP/2: the request is not valid: {error}")))
@@ -114,14 +104,10 @@ pub fn fields(ask: &Ask<'_>, user_agent: &str, cookies: Option<Vec<u8>>) -> Vec<
     // A line feed would begin another header.
     let line = |value: Vec<u8>| -> Vec<u8> {
         let bytes = value.into_iter();
-        bytes
-            .filter(|byte| !matches!(byte, b'\r' | b'\n' | 0))
-            .collect()
+        bytes.filter(|byte| !matches!(byte, b'\r' | b'\n' | 0)).collect()
     };
     let usual = usual.into_iter();
-    usual
-        .map(|(name, value)| (name.to_owned(), line(value)))
-        .collect()
+    usual.map(|(name, value)| (name.to_owned(), line(value))).collect()
 }
 
 fn target(url: &Url) -> String {

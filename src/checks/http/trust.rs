@@ -34,11 +34,7 @@ impl Trust {
                 let reason = "this machine trusts no authority: install ca-certificates";
                 Fault::Tls(reason.to_owned())
             })?;
-        let verifier = Verifier {
-            usual,
-            trusted,
-            provider: provider.clone(),
-        };
+        let verifier = Verifier { usual, trusted, provider: provider.clone() };
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| Fault::Tls(error.to_string()))?
@@ -80,17 +76,10 @@ impl ServerCertVerifier for Verifier {
         };
         let end = issuer::end_of_validity(own).and_then(|end| u64::try_from(end).ok());
         if let Some(end) = end.filter(|end| *end < now.as_secs())
-            && matches!(
-                kind(&error),
-                Some(Refusal::IsExpired | Refusal::IsAuthority)
-            )
+            && matches!(kind(&error), Some(Refusal::IsExpired | Refusal::IsAuthority))
         {
             let not_after = UnixTime::since_unix_epoch(Duration::from_secs(end));
-            return Err(CertificateError::ExpiredContext {
-                time: now,
-                not_after,
-            }
-            .into());
+            return Err(CertificateError::ExpiredContext { time: now, not_after }.into());
         }
         let trusted = match kind(&error) {
             Some(Refusal::UnknownIssuer) if self.trusted.contains(own) => &self.trusted[..],

@@ -38,14 +38,8 @@ See archivist(1), archivist.conf(5), archivist-hooks(7).";
 
 impl Exit {
     /// Every status.
-    pub const ALL: [Exit; 6] = [
-        Exit::Done,
-        Exit::Failed,
-        Exit::Usage,
-        Exit::Partly,
-        Exit::Unreachable,
-        Exit::Interrupted,
-    ];
+    pub const ALL: [Exit; 6] =
+        [Exit::Done, Exit::Failed, Exit::Usage, Exit::Partly, Exit::Unreachable, Exit::Interrupted];
 
     /// Returns the number.
     pub fn code(self) -> u8 {
@@ -70,24 +64,15 @@ pub struct Failure {
 
 impl Failure {
     pub fn failed(message: impl Into<String>) -> Failure {
-        Failure {
-            exit: Exit::Failed,
-            message: message.into(),
-        }
+        Failure { exit: Exit::Failed, message: message.into() }
     }
 
     pub fn usage(message: impl Into<String>) -> Failure {
-        Failure {
-            exit: Exit::Usage,
-            message: message.into(),
-        }
+        Failure { exit: Exit::Usage, message: message.into() }
     }
 
     pub fn unreachable(message: impl Into<String>) -> Failure {
-        Failure {
-            exit: Exit::Unreachable,
-            message: message.into(),
-        }
+        Failure { exit: Exit::Unreachable, message: message.into() }
     }
 
     pub fn denied(why: &str) -> Failure {
@@ -122,10 +107,7 @@ impl Failure {
 
     /// The reader of standard output closed it: `archivist list … | head`.
     pub fn broken_pipe() -> Failure {
-        Failure {
-            exit: Exit::Done,
-            message: String::new(),
-        }
+        Failure { exit: Exit::Done, message: String::new() }
     }
 
     #[cfg(test)]

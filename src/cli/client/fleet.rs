@@ -207,9 +207,7 @@ fn held_elsewhere(id: Owner, held: &[Snapshot], nodes: &[Member]) -> Option<Stri
             Some(node) if node.is_connected => None,
             Some(node) => {
                 let seen = human_span(Duration::from_millis(node.seen_ms));
-                Some(format!(
-                    "node '{name}', which was not seen for {seen}, has {count}"
-                ))
+                Some(format!("node '{name}', which was not seen for {seen}, has {count}"))
             }
             None => Some(format!("{name}, which is no node any more, has {count}")),
         }
@@ -237,10 +235,7 @@ impl Orders {
     /// Connects to the fleet, if this machine is a node of one.
     pub async fn begin(scope: &Scope) -> Orders {
         let reached = Fleet::reach(scope, Local::default()).await;
-        Orders {
-            is_away: reached.is_err(),
-            fleet: reached.ok().flatten(),
-        }
+        Orders { is_away: reached.is_err(), fleet: reached.ok().flatten() }
     }
 
     /// Returns the fleet, if it was reached.
@@ -296,10 +291,7 @@ fn away(why: &str) -> Failure {
 fn explain(error: zbus::Error) -> Failure {
     let (name, text) = match &error {
         zbus::Error::MethodError(name, text, _) => (name.to_string(), text.clone()),
-        zbus::Error::FDO(error) => (
-            error.name().to_string(),
-            error.description().map(Into::into),
-        ),
+        zbus::Error::FDO(error) => (error.name().to_string(), error.description().map(Into::into)),
         _ => return away(&error.to_string()),
     };
     let text = text.unwrap_or_else(|| name.clone());
@@ -323,10 +315,7 @@ mod tests {
     #[test]
     fn pages_of_a_cancelled_crawl_are_waited_for_while_a_node_can_stop_them() {
         let id = Owner::Crawl(CrawlId(14));
-        let page = |node: &str| Snapshot {
-            node: Some(node.to_owned()),
-            ..sample::snapshot(3)
-        };
+        let page = |node: &str| Snapshot { node: Some(node.to_owned()), ..sample::snapshot(3) };
         let node = |name: &str, is_connected| Member {
             name: name.to_owned(),
             seen_ms: 14_000,
@@ -360,9 +349,6 @@ mod tests {
             "failed to reach the fleet: failed to connect to db\nfor this machine alone, use --local"
         );
         let missing = error(zbus::fdo::Error::UnknownObject("there is no s9".into()));
-        assert_eq!(
-            (missing.exit(), missing.message()),
-            (Exit::Failed, "there is no s9")
-        );
+        assert_eq!((missing.exit(), missing.message()), (Exit::Failed, "there is no s9"));
     }
 }

@@ -84,10 +84,7 @@ impl Follow {
         };
         let pages: u64 = crawl.snapshots.values().sum();
         let ended = self.statuses.values().filter(|status| status.is_final());
-        let failed = self
-            .results
-            .values()
-            .filter(|status| **status == ResultState::Failed);
+        let failed = self.results.values().filter(|status| **status == ResultState::Failed);
         (ended.count() as u64) < pages
             || (failed.count() as u64) < crawl.results.get("failed").copied().unwrap_or(0)
     }
@@ -97,10 +94,7 @@ impl Follow {
         let owner = Owner::Crawl(crawl.id);
         self.urls.insert(owner, crawl.url.clone());
         let note = (before != Some(crawl.status)).then(|| Note {
-            text: with_reason(
-                format!("{} {}", crawl.id, crawl.status),
-                crawl.reason.as_deref(),
-            ),
+            text: with_reason(format!("{} {}", crawl.id, crawl.status), crawl.reason.as_deref()),
             tone: text::tone_of_lifecycle(crawl.status, crawl.reason.as_deref()),
             lasting: false,
         });
@@ -190,9 +184,7 @@ impl Follow {
 
     /// Returns whether the crawl has ended.
     pub fn is_final(&self) -> bool {
-        self.crawl
-            .as_ref()
-            .is_some_and(|crawl| crawl.status.is_final())
+        self.crawl.as_ref().is_some_and(|crawl| crawl.status.is_final())
     }
 
     /// Running pages, lowest id first.
@@ -212,10 +204,7 @@ impl Follow {
             (finals, crawl.snapshots.values().sum())
         });
         let (done, all) = from_crawl.unwrap_or((0, 0));
-        (
-            done.max(counted(&Lifecycle::is_final)),
-            all.max(counted(&|_| true)),
-        )
+        (done.max(counted(&Lifecycle::is_final)), all.max(counted(&|_| true)))
     }
 
     /// Number of results by status, of those that the stream reported.
@@ -281,10 +270,7 @@ impl Follow {
         let took = text::elapsed(crawl.started_at, crawl.ended_at, now);
         let results = text::counts(&self.results(), &text::result_states());
         let status = with_reason(crawl.status.to_string(), crawl.reason.as_deref());
-        out.push_str(&format!(
-            "{} {status}: {pages}, results: {results}",
-            self.id
-        ));
+        out.push_str(&format!("{} {status}: {pages}, results: {results}", self.id));
         if !took.is_empty() {
             out.push_str(&format!(", in {took}"));
         }
@@ -296,9 +282,7 @@ impl Follow {
 /// Returns the status of a sealed page whose document is an HTTP error.
 fn http_error(snapshot: &Snapshot) -> Option<u16> {
     let is_sealed = snapshot.status == Lifecycle::Sealed;
-    snapshot
-        .http_status
-        .filter(|status| is_sealed && is_http_error(*status))
+    snapshot.http_status.filter(|status| is_sealed && is_http_error(*status))
 }
 
 /// Returns how many pages the server answered with this status.
@@ -310,12 +294,7 @@ fn answered(count: u64, all: u64, status: u16) -> String {
 }
 
 fn page_line(snapshot: &Snapshot) -> String {
-    let line = format!(
-        "{} {} {}",
-        snapshot.id,
-        clean(&snapshot.url),
-        snapshot.status
-    );
+    let line = format!("{} {} {}", snapshot.id, clean(&snapshot.url), snapshot.status);
     let status = http_error(snapshot).map(|status| format!("http {status}"));
     with_reason(line, snapshot.reason.as_deref().or(status.as_deref()))
 }

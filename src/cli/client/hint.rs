@@ -34,14 +34,8 @@ pub fn in_scope(text: &str, scope: &Scope) -> String {
 /// Returns a path as one word of a shell.
 pub fn shell_word(path: &Path) -> String {
     let text = path.to_string_lossy();
-    let is_plain = text
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "/._-@:".contains(c));
-    if is_plain {
-        text.into_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-@:".contains(c));
+    if is_plain { text.into_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]

@@ -33,10 +33,7 @@ mod tests {
     fn only_users_who_do_not_linger_get_the_hint() {
         let root = tempfile::tempdir().unwrap();
         let system = Scope::system(root.path());
-        let user = Scope {
-            user: true,
-            ..Scope::system(root.path())
-        };
+        let user = Scope { user: true, ..Scope::system(root.path()) };
         let hint = |name: &str, uid| hint_for(name, Uid::from_raw(uid), &user);
         assert_eq!(hint("ann", 1000), None, "without systemd-logind");
         for directory in [LINGER, USERS] {

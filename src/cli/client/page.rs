@@ -65,23 +65,14 @@ impl When {
             10 => (day(text)?, Span::new().days(1)),
             _ => {
                 let local = || {
-                    Some(
-                        text.parse::<DateTime>()
-                            .ok()?
-                            .to_zoned(zone.clone())
-                            .ok()?
-                            .timestamp(),
-                    )
+                    Some(text.parse::<DateTime>().ok()?.to_zoned(zone.clone()).ok()?.timestamp())
                 };
                 let moment = text.parse::<Timestamp>().ok().or_else(local)?;
                 return Some(When::Within(moment.into(), moment.into()));
             }
         };
         let start = |date: Date| Some(Time::from(date.to_zoned(zone.clone()).ok()?.timestamp()));
-        Some(When::Within(
-            start(first)?,
-            start(first.checked_add(length).ok()?)?,
-        ))
+        Some(When::Within(start(first)?, start(first.checked_add(length).ok()?)?))
     }
 
     /// Milliseconds between a time and this one; 0 within it.
@@ -114,9 +105,7 @@ pub async fn nearest(url: &str, when: When, server: &Server) -> Result<Snapshot,
         ..Filter::default()
     };
     let versions: Vec<Snapshot> = Paging::new(server, filter).collect().await?;
-    let newest = versions
-        .iter()
-        .max_by_key(|page| (page.visited_at, page.id));
+    let newest = versions.iter().max_by_key(|page| (page.visited_at, page.id));
     let newest = newest.filter(|_| when == When::Newest).cloned();
     let chosen = choose(versions, when).ok_or_else(|| {
         let url = clean(url);
@@ -138,12 +127,7 @@ pub async fn nearest(url: &str, when: When, server: &Server) -> Result<Snapshot,
 fn choose(versions: Vec<Snapshot>, when: When) -> Option<Snapshot> {
     let order = |page: &Snapshot| {
         let time = page.visited_at;
-        (
-            !page.is_saved(),
-            when.distance(time),
-            Reverse(time),
-            Reverse(page.id),
-        )
+        (!page.is_saved(), when.distance(time), Reverse(time), Reverse(page.id))
     };
     versions.into_iter().min_by_key(order)
 }
@@ -165,11 +149,7 @@ mod tests {
             ("https://me@a.test/2024", "https://me@a.test/2024"),
             ("https://a.test/x@now", "https://a.test/x"),
         ] {
-            assert_eq!(
-                name(text),
-                Ok(PageName::Url(url.to_owned(), When::Newest)),
-                "{text}"
-            );
+            assert_eq!(name(text), Ok(PageName::Url(url.to_owned(), When::Newest)), "{text}");
         }
         let Ok(PageName::Url(url, When::Within(..))) = name("https://a.test/@user@2024") else {
             panic!("no time");
@@ -184,31 +164,14 @@ mod tests {
             _ => None,
         };
         let at = |text: &str| format!("{text}T00:00:00.000Z");
-        assert_eq!(
-            within("2024"),
-            Some([at("2024-01-01"), at("2025-01-01")].join(" "))
-        );
-        assert_eq!(
-            within("2024-12"),
-            Some([at("2024-12-01"), at("2025-01-01")].join(" "))
-        );
-        assert_eq!(
-            within("2024-02-29"),
-            Some([at("2024-02-29"), at("2024-03-01")].join(" "))
-        );
+        assert_eq!(within("2024"), Some([at("2024-01-01"), at("2025-01-01")].join(" ")));
+        assert_eq!(within("2024-12"), Some([at("2024-12-01"), at("2025-01-01")].join(" ")));
+        assert_eq!(within("2024-02-29"), Some([at("2024-02-29"), at("2024-03-01")].join(" ")));
         let noon = "2024-05-17T12:00:00.000Z";
         for text in ["2024-05-17T12:00", "2024-05-17T14:00:00+02:00"] {
             assert_eq!(within(text), Some(format!("{noon} {noon}")), "{text}");
         }
-        for text in [
-            "",
-            "24",
-            "2024-13",
-            "2024-02-30",
-            "20240517",
-            "user",
-            "2024-05-17Tx",
-        ] {
+        for text in ["", "24", "2024-13", "2024-02-30", "20240517", "user", "2024-05-17Tx"] {
             assert_eq!(When::parse(text, &TimeZone::UTC), None, "{text}");
         }
     }
@@ -216,10 +179,7 @@ mod tests {
     #[test]
     fn nearest_version_is_within_the_time_or_next_to_it() {
         let page = |id: i64, day: &str| Snapshot {
-            visited_at: format!("{day}T12:00:00Z")
-                .parse::<Timestamp>()
-                .unwrap()
-                .into(),
+            visited_at: format!("{day}T12:00:00Z").parse::<Timestamp>().unwrap().into(),
             ..sample::snapshot(id)
         };
         let versions = [

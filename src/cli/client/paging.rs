@@ -51,10 +51,7 @@ impl Source<'_> {
 
     /// Returns the row of a crawl or page, if there is one.
     pub async fn find<T: Row>(self, id: Owner) -> Result<Option<T>, Failure> {
-        let row = Filter {
-            limit: 1,
-            ..Filter::of(id)
-        };
+        let row = Filter { limit: 1, ..Filter::of(id) };
         Ok(self.list(T::WHAT, &row).await?.pop())
     }
 }
@@ -130,20 +127,13 @@ impl<'a> Paging<'a> {
             0 => u64::MAX,
             limit => limit.into(),
         };
-        Paging {
-            source,
-            filter,
-            left,
-        }
+        Paging { source, filter, left }
     }
 
     /// Returns the next batch; it is empty after the last one.
     pub async fn next<T: Row>(&mut self) -> Result<Batch<T>, Failure> {
         if self.left == 0 {
-            return Ok(Batch {
-                rows: Vec::new(),
-                documents: Vec::new(),
-            });
+            return Ok(Batch { rows: Vec::new(), documents: Vec::new() });
         }
         let limit = self.left.min(ROWS_MAX.into());
         self.filter.limit = u32::try_from(limit).unwrap_or(ROWS_MAX);
@@ -173,11 +163,7 @@ impl<'a> Paging<'a> {
         // Fewer rows than requested: either there are no more, or the answer reached its size
         // limit.
         let is_last = count < limit && bytes < ANSWER_BYTES;
-        self.left = if is_last || !is_followed {
-            0
-        } else {
-            self.left - count
-        };
+        self.left = if is_last || !is_followed { 0 } else { self.left - count };
         Ok(Batch { rows, documents })
     }
 

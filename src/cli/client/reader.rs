@@ -179,27 +179,16 @@ impl Wall {
 /// and make the sandbox; without them, it has still neither rights nor a network.
 fn unit(user: bool) -> Vec<String> {
     let mut words = vec!["systemd-run".to_owned()];
-    words.extend(run_words(&Scope {
-        user,
-        ..Scope::system("/")
-    }));
+    words.extend(run_words(&Scope { user, ..Scope::system("/") }));
     let (id, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     words.push(format!("--unit={READER_UNITS}{id}-{number}.service"));
     words.push("--slice=archivist.slice".to_owned());
     words.push("--description=archivist: reader of a foreign file".to_owned());
-    let own = if user {
-        "PrivateUsers=yes".to_owned()
-    } else {
-        format!("User={READER_USER}")
-    };
+    let own = if user { "PrivateUsers=yes".to_owned() } else { format!("User={READER_USER}") };
     let limit = format!("RuntimeMaxSec={LIMIT}");
     let properties = ["Type=exec", "NoNewPrivileges=yes", "PrivateNetwork=yes"];
     let properties = properties.map(str::to_owned).into_iter();
-    words.extend(
-        properties
-            .chain([own, limit])
-            .map(|property| format!("--property={property}")),
-    );
+    words.extend(properties.chain([own, limit]).map(|property| format!("--property={property}")));
     words.push("--".to_owned());
     words
 }
@@ -219,9 +208,7 @@ fn process(is_root: bool) -> Vec<String> {
     if is_root {
         let known = |name| User::from_name(name).ok().flatten();
         let user = known(READER_USER).or_else(|| known(NOBODY));
-        let (uid, gid) = user.map_or((65534, 65534), |user| {
-            (user.uid.as_raw(), user.gid.as_raw())
-        });
+        let (uid, gid) = user.map_or((65534, 65534), |user| (user.uid.as_raw(), user.gid.as_raw()));
         words.push(format!("--reuid={uid}"));
         words.push(format!("--regid={gid}"));
         words.extend(

@@ -113,18 +113,15 @@ fn run(task: &str, directory: &Path, document: &[u8]) -> Result<Output, Failure>
 fn reason(output: &Output) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     let last = errors.lines().rfind(|line| !line.trim().is_empty());
-    last.map_or_else(
-        || format!("archivist-search failed ({})", output.status),
-        clean,
-    )
+    last.map_or_else(|| format!("archivist-search failed ({})", output.status), clean)
 }
 
 /// Writes to a program. One that has ended says itself why.
 fn write(stdin: &mut impl Write, bytes: &[u8]) -> Result<(), Failure> {
     match stdin.write_all(bytes) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::failed(format!(
-            "failed to write to archivist-search: {error}"
-        ))),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("failed to write to archivist-search: {error}")))
+        }
         _ => Ok(()),
     }
 }

@@ -61,11 +61,7 @@ pub fn address(scope: &Scope) -> Address {
 
 /// Returns the systemctl(1) command for the service manager of the scope.
 pub fn systemctl(scope: &Scope) -> &'static str {
-    if scope.user {
-        "systemctl --user"
-    } else {
-        "systemctl"
-    }
+    if scope.user { "systemctl --user" } else { "systemctl" }
 }
 
 impl Server {
@@ -74,12 +70,7 @@ impl Server {
         let address = address(scope);
         let proxy = address.manager().await?;
         let status_command = format!("{} status {}", systemctl(scope), scope.orchestrator_unit());
-        Ok(Server {
-            address,
-            status_command,
-            proxy,
-            is_broken: AtomicBool::new(false),
-        })
+        Ok(Server { address, status_command, proxy, is_broken: AtomicBool::new(false) })
     }
 
     /// Connects again after the bus has closed the connection, as at its restart. There is no event
@@ -182,11 +173,8 @@ impl Server {
         let connection = self.proxy.inner().connection();
         let mut lost = 0;
         loop {
-            let replaced = self
-                .address
-                .replaced(connection)
-                .await
-                .map_err(|error| self.explain(error))?;
+            let replaced =
+                self.address.replaced(connection).await.map_err(|error| self.explain(error))?;
             let answer = tokio::select! {
                 biased;
                 answer = self.answer(patience, make()) => answer,
@@ -255,9 +243,9 @@ impl Server {
     ) -> Result<T, Failure> {
         let begin = Instant::now();
         let answer = match patience {
-            Patience::Until(deadline) => tokio::time::timeout_at(deadline, call)
-                .await
-                .map_err(|_| self.silence(begin))?,
+            Patience::Until(deadline) => {
+                tokio::time::timeout_at(deadline, call).await.map_err(|_| self.silence(begin))?
+            }
             Patience::WhileAnswering => {
                 while_answering(REPLY_TIMEOUT, call, || self.is_answering()).await?
             }
@@ -276,9 +264,7 @@ impl Server {
     async fn is_answering(&self) -> Result<(), Failure> {
         let begin = Instant::now();
         let answer = tokio::time::timeout(REPLY_TIMEOUT, self.proxy.status()).await;
-        answer
-            .map_err(|_| self.silence(begin))?
-            .map_err(|error| self.explain(error))?;
+        answer.map_err(|_| self.silence(begin))?.map_err(|error| self.explain(error))?;
         Ok(())
     }
 

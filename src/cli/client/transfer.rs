@@ -78,10 +78,7 @@ fn wait(
         }
         String::from_utf8_lossy(&text).into_owned()
     });
-    for line in stdout
-        .into_iter()
-        .flat_map(|out| BufReader::new(out).lines())
-    {
+    for line in stdout.into_iter().flat_map(|out| BufReader::new(out).lines()) {
         see(&line.map_err(lost)?)?;
     }
     let status = child.wait().map_err(lost)?;
@@ -91,9 +88,7 @@ fn wait(
         return Ok(None);
     }
     let reason = errors.lines().map(str::trim).rfind(|line| !line.is_empty());
-    Ok(Some(clean(
-        reason.unwrap_or("the unit failed without a message"),
-    )))
+    Ok(Some(clean(reason.unwrap_or("the unit failed without a message"))))
 }
 
 /// Returns the arguments of systemd-run(1). The drop-ins of transfers apply to a name with this start,
@@ -108,13 +103,7 @@ fn arguments(transfer: &Transfer<'_>, scope: &Scope) -> Result<Vec<String>, Fail
 /// Returns the first arguments of systemd-run(1) for a unit that the command waits for.
 pub fn run_words(scope: &Scope) -> Vec<String> {
     let user = scope.user.then_some("--user");
-    let waiting = [
-        "--quiet",
-        "--pipe",
-        "--wait",
-        "--collect",
-        "--no-ask-password",
-    ];
+    let waiting = ["--quiet", "--pipe", "--wait", "--collect", "--no-ask-password"];
     user.into_iter().chain(waiting).map(str::to_owned).collect()
 }
 
@@ -147,11 +136,7 @@ mod tests {
     #[test]
     fn the_unit_has_the_sandbox_and_keys_of_transfers() {
         let store = Location::parse("ssh://me@nas/srv/pages").unwrap();
-        let transfer = Transfer {
-            task: "compare",
-            store: &store,
-            directory: None,
-        };
+        let transfer = Transfer { task: "compare", store: &store, directory: None };
         let scope = Scope::system("/");
         let program = Path::new("/usr/lib/archivist/archivist-store");
         let text = words(&transfer, &scope, program).join(" ");
@@ -167,11 +152,7 @@ mod tests {
         assert!(text.ends_with(" /usr/lib/archivist/archivist-store compare"));
         assert!(!text.contains("BindPaths"));
         let unit = format!("archivist-store-compare-{id}.service");
-        assert_eq!(
-            Names::new("archivist").kind_of(&unit),
-            None,
-            "no transfer of a page"
-        );
+        assert_eq!(Names::new("archivist").kind_of(&unit), None, "no transfer of a page");
     }
 
     #[test]
@@ -180,26 +161,16 @@ mod tests {
             let mut command = Command::new("sh");
             let child = command.args(["-c", script]);
             let child = child.stdin(Stdio::piped()).stdout(Stdio::piped());
-            wait(
-                child.stderr(Stdio::piped()).spawn().unwrap(),
-                vec![b'x'; 1 << 20],
-                see,
-            )
+            wait(child.stderr(Stdio::piped()).spawn().unwrap(), vec![b'x'; 1 << 20], see)
         };
         let mut lines = Vec::new();
         let mut see = |line: &str| {
             lines.push(line.to_owned());
             Ok(())
         };
-        assert!(
-            run("echo one; echo two; cat >/dev/null", &mut see)
-                .unwrap()
-                .is_none()
-        );
-        let reason = run(
-            "echo three; echo first >&2; printf 'last \\033[1m\\n\\n' >&2; exit 1",
-            &mut see,
-        );
+        assert!(run("echo one; echo two; cat >/dev/null", &mut see).unwrap().is_none());
+        let reason =
+            run("echo three; echo first >&2; printf 'last \\033[1m\\n\\n' >&2; exit 1", &mut see);
         assert_eq!(reason.unwrap().unwrap(), "last \u{fffd}[1m");
         assert_eq!(lines, ["one", "two", "three"]);
     }

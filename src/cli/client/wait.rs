@@ -182,14 +182,8 @@ async fn fill_gaps(source: Source<'_>, crawl: CrawlId, view: &mut View) -> Resul
     let snapshots: Vec<Snapshot> = Paging::of(source, filter(None)).collect().await?;
     let failed = Paging::of(source, filter(Some("failed")));
     let results: Vec<HookResult> = failed.collect().await?;
-    let snapshots = snapshots
-        .into_iter()
-        .rev()
-        .map(|snapshot| CrawlEvent::Snapshot { snapshot });
-    let results = results
-        .into_iter()
-        .rev()
-        .map(|result| CrawlEvent::Hook { result });
+    let snapshots = snapshots.into_iter().rev().map(|snapshot| CrawlEvent::Snapshot { snapshot });
+    let results = results.into_iter().rev().map(|result| CrawlEvent::Hook { result });
     for event in snapshots.chain(results) {
         view.take_event(event)?;
     }
@@ -306,17 +300,11 @@ mod tests {
     fn a_crawl_of_the_fleet_is_done_when_all_its_pages_are() {
         let crawl = |status, pages: &[(&str, u64)]| Crawl {
             status,
-            snapshots: pages
-                .iter()
-                .map(|(state, n)| ((*state).to_owned(), *n))
-                .collect(),
+            snapshots: pages.iter().map(|(state, n)| ((*state).to_owned(), *n)).collect(),
             ..crate::sample::crawl(1)
         };
         let started = Lifecycle::Started;
-        assert!(are_done(&crawl(
-            started,
-            &[("sealed", 2), ("cancelled", 1)]
-        )));
+        assert!(are_done(&crawl(started, &[("sealed", 2), ("cancelled", 1)])));
         assert!(!are_done(&crawl(started, &[("sealed", 2), ("queued", 1)])));
         assert!(!are_done(&crawl(started, &[])));
         assert!(!are_done(&crawl(Lifecycle::Paused, &[("sealed", 2)])));

@@ -38,12 +38,7 @@ pub struct Exposition {
 
 impl Exposition {
     pub fn new(format: Format) -> Exposition {
-        Exposition {
-            format,
-            text: String::new(),
-            name: "",
-            kind: MetricKind::Gauge,
-        }
+        Exposition { format, text: String::new(), name: "", kind: MetricKind::Gauge }
     }
 
     /// Begins a metric. `name` ends in its unit, if it has one, and has no suffix of its kind.
@@ -107,15 +102,10 @@ impl Exposition {
     }
 
     fn row(&mut self, suffix: &str, labels: &[MetricLabel<'_>], value: f64) {
-        let pairs: Vec<String> = labels
-            .iter()
-            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
-            .collect();
-        let labels = if pairs.is_empty() {
-            String::new()
-        } else {
-            format!("{{{}}}", pairs.join(","))
-        };
+        let pairs: Vec<String> =
+            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+        let labels =
+            if pairs.is_empty() { String::new() } else { format!("{{{}}}", pairs.join(",")) };
         let name = self.name;
         self.line(format_args!("{name}{suffix}{labels} {value}"));
     }
@@ -128,19 +118,12 @@ impl Exposition {
 
 /// A number with a fraction, as OpenMetrics wants those of buckets.
 fn float(number: f64) -> String {
-    if number.fract() == 0.0 {
-        format!("{number:.1}")
-    } else {
-        number.to_string()
-    }
+    if number.fract() == 0.0 { format!("{number:.1}") } else { number.to_string() }
 }
 
 /// The value of a label.
 fn escaped(value: &str) -> String {
-    value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -154,11 +137,7 @@ mod tests {
             out.metric(MetricKind::Counter, "a_bytes", "Help.");
             out.sample(&[("host", "x\"\\\n")], 3.0);
             out.metric(MetricKind::Histogram, "b_seconds", "Help.");
-            out.histogram(
-                ("p", "q"),
-                &[(Some(1.0), 2), (Some(2.5), 0), (None, 1)],
-                9.5,
-            );
+            out.histogram(("p", "q"), &[(Some(1.0), 2), (Some(2.5), 0), (None, 1)], 9.5);
             out.finish()
         };
         assert_eq!(

@@ -8,11 +8,7 @@ const SHOWN_MAX: usize = 100;
 
 /// Returns the entries that this output gets.
 pub fn most(output: &impl IsTerminal) -> usize {
-    if output.is_terminal() {
-        SHOWN_MAX
-    } else {
-        usize::MAX
-    }
+    if output.is_terminal() { SHOWN_MAX } else { usize::MAX }
 }
 
 /// Returns the first `most` entries, one a line, and a line with the number of the others.

@@ -21,9 +21,7 @@ impl Bars {
     pub fn new() -> Bars {
         let multi = MultiProgress::new();
         let overall = multi.add(ProgressBar::new(0));
-        overall.set_style(style(
-            "{elapsed_precise} [{bar:30}] {pos}/{len} pages {wide_msg}",
-        ));
+        overall.set_style(style("{elapsed_precise} [{bar:30}] {pos}/{len} pages {wide_msg}"));
         let (rows, columns) = console::Term::stderr().size();
         Bars {
             multi,
@@ -91,11 +89,8 @@ fn message(page: &Page, now: Time, columns: usize) -> String {
         .iter()
         .map(|(hook, since)| format!("{} {}", clean(hook), text::elapsed(*since, None, now)))
         .collect();
-    let work = format!(
-        "{:>5}  {:<30}  ",
-        text::elapsed(page.started_at, None, now),
-        hooks.join(", ")
-    );
+    let work =
+        format!("{:>5}  {:<30}  ", text::elapsed(page.started_at, None, now), hooks.join(", "));
     let room = columns.saturating_sub(work.chars().count() + BESIDE);
     work + &text::cut_middle(&clean(&page.url), room)
 }

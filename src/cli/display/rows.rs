@@ -39,11 +39,7 @@ fn failed_of_crawl(crawl: &Crawl) -> Cell {
 }
 
 fn pinned(is_pinned: bool) -> Cell {
-    if is_pinned {
-        "yes".into()
-    } else {
-        Cell::default()
-    }
+    if is_pinned { "yes".into() } else { Cell::default() }
 }
 
 pub fn crawls(crawls: &[Crawl], style: &Style) -> Table {
@@ -134,16 +130,9 @@ pub fn results(results: &[HookResult], style: &Style, with_owner: bool) -> Table
         };
         let why = result.error.as_deref();
         // The output of a failed hook is often its error: print it once.
-        let output = result
-            .output
-            .as_deref()
-            .filter(|output| why != Some(*output));
+        let output = result.output.as_deref().filter(|output| why != Some(*output));
         table.row([
-            if with_owner {
-                result.owner.to_string().into()
-            } else {
-                Cell::default()
-            },
+            if with_owner { result.owner.to_string().into() } else { Cell::default() },
             text::hook_label(&result.plugin, &result.hook).into(),
             Cell::toned(result.status.as_str(), text::tone_of_result(result.status)),
             tries.into(),
@@ -176,16 +165,8 @@ pub fn runs(runs: &[Run], style: &Style) -> Table {
             Cell::toned(run.status.as_str(), tone),
             outcome,
             text::elapsed(run.started_at, run.ended_at, style.now).into(),
-            run.accounting
-                .cpu_usec
-                .map(text::cpu)
-                .unwrap_or_default()
-                .into(),
-            run.accounting
-                .memory_peak
-                .map(human_size)
-                .unwrap_or_default()
-                .into(),
+            run.accounting.cpu_usec.map(text::cpu).unwrap_or_default().into(),
+            run.accounting.memory_peak.map(human_size).unwrap_or_default().into(),
         ]);
     }
     table
@@ -269,23 +250,13 @@ mod tests {
 
     #[test]
     fn snapshots_results_and_runs() {
-        let elsewhere = Snapshot {
-            node: Some("web2".into()),
-            ..sample::snapshot(3)
-        };
+        let elsewhere = Snapshot { node: Some("web2".into()), ..sample::snapshot(3) };
         let text = snapshots(&[elsewhere], &style()).render(&style());
-        assert!(
-            text.contains("  NODE  URL") && text.contains("  web2  https:"),
-            "{text}"
-        );
+        assert!(text.contains("  NODE  URL") && text.contains("  web2  https:"), "{text}");
         let text = snapshots(&[sample::snapshot(3)], &style()).render(&style());
         assert!(text.contains("Example \u{fffd}[31mDomain"), "{text}");
-        let text = results(
-            &[sample::result(3, "wget", "on_Snapshot__06_wget.bg")],
-            &style(),
-            true,
-        )
-        .render(&style());
+        let text = results(&[sample::result(3, "wget", "on_Snapshot__06_wget.bg")], &style(), true)
+            .render(&style());
         assert_eq!(
             text,
             "OF  HOOK  STATUS     TIME  SIZE   OUTPUT\n\
@@ -314,24 +285,15 @@ mod tests {
         assert_eq!(cell(None, None), Cell::default());
         assert_eq!(cell(Some(json!({})), None), "yes".into());
         assert_eq!(cell(Some(json!({})), verified.clone()), "98.7 %".into());
-        assert_eq!(
-            cell(None, verified),
-            Cell::default(),
-            "the recording was lost"
-        );
+        assert_eq!(cell(None, verified), Cell::default(), "the recording was lost");
     }
 
     #[test]
     fn http_status_of_pages_is_a_column() {
-        let page = |http_status| Snapshot {
-            http_status,
-            ..sample::snapshot(3)
-        };
+        let page = |http_status| Snapshot { http_status, ..sample::snapshot(3) };
         let text = snapshots(&[page(Some(404)), page(None)], &style()).render(&style());
-        let cells: Vec<Vec<&str>> = text
-            .lines()
-            .map(|line| line.split_whitespace().take(5).collect())
-            .collect();
+        let cells: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split_whitespace().take(5).collect()).collect();
         assert_eq!(cells[0], ["ID", "CRAWL", "DEPTH", "STATUS", "HTTP"]);
         assert_eq!(cells[1], ["s3", "c1", "0", "sealed", "404"]);
         assert_eq!(cells[2][3..], ["sealed", "2/2"]);
@@ -342,10 +304,7 @@ mod tests {
         let host = |name: &str, failed: u64| Host {
             name: name.into(),
             pages: 3,
-            uses: Uses {
-                succeeded: 2,
-                failed,
-            },
+            uses: Uses { succeeded: 2, failed },
             used_at: Some(sample::NOW),
             last_result: 9,
             delay_ms: failed * 1500,

@@ -44,12 +44,7 @@ impl Style {
     /// Returns the style for a file.
     #[cfg(test)]
     pub fn plain(now: Time) -> Style {
-        Style {
-            width: None,
-            color: false,
-            now,
-            zone: TimeZone::UTC,
-        }
+        Style { width: None, color: false, now, zone: TimeZone::UTC }
     }
 
     pub fn paint(&self, text: &str, tone: Tone) -> String {
@@ -79,9 +74,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::broken_pipe()),
-        Err(error) => Err(Failure::failed(format!(
-            "failed to write the output: {error}"
-        ))),
+        Err(error) => Err(Failure::failed(format!("failed to write the output: {error}"))),
     }
 }
 

@@ -58,11 +58,7 @@ impl Svg {
     /// `at` is the upper left corner.
     pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), radius: f64) {
         let ((x, y), (width, height)) = (at, size);
-        let rounded = if radius > 0.0 {
-            format!(" rx=\"{radius}\"")
-        } else {
-            String::new()
-        };
+        let rounded = if radius > 0.0 { format!(" rx=\"{radius}\"") } else { String::new() };
         let _ = writeln!(
             self.0,
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"{rounded}/>"
@@ -97,10 +93,7 @@ impl Svg {
             class => format!(" class=\"{class}\""),
         };
         let ((x, y), text) = (at, escape(text));
-        let _ = writeln!(
-            self.0,
-            "<text{class} x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{text}</text>"
-        );
+        let _ = writeln!(self.0, "<text{class} x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{text}</text>");
     }
 
     /// Draws text that reads upwards, centred at `at`.
@@ -136,10 +129,7 @@ impl Svg {
 pub fn nice(step: f64) -> f64 {
     let power = 10f64.powf(step.max(1.0).log10().floor());
     let times = [1.0, 2.0, 5.0, 10.0].into_iter();
-    times
-        .map(|n| n * power)
-        .find(|n| *n >= step)
-        .unwrap_or(step)
+    times.map(|n| n * power).find(|n| *n >= step).unwrap_or(step)
 }
 
 #[cfg(test)]

@@ -14,10 +14,7 @@ pub struct Cell {
 
 impl Cell {
     pub fn toned(text: impl Into<String>, tone: Tone) -> Cell {
-        Cell {
-            text: clean(&text.into()),
-            tone,
-        }
+        Cell { text: clean(&text.into()), tone }
     }
 }
 
@@ -72,11 +69,8 @@ impl Table {
             .filter(|at| self.rows.iter().any(|row| !row[*at].text.is_empty()))
             .collect();
         let widths = self.widths(&columns, style.width);
-        let heading: Vec<Cell> = self
-            .heading
-            .iter()
-            .map(|name| Cell::toned(*name, Tone::Dim))
-            .collect();
+        let heading: Vec<Cell> =
+            self.heading.iter().map(|name| Cell::toned(*name, Tone::Dim)).collect();
         std::iter::once(&heading)
             .chain(&self.rows)
             .map(|row| line(row, &columns, &widths, style))
@@ -85,14 +79,8 @@ impl Table {
 
     fn widths(&self, columns: &[usize], room: Option<usize>) -> Vec<usize> {
         let natural = |at: &usize| {
-            let cells = self
-                .rows
-                .iter()
-                .map(|row| measure_text_width(&row[*at].text));
-            cells
-                .max()
-                .unwrap_or(0)
-                .max(measure_text_width(self.heading[*at]))
+            let cells = self.rows.iter().map(|row| measure_text_width(&row[*at].text));
+            cells.max().unwrap_or(0).max(measure_text_width(self.heading[*at]))
         };
         let mut widths: Vec<usize> = columns.iter().map(natural).collect();
         let Some(room) = room else {
@@ -152,10 +140,7 @@ mod tests {
 
     #[test]
     fn a_terminal_gets_lines_that_fit() {
-        let style = Style {
-            width: Some(36),
-            ..Style::plain(Time(0))
-        };
+        let style = Style { width: Some(36), ..Style::plain(Time(0)) };
         let text = table().render(&style);
         assert_eq!(
             text,
@@ -163,14 +148,7 @@ mod tests {
              s3    sealed  https://exa…/path.html\n\
              s345  queued  https://b.example/\n"
         );
-        let narrow = Style {
-            width: Some(5),
-            ..style
-        };
-        assert!(
-            table()
-                .render(&narrow)
-                .contains("https:…".trim_end_matches('…'))
-        );
+        let narrow = Style { width: Some(5), ..style };
+        assert!(table().render(&narrow).contains("https:…".trim_end_matches('…')));
     }
 }

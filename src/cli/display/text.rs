@@ -74,19 +74,13 @@ pub fn cpu(micros: u64) -> String {
     match micros {
         0..1_000_000 => format!("{}ms", micros / 1000),
         1_000_000..60_000_000 => format!("{:.3}s", micros as f64 / 1e6),
-        _ => format!(
-            "{}min {:.1}s",
-            micros / 60_000_000,
-            (micros % 60_000_000) as f64 / 1e6
-        ),
+        _ => format!("{}min {:.1}s", micros / 60_000_000, (micros % 60_000_000) as f64 / 1e6),
     }
 }
 
 /// `3 queued, 1 started, 20 sealed`, in the order of `states`.
 pub fn counts(counts: &Counts, states: &[&str]) -> String {
-    let known = states
-        .iter()
-        .filter_map(|state| Some((*state, *counts.get(*state)?)));
+    let known = states.iter().filter_map(|state| Some((*state, *counts.get(*state)?)));
     let other = counts
         .iter()
         .filter(|(state, _)| !states.contains(&state.as_str()))
@@ -96,20 +90,15 @@ pub fn counts(counts: &Counts, states: &[&str]) -> String {
         .filter(|(_, count)| *count > 0)
         .map(|(state, count)| format!("{count} {state}"))
         .collect();
-    if words.is_empty() {
-        "none".to_owned()
-    } else {
-        words.join(", ")
-    }
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
 /// `97%: 32 succeeded, 1 failed`; empty without any.
 pub fn health(uses: Uses) -> String {
     match uses.health() {
-        Some(percent) => format!(
-            "{percent}%: {} succeeded, {} failed",
-            uses.succeeded, uses.failed
-        ),
+        Some(percent) => {
+            format!("{percent}%: {} succeeded, {} failed", uses.succeeded, uses.failed)
+        }
         None => String::new(),
     }
 }
@@ -154,12 +143,9 @@ pub fn short_hook(hook: &str) -> &str {
         Some(name) if digits > 0 => name,
         _ => rest,
     };
-    let name = ["bg", "finite", "daemon"]
-        .iter()
-        .fold(numberless, |name, word| {
-            name.find(&format!(".{word}"))
-                .map_or(name, |at| &name[..at])
-        });
+    let name = ["bg", "finite", "daemon"].iter().fold(numberless, |name, word| {
+        name.find(&format!(".{word}")).map_or(name, |at| &name[..at])
+    });
     if name.is_empty() { hook } else { name }
 }
 
@@ -177,18 +163,12 @@ mod tests {
 
     #[test]
     fn long_text_is_cut_in_the_middle() {
-        assert_eq!(
-            cut_middle("https://example.com/", 40),
-            "https://example.com/"
-        );
+        assert_eq!(cut_middle("https://example.com/", 40), "https://example.com/");
         assert_eq!(cut_middle("https://example.com/a/b", 11), "https…m/a/b");
         assert_eq!(cut_middle("日本語日本語", 7), "日…語");
         for width in 1..20 {
             let cut = cut_middle("日本語abcdefghijklmnop日本語", width);
-            assert!(
-                console::measure_text_width(&cut) <= width,
-                "{cut} in {width}"
-            );
+            assert!(console::measure_text_width(&cut) <= width, "{cut} in {width}");
         }
     }
 
@@ -198,27 +178,15 @@ mod tests {
         assert_eq!(relative(Time(now.0 - 184_000), now), "3min 4s ago");
         assert_eq!(relative(Time(now.0 + 60_000), now), "in 1min 0s");
         assert_eq!(relative(now, now), "now");
-        assert_eq!(
-            stamp(now, &Style::plain(now)),
-            "Sat 2026-11-21 09:25:05 UTC"
-        );
-        assert_eq!(
-            when(Some(now), &Style::plain(now)),
-            "2026-11-21T09:25:05.123Z"
-        );
+        assert_eq!(stamp(now, &Style::plain(now)), "Sat 2026-11-21 09:25:05 UTC");
+        assert_eq!(when(Some(now), &Style::plain(now)), "2026-11-21T09:25:05.123Z");
     }
 
     #[test]
     fn amounts() {
-        assert_eq!(
-            [12_345, 1_204_000, 123_100_000].map(cpu),
-            ["12ms", "1.204s", "2min 3.1s"]
-        );
-        let some = Counts::from([
-            ("started".into(), 1),
-            ("queued".into(), 3),
-            ("sealed".into(), 0),
-        ]);
+        assert_eq!([12_345, 1_204_000, 123_100_000].map(cpu), ["12ms", "1.204s", "2min 3.1s"]);
+        let some =
+            Counts::from([("started".into(), 1), ("queued".into(), 3), ("sealed".into(), 0)]);
         assert_eq!(counts(&some, &lifecycles()), "3 queued, 1 started");
         assert_eq!(counts(&Counts::new(), &lifecycles()), "none");
     }
@@ -235,9 +203,6 @@ mod tests {
             assert_eq!(short_hook(hook), want);
         }
         assert_eq!(hook_label("wget", "on_Snapshot__06_wget.finite.bg"), "wget");
-        assert_eq!(
-            hook_label("chrome", "on_Crawl__20_launch.bg"),
-            "chrome/launch"
-        );
+        assert_eq!(hook_label("chrome", "on_Crawl__20_launch.bg"), "chrome/launch");
     }
 }

@@ -95,11 +95,7 @@ mod tests {
             arguments: vec!["in s url".to_owned(), "out u".to_owned()],
             text: "Adds a page.\n\nMore.\n".to_owned(),
         };
-        let gone = Member {
-            is_signal: true,
-            name: "Gone".to_owned(),
-            ..Member::default()
-        };
+        let gone = Member { is_signal: true, name: "Gone".to_owned(), ..Member::default() };
         assert_eq!(add.notation(), "Add(in s url, out u);");
         assert_eq!(members("org.example.One", description), [add, gone]);
     }

@@ -115,9 +115,9 @@ fn prose<'a>(lines: &mut impl Iterator<Item = (usize, &'a str)>) -> Result<Prose
 fn all_used(prose: Prose<'_>) -> Result<(), String> {
     match prose.into_iter().next() {
         None => Ok(()),
-        Some((name, (number, _))) => Err(format!(
-            "prose about '{name}' (line {number}), which does not exist"
-        )),
+        Some((name, (number, _))) => {
+            Err(format!("prose about '{name}' (line {number}), which does not exist"))
+        }
     }
 }
 
@@ -132,9 +132,7 @@ fn interface(name: &str) -> Result<Vec<Member>, String> {
 
 /// Whether the head of an entry by hand names a member.
 fn describes(template: &str, member: &str) -> bool {
-    let mut heads = template
-        .lines()
-        .filter_map(|line| line.strip_prefix(".BR "));
+    let mut heads = template.lines().filter_map(|line| line.strip_prefix(".BR "));
     heads.any(|head| head.split([' ', ',', '"']).any(|word| word == member))
 }
 
@@ -155,9 +153,7 @@ impl Page<'_> {
         words.values.extend(options::values(verb));
         for verb in self.command.get_subcommands() {
             let below = verb.get_subcommands().map(Command::get_name);
-            words
-                .verbs
-                .extend(below.chain([verb.get_name()]).map(str::to_owned));
+            words.verbs.extend(below.chain([verb.get_name()]).map(str::to_owned));
         }
         words
     }
@@ -174,11 +170,7 @@ impl Page<'_> {
     }
 
     fn verbs(&mut self, mut prose: Prose<'_>) -> Result<(), String> {
-        for verb in self
-            .command
-            .get_subcommands()
-            .filter(|verb| !verb.is_hide_set())
-        {
+        for verb in self.command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
             let words = self.words(verb);
             let name = format!("archivist {}", verb.get_name());
             self.push(&format!(".SS {}", options::synopsis(&name, verb)));
@@ -222,10 +214,7 @@ impl Page<'_> {
     fn all_sections(&self) -> Result<(), String> {
         let left = self.file.and_then(|file| self.files[file].first());
         match left {
-            Some(key) => Err(format!(
-                "no place for the keys of section [{}]",
-                key.section
-            )),
+            Some(key) => Err(format!("no place for the keys of section [{}]", key.section)),
             None => Ok(()),
         }
     }
@@ -273,10 +262,7 @@ impl Page<'_> {
                 return Err(format!("{name}.{} has no text", member.name));
             }
             let mut words = self.words(self.command);
-            let names = member
-                .arguments
-                .iter()
-                .filter_map(|argument| argument.rsplit_once(' '));
+            let names = member.arguments.iter().filter_map(|argument| argument.rsplit_once(' '));
             words.values.extend(names.map(|(_, name)| name.to_owned()));
             let texts = roff::paragraphs(&member.text);
             self.push(&format!(".TP\n{}()", roff::bold(&member.name)));
@@ -297,16 +283,11 @@ impl Page<'_> {
     }
 
     fn hidden_verbs(&mut self) -> Result<(), String> {
-        for verb in self
-            .command
-            .get_subcommands()
-            .filter(|verb| verb.is_hide_set())
-        {
+        for verb in self.command.get_subcommands().filter(|verb| verb.is_hide_set()) {
             let name = format!("archivist {}", verb.get_name());
             self.push(".TP");
             self.push(&options::synopsis(&name, verb));
-            self.out
-                .push_str(&options::about(verb, &self.words(verb), ".IP\n"));
+            self.out.push_str(&options::about(verb, &self.words(verb), ".IP\n"));
         }
         Ok(())
     }
@@ -318,24 +299,15 @@ mod tests {
     use clap::Arg;
 
     fn command() -> Command {
-        let depth = Arg::new("depth")
-            .long("depth")
-            .value_name("N")
-            .default_value("0");
+        let depth = Arg::new("depth").long("depth").value_name("N").default_value("0");
         let add = Command::new("add")
             .about("Archive URLs")
             .long_about("Archive URLs\n\nSee archivist watch list.\n\nA list has lines.")
             .arg(depth.help("Follow N links").conflicts_with("url"))
             .arg(Arg::new("url").value_name("URL").required(true));
-        let json = Arg::new("json")
-            .long("json")
-            .action(clap::ArgAction::SetTrue);
-        let list = Command::new("list")
-            .about("List them")
-            .arg(json.help("Print JSON"));
-        let watch = Command::new("watch")
-            .about("Manage watches")
-            .subcommand(list);
+        let json = Arg::new("json").long("json").action(clap::ArgAction::SetTrue);
+        let list = Command::new("list").about("List them").arg(json.help("Print JSON"));
+        let watch = Command::new("watch").about("Manage watches").subcommand(list);
         let hidden = Command::new("hook").about("Run a hook").hide(true);
         Command::new("archivist").subcommands([add, watch.subcommand_required(true), hidden])
     }
@@ -392,10 +364,7 @@ Run a hook.
         let template = ".\\\" interface: org.archivist1.Manager\n.TP\n.BR Add \"(), \" Run ()\n";
         let made = page(template, &command()).unwrap();
         assert!(made.contains(".EX\ninterface org.archivist1.Manager\nmethods:\n  Add(in h urls, in s options, out s);\n"));
-        assert!(
-            made.contains(";\nsignals:\n  CrawlAdded(s id, s document);\n"),
-            "{made}"
-        );
+        assert!(made.contains(";\nsignals:\n  CrawlAdded(s id, s document);\n"), "{made}");
         let members = format!("{template}.\\\" members: org.archivist1.Manager\n");
         let error = page(&members, &command()).unwrap_err();
         assert_eq!(error, "line 4: org.archivist1.Manager.Install has no text");
@@ -410,19 +379,13 @@ Run a hook.
         let section = |name: &str| format!("[{name}]\n# defaults: {name}\n");
         let all = ["Orchestrator", "Archive", "Hooks", "Fleet"].map(section);
         let made = page(&all.concat(), &command()).unwrap();
-        assert!(
-            made.contains("[Archive]\n#MinFreeSpace=1G\n#PluginPath=\n"),
-            "{made}"
-        );
+        assert!(made.contains("[Archive]\n#MinFreeSpace=1G\n#PluginPath=\n"), "{made}");
         let assignments = made.lines().filter(|line| line.starts_with('#'));
         assert_eq!(assignments.count(), archivist_config::keys::KEYS.len());
         let missing = page(&all[..3].concat(), &command()).unwrap_err();
         assert_eq!(missing, "no place for the keys of section [Fleet]");
         let twice = page(&all[0].repeat(2), &command()).unwrap_err();
-        assert_eq!(
-            twice,
-            "line 4: no keys of a section [Orchestrator] are left"
-        );
+        assert_eq!(twice, "line 4: no keys of a section [Orchestrator] are left");
     }
 
     #[test]
@@ -433,10 +396,7 @@ Run a hook.
                 ".\\\" verbs\n.\\\" prose: ad\n.\\\" end",
                 "line 1: prose about 'ad' (line 2), which does not exist",
             ),
-            (
-                ".\\\" verbs\n.\\\" prose: add\n.\\\" prose: add",
-                "line 1: second prose about 'add'",
-            ),
+            (".\\\" verbs\n.\\\" prose: add\n.\\\" prose: add", "line 1: second prose about 'add'"),
             (".\\\" verbs\ntext", "line 1: 'text' is prose about nothing"),
             (".\\\" verbs", "line 1: no line '.\\\" end' after it"),
             (".\\\" verb", "line 1: unknown request 'verb'"),

@@ -9,9 +9,7 @@ const LISTED_OPTIONS: usize = 3;
 /// Returns the line that shows how a verb is called.
 pub fn synopsis(name: &str, verb: &Command) -> String {
     let mut parts = vec![bold(name)];
-    let options: Vec<_> = options(verb)
-        .filter(|option| !option.is_hide_set())
-        .collect();
+    let options: Vec<_> = options(verb).filter(|option| !option.is_hide_set()).collect();
     if options.len() > LISTED_OPTIONS {
         parts.push(format!("[{}...]", italic("OPTION")));
     } else {
@@ -26,11 +24,7 @@ pub fn synopsis(name: &str, verb: &Command) -> String {
     }
     if verb.has_subcommands() {
         let name = italic("VERB");
-        parts.push(if verb.is_subcommand_required_set() {
-            name
-        } else {
-            format!("[{name}]")
-        });
+        parts.push(if verb.is_subcommand_required_set() { name } else { format!("[{name}]") });
     }
     parts.extend(verb.get_positionals().map(positional));
     parts.join(" ")
@@ -55,18 +49,13 @@ pub fn about(verb: &Command, words: &Words, separator: &str) -> String {
 
 /// Returns the names of values of a verb and its options.
 pub fn values(verb: &Command) -> impl Iterator<Item = String> {
-    let arguments = verb
-        .get_arguments()
-        .filter(|argument| takes_value(argument));
+    let arguments = verb.get_arguments().filter(|argument| takes_value(argument));
     let names = arguments.flat_map(Arg::get_value_names);
     names.flatten().flat_map(|name| {
         // KEY=VALUE and its parts, but not the A of A,B, which is a word.
         let parts = name.split(['=', '|']).filter(|part| !part.contains(','));
         let parts = parts.filter(|part| part.bytes().any(|b| b.is_ascii_uppercase()));
-        parts
-            .chain([name.as_str()])
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
+        parts.chain([name.as_str()]).map(str::to_owned).collect::<Vec<_>>()
     })
 }
 
@@ -76,21 +65,15 @@ fn options(verb: &Command) -> impl Iterator<Item = &Arg> {
         use ArgAction::{Help, HelpLong, HelpShort, Version};
         matches!(option.get_action(), Help | HelpLong | HelpShort | Version)
     };
-    let options = verb
-        .get_arguments()
-        .filter(|argument| !argument.is_positional());
+    let options = verb.get_arguments().filter(|argument| !argument.is_positional());
     options.filter(move |option| !help(option))
 }
 
 fn entry(verb: &Command, tag: &str, argument: &Arg, words: &Words) -> String {
     let help = argument.get_long_help().or(argument.get_help());
     let texts = paragraphs(&help.map(ToString::to_string).unwrap_or_default());
-    let texts = with_facts(
-        texts,
-        [conflicts(verb, argument), default(argument)]
-            .into_iter()
-            .flatten(),
-    );
+    let texts =
+        with_facts(texts, [conflicts(verb, argument), default(argument)].into_iter().flatten());
     format!(".TP\n{tag}\n{}", joined(&texts, words, ".IP\n"))
 }
 
@@ -100,24 +83,16 @@ fn default(argument: &Arg) -> Option<String> {
     if default.is_empty() || argument.is_hide_default_value_set() || !takes_value(argument) {
         return None;
     }
-    let default: Vec<_> = default
-        .iter()
-        .map(|value| value.to_string_lossy())
-        .collect();
+    let default: Vec<_> = default.iter().map(|value| value.to_string_lossy()).collect();
     Some(format!("Defaults to {}.", default.join(", ")))
 }
 
 /// A sentence about what cannot be given as well.
 fn conflicts(verb: &Command, argument: &Arg) -> Option<String> {
-    let names = verb
-        .get_arg_conflicts_with(argument)
-        .into_iter()
-        .map(|other| {
-            let value = || value_name(other);
-            other
-                .get_long()
-                .map_or_else(value, |long| format!("--{long}"))
-        });
+    let names = verb.get_arg_conflicts_with(argument).into_iter().map(|other| {
+        let value = || value_name(other);
+        other.get_long().map_or_else(value, |long| format!("--{long}"))
+    });
     let names: Vec<_> = names.collect();
     let (last, others) = names.split_last()?;
     Some(match others {
@@ -139,9 +114,8 @@ fn tag(option: &Arg) -> String {
     let short = option.get_short().map(|short| format!("-{short}"));
     let long = option.get_long().map(|long| format!("--{long}"));
     let names = [short, long].into_iter().flatten();
-    let names: Vec<_> = names
-        .map(|name| format!("{}{}", bold(&name), with_value(option)))
-        .collect();
+    let names: Vec<_> =
+        names.map(|name| format!("{}{}", bold(&name), with_value(option))).collect();
     names.join(", ")
 }
 
@@ -157,9 +131,7 @@ fn with_value(option: &Arg) -> String {
     if !takes_value(option) {
         return String::new();
     }
-    let is_optional = option
-        .get_num_args()
-        .is_some_and(|range| range.min_values() == 0);
+    let is_optional = option.get_num_args().is_some_and(|range| range.min_values() == 0);
     let more = match option.get_value_delimiter() {
         Some(delimiter) if !value_name(option).contains(delimiter) => ",...",
         _ => "",
@@ -173,28 +145,17 @@ fn with_value(option: &Arg) -> String {
 }
 
 fn positional(argument: &Arg) -> String {
-    let last = if argument.is_last_set() {
-        format!("{} ", bold("--"))
-    } else {
-        String::new()
-    };
+    let last = if argument.is_last_set() { format!("{} ", bold("--")) } else { String::new() };
     let more = if is_repeated(argument) { "..." } else { "" };
     let value = value_of(argument, more);
-    if argument.is_required_set() {
-        format!("{last}{value}")
-    } else {
-        format!("[{last}{value}]")
-    }
+    if argument.is_required_set() { format!("{last}{value}") } else { format!("[{last}{value}]") }
 }
 
 /// The name of a value, or the values if they are few.
 fn value_of(argument: &Arg, more: &str) -> String {
     let possible: Vec<_> = argument.get_possible_values();
     if !possible.is_empty() {
-        let names: Vec<_> = possible
-            .iter()
-            .map(|value| bold(value.get_name()))
-            .collect();
+        let names: Vec<_> = possible.iter().map(|value| bold(value.get_name())).collect();
         return names.join("|");
     }
     format!("{}{more}", italic(&value_name(argument)))

@@ -98,9 +98,7 @@ pub fn paragraph(text: &str, words: &Words) -> String {
             let after = &word[core.len()..];
             let starts = core == "archivist"
                 && after.is_empty()
-                && rest
-                    .peek()
-                    .is_some_and(|next| words.verbs.contains(self::core(next)));
+                && rest.peek().is_some_and(|next| words.verbs.contains(self::core(next)));
             let continues = in_call && (words.verbs.contains(core) || is_flag(core));
             if starts || continues {
                 shown.push_str(&bold(core));
@@ -113,18 +111,11 @@ pub fn paragraph(text: &str, words: &Words) -> String {
         out.push(shown);
     }
     let line = out.join(" ");
-    if line.starts_with(['.', '\'']) {
-        format!("\\&{line}")
-    } else {
-        line
-    }
+    if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }
 }
 
 fn ends_quote(text: &str) -> bool {
-    text.len() > 1
-        && text
-            .trim_end_matches(['.', ',', ';', ':', ')', '"'])
-            .ends_with('\'')
+    text.len() > 1 && text.trim_end_matches(['.', ',', ';', ':', ')', '"']).ends_with('\'')
 }
 
 /// What follows a word: punctuation.
@@ -174,10 +165,8 @@ fn font(word: &str, words: &Words) -> Font {
     let is_upper = |text: &str| {
         text.contains('_') && text.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
     };
-    let is_key = || {
-        word.strip_suffix('=')
-            .is_some_and(|key| key.bytes().all(|b| b.is_ascii_alphanumeric()))
-    };
+    let is_key =
+        || word.strip_suffix('=').is_some_and(|key| key.bytes().all(|b| b.is_ascii_alphanumeric()));
     let is_assignment = || word.split_once('=').is_some_and(|(key, _)| key.len() > 1);
     let is_path = || {
         let inner = word.strip_prefix(['/', '$', '~']).unwrap_or_default();
@@ -229,9 +218,7 @@ pub fn with_facts(mut texts: Vec<String>, facts: impl IntoIterator<Item = String
 
 /// Returns paragraphs with `separator` before all but the first.
 pub fn joined(texts: &[String], words: &Words, separator: &str) -> String {
-    let texts = texts
-        .iter()
-        .map(|text| format!("{}\n", paragraph(text, words)));
+    let texts = texts.iter().map(|text| format!("{}\n", paragraph(text, words)));
     texts.collect::<Vec<_>>().join(separator)
 }
 
@@ -247,10 +234,7 @@ mod tests {
             verbs: set(&["retry", "plugins", "install"]),
         };
         for (text, roff) in [
-            (
-                "as with --dry-run, or -f.",
-                "as with \\fB\\-\\-dry\\-run\\fR, or \\fB\\-f\\fR.",
-            ),
+            ("as with --dry-run, or -f.", "as with \\fB\\-\\-dry\\-run\\fR, or \\fB\\-f\\fR."),
             ("see archivist.conf(5).", "see \\fBarchivist.conf\\fR(5)."),
             (
                 "(Network= in archivist.conf(5)),",
@@ -264,19 +248,10 @@ mod tests {
             ),
             ("archivist cannot retry", "archivist cannot retry"),
             ("like WGET_TIMEOUT=30", "like \\fBWGET_TIMEOUT=30\\fR"),
-            (
-                "'every 5min', or 'no'.",
-                "\\fBevery 5min\\fR, or \\fBno\\fR.",
-            ),
+            ("'every 5min', or 'no'.", "\\fBevery 5min\\fR, or \\fBno\\fR."),
             ("the note \"it failed\"", "the note \\(lqit failed\\(rq"),
-            (
-                "a user's /etc/pip.conf",
-                "a user\\(aqs \\fI/etc/pip.conf\\fR",
-            ),
-            (
-                ".archivist-partial is left",
-                "\\&.archivist\\-partial is left",
-            ),
+            ("a user's /etc/pip.conf", "a user\\(aqs \\fI/etc/pip.conf\\fR"),
+            (".archivist-partial is left", "\\&.archivist\\-partial is left"),
             ("a\\b", "a\\eb"),
         ] {
             assert_eq!(paragraph(text, &words), roff);
@@ -285,9 +260,6 @@ mod tests {
 
     #[test]
     fn the_short_help_begins_the_first_paragraph() {
-        assert_eq!(
-            paragraphs("Draw\n\nAt most N.\n\nMore."),
-            ["Draw. At most N.", "More."]
-        );
+        assert_eq!(paragraphs("Draw\n\nAt most N.\n\nMore."), ["Draw. At most N.", "More."]);
     }
 }

@@ -94,9 +94,9 @@ pub struct AddArgs {
 pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if is_value_name(key) => Ok((key.to_owned(), value.to_owned())),
-        Some((key, _)) => Err(format!(
-            "'{key}' is not the name of a plugin's setting (such as WGET_TIMEOUT)"
-        )),
+        Some((key, _)) => {
+            Err(format!("'{key}' is not the name of a plugin's setting (such as WGET_TIMEOUT)"))
+        }
         None => Err("expected KEY=VALUE, such as WGET_TIMEOUT=30".to_owned()),
     }
 }
@@ -174,9 +174,7 @@ async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, 
         depth: args.depth,
         tags: args.tags.clone(),
         plugins: args.plugins.clone(),
-        config: persona(args.persona.as_ref())
-            .chain(args.settings.iter().cloned())
-            .collect(),
+        config: persona(args.persona.as_ref()).chain(args.settings.iter().cloned()).collect(),
         only_new: args.only_new,
     })
     .map_err(|error| Failure::failed(format!("failed to write the options: {error}")))?;
@@ -184,9 +182,7 @@ async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, 
     let call = server.proxy().add(memfd.as_fd().into(), &options);
     let answer = server.call_with_urls(urls.len(), call).await?;
     let added: Added = decode(&answer)?;
-    listing::report(&added.refused, |refused| {
-        urls.located(refused.clone()).to_string()
-    });
+    listing::report(&added.refused, |refused| urls.located(refused.clone()).to_string());
     if args.json && args.wait {
         style::print_document(&format!("{}\n", answer.trim_end()))?;
     } else if args.json {
@@ -211,11 +207,9 @@ pub(crate) fn summary(added: &Added) -> String {
             format!("nothing new: the archive has all {known} URLs, the first in {crawl}")
         }
         (accepted, 0) => format!("queued {} as {crawl}", urls(accepted)),
-        (accepted, known) => format!(
-            "queued {} as {crawl}; the archive has {}",
-            urls(accepted),
-            urls(known)
-        ),
+        (accepted, known) => {
+            format!("queued {} as {crawl}; the archive has {}", urls(accepted), urls(known))
+        }
     };
     queued + &with_details(added.completed)
 }
@@ -256,10 +250,7 @@ mod tests {
 
     #[test]
     fn settings_of_plugins() {
-        assert_eq!(
-            setting("WGET_ARGS=--a=b"),
-            Ok(("WGET_ARGS".into(), "--a=b".into()))
-        );
+        assert_eq!(setting("WGET_ARGS=--a=b"), Ok(("WGET_ARGS".into(), "--a=b".into())));
         assert!(setting("WGET").is_err());
         assert!(setting("wget=1").is_err());
         assert!(setting("=1").is_err());

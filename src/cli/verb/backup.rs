@@ -35,10 +35,7 @@ pub fn run(args: BackupArgs, scope: &Scope) -> Result<Exit, Failure> {
         command.args(["--keep", &keep.to_string()]);
     }
     let error = command.exec();
-    Err(Failure::failed(format!(
-        "failed to run '{}': {error}",
-        command.get_program().display()
-    )))
+    Err(Failure::failed(format!("failed to run '{}': {error}", command.get_program().display())))
 }
 
 /// # Errors
@@ -47,9 +44,7 @@ pub(super) fn need_root(scope: &Scope, verb: &str) -> Result<(), Failure> {
     if scope.user || geteuid().is_root() {
         return Ok(());
     }
-    Err(Failure::failed(format!(
-        "only root can {verb} the archivist of the machine: use sudo"
-    )))
+    Err(Failure::failed(format!("only root can {verb} the archivist of the machine: use sudo")))
 }
 
 /// Returns an absolute path, which no option of the program looks like.

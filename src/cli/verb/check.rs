@@ -71,11 +71,7 @@ pub fn run(args: CheckArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     // A request on standard input gets its answer from the record; a user in a shell from the exit
     // status.
-    if result.ok || args.url.is_none() {
-        Ok(Exit::Done)
-    } else {
-        Ok(Exit::Failed)
-    }
+    if result.ok || args.url.is_none() { Ok(Exit::Done) } else { Ok(Exit::Failed) }
 }
 
 /// Returns what the check may reach: as the orchestrator says, otherwise by the configuration and
@@ -102,9 +98,7 @@ fn read() -> Result<Request, Failure> {
     let read = input.take(REQUEST).read_to_end(&mut text);
     read.map_err(|error| Failure::failed(format!("failed to read the request: {error}")))?;
     Request::parse(&text).map_err(|error| {
-        Failure::usage(format!(
-            "failed to parse the request on standard input: {error}"
-        ))
+        Failure::usage(format!("failed to parse the request on standard input: {error}"))
     })
 }
 
@@ -129,10 +123,7 @@ fn words(result: &CheckResult) -> String {
             ("seo", scores.seo),
         ];
         for (name, score) in all {
-            line(
-                name,
-                score.map_or("–".to_owned(), |score| format!("{score:.0}")),
-            );
+            line(name, score.map_or("–".to_owned(), |score| format!("{score:.0}")));
         }
     }
     if let Some(pages) = result.pages {
@@ -141,10 +132,7 @@ fn words(result: &CheckResult) -> String {
     for finding in &result.findings {
         let parts: Vec<_> = [
             (!finding.text.is_empty()).then(|| clean(&finding.text)),
-            finding
-                .on
-                .as_ref()
-                .map(|page| format!("(on {})", clean(page))),
+            finding.on.as_ref().map(|page| format!("(on {})", clean(page))),
         ]
         .into_iter()
         .flatten()
@@ -170,14 +158,11 @@ fn verdict(result: &CheckResult) -> String {
         (false, true) => "not checked",
         (false, false) => "failed",
     };
-    let parts: Vec<_> = [
-        word.to_owned(),
-        numbers,
-        result.error.as_deref().map(clean).unwrap_or_default(),
-    ]
-    .into_iter()
-    .filter(|part| !part.is_empty())
-    .collect();
+    let parts: Vec<_> =
+        [word.to_owned(), numbers, result.error.as_deref().map(clean).unwrap_or_default()]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect();
     parts.join(", ")
 }
 

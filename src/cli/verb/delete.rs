@@ -97,9 +97,7 @@ impl WhichArgs {
         // A retry of a hook is no visit, and an import is no older than the archive.
         let archived = page.visited_at.max(page.created_at);
         page.status.is_final()
-            && self
-                .older_than
-                .is_none_or(|span| archived.after(span) < now)
+            && self.older_than.is_none_or(|span| archived.after(span) < now)
             && self.status.is_none_or(|status| page.status == status)
     }
 }
@@ -132,18 +130,12 @@ pub async fn run(args: DeleteArgs, scope: &Scope) -> Result<Exit, Failure> {
     let found = match &args.by_retention {
         Some(rules) => expired(rules, &server).await?,
         None if args.ids.is_empty() => fitting(&args.which, &server).await?,
-        None => Selection {
-            ids: args.ids.clone(),
-            ..Selection::default()
-        },
+        None => Selection { ids: args.ids.clone(), ..Selection::default() },
     };
     if found.pinned > 0 {
         eprintln!("{}", kept(found.pinned));
     }
-    let confirms = args
-        .by_retention
-        .as_ref()
-        .is_some_and(|rules| are_configured(rules));
+    let confirms = args.by_retention.as_ref().is_some_and(|rules| are_configured(rules));
     let confirms = confirms && !args.dry_run;
     if found.ids.is_empty() {
         if confirms {
@@ -215,11 +207,7 @@ impl Selection {
 /// The pages that fit the options, the newest first.
 async fn fitting(which: &WhichArgs, server: &Server) -> Result<Selection, Failure> {
     let now = Time::from(jiff::Timestamp::now());
-    let filter = Filter {
-        tag: which.tag.clone(),
-        url: which.url.clone(),
-        ..Filter::default()
-    };
+    let filter = Filter { tag: which.tag.clone(), url: which.url.clone(), ..Filter::default() };
     let mut pages = Paging::new(server, filter);
     let mut fitting = Vec::new();
     loop {
@@ -295,17 +283,11 @@ async fn confirm_retention(server: &Server) -> Result<(), Failure> {
 
 /// The pages that rules delete now, the oldest first.
 async fn expired(rules: &[String], server: &Server) -> Result<Selection, Failure> {
-    let rules: Vec<String> = rules
-        .iter()
-        .filter(|rule| !rule.is_empty())
-        .cloned()
-        .collect();
+    let rules: Vec<String> = rules.iter().filter(|rule| !rule.is_empty()).cloned().collect();
     let mut found = Selection::default();
     let mut after = 0;
     loop {
-        let answer = server
-            .call(|| server.proxy().expired(&rules, after))
-            .await?;
+        let answer = server.call(|| server.proxy().expired(&rules, after)).await?;
         let expired: Expired = decode(&answer)?;
         for page in &expired.pages {
             found.add(page.id, &page.url);
@@ -331,9 +313,7 @@ async fn call(server: &Server, ids: &[Owner], dry_run: bool) -> Result<Deleted, 
 }
 
 fn report_left(deleted: &Deleted) {
-    listing::report(&deleted.left, |left| {
-        format!("{}: {}", left.id, left.reason)
-    });
+    listing::report(&deleted.left, |left| format!("{}: {}", left.id, left.reason));
 }
 
 fn summary(deleted: &Deleted) -> String {
@@ -416,13 +396,8 @@ mod tests {
             let pages = beyond_newest(versions, count).into_iter();
             pages.map(|page| page.id.0).collect::<Vec<_>>()
         };
-        let failures = [
-            Unsaved::Document,
-            Unsaved::Error,
-            Unsaved::Files,
-            Unsaved::Work,
-            Unsaved::Visit,
-        ];
+        let failures =
+            [Unsaved::Document, Unsaved::Error, Unsaved::Files, Unsaved::Work, Unsaved::Visit];
         for unsaved in failures.map(Some) {
             let versions = || {
                 vec![
@@ -453,10 +428,7 @@ mod tests {
         assert!(parsed("s1 --by-retention").is_err());
         assert!(parsed("--tag news --by-retention").is_err());
         assert!(parsed("--by-retention=soon").is_err());
-        assert_eq!(
-            parsed("--by-retention").unwrap().by_retention.unwrap(),
-            [""]
-        );
+        assert_eq!(parsed("--by-retention").unwrap().by_retention.unwrap(), [""]);
         let both = parsed("--by-retention=age=1y --by-retention=versions=3").unwrap();
         assert_eq!(both.by_retention.unwrap(), ["age=1y", "versions=3"]);
         assert!(parsed("--status started").is_err());

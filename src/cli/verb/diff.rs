@@ -76,10 +76,7 @@ fn compare_pictures(from: &Version, to: &Version, path: &Path) -> Result<Exit, F
     let png = difference.to_png().map_err(failed)?;
     replace(path, &png).map_err(failed)?;
     let summary = difference.summary();
-    style::print(&format!(
-        "screenshots of {} and {}: {summary}\n",
-        from.id, to.id
-    ))?;
+    style::print(&format!("screenshots of {} and {}: {summary}\n", from.id, to.id))?;
     Ok(Exit::Done)
 }
 
@@ -115,19 +112,11 @@ impl Version {
         // Restores the files if only the store has them.
         let place = place_of(Owner::Snapshot(id), scope).await?;
         let (url, time) = (clean(&snapshot.url), snapshot.visited_at);
-        Ok(Version {
-            id,
-            name: format!("{id} {url}\t{time}"),
-            directory: place.directory,
-        })
+        Ok(Version { id, name: format!("{id} {url}\t{time}"), directory: place.directory })
     }
 
     fn with_text(self) -> Result<Side, Failure> {
-        let Version {
-            id,
-            name,
-            directory,
-        } = self;
+        let Version { id, name, directory } = self;
         let text = text_of_snapshot(&directory).ok_or_else(|| {
             let path = directory.join("text/text.txt");
             let path = path.display();
@@ -166,9 +155,7 @@ fn unified(from: &Side, to: &Side, style: &Style) -> String {
     let lines = |text: &str| text.lines().map(clean).collect::<Vec<_>>();
     let (old, new) = (lines(&from.text), lines(&to.text));
     let (old, new) = (as_texts(&old), as_texts(&new));
-    let diff = TextDiff::configure()
-        .timeout(TIMEOUT)
-        .diff_slices(&old, &new);
+    let diff = TextDiff::configure().timeout(TIMEOUT).diff_slices(&old, &new);
     let groups = diff.grouped_ops(CONTEXT_LINES);
     if groups.is_empty() {
         return String::new();
@@ -230,18 +217,11 @@ mod tests {
     use std::process::{Command, Stdio};
 
     fn side(id: i64, text: &str) -> Side {
-        Side {
-            id: SnapshotId(id),
-            name: format!("s{id}"),
-            text: text.to_owned(),
-        }
+        Side { id: SnapshotId(id), name: format!("s{id}"), text: text.to_owned() }
     }
 
     fn diff(old: &str, new: &str, color: bool) -> String {
-        let style = Style {
-            color,
-            ..Style::plain(Time(0))
-        };
+        let style = Style { color, ..Style::plain(Time(0)) };
         unified(&side(1, old), &side(2, new), &style)
     }
 
@@ -254,10 +234,7 @@ mod tests {
             "--- s1\n+++ s2\n@@ -4,4 +4,4 @@\n d\n e\n f\n-The old end\n+The new end\n"
         );
         assert_eq!(diff(old, old, false), "");
-        assert_eq!(
-            diff("", "a\n", false),
-            "--- s1\n+++ s2\n@@ -0,0 +1 @@\n+a\n"
-        );
+        assert_eq!(diff("", "a\n", false), "--- s1\n+++ s2\n@@ -0,0 +1 @@\n+a\n");
         let colored = diff(old, new, true);
         assert!(colored.contains("\u{1b}[7mold"), "{colored:?}");
         assert!(!colored.contains("\u{1b}[7mThe"), "{colored:?}");
@@ -290,12 +267,7 @@ mod tests {
             return;
         };
         let text = diff(&old, &new, false);
-        patch
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(text.as_bytes())
-            .unwrap();
+        patch.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         assert!(patch.wait().unwrap().success());
         assert_eq!(std::fs::read_to_string(file).unwrap(), new);
     }

@@ -40,11 +40,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_of_one_id_does_not_stop_the_others() {
-        let ids = [
-            Owner::Crawl(CrawlId(1)),
-            Owner::Snapshot(SnapshotId(2)),
-            Owner::Crawl(CrawlId(3)),
-        ];
+        let ids =
+            [Owner::Crawl(CrawlId(1)), Owner::Snapshot(SnapshotId(2)), Owner::Crawl(CrawlId(3))];
         let done = RefCell::new(Vec::new());
         let act = async |id: Owner| {
             let id = id.to_string();

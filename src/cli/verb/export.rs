@@ -91,11 +91,7 @@ pub async fn run(args: ExportArgs, scope: &Scope) -> Result<Exit, Failure> {
         human_size(done.bytes)
     ))?;
     name(&missing);
-    Ok(if missing.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Partly
-    })
+    Ok(if missing.is_empty() { Exit::Done } else { Exit::Partly })
 }
 
 /// Writes a bookmark file.
@@ -130,11 +126,7 @@ async fn pages(
         pages.extend(found.into_iter().map(|page| (page.id, page)));
     };
     if args.tag.is_some() || args.url.is_some() {
-        let filter = Filter {
-            tag: args.tag.clone(),
-            url: args.url.clone(),
-            ..Filter::default()
-        };
+        let filter = Filter { tag: args.tag.clone(), url: args.url.clone(), ..Filter::default() };
         add(Paging::new(server, filter).collect().await?);
     }
     let fleet = match args.ids[..] {
@@ -150,12 +142,7 @@ async fn pages(
             // The fleet knows of directories of other machines.
             let other = |page: &Snapshot| !fleet.is_here(page.node.as_deref());
             let elsewhere = all.into_iter().filter(other);
-            add(elsewhere
-                .map(|page| Snapshot {
-                    directory: None,
-                    ..page
-                })
-                .collect());
+            add(elsewhere.map(|page| Snapshot { directory: None, ..page }).collect());
         } else if !is_here {
             return Err(Failure::failed(format!("there is no page of {id}")));
         }
@@ -193,9 +180,7 @@ fn about(args: &ExportArgs, found: &[(Snapshot, Located)]) -> About {
     let title = main.and_then(|page| page.title.clone());
     About {
         software: format!("archivist {}", env!("CARGO_PKG_VERSION")),
-        title: title
-            .filter(|_| found.len() == 1)
-            .unwrap_or_else(|| words.join(", ")),
+        title: title.filter(|_| found.len() == 1).unwrap_or_else(|| words.join(", ")),
         main_url: main.map(|page| page.url.clone()).unwrap_or_default(),
         created: Timestamp::now(),
     }
@@ -310,10 +295,5 @@ fn listed(page: &Snapshot, located: &Located, wacz: &Wacz) -> Vec<Page> {
 
 /// A file that is gone with its last descriptor. Not every file system has such files.
 fn unnamed(directory: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(O_TMPFILE)
-        .mode(0o600)
-        .open(directory)
+    OpenOptions::new().read(true).write(true).custom_flags(O_TMPFILE).mode(0o600).open(directory)
 }

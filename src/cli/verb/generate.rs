@@ -38,11 +38,7 @@ pub fn run(args: GenerateArgs, scope: &Scope) -> Result<Exit, Failure> {
     for problem in &generated.problems {
         eprintln!("archivist: {problem}");
     }
-    if generated.is_good() {
-        Ok(Exit::Done)
-    } else {
-        Ok(Exit::Failed)
-    }
+    if generated.is_good() { Ok(Exit::Done) } else { Ok(Exit::Failed) }
 }
 
 /// Returns all files, each under its name.

@@ -20,18 +20,12 @@ pub fn of(arguments: impl IntoIterator<Item = OsString>) -> Option<HookArgs> {
     let is_hook = arguments.next()? == "hook";
     let name = arguments.next()?.into_string().ok();
     let name = name.filter(|name| is_hook && !name.starts_with('-'))?;
-    Some(HookArgs {
-        name,
-        arguments: arguments.collect(),
-    })
+    Some(HookArgs { name, arguments: arguments.collect() })
 }
 
 pub fn run(args: HookArgs) -> ExitCode {
-    let arguments: Vec<String> = args
-        .arguments
-        .iter()
-        .map(|argument| argument.to_string_lossy().into_owned())
-        .collect();
+    let arguments: Vec<String> =
+        args.arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
     archivist_hooks::main(&args.name, &arguments)
 }
 

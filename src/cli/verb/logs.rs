@@ -100,10 +100,7 @@ async fn known(id: Owner, scope: &Scope) -> Known {
             let hooks = plugin.hooks.into_iter();
             hooks.map(move |hook| (name.clone(), hook))
         });
-        Some(Known {
-            runs: details.runs().to_vec(),
-            hooks: hooks.collect(),
-        })
+        Some(Known { runs: details.runs().to_vec(), hooks: hooks.collect() })
     };
     let answer = tokio::time::timeout(RUNS_TIMEOUT, ask).await;
     answer.ok().flatten().unwrap_or_default()
@@ -173,10 +170,7 @@ fn of_run(run: &Run, args: &LogsArgs, scope: &Scope) -> Vec<String> {
                 out.push(format!("--since=@{}", start.0.div_euclid(1000)));
             }
             let unit = &run.unit;
-            [
-                format!("_SYSTEMD_{manager}UNIT={unit}"),
-                format!("{manager}UNIT={unit}"),
-            ]
+            [format!("_SYSTEMD_{manager}UNIT={unit}"), format!("{manager}UNIT={unit}")]
         }
     };
     let [of_unit, about_unit] = matches;
@@ -203,9 +197,8 @@ fn of_owner(
         asked.is_none_or(|asked| is_of(plugin, hook, asked))
     };
     let runs = known.runs.iter();
-    let runs: Vec<&Run> = runs
-        .filter(|run| is_asked(run.plugin.as_deref(), run.hook.as_deref()))
-        .collect();
+    let runs: Vec<&Run> =
+        runs.filter(|run| is_asked(run.plugin.as_deref(), run.hook.as_deref())).collect();
     let mut groups = Vec::new();
     for owner in of_instance(id, scope) {
         let groups_of_hook = of_hook(owner, asked, &runs).into_iter();
@@ -221,10 +214,7 @@ fn of_owner(
         units.extend(planned);
         groups.push(matches("_SYSTEMD_USER_UNIT", units));
         if let (Owner::Crawl(id), None) = (id, asked) {
-            groups.push(vec![format!(
-                "_SYSTEMD_USER_SLICE={}",
-                names.crawl_slice(id)
-            )]);
+            groups.push(vec![format!("_SYSTEMD_USER_SLICE={}", names.crawl_slice(id))]);
         }
     } else {
         // journald looks the fields of a line up when it processes the line. If the unit is gone by
@@ -234,10 +224,7 @@ fn of_owner(
     }
     // Lines of journald itself, such as suppressed messages, carry no field of ours but the name of
     // the unit.
-    let suppressed = matches(
-        unit_field(scope.user),
-        runs.iter().map(|run| run.unit.clone()),
-    );
+    let suppressed = matches(unit_field(scope.user), runs.iter().map(|run| run.unit.clone()));
     if !suppressed.is_empty() {
         groups.push([vec!["_UID=0".to_owned()], suppressed].concat());
     }

@@ -36,11 +36,7 @@ pub async fn run(args: MetricsArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let mut metrics: Metrics = decode(&server.call(|| server.proxy().metrics()).await?)?;
     // The orchestrator keeps the results of a watch for a while after it was removed.
-    let watches: BTreeSet<String> = metrics
-        .sites
-        .iter()
-        .map(|site| site.watch.clone())
-        .collect();
+    let watches: BTreeSet<String> = metrics.sites.iter().map(|site| site.watch.clone()).collect();
     let removed = |watch: &&String| files::is_removed(scope, Kind::Watch, watch);
     let removed: BTreeSet<&String> = watches.iter().filter(removed).collect();
     metrics.sites.retain(|site| !removed.contains(&site.watch));
@@ -83,24 +79,9 @@ fn of_orchestrator(metrics: &Metrics, out: &mut Exposition) {
     out.metric(MetricKind::Info, "archivist", "Version of archivist.");
     out.sample(&[("version", metrics.version.as_str())], 1.0);
     let counts = [
-        (
-            "archivist_crawls",
-            "status",
-            "Crawls by status.",
-            &metrics.crawls,
-        ),
-        (
-            "archivist_pages",
-            "status",
-            "Pages (snapshots) by status.",
-            &metrics.snapshots,
-        ),
-        (
-            "archivist_units",
-            "kind",
-            "Units that start or run, by kind.",
-            &metrics.running,
-        ),
+        ("archivist_crawls", "status", "Crawls by status.", &metrics.crawls),
+        ("archivist_pages", "status", "Pages (snapshots) by status.", &metrics.snapshots),
+        ("archivist_units", "kind", "Units that start or run, by kind.", &metrics.running),
     ];
     for (name, label, help, counts) in counts {
         out.metric(MetricKind::Gauge, name, help);
@@ -109,9 +90,7 @@ fn of_orchestrator(metrics: &Metrics, out: &mut Exposition) {
         }
     }
     of_hooks(&metrics.hooks, out);
-    let due = metrics
-        .due_since
-        .map_or(0.0, |since| timestamp(metrics.now) - timestamp(since));
+    let due = metrics.due_since.map_or(0.0, |since| timestamp(metrics.now) - timestamp(since));
     out.gauge(
         "archivist_oldest_due_page_age_seconds",
         "Time for which the page has been due that has waited for the longest time; 0 if none is due.",
@@ -122,11 +101,7 @@ fn of_orchestrator(metrics: &Metrics, out: &mut Exposition) {
         "1 if nothing starts although something is due; archivist status has the reason.",
         flag(metrics.is_blocked),
     );
-    out.gauge(
-        "archivist_hosts_queued",
-        "Hosts with queued pages.",
-        metrics.hosts_queued as f64,
-    );
+    out.gauge("archivist_hosts_queued", "Hosts with queued pages.", metrics.hosts_queued as f64);
     out.gauge(
         "archivist_hosts_held",
         "Hosts with queued pages, the next of which waits for a delay of the host.",
@@ -181,11 +156,7 @@ fn of_orchestrator(metrics: &Metrics, out: &mut Exposition) {
             "Of the pages that wait for a transfer, those whose last transfer failed.",
             store.failed as f64,
         );
-        out.gauge(
-            "archivist_store_transfers_running",
-            "Running transfers.",
-            store.running as f64,
-        );
+        out.gauge("archivist_store_transfers_running", "Running transfers.", store.running as f64);
     }
 }
 
@@ -221,9 +192,7 @@ fn of_hooks(ends: &[HookEnds], out: &mut Exposition) {
             same.map(|end| end.count).sum::<u64>()
         };
         let bounds = DURATIONS_MS.into_iter().map(Some).chain([None]);
-        let buckets: Vec<_> = bounds
-            .map(|bound| (bound.map(seconds), count(bound)))
-            .collect();
+        let buckets: Vec<_> = bounds.map(|bound| (bound.map(seconds), count(bound))).collect();
         let sum = ran().map(|end| end.milliseconds).sum();
         out.histogram(("plugin", *plugin), &buckets, seconds(sum));
     }
@@ -254,19 +223,13 @@ fn of_watches(sites: &[SiteHealth], out: &mut Exposition) {
             }
         }
     };
-    each("archivist_watch_sites", "Sites of a watch.", &|sites| {
-        Some(sites.len() as f64)
+    each("archivist_watch_sites", "Sites of a watch.", &|sites| Some(sites.len() as f64));
+    each("archivist_watch_sites_down", "Sites of a watch that are down.", &|sites| {
+        Some(sites.iter().filter(|site| site.is_down).count() as f64)
     });
-    each(
-        "archivist_watch_sites_down",
-        "Sites of a watch that are down.",
-        &|sites| Some(sites.iter().filter(|site| site.is_down).count() as f64),
-    );
-    each(
-        "archivist_watch_up",
-        "1 if all sites of a watch are up.",
-        &|sites| Some(flag(sites.iter().all(|site| !site.is_down))),
-    );
+    each("archivist_watch_up", "1 if all sites of a watch are up.", &|sites| {
+        Some(flag(sites.iter().all(|site| !site.is_down)))
+    });
     each(
         "archivist_watch_response_seconds",
         "Time until the headers of the newest answer of the slowest site of a watch.",
@@ -295,12 +258,9 @@ fn of_pools(pools: &[Report], out: &mut Exposition) {
             out.sample(&[("pool", pool.name.as_str())], value(pool));
         }
     };
-    each(
-        MetricKind::Gauge,
-        "archivist_pool_workers",
-        "Declared workers of a pool.",
-        &|pool| f64::from(pool.declared),
-    );
+    each(MetricKind::Gauge, "archivist_pool_workers", "Declared workers of a pool.", &|pool| {
+        f64::from(pool.declared)
+    });
     each(
         MetricKind::Gauge,
         "archivist_pool_workers_running",
@@ -336,26 +296,14 @@ fn of_fleet(fleet: Result<Option<report::Fleet>, Failure>, out: &mut Exposition,
         }
     };
     out.gauge(UP, UP_HELP, 1.0);
-    out.metric(
-        MetricKind::Gauge,
-        "archivist_fleet_nodes",
-        "Nodes of the fleet by state.",
-    );
+    out.metric(MetricKind::Gauge, "archivist_fleet_nodes", "Nodes of the fleet by state.");
     for state in ["connected", "draining", "lost", "not seen"] {
         let count = fleet.nodes.iter().filter(|node| node.state() == state);
         let label = state.replace(' ', "_");
         out.sample(&[("state", label.as_str())], count.count() as f64);
     }
-    out.gauge(
-        "archivist_fleet_hosts_due",
-        "Hosts that wait for a node.",
-        fleet.due_hosts as f64,
-    );
-    out.metric(
-        MetricKind::Gauge,
-        "archivist_fleet_pages",
-        "Pages of the fleet by status.",
-    );
+    out.gauge("archivist_fleet_hosts_due", "Hosts that wait for a node.", fleet.due_hosts as f64);
+    out.metric(MetricKind::Gauge, "archivist_fleet_pages", "Pages of the fleet by status.");
     for (status, count) in &fleet.snapshots {
         out.sample(&[("status", status.as_str())], *count as f64);
     }

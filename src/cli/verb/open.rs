@@ -45,9 +45,7 @@ pub async fn run(args: OpenArgs, scope: &Scope) -> Result<Exit, Failure> {
         Some(PageName::Id(id)) => Some(*id),
         Some(PageName::Url(url, when)) => {
             let server = Server::reach(scope).await?;
-            Some(Owner::Snapshot(
-                page::nearest(url, *when, &server).await?.id,
-            ))
+            Some(Owner::Snapshot(page::nearest(url, *when, &server).await?.id))
         }
         None => None,
     };
@@ -115,11 +113,7 @@ pub(super) async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, F
     let directory = directory.map(PathBuf::from);
     let directory =
         directory.ok_or_else(|| Failure::failed(format!("{id} has no page yet: {without}")))?;
-    Ok(PageLocation {
-        directory,
-        without,
-        is_done: status == Lifecycle::Sealed,
-    })
+    Ok(PageLocation { directory, without, is_done: status == Lifecycle::Sealed })
 }
 
 /// Returns the restored files of a page that another node of the fleet has archived, or archived later
@@ -224,9 +218,7 @@ fn newest(page: &Snapshot, is_here: bool, here: Option<&str>) -> Result<Option<S
             }
             Err(why)
         }
-        (false, Some(_)) => Ok(Some(format!(
-            "{id} is being archived again: this copy is older"
-        ))),
+        (false, Some(_)) => Ok(Some(format!("{id} is being archived again: this copy is older"))),
         (false, None) if node.is_empty() => Ok(None),
         (false, None) => Err(format!(
             "{id} has no page yet: it is on node '{node}', and not done; run there: archivist show {id}"
@@ -251,10 +243,7 @@ pub(super) async fn fetch(
         return Ok(());
     }
     let id = id.to_string();
-    server
-        .wait_for(|| server.proxy().fetch(&id))
-        .await
-        .map(drop)
+    server.wait_for(|| server.proxy().fetch(&id)).await.map(drop)
 }
 
 fn why_there_is_no_page(id: Owner, status: Lifecycle) -> &'static str {
@@ -293,10 +282,7 @@ fn unreadable(
             }
         }
         ErrorKind::NotFound => {
-            format!(
-                "{what} has no page: {}\nit would be '{page}'",
-                place.without
-            )
+            format!("{what} has no page: {}\nit would be '{page}'", place.without)
         }
         ErrorKind::PermissionDenied if !scope.user => format!(
             "cannot read '{page}': {error}\nthe archive is not readable by all users: run this with sudo, or let root copy {what} \
@@ -374,20 +360,14 @@ mod tests {
             is_done: false,
         };
         let tell = |id, kind: ErrorKind, user| {
-            let scope = Scope {
-                user,
-                ..Scope::system("/")
-            };
+            let scope = Scope { user, ..Scope::system("/") };
             let page = Path::new("/a/index.html");
             let failure = unreadable(id, page, &Error::from(kind), &place, &scope);
             assert_eq!(failure.exit(), Exit::Failed);
             failure.message().to_owned()
         };
         let missing = tell(Some(id), ErrorKind::NotFound, false);
-        assert!(
-            missing.starts_with("s3 has no page: it is running"),
-            "{missing}"
-        );
+        assert!(missing.starts_with("s3 has no page: it is running"), "{missing}");
         let top = tempfile::tempdir().unwrap();
         let gone = PageLocation {
             directory: top.path().join("s3"),
@@ -406,10 +386,7 @@ mod tests {
         let failure = unreadable(Some(id), &page, &missing, &gone, &Scope::system("/"));
         assert!(failure.message().contains("did not finish"));
         let denied = tell(None, ErrorKind::PermissionDenied, false);
-        assert!(
-            denied.contains("'/a/index.html'") && denied.contains("sudo"),
-            "{denied}"
-        );
+        assert!(denied.contains("'/a/index.html'") && denied.contains("sudo"), "{denied}");
         assert!(!tell(Some(id), ErrorKind::PermissionDenied, true).contains("sudo"));
     }
 }

@@ -44,10 +44,7 @@ pub fn run(args: OrchestratorArgs, scope: &Scope) -> Result<Exit, Failure> {
 fn exec_orchestrator(scope: &Scope, arguments: &[&str]) -> Result<Exit, Failure> {
     let mut command = command(scope)?;
     let error = command.args(arguments).exec();
-    Err(Failure::failed(format!(
-        "failed to run '{}': {error}",
-        command.get_program().display()
-    )))
+    Err(Failure::failed(format!("failed to run '{}': {error}", command.get_program().display())))
 }
 
 /// Returns the command of the orchestrator program for a scope.

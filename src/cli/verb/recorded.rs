@@ -43,9 +43,7 @@ pub fn run(args: RecordedArgs) -> Result<Exit, Failure> {
     let wacz = open(&recording)?;
     let Some(answer) = find(&wacz, &args.url)? else {
         let url = clean(&args.url);
-        return Err(Failure::failed(format!(
-            "the recording does not have '{url}'"
-        )));
+        return Err(Failure::failed(format!("the recording does not have '{url}'")));
     };
     if args.headers {
         style::print(&head(&answer))?;
@@ -92,8 +90,6 @@ fn print(mut answer: StoredAnswer) -> Result<Exit, Failure> {
     match io::copy(&mut answer.body, &mut out) {
         Ok(_) => Ok(Exit::Done),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::broken_pipe()),
-        Err(error) => Err(Failure::failed(format!(
-            "failed to print the body: {error}"
-        ))),
+        Err(error) => Err(Failure::failed(format!("failed to print the body: {error}"))),
     }
 }

@@ -57,11 +57,7 @@ pub async fn run(args: RestoreArgs, scope: &Scope) -> Result<Exit, Failure> {
     command.args(args.yes.then_some("--yes"));
     command.args(args.keep_deleted.then_some("--keep-deleted"));
     // Ctrl-C ends the program alone: the unit must be unmasked after it.
-    let kinds = [
-        SignalKind::interrupt(),
-        SignalKind::terminate(),
-        SignalKind::hangup(),
-    ];
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let _caught = kinds.map(signal);
     // Before the look at the units, so that none starts after it. If the administrator's own unit
     // cannot be masked, the locks of the data directory still keep an orchestrator out.
@@ -88,15 +84,9 @@ pub async fn run(args: RestoreArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     if !scope.user {
         // Directories that the backup does not have.
-        let _ = Command::new("systemd-tmpfiles")
-            .args(["--create", TMPFILES])
-            .status();
+        let _ = Command::new("systemd-tmpfiles").args(["--create", TMPFILES]).status();
     }
-    println!(
-        "to continue: {} start {}",
-        systemctl(scope),
-        scope.orchestrator_unit()
-    );
+    println!("to continue: {} start {}", systemctl(scope), scope.orchestrator_unit());
     Ok(Exit::Done)
 }
 
@@ -128,15 +118,11 @@ fn running(scope: &Scope) -> Result<Vec<String>, Failure> {
         let why = why.trim_end();
         Failure::failed(format!("failed to ask systemd which units run: {why}"))
     };
-    let output = command
-        .output()
-        .map_err(|error| unknown(&error.to_string()))?;
+    let output = command.output().map_err(|error| unknown(&error.to_string()))?;
     if !output.status.success() {
         return Err(unknown(&String::from_utf8_lossy(&output.stderr)));
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    let names = text
-        .lines()
-        .filter_map(|line| line.split_whitespace().next());
+    let names = text.lines().filter_map(|line| line.split_whitespace().next());
     Ok(names.map(str::to_owned).collect())
 }

@@ -93,9 +93,7 @@ pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
         return each(&pages, retry).await;
     }
     if args.failed {
-        let count = server
-            .call_once_in_pieces(server.proxy().retry("", &args.hook))
-            .await?;
+        let count = server.call_once_in_pieces(server.proxy().retry("", &args.hook)).await?;
         style::print(&format!("{}\n", summary_of_all(&args.hook, count)))?;
         return Ok(Exit::Done);
     }
@@ -107,9 +105,7 @@ pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
             server.call(|| server.proxy().amend(&id, &settings)).await?;
         }
         let count = if args.all {
-            server
-                .call_once_in_pieces(server.proxy().retry_all(&id))
-                .await?
+            server.call_once_in_pieces(server.proxy().retry_all(&id)).await?
         } else {
             let call = server.proxy().retry(&id, &args.hook);
             server.call_once_in_pieces(call).await?
@@ -126,11 +122,7 @@ async fn unfaithful_pages(
     least: f64,
 ) -> Result<Vec<Owner>, Failure> {
     let owners = ids.iter().copied().map(Some);
-    let owners: Vec<_> = if ids.is_empty() {
-        vec![None]
-    } else {
-        owners.collect()
-    };
+    let owners: Vec<_> = if ids.is_empty() { vec![None] } else { owners.collect() };
     let mut pages = Vec::new();
     for owner in owners {
         let filter = Filter {
@@ -221,11 +213,7 @@ async fn in_fleet(args: &RetryArgs, orders: &Orders, server: &Server) -> Result<
 
 /// Returns the sealed pages that have failed results, each once.
 async fn failed_pages(fleet: &Fleet, owner: Option<Owner>) -> Result<BTreeSet<Owner>, Failure> {
-    let filter = Filter {
-        status: Some("failed".to_owned()),
-        owner,
-        ..Filter::default()
-    };
+    let filter = Filter { status: Some("failed".to_owned()), owner, ..Filter::default() };
     let paging = Paging::of(Source::Fleet(fleet), filter);
     let failed: Vec<HookResult> = paging.collect().await?;
     Ok(failed.into_iter().map(|result| result.owner).collect())
@@ -287,10 +275,7 @@ mod tests {
             replay: figures.map(|figures| Figures::of(figures.as_object().unwrap())),
             ..sample::snapshot(3)
         };
-        assert!(is_unfaithful(
-            &page(Some(json!({"fidelity": 0.9499}))),
-            0.95
-        ));
+        assert!(is_unfaithful(&page(Some(json!({"fidelity": 0.9499}))), 0.95));
         assert!(!is_unfaithful(&page(Some(json!({"fidelity": 0.95}))), 0.95));
         assert!(!is_unfaithful(&page(None), 1.0), "it was not verified");
         assert_eq!((share("0.95"), share("95%")), (Ok(0.95), Ok(0.95)));

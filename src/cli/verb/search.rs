@@ -120,18 +120,8 @@ fn question(args: &SearchArgs) -> Result<SearchQuestion, Failure> {
         tags: args.tag.clone(),
         site: args.site.clone(),
         url: args.url.clone(),
-        since: args
-            .since
-            .as_deref()
-            .map(time)
-            .transpose()?
-            .map(|(from, _)| from),
-        until: args
-            .until
-            .as_deref()
-            .map(time)
-            .transpose()?
-            .map(|(_, to)| to),
+        since: args.since.as_deref().map(time).transpose()?.map(|(from, _)| from),
+        until: args.until.as_deref().map(time).transpose()?.map(|(_, to)| to),
         plugins: args.plugin.clone(),
         status: args.status,
         limit: match args.limit {
@@ -161,11 +151,7 @@ fn shown(hits: &[SearchHit], style: &Style) -> String {
         if !text.is_empty() {
             text.push('\n');
         }
-        let title = hit
-            .title
-            .as_deref()
-            .map(clean)
-            .filter(|title| !title.is_empty());
+        let title = hit.title.as_deref().map(clean).filter(|title| !title.is_empty());
         let url = clean(&hit.url);
         text += &format!("{}  {}\n", hit.id, title.as_deref().unwrap_or(&url));
         let mut facts = vec![url];
@@ -229,10 +215,7 @@ mod tests {
 
     #[test]
     fn words_are_marked_without_colours() {
-        let part = |text: &str, marked| SnippetPart {
-            text: text.to_owned(),
-            marked,
-        };
+        let part = |text: &str, marked| SnippetPart { text: text.to_owned(), marked };
         let hit = SearchHit {
             id: SnapshotId(7),
             title: Some("A \u{1b}title".to_owned()),
@@ -240,11 +223,7 @@ mod tests {
             time: Time(0),
             tags: vec!["reading".to_owned()],
             versions: 2,
-            snippet: vec![
-                part("about ", false),
-                part("archives", true),
-                part(" …", false),
-            ],
+            snippet: vec![part("about ", false), part("archives", true), part(" …", false)],
         };
         let untitled = SearchHit {
             title: None,

@@ -83,10 +83,7 @@ fn share_of(recordings: &Directory, pool: &Path) -> Result<Option<Shared>, Strin
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(text(error)),
     };
-    let mut shelf = Links {
-        pool: pool.to_owned(),
-        bodies: make_bodies(recordings).map_err(text)?,
-    };
+    let mut shelf = Links { pool: pool.to_owned(), bodies: make_bodies(recordings).map_err(text)? };
     remove(recordings, PART).map_err(text)?;
     let to = recordings.create_for_writing(PART, RECORDING_MODE);
     let to = to.map_err(text)?;
@@ -134,9 +131,7 @@ fn tidy(recordings: &Directory) -> io::Result<()> {
     };
     let names = own.names()?;
     let is_needed = |name: &&std::ffi::OsString| {
-        needed
-            .iter()
-            .any(|hex| name.to_str() == Some(&bodies::name(hex)))
+        needed.iter().any(|hex| name.to_str() == Some(&bodies::name(hex)))
     };
     for name in names.iter().filter(|name| !is_needed(name)) {
         remove(&own, name)?;
@@ -199,15 +194,9 @@ impl Shelf for Links {
 
     fn keep(&mut self, hex: &str, record: &mut dyn Read) -> io::Result<File> {
         let path = self.shelf(hex);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(POOL_MODE)
-            .create(&path)?;
+        DirBuilder::new().recursive(true).mode(POOL_MODE).create(&path)?;
         let shelf = Directory::open(&path)?;
-        let (new, name) = (
-            format!("{NEW}{}-{hex}", std::process::id()),
-            bodies::name(hex),
-        );
+        let (new, name) = (format!("{NEW}{}-{hex}", std::process::id()), bodies::name(hex));
         remove(&shelf, &new)?;
         let mut file = shelf.create_for_writing(&new, BODY_MODE)?;
         let kept = io::copy(record, &mut file)

@@ -64,16 +64,10 @@ pub async fn run(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
 /// Adds `suppressed`, and `stderr`, the file with the end of the standard error of a failed hook, to the
 /// runs in the document.
 fn note_of_runs(document: &mut Value, known: &[Run], suppressed: &BTreeMap<RunId, u64>) {
-    let kinds = document
-        .as_object_mut()
-        .into_iter()
-        .flat_map(|kinds| kinds.values_mut());
+    let kinds = document.as_object_mut().into_iter().flat_map(|kinds| kinds.values_mut());
     let runs = kinds.filter_map(|kind| kind.get_mut("runs")?.as_array_mut());
     for run in runs.flatten() {
-        let id = run
-            .get("id")
-            .and_then(Value::as_str)
-            .and_then(|id| id.parse().ok());
+        let id = run.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
         if let Some(messages) = id.and_then(|id| suppressed.get(&id)) {
             run["suppressed"] = (*messages).into();
         }
@@ -94,11 +88,7 @@ fn what_is_suppressed(runs: &[Run], suppressed: &BTreeMap<RunId, u64>) -> String
         ))
     };
     let lines: String = runs.iter().filter_map(line).collect();
-    if lines.is_empty() {
-        lines
-    } else {
-        format!("\n{lines}")
-    }
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 /// Queries the document about `id`. Runs are known to their machine alone.
@@ -138,32 +128,17 @@ async fn of_fleet(id: Owner, fleet: &Fleet, scope: &Scope) -> Result<Details, Fa
 fn merged(wide: Details, here: Details, is_here: impl Fn(Option<&str>) -> bool) -> Details {
     match (wide, here) {
         (
-            Details::Crawl {
-                crawl,
-                snapshots,
-                results,
-                ..
-            },
-            Details::Crawl {
-                crawl: known, runs, ..
-            },
+            Details::Crawl { crawl, snapshots, results, .. },
+            Details::Crawl { crawl: known, runs, .. },
         ) => Details::Crawl {
-            crawl: Crawl {
-                directory: known.directory,
-                ..crawl
-            },
+            crawl: Crawl { directory: known.directory, ..crawl },
             snapshots,
             results,
             runs,
         },
         (
             Details::Snapshot { snapshot, .. },
-            Details::Snapshot {
-                snapshot: known,
-                results,
-                runs,
-                copy,
-            },
+            Details::Snapshot { snapshot: known, results, runs, copy },
         ) if is_here(snapshot.node.as_deref()) => Details::Snapshot {
             snapshot: Snapshot {
                 node: snapshot.node,
@@ -198,10 +173,7 @@ impl Block {
     }
 
     pub fn render(&self) -> String {
-        self.lines
-            .iter()
-            .map(|(label, text)| format!("{label:>10}: {}\n", clean(text)))
-            .collect()
+        self.lines.iter().map(|(label, text)| format!("{label:>10}: {}\n", clean(text))).collect()
     }
 }
 
@@ -209,12 +181,7 @@ impl Block {
 pub fn long(details: &Details, style: &Style) -> String {
     let mut out = short(details, style);
     let (snapshots, results, runs) = match details {
-        Details::Crawl {
-            snapshots,
-            results,
-            runs,
-            ..
-        } => (snapshots.as_slice(), results, runs),
+        Details::Crawl { snapshots, results, runs, .. } => (snapshots.as_slice(), results, runs),
         Details::Snapshot { results, runs, .. } => ([].as_slice(), results, runs),
         Details::Run { .. } => return out,
     };
@@ -235,47 +202,27 @@ pub fn long(details: &Details, style: &Style) -> String {
 
 /// Long tables show only the newest rows.
 fn what_is_cut(details: &Details) -> String {
-    let Details::Crawl {
-        crawl,
-        snapshots,
-        results,
-        runs,
-    } = details
-    else {
+    let Details::Crawl { crawl, snapshots, results, runs } = details else {
         return String::new();
     };
     let most = ROWS_MAX as usize;
-    let cut = [
-        ("snapshots", snapshots.len()),
-        ("results", results.len()),
-        ("runs", runs.len()),
-    ]
-    .into_iter()
-    .filter(|(_, shown)| *shown >= most);
+    let cut = [("snapshots", snapshots.len()), ("results", results.len()), ("runs", runs.len())]
+        .into_iter()
+        .filter(|(_, shown)| *shown >= most);
     let line = |(what, shown): (&str, usize)| {
-        format!(
-            "\nthe newest {shown} {what}; all: archivist list {what} {} --limit 0",
-            crawl.id
-        )
+        format!("\nthe newest {shown} {what}; all: archivist list {what} {} --limit 0", crawl.id)
     };
     let lines: String = cut.map(line).collect();
-    if lines.is_empty() {
-        lines
-    } else {
-        lines + "\n"
-    }
+    if lines.is_empty() { lines } else { lines + "\n" }
 }
 
 /// Returns the head, with the running units.
 pub fn short(details: &Details, style: &Style) -> String {
     match details {
         Details::Crawl { crawl, runs, .. } => crawl_head(crawl, runs, style),
-        Details::Snapshot {
-            snapshot,
-            results,
-            runs,
-            copy,
-        } => snapshot_head(snapshot, results, runs, copy.as_ref(), style),
+        Details::Snapshot { snapshot, results, runs, copy } => {
+            snapshot_head(snapshot, results, runs, copy.as_ref(), style)
+        }
         Details::Run { run, result } => run::head(run, result.as_deref(), style),
     }
 }
@@ -299,11 +246,7 @@ fn status(status: Lifecycle, reason: Option<&str>, since: Option<Time>, style: &
 
 /// Returns what keeps it from deletion, and how to end that.
 fn pinned(is_pinned: bool) -> String {
-    if is_pinned {
-        "kept from deletion until archivist unpin".to_owned()
-    } else {
-        String::new()
-    }
+    if is_pinned { "kept from deletion until archivist unpin".to_owned() } else { String::new() }
 }
 
 fn crawl_head(crawl: &Crawl, runs: &[Run], style: &Style) -> String {
@@ -314,13 +257,7 @@ fn crawl_head(crawl: &Crawl, runs: &[Run], style: &Style) -> String {
     };
     let mut block = Block::new();
     block.line("Status", status(crawl.status, reason, since, style));
-    common(
-        &mut block,
-        style,
-        crawl.created_at,
-        crawl.retry_at,
-        crawl.attempts,
-    );
+    common(&mut block, style, crawl.created_at, crawl.retry_at, crawl.attempts);
     block.line("Took", took(crawl.started_at, crawl.ended_at, style));
     block.line("Depth", crawl.max_depth.to_string());
     block.line("Tags", crawl.tags.join(", "));
@@ -337,13 +274,8 @@ fn crawl_head(crawl: &Crawl, runs: &[Run], style: &Style) -> String {
     block.line("Results", results(&crawl.results));
     block.line("Health", text::health(crawl.uses));
     block.line("Directory", crawl.directory.clone().unwrap_or_default());
-    title(
-        &crawl.id.to_string(),
-        crawl.status,
-        reason,
-        &crawl.url,
-        style,
-    ) + &block.render()
+    title(&crawl.id.to_string(), crawl.status, reason, &crawl.url, style)
+        + &block.render()
         + &running(runs, style)
 }
 
@@ -430,13 +362,7 @@ fn snapshot_head(
     let visited = rows::visited_at(snapshot);
     let visited = visited.map(|time| text::stamp_and_age(time, style));
     block.line("Visited", visited.unwrap_or_default());
-    common(
-        &mut block,
-        style,
-        snapshot.created_at,
-        snapshot.retry_at,
-        snapshot.attempts,
-    );
+    common(&mut block, style, snapshot.created_at, snapshot.retry_at, snapshot.attempts);
     block.line("Took", took(snapshot.started_at, snapshot.ended_at, style));
     block.line("HTTP", snapshot.http_status.map(http).unwrap_or_default());
     block.line("Recorded", recording(snapshot));
@@ -446,10 +372,7 @@ fn snapshot_head(
         Some(parent) => format!(", found by {parent}"),
         None => String::new(),
     };
-    block.line(
-        "Crawl",
-        format!("{}, depth {}{parent}", snapshot.crawl, snapshot.depth),
-    );
+    block.line("Crawl", format!("{}, depth {}{parent}", snapshot.crawl, snapshot.depth));
     block.line("Pinned", pinned(snapshot.pinned));
     block.line("Node", snapshot.node.clone().unwrap_or_default());
     block.line("Older", snapshot.older_copies.join(", "));
@@ -472,13 +395,8 @@ fn snapshot_head(
     if let Some(copy) = copy {
         block.line("Store", copy_line(copy, style));
     }
-    title(
-        &snapshot.id.to_string(),
-        snapshot.status,
-        reason,
-        &snapshot.url,
-        style,
-    ) + &block.render()
+    title(&snapshot.id.to_string(), snapshot.status, reason, &snapshot.url, style)
+        + &block.render()
         + &running(runs, style)
 }
 
@@ -525,12 +443,7 @@ pub fn running(runs: &[Run], style: &Style) -> String {
             "running" => since,
             other => format!("{other} {since}"),
         };
-        out.push_str(&format!(
-            "{:12}{branch} {} {}\n",
-            "",
-            clean(&run.unit),
-            state.trim_end()
-        ));
+        out.push_str(&format!("{:12}{branch} {} {}\n", "", clean(&run.unit), state.trim_end()));
     }
     out
 }

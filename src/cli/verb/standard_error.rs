@@ -24,9 +24,8 @@ pub fn lines(runs: &[Run]) -> String {
         return String::new();
     }
     let shown = files.iter().take(SHOWN_MAX);
-    let shown: String = shown
-        .map(|path| format!("  {}\n", clean(&path.display().to_string())))
-        .collect();
+    let shown: String =
+        shown.map(|path| format!("  {}\n", clean(&path.display().to_string()))).collect();
     let more = match files.len().saturating_sub(SHOWN_MAX) {
         0 => String::new(),
         more => format!("  and {more} more\n"),
@@ -53,10 +52,7 @@ mod tests {
         assert_eq!(lines(&runs), "", "a link of a hook");
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "reason").unwrap();
-        let named = format!(
-            "end of the standard error of failed hooks:\n  {}\n",
-            path.display()
-        );
+        let named = format!("end of the standard error of failed hooks:\n  {}\n", path.display());
         assert_eq!(lines(&runs), named);
         let many: Vec<Run> = (0..25).map(|n| run(n, &format!("on_{n}"))).collect();
         for run in &many {

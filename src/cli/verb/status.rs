@@ -152,9 +152,7 @@ fn render(
             let mut status: Status = decode(answer)?;
             // The orchestrator keeps the results of a watch for a while after it was removed.
             let is_removed = |watch: &str| files::is_removed(scope, Kind::Watch, watch);
-            status
-                .certificates
-                .retain(|certificate| !is_removed(&certificate.watch));
+            status.certificates.retain(|certificate| !is_removed(&certificate.watch));
             let text = overall(&status, &scope.orchestrator_unit(), style);
             in_scope(&text, scope)
         }
@@ -163,10 +161,7 @@ fn render(
 
 fn overall(status: &Status, unit: &str, style: &Style) -> String {
     let mut block = Block::new();
-    block.line(
-        "Version",
-        format!("{} (systemd {})", status.version, status.systemd),
-    );
+    block.line("Version", format!("{} (systemd {})", status.version, status.systemd));
     block.line("Status", status.line.as_str());
     if let Some(why) = &status.blocked {
         let what = if status.network_outage.as_ref() == Some(why) {
@@ -194,11 +189,7 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
         block.line("Incomplete", format!("{text}; see: {fix}"));
     }
     for certificate in &status.certificates {
-        let site = format!(
-            "{} of watch {}",
-            clean(&certificate.url),
-            clean(&certificate.watch)
-        );
+        let site = format!("{} of watch {}", clean(&certificate.url), clean(&certificate.watch));
         let expiry = list::expiry(certificate.expires, style);
         block.line("Certificate", format!("{site} {expiry}"));
     }
@@ -253,11 +244,7 @@ pub fn network(status: &Status) -> String {
 
 /// What the search index lacks; `None` if it lacks nothing.
 fn search(search: SearchStatus) -> Option<String> {
-    let SearchStatus {
-        queued,
-        is_building,
-        failed,
-    } = search;
+    let SearchStatus { queued, is_building, failed } = search;
     let mut text = match (is_building, queued) {
         (true, _) => "the index is being built".to_owned(),
         (false, 0) => return None,
@@ -315,10 +302,7 @@ fn foreground(command: &Command, style: &Style) -> String {
         words.push(format!("in {}", clean(&command.directory)));
     }
     words.extend(command.pid.map(|pid| format!("pid {pid}")));
-    words.push(format!(
-        "since {}",
-        text::stamp_and_age(command.since, style)
-    ));
+    words.push(format!("since {}", text::stamp_and_age(command.since, style)));
     words.join(", ")
 }
 
@@ -368,11 +352,7 @@ mod tests {
     }
 
     fn target(id: &str, crawl: i64, url: &str) -> Target {
-        Target {
-            id: id.parse().unwrap(),
-            crawl: CrawlId(crawl),
-            url: url.into(),
-        }
+        Target { id: id.parse().unwrap(), crawl: CrawlId(crawl), url: url.into() }
     }
 
     #[tokio::test]
@@ -394,26 +374,15 @@ mod tests {
         let starts = |said| silent("a.service", "activating", "start", said, "systemctl");
         assert!(starts("").starts_with("a.service is activating (start); still waiting"));
         let checks = starts("checking the database");
-        assert!(
-            checks.contains("(start): checking the database; still"),
-            "{checks}"
-        );
+        assert!(checks.contains("(start): checking the database; still"), "{checks}");
     }
 
     #[test]
     fn index_that_is_behind_is_named() {
-        let text = |queued, is_building, failed| {
-            search(SearchStatus {
-                queued,
-                is_building,
-                failed,
-            })
-        };
+        let text =
+            |queued, is_building, failed| search(SearchStatus { queued, is_building, failed });
         assert_eq!(text(0, false, 0), None);
-        assert_eq!(
-            text(3, false, 0).unwrap(),
-            "the index lacks the changes of 3 pages"
-        );
+        assert_eq!(text(3, false, 0).unwrap(), "the index lacks the changes of 3 pages");
         assert_eq!(text(9, true, 0).unwrap(), "the index is being built");
         assert!(text(1, false, 2).unwrap().contains("; 2 attempts failed; "));
     }
@@ -444,10 +413,8 @@ mod tests {
         assert!(line.starts_with(want), "{line}");
 
         let unit = "archivist-orchestrator.service";
-        let mut status = Status {
-            runners: vec![runner("active", unit, None)],
-            ..Status::default()
-        };
+        let mut status =
+            Status { runners: vec![runner("active", unit, None)], ..Status::default() };
         assert!(!overall(&status, unit, &style).contains("Runner"));
         status.runners = vec![Runner {
             directory: Some("/srv".into()),
@@ -460,15 +427,9 @@ mod tests {
 
     #[test]
     fn the_whole_picture() {
-        let starting = Run {
-            status: "starting".into(),
-            started_at: None,
-            ..sample::run(9, "dom", "x")
-        };
-        let running = Run {
-            status: "running".into(),
-            ..sample::run(8, "pdf", "x")
-        };
+        let starting =
+            Run { status: "starting".into(), started_at: None, ..sample::run(9, "dom", "x") };
+        let running = Run { status: "running".into(), ..sample::run(8, "pdf", "x") };
         let status = Status {
             version: "0.1.0".into(),
             systemd: "257".into(),
@@ -478,10 +439,7 @@ mod tests {
             snapshots: Counts::from([("queued".into(), 20)]),
             incomplete: 0,
             running: vec![running, starting],
-            uses: Uses {
-                succeeded: 32,
-                failed: 1,
-            },
+            uses: Uses { succeeded: 32, failed: 1 },
             ids: IdMarks::default(),
             blocked: Some("no room".into()),
             network_outage: None,
@@ -530,9 +488,6 @@ mod tests {
             ├─ archivist-hook-pdf-s3.service 1min 0s
             └─ archivist-hook-dom-s3.service starting
 ";
-        assert_eq!(
-            overall(&status, "archivist-orchestrator.service", &style),
-            want
-        );
+        assert_eq!(overall(&status, "archivist-orchestrator.service", &style), want);
     }
 }

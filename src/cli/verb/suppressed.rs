@@ -45,14 +45,8 @@ fn arguments(runs: &[Run], scope: &Scope) -> Vec<String> {
         out.push("--user".to_owned());
     }
     // Only journald can write with this transport.
-    out.extend([
-        "_TRANSPORT=driver".to_owned(),
-        format!("MESSAGE_ID={DROPPED}"),
-    ]);
-    out.extend(
-        runs.iter()
-            .map(|run| format!("{}={}", unit_field(scope.user), run.unit)),
-    );
+    out.extend(["_TRANSPORT=driver".to_owned(), format!("MESSAGE_ID={DROPPED}")]);
+    out.extend(runs.iter().map(|run| format!("{}={}", unit_field(scope.user), run.unit)));
     out
 }
 

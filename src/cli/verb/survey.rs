@@ -46,11 +46,7 @@ pub struct SurveyArgs {
 #[serde(rename_all = "lowercase")]
 pub enum Surveyed {
     /// A page, and when it was recorded.
-    Page {
-        url: String,
-        title: String,
-        time: String,
-    },
+    Page { url: String, title: String, time: String },
     /// The file is a recording, not a list.
     Recording,
     /// The file is a page that another program saved.
@@ -85,11 +81,7 @@ pub fn run(args: &SurveyArgs) -> Result<Exit, Failure> {
             }
             Err(reason) => return print(&Surveyed::Unusable(reason)).map(|()| Exit::Done),
         }
-        let folders = if args.folders {
-            Folders::AsTags
-        } else {
-            Folders::Ignored
-        };
+        let folders = if args.folders { Folders::AsTags } else { Folders::Ignored };
         let is_page = saved::read(&file, true).is_ok_and(|page| page.is_some());
         return match lists(file, folders) {
             Err(reason) if is_page => {
@@ -117,9 +109,7 @@ fn recording(file: File) -> Result<Exit, Failure> {
     for page in survey.pages {
         if page.url.len() > URL_MAX {
             let start: String = clean(&page.url).chars().take(80).collect();
-            print(&Surveyed::Fault(format!(
-                "URL of a page is too long: {start}…"
-            )))?;
+            print(&Surveyed::Fault(format!("URL of a page is too long: {start}…")))?;
             continue;
         }
         print(&Surveyed::Page {
@@ -193,12 +183,8 @@ fn packed_lists(file: File, folders: Folders) -> Result<Vec<Surveyed>, String> {
 /// Whether a file in an export is its list, not a page or a note that was saved with it.
 fn may_be_list(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
-    let is_note = name
-        .split('/')
-        .any(|part| matches!(part, "annotations" | "highlights"));
-    let is_list = [".csv", ".json", ".opml"]
-        .iter()
-        .any(|end| file.ends_with(end));
+    let is_note = name.split('/').any(|part| matches!(part, "annotations" | "highlights"));
+    let is_list = [".csv", ".json", ".opml"].iter().any(|end| file.ends_with(end));
     is_list && !is_note && !file.starts_with('.')
 }
 
@@ -217,10 +203,7 @@ fn list(
     for (place, line) in list.lines() {
         let line = String::from_utf8_lossy(line).trim().to_owned();
         if !line.is_empty() && !line.starts_with('#') {
-            lines.push(Surveyed::Entry {
-                place: format!("{within}{place}"),
-                line,
-            });
+            lines.push(Surveyed::Entry { place: format!("{within}{place}"), line });
         }
     }
     Ok(list.format().unwrap_or("list of addresses").to_owned())
@@ -241,10 +224,7 @@ fn feed(bytes: &[u8], within: &str, lines: &mut Vec<Surveyed>) -> Option<String>
         let line = json!({
             "url": entry.url.as_str(), "title": entry.title, "bookmarked_at": entry.date,
         });
-        lines.push(Surveyed::Entry {
-            place,
-            line: line.to_string(),
-        });
+        lines.push(Surveyed::Entry { place, line: line.to_string() });
     }
     Some("feed or sitemap".to_owned())
 }
@@ -257,11 +237,8 @@ fn in_utf8(bytes: &[u8]) -> Cow<'_, [u8]> {
         return Cow::Borrowed(bytes);
     }
     let lines = || bytes.split_inclusive(|byte| *byte == b'\n');
-    let other: Vec<u8> = lines()
-        .filter(|line| std::str::from_utf8(line).is_err())
-        .flatten()
-        .copied()
-        .collect();
+    let other: Vec<u8> =
+        lines().filter(|line| std::str::from_utf8(line).is_err()).flatten().copied().collect();
     let mut encoding = charset::decode(bytes, "text/html", None).encoding;
     if encoding.name() == "UTF-8" {
         encoding = charset::decode(&other, "text/plain", None).encoding;
@@ -308,10 +285,7 @@ mod tests {
         let format = list(feed, Folders::AsTags, "x, ", &mut lines);
         assert_eq!(format.as_deref(), Ok("feed or sitemap"));
         let line = r#"{"url":"http://a.test/","title":"A","bookmarked_at":"2023-11-14T22:13:20Z"}"#;
-        let entry = Surveyed::Entry {
-            place: "x, entry 1".to_owned(),
-            line: line.to_owned(),
-        };
+        let entry = Surveyed::Entry { place: "x, entry 1".to_owned(), line: line.to_owned() };
         assert_eq!(lines[0], entry);
         assert!(matches!(&lines[1], Surveyed::Fault(why) if why.contains("'/relative' refused")));
     }

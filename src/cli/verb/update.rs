@@ -59,9 +59,6 @@ mod tests {
     fn counts_are_printed() {
         assert!(summary("s3", 0).starts_with("nothing to update: s3"));
         assert_eq!(summary("s3", 1), "1 missing result of s3 queued");
-        assert_eq!(
-            summary("the archive", 7),
-            "7 missing results of the archive queued"
-        );
+        assert_eq!(summary("the archive", 7), "7 missing results of the archive queued");
     }
 }

@@ -193,16 +193,11 @@ mod tests {
         let list = b"# list\n\nhttps://a/\n  nonsense \r\n\xff\xfe\nhttps://b/";
         assert_eq!(urls.add_list(&list[..], "x").unwrap(), None);
         let mut sent = String::new();
-        File::from(urls.to_memfd().unwrap())
-            .read_to_string(&mut sent)
-            .unwrap();
+        File::from(urls.to_memfd().unwrap()).read_to_string(&mut sent).unwrap();
         assert_eq!(sent, "https://a/\nnonsense\nhttps://b/\n");
         assert_eq!(urls.rejected[0].origin, Origin::List(Place::Line(5)));
-        let refused = urls.located(Refused {
-            line: 2,
-            text: "nonsense".into(),
-            why: "not a URL".into(),
-        });
+        let refused =
+            urls.located(Refused { line: 2, text: "nonsense".into(), why: "not a URL".into() });
         assert_eq!(refused.to_string(), "line 4: 'nonsense' refused: not a URL");
     }
 
@@ -232,26 +227,17 @@ mod tests {
         let file = b"<!DOCTYPE NETSCAPE-Bookmark-file-1>\n<DL><p>\n\
             <DT><A HREF=\"http://a.test/\" TAGS=\"x\">A</A>\n<DT><A HREF=\"http://b.test/\">B</A>";
         let named = urls.add_list(&file[..], "x").unwrap();
-        assert_eq!(
-            named.as_deref(),
-            Some("Netscape bookmark file: 2 addresses")
-        );
+        assert_eq!(named.as_deref(), Some("Netscape bookmark file: 2 addresses"));
         let first = urls.lines.split(|byte| *byte == b'\n').next().unwrap();
         let entry = parse_line(first).unwrap().unwrap();
         assert_eq!(entry.title.as_deref(), Some("A"));
         assert_eq!(entry.tags, ["x"]);
-        let refused = Refused {
-            line: 2,
-            text: "{".into(),
-            why: "no".into(),
-        };
+        let refused = Refused { line: 2, text: "{".into(), why: "no".into() };
         let message = urls.located(refused).to_string();
         assert_eq!(message, "line 4: 'http://b.test/' refused: no");
         let page = urls.add_list(&b"<!doctype html><p>"[..], "'page'");
         assert!(
-            page.unwrap_err()
-                .message()
-                .starts_with("failed to read 'page': it is an HTML page")
+            page.unwrap_err().message().starts_with("failed to read 'page': it is an HTML page")
         );
     }
 

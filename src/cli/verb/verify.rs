@@ -135,9 +135,7 @@ fn text(replay: &Replay, proof: &Proof, holds: bool, most: usize) -> String {
 }
 
 fn similar(figure: Option<f64>) -> String {
-    figure.map_or("not recorded".to_owned(), |figure| {
-        format!("{} similar", in_percent(figure))
-    })
+    figure.map_or("not recorded".to_owned(), |figure| format!("{} similar", in_percent(figure)))
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -165,10 +163,7 @@ mod tests {
             settings: Values::new(),
         };
         let proof = Proof {
-            requests: Requests {
-                exact: 9,
-                ..Requests::default()
-            },
+            requests: Requests { exact: 9, ..Requests::default() },
             not_requested: vec!["http://a.test/b".to_owned()],
             resources: 0.9,
             picture: Some(0.9999),

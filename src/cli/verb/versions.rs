@@ -38,10 +38,7 @@ pub struct VersionsArgs {
 
 pub async fn run(args: VersionsArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    let filter = Filter {
-        url: Some(UrlPattern::of_page(&args.url)),
-        ..Filter::default()
-    };
+    let filter = Filter { url: Some(UrlPattern::of_page(&args.url)), ..Filter::default() };
     let versions: Vec<Version> = Paging::new(&server, filter).collect().await?;
     if versions.is_empty() {
         let url = clean(&args.url);
@@ -88,11 +85,7 @@ fn text_of(snapshot: &Snapshot) -> Option<TextDigest> {
 }
 
 fn compared_of<'a>(snapshot: &'a Snapshot, text: Option<&'a TextDigest>) -> PageVersion<'a> {
-    PageVersion {
-        http_status: snapshot.http_status,
-        title: snapshot.title.as_deref(),
-        text,
-    }
+    PageVersion { http_status: snapshot.http_status, title: snapshot.title.as_deref(), text }
 }
 
 /// Returns the newest versions in the order of their visits, and the one before them, with which the
@@ -132,12 +125,7 @@ fn compared(versions: Vec<Version>) -> Vec<Change> {
 fn table(changes: &[Change], style: &Style) -> Table {
     let mut table =
         Table::new("ID  TIME  AFTER  STATUS  HTTP  SIZE  CHANGES…  TITLE…  KEPT BY…  REASON…");
-    for Change {
-        version,
-        after_ms,
-        changes,
-    } in changes
-    {
+    for Change { version, after_ms, changes } in changes {
         let snapshot = &version.snapshot;
         let tone = text::tone_of_lifecycle(snapshot.status, snapshot.lack());
         let after = after_ms.map(|millis| human_span(std::time::Duration::from_millis(millis)));
@@ -206,25 +194,15 @@ mod tests {
             ],
             0,
         ));
-        let changes: Vec<String> = compared
-            .iter()
-            .rev()
-            .map(|c| c.changes.join(", "))
-            .collect();
+        let changes: Vec<String> = compared.iter().rev().map(|c| c.changes.join(", ")).collect();
         let near = "text 99% the same";
-        assert_eq!(
-            changes,
-            ["", near, "same text", "text 83% the same", "", "", ""]
-        );
+        assert_eq!(changes, ["", near, "same text", "text 83% the same", "", "", ""]);
     }
 
     #[test]
     fn imported_versions_are_no_newer_than_their_visit() {
-        let versions = vec![
-            version(3, 1, 200, "2013"),
-            version(2, 9, 200, ""),
-            version(1, 8, 200, ""),
-        ];
+        let versions =
+            vec![version(3, 1, 200, "2013"), version(2, 9, 200, ""), version(1, 8, 200, "")];
         let newest = newest(versions, 1);
         let ids: Vec<i64> = newest.iter().map(|version| version.snapshot.id.0).collect();
         assert_eq!(ids, [1, 2]);
@@ -248,10 +226,7 @@ mod tests {
         for part in ["1d 0h", "404", "2.0K", "HTTP 200 to 404, title", "dom wget"] {
             assert!(lines[1].contains(part), "{part}: {table}");
         }
-        assert!(
-            lines[2].starts_with("s9") && lines[2].contains("10s"),
-            "{table}"
-        );
+        assert!(lines[2].starts_with("s9") && lines[2].contains("10s"), "{table}");
         assert!(!lines[2].contains("title"), "{table}");
         assert!(lines[3].starts_with("s3"), "{table}");
     }

@@ -157,14 +157,8 @@ async fn idle(server: &Server, name: &str, scope: &Scope) -> Result<Option<Reaso
         return Ok(None);
     };
     let watches: Vec<Watch> = server.ask(|| server.proxy().watches(name)).await?;
-    let mut problems = watches
-        .iter()
-        .filter_map(|watch| timers.problem(watch, scope));
-    Ok(problems.next().map(|text| Reason {
-        code: "timers".to_owned(),
-        text,
-        until: None,
-    }))
+    let mut problems = watches.iter().filter_map(|watch| timers.problem(watch, scope));
+    Ok(problems.next().map(|text| Reason { code: "timers".to_owned(), text, until: None }))
 }
 
 /// Prints one sentence per line.
@@ -189,11 +183,7 @@ mod tests {
             status,
             reasons: texts
                 .iter()
-                .map(|text| Reason {
-                    code: "x".into(),
-                    text: (*text).into(),
-                    until: None,
-                })
+                .map(|text| Reason { code: "x".into(), text: (*text).into(), until: None })
                 .collect(),
             node: Some("web1".into()),
         };
@@ -201,20 +191,13 @@ mod tests {
         let started = Lifecycle::Started;
         let both = joined(why(started, &["leased", "b"]), why(started, &["b", "c"]));
         assert!(texts(both).eq(["leased", "b", "c"]));
-        let done = joined(
-            why(Lifecycle::Sealed, &["done"]),
-            why(started, &["running"]),
-        );
+        let done = joined(why(Lifecycle::Sealed, &["done"]), why(started, &["running"]));
         assert!(texts(done).eq(["done"]));
     }
 
     #[test]
     fn reasons_are_printed_one_per_line_and_cleaned() {
-        let reason = |text: &str| Reason {
-            code: "failed".into(),
-            text: text.into(),
-            until: None,
-        };
+        let reason = |text: &str| Reason { code: "failed".into(), text: text.into(), until: None };
         let reasons = [reason("one"), reason("two\n\u{1b}[31mred")];
         let message = summary("s3 is queued", &reasons);
         assert!(message.starts_with("s3 is queued\none\ntwo"), "{message}");

@@ -43,18 +43,9 @@ pub fn find(scope: &Scope) -> Found {
     }
     let files = listing.files.into_iter().map(|((kind, name), path)| {
         let overlay = format!("{name}.{}.d", kind.as_str());
-        Listed {
-            overlay: listing.drop_ins.contains(&overlay).then_some(overlay),
-            kind,
-            name,
-            path,
-        }
+        Listed { overlay: listing.drop_ins.contains(&overlay).then_some(overlay), kind, name, path }
     });
-    Found {
-        files: files.collect(),
-        directories,
-        problems: listing.problems,
-    }
+    Found { files: files.collect(), directories, problems: listing.problems }
 }
 
 impl Found {
@@ -73,13 +64,7 @@ impl Found {
         let (mut declarations, mut problems) = (Vec::new(), Vec::new());
         for file in &self.files[places] {
             let overlay = file.overlay.as_deref();
-            match declaration(
-                file.kind,
-                &file.name,
-                &file.path,
-                &self.directories,
-                overlay,
-            ) {
+            match declaration(file.kind, &file.name, &file.path, &self.directories, overlay) {
                 Ok(Some(declaration)) => declarations.push(declaration),
                 Ok(None) => {}
                 Err(problem) => problems.push(problem),
@@ -144,10 +129,7 @@ fn check_name(kind: Kind, name: &str, path: &Path) -> Result<(), Problem> {
     if kind.allows(name) {
         Ok(())
     } else {
-        let what = format!(
-            "the name of a {} is {NAME_ALLOWED}; rename the file",
-            kind.as_str()
-        );
+        let what = format!("the name of a {} is {NAME_ALLOWED}; rename the file", kind.as_str());
         Err(Problem::of(path, what))
     }
 }

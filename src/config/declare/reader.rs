@@ -16,17 +16,11 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Returns a reader. Malformed lines, and text that a unit file cannot contain, are errors.
     pub fn new(declaration: &'a Declaration) -> Reader<'a> {
-        let mut reader = Reader {
-            declaration,
-            problems: declaration.malformed.clone(),
-        };
+        let mut reader = Reader { declaration, problems: declaration.malformed.clone() };
         for entry in &declaration.entries {
             let texts = [&entry.section, &entry.key, &entry.value];
             // systemd also ends a line at a carriage return or NUL.
-            if texts
-                .iter()
-                .any(|text| text.chars().any(|c| c.is_control() && c != '\t'))
-            {
+            if texts.iter().any(|text| text.chars().any(|c| c.is_control() && c != '\t')) {
                 reader.refuse(entry, "this line contains a control character; remove it");
             }
         }
@@ -78,10 +72,8 @@ impl<'a> Reader<'a> {
                     self.warn(entry, &what);
                 }
             } else if !keys.contains(&key) {
-                let what = format!(
-                    "[{own}] has no {key}={}",
-                    meant(key, keys.iter().copied(), "", "=")
-                );
+                let what =
+                    format!("[{own}] has no {key}={}", meant(key, keys.iter().copied(), "", "="));
                 self.warn(entry, &what);
             }
         }
@@ -108,21 +100,14 @@ impl<'a> Reader<'a> {
     /// Returns the location of the first assignment of its own section, otherwise line 1.
     fn beginning(&self) -> Location {
         let first = self.own().next().map(|entry| entry.location.clone());
-        first.unwrap_or_else(|| Location {
-            file: self.declaration.path.clone(),
-            line: 1,
-        })
+        first.unwrap_or_else(|| Location { file: self.declaration.path.clone(), line: 1 })
     }
 
     /// Returns all assignments of a key since the last empty one.
     pub fn all(&self, key: &str) -> Vec<&'a IniEntry> {
         let mut found = Vec::new();
         for entry in self.own().filter(|entry| entry.key == key) {
-            if entry.value.is_empty() {
-                found.clear()
-            } else {
-                found.push(entry)
-            }
+            if entry.value.is_empty() { found.clear() } else { found.push(entry) }
         }
         found
     }
@@ -135,9 +120,7 @@ impl<'a> Reader<'a> {
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<T> {
         let entry = self.last(key)?;
-        parse(entry.value.trim())
-            .inspect_err(|what| self.refuse(entry, what))
-            .ok()
+        parse(entry.value.trim()).inspect_err(|what| self.refuse(entry, what)).ok()
     }
 
     /// Returns a time span (systemd.time(7)).

@@ -35,9 +35,7 @@ pub fn read(path: &Path) -> Result<UrlFile, String> {
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(failed)?;
-    file.take(FILE_MAX)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
+    file.take(FILE_MAX).read_to_end(&mut bytes).map_err(failed)?;
     let list = List::read(&bytes).map_err(|error| format!("URLFile '{shown}': {error}"))?;
     Ok(of(path, &list))
 }
@@ -95,15 +93,9 @@ mod tests {
         let text = "\u{feff}http://a.test/shop\r\nhttp://b.test\n\nc.test/no-scheme\r\n\
                     ftp://u:secret@x/\n# comment\n- http://d.test/ # shop";
         let (urls, refused) = of_text(text.as_bytes());
-        assert_eq!(
-            urls,
-            ["http://a.test/shop", "http://b.test/", "http://d.test/"]
-        );
+        assert_eq!(urls, ["http://a.test/shop", "http://b.test/", "http://d.test/"]);
         assert!(refused[0].starts_with("4: 'c.test/no-scheme' refused: it is not a URL"));
-        assert!(
-            refused[1].starts_with("5: 'ftp://x/' refused: ftp: URLs"),
-            "{refused:?}"
-        );
+        assert!(refused[1].starts_with("5: 'ftp://x/' refused: ftp: URLs"), "{refused:?}");
         assert_eq!(refused.len(), 2);
     }
 
@@ -127,10 +119,6 @@ mod tests {
         std::fs::write(&path, "<html>").unwrap();
         assert!(read(&path).unwrap_err().contains("an HTML page"));
         assert!(read(top.path()).unwrap_err().contains("is not a file"));
-        assert!(
-            read(&top.path().join("none"))
-                .unwrap_err()
-                .contains("failed to read")
-        );
+        assert!(read(&top.path().join("none")).unwrap_err().contains("failed to read"));
     }
 }

@@ -78,11 +78,7 @@ mod tests {
         Memory {
             node: NodeId(2),
             generation: Generation(3),
-            given: IdMarks {
-                crawl: CrawlId(40),
-                snapshot: SnapshotId(900),
-                ..IdMarks::default()
-            },
+            given: IdMarks { crawl: CrawlId(40), snapshot: SnapshotId(900), ..IdMarks::default() },
             ..Memory::default()
         }
     }
@@ -125,10 +121,7 @@ mod tests {
     fn leases_of_earlier_generations_prove_nothing() {
         let host = |name: &str| HostKey(name.to_owned());
         let memory = Memory {
-            claimed: vec![
-                (host("old"), Epoch((2 << 32) + 9)),
-                (host("new"), Epoch((3 << 32) + 1)),
-            ],
+            claimed: vec![(host("old"), Epoch((2 << 32) + 9)), (host("new"), Epoch((3 << 32) + 1))],
             ..memory()
         };
         let claims: Vec<_> = memory.claims().map(|(host, _)| host.0.as_str()).collect();

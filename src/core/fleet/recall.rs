@@ -49,11 +49,7 @@ pub enum Item {
 
 /// Returns the request that creates a crawl again.
 pub fn crawl_again(crawl: CrawlId, spec: CrawlSpec) -> NodeRequest {
-    NodeRequest::Submit(Submit {
-        crawl,
-        spec: Some(spec),
-        pages: Vec::new(),
-    })
+    NodeRequest::Submit(Submit { crawl, spec: Some(spec), pages: Vec::new() })
 }
 
 /// Returns how long ago the first entry was answered that is sent again to a database that last knew of

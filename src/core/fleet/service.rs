@@ -26,11 +26,8 @@ pub const SOON: Duration = Duration::from_secs(1);
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
 /// Time between two attempts to connect.
-pub const RECONNECT: Backoff = Backoff {
-    first: Duration::from_secs(1),
-    longest: Duration::from_secs(10),
-    attempts: u32::MAX,
-};
+pub const RECONNECT: Backoff =
+    Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(10), attempts: u32::MAX };
 
 /// What the service learns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,9 +209,7 @@ impl Service {
 
     fn down(&mut self, now: BootTime, jitter: f64) -> (State, Vec<Action>) {
         self.failures = self.failures.saturating_add(1);
-        let delay = RECONNECT
-            .delay(self.failures, jitter)
-            .unwrap_or(RECONNECT.longest);
+        let delay = RECONNECT.delay(self.failures, jitter).unwrap_or(RECONNECT.longest);
         let wake = Action::Wake(now.after(delay));
         (State::Down, vec![Action::Disconnect, wake])
     }
@@ -227,13 +222,8 @@ impl Service {
         refusal: NodeRefusal,
     ) -> (State, Vec<Action>) {
         let (state, mut actions) = self.down(now, jitter);
-        let delay = RECONNECT
-            .delay(self.failures, jitter)
-            .unwrap_or(RECONNECT.longest);
-        actions.push(Action::Deliver(Delivery::Refused {
-            refusal,
-            retry_in: delay,
-        }));
+        let delay = RECONNECT.delay(self.failures, jitter).unwrap_or(RECONNECT.longest);
+        actions.push(Action::Deliver(Delivery::Refused { refusal, retry_in: delay }));
         (state, actions)
     }
 
@@ -297,11 +287,7 @@ impl Service {
                 if refilled && !brought {
                     link.refill_at = now.after(REFILL);
                 }
-                Delivery::Renewed {
-                    renewed,
-                    sent,
-                    refilled,
-                }
+                Delivery::Renewed { renewed, sent, refilled }
             }
             (NodeRequest::Claim(claim), Ok(NodeReply::Claimed(claimed))) => {
                 link.is_wanting = claimed.hosts.len() < claim.hosts as usize;
@@ -313,11 +299,9 @@ impl Service {
                 }
                 Delivery::Claimed { claimed, sent }
             }
-            (NodeRequest::Release(release), Ok(NodeReply::Released(fate))) => Delivery::Released {
-                host: release.host,
-                epoch: release.epoch,
-                fate,
-            },
+            (NodeRequest::Release(release), Ok(NodeReply::Released(fate))) => {
+                Delivery::Released { host: release.host, epoch: release.epoch, fate }
+            }
             (_, reply) => match link.entry.take() {
                 Some(number) => Delivery::Answered { number, reply },
                 None => return self.down(now, jitter),
@@ -363,13 +347,7 @@ impl Link {
             let (host, epoch) = lease;
             !held(host, *epoch) && !has.releasing.contains(lease)
         });
-        self.unknown = unknown
-            .map(|(host, epoch)| Release {
-                host,
-                epoch,
-                pace: None,
-            })
-            .collect();
+        self.unknown = unknown.map(|(host, epoch)| Release { host, epoch, pace: None }).collect();
     }
 
     /// Returns the most urgent request, if any.
@@ -426,11 +404,7 @@ impl Link {
         let busy = has.leases.len().saturating_sub(has.short.len());
         let has_enough = busy >= claim.hosts.try_into().unwrap_or(usize::MAX);
         let claim_at = earlier(self.claim_at, LOOK, self.early.claim);
-        Some(if has_enough {
-            claim_at.max(self.claim_more_at)
-        } else {
-            claim_at
-        })
+        Some(if has_enough { claim_at.max(self.claim_more_at) } else { claim_at })
     }
 
     fn refills_at(&self) -> BootTime {
@@ -451,8 +425,7 @@ impl Link {
         let claim = self.claims_at(has);
         let refill = (!has.short.is_empty()).then_some(self.refills_at());
         let due = [renew, claim, refill].into_iter().flatten();
-        due.fold(self.beats_at(has), BootTime::min)
-            .max(now.after(SHORTEST_WAIT))
+        due.fold(self.beats_at(has), BootTime::min).max(now.after(SHORTEST_WAIT))
     }
 }
 
@@ -469,12 +442,7 @@ impl Early {
                     if renewed.orders.draining != renew.drains);
             }
             (NodeRequest::Submit(_), Ok(NodeReply::Submitted { inserted })) if *inserted > 0 => {
-                *self = Early {
-                    claim: true,
-                    refill: true,
-                    beat: true,
-                    ..*self
-                };
+                *self = Early { claim: true, refill: true, beat: true, ..*self };
             }
             (NodeRequest::Record(record), Ok(NodeReply::Recorded(_))) => {
                 self.beat = true;
@@ -492,9 +460,5 @@ impl Early {
 /// Returns the time of a request that is due `interval` after the one before it, or with `is_early`
 /// already [`SOON`] after that one.
 fn earlier(due: BootTime, interval: Duration, is_early: bool) -> BootTime {
-    if is_early {
-        due.min(due.before(interval).after(SOON))
-    } else {
-        due
-    }
+    if is_early { due.min(due.before(interval).after(SOON)) } else { due }
 }

@@ -169,26 +169,13 @@ mod tests {
     #[test]
     fn each_act_has_its_condition() {
         let none = Standing::default();
-        let own = Standing {
-            is_own: true,
-            ..none
-        };
-        let pinned = Standing {
-            has_pinned: true,
-            ..none
-        };
-        let install = Standing {
-            members_install: true,
-            ..none
-        };
-        let delete = Standing {
-            members_delete: true,
-            ..none
-        };
+        let own = Standing { is_own: true, ..none };
+        let pinned = Standing { has_pinned: true, ..none };
+        let install = Standing { members_install: true, ..none };
+        let delete = Standing { members_delete: true, ..none };
         let admitted = |standing: Standing| -> Vec<Act> {
             let all = Act::ALL.into_iter();
-            all.filter(|act| act.admits(standing) && !act.is_for_all())
-                .collect()
+            all.filter(|act| act.admits(standing) && !act.is_for_all()).collect()
         };
         assert_eq!(admitted(none), []);
         assert_eq!(admitted(own), [Act::Change, Act::Delete, Act::Pin]);

@@ -35,20 +35,11 @@ mod tests {
 
     #[test]
     fn doubles_up_to_the_cap_and_ends() {
-        let backoff = Backoff {
-            first: MINUTE,
-            longest: MINUTE * 60,
-            attempts: 5,
-        };
-        let delays: Vec<_> = (1..=5)
-            .map(|n| backoff.delay(n, 1.0).map(|d| d.as_secs()))
-            .collect();
+        let backoff = Backoff { first: MINUTE, longest: MINUTE * 60, attempts: 5 };
+        let delays: Vec<_> = (1..=5).map(|n| backoff.delay(n, 1.0).map(|d| d.as_secs())).collect();
         assert_eq!(delays, [Some(60), Some(120), Some(240), Some(480), None]);
         assert_eq!(backoff.delay(1, 0.0), Some(MINUTE / 2));
-        let patient = Backoff {
-            attempts: 100,
-            ..backoff
-        };
+        let patient = Backoff { attempts: 100, ..backoff };
         assert_eq!(patient.delay(60, 1.0), Some(MINUTE * 60));
     }
 }

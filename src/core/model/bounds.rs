@@ -35,11 +35,7 @@ impl Tags {
             self.dropped += 1;
         } else if !self.names.contains(&name) {
             // A linear search is enough for so few tags.
-            if self.names.len() < TAGS_MAX {
-                self.names.push(name)
-            } else {
-                self.dropped += 1
-            }
+            if self.names.len() < TAGS_MAX { self.names.push(name) } else { self.dropped += 1 }
         }
     }
 

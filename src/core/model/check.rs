@@ -38,12 +38,8 @@ crate::text::named! {
 
 impl CheckKind {
     /// Kinds with a schedule.
-    pub const SCHEDULED: [CheckKind; 4] = [
-        CheckKind::Status,
-        CheckKind::Lighthouse,
-        CheckKind::Crawl,
-        CheckKind::Archive,
-    ];
+    pub const SCHEDULED: [CheckKind; 4] =
+        [CheckKind::Status, CheckKind::Lighthouse, CheckKind::Crawl, CheckKind::Archive];
 
     /// Returns the pool whose slots a check of this kind occupies.
     pub fn pool(self) -> Pool {

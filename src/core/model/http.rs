@@ -51,11 +51,7 @@ impl HttpAnswer {
     /// Returns the answer of a visit, of which `self` is known and `other` is reported later: that
     /// of the browser, else the later one.
     pub fn or_newer(self, other: HttpAnswer) -> HttpAnswer {
-        if self.is_of_browser() && !other.is_of_browser() {
-            self
-        } else {
-            other
-        }
+        if self.is_of_browser() && !other.is_of_browser() { self } else { other }
     }
 }
 
@@ -125,9 +121,8 @@ mod tests {
         assert_eq!(range("5XX"), Some((500, 599)));
         assert_eq!(range("400-499"), Some((400, 499)));
         assert_eq!(range("400 - 599"), Some((400, 599)));
-        for bad in [
-            "", "4", "xx", "0xx", "40x", "099", "4040", "499-400", "-", "404-", "+04", "4é",
-        ] {
+        for bad in ["", "4", "xx", "0xx", "40x", "099", "4040", "499-400", "-", "404-", "+04", "4é"]
+        {
             assert_eq!(range(bad), None, "{bad}");
         }
         let error = "gone".parse::<HttpRange>().unwrap_err().to_string();
@@ -136,10 +131,7 @@ mod tests {
 
     #[test]
     fn answer_to_the_browser_counts_before_others() {
-        let answer = |status, plugin: &str| HttpAnswer {
-            status,
-            plugin: plugin.to_owned(),
-        };
+        let answer = |status, plugin: &str| HttpAnswer { status, plugin: plugin.to_owned() };
         let newer = |one: (u16, &str), two: (u16, &str)| {
             answer(one.0, one.1).or_newer(answer(two.0, two.1)).status
         };

@@ -16,10 +16,7 @@ fn number(text: &str, letter: char, expected: &'static str) -> Result<i64, Parse
     text.strip_prefix(letter)
         .filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0'))
         .and_then(|digits| digits.parse().ok())
-        .ok_or_else(|| ParseIdError {
-            text: text.to_owned(),
-            expected,
-        })
+        .ok_or_else(|| ParseIdError { text: text.to_owned(), expected })
 }
 
 macro_rules! id {
@@ -105,10 +102,7 @@ impl FromStr for Owner {
         CrawlId::from_str(text)
             .map(Owner::Crawl)
             .or_else(|_| SnapshotId::from_str(text).map(Owner::Snapshot))
-            .map_err(|_| ParseIdError {
-                text: text.to_owned(),
-                expected,
-            })
+            .map_err(|_| ParseIdError { text: text.to_owned(), expected })
     }
 }
 
@@ -137,10 +131,7 @@ impl FromStr for AnyId {
         let expected = "an id (c12 is a crawl, s345 a snapshot, r678 a run)";
         owner
             .or_else(|_| RunId::from_str(text).map(AnyId::Run))
-            .map_err(|_| ParseIdError {
-                text: text.to_owned(),
-                expected,
-            })
+            .map_err(|_| ParseIdError { text: text.to_owned(), expected })
     }
 }
 
@@ -152,9 +143,7 @@ impl Serialize for Owner {
 
 impl<'de> Deserialize<'de> for Owner {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -185,24 +174,9 @@ mod tests {
 
     #[test]
     fn errors_name_the_expected_id() {
-        for bad in [
-            "",
-            "12",
-            "c",
-            "c-1",
-            "c012",
-            "x3",
-            "c1 ",
-            "c99999999999999999999",
-            "s٣",
-        ] {
+        for bad in ["", "12", "c", "c-1", "c012", "x3", "c1 ", "c99999999999999999999", "s٣"] {
             let error = bad.parse::<Owner>().unwrap_err();
-            assert!(
-                error
-                    .to_string()
-                    .starts_with(&format!("'{bad}' is not an id")),
-                "{error}"
-            );
+            assert!(error.to_string().starts_with(&format!("'{bad}' is not an id")), "{error}");
             assert!(bad.parse::<AnyId>().is_err(), "{bad}");
         }
     }

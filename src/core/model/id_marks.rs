@@ -22,11 +22,7 @@ pub struct IdMarks {
 
 impl Default for IdMarks {
     fn default() -> IdMarks {
-        IdMarks {
-            crawl: CrawlId(0),
-            snapshot: SnapshotId(0),
-            run: RunId(0),
-        }
+        IdMarks { crawl: CrawlId(0), snapshot: SnapshotId(0), run: RunId(0) }
     }
 }
 
@@ -57,10 +53,7 @@ impl IdMarks {
     }
 
     fn of_name(name: &str) -> IdMarks {
-        let of_run = |run| IdMarks {
-            run,
-            ..IdMarks::default()
-        };
+        let of_run = |run| IdMarks { run, ..IdMarks::default() };
         Owner::from_str(name)
             .map_or_else(
                 |_| RunId::from_str(name).map(of_run).unwrap_or_default(),
@@ -71,11 +64,7 @@ impl IdMarks {
 
     /// Returns these, or none if one is too high.
     fn believed(self) -> IdMarks {
-        if self.highest() < IdMarks::MAX {
-            self
-        } else {
-            IdMarks::default()
-        }
+        if self.highest() < IdMarks::MAX { self } else { IdMarks::default() }
     }
 
     fn highest(self) -> i64 {
@@ -132,11 +121,7 @@ mod tests {
     use super::*;
 
     fn marks(crawl: i64, snapshot: i64, run: i64) -> IdMarks {
-        IdMarks {
-            crawl: CrawlId(crawl),
-            snapshot: SnapshotId(snapshot),
-            run: RunId(run),
-        }
+        IdMarks { crawl: CrawlId(crawl), snapshot: SnapshotId(snapshot), run: RunId(run) }
     }
 
     #[test]
@@ -155,16 +140,8 @@ mod tests {
 
     #[test]
     fn other_names_are_no_marks() {
-        let names = [
-            "c",
-            "s-1",
-            "s01",
-            "x7",
-            "c5",
-            "s6.tmp",
-            "s7-0a1b2c3d",
-            "s9223372036854775807",
-        ];
+        let names =
+            ["c", "s-1", "s01", "x7", "c5", "s6.tmp", "s7-0a1b2c3d", "s9223372036854775807"];
         assert_eq!(IdMarks::of_names(names), marks(5, 0, 0));
         assert_eq!(IdMarks::default().to_string(), "no id");
     }

@@ -117,9 +117,7 @@ mod tests {
             "- - - - - - queued",                      // cancelled
         ];
         for (state, row) in Lifecycle::ALL.into_iter().zip(table) {
-            for (step, want) in STEPS
-                .into_iter()
-                .zip(row.split(' ').chain(std::iter::repeat("-")))
+            for (step, want) in STEPS.into_iter().zip(row.split(' ').chain(std::iter::repeat("-")))
             {
                 let got = state.apply(step).map_or("-", Lifecycle::as_str);
                 assert_eq!(got, want, "{state} + {step:?}");
@@ -130,9 +128,6 @@ mod tests {
     #[test]
     fn an_illegal_step_names_state_and_step() {
         let error = Lifecycle::Sealed.apply(Step::Start).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "starting is not possible while it is sealed"
-        );
+        assert_eq!(error.to_string(), "starting is not possible while it is sealed");
     }
 }

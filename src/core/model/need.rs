@@ -52,11 +52,7 @@ mod tests {
     #[test]
     fn hooks_do_not_start_without_what_they_need() {
         let judged = |need, is_no_page, is_unreachable| {
-            let absence = Absence {
-                reason: "gone".to_owned(),
-                is_no_page,
-                is_unreachable,
-            };
+            let absence = Absence { reason: "gone".to_owned(), is_no_page, is_unreachable };
             let judged = absence.judge(need);
             judged.map(|(verdict, output)| (verdict.state, verdict.error, output))
         };

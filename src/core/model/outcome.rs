@@ -201,10 +201,7 @@ impl Outcome {
                 _ => Outcome::Exit(reading.exec_main_status),
             }),
             CLD_KILLED | CLD_DUMPED => Some(Outcome::Signal(reading.exec_main_status)),
-            _ if failed => Some(Outcome::NotStarted(format!(
-                "systemd says {}",
-                reading.result
-            ))),
+            _ if failed => Some(Outcome::NotStarted(format!("systemd says {}", reading.result))),
             _ => None,
         }
     }
@@ -322,48 +319,19 @@ mod tests {
             None => panic!("{status}"),
         };
         let table = [
-            (
-                reading("not-found", "inactive", "success", 0, 0),
-                Some(Outcome::Lost),
-            ),
+            (reading("not-found", "inactive", "success", 0, 0), Some(Outcome::Lost)),
             (
                 reading("not-found", "failed", "dependency", 0, 0),
-                Some(Outcome::NotStarted(
-                    "a unit that it requires did not start".to_owned(),
-                )),
+                Some(Outcome::NotStarted("a unit that it requires did not start".to_owned())),
             ),
-            (
-                reading("loaded", "active", "success", 1, 0),
-                Some(Outcome::Exit(0)),
-            ),
-            (
-                reading("loaded", "failed", "exit-code", 1, 1),
-                Some(Outcome::Exit(1)),
-            ),
-            (
-                reading("loaded", "failed", "timeout", 2, 15),
-                Some(Outcome::TimeLimit),
-            ),
-            (
-                reading("loaded", "failed", "exit-code", 1, 203),
-                Some(not_started(203)),
-            ),
-            (
-                reading("loaded", "failed", "watchdog", 2, 6),
-                Some(Outcome::Watchdog),
-            ),
-            (
-                reading("loaded", "failed", "oom-kill", 2, 9),
-                Some(Outcome::OutOfMemory),
-            ),
-            (
-                reading("loaded", "failed", "core-dump", 3, 11),
-                Some(Outcome::Signal(11)),
-            ),
-            (
-                reading("loaded", "active", "success", 2, 15),
-                Some(Outcome::Signal(15)),
-            ),
+            (reading("loaded", "active", "success", 1, 0), Some(Outcome::Exit(0))),
+            (reading("loaded", "failed", "exit-code", 1, 1), Some(Outcome::Exit(1))),
+            (reading("loaded", "failed", "timeout", 2, 15), Some(Outcome::TimeLimit)),
+            (reading("loaded", "failed", "exit-code", 1, 203), Some(not_started(203))),
+            (reading("loaded", "failed", "watchdog", 2, 6), Some(Outcome::Watchdog)),
+            (reading("loaded", "failed", "oom-kill", 2, 9), Some(Outcome::OutOfMemory)),
+            (reading("loaded", "failed", "core-dump", 3, 11), Some(Outcome::Signal(11))),
+            (reading("loaded", "active", "success", 2, 15), Some(Outcome::Signal(15))),
             (reading("loaded", "active", "success", 0, 0), None),
             // It was killed at its limit after its state was read: this does not show that it was the limit.
             (
@@ -383,10 +351,7 @@ mod tests {
                 Some(Outcome::NotStarted("systemd says resources".into())),
             ),
             // A signal seen while the unit was going away is evidence, a missing unit is not.
-            (
-                reading("not-found", "inactive", "success", 2, 15),
-                Some(Outcome::Signal(15)),
-            ),
+            (reading("not-found", "inactive", "success", 2, 15), Some(Outcome::Signal(15))),
         ];
         for (reading, want) in table {
             assert_eq!(Outcome::of(&reading), want, "{reading:?}");
@@ -397,11 +362,7 @@ mod tests {
     fn failures_of_the_machine_differ_from_others() {
         let unable = Outcome::unable_to_start("No space left on device");
         assert!(unable.is_failure_of_machine());
-        assert!(
-            unable
-                .to_string()
-                .ends_with("start it: No space left on device")
-        );
+        assert!(unable.to_string().ends_with("start it: No space left on device"));
         let mounts = Outcome::of(&reading("loaded", "failed", "exit-code", 1, 226));
         assert!(unable.is_unable_to_start());
         let mounts = mounts.unwrap();
@@ -419,12 +380,9 @@ mod tests {
     #[test]
     fn only_exit_zero_is_success() {
         assert!(Outcome::Exit(0).is_success());
-        for other in [
-            Outcome::Exit(EXIT_SKIPPED),
-            Outcome::Signal(15),
-            Outcome::Lost,
-            Outcome::TimeLimit,
-        ] {
+        for other in
+            [Outcome::Exit(EXIT_SKIPPED), Outcome::Signal(15), Outcome::Lost, Outcome::TimeLimit]
+        {
             assert!(!other.is_success(), "{other}");
         }
     }

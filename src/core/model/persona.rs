@@ -53,11 +53,7 @@ impl FromStr for PersonaName {
         let good = (1..=LENGTH_MAX).contains(&text.len())
             && text.chars().all(plain)
             && !text.starts_with(['-', '.']);
-        if good {
-            Ok(PersonaName(text.to_owned()))
-        } else {
-            Err(BadPersonaName(text.to_owned()))
-        }
+        if good { Ok(PersonaName(text.to_owned())) } else { Err(BadPersonaName(text.to_owned())) }
     }
 }
 
@@ -93,11 +89,6 @@ mod tests {
         }
         assert_eq!("Default".parse(), Ok(PersonaName::usual()));
         assert!(PersonaName::usual().list().parse::<PersonaName>().is_err());
-        assert!(
-            PersonaName::usual()
-                .settings()
-                .parse::<PersonaName>()
-                .is_err()
-        );
+        assert!(PersonaName::usual().settings().parse::<PersonaName>().is_err());
     }
 }

@@ -61,9 +61,7 @@ impl ClientIdentity {
     pub fn credentials(&self) -> Vec<(String, String)> {
         let sources = [&self.certificate, &self.key];
         let pairs = ClientIdentity::CREDENTIALS.iter().zip(sources);
-        pairs
-            .map(|(name, source)| ((*name).to_owned(), source.clone()))
-            .collect()
+        pairs.map(|(name, source)| ((*name).to_owned(), source.clone())).collect()
     }
 }
 
@@ -116,11 +114,7 @@ impl Probe {
         if kind == CheckKind::Status {
             return self.clone();
         }
-        Probe {
-            headers: self.headers.clone(),
-            identity: self.identity.clone(),
-            ..Probe::default()
-        }
+        Probe { headers: self.headers.clone(), identity: self.identity.clone(), ..Probe::default() }
     }
 
     /// Returns the keys of archivist.watch(5) that are set and that only status checks use.
@@ -133,15 +127,9 @@ impl Probe {
             ("Method=", self.method.is_some()),
             ("Data=", self.data.is_some()),
             ("Body=", self.body != usual.body),
-            (
-                "CertificateWarnDays=",
-                self.certificate_warn_days != usual.certificate_warn_days,
-            ),
+            ("CertificateWarnDays=", self.certificate_warn_days != usual.certificate_warn_days),
         ];
-        keys.into_iter()
-            .filter(|(_, is_set)| *is_set)
-            .map(|(key, _)| key)
-            .collect()
+        keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key).collect()
     }
 
     /// Returns why lighthouse, whose browser sends headers to all sites that a page loads from and
@@ -161,11 +149,7 @@ impl Probe {
     pub fn shown_headers(&self) -> Vec<String> {
         let shown = |(name, value): &(String, String)| {
             let is_marked = self.secret.contains(&name.to_ascii_lowercase());
-            let value = if is_marked {
-                HIDDEN.to_owned()
-            } else {
-                shown_header(name, value)
-            };
+            let value = if is_marked { HIDDEN.to_owned() } else { shown_header(name, value) };
             format!("{name}: {value}")
         };
         self.headers.iter().map(shown).collect()
@@ -182,11 +166,7 @@ impl Probe {
 
     /// Returns whether this status is good.
     pub fn expects(&self, status: u16) -> bool {
-        if self.expect.is_empty() {
-            (200..300).contains(&status)
-        } else {
-            self.names(status)
-        }
+        if self.expect.is_empty() { (200..300).contains(&status) } else { self.names(status) }
     }
 
     /// Returns why a body is not the expected one, if it is not.
@@ -279,18 +259,14 @@ pub fn parse_credential(text: &str) -> Result<String, String> {
     let is_name = !text.is_empty()
         && text.len() < 256
         && !text.starts_with('.')
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     let is_path = text.starts_with('/')
         && !text.split('/').any(|part| part == "..")
         && !text.chars().any(char::is_control);
     if is_name || is_path {
         return Ok(text.to_owned());
     }
-    Err(format!(
-        "'{text}' is neither an absolute path without '..' nor the name of a credential"
-    ))
+    Err(format!("'{text}' is neither an absolute path without '..' nor the name of a credential"))
 }
 
 /// Parses how much of a body must arrive.
@@ -314,10 +290,7 @@ mod tests {
     fn only_expected_answers_are_good() {
         let usual = Probe::default();
         assert!(usual.expects(204) && !usual.expects(301) && !usual.names(200));
-        let own = Probe {
-            expect: parse_expect("200-299, 401").unwrap(),
-            ..Probe::default()
-        };
+        let own = Probe { expect: parse_expect("200-299, 401").unwrap(), ..Probe::default() };
         assert!(own.expects(200) && own.expects(401) && !own.expects(403));
         for bad in ["2xx", "299-200", "99", "600", "200-", "-"] {
             assert!(parse_expect(bad).is_err(), "{bad}");
@@ -342,14 +315,7 @@ mod tests {
     fn headers_cannot_become_requests() {
         let header = parse_header("X-Key : a: b ").unwrap();
         assert_eq!(header, ("X-Key".to_owned(), "a: b".to_owned()));
-        for bad in [
-            "",
-            "X-Key",
-            ": a",
-            "X Key: a",
-            "A: b\nC: d",
-            "Content-Length: 5",
-        ] {
+        for bad in ["", "X-Key", ": a", "X Key: a", "A: b\nC: d", "Content-Length: 5"] {
             assert!(parse_header(bad).is_err(), "{bad}");
         }
         assert!(parse_method("GET").is_ok() && parse_method("get x").is_err());
@@ -357,14 +323,8 @@ mod tests {
 
     #[test]
     fn what_a_request_leaves_out_has_a_default() {
-        assert_eq!(
-            serde_json::from_str::<Probe>("{}").unwrap(),
-            Probe::default()
-        );
-        let data = Probe {
-            data: Some("a=1".into()),
-            ..Probe::default()
-        };
+        assert_eq!(serde_json::from_str::<Probe>("{}").unwrap(), Probe::default());
+        let data = Probe { data: Some("a=1".into()), ..Probe::default() };
         assert_eq!((data.method(), Probe::default().method()), ("POST", "GET"));
     }
 
@@ -384,33 +344,20 @@ mod tests {
         assert!(!probe.has_secret());
         probe.secret = vec!["x-shop".to_owned()];
         assert!(probe.has_secret());
-        let secret = [
-            "Authorization",
-            "Proxy-Authorization",
-            "Cookie",
-            "X-Api-Key",
-            "X-Auth-Token",
-        ];
-        probe
-            .headers
-            .extend(secret.map(|name| header(name, "1234")));
+        let secret =
+            ["Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "X-Auth-Token"];
+        probe.headers.extend(secret.map(|name| header(name, "1234")));
         let shown = probe.shown_headers();
         assert_eq!(shown[..2], ["Accept: text/html", "X-Shop: (hidden)"]);
         assert!(!shown.concat().contains("1234"), "{shown:?}");
-        let data = Probe {
-            data: Some("password=1234".into()),
-            ..Probe::default()
-        };
+        let data = Probe { data: Some("password=1234".into()), ..Probe::default() };
         assert!(data.has_secret() && !Probe::default().has_secret());
         assert!(!parse_header("Bearer 1234").unwrap_err().contains("1234"));
     }
 
     #[test]
     fn each_kind_of_check_uses_its_part() {
-        let identity = ClientIdentity {
-            certificate: "/etc/a.pem".into(),
-            key: "a.key".into(),
-        };
+        let identity = ClientIdentity { certificate: "/etc/a.pem".into(), key: "a.key".into() };
         let probe = Probe {
             expect: vec![(401, 401)],
             keywords: vec!["x".into()],
@@ -419,25 +366,14 @@ mod tests {
         };
         assert_eq!(probe.for_kind(CheckKind::Status), probe);
         let of_crawl = probe.for_kind(CheckKind::Crawl);
-        assert_eq!(
-            (of_crawl.headers.len(), of_crawl.keys_of_status().len()),
-            (1, 0)
-        );
+        assert_eq!((of_crawl.headers.len(), of_crawl.keys_of_status().len()), (1, 0));
         assert_eq!(probe.keys_of_status(), ["Expect=", "Keyword="]);
         assert_eq!(probe.closed_to_lighthouse(), None);
         let mut own = probe.clone();
         own.headers.push(("X-Key".into(), "1".into()));
         assert!(own.closed_to_lighthouse().unwrap().contains("Header="));
-        let of_client = Probe {
-            identity: Some(identity),
-            ..probe
-        };
-        assert!(
-            of_client
-                .closed_to_lighthouse()
-                .unwrap()
-                .contains("ClientCertificate=")
-        );
+        let of_client = Probe { identity: Some(identity), ..probe };
+        assert!(of_client.closed_to_lighthouse().unwrap().contains("ClientCertificate="));
         assert!(of_client.for_kind(CheckKind::Crawl).identity.is_some());
     }
 

@@ -129,10 +129,7 @@ crate::text::named! {
 impl ResultState {
     /// Returns whether only a retry changes the state.
     pub fn is_final(self) -> bool {
-        !matches!(
-            self,
-            ResultState::Queued | ResultState::Started | ResultState::Backoff
-        )
+        !matches!(self, ResultState::Queued | ResultState::Started | ResultState::Backoff)
     }
 }
 
@@ -165,20 +162,15 @@ impl Verdict {
     /// hook left what it exists for: any file, for a hook of a page. A lost, late or stopped run is retried.
     pub fn of(outcome: &Outcome, stated: Option<ResultState>, brought: bool) -> Verdict {
         let plain = |state| Verdict { state, error: None };
-        let failed = || Verdict {
-            state: ResultState::Failed,
-            error: Some(outcome.to_string()),
-        };
+        let failed = || Verdict { state: ResultState::Failed, error: Some(outcome.to_string()) };
         match (outcome, stated) {
             // Its record may say that it was stopped.
-            (Outcome::Stopped, _) | (Outcome::Lost | Outcome::Late, None) => Verdict {
-                state: ResultState::Backoff,
-                error: Some(outcome.to_string()),
-            },
-            (Outcome::Interrupted, _) => Verdict {
-                state: ResultState::Skipped,
-                error: Some(outcome.to_string()),
-            },
+            (Outcome::Stopped, _) | (Outcome::Lost | Outcome::Late, None) => {
+                Verdict { state: ResultState::Backoff, error: Some(outcome.to_string()) }
+            }
+            (Outcome::Interrupted, _) => {
+                Verdict { state: ResultState::Skipped, error: Some(outcome.to_string()) }
+            }
             (
                 Outcome::TimeLimit | Outcome::OutOfMemory | Outcome::DiskLimit | Outcome::Killed,
                 _,
@@ -240,17 +232,8 @@ mod tests {
 
     #[test]
     fn success_is_never_invented() {
-        for outcome in [
-            Outcome::Signal(9),
-            Outcome::Lost,
-            Outcome::Watchdog,
-            Outcome::Exit(137),
-        ] {
-            assert_ne!(
-                Verdict::of(&outcome, None, true).state,
-                Succeeded,
-                "{outcome}"
-            );
+        for outcome in [Outcome::Signal(9), Outcome::Lost, Outcome::Watchdog, Outcome::Exit(137)] {
+            assert_ne!(Verdict::of(&outcome, None, true).state, Succeeded, "{outcome}");
         }
     }
 
@@ -261,21 +244,10 @@ mod tests {
             Uses::of_results(&owned.collect())
         };
         assert_eq!(counts(&[("skipped", 3), ("started", 1)]).health(), None);
-        let some = counts(&[
-            ("succeeded", 1),
-            ("noresults", 1),
-            ("failed", 1),
-            ("skipped", 9),
-        ]);
-        assert_eq!(
-            (some.succeeded, some.failed, some.health()),
-            (2, 1, Some(66))
-        );
+        let some = counts(&[("succeeded", 1), ("noresults", 1), ("failed", 1), ("skipped", 9)]);
+        assert_eq!((some.succeeded, some.failed, some.health()), (2, 1, Some(66)));
         // Complete health is never rounded up to.
-        assert_eq!(
-            counts(&[("succeeded", 999), ("failed", 1)]).health(),
-            Some(99)
-        );
+        assert_eq!(counts(&[("succeeded", 999), ("failed", 1)]).health(), Some(99));
         assert_eq!(counts(&[("failed", 1)]).health(), Some(0));
     }
 }

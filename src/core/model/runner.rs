@@ -101,22 +101,10 @@ mod tests {
         };
         let here = place("m", "b", "n");
         assert_eq!(Locality::of(&here, &here), Locality::Here);
-        assert_eq!(
-            Locality::of(&here, &place("m", "b", "o")),
-            Locality::OtherNamespace
-        );
-        assert_eq!(
-            Locality::of(&here, &place("m", "c", "n")),
-            Locality::EarlierBoot
-        );
-        assert_eq!(
-            Locality::of(&here, &place("", "b", "")),
-            Locality::EarlierBoot
-        );
+        assert_eq!(Locality::of(&here, &place("m", "b", "o")), Locality::OtherNamespace);
+        assert_eq!(Locality::of(&here, &place("m", "c", "n")), Locality::EarlierBoot);
+        assert_eq!(Locality::of(&here, &place("", "b", "")), Locality::EarlierBoot);
         // A container may have the machine's kernel and an id of its own.
-        assert_eq!(
-            Locality::of(&here, &place("o", "b", "n")),
-            Locality::OtherMachine
-        );
+        assert_eq!(Locality::of(&here, &place("o", "b", "n")), Locality::OtherMachine);
     }
 }

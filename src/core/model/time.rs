@@ -10,10 +10,7 @@ pub struct Time(pub i64);
 impl Time {
     /// Returns this time plus `duration`, saturating.
     pub fn after(self, duration: Duration) -> Time {
-        Time(
-            self.0
-                .saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)),
-        )
+        Time(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
     /// Returns the time from `now` until this time; zero if it has passed.
@@ -79,9 +76,7 @@ mod tests {
 
     #[test]
     fn texts_have_the_order_of_their_times() {
-        let texts: Vec<String> = [0, 99, 100, 157, 1000]
-            .map(|ms| Time(ms).to_string())
-            .into();
+        let texts: Vec<String> = [0, 99, 100, 157, 1000].map(|ms| Time(ms).to_string()).into();
         assert!(texts.is_sorted(), "{texts:?}");
         assert_eq!(texts[2], "1970-01-01T00:00:00.100Z");
     }

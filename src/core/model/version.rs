@@ -73,40 +73,20 @@ mod tests {
     use super::*;
 
     fn digest(sha256: &str, simhash: &str) -> TextDigest {
-        TextDigest {
-            sha256: sha256.to_owned(),
-            simhash: simhash.to_owned(),
-        }
+        TextDigest { sha256: sha256.to_owned(), simhash: simhash.to_owned() }
     }
 
     #[test]
     fn changes_are_named() {
         let (one, other) = (digest("a", "ff"), digest("b", "ff"));
-        let older = PageVersion {
-            http_status: Some(200),
-            title: Some("Home"),
-            text: Some(&one),
-        };
-        let newer = PageVersion {
-            http_status: Some(404),
-            title: Some("Gone"),
-            text: Some(&other),
-        };
-        assert_eq!(
-            newer.changes_since(&older),
-            ["HTTP 200 to 404", "title", "text 99% the same"]
-        );
-        let same = PageVersion {
-            title: Some(" Home"),
-            ..older
-        };
+        let older = PageVersion { http_status: Some(200), title: Some("Home"), text: Some(&one) };
+        let newer = PageVersion { http_status: Some(404), title: Some("Gone"), text: Some(&other) };
+        assert_eq!(newer.changes_since(&older), ["HTTP 200 to 404", "title", "text 99% the same"]);
+        let same = PageVersion { title: Some(" Home"), ..older };
         assert_eq!(same.changes_since(&older), ["same text"]);
         assert_eq!(PageVersion::default().changes_since(&older), [""; 0]);
         let damaged = digest("c", "no hash");
-        let unknown = PageVersion {
-            text: Some(&damaged),
-            ..older
-        };
+        let unknown = PageVersion { text: Some(&damaged), ..older };
         assert_eq!(unknown.changes_since(&older), [""; 0]);
     }
 

@@ -70,10 +70,7 @@ impl Blocker {
 impl std::fmt::Display for Blocker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut full = |limit: u32, of: &str, key: &str| {
-            write!(
-                f,
-                "waiting for a free slot: {limit} of {limit} {of} busy ({key}={limit})"
-            )
+            write!(f, "waiting for a free slot: {limit} of {limit} {of} busy ({key}={limit})")
         };
         match self {
             Blocker::Pressure(why) => write!(f, "no start is possible: {why}"),
@@ -92,11 +89,7 @@ impl std::fmt::Display for Blocker {
             }
             Blocker::HostUntil(time) => write!(f, "its host gets no further page before {time}"),
             Blocker::Network(outage) => {
-                write!(
-                    f,
-                    "no start is possible: {outage}; next trial after {}",
-                    outage.next
-                )
+                write!(f, "no start is possible: {outage}; next trial after {}", outage.next)
             }
             Blocker::NotLeased => f.write_str("the fleet has not leased its host to this node"),
             Blocker::HostLeaves => f.write_str("its host goes to another node of the fleet"),

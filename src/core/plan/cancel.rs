@@ -83,10 +83,7 @@ pub struct Tidy {
 
 /// Decides what is done for a crawl after something of it has ended.
 pub fn tidy(status: Lifecycle, has_open_snapshots: bool, has_open_runs: bool) -> Tidy {
-    Tidy {
-        snapshots_done: !has_open_snapshots,
-        stop_slice: status.is_final() && !has_open_runs,
-    }
+    Tidy { snapshots_done: !has_open_snapshots, stop_slice: status.is_final() && !has_open_runs }
 }
 
 /// Whether the token of a worker is valid in this state of its crawl or snapshot. A cancel may have
@@ -145,10 +142,7 @@ mod tests {
         let stops = [false, false, true, false, true];
         for (status, stops) in Lifecycle::ALL.into_iter().zip(stops) {
             for (snapshots, runs) in [(false, false), (false, true), (true, false), (true, true)] {
-                let want = Tidy {
-                    snapshots_done: !snapshots,
-                    stop_slice: stops && !runs,
-                };
+                let want = Tidy { snapshots_done: !snapshots, stop_slice: stops && !runs };
                 assert_eq!(tidy(status, snapshots, runs), want, "{status}");
             }
         }

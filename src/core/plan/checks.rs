@@ -85,10 +85,7 @@ pub fn conclude(
         (Some(record), _) => (Some(record.ok).filter(|_| !record.skipped), record),
         (None, Outcome::TimeLimit) => (Some(false), CheckRecord::failed(kind, outcome.to_string())),
         (None, Outcome::Exit(0)) if kind == CheckKind::Alert => {
-            let record = CheckRecord {
-                ok: true,
-                ..CheckRecord::default()
-            };
+            let record = CheckRecord { ok: true, ..CheckRecord::default() };
             (Some(true), record)
         }
         (None, Outcome::Exit(0)) => {
@@ -110,11 +107,7 @@ pub fn starts_again(kind: CheckKind, outcome: &Outcome, is_confirmed: bool) -> b
 /// of its kind, and longer while no newer result of its watch, kind and URL exists.
 pub fn keep_until(ended: Time, keep: Duration, is_newest: bool) -> Time {
     let until = ended.after(keep);
-    if is_newest {
-        until.after(NEWEST_STAYS)
-    } else {
-        until
-    }
+    if is_newest { until.after(NEWEST_STAYS) } else { until }
 }
 
 /// When to delete results next; `oldest_until` is the time until which the oldest is kept.
@@ -137,17 +130,11 @@ mod tests {
     };
 
     fn waiting(running: u32, due: std::ops::Range<i64>) -> CheckPool {
-        CheckPool {
-            running,
-            due: due.map(RunId).collect(),
-        }
+        CheckPool { running, due: due.map(RunId).collect() }
     }
 
     fn short_of(what: Option<&str>) -> Allowance {
-        Allowance {
-            pressure: what.map(str::to_owned),
-            is_outage: false,
-        }
+        Allowance { pressure: what.map(str::to_owned), is_outage: false }
     }
 
     #[test]
@@ -167,14 +154,8 @@ mod tests {
 
     #[test]
     fn only_a_record_or_time_limit_proves_a_site_down() {
-        let good = CheckRecord {
-            ok: true,
-            ..CheckRecord::default()
-        };
-        let skipped = CheckRecord {
-            skipped: true,
-            ..CheckRecord::default()
-        };
+        let good = CheckRecord { ok: true, ..CheckRecord::default() };
+        let skipped = CheckRecord { skipped: true, ..CheckRecord::default() };
         let table = [
             (Outcome::Exit(0), Some(good.clone()), Some(true)),
             (Outcome::Exit(1), Some(CheckRecord::default()), Some(false)),

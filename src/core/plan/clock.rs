@@ -72,9 +72,7 @@ fn contradiction(earlier: &ClockReading, now: &ClockReading) -> Option<String> {
         (now.machine, milliseconds(OFF_MAX))
     };
     // Neither clock runs backwards within a boot.
-    let behind = ran
-        .saturating_sub(passed)
-        .max(passed.min(0).saturating_neg());
+    let behind = ran.saturating_sub(passed).max(passed.min(0).saturating_neg());
     if ran < -step || behind > step {
         let behind = behind.max(ran.saturating_neg());
         return Some(format!(
@@ -112,11 +110,7 @@ impl ClockState {
                     doubt: Some(ClockDoubt { since: now, why }),
                     doubts: self.doubts.saturating_add(1),
                 };
-                Some(ClockChange {
-                    state,
-                    has_gap: false,
-                    confirms_doubt: false,
-                })
+                Some(ClockChange { state, has_gap: false, confirms_doubt: false })
             }
             None => {
                 let passed = Duration::from_millis(now.wall.0.abs_diff(last.wall.0));
@@ -137,11 +131,7 @@ impl ClockState {
         ClockChange {
             confirms_doubt: doubt.is_some_and(|doubt| contradiction(&doubt.since, &now).is_none()),
             has_gap: true,
-            state: ClockState {
-                last: Some(now),
-                doubt: None,
-                doubts: self.doubts,
-            },
+            state: ClockState { last: Some(now), doubt: None, doubts: self.doubts },
         }
     }
 }
@@ -155,11 +145,7 @@ mod tests {
     const YEAR: i64 = 365 * DAY;
 
     fn reading(boot: &str, wall: i64, machine: i64) -> ClockReading {
-        ClockReading {
-            wall: Time(wall),
-            boot: boot.to_owned(),
-            machine,
-        }
+        ClockReading { wall: Time(wall), boot: boot.to_owned(), machine }
     }
 
     fn known(last: ClockReading) -> ClockState {
@@ -181,22 +167,12 @@ mod tests {
     fn step_of_the_clock_is_doubted_until_it_is_undone() {
         for by in [-YEAR, YEAR, 2 * DAY, -2 * DAY] {
             let state = known(reading("a", 2 * YEAR, YEAR));
-            let change = state
-                .observe(reading("a", 2 * YEAR + by, YEAR + 9), false)
-                .unwrap();
+            let change = state.observe(reading("a", 2 * YEAR + by, YEAR + 9), false).unwrap();
             assert!(change.state.doubt.is_some() && !change.has_gap, "{by}");
             let doubted = change.state;
-            assert_eq!(
-                doubted.observe(reading("a", 2 * YEAR + by + DAY, YEAR + DAY), false),
-                None
-            );
-            let back = doubted
-                .observe(reading("a", 2 * YEAR + 20, YEAR + 20), false)
-                .unwrap();
-            assert!(
-                back.state.doubt.is_none() && back.has_gap && !back.confirms_doubt,
-                "{by}"
-            );
+            assert_eq!(doubted.observe(reading("a", 2 * YEAR + by + DAY, YEAR + DAY), false), None);
+            let back = doubted.observe(reading("a", 2 * YEAR + 20, YEAR + 20), false).unwrap();
+            assert!(back.state.doubt.is_none() && back.has_gap && !back.confirms_doubt, "{by}");
         }
     }
 
@@ -206,20 +182,14 @@ mod tests {
         let state = known(reading("a", 3 * YEAR, 2 * YEAR));
         let change = state.observe(reading("a", 2 * YEAR, YEAR), false).unwrap();
         assert!(change.state.doubt.is_some());
-        let ahead = state
-            .observe(reading("a", 4 * YEAR, 3 * YEAR), false)
-            .unwrap();
+        let ahead = state.observe(reading("a", 4 * YEAR, 3 * YEAR), false).unwrap();
         assert!(ahead.has_gap && ahead.state.doubt.is_none());
     }
 
     #[test]
     fn machine_may_have_been_off_for_a_month() {
         let state = known(reading("a", YEAR, DAY));
-        let after = |off: i64| {
-            state
-                .observe(reading("b", YEAR + off + 9, 9), false)
-                .unwrap()
-        };
+        let after = |off: i64| state.observe(reading("b", YEAR + off + 9, 9), false).unwrap();
         assert!(!after(HOUR).has_gap);
         assert!(after(20 * DAY).has_gap && after(20 * DAY).state.doubt.is_none());
         assert!(after(60 * DAY).state.doubt.is_some());
@@ -229,23 +199,12 @@ mod tests {
     #[test]
     fn time_server_or_administrator_ends_a_doubt() {
         let state = known(reading("a", YEAR, DAY));
-        let doubted = state
-            .observe(reading("b", YEAR + 90 * DAY, 9), false)
-            .unwrap()
-            .state;
-        let confirmed = doubted
-            .observe(reading("b", YEAR + 91 * DAY, DAY), true)
-            .unwrap();
+        let doubted = state.observe(reading("b", YEAR + 90 * DAY, 9), false).unwrap().state;
+        let confirmed = doubted.observe(reading("b", YEAR + 91 * DAY, DAY), true).unwrap();
         assert!(confirmed.state.doubt.is_none() && confirmed.confirms_doubt && confirmed.has_gap);
-        let corrected = doubted
-            .observe(reading("b", YEAR + 40 * DAY, DAY), true)
-            .unwrap();
+        let corrected = doubted.observe(reading("b", YEAR + 40 * DAY, DAY), true).unwrap();
         assert!(!corrected.confirms_doubt, "the times were wrong");
-        assert!(
-            doubted
-                .believed(reading("b", YEAR + 90 * DAY, 10))
-                .confirms_doubt
-        );
+        assert!(doubted.believed(reading("b", YEAR + 90 * DAY, 10)).confirms_doubt);
         assert_eq!((doubted.doubts, corrected.state.doubts), (1, 1));
     }
 }

@@ -29,11 +29,7 @@ mod tests {
         for status in Lifecycle::ALL {
             assert!(!is_incomplete(status, None));
             let has_ended = status == Lifecycle::Sealed;
-            assert_eq!(
-                is_incomplete(status, Some("given up")),
-                has_ended,
-                "{status}"
-            );
+            assert_eq!(is_incomplete(status, Some("given up")), has_ended, "{status}");
         }
         assert_eq!(incomplete_text(0), None);
         assert_eq!(incomplete_text(1).unwrap(), "1 page is incomplete");

@@ -56,28 +56,15 @@ impl Occasion {
 mod tests {
     use super::*;
 
-    const GOOD: CrawlEnd = CrawlEnd {
-        status: Lifecycle::Sealed,
-        has_reason: false,
-        failed_results: 0,
-        bad_pages: 0,
-    };
+    const GOOD: CrawlEnd =
+        CrawlEnd { status: Lifecycle::Sealed, has_reason: false, failed_results: 0, bad_pages: 0 };
 
     #[test]
     fn any_failure_makes_the_end_of_a_crawl_a_failure() {
         let bad = [
-            CrawlEnd {
-                has_reason: true,
-                ..GOOD
-            },
-            CrawlEnd {
-                failed_results: 1,
-                ..GOOD
-            },
-            CrawlEnd {
-                bad_pages: 1,
-                ..GOOD
-            },
+            CrawlEnd { has_reason: true, ..GOOD },
+            CrawlEnd { failed_results: 1, ..GOOD },
+            CrawlEnd { bad_pages: 1, ..GOOD },
         ];
         assert_eq!(Occasion::of(Notice::Sealed, &GOOD), Some(Occasion::Sealed));
         for end in bad {

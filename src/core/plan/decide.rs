@@ -67,8 +67,7 @@ impl<'a> Places<'a> {
     /// always run: resumed crawls may have taken all slots, and would wait for ever.
     pub fn against_snapshot(&self) -> Option<Blocker> {
         let first = self.snapshots == 0;
-        self.against_kind(self.snapshots)
-            .or_else(|| self.against_all().filter(|_| !first))
+        self.against_kind(self.snapshots).or_else(|| self.against_all().filter(|_| !first))
     }
 
     /// What blocks another snapshot of a crawl with this number of running snapshots.
@@ -79,9 +78,7 @@ impl<'a> Places<'a> {
 
     /// What blocks another snapshot of a host.
     pub fn against_host(&self, id: HostId) -> Option<Blocker> {
-        self.hosts
-            .get(&id)
-            .and_then(|host| against_host(host, self.limits, self.now))
+        self.hosts.get(&id).and_then(|host| against_host(host, self.limits, self.now))
     }
 
     fn take_snapshot(&mut self, host: HostId) {
@@ -106,11 +103,7 @@ impl<'a> Places<'a> {
 pub fn against_host(host: &Host, limits: &Limits, now: Time) -> Option<Blocker> {
     if !host.lease.allows(now) {
         let leaves = host.lease == HostLease::Leaving;
-        return Some(if leaves {
-            Blocker::HostLeaves
-        } else {
-            Blocker::NotLeased
-        });
+        return Some(if leaves { Blocker::HostLeaves } else { Blocker::NotLeased });
     }
     if let Some(outage) = host.network.outage() {
         return Some(Blocker::Network(outage.clone()));

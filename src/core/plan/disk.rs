@@ -117,9 +117,7 @@ pub fn worst<'a>(lack: Lack, writers: &'a [Writer], limits: &LoadLimits) -> Opti
         Lack::Inodes(_) => (MIN_FILES, |amount| amount.files),
     };
     let most = |of_writer: &dyn Fn(&Writer) -> u64| {
-        let enough = writers
-            .iter()
-            .filter(|writer| of_writer(writer) >= least.max(1));
+        let enough = writers.iter().filter(|writer| of_writer(writer) >= least.max(1));
         enough.max_by_key(|writer| (of_writer(writer), writer.run))
     };
     most(&|writer| of(writer.own)).or_else(|| most(&|writer| of(writer.shared)))
@@ -130,26 +128,16 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
-    const LIMITS: LoadLimits = LoadLimits {
-        min_free: 1024 * MIB,
-        memory_max: 60,
-    };
+    const LIMITS: LoadLimits = LoadLimits { min_free: 1024 * MIB, memory_max: 60 };
 
     fn seen(free: u64, inodes: u64) -> Load {
-        Load {
-            free: Some(free),
-            inodes: Some(inodes),
-            ..Load::default()
-        }
+        Load { free: Some(free), inodes: Some(inodes), ..Load::default() }
     }
 
     #[test]
     fn space_is_short_below_half_of_the_minimum() {
         let many = 1 << 20;
-        let none = LoadLimits {
-            min_free: 0,
-            ..LIMITS
-        };
+        let none = LoadLimits { min_free: 0, ..LIMITS };
         let table = [
             (seen(512 * MIB, many), None, None),
             (seen(511 * MIB, many), None, Some(Lack::Bytes(511 * MIB))),
@@ -157,25 +145,13 @@ mod tests {
             (Load::default(), None, None),
             // One was ended: the next not before there is less by another sixteenth of a GiB.
             (seen(500 * MIB, many), Some(Lack::Bytes(511 * MIB)), None),
-            (
-                seen(446 * MIB, many),
-                Some(Lack::Bytes(511 * MIB)),
-                Some(Lack::Bytes(446 * MIB)),
-            ),
+            (seen(446 * MIB, many), Some(Lack::Bytes(511 * MIB)), Some(Lack::Bytes(446 * MIB))),
             (seen(0, many), Some(Lack::Bytes(0)), None),
             (seen(9999 * MIB, 4_800), Some(Lack::Inodes(4_999)), None),
-            (
-                seen(9999 * MIB, 4_300),
-                Some(Lack::Inodes(4_999)),
-                Some(Lack::Inodes(4_300)),
-            ),
+            (seen(9999 * MIB, 4_300), Some(Lack::Inodes(4_999)), Some(Lack::Inodes(4_300))),
         ];
         for (load, last, want) in table {
-            assert_eq!(
-                lack(&load, &LIMITS, last, 0),
-                want,
-                "{load:?} after {last:?}"
-            );
+            assert_eq!(lack(&load, &LIMITS, last, 0), want, "{load:?} after {last:?}");
             assert_eq!(lack(&load, &none, last, 0), None);
         }
         let last = Some(Lack::Bytes(3));
@@ -221,10 +197,7 @@ mod tests {
     fn shrinking_space_is_short_before_it_is_gone() {
         let gib = |count: u64| seen(count << 30, 1 << 20);
         assert_eq!(lack(&gib(8), &LIMITS, None, 20 << 30), None);
-        assert_eq!(
-            lack(&gib(6), &LIMITS, None, 20 << 30),
-            Some(Lack::Bytes(6 << 30))
-        );
+        assert_eq!(lack(&gib(6), &LIMITS, None, 20 << 30), Some(Lack::Bytes(6 << 30)));
         assert_eq!(lack(&gib(6), &LIMITS, None, 0), None);
     }
 
@@ -232,14 +205,8 @@ mod tests {
     fn hook_that_wrote_most_is_chosen() {
         let writer = |run, own, shared| Writer {
             run: RunId(run),
-            own: Amount {
-                bytes: own,
-                files: own / MIB * 8,
-            },
-            shared: Amount {
-                bytes: shared,
-                files: 0,
-            },
+            own: Amount { bytes: own, files: own / MIB * 8 },
+            shared: Amount { bytes: shared, files: 0 },
         };
         let of = |writers: &[Writer], lack| worst(lack, writers, &LIMITS).map(|w| w.run.0);
         let bytes = Lack::Bytes(0);
@@ -247,11 +214,7 @@ mod tests {
         assert_eq!(of(&[small.clone(), large.clone()], bytes), Some(2));
         assert_eq!(of(&[small, large], Lack::Inodes(0)), Some(2));
         // If several hooks may have written to a shared directory, the one that started last.
-        let beside = [
-            writer(4, 3, 80 * MIB),
-            writer(3, 9, 80 * MIB),
-            writer(2, 1, 0),
-        ];
+        let beside = [writer(4, 3, 80 * MIB), writer(3, 9, 80 * MIB), writer(2, 1, 0)];
         assert_eq!(of(&beside, bytes), Some(4));
         assert_eq!(of(&beside, Lack::Inodes(0)), None);
         let nobody = [writer(1, 60 * MIB, 63 * MIB)];

@@ -147,9 +147,8 @@ impl RetentionReview {
 
 /// Returns the rules for a page: those for its tags, or else the one for all pages.
 pub fn rules_for<'a>(rules: &'a [RetentionRule], tags: &[String]) -> Vec<&'a RetentionRule> {
-    let of_tags = rules
-        .iter()
-        .filter(|rule| rule.tag.as_ref().is_some_and(|tag| tags.contains(tag)));
+    let of_tags =
+        rules.iter().filter(|rule| rule.tag.as_ref().is_some_and(|tag| tags.contains(tag)));
     let of_tags: Vec<_> = of_tags.collect();
     if of_tags.is_empty() {
         rules.iter().filter(|rule| rule.tag.is_none()).collect()
@@ -212,10 +211,7 @@ mod tests {
 
     #[test]
     fn page_without_a_date_has_no_age() {
-        let undated = AgingPage {
-            is_dated: false,
-            ..page(false, &[])
-        };
+        let undated = AgingPage { is_dated: false, ..page(false, &[]) };
         assert_eq!(end(&["age=30d newest=no"], &undated, 1), None);
         assert_eq!(end(&["versions=1"], &undated, 1), Some(1));
     }

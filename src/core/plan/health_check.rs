@@ -30,10 +30,9 @@ pub fn check_fault(result: &str, code: &str, status: &str) -> Option<String> {
             };
             Some(start_failure(status).map_or_else(failed, str::to_owned))
         }
-        ("signal" | "core-dump" | "oom-kill", _) => Some(format!(
-            "it was ended by SIG{}",
-            status.trim_start_matches("SIG")
-        )),
+        ("signal" | "core-dump" | "oom-kill", _) => {
+            Some(format!("it was ended by SIG{}", status.trim_start_matches("SIG")))
+        }
         _ => None,
     }
 }
@@ -65,11 +64,9 @@ mod tests {
         ] {
             assert!(check_fault(result, code, status).is_some(), "{status}");
         }
-        for (result, code, status) in [
-            ("exit-code", "exited", "1"),
-            ("timeout", "killed", "TERM"),
-            ("", "", ""),
-        ] {
+        for (result, code, status) in
+            [("exit-code", "exited", "1"), ("timeout", "killed", "TERM"), ("", "", "")]
+        {
             assert_eq!(check_fault(result, code, status), None, "{status}");
         }
         let killed = check_fault("signal", "killed", "KILL").unwrap();

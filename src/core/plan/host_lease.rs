@@ -47,11 +47,7 @@ impl Clocks {
     /// Returns the wall-clock time at which the machine clock will show `machine`, if the wall clock
     /// is not set until then.
     pub fn wall(&self, machine: i64) -> Time {
-        Time(
-            self.now
-                .0
-                .saturating_add(machine.saturating_sub(self.machine)),
-        )
+        Time(self.now.0.saturating_add(machine.saturating_sub(self.machine)))
     }
 }
 
@@ -78,16 +74,10 @@ impl HostLease {
 mod tests {
     use super::*;
 
-    const CLOCKS: Clocks = Clocks {
-        now: Time(1_000_000),
-        machine: 5_000,
-    };
+    const CLOCKS: Clocks = Clocks { now: Time(1_000_000), machine: 5_000 };
 
     fn lease(deadline: i64, of_this_boot: bool) -> HostLease {
-        let recorded = RecordedLease {
-            deadline,
-            of_this_boot,
-        };
+        let recorded = RecordedLease { deadline, of_this_boot };
         HostLease::of(Some(recorded), &CLOCKS)
     }
 
@@ -109,14 +99,8 @@ mod tests {
 
     #[test]
     fn setting_the_wall_clock_moves_no_lease() {
-        let clocks = Clocks {
-            now: Time(CLOCKS.now.0 - 86_400_000),
-            ..CLOCKS
-        };
-        let recorded = RecordedLease {
-            deadline: 6_000,
-            of_this_boot: true,
-        };
+        let clocks = Clocks { now: Time(CLOCKS.now.0 - 86_400_000), ..CLOCKS };
+        let recorded = RecordedLease { deadline: 6_000, of_this_boot: true };
         let held = HostLease::of(Some(recorded), &clocks);
         assert_eq!(held, HostLease::Until(Time(clocks.now.0 + 1_000)));
     }

@@ -41,28 +41,15 @@ mod tests {
 
     #[test]
     fn idleness_must_last() {
-        let mut idle = Idle {
-            timeout: Duration::from_secs(3),
-            since: None,
-        };
+        let mut idle = Idle { timeout: Duration::from_secs(3), since: None };
         let nothing = Outlook::default();
-        let future = Outlook {
-            is_busy: true,
-            ..Outlook::default()
-        };
+        let future = Outlook { is_busy: true, ..Outlook::default() };
         assert_eq!(idle.observe(&nothing, Time(1000)), Some(Time(4000)));
         assert!(!idle.is_over(Time(3999)));
         assert!(idle.is_over(Time(4000)));
-        assert_eq!(
-            idle.observe(&future, Time(3500)),
-            None,
-            "future work keeps it alive"
-        );
+        assert_eq!(idle.observe(&future, Time(3500)), None, "future work keeps it alive");
         assert!(!idle.is_over(Time(9000)));
-        let mut never = Idle {
-            timeout: Duration::ZERO,
-            since: Some(Time(0)),
-        };
+        let mut never = Idle { timeout: Duration::ZERO, since: Some(Time(0)) };
         assert!(!never.is_over(Time(i64::MAX)));
         assert_eq!(never.observe(&nothing, Time(1)), None);
     }

@@ -16,15 +16,8 @@ pub enum WaitedFor {
 /// background that end by themselves.
 pub fn interrupted<T>(runs: Vec<(WaitedFor, T)>) -> Vec<T> {
     let has_foreground = runs.iter().any(|(wait, _)| *wait == WaitedFor::Foreground);
-    let chosen = if has_foreground {
-        WaitedFor::Foreground
-    } else {
-        WaitedFor::Finite
-    };
-    runs.into_iter()
-        .filter(|(wait, _)| *wait == chosen)
-        .map(|(_, run)| run)
-        .collect()
+    let chosen = if has_foreground { WaitedFor::Foreground } else { WaitedFor::Finite };
+    runs.into_iter().filter(|(wait, _)| *wait == chosen).map(|(_, run)| run).collect()
 }
 
 /// What a run contributes to the answer of its worker.
@@ -88,11 +81,8 @@ mod tests {
     #[test]
     fn runs_again_by_flags_outcome_and_result() {
         for n in 0..8 {
-            let run = RunFlags {
-                interrupted: n & 1 != 0,
-                frozen: n & 2 != 0,
-                starting: n & 4 != 0,
-            };
+            let run =
+                RunFlags { interrupted: n & 1 != 0, frozen: n & 2 != 0, starting: n & 4 != 0 };
             let outcomes = [Outcome::Exit(0), Outcome::Late, Outcome::Lost];
             for outcome in std::iter::once(None).chain(outcomes.iter().map(Some)) {
                 for result in std::iter::once(None).chain(ResultState::ALL.map(Some)) {

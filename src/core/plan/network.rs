@@ -121,9 +121,7 @@ impl Network {
         // Pages that had started before the first failure are no trials.
         if outage.trial == Some(page) {
             let doublings = outage.failed.min(16);
-            let after = TRIAL_AFTER
-                .saturating_mul(1 << doublings)
-                .min(TRIAL_AFTER_MAX);
+            let after = TRIAL_AFTER.saturating_mul(1 << doublings).min(TRIAL_AFTER_MAX);
             outage.failed = outage.failed.saturating_add(1);
             outage.next = now.after(after);
             outage.trial = None;
@@ -200,19 +198,13 @@ mod tests {
             assert_eq!(network.of_host(false, now), HostNetwork::Up);
             now = next;
             network.page_starts(page(trial), now);
-            assert!(
-                matches!(network.of_host(true, now), HostNetwork::Down(_)),
-                "one at a time"
-            );
+            assert!(matches!(network.of_host(true, now), HostNetwork::Down(_)), "one at a time");
             network.is_down(page(trial), NO_NAMES, now);
         }
         assert_eq!(delays, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
         let outage = network.outage().unwrap();
         assert_eq!(outage.since, since);
-        assert!(
-            outage.to_string().ends_with(": names cannot be resolved"),
-            "{outage}"
-        );
+        assert!(outage.to_string().ends_with(": names cannot be resolved"), "{outage}");
         assert_eq!(network.is_up(), []);
         assert_eq!(network.of_host(true, now), HostNetwork::Up);
     }
@@ -226,16 +218,10 @@ mod tests {
         }
         network.is_silent(page(5), "5.example", ERROR, Time(5));
         let why = network.outage().unwrap().why.clone();
-        assert_eq!(
-            why,
-            format!("different sites fail with the same error: {ERROR}")
-        );
+        assert_eq!(why, format!("different sites fail with the same error: {ERROR}"));
         network.page_starts(page(6), Time(9_000));
         network.is_silent(page(6), "6.example", NetworkError::Refused, Time(9_001));
-        assert!(
-            network.outage().unwrap().next > Time(9_001),
-            "a trial failed"
-        );
+        assert!(network.outage().unwrap().next > Time(9_001), "a trial failed");
         let again: Vec<SnapshotId> = (1..7).map(page).collect();
         assert_eq!(network.is_up(), again);
         // Sites that are gone fail again, and hold nothing.

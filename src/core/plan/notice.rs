@@ -23,13 +23,8 @@ pub enum Notice {
 
 impl Notice {
     /// Every notice.
-    pub const ALL: [Notice; 5] = [
-        Notice::Added,
-        Notice::Started,
-        Notice::Sealed,
-        Notice::Cancelled,
-        Notice::Changed,
-    ];
+    pub const ALL: [Notice; 5] =
+        [Notice::Added, Notice::Started, Notice::Sealed, Notice::Cancelled, Notice::Changed];
 
     /// Returns the notice of a step.
     pub fn of(step: Step) -> Notice {

@@ -32,15 +32,9 @@ mod tests {
     #[test]
     fn outlook_of_two_kinds_has_the_work_of_both() {
         let idle = Outlook::default();
-        let later = Outlook {
-            next: Some(Time(9)),
-            ..Outlook::default()
-        };
-        let short = Outlook {
-            is_busy: true,
-            blocked: Some("no space".into()),
-            next: Some(Time(5)),
-        };
+        let later = Outlook { next: Some(Time(9)), ..Outlook::default() };
+        let short =
+            Outlook { is_busy: true, blocked: Some("no space".into()), next: Some(Time(5)) };
         assert_eq!(idle.clone().and(later.clone()), later);
         assert_eq!(later.and(short.clone()), short);
         assert_eq!(short.clone().and(idle), short);

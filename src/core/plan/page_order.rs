@@ -55,10 +55,7 @@ mod tests {
     use super::*;
 
     fn due(id: i64, host: i64) -> Due {
-        Due {
-            id: SnapshotId(id),
-            host: HostId(host),
-        }
+        Due { id: SnapshotId(id), host: HostId(host) }
     }
 
     #[test]
@@ -80,11 +77,8 @@ mod tests {
 
     #[test]
     fn hosts_take_turns_page_by_page() {
-        let hosts = [
-            vec![due(1, 7), due(2, 7), due(3, 7)],
-            vec![due(9, 8)],
-            vec![due(4, 9), due(5, 9)],
-        ];
+        let hosts =
+            [vec![due(1, 7), due(2, 7), due(3, 7)], vec![due(9, 8)], vec![due(4, 9), due(5, 9)]];
         let order = |limit| -> Vec<i64> {
             let turns = take_turns(&hosts, limit);
             turns.iter().map(|page| page.id.0).collect()
@@ -108,10 +102,7 @@ mod tests {
 
     #[test]
     fn page_that_is_due_first_starts_first() {
-        let position = |retry_at, id| PagePosition {
-            retry_at: Time(retry_at),
-            id: SnapshotId(id),
-        };
+        let position = |retry_at, id| PagePosition { retry_at: Time(retry_at), id: SnapshotId(id) };
         assert!(position(1, 9) < position(2, 3));
         assert!(position(2, 3) < position(2, 4));
     }

@@ -24,11 +24,7 @@ pub fn resume(status: Lifecycle) -> Wanted {
 /// The step that resumes. A worker without an attempt belongs to the time before a retry: it is
 /// about to end, and does not continue the work.
 pub fn resume_step(attempts: u32, has_worker: bool) -> Step {
-    if attempts > 0 && has_worker {
-        Step::Continue
-    } else {
-        Step::Resume
-    }
+    if attempts > 0 && has_worker { Step::Continue } else { Step::Resume }
 }
 
 /// What is done with a unit that runs.

@@ -62,10 +62,7 @@ impl Load {
             return of("the file system of the data directory is full", false);
         }
         if self.inodes == Some(0) {
-            return of(
-                "the file system of the data directory has no free inode",
-                false,
-            );
+            return of("the file system of the data directory has no free inode", false);
         }
         None
     }
@@ -157,9 +154,7 @@ fn disk(load: &Load, needed: u64, min_free: u64) -> Option<String> {
     if let Some(inodes) = load.inodes
         && inodes < INODES_NEEDED
     {
-        return Some(format!(
-            "the file system of the archive has only {inodes} free inodes"
-        ));
+        return Some(format!("the file system of the archive has only {inodes} free inodes"));
     }
     None
 }
@@ -168,10 +163,7 @@ fn disk(load: &Load, needed: u64, min_free: u64) -> Option<String> {
 mod tests {
     use super::*;
 
-    const LIMITS: LoadLimits = LoadLimits {
-        min_free: 1 << 30,
-        memory_max: 60,
-    };
+    const LIMITS: LoadLimits = LoadLimits { min_free: 1 << 30, memory_max: 60 };
 
     fn of(load: Load, needed: u64) -> Option<String> {
         pressure(&load, needed, &LIMITS)
@@ -179,20 +171,10 @@ mod tests {
 
     #[test]
     fn full_disk_is_ignored_without_a_minimum() {
-        let full = Load {
-            free: Some(0),
-            inodes: Some(0),
-            ..Load::default()
-        };
-        let limits = LoadLimits {
-            min_free: 0,
-            ..LIMITS
-        };
+        let full = Load { free: Some(0), inodes: Some(0), ..Load::default() };
+        let limits = LoadLimits { min_free: 0, ..LIMITS };
         assert_eq!(pressure(&full, 1, &limits), None);
-        let read_only = Load {
-            read_only: true,
-            ..Load::default()
-        };
+        let read_only = Load { read_only: true, ..Load::default() };
         let why = pressure(&read_only, 0, &limits).unwrap();
         assert!(why.ends_with("read-only"), "{why}");
         assert!(pressure(&full, 1, &LIMITS).is_some());
@@ -201,13 +183,7 @@ mod tests {
     #[test]
     fn impossible_writes_differ_from_short_space() {
         let seen = |free, inodes, read_only| {
-            let load = Load {
-                free,
-                inodes,
-                memory: None,
-                read_only,
-                outage: None,
-            };
+            let load = Load { free, inodes, memory: None, read_only, outage: None };
             let word = |stuck: Stuck| stuck.why.rsplit(' ').next().map(str::to_owned);
             load.stuck().and_then(word)
         };
@@ -221,10 +197,7 @@ mod tests {
 
     #[test]
     fn runs_during_a_shortage_are_recognized() {
-        let full = Load {
-            free: Some(0),
-            ..Load::default()
-        };
+        let full = Load { free: Some(0), ..Load::default() };
         let mut shortage = Shortage::default();
         let met = |shortage: &Shortage, from, to| {
             shortage.met(Some(Time(from)), Some(Time(to))).is_some()
@@ -245,15 +218,10 @@ mod tests {
 
     #[test]
     fn missing_archive_blocks_and_explains_failures() {
-        let gone = Load {
-            outage: Some("the archive '/a' does not exist".to_owned()),
-            ..Load::default()
-        };
+        let gone =
+            Load { outage: Some("the archive '/a' does not exist".to_owned()), ..Load::default() };
         assert_eq!(of(gone.clone(), 0), gone.outage);
-        let full = Load {
-            free: Some(0),
-            ..Load::default()
-        };
+        let full = Load { free: Some(0), ..Load::default() };
         for (load, is_outage) in [(&gone, true), (&full, false)] {
             let mut shortage = Shortage::default();
             shortage.observe(&Load::default(), Time(10));
@@ -283,16 +251,9 @@ mod tests {
         let why = of(load.clone(), (1 << 30) + (1 << 20)).unwrap();
         assert!(why.starts_with("2048 MiB are free"), "{why}");
         assert!(why.ends_with("may need 1025 MiB"), "{why}");
-        let few = Load {
-            inodes: Some(9_999),
-            ..load.clone()
-        };
+        let few = Load { inodes: Some(9_999), ..load.clone() };
         assert!(of(few, 0).unwrap().contains("only 9999 free inodes"));
         let memory = Some(60.0);
-        assert!(
-            of(Load { memory, ..load }, 0)
-                .unwrap()
-                .starts_with("memory is short")
-        );
+        assert!(of(Load { memory, ..load }, 0).unwrap().starts_with("memory is short"));
     }
 }

@@ -63,12 +63,7 @@ impl Quota {
             _ => return Err(QUOTA_ALLOWED),
         };
         let bytes = parse_size(size).filter(|bytes| *bytes > 0);
-        Ok(Quota {
-            text,
-            of,
-            bytes: bytes.ok_or(QUOTA_ALLOWED)?,
-            deletes,
-        })
+        Ok(Quota { text, of, bytes: bytes.ok_or(QUOTA_ALLOWED)?, deletes })
     }
 
     /// Adds a quota to those that there are. It replaces the one for the same pages.
@@ -91,20 +86,11 @@ mod tests {
         };
         assert_eq!(read("500G"), (QuotaOf::All, 500 << 30, false));
         assert_eq!(read(" 1T  delete "), (QuotaOf::All, 1 << 40, true));
-        assert_eq!(
-            read("tag:news 20M refuse"),
-            (QuotaOf::Tag("news".into()), 20 << 20, false)
-        );
+        assert_eq!(read("tag:news 20M refuse"), (QuotaOf::Tag("news".into()), 20 << 20, false));
         assert_eq!(read("user 1G delete"), (QuotaOf::EachUser, 1 << 30, true));
-        let user = |name: &str, uid| QuotaOf::User {
-            name: name.to_owned(),
-            uid,
-        };
+        let user = |name: &str, uid| QuotaOf::User { name: name.to_owned(), uid };
         assert_eq!(read("user:ada 1G"), (user("ada", None), 1 << 30, false));
-        assert_eq!(
-            read("user:1000 1G"),
-            (user("1000", Some(1000)), 1 << 30, false)
-        );
+        assert_eq!(read("user:1000 1G"), (user("1000", Some(1000)), 1 << 30, false));
         for bad in [
             "",
             "0",

@@ -81,11 +81,7 @@ pub fn unit_state(seen: &UnitSeen<'_>) -> UnitState {
         // The work continues after the next boot.
         return UnitState::Unknown;
     }
-    UnitState::Ended {
-        outcome,
-        reading: Box::new(reading),
-        loaded: !gone,
-    }
+    UnitState::Ended { outcome, reading: Box::new(reading), loaded: !gone }
 }
 
 /// Why a run ended that did not end by itself.
@@ -200,9 +196,7 @@ mod tests {
             UnitState::Unknown => "unknown".to_owned(),
             UnitState::NeverStarted => "never".to_owned(),
             UnitState::Running => "running".to_owned(),
-            UnitState::Ended {
-                outcome, loaded, ..
-            } => {
+            UnitState::Ended { outcome, loaded, .. } => {
                 let outcome = match outcome {
                     Outcome::Exit(code) => format!("exit{code}"),
                     Outcome::Signal(signal) => format!("signal{signal}"),
@@ -218,42 +212,23 @@ mod tests {
     /// early.
     #[test]
     fn unit_states_by_reading_and_circumstances() {
-        let evidence = |code, status, result: &str| Evidence {
-            code,
-            status,
-            result: result.to_owned(),
-        };
+        let evidence =
+            |code, status, result: &str| Evidence { code, status, result: result.to_owned() };
         let killed = evidence(2, 15, "success");
         let exited = evidence(1, 0, "success");
         let held = evidence(0, 0, DEPENDENCY);
         let running = "running running running never unknown";
         let table = [
             (gone(), None, "lost unknown unknown lost unknown"),
-            (
-                gone(),
-                Some(&killed),
-                "signal15 unknown unknown signal15 unknown",
-            ),
+            (gone(), Some(&killed), "signal15 unknown unknown signal15 unknown"),
             (gone(), Some(&exited), "exit0 unknown exit0 exit0 unknown"),
             (gone(), Some(&held), "held unknown unknown held unknown"),
             (loaded("active", 0, 0), None, running),
             (loaded("active", 0, 0), Some(&killed), running),
             (loaded("deactivating", 1, 0), None, running),
-            (
-                loaded("active", 1, 0),
-                None,
-                "exit0+ exit0+ exit0+ never unknown",
-            ),
-            (
-                loaded("failed", 1, 1),
-                Some(&exited),
-                "exit1+ exit1+ exit1+ never unknown",
-            ),
-            (
-                loaded("failed", 2, 9),
-                None,
-                "signal9+ signal9+ unknown never unknown",
-            ),
+            (loaded("active", 1, 0), None, "exit0+ exit0+ exit0+ never unknown"),
+            (loaded("failed", 1, 1), Some(&exited), "exit1+ exit1+ exit1+ never unknown"),
+            (loaded("failed", 2, 9), None, "signal9+ signal9+ unknown never unknown"),
         ];
         for (reading, evidence, row) in &table {
             let columns = row.split_whitespace().enumerate();
@@ -282,34 +257,22 @@ mod tests {
         ];
         for (outcome, wanted) in table {
             for (n, want) in wanted.into_iter().enumerate() {
-                let ending = Ending {
-                    interrupted: n > 1,
-                    short_of_disk: n % 2 == 1,
-                    ..Ending::default()
-                };
+                let ending =
+                    Ending { interrupted: n > 1, short_of_disk: n % 2 == 1, ..Ending::default() };
                 assert_eq!(recorded_outcome(&outcome, ending), want);
             }
         }
-        let cancelled = Ending {
-            cancelled: true,
-            ..Ending::default()
-        };
+        let cancelled = Ending { cancelled: true, ..Ending::default() };
         assert_eq!(recorded_outcome(&TimeLimit, cancelled), Outcome::Killed);
         assert_eq!(recorded_outcome(&Signal(15), cancelled), Signal(15));
     }
 
     #[test]
     fn hook_that_systemd_stopped_did_not_fail() {
-        let stopped = Ending {
-            stopped: true,
-            ..Ending::default()
-        };
+        let stopped = Ending { stopped: true, ..Ending::default() };
         for outcome in [Outcome::Exit(1), Outcome::Signal(15), Outcome::Signal(9)] {
             assert_eq!(recorded_outcome(&outcome, stopped), Outcome::Stopped);
-            let cancelled = Ending {
-                cancelled: true,
-                ..stopped
-            };
+            let cancelled = Ending { cancelled: true, ..stopped };
             assert_eq!(recorded_outcome(&outcome, cancelled), outcome);
         }
         for outcome in [Outcome::Exit(0), Outcome::TimeLimit, Outcome::Lost] {
@@ -320,11 +283,7 @@ mod tests {
     #[test]
     fn unit_that_is_gone_although_it_was_killed_was_stopped() {
         let was_stopped = |code, status| {
-            let evidence = Evidence {
-                code,
-                status,
-                result: "success".to_owned(),
-            };
+            let evidence = Evidence { code, status, result: "success".to_owned() };
             let seen = UnitSeen {
                 reading: &gone(),
                 evidence: Some(&evidence),
@@ -344,10 +303,7 @@ mod tests {
     #[test]
     fn hook_was_late_only_if_its_time_had_passed() {
         let late = Outcome::Exit(EXIT_LATE);
-        let expired = Ending {
-            expired: true,
-            ..Ending::default()
-        };
+        let expired = Ending { expired: true, ..Ending::default() };
         assert_eq!(recorded_outcome(&late, expired), Outcome::Late);
         assert_eq!(recorded_outcome(&late, Ending::default()), late);
         let failed = Outcome::Exit(1);

@@ -58,10 +58,7 @@ pub fn reconcile(runs: &[OpenRun], live: &[LiveUnit], boot: &str) -> Vec<Repair>
     }
     let mut rest: Vec<_> = strangers.into_keys().collect();
     rest.sort_unstable();
-    repairs.extend(
-        rest.into_iter()
-            .map(|unit| Repair::Release(unit.to_owned())),
-    );
+    repairs.extend(rest.into_iter().map(|unit| Repair::Release(unit.to_owned())));
     repairs
 }
 
@@ -70,28 +67,16 @@ mod tests {
     use super::*;
 
     fn run(id: i64, unit: &str, boot: &str) -> OpenRun {
-        OpenRun {
-            id: RunId(id),
-            unit: unit.into(),
-            unanswered: false,
-            boot: boot.into(),
-        }
+        OpenRun { id: RunId(id), unit: unit.into(), unanswered: false, boot: boot.into() }
     }
 
     fn live(unit: &str) -> LiveUnit {
-        LiveUnit {
-            unit: unit.into(),
-            active_state: "active".into(),
-        }
+        LiveUnit { unit: unit.into(), active_state: "active".into() }
     }
 
     #[test]
     fn every_row_and_every_unit_gets_one_answer() {
-        let runs = [
-            run(1, "a", "now"),
-            run(2, "b", "now"),
-            run(3, "c", "before"),
-        ];
+        let runs = [run(1, "a", "now"), run(2, "b", "now"), run(3, "c", "before")];
         let units = [live("a"), live("d")];
         assert_eq!(
             reconcile(&runs, &units, "now"),
@@ -107,18 +92,12 @@ mod tests {
     #[test]
     fn unit_of_this_boot_does_not_match_a_run_of_another() {
         let repairs = reconcile(&[run(1, "a", "before")], &[live("a")], "now");
-        assert_eq!(
-            repairs,
-            [Repair::Lose(RunId(1)), Repair::Release("a".into())]
-        );
+        assert_eq!(repairs, [Repair::Lose(RunId(1)), Repair::Release("a".into())]);
     }
 
     #[test]
     fn unanswered_start_is_not_repaired() {
-        let unanswered = OpenRun {
-            unanswered: true,
-            ..run(1, "a", "now")
-        };
+        let unanswered = OpenRun { unanswered: true, ..run(1, "a", "now") };
         let runs = [unanswered];
         assert_eq!(reconcile(&runs, &[], "now"), []);
         assert_eq!(reconcile(&runs, &[live("a")], "now"), []);

@@ -22,10 +22,7 @@ pub fn may_retry(status: Lifecycle) -> bool {
 pub fn retry(status: Lifecycle, requeued: u32, of_all: bool, has_reason: bool) -> Retry {
     let unfinished = requeued == 0 && of_all && has_reason;
     let results = if unfinished { 1 } else { requeued };
-    Retry {
-        results,
-        requeue: results > 0 && status.is_final(),
-    }
+    Retry { results, requeue: results > 0 && status.is_final() }
 }
 
 /// Whether a retry runs all hooks of a page, because single ones would see another document than the
@@ -112,15 +109,8 @@ mod tests {
                 (3, true, false, 3),
                 (3, true, true, 3),
             ] {
-                let want = Retry {
-                    results,
-                    requeue: results > 0 && requeues[n],
-                };
-                assert_eq!(
-                    retry(status, requeued, of_all, has_reason),
-                    want,
-                    "{status}"
-                );
+                let want = Retry { results, requeue: results > 0 && requeues[n] };
+                assert_eq!(retry(status, requeued, of_all, has_reason), want, "{status}");
             }
         }
     }
@@ -137,18 +127,11 @@ mod tests {
             (Some(200), true, false),
             (None, true, false),
         ] {
-            for (names_hook, queued, may) in [
-                (false, 0, true),
-                (false, 2, true),
-                (true, 0, false),
-                (true, 1, true),
-            ] {
+            for (names_hook, queued, may) in
+                [(false, 0, true), (false, 2, true), (true, 0, false), (true, 1, true)]
+            {
                 let whole = retries_whole_page(http_status, load_failed, names_hook, queued);
-                assert_eq!(
-                    whole,
-                    may && !is_saved,
-                    "{http_status:?} {load_failed} {names_hook}"
-                );
+                assert_eq!(whole, may && !is_saved, "{http_status:?} {load_failed} {names_hook}");
             }
         }
     }

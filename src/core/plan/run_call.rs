@@ -63,9 +63,7 @@ pub fn run_call(facts: &RunFacts<'_>) -> RunCall {
     if facts.installed {
         return RunCall::SkipInstalled;
     }
-    let last = facts
-        .last
-        .filter(|run| is_joinable(run.outcome, facts.result));
+    let last = facts.last.filter(|run| is_joinable(run.outcome, facts.result));
     match last {
         Some(run) if run.outcome.is_some() && !run.awaits_decision => RunCall::Answer,
         Some(_) => RunCall::Join,
@@ -117,12 +115,7 @@ mod tests {
     #[test]
     fn answers_by_last_run_and_limits() {
         let exited = Outcome::Exit(0);
-        let run = |outcome, awaits_decision| {
-            Some(LastRun {
-                outcome,
-                awaits_decision,
-            })
-        };
+        let run = |outcome, awaits_decision| Some(LastRun { outcome, awaits_decision });
         let started = Some(ResultState::Started);
         let succeeded = Some(ResultState::Succeeded);
         let table = [
@@ -132,30 +125,10 @@ mod tests {
             (run(None, true), started, false, [Join; 4]),
             (run(Some(&exited), false), started, false, [Answer; 4]),
             (run(Some(&exited), true), started, false, [Join; 4]),
-            (
-                run(Some(&exited), false),
-                succeeded,
-                false,
-                [Begin, Park, SkipTooLarge, Park],
-            ),
-            (
-                run(Some(&Outcome::Lost), false),
-                started,
-                true,
-                [Begin, Park, Begin, Park],
-            ),
-            (
-                run(Some(&Outcome::Interrupted), true),
-                started,
-                false,
-                [Join; 4],
-            ),
-            (
-                run(Some(&Outcome::Interrupted), false),
-                started,
-                false,
-                [Answer; 4],
-            ),
+            (run(Some(&exited), false), succeeded, false, [Begin, Park, SkipTooLarge, Park]),
+            (run(Some(&Outcome::Lost), false), started, true, [Begin, Park, Begin, Park]),
+            (run(Some(&Outcome::Interrupted), true), started, false, [Join; 4]),
+            (run(Some(&Outcome::Interrupted), false), started, false, [Answer; 4]),
         ];
         for (last, result, is_cleanup, wanted) in table {
             for (n, want) in wanted.into_iter().enumerate() {
@@ -168,10 +141,7 @@ mod tests {
                     is_too_large: n > 1,
                 };
                 assert_eq!(run_call(&facts), want, "{facts:?}");
-                let installed = RunFacts {
-                    installed: true,
-                    ..facts
-                };
+                let installed = RunFacts { installed: true, ..facts };
                 assert_eq!(run_call(&installed), SkipInstalled);
             }
         }

@@ -102,10 +102,7 @@ pub fn judge(
     } else {
         (reason.map(|_| Unsaved::Work), None)
     };
-    Judgement {
-        unsaved,
-        reason: reason.map(str::to_owned).or(found),
-    }
+    Judgement { unsaved, reason: reason.map(str::to_owned).or(found) }
 }
 
 /// Whether a page was saved.
@@ -166,31 +163,16 @@ mod tests {
     #[test]
     fn page_with_its_files_is_saved() {
         let page = result("dom", Succeeded, 9);
-        let all = [
-            result("browser", Succeeded, 9),
-            page.clone(),
-            result("digests", Succeeded, 9),
-        ];
+        let all = [result("browser", Succeeded, 9), page.clone(), result("digests", Succeeded, 9)];
         for status in [None, Some(200), Some(304)] {
             assert_eq!(judged(status, None, &all), (None, None));
         }
         assert_eq!(judged(None, None, &[page]), (None, None), "imported");
-        let named = |name: &str| {
-            [OutputFile {
-                path: name.to_owned(),
-                mimetype: String::new(),
-                size: 9,
-            }]
-        };
-        for (name, lack) in [
-            ("document", None),
-            ("navigation.json", Some(Unsaved::Files)),
-        ] {
+        let named =
+            |name: &str| [OutputFile { path: name.to_owned(), mimetype: String::new(), size: 9 }];
+        for (name, lack) in [("document", None), ("navigation.json", Some(Unsaved::Files))] {
             let files = named(name);
-            let browser = PageResult {
-                files: &files,
-                ..result("browser", Succeeded, 9)
-            };
+            let browser = PageResult { files: &files, ..result("browser", Succeeded, 9) };
             assert_eq!(judged(Some(200), None, &[browser]).0, lack, "{name}");
         }
     }
@@ -199,11 +181,8 @@ mod tests {
     fn files_about_a_page_that_did_not_load_do_not_save_it() {
         let failed = result("browser", Failed, 9);
         let digests = result("digests", Succeeded, 9);
-        let found = judged(
-            None,
-            None,
-            &[failed.clone(), result("dom", Skipped, 0), digests.clone()],
-        );
+        let found =
+            judged(None, None, &[failed.clone(), result("dom", Skipped, 0), digests.clone()]);
         let reason = "net::ERR_CONNECTION_REFUSED".to_owned();
         assert_eq!(found, (Some(Unsaved::Document), Some(reason)));
         // What another program got is not what the browser shows.
@@ -219,33 +198,18 @@ mod tests {
         let all = [result("browser", Succeeded, 9), result("dom", Succeeded, 9)];
         for status in [400, 401, 403, 404, 410, 429, 500, 503] {
             // The status says why.
-            assert_eq!(
-                judged(Some(status), None, &all),
-                (Some(Unsaved::Error), None)
-            );
+            assert_eq!(judged(Some(status), None, &all), (Some(Unsaved::Error), None));
         }
-        let nothing = [
-            result("wget", NoResults, 0),
-            result("digests", Succeeded, 9),
-        ];
-        assert_eq!(
-            judged(Some(204), None, &nothing),
-            (Some(Unsaved::Files), None)
-        );
+        let nothing = [result("wget", NoResults, 0), result("digests", Succeeded, 9)];
+        assert_eq!(judged(Some(204), None, &nothing), (Some(Unsaved::Files), None));
         let ended = Some("time limit reached");
-        assert_eq!(
-            judged(Some(200), ended, &all),
-            (Some(Unsaved::Work), ended.map(str::to_owned))
-        );
+        assert_eq!(judged(Some(200), ended, &all), (Some(Unsaved::Work), ended.map(str::to_owned)));
         assert_eq!(judged(None, None, &[]).0, Some(Unsaved::Document));
     }
 
     #[test]
     fn plugins_for_files_about_pages_are_enough_if_there_are_no_others() {
-        assert_eq!(
-            judged(Some(200), None, &[result("digests", Succeeded, 9)]),
-            (None, None)
-        );
+        assert_eq!(judged(Some(200), None, &[result("digests", Succeeded, 9)]), (None, None));
     }
 
     proptest! {

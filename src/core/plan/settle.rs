@@ -119,19 +119,11 @@ pub fn settle_worker(end: &WorkerEnd, backoff: &Backoff, now: Time, jitter: f64)
         };
     }
     if let Some(why) = &end.spent {
-        return Settled {
-            step: Step::Seal,
-            retry_at: None,
-            reason: Some(why.clone()),
-        };
+        return Settled { step: Step::Seal, retry_at: None, reason: Some(why.clone()) };
     }
     if end.is_stopped_by_hand() {
         let reason = Some("its worker was stopped with systemctl".to_owned());
-        return Settled {
-            step: Step::Cancel,
-            retry_at: None,
-            reason,
-        };
+        return Settled { step: Step::Cancel, retry_at: None, reason };
     }
     if let Some(Uncounted { why, delay }) = &end.uncounted {
         return Settled {
@@ -151,10 +143,7 @@ pub fn settle_worker(end: &WorkerEnd, backoff: &Backoff, now: Time, jitter: f64)
         Some(delay) => Settled {
             step: Step::Requeue,
             retry_at: Some(now.after(delay.max(Duration::from_millis(1)))),
-            reason: Some(format!(
-                "{what}; attempt {attempts} of {}",
-                backoff.attempts
-            )),
+            reason: Some(format!("{what}; attempt {attempts} of {}", backoff.attempts)),
         },
         None => Settled {
             step: Step::Seal,
@@ -174,11 +163,9 @@ fn settle_refused(visit: &Visit, now: Time, jitter: f64) -> Settled {
             retry_at: Some(visit.next_at(now, jitter)),
             reason: Some(visit.wait_reason()),
         },
-        Treatment::Keep | Treatment::Fail | Treatment::GiveUp => Settled {
-            step: Step::Seal,
-            retry_at: None,
-            reason: Some(visit.reason()),
-        },
+        Treatment::Keep | Treatment::Fail | Treatment::GiveUp => {
+            Settled { step: Step::Seal, retry_at: None, reason: Some(visit.reason()) }
+        }
     }
 }
 
@@ -278,22 +265,17 @@ pub fn after_crawl_worker(
     };
     match (settled.step, settled.reason, aborted) {
         (Step::Seal, None, _) if has_open_snapshots && status == Lifecycle::Paused => {
-            AfterCrawlWorker::StayPaused {
-                retry_at: Some(now),
-                reason: PAUSED.to_owned(),
-            }
+            AfterCrawlWorker::StayPaused { retry_at: Some(now), reason: PAUSED.to_owned() }
         }
-        (Step::Seal, None, _) if has_open_snapshots => AfterCrawlWorker::Requeue {
-            retry_at: Some(now),
-            reason: None,
-        },
+        (Step::Seal, None, _) if has_open_snapshots => {
+            AfterCrawlWorker::Requeue { retry_at: Some(now), reason: None }
+        }
         (Step::Seal, None, Some(reason)) => AfterCrawlWorker::Cancel(reason),
         (Step::Seal, None, None) => AfterCrawlWorker::Seal,
         (Step::Seal, Some(reason), _) => AfterCrawlWorker::GiveUp(reason),
-        (Step::Requeue, reason, _) => AfterCrawlWorker::Requeue {
-            retry_at: settled.retry_at,
-            reason,
-        },
+        (Step::Requeue, reason, _) => {
+            AfterCrawlWorker::Requeue { retry_at: settled.retry_at, reason }
+        }
         (_, reason, _) => AfterCrawlWorker::Cancel(reason.unwrap_or_default()),
     }
 }

@@ -43,19 +43,14 @@ pub fn gate(
     other_runners: &[OtherRunner],
     patient: bool,
 ) -> Gate {
-    let newer = other_runners
-        .iter()
-        .filter(|other| other.alive && other.runner.rank > rank);
+    let newer = other_runners.iter().filter(|other| other.alive && other.runner.rank > rank);
     if let Some(newest) = newer.max_by_key(|other| other.runner.rank) {
         return Gate::StandBy(newest.runner.clone());
     }
     let in_the_way =
         |other: &&OtherRunner| other.working && (patient || may_be_killed(here, &other.runner));
-    let older: Vec<Runner> = other_runners
-        .iter()
-        .filter(in_the_way)
-        .map(|other| other.runner.clone())
-        .collect();
+    let older: Vec<Runner> =
+        other_runners.iter().filter(in_the_way).map(|other| other.runner.clone()).collect();
     if !older.is_empty() {
         return Gate::Replace(older);
     }
@@ -67,9 +62,7 @@ pub fn gate(
         other.alive || again
     };
     let gone = other_runners.iter().filter(|other| !kept(other));
-    Gate::Pass {
-        gone: gone.map(|other| other.runner.epoch).collect(),
-    }
+    Gate::Pass { gone: gone.map(|other| other.runner.epoch).collect() }
 }
 
 #[cfg(test)]
@@ -77,25 +70,12 @@ mod tests {
     use super::*;
 
     fn here() -> ProcessLocation {
-        ProcessLocation {
-            machine: "m".into(),
-            boot: "b".into(),
-            namespace: "n".into(),
-        }
+        ProcessLocation { machine: "m".into(), boot: "b".into(), namespace: "n".into() }
     }
 
     fn other_runner(rank: i64, alive: bool, working: bool) -> OtherRunner {
-        let runner = Runner {
-            epoch: rank * 10,
-            rank,
-            place: here(),
-            ..Runner::default()
-        };
-        OtherRunner {
-            runner,
-            alive,
-            working,
-        }
+        let runner = Runner { epoch: rank * 10, rank, place: here(), ..Runner::default() };
+        OtherRunner { runner, alive, working }
     }
 
     fn elsewhere(mut other: OtherRunner, change: impl FnOnce(&mut ProcessLocation)) -> OtherRunner {
@@ -136,10 +116,7 @@ mod tests {
         let mut dead = other_runner(3, false, false);
         dead.runner.active = true;
         let other_runners = [dead, other_runner(9, false, false)];
-        assert_eq!(
-            gate(&here(), 5, &other_runners, true),
-            Gate::Pass { gone: vec![30, 90] }
-        );
+        assert_eq!(gate(&here(), 5, &other_runners, true), Gate::Pass { gone: vec![30, 90] });
     }
 
     #[test]
@@ -147,49 +124,27 @@ mod tests {
         let mut service = other_runner(2, false, false);
         service.runner.restarts = true;
         let other_runners = [service.clone(), other_runner(3, true, false)];
-        assert_eq!(
-            gate(&here(), 5, &other_runners, true),
-            Gate::Pass { gone: vec![] }
-        );
-        let other_runners = [elsewhere(service.clone(), |place| {
-            place.namespace = "o".into()
-        })];
-        assert_eq!(
-            gate(&here(), 5, &other_runners, true),
-            Gate::Pass { gone: vec![] }
-        );
+        assert_eq!(gate(&here(), 5, &other_runners, true), Gate::Pass { gone: vec![] });
+        let other_runners = [elsewhere(service.clone(), |place| place.namespace = "o".into())];
+        assert_eq!(gate(&here(), 5, &other_runners, true), Gate::Pass { gone: vec![] });
         let other_runners = [elsewhere(service, |place| place.boot = "c".into())];
-        assert_eq!(
-            gate(&here(), 5, &other_runners, true),
-            Gate::Pass { gone: vec![20] }
-        );
+        assert_eq!(gate(&here(), 5, &other_runners, true), Gate::Pass { gone: vec![20] });
     }
 
     #[test]
     fn foreign_orchestrators_are_not_killed_and_block_for_a_limited_time() {
-        let changes: [fn(&mut ProcessLocation); 2] = [
-            |place| place.namespace = "o".into(),
-            |place| place.machine = "o".into(),
-        ];
+        let changes: [fn(&mut ProcessLocation); 2] =
+            [|place| place.namespace = "o".into(), |place| place.machine = "o".into()];
         for change in changes {
             let stranger = elsewhere(other_runner(2, true, true), change);
             assert!(!may_be_killed(&here(), &stranger.runner));
             let other_runners = [stranger];
-            assert!(matches!(
-                gate(&here(), 5, &other_runners, true),
-                Gate::Replace(_)
-            ));
-            assert_eq!(
-                gate(&here(), 5, &other_runners, false),
-                Gate::Pass { gone: vec![] }
-            );
+            assert!(matches!(gate(&here(), 5, &other_runners, true), Gate::Replace(_)));
+            assert_eq!(gate(&here(), 5, &other_runners, false), Gate::Pass { gone: vec![] });
         }
         // For a process in this namespace there is no deadline, because it can be killed.
         let other_runners = [other_runner(2, true, true)];
-        assert!(matches!(
-            gate(&here(), 5, &other_runners, false),
-            Gate::Replace(_)
-        ));
+        assert!(matches!(gate(&here(), 5, &other_runners, false), Gate::Replace(_)));
     }
 
     /// Of any set of orchestrators exactly one does not stand by.
@@ -198,9 +153,8 @@ mod tests {
         for count in 1..6 {
             let standing = (1..=count).filter(|rank| {
                 let others = (1..=count).filter(|other| other != rank);
-                let other_runners: Vec<OtherRunner> = others
-                    .map(|other| other_runner(other, true, false))
-                    .collect();
+                let other_runners: Vec<OtherRunner> =
+                    others.map(|other| other_runner(other, true, false)).collect();
                 !matches!(gate(&here(), *rank, &other_runners, true), Gate::StandBy(_))
             });
             assert_eq!(standing.collect::<Vec<_>>(), [count]);

@@ -119,10 +119,7 @@ impl Visit {
     /// Returns when the next visit is due: when the server allows it, but not later than the longest
     /// delay from now.
     pub fn next_at(&self, now: Time, jitter: f64) -> Time {
-        let number = self
-            .refused
-            .saturating_add(1)
-            .min(self.backoff.attempts - 1);
+        let number = self.refused.saturating_add(1).min(self.backoff.attempts - 1);
         let delay = self.backoff.delay(number, jitter);
         let delay = match self.asked {
             Some(asked) => asked.until(now),
@@ -161,10 +158,7 @@ pub fn is_lost(before: ResultState, after: ResultState) -> bool {
 
 /// Note of a result that stays because its hook failed in a retry, for this reason if known.
 pub fn kept_note(reason: Option<&str>) -> String {
-    format!(
-        "the retry failed: {}",
-        reason.unwrap_or("the hook did not run")
-    )
+    format!("the retry failed: {}", reason.unwrap_or("the hook did not run"))
 }
 
 /// Whether the visit that follows `refused` refused ones is the last of `attempts`.
@@ -177,18 +171,11 @@ mod tests {
     use super::*;
 
     fn answer(status: u16, plugin: &str) -> HttpAnswer {
-        HttpAnswer {
-            status,
-            plugin: plugin.to_owned(),
-        }
+        HttpAnswer { status, plugin: plugin.to_owned() }
     }
 
     fn rules(errors: HttpErrors, is_last: bool) -> VisitRules {
-        VisitRules {
-            errors,
-            is_last,
-            ..VisitRules::default()
-        }
+        VisitRules { errors, is_last, ..VisitRules::default() }
     }
 
     /// Every setting, before and at the last visit, by the status.
@@ -198,36 +185,12 @@ mod tests {
         use Treatment::{Fail, GiveUp, Keep, Wait};
         let statuses = [200, 204, 304, 404, 410, 429, 500, 503];
         let table = [
-            (
-                Set::Keep,
-                false,
-                [Keep, Keep, Keep, Keep, Keep, Wait, Keep, Wait],
-            ),
-            (
-                Set::Keep,
-                true,
-                [Keep, Keep, Keep, Keep, Keep, GiveUp, Keep, GiveUp],
-            ),
-            (
-                Set::Fail,
-                false,
-                [Keep, Keep, Keep, Fail, Fail, Wait, Fail, Wait],
-            ),
-            (
-                Set::Fail,
-                true,
-                [Keep, Keep, Keep, Fail, Fail, GiveUp, Fail, GiveUp],
-            ),
-            (
-                Set::Retry,
-                false,
-                [Keep, Keep, Keep, Wait, Wait, Wait, Wait, Wait],
-            ),
-            (
-                Set::Retry,
-                true,
-                [Keep, Keep, Keep, GiveUp, GiveUp, GiveUp, GiveUp, GiveUp],
-            ),
+            (Set::Keep, false, [Keep, Keep, Keep, Keep, Keep, Wait, Keep, Wait]),
+            (Set::Keep, true, [Keep, Keep, Keep, Keep, Keep, GiveUp, Keep, GiveUp]),
+            (Set::Fail, false, [Keep, Keep, Keep, Fail, Fail, Wait, Fail, Wait]),
+            (Set::Fail, true, [Keep, Keep, Keep, Fail, Fail, GiveUp, Fail, GiveUp]),
+            (Set::Retry, false, [Keep, Keep, Keep, Wait, Wait, Wait, Wait, Wait]),
+            (Set::Retry, true, [Keep, Keep, Keep, GiveUp, GiveUp, GiveUp, GiveUp, GiveUp]),
         ];
         for (errors, is_last, row) in table {
             let rules = rules(errors, is_last);
@@ -274,9 +237,7 @@ mod tests {
         let newer = |is_last, known: (u16, &str), new: (u16, &str)| {
             let known = answer(known.0, known.1);
             let new = answer(new.0, new.1);
-            rules(HttpErrors::Keep, is_last)
-                .newer(Some(known), new)
-                .status
+            rules(HttpErrors::Keep, is_last).newer(Some(known), new).status
         };
         let table = [
             ((429, "headers"), (200, "chromium"), 429, 200),
@@ -314,21 +275,14 @@ mod tests {
         let after = |visit: Visit| visit.next_at(now, 1.0).0 - now.0;
         assert_eq!(after(visit(0, Some(1_008_000))), 8_000);
         assert_eq!(after(visit(0, Some(900_000))), 1_000, "the time has passed");
-        assert_eq!(
-            after(visit(0, Some(i64::MAX))),
-            3_600_000,
-            "the longest wait"
-        );
+        assert_eq!(after(visit(0, Some(i64::MAX))), 3_600_000, "the longest wait");
         let delays: Vec<i64> = (0..6).map(|refused| after(visit(refused, None))).collect();
         assert_eq!(delays, [10_000, 20_000, 40_000, 80_000, 80_000, 80_000]);
     }
 
     #[test]
     fn reason_names_status_and_visit() {
-        assert_eq!(
-            visit(0, None).wait_reason(),
-            "http 429; visit 1 of 5 was refused"
-        );
+        assert_eq!(visit(0, None).wait_reason(), "http 429; visit 1 of 5 was refused");
         assert_eq!(
             visit(1, Some(5)).wait_reason(),
             "http 429; the server asks to wait (Retry-After); visit 2 of 5 was refused"

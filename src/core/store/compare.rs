@@ -44,15 +44,10 @@ impl StoredObject {
     pub fn difference(&self, size: u64, sha256: Option<&str>) -> Option<String> {
         if size != self.size {
             let expected = self.size;
-            return Some(format!(
-                "the copy has {size} bytes, its row says {expected}"
-            ));
+            return Some(format!("the copy has {size} bytes, its row says {expected}"));
         }
         let sum = sha256.filter(|sum| *sum != self.sha256)?;
-        Some(format!(
-            "the SHA-256 of the copy is {sum}, its row says {}",
-            self.sha256
-        ))
+        Some(format!("the SHA-256 of the copy is {sum}, its row says {}", self.sha256))
     }
 }
 
@@ -65,11 +60,7 @@ mod tests {
 
     #[test]
     fn size_is_compared_before_the_digest() {
-        let row = StoredObject {
-            sha256: "ab".to_owned(),
-            size: 5,
-            ..StoredObject::default()
-        };
+        let row = StoredObject { sha256: "ab".to_owned(), size: 5, ..StoredObject::default() };
         assert_eq!(row.difference(5, None), None);
         assert_eq!(row.difference(5, Some("ab")), None);
         let size = row.difference(6, Some("00")).unwrap();

@@ -76,13 +76,8 @@ pub struct Retries {
 impl Retries {
     /// When the next attempt is due after so many failed ones.
     pub fn at(&self, attempts: u32) -> Time {
-        let backoff = Backoff {
-            attempts: u32::MAX,
-            ..self.backoff
-        };
-        let delay = backoff
-            .delay(attempts.max(1), self.jitter)
-            .unwrap_or(backoff.longest);
+        let backoff = Backoff { attempts: u32::MAX, ..self.backoff };
+        let delay = backoff.delay(attempts.max(1), self.jitter).unwrap_or(backoff.longest);
         self.now.after(delay.max(Duration::from_millis(1)))
     }
 }
@@ -97,26 +92,16 @@ pub enum Refused {
 impl Copy {
     /// The snapshot was sealed: its local files are complete and have to be copied.
     pub fn sealed(&self, now: Time) -> Copy {
-        let sealed = Copy {
-            is_local: true,
-            local_since: Some(now),
-            ..self.clone()
-        };
+        let sealed = Copy { is_local: true, local_since: Some(now), ..self.clone() };
         if sealed.status == CopyStatus::Running {
-            return Copy {
-                again: true,
-                ..sealed
-            };
+            return Copy { again: true, ..sealed };
         }
         sealed.wait_for(Task::Put, now)
     }
 
     /// The store was changed: the local files have to be copied to the new one.
     pub fn moved(&self, store: &str, now: Time) -> Copy {
-        let is_there = self
-            .object
-            .as_ref()
-            .is_some_and(|object| object.store == store);
+        let is_there = self.object.as_ref().is_some_and(|object| object.store == store);
         if is_there || !self.is_local || self.status != CopyStatus::Idle {
             return self.clone();
         }
@@ -134,10 +119,7 @@ impl Copy {
     /// # Errors
     /// If there are none and the store has no copy.
     pub fn requested(&self, now: Time) -> Result<Copy, Refused> {
-        let kept = Copy {
-            keep_until: Some(now.after(RESTORED_STAYS)),
-            ..self.clone()
-        };
+        let kept = Copy { keep_until: Some(now.after(RESTORED_STAYS)), ..self.clone() };
         let is_being_dropped = self.status == CopyStatus::Running && self.task == Task::Drop;
         if is_being_dropped || (self.status != CopyStatus::Idle && self.task == Task::Get) {
             return Ok(kept);
@@ -159,47 +141,30 @@ impl Copy {
 
     /// Whether the object has to be read again before local files are removed.
     pub fn needs_reading(&self, now: Time) -> bool {
-        self.verified_at
-            .is_none_or(|time| time.after(VERIFIED_FOR) < now)
+        self.verified_at.is_none_or(|time| time.after(VERIFIED_FOR) < now)
     }
 
     /// A transfer of this task starts.
     pub fn begun(&self, task: Task) -> Copy {
-        Copy {
-            status: CopyStatus::Running,
-            task,
-            due_at: None,
-            ..self.clone()
-        }
+        Copy { status: CopyStatus::Running, task, due_at: None, ..self.clone() }
     }
 
     /// Nothing is to do any more.
     pub fn rest(&self) -> Copy {
-        Copy {
-            status: CopyStatus::Idle,
-            due_at: None,
-            ..self.clone()
-        }
+        Copy { status: CopyStatus::Idle, due_at: None, ..self.clone() }
     }
 
     /// The task that was due has become pointless. The next look at the local files is a while away, so
     /// that nothing is decided again and again.
     pub fn nothing_to_do(&self, now: Time) -> Copy {
-        Copy {
-            keep_until: Some(now.after(RESTORED_STAYS)),
-            ..self.rest()
-        }
+        Copy { keep_until: Some(now.after(RESTORED_STAYS)), ..self.rest() }
     }
 
     /// The transfer ended.
     pub fn ended(&self, end: &End, retries: &Retries) -> Copy {
         let now = retries.now;
         let after = match end {
-            End::Recorded(Record {
-                error: None,
-                object,
-                ..
-            }) => self.done(object.as_ref(), now),
+            End::Recorded(Record { error: None, object, .. }) => self.done(object.as_ref(), now),
             End::Recorded(record) => {
                 let reason = record.error.clone().unwrap_or_default();
                 self.failed(&reason, record.differs, retries)
@@ -208,10 +173,7 @@ impl Copy {
             End::Lost => self.lost(now),
         };
         if self.again {
-            return Copy {
-                again: false,
-                ..after.wait_for(Task::Put, now)
-            };
+            return Copy { again: false, ..after.wait_for(Task::Put, now) };
         }
         // The user requested the files while they were being removed.
         let is_wanted = after.keep_until.is_some_and(|until| until > now);
@@ -222,21 +184,14 @@ impl Copy {
     }
 
     fn done(&self, object: Option<&StoredObject>, now: Time) -> Copy {
-        let rest = Copy {
-            attempts: 0,
-            reason: None,
-            ..self.rest()
-        };
+        let rest = Copy { attempts: 0, reason: None, ..self.rest() };
         match self.task {
             Task::Put => Copy {
                 object: object.cloned().or_else(|| self.object.clone()),
                 verified_at: Some(now),
                 ..rest
             },
-            Task::Drop => Copy {
-                is_local: false,
-                ..rest
-            },
+            Task::Drop => Copy { is_local: false, ..rest },
             Task::Get => Copy {
                 is_local: true,
                 verified_at: Some(now),
@@ -249,11 +204,7 @@ impl Copy {
 
     fn failed(&self, reason: &str, differs: bool, retries: &Retries) -> Copy {
         let attempts = self.attempts.saturating_add(1);
-        let failed = Copy {
-            attempts,
-            reason: Some(reason.to_owned()),
-            ..self.clone()
-        };
+        let failed = Copy { attempts, reason: Some(reason.to_owned()), ..self.clone() };
         match self.task {
             // The user or the page that waits for it asks again.
             Task::Get | Task::Test => failed.rest(),
@@ -263,22 +214,16 @@ impl Copy {
                 due_at: Some(retries.at(attempts)),
                 ..failed
             },
-            Task::Put | Task::Drop | Task::Delete => Copy {
-                status: CopyStatus::Waiting,
-                due_at: Some(retries.at(attempts)),
-                ..failed
-            },
+            Task::Put | Task::Drop | Task::Delete => {
+                Copy { status: CopyStatus::Waiting, due_at: Some(retries.at(attempts)), ..failed }
+            }
         }
     }
 
     fn lost(&self, now: Time) -> Copy {
         match self.task {
             Task::Test => self.rest(),
-            _ => Copy {
-                status: CopyStatus::Waiting,
-                due_at: Some(now),
-                ..self.clone()
-            },
+            _ => Copy { status: CopyStatus::Waiting, due_at: Some(now), ..self.clone() },
         }
     }
 

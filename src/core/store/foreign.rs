@@ -61,15 +61,7 @@ mod tests {
     fn path_of_a_page_cannot_leave_the_archive() {
         let path = path_of_page("/var/lib/archivist/archive/20261125/a.lan/s3");
         assert_eq!(path.as_deref(), Some("20261125/a.lan/s3"));
-        for bad in [
-            "",
-            "s3",
-            "a/s3",
-            "/a/../s3",
-            "/20261125/a.lan/",
-            "/d/h\n/s3",
-            "/d/./s3",
-        ] {
+        for bad in ["", "s3", "a/s3", "/a/../s3", "/20261125/a.lan/", "/d/h\n/s3", "/d/./s3"] {
             assert_eq!(path_of_page(bad), None, "{bad}");
         }
     }

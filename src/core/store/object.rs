@@ -114,9 +114,7 @@ pub fn partial_name(name: &str, writer: &str) -> String {
 /// of this snapshot left.
 pub fn is_leftover(path: &str, file: &str) -> bool {
     let id = path.rsplit('/').next().unwrap_or(path);
-    let rest = file
-        .strip_prefix('.')
-        .and_then(|file| file.strip_prefix(id));
+    let rest = file.strip_prefix('.').and_then(|file| file.strip_prefix(id));
     rest.is_some_and(|rest| rest.starts_with('-') && rest.ends_with(".part"))
 }
 
@@ -124,9 +122,7 @@ pub fn is_leftover(path: &str, file: &str) -> bool {
 /// names are without directory. The object has the content that its name says, whichever transfer
 /// writes it.
 pub fn is_part_of(object: &str, file: &str) -> bool {
-    let rest = file
-        .strip_prefix('.')
-        .and_then(|file| file.strip_prefix(object));
+    let rest = file.strip_prefix('.').and_then(|file| file.strip_prefix(object));
     rest.is_some_and(|rest| rest.starts_with('.') && rest.ends_with(".part"))
 }
 
@@ -139,10 +135,7 @@ mod tests {
         let name = final_name("20261123/example.org/s7", "0123456789abcdef");
         assert_eq!(name, "20261123/example.org/s7-0123456789abcdef.tar");
         let partial = partial_name(&name, "web1");
-        assert_eq!(
-            partial,
-            "20261123/example.org/.s7-0123456789abcdef.tar.web1.part"
-        );
+        assert_eq!(partial, "20261123/example.org/.s7-0123456789abcdef.tar.web1.part");
         let file = partial.rsplit('/').next().unwrap();
         assert!(is_leftover("20261123/example.org/s7", file));
         assert_ne!(partial, partial_name(&name, "web2"));

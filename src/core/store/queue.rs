@@ -35,18 +35,11 @@ impl Transfers {
 
     /// How many further transfers may start: urgent ones, then others.
     pub fn free(&self) -> (u32, u32) {
-        (
-            URGENT_MAX.saturating_sub(self.urgent_running),
-            TRANSFERS_MAX.saturating_sub(self.running),
-        )
+        (URGENT_MAX.saturating_sub(self.urgent_running), TRANSFERS_MAX.saturating_sub(self.running))
     }
 
     /// The most rows of a queue that can start at once.
-    pub const HEADS: u32 = if URGENT_MAX > TRANSFERS_MAX {
-        URGENT_MAX
-    } else {
-        TRANSFERS_MAX
-    };
+    pub const HEADS: u32 = if URGENT_MAX > TRANSFERS_MAX { URGENT_MAX } else { TRANSFERS_MAX };
 
     /// Counts a running transfer.
     pub fn count(&mut self, task: Task, running: u32) {
@@ -62,10 +55,7 @@ impl Transfers {
 pub fn decide_transfers(transfers: &Transfers) -> Vec<SnapshotId> {
     let (urgent, other) = transfers.free();
     let first = transfers.urgent.iter().take(urgent as usize);
-    first
-        .chain(transfers.due.iter().take(other as usize))
-        .copied()
-        .collect()
+    first.chain(transfers.due.iter().take(other as usize)).copied().collect()
 }
 
 /// Returns the time before which local files must have become complete to be removed now; `None` if
@@ -91,10 +81,7 @@ mod tests {
             urgent: (11..19).map(SnapshotId).collect(),
             next: None,
         };
-        assert_eq!(
-            decide_transfers(&transfers),
-            [SnapshotId(11), SnapshotId(1)]
-        );
+        assert_eq!(decide_transfers(&transfers), [SnapshotId(11), SnapshotId(1)]);
     }
 
     #[test]

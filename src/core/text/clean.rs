@@ -70,10 +70,7 @@ mod tests {
 
     #[test]
     fn bidirectional_formatting_and_controls_are_replaced() {
-        assert_eq!(
-            clean_to(" a\u{202e}gpj.exe\n\0 ", 20),
-            "a\u{fffd}gpj.exe \u{fffd}"
-        );
+        assert_eq!(clean_to(" a\u{202e}gpj.exe\n\0 ", 20), "a\u{fffd}gpj.exe \u{fffd}");
         assert_eq!(clean_to("ääää", 2), "ää…");
         assert_eq!(clean("a\nb\u{1b}[31m\u{61c}"), "a b\u{fffd}[31m\u{fffd}");
         assert_eq!(clean_lines("a\nb\r\u{7}"), "a\nb \u{fffd}");
@@ -81,14 +78,8 @@ mod tests {
 
     #[test]
     fn clean_lets_no_escape_sequence_through() {
-        assert_eq!(
-            clean("a\x1b[31mb\nc\u{202e}d\u{9b}"),
-            "a\u{fffd}[31mb c\u{fffd}d\u{fffd}"
-        );
-        assert_eq!(
-            clean_lines("a\u{1b}[2J\nb\u{85}"),
-            "a\u{fffd}[2J\nb\u{fffd}"
-        );
+        assert_eq!(clean("a\x1b[31mb\nc\u{202e}d\u{9b}"), "a\u{fffd}[31mb c\u{fffd}d\u{fffd}");
+        assert_eq!(clean_lines("a\u{1b}[2J\nb\u{85}"), "a\u{fffd}[2J\nb\u{fffd}");
     }
 
     proptest::proptest! {

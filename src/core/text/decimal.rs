@@ -15,10 +15,7 @@ impl Decimal {
         let (whole, rest) = text.split_at(digits(text));
         let whole = whole.parse().ok()?;
         let Some(fraction) = rest.strip_prefix('.') else {
-            let number = Decimal {
-                whole,
-                millionths: 0,
-            };
+            let number = Decimal { whole, millionths: 0 };
             return Some((number, rest));
         };
         let (fraction, rest) = fraction.split_at(digits(fraction));

@@ -47,18 +47,15 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Cow<'static, [u8]> {
         // Half a unit at the end: U+FFFD.
         _ => 0xfffd,
     });
-    let text: String = char::decode_utf16(units)
-        .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
-        .collect();
+    let text: String =
+        char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
     Cow::Owned(text.into_bytes())
 }
 
 fn utf32(bytes: &[u8], unit: fn([u8; 4]) -> u32) -> Cow<'static, [u8]> {
     let of = |word: &[u8]| char::from_u32(unit(word.try_into().ok()?));
-    let text: String = bytes
-        .chunks(4)
-        .map(|word| of(word).unwrap_or(char::REPLACEMENT_CHARACTER))
-        .collect();
+    let text: String =
+        bytes.chunks(4).map(|word| of(word).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
     Cow::Owned(text.into_bytes())
 }
 

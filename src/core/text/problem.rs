@@ -35,28 +35,17 @@ pub struct Problem {
 impl Problem {
     /// Returns a fatal problem at a line.
     pub fn at(location: &Location, what: impl Into<String>) -> Problem {
-        Problem {
-            line: Some(location.line),
-            ..Problem::of(&location.file, what)
-        }
+        Problem { line: Some(location.line), ..Problem::of(&location.file, what) }
     }
 
     /// Returns a fatal problem of a whole file or directory.
     pub fn of(path: &Path, what: impl Into<String>) -> Problem {
-        Problem {
-            path: path.to_owned(),
-            line: None,
-            what: what.into(),
-            fatal: true,
-        }
+        Problem { path: path.to_owned(), line: None, what: what.into(), fatal: true }
     }
 
     /// Returns the same problem as one for which only the line is ignored.
     pub fn ignored(self) -> Problem {
-        Problem {
-            fatal: false,
-            ..self
-        }
+        Problem { fatal: false, ..self }
     }
 
     /// Returns `FILE:LINE: what is wrong; what to do`, safe to print on one line.
@@ -73,11 +62,7 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text())?;
-        if self.fatal {
-            Ok(())
-        } else {
-            f.write_str(", ignoring")
-        }
+        if self.fatal { Ok(()) } else { f.write_str(", ignoring") }
     }
 }
 
@@ -87,10 +72,7 @@ mod tests {
 
     #[test]
     fn a_problem_is_printed_on_one_line() {
-        let location = Location {
-            file: "/etc/a".into(),
-            line: 3,
-        };
+        let location = Location { file: "/etc/a".into(), line: 3 };
         let problem = Problem::at(&location, "bad\r\nvalue");
         assert_eq!(problem.to_string(), "/etc/a:3: bad  value");
         let ignored = Problem::of(Path::new("/etc/a"), "is odd").ignored();

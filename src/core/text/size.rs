@@ -5,12 +5,7 @@ use super::decimal::Decimal;
 /// What [`parse_size`] accepts, for error messages.
 pub const SIZE_ALLOWED: &str = "a size in bytes, or with K, M, G or T (1024-based) like 64M";
 
-const UNITS: [(char, u64); 4] = [
-    ('T', 1 << 40),
-    ('G', 1 << 30),
-    ('M', 1 << 20),
-    ('K', 1 << 10),
-];
+const UNITS: [(char, u64); 4] = [('T', 1 << 40), ('G', 1 << 30), ('M', 1 << 20), ('K', 1 << 10)];
 
 /// Reads a size in bytes: `4096`, `64M`, `1.5 GB`, `10KiB`. Units count in 1024s; upper and lower
 /// case are the same. A number of bytes must be whole: `0.5` would be no bytes, which many settings
@@ -77,18 +72,7 @@ mod tests {
 
     #[test]
     fn parse_size_refuses_nonsense_and_overflow() {
-        for bad in [
-            "",
-            "M",
-            "many",
-            "64X",
-            "-1",
-            "1 2",
-            "0.5",
-            "1.5 b",
-            "1.",
-            "99999999T",
-        ] {
+        for bad in ["", "M", "many", "64X", "-1", "1 2", "0.5", "1.5 b", "1.", "99999999T"] {
             assert_eq!(parse_size(bad), None, "{bad}");
         }
     }

@@ -29,9 +29,8 @@ pub fn parse_span(text: &str) -> Option<Duration> {
     while !rest.is_empty() {
         let (number, after) = Decimal::read(rest)?;
         let after = after.trim_start();
-        let end = after
-            .find(|c: char| c.is_ascii_digit() || c.is_whitespace())
-            .unwrap_or(after.len());
+        let end =
+            after.find(|c: char| c.is_ascii_digit() || c.is_whitespace()).unwrap_or(after.len());
         let (unit, after) = after.split_at(end);
         let unit = match unit {
             "" => 1_000_000,
@@ -60,11 +59,7 @@ pub fn exact_span(span: Duration) -> String {
             rest %= unit;
         }
     }
-    if parts.is_empty() {
-        "0".to_owned()
-    } else {
-        parts.join(" ")
-    }
+    if parts.is_empty() { "0".to_owned() } else { parts.join(" ") }
 }
 
 /// Returns a time span rounded for people, in at most two units: `0.3s`, `42s`, `3min 4s`, `2h
@@ -101,16 +96,7 @@ mod tests {
         ] {
             assert_eq!(seconds(text), Some(want), "{text}");
         }
-        for bad in [
-            "",
-            "x",
-            "5 parsecs",
-            "-3",
-            "1..2",
-            "1.",
-            "infinity",
-            "99999999999999w",
-        ] {
+        for bad in ["", "x", "5 parsecs", "-3", "1..2", "1.", "infinity", "99999999999999w"] {
             assert_eq!(parse_span(bad), None, "{bad}");
         }
     }
@@ -127,10 +113,7 @@ mod tests {
     fn human_span_has_at_most_two_units() {
         let spans = [300, 9_960, 42_000, 184_000, 7_500_000, 262_800_000]
             .map(|ms| human_span(Duration::from_millis(ms)));
-        assert_eq!(
-            spans,
-            ["0.3s", "10.0s", "42s", "3min 4s", "2h 5min", "3d 1h"]
-        );
+        assert_eq!(spans, ["0.3s", "10.0s", "42s", "3min 4s", "2h 5min", "3d 1h"]);
     }
 
     proptest::proptest! {

@@ -23,10 +23,8 @@ pub fn similar<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec
         let distance = strsim::levenshtein(&typed, &name);
         (contained || distance <= most).then_some(distance)
     };
-    let mut near: Vec<(usize, &str)> = known
-        .into_iter()
-        .filter_map(|name| Some((distance(name)?, name)))
-        .collect();
+    let mut near: Vec<(usize, &str)> =
+        known.into_iter().filter_map(|name| Some((distance(name)?, name))).collect();
     near.sort();
     let names = near.into_iter().map(|(_, name)| name);
     names.take(SUGGESTIONS_MAX).collect()

@@ -112,9 +112,7 @@ fn escape(part: &str) -> String {
 impl Names {
     /// Takes the prefix of all units of an instance, such as `archivist`.
     pub fn new(prefix: impl Into<String>) -> Names {
-        Names {
-            prefix: prefix.into(),
-        }
+        Names { prefix: prefix.into() }
     }
 
     /// Returns the name of the instance; `None` for the default one.
@@ -167,11 +165,7 @@ impl Names {
 
     /// Returns the unit that changes the index of full text search.
     pub fn index_pages(&self) -> String {
-        format!(
-            "{}-{}-{INDEX_PAGES}.service",
-            self.prefix,
-            UnitKind::Index.as_str()
-        )
+        format!("{}-{}-{INDEX_PAGES}.service", self.prefix, UnitKind::Index.as_str())
     }
 
     /// Returns the unit that asks the index of full text search.
@@ -265,10 +259,8 @@ impl Names {
     /// Returns the kind of the unit with this name; `None` for units that are not of this instance, or
     /// that the orchestrator does not start.
     pub fn kind_of(&self, unit: &str) -> Option<UnitKind> {
-        let rest = unit
-            .strip_prefix(self.prefix.as_str())?
-            .strip_prefix('-')?
-            .strip_suffix(".service")?;
+        let rest =
+            unit.strip_prefix(self.prefix.as_str())?.strip_prefix('-')?.strip_suffix(".service")?;
         let (kind, rest) = rest.split_once('-')?;
         UnitKind::parse(kind).filter(|kind| kind.fits(rest))
     }
@@ -313,10 +305,7 @@ mod tests {
     fn names_are_those_of_the_tree() {
         let names = Names::new("archivist");
         let (crawl, snapshot) = (Owner::Crawl(CrawlId(12)), Owner::Snapshot(SnapshotId(345)));
-        assert_eq!(
-            names.hook("wget", "wget", snapshot),
-            "archivist-hook-wget-s345.service"
-        );
+        assert_eq!(names.hook("wget", "wget", snapshot), "archivist-hook-wget-s345.service");
         assert_eq!(
             names.hook("chrome", "chrome_launch", crawl),
             "archivist-hook-chrome-chrome_launch-c12.service"
@@ -329,16 +318,10 @@ mod tests {
         assert_eq!(network.unit, "archivist-network-local@crawl-12.service");
         let path = "/run/netns/archivist-local-crawl-12";
         assert_eq!(network.path.to_str(), Some(path));
-        assert_eq!(
-            names.crawl_of_slice("archivist-crawl-12.slice"),
-            Some(CrawlId(12))
-        );
+        assert_eq!(names.crawl_of_slice("archivist-crawl-12.slice"), Some(CrawlId(12)));
         assert_eq!(names.crawl_of_slice("archivist-crawl.slice"), None);
         assert_eq!(names.crawl_of_slice("archivist-crawl-+1.slice"), None);
-        assert_eq!(
-            names.hook("a-b", "c d", crawl),
-            "archivist-hook-a\\x2db-c\\x20d-c12.service"
-        );
+        assert_eq!(names.hook("a-b", "c d", crawl), "archivist-hook-a\\x2db-c\\x20d-c12.service");
     }
 
     #[test]
@@ -361,10 +344,7 @@ mod tests {
         for (unit, owner) in [
             (names.hook("a-b", "x", owner), Some(owner)),
             (names.snapshot_worker(SnapshotId(7)), Some(owner)),
-            (
-                names.crawl_worker(CrawlId(7)),
-                Some(Owner::Crawl(CrawlId(7))),
-            ),
+            (names.crawl_worker(CrawlId(7)), Some(Owner::Crawl(CrawlId(7)))),
             (names.store(Some(SnapshotId(7))), Some(owner)),
             (names.store(None), None),
             (names.check(CheckKind::Status, RunId(7)), None),
@@ -402,14 +382,8 @@ mod tests {
     fn bus_paths_are_decoded() {
         let names = Names::new("archivist");
         let path = "/org/freedesktop/systemd1/unit/archivist_2dhook_2dwget_2ds3_2eservice";
-        assert_eq!(
-            names.unit_of_path(path).as_deref(),
-            Some("archivist-hook-wget-s3.service")
-        );
-        assert_eq!(
-            names.unit_of_path("/org/freedesktop/systemd1/unit/ssh_2eservice"),
-            None
-        );
+        assert_eq!(names.unit_of_path(path).as_deref(), Some("archivist-hook-wget-s3.service"));
+        assert_eq!(names.unit_of_path("/org/freedesktop/systemd1/unit/ssh_2eservice"), None);
         assert_eq!(names.unit_of_path("/org/freedesktop/systemd1/unit/_"), None);
     }
 
@@ -417,23 +391,14 @@ mod tests {
     fn the_longest_names_fit() {
         let names = Names::new("archivist");
         let long = "\u{1F980}".repeat(200);
-        assert!(
-            names
-                .hook(&long, &long, Owner::Crawl(CrawlId(i64::MAX)))
-                .len()
-                < 255
-        );
+        assert!(names.hook(&long, &long, Owner::Crawl(CrawlId(i64::MAX))).len() < 255);
     }
 
     /// As systemd names objects on the bus: sd_bus_path_encode(3).
     fn path_of(unit: &str) -> String {
         let encode = |(place, byte): (usize, u8)| {
             let plain = byte.is_ascii_alphabetic() || (byte.is_ascii_digit() && place > 0);
-            if plain {
-                char::from(byte).to_string()
-            } else {
-                format!("_{byte:02x}")
-            }
+            if plain { char::from(byte).to_string() } else { format!("_{byte:02x}") }
         };
         let encoded: String = unit.bytes().enumerate().map(encode).collect();
         format!("/org/freedesktop/systemd1/unit/{encoded}")

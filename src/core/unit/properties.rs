@@ -135,11 +135,7 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     };
     let paths = |dirs: &[std::path::PathBuf]| dirs.iter().map(same).collect::<Vec<_>>();
     let mut binds = paths(&spec.bind);
-    binds.extend(
-        spec.tmp
-            .as_ref()
-            .map(|dir| (same(dir).0, "/tmp".to_owned())),
-    );
+    binds.extend(spec.tmp.as_ref().map(|dir| (same(dir).0, "/tmp".to_owned())));
     if !binds.is_empty() {
         out.push(("BindPaths", Binds(binds)));
     }
@@ -158,10 +154,8 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     if !spec.credentials.is_empty() {
         out.push(("LoadCredential", Credentials(spec.credentials.clone())));
     }
-    let addresses = [
-        ("IPAddressDeny", &spec.addresses.refused),
-        ("IPAddressAllow", &spec.addresses.allowed),
-    ];
+    let addresses =
+        [("IPAddressDeny", &spec.addresses.refused), ("IPAddressAllow", &spec.addresses.allowed)];
     for (name, networks) in addresses {
         if !networks.is_empty() {
             out.push((name, Networks(networks.clone())));
@@ -173,10 +167,7 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     if let Some(user) = &spec.user {
         out.push(("User", text(user)));
     }
-    let fields = spec
-        .log_fields
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"));
+    let fields = spec.log_fields.iter().map(|(key, value)| format!("{key}={value}"));
     out.push(("LogExtraFields", Bytes(fields.collect())));
     out
 }

@@ -281,20 +281,14 @@ impl UnitSpec {
         let argv: Vec<&String> = self.argv.iter().filter(passable).collect();
         let not_after = self.not_after.map(|time| time.to_string());
         let mut out = format!("{}\0", not_after.unwrap_or_default()).into_bytes();
-        let directory = self
-            .working_directory
-            .iter()
-            .map(|directory| directory.as_os_str().as_bytes());
+        let directory =
+            self.working_directory.iter().map(|directory| directory.as_os_str().as_bytes());
         out.extend(directory.flatten());
         out.extend(format!("\0{}\0", argv.len()).bytes());
         for argument in argv {
             out.extend(argument.bytes().chain([0]));
         }
-        for (name, value) in self
-            .environment
-            .iter()
-            .filter(|(_, value)| passable(&value))
-        {
+        for (name, value) in self.environment.iter().filter(|(_, value)| passable(&value)) {
             out.extend(format!("{name}={value}\0").bytes());
         }
         Some(out)
@@ -305,11 +299,9 @@ impl UnitSpec {
     pub fn worker(names: &Names, worker: WorkerSpec<'_>) -> UnitSpec {
         let (name, kind, noun) = match worker.owner {
             Owner::Crawl(id) => (names.crawl_worker(id), UnitKind::CrawlWorker, "crawl"),
-            Owner::Snapshot(id) => (
-                names.snapshot_worker(id),
-                UnitKind::SnapshotWorker,
-                "snapshot",
-            ),
+            Owner::Snapshot(id) => {
+                (names.snapshot_worker(id), UnitKind::SnapshotWorker, "snapshot")
+            }
         };
         let mut argv = vec![worker.program.to_owned()];
         if worker.user_scope {
@@ -322,11 +314,7 @@ impl UnitSpec {
             notify: true,
             limit: worker.limit,
             bind: vec![worker.archive],
-            wants: worker
-                .network
-                .map(|network| network.unit)
-                .into_iter()
-                .collect(),
+            wants: worker.network.map(|network| network.unit).into_iter().collect(),
             log_fields: log_fields(names, worker.crawl, worker.owner, worker.url),
             ..UnitSpec::new(kind, name, slice, description, argv)
         }
@@ -394,9 +382,7 @@ impl UnitSpec {
             bind_read_only,
             credentials: {
                 let names = transfer.store.credentials().iter();
-                names
-                    .map(|name| ((*name).to_owned(), (*name).to_owned()))
-                    .collect()
+                names.map(|name| ((*name).to_owned(), (*name).to_owned())).collect()
             },
             addresses: AddressFilter {
                 refused: store.iter().flat_map(|_| everything()).collect(),
@@ -408,13 +394,7 @@ impl UnitSpec {
                 }
                 _ => Vec::new(),
             },
-            ..UnitSpec::new(
-                UnitKind::Store,
-                name,
-                names.store_slice(),
-                description,
-                argv,
-            )
+            ..UnitSpec::new(UnitKind::Store, name, names.store_slice(), description, argv)
         }
     }
 
@@ -452,11 +432,8 @@ impl UnitSpec {
         (index, archive): (PathBuf, PathBuf),
         limit: Duration,
     ) -> UnitSpec {
-        let argv = vec![
-            program.to_owned(),
-            "answer".to_owned(),
-            index.to_string_lossy().into_owned(),
-        ];
+        let argv =
+            vec![program.to_owned(), "answer".to_owned(), index.to_string_lossy().into_owned()];
         UnitSpec {
             stdout: Stdio::Descriptor,
             limit: Some(limit),
@@ -498,10 +475,9 @@ impl UnitSpec {
             addresses: check.addresses,
             wants: check.wants,
             log_fields: match check.subject {
-                Subject::Watch(watch) => vec![
-                    ("ARCHIVIST_WATCH", watch.to_owned()),
-                    ("ARCHIVIST_URL", url),
-                ],
+                Subject::Watch(watch) => {
+                    vec![("ARCHIVIST_WATCH", watch.to_owned()), ("ARCHIVIST_URL", url)]
+                }
                 Subject::Crawl(crawl) => log_fields(names, crawl, Owner::Crawl(crawl), check.url),
                 Subject::Idle => Vec::new(),
             },

@@ -75,13 +75,7 @@ impl Link {
         let has_orders = Arc::new(AtomicBool::new(false));
         let driver = drive(connection, Arc::clone(&hints), Arc::clone(&has_orders));
         let driver = tokio::spawn(driver);
-        let link = Link {
-            client,
-            target: target.clone(),
-            hints,
-            has_orders,
-            driver,
-        };
+        let link = Link { client, target: target.clone(), hints, has_orders, driver };
         link.prepare().await?;
         Ok(link)
     }
@@ -109,11 +103,7 @@ impl Link {
     /// Waits for a hint of another node. Several hints may be one: of orders, if one is about them.
     pub async fn hint(&self) -> Hint {
         self.hints.notified().await;
-        if self.has_orders.swap(false, Ordering::Relaxed) {
-            Hint::Orders
-        } else {
-            Hint::Pages
-        }
+        if self.has_orders.swap(false, Ordering::Relaxed) { Hint::Orders } else { Hint::Pages }
     }
 
     /// Returns what hints notify, for a wait that does not hold the connection.
@@ -183,9 +173,6 @@ async fn within<T>(
 ) -> Result<T, Problem> {
     match timeout(limit, call).await {
         Ok(done) => done.map_err(|error| Problem::of(&error, target)),
-        Err(_) => Err(Problem::Late {
-            server: target.to_string(),
-            after: limit,
-        }),
+        Err(_) => Err(Problem::Late { server: target.to_string(), after: limit }),
     }
 }

@@ -45,10 +45,7 @@ impl Secrets {
         let file = directory.join(AUTHORITY);
         let name = format!("the credential {}", file.display());
         let authorities = content(&name, &file)?.map(|pem| Authorities { name, pem });
-        Ok(Secrets {
-            password: password(&directory.join(PASSWORD))?,
-            authorities,
-        })
+        Ok(Secrets { password: password(&directory.join(PASSWORD))?, authorities })
     }
 
     /// Reads the credentials that systemd passes to the service.
@@ -78,15 +75,8 @@ impl Secrets {
             let name = name.to_owned();
             Authorities { name, pem }
         });
-        let password = if bytes.is_empty() {
-            None
-        } else {
-            Some(line("the password", bytes)?)
-        };
-        Ok(Secrets {
-            password,
-            authorities,
-        })
+        let password = if bytes.is_empty() { None } else { Some(line("the password", bytes)?) };
+        Ok(Secrets { password, authorities })
     }
 
     /// Returns the password of the database user.
@@ -105,10 +95,7 @@ impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secrets")
             .field("password", &self.password.as_ref().map(|_| "***"))
-            .field(
-                "authorities",
-                &self.authorities.as_ref().map(|one| &one.name),
-            )
+            .field("authorities", &self.authorities.as_ref().map(|one| &one.name))
             .finish()
     }
 }
@@ -199,10 +186,7 @@ mod tests {
             (secrets.password().map(str::to_owned), pem)
         };
         let pem = "a\nb\n".to_owned();
-        assert_eq!(
-            read("hunter 2\na\nb\n"),
-            (Some("hunter 2".into()), pem.clone())
-        );
+        assert_eq!(read("hunter 2\na\nb\n"), (Some("hunter 2".into()), pem.clone()));
         assert_eq!(read("\na\nb\n"), (None, pem));
         assert_eq!(read(""), (None, String::new()));
     }
@@ -211,16 +195,10 @@ mod tests {
     fn no_credentials_are_no_error() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(Secrets::read(None).unwrap(), Secrets::default());
-        assert_eq!(
-            Secrets::read(Some(directory.path())).unwrap(),
-            Secrets::default()
-        );
+        assert_eq!(Secrets::read(Some(directory.path())).unwrap(), Secrets::default());
         for missing in [PASSWORD, AUTHORITY] {
             std::fs::write(directory.path().join(missing), NONE).unwrap();
         }
-        assert_eq!(
-            Secrets::read(Some(directory.path())).unwrap(),
-            Secrets::default()
-        );
+        assert_eq!(Secrets::read(Some(directory.path())).unwrap(), Secrets::default());
     }
 }

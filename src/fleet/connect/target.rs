@@ -46,10 +46,7 @@ impl Target {
     /// # Errors
     /// If the URL is malformed, names no host, contains a password, or weakens TLS.
     pub fn parse(text: &str) -> Result<Target, TargetError> {
-        let fail = |reason: String| TargetError {
-            shown: shown(text),
-            reason,
-        };
+        let fail = |reason: String| TargetError { shown: shown(text), reason };
         if !text.starts_with("postgresql://") && !text.starts_with("postgres://") {
             return Err(fail("it must begin with postgresql://".to_owned()));
         }
@@ -65,11 +62,7 @@ impl Target {
         }
         // libpq decodes no plus sign.
         let rest = rest.finish().replace('+', "%20");
-        let url = if rest.is_empty() {
-            base.to_owned()
-        } else {
-            format!("{base}?{rest}")
-        };
+        let url = if rest.is_empty() { base.to_owned() } else { format!("{base}?{rest}") };
         let mut config: Config = url.parse().map_err(|error| fail(reason(&error)))?;
         if config.get_password().is_some() {
             return Err(fail(format!(
@@ -111,11 +104,7 @@ impl Target {
             .keepalives_idle(KEEPALIVE)
             .keepalives_interval(KEEPALIVE)
             .keepalives_retries(KEEPALIVE_PROBES);
-        Ok(Target {
-            config,
-            authorities,
-            shown: shown(text),
-        })
+        Ok(Target { config, authorities, shown: shown(text) })
     }
 
     /// Returns the settings with the password, if there is one, and the name that the server's lists
@@ -221,10 +210,7 @@ mod tests {
         assert!(text.contains("fleet.password"), "{text}");
         assert!(!text.contains("secret"), "{text}");
         let text = error("postgresql://me@db.example/archive?password=secret");
-        assert!(
-            text.contains("password") && !text.contains("secret"),
-            "{text}"
-        );
+        assert!(text.contains("password") && !text.contains("secret"), "{text}");
     }
 
     #[test]

@@ -44,14 +44,10 @@ fn of_pem(name: &str, pem: &[u8]) -> Result<RootCertStore, Problem> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|error| fail(error.to_string()))?;
-        roots
-            .add(certificate)
-            .map_err(|error| fail(error.to_string()))?;
+        roots.add(certificate).map_err(|error| fail(error.to_string()))?;
     }
     if roots.is_empty() {
-        return Err(fail(
-            "the file contains no certificate in PEM format".to_owned(),
-        ));
+        return Err(fail("the file contains no certificate in PEM format".to_owned()));
     }
     Ok(roots)
 }

@@ -172,10 +172,7 @@ impl Ledger {
         let ids = crawls(hosts.iter().flat_map(|grant| &grant.pages));
         let specs = work.specs(&ids).await?;
         work.commit().await?;
-        Ok(Claimed {
-            hosts,
-            crawls: specs,
-        })
+        Ok(Claimed { hosts, crawls: specs })
     }
 }
 

@@ -53,15 +53,7 @@ impl Ledger {
     /// Carries out a command, or the next piece of it. Returns whether pages remain, for which the
     /// request must be sent again.
     pub(super) async fn command(&mut self, session: Session, command: Command) -> Answer<bool> {
-        let texts = [
-            SESSION_SHARED,
-            SET_CRAWL,
-            WAKE_PAGE,
-            PAGE,
-            SET_PAGE,
-            END_PAGE,
-            RETRY_PAGE,
-        ];
+        let texts = [SESSION_SHARED, SET_CRAWL, WAKE_PAGE, PAGE, SET_PAGE, END_PAGE, RETRY_PAGE];
         let texts = [&texts, pieces::TEXTS].concat();
         let rest = self.rest.filter(|rest| rest.command == command);
         let work = self.begin(&texts).await?;
@@ -91,8 +83,7 @@ impl Work<'_> {
             let was_cancelled = i64::from(row.get::<_, &str>(0) == "cancelled");
             self.run(RETRY_PAGE, &[&page.0, &was_cancelled]).await?;
             if row.get::<_, &str>(2) == "cancel" {
-                self.run(SET_CRAWL, &[&row.get::<_, i64>(3), &"run"])
-                    .await?;
+                self.run(SET_CRAWL, &[&row.get::<_, i64>(3), &"run"]).await?;
             }
             self.run(WAKE_PAGE, &[&page.0]).await?;
             return Ok(());

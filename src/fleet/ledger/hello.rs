@@ -101,11 +101,7 @@ impl Ledger {
 
     async fn welcome(&mut self, hello: &Hello) -> Answer<Welcome> {
         if hello.schema < SCHEMA {
-            return Err(NodeRefusal::Schema {
-                database: SCHEMA,
-                program: hello.schema,
-            }
-            .into());
+            return Err(NodeRefusal::Schema { database: SCHEMA, program: hello.schema }.into());
         }
         let texts = [
             FLEET,
@@ -173,9 +169,7 @@ impl Ledger {
             generation: Generation(grace.get(0)),
             lease,
             claims_in: span(grace.get(1)),
-            owned: owned
-                .map(|row| (HostKey(row.get(0)), Epoch(row.get(1))))
-                .collect(),
+            owned: owned.map(|row| (HostKey(row.get(0)), Epoch(row.get(1)))).collect(),
             forgot: row.get::<_, Option<i64>>(1).map(span),
         })
     }
@@ -191,12 +185,8 @@ impl Work<'_> {
             return Ok(false);
         }
         let highest = memory.highest;
-        let values: Values<'_> = &[
-            &is_known,
-            &memory.generation.0,
-            &highest.crawl.0,
-            &highest.snapshot.0,
-        ];
+        let values: Values<'_> =
+            &[&is_known, &memory.generation.0, &highest.crawl.0, &highest.snapshot.0];
         self.run(WENT_BACK, values).await?;
         if is_known && !was_noticed {
             self.run(END_SESSIONS, &[]).await?;
@@ -209,19 +199,10 @@ impl Work<'_> {
         let submitted = memory.submitted.map(|crawl| crawl.0);
         let (page, epoch) = memory.recorded.unzip();
         let (page, epoch) = (page.map(|page| page.0), epoch.map(|epoch| epoch.0));
-        let (hosts, epochs): (Vec<&str>, Vec<i64>) = memory
-            .claims()
-            .map(|(host, epoch)| (host.0.as_str(), epoch.0))
-            .unzip();
-        let values: Values<'_> = &[
-            &memory.node.0,
-            &machine,
-            &submitted,
-            &page,
-            &epoch,
-            &hosts,
-            &epochs,
-        ];
+        let (hosts, epochs): (Vec<&str>, Vec<i64>) =
+            memory.claims().map(|(host, epoch)| (host.0.as_str(), epoch.0)).unzip();
+        let values: Values<'_> =
+            &[&memory.node.0, &machine, &submitted, &page, &epoch, &hosts, &epochs];
         let row = self.row(FOUND, values).await?;
         let found = Found {
             generation: Generation(row.get(0)),
@@ -245,11 +226,7 @@ fn admit(hello: &Hello, row: &Row, lease: Duration) -> Result<(), NodeRefusal> {
     }
     let quiet = span(row.get(4));
     let slack = hello.uptime / 50 + CLOCK_SLACK;
-    let wait = if quiet + slack < hello.uptime {
-        lease
-    } else {
-        QUIET.min(lease)
-    };
+    let wait = if quiet + slack < hello.uptime { lease } else { QUIET.min(lease) };
     if row.get::<_, &str>(2) == hello.boot || row.get(3) || quiet >= wait {
         return Ok(());
     }

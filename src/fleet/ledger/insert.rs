@@ -121,10 +121,7 @@ impl Ledger {
         let values: Values<'_> = &[&session.node.0, &self.mark(session), &i64::from(count)];
         match self.link.client.query_opt(&statement, values).await? {
             None => Err(self.stranger(session).await),
-            Some(row) => Ok(NodeReply::CrawlIds {
-                first: CrawlId(row.get(0)),
-                count,
-            }),
+            Some(row) => Ok(NodeReply::CrawlIds { first: CrawlId(row.get(0)), count }),
         }
     }
 
@@ -140,9 +137,7 @@ impl Ledger {
         work.check(session).await?;
         let crawl = submit.crawl;
         if let Some(spec) = &submit.spec {
-            let most = spec
-                .urls_max
-                .map(|most| i64::try_from(most).unwrap_or(i64::MAX));
+            let most = spec.urls_max.map(|most| i64::try_from(most).unwrap_or(i64::MAX));
             let document = text(&spec.document);
             let depth = signed(spec.max_depth);
             let values: Values<'_> = &[&crawl.0, &depth, &most, &document, &spec.only_new];

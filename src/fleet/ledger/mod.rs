@@ -8,15 +8,7 @@ macro_rules! holds_session {
         holds_session!("$1", "$2")
     };
     ($node:literal, $mark:literal) => {
-        concat!(
-            "id = ",
-            $node,
-            " AND ",
-            session_mark!(),
-            " = ",
-            $mark,
-            " AND name IS NOT NULL"
-        )
+        concat!("id = ", $node, " AND ", session_mark!(), " = ", $mark, " AND name IS NOT NULL")
     };
 }
 
@@ -173,10 +165,9 @@ impl Ledger {
                 let fate = self.give_back(session, *page, *epoch).await;
                 fate.map(NodeReply::GivenBack)
             }
-            NodeRequest::Release(release) => self
-                .release(session, release)
-                .await
-                .map(NodeReply::Released),
+            NodeRequest::Release(release) => {
+                self.release(session, release).await.map(NodeReply::Released)
+            }
             NodeRequest::Command(command) => {
                 let more = self.command(session, *command).await?;
                 Ok(NodeReply::Commanded { more })
@@ -213,11 +204,7 @@ impl Ledger {
             self.prepared(text).await?;
         }
         let transaction = self.link.client.transaction().await?;
-        Ok(Work {
-            transaction,
-            statements: &self.statements,
-            table: self.table,
-        })
+        Ok(Work { transaction, statements: &self.statements, table: self.table })
     }
 
     async fn prepared(&mut self, text: &'static str) -> Result<Statement, Error> {
@@ -303,11 +290,8 @@ impl Work<'_> {
 }
 
 const SESSION: &str = "SELECT name FROM archivist.node WHERE id = $1";
-const SESSION_SHARED: &str = concat!(
-    "SELECT name, ",
-    session_mark!(),
-    " FROM archivist.node WHERE id = $1 FOR SHARE"
-);
+const SESSION_SHARED: &str =
+    concat!("SELECT name, ", session_mark!(), " FROM archivist.node WHERE id = $1 FOR SHARE");
 
 /// Returns what `session_mark` is for the row of a node while the session holds.
 fn mark(table: i64, session: Session) -> i64 {
@@ -318,17 +302,14 @@ fn refusal(session: Session, row: Option<&Row>) -> NodeRefusal {
     let node = session.node.0;
     match row {
         None => NodeRefusal::UnknownNode { node },
-        Some(row) => NodeRefusal::Superseded {
-            name: row.get::<_, Option<String>>(0).unwrap_or_default(),
-        },
+        Some(row) => {
+            NodeRefusal::Superseded { name: row.get::<_, Option<String>>(0).unwrap_or_default() }
+        }
     }
 }
 
 fn session(node: i64, incarnation: i64) -> Session {
-    Session {
-        node: NodeId(node),
-        incarnation: Incarnation(incarnation),
-    }
+    Session { node: NodeId(node), incarnation: Incarnation(incarnation) }
 }
 
 fn millis(span: Duration) -> i64 {

@@ -39,8 +39,7 @@ impl Ledger {
         node: NodeId,
         draining: bool,
     ) -> Answer<NodeReply> {
-        self.change_node(session, DRAIN, node, &[&node.0, &draining])
-            .await
+        self.change_node(session, DRAIN, node, &[&node.0, &draining]).await
     }
 
     pub(super) async fn leave(&mut self, session: Session, node: NodeId) -> Answer<NodeReply> {

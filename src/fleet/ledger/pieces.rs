@@ -191,11 +191,7 @@ impl Work<'_> {
             CommandVerb::Resume => Piece::Wake,
             CommandVerb::Pause => return Ok(None),
         };
-        let rest = Rest {
-            command,
-            step,
-            after: 0,
-        };
+        let rest = Rest { command, step, after: 0 };
         self.pieces(crawl, next, rest).await
     }
 
@@ -209,11 +205,7 @@ impl Work<'_> {
             room -= row.get::<_, i64>(0);
             if room <= 0 {
                 let after = row.get(1);
-                return Ok(Some(Rest {
-                    step: piece,
-                    after,
-                    ..rest
-                }));
+                return Ok(Some(Rest { step: piece, after, ..rest }));
             }
             (step, after) = (piece.next(), 0);
         }

@@ -62,9 +62,7 @@ impl Ledger {
         session: Session,
         compare: &Compare,
     ) -> Answer<NodeReply> {
-        let work = self
-            .begin(&[SESSION_SHARED, LACKS_CRAWLS, LACKS_PAGES])
-            .await?;
+        let work = self.begin(&[SESSION_SHARED, LACKS_CRAWLS, LACKS_PAGES]).await?;
         work.check(session).await?;
         let crawls: Vec<i64> = compare.crawls.iter().map(|id| id.0).collect();
         let pages = compare.pages.iter();
@@ -86,15 +84,8 @@ impl Ledger {
         session: Session,
         pages: &[Restored],
     ) -> Answer<NodeReply> {
-        let texts = [
-            SESSION_SHARED,
-            CRAWL,
-            MAKE_ROOM,
-            PUT_BACK,
-            EARLIER_END,
-            RETRY_PAGE,
-            RECORD_AGAIN,
-        ];
+        let texts =
+            [SESSION_SHARED, CRAWL, MAKE_ROOM, PUT_BACK, EARLIER_END, RETRY_PAGE, RECORD_AGAIN];
         let work = self.begin(&texts).await?;
         work.check(session).await?;
         let mut refused = Vec::new();
@@ -120,8 +111,7 @@ impl Work<'_> {
         }
         let columns = Columns::of(std::slice::from_ref(&page.page));
         let parent = page.parent.map(|parent| parent.0);
-        self.run(MAKE_ROOM, &[&id, &crawl, &columns.keys[0]])
-            .await?;
+        self.run(MAKE_ROOM, &[&id, &crawl, &columns.keys[0]]).await?;
         let values: Values<'_> = &[
             &id,
             &crawl,

@@ -126,9 +126,7 @@ impl Results {
     }
 
     fn bytes(&self) -> i64 {
-        self.sizes
-            .iter()
-            .fold(0, |sum, size| bytes((sum + size).unsigned_abs()))
+        self.sizes.iter().fold(0, |sum, size| bytes((sum + size).unsigned_abs()))
     }
 }
 
@@ -214,8 +212,7 @@ impl Ledger {
             let row = work.row(RECORD, values).await?;
             if let Some(crawl) = row.get::<_, Option<i64>>(1) {
                 let children = &record.children;
-                work.insert(CrawlId(crawl), Some(record.page), children)
-                    .await?;
+                work.insert(CrawlId(crawl), Some(record.page), children).await?;
                 work.commit().await?;
             }
             row

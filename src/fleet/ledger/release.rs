@@ -61,11 +61,7 @@ impl Ledger {
         let delay: i64 = row.get(2);
         let (next, blocked, delay) = match &release.pace {
             None => (delay, 0, delay),
-            Some(pace) => (
-                millis(pace.next_in),
-                millis(pace.blocked_for),
-                millis(pace.delay),
-            ),
+            Some(pace) => (millis(pace.next_in), millis(pace.blocked_for), millis(pace.delay)),
         };
         let values: Values<'_> = &[key, &release.epoch.0, &next, &blocked, &delay];
         let has_freed = work.row(RELEASE, values).await?.get(0);

@@ -116,15 +116,7 @@ const HAND_OVER: &str = "
 
 impl Ledger {
     pub(super) async fn renew(&mut self, session: Session, renew: &Renew) -> Answer<Renewed> {
-        let texts = [
-            SEEN,
-            RENEW,
-            REFILL,
-            CRAWL_ORDERS,
-            PAGE_ORDERS,
-            HAND_OVER,
-            SPECS,
-        ];
+        let texts = [SEEN, RENEW, REFILL, CRAWL_ORDERS, PAGE_ORDERS, HAND_OVER, SPECS];
         let mark = self.mark(session);
         let work = self.begin(&texts).await?;
         let me = session.node.0;
@@ -148,16 +140,10 @@ impl Ledger {
             let most = i64::from(renew.refill);
             for row in work.rows(REFILL, &[&me, &keys, &most]).await? {
                 let page = leased_page(&row, 0);
-                pages
-                    .entry(page.page.host.0.clone())
-                    .or_default()
-                    .push(page);
+                pages.entry(page.page.host.0.clone()).or_default().push(page);
             }
         }
-        let mut reply = Renewed {
-            given,
-            ..Renewed::default()
-        };
+        let mut reply = Renewed { given, ..Renewed::default() };
         for held in &renew.leases {
             let (host, epoch) = (held.host.clone(), held.epoch);
             match kept.get(&host.0) {
@@ -196,21 +182,12 @@ impl Work<'_> {
         let keys: Vec<&str> = leases.clone().map(|held| held.host.0.as_str()).collect();
         let epochs: Vec<i64> = leases.clone().map(|held| held.epoch.0).collect();
         let live: Vec<bool> = leases.clone().map(|held| held.live).collect();
-        let next: Vec<i64> = leases
-            .clone()
-            .map(|held| millis(held.pace.next_in))
-            .collect();
-        let blocked: Vec<i64> = leases
-            .clone()
-            .map(|held| millis(held.pace.blocked_for))
-            .collect();
+        let next: Vec<i64> = leases.clone().map(|held| millis(held.pace.next_in)).collect();
+        let blocked: Vec<i64> = leases.clone().map(|held| millis(held.pace.blocked_for)).collect();
         let delays: Vec<i64> = leases.map(|held| millis(held.pace.delay)).collect();
         let values: Values<'_> = &[&me, &keys, &epochs, &live, &next, &blocked, &delays];
         let rows = self.rows(RENEW, values).await?;
-        Ok(rows
-            .iter()
-            .map(|row| (row.get(0), (span(row.get(1)), span(row.get(2)))))
-            .collect())
+        Ok(rows.iter().map(|row| (row.get(0), (span(row.get(1)), span(row.get(2))))).collect())
     }
 
     async fn orders(&self, me: i64, draining: bool) -> Answer<Orders> {
@@ -230,16 +207,9 @@ impl Work<'_> {
         let crawls = crawls.iter();
         let pages = pages.iter();
         Ok(Orders {
-            used: crawls
-                .clone()
-                .map(|row| (CrawlId(row.get(0)), used(row)))
-                .collect(),
-            crawls: crawls
-                .map(|row| (CrawlId(row.get(0)), order(row)))
-                .collect(),
-            pages: pages
-                .map(|row| (SnapshotId(row.get(0)), order(row)))
-                .collect(),
+            used: crawls.clone().map(|row| (CrawlId(row.get(0)), used(row))).collect(),
+            crawls: crawls.map(|row| (CrawlId(row.get(0)), order(row))).collect(),
+            pages: pages.map(|row| (SnapshotId(row.get(0)), order(row))).collect(),
             draining,
             hand_over: hand_over.map(|row| u32::try_from(row.get::<_, i64>(0)).unwrap_or_default()),
         })

@@ -35,10 +35,9 @@ pub(super) struct Identity {
 impl Identity {
     /// Reads the identity of this machine.
     pub async fn read(bus: &Connection) -> Result<Identity, IdentityError> {
-        let began = began(bus).await.map_err(|error| IdentityError {
-            what: "start time",
-            reason: error.to_string(),
-        })?;
+        let began = began(bus)
+            .await
+            .map_err(|error| IdentityError { what: "start time", reason: error.to_string() })?;
         let boot = id("boot id", id128::get_boot())?;
         Ok(Identity {
             machine: id("machine id", id128::get_machine())?,
@@ -57,9 +56,8 @@ impl Identity {
 /// Returns when the service manager began, in microseconds since the boot of the kernel.
 async fn began(bus: &Connection) -> zbus::Result<u64> {
     let body = (MANAGER, BEGAN);
-    let answer = bus
-        .call_method(Some(SYSTEMD), SYSTEMD_PATH, Some(PROPERTIES), "Get", &body)
-        .await?;
+    let answer =
+        bus.call_method(Some(SYSTEMD), SYSTEMD_PATH, Some(PROPERTIES), "Get", &body).await?;
     let value: zbus::OwnedVariant = answer.body().deserialize()?;
     u64::try_from(value)
 }
@@ -68,10 +66,7 @@ fn id(
     what: &'static str,
     id: Result<id128::Id128, libsystemd::errors::SdError>,
 ) -> Result<String, IdentityError> {
-    let id = id.map_err(|error| IdentityError {
-        what,
-        reason: error.to_string(),
-    })?;
+    let id = id.map_err(|error| IdentityError { what, reason: error.to_string() })?;
     Ok(id.lower_hex())
 }
 

@@ -150,11 +150,7 @@ fn halves(delivery: Delivery, left_out: &mut Vec<LeftOut>) -> Halves {
                 (None, _) => Halves::Whole(Box::new(Delivery::Claimed { claimed, sent })),
             }
         }
-        Delivery::Renewed {
-            mut renewed,
-            sent,
-            refilled,
-        } => {
+        Delivery::Renewed { mut renewed, sent, refilled } => {
             let (first, second) = divide(&mut renewed.leases, left_out);
             let of = |leases: Vec<Renewal>, is_last: bool| {
                 let mut part = renewed.clone();
@@ -165,20 +161,12 @@ fn halves(delivery: Delivery, left_out: &mut Vec<LeftOut>) -> Halves {
                     part.orders.hand_over = None;
                     part.lost = Vec::new();
                 }
-                Delivery::Renewed {
-                    renewed: part,
-                    sent,
-                    refilled,
-                }
+                Delivery::Renewed { renewed: part, sent, refilled }
             };
             match (first, second) {
                 (Some(first), Some(second)) => two(of(first, false), of(second, true)),
                 (Some(smaller), None) => Halves::One(Box::new(of(smaller, true))),
-                (None, _) => Halves::Whole(Box::new(Delivery::Renewed {
-                    renewed,
-                    sent,
-                    refilled,
-                })),
+                (None, _) => Halves::Whole(Box::new(Delivery::Renewed { renewed, sent, refilled })),
             }
         }
         other => Halves::Whole(Box::new(other)),
@@ -287,18 +275,12 @@ mod tests {
 
     fn crawl(id: i64, length: usize) -> (CrawlId, CrawlSpec) {
         let document = "d".repeat(length);
-        let spec = CrawlSpec {
-            document,
-            ..CrawlSpec::default()
-        };
+        let spec = CrawlSpec { document, ..CrawlSpec::default() };
         (CrawlId(id), spec)
     }
 
     fn claimed(hosts: Vec<Grant>, crawls: CrawlSpecs) -> Delivery {
-        Delivery::Claimed {
-            claimed: Claimed { hosts, crawls },
-            sent: BootTime(7),
-        }
+        Delivery::Claimed { claimed: Claimed { hosts, crawls }, sent: BootTime(7) }
     }
 
     fn renewed(leases: Vec<Renewal>, crawls: CrawlSpecs, orders: Orders) -> Delivery {
@@ -333,17 +315,11 @@ mod tests {
             let (here, specs): (Vec<_>, _) = match part {
                 Delivery::Claimed { claimed, .. } => {
                     let hosts = claimed.hosts.iter();
-                    (
-                        hosts.flat_map(|host| &host.pages).collect(),
-                        &claimed.crawls,
-                    )
+                    (hosts.flat_map(|host| &host.pages).collect(), &claimed.crawls)
                 }
                 Delivery::Renewed { renewed, .. } => {
                     let hosts = renewed.leases.iter();
-                    (
-                        hosts.flat_map(|host| &host.pages).collect(),
-                        &renewed.crawls,
-                    )
+                    (hosts.flat_map(|host| &host.pages).collect(), &renewed.crawls)
                 }
                 other => panic!("{other:?}"),
             };
@@ -387,9 +363,7 @@ mod tests {
         let (pages, _) = content(&divided, 6_000);
         assert_eq!(pages, [1, 11, 2, 12, 3, 13, 4, 14]);
         let sums = divided.iter().map(|part| match part {
-            Delivery::Renewed {
-                renewed, refilled, ..
-            } => {
+            Delivery::Renewed { renewed, refilled, .. } => {
                 assert!(refilled);
                 assert_eq!(renewed.orders.crawls.len(), 1);
                 (renewed.orders.hand_over, renewed.lost.len())
@@ -433,10 +407,7 @@ mod tests {
             let text = serde_json::to_string(&usable).unwrap();
             assert_eq!(serde_json::from_str::<Delivery>(&text).unwrap(), usable);
             assert_eq!(content(std::slice::from_ref(&usable), 1 << 20).0, [4]);
-            assert_eq!(
-                left_out,
-                [0, i64::MIN, 3].map(|id| (SnapshotId(id), Epoch(3)))
-            );
+            assert_eq!(left_out, [0, i64::MIN, 3].map(|id| (SnapshotId(id), Epoch(3))));
         }
     }
 }

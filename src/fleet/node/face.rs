@@ -145,9 +145,7 @@ fn failed(problem: Problem) -> fdo::Error {
 
 fn unknown(node: &str) -> fdo::Error {
     let node = node.escape_debug();
-    fdo::Error::Failed(format!(
-        "the fleet has no node '{node}'; see: archivist fleet nodes"
-    ))
+    fdo::Error::Failed(format!("the fleet has no node '{node}'; see: archivist fleet nodes"))
 }
 
 fn stopping() -> fdo::Error {

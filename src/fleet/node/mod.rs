@@ -289,12 +289,7 @@ impl<'a> Running<'a> {
     }
 
     async fn connect(&mut self) -> Event {
-        let Node {
-            name,
-            target,
-            secrets,
-            ..
-        } = self.node;
+        let Node { name, target, secrets, .. } = self.node;
         let link = match Link::open(target, secrets, &format!("archivist node {name}")).await {
             Ok(link) => link,
             Err(problem) => return self.failed(&problem),
@@ -367,10 +362,7 @@ impl<'a> Running<'a> {
             return None;
         };
         let link = self.ledger.as_ref()?.link();
-        timeout(REPLY_TIMEOUT, schema::check(link))
-            .await
-            .ok()?
-            .err()
+        timeout(REPLY_TIMEOUT, schema::check(link)).await.ok()?.err()
     }
 
     /// Tells the other nodes that there are pages or orders for them. A hint that is left out costs
@@ -461,9 +453,7 @@ async fn release(
     let holdings = orchestrator.holdings().await?;
     for release in holdings.releases {
         let (host, epoch) = (release.host.clone(), release.epoch);
-        let reply = ledger
-            .apply(session, &NodeRequest::Release(release))
-            .await?;
+        let reply = ledger.apply(session, &NodeRequest::Release(release)).await?;
         if let NodeReply::Released(fate) = reply {
             let delivery = Delivery::Released { host, epoch, fate };
             orchestrator.deliver(&delivery).await?;

@@ -38,15 +38,8 @@ pub(super) struct Orchestrator {
 
 impl Orchestrator {
     pub async fn new(bus: &Connection) -> zbus::Result<Orchestrator> {
-        let node = NodeProxy::builder(bus)
-            .cache_properties(CacheProperties::No)
-            .build()
-            .await?;
-        Ok(Orchestrator {
-            address: Address::new(false, None),
-            node,
-            news: None,
-        })
+        let node = NodeProxy::builder(bus).cache_properties(CacheProperties::No).build().await?;
+        Ok(Orchestrator { address: Address::new(false, None), node, news: None })
     }
 
     /// Returns what the orchestrator holds and wants. From then on, [`Orchestrator::news`] reports

@@ -23,10 +23,7 @@ impl Status {
             database: database.to_owned(),
             ..NodeState::default()
         };
-        Status {
-            state: watch::Sender::new(state),
-            shown: String::new(),
-        }
+        Status { state: watch::Sender::new(state), shown: String::new() }
     }
 
     /// Returns the state and its changes.

@@ -32,11 +32,7 @@ fn values(kind: &str) -> &'static [&'static str] {
         "bigint" => &["-9223372036854775808", "-1", "0", "9223372036854775807"],
         "integer" => &["-2147483648", "0", "2147483647"],
         "timestamp with time zone" => &["'infinity'", "'-infinity'"],
-        "text" => &[
-            "E'\\e[31m\\u202e\\n'",
-            "repeat('x', 100000)",
-            "repeat('x', 40000000)",
-        ],
+        "text" => &["E'\\e[31m\\u202e\\n'", "repeat('x', 100000)", "repeat('x', 40000000)"],
         // Both are sound.
         "boolean" => &[],
         "ARRAY" => &[
@@ -75,18 +71,13 @@ impl Bed {
         // Its rows are the absurd ones: a node, its part of a crawl, a host with a page and a result.
         let (mut gone, of_gone) = view::node(server, NAME, "gone").await;
         for (crawl, host) in [(GOOD, "good.example"), (BAD, "bad.example")] {
-            let spec = CrawlSpec {
-                document: "{}".to_owned(),
-                ..CrawlSpec::default()
-            };
+            let spec = CrawlSpec { document: "{}".to_owned(), ..CrawlSpec::default() };
             let submit = Submit {
                 crawl,
                 spec: Some(spec),
                 pages: (0..3).map(|number| page(host, number)).collect(),
             };
-            gone.apply(of_gone, &NodeRequest::Submit(submit))
-                .await
-                .unwrap();
+            gone.apply(of_gone, &NodeRequest::Submit(submit)).await.unwrap();
         }
         link.client
             .batch_execute(&format!(
@@ -104,12 +95,7 @@ impl Bed {
         }
         let (ledger, session) = view::node(server, NAME, "web1").await;
         let view = View::new(open(&server.url(NAME)).await, "web1");
-        Bed {
-            ledger,
-            session,
-            view,
-            link,
-        }
+        Bed { ledger, session, view, link }
     }
 
     /// Columns of a table, with their types.
@@ -142,14 +128,9 @@ impl Bed {
                 true
             }
             Err(error) => {
-                let refused = error
-                    .as_db_error()
-                    .map(|error| error.code().code().to_owned());
+                let refused = error.as_db_error().map(|error| error.code().code().to_owned());
                 // Integrity constraints: check, unique, not null.
-                assert!(
-                    refused.is_some_and(|code| code.starts_with("23")),
-                    "{sql}: {error}"
-                );
+                assert!(refused.is_some_and(|code| code.starts_with("23")), "{sql}: {error}");
                 false
             }
         }
@@ -183,11 +164,7 @@ impl Bed {
 
     /// Claims all hosts, and returns the one that works.
     async fn claim(&mut self) -> Result<Grant, String> {
-        let claim = Claim {
-            hosts: 9,
-            pages_per_host: 2,
-            delay: Duration::ZERO,
-        };
+        let claim = Claim { hosts: 9, pages_per_host: 2, delay: Duration::ZERO };
         let NodeReply::Claimed(claimed) = self.apply(NodeRequest::Claim(claim)).await? else {
             return Err("no answer to the claim".to_owned());
         };
@@ -214,10 +191,7 @@ impl Bed {
     }
 
     async fn list<T: DeserializeOwned>(&mut self, what: &str) -> Result<usize, String> {
-        let filter = Filter {
-            limit: 100,
-            ..Filter::default()
-        };
+        let filter = Filter { limit: 100, ..Filter::default() };
         let list = self.view.list(what, &filter).await;
         let text = list.map_err(|fault| format!("list of {what}: {fault}"))?;
         let rows = serde_json::from_str::<Vec<T>>(&text);
@@ -226,19 +200,9 @@ impl Bed {
 
     /// What a node and its users do with the rest of the fleet.
     async fn works(&mut self) -> Result<(), String> {
-        self.ledger
-            .sweep()
-            .await
-            .map_err(|fault| format!("sweep: {fault}"))?;
-        self.ledger
-            .fold(100)
-            .await
-            .map_err(|fault| format!("fold: {fault}"))?;
-        let submit = Submit {
-            crawl: GOOD,
-            spec: None,
-            pages: vec![page("good.example", 77)],
-        };
+        self.ledger.sweep().await.map_err(|fault| format!("sweep: {fault}"))?;
+        self.ledger.fold(100).await.map_err(|fault| format!("fold: {fault}"))?;
+        let submit = Submit { crawl: GOOD, spec: None, pages: vec![page("good.example", 77)] };
         self.apply(NodeRequest::Submit(submit)).await?;
         let grant = self.claim().await?;
         let renew = Renew {
@@ -258,11 +222,7 @@ impl Bed {
             return Err(format!("the lease was not renewed: {renewed:?}"));
         }
         self.record(&grant, grant.pages[0].id).await?;
-        let release = Release {
-            host: grant.host.clone(),
-            epoch: grant.epoch,
-            pace: None,
-        };
+        let release = Release { host: grant.host.clone(), epoch: grant.epoch, pace: None };
         self.apply(NodeRequest::Release(release)).await?;
         let status = self.view.status().await;
         status.map_err(|fault| format!("status: {fault}"))?;

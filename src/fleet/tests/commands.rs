@@ -35,10 +35,7 @@ impl Bed {
     async fn new(server: &Server, name: &str) -> Bed {
         let mut look = database(server, name).await;
         migrate(&mut look, MIGRATIONS).await.unwrap();
-        let mut bed = Bed {
-            look,
-            nodes: Vec::new(),
-        };
+        let mut bed = Bed { look, nodes: Vec::new() };
         for node in ["web1", "web2"] {
             let mut ledger = Ledger::new(open(&server.url(name)).await);
             let hello = Hello {
@@ -53,17 +50,10 @@ impl Bed {
             let session = ledger.hello(&hello).await.unwrap().session;
             bed.nodes.push((ledger, session));
         }
-        let spec = CrawlSpec {
-            max_depth: 0,
-            urls_max: None,
-            only_new: false,
-            document: "{}".to_owned(),
-        };
-        let submit = NodeRequest::Submit(Submit {
-            crawl: CRAWL,
-            spec: Some(spec),
-            pages: Vec::new(),
-        });
+        let spec =
+            CrawlSpec { max_depth: 0, urls_max: None, only_new: false, document: "{}".to_owned() };
+        let submit =
+            NodeRequest::Submit(Submit { crawl: CRAWL, spec: Some(spec), pages: Vec::new() });
         bed.apply(0, &submit).await;
         bed.look.client.batch_execute(FILL).await.unwrap();
         bed
@@ -91,9 +81,7 @@ impl Bed {
     }
 
     async fn cancelled(&self) -> i64 {
-        let cancelled = self
-            .count("archivist.page WHERE status = 'cancelled'")
-            .await;
+        let cancelled = self.count("archivist.page WHERE status = 'cancelled'").await;
         let sum = "SELECT sum(cancelled)::bigint FROM archivist.tally";
         let counted = self.look.client.query_one(sum, &[]).await.unwrap();
         assert_eq!(counted.get::<_, i64>(0), cancelled);
@@ -101,11 +89,7 @@ impl Bed {
     }
 
     async fn claim(&mut self, node: usize, hosts: u32) -> Vec<Held> {
-        let claim = NodeRequest::Claim(Claim {
-            hosts,
-            pages_per_host: 1,
-            delay: Duration::ZERO,
-        });
+        let claim = NodeRequest::Claim(Claim { hosts, pages_per_host: 1, delay: Duration::ZERO });
         let NodeReply::Claimed(claimed) = self.apply(node, &claim).await else {
             panic!("no answer to a claim");
         };
@@ -124,10 +108,7 @@ async fn large_crawl_is_cancelled_and_retried_in_pieces_between_renewals() {
     let Some(server) = shared() else { return };
     let mut bed = Bed::new(server, "large").await;
     let leases = bed.claim(0, 1).await;
-    let renew = NodeRequest::Renew(Renew {
-        leases,
-        ..Renew::default()
-    });
+    let renew = NodeRequest::Renew(Renew { leases, ..Renew::default() });
     let mut done = 0;
     while bed.command(0, CommandVerb::Cancel).await {
         let changed = bed.cancelled().await - done;
@@ -166,18 +147,9 @@ async fn retry_of_a_crawl_is_about_failed_results_and_cancelled_pages() {
             VALUES (1, 0, -5000, 28000, 1000, 3000, 1000)";
     bed.look.client.batch_execute(ends).await.unwrap();
     while bed.command(0, CommandVerb::Retry).await {}
-    assert_eq!(
-        bed.count("archivist.page WHERE status = 'open'").await,
-        2_000
-    );
-    assert_eq!(
-        bed.count("archivist.page WHERE status = 'sealed'").await,
-        3_000
-    );
-    assert_eq!(
-        bed.count("archivist.result WHERE state = 'failed'").await,
-        0
-    );
+    assert_eq!(bed.count("archivist.page WHERE status = 'open'").await, 2_000);
+    assert_eq!(bed.count("archivist.page WHERE status = 'sealed'").await, 3_000);
+    assert_eq!(bed.count("archivist.result WHERE state = 'failed'").await, 0);
     let sums =
         "SELECT sum(open)::bigint, sum(bytes)::bigint, sum(failed)::bigint FROM archivist.tally";
     let sums = bed.look.client.query_one(sums, &[]).await.unwrap();

@@ -62,20 +62,11 @@ async fn passwords_come_from_the_credential() {
     assert_says(&problem, &["wrong password for web", PASSWORD]);
     assert!(!problem.to_string().contains("wrong-one"));
     let target = Target::parse(&url).unwrap();
-    let mut link = Link::open(&target, &with_password("right\n"), "test")
-        .await
-        .unwrap();
+    let mut link = Link::open(&target, &with_password("right\n"), "test").await.unwrap();
     let problem = migrate(&mut link, MIGRATIONS).await.unwrap_err();
-    assert_says(
-        &problem,
-        &["permission denied", "web must own the database"],
-    );
+    assert_says(&problem, &["permission denied", "web must own the database"]);
     let stranger = server.url("postgres").replace("postgres@", "nobody@");
-    assert!(
-        refusal(&stranger, &with_password("right"))
-            .await
-            .is_lasting()
-    );
+    assert!(refusal(&stranger, &with_password("right")).await.is_lasting());
 }
 
 /// An authority, and a key and certificate of a server for `localhost`.
@@ -88,9 +79,7 @@ struct Certificates {
 fn certificates(authority: &str, name: &str, year: i32) -> Certificates {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, authority);
+    params.distinguished_name.push(DnType::CommonName, authority);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let own = KeyPair::generate().unwrap();
     let authority = params.self_signed(&own).unwrap().pem();
@@ -121,12 +110,8 @@ async fn tls_is_verified_in_full() {
         let stranger = certificates("theirs", name, year);
         let port = port();
         let trusted = if is_trusted { &made } else { &stranger };
-        let settings = [
-            "listen_addresses=localhost",
-            "ssl=on",
-            "ssl_cert_file=@/cert",
-            "ssl_key_file=@/key",
-        ];
+        let settings =
+            ["listen_addresses=localhost", "ssl=on", "ssl_cert_file=@/cert", "ssl_key_file=@/key"];
         let files = [
             ("cert", made.certificate.as_str()),
             ("key", made.key.as_str()),
@@ -134,20 +119,12 @@ async fn tls_is_verified_in_full() {
         ];
         let server = other.start(port, &settings, &files);
         let ca = server.file("ca");
-        let url = format!(
-            "postgresql://postgres@localhost:{port}/postgres?sslrootcert={}",
-            ca.display()
-        );
+        let url =
+            format!("postgresql://postgres@localhost:{port}/postgres?sslrootcert={}", ca.display());
         if expected.is_empty() {
             let link = open(&url).await;
             let query = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
-            assert!(
-                link.client
-                    .query_one(query, &[])
-                    .await
-                    .unwrap()
-                    .get::<_, bool>(0)
-            );
+            assert!(link.client.query_one(query, &[]).await.unwrap().get::<_, bool>(0));
         } else {
             let problem = refusal(&url, &none).await;
             assert!(problem.is_lasting());
@@ -161,16 +138,9 @@ async fn authorities_come_from_the_credential_or_the_caller() {
     let Some(other) = shared() else { return };
     let made = certificates("ours", "localhost", 2099);
     let port = port();
-    let settings = [
-        "listen_addresses=localhost",
-        "ssl=on",
-        "ssl_cert_file=@/cert",
-        "ssl_key_file=@/key",
-    ];
-    let files = [
-        ("cert", made.certificate.as_str()),
-        ("key", made.key.as_str()),
-    ];
+    let settings =
+        ["listen_addresses=localhost", "ssl=on", "ssl_cert_file=@/cert", "ssl_key_file=@/key"];
+    let files = [("cert", made.certificate.as_str()), ("key", made.key.as_str())];
     let _server = other.start(port, &settings, &files);
     let url = format!("postgresql://postgres@localhost:{port}/postgres");
     let target = Target::parse(&url).unwrap();
@@ -190,17 +160,11 @@ async fn authorities_come_from_the_credential_or_the_caller() {
         ("", "contains no certificate"),
         (&*made.key, "contains no certificate"),
         (&*broken, ""),
-        (
-            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-            "",
-        ),
+        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", ""),
     ] {
         let problem = refusal(&url, &given(pem)).await;
         assert!(problem.is_lasting());
-        assert_says(
-            &problem,
-            &["certificates of authorities: our-ca.pem", reason],
-        );
+        assert_says(&problem, &["certificates of authorities: our-ca.pem", reason]);
     }
 }
 
@@ -214,14 +178,9 @@ async fn a_server_without_tls_is_refused() {
         &[("ca", &certificates("ours", "localhost", 2099).authority)],
     );
     let ca = server.file("ca");
-    let url = format!(
-        "postgresql://postgres@localhost:{port}/postgres?sslrootcert={}",
-        ca.display()
-    );
-    assert_says(
-        &refusal(&url, &Secrets::default()).await,
-        &["it has no TLS", "ssl=on"],
-    );
+    let url =
+        format!("postgresql://postgres@localhost:{port}/postgres?sslrootcert={}", ca.display());
+    assert_says(&refusal(&url, &Secrets::default()).await, &["it has no TLS", "ssl=on"]);
     let bad = "postgresql://localhost/?sslrootcert=/nonexistent/ca.pem";
     assert_says(
         &refusal(bad, &Secrets::default()).await,
@@ -234,11 +193,7 @@ async fn a_read_only_database_is_refused() {
     let Some(server) = shared() else { return };
     let mut link = database(server, "reading").await;
     migrate(&mut link, MIGRATIONS).await.unwrap();
-    administer(
-        server,
-        "ALTER DATABASE reading SET default_transaction_read_only = on",
-    )
-    .await;
+    administer(server, "ALTER DATABASE reading SET default_transaction_read_only = on").await;
     let problem = refusal(&server.url("reading"), &Secrets::default()).await;
     assert!(problem.is_lasting());
     assert_says(&problem, &["read-only", "primary"]);
@@ -270,8 +225,6 @@ async fn a_lost_connection_is_seen_and_made_again() {
     let problem = link.heartbeat().await.unwrap_err();
     assert!(!problem.is_lasting(), "{problem}");
     let target = Target::parse(&server.url("lost")).unwrap();
-    let again = Link::open(&target, &Secrets::default(), "test")
-        .await
-        .unwrap();
+    let again = Link::open(&target, &Secrets::default(), "test").await.unwrap();
     check(&again).await.unwrap();
 }

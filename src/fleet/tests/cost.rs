@@ -48,12 +48,7 @@ impl Bed {
         let mut bed = Bed { ledger, session };
         let count = HOSTS * PAGES * FILLS;
         let pages = (0..count).map(|number| found(number, links)).collect();
-        let spec = CrawlSpec {
-            max_depth: 1,
-            urls_max,
-            only_new: false,
-            document: "{}".to_owned(),
-        };
+        let spec = CrawlSpec { max_depth: 1, urls_max, only_new: false, document: "{}".to_owned() };
         bed.submit(Some(spec), pages).await;
         bed
     }
@@ -63,11 +58,7 @@ impl Bed {
     }
 
     async fn submit(&mut self, spec: Option<CrawlSpec>, pages: Vec<NewPage>) {
-        let submit = Submit {
-            crawl: CRAWL,
-            spec,
-            pages,
-        };
+        let submit = Submit { crawl: CRAWL, spec, pages };
         self.apply(NodeRequest::Submit(submit)).await;
     }
 
@@ -88,11 +79,7 @@ impl Bed {
     /// Works as an orchestrator does, until no page waits; each page has `links`. Returns the number
     /// of pages.
     async fn work(&mut self, links: u32) -> i64 {
-        let claim = Claim {
-            hosts: HOSTS,
-            pages_per_host: PAGES,
-            delay: Duration::ZERO,
-        };
+        let claim = Claim { hosts: HOSTS, pages_per_host: PAGES, delay: Duration::ZERO };
         let NodeReply::Claimed(claimed) = self.apply(NodeRequest::Claim(claim)).await else {
             panic!("no answer to a claim");
         };
@@ -110,11 +97,8 @@ impl Bed {
                 }
                 pages = self.refill(&grant).await;
             }
-            let release = Release {
-                host: grant.host,
-                epoch: grant.epoch,
-                pace: Some(Pace::default()),
-            };
+            let release =
+                Release { host: grant.host, epoch: grant.epoch, pace: Some(Pace::default()) };
             self.apply(NodeRequest::Release(release)).await;
         }
         done.into()
@@ -127,11 +111,7 @@ impl Bed {
             live: true,
             pace: Pace::default(),
         };
-        let renew = Renew {
-            leases: vec![held],
-            refill: PAGES,
-            ..Renew::default()
-        };
+        let renew = Renew { leases: vec![held], refill: PAGES, ..Renew::default() };
         match self.apply(NodeRequest::Renew(renew)).await {
             NodeReply::Renewed(mut renewed) => renewed.leases.remove(0).pages,
             other => panic!("{other:?}"),
@@ -152,28 +132,18 @@ impl Bed {
         let statements = "SELECT sum(calls)::bigint FROM pg_stat_statements
             WHERE query !~ 'pg_stat' AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())";
         let statements = client.query_one(statements, &[]).await.unwrap().get(0);
-        client
-            .batch_execute("SELECT pg_stat_force_next_flush()")
-            .await
-            .unwrap();
+        client.batch_execute("SELECT pg_stat_force_next_flush()").await.unwrap();
         let updated =
             "SELECT sum(n_tup_upd)::bigint FROM pg_stat_user_tables WHERE schemaname = 'archivist'";
         let updated = client.query_one(updated, &[]).await.unwrap().get(0);
-        Cost {
-            statements,
-            updated,
-        }
+        Cost { statements, updated }
     }
 }
 
 /// Page `number`. Links of pages are on hosts that no node claims.
 fn found(number: u32, links: u32) -> NewPage {
     let is_link = number >= 1000;
-    let host = if is_link {
-        HOSTS + links
-    } else {
-        number % HOSTS
-    };
+    let host = if is_link { HOSTS + links } else { number % HOSTS };
     page(&format!("h{host}.example"), number)
 }
 

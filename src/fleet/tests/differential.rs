@@ -81,10 +81,8 @@ impl Pair {
     }
 
     async fn set_clock(&self) {
-        self.set(&format!("SET archivist.now = '{}'", self.now.0))
-            .await;
-        self.set(&format!("SET archivist.server = '{}'", self.model.server))
-            .await;
+        self.set(&format!("SET archivist.now = '{}'", self.now.0)).await;
+        self.set(&format!("SET archivist.server = '{}'", self.model.server)).await;
     }
 
     async fn hello(&mut self, node: u8, boot: u8, uptime: u16) {
@@ -102,8 +100,7 @@ impl Pair {
         assert_eq!(real, expected, "{hello:?}");
         if let Ok(welcome) = expected {
             let node = usize::from(node);
-            self.sessions
-                .resize(self.sessions.len().max(node + 1), welcome.session);
+            self.sessions.resize(self.sessions.len().max(node + 1), welcome.session);
             self.sessions[node] = welcome.session;
         }
         self.compare(&format!("{hello:?}")).await;
@@ -129,16 +126,14 @@ impl Pair {
         match reply {
             Some(NodeReply::Claimed(claimed)) => {
                 for grant in claimed.hosts {
-                    self.pages
-                        .extend(grant.pages.iter().map(|page| (page.id, grant.epoch)));
+                    self.pages.extend(grant.pages.iter().map(|page| (page.id, grant.epoch)));
                     self.leases.push((grant.host, grant.epoch));
                 }
             }
             Some(NodeReply::Renewed(renewed)) => {
                 for lease in renewed.leases {
                     let epoch = lease.epoch;
-                    self.pages
-                        .extend(lease.pages.iter().map(|page| (page.id, epoch)));
+                    self.pages.extend(lease.pages.iter().map(|page| (page.id, epoch)));
                 }
             }
             _ => {}
@@ -152,11 +147,7 @@ impl Pair {
         pretty(&real, &Rows::of_model(&self.model), after);
         for crawl in self.model.crawls.keys() {
             let real = self.real.is_sealed(*crawl).await.unwrap();
-            assert_eq!(
-                real,
-                self.model.is_sealed(*crawl, self.now),
-                "{crawl} after {after}"
-            );
+            assert_eq!(real, self.model.is_sealed(*crawl, self.now), "{crawl} after {after}");
         }
     }
 
@@ -177,18 +168,10 @@ impl Pair {
                 self.model.server += 1;
                 return self.set_clock().await;
             }
-            Step::Reserve { node, count } => (
-                node,
-                NodeRequest::ReserveCrawls {
-                    count: (*count).into(),
-                },
-            ),
-            Step::Submit {
-                node,
-                crawl,
-                limit,
-                pages,
-            } => {
+            Step::Reserve { node, count } => {
+                (node, NodeRequest::ReserveCrawls { count: (*count).into() })
+            }
+            Step::Submit { node, crawl, limit, pages } => {
                 let spec = CrawlSpec {
                     max_depth: 1,
                     urls_max: (*limit > 4).then_some((*limit).into()),
@@ -210,13 +193,7 @@ impl Pair {
                 };
                 (node, NodeRequest::Claim(claim))
             }
-            Step::Renew {
-                node,
-                skip,
-                refill,
-                live,
-                pace,
-            } => {
+            Step::Renew { node, skip, refill, live, pace } => {
                 let mut leases = self.leases.clone();
                 leases.reverse();
                 leases.truncate(8);
@@ -239,12 +216,7 @@ impl Pair {
                 };
                 (node, NodeRequest::Renew(renew))
             }
-            Step::Record {
-                node,
-                page,
-                cancelled,
-                children,
-            } => {
+            Step::Record { node, page, cancelled, children } => {
                 let Some((page, epoch)) = Pair::pick(&self.pages, *page) else {
                     return;
                 };
@@ -265,11 +237,7 @@ impl Pair {
                 let record = Record {
                     page,
                     epoch,
-                    end: if *cancelled {
-                        PageEnd::Cancelled
-                    } else {
-                        PageEnd::Sealed
-                    },
+                    end: if *cancelled { PageEnd::Cancelled } else { PageEnd::Sealed },
                     reason: None,
                     directory: (!*cancelled).then(|| "20271125/a.test/s1".to_owned()),
                     results: vec![result],
@@ -291,25 +259,17 @@ impl Pair {
                 let pace = pace.map(pace_of);
                 (node, NodeRequest::Release(Release { host, epoch, pace }))
             }
-            Step::Command {
-                node,
-                verb,
-                target,
-                of_page,
-            } => return self.command(*node, *verb, *target, *of_page).await,
+            Step::Command { node, verb, target, of_page } => {
+                return self.command(*node, *verb, *target, *of_page).await;
+            }
             Step::Drain { node, of, draining } => {
-                let request = NodeRequest::Drain {
-                    node: NodeId(i64::from(*of) + 1),
-                    draining: *draining,
-                };
+                let request =
+                    NodeRequest::Drain { node: NodeId(i64::from(*of) + 1), draining: *draining };
                 (node, request)
             }
-            Step::Leave { node, of } => (
-                node,
-                NodeRequest::Leave {
-                    node: NodeId(i64::from(*of) + 1),
-                },
-            ),
+            Step::Leave { node, of } => {
+                (node, NodeRequest::Leave { node: NodeId(i64::from(*of) + 1) })
+            }
             Step::Goodbye { node } => (node, NodeRequest::Goodbye),
             Step::Close { node, crawl } => {
                 let crawl = CrawlId(i64::from(*crawl) + 1);
@@ -320,28 +280,18 @@ impl Pair {
     }
 
     async fn command(&mut self, node: u8, verb: u8, target: u8, of_page: bool) {
-        let page = self
-            .model
-            .pages
-            .keys()
-            .nth(usize::from(target) % self.model.pages.len().max(1));
+        let page = self.model.pages.keys().nth(usize::from(target) % self.model.pages.len().max(1));
         let crawl = Owner::Crawl(CrawlId(i64::from(target % 4) + 1));
         let target = match page {
             Some(page) if of_page => Owner::Snapshot(*page),
             _ => crawl,
         };
-        let verb = [
-            CommandVerb::Cancel,
-            CommandVerb::Pause,
-            CommandVerb::Resume,
-            CommandVerb::Retry,
-        ][usize::from(verb)];
+        let verb =
+            [CommandVerb::Cancel, CommandVerb::Pause, CommandVerb::Resume, CommandVerb::Retry]
+                [usize::from(verb)];
         // The statement ends cancelled pages of lost leases at once, the ledger with the next claim.
-        let claim = NodeRequest::Claim(Claim {
-            hosts: 0,
-            pages_per_host: 0,
-            delay: Duration::ZERO,
-        });
+        let claim =
+            NodeRequest::Claim(Claim { hosts: 0, pages_per_host: 0, delay: Duration::ZERO });
         let command = NodeRequest::Command(Command { verb, target });
         let session = self.sessions[usize::from(node)];
         let expected = self.model.apply(self.now, session, &command);
@@ -349,11 +299,7 @@ impl Pair {
         let translated = self.ids.request(&command);
         let real = refused(self.real.apply(session, &translated).await);
         let real_settled = refused(self.real.apply(session, &claim).await);
-        assert_eq!(
-            real.map_err(|refusal| self.ids.refusal(refusal)),
-            expected,
-            "{command:?}"
-        );
+        assert_eq!(real.map_err(|refusal| self.ids.refusal(refusal)), expected, "{command:?}");
         assert_eq!(real_settled, settled);
         self.compare(&format!("{command:?}")).await;
     }
@@ -368,19 +314,13 @@ fn refused<T>(outcome: Result<T, Fault>) -> Result<T, NodeRefusal> {
 }
 
 fn pretty(real: &Rows, expected: &Rows, after: &str) {
-    assert!(
-        real == expected,
-        "after {after}\nPostgreSQL: {real:#?}\nledger: {expected:#?}"
-    );
+    assert!(real == expected, "after {after}\nPostgreSQL: {real:#?}\nledger: {expected:#?}");
 }
 
 #[test]
 fn postgresql_does_what_the_ledger_does() {
     let Some(server) = shared() else { return };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = ProptestConfig {
         // PROPTEST_CASES overrides this.
         cases: std::env::var("PROPTEST_CASES").map_or(40, |cases| cases.parse().unwrap()),

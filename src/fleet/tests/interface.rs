@@ -23,10 +23,7 @@ fn method(text: &str) -> Option<String> {
         let words = ["direction", "type", "name"].map(|name| attribute(tag, name));
         words.into_iter().flatten().collect::<Vec<_>>().join(" ")
     });
-    Some(format!(
-        "{name}({});",
-        arguments.collect::<Vec<_>>().join(", ")
-    ))
+    Some(format!("{name}({});", arguments.collect::<Vec<_>>().join(", ")))
 }
 
 fn served(url: &str) -> Fleet {
@@ -90,10 +87,7 @@ async fn users_get_documents_or_what_is_wrong() {
     };
     let names = refused.map(|refused| name(refused.unwrap_err()));
     let errors = ["UnknownObject", "InvalidArgs", "InvalidArgs", "InvalidArgs"];
-    assert_eq!(
-        names,
-        errors.map(|name| format!("org.freedesktop.DBus.Error.{name}"))
-    );
+    assert_eq!(names, errors.map(|name| format!("org.freedesktop.DBus.Error.{name}")));
 }
 
 #[tokio::test]
@@ -123,16 +117,9 @@ async fn a_database_that_is_away_is_reported_within_two_seconds() {
     let (_server, fleet) = called(served(&url)).await;
     let began = Instant::now();
     let away = fleet.status().await.unwrap_err();
-    assert!(
-        began.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        began.elapsed()
-    );
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     let text = fdo::Error::from(away).to_string();
-    assert!(
-        text.contains("NoServer") || text.contains("127.0.0.1"),
-        "{text}"
-    );
+    assert!(text.contains("NoServer") || text.contains("127.0.0.1"), "{text}");
 }
 
 #[test]

@@ -49,14 +49,8 @@ async fn a_name_belongs_to_one_machine_and_one_boot() {
     assert_eq!(reply, NodeReply::Done);
     let second = other.hello(&hello("a", "2", 900)).await.unwrap().session;
     assert_eq!(second.node, first.node);
-    for request in [
-        NodeRequest::Goodbye,
-        NodeRequest::ReserveCrawls { count: 1 },
-    ] {
+    for request in [NodeRequest::Goodbye, NodeRequest::ReserveCrawls { count: 1 }] {
         let replaced = refusal(ledger.apply(first, &request).await);
-        assert!(
-            matches!(replaced, NodeRefusal::Superseded { .. }),
-            "{replaced}"
-        );
+        assert!(matches!(replaced, NodeRefusal::Superseded { .. }), "{replaced}");
     }
 }

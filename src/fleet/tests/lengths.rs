@@ -21,15 +21,8 @@ const CRAWL: CrawlId = CrawlId(1);
 const LONG: usize = 1 << 20;
 
 fn submit(crawl: CrawlId, document: String, pages: Vec<NewPage>) -> NodeRequest {
-    let spec = CrawlSpec {
-        document,
-        ..CrawlSpec::default()
-    };
-    NodeRequest::Submit(Submit {
-        crawl,
-        spec: Some(spec),
-        pages,
-    })
+    let spec = CrawlSpec { document, ..CrawlSpec::default() };
+    NodeRequest::Submit(Submit { crawl, spec: Some(spec), pages })
 }
 
 fn page(title: Option<String>, bookmarked_at: Option<String>, tags: Vec<String>) -> NewPage {
@@ -57,12 +50,7 @@ impl Bed {
         migrate(&mut link, MIGRATIONS).await.unwrap();
         let (ledger, session) = view::node(server, name, "web1").await;
         let view = View::new(open(&server.url(name)).await, "web1");
-        Bed {
-            ledger,
-            session,
-            view,
-            link,
-        }
+        Bed { ledger, session, view, link }
     }
 
     async fn apply(&mut self, request: NodeRequest) -> Result<NodeReply, Fault> {
@@ -133,9 +121,7 @@ async fn schema_has_the_bounds_of_the_nodes() {
     let mut seen = 0;
     for row in bed.link.client.query(sql, &[]).await.unwrap() {
         let (table, column, kind): (String, String, String) = (row.get(0), row.get(1), row.get(2));
-        let bound = bounds::COLUMNS
-            .iter()
-            .find(|bound| (bound.0, bound.1) == (&table, &column));
+        let bound = bounds::COLUMNS.iter().find(|bound| (bound.0, bound.1) == (&table, &column));
         let at = |length| value(&kind, length);
         let link = &mut bed.link;
         match bound {
@@ -167,11 +153,7 @@ async fn nodes_send_texts_that_the_schema_permits() {
     let page = page(Some(long()), Some(long()), tags);
     let request = submit(CRAWL, "{}".to_owned(), vec![page]);
     bed.apply(request).await.unwrap();
-    let claim = Claim {
-        hosts: 1,
-        pages_per_host: 1,
-        delay: Duration::ZERO,
-    };
+    let claim = Claim { hosts: 1, pages_per_host: 1, delay: Duration::ZERO };
     let Ok(NodeReply::Claimed(claimed)) = bed.apply(NodeRequest::Claim(claim)).await else {
         panic!("no answer to the claim");
     };
@@ -238,15 +220,9 @@ async fn a_page_that_is_queued_again_keeps_the_newest_copies() {
             copies = (SELECT array_agg(n) FROM generate_series(101, 200) n)",
     )
     .await;
-    let retry = Command {
-        verb: CommandVerb::Retry,
-        target: Owner::Snapshot(SnapshotId(1)),
-    };
+    let retry = Command { verb: CommandVerb::Retry, target: Owner::Snapshot(SnapshotId(1)) };
     bed.apply(NodeRequest::Command(retry)).await.unwrap();
-    let row = bed
-        .link
-        .client
-        .query_one("SELECT copies FROM archivist.page", &[]);
+    let row = bed.link.client.query_one("SELECT copies FROM archivist.page", &[]);
     let copies: Vec<i64> = row.await.unwrap().get(0);
     let newest: Vec<i64> = (102..=200).chain([1]).collect();
     assert_eq!(copies, newest);

@@ -33,12 +33,7 @@ async fn nodes_are_listed_drained_and_removed_when_they_are_gone() {
     let found = fleet(&link).await.unwrap();
     let names = found.nodes.iter().map(|node| node.name.as_str());
     assert_eq!(names.collect::<Vec<_>>(), ["web1", "web2"]);
-    assert!(
-        found
-            .nodes
-            .iter()
-            .all(|node| node.is_connected && !node.draining)
-    );
+    assert!(found.nodes.iter().all(|node| node.is_connected && !node.draining));
     assert_eq!(found.lease_ms, 300_000);
     assert!(found.clock_ahead_ms.abs() < 1_000, "{found:?}");
 

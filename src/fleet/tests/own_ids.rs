@@ -34,9 +34,7 @@ async fn ids_of_a_fleet_begin_after_those_of_its_first_machine() {
         lease: None,
     };
     let session = ledger.hello(&hello).await.unwrap().session;
-    let reserved = ledger
-        .apply(session, &NodeRequest::ReserveCrawls { count: 1 })
-        .await;
+    let reserved = ledger.apply(session, &NodeRequest::ReserveCrawls { count: 1 }).await;
     let (first, count) = (CrawlId(41), 1);
     assert_eq!(reserved.unwrap(), NodeReply::CrawlIds { first, count });
     // A machine that was a node and left has crawls and pages of the fleet.

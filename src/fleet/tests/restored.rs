@@ -18,12 +18,7 @@ use std::process::Command;
 use std::time::Duration;
 use tokio_postgres::Client;
 
-const ROOM: Room = Room {
-    hosts: 8,
-    slots: 8,
-    pages_per_host: 8,
-    delay: Duration::ZERO,
-};
+const ROOM: Room = Room { hosts: 8, slots: 8, pages_per_host: 8, delay: Duration::ZERO };
 
 /// A node with its connection.
 struct Node {
@@ -86,17 +81,9 @@ impl Node {
 
     async fn renew(&mut self, refill: u32) {
         let leases = self.desk.holdings(Node::now(), ROOM).leases;
-        let renew = Renew {
-            leases,
-            refill,
-            ..Renew::default()
-        };
+        let renew = Renew { leases, refill, ..Renew::default() };
         if let NodeReply::Renewed(renewed) = self.send(&NodeRequest::Renew(renew)).await {
-            self.deliver(Delivery::Renewed {
-                renewed,
-                sent: Node::now(),
-                refilled: refill > 0,
-            });
+            self.deliver(Delivery::Renewed { renewed, sent: Node::now(), refilled: refill > 0 });
         }
     }
 
@@ -107,10 +94,7 @@ impl Node {
             let entry = entry.clone();
             let reply = self.send(&entry.request).await;
             let number = entry.number;
-            self.deliver(Delivery::Answered {
-                number,
-                reply: Ok(reply),
-            });
+            self.deliver(Delivery::Answered { number, reply: Ok(reply) });
             sent.push(entry);
         }
         sent
@@ -127,10 +111,7 @@ impl Node {
             bookmarked_at: None,
             tags: vec!["kept".to_owned()],
         };
-        let spec = CrawlSpec {
-            document: format!("{{\"crawl\":{crawl}}}"),
-            ..CrawlSpec::default()
-        };
+        let spec = CrawlSpec { document: format!("{{\"crawl\":{crawl}}}"), ..CrawlSpec::default() };
         self.desk.outbox.push(NodeRequest::Submit(Submit {
             crawl: CrawlId(crawl),
             spec: Some(spec),
@@ -228,39 +209,24 @@ async fn restored_database_gets_what_it_lacks_and_gives_no_id_again() {
     let dump = directory.path().join("fleet.dump");
     let dump = dump.to_str().unwrap();
     let schema = "--schema=archivist";
-    run(
-        &bin.join("pg_dump"),
-        &["--format=custom", schema, "--file", dump, "--dbname", &url],
-    );
+    run(&bin.join("pg_dump"), &["--format=custom", schema, "--file", dump, "--dbname", &url]);
 
     // Later than the backup: pages of a known crawl, and a crawl with pages that nodes have and one that waits.
     first.archive(4).await;
     first.add(2, 100..112).await;
     second.archive(7).await;
     let before = listed(&link.client).await;
-    let archived: BTreeMap<_, _> = before
-        .iter()
-        .filter(|(_, row)| row.contains(" sealed "))
-        .collect();
+    let archived: BTreeMap<_, _> =
+        before.iter().filter(|(_, row)| row.contains(" sealed ")).collect();
     assert_eq!((before.len(), archived.len()), (32, 17), "{before:#?}");
-    let restore = [
-        "--clean",
-        "--if-exists",
-        "--single-transaction",
-        "--dbname",
-        &url,
-        dump,
-    ];
+    let restore = ["--clean", "--if-exists", "--single-transaction", "--dbname", &url, dump];
     run(&bin.join("pg_restore"), &restore);
     assert_eq!(listed(&link.client).await.len(), 20);
 
     // The connections of before are open, and the dump has the numbers of their sessions: no page is handed out.
     for node in [&mut first, &mut second] {
-        let claim = NodeRequest::Claim(Claim {
-            hosts: 4,
-            pages_per_host: 4,
-            delay: Duration::ZERO,
-        });
+        let claim =
+            NodeRequest::Claim(Claim { hosts: 4, pages_per_host: 4, delay: Duration::ZERO });
         let answer = node.ledger.apply(node.session.unwrap(), &claim).await;
         assert!(
             matches!(answer, Err(Fault::Refused(NodeRefusal::Superseded { .. }))),
@@ -272,12 +238,7 @@ async fn restored_database_gets_what_it_lacks_and_gives_no_id_again() {
     // Undeclared, no node works with it, not even one without a memory.
     for node in [&mut second, &mut first] {
         node.ledger = Ledger::new(open(&url).await).with_eager_claims();
-        assert_eq!(
-            node.hello().await,
-            Err(NodeRefusal::WentBack),
-            "{}",
-            node.name
-        );
+        assert_eq!(node.hello().await, Err(NodeRefusal::WentBack), "{}", node.name);
     }
     let mut third = Node::new("web3", &url).await;
     assert_eq!(third.hello().await, Err(NodeRefusal::WentBack));
@@ -344,10 +305,7 @@ async fn node_notices_that_the_database_lacks_nothing_but_its_records() {
     };
     // A retry hands the page to the node again.
     let last = node.desk.memory().unwrap().recorded.unwrap().0;
-    let retry = FleetCommand {
-        target: Owner::Snapshot(last),
-        verb: CommandVerb::Retry,
-    };
+    let retry = FleetCommand { target: Owner::Snapshot(last), verb: CommandVerb::Retry };
     node.send(&NodeRequest::Command(retry)).await;
     node.renew(ROOM.pages_per_host).await;
     assert!(node.desk.pages.contains_key(&last));
@@ -385,10 +343,7 @@ async fn node_puts_everything_into_an_empty_database() {
         assert_eq!(after.get(id), Some(row), "s{id}");
     }
     let given = node.send(&NodeRequest::ReserveCrawls { count: 1 }).await;
-    assert!(
-        matches!(given, NodeReply::CrawlIds { first, .. } if first.0 > 1_000_000),
-        "{given:?}"
-    );
+    assert!(matches!(given, NodeReply::CrawlIds { first, .. } if first.0 > 1_000_000), "{given:?}");
     // Pages that no node has archived come from the list that was sent again.
     let mut new = after.keys().filter(|id| !before.contains_key(id));
     assert!(new.all(|id| *id > 1_000_000), "{after:#?}");

@@ -15,14 +15,9 @@ pub struct Ids {
 
 impl Ids {
     pub async fn of(client: &Client, model: &Model) -> Ids {
-        let rows = client
-            .query("SELECT id, crawl, url FROM archivist.page", &[])
-            .await
-            .unwrap();
-        let by_url: BTreeMap<(i64, String), i64> = rows
-            .iter()
-            .map(|row| ((row.get(1), row.get(2)), row.get(0)))
-            .collect();
+        let rows = client.query("SELECT id, crawl, url FROM archivist.page", &[]).await.unwrap();
+        let by_url: BTreeMap<(i64, String), i64> =
+            rows.iter().map(|row| ((row.get(1), row.get(2)), row.get(0))).collect();
         let mut ids = Ids::default();
         for (id, page) in &model.pages {
             if let Some(real) = by_url.get(&(page.crawl.0, page.page.url.clone())) {
@@ -71,9 +66,9 @@ impl Ids {
 
     pub fn refusal(&self, refusal: NodeRefusal) -> NodeRefusal {
         match refusal {
-            NodeRefusal::UnknownPage { page } => NodeRefusal::UnknownPage {
-                page: self.model.get(&page).copied().unwrap_or(page),
-            },
+            NodeRefusal::UnknownPage { page } => {
+                NodeRefusal::UnknownPage { page: self.model.get(&page).copied().unwrap_or(page) }
+            }
             refusal => refusal,
         }
     }
@@ -135,8 +130,7 @@ impl Rows {
         let parent: Option<i64> = row.get(2);
         let parent = parent.map(|parent| ids.model[&SnapshotId(parent)]);
         let (head, tail): (&str, &str) = (row.get(1), row.get(3));
-        self.0
-            .insert(format!("page {id:?}"), format!("{head}{parent:?} {tail}"));
+        self.0.insert(format!("page {id:?}"), format!("{head}{parent:?} {tail}"));
     }
 
     pub fn of_model(model: &Model) -> Rows {
@@ -172,10 +166,7 @@ impl Rows {
                 CrawlState::Paused => "pause",
                 CrawlState::Cancelled => "cancel",
             };
-            let most = crawl
-                .spec
-                .urls_max
-                .map_or("-".to_owned(), |most| most.to_string());
+            let most = crawl.spec.urls_max.map_or("-".to_owned(), |most| most.to_string());
             let (document, depth, pages) =
                 (&crawl.spec.document, crawl.spec.max_depth, crawl.pages);
             let text = format!(
@@ -208,15 +199,8 @@ impl Rows {
                 }
                 PageState::Open(_) | PageState::Queued => "queued".to_owned(),
                 PageState::Final(end, node) => {
-                    let end = if end == PageEnd::Sealed {
-                        "sealed"
-                    } else {
-                        "cancelled"
-                    };
-                    format!(
-                        "{end} {}",
-                        node.map_or("-".to_owned(), |node| node.to_string())
-                    )
+                    let end = if end == PageEnd::Sealed { "sealed" } else { "cancelled" };
+                    format!("{end} {}", node.map_or("-".to_owned(), |node| node.to_string()))
                 }
             };
             let order = match page.order {

@@ -111,10 +111,7 @@ impl Server {
         let mut shell = command.spawn().unwrap();
         let mut output = BufReader::new(shell.stdout.take().unwrap()).lines();
         let mut seen = Vec::new();
-        while !seen
-            .last()
-            .is_some_and(|line: &String| line.contains(READY))
-        {
+        while !seen.last().is_some_and(|line: &String| line.contains(READY)) {
             match output.next() {
                 Some(line) => seen.push(line.unwrap()),
                 None => panic!("PostgreSQL did not start:\n{}", seen.join("\n")),
@@ -122,12 +119,7 @@ impl Server {
         }
         // A full pipe would stop the server.
         std::thread::spawn(move || output.for_each(drop));
-        Server {
-            directory,
-            port,
-            control: shell.stdin.take(),
-            shell,
-        }
+        Server { directory, port, control: shell.stdin.take(), shell }
     }
 
     /// URL of a database of the server, by its socket.

@@ -77,11 +77,7 @@ impl Bed {
             only_new,
             document: r#"{"url":"https://a.example/"}"#.to_owned(),
         };
-        let submit = NodeRequest::Submit(Submit {
-            crawl: CrawlId(crawl),
-            spec: Some(spec),
-            pages,
-        });
+        let submit = NodeRequest::Submit(Submit { crawl: CrawlId(crawl), spec: Some(spec), pages });
         match self.apply(0, &submit).await {
             NodeReply::Submitted { inserted } => inserted,
             other => panic!("{other:?}"),
@@ -89,11 +85,8 @@ impl Bed {
     }
 
     async fn claim(&mut self, node: usize, hosts: u32) -> Vec<Grant> {
-        let claim = NodeRequest::Claim(Claim {
-            hosts,
-            pages_per_host: 4,
-            delay: Duration::from_secs(5),
-        });
+        let claim =
+            NodeRequest::Claim(Claim { hosts, pages_per_host: 4, delay: Duration::from_secs(5) });
         match self.apply(node, &claim).await {
             NodeReply::Claimed(claimed) => claimed.hosts,
             other => panic!("{other:?}"),
@@ -101,11 +94,7 @@ impl Bed {
     }
 
     async fn renew(&mut self, node: usize, wanting: u32, drains: bool) -> Renewed {
-        let renew = NodeRequest::Renew(Renew {
-            wanting,
-            drains,
-            ..Renew::default()
-        });
+        let renew = NodeRequest::Renew(Renew { wanting, drains, ..Renew::default() });
         match self.apply(node, &renew).await {
             NodeReply::Renewed(renewed) => renewed,
             other => panic!("{other:?}"),
@@ -137,21 +126,15 @@ impl Bed {
     }
 
     async fn release(&mut self, node: usize, grant: &Grant) {
-        let release = Release {
-            host: grant.host.clone(),
-            epoch: grant.epoch,
-            pace: Some(Pace::default()),
-        };
+        let release =
+            Release { host: grant.host.clone(), epoch: grant.epoch, pace: Some(Pace::default()) };
         let released = self.apply(node, &NodeRequest::Release(release)).await;
         assert_eq!(released, NodeReply::Released(Fate::Done));
     }
 
     async fn pages(&self, server: &Server) -> Vec<Snapshot> {
         let mut view = View::new(open(&server.url(self.name)).await, "web1");
-        let filter = Filter {
-            limit: 9,
-            ..Filter::default()
-        };
+        let filter = Filter { limit: 9, ..Filter::default() };
         serde_json::from_str(&view.list("snapshots", &filter).await.unwrap()).unwrap()
     }
 }
@@ -212,10 +195,7 @@ async fn machine_that_left_keeps_its_pages_by_name() {
     bed.record(1, &grant, "/archive/s1").await;
     bed.release(1, &grant).await;
     let node = bed.nodes[1].1.node;
-    assert_eq!(
-        bed.apply(1, &NodeRequest::Leave { node }).await,
-        NodeReply::Done
-    );
+    assert_eq!(bed.apply(1, &NodeRequest::Leave { node }).await, NodeReply::Done);
     let named = bed.pages(server).await.remove(0).node;
     assert_eq!(named.as_deref(), Some("web2 (left)"));
     let again = bed.nodes[1].0.hello(&hello("web2")).await.unwrap();
@@ -243,10 +223,7 @@ async fn newest_copy_of_a_page_is_named_with_older_ones() {
         assert_eq!(page.node, Some(name));
         assert_eq!(
             (page.directory, page.older_copies),
-            (
-                Some(directory),
-                older.iter().map(|name| (*name).to_owned()).collect()
-            )
+            (Some(directory), older.iter().map(|name| (*name).to_owned()).collect())
         );
         bed.apply(0, &retry).await;
     }
@@ -260,29 +237,17 @@ async fn newest_copy_of_a_page_is_named_with_older_ones() {
 async fn only_new_leaves_out_what_any_node_has() {
     let Some(server) = shared() else { return };
     let mut bed = Bed::new(server, "news").await;
-    assert_eq!(
-        bed.submit(1, false, vec![page("a", 1), page("b", 1)]).await,
-        2
-    );
+    assert_eq!(bed.submit(1, false, vec![page("a", 1), page("b", 1)]).await, 2);
     let grant = bed.claim(1, 1).await.remove(0);
     bed.record(1, &grant, "/archive/s1").await;
     // One is archived by the other node, one waits.
-    assert_eq!(
-        bed.submit(2, true, vec![page("a", 1), page("b", 1)]).await,
-        0
-    );
-    assert_eq!(
-        bed.submit(3, true, vec![page("a", 1), page("c", 1)]).await,
-        1
-    );
+    assert_eq!(bed.submit(2, true, vec![page("a", 1), page("b", 1)]).await, 0);
+    assert_eq!(bed.submit(3, true, vec![page("a", 1), page("c", 1)]).await, 1);
     assert_eq!(bed.submit(4, false, vec![page("a", 1)]).await, 1);
     let mut view = View::new(open(&server.url("news")).await, "web1");
     let nothing: Crawl = view.crawl(CrawlId(2)).await.unwrap().unwrap();
     let reason = nothing.reason.unwrap_or_default();
-    assert!(
-        nothing.status.is_final() && reason.contains("nothing new"),
-        "{reason}"
-    );
+    assert!(nothing.status.is_final() && reason.contains("nothing new"), "{reason}");
     drop(view);
     bed.end(server).await;
 }
@@ -299,11 +264,7 @@ async fn crawls_are_listed_by_time() {
     let mut listed = Vec::new();
     let mut before = None;
     for _ in 0..4 {
-        let filter = Filter {
-            limit: 1,
-            before,
-            ..Filter::default()
-        };
+        let filter = Filter { limit: 1, before, ..Filter::default() };
         let page = view.list("crawls", &filter).await.unwrap();
         let page: Vec<Crawl> = serde_json::from_str(&page).unwrap();
         before = Some(page[0].id.0);

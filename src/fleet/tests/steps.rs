@@ -7,74 +7,21 @@ use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub enum Step {
-    Hello {
-        node: u8,
-        boot: u8,
-        uptime: u16,
-    },
-    Wait {
-        seconds: u16,
-    },
+    Hello { node: u8, boot: u8, uptime: u16 },
+    Wait { seconds: u16 },
     Failover,
-    Reserve {
-        node: u8,
-        count: u8,
-    },
-    Submit {
-        node: u8,
-        crawl: u8,
-        limit: u8,
-        pages: Vec<(u8, u8, u8)>,
-    },
-    Claim {
-        node: u8,
-        hosts: u8,
-        pages: u8,
-    },
-    Renew {
-        node: u8,
-        skip: u8,
-        refill: u8,
-        live: bool,
-        pace: (u8, u8, u8),
-    },
-    Record {
-        node: u8,
-        page: u8,
-        cancelled: bool,
-        children: Vec<(u8, u8, u8)>,
-    },
-    GiveBack {
-        node: u8,
-        page: u8,
-    },
-    Release {
-        node: u8,
-        lease: u8,
-        pace: Option<(u8, u8, u8)>,
-    },
-    Command {
-        node: u8,
-        verb: u8,
-        target: u8,
-        of_page: bool,
-    },
-    Drain {
-        node: u8,
-        of: u8,
-        draining: bool,
-    },
-    Leave {
-        node: u8,
-        of: u8,
-    },
-    Goodbye {
-        node: u8,
-    },
-    Close {
-        node: u8,
-        crawl: u8,
-    },
+    Reserve { node: u8, count: u8 },
+    Submit { node: u8, crawl: u8, limit: u8, pages: Vec<(u8, u8, u8)> },
+    Claim { node: u8, hosts: u8, pages: u8 },
+    Renew { node: u8, skip: u8, refill: u8, live: bool, pace: (u8, u8, u8) },
+    Record { node: u8, page: u8, cancelled: bool, children: Vec<(u8, u8, u8)> },
+    GiveBack { node: u8, page: u8 },
+    Release { node: u8, lease: u8, pace: Option<(u8, u8, u8)> },
+    Command { node: u8, verb: u8, target: u8, of_page: bool },
+    Drain { node: u8, of: u8, draining: bool },
+    Leave { node: u8, of: u8 },
+    Goodbye { node: u8 },
+    Close { node: u8, crawl: u8 },
 }
 
 fn pages() -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
@@ -117,11 +64,7 @@ pub fn secs(seconds: u8) -> Duration {
 }
 
 pub fn pace_of((next, blocked, delay): (u8, u8, u8)) -> Pace {
-    Pace {
-        next_in: secs(next),
-        blocked_for: secs(blocked),
-        delay: secs(delay),
-    }
+    Pace { next_in: secs(next), blocked_for: secs(blocked), delay: secs(delay) }
 }
 
 pub fn new_pages(pages: &[(u8, u8, u8)]) -> Vec<NewPage> {

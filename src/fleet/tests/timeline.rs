@@ -21,10 +21,7 @@ async fn end(bed: &mut Bed, node: usize, grant: &Grant, end: PageEnd, took: Dura
         directory: None,
         results: Vec::new(),
         children: Vec::new(),
-        times: PageTimes {
-            ended_ago: AGO,
-            took,
-        },
+        times: PageTimes { ended_ago: AGO, took },
     };
     bed.apply(node, NodeRequest::Record(record)).await;
 }
@@ -40,9 +37,7 @@ fn filter(after: i64, limit: u32) -> Filter {
 
 fn shown(pages: &[Snapshot]) -> Vec<(i64, &str, Option<&str>)> {
     let pages = pages.iter();
-    pages
-        .map(|page| (page.id.0, page.status.as_str(), page.node.as_deref()))
-        .collect()
+    pages.map(|page| (page.id.0, page.status.as_str(), page.node.as_deref())).collect()
 }
 
 #[tokio::test]
@@ -57,28 +52,17 @@ async fn time_line_has_the_pages_of_each_node_in_batches() {
     end(&mut bed, 1, &grants[2], PageEnd::Cancelled, Duration::ZERO).await;
     let grants = bed.claim(0, 2, 1).await;
     // A node without this page any more: it waits for another one.
-    let release = Release {
-        host: HostKey("d".to_owned()),
-        epoch: grants[0].epoch,
-        pace: None,
-    };
+    let release = Release { host: HostKey("d".to_owned()), epoch: grants[0].epoch, pace: None };
     bed.apply(0, NodeRequest::Release(release)).await;
 
     let all: Vec<Snapshot> = bed.list("timeline", filter(0, 0)).await;
     let (web1, web2) = (Some("web1"), Some("web2"));
-    let want = [
-        (1, "sealed", web2),
-        (2, "cancelled", web2),
-        (5, "started", web1),
-    ];
+    let want = [(1, "sealed", web2), (2, "cancelled", web2), (5, "started", web1)];
     assert_eq!(shown(&all), want);
     let ended = all[0].ended_at.unwrap();
     assert_eq!(all[0].started_at, Some(ended.before(TOOK)));
     let ago = all[0].created_at.until(ended);
-    assert!(
-        ago <= AGO && ago > AGO - Duration::from_secs(300),
-        "{ago:?}"
-    );
+    assert!(ago <= AGO && ago > AGO - Duration::from_secs(300), "{ago:?}");
     let rest: Vec<Snapshot> = bed.list("timeline", filter(1, 1)).await;
     assert_eq!(shown(&rest), want[1..2]);
     let rest: Vec<Snapshot> = bed.list("timeline", filter(5, 1)).await;
@@ -87,10 +71,7 @@ async fn time_line_has_the_pages_of_each_node_in_batches() {
     bed.command(CommandVerb::Pause, Owner::Crawl(CRAWL)).await;
     for (id, want) in [(5, &[(5, "paused", web1)][..]), (6, &[])] {
         let owner = Some(Owner::Snapshot(SnapshotId(id)));
-        let one = Filter {
-            owner,
-            ..filter(0, 1)
-        };
+        let one = Filter { owner, ..filter(0, 1) };
         let one: Vec<Snapshot> = bed.list("timeline", one).await;
         assert_eq!(shown(&one), want);
     }

@@ -63,25 +63,16 @@ async fn work(mut ledger: Ledger, session: Session) -> Vec<SnapshotId> {
     let began = Instant::now();
     let mut done = Vec::new();
     while !ledger.is_sealed(CRAWL).await.unwrap() {
-        assert!(
-            began.elapsed() < PATIENCE,
-            "pages wait, and no node gets them"
-        );
-        let claim = NodeRequest::Claim(Claim {
-            hosts: 1,
-            pages_per_host: 3,
-            delay: Duration::ZERO,
-        });
+        assert!(began.elapsed() < PATIENCE, "pages wait, and no node gets them");
+        let claim =
+            NodeRequest::Claim(Claim { hosts: 1, pages_per_host: 3, delay: Duration::ZERO });
         let NodeReply::Claimed(claimed) = ledger.apply(session, &claim).await.unwrap() else {
             panic!("no answer to a claim");
         };
         for grant in claimed.hosts {
             for page in grant.pages {
                 let record = record(page.id, (grant.epoch.0, &page.page.url), page.page.depth);
-                let reply = ledger
-                    .apply(session, &NodeRequest::Record(record))
-                    .await
-                    .unwrap();
+                let reply = ledger.apply(session, &NodeRequest::Record(record)).await.unwrap();
                 assert_eq!(reply, NodeReply::Recorded(Fate::Done));
                 assert_eq!(page.attempts, 1);
                 done.push(page.id);
@@ -107,35 +98,19 @@ async fn concurrent_nodes_record_each_page_once() {
     let mut link = database(server, "together").await;
     migrate(&mut link, MIGRATIONS).await.unwrap();
     let (mut user, session) = node(server, "user").await;
-    let spec = CrawlSpec {
-        max_depth: 3,
-        urls_max: None,
-        only_new: false,
-        document: "{}".to_owned(),
-    };
+    let spec =
+        CrawlSpec { max_depth: 3, urls_max: None, only_new: false, document: "{}".to_owned() };
     let mut nodes = Vec::new();
     for number in 0..6 {
         let (ledger, session) = node(server, &format!("web{number}")).await;
         nodes.push((ledger, session));
     }
-    let submit = |spec, pages| {
-        NodeRequest::Submit(Submit {
-            crawl: CRAWL,
-            spec,
-            pages,
-        })
-    };
-    user.apply(session, &submit(Some(spec), vec![page(0, 0)]))
-        .await
-        .unwrap();
-    let nodes = nodes
-        .into_iter()
-        .map(|(ledger, session)| tokio::spawn(work(ledger, session)));
+    let submit = |spec, pages| NodeRequest::Submit(Submit { crawl: CRAWL, spec, pages });
+    user.apply(session, &submit(Some(spec), vec![page(0, 0)])).await.unwrap();
+    let nodes = nodes.into_iter().map(|(ledger, session)| tokio::spawn(work(ledger, session)));
     let nodes: Vec<_> = nodes.collect();
     for first in 1..100 {
-        user.apply(session, &submit(None, vec![page(first, 0)]))
-            .await
-            .unwrap();
+        user.apply(session, &submit(None, vec![page(first, 0)])).await.unwrap();
     }
     let mut done = Vec::new();
     for node in nodes {
@@ -147,12 +122,5 @@ async fn concurrent_nodes_record_each_page_once() {
     assert_eq!(distinct.len(), done.len());
     assert_eq!(done.len(), 4 * 100 + 3);
     let open = "SELECT count(*) FROM archivist.page WHERE status = 'open'";
-    assert_eq!(
-        link.client
-            .query_one(open, &[])
-            .await
-            .unwrap()
-            .get::<_, i64>(0),
-        0
-    );
+    assert_eq!(link.client.query_one(open, &[]).await.unwrap().get::<_, i64>(0), 0);
 }

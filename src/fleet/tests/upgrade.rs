@@ -55,20 +55,11 @@ async fn bed(server: &Server, name: &str) -> Bed {
     let mut node = Ledger::new(open(&server.url(name)).await);
     let session = hello(&mut node).await.session;
     node.apply(session, &submit(&["a", "b"])).await.unwrap();
-    let claim = NodeRequest::Claim(Claim {
-        hosts: 1,
-        pages_per_host: 2,
-        delay: Duration::ZERO,
-    });
+    let claim = NodeRequest::Claim(Claim { hosts: 1, pages_per_host: 2, delay: Duration::ZERO });
     let Ok(NodeReply::Claimed(mut claimed)) = node.apply(session, &claim).await else {
         panic!("no answer to a claim");
     };
-    Bed {
-        link,
-        node,
-        session,
-        lease: claimed.hosts.remove(0),
-    }
+    Bed { link, node, session, lease: claimed.hosts.remove(0) }
 }
 
 fn submit(pages: &[&str]) -> NodeRequest {
@@ -115,10 +106,7 @@ impl Bed {
             live: true,
             pace: Pace::default(),
         };
-        NodeRequest::Renew(Renew {
-            leases: vec![held],
-            ..Renew::default()
-        })
+        NodeRequest::Renew(Renew { leases: vec![held], ..Renew::default() })
     }
 }
 
@@ -172,10 +160,7 @@ async fn older_node_is_stopped_by_a_newer_schema_and_sends_everything_after_its_
         replies.push(bed.node.apply(welcome.session, &request).await.unwrap());
     }
     let done = NodeReply::Recorded(Fate::Done);
-    assert_eq!(
-        replies,
-        [done.clone(), done, NodeReply::Submitted { inserted: 1 }]
-    );
+    assert_eq!(replies, [done.clone(), done, NodeReply::Submitted { inserted: 1 }]);
 }
 
 #[tokio::test]

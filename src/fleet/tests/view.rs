@@ -68,10 +68,7 @@ impl Bed {
     pub(crate) async fn new(server: &Server, name: &str) -> Bed {
         let mut link = database(server, name).await;
         migrate(&mut link, MIGRATIONS).await.unwrap();
-        let nodes = vec![
-            node(server, name, "web1").await,
-            node(server, name, "web2").await,
-        ];
+        let nodes = vec![node(server, name, "web1").await, node(server, name, "web2").await];
         let view = View::new(open(&server.url(name)).await, "web1");
         Bed { nodes, view }
     }
@@ -92,20 +89,12 @@ impl Bed {
             only_new: false,
             document: document.to_string(),
         };
-        let submit = Submit {
-            crawl: CRAWL,
-            spec: Some(spec),
-            pages,
-        };
+        let submit = Submit { crawl: CRAWL, spec: Some(spec), pages };
         self.apply(0, NodeRequest::Submit(submit)).await;
     }
 
     pub(crate) async fn claim(&mut self, node: usize, hosts: u32, pages: u32) -> Vec<Grant> {
-        let claim = Claim {
-            hosts,
-            pages_per_host: pages,
-            delay: DELAY,
-        };
+        let claim = Claim { hosts, pages_per_host: pages, delay: DELAY };
         match self.apply(node, NodeRequest::Claim(claim)).await {
             NodeReply::Claimed(claimed) => claimed.hosts,
             other => panic!("{other:?}"),
@@ -113,10 +102,8 @@ impl Bed {
     }
 
     async fn record(&mut self, node: usize, grant: &Grant, page: SnapshotId, plugins: &[&str]) {
-        let mut results: Vec<_> = plugins
-            .iter()
-            .map(|plugin| result(plugin, ResultState::Succeeded))
-            .collect();
+        let mut results: Vec<_> =
+            plugins.iter().map(|plugin| result(plugin, ResultState::Succeeded)).collect();
         results.push(result("wget", ResultState::Failed));
         let record = Record {
             page,
@@ -132,8 +119,7 @@ impl Bed {
     }
 
     pub(crate) async fn command(&mut self, verb: CommandVerb, target: Owner) {
-        self.apply(0, NodeRequest::Command(Command { verb, target }))
-            .await;
+        self.apply(0, NodeRequest::Command(Command { verb, target })).await;
     }
 
     pub(crate) async fn list<T: DeserializeOwned>(&mut self, what: &str, filter: Filter) -> Vec<T> {
@@ -159,118 +145,68 @@ fn counted(counts: &report::Counts) -> Vec<(&str, u64)> {
 async fn documents_of_a_fleet_name_nodes_and_hide_secrets() {
     let Some(server) = shared() else { return };
     let mut bed = Bed::new(server, "view").await;
-    let pages = (0..3)
-        .map(|n| page("a.example", n))
-        .chain([page("b.example", 0)]);
+    let pages = (0..3).map(|n| page("a.example", n)).chain([page("b.example", 0)]);
     bed.submit(pages.collect()).await;
     let queued = bed.crawl().await;
     assert_eq!(queued.status, Lifecycle::Queued);
     assert_eq!(counted(&queued.snapshots), [("queued", 4)]);
 
     let grant = bed.claim(1, 1, 2).await.remove(0);
-    bed.record(1, &grant, grant.pages[0].id, &["title", "dom"])
-        .await;
+    bed.record(1, &grant, grant.pages[0].id, &["title", "dom"]).await;
     let crawl = bed.crawl().await;
     assert_eq!(crawl.status, Lifecycle::Started);
-    assert_eq!(
-        (crawl.nodes.as_slice(), crawl.max_depth),
-        (&["web2".to_owned()][..], 1)
-    );
-    assert_eq!(
-        counted(&crawl.snapshots),
-        [("queued", 2), ("sealed", 1), ("started", 1)]
-    );
+    assert_eq!((crawl.nodes.as_slice(), crawl.max_depth), (&["web2".to_owned()][..], 1));
+    assert_eq!(counted(&crawl.snapshots), [("queued", 2), ("sealed", 1), ("started", 1)]);
     assert_eq!(counted(&crawl.results), [("failed", 1), ("succeeded", 2)]);
 
     let all: Vec<report::Snapshot> = bed.list("snapshots", Filter::default()).await;
-    let states: Vec<_> = all
-        .iter()
-        .map(|page| (page.status.as_str(), page.node.as_deref()))
-        .collect();
+    let states: Vec<_> =
+        all.iter().map(|page| (page.status.as_str(), page.node.as_deref())).collect();
     let (web2, none) = (Some("web2"), None);
-    let want = [
-        ("queued", none),
-        ("queued", none),
-        ("started", web2),
-        ("sealed", web2),
-    ];
+    let want = [("queued", none), ("queued", none), ("started", web2), ("sealed", web2)];
     assert_eq!(states, want);
     for status in ["queued", "started", "sealed", "paused"] {
         for owner in [None, Some(Owner::Crawl(CRAWL))] {
-            let filter = Filter {
-                status: Some(status.to_owned()),
-                owner,
-                ..Filter::default()
-            };
+            let filter = Filter { status: Some(status.to_owned()), owner, ..Filter::default() };
             let some: Vec<report::Snapshot> = bed.list("snapshots", filter).await;
             let want = all.iter().filter(|page| page.status.as_str() == status);
-            assert!(
-                some.iter().map(|page| page.id).eq(want.map(|page| page.id)),
-                "{status}"
-            );
+            assert!(some.iter().map(|page| page.id).eq(want.map(|page| page.id)), "{status}");
         }
     }
     let shown = bed.view.show(Owner::Crawl(CRAWL)).await.unwrap();
     assert!(!shown.contains("secret"), "{shown}");
-    let shown = bed
-        .view
-        .show(Owner::Snapshot(grant.pages[0].id))
-        .await
-        .unwrap();
-    let Details::Snapshot {
-        snapshot, results, ..
-    } = serde_json::from_str(&shown).unwrap()
-    else {
+    let shown = bed.view.show(Owner::Snapshot(grant.pages[0].id)).await.unwrap();
+    let Details::Snapshot { snapshot, results, .. } = serde_json::from_str(&shown).unwrap() else {
         panic!("{shown}");
     };
-    assert_eq!(
-        (snapshot.tags.len(), results.len(), snapshot.uses.failed),
-        (1, 3, 1)
-    );
+    assert_eq!((snapshot.tags.len(), results.len(), snapshot.uses.failed), (1, 3, 1));
     assert!(!shown.contains("secret"), "{shown}");
 
     let hosts: Vec<report::Host> = bed.list("hosts", Filter::default()).await;
-    let hosts: Vec<_> = hosts
-        .iter()
-        .map(|host| (&*host.name, host.node.as_deref(), host.open))
-        .collect();
-    assert_eq!(
-        hosts,
-        [("a.example", web2, Some(2)), ("b.example", none, Some(1))]
-    );
+    let hosts: Vec<_> =
+        hosts.iter().map(|host| (&*host.name, host.node.as_deref(), host.open)).collect();
+    assert_eq!(hosts, [("a.example", web2, Some(2)), ("b.example", none, Some(1))]);
     let fleet: report::Fleet = serde_json::from_str(&bed.view.status().await.unwrap()).unwrap();
     let nodes: Vec<_> = fleet
         .nodes
         .iter()
         .map(|node| (&*node.name, node.state(), node.hosts, node.pages))
         .collect();
-    assert_eq!(
-        nodes,
-        [("web1", "connected", 0, 0), ("web2", "connected", 1, 1)]
-    );
+    assert_eq!(nodes, [("web1", "connected", 0, 0), ("web2", "connected", 1, 1)]);
     assert_eq!(counted(&fleet.crawls), [("started", 1)]);
     assert_eq!(fleet.due_hosts, 1);
-    let missing = bed
-        .view
-        .show(Owner::Snapshot(SnapshotId(99)))
-        .await
-        .unwrap_err();
+    let missing = bed.view.show(Owner::Snapshot(SnapshotId(99))).await.unwrap_err();
     assert_eq!(missing.to_string(), "there is no s99");
-    assert!(matches!(
-        bed.view.why(Owner::Crawl(CrawlId(9))).await,
-        Err(ViewFault::NoSuch(_))
-    ));
+    assert!(matches!(bed.view.why(Owner::Crawl(CrawlId(9))).await, Err(ViewFault::NoSuch(_))));
 }
 
 #[tokio::test]
 async fn lists_in_pieces_have_each_row_once() {
     let Some(server) = shared() else { return };
     let mut bed = Bed::new(server, "pieces").await;
-    bed.submit((0..5).map(|n| page(&format!("h{n}.example"), n)).collect())
-        .await;
+    bed.submit((0..5).map(|n| page(&format!("h{n}.example"), n)).collect()).await;
     for grant in bed.claim(0, 5, 1).await {
-        bed.record(0, &grant, grant.pages[0].id, &["title", "dom", "pdf"])
-            .await;
+        bed.record(0, &grant, grant.pages[0].id, &["title", "dom", "pdf"]).await;
     }
     for (owner, status, all) in [
         (None, None, 20),
@@ -279,12 +215,8 @@ async fn lists_in_pieces_have_each_row_once() {
         (Some(Owner::Crawl(CRAWL)), Some("failed"), 5),
         (None, Some("succeeded"), 15),
     ] {
-        let mut filter = Filter {
-            owner,
-            status: status.map(str::to_owned),
-            limit: 3,
-            ..Filter::default()
-        };
+        let mut filter =
+            Filter { owner, status: status.map(str::to_owned), limit: 3, ..Filter::default() };
         let mut seen = Vec::new();
         loop {
             let some: Vec<report::HookResult> = bed.list("results", filter.clone()).await;
@@ -296,43 +228,27 @@ async fn lists_in_pieces_have_each_row_once() {
             }
         }
         assert_eq!(seen.len(), all, "{owner:?} {status:?}");
-        assert!(
-            seen.is_sorted_by(|one, two| one.id > two.id),
-            "{owner:?} {status:?}"
-        );
+        assert!(seen.is_sorted_by(|one, two| one.id > two.id), "{owner:?} {status:?}");
     }
-    let mut filter = Filter {
-        limit: 2,
-        after_host: Some("h0.example".to_owned()),
-        ..Filter::default()
-    };
+    let mut filter =
+        Filter { limit: 2, after_host: Some("h0.example".to_owned()), ..Filter::default() };
     let some: Vec<report::Host> = bed.list("hosts", filter.clone()).await;
     assert_eq!(some[1].name, "h2.example");
     filter.before = Some(3);
     let pages: Vec<report::Snapshot> = bed.list("snapshots", filter).await;
-    assert_eq!(
-        pages.iter().map(|page| page.id.0).collect::<Vec<_>>(),
-        [2, 1]
-    );
+    assert_eq!(pages.iter().map(|page| page.id.0).collect::<Vec<_>>(), [2, 1]);
 }
 
 #[tokio::test]
 async fn reasons_follow_leases_pauses_drains_and_cancels() {
     let Some(server) = shared() else { return };
     let mut bed = Bed::new(server, "reasons").await;
-    bed.submit((0..3).map(|n| page("a.example", n)).collect())
-        .await;
-    let (first, last) = (
-        Owner::Snapshot(SnapshotId(1)),
-        Owner::Snapshot(SnapshotId(3)),
-    );
+    bed.submit((0..3).map(|n| page("a.example", n)).collect()).await;
+    let (first, last) = (Owner::Snapshot(SnapshotId(1)), Owner::Snapshot(SnapshotId(3)));
     let crawl = Owner::Crawl(CRAWL);
     let (status, text) = bed.why(last).await;
     assert_eq!(status, Lifecycle::Queued);
-    assert!(
-        text.contains("2 pages of host a.example are ahead"),
-        "{text}"
-    );
+    assert!(text.contains("2 pages of host a.example are ahead"), "{text}");
     let grant = bed.claim(1, 1, 1).await.remove(0);
     let (status, text) = bed.why(first).await;
     assert_eq!(status, Lifecycle::Started);
@@ -341,24 +257,15 @@ async fn reasons_follow_leases_pauses_drains_and_cancels() {
         "{text}"
     );
     let (_, text) = bed.why(last).await;
-    assert!(
-        text.contains("host a.example, which is leased to web2 until 20"),
-        "{text}"
-    );
+    assert!(text.contains("host a.example, which is leased to web2 until 20"), "{text}");
     let (_, text) = bed.why(crawl).await;
-    assert!(
-        text.contains("nodes have 1 of its pages: web2\n2 pages wait for a node"),
-        "{text}"
-    );
+    assert!(text.contains("nodes have 1 of its pages: web2\n2 pages wait for a node"), "{text}");
 
     bed.command(CommandVerb::Pause, crawl).await;
     let (status, text) = bed.why(last).await;
     assert_eq!(
         (status, &*text),
-        (
-            Lifecycle::Paused,
-            "c1 is paused in the fleet; to continue: archivist resume c1"
-        )
+        (Lifecycle::Paused, "c1 is paused in the fleet; to continue: archivist resume c1")
     );
     assert_eq!(bed.crawl().await.status, Lifecycle::Paused);
     bed.command(CommandVerb::Resume, crawl).await;
@@ -366,30 +273,16 @@ async fn reasons_follow_leases_pauses_drains_and_cancels() {
     bed.record(1, &grant, SnapshotId(1), &["title"]).await;
     let (status, text) = bed.why(first).await;
     assert_eq!(status, Lifecycle::Sealed);
-    assert_eq!(
-        text,
-        "done on web2\nwget/on_Snapshot__wget of s1 failed: connection refused"
-    );
+    assert_eq!(text, "done on web2\nwget/on_Snapshot__wget of s1 failed: connection refused");
     bed.command(CommandVerb::Retry, first).await;
     assert_eq!(counted(&bed.crawl().await.results), []);
 
     for node in [0, 1] {
         let session = bed.nodes[node].1;
-        bed.apply(
-            node,
-            NodeRequest::Drain {
-                node: session.node,
-                draining: true,
-            },
-        )
-        .await;
+        bed.apply(node, NodeRequest::Drain { node: session.node, draining: true }).await;
     }
     let pace = None;
-    let release = archivist_core::fleet::Release {
-        host: grant.host,
-        epoch: grant.epoch,
-        pace,
-    };
+    let release = archivist_core::fleet::Release { host: grant.host, epoch: grant.epoch, pace };
     bed.apply(1, NodeRequest::Release(release)).await;
     let (_, text) = bed.why(last).await;
     assert!(text.starts_with("all 2 connected nodes drain"), "{text}");
@@ -400,10 +293,7 @@ async fn reasons_follow_leases_pauses_drains_and_cancels() {
 
     bed.nodes[0] = node(server, "reasons", "web1").await;
     bed.command(CommandVerb::Cancel, crawl).await;
-    assert_eq!(
-        bed.why(last).await,
-        (Lifecycle::Cancelled, "cancelled".to_owned())
-    );
+    assert_eq!(bed.why(last).await, (Lifecycle::Cancelled, "cancelled".to_owned()));
     let counts = bed.crawl().await;
     assert_eq!(counts.status, Lifecycle::Cancelled);
     assert_eq!(counted(&counts.snapshots), [("cancelled", 3)]);
@@ -411,11 +301,7 @@ async fn reasons_follow_leases_pauses_drains_and_cancels() {
 
 /// Rows of pages and results that were read so far, and sequential scans of these tables.
 async fn read(view: &View) -> (i64, i64) {
-    view.link()
-        .client
-        .batch_execute("SELECT pg_stat_force_next_flush()")
-        .await
-        .unwrap();
+    view.link().client.batch_execute("SELECT pg_stat_force_next_flush()").await.unwrap();
     let query = "SELECT sum(seq_scan)::bigint, sum(idx_tup_fetch)::bigint FROM pg_stat_user_tables
         WHERE relid IN ('archivist.page'::regclass, 'archivist.result'::regclass)";
     let row = view.link().client.query_one(query, &[]).await.unwrap();
@@ -465,10 +351,7 @@ async fn answers_read_few_rows_of_a_long_queue() {
     ] {
         bed.view.list(what, &filter(status, owner)).await.unwrap();
         let after = read(&bed.view).await;
-        assert_eq!(
-            after.0, before.0,
-            "{what} {status:?} {owner:?} scanned a table"
-        );
+        assert_eq!(after.0, before.0, "{what} {status:?} {owner:?} scanned a table");
         let rows = after.1 - before.1;
         // The open pages of each host are counted.
         assert!(
@@ -477,19 +360,12 @@ async fn answers_read_few_rows_of_a_long_queue() {
         );
         before = after;
     }
-    for id in [
-        Owner::Snapshot(SnapshotId(777)),
-        Owner::Snapshot(SnapshotId(59_999)),
-    ] {
+    for id in [Owner::Snapshot(SnapshotId(777)), Owner::Snapshot(SnapshotId(59_999))] {
         bed.view.show(id).await.unwrap();
         bed.view.why(id).await.unwrap();
         let after = read(&bed.view).await;
         assert_eq!(after.0, before.0, "{id}");
-        assert!(
-            after.1 - before.1 <= 2_000,
-            "{id}: {} rows",
-            after.1 - before.1
-        );
+        assert!(after.1 - before.1 <= 2_000, "{id}: {} rows", after.1 - before.1);
         before = after;
     }
     bed.view.show(Owner::Crawl(CRAWL)).await.unwrap();

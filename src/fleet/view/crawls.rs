@@ -180,11 +180,7 @@ impl Facts<'_> {
     }
 
     fn pages(&self) -> Counts {
-        let waiting = if self.wanted == "pause" {
-            "paused"
-        } else {
-            "queued"
-        };
+        let waiting = if self.wanted == "pause" { "paused" } else { "queued" };
         let ended = self.pages.saturating_sub(self.open);
         counts([
             (waiting, self.open - self.held),

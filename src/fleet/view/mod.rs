@@ -80,11 +80,7 @@ pub struct View {
 impl View {
     /// Returns the view of node `node` over a connection whose schema was checked.
     pub fn new(link: Link, node: &str) -> View {
-        View {
-            link,
-            statements: HashMap::new(),
-            node: node.to_owned(),
-        }
+        View { link, statements: HashMap::new(), node: node.to_owned() }
     }
 
     /// Returns the connection, for heartbeats and hints.
@@ -203,10 +199,7 @@ impl View {
         let begin = begin.isolation_level(IsolationLevel::RepeatableRead);
         let transaction = begin.start().await?;
         transaction.batch_execute(SETTINGS).await?;
-        Ok(Work {
-            transaction,
-            statements: &self.statements,
-        })
+        Ok(Work { transaction, statements: &self.statements })
     }
 }
 
@@ -218,10 +211,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     async fn rows(&self, text: &'static str, values: Values<'_>) -> Answer<Vec<Row>> {
-        Ok(self
-            .transaction
-            .query(&self.statements[text], values)
-            .await?)
+        Ok(self.transaction.query(&self.statements[text], values).await?)
     }
 
     /// Returns the rows of a list as documents, as many as one answer has. Callers continue the list after
@@ -265,17 +255,11 @@ impl Work<'_> {
     }
 
     async fn row(&self, text: &'static str, values: Values<'_>) -> Answer<Row> {
-        Ok(self
-            .transaction
-            .query_one(&self.statements[text], values)
-            .await?)
+        Ok(self.transaction.query_one(&self.statements[text], values).await?)
     }
 
     async fn details(&self, id: Owner) -> Answer<Details> {
-        let filter = Filter {
-            limit: ROWS_MAX,
-            ..Filter::of(id)
-        };
+        let filter = Filter { limit: ROWS_MAX, ..Filter::of(id) };
         let mut results = self.results(&filter).await?;
         let mut snapshots = self.pages(&filter).await?;
         // The oldest first.
@@ -309,11 +293,7 @@ struct Documents<T> {
 
 impl<T: Serialize> Documents<T> {
     fn new(rows_max: u32) -> Documents<T> {
-        Documents {
-            list: Vec::new(),
-            rows_max,
-            bytes: 0,
-        }
+        Documents { list: Vec::new(), rows_max, bytes: 0 }
     }
 
     fn push(&mut self, document: T) -> Answer<()> {
@@ -390,18 +370,12 @@ mod tests {
 
     #[test]
     fn unknown_lists_and_states_are_refused() {
-        let filter = |status: &str| Filter {
-            status: Some(status.to_owned()),
-            ..Filter::default()
-        };
+        let filter = |status: &str| Filter { status: Some(status.to_owned()), ..Filter::default() };
         assert!(check("runs", &Filter::default()).is_err());
         assert!(check("crawls", &filter("failed")).is_err());
         assert!(check("results", &filter("failed")).is_ok());
         assert!(check("hosts", &filter("queued")).is_err());
-        let of_crawl = |filter| Filter {
-            owner: Some(Owner::Crawl(CrawlId(1))),
-            ..filter
-        };
+        let of_crawl = |filter| Filter { owner: Some(Owner::Crawl(CrawlId(1))), ..filter };
         assert!(check("timeline", &Filter::default()).is_err());
         assert!(check("timeline", &of_crawl(filter("queued"))).is_err());
         assert!(check("timeline", &of_crawl(Filter::default())).is_ok());

@@ -46,18 +46,11 @@ pub(super) struct PageFacts {
 }
 
 pub(super) fn reason(code: &str, text: impl Into<String>) -> Reason {
-    Reason {
-        code: code.to_owned(),
-        text: text.into(),
-        until: None,
-    }
+    Reason { code: code.to_owned(), text: text.into(), until: None }
 }
 
 fn until(code: &str, text: String, until: Option<Time>) -> Reason {
-    Reason {
-        until,
-        ..reason(code, text)
-    }
+    Reason { until, ..reason(code, text) }
 }
 
 /// Returns why an open page is not done, the most important reason first.
@@ -128,18 +121,11 @@ fn of_waiting(page: &PageFacts, now: Time) -> Vec<Reason> {
     if let Some(owner) = host.owner.as_ref().filter(|_| host.is_live) {
         let end = host.leased_until;
         let end = end.map(|time| format!(" until {time}")).unwrap_or_default();
-        let text = format!(
-            "waits at host {}, which is leased to {owner}{end}{}",
-            host.name,
-            delay(host)
-        );
+        let text =
+            format!("waits at host {}, which is leased to {owner}{end}{}", host.name, delay(host));
         all.push(until("host-leased", text, host.leased_until));
     } else if let Some(time) = host.next_at.filter(|time| *time > now) {
-        let text = format!(
-            "host {} may be visited again after {time}{}",
-            host.name,
-            delay(host)
-        );
+        let text = format!("host {} may be visited again after {time}{}", host.name, delay(host));
         all.push(until("host-delay", text, Some(time)));
     } else if host.hosts_ahead > 0 {
         let text = format!(
@@ -149,10 +135,8 @@ fn of_waiting(page: &PageFacts, now: Time) -> Vec<Reason> {
         all.push(reason("turn", text));
     }
     if page.pages_ahead > 0 {
-        let text = format!(
-            "{} pages of host {} are ahead in the queue",
-            page.pages_ahead, host.name
-        );
+        let text =
+            format!("{} pages of host {} are ahead in the queue", page.pages_ahead, host.name);
         all.push(reason("host-turn", text));
     }
     if all.is_empty() {
@@ -190,11 +174,7 @@ mod tests {
     const NOON: Time = Time(1_795_435_200_000);
 
     fn fleet() -> Standing {
-        Standing {
-            now: NOON,
-            connected: 2,
-            ..Standing::default()
-        }
+        Standing { now: NOON, connected: 2, ..Standing::default() }
     }
 
     fn host() -> HostFacts {
@@ -215,38 +195,22 @@ mod tests {
 
     #[test]
     fn a_page_of_a_node_names_node_lease_and_delay() {
-        let page = PageFacts {
-            node: Some("web2".to_owned()),
-            host: host(),
-            ..PageFacts::default()
-        };
+        let page =
+            PageFacts { node: Some("web2".to_owned()), host: host(), ..PageFacts::default() };
         let want = "leased to web2 until 2026-11-23T12:03:10.000Z, host delay 5.0s";
         assert_eq!(texts(&page, &fleet()), [want]);
     }
 
     #[test]
     fn a_waiting_page_names_what_holds_its_host() {
-        let mut page = PageFacts {
-            host: host(),
-            pages_ahead: 3,
-            ..PageFacts::default()
-        };
+        let mut page = PageFacts { host: host(), pages_ahead: 3, ..PageFacts::default() };
         let texts_of = texts(&page, &fleet());
-        assert!(
-            texts_of[0].contains("which is leased to web2 until"),
-            "{texts_of:?}"
-        );
-        assert!(
-            texts_of[1].contains("3 pages of host a.example"),
-            "{texts_of:?}"
-        );
+        assert!(texts_of[0].contains("which is leased to web2 until"), "{texts_of:?}");
+        assert!(texts_of[1].contains("3 pages of host a.example"), "{texts_of:?}");
         page.host.is_live = false;
         page.host.next_at = Some(Time(NOON.0 + 5_000));
         let texts_of = texts(&page, &fleet());
-        assert!(
-            texts_of[0].contains("may be visited again after"),
-            "{texts_of:?}"
-        );
+        assert!(texts_of[0].contains("may be visited again after"), "{texts_of:?}");
     }
 
     #[test]
@@ -254,39 +218,23 @@ mod tests {
         let page = PageFacts::default();
         let none = Standing::default();
         assert!(texts(&page, &none)[0].starts_with("no node is connected"));
-        let drain = Standing {
-            draining: 2,
-            ..fleet()
-        };
+        let drain = Standing { draining: 2, ..fleet() };
         assert!(texts(&page, &drain)[0].starts_with("all 2 connected nodes drain"));
-        let failover = Standing {
-            claims_from: Some(NOON),
-            ..fleet()
-        };
+        let failover = Standing { claims_from: Some(NOON), ..fleet() };
         assert!(texts(&page, &failover)[0].starts_with("the database failed over"));
     }
 
     #[test]
     fn paused_and_cancelled_pages_name_the_command_or_the_node() {
-        let paused = PageFacts {
-            is_paused: true,
-            is_crawl_paused: true,
-            ..PageFacts::default()
-        };
+        let paused = PageFacts { is_paused: true, is_crawl_paused: true, ..PageFacts::default() };
         let texts_of = texts(&paused, &Standing::default());
-        assert_eq!(
-            texts_of,
-            ["c12 is paused in the fleet; to continue: archivist resume c12"]
-        );
+        assert_eq!(texts_of, ["c12 is paused in the fleet; to continue: archivist resume c12"]);
         let cancelled = PageFacts {
             is_cancelled: true,
             node: Some("web2".to_owned()),
             host: host(),
             ..PageFacts::default()
         };
-        assert_eq!(
-            texts(&cancelled, &fleet())[0],
-            "it is being cancelled on web2"
-        );
+        assert_eq!(texts(&cancelled, &fleet())[0], "it is being cancelled on web2");
     }
 }

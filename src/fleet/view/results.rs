@@ -34,11 +34,7 @@ macro_rules! query {
 /// Condition: results of pages from `$1` to `$2`, of page `$2` only those before place `$3`.
 macro_rules! range {
     () => {
-        concat!(
-            "r.page >= $1 AND r.page <= $2 AND (r.page < $2 OR ",
-            place!(),
-            " < $3)"
-        )
+        concat!("r.page >= $1 AND r.page <= $2 AND (r.page < $2 OR ", place!(), " < $3)")
     };
 }
 

@@ -104,10 +104,7 @@ impl Work<'_> {
                 ("sealed", ended.saturating_sub(cancelled)),
                 ("cancelled", cancelled),
             ]),
-            uses: Uses {
-                succeeded: count(&totals, 6),
-                failed: count(&totals, 7),
-            },
+            uses: Uses { succeeded: count(&totals, 6), failed: count(&totals, 7) },
             due_hosts: count(&totals, 8),
             claims_from: time(&totals, 1).filter(|_| has_failed_over),
             dead_rows: dead.collect(),

@@ -88,12 +88,7 @@ impl Work<'_> {
             ..Filter::of(id)
         };
         reasons.extend(self.results(&filter).await?.iter().map(of_result));
-        Ok(Why {
-            id,
-            status,
-            reasons,
-            node,
-        })
+        Ok(Why { id, status, reasons, node })
     }
 
     async fn standing(&self) -> Answer<Standing> {
@@ -157,20 +152,11 @@ impl Work<'_> {
         let (waiting, held) = (pages("queued"), pages("started"));
         if held > 0 {
             let nodes = crawl.nodes.join(", ");
-            reasons.push(reason(
-                "running",
-                format!("nodes have {held} of its pages: {nodes}"),
-            ));
+            reasons.push(reason("running", format!("nodes have {held} of its pages: {nodes}")));
         }
         if waiting > 0 {
-            reasons.push(reason(
-                "waiting",
-                format!("{waiting} pages wait for a node"),
-            ));
-            for row in self
-                .rows(HOSTS_OF_CRAWL, &[&id.0, &COUNT_MAX, &HOSTS_SHOWN])
-                .await?
-            {
+            reasons.push(reason("waiting", format!("{waiting} pages wait for a node")));
+            for row in self.rows(HOSTS_OF_CRAWL, &[&id.0, &COUNT_MAX, &HOSTS_SHOWN]).await? {
                 reasons.extend(of_host(&row, owner, standing));
             }
         }
@@ -197,10 +183,7 @@ fn host(row: &Row) -> HostFacts {
 
 /// What the pages of a crawl at one host wait for.
 fn of_host(row: &Row, crawl: Owner, standing: &Standing) -> Vec<Reason> {
-    let facts = PageFacts {
-        host: host(row),
-        ..PageFacts::default()
-    };
+    let facts = PageFacts { host: host(row), ..PageFacts::default() };
     of_page(&facts, crawl, crawl, standing)
 }
 

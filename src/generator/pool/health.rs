@@ -38,10 +38,7 @@ impl<'a> Check<'a> {
     pub fn read(reader: &mut Reader<'a>) -> Option<Check<'a>> {
         let interval = reader.span("HealthIntervalSec").unwrap_or(INTERVAL);
         let timeout = reader.span("HealthTimeoutSec").unwrap_or(TIMEOUT);
-        for (key, span) in [
-            ("HealthIntervalSec", interval),
-            ("HealthTimeoutSec", timeout),
-        ] {
+        for (key, span) in [("HealthIntervalSec", interval), ("HealthTimeoutSec", timeout)] {
             if let Some(entry) = reader.last(key).filter(|_| span.is_zero()) {
                 reader.refuse(
                     entry,
@@ -49,11 +46,7 @@ impl<'a> Check<'a> {
                 );
             }
         }
-        Some(Check {
-            command: reader.last("HealthCheck")?,
-            interval,
-            timeout,
-        })
+        Some(Check { command: reader.last("HealthCheck")?, interval, timeout })
     }
 
     pub fn units(&self, reader: &Reader<'_>, names: &Names<'_>, units: &mut Units) {
@@ -64,10 +57,8 @@ impl<'a> Check<'a> {
     }
 
     fn timer(&self, reader: &Reader<'_>, names: &Names<'_>) -> UnitFile {
-        let description = format!(
-            "archivist: timer of health checks of worker %i of pool {}",
-            reader.name()
-        );
+        let description =
+            format!("archivist: timer of health checks of worker %i of pool {}", reader.name());
         let mut file = with_worker(reader, names, &description);
         let interval = exact_span(self.interval);
         file.set("Timer", "OnActiveSec", &interval);
@@ -78,10 +69,7 @@ impl<'a> Check<'a> {
     }
 
     fn service(&self, reader: &Reader<'_>, names: &Names<'_>) -> UnitFile {
-        let description = format!(
-            "archivist: health check of worker %i of pool {}",
-            reader.name()
-        );
+        let description = format!("archivist: health check of worker %i of pool {}", reader.name());
         let mut file = with_worker(reader, names, &description);
         let ending = format!("archivist-unhealthy@{}-%i.service", reader.name());
         file.set("Unit", "OnFailure", &ending);
@@ -96,10 +84,7 @@ impl<'a> Check<'a> {
         file.set("Service", "SuccessExitStatus", "SIGTERM");
         set_environment(reader, names, &mut file);
         let shared = reader.section("Service");
-        file.pass(
-            "Service",
-            shared.filter(|entry| SHARED.contains(&entry.key.as_str())),
-        );
+        file.pass("Service", shared.filter(|entry| SHARED.contains(&entry.key.as_str())));
         file
     }
 }

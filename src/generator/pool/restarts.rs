@@ -44,11 +44,7 @@ impl Restarts {
         }
         let longest = longest.unwrap_or(LONGEST).max(first);
         let grows = context.systemd >= KNOWS_STEPS && !first.is_zero() && longest > first;
-        Restarts {
-            first,
-            longest,
-            steps: if grows { STEPS } else { 0 },
-        }
+        Restarts { first, longest, steps: if grows { STEPS } else { 0 } }
     }
 
     /// Returns the delay before restart `number`, from 1, as systemd computes it.
@@ -72,11 +68,7 @@ impl Restarts {
     }
 
     pub fn set_limit(&self, file: &mut UnitFile) {
-        file.set(
-            "Unit",
-            "StartLimitIntervalSec",
-            &exact_span(self.interval()),
-        );
+        file.set("Unit", "StartLimitIntervalSec", &exact_span(self.interval()));
         file.set("Unit", "StartLimitBurst", &BURST.to_string());
     }
 
@@ -96,18 +88,11 @@ mod tests {
 
     #[test]
     fn delays_grow_as_in_systemd() {
-        let restarts = Restarts {
-            first: FIRST,
-            longest: LONGEST,
-            steps: STEPS,
-        };
+        let restarts = Restarts { first: FIRST, longest: LONGEST, steps: STEPS };
         let delays: Vec<_> = (1..=6).map(|n| restarts.delay(n).as_millis()).collect();
         assert_eq!(delays, [1000, 1778, 3162, 5623, 10_000, 10_000]);
         assert_eq!(restarts.interval(), Duration::from_secs(181));
-        let constant = Restarts {
-            steps: 0,
-            ..restarts
-        };
+        let constant = Restarts { steps: 0, ..restarts };
         assert_eq!(constant.delay(9), FIRST);
         assert_eq!(constant.interval(), Duration::from_secs(39));
     }

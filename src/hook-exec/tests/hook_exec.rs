@@ -21,10 +21,7 @@ fn spec(argv: &[&str], environment: &[(&str, &str)]) -> UnitSpec {
         hook: "on_Snapshot__06_wget",
         unit_part: "wget",
         argv: argv.iter().copied().map(text).collect(),
-        environment: environment
-            .iter()
-            .map(|(name, value)| (text(name), text(value)))
-            .collect(),
+        environment: environment.iter().map(|(name, value)| (text(name), text(value))).collect(),
         launcher: Some(LAUNCHER.into()),
         not_after: None,
         working_directory: "/".into(),
@@ -63,34 +60,22 @@ fn arguments_and_variables_arrive_unchanged() {
     let argv = ["/usr/bin/printf", "%s|", odd, "", "a b"];
     let output = launched(&argv, &[], &[]);
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(
-        String::from_utf8(output.stdout).unwrap(),
-        format!("{odd}||a b|")
-    );
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{odd}||a b|"));
 
     let variables = [("API_KEY", "a=b c\t\u{e4}"), ("EMPTY", ""), ("SET", "ours")];
-    let output = launched(
-        &["/usr/bin/env", "-0"],
-        &variables,
-        &[("SET", "drop-in"), ("X", "1")],
-    );
+    let output = launched(&["/usr/bin/env", "-0"], &variables, &[("SET", "drop-in"), ("X", "1")]);
     let text = String::from_utf8(output.stdout).unwrap();
     let mut pairs: Vec<&str> = text.split_terminator('\0').collect();
     pairs.sort_unstable();
-    assert_eq!(
-        pairs,
-        ["API_KEY=a=b c\t\u{e4}", "EMPTY=", "SET=drop-in", "X=1"]
-    );
+    assert_eq!(pairs, ["API_KEY=a=b c\t\u{e4}", "EMPTY=", "SET=drop-in", "X=1"]);
 }
 
 #[test]
 fn program_starts_in_the_working_directory() {
     let directory = tempfile::tempdir().unwrap();
     let in_directory = |directory: &Path| {
-        let spec = UnitSpec {
-            working_directory: Some(directory.into()),
-            ..spec(&["/bin/pwd"], &[])
-        };
+        let spec =
+            UnitSpec { working_directory: Some(directory.into()), ..spec(&["/bin/pwd"], &[]) };
         launch(&spec.launch().unwrap(), &[])
     };
     let output = in_directory(directory.path());
@@ -115,10 +100,7 @@ fn nothing_is_executed_after_the_end_of_the_lease() {
     let now = clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap();
     let now = now.tv_sec().unsigned_abs() * 1000;
     let at = |not_after| {
-        let spec = UnitSpec {
-            not_after: Some(not_after),
-            ..spec(&["/bin/echo", "visited"], &[])
-        };
+        let spec = UnitSpec { not_after: Some(not_after), ..spec(&["/bin/echo", "visited"], &[]) };
         launch(&spec.launch().unwrap(), &[])
     };
     assert_eq!(at(now + 60_000).stdout, b"visited\n");
@@ -149,10 +131,7 @@ fn failed_execution_has_systemd_s_exit_status() {
     let mut mode = std::fs::metadata(&plain).unwrap().permissions();
     std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o755);
     std::fs::set_permissions(&plain, mode).unwrap();
-    assert_eq!(
-        launched(&[not_executable], &[], &[]).status.code(),
-        Some(203)
-    );
+    assert_eq!(launched(&[not_executable], &[], &[]).status.code(), Some(203));
     for broken in [&b""[..], b"\0\x002\0/bin/true\0"] {
         assert_eq!(launch(broken, &[]).status.code(), Some(208));
     }
@@ -216,11 +195,7 @@ fn system_calls_newer_than_the_lists_are_unknown_to_hooks() {
 #[test]
 fn program_contains_no_unneeded_library() {
     let program = std::fs::read(LAUNCHER).unwrap();
-    let has = |text: &str| {
-        program
-            .windows(text.len())
-            .any(|part| part == text.as_bytes())
-    };
+    let has = |text: &str| program.windows(text.len()).any(|part| part == text.as_bytes());
     assert!(has("failed to execute"));
     for foreign in ["org.freedesktop.systemd1", "sqlite3_", "tokio-runtime"] {
         assert!(!has(foreign), "{foreign}");

@@ -94,11 +94,7 @@ pub struct Answers {
 impl Answers {
     /// No answers so far. `read_max`: bytes of a file that hooks read; `kept_max`: bytes of any file.
     pub fn new(read_max: u64, kept_max: u64) -> Answers {
-        Answers {
-            read_max,
-            kept_max,
-            ..Answers::default()
-        }
+        Answers { read_max, kept_max, ..Answers::default() }
     }
 
     /// Notes a response that chromium has stopped. `main` is the id of the main frame.
@@ -155,8 +151,7 @@ impl Answers {
                 break;
             };
             let lines = cookies.lines.iter();
-            hop.headers
-                .extend(lines.map(|line| ("set-cookie".to_owned(), line.clone())));
+            hop.headers.extend(lines.map(|line| ("set-cookie".to_owned(), line.clone())));
         }
         hops
     }
@@ -198,11 +193,7 @@ pub fn carry_out(
         Next::SaveFile => drop(tokio::spawn(save_file(session, request))),
         Next::SaveIcon(hop) => drop(tokio::spawn(save_icon(session, request, hop))),
         Next::StreamFile(most) => {
-            let stream = FileStream {
-                session,
-                request,
-                most,
-            };
+            let stream = FileStream { session, request, most };
             let saving = stream.save(params.clone(), files, until);
             return Ok(Some(tokio::spawn(saving)));
         }
@@ -239,20 +230,13 @@ fn may_be_icon(hop: &Hop) -> bool {
 /// without a length may never end.
 fn file(hop: &Hop, read_max: u64, kept_max: u64) -> Next {
     let disposition = hop.header("content-disposition").unwrap_or_default();
-    let is_attached = disposition
-        .trim_start()
-        .to_ascii_lowercase()
-        .starts_with("attachment");
+    let is_attached = disposition.trim_start().to_ascii_lowercase().starts_with("attachment");
     let kind = content_type(hop);
     let is_file = is_attached || !page::is_viewable(kind);
     if !is_file || hop.is_redirect() || is_without_body(hop) {
         return Next::Continue;
     }
-    let most = if page::is_read(kind) {
-        read_max.max(kept_max)
-    } else {
-        kept_max
-    };
+    let most = if page::is_read(kind) { read_max.max(kept_max) } else { kept_max };
     let ends = is_attached || page::essence(kind).starts_with("application/");
     match length(hop) {
         Some(length) if length <= BODY_MAX_BYTES => Next::SaveFile,
@@ -279,11 +263,8 @@ fn text(value: &Value) -> String {
 }
 
 async fn save_icon(session: Session, request: Value, hop: Hop) {
-    let icon = Icon {
-        url: hop.url.to_string(),
-        status: hop.status,
-        body: body(&session, &request).await,
-    };
+    let icon =
+        Icon { url: hop.url.to_string(), status: hop.status, body: body(&session, &request).await };
     // The tab may be closed.
     let _ = session.post("Fetch.continueRequest", request);
     or_ignore(session::write(ICON, &icon));
@@ -328,18 +309,13 @@ impl FileStream {
         }
         let fail = |error: io::Error| Finding::failed(format!("failed to write '{PART}': {error}"));
         let mut part = File::create(PART).map_err(fail)?;
-        let taken: Taken = self
-            .session
-            .call("Fetch.takeResponseBodyAsStream", self.request.clone())
-            .await?;
+        let taken: Taken =
+            self.session.call("Fetch.takeResponseBodyAsStream", self.request.clone()).await?;
         let mut bytes = 0;
         let append = |piece: &[u8]| {
             bytes += piece.len() as u64;
             if bytes > self.most {
-                return Err(Finding::failed(format!(
-                    "the file has more than {} bytes",
-                    self.most
-                )));
+                return Err(Finding::failed(format!("the file has more than {} bytes", self.most)));
             }
             part.write_all(piece).map_err(fail)
         };
@@ -422,10 +398,7 @@ mod tests {
                 "responseHeaders": headers});
             answers.take(&paused, "MAIN")
         };
-        assert_eq!(
-            take("Document", "FRAME", of_type("image/png")),
-            Next::Continue
-        );
+        assert_eq!(take("Document", "FRAME", of_type("image/png")), Next::Continue);
         let file = json!([{"name": "content-type", "value": "application/pdf"},
             {"name": "content-length", "value": "10"}]);
         assert_eq!(take("Document", "MAIN", file.clone()), Next::SaveFile);
@@ -462,12 +435,7 @@ mod tests {
         assert_eq!(saved("text/html", "attachment", "10"), Next::SaveFile);
         assert_eq!(saved("text/html", "inline", "10"), Next::Continue);
         let large = |kind: &str, length: &str| saved(kind, "attachment; filename=a", length);
-        for kind in [
-            "text/csv",
-            "application/gzip",
-            "text/html",
-            "application/rss+xml",
-        ] {
+        for kind in ["text/csv", "application/gzip", "text/html", "application/rss+xml"] {
             assert_eq!(large(kind, "9999999"), Next::StreamFile(read), "{kind}");
             assert_eq!(large(kind, "99999999"), Next::Continue, "{kind}");
             assert_eq!(large(kind, "endless"), Next::Continue, "{kind}");

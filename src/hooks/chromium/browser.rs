@@ -77,9 +77,7 @@ impl Browser {
         let home = Scratch::new("chromium")?;
         if let Some(profile) = cookies::profile(invocation) {
             copy(&profile, &home.path(PROFILE), COPY_BOUNDS).map_err(|error| {
-                Finding::failed(format!(
-                    "failed to copy the profile of the persona: {error}"
-                ))
+                Finding::failed(format!("failed to copy the profile of the persona: {error}"))
             })?;
         }
         let program = invocation.settings.text("CHROME_BINARY");
@@ -163,10 +161,7 @@ impl Browser {
     /// ends.
     pub async fn end(mut self) {
         if timeout(EXIT_GRACE, self.child.wait()).await.is_err() {
-            eprintln!(
-                "chromium did not exit within {} s, killing it",
-                EXIT_GRACE.as_secs()
-            );
+            eprintln!("chromium did not exit within {} s, killing it", EXIT_GRACE.as_secs());
             let _ = self.child.kill().await;
         }
     }
@@ -189,11 +184,7 @@ fn find(program: &str) -> Result<(), Finding> {
     if is_installed(program) {
         Ok(())
     } else {
-        Err(start_failure(
-            program,
-            &std::io::ErrorKind::NotFound.into(),
-            "chromium",
-        ))
+        Err(start_failure(program, &std::io::ErrorKind::NotFound.into(), "chromium"))
     }
 }
 
@@ -273,9 +264,7 @@ fn arguments(
 /// chromium reads the last option of this name alone.
 fn disabled_features(extra: &[String]) -> String {
     let own = DISABLED_FEATURES.into_iter();
-    let others = extra
-        .iter()
-        .filter_map(|word| word.strip_prefix(DISABLE_FEATURES));
+    let others = extra.iter().filter_map(|word| word.strip_prefix(DISABLE_FEATURES));
     let all: Vec<_> = own.chain(others).collect();
     format!("{DISABLE_FEATURES}{}", all.join(","))
 }
@@ -310,9 +299,7 @@ fn environment(
     }
     if let Some(certificate) = page::client_certificate::of(invocation)? {
         client_certificate::add(&certificate, &own, &home.path(PROFILE)).map_err(|error| {
-            Finding::failed(format!(
-                "failed to add the client certificate to chromium: {error}"
-            ))
+            Finding::failed(format!("failed to add the client certificate to chromium: {error}"))
         })?;
     }
     Ok(())
@@ -324,11 +311,7 @@ async fn read_log(pipe: ChildStderr, failure: Arc<Mutex<Option<String>>>, is_log
     let mut reader = BufReader::new(pipe);
     loop {
         let mut line = Vec::new();
-        match (&mut reader)
-            .take(LOG_LINE_MAX_BYTES)
-            .read_until(b'\n', &mut line)
-            .await
-        {
+        match (&mut reader).take(LOG_LINE_MAX_BYTES).read_until(b'\n', &mut line).await {
             Ok(1..) => {}
             _ => return,
         }
@@ -369,8 +352,7 @@ fn failure_reason(line: &str) -> Option<String> {
     if let Some((_, reason)) = line.split_once(wall::REFUSAL) {
         return Some(reason.trim().to_owned());
     }
-    line.contains(":FATAL:")
-        .then(|| format!("chromium failed: {}", one_line(line, 300)))
+    line.contains(":FATAL:").then(|| format!("chromium failed: {}", one_line(line, 300)))
 }
 
 #[cfg(test)]

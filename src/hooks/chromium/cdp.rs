@@ -148,10 +148,7 @@ impl Connection {
             UnixStream::from_std(stream)
         });
         let stream = connected.map_err(|error| {
-            CdpError::Gone(format!(
-                "failed to connect to '{}': {error}",
-                socket.display()
-            ))
+            CdpError::Gone(format!("failed to connect to '{}': {error}", socket.display()))
         })?;
         let (reader, writer) = stream.into_split();
         Ok(Connection::over(reader, writer, most))
@@ -170,20 +167,13 @@ impl Connection {
             tokio::spawn(read_all(Frames::new(reader, most), routes.clone())),
             tokio::spawn(write_all(writer, waiting)),
         ];
-        let wire = Wire {
-            unsent,
-            routes,
-            tasks,
-        };
+        let wire = Wire { unsent, routes, tasks };
         Connection(Arc::new(wire))
     }
 
     /// The session of the browser itself.
     pub fn browser(&self) -> Session {
-        Session {
-            connection: self.clone(),
-            id: None,
-        }
+        Session { connection: self.clone(), id: None }
     }
 
     /// Attaches to a tab.
@@ -201,10 +191,7 @@ impl Connection {
 
     /// The session with this id, to which the browser attached by itself.
     pub fn session(&self, id: String) -> Session {
-        Session {
-            connection: self.clone(),
-            id: Some(id),
-        }
+        Session { connection: self.clone(), id: Some(id) }
     }
 }
 
@@ -264,19 +251,14 @@ impl Session {
     /// Subscribes to events of this session, instead of its earlier subscription.
     pub fn events(&self, methods: &[&'static str]) -> Events {
         let (sender, received) = mpsc::channel(UNREAD_EVENTS_MAX);
-        let subscription = Subscription {
-            methods: methods.iter().copied().collect(),
-            events: sender,
-        };
+        let subscription =
+            Subscription { methods: methods.iter().copied().collect(), events: sender };
         let mut routes = self.routes();
         if routes.why_ended(&self.id).is_none() {
             routes.subscriptions.insert(self.id.clone(), subscription);
         }
         drop(routes);
-        Events {
-            session: self.clone(),
-            received,
-        }
+        Events { session: self.clone(), received }
     }
 
     fn routes(&self) -> MutexGuard<'_, Routes> {
@@ -300,11 +282,7 @@ impl Session {
             request["sessionId"] = session.as_str().into();
         }
         if let Some(answer) = answer {
-            let call = PendingCall {
-                session: self.id.clone(),
-                method: method.to_owned(),
-                answer,
-            };
+            let call = PendingCall { session: self.id.clone(), method: method.to_owned(), answer };
             routes.calls.insert(id, call);
         }
         let mut message = request.to_string().into_bytes();
@@ -380,11 +358,7 @@ impl Routes {
         let Ok(EventMessage { params }) = serde_json::from_slice(message) else {
             return;
         };
-        if subscription
-            .events
-            .try_send(CdpEvent { method, params })
-            .is_err()
-        {
+        if subscription.events.try_send(CdpEvent { method, params }).is_err() {
             self.subscriptions.remove(&session);
         }
     }
@@ -397,10 +371,8 @@ impl Routes {
         let session = Some(session);
         self.subscriptions.remove(&session);
         let calls = self.calls.iter();
-        let lost: Vec<u64> = calls
-            .filter(|(_, call)| call.session == session)
-            .map(|(id, _)| *id)
-            .collect();
+        let lost: Vec<u64> =
+            calls.filter(|(_, call)| call.session == session).map(|(id, _)| *id).collect();
         for id in lost {
             self.answer(id, Err(error.clone()));
         }
@@ -477,17 +449,11 @@ fn parse_answer<T: DeserializeOwned>(method: &str, message: &[u8]) -> Result<T, 
     let reply: Reply<T> = match serde_json::from_slice(message) {
         Ok(reply) => reply,
         Err(error) => {
-            return Err(CdpError::Garbled {
-                method,
-                reason: error.to_string(),
-            });
+            return Err(CdpError::Garbled { method, reason: error.to_string() });
         }
     };
     match reply {
-        Reply {
-            result: Some(result),
-            ..
-        } => Ok(result),
+        Reply { result: Some(result), .. } => Ok(result),
         Reply { error, .. } => Err(CdpError::Refused {
             method,
             message: error.map_or_else(|| "no reason given".to_owned(), |error| error.message),

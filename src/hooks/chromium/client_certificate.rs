@@ -56,9 +56,7 @@ fn pattern(host: &CertificateHost) -> String {
 }
 
 fn run(command: &mut Command, program: &str) -> io::Result<()> {
-    let done = command
-        .output()
-        .map_err(|error| io::Error::other(format!("{program}: {error}")))?;
+    let done = command.output().map_err(|error| io::Error::other(format!("{program}: {error}")))?;
     if done.status.success() {
         return Ok(());
     }

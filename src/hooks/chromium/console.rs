@@ -36,8 +36,7 @@ impl Errors {
             _ => return,
         };
         if self.0.len() < ERRORS_MAX {
-            self.0
-                .push(error.trim().chars().take(ERROR_MAX_CHARS).collect());
+            self.0.push(error.trim().chars().take(ERROR_MAX_CHARS).collect());
         }
     }
 
@@ -64,9 +63,8 @@ pub async fn errors(session: &Session) -> Result<Vec<String>, CdpError> {
 
 /// The text of a value in a console.
 fn described(value: &Value) -> String {
-    let text = ["description", "value", "unserializableValue"]
-        .iter()
-        .find_map(|key| value.get(key));
+    let text =
+        ["description", "value", "unserializableValue"].iter().find_map(|key| value.get(key));
     match text {
         Some(Value::String(text)) => text.lines().next().unwrap_or_default().to_owned(),
         Some(other) => other.to_string(),

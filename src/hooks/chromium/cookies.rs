@@ -36,11 +36,7 @@ impl Cookie {
         Cookie {
             name: cookie.name,
             value: cookie.value,
-            domain: if cookie.subdomains {
-                format!(".{}", cookie.host)
-            } else {
-                cookie.host
-            },
+            domain: if cookie.subdomains { format!(".{}", cookie.host) } else { cookie.host },
             path: cookie.path,
             secure: cookie.secure,
             http_only: cookie.http_only,
@@ -138,9 +134,7 @@ pub fn profile(invocation: &Invocation) -> Option<PathBuf> {
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
         return None;
     }
-    let profile = Path::new(all)
-        .join(name)
-        .join(crate::crawl::persona::PROFILE);
+    let profile = Path::new(all).join(name).join(crate::crawl::persona::PROFILE);
     profile.is_dir().then_some(profile)
 }
 

@@ -30,13 +30,7 @@ pub struct Frames<R> {
 impl<R: AsyncRead + Unpin> Frames<R> {
     /// Creates a reader of `from`.
     pub fn new(from: R, limit: usize) -> Frames<R> {
-        Frames {
-            from,
-            buffer: Vec::new(),
-            searched: 0,
-            limit,
-            dropping: None,
-        }
+        Frames { from, buffer: Vec::new(), searched: 0, limit, dropping: None }
     }
 
     /// Returns the next message, or `None` at the end of the stream, which discards an incomplete
@@ -107,15 +101,7 @@ mod tests {
     #[tokio::test]
     async fn messages_are_split_at_any_read_boundary() {
         let seen = all(20, &[b"{\"a\"", b":1}\0{}\0", b"\0[1]", b"\0half"]).await;
-        assert_eq!(
-            seen,
-            [
-                message("{\"a\":1}"),
-                message("{}"),
-                message(""),
-                message("[1]")
-            ]
-        );
+        assert_eq!(seen, [message("{\"a\":1}"), message("{}"), message(""), message("[1]")]);
     }
 
     #[tokio::test]

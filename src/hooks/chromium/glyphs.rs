@@ -43,11 +43,8 @@ mod tests {
 
     #[test]
     fn remark_names_scripts_and_packages_once() {
-        let missing = [
-            ("Han", "fonts-noto-cjk"),
-            ("Thai", "fonts-noto-core"),
-            ("Hangul", "fonts-noto-cjk"),
-        ];
+        let missing =
+            [("Han", "fonts-noto-cjk"), ("Thai", "fonts-noto-core"), ("Hangul", "fonts-noto-cjk")];
         let missing = missing.map(|(script, fonts)| (script.to_owned(), fonts.to_owned()));
         assert_eq!(
             note(&missing).as_deref(),

@@ -29,10 +29,8 @@ pub fn with_window(version: &str) -> Option<String> {
 
 /// User agent of the crawl's or snapshot's browser as it is with a window, if there is one.
 pub fn of_browser(invocation: &Invocation) -> Option<String> {
-    let directories = [
-        session::crawl_directory(invocation),
-        invocation.sibling(session::PLUGIN, ""),
-    ];
+    let directories =
+        [session::crawl_directory(invocation), invocation.sibling(session::PLUGIN, "")];
     let read = |directory: &PathBuf| {
         let bytes = page::read_start(&directory.join(session::BROWSER), 1 << 16)?;
         let browser: BrowserInfo = serde_json::from_slice(&bytes).ok()?;
@@ -46,11 +44,7 @@ pub fn of_browser(invocation: &Invocation) -> Option<String> {
 pub fn of(browser: &BrowserInfo) -> Option<Value> {
     let (_, version) = browser.user_agent.split_once(HEADLESS)?;
     let major = version.split('.').next()?;
-    let architecture = if cfg!(target_arch = "aarch64") {
-        "arm"
-    } else {
-        "x86"
-    };
+    let architecture = if cfg!(target_arch = "aarch64") { "arm" } else { "x86" };
     Some(json!({
         "userAgent": user_agent(browser),
         "userAgentMetadata": {
@@ -85,10 +79,7 @@ mod tests {
     #[test]
     fn version_is_that_of_the_user_agent() {
         let agent = with_window("156.0.8078.108\n").unwrap();
-        assert!(
-            agent.ends_with(" Chrome/156.0.0.0 Safari/537.36"),
-            "{agent}"
-        );
+        assert!(agent.ends_with(" Chrome/156.0.0.0 Safari/537.36"), "{agent}");
         for other in ["", "Chromium 156.0", "unknown option"] {
             assert_eq!(with_window(other), None, "{other}");
         }
@@ -101,10 +92,7 @@ mod tests {
             ..BrowserInfo::default()
         };
         let identity = of(&browser).unwrap();
-        assert_eq!(
-            identity["userAgent"],
-            "Mozilla/5.0 (X11) Chrome/156.0.0.0 Safari/537.36"
-        );
+        assert_eq!(identity["userAgent"], "Mozilla/5.0 (X11) Chrome/156.0.0.0 Safari/537.36");
         let brands = &identity["userAgentMetadata"]["brands"];
         assert_eq!(brands[0]["version"], "156");
         browser.user_agent = "My Browser".to_owned();

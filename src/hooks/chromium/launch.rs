@@ -25,13 +25,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     session::remove_files(&[CDP_URL, SOCKET]);
     if let Err(finding) = &outcome {
         let error = Some(finding.output_str.clone());
-        session::write(
-            BROWSER,
-            &session::BrowserInfo {
-                error,
-                ..Default::default()
-            },
-        )?;
+        session::write(BROWSER, &session::BrowserInfo { error, ..Default::default() })?;
     }
     outcome
 }

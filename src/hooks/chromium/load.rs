@@ -58,9 +58,7 @@ pub fn load_timeout(left: Duration) -> Duration {
 /// to 100..=16384.
 pub fn window(text: &str) -> (u32, u32) {
     let side = |part: Option<&str>, default: u32| {
-        part.and_then(|text| text.trim().parse().ok())
-            .unwrap_or(default)
-            .clamp(100, 16_384)
+        part.and_then(|text| text.trim().parse().ok()).unwrap_or(default).clamp(100, 16_384)
     };
     let mut parts = text.split([',', 'x']);
     (side(parts.next(), 1440), side(parts.next(), 2000))
@@ -93,10 +91,7 @@ impl LoadingTab {
         // Response bodies are not needed: keep the browser from buffering them.
         let none = json!({"maxTotalBufferSize": 1, "maxResourceBufferSize": 1});
         session.post("Network.enable", none)?;
-        session.post(
-            "Emulation.setFocusEmulationEnabled",
-            json!({"enabled": true}),
-        )?;
+        session.post("Emulation.setFocusEmulationEnabled", json!({"enabled": true}))?;
         // A page that prints itself would hold the printer.
         let source = json!({"source": "window.print = () => {};"});
         session.post("Page.addScriptToEvaluateOnNewDocument", source)?;
@@ -199,11 +194,7 @@ impl LoadingTab {
         }
         Ok(match arrival.ending() {
             Some(Ending::Page(page)) => navigation(page, &changes, request, begin.elapsed()),
-            Some(Ending::NoPage {
-                reason,
-                is_failure,
-                response,
-            }) => {
+            Some(Ending::NoPage { reason, is_failure, response }) => {
                 let finding = if *is_failure {
                     Finding::failed(reason.clone())
                 } else {
@@ -264,11 +255,7 @@ impl LoadingTab {
             HEADERS => self.answers.take_cookies(&event.params),
             FETCH_PAUSED if has_answer(&event.params) => {
                 let next = self.answers.take(&event.params, &self.main_frame);
-                let next = if self.saves_files {
-                    next
-                } else {
-                    Next::Continue
-                };
+                let next = if self.saves_files { next } else { Next::Continue };
                 let files = self.files.clone();
                 let saving =
                     answers::carry_out(next, &event.params, &self.session, files, self.until)?;
@@ -288,8 +275,7 @@ impl LoadingTab {
                     let refuse = json!({"requestId": id, "errorReason": "Aborted"});
                     self.session.post("Fetch.failRequest", refuse)?;
                 } else {
-                    self.session
-                        .post("Fetch.continueRequest", json!({"requestId": id}))?;
+                    self.session.post("Fetch.continueRequest", json!({"requestId": id}))?;
                 }
             }
             _ => {}
@@ -304,16 +290,14 @@ impl LoadingTab {
             Step::StopScripts => {
                 self.session.post("Runtime.terminateExecution", json!({}))?;
                 let off = json!({"value": true});
-                self.session
-                    .post("Emulation.setScriptExecutionDisabled", off)
+                self.session.post("Emulation.setScriptExecutionDisabled", off)
             }
             Step::HoldNavigation if self.is_held => Ok(()),
             Step::HoldNavigation => {
                 self.is_held = true;
                 // A service worker would answer the navigation before it could be refused.
                 let bypass = json!({"bypass": true});
-                self.session
-                    .post("Network.setBypassServiceWorker", bypass)?;
+                self.session.post("Network.setBypassServiceWorker", bypass)?;
                 self.session.post("Fetch.enable", intercepted())
             }
             Step::Navigate | Step::Probe | Step::Reveal => Ok(()),
@@ -356,12 +340,7 @@ fn probe(session: &Session, probed: &mpsc::UnboundedSender<TabEvent>) {
     for (session, method, params, event) in [
         (browser, "Browser.getVersion", json!({}), TabEvent::Reached),
         // A document that goes has no script to stop: it need not succeed.
-        (
-            session.clone(),
-            "Runtime.evaluate",
-            script,
-            TabEvent::Probed,
-        ),
+        (session.clone(), "Runtime.evaluate", script, TabEvent::Probed),
     ] {
         let probed = probed.clone();
         tokio::spawn(async move {
@@ -401,10 +380,7 @@ async fn navigate(session: Session, url: String) -> Result<TabEvent, CdpError> {
         is_download: bool,
     }
     let answer: Navigated = session.call("Page.navigate", json!({"url": url})).await?;
-    Ok(TabEvent::NavigationAnswered {
-        error: answer.error_text,
-        is_download: answer.is_download,
-    })
+    Ok(TabEvent::NavigationAnswered { error: answer.error_text, is_download: answer.is_download })
 }
 
 /// Describes a page that is ready. `changes` are remarks about what was done to it.
@@ -431,9 +407,7 @@ fn navigation(
 /// Sets the size of the tab's viewport in pixels, independent of its window.
 pub async fn resize(session: &Session, (width, height): (u32, u32)) -> Result<(), CdpError> {
     let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
-    let _: Ignored = session
-        .call("Emulation.setDeviceMetricsOverride", size)
-        .await?;
+    let _: Ignored = session.call("Emulation.setDeviceMetricsOverride", size).await?;
     Ok(())
 }
 

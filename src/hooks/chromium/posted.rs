@@ -13,9 +13,7 @@ pub struct PostedPart {
 
 /// The posted body of an event, if the event has all of it.
 pub fn in_event(parts: &[PostedPart]) -> Option<Vec<u8>> {
-    let decoded = parts
-        .iter()
-        .map(|part| STANDARD.decode(part.bytes.as_ref()?).ok());
+    let decoded = parts.iter().map(|part| STANDARD.decode(part.bytes.as_ref()?).ok());
     let decoded = decoded.collect::<Option<Vec<_>>>()?;
     (!decoded.is_empty()).then(|| decoded.concat())
 }

@@ -70,9 +70,7 @@ impl BrowserServer {
         let (close, close_requested) = oneshot::channel();
         let mut task = tokio::spawn(serve(browser, pipe, listener, close_requested));
         let greeting = async {
-            let browser = Connection::open(&socket, REQUEST_MAX_BYTES)
-                .await?
-                .browser();
+            let browser = Connection::open(&socket, REQUEST_MAX_BYTES).await?.browser();
             let call = browser.call("Browser.getVersion", json!({}));
             let browser: session::BrowserInfo = call.await?;
             Ok::<_, CdpError>(session::BrowserInfo {
@@ -85,12 +83,7 @@ impl BrowserServer {
             why = &mut task => return Err(gone(why)),
         };
         match browser {
-            Ok(browser) => Ok(BrowserServer {
-                browser,
-                socket,
-                close,
-                task,
-            }),
+            Ok(browser) => Ok(BrowserServer { browser, socket, close, task }),
             // The browser closed the connection: its exit gives the reason.
             Err(_) => Err(gone(task.await)),
         }
@@ -259,10 +252,7 @@ impl Relay {
             }
             let _ = inputs.send(RelayInput::Disconnected(id)).await;
         });
-        let client = Client {
-            unsent: sender,
-            room: Arc::new(Semaphore::new(UNREAD_MAX_BYTES)),
-        };
+        let client = Client { unsent: sender, room: Arc::new(Semaphore::new(UNREAD_MAX_BYTES)) };
         self.clients.insert(id, client);
         self.routes.add_client(id);
     }
@@ -422,10 +412,7 @@ mod tests {
             relay.take_frame(event(sent));
             sent += 1;
         }
-        assert!(
-            sent * EVENT_BYTES <= UNREAD_MAX_BYTES + EVENT_BYTES,
-            "{sent}"
-        );
+        assert!(sent * EVENT_BYTES <= UNREAD_MAX_BYTES + EVENT_BYTES, "{sent}");
         for number in 0..2 * sent {
             assert_eq!(next(&mut far).await["params"]["n"], number);
             if let Some(held) = &relay.held {

@@ -78,11 +78,7 @@ struct Opened {
 impl Opened {
     /// Remarks about what was done.
     fn notes(&self) -> Vec<String> {
-        let section = if self.details == 1 {
-            "section"
-        } else {
-            "sections"
-        };
+        let section = if self.details == 1 { "section" } else { "sections" };
         let medium = if self.media == 1 { "medium" } else { "media" };
         let notes = [
             (self.details > 0).then(|| format!("opened {} {section}", self.details)),
@@ -148,20 +144,15 @@ impl World<'_> {
         }
         let world = json!({"frameId": frame, "worldName": "archivist"});
         let world: Created = session.call("Page.createIsolatedWorld", world).await?;
-        Ok(World {
-            session,
-            id: world.execution_context_id,
-        })
+        Ok(World { session, id: world.execution_context_id })
     }
 
     /// Evaluates a function of our own with these arguments, which may call those of `boxes.js`.
     /// Fails if the frame shows another document by now.
     pub async fn evaluate(&self, function: &str, arguments: &[Value]) -> Result<Value, CdpError> {
         let arguments: Vec<String> = arguments.iter().map(Value::to_string).collect();
-        let expression = format!(
-            "(() => {{ {SHARED}\nreturn ({function})({}); }})()",
-            arguments.join(", ")
-        );
+        let expression =
+            format!("(() => {{ {SHARED}\nreturn ({function})({}); }})()", arguments.join(", "));
         let evaluated: Evaluated = self
             .session
             .call(
@@ -240,21 +231,13 @@ async fn reveal_in(
         }
     };
     let world = World::of(session, frame).await?;
-    let mut walls = Walls::new(
-        behaviors.consent,
-        behaviors.rules.as_deref(),
-        &behaviors.hosts,
-    );
+    let mut walls = Walls::new(behaviors.consent, behaviors.rules.as_deref(), &behaviors.hosts);
     report(walls.clear(&world, frame).await);
     if behaviors.details {
         // The page is longer with them.
         report(open(&world, true, false).await?);
     }
-    let steps = if behaviors.scroll {
-        SCROLL_MAX_STEPS
-    } else {
-        0
-    };
+    let steps = if behaviors.scroll { SCROLL_MAX_STEPS } else { 0 };
     let bounds = [SCROLL_MAX_PIXELS, steps, SCROLL_MAX_MS];
     let arguments = bounds.map(Value::from);
     let scrolled = world.evaluate(SCRIPT, &arguments).await?;
@@ -277,9 +260,7 @@ async fn open(world: &World<'_>, details: bool, media: bool) -> Result<Vec<Strin
     let opened = match timeout(MEDIUM_MAX, &mut opening).await {
         Ok(opened) => opened?,
         Err(_) => {
-            world
-                .evaluate("() => globalThis.endWaiting?.()", &[])
-                .await?;
+            world.evaluate("() => globalThis.endWaiting?.()", &[]).await?;
             opening.await?
         }
     };

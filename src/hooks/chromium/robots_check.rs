@@ -45,7 +45,5 @@ pub async fn found(session: &Session, page: &str) -> Option<String> {
     let answer = reveal::evaluate(session, page, FIND, &arguments);
     let answer = timeout(ANSWER_TIMEOUT, answer).await.ok()?.ok()?;
     let name = answer.as_str()?;
-    Some(format!(
-        "the server shows a check for robots ({name}) instead of the page"
-    ))
+    Some(format!("the server shows a check for robots ({name}) instead of the page"))
 }

@@ -117,11 +117,9 @@ impl Routes {
         };
         let to = match (head.id, head.session) {
             (Some(_), _) => self.answer(message),
-            (None, Some(session)) => self.tab_event(
-                &session,
-                head.method.as_deref().unwrap_or_default(),
-                message,
-            ),
+            (None, Some(session)) => {
+                self.tab_event(&session, head.method.as_deref().unwrap_or_default(), message)
+            }
             (None, None) if head.method.as_deref() == Some(DETACHED) => self.browser_event(message),
             (None, None) => None,
         };
@@ -136,11 +134,7 @@ impl Routes {
     /// Answers a request whose answer exceeds the limit. `start` is the start of that answer.
     pub fn too_large(&mut self, start: &[u8]) -> Option<Outgoing> {
         let pending = self.pending.remove(&id_in_start(start)?)?;
-        Some(refusal(
-            pending.client,
-            pending.id,
-            "the answer is too large",
-        ))
+        Some(refusal(pending.client, pending.id, "the answer is too large"))
     }
 
     /// Unregisters a client and returns the requests that close what it opened.
@@ -162,10 +156,7 @@ impl Routes {
             ("Target.disposeBrowserContext", params)
         });
         let calls: Vec<_> = detach.chain(dispose).collect();
-        calls
-            .into_iter()
-            .map(|(method, params)| self.own_request(method, params))
-            .collect()
+        calls.into_iter().map(|(method, params)| self.own_request(method, params)).collect()
     }
 
     /// Creates a request of the relay itself. Its answer goes to no client.
@@ -182,15 +173,9 @@ impl Routes {
             .result
             .filter(|result| result.get().len() < OPENING_ANSWER_MAX_BYTES)
             .and_then(|result| serde_json::from_str(result.get()).ok());
-        if let Some(OpenedIds {
-            session_id,
-            browser_context_id,
-        }) = opened
-        {
-            self.sessions
-                .extend(session_id.map(|id| (id, pending.client)));
-            self.contexts
-                .extend(browser_context_id.map(|id| (id, pending.client)));
+        if let Some(OpenedIds { session_id, browser_context_id }) = opened {
+            self.sessions.extend(session_id.map(|id| (id, pending.client)));
+            self.contexts.extend(browser_context_id.map(|id| (id, pending.client)));
         }
         answer.id = pending.id;
         let bytes = serde_json::to_vec(&answer).ok()?;
@@ -206,9 +191,7 @@ impl Routes {
     ) -> Option<(ClientId, Vec<u8>)> {
         let client = *self.sessions.get(session)?;
         match method {
-            ATTACHED => self
-                .sessions
-                .extend(named_session(message).map(|child| (child, client))),
+            ATTACHED => self.sessions.extend(named_session(message).map(|child| (child, client))),
             DETACHED => {
                 named_session(message).and_then(|child| self.sessions.remove(&child));
             }
@@ -274,28 +257,15 @@ mod tests {
         let mut routes = Routes::default();
         routes.add_client(1);
         routes.add_client(2);
-        let first = ask(
-            &mut routes,
-            1,
-            json!({"id": 7, "method": "A", "params": {"x": 1}}),
-        );
+        let first = ask(&mut routes, 1, json!({"id": 7, "method": "A", "params": {"x": 1}}));
         let second = ask(&mut routes, 2, json!({"id": 7, "method": "B"}));
         assert_ne!(first["id"], second["id"]);
         assert_eq!(first["params"], json!({"x": 1}));
         let answer = say(&mut routes, json!({"id": second["id"], "result": {"y": 2}}));
         assert_eq!(answer, Some((2, json!({"id": 7, "result": {"y": 2}}))));
-        let answer = say(
-            &mut routes,
-            json!({"id": first["id"], "error": {"message": "no"}}),
-        );
-        assert_eq!(
-            answer,
-            Some((1, json!({"id": 7, "error": {"message": "no"}})))
-        );
-        assert_eq!(
-            say(&mut routes, json!({"id": first["id"], "result": {}})),
-            None
-        );
+        let answer = say(&mut routes, json!({"id": first["id"], "error": {"message": "no"}}));
+        assert_eq!(answer, Some((1, json!({"id": 7, "error": {"message": "no"}}))));
+        assert_eq!(say(&mut routes, json!({"id": first["id"], "result": {}})), None);
     }
 
     #[test]
@@ -348,35 +318,14 @@ mod tests {
         let mut routes = Routes::default();
         attach(&mut routes, 1, "S1");
         attach(&mut routes, 2, "S2");
-        let id = ask(
-            &mut routes,
-            1,
-            json!({"id": 2, "method": "Target.createBrowserContext"}),
-        )["id"]
-            .clone();
-        say(
-            &mut routes,
-            json!({"id": id, "result": {"browserContextId": "C1"}}),
-        )
-        .unwrap();
+        let id =
+            ask(&mut routes, 1, json!({"id": 2, "method": "Target.createBrowserContext"}))["id"]
+                .clone();
+        say(&mut routes, json!({"id": id, "result": {"browserContextId": "C1"}})).unwrap();
         let closing: Vec<_> = routes.remove_client(1).into_iter().map(sent).collect();
-        let of = |n: usize| {
-            (
-                closing[n]["method"].as_str().unwrap(),
-                &closing[n]["params"],
-            )
-        };
-        assert_eq!(
-            of(0),
-            ("Target.detachFromTarget", &json!({"sessionId": "S1"}))
-        );
-        assert_eq!(
-            of(1),
-            (
-                "Target.disposeBrowserContext",
-                &json!({"browserContextId": "C1"})
-            )
-        );
+        let of = |n: usize| (closing[n]["method"].as_str().unwrap(), &closing[n]["params"]);
+        assert_eq!(of(0), ("Target.detachFromTarget", &json!({"sessionId": "S1"})));
+        assert_eq!(of(1), ("Target.disposeBrowserContext", &json!({"browserContextId": "C1"})));
         assert_eq!(closing.len(), 2);
         assert!(routes.remove_client(1).is_empty());
     }
@@ -389,11 +338,7 @@ mod tests {
         let id = ask(&mut routes, 1, request)["id"].clone();
         assert!(routes.remove_client(1).is_empty());
         let late = json!({"id": id, "result": {"browserContextId": "C1"}}).to_string();
-        let closing: Vec<_> = routes
-            .take_message(late.as_bytes())
-            .into_iter()
-            .map(sent)
-            .collect();
+        let closing: Vec<_> = routes.take_message(late.as_bytes()).into_iter().map(sent).collect();
         assert_eq!(closing[0]["method"], "Target.disposeBrowserContext");
         assert_eq!(closing.len(), 1);
     }
@@ -404,20 +349,10 @@ mod tests {
         routes.add_client(1);
         for text in ["", "{", "[]", "{\"id\":\"x\"}", "\u{fffd}"] {
             let refused = sent(routes.take_request(1, text.as_bytes()));
-            assert!(
-                refused["error"]["message"]
-                    .as_str()
-                    .unwrap()
-                    .starts_with("invalid request")
-            );
+            assert!(refused["error"]["message"].as_str().unwrap().starts_with("invalid request"));
             assert!(routes.take_message(text.as_bytes()).is_empty());
         }
-        let id = ask(
-            &mut routes,
-            1,
-            json!({"id": 9, "method": "DOM.getOuterHTML"}),
-        )["id"]
-            .clone();
+        let id = ask(&mut routes, 1, json!({"id": 9, "method": "DOM.getOuterHTML"}))["id"].clone();
         let start = format!("{{\"id\":{id},\"result\":{{\"outerHTML\":\"<html");
         let refused = sent(routes.too_large(start.as_bytes()).unwrap());
         assert_eq!(

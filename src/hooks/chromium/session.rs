@@ -99,10 +99,8 @@ const UNREACHABLE: [&str; 6] = [
 ];
 
 /// Errors of a certificate that every client refuses, whatever authorities it trusts.
-const INVALID_CERTIFICATE: [&str; 2] = [
-    "net::ERR_CERT_COMMON_NAME_INVALID",
-    "net::ERR_CERT_DATE_INVALID",
-];
+const INVALID_CERTIFICATE: [&str; 2] =
+    ["net::ERR_CERT_COMMON_NAME_INVALID", "net::ERR_CERT_DATE_INVALID"];
 
 impl Navigation {
     /// Creates the navigation of a page that ended with this finding.
@@ -141,11 +139,7 @@ impl Navigation {
     /// The finding of the tab if the page is not available.
     pub fn failure(&self) -> Finding {
         let reason = self.error.as_deref().unwrap_or("the page did not load");
-        if self.is_no_page {
-            Finding::noresults(reason)
-        } else {
-            Finding::failed(reason)
-        }
+        if self.is_no_page { Finding::noresults(reason) } else { Finding::failed(reason) }
     }
 
     /// Returns the navigation if the page is available, else the finding of every hook that needs
@@ -246,9 +240,7 @@ async fn changes<T>(path: &Path, look: impl Fn() -> Option<T>) -> io::Result<T> 
     let directory = directory.unwrap_or(Path::new("."));
     let inotify = Inotify::init()?;
     // Watch first and look afterwards, so that no file is missed in between.
-    inotify
-        .watches()
-        .add(directory, WatchMask::MOVED_TO | WatchMask::CREATE)?;
+    inotify.watches().add(directory, WatchMask::MOVED_TO | WatchMask::CREATE)?;
     let mut events = inotify.into_event_stream([0; 4096])?;
     loop {
         if let Some(found) = look() {
@@ -289,10 +281,7 @@ mod tests {
         let none = Navigation::failed("http://a.test/", &Finding::noresults("a download"));
         assert_eq!(none.into_result().unwrap_err().exit_code(), 0);
         assert!(
-            serde_json::from_str::<Navigation>("{\"url\":\"x\"}")
-                .unwrap()
-                .into_result()
-                .is_ok()
+            serde_json::from_str::<Navigation>("{\"url\":\"x\"}").unwrap().into_result().is_ok()
         );
     }
 
@@ -306,10 +295,8 @@ mod tests {
             through_directory(&socket, |path| std::os::unix::net::UnixListener::bind(path));
         let _listener = listener.unwrap();
         assert!(
-            through_directory(&socket, |path| std::os::unix::net::UnixStream::connect(
-                path
-            ))
-            .is_ok()
+            through_directory(&socket, |path| std::os::unix::net::UnixStream::connect(path))
+                .is_ok()
         );
     }
 
@@ -326,9 +313,7 @@ mod tests {
             fs::rename(part, &file).unwrap();
         };
         let both = async { tokio::join!(wait, write).0 };
-        let seen = tokio::time::timeout(Duration::from_secs(5), both)
-            .await
-            .unwrap();
+        let seen = tokio::time::timeout(Duration::from_secs(5), both).await.unwrap();
         assert_eq!(seen.unwrap().final_url, "http://b.test/");
     }
 }

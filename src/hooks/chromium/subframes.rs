@@ -233,9 +233,7 @@ async fn owner_of(session: &Session, frame: &str) -> Result<String, CdpError> {
     struct Owner {
         backend_node_id: u64,
     }
-    let owner: Owner = session
-        .call("DOM.getFrameOwner", json!({"frameId": frame}))
-        .await?;
+    let owner: Owner = session.call("DOM.getFrameOwner", json!({"frameId": frame})).await?;
     outer_html(session, json!({"backendNodeId": owner.backend_node_id})).await
 }
 

@@ -28,9 +28,7 @@ const ANSWER_MAX_BYTES: usize = 4 << 20;
 
 /// Loads the page in a new tab and keeps the tab open until SIGTERM.
 pub fn run(invocation: &Invocation) -> Outcome {
-    session::remove_files(&[
-        CDP_URL, TARGET_ID, URL, NAVIGATION, RESPONSES, DOCUMENT, ICON,
-    ]);
+    session::remove_files(&[CDP_URL, TARGET_ID, URL, NAVIGATION, RESPONSES, DOCUMENT, ICON]);
     let outcome = ProgramRunner::new(invocation.budget()).and_then(|mut runner| {
         let deadline = Instant::now() + invocation.budget();
         runner.block_on(async |stop_signals| serve(invocation, deadline, stop_signals).await)
@@ -205,9 +203,7 @@ async fn open(
     }
     let connection = Connection::open(socket, ANSWER_MAX_BYTES).await?;
     let browser = connection.browser();
-    let created: Context = browser
-        .call("Target.createBrowserContext", json!({}))
-        .await?;
+    let created: Context = browser.call("Target.createBrowserContext", json!({})).await?;
     let context = created.browser_context_id;
     let deny = json!({"behavior": "deny", "browserContextId": context});
     let _: Ignored = browser.call("Browser.setDownloadBehavior", deny).await?;

@@ -49,16 +49,12 @@ pub fn translate(event: &CdpEvent, main: &str) -> Option<TabEvent> {
             request: text(params, "requestId"),
             bytes: params["dataLength"].as_u64().unwrap_or_default(),
         }),
-        "Network.loadingFinished" => Some(TabEvent::Ended {
-            request: text(params, "requestId"),
-        }),
+        "Network.loadingFinished" => Some(TabEvent::Ended { request: text(params, "requestId") }),
         "Network.loadingFailed" => Some(TabEvent::Failed {
             request: text(params, "requestId"),
             error: text(params, "errorText"),
         }),
-        "Page.frameDetached" => Some(TabEvent::FrameGone {
-            frame: text(params, "frameId"),
-        }),
+        "Page.frameDetached" => Some(TabEvent::FrameGone { frame: text(params, "frameId") }),
         "Page.domContentEventFired" => Some(TabEvent::Parsed),
         "Page.loadEventFired" => Some(TabEvent::Loaded),
         "Page.frameNavigated" => committed(&params["frame"], main),
@@ -66,12 +62,10 @@ pub fn translate(event: &CdpEvent, main: &str) -> Option<TabEvent> {
             let is_own = params["frameId"] == main && params["disposition"] == "currentTab";
             is_own.then_some(TabEvent::NavigationRequested)
         }
-        "Page.navigatedWithinDocument" => (params["frameId"] == main).then(|| TabEvent::Renamed {
-            url: without_fragment(&text(params, "url")),
-        }),
-        FETCH_PAUSED => (params["frameId"] == main).then(|| TabEvent::Held {
-            url: text(&params["request"], "url"),
-        }),
+        "Page.navigatedWithinDocument" => (params["frameId"] == main)
+            .then(|| TabEvent::Renamed { url: without_fragment(&text(params, "url")) }),
+        FETCH_PAUSED => (params["frameId"] == main)
+            .then(|| TabEvent::Held { url: text(&params["request"], "url") }),
         DIALOG => Some(TabEvent::Dialog),
         _ => None,
     }
@@ -94,12 +88,7 @@ fn request(params: &Value, main: &str) -> TabEvent {
         _ if !url.starts_with("http") => RequestKind::Uncounted,
         _ => RequestKind::Ordinary,
     };
-    TabEvent::Began {
-        request,
-        url,
-        kind,
-        frame,
-    }
+    TabEvent::Began { request, url, kind, frame }
 }
 
 fn response(response: &Value) -> Response {
@@ -126,19 +115,15 @@ fn unreported_response(params: &Value) -> Option<TabEvent> {
     let status = params["statusCode"].as_u64()?;
     (status == 304).then(|| TabEvent::Responded {
         request: text(params, "requestId"),
-        response: Response {
-            status,
-            ..Response::default()
-        },
+        response: Response { status, ..Response::default() },
     })
 }
 
 /// The head of a response that chromium has stopped and that is refused: chromium does not report it.
 pub fn refused_response(paused: &Value) -> TabEvent {
     let headers = paused["responseHeaders"].as_array().into_iter().flatten();
-    let headers: Map<String, Value> = headers
-        .map(|header| (text(header, "name"), header["value"].clone()))
-        .collect();
+    let headers: Map<String, Value> =
+        headers.map(|header| (text(header, "name"), header["value"].clone())).collect();
     let headers = Value::Object(headers);
     let mime_type = page::essence(header(&headers, "content-type").unwrap_or_default());
     TabEvent::Responded {
@@ -166,9 +151,7 @@ pub fn header<'a>(headers: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 fn without_fragment(url: &str) -> String {
-    url.split_once('#')
-        .map_or(url, |(start, _)| start)
-        .to_owned()
+    url.split_once('#').map_or(url, |(start, _)| start).to_owned()
 }
 
 fn text(params: &Value, name: &str) -> String {
@@ -197,10 +180,7 @@ mod tests {
         let loader = "L".to_owned();
         assert_eq!(
             sent("Document", "L", "MAIN"),
-            Some(TabEvent::Navigating {
-                loader,
-                url: url.clone()
-            })
+            Some(TabEvent::Navigating { loader, url: url.clone() })
         );
         let began = |request: &str, kind| {
             Some(TabEvent::Began {
@@ -210,18 +190,9 @@ mod tests {
                 frame: (request == "L").then(|| "CHILD".to_owned()),
             })
         };
-        assert_eq!(
-            sent("Document", "L", "CHILD"),
-            began("L", RequestKind::Ordinary)
-        );
-        assert_eq!(
-            sent("Fetch", "1", "MAIN"),
-            began("1", RequestKind::Ordinary)
-        );
-        assert_eq!(
-            sent("EventSource", "1", "MAIN"),
-            began("1", RequestKind::Stream)
-        );
+        assert_eq!(sent("Document", "L", "CHILD"), began("L", RequestKind::Ordinary));
+        assert_eq!(sent("Fetch", "1", "MAIN"), began("1", RequestKind::Ordinary));
+        assert_eq!(sent("EventSource", "1", "MAIN"), began("1", RequestKind::Stream));
         assert_eq!(sent("Ping", "1", "MAIN"), began("1", RequestKind::Beacon));
         let worker = json!({"requestId": "1", "loaderId": "", "frameId": "MAIN", "type": "Script",
             "request": {"url": "http://a.test/"}});
@@ -229,19 +200,13 @@ mod tests {
             translated("Network.requestWillBeSent", worker),
             began("1", RequestKind::Uncounted)
         );
-        assert_eq!(
-            sent("Media", "1", "MAIN"),
-            began("1", RequestKind::Uncounted)
-        );
+        assert_eq!(sent("Media", "1", "MAIN"), began("1", RequestKind::Uncounted));
     }
 
     #[test]
     fn events_of_other_frames_are_not_about_the_page() {
         let frame = json!({"id": "CHILD", "loaderId": "L", "url": "http://a.test/"});
-        assert_eq!(
-            translated("Page.frameNavigated", json!({"frame": frame})),
-            None
-        );
+        assert_eq!(translated("Page.frameNavigated", json!({"frame": frame})), None);
         let asked = json!({"frameId": "CHILD", "disposition": "currentTab"});
         assert_eq!(translated("Page.frameRequestedNavigation", asked), None);
         let new_tab = json!({"frameId": "MAIN", "disposition": "newTab"});

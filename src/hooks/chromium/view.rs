@@ -247,9 +247,7 @@ async fn open(invocation: &Invocation, most: u64) -> Result<TabView, Finding> {
     };
     let (target, url) = (text(TARGET_ID)?, text(URL)?);
     if url != invocation.url {
-        return Err(Finding::failed(format!(
-            "the tab shows a different page: '{url}'"
-        )));
+        return Err(Finding::failed(format!("the tab shows a different page: '{url}'")));
     }
     // The answers requested here are HTML and base64: JSON escapes add less than half.
     let most = usize::try_from(most.saturating_mul(3) / 2 + (4 << 20)).unwrap_or(usize::MAX);
@@ -346,10 +344,7 @@ impl TabView {
             width: f64,
             height: f64,
         }
-        let metrics: Metrics = self
-            .session
-            .call("Page.getLayoutMetrics", json!({}))
-            .await?;
+        let metrics: Metrics = self.session.call("Page.getLayoutMetrics", json!({})).await?;
         let size = metrics.css_content_size;
         Ok((size.width.ceil() as u32, size.height.ceil() as u32))
     }
@@ -387,9 +382,7 @@ impl TabView {
     /// Lays out the page for this medium, `screen` or `print`; an empty text is the default.
     pub async fn set_media(&self, media: &str) -> Result<(), CdpError> {
         let media = json!({"media": media});
-        let set = self
-            .session
-            .call::<Ignored>("Emulation.setEmulatedMedia", media);
+        let set = self.session.call::<Ignored>("Emulation.setEmulatedMedia", media);
         set.await.map(drop)
     }
 
@@ -413,9 +406,7 @@ impl TabView {
         let append = |piece: &[u8]| {
             bytes.extend_from_slice(piece);
             if bytes.len() as u64 > most {
-                return Err(Finding::failed(format!(
-                    "the PDF has more than {most} bytes"
-                )));
+                return Err(Finding::failed(format!("the PDF has more than {most} bytes")));
             }
             Ok(())
         };

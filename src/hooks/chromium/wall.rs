@@ -46,21 +46,13 @@ impl Wall {
     /// A wall by a program that runs the words after it in an empty network namespace. `directory`
     /// is one for the files of the browser, if that process has another user or file system.
     pub fn of(words: Vec<String>, directory: Option<PathBuf>) -> Wall {
-        Wall {
-            words,
-            directory,
-            is_round_us: false,
-            hidden: None,
-        }
+        Wall { words, directory, is_round_us: false, hidden: None }
     }
 
     /// A wall that also hides a home directory, which its program does: the browser does not start otherwise.
     #[must_use]
     pub fn hiding(self, home: Option<PathBuf>) -> Wall {
-        Wall {
-            hidden: home,
-            ..self
-        }
+        Wall { hidden: home, ..self }
     }
 
     /// A wall by unshare(1), for users that may create user namespaces.
@@ -81,10 +73,7 @@ impl Wall {
 
     /// A wall that is round this process: its unit has a network namespace of its own.
     pub fn of_unit() -> Wall {
-        Wall {
-            is_round_us: true,
-            ..Wall::none()
-        }
+        Wall { is_round_us: true, ..Wall::none() }
     }
 
     /// No wall: options of chromium alone keep it from the network.
@@ -161,10 +150,7 @@ impl Wall {
 /// Which file a path leads to here, as stat(1) prints it; nothing if there is none.
 fn identity(path: &Path) -> String {
     let found = fs::metadata(path);
-    found.map_or_else(
-        |_| String::new(),
-        |file| format!("{}:{}", file.dev(), file.ino()),
-    )
+    found.map_or_else(|_| String::new(), |file| format!("{}:{}", file.dev(), file.ino()))
 }
 
 #[cfg(test)]
@@ -178,21 +164,12 @@ mod tests {
         assert_eq!(reason, "the browser would have the network of the machine");
         let missing = Wall::of(vec!["/nowhere/unshare".to_owned()], None);
         let reason = missing.stands().unwrap_err();
-        assert!(
-            reason.starts_with("failed to start /nowhere/unshare"),
-            "{reason}"
-        );
+        assert!(reason.starts_with("failed to start /nowhere/unshare"), "{reason}");
         assert_eq!(Wall::none().stands(), Ok(()));
         let home = tempfile::tempdir().unwrap();
         let seen = Wall::none().hiding(Some(home.path().to_owned())).stands();
-        assert_eq!(
-            seen.unwrap_err(),
-            "the browser would see the home directory"
-        );
+        assert_eq!(seen.unwrap_err(), "the browser would see the home directory");
         let reason = Wall::of_unit().stands().unwrap_err();
-        assert!(
-            reason.starts_with("the network namespace of the browser has"),
-            "{reason}"
-        );
+        assert!(reason.starts_with("the network namespace of the browser has"), "{reason}");
     }
 }

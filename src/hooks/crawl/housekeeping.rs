@@ -36,8 +36,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         Finding::failed(format!("failed to {what}: {error}"))
     };
-    ends.thread_block()
-        .map_err(|error| failed("block signals", &error))?;
+    ends.thread_block().map_err(|error| failed("block signals", &error))?;
     let signals = SignalFd::new(&ends).map_err(|error| failed("wait for signals", &error))?;
     for name in ["personas", "semaphores"] {
         let path = std::env::temp_dir().join(name);
@@ -74,12 +73,7 @@ pub fn persona(invocation: &Invocation) -> Outcome {
 /// Copies the persona before any hook can read it. An existing copy stays, because a browser may
 /// use it: then this hook was started again.
 fn copy_persona(invocation: &Invocation) -> Result<(), Finding> {
-    let known = |name| {
-        invocation
-            .settings
-            .variable(name)
-            .filter(|text| !text.is_empty())
-    };
+    let known = |name| invocation.settings.variable(name).filter(|text| !text.is_empty());
     let (Some(from), Some(all)) = (known("PERSONA_TEMPLATE"), known("PERSONAS_DIR")) else {
         return Ok(());
     };
@@ -92,10 +86,7 @@ fn copy_persona(invocation: &Invocation) -> Result<(), Finding> {
         return Ok(());
     }
     let failed = |error: &dyn std::fmt::Display| {
-        Finding::failed(format!(
-            "failed to copy the persona '{}': {error}",
-            name.display()
-        ))
+        Finding::failed(format!("failed to copy the persona '{}': {error}", name.display()))
     };
     // The rename makes the copy appear complete.
     let scratch = Path::new(all).join(".new");
@@ -140,9 +131,7 @@ fn crawl_dir(invocation: &Invocation) -> Result<PathBuf, Finding> {
 /// Replaces the heartbeat file atomically, so that readers see a complete record.
 fn beat(directory: &Path, crawl: &str) -> std::io::Result<()> {
     let [name, scratch] = HEARTBEAT.map(|name| directory.join(name));
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let record = json!({
         "runtime": "archivebox",
         "crawl_id": crawl,

@@ -33,12 +33,8 @@ pub struct CopyBounds {
 }
 
 /// Larger than any real profile, and small enough to be copied for each crawl.
-pub const COPY_BOUNDS: CopyBounds = CopyBounds {
-    entries: 200_000,
-    bytes: 4 << 30,
-    depth: 64,
-    programs: false,
-};
+pub const COPY_BOUNDS: CopyBounds =
+    CopyBounds { entries: 200_000, bytes: 4 << 30, depth: 64, programs: false };
 
 /// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
@@ -86,9 +82,9 @@ fn open_at(directory: impl AsFd, path: &Path, resolve: ResolveFlag) -> io::Resul
     let how = OpenHow::new().flags(flags).resolve(resolve);
     match openat2(directory, path, how) {
         Ok(file) => Ok(file.into()),
-        Err(Errno::ELOOP) => Err(io::Error::other(
-            "the path contains a symbolic link, which is not followed",
-        )),
+        Err(Errno::ELOOP) => {
+            Err(io::Error::other("the path contains a symbolic link, which is not followed"))
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -182,10 +178,7 @@ fn open(path: &Path) -> io::Result<File> {
 fn is_special(error: &io::Error) -> bool {
     // A symbolic link, a socket, a device without a driver, or a file that was removed meanwhile.
     let code = error.raw_os_error().map(Errno::from_raw);
-    matches!(
-        code,
-        Some(Errno::ELOOP | Errno::ENXIO | Errno::ENODEV | Errno::ENOENT)
-    )
+    matches!(code, Some(Errno::ELOOP | Errno::ENXIO | Errno::ENODEV | Errno::ENOENT))
 }
 
 fn is_of_a_running_browser(name: &str) -> bool {
@@ -194,10 +187,7 @@ fn is_of_a_running_browser(name: &str) -> bool {
 
 fn too_large(shown: &Path, bounds: CopyBounds) -> impl Fn() -> CopyError + Clone {
     let path = shown.to_owned();
-    move || CopyError::TooLarge {
-        path: path.clone(),
-        bounds,
-    }
+    move || CopyError::TooLarge { path: path.clone(), bounds }
 }
 
 fn contents(
@@ -284,10 +274,7 @@ mod tests {
         fs::set_permissions(&hook, fs::Permissions::from_mode(0o6755)).unwrap();
         let mode = |programs: bool| {
             let to = top.path().join(format!("to-{programs}"));
-            let bounds = CopyBounds {
-                programs,
-                ..COPY_BOUNDS
-            };
+            let bounds = CopyBounds { programs, ..COPY_BOUNDS };
             copy(&top.path().join("from"), &to, bounds).unwrap();
             fs::metadata(to.join("hook.py")).unwrap().mode() & 0o6100
         };
@@ -302,12 +289,7 @@ mod tests {
             let done = copy(&top.path().join("from"), &to.path().join("to"), bounds);
             matches!(done, Err(CopyError::TooLarge { .. }))
         };
-        let just = CopyBounds {
-            entries: 4,
-            bytes: 11,
-            depth: 3,
-            programs: false,
-        };
+        let just = CopyBounds { entries: 4, bytes: 11, depth: 3, programs: false };
         assert!(!refused(just));
         assert!(refused(CopyBounds { entries: 3, ..just }));
         assert!(refused(CopyBounds { bytes: 10, ..just }));

@@ -43,20 +43,13 @@ pub fn crawl_delay(
 /// file.
 fn is_first(crawl: &Path, origin: &str) -> bool {
     let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '.' {
-            c
-        } else {
-            '_'
-        }
+        if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }
     };
     let name: String = origin.chars().map(plain).take(200).collect();
     let directory = crawl.join(".robots");
     let _ = std::fs::create_dir(&directory);
     let mut options = OpenOptions::new();
-    let made = options
-        .write(true)
-        .create_new(true)
-        .open(directory.join(name));
+    let made = options.write(true).create_new(true).open(directory.join(name));
     made.is_ok()
 }
 

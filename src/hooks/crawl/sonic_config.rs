@@ -16,9 +16,8 @@ const COPY: &str = "server.cfg";
 /// Writes a configuration for a server at `host` and `port` into DATA_DIR, unless it is there.
 /// Returns its path.
 pub fn write(host: &str, port: u16, settings: &PluginSettings) -> io::Result<PathBuf> {
-    let data = settings
-        .variable("DATA_DIR")
-        .ok_or_else(|| io::Error::other("DATA_DIR is not set"))?;
+    let data =
+        settings.variable("DATA_DIR").ok_or_else(|| io::Error::other("DATA_DIR is not set"))?;
     let directory = Path::new(data).join(DIRECTORY);
     let password = settings.variable("SEARCH_BACKEND_SONIC_PASSWORD");
     let text = text(host, port, password.unwrap_or_default(), &directory);
@@ -85,11 +84,7 @@ fn address_in(config: &str) -> Option<SocketAddr> {
 
 fn with_address(config: &str, address: SocketAddr) -> String {
     let replaced = |line: &str| {
-        if is_address(line) {
-            format!("inet = \"{address}\"\n")
-        } else {
-            format!("{line}\n")
-        }
+        if is_address(line) { format!("inet = \"{address}\"\n") } else { format!("{line}\n") }
     };
     config.lines().map(replaced).collect()
 }
@@ -115,10 +110,8 @@ mod tests {
     #[test]
     fn configuration_is_written_for_the_plugin() {
         let top = tempfile::tempdir().unwrap();
-        let variables = [
-            ("DATA_DIR", top.path().to_str().unwrap()),
-            ("SEARCH_BACKEND_SONIC_PASSWORD", "a\"b"),
-        ];
+        let variables =
+            [("DATA_DIR", top.path().to_str().unwrap()), ("SEARCH_BACKEND_SONIC_PASSWORD", "a\"b")];
         let variables = variables.map(|(key, value)| (key.to_owned(), value.to_owned()));
         let settings = PluginSettings::new("{}", variables.into());
         let path = write("localhost", 1491, &settings).unwrap();

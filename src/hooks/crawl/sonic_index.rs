@@ -50,9 +50,7 @@ pub fn forward(host: &str, port: u16, socket: &Path) -> Finding {
     let forwarded = block_on(async {
         let listener = listen(host, port)?;
         let mut stop = signal(SignalKind::terminate())?;
-        finding::progress(&format!(
-            "forwarding {host}:{port} to the index of the archive"
-        ));
+        finding::progress(&format!("forwarding {host}:{port} to the index of the archive"));
         forward_until(listener, socket, is_of_own_user, async {
             let _ = stop.recv().await;
         })
@@ -65,9 +63,7 @@ pub fn forward(host: &str, port: u16, socket: &Path) -> Finding {
 }
 
 fn block_on<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(work)
 }
 
@@ -307,11 +303,7 @@ mod tests {
         assert_eq!(greeting(port).await, "CONNECTED");
         drop(first.0);
         first.1.await.unwrap().unwrap();
-        assert_eq!(
-            greeting(port).await,
-            "CONNECTED",
-            "the first crawl has ended"
-        );
+        assert_eq!(greeting(port).await, "CONNECTED", "the first crawl has ended");
         drop(second.0);
         second.1.await.unwrap().unwrap();
         server.await.unwrap().unwrap();

@@ -30,10 +30,7 @@ pub struct Decoded {
 pub fn decode(bytes: &[u8], content_type: &str, address: Option<&Url>) -> Decoded {
     let encoding = encoding(bytes, content_type, address);
     let (text, encoding, _) = encoding.decode(bytes);
-    Decoded {
-        text: text.into_owned(),
-        encoding,
-    }
+    Decoded { text: text.into_owned(), encoding }
 }
 
 fn encoding(bytes: &[u8], content_type: &str, address: Option<&Url>) -> &'static Encoding {
@@ -89,10 +86,7 @@ fn guess(bytes: &[u8], is_page: bool, address: Option<&Url>) -> &'static Encodin
     let domain = address.and_then(Url::domain).unwrap_or_default();
     let top = domain.trim_end_matches('.').rsplit('.').next();
     let top = top.map(str::to_ascii_lowercase).filter(|top| {
-        !top.is_empty()
-            && top
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        !top.is_empty() && top.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     });
     detector.guess(top.as_deref().map(str::as_bytes), Utf8Detection::Allow)
 }
@@ -152,36 +146,12 @@ mod tests {
                 SHIFT_JIS,
                 "a.test",
             ),
-            (
-                "<title>日本語の題名と、世界のみなさんへのお知らせです。</title>",
-                EUC_JP,
-                "a.jp",
-            ),
-            (
-                "<title>국립중앙도서관 공지사항을 알려 드립니다</title>",
-                EUC_KR,
-                "a.kr",
-            ),
-            (
-                "<title>Привет, мир! Новости библиотеки и расписание</title>",
-                WINDOWS_1251,
-                "a.ru",
-            ),
-            (
-                "<title>Привет, мир! Новости библиотеки и расписание</title>",
-                KOI8_R,
-                "a.ru",
-            ),
-            (
-                "<title>Žluťoučký kůň příšerně úpěl ďábelské ódy</title>",
-                WINDOWS_1250,
-                "a.cz",
-            ),
-            (
-                "<title>café à la carte – “déjà vu”</title>",
-                WINDOWS_1252,
-                "a.fr",
-            ),
+            ("<title>日本語の題名と、世界のみなさんへのお知らせです。</title>", EUC_JP, "a.jp"),
+            ("<title>국립중앙도서관 공지사항을 알려 드립니다</title>", EUC_KR, "a.kr"),
+            ("<title>Привет, мир! Новости библиотеки и расписание</title>", WINDOWS_1251, "a.ru"),
+            ("<title>Привет, мир! Новости библиотеки и расписание</title>", KOI8_R, "a.ru"),
+            ("<title>Žluťoučký kůň příšerně úpěl ďábelské ódy</title>", WINDOWS_1250, "a.cz"),
+            ("<title>café à la carte – “déjà vu”</title>", WINDOWS_1252, "a.fr"),
             ("<title>日本語</title>", ISO_2022_JP, "a.jp"),
             ("<title>日本語 Ünïcode</title>", UTF_8, "a.jp"),
         ] {
@@ -237,15 +207,9 @@ mod tests {
             decode(b"<meta charset='windows-1252'>caf\xe9", ""),
             "<meta charset='windows-1252'>café"
         );
-        assert_eq!(
-            decode("café".as_bytes(), "text/html; charset=latin1"),
-            "cafÃ©"
-        );
+        assert_eq!(decode("café".as_bytes(), "text/html; charset=latin1"), "cafÃ©");
         assert_eq!(decode(b"caf\xe9", "text/html"), "café");
-        assert_eq!(
-            decode(b"caf\xe9", "text/html; charset=utf-8"),
-            "caf\u{fffd}"
-        );
+        assert_eq!(decode(b"caf\xe9", "text/html; charset=utf-8"), "caf\u{fffd}");
     }
 
     #[test]
@@ -257,10 +221,7 @@ mod tests {
             let text = decode(bytes, &format!("text/html; charset={label}"));
             assert_eq!(text, "\u{201c}\u{20ac} 5\u{201d} \u{2013} café", "{label}");
         }
-        assert_eq!(
-            decode(b"\xa4", "text/html; charset=iso-8859-15"),
-            "\u{20ac}"
-        );
+        assert_eq!(decode(b"\xa4", "text/html; charset=iso-8859-15"), "\u{20ac}");
     }
 
     #[test]
@@ -273,26 +234,14 @@ mod tests {
         }
         let page = b"<META http-equiv=Content-Type content='text/html; CHARSET = Shift_JIS'><title>\x93\xfa\x96\x7b</title>";
         assert!(decode(page, "").ends_with("<title>日本</title>"));
-        assert_eq!(
-            decode(b"\xc6\xfc\xcb\xdc", "text/html; charset=EUC-JP"),
-            "日本"
-        );
-        assert_eq!(
-            decode(b"\x1b$BF|K\\\x1b(B", "text/html; charset=iso-2022-jp"),
-            "日本"
-        );
-        assert_eq!(
-            decode(b"\xcf\xf0\xe8", "text/html; charset=windows-1251"),
-            "При"
-        );
+        assert_eq!(decode(b"\xc6\xfc\xcb\xdc", "text/html; charset=EUC-JP"), "日本");
+        assert_eq!(decode(b"\x1b$BF|K\\\x1b(B", "text/html; charset=iso-2022-jp"), "日本");
+        assert_eq!(decode(b"\xcf\xf0\xe8", "text/html; charset=windows-1251"), "При");
     }
 
     #[test]
     fn byte_order_mark_precedes_header_and_header_precedes_meta() {
-        assert_eq!(
-            decode(b"\xff\xfea\0\xe9\0", "text/html; charset=shift_jis"),
-            "aé"
-        );
+        assert_eq!(decode(b"\xff\xfea\0\xe9\0", "text/html; charset=shift_jis"), "aé");
         assert_eq!(decode(b"\xef\xbb\xbfcaf\xc3\xa9", ""), "café");
         let page = "<meta charset=shift_jis>日本".as_bytes();
         assert!(decode(page, "text/html; charset=utf-8").ends_with("日本"));

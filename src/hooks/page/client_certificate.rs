@@ -87,10 +87,7 @@ impl CertificateHost {
 fn hosts(invocation: &Invocation) -> Vec<CertificateHost> {
     let named = invocation.settings.list("CLIENT_CERTIFICATE_HOSTS");
     if !named.is_empty() {
-        return named
-            .iter()
-            .map(|one| CertificateHost::parse(one))
-            .collect();
+        return named.iter().map(|one| CertificateHost::parse(one)).collect();
     }
     let url = Url::parse(&invocation.url).ok();
     let host = url.as_ref().and_then(Url::host_str);
@@ -113,16 +110,10 @@ pub fn of(invocation: &Invocation) -> Result<Option<ClientCertificate>, Finding>
     for file in [&certificate, &key] {
         File::open(file).map_err(|error| {
             let file = file.display();
-            Finding::failed(format!(
-                "failed to read the client certificate '{file}': {error}"
-            ))
+            Finding::failed(format!("failed to read the client certificate '{file}': {error}"))
         })?;
     }
-    Ok(Some(ClientCertificate {
-        certificate,
-        key,
-        hosts: hosts(invocation),
-    }))
+    Ok(Some(ClientCertificate { certificate, key, hosts: hosts(invocation) }))
 }
 
 fn of_persona(invocation: &Invocation) -> Option<PathBuf> {
@@ -161,9 +152,8 @@ mod tests {
     use super::*;
 
     fn invocation(environment: &[(&str, &Path)]) -> Invocation {
-        let environment = environment
-            .iter()
-            .map(|(key, value)| (key.into(), value.as_os_str().into()));
+        let environment =
+            environment.iter().map(|(key, value)| (key.into(), value.as_os_str().into()));
         let schema = include_str!("../../../plugins/wget/config.json");
         Invocation::read("wget", schema, &[], environment)
     }
@@ -202,13 +192,7 @@ mod tests {
             let url = ["--url=https://page.test:8443/a".to_owned()];
             let found = of(&Invocation::read("wget", schema, &url, environment));
             let found = found.unwrap().unwrap();
-            let all = [
-                "page.test",
-                "www.page.test",
-                "corp.test",
-                "a.corp.test",
-                "xcorp.test",
-            ];
+            let all = ["page.test", "www.page.test", "corp.test", "a.corp.test", "xcorp.test"];
             let is_for =
                 |host: &&str| found.is_for(&Url::parse(&format!("https://{host}/")).unwrap());
             all.into_iter().filter(is_for).collect()
@@ -216,10 +200,7 @@ mod tests {
         assert_eq!(admitted(""), ["page.test"]);
         assert_eq!(admitted("[]"), ["page.test"]);
         assert_eq!(admitted("*.corp.test"), ["corp.test", "a.corp.test"]);
-        assert_eq!(
-            admitted(r#"["Corp.test", "www.page.test"]"#),
-            ["www.page.test", "corp.test"]
-        );
+        assert_eq!(admitted(r#"["Corp.test", "www.page.test"]"#), ["www.page.test", "corp.test"]);
         assert_eq!(admitted("*").len(), 5);
     }
 

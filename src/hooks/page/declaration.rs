@@ -40,10 +40,7 @@ pub fn in_html(bytes: &[u8]) -> Option<&'static Encoding> {
         }
         let is_of_head = HEAD_ELEMENTS.iter().any(|name| tag.is(name));
         in_head &= is_of_head && !(tag.is_end && tag.is(b"head"));
-        if let Some(declared) = tag
-            .declared()
-            .and_then(|(label, _)| Encoding::for_label(label))
-        {
+        if let Some(declared) = tag.declared().and_then(|(label, _)| Encoding::for_label(label)) {
             return Some(in_bytes(declared));
         }
     }
@@ -100,11 +97,8 @@ pub fn declare_utf8(text: &str, served: &'static Encoding) -> String {
     }
     let is_xml = bytes.starts_with(b"<?xml");
     let slash = if is_xml { " /" } else { "" };
-    let kept = if served == UTF_8 {
-        String::new()
-    } else {
-        format!(" {SERVED}=\"{}\"", served.name())
-    };
+    let kept =
+        if served == UTF_8 { String::new() } else { format!(" {SERVED}=\"{}\"", served.name()) };
     let declaration = format!("<meta charset=\"utf-8\"{kept}{slash}>");
     let mut head = None;
     let mut is_declared = false;
@@ -250,10 +244,7 @@ mod tests {
                 "<meta content='text/html; Charset = \"Shift_JIS\"' http-equiv=Content-Type>",
                 "Shift_JIS",
             ),
-            (
-                "<meta http-equiv='Content-Type' content='charset charset=euc-kr; x'>",
-                "EUC-KR",
-            ),
+            ("<meta http-equiv='Content-Type' content='charset charset=euc-kr; x'>", "EUC-KR"),
             ("<meta charset=utf-16>", "UTF-8"),
             ("<meta charset=x-user-defined>", "windows-1252"),
             ("<meta/charset=koi8-r/>", ""),
@@ -262,10 +253,7 @@ mod tests {
         ] {
             assert_eq!(name(page).unwrap_or_default(), encoding, "{page}");
         }
-        let far = format!(
-            "<head><script>{}</script><meta charset=gbk>",
-            "x".repeat(5000)
-        );
+        let far = format!("<head><script>{}</script><meta charset=gbk>", "x".repeat(5000));
         assert_eq!(name(&far), Some("GBK"));
         let late = format!("<head></head><body>{}<meta charset=gbk>", "x".repeat(5000));
         assert_eq!(name(&late), None);
@@ -274,14 +262,8 @@ mod tests {
     #[test]
     fn xml_declarations_name_the_encoding() {
         let xml = |text: &[u8]| in_xml(text).map(Encoding::name);
-        assert_eq!(
-            xml(b"<?xml version='1.0' encoding = 'gb2312'?>"),
-            Some("GBK")
-        );
-        assert_eq!(
-            xml(b"<?xml version='1.0' encoding=\"UTF-16\"?>"),
-            Some("UTF-8")
-        );
+        assert_eq!(xml(b"<?xml version='1.0' encoding = 'gb2312'?>"), Some("GBK"));
+        assert_eq!(xml(b"<?xml version='1.0' encoding=\"UTF-16\"?>"), Some("UTF-8"));
         assert_eq!(xml(b"<?xml version='1.0'?><a encoding='gbk'/>"), None);
         assert_eq!(xml(b"<\0?\0x\0m\0l\0"), Some("UTF-16LE"));
         assert_eq!(xml(b"\0<\0?\0x\0m\0l"), Some("UTF-16BE"));
@@ -304,20 +286,13 @@ mod tests {
         for page in [
             "<html><head><!-- <meta charset=gbk> --><script>'<meta charset=gbk>'</script></head><body>é",
             "<html><head><meta http-equiv=\"Content-Type\" content=\"text/html; charset=gbk\"></head>é",
-            &format!(
-                "<html><head><script>{}</script><meta charset=gbk></head>é",
-                "x".repeat(2000)
-            ),
+            &format!("<html><head><script>{}</script><meta charset=gbk></head>é", "x".repeat(2000)),
             "<svg>é</svg>",
         ] {
             let saved = declare_utf8(page, UTF_8);
             let read = super::super::charset::decode(saved.as_bytes(), "text/html", None);
             assert_eq!(read.encoding, UTF_8, "{saved}");
-            assert_eq!(
-                Tags::new(saved.as_bytes()).last_declared(),
-                Some(true),
-                "{saved}"
-            );
+            assert_eq!(Tags::new(saved.as_bytes()).last_declared(), Some(true), "{saved}");
             assert!(read.text.contains('é'));
         }
         let xml = "<?xml version=\"1.0\" encoding=\"gb2312\"?><html xmlns=\"http://www.w3.org/1999/xhtml\"><head><title>国</title></head></html>";

@@ -56,10 +56,7 @@ impl Hop {
 
     /// Value of the first header with this name, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(own, _)| own == name)
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -95,17 +92,7 @@ pub fn get(
     let scratch = Scratch::new("curl")?;
     let certificate = client_certificate::of(invocation)?;
     if certificate.is_none_or(|found| found.is_for_all()) {
-        return transfer(
-            runner,
-            invocation,
-            &scratch,
-            &Leg {
-                url,
-                most,
-                within,
-                follows: true,
-            },
-        );
+        return transfer(runner, invocation, &scratch, &Leg { url, most, within, follows: true });
     }
     // curl would send the certificate to the host of a redirect, too.
     let end = Instant::now() + within;
@@ -113,12 +100,7 @@ pub fn get(
     let mut url = without_fragment(url);
     loop {
         let within = end.saturating_duration_since(Instant::now());
-        let leg = Leg {
-            url: &url,
-            most,
-            within,
-            follows: false,
-        };
+        let leg = Leg { url: &url, most, within, follows: false };
         let fetched = transfer(runner, invocation, &scratch, &leg);
         let target = Some(&url).filter(|_| !hops.is_empty());
         let mut fetched = fetched.map_err(|finding| reach::with_explanation(finding, target))?;
@@ -147,12 +129,7 @@ fn transfer(
     scratch: &Scratch,
     leg: &Leg<'_>,
 ) -> Result<Fetched, Finding> {
-    let Leg {
-        url,
-        most,
-        within,
-        follows,
-    } = *leg;
+    let Leg { url, most, within, follows } = *leg;
     let dump = scratch.path("headers");
     let mut command = Command::new(invocation.settings.text("CURL_BINARY"));
     command.args(["--disable", "--silent", "--show-error", "--globoff"]);
@@ -166,26 +143,12 @@ fn transfer(
         "=http,https",
         "--suppress-connect-headers",
     ]);
-    command
-        .args([
-            "--no-buffer",
-            "--compressed",
-            "--output",
-            "-",
-            "--dump-header",
-        ])
-        .arg(&dump);
-    command.args([
-        "--max-time",
-        &format!("{:.1}", within.as_secs_f64().max(0.1)),
-    ]);
+    command.args(["--no-buffer", "--compressed", "--output", "-", "--dump-header"]).arg(&dump);
+    command.args(["--max-time", &format!("{:.1}", within.as_secs_f64().max(0.1))]);
     if !invocation.settings.flag("CHECK_SSL_VALIDITY") {
         command.arg("--insecure");
     }
-    command.args([
-        "--user-agent",
-        &identity::user_agent(invocation, "USER_AGENT"),
-    ]);
+    command.args(["--user-agent", &identity::user_agent(invocation, "USER_AGENT")]);
     let languages = identity::accept_language(invocation);
     if !languages.is_empty() {
         command.args(["--header", &format!("Accept-Language: {languages}")]);
@@ -196,22 +159,14 @@ fn transfer(
     if !follows {
         // The cookies of a redirect are for the next call.
         let jar = scratch.path("cookies");
-        command
-            .arg("--cookie")
-            .arg(&jar)
-            .arg("--cookie-jar")
-            .arg(jar);
+        command.arg("--cookie").arg(&jar).arg("--cookie-jar").arg(jar);
     }
     let certificate = client_certificate::of(invocation)?;
     if let Some(found) = certificate.filter(|found| found.is_for(url)) {
         command.arg("--cert").arg(found.certificate);
         command.arg("--key").arg(found.key);
     }
-    command.args(
-        invocation
-            .settings
-            .list(&format!("{}_ARGS_EXTRA", invocation.prefix())),
-    );
+    command.args(invocation.settings.list(&format!("{}_ARGS_EXTRA", invocation.prefix())));
     if let Some(credentials) = &invocation.credentials
         && credentials.belong_to(url)
     {
@@ -224,10 +179,7 @@ fn transfer(
         ..OutputLimits::default()
     };
     let ended = runner.run(&mut command, "curl", limits)?;
-    let hops = parse_hops(
-        &String::from_utf8_lossy(&std::fs::read(&dump).unwrap_or_default()),
-        url,
-    );
+    let hops = parse_hops(&String::from_utf8_lossy(&std::fs::read(&dump).unwrap_or_default()), url);
     judge(ended, hops, runner)
 }
 
@@ -235,11 +187,7 @@ fn judge(ended: ProgramOutput, hops: Vec<Hop>, runner: &ProgramRunner) -> Result
     let problem =
         (!matches!(ended.exit, ExitReason::Exited(0) | ExitReason::OutputLimit)).then(|| {
             let reason = ended.exit.describe("curl", runner.budget);
-            let message = ended
-                .log
-                .lines()
-                .rev()
-                .find_map(|line| line.strip_prefix("curl: "));
+            let message = ended.log.lines().rev().find_map(|line| line.strip_prefix("curl: "));
             message.map_or(reason.clone(), |message| format!("{reason}: {message}"))
         });
     let arrived = hops.last().is_some_and(|hop| !hop.is_redirect());
@@ -248,17 +196,11 @@ fn judge(ended: ProgramOutput, hops: Vec<Hop>, runner: &ProgramRunner) -> Result
             let finding = Finding::failed(reason);
             // The hook's caller explains failures of the hook's own URL; this one is the target of
             // a redirect.
-            let target = hops
-                .last()
-                .and_then(|hop| hop.url.join(hop.header("location")?).ok());
+            let target = hops.last().and_then(|hop| hop.url.join(hop.header("location")?).ok());
             Err(reach::with_explanation(finding, target.as_ref()))
         }
         None if hops.is_empty() => Err(Finding::failed("the server sent no HTTP headers")),
-        problem => Ok(Fetched {
-            hops,
-            body: ended.output,
-            problem,
-        }),
+        problem => Ok(Fetched { hops, body: ended.output, problem }),
     }
 }
 
@@ -286,16 +228,9 @@ pub fn parse_hops(dump: &str, start: &Url) -> Vec<Hop> {
             .iter()
             .filter_map(|line| line.split_once(':'))
             .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_string()));
-        let hop = Hop {
-            url: url.clone(),
-            status,
-            reason,
-            headers: headers.collect(),
-        };
+        let hop = Hop { url: url.clone(), status, reason, headers: headers.collect() };
         if hop.is_redirect()
-            && let Some(next) = hop
-                .header("location")
-                .and_then(|target| url.join(target).ok())
+            && let Some(next) = hop.header("location").and_then(|target| url.join(target).ok())
         {
             url = next;
         }
@@ -306,11 +241,7 @@ pub fn parse_hops(dump: &str, start: &Url) -> Vec<Hop> {
 
 fn blocks(dump: &str) -> Vec<Vec<&str>> {
     let mut blocks: Vec<Vec<&str>> = Vec::new();
-    for line in dump
-        .lines()
-        .map(str::trim_end)
-        .filter(|line| !line.is_empty())
-    {
+    for line in dump.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
         match blocks.last_mut() {
             Some(block) if !line.starts_with("HTTP/") => block.push(line),
             _ => blocks.push(vec![line]),
@@ -336,17 +267,10 @@ mod tests {
     #[test]
     fn each_response_has_its_url() {
         let hops = parse_hops(DUMP, &Url::parse("http://a.test/a").unwrap());
-        let seen: Vec<_> = hops
-            .iter()
-            .map(|hop| (hop.url.as_str(), hop.status))
-            .collect();
+        let seen: Vec<_> = hops.iter().map(|hop| (hop.url.as_str(), hop.status)).collect();
         assert_eq!(
             seen,
-            [
-                ("http://a.test/a", 301),
-                ("http://a.test/b?x=1", 302),
-                ("http://other.test/c", 200)
-            ]
+            [("http://a.test/a", 301), ("http://a.test/b?x=1", 302), ("http://other.test/c", 200)]
         );
         assert_eq!(hops[0].header("x"), Some("a: b"));
         assert_eq!(hops[1].reason, "");
@@ -356,14 +280,9 @@ mod tests {
     #[test]
     fn malformed_dumps_have_no_responses() {
         let url = Url::parse("http://a.test/").unwrap();
-        for dump in [
-            "",
-            "\r\n\r\n",
-            "garbage",
-            "HTTP/1.1\r\n",
-            "HTTP/1.1 many OK\r\nA: b\r\n",
-            ": \r\n:",
-        ] {
+        for dump in
+            ["", "\r\n\r\n", "garbage", "HTTP/1.1\r\n", "HTTP/1.1 many OK\r\nA: b\r\n", ": \r\n:"]
+        {
             assert!(parse_hops(dump, &url).is_empty(), "{dump:?}");
         }
     }

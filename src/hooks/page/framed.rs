@@ -57,10 +57,7 @@ fn with_document(tag: &Tag<'_>, html: &str) -> String {
     for (name, value) in tag.attributes() {
         if !REPLACED.iter().any(|own| name.eq_ignore_ascii_case(own)) {
             // The tag is from Chromium, which quotes all values and escapes quotation marks.
-            add(
-                &String::from_utf8_lossy(name),
-                &String::from_utf8_lossy(value),
-            );
+            add(&String::from_utf8_lossy(name), &String::from_utf8_lossy(value));
         }
     }
     if let Some((src, _)) = tag.attribute(b"src") {
@@ -94,10 +91,7 @@ pub fn with_base(html: &str, base: &str) -> String {
 
 /// Text as the value of an attribute.
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('"', "&quot;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -114,10 +108,7 @@ mod tests {
         let page = "<!-- <iframe src=\"/a\"></iframe> --><p><iframe src=\"/b\" width=\"5\"></iframe>\
             <iframe src=\"/a\" sandbox=\"allow-scripts\"></iframe><script>'<iframe src=\"/a\">'</script>";
         let frames = vec![
-            copy(
-                "<iframe src=\"/a\" sandbox=\"allow-scripts\"></iframe>",
-                "<p title=\"1\">&amp;A",
-            ),
+            copy("<iframe src=\"/a\" sandbox=\"allow-scripts\"></iframe>", "<p title=\"1\">&amp;A"),
             copy("<iframe src=\"/b\" width=\"5\"></iframe>", "B"),
             copy("<object data=\"/c\"></object>", "C"),
         ];

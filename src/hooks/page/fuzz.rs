@@ -104,11 +104,7 @@ fn mutated_feeds_and_sitemaps_end() {
     ];
     let address = Url::parse("http://a.test/feed").unwrap();
     fuzz(&seeds(&texts), &WORDS, |input| {
-        for kind in [
-            "text/xml",
-            "application/feed+json",
-            "text/plain; charset=utf-16",
-        ] {
+        for kind in ["text/xml", "application/feed+json", "text/plain; charset=utf-16"] {
             if let Some(found) = listing::read(input, kind, &address) {
                 assert!(found.entries.len() <= input.len());
             }

@@ -53,11 +53,8 @@ pub fn title(page: &Html) -> Option<String> {
     let own = element.map(|element| one_line(&element.text().collect::<String>(), 1024));
     let open_graph =
         || select(page, "meta[property='og:title']").find_map(|element| element.attr("content"));
-    own.filter(|text| !text.is_empty()).or_else(|| {
-        open_graph()
-            .map(|text| one_line(text, 1024))
-            .filter(|text| !text.is_empty())
-    })
+    own.filter(|text| !text.is_empty())
+        .or_else(|| open_graph().map(|text| one_line(text, 1024)).filter(|text| !text.is_empty()))
 }
 
 /// A link of a page.
@@ -107,10 +104,7 @@ impl Resolver {
     fn link(&self, target: &str) -> Option<(Url, Option<String>)> {
         let target = target.trim();
         let mut url = self.join(target)?;
-        let route = url
-            .fragment()
-            .filter(|text| is_route(text))
-            .map(str::to_owned);
+        let route = url.fragment().filter(|text| is_route(text)).map(str::to_owned);
         if target.starts_with('#') && route.is_none() {
             return None;
         }
@@ -136,10 +130,7 @@ impl Resolver {
 /// Resolves the text of a document whose URLs are always UTF-8, such as a feed. Routes keep their
 /// fragment.
 pub fn resolve(base: &Url, target: &str) -> Option<Url> {
-    let resolver = Resolver {
-        base: base.clone(),
-        encoding: UTF_8,
-    };
+    let resolver = Resolver { base: base.clone(), encoding: UTF_8 };
     let (mut url, route) = resolver.link(target)?;
     url.set_fragment(route.as_deref());
     Some(url)
@@ -178,10 +169,7 @@ fn is_route(fragment: &str) -> bool {
 /// documents of `srcdoc` frames, too.
 pub fn links(page: &Html, resolver: &Resolver) -> Vec<Link> {
     let mut links = Vec::new();
-    let mut frames = Frames {
-        depth: SRCDOC_DEPTH_MAX,
-        time: SRCDOC_TIMEOUT,
-    };
+    let mut frames = Frames { depth: SRCDOC_DEPTH_MAX, time: SRCDOC_TIMEOUT };
     collect_links(page, resolver, &mut frames, &mut links);
     links
 }
@@ -237,11 +225,8 @@ fn drawn_target<'a>(element: &ElementRef<'a>) -> Option<&'a str> {
 /// Target of `<link rel=next>` and `<link rel=prev>`.
 fn neighbour<'a>(element: &ElementRef<'a>) -> Option<&'a str> {
     let mut words = element.attr("rel")?.split_ascii_whitespace();
-    let is_neighbour = words.any(|word| {
-        ["next", "prev"]
-            .iter()
-            .any(|own| word.eq_ignore_ascii_case(own))
-    });
+    let is_neighbour =
+        words.any(|word| ["next", "prev"].iter().any(|own| word.eq_ignore_ascii_case(own)));
     element.attr("href").filter(|_| is_neighbour)
 }
 
@@ -249,15 +234,10 @@ fn neighbour<'a>(element: &ElementRef<'a>) -> Option<&'a str> {
 pub fn icons(page: &Html, resolver: &Resolver) -> Vec<Url> {
     let named = |wanted: &str| {
         let elements = select(page, "link[rel][href]").filter(|element| {
-            let mut words = element
-                .attr("rel")
-                .unwrap_or_default()
-                .split_ascii_whitespace();
+            let mut words = element.attr("rel").unwrap_or_default().split_ascii_whitespace();
             words.any(|word| word.eq_ignore_ascii_case(wanted))
         });
-        elements
-            .filter_map(|element| resolver.web_url(element.attr("href")?))
-            .collect::<Vec<_>>()
+        elements.filter_map(|element| resolver.web_url(element.attr("href")?)).collect::<Vec<_>>()
     };
     [named("icon"), named("apple-touch-icon")].concat()
 }
@@ -266,8 +246,7 @@ pub fn icons(page: &Html, resolver: &Resolver) -> Vec<Url> {
 pub fn own_icon(page: &Html) -> Option<Vec<u8>> {
     let mut icons = select(page, "link[rel][href]").filter(|element| {
         let rel = element.attr("rel").unwrap_or_default();
-        rel.split_ascii_whitespace()
-            .any(|word| word.eq_ignore_ascii_case("icon"))
+        rel.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case("icon"))
     });
     icons.find_map(|element| data_of(element.attr("href")?.trim()))
 }
@@ -285,9 +264,7 @@ fn data_of(url: &str) -> Option<Vec<u8>> {
     }
     let is_digit = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'=';
     let digits: Vec<u8> = bytes.into_iter().filter(is_digit).collect();
-    base64::engine::general_purpose::STANDARD_NO_PAD
-        .decode(digits)
-        .ok()
+    base64::engine::general_purpose::STANDARD_NO_PAD.decode(digits).ok()
 }
 
 /// The target of `<meta http-equiv=refresh content="5; url=…">`.

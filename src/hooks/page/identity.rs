@@ -20,13 +20,10 @@ pub fn user_agent(invocation: &Invocation, key: &str) -> String {
 /// Value of the header `Accept-Language`, as the browser sends it for ACCEPT_LANGUAGE.
 pub fn accept_language(invocation: &Invocation) -> String {
     let languages = languages(invocation);
-    let weighted = languages
-        .split(',')
-        .enumerate()
-        .map(|(place, language)| match place {
-            0 => language.to_owned(),
-            _ => format!("{language};q=0.{}", 10_usize.saturating_sub(place).max(1)),
-        });
+    let weighted = languages.split(',').enumerate().map(|(place, language)| match place {
+        0 => language.to_owned(),
+        _ => format!("{language};q=0.{}", 10_usize.saturating_sub(place).max(1)),
+    });
     weighted.collect::<Vec<_>>().join(",")
 }
 

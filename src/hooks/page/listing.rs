@@ -45,11 +45,7 @@ pub fn read(bytes: &[u8], content_type: &str, address: &Url) -> Option<Listing> 
     let is_packed = unpacked.is_some();
     let bytes = unpacked.as_ref().map_or(bytes, |(content, _)| content);
     let kind = super::essence(content_type);
-    let content_type = if is_packed {
-        "text/plain"
-    } else {
-        content_type
-    };
+    let content_type = if is_packed { "text/plain" } else { content_type };
     let text = charset::decode(bytes, content_type, Some(address)).text;
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     if text.starts_with('<') {
@@ -66,10 +62,7 @@ fn in_xml(text: &str, address: &Url) -> Option<Listing> {
         "rss" | "RDF" | "feed" => Some(feed(text, address)),
         "urlset" | "sitemapindex" => {
             let sitemap = sitemap::read_text(text, address, ENTRIES_MAX);
-            Some(Listing {
-                title: None,
-                entries: [sitemap.files, sitemap.pages].concat(),
-            })
+            Some(Listing { title: None, entries: [sitemap.files, sitemap.pages].concat() })
         }
         _ => None,
     }
@@ -244,9 +237,8 @@ impl Draft {
 fn json_feed(text: &str, address: &Url) -> Option<Listing> {
     let document: Value = serde_json::from_str(text).ok()?;
     let items = document.get("items")?.as_array()?;
-    let is_feed = document["version"]
-        .as_str()
-        .is_some_and(|version| version.contains("jsonfeed.org"));
+    let is_feed =
+        document["version"].as_str().is_some_and(|version| version.contains("jsonfeed.org"));
     let entry = |item: &Value| {
         let field = |name: &str| item[name].as_str();
         let id = field("id").filter(|id| Url::parse(id).is_ok());
@@ -283,10 +275,7 @@ fn lines(text: &str) -> Option<Listing> {
             })
         })
         .collect();
-    (!entries.is_empty()).then_some(Listing {
-        title: None,
-        entries,
-    })
+    (!entries.is_empty()).then_some(Listing { title: None, entries })
 }
 
 /// A title on one line, without the tags of HTML that many feeds have in it. `None` if it is empty.
@@ -294,10 +283,7 @@ pub(super) fn title(text: &str) -> Option<String> {
     let text = &text[..text.floor_char_boundary(TITLE_MAX_BYTES)];
     let plain = if text.contains(['<', '&']) {
         let parsed = Html::parse_fragment(text);
-        one_line(
-            &parsed.root_element().text().collect::<String>(),
-            TITLE_MAX_CHARS,
-        )
+        one_line(&parsed.root_element().text().collect::<String>(), TITLE_MAX_CHARS)
     } else {
         one_line(text, TITLE_MAX_CHARS)
     };
@@ -316,10 +302,7 @@ pub(super) fn date(text: &str) -> Option<String> {
         parsed.parse_timestamp(text).ok()
     };
     let day = || Some(text.parse::<jiff::civil::Date>().ok()?.to_string());
-    time()
-        .or_else(mail)
-        .map(|time| time.to_string())
-        .or_else(day)
+    time().or_else(mail).map(|time| time.to_string()).or_else(day)
 }
 
 #[cfg(test)]

@@ -22,9 +22,7 @@ pub fn saved_dom(invocation: &Invocation) -> Option<PathBuf> {
 pub fn last_success(invocation: &Invocation, plugin: &str) -> Option<Value> {
     let output = read_start(&invocation.sibling(plugin, "stdout.log"), 1 << 20)?;
     let text = String::from_utf8_lossy(&output);
-    let mut records = text
-        .lines()
-        .rev()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut records =
+        text.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     records.find(|record| record["type"] == "ArchiveResult" && record["status"] == "succeeded")
 }

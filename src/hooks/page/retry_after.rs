@@ -6,12 +6,8 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
 /// Forms of a date without its weekday (RFC 9110, section 5.6.7): IMF-fixdate, RFC 850, asctime.
-const FORMS: [&str; 4] = [
-    "%d %b %Y %H:%M:%S",
-    "%d-%b-%y %H:%M:%S",
-    "%d-%b-%Y %H:%M:%S",
-    "%b %d %H:%M:%S %Y",
-];
+const FORMS: [&str; 4] =
+    ["%d %b %Y %H:%M:%S", "%d-%b-%y %H:%M:%S", "%d-%b-%Y %H:%M:%S", "%b %d %H:%M:%S %Y"];
 /// Years in the future from which on a year of two digits is one of the past.
 const FUTURE_YEARS_MAX: i16 = 50;
 
@@ -53,19 +49,13 @@ fn http_date(text: &str, now: Timestamp) -> Option<Timestamp> {
         _ => words,
     };
     let rest = words.join(" ");
-    let time = FORMS
-        .iter()
-        .find_map(|form| DateTime::strptime(form, &rest).ok())?;
+    let time = FORMS.iter().find_map(|form| DateTime::strptime(form, &rest).ok())?;
     let has_short_year = rest
         .split(' ')
         .next()
         .and_then(|date| date.rsplit_once('-'))
         .is_some_and(|(_, year)| year.len() == 2);
-    let time = if has_short_year {
-        near(time, now)?
-    } else {
-        time
-    };
+    let time = if has_short_year { near(time, now)? } else { time };
     Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
@@ -75,9 +65,7 @@ fn near(time: DateTime, now: Timestamp) -> Option<DateTime> {
     let latest = this_year + FUTURE_YEARS_MAX;
     let century = |years: i16| time.checked_add((100 * i64::from(years)).years()).ok();
     let candidates = [1, 0, -1].into_iter().filter_map(century);
-    candidates
-        .filter(|time| time.year() <= latest)
-        .max_by_key(|time| time.year())
+    candidates.filter(|time| time.year() <= latest).max_by_key(|time| time.year())
 }
 
 #[cfg(test)]

@@ -61,10 +61,7 @@ pub struct SavedPage {
 pub fn read(mut file: &File, is_page: bool) -> Result<Option<SavedPage>, String> {
     let mut start = Vec::new();
     file.rewind().map_err(|error| error.to_string())?;
-    let read = file
-        .take(HEAD_MAX_BYTES as u64)
-        .read_to_end(&mut start)
-        .map(drop);
+    let read = file.take(HEAD_MAX_BYTES as u64).read_to_end(&mut start).map(drop);
     read.map_err(|error| error.to_string())?;
     if start.starts_with(b"PK\x03\x04") {
         return packed::read(file);
@@ -93,9 +90,7 @@ fn whole(mut file: &File) -> Result<Vec<u8>, String> {
     }
     // Exactly: a buffer that grows takes twice the memory.
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default() + 1);
-    let read = file
-        .rewind()
-        .and_then(|()| file.take(length).read_to_end(&mut bytes));
+    let read = file.rewind().and_then(|()| file.take(length).read_to_end(&mut bytes));
     read.map_err(failed)?;
     Ok(bytes)
 }

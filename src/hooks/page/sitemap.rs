@@ -25,10 +25,7 @@ struct Bounds {
 }
 
 /// As many URLs as the format allows, but fewer bytes: four files are read at a time.
-const BOUNDS: Bounds = Bounds {
-    unpacked: 16 << 20,
-    urls: 50_000,
-};
+const BOUNDS: Bounds = Bounds { unpacked: 16 << 20, urls: 50_000 };
 /// Longest URL, in bytes.
 const URL: usize = 2048;
 
@@ -56,11 +53,7 @@ fn parse(text: &[u8], address: &Url, most: usize) -> Sitemap {
 /// Parses the decoded text of a file.
 pub(super) fn read_text(text: &str, address: &Url, most: usize) -> Sitemap {
     let text = text.trim_start();
-    if text.starts_with('<') {
-        xml(text, address, most)
-    } else {
-        lines(text, address, most)
-    }
+    if text.starts_with('<') { xml(text, address, most) } else { lines(text, address, most) }
 }
 
 /// A field of an entry.
@@ -145,16 +138,10 @@ fn keep(list: &mut Vec<ListingEntry>, text: &str, title: &str, date: &str, addre
     if text.is_empty() || text.len() > URL {
         return;
     }
-    let url = Url::parse(text)
-        .ok()
-        .filter(|url| matches!(url.scheme(), "http" | "https"));
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     if let Some(mut url) = url.filter(|url| url.has_host() && url != address) {
         url.set_fragment(None);
-        list.push(ListingEntry {
-            url,
-            title: listing::title(title),
-            date: listing::date(date),
-        });
+        list.push(ListingEntry { url, title: listing::title(title), date: listing::date(date) });
     }
 }
 
@@ -190,11 +177,7 @@ mod tests {
         let plain = of(PAGES.as_bytes());
         assert_eq!(
             texts(&plain.pages),
-            [
-                "https://a.test/?a=1&b=2",
-                "https://a.test/c",
-                "https://a.test/d"
-            ]
+            ["https://a.test/?a=1&b=2", "https://a.test/c", "https://a.test/d"]
         );
         assert_eq!(plain.problem, None);
         assert_eq!(of(&packed(PAGES.as_bytes())), plain);
@@ -211,10 +194,7 @@ mod tests {
         let bytes = encoding_rs::WINDOWS_1251.encode(text).0;
         let pages = of(&bytes).pages;
         let dates: Vec<_> = pages.iter().map(|page| page.date.as_deref()).collect();
-        assert_eq!(
-            dates,
-            [Some("2024-02-03T03:05:06Z"), Some("2024-02-03"), None]
-        );
+        assert_eq!(dates, [Some("2024-02-03T03:05:06Z"), Some("2024-02-03"), None]);
         assert_eq!(pages[0].title.as_deref(), Some("Новости"));
         assert_eq!(pages[1].title, None);
     }
@@ -222,10 +202,7 @@ mod tests {
     #[test]
     fn lists_of_sitemaps_and_lines() {
         let index = of(b"<sitemapindex><sitemap><loc>https://a.test/1.xml</loc></sitemap><sitemap><loc>https://a.test/2.xml.gz</loc></sitemap></sitemapindex>");
-        assert_eq!(
-            texts(&index.files),
-            ["https://a.test/1.xml", "https://a.test/2.xml.gz"]
-        );
+        assert_eq!(texts(&index.files), ["https://a.test/1.xml", "https://a.test/2.xml.gz"]);
         assert!(index.pages.is_empty());
         assert_eq!(
             texts(&of(b"https://a.test/1\r\nhttps://a.test/2\n\n").pages),
@@ -249,10 +226,7 @@ mod tests {
     #[test]
     fn decompression_is_bounded() {
         let address = Url::parse("https://a.test/sitemap.xml").unwrap();
-        let bounds = Bounds {
-            unpacked: 4000,
-            urls: 5,
-        };
+        let bounds = Bounds { unpacked: 4000, urls: 5 };
         let line = "https://a.test/x\n";
         let bomb = packed(line.repeat(100_000).as_bytes());
         assert_eq!(read_some(&bomb, &address, bounds).pages.len(), 5);

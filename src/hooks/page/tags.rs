@@ -3,16 +3,8 @@
 use std::ops::Range;
 
 /// Elements whose content is text without tags and comments.
-const TEXT_ELEMENTS: [&[u8]; 8] = [
-    b"script",
-    b"style",
-    b"title",
-    b"textarea",
-    b"xmp",
-    b"iframe",
-    b"noembed",
-    b"noframes",
-];
+const TEXT_ELEMENTS: [&[u8]; 8] =
+    [b"script", b"style", b"title", b"textarea", b"xmp", b"iframe", b"noembed", b"noframes"];
 
 /// A tag of a document.
 pub struct Tag<'a> {
@@ -31,9 +23,7 @@ impl<'a> Tag<'a> {
 
     /// Names and values of the attributes.
     pub fn attributes(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        self.attributes
-            .iter()
-            .map(|(name, value, _)| (*name, *value))
+        self.attributes.iter().map(|(name, value, _)| (*name, *value))
     }
 
     /// Value and range of the first attribute of this name.
@@ -90,12 +80,7 @@ impl<'a> Tags<'a> {
                 None => break self.at,
             }
         };
-        let tag = Tag {
-            span: start..close,
-            name,
-            is_end,
-            attributes,
-        };
+        let tag = Tag { span: start..close, name, is_end, attributes };
         if !is_end && TEXT_ELEMENTS.iter().any(|own| tag.is(own)) {
             self.skip_text(name);
         }
@@ -128,11 +113,7 @@ impl<'a> Tags<'a> {
         let (from, length, skip) = match *bytes.get(self.at)? {
             quote @ (b'"' | b'\'') => {
                 let from = self.at + 1;
-                (
-                    from,
-                    bytes[from..].iter().position(|byte| *byte == quote)?,
-                    1,
-                )
+                (from, bytes[from..].iter().position(|byte| *byte == quote)?, 1)
             }
             _ => {
                 let ends = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'>';
@@ -140,11 +121,7 @@ impl<'a> Tags<'a> {
             }
         };
         self.at = from + length + skip;
-        Some(Some((
-            name,
-            &bytes[from..from + length],
-            from..from + length,
-        )))
+        Some(Some((name, &bytes[from..from + length], from..from + length)))
     }
 
     /// Goes to the end tag of an element of text.

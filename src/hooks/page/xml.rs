@@ -110,10 +110,7 @@ fn close(path: &mut Vec<Name>, at: usize, visit: &mut impl FnMut(Piece, &[Name])
 
 fn name(full: &str) -> Name {
     let (prefix, local) = full.split_once(':').unwrap_or(("", full));
-    Name {
-        prefix: prefix.to_owned(),
-        local: local.to_owned(),
-    }
+    Name { prefix: prefix.to_owned(), local: local.to_owned() }
 }
 
 fn unescaped(value: &str) -> String {

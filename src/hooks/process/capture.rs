@@ -46,12 +46,7 @@ pub struct Capture {
 impl Capture {
     /// Creates an empty capture.
     pub fn new(limits: OutputLimits) -> Capture {
-        Capture {
-            limits,
-            output: Vec::new(),
-            log: Vec::new(),
-            full: false,
-        }
+        Capture { limits, output: Vec::new(), log: Vec::new(), full: false }
     }
 
     /// Stores a chunk. Returns true when the program should be stopped.
@@ -59,8 +54,7 @@ impl Capture {
         match chunk {
             Chunk::Output(bytes) => {
                 let room = self.limits.output - self.output.len();
-                self.output
-                    .extend_from_slice(&bytes[..bytes.len().min(room)]);
+                self.output.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 self.full |= bytes.len() > room;
                 self.full
             }
@@ -69,9 +63,7 @@ impl Capture {
                 let start = self.log.len().saturating_sub(256);
                 self.log.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 let news = String::from_utf8_lossy(&self.log[start..]);
-                self.limits
-                    .fatal_text
-                    .is_some_and(|text| news.contains(text))
+                self.limits.fatal_text.is_some_and(|text| news.contains(text))
             }
         }
     }
@@ -86,11 +78,8 @@ impl Capture {
 
     /// Combines the captured output with the reason for the program's exit.
     pub fn finish(self, exit: ExitReason) -> ProgramOutput {
-        let exit = if self.full && exit == ExitReason::Exited(0) {
-            ExitReason::OutputLimit
-        } else {
-            exit
-        };
+        let exit =
+            if self.full && exit == ExitReason::Exited(0) { ExitReason::OutputLimit } else { exit };
         ProgramOutput {
             exit,
             output: self.output,
@@ -116,10 +105,7 @@ pub fn read_both(child: &mut Child, noise: &'static [&'static str]) -> Unbounded
 fn read_output(mut pipe: impl Read, sender: &UnboundedSender<Chunk>) {
     let mut buffer = [0; 16 * 1024];
     while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-        if sender
-            .send(Chunk::Output(buffer[..count].to_vec()))
-            .is_err()
-        {
+        if sender.send(Chunk::Output(buffer[..count].to_vec())).is_err() {
             return;
         }
     }
@@ -130,11 +116,7 @@ fn read_log(pipe: impl Read, noise: &[&str], sender: &UnboundedSender<Chunk>) {
     let mut reader = BufReader::new(pipe);
     loop {
         let mut line = Vec::new();
-        match reader
-            .by_ref()
-            .take(LOG_LINE_MAX_BYTES)
-            .read_until(b'\n', &mut line)
-        {
+        match reader.by_ref().take(LOG_LINE_MAX_BYTES).read_until(b'\n', &mut line) {
             Ok(1..) => {}
             _ => return,
         }

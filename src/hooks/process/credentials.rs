@@ -99,15 +99,9 @@ mod tests {
         let (url, taken) = Credentials::take("http://re%40der:s3%22c%5Cret@a.test:81/x?y#z");
         let taken = taken.unwrap();
         assert_eq!(url, "http://a.test:81/x?y#z");
-        assert_eq!(
-            (taken.user.as_str(), taken.password.as_str()),
-            ("re@der", "s3\"c\\ret")
-        );
+        assert_eq!((taken.user.as_str(), taken.password.as_str()), ("re@der", "s3\"c\\ret"));
         assert_eq!(taken.curl_config(), "user = \"re@der:s3\\\"c\\\\ret\"\n");
-        assert_eq!(
-            taken.netrc(),
-            "machine a.test login \"re@der\" password \"s3\\\"c\\\\ret\"\n"
-        );
+        assert_eq!(taken.netrc(), "machine a.test login \"re@der\" password \"s3\\\"c\\\\ret\"\n");
         assert!(!format!("{taken:?}").contains("s3"));
         let belongs = |url: &str| taken.belong_to(&Url::parse(url).unwrap());
         assert!(belongs("http://a.test:81/other"));

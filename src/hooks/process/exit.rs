@@ -37,10 +37,9 @@ impl ExitReason {
                 Ok(signal) => format!("{program} was killed ({signal})"),
                 Err(_) => format!("{program} was killed (signal {number})"),
             },
-            ExitReason::TimedOut => format!(
-                "{program} was stopped after {} s: time limit",
-                budget.as_secs()
-            ),
+            ExitReason::TimedOut => {
+                format!("{program} was stopped after {} s: time limit", budget.as_secs())
+            }
             ExitReason::HookStopped => format!("{program} was stopped: the hook received SIGTERM"),
             ExitReason::OutputLimit => format!("{program} was stopped: its output was too large"),
         }
@@ -50,11 +49,7 @@ impl ExitReason {
 impl ProgramOutput {
     /// Result of a program that had nothing to do.
     pub fn succeeded() -> ProgramOutput {
-        ProgramOutput {
-            exit: ExitReason::Exited(0),
-            output: Vec::new(),
-            log: String::new(),
-        }
+        ProgramOutput { exit: ExitReason::Exited(0), output: Vec::new(), log: String::new() }
     }
 }
 

@@ -51,18 +51,8 @@ const OUTPUT_STR_MAX_CHARS: usize = 2000;
 
 impl Finding {
     fn new(status: FindingStatus, output_str: impl Into<String>) -> Finding {
-        let output_str: String = output_str
-            .into()
-            .chars()
-            .take(OUTPUT_STR_MAX_CHARS)
-            .collect();
-        Finding {
-            status,
-            output_str,
-            fields: Vec::new(),
-            records: Vec::new(),
-            silent: false,
-        }
+        let output_str: String = output_str.into().chars().take(OUTPUT_STR_MAX_CHARS).collect();
+        Finding { status, output_str, fields: Vec::new(), records: Vec::new(), silent: false }
     }
 
     /// The hook has output. `output_str` is its relative path or a short description.
@@ -159,11 +149,7 @@ impl Finding {
         record.insert("type".into(), "ArchiveResult".into());
         record.insert("status".into(), self.status.word().into());
         record.insert("output_str".into(), self.output_str.as_str().into());
-        record.extend(
-            self.fields
-                .iter()
-                .map(|(name, value)| (name.to_string(), value.clone())),
-        );
+        record.extend(self.fields.iter().map(|(name, value)| (name.to_string(), value.clone())));
         Value::Object(record)
     }
 }
@@ -185,11 +171,7 @@ pub fn print(finding: &Finding, context: &Map<String, Value>) {
 
 /// Prints a line of progress. The first line reports to the worker that a background hook is ready.
 pub fn progress(text: &str) {
-    let _ = writeln!(
-        std::io::stdout(),
-        "{}",
-        text.replace(|c: char| c.is_control(), " ")
-    );
+    let _ = writeln!(std::io::stdout(), "{}", text.replace(|c: char| c.is_control(), " "));
 }
 
 /// Formats a record as one line of JSON. Its fields override those of the context.
@@ -238,9 +220,6 @@ mod tests {
             Finding::skipped(""),
             Finding::failed(""),
         ];
-        assert_eq!(
-            codes.map(|finding| finding.exit_code()),
-            [0, 0, EXIT_SKIPPED, 1]
-        );
+        assert_eq!(codes.map(|finding| finding.exit_code()), [0, 0, EXIT_SKIPPED, 1]);
     }
 }

@@ -39,10 +39,8 @@ impl Invocation {
         environment: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Invocation {
         let lossy = |text: OsString| text.to_string_lossy().into_owned();
-        let environment: BTreeMap<_, _> = environment
-            .into_iter()
-            .map(|(key, value)| (lossy(key), lossy(value)))
-            .collect();
+        let environment: BTreeMap<_, _> =
+            environment.into_iter().map(|(key, value)| (lossy(key), lossy(value))).collect();
         let settings = PluginSettings::new(schema, environment);
         let mut context = object(&settings.text("EXTRA_CONTEXT"));
         context.extend(object(argument(args, "extra-context").unwrap_or_default()));
@@ -50,9 +48,7 @@ impl Invocation {
             .and_then(|text| text.parse().ok())
             .or_else(|| context.get("snapshot_depth").and_then(Value::as_u64));
         if let Some(id) = argument(args, "snapshot-id") {
-            context
-                .entry("snapshot_id")
-                .or_insert_with(|| Value::String(id.to_string()));
+            context.entry("snapshot_id").or_insert_with(|| Value::String(id.to_string()));
         }
         let (url, credentials) = Credentials::take(argument(args, "url").unwrap_or_default());
         Invocation {
@@ -87,10 +83,9 @@ impl Invocation {
     /// Time for the hook's programs: the unit's limit minus a seventh of it or ten seconds,
     /// whichever is less, which remain to stop the programs and to print a record.
     pub fn budget(&self) -> Duration {
-        let limit = self
-            .settings
-            .number(&format!("{}_TIMEOUT", self.prefix()))
-            .clamp(1, 7 * 24 * 3600) as f64;
+        let limit =
+            self.settings.number(&format!("{}_TIMEOUT", self.prefix())).clamp(1, 7 * 24 * 3600)
+                as f64;
         Duration::from_secs_f64(limit - (limit / 7.0).min(10.0))
     }
 
@@ -102,11 +97,7 @@ impl Invocation {
 
 /// Value of the first argument `--name=value`.
 pub fn argument<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
-    args.iter().find_map(|arg| {
-        arg.strip_prefix("--")?
-            .strip_prefix(name)?
-            .strip_prefix('=')
-    })
+    args.iter().find_map(|arg| arg.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('='))
 }
 
 fn object(text: &str) -> Map<String, Value> {
@@ -122,9 +113,7 @@ mod tests {
 
     fn read(args: &[&str], environment: &[(&str, &str)]) -> Invocation {
         let args: Vec<_> = args.iter().map(|arg| arg.to_string()).collect();
-        let environment = environment
-            .iter()
-            .map(|(key, value)| (key.into(), value.into()));
+        let environment = environment.iter().map(|(key, value)| (key.into(), value.into()));
         Invocation::read(
             "title",
             include_str!("../../../plugins/title/config.json"),
@@ -136,69 +125,37 @@ mod tests {
     #[test]
     fn positional_and_unknown_arguments_are_ignored() {
         let odd = "--url=http://a.test/?q=$(reboot)&n=%n'\"\n";
-        let invocation = read(
-            &["345", odd, "--depth=2", "--event-id=7", "--verbose", "x=y"],
-            &[],
-        );
+        let invocation = read(&["345", odd, "--depth=2", "--event-id=7", "--verbose", "x=y"], &[]);
         assert_eq!(invocation.url, &odd["--url=".len()..]);
         assert_eq!(invocation.depth, 2);
         assert!(
-            invocation
-                .web_url()
-                .unwrap()
-                .as_str()
-                .starts_with("http://a.test/?q=$(reboot)&n=%n")
+            invocation.web_url().unwrap().as_str().starts_with("http://a.test/?q=$(reboot)&n=%n")
         );
     }
 
     #[test]
     fn depth_and_context_come_from_the_environment() {
-        let invocation = read(
-            &[],
-            &[("EXTRA_CONTEXT", r#"{"snapshot_id":"9","snapshot_depth":3}"#)],
-        );
+        let invocation =
+            read(&[], &[("EXTRA_CONTEXT", r#"{"snapshot_id":"9","snapshot_depth":3}"#)]);
+        assert_eq!((invocation.depth, invocation.context["snapshot_id"].as_str()), (3, Some("9")));
+        let invocation =
+            read(&["--extra-context={\"a\":1}", "--snapshot-id=4"], &[("EXTRA_CONTEXT", "broken")]);
         assert_eq!(
-            (invocation.depth, invocation.context["snapshot_id"].as_str()),
-            (3, Some("9"))
-        );
-        let invocation = read(
-            &["--extra-context={\"a\":1}", "--snapshot-id=4"],
-            &[("EXTRA_CONTEXT", "broken")],
-        );
-        assert_eq!(
-            (
-                invocation.context["a"].as_u64(),
-                invocation.context["snapshot_id"].as_str()
-            ),
+            (invocation.context["a"].as_u64(), invocation.context["snapshot_id"].as_str()),
             (Some(1), Some("4"))
         );
     }
 
     #[test]
     fn only_http_and_https_urls_are_supported() {
-        for url in [
-            "",
-            "example",
-            "file:///etc/passwd",
-            "javascript:alert(1)",
-            "http://[bad/",
-        ] {
-            assert!(
-                read(&[&format!("--url={url}")], &[]).web_url().is_err(),
-                "{url}"
-            );
+        for url in ["", "example", "file:///etc/passwd", "javascript:alert(1)", "http://[bad/"] {
+            assert!(read(&[&format!("--url={url}")], &[]).web_url().is_err(), "{url}");
         }
     }
 
     #[test]
     fn budget_ends_before_the_unit_s_limit() {
-        assert_eq!(
-            read(&[], &[("TITLE_TIMEOUT", "7")]).budget(),
-            Duration::from_secs(6)
-        );
-        assert_eq!(
-            read(&[], &[("TITLE_TIMEOUT", "3600")]).budget(),
-            Duration::from_secs(3590)
-        );
+        assert_eq!(read(&[], &[("TITLE_TIMEOUT", "7")]).budget(), Duration::from_secs(6));
+        assert_eq!(read(&[], &[("TITLE_TIMEOUT", "3600")]).budget(), Duration::from_secs(3590));
     }
 }

@@ -88,13 +88,9 @@ fn lack_of_names() -> Option<String> {
 
 fn lack_of_servers(servers: &[SocketAddr]) -> Option<String> {
     let answers = thread::scope(|scope| {
-        let asked = servers
-            .iter()
-            .map(|server| scope.spawn(|| answers(*server)));
+        let asked = servers.iter().map(|server| scope.spawn(|| answers(*server)));
         let asked: Vec<_> = asked.collect();
-        asked
-            .into_iter()
-            .any(|answer| answer.join().unwrap_or(false))
+        asked.into_iter().any(|answer| answer.join().unwrap_or(false))
     });
     if answers {
         return None;
@@ -102,10 +98,7 @@ fn lack_of_servers(servers: &[SocketAddr]) -> Option<String> {
     let why = match lack_of_route() {
         Some(why) => why.to_owned(),
         None => {
-            let named: Vec<String> = servers
-                .iter()
-                .map(|server| server.ip().to_string())
-                .collect();
+            let named: Vec<String> = servers.iter().map(|server| server.ip().to_string()).collect();
             format!("no name server answers ({})", named.join(", "))
         }
     };
@@ -208,20 +201,13 @@ mod tests {
         let root = [7, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
         assert_eq!(question([7, 9]), root);
         assert!(!is_answer(&root, [7, 9]), "the question itself");
-        assert!(
-            !is_answer(&[7, 8, 0x81, 0x80], [7, 9]),
-            "of another question"
-        );
+        assert!(!is_answer(&[7, 8, 0x81, 0x80], [7, 9]), "of another question");
         assert!(!is_answer(&[7], [7, 9]));
     }
 
     #[test]
     fn sites_that_need_no_internet_are_never_excused() {
-        for url in [
-            "http://page.test/",
-            "http://127.0.0.1:9/",
-            "http://nas.lan/",
-        ] {
+        for url in ["http://page.test/", "http://127.0.0.1:9/", "http://nas.lan/"] {
             let url = Url::parse(url).unwrap();
             let failed = Finding::failed("net::ERR_NAME_NOT_RESOLVED");
             assert!(!with_explanation(failed, Some(&url)).has(FIELD), "{url}");

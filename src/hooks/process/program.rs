@@ -48,20 +48,15 @@ impl ProgramRunner {
     pub fn new(budget: Duration) -> Result<ProgramRunner, Finding> {
         let fail =
             |error: io::Error| Finding::failed(format!("failed to set up the hook: {error}"));
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(fail)?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
         let entered = runtime.enter();
         let terminate = signal(SignalKind::terminate()).map_err(fail)?;
         let interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
         drop(entered);
         Ok(ProgramRunner {
             runtime,
-            stop_signals: StopSignals {
-                terminate,
-                interrupt,
-            },
+            stop_signals: StopSignals { terminate, interrupt },
             deadline: Instant::now() + budget,
             budget,
         })
@@ -83,12 +78,7 @@ impl ProgramRunner {
         doing: &str,
         work: impl Future<Output = Result<T, Finding>>,
     ) -> Result<T, Finding> {
-        let ProgramRunner {
-            runtime,
-            stop_signals,
-            deadline,
-            budget,
-        } = self;
+        let ProgramRunner { runtime, stop_signals, deadline, budget } = self;
         runtime.block_on(async {
             tokio::select! {
                 done = work => done,
@@ -123,12 +113,7 @@ impl ProgramRunner {
         package: &str,
         limits: OutputLimits,
     ) -> Result<ProgramOutput, Finding> {
-        let ProgramRunner {
-            runtime,
-            stop_signals,
-            deadline,
-            ..
-        } = self;
+        let ProgramRunner { runtime, stop_signals, deadline, .. } = self;
         let deadline = *deadline - reserve;
         let program = command.get_program().to_string_lossy().into_owned();
         runtime.block_on(async {
@@ -189,9 +174,7 @@ pub fn is_installed(program: &str) -> bool {
 /// Finding for a program that failed to start. A missing program skips the hook.
 pub fn start_failure(program: &str, error: &io::Error, package: &str) -> Finding {
     if error.kind() == io::ErrorKind::NotFound {
-        return Finding::skipped(format!(
-            "{program} is not installed (Debian package {package})"
-        ));
+        return Finding::skipped(format!("{program} is not installed (Debian package {package})"));
     }
     Finding::failed(format!("failed to start {program}: {error}"))
 }

@@ -74,21 +74,13 @@ pub fn explain<'a>(urls: impl IntoIterator<Item = &'a Url>) -> Option<String> {
 
 fn reason(host: &str, ip: IpAddr, kind: AddressKind) -> String {
     let shown = host.trim_start_matches('[').trim_end_matches(']');
-    let at = if shown == ip.to_string() {
-        shown.to_owned()
-    } else {
-        format!("{shown} is {ip}")
-    };
+    let at = if shown == ip.to_string() { shown.to_owned() } else { format!("{shown} is {ip}") };
     if kind == AddressKind::Public {
         return format!(
             "{at}, an address of this machine or of its networks{EXPLANATION_MARK}: Reach={ip} in archivist.conf(5) allows it"
         );
     }
-    format!(
-        "{at}, an address of {}{EXPLANATION_MARK}: {}",
-        kind.as_text(),
-        kind.remedy()
-    )
+    format!("{at}, an address of {}{EXPLANATION_MARK}: {}", kind.as_text(), kind.remedy())
 }
 
 /// Messages of wget and chromium for EACCES and EPERM from connect(2).
@@ -125,15 +117,10 @@ mod tests {
         let finding = with_explanation(Finding::failed("connection refused"), Some(&local));
         assert_eq!(finding.output_str, "connection refused");
         // A redirect was refused, and the program does not name the address.
-        let refused = with_explanation(
-            Finding::failed("net::ERR_NETWORK_ACCESS_DENIED"),
-            Some(&local),
-        );
+        let refused =
+            with_explanation(Finding::failed("net::ERR_NETWORK_ACCESS_DENIED"), Some(&local));
         let text = with_explanation(refused, Some(&local)).output_str;
-        assert_eq!(
-            text,
-            format!("net::ERR_NETWORK_ACCESS_DENIED; {UNKNOWN_ADDRESS}")
-        );
+        assert_eq!(text, format!("net::ERR_NETWORK_ACCESS_DENIED; {UNKNOWN_ADDRESS}"));
     }
 
     #[test]
@@ -142,11 +129,7 @@ mod tests {
         let found = with_explanation(Finding::failed("no answer"), Some(&meta)).output_str;
         assert!(found.starts_with("no answer; ::ffff:"), "{found}");
         assert!(found.ends_with("metadata network that hooks do not reach: nothing allows it"));
-        let text = reason(
-            "wiki.example.com",
-            "10.0.0.7".parse().unwrap(),
-            AddressKind::Private,
-        );
+        let text = reason("wiki.example.com", "10.0.0.7".parse().unwrap(), AddressKind::Private);
         assert_eq!(
             text,
             "wiki.example.com is 10.0.0.7, an address of a private network that hooks do not reach: \

@@ -15,10 +15,7 @@ impl Scratch {
     pub fn new(purpose: &str) -> Result<Scratch, Finding> {
         let parent = std::env::temp_dir();
         for attempt in 0..100 {
-            let path = parent.join(format!(
-                "archivist-{purpose}-{}-{attempt}",
-                std::process::id()
-            ));
+            let path = parent.join(format!("archivist-{purpose}-{}-{attempt}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Scratch(path)),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
@@ -38,11 +35,7 @@ impl Scratch {
 
     /// Path of a file in the directory; the directory itself for an empty name.
     pub fn path(&self, name: &str) -> PathBuf {
-        if name.is_empty() {
-            self.0.clone()
-        } else {
-            self.0.join(name)
-        }
+        if name.is_empty() { self.0.clone() } else { self.0.join(name) }
     }
 
     /// Writes a file of the directory. Returns its path.
@@ -50,10 +43,9 @@ impl Scratch {
         let path = self.path(name);
         match std::fs::write(&path, text) {
             Ok(()) => Ok(path),
-            Err(error) => Err(Finding::failed(format!(
-                "failed to write '{}': {error}",
-                path.display()
-            ))),
+            Err(error) => {
+                Err(Finding::failed(format!("failed to write '{}': {error}", path.display())))
+            }
         }
     }
 

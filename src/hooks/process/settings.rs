@@ -26,19 +26,13 @@ impl PluginSettings {
                 properties.extend(own);
             }
         }
-        PluginSettings {
-            properties,
-            environment,
-        }
+        PluginSettings { properties, environment }
     }
 
     /// Value of an environment variable that is not a setting, such as SNAP_DIR. Empty values count
     /// as unset.
     pub fn variable(&self, name: &str) -> Option<&str> {
-        self.environment
-            .get(name)
-            .map(String::as_str)
-            .filter(|value| !value.is_empty())
+        self.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
     /// The environment, which has the settings of other plugins, too.
@@ -63,9 +57,7 @@ impl PluginSettings {
         };
         let found = self.resolve(key, 0).as_ref().and_then(whole);
         let number = found.filter(|number| number.is_finite() && *number >= 0.0);
-        number
-            .or_else(|| self.default(key).as_ref().and_then(whole))
-            .unwrap_or(0.0) as u64
+        number.or_else(|| self.default(key).as_ref().and_then(whole)).unwrap_or(0.0) as u64
     }
 
     /// Whether the value is `true`, `1`, `yes` or `on`.
@@ -73,10 +65,7 @@ impl PluginSettings {
         match self.resolve(key, 0) {
             Some(Value::Bool(flag)) => flag,
             Some(Value::String(text)) => {
-                matches!(
-                    text.trim().to_ascii_lowercase().as_str(),
-                    "true" | "1" | "yes" | "on"
-                )
+                matches!(text.trim().to_ascii_lowercase().as_str(), "true" | "1" | "yes" | "on")
             }
             _ => false,
         }
@@ -87,11 +76,7 @@ impl PluginSettings {
         let value = match self.resolve(key, 0) {
             Some(Value::String(text)) => match serde_json::from_str(&text) {
                 Ok(Value::Array(list)) => Value::Array(list),
-                _ => text
-                    .split(',')
-                    .map(str::trim)
-                    .filter(|word| !word.is_empty())
-                    .collect(),
+                _ => text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect(),
             },
             Some(other) => other,
             None => Value::Null,
@@ -99,20 +84,12 @@ impl PluginSettings {
         let Value::Array(list) = value else {
             return Vec::new();
         };
-        list.iter()
-            .filter_map(Value::as_str)
-            .map(String::from)
-            .collect()
+        list.iter().filter_map(Value::as_str).map(String::from).collect()
     }
 
     /// Value as size in bytes, in the format of [`parse_size`]. 0 means no limit.
     pub fn size(&self, key: &str) -> u64 {
-        let default = || {
-            self.default(key)
-                .as_ref()
-                .and_then(Value::as_str)
-                .and_then(parse_size)
-        };
+        let default = || self.default(key).as_ref().and_then(Value::as_str).and_then(parse_size);
         parse_size(&self.text(key)).or_else(default).unwrap_or(0)
     }
 
@@ -139,11 +116,7 @@ impl PluginSettings {
             }
         }
         let fallback = property?.get("x-fallback")?.as_str()?;
-        if depth < 8 {
-            self.given(fallback, depth + 1)
-        } else {
-            None
-        }
+        if depth < 8 { self.given(fallback, depth + 1) } else { None }
     }
 }
 
@@ -152,10 +125,7 @@ mod tests {
     use super::*;
 
     fn wget(environment: &[(&str, &str)]) -> PluginSettings {
-        let owned = environment
-            .iter()
-            .map(|(k, v)| (k.to_string(), v.to_string()))
-            .collect();
+        let owned = environment.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         PluginSettings::new(include_str!("../../../plugins/wget/config.json"), owned)
     }
 
@@ -163,10 +133,7 @@ mod tests {
     fn own_name_precedes_alias_fallback_and_default() {
         assert_eq!(wget(&[]).number("WGET_TIMEOUT"), 60);
         assert_eq!(wget(&[("TIMEOUT", "7")]).number("WGET_TIMEOUT"), 7);
-        assert_eq!(
-            wget(&[("TIMEOUT", "7"), ("WGET_TIMEOUT", "9")]).number("WGET_TIMEOUT"),
-            9
-        );
+        assert_eq!(wget(&[("TIMEOUT", "7"), ("WGET_TIMEOUT", "9")]).number("WGET_TIMEOUT"), 9);
         assert_eq!(wget(&[("WGET_TIMEOUT", "soon")]).number("WGET_TIMEOUT"), 60);
         assert!(!wget(&[("SAVE_WARC", "False")]).flag("WGET_WARC_ENABLED"));
         assert!(
@@ -181,18 +148,11 @@ mod tests {
         assert_eq!(list(r#"["-e", "a,b"]"#), ["-e", "a,b"]);
         assert_eq!(list("--a, --b"), ["--a", "--b"]);
         assert!(list("").is_empty());
-        assert!(
-            wget(&[])
-                .list("WGET_ARGS")
-                .contains(&"--page-requisites".to_string())
-        );
+        assert!(wget(&[]).list("WGET_ARGS").contains(&"--page-requisites".to_string()));
     }
 
     #[test]
     fn invalid_size_is_the_default() {
-        assert_eq!(
-            wget(&[("WGET_MAX_SIZE", "much")]).size("WGET_MAX_SIZE"),
-            1 << 30
-        );
+        assert_eq!(wget(&[("WGET_MAX_SIZE", "much")]).size("WGET_MAX_SIZE"), 1 << 30);
     }
 }

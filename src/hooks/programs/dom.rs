@@ -25,9 +25,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
         return Err(Finding::failed(reason));
     }
     if !looks_like_html(html.as_bytes()) {
-        return Err(Finding::failed(format!(
-            "chromium returned no HTML ({size} bytes)"
-        )));
+        return Err(Finding::failed(format!("chromium returned no HTML ({size} bytes)")));
     }
     page::write("output.html", html.as_bytes())?;
     Ok(Finding::succeeded("output.html")
@@ -51,9 +49,7 @@ mod tests {
 
     #[test]
     fn incomplete_page_is_refused() {
-        assert!(looks_like_html(
-            b"<!DOCTYPE html>\n<html><body></body></html>\n"
-        ));
+        assert!(looks_like_html(b"<!DOCTYPE html>\n<html><body></body></html>\n"));
         assert!(looks_like_html(b"<?xml version=\"1.0\"?><rss></rss>"));
         assert!(looks_like_html(b"\xef\xbb\xbf<svg><g></g></svg>"));
         assert!(!looks_like_html(b""));

@@ -58,9 +58,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     }
     // What the page holds itself is often a letter or a blank that spares a request.
     let own = site.own.map(|own| save(&own, most)).transpose()?;
-    Ok(own
-        .flatten()
-        .unwrap_or_else(|| Finding::noresults("the site has no icon")))
+    Ok(own.flatten().unwrap_or_else(|| Finding::noresults("the site has no icon")))
 }
 
 /// What the visit of the page by the browser says about its icon.
@@ -146,11 +144,8 @@ fn save(icon: &[u8], most: u64) -> Result<Option<Finding>, Finding> {
 
 fn candidates(named: Vec<Url>, address: &Url) -> Vec<Url> {
     let mut seen = HashSet::new();
-    let mut all: Vec<_> = named
-        .into_iter()
-        .filter(|url| seen.insert(url.clone()))
-        .take(PAGE_ICONS_MAX)
-        .collect();
+    let mut all: Vec<_> =
+        named.into_iter().filter(|url| seen.insert(url.clone())).take(PAGE_ICONS_MAX).collect();
     if let Ok(default) = address.join("/favicon.ico")
         && seen.insert(default.clone())
     {
@@ -193,10 +188,7 @@ mod tests {
         assert_eq!(image_extension(b"\x89PNG\r\n\x1a\n...."), Some("png"));
         assert_eq!(image_extension(b"\0\0\x01\0\x01\0"), Some("ico"));
         assert_eq!(image_extension(b"RIFF....WEBPVP8 "), Some("webp"));
-        assert_eq!(
-            image_extension(b"<?xml version='1.0'?><svg xmlns='x'/>"),
-            Some("svg")
-        );
+        assert_eq!(image_extension(b"<?xml version='1.0'?><svg xmlns='x'/>"), Some("svg"));
         for no in [&b""[..], b"<!doctype html><svg>", b"Not found", b"RIFF"] {
             assert_eq!(image_extension(no), None);
         }

@@ -20,26 +20,20 @@ const IGNORED_DIRECTORIES: [&str; 3] = [".git", "__pycache__", ".earlier"];
 
 /// Hashes the snapshot's directory.
 pub fn run(invocation: &Invocation) -> Outcome {
-    let mut tree = Tree {
-        deadline: Instant::now() + invocation.budget(),
-        ..Tree::new(&invocation.plugin)
-    };
-    let root = tree
-        .directory(&invocation.snap_dir, Path::new(""))
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::TimedOut => Finding::failed(format!(
-                "stopped after {} s: time limit",
-                invocation.budget().as_secs()
-            )),
-            _ => Finding::failed(format!(
-                "failed to hash '{}': {error}",
-                invocation.snap_dir.display()
-            )),
-        })?;
-    page::write(
-        "hashes.json",
-        format!("{:#}\n", tree.document(&root)).as_bytes(),
-    )?;
+    let mut tree =
+        Tree { deadline: Instant::now() + invocation.budget(), ..Tree::new(&invocation.plugin) };
+    let root = tree.directory(&invocation.snap_dir, Path::new("")).map_err(|error| match error
+        .kind()
+    {
+        io::ErrorKind::TimedOut => Finding::failed(format!(
+            "stopped after {} s: time limit",
+            invocation.budget().as_secs()
+        )),
+        _ => {
+            Finding::failed(format!("failed to hash '{}': {error}", invocation.snap_dir.display()))
+        }
+    })?;
+    page::write("hashes.json", format!("{:#}\n", tree.document(&root)).as_bytes())?;
     Ok(Finding::succeeded("hashes.json").with("root_hash", root.hash))
 }
 
@@ -60,13 +54,7 @@ struct Tree {
 impl Tree {
     fn new(own: &str) -> Tree {
         let (files, directories, unreadable) = (Vec::new(), Vec::new(), Vec::new());
-        Tree {
-            own: own.to_string(),
-            deadline: Instant::now(),
-            files,
-            directories,
-            unreadable,
-        }
+        Tree { own: own.to_string(), deadline: Instant::now(), files, directories, unreadable }
     }
 
     /// Hashes a directory and everything in it. `path` is relative to the snapshot's directory.
@@ -74,11 +62,7 @@ impl Tree {
         let mut entries: Vec<_> = fs::read_dir(dir)?.collect::<io::Result<_>>()?;
         entries.sort_by_key(|entry| entry.file_name());
         let mut hasher = Sha256::new();
-        let mut sum = Hashed {
-            hash: String::new(),
-            size: 0,
-            files: 0,
-        };
+        let mut sum = Hashed { hash: String::new(), size: 0, files: 0 };
         for entry in entries {
             let name = entry.file_name();
             let below = path.join(&name);
@@ -133,10 +117,8 @@ impl Tree {
             2 => {
                 // Logs of earlier attempts have a number at the end.
                 let numbered = |(_, number): &(&str, &str)| number.parse::<u32>().is_ok();
-                let log = name
-                    .rsplit_once('.')
-                    .filter(numbered)
-                    .map_or(name.as_ref(), |(log, _)| log);
+                let log =
+                    name.rsplit_once('.').filter(numbered).map_or(name.as_ref(), |(log, _)| log);
                 let ends = |end: &str| log.ends_with(end);
                 log == "stdout.log" || ends(".stdout.log") || ends(".stderr.log")
             }
@@ -162,13 +144,8 @@ impl Tree {
             }
         }
         let hash = format!("{:x}", hasher.finalize());
-        self.files
-            .push(json!({"path": path.to_string_lossy(), "hash": hash, "size": size}));
-        Ok(Hashed {
-            hash,
-            size,
-            files: 1,
-        })
+        self.files.push(json!({"path": path.to_string_lossy(), "hash": hash, "size": size}));
+        Ok(Hashed { hash, size, files: 1 })
     }
 
     fn document(&self, root: &Hashed) -> Value {
@@ -190,10 +167,8 @@ mod tests {
     const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     fn hash(dir: &Path) -> Value {
-        let mut tree = Tree {
-            deadline: Instant::now() + Duration::from_secs(60),
-            ..Tree::new("hashes")
-        };
+        let mut tree =
+            Tree { deadline: Instant::now() + Duration::from_secs(60), ..Tree::new("hashes") };
         let root = tree.directory(dir, Path::new("")).unwrap();
         tree.document(&root)
     }
@@ -209,10 +184,7 @@ mod tests {
         assert_eq!(hash(snap.path())["root_hash"], EMPTY);
         put(snap.path(), "title/title.txt", "");
         let found = hash(snap.path());
-        assert_eq!(
-            found["files"],
-            json!([{"path": "title/title.txt", "hash": EMPTY, "size": 0}])
-        );
+        assert_eq!(found["files"], json!([{"path": "title/title.txt", "hash": EMPTY, "size": 0}]));
         let entry = |kind: &str, hash: &str, name: &str| {
             format!("{:x}", Sha256::digest(format!("{kind} {hash} {name}\0")))
         };
@@ -229,11 +201,7 @@ mod tests {
         put(snap.path(), "hashes/hashes.json", "{}");
         put(snap.path(), "wget/stdout.log", "{}");
         put(snap.path(), "wget/stdout.log.1", "{}");
-        put(
-            snap.path(),
-            "wget/on_Snapshot__06_wget.stderr.log",
-            "failed",
-        );
+        put(snap.path(), "wget/on_Snapshot__06_wget.stderr.log", "failed");
         put(snap.path(), "index.jsonl", "{}");
         std::os::unix::fs::symlink("/etc/passwd", snap.path().join("wget/link")).unwrap();
         assert_eq!(hash(snap.path())["root_hash"], before);

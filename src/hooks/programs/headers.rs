@@ -17,18 +17,12 @@ pub fn run(invocation: &Invocation) -> Outcome {
     let mut runner = ProgramRunner::new(invocation.budget())?;
     let hops = responses(invocation, &mut runner, &url)?;
     let last = &hops[hops.len() - 1];
-    page::write(
-        "headers.json",
-        format!("{:#}\n", document(invocation, &hops)).as_bytes(),
-    )?;
+    page::write("headers.json", format!("{:#}\n", document(invocation, &hops)).as_bytes())?;
     let mut found = Finding::succeeded("headers.json")
         .with("final_url", last.url.as_str())
         .with("http_status", u64::from(last.status))
         .with("redirect_count", hops.len() as u64 - 1)
-        .with(
-            "content_type",
-            last.header("content-type").unwrap_or_default(),
-        );
+        .with("content_type", last.header("content-type").unwrap_or_default());
     let (value, date) = (last.header("retry-after"), last.header("date"));
     if let Some(seconds) = retry_after(last.status, value, date, jiff::Timestamp::now()) {
         found = found.with("retry_after", seconds);

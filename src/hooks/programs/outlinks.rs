@@ -44,10 +44,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     if children.is_empty() {
         return Ok(Finding::noresults("the page has no links to other pages"));
     }
-    let records: Vec<_> = children
-        .iter()
-        .map(|child| record(child, invocation))
-        .collect();
+    let records: Vec<_> = children.iter().map(|child| record(child, invocation)).collect();
     let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
     page::write("urls.jsonl", lines.as_bytes())?;
     let mut text = match children.len() {
@@ -63,10 +60,8 @@ pub fn run(invocation: &Invocation) -> Outcome {
 /// The targets of links. Routes are pages of their own if `routes` is `yes`, or if it is `auto` and
 /// the page has at least two.
 fn children(links: Vec<Link>, routes: &str) -> Vec<Child> {
-    let distinct: HashSet<_> = links
-        .iter()
-        .filter_map(|link| Some((link.url.as_str(), link.route.as_deref()?)))
-        .collect();
+    let distinct: HashSet<_> =
+        links.iter().filter_map(|link| Some((link.url.as_str(), link.route.as_deref()?))).collect();
     let keeps = match routes {
         "yes" => true,
         "no" => false,
@@ -75,11 +70,7 @@ fn children(links: Vec<Link>, routes: &str) -> Vec<Child> {
     let child = |link: Link| {
         let mut url = link.url;
         url.set_fragment(link.route.as_deref().filter(|_| keeps));
-        Child {
-            url,
-            title: Some(link.text).filter(|text| !text.is_empty()),
-            date: None,
-        }
+        Child { url, title: Some(link.text).filter(|text| !text.is_empty()), date: None }
     };
     links.into_iter().map(child).collect()
 }
@@ -92,15 +83,9 @@ fn choose(children: Vec<Child>, own: &[Url], most: u64) -> (Vec<Child>, usize) {
         url.set_fragment(None);
         url
     }));
-    let mut chosen: Vec<_> = children
-        .into_iter()
-        .filter(|child| seen.insert(child.url.clone()))
-        .collect();
-    let most = if most == 0 {
-        usize::MAX
-    } else {
-        usize::try_from(most).unwrap_or(usize::MAX)
-    };
+    let mut chosen: Vec<_> =
+        children.into_iter().filter(|child| seen.insert(child.url.clone())).collect();
+    let most = if most == 0 { usize::MAX } else { usize::try_from(most).unwrap_or(usize::MAX) };
     let left_out = chosen.len().saturating_sub(most);
     chosen.truncate(most);
     (chosen, left_out)
@@ -126,37 +111,23 @@ mod tests {
     use super::*;
 
     fn link(url: &str) -> Child {
-        Child {
-            url: Url::parse(url).unwrap(),
-            title: None,
-            date: None,
-        }
+        Child { url: Url::parse(url).unwrap(), title: None, date: None }
     }
 
     #[test]
     fn duplicates_and_the_page_itself_are_removed_in_order() {
-        let links = [
-            "http://a.test/2",
-            "http://a.test/",
-            "http://a.test/1",
-            "http://a.test/2",
-        ]
-        .map(link)
-        .into();
+        let links = ["http://a.test/2", "http://a.test/", "http://a.test/1", "http://a.test/2"]
+            .map(link)
+            .into();
         let own = [Url::parse("http://a.test/#top").unwrap()];
         let (chosen, left_out) = choose(links, &own, 0);
         let urls: Vec<_> = chosen.iter().map(|link| link.url.as_str()).collect();
-        assert_eq!(
-            (urls, left_out),
-            (vec!["http://a.test/2", "http://a.test/1"], 0)
-        );
+        assert_eq!((urls, left_out), (vec!["http://a.test/2", "http://a.test/1"], 0));
     }
 
     #[test]
     fn links_above_the_limit_are_counted() {
-        let links = (0..10)
-            .map(|n| link(&format!("http://a.test/{n}")))
-            .collect();
+        let links = (0..10).map(|n| link(&format!("http://a.test/{n}"))).collect();
         let (chosen, left_out) = choose(links, &[], 4);
         assert_eq!((chosen.len(), left_out), (4, 6));
     }
@@ -175,10 +146,7 @@ mod tests {
             let all = children(links(fragments), setting);
             let own = [Url::parse("http://a.test/").unwrap()];
             let (chosen, _) = choose(all, &own, 0);
-            chosen
-                .into_iter()
-                .map(|child| child.url.to_string())
-                .collect::<Vec<_>>()
+            chosen.into_iter().map(|child| child.url.to_string()).collect::<Vec<_>>()
         };
         let two = ["http://a.test/#/a", "http://a.test/#!b"];
         assert_eq!(urls(&["/a", "!b", "/a"], "auto"), two);
@@ -191,10 +159,7 @@ mod tests {
     fn links_are_one_level_deeper_than_their_page() {
         let schema = include_str!("../../../plugins/outlinks/config.json");
         let invocation = Invocation::read("outlinks", schema, &["--depth=2".into()], []);
-        let link = Child {
-            title: Some("a \"b\"".into()),
-            ..link("http://a.test/?q=%n$(x)")
-        };
+        let link = Child { title: Some("a \"b\"".into()), ..link("http://a.test/?q=%n$(x)") };
         let expected = r#"{"type":"Snapshot","url":"http://a.test/?q=%n$(x)","title":"a \"b\"","depth":3,"plugin":"outlinks"}"#;
         assert_eq!(record(&link, &invocation).to_string(), expected);
     }

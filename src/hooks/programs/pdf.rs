@@ -53,15 +53,10 @@ pub fn run(invocation: &Invocation) -> Outcome {
 fn saved_letters(runner: &mut ProgramRunner) -> Option<u64> {
     let mut command = Command::new("pdftotext");
     command.args(["-q", "-enc", "UTF-8", "output.pdf", "-"]);
-    let limits = OutputLimits {
-        output: TEXT_MAX_BYTES,
-        ..OutputLimits::default()
-    };
+    let limits = OutputLimits { output: TEXT_MAX_BYTES, ..OutputLimits::default() };
     let reserve = runner.remaining().saturating_sub(COMPARE_TIMEOUT);
     let read = runner.run_before(reserve, &mut command, "poppler-utils", limits);
-    let read = read
-        .ok()
-        .filter(|read| read.exit == ExitReason::Exited(0))?;
+    let read = read.ok().filter(|read| read.exit == ExitReason::Exited(0))?;
     let text = String::from_utf8_lossy(&read.output);
     Some(text.chars().filter(|c| c.is_alphanumeric()).count() as u64)
 }
@@ -80,13 +75,9 @@ impl Letters {
         if screen < COMPARED_MIN_LETTERS {
             None
         } else if saved * 100 < paper * PAPER_MIN_PERCENT {
-            Some(format!(
-                "the PDF has {saved} of {screen} letters of the page"
-            ))
+            Some(format!("the PDF has {saved} of {screen} letters of the page"))
         } else if saved * 100 < screen * SCREEN_MIN_PERCENT {
-            Some(format!(
-                "the style sheet for print shows {saved} of {screen} letters"
-            ))
+            Some(format!("the style sheet for print shows {saved} of {screen} letters"))
         } else {
             None
         }
@@ -117,8 +108,7 @@ async fn print(view: &TabView) -> Result<Printed, Finding> {
             "printed as on the screen: the style sheet for print shows {paper} of {screen} words"
         )
     });
-    view.set_media(if hides_text { "screen" } else { "" })
-        .await?;
+    view.set_media(if hides_text { "screen" } else { "" }).await?;
     let layout = if hides_text { &on_screen } else { &on_paper };
     let width = (layout.width > layout.viewport_width).then(|| layout.width.min(PAPER_MAX_WIDTH));
     let is_moved = layout.boxes > 0 || layout.fixed > 0;
@@ -132,10 +122,7 @@ async fn print(view: &TabView) -> Result<Printed, Finding> {
     view.set_media("").await?;
     Ok(Printed {
         pdf: pdf?,
-        letters: Letters {
-            screen: on_screen.letters,
-            paper: layout.letters,
-        },
+        letters: Letters { screen: on_screen.letters, paper: layout.letters },
         note,
         fonts: chromium::missing_fonts(view).await,
     })
@@ -245,18 +232,9 @@ mod tests {
             let letters = Letters { screen, paper };
             letters.missing(saved).unwrap_or_default()
         };
-        assert_eq!(
-            note(100, 100, 79),
-            "the PDF has 79 of 100 letters of the page"
-        );
-        assert_eq!(
-            note(400, 400, 0),
-            "the PDF has 0 of 400 letters of the page"
-        );
-        assert_eq!(
-            note(400, 100, 100),
-            "the style sheet for print shows 100 of 400 letters"
-        );
+        assert_eq!(note(100, 100, 79), "the PDF has 79 of 100 letters of the page");
+        assert_eq!(note(400, 400, 0), "the PDF has 0 of 400 letters of the page");
+        assert_eq!(note(400, 100, 100), "the style sheet for print shows 100 of 400 letters");
         assert_eq!(note(400, 200, 200), "");
         assert_eq!(note(100, 100, 80), "");
         assert_eq!(note(100, 100, 250), "");

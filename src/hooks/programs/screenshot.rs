@@ -68,12 +68,7 @@ async fn take(view: &TabView, size: (u32, u32), most: Option<u32>) -> Result<Pic
     let screenshot = view.screenshot(picture, size, 1.0).await?;
     let thumbnail = view.screenshot(first, size, scale).await?;
     view.evaluate(RENDER, &[json!(false)]).await?;
-    Ok(Pictures {
-        screenshot,
-        thumbnail,
-        note,
-        fonts: chromium::missing_fonts(view).await,
-    })
+    Ok(Pictures { screenshot, thumbnail, note, fonts: chromium::missing_fonts(view).await })
 }
 
 /// Size of the picture of the whole page, and what does not fit.
@@ -95,11 +90,8 @@ async fn whole_page(
         .then(|| format!("cut at {most} of {full} pixels (SCREENSHOT_MAX_HEIGHT={most})"));
     let hides_sides = view.evaluate("() => hidesSides()", &[]).await? == json!(true);
     // A page that is wider than the viewport is shown as wide as it is, within reason.
-    let picture_width = if hides_sides {
-        width
-    } else {
-        page_width.clamp(width, width.saturating_mul(4))
-    };
+    let picture_width =
+        if hides_sides { width } else { page_width.clamp(width, width.saturating_mul(4)) };
     Ok(((picture_width, full.clamp(1, most)), note))
 }
 

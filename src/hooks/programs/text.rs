@@ -53,10 +53,7 @@ impl Description {
 
     /// The digests by which the text is compared with others.
     pub fn digest(self) -> TextDigest {
-        TextDigest {
-            sha256: self.sha256,
-            simhash: self.simhash,
-        }
+        TextDigest { sha256: self.sha256, simhash: self.simhash }
     }
 }
 

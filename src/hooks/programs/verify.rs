@@ -71,14 +71,8 @@ pub fn run(invocation: &Invocation) -> Outcome {
     let proving = prove(&replay, Arc::new(answers), &evidence);
     let mut proof = runner.within("replaying the page", proving)?;
     let file = open().map_err(|error| failed(&error))?;
-    proof
-        .flaws
-        .extend(flaws(&path, file).map_err(|error| failed(&error))?);
-    let document = Document {
-        url: &replay.url,
-        recorded: replay.time.to_string(),
-        proof: &proof,
-    };
+    proof.flaws.extend(flaws(&path, file).map_err(|error| failed(&error))?);
+    let document = Document { url: &replay.url, recorded: replay.time.to_string(), proof: &proof };
     let text = serde_json::to_vec_pretty(&document)
         .map_err(|error| Finding::failed(format!("failed to write {FILE}: {error}")))?;
     page::write(FILE, &text)?;
@@ -104,10 +98,7 @@ fn wall() -> Result<Wall, Finding> {
     let mut reasons = Vec::new();
     for (name, wall) in [
         ("the unit", Wall::of_unit()),
-        (
-            "a user namespace",
-            Wall::of_user_namespace(&Home::default()),
-        ),
+        ("a user namespace", Wall::of_user_namespace(&Home::default())),
     ] {
         match wall.stands() {
             Ok(()) => {
@@ -153,10 +144,7 @@ mod tests {
         for percent in [1, 10, 50, 100] {
             let chosen = (1..=10_000).filter(|id| place(&format!("s{id}")) < percent);
             let share = chosen.count() as u64 / 100;
-            assert!(
-                share.abs_diff(percent) <= 1,
-                "{percent} % of pages: {share} %"
-            );
+            assert!(share.abs_diff(percent) <= 1, "{percent} % of pages: {share} %");
         }
     }
 }

@@ -55,9 +55,8 @@ fn without_tab(invocation: &Invocation, runner: &mut ProgramRunner, reason: Find
     let mut waiting = file.try_lock().is_err();
     if waiting {
         let completing = Description::completed(Path::new(RECORDING));
-        waiting = runner
-            .within("waiting for the tab to complete the recording", completing)
-            .is_err();
+        waiting =
+            runner.within("waiting for the tab to complete the recording", completing).is_err();
     }
     if waiting {
         return Err(Finding::failed("the tab did not complete the recording"));
@@ -72,11 +71,7 @@ fn without_tab(invocation: &Invocation, runner: &mut ProgramRunner, reason: Find
         chromium::recorder::write(Path::new("."), &description)?;
     }
     // What no server has answered is no recording.
-    if description.has_answers() {
-        conclude(&description)
-    } else {
-        Err(reason)
-    }
+    if description.has_answers() { conclude(&description) } else { Err(reason) }
 }
 
 fn conclude(description: &Description) -> Outcome {
@@ -84,9 +79,8 @@ fn conclude(description: &Description) -> Outcome {
         return Err(Finding::failed(reason.clone()));
     }
     let missing = description.missing.iter();
-    let missing: Vec<_> = missing
-        .map(|missing| format!("{}: {}", missing.url, missing.reason))
-        .collect();
+    let missing: Vec<_> =
+        missing.map(|missing| format!("{}: {}", missing.url, missing.reason)).collect();
     Ok(Finding::succeeded(FILE)
         .with(
             "figures",

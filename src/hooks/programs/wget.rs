@@ -92,14 +92,8 @@ fn record(transfer: &mut Transfer<'_>, file: Option<&str>) {
     let invocation = transfer.invocation;
     let warc = transfer.warc.clone();
     // The file is completed after the last answer.
-    let time = transfer
-        .runner
-        .remaining()
-        .saturating_sub(transfer.reserve / 2);
-    let limits = RecordingLimits {
-        bytes: transfer.size_max(),
-        until: Instant::now() + time,
-    };
+    let time = transfer.runner.remaining().saturating_sub(transfer.reserve / 2);
+    let limits = RecordingLimits { bytes: transfer.size_max(), until: Instant::now() + time };
     let Some(recording) = WgetRecording::of(invocation, &warc, limits) else {
         return;
     };
@@ -197,9 +191,7 @@ fn readable_cookies(file: &Path, scratch: &Scratch) -> Result<PathBuf, Finding> 
 /// Hard limit of file sizes in bytes, which the unit sets with LimitFSIZE= (proc_pid_limits(5)).
 fn file_size_limit() -> u64 {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max file size"));
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max file size"));
     let hard = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
     hard.unwrap_or(u64::MAX)
 }

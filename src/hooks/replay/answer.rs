@@ -49,9 +49,7 @@ impl Paused {
     /// Where the answer comes from.
     pub fn origin(&self) -> Origin {
         let url = &self.request.url;
-        let is_inside = ["about:", "blob:", "data:"]
-            .iter()
-            .any(|scheme| url.starts_with(scheme));
+        let is_inside = ["about:", "blob:", "data:"].iter().any(|scheme| url.starts_with(scheme));
         // The viewer is the extension of this id, and loads what it shares with other pages of chromium.
         let is_viewer = self.resource_type != "Document"
             && OF_VIEWER.iter().any(|of| url.starts_with(of))
@@ -122,14 +120,7 @@ pub enum Unsendable {
 
 /// Composes the answer to a request. Reads the body.
 pub fn compose(stored: StoredAnswer, paused: &Paused) -> Result<Reply, Unsendable> {
-    let StoredAnswer {
-        status,
-        reason,
-        headers,
-        length,
-        blocks,
-        mut body,
-    } = stored;
+    let StoredAnswer { status, reason, headers, length, blocks, mut body } = stored;
     if !(200..=599).contains(&status) {
         return Err(Unsendable::NoStatus);
     }
@@ -141,12 +132,9 @@ pub fn compose(stored: StoredAnswer, paused: &Paused) -> Result<Reply, Unsendabl
         }
     };
     // Of the resource, the record has the bytes from `first` on.
-    let recorded = header(
-        headers.iter().map(|(name, value)| (name, value)),
-        "content-range",
-    )
-    .filter(|_| status == 206)
-    .and_then(range::recorded);
+    let recorded = header(headers.iter().map(|(name, value)| (name, value)), "content-range")
+        .filter(|_| status == 206)
+        .and_then(range::recorded);
     let (first, total) = recorded.unwrap_or((0, None));
     let total = total.unwrap_or(first.saturating_add(length));
     let wanted = paused.request.header("range");
@@ -155,12 +143,7 @@ pub fn compose(stored: StoredAnswer, paused: &Paused) -> Result<Reply, Unsendabl
         200 | 206 => range::select(wanted, total, is_media),
         _ => Part::Whole,
     };
-    let mut reply = Reply {
-        status,
-        reason,
-        headers: kept(headers),
-        body: Vec::new(),
-    };
+    let mut reply = Reply { status, reason, headers: kept(headers), body: Vec::new() };
     match part {
         Part::Whole => reply.body = read_exactly(&mut body, length)?,
         Part::Outside => {
@@ -186,10 +169,7 @@ pub fn compose(stored: StoredAnswer, paused: &Paused) -> Result<Reply, Unsendabl
             };
             reply.set_status(206);
             let last = end - 1;
-            reply.set(
-                "Content-Range",
-                format!("bytes {}-{last}/{total}", range.start),
-            );
+            reply.set("Content-Range", format!("bytes {}-{last}/{total}", range.start));
         }
     }
     reply.set("Content-Length", reply.body.len().to_string());
@@ -200,9 +180,8 @@ impl Reply {
     /// Parameters of `Fetch.fulfillRequest`.
     pub fn params(&self, request_id: &str) -> Value {
         let headers = self.headers.iter();
-        let headers: Vec<_> = headers
-            .map(|(name, value)| json!({"name": name, "value": value}))
-            .collect();
+        let headers: Vec<_> =
+            headers.map(|(name, value)| json!({"name": name, "value": value})).collect();
         let mut params = json!({"requestId": request_id, "responseCode": self.status,
             "responseHeaders": headers, "body": STANDARD.encode(&self.body)});
         if !self.reason.is_empty() {
@@ -248,21 +227,15 @@ impl Reply {
     }
 
     fn set(&mut self, name: &str, value: String) {
-        self.headers
-            .retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+        self.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
         self.headers.push((name.to_owned(), value));
     }
 }
 
 /// The headers that still hold for a body without codings, and that chromium accepts.
 fn kept(headers: Vec<(String, String)>) -> Vec<(String, String)> {
-    const OF_THE_TRANSFER: [&str; 5] = [
-        "connection",
-        "content-encoding",
-        "content-length",
-        "keep-alive",
-        "transfer-encoding",
-    ];
+    const OF_THE_TRANSFER: [&str; 5] =
+        ["connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding"];
     let is_name = |name: &str| {
         let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         !name.is_empty() && name.chars().all(is_token)
@@ -333,10 +306,7 @@ mod tests {
         let headers = range.map(|range| ("Range".to_owned(), range.to_owned()));
         Paused {
             resource_type: kind.to_owned(),
-            request: Request {
-                headers: headers.into_iter().collect(),
-                ..Request::default()
-            },
+            request: Request { headers: headers.into_iter().collect(), ..Request::default() },
             ..Paused::default()
         }
     }
@@ -357,20 +327,9 @@ mod tests {
             ("Set-Cookie", "a=1"),
             ("Set-Cookie", "b=2"),
         ];
-        let reply = compose(
-            stored(200, &headers, b"body {}"),
-            &asked("Stylesheet", None),
-        )
-        .unwrap();
-        let names: Vec<_> = reply
-            .headers
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .collect();
-        assert_eq!(
-            names,
-            ["Content-Type", "Set-Cookie", "Set-Cookie", "Content-Length"]
-        );
+        let reply = compose(stored(200, &headers, b"body {}"), &asked("Stylesheet", None)).unwrap();
+        let names: Vec<_> = reply.headers.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["Content-Type", "Set-Cookie", "Set-Cookie", "Content-Length"]);
         assert_eq!(value(&reply, "content-length"), Some("7"));
     }
 
@@ -417,11 +376,7 @@ mod tests {
     #[test]
     fn cookies_of_redirects_alone_are_set() {
         let cookies = |status| {
-            let headers = [
-                ("Location", "/b"),
-                ("Set-Cookie", "a=1"),
-                ("Set-Cookie", "b=2"),
-            ];
+            let headers = [("Location", "/b"), ("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")];
             let reply = compose(stored(status, &headers, b""), &asked("Document", None)).unwrap();
             reply.redirect_cookies("http://a.test/", 0).len()
         };

@@ -116,9 +116,7 @@ impl Interception {
     /// Waits until the requests of this page are stopped. The caller sets the deadline.
     pub async fn until_stopped(&self, page: &str) {
         // The sender lives as long as this.
-        let _ = (self.pages.subscribe())
-            .wait_for(|pages| pages.contains(page))
-            .await;
+        let _ = (self.pages.subscribe()).wait_for(|pages| pages.contains(page)).await;
     }
 
     /// Waits until no page is left.
@@ -216,11 +214,7 @@ impl Interception {
         let mut prepares = None;
         if ["page", "iframe"].contains(&target.kind.as_str()) {
             session.post("Page.enable", json!({}))?;
-            let source = format!(
-                "{}\n{}",
-                self.preload,
-                self.seed.as_deref().unwrap_or_default()
-            );
+            let source = format!("{}\n{}", self.preload, self.seed.as_deref().unwrap_or_default());
             let script = json!({"source": source, "runImmediately": true});
             let method = "Page.addScriptToEvaluateOnNewDocument";
             prepares = Some(session.begin::<Ignored>(method, script)?);
@@ -324,11 +318,7 @@ impl Interception {
         if is_missing {
             // Without a user, the page stays that goes elsewhere. A user sees that there is nothing.
             let stays = is_document && self.is_headless && self.has_page.load(Ordering::Relaxed);
-            let reason = if stays {
-                "Aborted"
-            } else {
-                "InternetDisconnected"
-            };
+            let reason = if stays { "Aborted" } else { "InternetDisconnected" };
             let fail = json!({"requestId": paused.request_id, "errorReason": reason});
             let _ = session.post("Fetch.failRequest", fail);
         } else if is_document && reply.is_some_and(|reply| !reply.is_redirect()) {
@@ -396,12 +386,7 @@ fn find(
     posted: Option<&[u8]>,
     near: Timestamp,
 ) -> Result<(Reply, Match, String), String> {
-    let wanted = Wanted {
-        url: &paused.request.url,
-        method: &paused.request.method,
-        posted,
-        near,
-    };
+    let wanted = Wanted { url: &paused.request.url, method: &paused.request.method, posted, near };
     let found = answers.find(&wanted);
     let Answer { url, fit, stored } = found.ok_or_else(|| "not recorded".to_owned())?;
     let stored = stored.map_err(|error| error.to_string())?;

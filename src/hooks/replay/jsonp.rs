@@ -9,9 +9,7 @@ const COMMENT: &str = "/**/";
 /// Returns the body with the name that the page wants, if its head calls a function whose name is a
 /// value of the recorded URL; `None` if nothing has to be changed.
 pub fn renamed(body: &[u8], recorded: &str, wanted: &str) -> Option<Vec<u8>> {
-    names(recorded, wanted)
-        .iter()
-        .find_map(|(old, new)| rename(body, old, new))
+    names(recorded, wanted).iter().find_map(|(old, new)| rename(body, old, new))
 }
 
 /// Recorded and wanted names of functions, of arguments that the URLs have both.
@@ -24,9 +22,7 @@ fn names(recorded: &str, wanted: &str) -> Vec<(String, String)> {
         let (_, new) = wanted.query_pairs().find(|(other, _)| *other == name)?;
         Some((old.into_owned(), new.into_owned()))
     });
-    pairs
-        .filter(|(old, new)| old != new && is_function(old) && is_function(new))
-        .collect()
+    pairs.filter(|(old, new)| old != new && is_function(old) && is_function(new)).collect()
 }
 
 /// Whether the text can be the name of a function: anything else would be code of the URL.
@@ -44,12 +40,10 @@ fn rename(body: &[u8], old: &str, new: &str) -> Option<Vec<u8>> {
     let head = &body[..body.len() - rest.len()];
     let call = |name: &str| format!("{name}(");
     let guarded = |name: &str| format!("typeof {name} === 'function' && {name}(");
-    [(call(old), call(new)), (guarded(old), guarded(new))]
-        .iter()
-        .find_map(|(old, new)| {
-            let rest = rest.strip_prefix(old.as_bytes())?;
-            Some([head, new.as_bytes(), rest].concat())
-        })
+    [(call(old), call(new)), (guarded(old), guarded(new))].iter().find_map(|(old, new)| {
+        let rest = rest.strip_prefix(old.as_bytes())?;
+        Some([head, new.as_bytes(), rest].concat())
+    })
 }
 
 #[cfg(test)]

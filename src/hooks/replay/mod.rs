@@ -48,11 +48,7 @@ pub struct Answer {
 impl Answers for Index {
     fn find(&self, wanted: &Wanted<'_>) -> Option<Answer> {
         let found = Index::find(self, wanted)?;
-        Some(Answer {
-            stored: found.wacz.read(&found.entry),
-            fit: found.fit,
-            url: found.entry.url,
-        })
+        Some(Answer { stored: found.wacz.read(&found.entry), fit: found.fit, url: found.entry.url })
     }
 }
 

@@ -56,9 +56,7 @@ pub async fn load(replay: &Replay, answers: Arc<dyn Answers>) -> Result<Loaded, 
         let loading = load_in(replay, &invocation, &connection, answers, until);
         timeout_at(until, loading).await.unwrap_or_else(|_| {
             let seconds = replay.limit.as_secs();
-            Err(Finding::failed(format!(
-                "the page did not load within {seconds} s"
-            )))
+            Err(Finding::failed(format!("the page did not load within {seconds} s")))
         })
     })
     .await
@@ -148,9 +146,8 @@ async fn load_in(
     };
     let mut tab = LoadingTab::new(session, &request).await?;
     let navigation = tab.load(&request).await?;
-    let navigation = navigation
-        .into_result()
-        .map_err(|finding| unanswered(&interception).unwrap_or(finding))?;
+    let navigation =
+        navigation.into_result().map_err(|finding| unanswered(&interception).unwrap_or(finding))?;
     let view = connection.attach(&page).await?;
     let looking = async {
         interception.until_quiet().await;
@@ -178,9 +175,7 @@ fn unanswered(interception: &Interception) -> Option<Finding> {
     let document = |one: &&Listed| one.kind == "document";
     let page = requests.not_answered.iter().find(document)?;
     let (url, reason) = (&page.url, &page.reason);
-    Some(Finding::failed(format!(
-        "the recording has no answer for the page '{url}': {reason}"
-    )))
+    Some(Finding::failed(format!("the recording has no answer for the page '{url}': {reason}")))
 }
 
 /// Opens an empty page, whose requests are stopped when this returns.

@@ -35,11 +35,7 @@ pub fn select(header: Option<&str>, length: u64, is_media: bool) -> Part {
     if range.start >= range.end {
         return Part::Outside;
     }
-    let most = if is_media {
-        MEDIA_PIECE_BYTES
-    } else {
-        u64::MAX
-    };
+    let most = if is_media { MEDIA_PIECE_BYTES } else { u64::MAX };
     Part::Of(range.start..range.end.min(range.start.saturating_add(most)))
 }
 
@@ -87,11 +83,7 @@ mod tests {
         let of = |header| select(Some(header), length, true);
         assert_eq!(of("bytes=0-"), Part::Of(0..MEDIA_PIECE_BYTES));
         let last = length - 7;
-        assert_eq!(
-            of(&format!("bytes={last}-")),
-            Part::Of(last..length),
-            "the end of the body"
-        );
+        assert_eq!(of(&format!("bytes={last}-")), Part::Of(last..length), "the end of the body");
     }
 
     #[test]

@@ -55,17 +55,12 @@ mod tests {
         let of = |header| parse(header, &url, 1000);
         assert_eq!(
             of("id=a=b; Path=/x; domain=.a.test; Secure; HttpOnly; SameSite=lax"),
-            Some(
-                json!({"name": "id", "value": "a=b", "url": "https://a.test/b?c", "path": "/x",
-                "domain": ".a.test", "secure": true, "httpOnly": true, "sameSite": "Lax"})
-            )
+            Some(json!({"name": "id", "value": "a=b", "url": "https://a.test/b?c", "path": "/x",
+                "domain": ".a.test", "secure": true, "httpOnly": true, "sameSite": "Lax"}))
         );
         let expires = |header| of(header).unwrap()["expires"].clone();
         assert_eq!(expires("a=1; Max-Age=60"), 1060);
-        assert_eq!(
-            expires("a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:09 GMT"),
-            1060
-        );
+        assert_eq!(expires("a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:09 GMT"), 1060);
         assert_eq!(expires("a=1; Expires=Thu, 01 Jan 1970 00:00:09 GMT"), 9);
         assert_eq!(expires("a=1; Expires=soon"), Value::Null);
         assert_eq!(of("=1"), None);

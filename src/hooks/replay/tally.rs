@@ -77,10 +77,7 @@ impl Tally {
 
     /// Counts and lists the requests so far.
     pub fn requests(&self) -> Requests {
-        let mut requests = Requests {
-            missing: self.unlisted,
-            ..Requests::default()
-        };
+        let mut requests = Requests { missing: self.unlisted, ..Requests::default() };
         for ((method, url), (fate, kind)) in &self.fates {
             let listed = |reason: &str| Listed {
                 method: method.clone(),
@@ -118,10 +115,7 @@ mod tests {
         tally.add("GET", "http://a/2", "Media", missing());
         tally.add("GET", "http://a/2", "Media", Fate::Exact);
         let requests = tally.requests();
-        assert_eq!(
-            (requests.exact, requests.fuzzy, requests.missing),
-            (1, 1, 1)
-        );
+        assert_eq!((requests.exact, requests.fuzzy, requests.missing), (1, 1, 1));
         assert_eq!(requests.by_rule[0].reason, "jsonp");
         assert_eq!(requests.not_answered[0].kind, "media");
     }

@@ -24,8 +24,7 @@ impl Memory {
     fn answer(mut self, url: &str, status: u16, headers: &[(&str, &str)], body: &[u8]) -> Memory {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let headers = headers.iter().map(owned).collect();
-        self.0
-            .insert(url.to_owned(), (status, headers, body.to_vec()));
+        self.0.insert(url.to_owned(), (status, headers, body.to_vec()));
         self
     }
 }
@@ -48,11 +47,7 @@ impl Answers for Memory {
             blocks: None,
             body: Box::new(Cursor::new(body)),
         };
-        Some(Answer {
-            url: wanted.url.to_owned(),
-            fit: Match::Exact,
-            stored: Ok(stored),
-        })
+        Some(Answer { url: wanted.url.to_owned(), fit: Match::Exact, stored: Ok(stored) })
     }
 }
 
@@ -208,11 +203,7 @@ async fn page_with_frames_workers_and_redirects_is_answered_from_the_recording()
         );
     }
     assert_eq!(page.final_url, "https://a.test/page");
-    assert!(
-        page.errors.contains(&"seen".to_owned()),
-        "{:?}",
-        page.errors
-    );
+    assert!(page.errors.contains(&"seen".to_owned()), "{:?}", page.errors);
     let not_answered: Vec<_> = page.requests.not_answered.iter().collect();
     let urls: Vec<_> = not_answered.iter().map(|one| one.url.as_str()).collect();
     assert_eq!(urls, ["https://a.test/missing"]);
@@ -277,12 +268,7 @@ async fn nothing_reaches_the_network() {
     }
     let is_reached = (listener.accept().is_ok(), stun.recv(&mut [0; 100]).is_ok());
     assert_eq!(is_reached, (false, false), "by TCP, by UDP");
-    let missing: Vec<_> = page
-        .requests
-        .not_answered
-        .iter()
-        .map(|one| one.url.as_str())
-        .collect();
+    let missing: Vec<_> = page.requests.not_answered.iter().map(|one| one.url.as_str()).collect();
     for path in ["image", "file", "fetch", "beacon"] {
         let url = format!("http://127.0.0.1:{port}/{path}");
         assert!(missing.contains(&url.as_str()), "{path}: {missing:?}");
@@ -360,8 +346,5 @@ async fn page_that_is_not_recorded_is_an_error() {
     };
     let missing = loaded(&wall, "http://a.test/", Memory::default()).await;
     let reason = missing.unwrap_err().output_str;
-    assert_eq!(
-        reason,
-        "the recording has no answer for the page 'http://a.test/': not recorded"
-    );
+    assert_eq!(reason, "the recording has no answer for the page 'http://a.test/': not recorded");
 }

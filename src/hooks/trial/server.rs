@@ -56,11 +56,7 @@ impl TrialServer {
                 thread::spawn(move || stream.and_then(answer));
             }
         });
-        Ok(TrialServer {
-            address,
-            is_ending,
-            thread,
-        })
+        Ok(TrialServer { address, is_ending, thread })
     }
 
     /// URL of the page.

@@ -60,30 +60,15 @@ fn snapshots_have_tags_results_and_times_in_utc() {
     let found = snapshots(&lines);
     assert_eq!((lines.len(), found.len()), (2, 2));
     let [a, b] = found[..] else { panic!() };
-    assert_eq!(
-        (a.url.as_str(), a.title.as_deref()),
-        ("http://a.test/", Some("A"))
-    );
+    assert_eq!((a.url.as_str(), a.title.as_deref()), ("http://a.test/", Some("A")));
     assert_eq!(a.bookmarked_at.as_deref(), Some("2021-04-20T10:00:00.5Z"));
     assert_eq!(a.tags, ["birds", "日本"], "ids with and without dashes");
     let results: Vec<_> = a
         .results
         .iter()
-        .map(|result| {
-            (
-                result.extractor.as_str(),
-                result.status.as_str(),
-                result.output.as_str(),
-            )
-        })
+        .map(|result| (result.extractor.as_str(), result.status.as_str(), result.output.as_str()))
         .collect();
-    assert_eq!(
-        results,
-        [
-            ("pdf", "failed", "Boom"),
-            ("dom", "succeeded", "output.html")
-        ]
-    );
+    assert_eq!(results, [("pdf", "failed", "Boom"), ("dom", "succeeded", "output.html")]);
     let end = a.results[1].ended_at.unwrap().to_string();
     assert_eq!(end, "2021-04-20T11:00:03.000Z");
     assert_eq!(b.bookmarked_at.as_deref(), Some("2021-04-20T11:00:00Z"));
@@ -112,14 +97,8 @@ fn columns_of_other_versions_are_found_by_name() {
     assert_eq!(found.id, "5d42481905cc49fdb92b9e070d12d343");
     assert_eq!(found.bookmarked_at.as_deref(), Some("2025-01-01T00:00:00Z"));
     let result = &found.results[0];
-    assert_eq!(
-        (result.extractor.as_str(), result.status.as_str()),
-        ("wget", "noresults")
-    );
-    assert_eq!(
-        result.started_at.map(|time| time.day()).as_deref(),
-        Some("20250103")
-    );
+    assert_eq!((result.extractor.as_str(), result.status.as_str()), ("wget", "noresults"));
+    assert_eq!(result.started_at.map(|time| time.day()).as_deref(), Some("20250103"));
 }
 
 #[test]
@@ -130,19 +109,12 @@ fn hostile_schemas_are_refused() {
         timestamp text GENERATED ALWAYS AS (url || x))";
     for sql in [view, generated, "CREATE TABLE other (id)"] {
         let lines = read_sql(sql);
-        assert!(
-            matches!(&lines[..], [BoxLine::Unusable(_)]),
-            "{sql}: {lines:?}"
-        );
+        assert!(matches!(&lines[..], [BoxLine::Unusable(_)]), "{sql}: {lines:?}");
     }
     let long = "CREATE TABLE core_snapshot (id text, url text, timestamp text, title);
         INSERT INTO core_snapshot VALUES (x'ff00', zeroblob(20000000), 7, 1.5)";
     let lines = read_sql(long);
-    assert!(
-        snapshots(&lines)[0].url.len() <= FIELD_MAX,
-        "{}",
-        lines.len()
-    );
+    assert!(snapshots(&lines)[0].url.len() <= FIELD_MAX, "{}", lines.len());
 }
 
 /// Damaged at any page: what can be read is printed, the rest is a fault, and nothing panics.
@@ -166,10 +138,7 @@ fn damaged_files_have_a_reason() {
         let rows = snapshots(&lines).len();
         has_rest |= rows > 0 && rows < 502;
         let faults = lines.len() - rows;
-        assert!(
-            faults > 0 || rows == 502,
-            "page {page}: {rows} of 502 and no fault"
-        );
+        assert!(faults > 0 || rows == 502, "page {page}: {rows} of 502 and no fault");
     }
     assert!(has_rest);
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
@@ -188,11 +157,9 @@ fn pages_with_several_parents_do_not_multiply_snapshots() {
     connection.execute_batch("PRAGMA page_size = 512").unwrap();
     connection.execute_batch(SEVEN).unwrap();
     let root: i64 = connection
-        .query_row(
-            "SELECT rootpage FROM sqlite_schema WHERE name = 'core_snapshot'",
-            [],
-            |row| row.get(0),
-        )
+        .query_row("SELECT rootpage FROM sqlite_schema WHERE name = 'core_snapshot'", [], |row| {
+            row.get(0)
+        })
         .unwrap();
     drop(connection);
     let root = usize::try_from(root).unwrap();
@@ -263,10 +230,7 @@ fn sent(files: [&[u8]; 2], last: &[u8]) -> Vec<u8> {
 fn database_is_read_as_it_was_sent_and_removed_afterwards() {
     let top = tempfile::tempdir().unwrap();
     let path = top.path().join("index.sqlite3");
-    Connection::open(&path)
-        .unwrap()
-        .execute_batch(SEVEN)
-        .unwrap();
+    Connection::open(&path).unwrap().execute_batch(SEVEN).unwrap();
     let database = fs::read(&path).unwrap();
     let copied = Copied::receive(&sent([&database, b""], &[UNCHANGED])[..]).unwrap();
     let copy = copied.unwrap();

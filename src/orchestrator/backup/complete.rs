@@ -137,12 +137,7 @@ mod tests {
         assert_eq!(taken, "20261121T092505Z");
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        for name in [
-            "20261121T092505Z",
-            "20261120T235959Z",
-            "20261122T000000Z",
-            "notes",
-        ] {
+        for name in ["20261121T092505Z", "20261120T235959Z", "20261122T000000Z", "notes"] {
             fs::create_dir(path(name)).unwrap();
         }
         for name in ["20261121T092505Z", "20261120T235959Z", "notes"] {

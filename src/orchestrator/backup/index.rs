@@ -215,10 +215,7 @@ impl<R: BufRead> Iterator for Entries<R> {
         let entry = BackupEntry::parse(line);
         Some(entry.ok_or_else(|| {
             let shown = String::from_utf8_lossy(line).escape_debug().to_string();
-            io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("unexpected line '{shown}'"),
-            )
+            io::Error::new(io::ErrorKind::InvalidData, format!("unexpected line '{shown}'"))
         }))
     }
 }
@@ -249,16 +246,9 @@ mod tests {
     #[test]
     fn paths_out_of_the_backup_are_refused() {
         for path in ["../x", "/etc/passwd", "a/../../b", ""] {
-            assert_eq!(
-                BackupEntry::parse(&file(path.into()).line()),
-                None,
-                "{path}"
-            );
+            assert_eq!(BackupEntry::parse(&file(path.into()).line()), None, "{path}");
         }
-        assert_eq!(
-            BackupEntry::parse(b"f\t0640\ta\tb\tx\t0\t0\t0\tab\tp"),
-            None
-        );
+        assert_eq!(BackupEntry::parse(b"f\t0640\ta\tb\tx\t0\t0\t0\tab\tp"), None);
         assert_eq!(BackupEntry::parse(b"d\t0750\ta\tb\tp\\q"), None);
     }
 

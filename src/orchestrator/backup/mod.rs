@@ -125,11 +125,7 @@ pub enum What {
 pub fn main(scope: &Scope, task: &Task) -> ExitCode {
     let done = match task {
         Task::Backup { to, keep } => take::take(scope, to, *keep),
-        Task::Restore {
-            from,
-            what,
-            deleted,
-        } => restore::restore(scope, from, *what, *deleted),
+        Task::Restore { from, what, deleted } => restore::restore(scope, from, *what, *deleted),
     };
     match done {
         Ok(code) => code,

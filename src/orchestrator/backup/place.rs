@@ -59,11 +59,7 @@ impl Root {
             is_without_archive: !roots.is_empty(),
             is_database: false,
         });
-        if let Some(path) = scope
-            .config_dirs()
-            .pop()
-            .filter(|_| what == What::DataAndConfig)
-        {
+        if let Some(path) = scope.config_dirs().pop().filter(|_| what == What::DataAndConfig) {
             fs::create_dir_all(&path).map_err(at("create", &path))?;
             roots.push(Root {
                 path,
@@ -92,9 +88,7 @@ impl Root {
     }
 
     fn stays(&self, name: &OsStr) -> bool {
-        [LOCKS, LOST_FOUND, RESTORING, deleted::FILE]
-            .iter()
-            .any(|stays| name == *stays)
+        [LOCKS, LOST_FOUND, RESTORING, deleted::FILE].iter().any(|stays| name == *stays)
             || name.as_bytes().starts_with(BEFORE.as_bytes())
             || (self.is_without_archive && name == ARCHIVE)
     }
@@ -110,9 +104,7 @@ impl Root {
     }
 
     fn refuse_mounts(&self) -> Result<()> {
-        let own = fs::metadata(&self.path)
-            .map_err(at("read", &self.path))?
-            .dev();
+        let own = fs::metadata(&self.path).map_err(at("read", &self.path))?.dev();
         for name in self.replaced()? {
             let path = self.path.join(name);
             let found = fs::symlink_metadata(&path).map_err(at("read", &path))?;
@@ -188,9 +180,7 @@ fn rename(from: &Path, to: &Path) -> Result<()> {
 fn names(directory: &Path) -> Result<Vec<OsString>> {
     let entries = fs::read_dir(directory).map_err(at("read", directory))?;
     let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
-    names
-        .collect::<std::io::Result<_>>()
-        .map_err(at("read", directory))
+    names.collect::<std::io::Result<_>>().map_err(at("read", directory))
 }
 
 /// The real path of the archive if it is a link or on a file system of its own.

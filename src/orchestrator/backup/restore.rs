@@ -64,11 +64,7 @@ pub fn restore(scope: &Scope, from: &Path, what: What, deleted: Deleted) -> Resu
         }
     };
     let mut before = Vec::new();
-    for root in roots
-        .iter()
-        .rev()
-        .filter(|root| root.prefix != Path::new(DATA))
-    {
+    for root in roots.iter().rev().filter(|root| root.prefix != Path::new(DATA)) {
         before.extend(root.switch()?);
     }
     // With the database, what was restored is in use.
@@ -173,22 +169,14 @@ impl Filler<'_> {
     /// Where an entry is restored; none if it is not.
     fn target(&self, path: &Path) -> Option<PathBuf> {
         if path == Path::new(DATABASE) {
-            let data = self
-                .roots
-                .iter()
-                .find(|root| root.prefix == Path::new(DATA))?;
+            let data = self.roots.iter().find(|root| root.prefix == Path::new(DATA))?;
             return Some(data.staging().join(path));
         }
         let mut roots = self.roots.iter();
         roots.find_map(|root| {
             let rest = path.strip_prefix(&root.prefix).ok()?;
             // An empty path would add a slash.
-            Some(
-                root.staging()
-                    .components()
-                    .chain(rest.components())
-                    .collect(),
-            )
+            Some(root.staging().components().chain(rest.components()).collect())
         })
     }
 
@@ -305,18 +293,12 @@ impl Filler<'_> {
 }
 
 fn time(nanos: i128) -> SystemTime {
-    let (whole, part) = (
-        nanos.unsigned_abs() / 1_000_000_000,
-        nanos.unsigned_abs() % 1_000_000_000,
-    );
+    let (whole, part) =
+        (nanos.unsigned_abs() / 1_000_000_000, nanos.unsigned_abs() % 1_000_000_000);
     let whole = u64::try_from(whole).unwrap_or(u64::MAX);
     let span = Duration::new(whole, u32::try_from(part).unwrap_or_default());
     let epoch = SystemTime::UNIX_EPOCH;
-    let time = if nanos < 0 {
-        epoch.checked_sub(span)
-    } else {
-        epoch.checked_add(span)
-    };
+    let time = if nanos < 0 { epoch.checked_sub(span) } else { epoch.checked_add(span) };
     time.unwrap_or(epoch)
 }
 
@@ -378,10 +360,7 @@ fn print(
         complete.host,
     );
     for path in before {
-        println!(
-            "what was there is in '{}'; remove it when you do not need it",
-            path.display()
-        );
+        println!("what was there is in '{}'; remove it when you do not need it", path.display());
     }
     let left_out = complete.left_out.len();
     if left_out > 0 {

@@ -87,11 +87,7 @@ impl Previous {
         let mut entries = Entries(BufReader::new(file));
         // What cannot be read is copied again.
         let next = entries.next().and_then(Result::ok);
-        Previous {
-            backup,
-            entries,
-            next,
-        }
+        Previous { backup, entries, next }
     }
 
     /// Returns the copy of a file and its digest if the file looks the same. Each path must be
@@ -157,11 +153,7 @@ pub struct Part {
 impl Copier {
     /// Copies to the directory `backup`, in which nothing of the paths exists.
     pub fn new(backup: PathBuf, previous: Option<Previous>) -> Copier {
-        Copier {
-            backup,
-            previous,
-            names: Names::default(),
-        }
+        Copier { backup, previous, names: Names::default() }
     }
 
     /// Makes a directory, and adds it to `part`.
@@ -169,10 +161,7 @@ impl Copier {
         let to = self.backup.join(path);
         fs::create_dir(&to).map_err(unwritable(&to))?;
         let entry = self.entry(path, found.st_mode & 0o7777, (found.st_uid, found.st_gid));
-        part.entries.push(BackupEntry {
-            kind: Kind::Directory,
-            ..entry
-        });
+        part.entries.push(BackupEntry { kind: Kind::Directory, ..entry });
         Ok(())
     }
 
@@ -193,9 +182,7 @@ impl Copier {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             other => other.map_err(|error| unreadable(&original, error))?,
         };
-        let found = file
-            .metadata()
-            .map_err(|error| unreadable(&original, error))?;
+        let found = file.metadata().map_err(|error| unreadable(&original, error))?;
         let (look, to) = (Look::of(&found), self.backup.join(path));
         let copied = self.previous.as_mut().and_then(|old| old.find(path, look));
         let copied = copied.filter(|(old, _)| fs::hard_link(old, &to).is_ok());
@@ -218,10 +205,7 @@ impl Copier {
             }
         };
         let entry = self.entry(path, found.mode() & 0o777, (found.uid(), found.gid()));
-        part.entries.push(BackupEntry {
-            kind: Kind::File { look, sha256 },
-            ..entry
-        });
+        part.entries.push(BackupEntry { kind: Kind::File { look, sha256 }, ..entry });
         Ok(())
     }
 
@@ -241,10 +225,7 @@ impl Copier {
                 let target =
                     target.map_err(|error| unreadable(&dir.path().join(name), error.into()))?;
                 let entry = self.entry(path, 0o777, (found.st_uid, found.st_gid));
-                part.entries.push(BackupEntry {
-                    kind: Kind::Link(target),
-                    ..entry
-                });
+                part.entries.push(BackupEntry { kind: Kind::Link(target), ..entry });
                 Ok(())
             }
             _ => Ok(()),

@@ -42,10 +42,7 @@ const MODE: u32 = 0o700;
 /// Number of names below the data directory of the lowest units ([`unit_of`]).
 const UNIT_LEVEL: usize = 4;
 /// Bounds of directories without units: they may have any number of files.
-const REST: WalkBounds = WalkBounds {
-    entries: usize::MAX,
-    ..WalkBounds::SEALED
-};
+const REST: WalkBounds = WalkBounds { entries: usize::MAX, ..WalkBounds::SEALED };
 /// Longest list of what was left out that is printed.
 const SHOWN_MAX: usize = 20;
 
@@ -62,10 +59,7 @@ pub fn take(scope: &Scope, to: &Path, keep: Option<usize>) -> Result<ExitCode> {
     let copied = DatabaseCopy::make(&database, &partial.join(DATABASE));
     let rows = copied.map_err(|error| explain(&database, &error))?;
     let mut backup = Backup {
-        copier: Copier::new(
-            partial.clone(),
-            previous.as_deref().and_then(previous_index),
-        ),
+        copier: Copier::new(partial.clone(), previous.as_deref().and_then(previous_index)),
         index: Index::create(&partial)?,
         rows,
         data: data.clone(),
@@ -99,11 +93,7 @@ pub fn take(scope: &Scope, to: &Path, keep: Option<usize>) -> Result<ExitCode> {
     if let Some(keep) = keep {
         prune(&to, keep.max(1))?;
     }
-    Ok(if unread {
-        ExitCode::from(PARTLY)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if unread { ExitCode::from(PARTLY) } else { ExitCode::SUCCESS })
 }
 
 /// Opens the directory of all backups, which must be outside of the data directory, and locks it.
@@ -122,10 +112,9 @@ fn open(to: &Path, data: &Path) -> Result<(PathBuf, File)> {
     let lock = File::create(&path).map_err(at("open", &path))?;
     match lock.try_lock() {
         Ok(()) => Ok((to, lock)),
-        Err(fs::TryLockError::WouldBlock) => Err(Problem(format!(
-            "another backup to '{}' is running",
-            to.display()
-        ))),
+        Err(fs::TryLockError::WouldBlock) => {
+            Err(Problem(format!("another backup to '{}' is running", to.display())))
+        }
         Err(fs::TryLockError::Error(error)) => Err(at("lock", &path)(error)),
     }
 }
@@ -164,9 +153,7 @@ fn free_name(to: &Path) -> (Time, String) {
 
 fn host() -> String {
     let machine = nix::sys::utsname::uname().ok();
-    machine.map_or_else(String::new, |machine| {
-        machine.nodename().to_string_lossy().into_owned()
-    })
+    machine.map_or_else(String::new, |machine| machine.nodename().to_string_lossy().into_owned())
 }
 
 /// The index of the backup before. A damaged one is not used.
@@ -199,10 +186,7 @@ impl Index {
             let path = backup.join(name);
             File::create_new(&path).map_err(at("create", &path))
         };
-        Ok(Index {
-            index: BufWriter::new(create(INDEX)?),
-            sums: BufWriter::new(create(SUMS)?),
-        })
+        Ok(Index { index: BufWriter::new(create(INDEX)?), sums: BufWriter::new(create(SUMS)?) })
     }
 
     fn add(&mut self, entry: &BackupEntry) -> std::io::Result<()> {
@@ -255,9 +239,7 @@ fn is_skipped(path: &Path) -> bool {
     match (parts.next().and_then(OsStr::to_str), parts.count()) {
         (_, 0) => {
             name.starts_with(DATABASE.as_bytes())
-                || [LOCKS, LOST_FOUND, ".setup", deleted::FILE]
-                    .map(str::as_bytes)
-                    .contains(&name)
+                || [LOCKS, LOST_FOUND, ".setup", deleted::FILE].map(str::as_bytes).contains(&name)
                 || is_moved(name)
         }
         (Some(ARCHIVE), 1) => {
@@ -317,9 +299,7 @@ impl Backup {
                     let path = path.join(entry.below());
                     self.leaf(entry.dir, entry.name, &entry.stat, &path)?;
                 }
-                WalkStep::Missed {
-                    path: below, why, ..
-                } => {
+                WalkStep::Missed { path: below, why, .. } => {
                     let missed: Copied<()> = Err(missed(dir, below, &why));
                     self.settle(&path.join(below), missed)?;
                 }
@@ -461,9 +441,7 @@ impl Backup {
                     .map_err(SourceFailure::Unwritable);
             }
             let copy = self.copier.backup.join(path);
-            remove_tree(&copy)
-                .map_err(at("remove", &copy))
-                .map_err(SourceFailure::Unwritable)?;
+            remove_tree(&copy).map_err(at("remove", &copy)).map_err(SourceFailure::Unwritable)?;
         }
         Ok(Whole::Changes)
     }
@@ -511,12 +489,7 @@ impl Backup {
         let file = File::open(&path).map_err(at("read", &path))?;
         let look = Look::of(&file.metadata().map_err(at("read", &path))?);
         let sha256 = copy::digest(&file).map_err(at("read", &path))?;
-        self.counts.add(Counts {
-            files: 1,
-            bytes: look.size,
-            read: 1,
-            read_bytes: look.size,
-        });
+        self.counts.add(Counts { files: 1, bytes: look.size, read: 1, read_bytes: look.size });
         let entry = BackupEntry {
             path: DATABASE.into(),
             mode: 0o600,
@@ -556,15 +529,8 @@ fn print(path: &Path, complete: &Complete, counts: Counts) {
         let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
         println!("  {}: {}", words.join(" "), one.why);
     }
-    if let Some(more) = left_out
-        .len()
-        .checked_sub(SHOWN_MAX)
-        .filter(|more| *more > 0)
-    {
-        println!(
-            "  and {more} more, see '{}'",
-            path.join(super::COMPLETE).display()
-        );
+    if let Some(more) = left_out.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+        println!("  and {more} more, see '{}'", path.join(super::COMPLETE).display());
     }
 }
 
@@ -592,10 +558,7 @@ mod tests {
             _ => None,
         };
         assert_eq!(owner("archive/20261125/a.test/s7"), Some("s7".to_owned()));
-        assert_eq!(
-            owner("archive/20261125/s1/c7-0011aaff"),
-            Some("c7".to_owned())
-        );
+        assert_eq!(owner("archive/20261125/s1/c7-0011aaff"), Some("c7".to_owned()));
         for path in [
             "archive/20261125/s7",
             "archive/20261125/a.test/s7/wget",
@@ -604,10 +567,7 @@ mod tests {
         ] {
             assert_eq!(owner(path), None, "{path}");
         }
-        assert!(matches!(
-            unit_of(Path::new("personas/work")),
-            Some(Unit::Other)
-        ));
+        assert!(matches!(unit_of(Path::new("personas/work")), Some(Unit::Other)));
         assert!(unit_of(Path::new("personas/work/Default")).is_none());
     }
 

@@ -226,15 +226,8 @@ fn unchanged_files_are_not_read_again() {
     assert_eq!(inode(&first, &other), inode(&second, &other));
     assert_ne!(inode(&first, &one), inode(&second, &one));
     let read = |backup: &Path| fs::read_to_string(backup.join("data").join(&one)).unwrap();
-    assert_eq!(
-        (read(&first), read(&second)),
-        ("page one".to_owned(), "page two".to_owned())
-    );
-    assert_ne!(
-        inode(&second, &one),
-        path.metadata().unwrap().ino(),
-        "no link with the archive"
-    );
+    assert_eq!((read(&first), read(&second)), ("page one".to_owned(), "page two".to_owned()));
+    assert_ne!(inode(&second, &one), path.metadata().unwrap().ino(), "no link with the archive");
     take(&bed.scope, &bed.backups(), Some(1)).unwrap();
     let left = complete::backups(&bed.backups()).unwrap();
     assert_eq!(left.len(), 1);
@@ -244,67 +237,46 @@ fn unchanged_files_are_not_read_again() {
 /// Older versions sealed such pages, and hooks may write to the library.
 #[test]
 fn what_is_nested_too_deeply_is_left_out_and_named() {
-    poor(
-        module_path!(),
-        "what_is_nested_too_deeply_is_left_out_and_named",
-        || {
-            for (levels, name) in depths() {
-                let bed = Bed::in_directory(tempfile::tempdir_in("/dev/shm").unwrap());
-                bed.page(3, "sealed", "succeeded");
-                bed.write(&format!("{DAY}/s3/wget/z"), "kept");
-                for (below, after) in [
-                    (format!("{DAY}/s3/wget"), "z"),
-                    ("lib/a/b/c/d".to_owned(), "z"),
-                ] {
-                    bed.write(&format!("{below}/{after}"), "kept");
-                    deep(&bed.data().join(below), levels, &name);
-                }
-                // Its row is gone.
-                let deleted = bed.data().join(DAY).join(".deleted-s9");
-                fs::create_dir(&deleted).unwrap();
-                deep(&deleted, levels, &name);
-                let status = take(&bed.scope, &bed.backups(), None).unwrap();
-                let fits = levels < 200 && levels * (name.len() + 1) < 2_900;
-                let expected = if fits {
-                    ExitCode::SUCCESS
-                } else {
-                    ExitCode::from(PARTLY)
-                };
-                assert_eq!(
-                    format!("{status:?}"),
-                    format!("{expected:?}"),
-                    "{levels} {}",
-                    name.len()
-                );
-                let backup = complete::backups(&bed.backups()).unwrap().remove(0);
-                assert_sums(&backup);
-                for path in [format!("{DAY}/s3/wget/z"), "lib/a/b/c/d/z".to_owned()] {
-                    assert_eq!(
-                        fs::read_to_string(backup.join(DATA).join(path)).unwrap(),
-                        "kept"
-                    );
-                }
-                assert!(!backup.join(DATA).join(DAY).join(".deleted-s9").exists());
-                let complete = Complete::read(&backup).unwrap().unwrap();
-                let left_out = complete
-                    .left_out
-                    .iter()
-                    .filter(|left| left.why != "it is running");
-                let left_out: Vec<_> = left_out.map(|left| left.what.clone()).collect();
-                if fits {
-                    assert!(left_out.is_empty(), "{left_out:?}");
-                } else {
-                    assert_eq!(left_out.len(), 2, "{left_out:?}");
-                    assert_eq!(left_out[0], "s3");
-                    assert!(left_out[1].starts_with("data/lib/a/b/c/d/"), "{left_out:?}");
-                }
-                remove_tree(&bed.data()).unwrap();
-                bed.restore().unwrap();
-                let restored = bed.data().join(DAY).join("s3/wget/z");
-                assert_eq!(fs::read_to_string(restored).unwrap(), "kept");
+    poor(module_path!(), "what_is_nested_too_deeply_is_left_out_and_named", || {
+        for (levels, name) in depths() {
+            let bed = Bed::in_directory(tempfile::tempdir_in("/dev/shm").unwrap());
+            bed.page(3, "sealed", "succeeded");
+            bed.write(&format!("{DAY}/s3/wget/z"), "kept");
+            for (below, after) in [(format!("{DAY}/s3/wget"), "z"), ("lib/a/b/c/d".to_owned(), "z")]
+            {
+                bed.write(&format!("{below}/{after}"), "kept");
+                deep(&bed.data().join(below), levels, &name);
             }
-        },
-    );
+            // Its row is gone.
+            let deleted = bed.data().join(DAY).join(".deleted-s9");
+            fs::create_dir(&deleted).unwrap();
+            deep(&deleted, levels, &name);
+            let status = take(&bed.scope, &bed.backups(), None).unwrap();
+            let fits = levels < 200 && levels * (name.len() + 1) < 2_900;
+            let expected = if fits { ExitCode::SUCCESS } else { ExitCode::from(PARTLY) };
+            assert_eq!(format!("{status:?}"), format!("{expected:?}"), "{levels} {}", name.len());
+            let backup = complete::backups(&bed.backups()).unwrap().remove(0);
+            assert_sums(&backup);
+            for path in [format!("{DAY}/s3/wget/z"), "lib/a/b/c/d/z".to_owned()] {
+                assert_eq!(fs::read_to_string(backup.join(DATA).join(path)).unwrap(), "kept");
+            }
+            assert!(!backup.join(DATA).join(DAY).join(".deleted-s9").exists());
+            let complete = Complete::read(&backup).unwrap().unwrap();
+            let left_out = complete.left_out.iter().filter(|left| left.why != "it is running");
+            let left_out: Vec<_> = left_out.map(|left| left.what.clone()).collect();
+            if fits {
+                assert!(left_out.is_empty(), "{left_out:?}");
+            } else {
+                assert_eq!(left_out.len(), 2, "{left_out:?}");
+                assert_eq!(left_out[0], "s3");
+                assert!(left_out[1].starts_with("data/lib/a/b/c/d/"), "{left_out:?}");
+            }
+            remove_tree(&bed.data()).unwrap();
+            bed.restore().unwrap();
+            let restored = bed.data().join(DAY).join("s3/wget/z");
+            assert_eq!(fs::read_to_string(restored).unwrap(), "kept");
+        }
+    });
 }
 
 #[test]
@@ -320,21 +292,9 @@ fn everything_is_restored_on_an_empty_disk() {
     assert!(!bed.data().join(DAY).join("s2").exists());
     assert!(!bed.data().join(RESTORING).exists());
     // The page that ran starts again, with all of its hooks.
-    assert_eq!(
-        bed.text("SELECT status FROM snapshot WHERE id = 2")
-            .unwrap(),
-        "started"
-    );
-    assert_eq!(
-        bed.text("SELECT status FROM result WHERE owner = 's2'")
-            .unwrap(),
-        "queued"
-    );
-    assert_eq!(
-        bed.text("SELECT status FROM result WHERE owner = 's1'")
-            .unwrap(),
-        "succeeded"
-    );
+    assert_eq!(bed.text("SELECT status FROM snapshot WHERE id = 2").unwrap(), "started");
+    assert_eq!(bed.text("SELECT status FROM result WHERE owner = 's2'").unwrap(), "queued");
+    assert_eq!(bed.text("SELECT status FROM result WHERE owner = 's1'").unwrap(), "succeeded");
     Store::open(&bed.database()).unwrap();
 }
 
@@ -347,10 +307,7 @@ fn what_was_there_is_moved_away_and_its_ids_are_not_given_again() {
     bed.restore().unwrap();
     assert!(!bed.data().join(DAY).join("s90").exists());
     assert_eq!(bed.number("SELECT count(*) FROM snapshot WHERE id = 90"), 0);
-    assert_eq!(
-        bed.number("SELECT seq FROM sqlite_sequence WHERE name = 'snapshot'"),
-        90
-    );
+    assert_eq!(bed.number("SELECT seq FROM sqlite_sequence WHERE name = 'snapshot'"), 90);
     let names = fs::read_dir(bed.data()).unwrap();
     let names = names.map(|entry| entry.unwrap().path());
     let moved = |path: &PathBuf| path.to_string_lossy().contains(BEFORE);
@@ -378,17 +335,10 @@ fn deleted_page_is_deleted_again() {
         deleted::add(&bed.data(), &[PAGE], Time(7)).unwrap();
         restore(&bed.scope, &bed.backups(), what, Deleted::Again).unwrap();
         assert_eq!(bed.number("SELECT sum(id) FROM snapshot"), 2);
-        assert_eq!(
-            bed.number("SELECT count(*) FROM result WHERE owner = 's1'"),
-            0
-        );
+        assert_eq!(bed.number("SELECT count(*) FROM result WHERE owner = 's1'"), 0);
         let removed = bed.text("SELECT directory FROM deletion WHERE owner = 's1'");
         let directory = bed.data().join(DAY).join("s1");
-        assert_eq!(
-            removed.as_deref(),
-            directory.to_str(),
-            "its files are removed later"
-        );
+        assert_eq!(removed.as_deref(), directory.to_str(), "its files are removed later");
         assert_eq!(bed.number("SELECT count(*) FROM crawl"), 1);
         assert!(deleted::read(&bed.data()).unwrap().contains_key(&PAGE));
         assert!(!backup.join(DATA).join(deleted::FILE).exists());
@@ -402,11 +352,7 @@ fn pages_of_a_deleted_crawl_are_deleted_again() {
     deleted::add(&bed.data(), &[Owner::Crawl(CrawlId(1))], Time(7)).unwrap();
     restore(&bed.scope, &bed.backups(), What::Data, Deleted::Again).unwrap();
     for table in ["crawl", "snapshot", "result"] {
-        assert_eq!(
-            bed.number(&format!("SELECT count(*) FROM {table}")),
-            0,
-            "{table}"
-        );
+        assert_eq!(bed.number(&format!("SELECT count(*) FROM {table}")), 0, "{table}");
     }
     assert_eq!(bed.number("SELECT count(*) FROM deletion"), 3);
 }
@@ -438,10 +384,7 @@ fn database_alone_is_restored_while_the_archive_stays() {
     restore(&bed.scope, &bed.backups(), What::Database, Deleted::Ask).unwrap();
     assert!(bed.files("archive") == before);
     assert_eq!(bed.number("SELECT count(*) FROM snapshot WHERE id = 90"), 0);
-    assert_eq!(
-        bed.number("SELECT seq FROM sqlite_sequence WHERE name = 'snapshot'"),
-        90
-    );
+    assert_eq!(bed.number("SELECT seq FROM sqlite_sequence WHERE name = 'snapshot'"), 90);
     assert!(bed.data().join("lib/bin/tool").exists());
 }
 
@@ -454,10 +397,7 @@ fn damaged_backup_is_refused_and_names_its_file() {
         (page.as_str(), page.as_str()),
         (DATABASE, DATABASE),
         (INDEX, INDEX),
-        (
-            "config/archivist.conf.d/60-set-secrets.conf",
-            "60-set-secrets.conf",
-        ),
+        ("config/archivist.conf.d/60-set-secrets.conf", "60-set-secrets.conf"),
     ] {
         let path = backup.join(path);
         let good = fs::read(&path).unwrap();
@@ -467,10 +407,7 @@ fn damaged_backup_is_refused_and_names_its_file() {
         fs::write(&path, bad).unwrap();
         let before = bed.files("");
         let error = bed.restore().unwrap_err().to_string();
-        assert!(
-            error.contains(named) && error.contains("damaged"),
-            "{error}"
-        );
+        assert!(error.contains(named) && error.contains("damaged"), "{error}");
         assert!(bed.files("") == before, "nothing changed"); // too long to print
         fs::write(&path, good).unwrap();
     }
@@ -487,9 +424,7 @@ fn interrupted_backup_is_none() {
     fs::rename(&whole, &partial).unwrap();
     fs::remove_file(partial.join(COMPLETE)).unwrap();
     for from in [&partial, &bed.backups()] {
-        let error = restore(&bed.scope, from, What::Data, Deleted::Ask)
-            .unwrap_err()
-            .to_string();
+        let error = restore(&bed.scope, from, What::Data, Deleted::Ask).unwrap_err().to_string();
         assert!(error.contains("is no backup"), "{error}");
     }
     bed.take();
@@ -500,20 +435,11 @@ fn interrupted_backup_is_none() {
 fn configuration_is_restored_if_it_is_asked_for() {
     let bed = Bed::new();
     bed.take();
-    let path = bed
-        .top
-        .path()
-        .join("config/archivist/archivist.conf.d/60-set-secrets.conf");
+    let path = bed.top.path().join("config/archivist/archivist.conf.d/60-set-secrets.conf");
     fs::write(&path, "[Config]\nKEY=2\n").unwrap();
     bed.restore().unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "[Config]\nKEY=2\n");
-    restore(
-        &bed.scope,
-        &bed.backups(),
-        What::DataAndConfig,
-        Deleted::Ask,
-    )
-    .unwrap();
+    restore(&bed.scope, &bed.backups(), What::DataAndConfig, Deleted::Ask).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "[Config]\nKEY=1\n");
     assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
 }
@@ -531,9 +457,7 @@ fn working_orchestrator_and_foreign_directories_are_refused() {
     assert!(error.contains("outside of the data directory"), "{error}");
     let mut other = bed.scope.clone();
     other.instance = Some("news".to_owned());
-    let error = restore(&other, &bed.backups(), What::Data, Deleted::Ask)
-        .unwrap_err()
-        .to_string();
+    let error = restore(&other, &bed.backups(), What::Data, Deleted::Ask).unwrap_err().to_string();
     assert!(error.contains("is a backup of"), "{error}");
 }
 
@@ -578,15 +502,9 @@ fn page_that_cannot_be_copied_is_named_and_counts_as_incomplete() {
         bed.lose();
         bed.restore().unwrap();
         assert!(!bed.data().join(DAY).join("s1").exists());
-        let reason = bed
-            .text("SELECT reason FROM snapshot WHERE id = 1")
-            .unwrap();
+        let reason = bed.text("SELECT reason FROM snapshot WHERE id = 1").unwrap();
         assert!(reason.contains("not in the backup"), "{reason}");
-        assert_eq!(
-            bed.text("SELECT status FROM result WHERE owner = 's1'")
-                .unwrap(),
-            "failed"
-        );
+        assert_eq!(bed.text("SELECT status FROM result WHERE owner = 's1'").unwrap(), "failed");
     });
 }
 
@@ -599,15 +517,9 @@ fn archive_on_another_disk_stays_there() {
     let backup = bed.take();
     assert_sums(&backup);
     let page = format!("{DAY}/s1/wget/index.html");
-    assert_eq!(
-        fs::read_to_string(backup.join("data").join(&page)).unwrap(),
-        "page one"
-    );
+    assert_eq!(fs::read_to_string(backup.join("data").join(&page)).unwrap(), "page one");
     fs::write(bed.data().join(&page), "overwritten").unwrap();
     bed.restore().unwrap();
     assert!(bed.data().join(ARCHIVE).is_symlink());
-    assert_eq!(
-        fs::read_to_string(bed.data().join(&page)).unwrap(),
-        "page one"
-    );
+    assert_eq!(fs::read_to_string(bed.data().join(&page)).unwrap(), "page one");
 }

@@ -39,11 +39,8 @@ pub(crate) fn check_one(turn: &Turn<'_>, act: Act, id: Owner, user: u32) -> Turn
     let pinned_by = turn.tx.pinned_by(id)?;
     // Without a pin there is nothing to remove, and the call says so.
     let has_pinned = pinned_by.is_none_or(|pinned_by| pinned_by == user);
-    let standing = Standing {
-        is_own: crawl.users.contains(&user),
-        has_pinned,
-        ..of_settings(turn)
-    };
+    let standing =
+        Standing { is_own: crawl.users.contains(&user), has_pinned, ..of_settings(turn) };
     if act.admits(standing) {
         return Ok(());
     }
@@ -67,9 +64,7 @@ pub(crate) fn check_one(turn: &Turn<'_>, act: Act, id: Owner, user: u32) -> Turn
         Act::Change => "; what failed can be retried by all: archivist retry",
         _ => "",
     };
-    Err(denied(format!(
-        "{whose}; to {what}, run this as that user or as root{or}"
-    )))
+    Err(denied(format!("{whose}; to {what}, run this as that user or as root{or}")))
 }
 
 fn check_machine(turn: &Turn<'_>, act: Act, call: &str, user: u32) -> TurnResult<()> {

@@ -86,10 +86,8 @@ pub(crate) fn add_some(
         Some(adding) => adding.clone(),
         None => begin_adding(turn, options, user)?,
     };
-    let filter: UrlFilter = turn
-        .engine
-        .url_filter(&options.config, &adding.persona)
-        .map_err(invalid)?;
+    let filter: UrlFilter =
+        turn.engine.url_filter(&options.config, &adding.persona).map_err(invalid)?;
     let refused = std::mem::take(&mut adding.refused);
     let done = (adding.lines, adding.bytes);
     let mut listed = Listed::resume(lines, options.depth, &filter, done, refused);
@@ -144,10 +142,7 @@ fn begin_adding(turn: &Turn<'_>, options: &AddOptions, user: u32) -> TurnResult<
     let engine = &turn.engine;
     let persona = engine.persona(&options.config, &users).map_err(invalid)?;
     let own = engine.persona_settings(persona.as_deref());
-    Ok(Adding {
-        persona: own.map_err(invalid)?,
-        ..Adding::default()
-    })
+    Ok(Adding { persona: own.map_err(invalid)?, ..Adding::default() })
 }
 
 /// Leaves out the pages that another crawl has, and counts them. What the list says of a page of the
@@ -232,9 +227,7 @@ fn new_crawl(
 /// The crawl, unless it was cancelled between two turns.
 fn still_queued(turn: &Turn<'_>, crawl: CrawlId) -> TurnResult<CrawlId> {
     if turn.tx.status_of(Owner::Crawl(crawl))?.is_final() {
-        Err(invalid(format!(
-            "crawl {crawl} was cancelled while its list was being added"
-        )))
+        Err(invalid(format!("crawl {crawl} was cancelled while its list was being added")))
     } else {
         Ok(crawl)
     }
@@ -244,11 +237,8 @@ fn added(turn: &mut Turn<'_>, crawl: CrawlId, adding: Adding, depth: u32) -> Tur
     still_queued(turn, crawl)?;
     turn.tx.put_off_crawl(crawl, turn.now, None)?;
     let work = main_loop::crawl_of(turn, crawl)?;
-    let log = CrawlLog::Added {
-        url: without_userinfo(work.url.as_str()),
-        urls: adding.accepted,
-        depth,
-    };
+    let log =
+        CrawlLog::Added { url: without_userinfo(work.url.as_str()), urls: adding.accepted, depth };
     turn.log_crawl(crawl, log);
     notices::announce_crawl(turn, crawl, Notice::Added)?;
     Ok(Progress::Done(Added {
@@ -268,10 +258,7 @@ fn add_pages(
     entries: &[LineEntry],
     options: &AddOptions,
 ) -> TurnResult<usize> {
-    let hosts = entries
-        .iter()
-        .map(|entry| entry.url.domain())
-        .collect::<Vec<_>>();
+    let hosts = entries.iter().map(|entry| entry.url.domain()).collect::<Vec<_>>();
     let pages = entries
         .iter()
         .zip(&hosts)
@@ -334,13 +321,7 @@ pub(crate) fn cancel_half_added(tx: &Tx<'_>, now: Time) -> Result<Vec<CrawlId>, 
     let crawls = tx.crawls_put_off(ADDING)?;
     for crawl in crawls.iter().copied() {
         tx.cancel_unbegun(crawl, HALF, now, crate::machine::notify::beat)?;
-        tx.step_crawl(
-            crawl,
-            archivist_core::model::Step::Cancel,
-            None,
-            Some(HALF),
-            now,
-        )?;
+        tx.step_crawl(crawl, archivist_core::model::Step::Cancel, None, Some(HALF), now)?;
         if tx.fleet_crawl(crawl)? != FleetCrawl::No {
             tx.add_to_outbox(&NodeRequest::Command(Command {
                 verb: CommandVerb::Cancel,

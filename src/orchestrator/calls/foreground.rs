@@ -32,12 +32,7 @@ pub(crate) fn hold(
     reply: &Reply<OwnedFd>,
 ) -> TurnResult<()> {
     let status = main_loop::crawl_of(turn, crawl)?.status;
-    turn.act(CallerAction::Hold {
-        crawl,
-        cancel,
-        claim: claim.clone(),
-        reply: reply.clone(),
-    });
+    turn.act(CallerAction::Hold { crawl, cancel, claim: claim.clone(), reply: reply.clone() });
     if status.is_final() && !turn.tx.has_open_runs(crawl)? {
         turn.act(CallerAction::ReleaseHolds(crawl));
     }
@@ -72,21 +67,14 @@ pub(crate) fn interrupt(turn: &mut Turn<'_>, of: Owner) -> TurnResult<Interrupte
             continue;
         }
         let key = format!("{plugin}/{hook}");
-        let plan = turn
-            .engine
-            .plan(&main_loop::crawl_for(turn, run.owner)?)
-            .map_err(failed)?;
+        let plan = turn.engine.plan(&main_loop::crawl_for(turn, run.owner)?).map_err(failed)?;
         let wait = match plan.hook(run.owner, &key).map(|hook| hook.task.mode) {
             Some(HookMode::Foreground) => WaitedFor::Foreground,
             Some(HookMode::Finite) => WaitedFor::Finite,
             Some(HookMode::Daemon) | None => continue,
         };
         let owner = run.owner;
-        let name = HookName {
-            owner,
-            plugin,
-            hook,
-        };
+        let name = HookName { owner, plugin, hook };
         waited_for.push((wait, (run, name)));
     }
     let mut hooks = Vec::new();
@@ -152,12 +140,7 @@ pub(crate) fn proceed(turn: &mut Turn<'_>, crawl: CrawlId, again: bool) -> TurnR
         } else {
             skip_interrupted(turn, owner, &plugin, &hook)?
         }
-        turn.changes.insert(Change::Hook {
-            crawl,
-            owner,
-            plugin,
-            hook,
-        });
+        turn.changes.insert(Change::Hook { crawl, owner, plugin, hook });
         if run.outcome.is_some() {
             work::settle(turn, &run)?;
         }
@@ -175,7 +158,6 @@ fn skip_interrupted(turn: &Turn<'_>, owner: Owner, plugin: &str, hook: &str) -> 
         size: 0,
         figures: &Figures::default(),
     };
-    turn.tx
-        .finish_result(owner, plugin, hook, &finished, turn.now)?;
+    turn.tx.finish_result(owner, plugin, hook, &finished, turn.now)?;
     Ok(())
 }

@@ -74,9 +74,7 @@ impl<'a> Listed<'a> {
     fn why_not(&self, entry: &LineEntry) -> Option<String> {
         if entry.depth > self.depth {
             let (depth, most) = (entry.depth, self.depth);
-            return Some(format!(
-                "depth {depth} exceeds the depth of the crawl, {most}"
-            ));
+            return Some(format!("depth {depth} exceeds the depth of the crawl, {most}"));
         }
         let why = "left out by UrlAllowList= or UrlDenyList=, see: archivist config";
         (!self.filter.allows(entry.url.as_str())).then(|| why.to_owned())
@@ -87,10 +85,7 @@ impl<'a> Listed<'a> {
             return;
         }
         let line = &line[..line.len().min(4 * SHOWN_CHARS)];
-        let text = String::from_utf8_lossy(line)
-            .chars()
-            .take(SHOWN_CHARS)
-            .collect::<String>();
+        let text = String::from_utf8_lossy(line).chars().take(SHOWN_CHARS).collect::<String>();
         self.refused.push(Refused {
             line: place as u64,
             text: text.escape_debug().to_string(),
@@ -178,10 +173,7 @@ mod tests {
         list.push_str("\nhttp://d.test/");
         let all = UrlFilter::default();
         let mut listed = Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new());
-        let urls = listed
-            .by_ref()
-            .map(|entry| entry.url.to_string())
-            .collect::<Vec<_>>();
+        let urls = listed.by_ref().map(|entry| entry.url.to_string()).collect::<Vec<_>>();
         assert_eq!(urls, ["http://a.test/", "http://c.test/", "http://d.test/"]);
         assert_eq!(listed.refused.len(), REFUSED_SHOWN);
         let (first, last) = (&listed.refused[0], listed.refused.last().unwrap());
@@ -196,15 +188,8 @@ mod tests {
         let mut listed = Listed::resume(list.as_bytes(), 1, &filter, (0, 0), Vec::new());
         let urls = listed.by_ref().map(|entry| entry.url.to_string());
         assert_eq!(urls.collect::<Vec<_>>(), ["http://c.test/"]);
-        let told = listed
-            .refused
-            .iter()
-            .map(|it| (it.line, it.why.as_str()))
-            .collect::<Vec<_>>();
-        assert!(
-            told[0].0 == 1 && told[0].1.contains("UrlDenyList="),
-            "{told:?}"
-        );
+        let told = listed.refused.iter().map(|it| (it.line, it.why.as_str())).collect::<Vec<_>>();
+        assert!(told[0].0 == 1 && told[0].1.contains("UrlDenyList="), "{told:?}");
         assert_eq!(told[1], (2, "depth 2 exceeds the depth of the crawl, 1"));
     }
 }

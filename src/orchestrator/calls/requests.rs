@@ -39,27 +39,22 @@ const CANCELLED: &str = "cancelled by request";
 pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> {
     access::check(turn, request)?;
     match request {
-        Request::Add {
-            lines,
-            options,
-            user,
-            joins,
-            so_far,
-            reply,
-        } => match add::add_some(turn, lines, options, *user, *joins, so_far.as_deref())? {
-            Progress::Done(added) => turn.answer_text(reply, serde_json::to_string(&added)?),
-            Progress::More(adding) => {
-                let (lines, options) = (lines.clone(), options.clone());
-                turn.act(LoopAction::Again(Event::Request(Request::Add {
-                    lines,
-                    options,
-                    user: *user,
-                    joins: *joins,
-                    so_far: Some(adding),
-                    reply: reply.clone(),
-                })));
+        Request::Add { lines, options, user, joins, so_far, reply } => {
+            match add::add_some(turn, lines, options, *user, *joins, so_far.as_deref())? {
+                Progress::Done(added) => turn.answer_text(reply, serde_json::to_string(&added)?),
+                Progress::More(adding) => {
+                    let (lines, options) = (lines.clone(), options.clone());
+                    turn.act(LoopAction::Again(Event::Request(Request::Add {
+                        lines,
+                        options,
+                        user: *user,
+                        joins: *joins,
+                        so_far: Some(adding),
+                        reply: reply.clone(),
+                    })));
+                }
             }
-        },
+        }
         Request::Install { names, user, reply } => {
             let added = programs::install(turn, names, *user)?;
             turn.answer_text(reply, serde_json::to_string(&added)?);
@@ -70,31 +65,16 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
             }
             turn.answer(reply);
         }
-        Request::Delete {
-            ids,
-            dry_run,
-            user,
-            reply,
-        } => {
+        Request::Delete { ids, dry_run, user, reply } => {
             let may = |turn: &Turn<'_>, id| access::check_one(turn, Act::Delete, id, *user);
             let deleted = deletion::delete(turn, ids, *dry_run, may)?;
             turn.answer_text(reply, serde_json::to_string(&deleted)?);
         }
-        Request::Expired {
-            rules,
-            after,
-            reply,
-        } => {
+        Request::Expired { rules, after, reply } => {
             let expired = expiry::expired(turn, rules, *after)?;
             turn.answer_text(reply, serde_json::to_string(&expired)?);
         }
-        Request::Pin {
-            id,
-            pinned,
-            dry_run,
-            user,
-            reply,
-        } => {
+        Request::Pin { id, pinned, dry_run, user, reply } => {
             let pinned_by = pinned.then_some(*user);
             let is_change = pin::pin(turn, *id, pinned_by, *dry_run)?;
             turn.act(ReplyAction::Answer(CallerAnswer::Number(
@@ -139,22 +119,11 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
             }
             turn.answer(reply);
         }
-        Request::Amend {
-            id,
-            config,
-            user,
-            reply,
-        } => {
+        Request::Amend { id, config, user, reply } => {
             work::amend(turn, *id, config, *user)?;
             turn.answer(reply);
         }
-        Request::Retry {
-            id,
-            which,
-            user,
-            so_far,
-            reply,
-        } => {
+        Request::Retry { id, which, user, so_far, reply } => {
             let (which, reply) = (which.clone(), reply.clone());
             if so_far.is_none()
                 && let Some(count) = fleet::retry_in_fleet(turn, *id, &which)?
@@ -186,11 +155,7 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
             let metrics = query::metrics(turn)?;
             turn.answer_text(reply, serde_json::to_string(&metrics)?);
         }
-        Request::List {
-            what,
-            filter,
-            reply,
-        } => {
+        Request::List { what, filter, reply } => {
             if what == "binaries" && query::inspect_first(turn, request)? {
                 return Ok(());
             }
@@ -218,28 +183,14 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
             let plugins = query::plugins(turn)?;
             turn.answer_text(reply, serde_json::to_string(&plugins)?);
         }
-        Request::Watch {
-            crawl,
-            claim,
-            reply,
-        } => notices::follow(turn, *crawl, claim, reply)?,
-        Request::WatchStatus { claim, reply } => turn.act(CallerAction::FollowStatus {
-            claim: claim.clone(),
-            reply: reply.clone(),
-        }),
-        Request::Hold {
-            crawl,
-            cancel,
-            claim,
-            reply,
-        } => foreground::hold(turn, *crawl, *cancel, claim, reply)?,
-        Request::Register {
-            command,
-            pid,
-            user,
-            claim,
-            reply,
-        } => {
+        Request::Watch { crawl, claim, reply } => notices::follow(turn, *crawl, claim, reply)?,
+        Request::WatchStatus { claim, reply } => {
+            turn.act(CallerAction::FollowStatus { claim: claim.clone(), reply: reply.clone() })
+        }
+        Request::Hold { crawl, cancel, claim, reply } => {
+            foreground::hold(turn, *crawl, *cancel, claim, reply)?
+        }
+        Request::Register { command, pid, user, claim, reply } => {
             turn.act(CallerAction::Register {
                 command: RegisteredCommand {
                     since: command.since.unwrap_or(turn.now).min(turn.now),
@@ -256,22 +207,11 @@ pub(crate) fn request(turn: &mut Turn<'_>, request: &Request) -> TurnResult<()> 
             let interrupted = foreground::interrupt(turn, *id)?;
             turn.answer_text(reply, serde_json::to_string(&interrupted)?);
         }
-        Request::Proceed {
-            crawl,
-            again,
-            reply,
-        } => {
+        Request::Proceed { crawl, again, reply } => {
             let count = foreground::proceed(turn, *crawl, *again)?;
-            turn.act(ReplyAction::Answer(CallerAnswer::Number(
-                reply.clone(),
-                Ok(count),
-            )));
+            turn.act(ReplyAction::Answer(CallerAnswer::Number(reply.clone(), Ok(count))));
         }
-        Request::Draft {
-            options,
-            user,
-            reply,
-        } => {
+        Request::Draft { options, user, reply } => {
             let users = BTreeSet::from([*user]);
             check_options(turn, options, &users)?;
             let draft = query::draft(turn, options, &users)?;

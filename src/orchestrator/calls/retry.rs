@@ -72,8 +72,7 @@ pub(crate) fn retry_some(
     if so_far.leaving && !so_far.reopened.is_empty() {
         let to = so_far.after.saturating_add(IDS_PER_TURN);
         let window = (so_far.after, to);
-        turn.tx
-            .leave_behind(&so_far.reopened, &WITH_CRAWL, window)?;
+        turn.tx.leave_behind(&so_far.reopened, &WITH_CRAWL, window)?;
         so_far.after = to;
     }
     let is_over = so_far.leaving && (so_far.reopened.is_empty() || so_far.after >= last);
@@ -85,11 +84,7 @@ pub(crate) fn retry_some(
             turn.tx.put_off_crawl(*crawl, until, Some(RETRYING))?;
         }
     }
-    if is_over {
-        Ok(Retried::All(so_far.count))
-    } else {
-        Ok(Retried::Some(Box::new(so_far)))
-    }
+    if is_over { Ok(Retried::All(so_far.count)) } else { Ok(Retried::Some(Box::new(so_far))) }
 }
 
 /// Retries what is not a page, and finds the range of pages to retry.
@@ -144,9 +139,7 @@ fn retry_window(
     let roles = page_roles(turn);
     let opening = roles.iter().filter(|(_, role)| role.opens_page);
     let opening: Vec<&str> = opening.map(|(plugin, _)| plugin.as_str()).collect();
-    let pages = turn
-        .tx
-        .snapshots_to_retry(crawl, with_failed, &opening, window, PAGES_PER_TURN)?;
+    let pages = turn.tx.snapshots_to_retry(crawl, with_failed, &opening, window, PAGES_PER_TURN)?;
     so_far.after = match pages.last() {
         Some((_, last)) if pages.len() == PAGES_PER_TURN => last.0,
         _ => to,
@@ -282,9 +275,7 @@ fn retry_snapshot(
     let snapshot = main_loop::snapshot_of(turn, id)?;
     let state = snapshot.status;
     if !may_retry(state) {
-        return Err(invalid(format!(
-            "{id} is {state}: retry is possible when it has ended"
-        )));
+        return Err(invalid(format!("{id} is {state}: retry is possible when it has ended")));
     }
     if *which == Which::Missing && state != Lifecycle::Sealed {
         return Ok(0);
@@ -304,8 +295,7 @@ fn retry_snapshot(
     let retry = retry(state, requeued, of_all, snapshot.reason.is_some());
     if retry.requeue {
         turn.tx.begin_visit(id)?;
-        turn.tx
-            .step_snapshot(id, Step::Retry, Some(turn.now), None, turn.now)?;
+        turn.tx.step_snapshot(id, Step::Retry, Some(turn.now), None, turn.now)?;
         let crawl = snapshot.crawl;
         turn.changes.insert(Change::Snapshot { crawl, id });
         notices::announce_snapshot(turn, id, Notice::of(Step::Retry))?;
@@ -331,8 +321,7 @@ fn reopen(
     }
     // The processes of its setup have ended, so all of it runs again.
     turn.tx.requeue_all_results(Owner::Crawl(crawl))?;
-    turn.tx
-        .step_crawl(crawl, Step::Retry, Some(turn.now), None, turn.now)?;
+    turn.tx.step_crawl(crawl, Step::Retry, Some(turn.now), None, turn.now)?;
     turn.changes.insert(Change::Crawl(crawl));
     notices::announce_crawl(turn, crawl, Notice::of(Step::Retry))?;
     let pages = turn.tx.counts("snapshot", Some(crawl))?;

@@ -31,11 +31,8 @@ pub(crate) fn watches(turn: &mut Turn<'_>, request: &WatchRequest) -> TurnResult
         }
         WatchCall::Await(id) => return await_check(turn, *id, &request.reply),
         WatchCall::List(_) => {
-            let found = request
-                .found
-                .as_ref()
-                .as_ref()
-                .map_err(|refusal| refused(refusal.clone()))?;
+            let found =
+                request.found.as_ref().as_ref().map_err(|refusal| refused(refusal.clone()))?;
             let watches = found.iter().map(|found| shown(turn, found));
             serde_json::to_string(&watches.collect::<TurnResult<Vec<_>>>()?)?
         }
@@ -45,11 +42,7 @@ pub(crate) fn watches(turn: &mut Turn<'_>, request: &WatchRequest) -> TurnResult
                 request.named().map_err(refused)?;
             }
             let shown = |check| {
-                if filter.full {
-                    check
-                } else {
-                    without_details(check)
-                }
+                if filter.full { check } else { without_details(check) }
             };
             let checks: Vec<Check> = checks.into_iter().map(shown).collect();
             serde_json::to_string(&checks)?
@@ -72,10 +65,7 @@ fn check(turn: &mut Turn<'_>, found: &WatchFile, kinds: &[CheckKind]) -> TurnRes
         [] => watch.kinds(),
         some => some.to_vec(),
     };
-    let mut queued = Queued {
-        watch: watch.name.clone(),
-        ..Queued::default()
-    };
+    let mut queued = Queued { watch: watch.name.clone(), ..Queued::default() };
     if watch.updates() && kinds.iter().any(|kind| *kind != CheckKind::Archive) {
         let what = format!("watch '{}' has no site, only archive checks", watch.name);
         return Err(invalid(what));
@@ -194,11 +184,7 @@ fn record_archive(
     let Some(id) = queue(turn, watch, CheckKind::Archive, url, "")? else {
         return Ok(());
     };
-    let record = CheckRecord {
-        ok: true,
-        crawl,
-        ..CheckRecord::default()
-    };
+    let record = CheckRecord { ok: true, crawl, ..CheckRecord::default() };
     let found = (Some(true), &record);
     turn.tx.end_check_at_once(id, found, turn.now)?;
     queued.queued.push(id);
@@ -213,13 +199,7 @@ fn record_archive(
 fn update_archive(turn: &mut Turn<'_>, watch: &Watch, queued: &mut Queued) -> TurnResult<()> {
     fleet::retry_in_fleet(turn, None, &Which::Missing)?;
     let (reply, _) = Reply::new();
-    let update = Request::Retry {
-        id: None,
-        which: Which::Missing,
-        user: 0,
-        so_far: None,
-        reply,
-    };
+    let update = Request::Retry { id: None, which: Which::Missing, user: 0, so_far: None, reply };
     turn.act(LoopAction::Again(Event::Request(update)));
     record_archive(turn, watch, &Task::Update.url(), None, queued)
 }
@@ -230,10 +210,7 @@ fn await_check(turn: &mut Turn<'_>, id: RunId, reply: &Reply<String>) -> TurnRes
         turn.act(ReplyAction::Join { run: id, reply });
         return Ok(());
     }
-    let ended = Ended {
-        run: Some(id),
-        ..Ended::without_run(Outcome::Exit(0))
-    };
+    let ended = Ended { run: Some(id), ..Ended::without_run(Outcome::Exit(0)) };
     turn.answer_text(reply, serde_json::to_string(&ended)?);
     Ok(())
 }
@@ -250,9 +227,7 @@ fn shown(turn: &Turn<'_>, found: &WatchFile) -> TurnResult<watches::Watch> {
         problems,
         headers: watch.probe.shown_headers(),
         left_out: watch.left_out(),
-        schedules: kinds
-            .map(|kind| (kind, watch.schedule(kind).words))
-            .collect(),
+        schedules: kinds.map(|kind| (kind, watch.schedule(kind).words)).collect(),
         retention_s: CheckKind::SCHEDULED
             .into_iter()
             .map(|kind| (kind, watch.retention(kind).as_secs()))

@@ -110,10 +110,7 @@ mod tests {
     #[test]
     fn removed_directories_are_made_with_their_group_and_mode() {
         let (data, [personas, top, library]) = data();
-        let own = Directories {
-            data: data.path(),
-            of_user: false,
-        };
+        let own = Directories { data: data.path(), of_user: false };
         // Left by a process that was killed.
         fs::create_dir(personas.join(NEW)).unwrap();
         for again in [false, true] {
@@ -133,10 +130,7 @@ mod tests {
     #[test]
     fn link_and_missing_file_system_are_no_directory() {
         let (data, [personas, top, _]) = data();
-        let mut own = Directories {
-            data: data.path(),
-            of_user: false,
-        };
+        let mut own = Directories { data: data.path(), of_user: false };
         std::os::unix::fs::symlink("/etc", &top).unwrap();
         assert!(!own.make_index("search"));
         fs::remove_file(&top).unwrap();

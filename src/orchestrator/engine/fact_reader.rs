@@ -29,10 +29,7 @@ impl Engine {
     /// Reads the facts that nearly every start needs.
     pub fn read_start_facts(&mut self) {
         let data = self.scope.data_dir();
-        let directories = Directories {
-            data: &data,
-            of_user: self.scope.user,
-        };
+        let directories = Directories { data: &data, of_user: self.scope.user };
         let mut indexes = self.sharing_plugins();
         indexes.retain(|name| directories.make_index(name));
         let has_search = directories.make_index(SEARCH);

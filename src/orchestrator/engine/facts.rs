@@ -154,9 +154,7 @@ impl Facts {
     /// Whether all questions of the current event have been answered.
     pub fn are_complete(&self) -> bool {
         let asked = self.asked.borrow();
-        asked
-            .iter()
-            .all(|question| self.known.contains_key(question))
+        asked.iter().all(|question| self.known.contains_key(question))
     }
 
     /// Leaves the current event for the next turn, with its questions.

@@ -72,9 +72,6 @@ mod tests {
             write(file, b"").unwrap();
         }
         remove_except(&scope, &names, &BTreeSet::from([open.clone()]));
-        assert_eq!(
-            [open, ended, other].map(|file| file.exists()),
-            [true, false, true]
-        );
+        assert_eq!([open, ended, other].map(|file| file.exists()), [true, false, true]);
     }
 }

@@ -30,9 +30,7 @@ impl Engine {
             return if name == PersonaName::usual() {
                 Ok(None)
             } else {
-                Err(format!(
-                    "there is no persona '{name}'; see: archivist persona list"
-                ))
+                Err(format!("there is no persona '{name}'; see: archivist persona list"))
             };
         }
         match self.refusal(&name, users) {
@@ -159,14 +157,7 @@ mod tests {
         let text = String::new;
         let settings = Settings::default();
         let scope = Scope::system(top);
-        Engine::new(
-            scope,
-            settings,
-            catalogue(plugins),
-            text(),
-            Programs::default(),
-            text(),
-        )
+        Engine::new(scope, settings, catalogue(plugins), text(), Programs::default(), text())
     }
 
     #[test]
@@ -202,17 +193,11 @@ mod tests {
         assert!(with.shares_tmp);
         assert_eq!(for_hook(&with, &with.snapshot[0]), None);
         assert_eq!(for_hook(&with, &with.setup[0]), None);
-        assert_eq!(
-            for_hook(&with, &with.setup[1]),
-            Some(&*personas.join("work"))
-        );
+        assert_eq!(for_hook(&with, &with.setup[1]), Some(&*personas.join("work")));
         assert!(!with.snapshot[0].values.contains_key("COOKIES_FILE"));
         assert_eq!(keys(&plan(&[]).unwrap()), ["wget"], "no hook asked for it");
         let each = plan(&[(ACTIVE, "work"), ("CHROME_ISOLATION", "snapshot")]);
-        assert_eq!(
-            keys(&each.unwrap()),
-            ["housekeeping", "housekeeping", "housekeeping", "wget"]
-        );
+        assert_eq!(keys(&each.unwrap()), ["housekeeping", "housekeeping", "housekeeping", "wget"]);
 
         std::fs::create_dir_all(personas.join("Default")).unwrap();
         std::fs::write(personas.join("Default").join(COOKIES), "").unwrap();
@@ -235,9 +220,8 @@ mod tests {
         let write = |text: &str| std::fs::write(personas.join(".work.settings"), text).unwrap();
         let mut plan = |config: &[(&str, &str)]| {
             let pairs = config.iter();
-            let config: Values = pairs
-                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-                .collect();
+            let config: Values =
+                pairs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
             let users = BTreeSet::from([0]);
             engine.with_facts(|engine| {
                 let persona = engine.persona(&config, &users)?;
@@ -247,15 +231,9 @@ mod tests {
         write("USER_AGENT=persona\nCRAWL_MAX_URLS=3\nURL_DENYLIST=denied.test\n");
         let agent = |plan: &CrawlPlan| plan.snapshot.last().unwrap().values["USER_AGENT"].clone();
         let without = plan(&[]).unwrap();
-        assert_eq!(
-            (agent(&without), without.limits.urls),
-            ("config".into(), Some(9))
-        );
+        assert_eq!((agent(&without), without.limits.urls), ("config".into(), Some(9)));
         let with = plan(&[(ACTIVE, "work")]).unwrap();
-        assert_eq!(
-            (agent(&with), with.limits.urls),
-            ("persona".into(), Some(3))
-        );
+        assert_eq!((agent(&with), with.limits.urls), ("persona".into(), Some(3)));
         let denied = "http://denied.test/";
         assert!(without.filter.allows(denied) && !with.filter.allows(denied));
         let own = plan(&[(ACTIVE, "work"), ("USER_AGENT", "own")]).unwrap();
@@ -263,10 +241,7 @@ mod tests {
 
         write("USER_AGENT=persona\ndamaged secret\n");
         let why = plan(&[(ACTIVE, "work")]).err().unwrap();
-        assert!(
-            why.ends_with(".work.settings': line 2 is not KEY=VALUE"),
-            "{why}"
-        );
+        assert!(why.ends_with(".work.settings': line 2 is not KEY=VALUE"), "{why}");
     }
 
     #[test]
@@ -298,10 +273,7 @@ mod tests {
         };
         assert!(persona(&work, &of(&[0])).unwrap().is_some());
         let why = persona(&work, &of(&[4_000_000])).unwrap_err();
-        assert!(
-            why.contains("archivist persona allow work 4000000"),
-            "{why}"
-        );
+        assert!(why.contains("archivist persona allow work 4000000"), "{why}");
         assert_eq!(persona(&none, &of(&[4_000_000])), Ok(None));
 
         allow("work", "user 4000000\n");

@@ -13,10 +13,7 @@ pub fn read(personas: &Path, name: &PersonaName) -> PersonaFiles {
     let directory = personas.join(name.as_str());
     // Not through a link: the directory is mounted for a hook.
     let is_directory = directory.symlink_metadata().is_ok_and(|kind| kind.is_dir());
-    let has_cookies = directory
-        .join(COOKIES)
-        .symlink_metadata()
-        .is_ok_and(|kind| kind.is_file());
+    let has_cookies = directory.join(COOKIES).symlink_metadata().is_ok_and(|kind| kind.is_file());
     PersonaFiles {
         is_directory,
         has_cookies,
@@ -33,24 +30,16 @@ where
     match std::fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
         Err(error) => Err(format!("failed to read '{}': {error}", path.display())),
-        Ok(text) => text
-            .parse()
-            .map_err(|error| format!("'{}': {error}", path.display())),
+        Ok(text) => text.parse().map_err(|error| format!("'{}': {error}", path.display())),
     }
 }
 
 /// The account of a user, see passwd(5) and nsswitch.conf(5).
 pub fn account(uid: u32) -> UserAccount {
     let Ok(Some(user)) = User::from_uid(Uid::from_raw(uid)) else {
-        return UserAccount {
-            name: uid.to_string(),
-            groups: Vec::new(),
-        };
+        return UserAccount { name: uid.to_string(), groups: Vec::new() };
     };
     let name = CString::new(user.name.clone()).unwrap_or_default();
     let groups = getgrouplist(&name, user.gid).unwrap_or_default();
-    UserAccount {
-        name: user.name,
-        groups: groups.into_iter().map(|gid| gid.as_raw()).collect(),
-    }
+    UserAccount { name: user.name, groups: groups.into_iter().map(|gid| gid.as_raw()).collect() }
 }

@@ -262,19 +262,12 @@ impl Engine {
     /// Finds a program: where the provider that installed it says, else as hooks do.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         let brought = self.library.get(name).and_then(|known| known.path.to_str());
-        brought
-            .and_then(|path| self.facts.program(path))
-            .or_else(|| self.facts.program(name))
+        brought.and_then(|path| self.facts.program(path)).or_else(|| self.facts.program(name))
     }
 
     /// The layers of settings without a persona.
     pub fn layers<'a>(&'a self, config: &'a Values, base: &'a Values) -> Layers<'a> {
-        Layers {
-            crawl: config,
-            persona: &NO_SETTINGS,
-            config: &self.settings.values,
-            base,
-        }
+        Layers { crawl: config, persona: &NO_SETTINGS, config: &self.settings.values, base }
     }
 
     /// The plugins that a crawl with this selection, these settings and the persona in this
@@ -286,19 +279,9 @@ impl Engine {
         persona: Option<&Path>,
     ) -> Result<Selected<'_>, String> {
         let (base, own) = (Values::new(), self.persona_settings(persona)?);
-        let layers = Layers {
-            persona: &own,
-            ..self.layers(config, &base)
-        };
-        let plugins = if plugins.is_empty() {
-            &self.settings.plugins
-        } else {
-            plugins
-        };
-        let selection = Selection {
-            plugins: plugins.to_vec(),
-            companions: persona.is_some(),
-        };
+        let layers = Layers { persona: &own, ..self.layers(config, &base) };
+        let plugins = if plugins.is_empty() { &self.settings.plugins } else { plugins };
+        let selection = Selection { plugins: plugins.to_vec(), companions: persona.is_some() };
         self.with_programs(|known| select(&self.catalogue, &selection, &layers, known))
             .map_err(|error| error.to_string())
     }
@@ -351,10 +334,7 @@ impl Engine {
         let base = self.persona_values(persona.as_deref(), &personas);
         let all = derived::with_machine(config);
         let own = self.persona_settings(persona.as_deref())?;
-        let layers = Layers {
-            persona: &own,
-            ..self.layers(&all, &base)
-        };
+        let layers = Layers { persona: &own, ..self.layers(&all, &base) };
         // The hooks of the crawl itself do not change while they run.
         let first = self.select(plugins, config, persona.as_deref())?;
         let selected = self.select(plugins, &all, persona.as_deref())?;
@@ -373,10 +353,8 @@ impl Engine {
         let mut setup = both(HookFamily::CrawlSetup, HookFamily::Crawl);
         setup.extend(self.sonics(config, &selected, &layers));
         let snapshot = planned(&selected, HookFamily::Snapshot);
-        let shares_tmp = selected
-            .plugins
-            .iter()
-            .any(|plugin| !plugin.schema.accompanies.is_empty());
+        let shares_tmp =
+            selected.plugins.iter().any(|plugin| !plugin.schema.accompanies.is_empty());
         Ok(CrawlPlan {
             shares_tmp,
             setup,
@@ -436,12 +414,9 @@ impl Engine {
     pub fn url_filter(&self, config: &Values, persona: &Values) -> Result<UrlFilter, String> {
         let setting = |names: [&str; 2], default: &str| {
             let layers = [config, persona, &self.settings.values];
-            let mut found = layers
-                .iter()
-                .flat_map(|layer| names.iter().map(|name| layer.get(*name)));
-            found
-                .find_map(|value| value.cloned())
-                .unwrap_or_else(|| default.to_owned())
+            let mut found =
+                layers.iter().flat_map(|layer| names.iter().map(|name| layer.get(*name)));
+            found.find_map(|value| value.cloned()).unwrap_or_else(|| default.to_owned())
         };
         let allow = setting(["URL_ALLOWLIST", "URL_WHITELIST"], &self.settings.url_allow);
         let deny = setting(["URL_DENYLIST", "URL_BLACKLIST"], &self.settings.url_deny);
@@ -468,11 +443,7 @@ fn skipped_hooks(selected: &Selected<'_>) -> Vec<(String, String, String)> {
         ) {
             continue;
         }
-        for hook in plugin
-            .hooks
-            .iter()
-            .filter(|hook| hook.name.family == HookFamily::Snapshot)
-        {
+        for hook in plugin.hooks.iter().filter(|hook| hook.name.family == HookFamily::Snapshot) {
             skipped.push((plugin.name.clone(), hook.id.clone(), skip.to_string()));
         }
     }

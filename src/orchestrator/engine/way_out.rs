@@ -23,11 +23,8 @@ pub const NET: &str = "net";
 const TABLE_MAX: u64 = 1 << 20;
 /// What `/etc/resolv.conf` may be a link to, and the socket of nss-resolve(8). Hooks see nothing
 /// else in /run, and in a network of their own not even these.
-const RESOLVER_PATHS: [&str; 3] = [
-    "/run/systemd/resolve",
-    "/run/resolvconf",
-    "/run/NetworkManager/resolv.conf",
-];
+const RESOLVER_PATHS: [&str; 3] =
+    ["/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf"];
 /// The unit that tests the address filter.
 const FILTER_TEST_UNIT: &str = "archivist-reach.service";
 /// The process exited, see [`Reading::exec_main_code`].
@@ -72,10 +69,7 @@ impl WayOut {
             .name_servers
             .iter()
             .filter(|ip| AddressKind::of(**ip) != AddressKind::Never && is_refused(**ip));
-        AddressFilter {
-            allowed: allowed.copied().map(Subnet::host).collect(),
-            refused,
-        }
+        AddressFilter { allowed: allowed.copied().map(Subnet::host).collect(), refused }
     }
 }
 
@@ -166,11 +160,7 @@ mod tests {
     fn way_out(reach: &str, is_own: bool) -> WayOut {
         let opened = Reach::default();
         let reach = Reach::parse(reach).unwrap();
-        WayOut {
-            reach,
-            opened,
-            is_own,
-        }
+        WayOut { reach, opened, is_own }
     }
 
     fn refuses(filter: &AddressFilter, ip: &str) -> bool {
@@ -185,18 +175,11 @@ mod tests {
         let (_root, scope) = scope(text);
         let addresses = MachineAddresses::read(&scope);
         let filter = way_out("public", false).filter(&addresses);
-        let allowed = filter
-            .allowed
-            .iter()
-            .map(Subnet::to_string)
-            .collect::<Vec<_>>();
+        let allowed = filter.allowed.iter().map(Subnet::to_string).collect::<Vec<_>>();
         assert_eq!(allowed, ["127.0.0.53/32", "192.168.1.1/32"]);
-        for (ip, refused) in [
-            ("127.0.0.53", false),
-            ("127.0.0.1", true),
-            ("10.0.0.1", true),
-            ("1.1.1.1", false),
-        ] {
+        for (ip, refused) in
+            [("127.0.0.53", false), ("127.0.0.1", true), ("10.0.0.1", true), ("1.1.1.1", false)]
+        {
             assert_eq!(refuses(&filter, ip), refused, "{ip}");
         }
     }
@@ -212,14 +195,8 @@ mod tests {
         let (network, mask) = ([93, 184, 216, 0], [255, 255, 255, 0]);
         let hex = |bytes| format!("{:08X}", u32::from_ne_bytes(bytes));
         let (network, mask) = (hex(network), hex(mask));
-        write(
-            "route",
-            &format!("eth0 {network} 00000000 0001 0 0 0 {mask} 0 0 0\n"),
-        );
-        write(
-            "if_inet6",
-            "26000001000000000000000000000002 02 40 00 80 eth0\n",
-        );
+        write("route", &format!("eth0 {network} 00000000 0001 0 0 0 {mask} 0 0 0\n"));
+        write("if_inet6", "26000001000000000000000000000002 02 40 00 80 eth0\n");
         let addresses = MachineAddresses::read(&scope);
         assert!(addresses.knows_local);
         for is_own in [true, false] {
@@ -251,12 +228,9 @@ mod tests {
             name_servers: vec!["192.168.1.1".parse().unwrap()],
             ..MachineAddresses::default()
         });
-        for (ip, refused) in [
-            ("127.0.0.1", false),
-            ("::1", false),
-            ("192.168.1.1", true),
-            ("fd00::1", true),
-        ] {
+        for (ip, refused) in
+            [("127.0.0.1", false), ("::1", false), ("192.168.1.1", true), ("fd00::1", true)]
+        {
             assert_eq!(refuses(&filter, ip), refused, "{ip}");
         }
         let shipped = include_str!("../../../packaging/tree/usr/lib/archivist/resolv.conf");
@@ -267,37 +241,24 @@ mod tests {
     #[test]
     fn local_network_unit_is_chosen_for_private_reach() {
         let names = Names::new("archivist");
-        let unit = |reach, is_own| {
-            way_out(reach, is_own)
-                .network(CrawlId(3), &names)
-                .map(|it| it.unit)
-        };
+        let unit =
+            |reach, is_own| way_out(reach, is_own).network(CrawlId(3), &names).map(|it| it.unit);
         assert_eq!(unit("public", false), None);
         for (reach, template) in [
             ("public", "archivist-network"),
             ("loopback", "archivist-network"),
             ("10.2.0.0/16", "archivist-network-local"),
         ] {
-            assert_eq!(
-                unit(reach, true),
-                Some(format!("{template}@crawl-3.service"))
-            );
+            assert_eq!(unit(reach, true), Some(format!("{template}@crawl-3.service")));
         }
     }
 
     #[test]
     fn browser_check_has_its_own_loopback() {
         let names = Names::new("archivist");
-        let unit = |reach, is_own| {
-            way_out(reach, is_own)
-                .check_network(&names)
-                .map(|it| it.unit)
-        };
+        let unit = |reach, is_own| way_out(reach, is_own).check_network(&names).map(|it| it.unit);
         assert_eq!(unit("public", false), None);
-        assert_eq!(
-            unit("public", true).as_deref(),
-            Some("archivist-network@check-slow.service")
-        );
+        assert_eq!(unit("public", true).as_deref(), Some("archivist-network@check-slow.service"));
         assert_eq!(
             unit("private", true).as_deref(),
             Some("archivist-network-local@check-slow.service")

@@ -92,9 +92,6 @@ pub(crate) fn cancel_in_fleet(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()
     turn.tx.set_fleet_crawl(id, FleetCrawl::Closing)?;
     outbox::send_to_fleet(
         turn,
-        &NodeRequest::Command(Command {
-            verb: CommandVerb::Cancel,
-            target: Owner::Crawl(id),
-        }),
+        &NodeRequest::Command(Command { verb: CommandVerb::Cancel, target: Owner::Crawl(id) }),
     )
 }

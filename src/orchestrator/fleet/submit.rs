@@ -77,11 +77,7 @@ pub(crate) fn add_fleet_crawl(
     }
     outbox::send_to_fleet(
         turn,
-        &NodeRequest::Submit(Submit {
-            crawl: id,
-            spec: Some(spec),
-            pages: Vec::new(),
-        }),
+        &NodeRequest::Submit(Submit { crawl: id, spec: Some(spec), pages: Vec::new() }),
     )?;
     Ok(id)
 }
@@ -128,14 +124,7 @@ pub(crate) fn send_pages(
     pages: Vec<NewPage>,
 ) -> TurnResult<()> {
     for pages in requests(pages)? {
-        outbox::send_to_fleet(
-            turn,
-            &NodeRequest::Submit(Submit {
-                crawl,
-                spec: None,
-                pages,
-            }),
-        )?;
+        outbox::send_to_fleet(turn, &NodeRequest::Submit(Submit { crawl, spec: None, pages }))?;
     }
     Ok(())
 }

@@ -9,9 +9,6 @@ use std::path::Path;
 pub fn record(data: &Path, ids: &[Owner], at: Time) {
     if let Err(error) = deleted::add(data, ids, at) {
         let file = data.join(deleted::FILE);
-        tracing::warn!(
-            "failed to record deleted pages in '{}': {error}, ignoring",
-            file.display()
-        );
+        tracing::warn!("failed to record deleted pages in '{}': {error}, ignoring", file.display());
     }
 }

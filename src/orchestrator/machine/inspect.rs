@@ -48,10 +48,7 @@ pub fn look(programs: &[(String, PathBuf)], dpkg: &Path) -> Vec<InspectedProgram
 
 /// SHA-256 of a regular file. Hooks may write to its directory: opening a pipe must not block.
 fn digest(path: &Path) -> io::Result<String> {
-    let file = File::options()
-        .read(true)
-        .custom_flags(nix::libc::O_NONBLOCK)
-        .open(path)?;
+    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() || found.len() > READ_MAX {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -64,10 +61,7 @@ fn versions(programs: &[(String, PathBuf)], dpkg: &Path) -> HashMap<PathBuf, Str
     // A package may name the path before the merge of /usr, or the target of a link.
     let mut wanted: HashMap<Vec<u8>, Vec<&PathBuf>> = HashMap::new();
     for (_, path) in programs {
-        for real in [Some(path.clone()), path.canonicalize().ok()]
-            .into_iter()
-            .flatten()
-        {
+        for real in [Some(path.clone()), path.canonicalize().ok()].into_iter().flatten() {
             let text = real.to_string_lossy().into_owned();
             if let Some(old) = text
                 .strip_prefix("/usr")
@@ -79,11 +73,7 @@ fn versions(programs: &[(String, PathBuf)], dpkg: &Path) -> HashMap<PathBuf, Str
         }
     }
     let mut owners: HashMap<String, Vec<&PathBuf>> = HashMap::new();
-    for entry in fs::read_dir(dpkg.join("info"))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
+    for entry in fs::read_dir(dpkg.join("info")).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(package) = name.strip_suffix(".list") else {
             continue;
@@ -91,10 +81,7 @@ fn versions(programs: &[(String, PathBuf)], dpkg: &Path) -> HashMap<PathBuf, Str
         let Ok(text) = fs::read(entry.path()) else {
             continue;
         };
-        for paths in text
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| wanted.get(line))
-        {
+        for paths in text.split(|byte| *byte == b'\n').filter_map(|line| wanted.get(line)) {
             owners.entry(package.to_owned()).or_default().extend(paths);
         }
     }
@@ -141,10 +128,7 @@ mod tests {
                       Package: tools\nArchitecture: amd64\nVersion: 2.5-1\nDescription: x\n y\n\n";
         fs::write(dpkg.join("status"), status).unwrap();
 
-        let programs = [
-            ("tool".to_owned(), link),
-            ("none".to_owned(), top.path().join("x")),
-        ];
+        let programs = [("tool".to_owned(), link), ("none".to_owned(), top.path().join("x"))];
         let seen = look(&programs, &dpkg);
         assert_eq!(seen[0].version.as_deref(), Some("2.5-1"));
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

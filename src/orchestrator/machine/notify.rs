@@ -33,11 +33,7 @@ pub fn line(crawls: &Counts, snapshots: &Counts, units: &Units, checks: (u64, u6
     if checks != (0, 0) {
         parts.push(format!("check={}q/{}w", checks.0, checks.1));
     }
-    if parts.is_empty() {
-        "idle, waiting for work".to_owned()
-    } else {
-        parts.join(" ")
-    }
+    if parts.is_empty() { "idle, waiting for work".to_owned() } else { parts.join(" ") }
 }
 
 pub fn ready() {
@@ -115,10 +111,7 @@ mod tests {
     fn status_line_counts_queued_and_running() {
         let count = |n| Counts::from([("queued".to_owned(), n)]);
         let units = Units::from([("crawl".to_owned(), 1), ("snapshot".to_owned(), 8)]);
-        assert_eq!(
-            line(&count(3), &count(20), &units, (0, 0)),
-            "crawl=3q/1w snapshot=20q/8w"
-        );
+        assert_eq!(line(&count(3), &count(20), &units, (0, 0)), "crawl=3q/1w snapshot=20q/8w");
         assert_eq!(
             line(&count(0), &Counts::new(), &Units::new(), (0, 0)),
             "idle, waiting for work"

@@ -25,11 +25,7 @@ impl Machine {
             let slice = Path::new("/sys/fs/cgroup").join(slice);
             slice.join("memory.pressure")
         });
-        Machine {
-            places,
-            memory: memory.filter(|path| path.exists()),
-            seen: None,
-        }
+        Machine { places, memory: memory.filter(|path| path.exists()), seen: None }
     }
 
     /// Measures the file systems and the memory pressure, with a few system calls. The file system
@@ -63,18 +59,14 @@ impl Machine {
 fn slice_of(cgroups: &str) -> Option<PathBuf> {
     let own = cgroups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let slice = Path::new(own).parent()?;
-    let is_slice = slice
-        .extension()
-        .is_some_and(|extension| extension == "slice");
+    let is_slice = slice.extension().is_some_and(|extension| extension == "slice");
     is_slice.then(|| slice.to_owned())
 }
 
 /// The figure of a file of the kernel's pressure stall information.
 fn some_avg10(text: &str) -> Option<f64> {
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    let avg10 = some
-        .split(' ')
-        .find_map(|word| word.strip_prefix("avg10="))?;
+    let avg10 = some.split(' ').find_map(|word| word.strip_prefix("avg10="))?;
     avg10.parse().ok()
 }
 

@@ -9,15 +9,7 @@ use std::path::Path;
 /// they are missing. What the file had is gone.
 pub fn create(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
-    File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
+    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }

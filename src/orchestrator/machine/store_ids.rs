@@ -17,9 +17,7 @@ const WAIT: Duration = Duration::from_secs(3);
 /// # Errors
 /// If it cannot be read, or not in time.
 pub fn read(store: &Path) -> io::Result<IdMarks> {
-    within(WAIT, store.to_owned(), |store| {
-        id_marks::read(&store, || ())
-    })
+    within(WAIT, store.to_owned(), |store| id_marks::read(&store, || ()))
 }
 
 /// Calls `read` on a thread, which outlasts the wait while the kernel does.
@@ -30,8 +28,7 @@ fn within<T: Send + 'static>(
 ) -> io::Result<IdMarks> {
     let (to, from) = mpsc::channel();
     thread::Builder::new().spawn(move || to.send(read(input)))?;
-    from.recv_timeout(wait)
-        .unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
+    from.recv_timeout(wait).unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
 }
 
 #[cfg(test)]

@@ -51,11 +51,7 @@ impl WatchRequest {
             | WatchCall::History { watch: name, .. }
             | WatchCall::Why(name) => read_named(scope, name).map(|found| vec![found]),
         };
-        WatchRequest {
-            call,
-            found: Arc::new(found),
-            reply,
-        }
+        WatchRequest { call, found: Arc::new(found), reply }
     }
 
     /// The watch that the call names.
@@ -123,10 +119,9 @@ fn urls(watch: &Watch, problems: &mut Vec<String>) -> Result<Vec<String>, String
     urls.retain(|url| seen.insert(url.clone()));
     match urls.len() {
         0 => Err(format!("watch '{}' has no URL", watch.name)),
-        n if n > URLS_MAX => Err(format!(
-            "watch '{}' has {n} URLs, more than {URLS_MAX}",
-            watch.name
-        )),
+        n if n > URLS_MAX => {
+            Err(format!("watch '{}' has {n} URLs, more than {URLS_MAX}", watch.name))
+        }
         _ => Ok(urls),
     }
 }

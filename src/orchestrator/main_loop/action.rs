@@ -149,46 +149,25 @@ pub enum FileAction {
     /// Read the free space of the archive from now on, or no longer.
     WatchDisk(bool),
     /// Inspect programs, then repeat the request that waits for it.
-    Inspect {
-        programs: Vec<(String, PathBuf)>,
-        then: Option<Request>,
-    },
+    Inspect { programs: Vec<(String, PathBuf)>, then: Option<Request> },
 }
 
 /// Callers that hold a socket, and signals to all of them.
 pub enum CallerAction {
     /// A new follower of a crawl, with the lines that show the present state.
-    Follow {
-        crawl: CrawlId,
-        first: Vec<String>,
-        claim: Claim,
-        reply: Reply<OwnedFd>,
-    },
+    Follow { crawl: CrawlId, first: Vec<String>, claim: Claim, reply: Reply<OwnedFd> },
     /// A caller wants a line for each change of the status.
     FollowStatus { claim: Claim, reply: Reply<OwnedFd> },
     /// The answer to a request for the status may have changed.
     StatusChanged,
     /// A line for the followers of a crawl.
-    Tell {
-        crawl: CrawlId,
-        line: String,
-        last: bool,
-    },
+    Tell { crawl: CrawlId, line: String, last: bool },
     /// A command holds the crawl in the foreground.
-    Hold {
-        crawl: CrawlId,
-        cancel: bool,
-        claim: Claim,
-        reply: Reply<OwnedFd>,
-    },
+    Hold { crawl: CrawlId, cancel: bool, claim: Claim, reply: Reply<OwnedFd> },
     /// No unit of the crawl is left: release the commands that hold it.
     ReleaseHolds(CrawlId),
     /// A command in the foreground registers.
-    Register {
-        command: RegisteredCommand,
-        claim: Claim,
-        reply: Reply<OwnedFd>,
-    },
+    Register { command: RegisteredCommand, claim: Claim, reply: Reply<OwnedFd> },
     /// Send a signal on the bus.
     Announce(archivist_shared::bus::signals::Signal),
 }
@@ -206,10 +185,7 @@ pub enum EngineAction {
     /// A hook was ended because this was short.
     DiskLacked(Lack),
     /// The program at this path has this version; none if unknown.
-    Version {
-        path: PathBuf,
-        version: Option<String>,
-    },
+    Version { path: PathBuf, version: Option<String> },
     /// A program of this name is in the library.
     Shelve { name: String, brought: Brought },
 }

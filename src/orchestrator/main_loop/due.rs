@@ -22,10 +22,7 @@ impl DueUnit {
         id: Id,
         begin: fn(&mut Turn<'_>, Id) -> TurnResult<()>,
     ) -> DueUnit {
-        DueUnit {
-            what: what.to_string(),
-            begin: Box::new(move |turn| begin(turn, id)),
-        }
+        DueUnit { what: what.to_string(), begin: Box::new(move |turn| begin(turn, id)) }
     }
 }
 

@@ -23,11 +23,7 @@ pub struct UnitEnd {
 impl UnitEnd {
     /// The end of a unit that does not exist.
     pub fn without_unit(outcome: Outcome) -> UnitEnd {
-        UnitEnd {
-            outcome,
-            reading: Reading::default(),
-            loaded: false,
-        }
+        UnitEnd { outcome, reading: Reading::default(), loaded: false }
     }
 }
 
@@ -177,22 +173,13 @@ mod tests {
     fn hints_are_unfolded_in_their_place() {
         let hints = HintQueue::default();
         hints.push(Hint::Reloaded);
-        let batch = vec![
-            Event::Due,
-            Event::Hinted(hints.clone()),
-            Event::RunnersChanged,
-        ];
+        let batch = vec![Event::Due, Event::Hinted(hints.clone()), Event::RunnersChanged];
         hints.push(Hint::Disconnected);
         let batch = unfold(batch);
         use Event::{Due, RunnersChanged};
         assert!(matches!(
             batch[..],
-            [
-                Due,
-                Event::Hint(Hint::Reloaded),
-                Event::Hint(Hint::Disconnected),
-                RunnersChanged
-            ]
+            [Due, Event::Hint(Hint::Reloaded), Event::Hint(Hint::Disconnected), RunnersChanged]
         ));
     }
 
@@ -210,16 +197,10 @@ mod tests {
             };
             event.durability(&names)
         };
-        assert_eq!(
-            read("archivist-hook-wget-s3.service"),
-            Durability::ProcessCrash
-        );
+        assert_eq!(read("archivist-hook-wget-s3.service"), Durability::ProcessCrash);
         assert_eq!(read("archivist-snapshot-3.service"), Durability::PowerLoss);
         assert_eq!(read("archivist-crawl-1.service"), Durability::PowerLoss);
-        assert_eq!(
-            Event::Hint(Hint::Reloaded).durability(&names),
-            Durability::ProcessCrash
-        );
+        assert_eq!(Event::Hint(Hint::Reloaded).durability(&names), Durability::ProcessCrash);
         assert_eq!(Event::Due.durability(&names), Durability::PowerLoss);
     }
 }

@@ -80,11 +80,7 @@ pub struct IndexLog {
 #[derive(Clone, Debug, PartialEq)]
 pub enum StoreLog {
     Done,
-    Failed {
-        unit: String,
-        reason: String,
-        retry_at: Option<Time>,
-    },
+    Failed { unit: String, reason: String, retry_at: Option<Time> },
 }
 
 /// What happened to a crawl.
@@ -168,22 +164,9 @@ pub enum HookLog {
 /// What happened to a check of a watch, or to a watched site.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchLog {
-    CheckFailed {
-        kind: CheckKind,
-        url: String,
-        unit: String,
-        error: Option<String>,
-    },
-    SiteDown {
-        url: String,
-        status_code: u16,
-        since: Time,
-        error: String,
-    },
-    SiteUp {
-        url: String,
-        since: Time,
-    },
+    CheckFailed { kind: CheckKind, url: String, unit: String, error: Option<String> },
+    SiteDown { url: String, status_code: u16, since: Time, error: String },
+    SiteUp { url: String, since: Time },
 }
 
 /// What the orchestrator itself failed to do, and survives.
@@ -264,11 +247,7 @@ impl LogEntry {
             LogEntry::HostDelayed { id, until } => {
                 tracing::info!("{id}: host requested no further page before {until} (Retry-After)");
             }
-            LogEntry::Recovered {
-                adopted,
-                lost,
-                released,
-            } => tracing::info!(
+            LogEntry::Recovered { adopted, lost, released } => tracing::info!(
                 message_id = message::RECOVERED,
                 archivist_adopted = adopted,
                 archivist_lost = lost,
@@ -279,24 +258,12 @@ impl LogEntry {
                 tracing::info!("deleted {count} expired results of checks");
             }
             LogEntry::Store(id, task, log) => log.write(*id, *task),
-            LogEntry::Entries(EntriesLog {
-                unit,
-                reason,
-                is_last,
-            }) => tracing::warn!(
+            LogEntry::Entries(EntriesLog { unit, reason, is_last }) => tracing::warn!(
                 archivist_unit = unit.as_str(),
                 "failed to record entries of a list: {reason}; {}",
-                if *is_last {
-                    "each gets a worker"
-                } else {
-                    "trying again"
-                }
+                if *is_last { "each gets a worker" } else { "trying again" }
             ),
-            LogEntry::Removal(RemovalLog {
-                unit,
-                reason,
-                retry_at,
-            }) => tracing::warn!(
+            LogEntry::Removal(RemovalLog { unit, reason, retry_at }) => tracing::warn!(
                 archivist_unit = unit.as_str(),
                 "failed to remove deleted files: {reason}; next attempt after {retry_at}"
             ),
@@ -320,12 +287,7 @@ impl LogEntry {
 
 impl IndexLog {
     fn write(&self) {
-        let IndexLog {
-            unit,
-            reason,
-            rebuilds,
-            retry_at,
-        } = self;
+        let IndexLog { unit, reason, rebuilds, retry_at } = self;
         if *rebuilds {
             tracing::warn!(
                 archivist_unit = unit.as_str(),
@@ -357,26 +319,15 @@ impl CrawlLog {
                 archivist_urls = 0,
                 "crawl {id} is added: it installs {missing} programs"
             ),
-            CrawlLog::Sealed {
-                succeeded,
-                failed,
-                remark,
-            } => tracing::info!(
+            CrawlLog::Sealed { succeeded, failed, remark } => tracing::info!(
                 message_id = message::CRAWL_SEALED,
                 archivist_crawl_id = id.0,
                 archivist_succeeded = succeeded,
                 archivist_failed = failed,
                 "crawl {id} is complete{}",
-                remark
-                    .iter()
-                    .map(|text| format!(", {text}"))
-                    .collect::<String>()
+                remark.iter().map(|text| format!(", {text}")).collect::<String>()
             ),
-            CrawlLog::GivenUp {
-                succeeded,
-                failed,
-                reason,
-            } => tracing::error!(
+            CrawlLog::GivenUp { succeeded, failed, reason } => tracing::error!(
                 message_id = message::CRAWL_SEALED,
                 archivist_crawl_id = id.0,
                 archivist_succeeded = succeeded,
@@ -392,10 +343,9 @@ impl CrawlLog {
                 archivist_crawl_id = id.0,
                 "crawl {id}: {limit}, {pages} pages left out"
             ),
-            CrawlLog::EntriesKept(pages) => tracing::info!(
-                archivist_crawl_id = id.0,
-                "crawl {id}: {pages} entries are sealed"
-            ),
+            CrawlLog::EntriesKept(pages) => {
+                tracing::info!(archivist_crawl_id = id.0, "crawl {id}: {pages} entries are sealed")
+            }
         }
     }
 }
@@ -413,11 +363,7 @@ impl StoreLog {
             StoreLog::Done => {
                 tracing::info!(archivist_snapshot_id = id.0, "{what} is complete");
             }
-            StoreLog::Failed {
-                unit,
-                reason,
-                retry_at,
-            } => {
+            StoreLog::Failed { unit, reason, retry_at } => {
                 let next =
                     retry_at.map_or(String::new(), |time| format!("; next attempt after {time}"));
                 tracing::warn!(
@@ -449,11 +395,7 @@ impl SnapshotLog {
                 archivist_hooks = hooks,
                 "snapshot {id} is sealed, {failed} of {hooks} hooks failed"
             ),
-            SnapshotLog::Quarantined {
-                url,
-                attempts,
-                reason,
-            } => tracing::error!(
+            SnapshotLog::Quarantined { url, attempts, reason } => tracing::error!(
                 message_id = message::SNAPSHOT_QUARANTINED,
                 archivist_crawl_id = crawl.0,
                 archivist_snapshot_id = id.0,
@@ -474,39 +416,25 @@ impl SnapshotLog {
 impl HookLog {
     fn write(&self, crawl: CrawlId) {
         match self {
-            HookLog::Result {
-                owner,
-                plugin,
-                hook,
-                verdict,
-            } => tracing::info!(
+            HookLog::Result { owner, plugin, hook, verdict } => tracing::info!(
                 archivist_crawl_id = crawl.0,
                 archivist_snapshot_id = snapshot_of(*owner),
                 archivist_plugin = plugin.as_str(),
                 archivist_hook = hook.as_str(),
                 "{owner} {plugin}: {}{}",
                 verdict.state,
-                verdict
-                    .error
-                    .iter()
-                    .map(|why| format!(": {why}"))
-                    .collect::<String>()
+                verdict.error.iter().map(|why| format!(": {why}")).collect::<String>()
             ),
-            HookLog::KilledForDisk {
-                unit,
-                plugin,
-                hook,
-                shortage,
-                bytes,
-                files,
-            } => tracing::warn!(
-                archivist_crawl_id = crawl.0,
-                archivist_plugin = plugin.as_deref(),
-                archivist_hook = hook.as_deref(),
-                archivist_unit = unit.as_str(),
-                "killed {unit}: {shortage} (MinFreeSpace=), and it has written most: {} MiB in {files} files",
-                bytes >> 20
-            ),
+            HookLog::KilledForDisk { unit, plugin, hook, shortage, bytes, files } => {
+                tracing::warn!(
+                    archivist_crawl_id = crawl.0,
+                    archivist_plugin = plugin.as_deref(),
+                    archivist_hook = hook.as_deref(),
+                    archivist_unit = unit.as_str(),
+                    "killed {unit}: {shortage} (MinFreeSpace=), and it has written most: {} MiB in {files} files",
+                    bytes >> 20
+                )
+            }
             HookLog::SettingRefused { key, name, why } => tracing::info!(
                 archivist_crawl_id = crawl.0,
                 "crawl {crawl} {key}: setting '{name}' is ignored: {why}"
@@ -546,24 +474,14 @@ impl UnitEnd {
 impl WatchLog {
     fn write(&self, watch: &str) {
         match self {
-            WatchLog::CheckFailed {
-                kind,
-                url,
-                unit,
-                error,
-            } => tracing::warn!(
+            WatchLog::CheckFailed { kind, url, unit, error } => tracing::warn!(
                 archivist_watch = watch,
                 archivist_url = url.as_str(),
                 archivist_unit = unit.as_str(),
                 "check {kind} of watch {watch}, {url}: {}",
                 error.as_deref().unwrap_or("no reason is known")
             ),
-            WatchLog::SiteDown {
-                url,
-                status_code,
-                since,
-                error,
-            } => tracing::warn!(
+            WatchLog::SiteDown { url, status_code, since, error } => tracing::warn!(
                 message_id = message::SITE_DOWN,
                 archivist_watch = watch,
                 archivist_url = url.as_str(),
@@ -600,11 +518,7 @@ impl Problem {
             Problem::FleetCrawlUnreadable(crawl, why) => {
                 tracing::error!("failed to take crawl {crawl} of the fleet: {why}");
             }
-            Problem::AlertFailed {
-                occasion,
-                unit,
-                why,
-            } => tracing::warn!(
+            Problem::AlertFailed { occasion, unit, why } => tracing::warn!(
                 archivist_unit = unit.as_str(),
                 "failed to run the alert '{occasion}' as unit '{unit}': {why}, ignoring"
             ),
@@ -631,11 +545,7 @@ impl Problem {
                     )
                 }
             ),
-            Problem::DirectoryTaken {
-                owner,
-                taken,
-                other,
-            } => tracing::warn!(
+            Problem::DirectoryTaken { owner, taken, other } => tracing::warn!(
                 "directory '{}' belongs to another page than {owner}, which gets '{}'; was the database replaced by an older one?",
                 taken.display(),
                 other.display()

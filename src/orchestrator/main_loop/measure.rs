@@ -22,9 +22,8 @@ pub fn measured(reaches: &[HookDirs]) -> Vec<Writer> {
     let mut known: HashMap<(PathBuf, Option<String>), Vec<Allocation>> = HashMap::new();
     let mut amount = |dir: &PathBuf, part: Option<&String>, since: Time| {
         let place = (dir.clone(), part.cloned());
-        let files = known
-            .entry(place)
-            .or_insert_with_key(|(dir, part)| allocations(dir, part.as_deref()));
+        let files =
+            known.entry(place).or_insert_with_key(|(dir, part)| allocations(dir, part.as_deref()));
         let new = files.iter().filter(|(changed, _)| *changed >= since.0);
         new.fold(Amount::default(), |sum, (_, bytes)| Amount {
             bytes: sum.bytes.saturating_add(*bytes),

@@ -9,18 +9,11 @@ use std::collections::BTreeSet;
 
 /// Returns whether `options` name only plugins and settings that `catalogue` has.
 fn knows_options(catalogue: &Catalogue, options: &AddOptions) -> bool {
-    let selection = Selection {
-        plugins: options.plugins.clone(),
-        companions: false,
-    };
+    let selection = Selection { plugins: options.plugins.clone(), companions: false };
     if !knows(catalogue, &selection) {
         return false;
     }
-    let known = if options.config.is_empty() {
-        BTreeSet::new()
-    } else {
-        catalogue.known_keys()
-    };
+    let known = if options.config.is_empty() { BTreeSet::new() } else { catalogue.known_keys() };
     options.config.keys().all(|key| known.contains(key))
 }
 
@@ -47,17 +40,12 @@ pub fn names_unknown(event: &Event, catalogue: &Catalogue) -> bool {
         return false;
     };
     match request {
-        Request::Add {
-            options,
-            so_far: None,
-            ..
+        Request::Add { options, so_far: None, .. } | Request::Draft { options, .. } => {
+            !knows_options(catalogue, options)
         }
-        | Request::Draft { options, .. } => !knows_options(catalogue, options),
-        Request::Retry {
-            which: Which::Hook(hook),
-            so_far: None,
-            ..
-        } => !knows_hook(catalogue, hook),
+        Request::Retry { which: Which::Hook(hook), so_far: None, .. } => {
+            !knows_hook(catalogue, hook)
+        }
         Request::Install { names, .. } => names.iter().any(|name| !knows_program(catalogue, name)),
         _ => false,
     }
@@ -93,11 +81,7 @@ mod tests {
             (&[], &["NEWER_ENABLED"], true),
         ] {
             let event = draft(plugins, keys);
-            assert_eq!(
-                names_unknown(&event, &catalogue),
-                unknown,
-                "{plugins:?} {keys:?}"
-            );
+            assert_eq!(names_unknown(&event, &catalogue), unknown, "{plugins:?} {keys:?}");
         }
         assert!(!names_unknown(&Event::Due, &catalogue));
     }

@@ -91,24 +91,14 @@ impl Performer {
 
     fn unit(&mut self, action: UnitAction, effects: &mut impl Effects) {
         match action {
-            UnitAction::Start {
-                run,
-                spec,
-                stdin,
-                stdout,
-                watch,
-            } => self.starts.push(Start {
+            UnitAction::Start { run, spec, stdin, stdout, watch } => self.starts.push(Start {
                 run,
                 spec: Arc::from(spec),
                 stdin: stdin.map(Arc::new),
                 stdout,
                 watch,
             }),
-            UnitAction::Read {
-                run,
-                unit,
-                evidence,
-            } => self.read(run, unit, evidence, effects),
+            UnitAction::Read { run, unit, evidence } => self.read(run, unit, evidence, effects),
             UnitAction::Release { unit, how } => {
                 self.evidence.remove(&unit);
                 effects.release(unit, how);
@@ -206,21 +196,13 @@ impl Performer {
 
 fn caller(action: CallerAction, engine: &mut Engine, effects: &mut impl Effects) {
     match action {
-        CallerAction::Follow {
-            crawl,
-            first,
-            claim,
-            reply,
-        } => effects.follow(crawl, first, claim, &reply),
+        CallerAction::Follow { crawl, first, claim, reply } => {
+            effects.follow(crawl, first, claim, &reply)
+        }
         CallerAction::FollowStatus { claim, reply } => effects.follow_status(claim, &reply),
         CallerAction::StatusChanged => effects.tell_of_status(),
         CallerAction::Tell { crawl, line, last } => effects.tell(crawl, &line, last),
-        CallerAction::Hold {
-            crawl,
-            cancel,
-            claim,
-            reply,
-        } => {
+        CallerAction::Hold { crawl, cancel, claim, reply } => {
             *engine.held.entry(crawl).or_default() += 1;
             effects.hold(crawl, cancel, claim, &reply);
         }
@@ -228,11 +210,9 @@ fn caller(action: CallerAction, engine: &mut Engine, effects: &mut impl Effects)
             engine.held.remove(&crawl);
             effects.release_holds(crawl);
         }
-        CallerAction::Register {
-            command,
-            claim,
-            reply,
-        } => effects.register(&mut engine.commands, command, claim, &reply),
+        CallerAction::Register { command, claim, reply } => {
+            effects.register(&mut engine.commands, command, claim, &reply)
+        }
         CallerAction::Announce(signal) => effects.announce(signal),
     }
 }

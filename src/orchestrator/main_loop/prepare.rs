@@ -19,12 +19,7 @@ pub async fn prepared(start: &Start, scope: Scope) -> Result<Option<OwnedFd>, Ma
 }
 
 fn not_prepared(unit: &str, why: String, kind: ErrorKind) -> ManagerError {
-    ManagerError {
-        verb: "prepare unit",
-        object: unit.to_owned(),
-        why,
-        kind,
-    }
+    ManagerError { verb: "prepare unit", object: unit.to_owned(), why, kind }
 }
 
 /// Writes the standard input of a start, and returns its standard output; `None` if its settings

@@ -58,11 +58,7 @@ pub(crate) fn result_state(
 /// `archive/YYYYMMDD/DOMAIN/ID` for the day on which the owner was added.
 pub(crate) fn directory(turn: &Turn<'_>, day: &str, url: &str, owner: Owner) -> PathBuf {
     let domain = PageUrl::parse(url).map_or_else(|_| "unknown".to_owned(), |url| url.domain());
-    turn.engine
-        .archive()
-        .join(day)
-        .join(domain)
-        .join(owner.to_string())
+    turn.engine.archive().join(day).join(domain).join(owner.to_string())
 }
 
 /// Whether the directory of a page that was archived is gone, although the archive is there, which
@@ -84,12 +80,7 @@ pub(crate) fn has_lost_directory(
 pub(crate) fn crawl_directory(turn: &Turn<'_>, crawl: &CrawlWork) -> PathBuf {
     match &crawl.directory {
         Some(directory) => PathBuf::from(directory),
-        None => directory(
-            turn,
-            &crawl.created_at.day(),
-            &crawl.url,
-            Owner::Crawl(crawl.id),
-        ),
+        None => directory(turn, &crawl.created_at.day(), &crawl.url, Owner::Crawl(crawl.id)),
     }
 }
 
@@ -119,10 +110,7 @@ pub(crate) fn leases<'a>(turn: &'a Turn<'_>) -> Result<Leases<'a>, StoreError> {
     Ok(Leases {
         are_needed: turn.tx.node()?.is_some(),
         boot: &turn.engine.boot,
-        clocks: Clocks {
-            now: turn.now,
-            machine: turn.boottime,
-        },
+        clocks: Clocks { now: turn.now, machine: turn.boottime },
         orders: turn.engine.node_orders.get(),
     })
 }

@@ -72,12 +72,8 @@ impl Starts {
             return None;
         }
         let start = self.waiting.pop_front()?;
-        let flight = Flight {
-            start: start.clone(),
-            accepted: false,
-            job_done: false,
-            doubtful: false,
-        };
+        let flight =
+            Flight { start: start.clone(), accepted: false, job_done: false, doubtful: false };
         self.in_flight.insert(start.spec.name.clone(), flight);
         Some(start)
     }
@@ -124,11 +120,7 @@ impl Starts {
             if job_done {
                 self.in_flight.remove(unit);
             }
-            return if doubtful {
-                After::Read
-            } else {
-                After::Nothing
-            };
+            return if doubtful { After::Read } else { After::Nothing };
         };
         let flight = self.in_flight.remove(unit);
         match flight {
@@ -142,8 +134,7 @@ impl Starts {
 
     /// A run has ended, and needs no slot.
     pub fn on_ended(&mut self, run: RunId) {
-        self.in_flight
-            .retain(|_, flight| flight.start.run != run || !flight.accepted);
+        self.in_flight.retain(|_, flight| flight.start.run != run || !flight.accepted);
     }
 
     /// Runs whose start systemd has not answered. A missing unit means nothing for them.
@@ -158,11 +149,8 @@ impl Starts {
     }
 
     pub fn is_unanswered(&self, run: RunId) -> bool {
-        let in_flight = self
-            .in_flight
-            .values()
-            .filter(|flight| !flight.accepted)
-            .map(|flight| &flight.start);
+        let in_flight =
+            self.in_flight.values().filter(|flight| !flight.accepted).map(|flight| &flight.start);
         let mut all = in_flight.chain(&self.waiting).chain(self.blocked.values());
         all.any(|start| start.run == run)
     }

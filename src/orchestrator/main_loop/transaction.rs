@@ -86,9 +86,5 @@ pub(crate) fn run(
     };
     let actions = turn.actions;
     tx.commit()?;
-    Ok(Committed {
-        actions,
-        outlook,
-        left,
-    })
+    Ok(Committed { actions, outlook, left })
 }

@@ -19,16 +19,8 @@ use std::fmt;
 /// A change that followers of a crawl receive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
-    Hook {
-        crawl: CrawlId,
-        owner: Owner,
-        plugin: String,
-        hook: String,
-    },
-    Snapshot {
-        crawl: CrawlId,
-        id: archivist_core::model::SnapshotId,
-    },
+    Hook { crawl: CrawlId, owner: Owner, plugin: String, hook: String },
+    Snapshot { crawl: CrawlId, id: archivist_core::model::SnapshotId },
     Crawl(CrawlId),
 }
 
@@ -97,8 +89,7 @@ pub(crate) fn failed(why: impl Into<String>) -> TurnError {
 
 /// The plugin and the hook of a key `PLUGIN/HOOK`.
 pub(crate) fn parts(key: &str) -> TurnResult<(&str, &str)> {
-    key.split_once('/')
-        .ok_or_else(|| invalid(format!("'{key}' is not the key of a hook")))
+    key.split_once('/').ok_or_else(|| invalid(format!("'{key}' is not the key of a hook")))
 }
 
 pub(crate) struct Turn<'a> {
@@ -130,11 +121,7 @@ pub(crate) struct Turn<'a> {
 impl Turn<'_> {
     /// Returns the delays of units that are retried without a limit, as of this turn.
     pub fn retries(&self) -> Retries {
-        Retries {
-            backoff: self.engine.backoff(),
-            now: self.now,
-            jitter: self.jitter,
-        }
+        Retries { backoff: self.engine.backoff(), now: self.now, jitter: self.jitter }
     }
 
     /// The first part of a turn, before its events.
@@ -315,17 +302,11 @@ impl Turn<'_> {
     }
 
     pub(crate) fn answer(&mut self, reply: &Reply<()>) {
-        self.act(ReplyAction::Answer(CallerAnswer::Done(
-            reply.clone(),
-            Ok(()),
-        )));
+        self.act(ReplyAction::Answer(CallerAnswer::Done(reply.clone(), Ok(()))));
     }
 
     pub(crate) fn answer_text(&mut self, reply: &Reply<String>, text: String) {
-        self.act(ReplyAction::Answer(CallerAnswer::Text(
-            reply.clone(),
-            Ok(text),
-        )));
+        self.act(ReplyAction::Answer(CallerAnswer::Text(reply.clone(), Ok(text))));
     }
 }
 

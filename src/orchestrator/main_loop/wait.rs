@@ -116,10 +116,8 @@ mod tests {
         let alarm = Some(Instant::now() + Duration::from_millis(100));
         let beat = || count.set(count.get() + 1);
         let next = next(&mut events, alarm, &mut beats, beat);
-        let batch = tokio::time::timeout(Duration::from_secs(20), next)
-            .await
-            .expect("the alarm")
-            .unwrap();
+        let batch =
+            tokio::time::timeout(Duration::from_secs(20), next).await.expect("the alarm").unwrap();
         assert!(matches!(batch[..], [Event::Due]));
         assert!(count.get() > 1, "{} beats", count.get());
     }
@@ -127,14 +125,8 @@ mod tests {
     /// A status is answered in the turn that it arrives in, however many other requests wait.
     #[test]
     fn urgent_events_come_first_in_order() {
-        let plugins = || {
-            Event::Request(Request::Plugins {
-                reply: Reply::new().0,
-            })
-        };
-        let status = Event::Request(Request::Status {
-            reply: Reply::new().0,
-        });
+        let plugins = || Event::Request(Request::Plugins { reply: Reply::new().0 });
+        let status = Event::Request(Request::Status { reply: Reply::new().0 });
         let mut events = vec![plugins(), Event::Due, plugins(), status, plugins()];
         let mut order = Vec::new();
         let left = in_turn(&mut events, |event| {
@@ -172,10 +164,7 @@ mod tests {
         sender.send(Event::Terminate).unwrap();
         drop(sender);
         let batch = next(&mut events, None, &mut beats, || ()).await.unwrap();
-        assert!(matches!(
-            batch[..],
-            [Event::RunnersChanged, Event::Terminate]
-        ));
+        assert!(matches!(batch[..], [Event::RunnersChanged, Event::Terminate]));
         assert!(next(&mut events, None, &mut beats, || ()).await.is_none());
     }
 }

@@ -38,11 +38,7 @@ pub(crate) fn announce_crawl(turn: &mut Turn<'_>, id: CrawlId, notice: Notice) -
         results: turn.tx.counts("result", Some(id))?,
         at: turn.now,
     })?;
-    turn.act(CallerAction::Announce(Signal::Crawl {
-        notice,
-        id,
-        document,
-    }));
+    turn.act(CallerAction::Announce(Signal::Crawl { notice, id, document }));
     Ok(())
 }
 
@@ -59,9 +55,7 @@ pub(crate) fn announce_snapshot(
     let snapshot = main_loop::snapshot_of(turn, id)?;
     let mut results = Counts::new();
     for result in turn.tx.results(owner)? {
-        *results
-            .entry(result.status.as_str().to_owned())
-            .or_default() += 1;
+        *results.entry(result.status.as_str().to_owned()).or_default() += 1;
     }
     let document = serde_json::to_string(&SnapshotNotice {
         id,
@@ -72,11 +66,7 @@ pub(crate) fn announce_snapshot(
         results,
         at: turn.now,
     })?;
-    turn.act(CallerAction::Announce(Signal::Snapshot {
-        notice,
-        id,
-        document,
-    }));
+    turn.act(CallerAction::Announce(Signal::Snapshot { notice, id, document }));
     Ok(())
 }
 

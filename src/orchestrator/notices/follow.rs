@@ -27,12 +27,7 @@ pub(crate) fn follow(
 ) -> TurnResult<()> {
     main_loop::crawl_of(turn, crawl)?;
     let first = present_state(turn, crawl)?;
-    turn.act(CallerAction::Follow {
-        crawl,
-        first,
-        claim: claim.clone(),
-        reply: reply.clone(),
-    });
+    turn.act(CallerAction::Follow { crawl, first, claim: claim.clone(), reply: reply.clone() });
     Ok(())
 }
 
@@ -76,12 +71,7 @@ pub(crate) fn tell(turn: &mut Turn<'_>) -> TurnResult<()> {
             continue;
         }
         let (line, last) = match change {
-            Change::Hook {
-                owner,
-                plugin,
-                hook,
-                ..
-            } => {
+            Change::Hook { owner, plugin, hook, .. } => {
                 let Some(result) = turn.tx.result(owner, &plugin, &hook)? else {
                     continue;
                 };

@@ -60,20 +60,12 @@ pub(crate) fn log_snapshot(
     let log = match (step, reason) {
         (Step::Seal, None) => {
             let results = turn.tx.results(Owner::Snapshot(snapshot.id))?;
-            let failed = results
-                .iter()
-                .filter(|result| result.status == ResultState::Failed);
-            SnapshotLog::Sealed {
-                url,
-                failed: failed.count(),
-                hooks: results.len(),
-            }
+            let failed = results.iter().filter(|result| result.status == ResultState::Failed);
+            SnapshotLog::Sealed { url, failed: failed.count(), hooks: results.len() }
         }
-        (Step::Seal, Some(reason)) => SnapshotLog::Quarantined {
-            url,
-            attempts: snapshot.attempts,
-            reason: reason.to_owned(),
-        },
+        (Step::Seal, Some(reason)) => {
+            SnapshotLog::Quarantined { url, attempts: snapshot.attempts, reason: reason.to_owned() }
+        }
         (_, reason) => SnapshotLog::WorkerEnded(reason.map(str::to_owned)),
     };
     turn.log(LogEntry::Snapshot(snapshot.crawl, snapshot.id, log));

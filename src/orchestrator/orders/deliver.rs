@@ -24,24 +24,13 @@ use std::time::Duration;
 /// Stores a reply of the database.
 pub(crate) fn deliver(turn: &mut Turn<'_>, delivery: &Delivery) -> TurnResult<()> {
     match delivery {
-        Delivery::Welcomed {
-            node,
-            generation,
-            forgot,
-        } => welcomed(
-            turn,
-            NodeRow {
-                node: *node,
-                generation: *generation,
-            },
-            *forgot,
-        ),
+        Delivery::Welcomed { node, generation, forgot } => {
+            welcomed(turn, NodeRow { node: *node, generation: *generation }, *forgot)
+        }
         Delivery::Claimed { claimed, sent } => take_claimed(turn, claimed, *sent),
-        Delivery::Renewed {
-            renewed,
-            sent,
-            refilled,
-        } => take_renewed(turn, renewed, *sent, *refilled),
+        Delivery::Renewed { renewed, sent, refilled } => {
+            take_renewed(turn, renewed, *sent, *refilled)
+        }
         Delivery::Released { host, epoch, .. } => {
             let host = turn.tx.host(&host.0)?;
             Ok(turn.tx.remove_lease(host, *epoch)?)
@@ -91,10 +80,7 @@ fn may_join(turn: &Turn<'_>) -> TurnResult<()> {
 fn take_claimed(turn: &mut Turn<'_>, claimed: &Claimed, sent: BootTime) -> TurnResult<()> {
     if turn.engine.node_orders.get().is_none() {
         // A node with leases renews them first, so there is none that orders could be about.
-        turn.engine.node_orders.set(Some(NodeOrders {
-            draining: false,
-            claims_none: false,
-        }));
+        turn.engine.node_orders.set(Some(NodeOrders { draining: false, claims_none: false }));
     }
     let refused = take_crawls(turn, &claimed.crawls)?;
     for grant in &claimed.hosts {
@@ -129,10 +115,9 @@ fn take_renewed(
     }
     let draining = renewed.orders.draining;
     if is_current || turn.engine.node_orders.get().is_some() {
-        turn.engine.node_orders.set(Some(NodeOrders {
-            draining,
-            claims_none: renewed.orders.hand_over.is_some(),
-        }));
+        turn.engine
+            .node_orders
+            .set(Some(NodeOrders { draining, claims_none: renewed.orders.hand_over.is_some() }));
     }
     if refilled {
         let hosts = renewed.leases.iter().map(|renewal| &renewal.host);
@@ -191,9 +176,7 @@ fn answered(
         Ok(NodeReply::CrawlIds { first, count }) => {
             let last = CrawlId(first.0.saturating_add(i64::from(*count) - 1));
             check_id(last.0).map_err(|why| {
-                invalid(format!(
-                    "the fleet's database reserves the id {first}: {why}"
-                ))
+                invalid(format!("the fleet's database reserves the id {first}: {why}"))
             })?;
             turn.tx.reserve_crawl_ids(*first, last)?;
         }
@@ -312,8 +295,7 @@ fn take_page(
     };
     let before = turn.tx.add_given_page(&row, host, turn.now)?;
     if before.is_some_and(Lifecycle::is_final) {
-        turn.tx
-            .step_snapshot(id, Step::Retry, Some(turn.now), None, turn.now)?;
+        turn.tx.step_snapshot(id, Step::Retry, Some(turn.now), None, turn.now)?;
         turn.tx.requeue_results(Owner::Snapshot(id), None)?;
     }
     if page.given && before.is_none() {
@@ -324,10 +306,7 @@ fn take_page(
         turn.tx.tag_snapshot(id, tag)?;
     }
     turn.tx.set_paged_at(leased.crawl, turn.now)?;
-    turn.changes.insert(Change::Snapshot {
-        crawl: leased.crawl,
-        id,
-    });
+    turn.changes.insert(Change::Snapshot { crawl: leased.crawl, id });
     notices::announce_snapshot(turn, id, Notice::Added)
 }
 
@@ -348,8 +327,7 @@ fn take_crawl(turn: &mut Turn<'_>, id: CrawlId, spec: &CrawlSpec) -> TurnResult<
             }
             turn.tx.set_fleet_crawl(id, FleetCrawl::Open)?;
             if known.status.is_final() {
-                turn.tx
-                    .step_crawl(id, Step::Retry, Some(turn.now), None, turn.now)?;
+                turn.tx.step_crawl(id, Step::Retry, Some(turn.now), None, turn.now)?;
             }
         }
     }

@@ -61,10 +61,7 @@ pub(super) fn record_of(
         directory: page.directory,
         results: results.into_iter().map(result).collect(),
         children: Vec::new(),
-        times: PageTimes {
-            took,
-            ..PageTimes::default()
-        },
+        times: PageTimes { took, ..PageTimes::default() },
     }))
 }
 

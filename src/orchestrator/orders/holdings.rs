@@ -79,9 +79,7 @@ fn holdings(turn: &Turn<'_>) -> TurnResult<Holdings> {
     let draining = orders.is_some_and(|orders| orders.draining);
     let claims_none = orders.is_some_and(|orders| orders.claims_none);
     let takes_none = is_blocked || draining;
-    let short = leases
-        .iter()
-        .filter(|lease| !lease.has_queued && !lease.leaves && !takes_none);
+    let short = leases.iter().filter(|lease| !lease.has_queued && !lease.leaves && !takes_none);
     let short = short.map(|lease| lease.name.clone()).collect();
     let mut held = Vec::new();
     for lease in &leases {

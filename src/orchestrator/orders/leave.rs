@@ -15,9 +15,7 @@ pub(crate) fn leave_fleet(turn: &mut Turn<'_>) -> TurnResult<()> {
         return Err(invalid("not everything was sent to the fleet yet"));
     }
     if let Some(crawl) = turn.tx.open_fleet_crawl()? {
-        return Err(invalid(format!(
-            "crawl {crawl} of the fleet has not ended here"
-        )));
+        return Err(invalid(format!("crawl {crawl} of the fleet has not ended here")));
     }
     Ok(turn.tx.leave_fleet()?)
 }

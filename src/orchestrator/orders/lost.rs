@@ -28,8 +28,7 @@ pub(crate) fn keep_deadlines(turn: &mut Turn<'_>) -> TurnResult<()> {
 fn requeue_page(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<()> {
     let (owner, now) = (Owner::Snapshot(id), Some(turn.now));
     let crawl = main_loop::snapshot_of(turn, id)?.crawl;
-    turn.tx
-        .step_snapshot(id, Step::Requeue, now, Some(LEASE_ENDED), turn.now)?;
+    turn.tx.step_snapshot(id, Step::Requeue, now, Some(LEASE_ENDED), turn.now)?;
     turn.tx.take_back_attempt(Owner::Snapshot(id))?;
     turn.tx.put_off_results(owner)?;
     work::stop_units_of(turn, owner)?;

@@ -22,10 +22,7 @@ pub(crate) fn begin_recall(turn: &mut Turn<'_>, forgot: Option<Duration>) -> Tur
     turn.tx.send_again(turn.now.before(since))?;
     turn.tx.begin_recall()?;
     let remembered = turn.tx.remembered()?;
-    Ok(turn.tx.remember(&Remembered {
-        given: remembered.given,
-        ..Remembered::default()
-    })?)
+    Ok(turn.tx.remember(&Remembered { given: remembered.given, ..Remembered::default() })?)
 }
 
 /// Returns the next request about what the database may lack, as an entry of the outbox.
@@ -35,10 +32,7 @@ pub(crate) fn recall_entry(turn: &Turn<'_>) -> TurnResult<Option<OutboxEntry>> {
         Some((false, items)) => NodeRequest::Compare(compare(turn, &items)?),
         Some((true, items)) => lacking(turn, &items)?,
     };
-    Ok(Some(OutboxEntry {
-        number: RECALL,
-        request,
-    }))
+    Ok(Some(OutboxEntry { number: RECALL, request }))
 }
 
 fn compare(turn: &Turn<'_>, items: &[Item]) -> TurnResult<Compare> {
@@ -158,10 +152,7 @@ pub(crate) fn learn_answer(turn: &mut Turn<'_>, number: u64, reply: &NodeReply) 
 /// Notes the highest ids that the fleet has given.
 pub(crate) fn learn_ids(turn: &mut Turn<'_>, given: IdMarks) -> TurnResult<()> {
     let before = turn.tx.remembered()?;
-    let now = Remembered {
-        given: before.given.or_higher(given),
-        ..before
-    };
+    let now = Remembered { given: before.given.or_higher(given), ..before };
     remember(turn, before, now)
 }
 
@@ -177,11 +168,7 @@ pub(crate) fn memory(turn: &Turn<'_>) -> TurnResult<Option<Memory>> {
     let Some(node) = turn.tx.node()? else {
         return Ok(None);
     };
-    let Remembered {
-        given,
-        submitted,
-        recorded,
-    } = turn.tx.remembered()?;
+    let Remembered { given, submitted, recorded } = turn.tx.remembered()?;
     let leases = turn.tx.leases(&turn.engine.boot)?.into_iter();
     Ok(Some(Memory {
         node: node.node,

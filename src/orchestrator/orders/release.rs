@@ -36,10 +36,7 @@ pub(crate) fn choose_leaving(turn: &mut Turn<'_>, count: u32) -> TurnResult<()> 
     let leases = turn.tx.leases(&turn.engine.boot)?;
     let leaving = leases.iter().filter(|lease| lease.leaves).count();
     let (mut idle, mut running) = (Vec::new(), Vec::new());
-    for lease in leases
-        .iter()
-        .filter(|lease| lease.has_queued && !lease.leaves)
-    {
+    for lease in leases.iter().filter(|lease| lease.has_queued && !lease.leaves) {
         let is_running = turn.tx.has_leased_pages(lease.host, true)?;
         let list = if is_running { &mut running } else { &mut idle };
         list.push(lease.host);
@@ -79,8 +76,7 @@ fn release(turn: &mut Turn<'_>, lease: &LeaseRow) -> TurnResult<()> {
         pace: Some(holdings::pace_of(turn, lease)?),
     };
     let after = turn.tx.last_entry()?;
-    turn.tx
-        .release_lease(lease.host, &ReleasedLease { release, after })?;
+    turn.tx.release_lease(lease.host, &ReleasedLease { release, after })?;
     turn.act(ReplyAction::OutboxChanged);
     Ok(())
 }

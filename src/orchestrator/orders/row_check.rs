@@ -71,12 +71,10 @@ pub(crate) fn document_of(spec: &CrawlSpec) -> Result<CrawlDocument, String> {
         .map_err(|error| format!("URL: {error}"))
         .and_then(|_| check_depth_and_tags(spec.max_depth, &document.tags))
         .and_then(|()| check_size(&document.plugins, &document.config))
-        .and_then(
-            |()| match document.config.keys().find(|key| is_derived(key)) {
-                Some(key) => Err(format!("'{}' is no setting", key.escape_debug())),
-                None => Ok(()),
-            },
-        );
+        .and_then(|()| match document.config.keys().find(|key| is_derived(key)) {
+            Some(key) => Err(format!("'{}' is no setting", key.escape_debug())),
+            None => Ok(()),
+        });
     match problem {
         Ok(()) => Ok(document),
         Err(why) => Err(format!("its crawl is not readable: {why}")),

@@ -65,11 +65,8 @@ pub async fn before_work(
     }
     let path = database::path(scope);
     let size = std::fs::metadata(&path).map_or(0, |found| found.len());
-    let line = format!(
-        "checking the database '{}' ({} MiB) before work",
-        path.display(),
-        size >> 20
-    );
+    let line =
+        format!("checking the database '{}' ({} MiB) before work", path.display(), size >> 20);
     let began = Instant::now();
     let mut check = tokio::task::spawn_blocking(move || check(&path));
     let mut beats = tokio::time::interval(BEAT_INTERVAL);
@@ -155,10 +152,7 @@ mod tests {
         let OrchestratorError::DatabaseDamaged(why) = refused else {
             panic!("{refused}");
         };
-        assert!(
-            why.contains(&format!("'{}' is damaged", path.display())),
-            "{why}"
-        );
+        assert!(why.contains(&format!("'{}' is damaged", path.display())), "{why}");
         assert!(why.contains("restore"), "{why}");
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
         let log = std::fs::metadata(database::log_of(&path));
@@ -189,9 +183,7 @@ mod tests {
         assert!(next.0.load(Ordering::Relaxed), "but next to the work");
         // An orchestrator that is killed leaves no record of what it wrote.
         let mut store = Store::open(&path).unwrap();
-        store
-            .take_over("killed", "boot", archivist_core::model::Time(1))
-            .unwrap();
+        store.take_over("killed", "boot", archivist_core::model::Time(1)).unwrap();
         let third = Checked::default();
         assert!(checked_before(&scope, &third).await.unwrap());
         assert!(third.0.load(Ordering::Relaxed), "it was checked");

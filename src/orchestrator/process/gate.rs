@@ -83,24 +83,13 @@ impl Face {
         let address = Address::new(scope.user, scope.instance.as_deref());
         let (calls, arriving): (Calls, _) = mpsc::unbounded_channel();
         let subscribers = Subscribers::default();
-        let connection = offer(&address, calls, subscribers.clone())
-            .await
-            .map_err(failed)?;
-        Ok(Face {
-            address,
-            connection,
-            subscribers,
-            asked: None,
-            pending: Vec::new(),
-            arriving,
-        })
+        let connection = offer(&address, calls, subscribers.clone()).await.map_err(failed)?;
+        Ok(Face { address, connection, subscribers, asked: None, pending: Vec::new(), arriving })
     }
 
     async fn request_name(&mut self, replace: bool) -> Result<(), OrchestratorError> {
         if self.asked != Some(replace) {
-            request_name(&self.connection, &self.address, replace)
-                .await
-                .map_err(failed)?;
+            request_name(&self.connection, &self.address, replace).await.map_err(failed)?;
             self.asked = Some(replace);
         }
         Ok(())
@@ -367,10 +356,7 @@ impl Waiter<'_> {
         if self.me.named.insert(newer.rank) && !self.me.heir {
             announce(newer);
         }
-        self.line = format!(
-            "standing by: {} is active on this data directory",
-            newer.named()
-        );
+        self.line = format!("standing by: {} is active on this data directory", newer.named());
         notify::ready();
         notify::status(&self.line);
         Ok(())
@@ -408,11 +394,7 @@ impl Waiter<'_> {
     /// Answers a status request at once, and keeps other calls until the promotion. Calls from
     /// before a newer orchestrator came are dropped: their callers repeat them there.
     fn take(&mut self, call: Call) {
-        if self
-            .leader
-            .as_ref()
-            .is_some_and(|newer| self.me.locks.is_alive(newer))
-        {
+        if self.leader.as_ref().is_some_and(|newer| self.me.locks.is_alive(newer)) {
             return;
         }
         let Call::Request(Request::Status { reply }) = call else {

@@ -90,10 +90,7 @@ impl Orchestrator<'_> {
             yielding.let_in(began).await;
             // During consecutive long turns, such as for a very long list, the timer gets no chance
             // to tick.
-            if told
-                .get()
-                .is_none_or(|told| told.elapsed() >= BEAT_INTERVAL)
-            {
+            if told.get().is_none_or(|told| told.elapsed() >= BEAT_INTERVAL) {
                 tell();
             }
             if let Some(why) = self.performer.failure {
@@ -117,10 +114,7 @@ impl Orchestrator<'_> {
         let unanswered = self.performer.unanswered();
         for event in &batch {
             self.performer.observe(event, &mut self.live);
-            if matches!(
-                event,
-                Event::Reload | Event::Request(Request::Reload { .. })
-            ) {
+            if matches!(event, Event::Reload | Event::Request(Request::Reload { .. })) {
                 self.reload();
             } else if names_unknown(event, &self.engine.catalogue) {
                 self.look_for_plugins(event);
@@ -147,11 +141,7 @@ impl Orchestrator<'_> {
         events.append(&mut self.backlog);
         events.extend(batch);
         match self.transact(&mut events, &unanswered) {
-            Ok(Committed {
-                actions,
-                outlook,
-                left,
-            }) => {
+            Ok(Committed { actions, outlook, left }) => {
                 self.logged_failure = None;
                 self.backlog = picked(events, &left);
                 let facts = &self.engine.facts;
@@ -223,13 +213,7 @@ impl Orchestrator<'_> {
             unanswered,
             durability: durability.unwrap_or(Durability::ProcessCrash),
         };
-        transaction::run(
-            &mut self.store,
-            &mut self.engine,
-            self.rooms,
-            &moment,
-            events,
-        )
+        transaction::run(&mut self.store, &mut self.engine, self.rooms, &moment, events)
     }
 
     /// Why the machine can do no work at all, if so.
@@ -363,10 +347,7 @@ impl Orchestrator<'_> {
                 tracing::info!("all work complete, exiting");
                 self.performer.exit = true;
             }
-            let wake = self
-                .performer
-                .wake_at
-                .map_or(look_again, |time| time.min(look_again));
+            let wake = self.performer.wake_at.map_or(look_again, |time| time.min(look_again));
             self.performer.wake_at = Some(wake);
         }
     }

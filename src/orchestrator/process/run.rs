@@ -58,10 +58,7 @@ pub(crate) fn main(options: Options, rooms: &'static dyn Rooms) -> ExitCode {
     let mut me = None;
     let checked = Checked::default();
     loop {
-        let runtime = match tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-        {
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => {
                 tracing::error!("failed to create the event loop: {error}");
@@ -107,22 +104,10 @@ async fn run(
     let mut store = setup::store(scope)?;
     let face = Face::new(scope).await?;
     if me.is_none() {
-        *me = Some(
-            Identity::new(scope)
-                .await
-                .map_err(OrchestratorError::Failed)?,
-        );
+        *me = Some(Identity::new(scope).await.map_err(OrchestratorError::Failed)?);
     }
     let Some(me) = me else { return Ok(()) };
-    let passed = gate::pass(
-        face,
-        me,
-        &mut store,
-        scope,
-        &mut events,
-        options.exit_on_idle,
-    )
-    .await?;
+    let passed = gate::pass(face, me, &mut store, scope, &mut events, options.exit_on_idle).await?;
     let Some(passed) = passed else { return Ok(()) };
     if passed.stood_by {
         configuration = setup::configuration(scope).map_err(OrchestratorError::Unusable)?;
@@ -150,10 +135,7 @@ async fn run(
             tracing::warn!("failed to adjust due times to the clock: {why}, ignoring");
         }
     }
-    let idle = Idle {
-        timeout: engine.settings.idle_timeout,
-        since: None,
-    };
+    let idle = Idle { timeout: engine.settings.idle_timeout, since: None };
     // The archive may be on a file system of its own.
     let places = vec![scope.data_dir(), engine.archive()];
     let mut daemon = Orchestrator {
@@ -181,10 +163,7 @@ async fn run(
     let _ = sender.send(Event::DeleteSome);
     database_check::next_to_work(scope, checked, sender.clone());
     tokio::spawn(event_sources::runner_changes(passed.news, sender.clone()));
-    tokio::spawn(event_sources::hung_up(
-        passed.connection.clone(),
-        sender.clone(),
-    ));
+    tokio::spawn(event_sources::hung_up(passed.connection.clone(), sender.clone()));
     tokio::spawn(event_sources::forward(passed.arriving, sender));
     notify::ready();
     let result = daemon.run().await;

@@ -59,11 +59,7 @@ pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
 /// Looks up the users that have a quota of their own.
 fn find_users(quotas: &mut [Quota]) {
     for quota in quotas {
-        let QuotaOf::User {
-            name,
-            uid: uid @ None,
-        } = &mut quota.of
-        else {
+        let QuotaOf::User { name, uid: uid @ None } = &mut quota.of else {
             continue;
         };
         let why = match User::from_name(name) {
@@ -80,22 +76,14 @@ fn find_users(quotas: &mut [Quota]) {
 
 /// Reads the plugins. Errors in single plugins are logged and ignored.
 pub fn plugins(scope: &Scope, settings: &Settings) -> Catalogue {
-    let trust = if scope.user {
-        Trust::User(nix::unistd::geteuid().as_raw())
-    } else {
-        Trust::Root
-    };
+    let trust = if scope.user { Trust::User(nix::unistd::geteuid().as_raw()) } else { Trust::Root };
     let mut catalogue = Catalogue::load(&scope.plugin_roots(settings), trust);
     catalogue.default_timeout(settings.hook_timeout);
     catalogue.default_verification(settings.verify_replay);
     let os_release = std::fs::read_to_string(scope.rooted("/etc/os-release")).unwrap_or_default();
     catalogue.distribution = Distribution::of(&os_release);
     for problem in &catalogue.problems {
-        tracing::warn!(
-            "plugin file '{}': {}, ignoring",
-            problem.path.display(),
-            problem.what
-        );
+        tracing::warn!("plugin file '{}': {}, ignoring", problem.path.display(), problem.what);
     }
     catalogue
 }
@@ -161,10 +149,7 @@ fn keep_damaged_log(path: &Path) {
 /// The error for a damaged database, which must not be written.
 pub fn damaged(scope: &Scope, what: &str) -> OrchestratorError {
     let (path, what) = (database::path(scope), what.to_owned());
-    let error = OpenError::Damaged {
-        path: path.clone(),
-        what,
-    };
+    let error = OpenError::Damaged { path: path.clone(), what };
     refused(&path, &error)
 }
 
@@ -181,9 +166,7 @@ pub fn explain(scope: &Scope, error: OrchestratorError) -> OrchestratorError {
 
 fn programs(scope: &Scope) -> Result<Programs, OrchestratorError> {
     let own = std::env::current_exe().map_err(|error| {
-        OrchestratorError::Failed(format!(
-            "failed to find the program of this process: {error}"
-        ))
+        OrchestratorError::Failed(format!("failed to find the program of this process: {error}"))
     })?;
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     Ok(Programs {
@@ -220,9 +203,7 @@ pub async fn open(
     let programs = programs(scope)?;
     let hints = HintQueue::default();
     let names = Names::new(scope.unit_prefix());
-    let manager = Manager::connect(scope.user, names, hints.clone())
-        .await
-        .map_err(failed)?;
+    let manager = Manager::connect(scope.user, names, hints.clone()).await.map_err(failed)?;
     tokio::spawn(crate::process::event_sources::hints(hints, events.clone()));
     let systemd = manager.version().await.map_err(failed)?;
     tracing::info!(

@@ -138,11 +138,8 @@ pub(crate) fn take_derived(
         }
     }
     if let (Some(wish), Some((plugin, _))) = (&said.sonic, key.split_once('/')) {
-        let index = turn
-            .engine
-            .catalogue
-            .plugin(plugin)
-            .and_then(|plugin| turn.engine.index_of(plugin));
+        let index =
+            turn.engine.catalogue.plugin(plugin).and_then(|plugin| turn.engine.index_of(plugin));
         match refusal(wish, index.as_ref().unwrap_or(&directory)) {
             None => derived::set_requested_server(&mut config, plugin, &start(wish)),
             Some(why) => {
@@ -197,11 +194,7 @@ pub(crate) fn why_wanted(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> Tu
             let text =
                 format!("hooks requested the program '{name}', which is not installed: {advice}");
             let code = "program".to_owned();
-            to.push(Reason {
-                code,
-                text,
-                until: None,
-            });
+            to.push(Reason { code, text, until: None });
         }
     }
     Ok(())
@@ -285,12 +278,7 @@ mod tests {
             let plugin = plugin("search", settings(host), hooks);
             let catalogue = catalogue([plugin.clone()]);
             let none = Values::new();
-            let layers = Layers {
-                crawl: &none,
-                persona: &none,
-                config: &none,
-                base: &none,
-            };
+            let layers = Layers { crawl: &none, persona: &none, config: &none, base: &none };
             expected_server(&plugin, &resolve(&catalogue, &plugin, &layers))
         };
         let found = |host: &str| Some((host.to_owned(), 1491));

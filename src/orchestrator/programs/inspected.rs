@@ -35,10 +35,7 @@ pub(crate) fn inspect(
 pub(crate) fn inspected(turn: &mut Turn<'_>, seen: &[InspectedProgram]) -> TurnResult<()> {
     for seen in seen {
         let abspath = seen.path.to_string_lossy().into_owned();
-        let old = turn
-            .tx
-            .binary(&seen.name)?
-            .filter(|row| row.abspath == abspath);
+        let old = turn.tx.binary(&seen.name)?.filter(|row| row.abspath == abspath);
         let said = old.as_ref().filter(|row| row.provider != HERE);
         let row = BinaryRow {
             name: seen.name.clone(),

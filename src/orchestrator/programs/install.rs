@@ -83,8 +83,7 @@ impl Engine {
             for step in install::steps(&self.catalogue, &request.requirement) {
                 match step {
                     InstallStep::Run(plugin, hook) => {
-                        plan.setup
-                            .push(self.provider(plugin, hook, &request, &layers));
+                        plan.setup.push(self.provider(plugin, hook, &request, &layers));
                     }
                     InstallStep::Manual(plugin, hook) => {
                         let id = format!("{}@{}", hook.id, request.requirement.name);
@@ -104,10 +103,8 @@ impl Engine {
         let data = self.scope.data_dir();
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let named = [("LIB_DIR", "lib"), ("PERSONAS_DIR", "personas")];
-        let mut values: Values = named
-            .iter()
-            .map(|(key, name)| ((*key).to_owned(), text(&data.join(name))))
-            .collect();
+        let mut values: Values =
+            named.iter().map(|(key, name)| ((*key).to_owned(), text(&data.join(name)))).collect();
         values.insert("DATA_DIR".to_owned(), text(&data));
         values
     }
@@ -144,10 +141,7 @@ impl Engine {
                 awaits: Vec::new(),
                 needs: None,
             },
-            hook: Hook {
-                unit_part: format!("{}@{name}", hook.unit_part),
-                ..hook.clone()
-            },
+            hook: Hook { unit_part: format!("{}@{name}", hook.unit_part), ..hook.clone() },
             plugin: plugin.clone(),
             values,
             request: Some(request),
@@ -216,9 +210,7 @@ pub(crate) fn install(turn: &mut Turn<'_>, names: &[String], user: u32) -> TurnR
         return Err(invalid(format!("'{name}' is more than one name")));
     }
     let requests = install::requests(&turn.engine.catalogue, names, &layers).map_err(invalid)?;
-    let missing = requests
-        .iter()
-        .filter(|request| !turn.engine.is_there(request));
+    let missing = requests.iter().filter(|request| !turn.engine.is_there(request));
     let missing = missing.count() as u64;
     let url = format!("{}{}", install::URL, names.join(","));
     let crawl = turn.tx.add_crawl(&NewCrawl {
@@ -274,12 +266,8 @@ pub(crate) fn take_binary(
         return Ok(None);
     }
     let path = PathBuf::from(&found.abspath);
-    let failed = |error: String| {
-        Ok(Some(Verdict {
-            state: ResultState::Failed,
-            error: Some(error),
-        }))
-    };
+    let failed =
+        |error: String| Ok(Some(Verdict { state: ResultState::Failed, error: Some(error) }));
     if !path.is_absolute() || !turn.engine.facts.has_file(&path) {
         let says = &found.abspath;
         return failed(format!("the hook reported '{says}', which does not exist"));
@@ -296,14 +284,8 @@ pub(crate) fn take_binary(
     }
     turn.tx.record_binary(&row(found, provider, turn.now))?;
     let (name, at) = (found.name.clone(), turn.now);
-    turn.act(EngineAction::Version {
-        path: path.clone(),
-        version: found.version.clone(),
-    });
-    turn.act(FileAction::Inspect {
-        programs: vec![(name.clone(), path.clone())],
-        then: None,
-    });
+    turn.act(EngineAction::Version { path: path.clone(), version: found.version.clone() });
+    turn.act(FileAction::Inspect { programs: vec![(name.clone(), path.clone())], then: None });
     if found.provider.as_deref() != Some(HERE) {
         let brought = Brought { path, at };
         turn.act(EngineAction::Shelve { name, brought });
@@ -323,9 +305,7 @@ pub(crate) fn layer_program_env(
     }
     let catalogue = &turn.engine.catalogue;
     let plugins = install::with_required(catalogue, &planned.plugin);
-    let needs = plugins
-        .iter()
-        .flat_map(|plugin| binary::requirements(plugin, &planned.values));
+    let needs = plugins.iter().flat_map(|plugin| binary::requirements(plugin, &planned.values));
     for need in needs {
         // The name is a path by now, where the program is the value of a setting.
         let mut rows = rows.iter();
@@ -354,10 +334,9 @@ pub(crate) fn binaries(turn: &Turn<'_>) -> TurnResult<Vec<Binary>> {
             // If plugins require different versions, the one that is not satisfied counts.
             let entry = match listed.remove(&name) {
                 Some(entry) if entry.least.is_some() => entry,
-                Some(Binary { plugins, .. }) => Binary {
-                    plugins,
-                    ..binary(turn, plugin, &request)?
-                },
+                Some(Binary { plugins, .. }) => {
+                    Binary { plugins, ..binary(turn, plugin, &request)? }
+                }
                 None => binary(turn, plugin, &request)?,
             };
             let plugins = [entry.plugins, vec![plugin.name.clone()]].concat();
@@ -374,12 +353,7 @@ pub(crate) fn binaries(turn: &Turn<'_>) -> TurnResult<Vec<Binary>> {
 fn binary(turn: &Turn<'_>, plugin: &Plugin, request: &BinaryRequest) -> TurnResult<Binary> {
     let name = &request.requirement.name;
     let found = binary::find_any(name, &|name| turn.engine.find(name));
-    let shelved = || {
-        turn.engine
-            .library
-            .get(name)
-            .map(|known| known.path.clone())
-    };
+    let shelved = || turn.engine.library.get(name).map(|known| known.path.clone());
     let path = found.or_else(|| shelved().filter(|path| turn.engine.facts.has_file(path)));
     let catalogue = &turn.engine.catalogue;
     let by_provider = install::precedes_apt(catalogue, &request.requirement);
@@ -424,24 +398,15 @@ pub(crate) fn note_by_hand(turn: &Turn<'_>, plan: &CrawlPlan, crawl: &CrawlWork)
 /// later, and hooks are not trusted about it.
 fn row(found: &Found, provider: &str, now: Time) -> BinaryRow {
     let short = |text: &String| text.len() <= VARIABLE_MAX;
-    let env = found
-        .env
-        .iter()
-        .filter(|(key, value)| short(key) && short(value));
+    let env = found.env.iter().filter(|(key, value)| short(key) && short(value));
     let provider = found.provider.as_deref().unwrap_or(provider);
     BinaryRow {
         name: found.name.clone(),
         abspath: found.abspath.clone(),
-        version: found
-            .version
-            .as_ref()
-            .map(|text| text.chars().take(100).collect()),
+        version: found.version.as_ref().map(|text| text.chars().take(100).collect()),
         sha256: None,
         provider: provider.chars().take(100).collect(),
-        env: env
-            .take(VARIABLES_MAX)
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect(),
+        env: env.take(VARIABLES_MAX).map(|(key, value)| (key.clone(), value.clone())).collect(),
         stamp: None,
         found_at: now,
     }
@@ -455,12 +420,8 @@ pub(crate) fn note_skipped(
     crawl: CrawlId,
 ) -> TurnResult<()> {
     for (plugin, hook, why) in &plan.skipped {
-        let verdict = Verdict {
-            state: ResultState::Skipped,
-            error: Some(why.clone()),
-        };
-        turn.tx
-            .note_result(owner, crawl, plugin, hook, &verdict, turn.now)?;
+        let verdict = Verdict { state: ResultState::Skipped, error: Some(why.clone()) };
+        turn.tx.note_result(owner, crawl, plugin, hook, &verdict, turn.now)?;
     }
     Ok(())
 }

@@ -24,10 +24,6 @@ impl From<BinaryRow> for report::Binary {
 
 /// Returns a check without findings and headers, which may be long.
 pub fn without_details(check: Check) -> Check {
-    let record = CheckRecord {
-        findings: Vec::new(),
-        headers: Default::default(),
-        ..check.record
-    };
+    let record = CheckRecord { findings: Vec::new(), headers: Default::default(), ..check.record };
     Check { record, ..check }
 }

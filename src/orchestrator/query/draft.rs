@@ -11,14 +11,8 @@ pub(crate) fn draft(turn: &Turn<'_>, options: &AddOptions, users: &Users) -> Tur
     let (plugins, config) = (&options.plugins, &options.config);
     let tmp = turn.engine.archive();
     let persona = turn.engine.persona(config, users).map_err(failed)?;
-    let selected = turn
-        .engine
-        .select(plugins, config, persona.as_deref())
-        .map_err(failed)?;
-    let plan = turn
-        .engine
-        .page_plan(plugins, config, persona, &tmp)
-        .map_err(failed)?;
+    let selected = turn.engine.select(plugins, config, persona.as_deref()).map_err(failed)?;
+    let plan = turn.engine.page_plan(plugins, config, persona, &tmp).map_err(failed)?;
     let hooks = |hooks: &mut dyn Iterator<Item = &PlannedHook>| {
         let shown = hooks.map(|hook| DraftHook {
             plugin: hook.task.plugin.clone(),
@@ -33,10 +27,10 @@ pub(crate) fn draft(turn: &Turn<'_>, options: &AddOptions, users: &Users) -> Tur
         });
         shown.collect()
     };
-    let skipped = selected.skipped.iter().map(|(plugin, why)| DraftSkip {
-        plugin: plugin.name.clone(),
-        why: why.to_string(),
-    });
+    let skipped = selected
+        .skipped
+        .iter()
+        .map(|(plugin, why)| DraftSkip { plugin: plugin.name.clone(), why: why.to_string() });
     Ok(Draft {
         setup: hooks(&mut plan.setup.iter()),
         page: hooks(&mut plan.snapshot.iter().chain(&plan.snapshot_end)),

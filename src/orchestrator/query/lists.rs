@@ -16,10 +16,7 @@ pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<S
             .map(|state| state.as_str())
             .chain(["incomplete", "unsaved"])
             .collect(),
-        "results" => ResultState::ALL
-            .iter()
-            .map(|state| state.as_str())
-            .collect(),
+        "results" => ResultState::ALL.iter().map(|state| state.as_str()).collect(),
         "runs" => vec!["starting", "running", "ended", "open"],
         "binaries" | "hosts" | "timeline" => Vec::new(),
         _ => {

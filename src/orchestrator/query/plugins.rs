@@ -5,10 +5,7 @@ use archivist_plugin::Skip;
 use archivist_shared::bus::documents::report;
 
 pub(crate) fn plugins(turn: &Turn<'_>) -> TurnResult<report::Plugins> {
-    let selected = turn
-        .engine
-        .select(&[], &Default::default(), None)
-        .map_err(invalid)?;
+    let selected = turn.engine.select(&[], &Default::default(), None).map_err(invalid)?;
     let uses = turn.tx.uses()?;
     let skip = |name: &str| {
         let mut pairs = selected.skipped.iter();

@@ -16,11 +16,7 @@ pub(crate) fn no_such_run(id: RunId) -> TurnError {
 
 /// A single run, with the present result of its hook.
 pub(crate) fn details_of_run(turn: &Turn<'_>, id: RunId) -> TurnResult<Details> {
-    let filter = Filter {
-        before: Some(id.0.saturating_add(1)),
-        limit: 1,
-        ..Filter::default()
-    };
+    let filter = Filter { before: Some(id.0.saturating_add(1)), limit: 1, ..Filter::default() };
     let runs = turn.tx.list_runs(&filter)?;
     let Some(run) = runs.into_iter().find(|run| run.id == id) else {
         return Err(no_such_run(id));
@@ -29,22 +25,13 @@ pub(crate) fn details_of_run(turn: &Turn<'_>, id: RunId) -> TurnResult<Details> 
         (Some(plugin), Some(hook)) => turn.tx.result(run.owner, plugin, hook)?,
         _ => None,
     };
-    let run = report::Run {
-        environment: turn.tx.environment_of(id)?,
-        ..run
-    };
-    Ok(Details::Run {
-        run: Box::new(run),
-        result: result.map(Box::new),
-    })
+    let run = report::Run { environment: turn.tx.environment_of(id)?, ..run };
+    Ok(Details::Run { run: Box::new(run), result: result.map(Box::new) })
 }
 
 pub(crate) fn details(turn: &Turn<'_>, id: Owner) -> TurnResult<Details> {
     turn.tx.status_of(id)?;
-    let filter = Filter {
-        limit: ROWS_MAX,
-        ..Filter::of(id)
-    };
+    let filter = Filter { limit: ROWS_MAX, ..Filter::of(id) };
     let none = || TurnError::Refused(Refusal::NoSuch(format!("there is no {id}")));
     let mut snapshots = steps::snapshots(turn, &filter)?;
     let mut results = turn.tx.list_results(&filter)?;
@@ -55,27 +42,12 @@ pub(crate) fn details(turn: &Turn<'_>, id: Owner) -> TurnResult<Details> {
     runs.reverse();
     Ok(match id {
         Owner::Crawl(_) => {
-            let crawl = turn
-                .tx
-                .list_crawls(&filter)?
-                .into_iter()
-                .next()
-                .ok_or_else(none)?;
-            Details::Crawl {
-                crawl,
-                snapshots,
-                results,
-                runs,
-            }
+            let crawl = turn.tx.list_crawls(&filter)?.into_iter().next().ok_or_else(none)?;
+            Details::Crawl { crawl, snapshots, results, runs }
         }
         Owner::Snapshot(id) => {
             let snapshot = snapshots.pop().ok_or_else(none)?;
-            Details::Snapshot {
-                copy: transfer::copy_of(turn, id)?,
-                snapshot,
-                results,
-                runs,
-            }
+            Details::Snapshot { copy: transfer::copy_of(turn, id)?, snapshot, results, runs }
         }
     })
 }

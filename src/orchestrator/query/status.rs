@@ -15,26 +15,15 @@ use archivist_shared::bus::documents::watches::Certificate;
 const DAY: i64 = 86_400_000;
 
 pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
-    let open = Filter {
-        status: Some("open".into()),
-        ..Filter::default()
-    };
+    let open = Filter { status: Some("open".into()), ..Filter::default() };
     let running = turn.tx.list_runs(&open)?;
-    let (crawls, snapshots) = (
-        turn.tx.counts("crawl", None)?,
-        turn.tx.counts("snapshot", None)?,
-    );
+    let (crawls, snapshots) = (turn.tx.counts("crawl", None)?, turn.tx.counts("snapshot", None)?);
     let outlook = turn.rooms.due(turn)?.outlook;
     Ok(report::Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         systemd: turn.engine.systemd.clone(),
         data: turn.engine.scope.data_dir().to_string_lossy().into_owned(),
-        line: notify::line(
-            &crawls,
-            &snapshots,
-            &notify::units(&running),
-            turn.tx.check_counts()?,
-        ),
+        line: notify::line(&crawls, &snapshots, &notify::units(&running), turn.tx.check_counts()?),
         crawls,
         snapshots,
         incomplete: turn.tx.incomplete_pages(None)?,
@@ -45,12 +34,7 @@ pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
         runners: runners(turn)?,
         commands: commands(turn)?,
         blocked: outlook.blocked,
-        network_outage: turn
-            .engine
-            .network
-            .borrow()
-            .outage()
-            .map(ToString::to_string),
+        network_outage: turn.engine.network.borrow().outage().map(ToString::to_string),
         network: turn.engine.network_line(),
         address_filter: turn.engine.filter_holds,
         fleet: None,
@@ -121,9 +105,5 @@ fn target(turn: &Turn<'_>, id: Owner) -> TurnResult<Option<report::Target>> {
         Owner::Crawl(id) => turn.tx.crawl(id)?.map(|crawl| (crawl.id, crawl.url)),
         Owner::Snapshot(id) => turn.tx.snapshot(id)?.map(|page| (page.crawl, page.url)),
     };
-    Ok(found.map(|(crawl, url)| report::Target {
-        id,
-        crawl,
-        url: without_userinfo(&url),
-    }))
+    Ok(found.map(|(crawl, url)| report::Target { id, crawl, url: without_userinfo(&url) }))
 }

@@ -32,9 +32,7 @@ fn current(hooks: &[PlannedHook], results: &[HookResult]) -> Option<u32> {
             same && result.status.is_final()
         })
     };
-    let mut foreground = hooks
-        .iter()
-        .filter(|hook| hook.task.mode == HookMode::Foreground);
+    let mut foreground = hooks.iter().filter(|hook| hook.task.mode == HookMode::Foreground);
     let next = foreground.find(|hook| !is_done(hook))?;
     Some(step(next.hook.file_name()))
 }

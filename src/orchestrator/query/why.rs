@@ -90,12 +90,7 @@ pub(crate) fn why(turn: &Turn<'_>, id: Owner) -> TurnResult<Why> {
     };
     reasons.extend(work::why_reach(turn, crawl, &errors)?);
     programs::why_wanted(turn, id, &mut reasons)?;
-    Ok(Why {
-        id,
-        status,
-        reasons,
-        node: None,
-    })
+    Ok(Why { id, status, reasons, node: None })
 }
 
 fn why_crawl(turn: &Turn<'_>, crawl: &Crawl, view: &View, to: &mut Vec<Reason>) -> TurnResult<()> {
@@ -144,10 +139,7 @@ fn why_incomplete(turn: &Turn<'_>, crawl: &Crawl, to: &mut Vec<Reason>) -> TurnR
         return Ok(());
     };
     let id = crawl.id;
-    to.push(reason(
-        "incomplete",
-        format!("{text}; to retry: archivist retry {id}"),
-    ));
+    to.push(reason("incomplete", format!("{text}; to retry: archivist retry {id}")));
     for page in turn.tx.first_incomplete(id, RESULTS_SHOWN)? {
         let url = without_userinfo(&page.url);
         let text = format!("{} {url}: {}", page.id, page.reason);
@@ -169,9 +161,8 @@ fn why_pages(turn: &Turn<'_>, crawl: &Crawl, view: &View, to: &mut Vec<Reason>) 
         return to.push(reason("setup", text));
     };
     to.push(reason("queued", format!("{queued} pages wait")));
-    let blocker = places
-        .against_snapshot()
-        .or_else(|| places.against_crawls_snapshot(open.running));
+    let blocker =
+        places.against_snapshot().or_else(|| places.against_crawls_snapshot(open.running));
     to.extend(blocker.iter().map(of));
     let hosts = view.hosts.values();
     let blocked = hosts.filter_map(|host| {
@@ -218,18 +209,12 @@ fn why_snapshot(
     }
     match crawl.status {
         Lifecycle::Paused => {
-            let text = format!(
-                "its crawl is paused; to continue: archivist resume {}",
-                crawl.id
-            );
+            let text = format!("its crawl is paused; to continue: archivist resume {}", crawl.id);
             to.push(reason("paused", text));
             return Ok(());
         }
         Lifecycle::Queued => {
-            let text = format!(
-                "its crawl {0} has not started; see: archivist why {0}",
-                crawl.id
-            );
+            let text = format!("its crawl {0} has not started; see: archivist why {0}", crawl.id);
             to.push(reason("crawl", text));
             return Ok(());
         }
@@ -284,10 +269,7 @@ fn why_item(turn: &Turn<'_>, item: &Item<'_>, to: &mut Vec<Reason>) -> TurnResul
             to.push(reason("cancelled", recorded));
         }
         Lifecycle::Paused => {
-            to.push(reason(
-                "paused",
-                format!("{recorded}; to continue: archivist resume {id}"),
-            ));
+            to.push(reason("paused", format!("{recorded}; to continue: archivist resume {id}")));
         }
         Lifecycle::Sealed
             if item.attempts >= turn.engine.backoff().attempts && !recorded.is_empty() =>
@@ -315,10 +297,7 @@ fn why_waiting(
         to.push(until("back-off", text, time));
     }
     if turn.tx.has_worker(item.id)? {
-        to.push(reason(
-            "leaving",
-            "the worker of the last attempt has not ended yet",
-        ));
+        to.push(reason("leaving", "the worker of the last attempt has not ended yet"));
     }
     to.extend(blocker.iter().map(of));
     if to.is_empty() {
@@ -332,10 +311,7 @@ fn why_running(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<(
     let runs = turn.tx.open_runs_of(id)?;
     let hooks = runs.iter().filter(|run| run.hook.is_some());
     for run in hooks.clone() {
-        let since = run
-            .started_at
-            .map(|time| format!(" since {time}"))
-            .unwrap_or_default();
+        let since = run.started_at.map(|time| format!(" since {time}")).unwrap_or_default();
         to.push(reason("running", format!("{} runs{since}", run.unit)));
     }
     if hooks.count() == 0 {
@@ -355,11 +331,7 @@ fn why_results(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<V
     let counts = turn.tx.result_counts(id)?;
     let mut bad = Vec::new();
     let mut count = 0;
-    for state in [
-        ResultState::Failed,
-        ResultState::Backoff,
-        ResultState::Skipped,
-    ] {
+    for state in [ResultState::Failed, ResultState::Backoff, ResultState::Skipped] {
         count += counts.get(state.as_str()).copied().unwrap_or(0);
         let filter = Filter {
             status: Some(state.as_str().to_owned()),
@@ -376,14 +348,9 @@ fn why_results(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<V
     }));
     match count.saturating_sub(bad.len() as u64) {
         0 => {}
-        more => to.push(reason(
-            "more",
-            format!("{more} more results failed or were skipped"),
-        )),
+        more => to.push(reason("more", format!("{more} more results failed or were skipped"))),
     }
-    let failed = bad
-        .iter()
-        .filter(|result| result.status == ResultState::Failed);
+    let failed = bad.iter().filter(|result| result.status == ResultState::Failed);
     let said = failed.filter_map(|result| result.error.as_ref().or(result.output.as_ref()));
     Ok(said.cloned().collect())
 }

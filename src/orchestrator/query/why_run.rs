@@ -23,11 +23,7 @@ pub(crate) fn why_run(turn: &Turn<'_>, id: RunId) -> TurnResult<WhyRun> {
         None if run.starting => (RunState::Starting, why_open_run(turn, &run)?),
         None => (RunState::Running, why_open_run(turn, &run)?),
     };
-    Ok(WhyRun {
-        run: id,
-        status: status.as_str().to_owned(),
-        reasons,
-    })
+    Ok(WhyRun { run: id, status: status.as_str().to_owned(), reasons })
 }
 
 fn why_open_run(turn: &Turn<'_>, run: &RunRow) -> TurnResult<Vec<Reason>> {
@@ -43,47 +39,29 @@ fn why_open_run(turn: &Turn<'_>, run: &RunRow) -> TurnResult<Vec<Reason>> {
         }
     }
     if run.interrupted {
-        reasons.push(reason(
-            "interrupted",
-            format!("{unit} was interrupted and is ending"),
-        ));
+        reasons.push(reason("interrupted", format!("{unit} was interrupted and is ending")));
     } else if run.short_of_disk {
         let text = format!("{unit} is being ended, because the disk is nearly full");
         reasons.push(reason("disk", text));
     } else if run.starting {
-        reasons.push(reason(
-            "starting",
-            format!("systemd has not started {unit} yet"),
-        ));
+        reasons.push(reason("starting", format!("systemd has not started {unit} yet")));
     } else {
-        let since = run
-            .started_at
-            .map(|time| format!(" since {time}"))
-            .unwrap_or_default();
+        let since = run.started_at.map(|time| format!(" since {time}")).unwrap_or_default();
         reasons.push(reason("running", format!("{unit} has been running{since}")));
     }
     Ok(reasons)
 }
 
 fn why_ended_run(turn: &Turn<'_>, run: &RunRow, outcome: &Outcome) -> TurnResult<Vec<Reason>> {
-    let at = run
-        .ended_at
-        .map(|time| format!(" at {time}"))
-        .unwrap_or_default();
-    let mut reasons = vec![reason(
-        code(outcome),
-        format!("{}{at}: {outcome}", run.unit),
-    )];
+    let at = run.ended_at.map(|time| format!(" at {time}")).unwrap_or_default();
+    let mut reasons = vec![reason(code(outcome), format!("{}{at}: {outcome}", run.unit))];
     let (Some(plugin), Some(hook)) = (&run.plugin, &run.hook) else {
         reasons.push(of_worker(turn, run)?);
         return Ok(reasons);
     };
     match turn.tx.last_hook_run(run.owner, plugin, hook)? {
         Some(last) if last.id != run.id => {
-            let text = format!(
-                "a later run of the hook is {0}; see: archivist why {0}",
-                last.id
-            );
+            let text = format!("a later run of the hook is {0}; see: archivist why {0}", last.id);
             reasons.push(reason("later", text));
         }
         _ => {
@@ -114,11 +92,7 @@ fn why_check(turn: &Turn<'_>, check: Check) -> TurnResult<WhyRun> {
     } else {
         vec![why_bad(&check, true)]
     };
-    Ok(WhyRun {
-        run: check.id,
-        status: check.state,
-        reasons,
-    })
+    Ok(WhyRun { run: check.id, status: check.state, reasons })
 }
 
 /// The name of an outcome for programs.

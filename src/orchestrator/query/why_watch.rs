@@ -12,18 +12,12 @@ use archivist_shared::bus::documents::watches::{Check, Site, Watch};
 const REASONS_MAX: usize = 100;
 
 fn reason(code: &str, text: String) -> Reason {
-    Reason {
-        code: code.to_owned(),
-        text,
-        until: None,
-    }
+    Reason { code: code.to_owned(), text, until: None }
 }
 
 pub(crate) fn why_watch(turn: &Turn<'_>, watch: &Watch) -> TurnResult<WhyWatch> {
     let problems = watch.problems.iter();
-    let mut reasons: Vec<_> = problems
-        .map(|problem| reason("file", problem.clone()))
-        .collect();
+    let mut reasons: Vec<_> = problems.map(|problem| reason("file", problem.clone())).collect();
     for site in &watch.sites {
         reasons.extend(down(site));
         for check in &site.open {
@@ -42,10 +36,7 @@ pub(crate) fn why_watch(turn: &Turn<'_>, watch: &Watch) -> TurnResult<WhyWatch> 
         let text = format!("{more} more; see: archivist watch show {}", watch.name);
         reasons.push(reason("more", text));
     }
-    Ok(WhyWatch {
-        watch: watch.name.clone(),
-        reasons,
-    })
+    Ok(WhyWatch { watch: watch.name.clone(), reasons })
 }
 
 /// Why a check is queued, or since when it runs.
@@ -54,20 +45,16 @@ pub(super) fn why_open(turn: &Turn<'_>, check: &Check) -> TurnResult<Reason> {
     if check.state != "queued" {
         let unit = check.unit.as_deref().unwrap_or("its unit");
         let since = check.started_at.unwrap_or(check.queued_at);
-        return Ok(reason(
-            "running",
-            format!("{what}: {unit} has been running since {since}"),
-        ));
+        return Ok(reason("running", format!("{what}: {unit} has been running since {since}")));
     }
     let (limits, pool) = (turn.engine.limits(), check.kind.pool());
     let checks = turn.tx.check_pool(pool, 0)?;
     let blocker = against_check(pool, &checks, &limits, &main_loop::allowance(turn)?);
     let since = check.queued_at;
     Ok(match blocker {
-        Some(blocker) => reason(
-            blocker.code(),
-            format!("{what} has been queued since {since}: {blocker}"),
-        ),
+        Some(blocker) => {
+            reason(blocker.code(), format!("{what} has been queued since {since}: {blocker}"))
+        }
         None => reason(
             "turn",
             format!("{what} has been queued since {since}: others are ahead in the queue"),
@@ -99,20 +86,14 @@ pub(crate) fn why_bad(check: &Check, alone: bool) -> Reason {
         },
     };
     let again = if alone {
-        format!(
-            "; to check again: archivist watch run --kind {} {}",
-            check.kind, check.watch
-        )
+        format!("; to check again: archivist watch run --kind {} {}", check.kind, check.watch)
     } else {
         String::new()
     };
     match (check.ok, record.skipped) {
         (Some(_), _) => reason("failed", format!("{what} failed at {at}: {found}")),
         (None, true) => reason("not-run", format!("{what} was skipped at {at}: {found}")),
-        (None, false) => reason(
-            "unknown",
-            format!("{what} has no result at {at}: {found}{again}"),
-        ),
+        (None, false) => reason("unknown", format!("{what} has no result at {at}: {found}{again}")),
     }
 }
 

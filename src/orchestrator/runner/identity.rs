@@ -27,10 +27,7 @@ impl Identity {
     pub async fn new(scope: &Scope) -> Result<Identity, String> {
         let data = scope.data_dir();
         let locks = RunnerLocks::open(&data).map_err(|error| {
-            format!(
-                "failed to open the lock file in '{}': {error}",
-                data.display()
-            )
+            format!("failed to open the lock file in '{}': {error}", data.display())
         })?;
         let (unit, restarting) = match own_unit().filter(|unit| unit.ends_with(".service")) {
             Some(unit) => {
@@ -57,12 +54,7 @@ impl Identity {
             since: now(),
             ..Runner::default()
         };
-        Ok(Identity {
-            row,
-            locks,
-            heir: restarting.will && restarting.did,
-            named: BTreeSet::new(),
-        })
+        Ok(Identity { row, locks, heir: restarting.will && restarting.did, named: BTreeSet::new() })
     }
 
     pub fn hold_rank(&self, rank: i64) -> bool {
@@ -77,10 +69,9 @@ impl Identity {
 
 fn place() -> Result<ProcessLocation, String> {
     let id = |what: &str, id: Result<id128::Id128, _>| {
-        id.map(|id| id.lower_hex())
-            .map_err(|error: libsystemd::errors::SdError| {
-                format!("failed to read the {what} id: {error}")
-            })
+        id.map(|id| id.lower_hex()).map_err(|error: libsystemd::errors::SdError| {
+            format!("failed to read the {what} id: {error}")
+        })
     };
     let namespace = std::fs::read_link("/proc/self/ns/pid")
         .map_err(|error| format!("failed to read /proc/self/ns/pid: {error}"))?;
@@ -130,16 +121,10 @@ mod tests {
     fn unit_is_found_in_cgroup() {
         let found = |path: &str| unit_of(&format!("1:name=systemd:/x.service\n0::{path}\n"));
         let service = "archivist-orchestrator.service";
-        assert_eq!(
-            found(&format!("/archivist.slice/{service}")).unwrap(),
-            service
-        );
+        assert_eq!(found(&format!("/archivist.slice/{service}")).unwrap(), service);
         let user = "/user.slice/user-0.slice/user@0.service/app.slice/run-u3.service/sub";
         assert_eq!(found(user).unwrap(), "run-u3.service");
-        assert_eq!(
-            found("/user.slice/user-0.slice/session-1.scope").unwrap(),
-            "session-1.scope"
-        );
+        assert_eq!(found("/user.slice/user-0.slice/session-1.scope").unwrap(), "session-1.scope");
         assert_eq!(found("/"), None);
     }
 }

@@ -50,10 +50,7 @@ impl Kind for Search {
             }
             (outcome, _) => Err(format!("{outcome}; see: journalctl -u {}", run.unit)),
         };
-        turn.act(ReplyAction::Found {
-            run: run.id,
-            answer: answer.map_err(Refusal::Failed),
-        });
+        turn.act(ReplyAction::Found { run: run.id, answer: answer.map_err(Refusal::Failed) });
         Ok(())
     }
 }
@@ -73,10 +70,7 @@ pub(crate) fn ask(
         let why = format!("{UNITS_MAX} searches are running: ask again when one has ended");
         return Err(failed(why));
     }
-    let question = SearchQuestion {
-        limit: question.limit.clamp(1, HITS_MAX),
-        ..question.clone()
-    };
+    let question = SearchQuestion { limit: question.limit.clamp(1, HITS_MAX), ..question.clone() };
     let (names, boot) = (&turn.engine.names, &turn.engine.boot);
     let run = turn.tx.queue_run(UnitKind::Search, turn.now)?;
     let directories = (turn.engine.indexes().join(SEARCH), turn.engine.archive());
@@ -86,9 +80,6 @@ pub(crate) fn ask(
     let stdin = Some(serde_json::to_vec(&question)?);
     let stdout = Output::Record(answer_path(&turn.engine.scope, run));
     life::start(turn, run, spec, stdin, stdout, None);
-    turn.act(ReplyAction::AwaitSearch {
-        run,
-        reply: reply.clone(),
-    });
+    turn.act(ReplyAction::AwaitSearch { run, reply: reply.clone() });
     Ok(())
 }

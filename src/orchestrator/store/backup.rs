@@ -78,12 +78,7 @@ impl DatabaseCopy {
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         let row = statement.query_row([id], |row| {
-            Ok(OwnerRow {
-                owner,
-                url: row.get(0)?,
-                directory: row.get(1)?,
-                runs: row.get(2)?,
-            })
+            Ok(OwnerRow { owner, url: row.get(0)?, directory: row.get(1)?, runs: row.get(2)? })
         });
         Ok(row.optional()?)
     }
@@ -151,10 +146,7 @@ fn busy() -> rusqlite::Error {
 /// # Errors
 /// See [`OpenError`].
 pub fn check_usable(path: &Path) -> std::result::Result<(), OpenError> {
-    let garbage = |source| OpenError::Garbage {
-        path: path.to_owned(),
-        source,
-    };
+    let garbage = |source| OpenError::Garbage { path: path.to_owned(), source };
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY);
     let found = connection.and_then(|connection| {
         let version = schema::version(&connection)?;
@@ -162,10 +154,7 @@ pub fn check_usable(path: &Path) -> std::result::Result<(), OpenError> {
     });
     let (version, is_of_development) = found.map_err(garbage)?;
     check_version(path, version, is_of_development)?;
-    let damaged = |what| OpenError::Damaged {
-        path: path.to_owned(),
-        what,
-    };
+    let damaged = |what| OpenError::Damaged { path: path.to_owned(), what };
     match damage::check(path) {
         damage::Check::Whole => Ok(()),
         damage::Check::Damaged(what) => Err(damaged(what)),
@@ -237,11 +226,7 @@ pub fn returned(path: &Path, deleted: &DeletedIds) -> Result<BTreeMap<SnapshotId
         };
         let pages = statement.query_map((id, time), |row| {
             let (crawl, url) = (CrawlId(row.get(1)?), row.get(2)?);
-            let page = ReturnedPage {
-                crawl,
-                url,
-                deleted_at: Time(*time),
-            };
+            let page = ReturnedPage { crawl, url, deleted_at: Time(*time) };
             Ok((SnapshotId(row.get(0)?), page))
         })?;
         for page in pages {

@@ -93,18 +93,12 @@ impl Tx<'_> {
     pub fn bring_forward(&self, now: Time, longest: Duration, host: Duration) -> Result<usize> {
         let mut count = 0;
         for (sql, longest) in [
-            (
-                "UPDATE crawl SET retry_at = ?1 WHERE status = 'queued' AND retry_at > ?2",
-                longest,
-            ),
+            ("UPDATE crawl SET retry_at = ?1 WHERE status = 'queued' AND retry_at > ?2", longest),
             (
                 "UPDATE snapshot SET retry_at = ?1 WHERE status = 'queued' AND retry_at > ?2",
                 longest.max(host),
             ),
-            (
-                "UPDATE copy SET due_at = ?1 WHERE status = 'waiting' AND due_at > ?2",
-                longest,
-            ),
+            ("UPDATE copy SET due_at = ?1 WHERE status = 'waiting' AND due_at > ?2", longest),
             ("UPDATE host SET next_at = ?1 WHERE next_at > ?2", host),
         ] {
             count += self.change(sql, (now.0, now.after(longest).0))?;

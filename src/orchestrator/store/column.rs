@@ -61,10 +61,7 @@ fn parse<T>(
     parse: fn(&str) -> Option<T>,
 ) -> FromSqlResult<T> {
     let text = value.as_str()?;
-    let unknown = || UnknownValue {
-        what,
-        text: text.to_owned(),
-    };
+    let unknown = || UnknownValue { what, text: text.to_owned() };
     parse(text).ok_or_else(|| FromSqlError::Other(Box::new(unknown())))
 }
 
@@ -245,13 +242,7 @@ mod tests {
     fn unknown_value_is_damage_and_is_named() {
         let error = select::<Lifecycle>("'frozzen'").unwrap_err();
         assert!(error.damage().is_some());
-        assert!(
-            error
-                .damage()
-                .unwrap()
-                .contains("'frozzen' is not a status"),
-            "{error:?}"
-        );
+        assert!(error.damage().unwrap().contains("'frozzen' is not a status"), "{error:?}");
         let error = select::<Vec<String>>("'{'").unwrap_err();
         assert!(error.damage().is_some(), "{error:?}");
         let error = select::<Lifecycle>("NULL").unwrap_err();

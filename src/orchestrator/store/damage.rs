@@ -95,11 +95,7 @@ pub fn log_is_damaged(path: &Path) -> io::Result<bool> {
         if is_whole || word(&frame, 4) == 0 {
             continue;
         }
-        if is_ours {
-            commits_behind += 1 + std::mem::take(&mut foreign)
-        } else {
-            foreign += 1
-        }
+        if is_ours { commits_behind += 1 + std::mem::take(&mut foreign) } else { foreign += 1 }
     }
     Ok(commits_behind >= 2)
 }
@@ -113,11 +109,7 @@ impl Sum {
         for pair in bytes.as_chunks::<8>().0 {
             let word = |at: usize| {
                 let word = [pair[at], pair[at + 1], pair[at + 2], pair[at + 3]];
-                if big_endian {
-                    u32::from_be_bytes(word)
-                } else {
-                    u32::from_le_bytes(word)
-                }
+                if big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
             };
             self.0 = self.0.wrapping_add(word(0)).wrapping_add(self.1);
             self.1 = self.1.wrapping_add(word(4)).wrapping_add(self.0);
@@ -149,16 +141,10 @@ mod tests {
     fn killed(directory: &Path) -> (PathBuf, Vec<u8>) {
         let path = directory.join("db");
         let connection = Connection::open(&path).unwrap();
-        connection
-            .pragma_update(None, "journal_mode", "wal")
-            .unwrap();
-        connection
-            .execute_batch("CREATE TABLE t (a TEXT UNIQUE)")
-            .unwrap();
+        connection.pragma_update(None, "journal_mode", "wal").unwrap();
+        connection.execute_batch("CREATE TABLE t (a TEXT UNIQUE)").unwrap();
         for n in 0..10 {
-            connection
-                .execute("INSERT INTO t VALUES (?1)", [format!("row {n}")])
-                .unwrap();
+            connection.execute("INSERT INTO t VALUES (?1)", [format!("row {n}")]).unwrap();
         }
         let left = directory.join("left");
         std::fs::copy(&path, &left).unwrap();

@@ -30,16 +30,12 @@ struct Query {
 
 impl Query {
     fn new(sql: String) -> Query {
-        Query {
-            sql: format!("{sql} WHERE 1"),
-            values: Vec::new(),
-        }
+        Query { sql: format!("{sql} WHERE 1"), values: Vec::new() }
     }
 
     fn and(&mut self, condition: &str, value: impl Into<Value>) {
         self.values.push(value.into());
-        self.sql
-            .push_str(&format!(" AND {condition} ?{}", self.values.len()));
+        self.sql.push_str(&format!(" AND {condition} ?{}", self.values.len()));
     }
 
     /// Results or runs of a crawl and its snapshots, or of a snapshot.
@@ -76,8 +72,7 @@ impl Query {
             let last = self.values.len();
             ranges.push(format!("url_key >= ?{} AND url_key < ?{last}", last - 1));
         }
-        self.sql
-            .push_str(&format!(" AND ({})", ranges.join(" OR ")));
+        self.sql.push_str(&format!(" AND ({})", ranges.join(" OR ")));
     }
 
     /// As [`Query::newest_first`], but by the indexes of the conditions: the order of ids would read
@@ -88,10 +83,8 @@ impl Query {
         }
         self.sql.push_str(" ORDER BY +id DESC");
         self.limit(filter.limit);
-        self.sql = format!(
-            "SELECT {columns} FROM snapshot WHERE id IN ({}) ORDER BY id DESC",
-            self.sql
-        );
+        self.sql =
+            format!("SELECT {columns} FROM snapshot WHERE id IN ({}) ORDER BY id DESC", self.sql);
     }
 
     fn newest_first(&mut self, filter: &Filter) {
@@ -275,11 +268,7 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(&query.values))?;
         let mut list = Vec::new();
-        let mut left = if filter.limit == 0 {
-            usize::MAX
-        } else {
-            ANSWER_BYTES
-        };
+        let mut left = if filter.limit == 0 { usize::MAX } else { ANSWER_BYTES };
         while left > 0
             && let Some(row) = rows.next()?
         {
@@ -406,11 +395,7 @@ mod tests {
             crawl(&tx, url);
         }
         let list = |before, limit| {
-            let filter = Filter {
-                before,
-                limit,
-                ..Filter::default()
-            };
+            let filter = Filter { before, limit, ..Filter::default() };
             let crawls = tx.list_crawls(&filter).unwrap();
             crawls.iter().map(|crawl| crawl.id.0).collect::<Vec<_>>()
         };
@@ -438,11 +423,7 @@ mod tests {
             now: Time(0),
         };
         let crawl = tx.add_crawl(&crawl).unwrap();
-        let page = NewSnapshot {
-            url,
-            host: "a.example",
-            ..NewSnapshot::default()
-        };
+        let page = NewSnapshot { url, host: "a.example", ..NewSnapshot::default() };
         let page = tx.add_snapshots(crawl, None, &[page], Time(0)).unwrap()[0].0;
         tx.record_run(&NewRun {
             kind: UnitKind::Hook,
@@ -464,10 +445,7 @@ mod tests {
         .unwrap();
         let all = Filter::default();
         let crawls = tx.list_crawls(&all).unwrap();
-        let (pages, runs) = (
-            tx.list_snapshots(&all).unwrap(),
-            tx.list_runs(&all).unwrap(),
-        );
+        let (pages, runs) = (tx.list_snapshots(&all).unwrap(), tx.list_runs(&all).unwrap());
         let text = serde_json::to_string(&(&crawls, &pages, &runs)).unwrap();
         assert!(!text.contains("secret"), "{text}");
         assert_eq!(crawls[0].config["TIMEOUT"], "30");
@@ -494,11 +472,7 @@ mod tests {
             tx.add_given_crawl(&given, Time(now as i64)).unwrap();
         }
         let list = |before| {
-            let filter = Filter {
-                before,
-                limit: 2,
-                ..Filter::default()
-            };
+            let filter = Filter { before, limit: 2, ..Filter::default() };
             let crawls = tx.list_crawls(&filter).unwrap();
             crawls.iter().map(|crawl| crawl.id.0).collect::<Vec<_>>()
         };
@@ -517,21 +491,14 @@ mod tests {
         let title = "t".repeat(ANSWER_BYTES / 4);
         let urls: Vec<String> = (0..12).map(|n| format!("https://a/{n}")).collect();
         for url in &urls {
-            let page = NewSnapshot {
-                url,
-                host: "a",
-                title: Some(&title),
-                ..NewSnapshot::default()
-            };
+            let page =
+                NewSnapshot { url, host: "a", title: Some(&title), ..NewSnapshot::default() };
             let added = tx.add_snapshots(crawl, None, &[page], Time(0)).unwrap();
             for n in 0..PAGE_TAGS_MAX + 9 {
                 tx.tag_snapshot(added[0].0, &n.to_string()).unwrap();
             }
         }
-        let mut filter = Filter {
-            limit: 1000,
-            ..Filter::default()
-        };
+        let mut filter = Filter { limit: 1000, ..Filter::default() };
         let mut sizes = Vec::new();
         loop {
             let piece = tx.list_snapshots(&filter).unwrap();
@@ -545,11 +512,8 @@ mod tests {
 
     /// Lists what matches a pattern, in batches of two.
     fn of_url(tx: &Tx<'_>, pattern: &str) -> Vec<i64> {
-        let mut filter = Filter {
-            url: Some(pattern.parse().unwrap()),
-            limit: 2,
-            ..Filter::default()
-        };
+        let mut filter =
+            Filter { url: Some(pattern.parse().unwrap()), limit: 2, ..Filter::default() };
         let mut ids = Vec::new();
         loop {
             let piece = tx.list_snapshots(&filter).unwrap();
@@ -574,11 +538,7 @@ mod tests {
             "http://u:p@a.test/docs",
         ] {
             let crawl = crawl(&tx, url);
-            let page = NewSnapshot {
-                url,
-                host: "a",
-                ..NewSnapshot::default()
-            };
+            let page = NewSnapshot { url, host: "a", ..NewSnapshot::default() };
             tx.add_snapshots(crawl, None, &[page], Time(0)).unwrap();
         }
         assert_eq!(of_url(&tx, "https://a.test/docs"), [6, 2, 1]);
@@ -588,12 +548,8 @@ mod tests {
 
         let page = Owner::Snapshot(SnapshotId(6));
         for (plugin, size) in [("title", 0), ("wget", 70), ("dom", 7)] {
-            tx.start_result(page, CrawlId(6), plugin, "hook", Time(7))
-                .unwrap();
-            let verdict = Verdict {
-                state: ResultState::Succeeded,
-                error: None,
-            };
+            tx.start_result(page, CrawlId(6), plugin, "hook", Time(7)).unwrap();
+            let verdict = Verdict { state: ResultState::Succeeded, error: None };
             let finished = Finished {
                 verdict: &verdict,
                 output: None,
@@ -601,13 +557,10 @@ mod tests {
                 size,
                 figures: &Default::default(),
             };
-            tx.finish_result(page, plugin, "hook", &finished, Time(8))
-                .unwrap();
+            tx.finish_result(page, plugin, "hook", &finished, Time(8)).unwrap();
         }
-        let filter = Filter {
-            url: Some(UrlPattern::of_page("http://a.test/docs")),
-            ..Filter::default()
-        };
+        let filter =
+            Filter { url: Some(UrlPattern::of_page("http://a.test/docs")), ..Filter::default() };
         let versions = tx.list_versions(&filter).unwrap();
         let kept = versions.iter().map(|version| {
             let plugins = version.plugins.join(" ");
@@ -615,11 +568,7 @@ mod tests {
         });
         assert_eq!(
             kept.collect::<Vec<_>>(),
-            [
-                (6, 77, "dom wget".to_owned()),
-                (2, 0, String::new()),
-                (1, 0, String::new())
-            ]
+            [(6, 77, "dom wget".to_owned()), (2, 0, String::new()), (1, 0, String::new())]
         );
     }
 
@@ -648,10 +597,7 @@ mod tests {
             let of_key =
                 |step: &String| step.contains("INDEX snapshot_key (url_key>? AND url_key<?)");
             assert!(plan.iter().any(of_key), "{plan:?}");
-            assert!(
-                !plan.iter().any(|step| step.starts_with("SCAN")),
-                "{plan:?}"
-            );
+            assert!(!plan.iter().any(|step| step.starts_with("SCAN")), "{plan:?}");
         }
     }
 
@@ -668,17 +614,10 @@ mod tests {
         // A tenth of the pages has ten versions.
         for start in (0..ROWS).step_by(10_000) {
             let crawl = crawl(&tx, "https://a/");
-            let urls: Vec<String> = (start..start + 10_000)
-                .map(|n| url(n % (ROWS / 10)))
-                .collect();
-            let page = |url| NewSnapshot {
-                url,
-                host: "a",
-                ..NewSnapshot::default()
-            };
+            let urls: Vec<String> = (start..start + 10_000).map(|n| url(n % (ROWS / 10))).collect();
+            let page = |url| NewSnapshot { url, host: "a", ..NewSnapshot::default() };
             let pages: Vec<_> = urls.iter().map(|url| page(url)).collect();
-            tx.add_snapshots(crawl, None, &pages, Time(start as i64))
-                .unwrap();
+            tx.add_snapshots(crawl, None, &pages, Time(start as i64)).unwrap();
         }
         tx.commit().unwrap();
         let tx = store.begin().unwrap();
@@ -706,11 +645,8 @@ mod tests {
         eprintln!("versions p50, p99: {:?}", time(&url, true));
         let of_host = |n: usize| format!("*.host{}.test", n % 1000);
         eprintln!("host p50, p99: {:?}", time(&of_host, false));
-        let filter = Filter {
-            url: Some("*.test".parse().unwrap()),
-            limit: 50,
-            ..Filter::default()
-        };
+        let filter =
+            Filter { url: Some("*.test".parse().unwrap()), limit: 50, ..Filter::default() };
         let start = std::time::Instant::now();
         assert_eq!(tx.list_snapshots(&filter).unwrap().len(), 50);
         eprintln!("the newest 50 of all: {:?}", start.elapsed());
@@ -725,21 +661,14 @@ mod tests {
         let crawls = [crawl(&tx, "https://a/"), crawl(&tx, "https://b/")];
         // The first crawl has the odd ids, the second one the even ids.
         for n in 0..10 {
-            let page = NewSnapshot {
-                url: &format!("https://a/{n}"),
-                host: "a",
-                ..NewSnapshot::default()
-            };
+            let page =
+                NewSnapshot { url: &format!("https://a/{n}"), host: "a", ..NewSnapshot::default() };
             let added = tx.add_snapshots(crawls[n % 2], None, &[page], Time(0));
             assert_eq!(added.unwrap().len(), 1);
         }
         let list = |before, limit| {
-            let filter = Filter {
-                owner: Some(Owner::Crawl(crawls[0])),
-                before,
-                limit,
-                ..Filter::default()
-            };
+            let filter =
+                Filter { owner: Some(Owner::Crawl(crawls[0])), before, limit, ..Filter::default() };
             let snapshots = tx.list_snapshots(&filter).unwrap();
             snapshots.iter().map(|s| s.id.0).collect::<Vec<_>>()
         };

@@ -201,14 +201,11 @@ impl Store {
         }
         // SQLite ignores the pragma within a transaction.
         if durability != self.durability {
-            self.connection
-                .pragma_update(None, "synchronous", durability.synchronous())?;
+            self.connection.pragma_update(None, "synchronous", durability.synchronous())?;
             self.durability = durability;
         }
         let epoch = self.epoch;
-        let inner = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let inner = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         if runner::current(&inner)? != Some(epoch) {
             return Err(StoreError::Superseded(epoch));
         }

@@ -119,12 +119,7 @@ fn make_private(path: &Path) {
         name.push(ending);
         PathBuf::from(name)
     };
-    let _ = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(MODE)
-        .open(path);
+    let _ = File::options().write(true).create(true).truncate(false).mode(MODE).open(path);
     for path in [of(""), of("-wal"), of("-shm")] {
         let Ok(found) = std::fs::symlink_metadata(&path) else {
             continue;
@@ -151,34 +146,23 @@ impl Store {
     pub fn open(path: &Path) -> Result<Store, OpenError> {
         let directory = path.parent().unwrap_or(Path::new("."));
         if let Some(kind) = network_file_system(directory) {
-            return Err(OpenError::Network {
-                path: path.to_owned(),
-                kind,
-            });
+            return Err(OpenError::Network { path: path.to_owned(), kind });
         }
         make_private(path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection =
-            Connection::open_with_flags(path, flags).map_err(|source| OpenError::Open {
-                path: path.to_owned(),
-                source,
-            })?;
+        let mut connection = Connection::open_with_flags(path, flags)
+            .map_err(|source| OpenError::Open { path: path.to_owned(), source })?;
         let refuse = |source: rusqlite::Error| match source.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::NotADatabase) => OpenError::Garbage {
-                path: path.to_owned(),
-                source,
-            },
+            Some(rusqlite::ErrorCode::NotADatabase) => {
+                OpenError::Garbage { path: path.to_owned(), source }
+            }
             // None: a column has another type than text.
-            Some(rusqlite::ErrorCode::DatabaseCorrupt) | None => OpenError::Damaged {
-                path: path.to_owned(),
-                what: source.to_string(),
-            },
-            _ => OpenError::Open {
-                path: path.to_owned(),
-                source,
-            },
+            Some(rusqlite::ErrorCode::DatabaseCorrupt) | None => {
+                OpenError::Damaged { path: path.to_owned(), what: source.to_string() }
+            }
+            _ => OpenError::Open { path: path.to_owned(), source },
         };
         // Before anything that writes; setting the journal mode writes.
         let found = schema::version(&connection).map_err(refuse)?;
@@ -316,10 +300,7 @@ mod tests {
         let mut store = Store::open(&directory.path().join("archivist.sqlite3")).unwrap();
         let synchronous = |store: &Store| -> i64 {
             let value = |row: &rusqlite::Row<'_>| row.get(0);
-            store
-                .connection
-                .pragma_query_value(None, "synchronous", value)
-                .unwrap()
+            store.connection.pragma_query_value(None, "synchronous", value).unwrap()
         };
         store.take_over("unit", "boot", Time(1)).unwrap();
         assert_eq!(synchronous(&store), 2);
@@ -376,11 +357,8 @@ mod tests {
     fn garbage_is_refused_and_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archivist.sqlite3");
-        std::fs::write(
-            &path,
-            b"not a database, but long enough to be looked at".repeat(50),
-        )
-        .unwrap();
+        std::fs::write(&path, b"not a database, but long enough to be looked at".repeat(50))
+            .unwrap();
         let before = std::fs::read(&path).unwrap();
         let error = Store::open(&path).err().unwrap();
         assert!(matches!(error, OpenError::Garbage { .. }), "{error}");
@@ -393,9 +371,7 @@ mod tests {
         let path = directory.path().join("archivist.sqlite3");
         drop(Store::open(&path).unwrap());
         let connection = Connection::open(&path).unwrap();
-        connection
-            .execute_batch("CREATE INDEX mine ON crawl (created_at)")
-            .unwrap();
+        connection.execute_batch("CREATE INDEX mine ON crawl (created_at)").unwrap();
         drop(connection);
         drop(Store::open(&path).unwrap());
         let mut bytes = std::fs::read(&path).unwrap();
@@ -414,10 +390,7 @@ mod tests {
     fn newer_schema_is_refused_and_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archivist.sqlite3");
-        Connection::open(&path)
-            .unwrap()
-            .pragma_update(None, "user_version", 999)
-            .unwrap();
+        Connection::open(&path).unwrap().pragma_update(None, "user_version", 999).unwrap();
         let before = std::fs::read(&path).unwrap();
         let error = Store::open(&path).err().unwrap().to_string();
         assert!(error.contains("newer archivist (schema 999"), "{error}");
@@ -453,19 +426,12 @@ mod tests {
         let mut second = Store::open(&path).unwrap();
         second.take_over("two", "boot", Time(2)).unwrap();
         let error = first.begin().err().unwrap();
-        assert!(
-            matches!(error, super::super::StoreError::Superseded(2)),
-            "{error:?}"
-        );
+        assert!(matches!(error, super::super::StoreError::Superseded(2)), "{error:?}");
         assert!(second.begin().is_ok());
     }
 
     #[test]
     fn bundled_sqlite_has_the_fix_for_wal_corruption() {
-        assert!(
-            rusqlite::version_number() >= 3_051_003,
-            "{}",
-            rusqlite::version()
-        );
+        assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
     }
 }

@@ -18,11 +18,7 @@ fn runner(row: &Row<'_>) -> rusqlite::Result<Runner> {
         active: row.get(2)?,
         unit: row.get(3)?,
         pid: row.get(4)?,
-        place: ProcessLocation {
-            machine: row.get(5)?,
-            boot: row.get(6)?,
-            namespace: row.get(7)?,
-        },
+        place: ProcessLocation { machine: row.get(5)?, boot: row.get(6)?, namespace: row.get(7)? },
         components: row.get(8)?,
         restarts: row.get(9)?,
         since: Time(row.get(10)?),
@@ -65,9 +61,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Rank`] if a new rank cannot be locked.
     pub fn register(&mut self, me: &Runner, heir: bool, hold: impl Fn(i64) -> bool) -> Result<i64> {
-        let tx = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         if me.rank != 0 {
             if !standing(&tx)?.iter().any(|row| row.rank == me.rank) {
                 insert(&tx, "waiting", me)?;
@@ -92,10 +86,7 @@ impl Store {
             None if hold(epoch) => epoch,
             None => return Err(StoreError::Rank(epoch)),
         };
-        tx.execute(
-            "UPDATE runner SET rank = ?1 WHERE epoch = ?2",
-            (rank, epoch),
-        )?;
+        tx.execute("UPDATE runner SET rank = ?1 WHERE epoch = ?2", (rank, epoch))?;
         tx.commit()?;
         Ok(rank)
     }
@@ -109,9 +100,7 @@ impl Store {
         now: Time,
         judge: impl FnOnce(&[Runner]) -> Gate,
     ) -> Result<Gate> {
-        let tx = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (mine, others): (Vec<Runner>, Vec<Runner>) =
             standing(&tx)?.into_iter().partition(|row| row.rank == rank);
         let verdict = judge(&others);
@@ -122,16 +111,10 @@ impl Store {
             return Err(StoreError::NoSuch(format!("runner with rank {rank}")));
         };
         for epoch in gone {
-            tx.execute(
-                "UPDATE runner SET state = 'ended' WHERE epoch = ?1",
-                [epoch],
-            )?;
+            tx.execute("UPDATE runner SET state = 'ended' WHERE epoch = ?1", [epoch])?;
         }
         tx.execute("UPDATE runner SET state = 'ended' WHERE rank = ?1", [rank])?;
-        tx.execute(
-            "UPDATE runner SET state = 'waiting' WHERE state = 'active'",
-            [],
-        )?;
+        tx.execute("UPDATE runner SET state = 'waiting' WHERE state = 'active'", [])?;
         me.since = now;
         let epoch = insert(&tx, "active", &me)?;
         tx.commit()?;
@@ -144,10 +127,7 @@ impl Store {
     pub fn take_over(&mut self, unit: &str, boot: &str, now: Time) -> Result<i64> {
         let me = Runner {
             unit: unit.to_owned(),
-            place: ProcessLocation {
-                boot: boot.to_owned(),
-                ..ProcessLocation::default()
-            },
+            place: ProcessLocation { boot: boot.to_owned(), ..ProcessLocation::default() },
             since: now,
             ..Runner::default()
         };
@@ -189,10 +169,7 @@ impl Store {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(Duration::from_secs(5))?;
         connection.pragma_update(None, "query_only", true)?;
-        Ok(Fence {
-            connection: Mutex::new(connection),
-            epoch: self.epoch,
-        })
+        Ok(Fence { connection: Mutex::new(connection), epoch: self.epoch })
     }
 }
 
@@ -239,13 +216,7 @@ mod tests {
     }
 
     fn me(unit: &str, restarts: bool) -> Runner {
-        Runner {
-            unit: unit.into(),
-            pid: 7,
-            restarts,
-            since: Time(1),
-            ..Runner::default()
-        }
+        Runner { unit: unit.into(), pid: 7, restarts, since: Time(1), ..Runner::default() }
     }
 
     fn pass(_: &[Runner]) -> Gate {
@@ -275,9 +246,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (mut old, mut new) = (open(directory.path()), open(directory.path()));
         old.take_over("old", "b", Time(1)).unwrap();
-        new.connection
-            .busy_timeout(Duration::from_millis(1))
-            .unwrap();
+        new.connection.busy_timeout(Duration::from_millis(1)).unwrap();
         let tx = old.begin().unwrap();
         // A runner that was frozen in a transaction is listed, and its lock is respected.
         assert!(new.take_over("new", "b", Time(2)).is_err());
@@ -320,18 +289,9 @@ mod tests {
         assert!(heir > anew);
         // A runner that was recorded as ended registers under the rank that it holds.
         store.leave(by_hand).unwrap();
-        let ranked = Runner {
-            rank: by_hand,
-            ..me("", false)
-        };
+        let ranked = Runner { rank: by_hand, ..me("", false) };
         assert_eq!(store.register(&ranked, false, |_| false).unwrap(), by_hand);
-        assert!(
-            store
-                .runners()
-                .unwrap()
-                .iter()
-                .any(|row| row.rank == by_hand)
-        );
+        assert!(store.runners().unwrap().iter().any(|row| row.rank == by_hand));
     }
 
     #[test]

@@ -53,12 +53,7 @@ columns! { PagePosition: retry_at, id }
 impl Tx<'_> {
     /// Returns the present view. Reading it takes no longer for longer queues.
     pub fn view(&self, query: &ViewQuery<'_>) -> Result<View> {
-        let ViewQuery {
-            limits,
-            pace,
-            leases,
-            network,
-        } = *query;
+        let ViewQuery { limits, pace, leases, network } = *query;
         let now = leases.clocks.now;
         // Paused crawls and snapshots hold no slot.
         let sql = format!(
@@ -80,14 +75,7 @@ impl Tx<'_> {
         )?;
         let running = self.snapshot_workers()?;
         for crawl in self.open_crawls()? {
-            let query = DuePagesQuery {
-                crawl,
-                limits,
-                pace,
-                leases,
-                network,
-                now,
-            };
+            let query = DuePagesQuery { crawl, limits, pace, leases, network, now };
             let due = self.due_snapshots(&query, &mut view.hosts)?;
             let later: Option<i64> = self.one(
                 "SELECT min(retry_at) FROM snapshot
@@ -227,10 +215,7 @@ impl Tx<'_> {
         let limit = limit.min(query.limits.workers_per_kind);
         let pages: Vec<PagePosition> =
             self.all(&sql, (query.crawl.0, host.0, query.now.0, limit))?;
-        debug_assert!(
-            pages.is_sorted(),
-            "the index has another order than the plan"
-        );
+        debug_assert!(pages.is_sorted(), "the index has another order than the plan");
         Ok(pages.iter().map(|page| Due { id: page.id, host }).collect())
     }
 

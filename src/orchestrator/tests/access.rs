@@ -91,10 +91,7 @@ fn is_admitted(caller: u32, method: &str) -> bool {
             continue;
         };
         let rules = rest.split_once("</policy>").unwrap().0.lines();
-        for rule in rules
-            .map(str::trim)
-            .filter(|rule| rule.contains(" send_destination="))
-        {
+        for rule in rules.map(str::trim).filter(|rule| rule.contains(" send_destination=")) {
             let fits = |name: &str, value: &str| attribute(rule, name).is_none_or(|of| of == value);
             if fits("send_interface", "org.archivist1.Manager") && fits("send_member", method) {
                 is_allowed = rule.starts_with("<allow");
@@ -107,15 +104,11 @@ fn is_admitted(caller: u32, method: &str) -> bool {
 /// The methods of the interface for users, as it describes itself.
 fn methods() -> BTreeSet<String> {
     let description = service::description();
-    let (_, rest) = description
-        .split_once("<interface name=\"org.archivist1.Manager\">")
-        .unwrap();
+    let (_, rest) = description.split_once("<interface name=\"org.archivist1.Manager\">").unwrap();
     let (interface, _) = rest.split_once("</interface>").unwrap();
     let lines = interface.lines().map(str::trim);
     let methods = lines.filter(|line| line.starts_with("<method "));
-    methods
-        .map(|line| attribute(line, "name").unwrap().to_owned())
-        .collect()
+    methods.map(|line| attribute(line, "name").unwrap().to_owned()).collect()
 }
 
 /// A sealed crawl of OWNER, with the page s1.
@@ -155,22 +148,10 @@ fn refusal(bed: &mut Bed, call: &str, user: u32) -> Option<String> {
     let retry = |bed: &mut Bed, which: Which| {
         // What this asks for may leave its final state.
         bed.finals.clear();
-        why(bed.request(|reply| Request::Retry {
-            id: Some(id),
-            which,
-            user,
-            so_far: None,
-            reply,
-        }))
+        why(bed.request(|reply| Request::Retry { id: Some(id), which, user, so_far: None, reply }))
     };
     let pin = |bed: &mut Bed, pinned: bool| {
-        why(bed.request(|reply| Request::Pin {
-            id,
-            pinned,
-            dry_run: false,
-            user,
-            reply,
-        }))
+        why(bed.request(|reply| Request::Pin { id, pinned, dry_run: false, user, reply }))
     };
     match call {
         "Amend" => why(bed.request(|reply| Request::Amend {
@@ -180,12 +161,8 @@ fn refusal(bed: &mut Bed, call: &str, user: u32) -> Option<String> {
             reply,
         })),
         "Delete" => {
-            let answer = bed.request(|reply| Request::Delete {
-                ids: vec![id],
-                dry_run: true,
-                user,
-                reply,
-            });
+            let answer =
+                bed.request(|reply| Request::Delete { ids: vec![id], dry_run: true, user, reply });
             let answer: Deleted = serde_json::from_str(&answer?.unwrap()).unwrap();
             answer.left.into_iter().next().map(|left| left.reason)
         }
@@ -213,10 +190,8 @@ fn refusal(bed: &mut Bed, call: &str, user: u32) -> Option<String> {
 
 #[test]
 fn every_method_has_a_rule_and_every_rule_a_method() {
-    let of_table: BTreeSet<String> = CALLS
-        .iter()
-        .map(|(call, _)| call.split(' ').next().unwrap().to_owned())
-        .collect();
+    let of_table: BTreeSet<String> =
+        CALLS.iter().map(|(call, _)| call.split(' ').next().unwrap().to_owned()).collect();
     assert_eq!(methods(), of_table);
     let of_matrix: BTreeSet<&str> = MATRIX.iter().map(|(call, _)| *call).collect();
     let calls: BTreeSet<&str> = CALLS.iter().map(|(call, _)| *call).collect();
@@ -247,10 +222,7 @@ fn refusals_say_whose_it_is_and_what_to_do() {
         "s1 was added by user 3000000; to delete it, run this as that user or as root, or have root set MembersDelete=yes in archivist.conf(5)"
     );
     let unpin = refusal(&mut bed, "Unpin", OWNER).unwrap();
-    assert_eq!(
-        unpin,
-        "s1 was pinned by user root; to unpin it, run this as that user or as root"
-    );
+    assert_eq!(unpin, "s1 was pinned by user root; to unpin it, run this as that user or as root");
     let reload = refusal(&mut bed, "Reload", OWNER).unwrap();
     assert!(reload.starts_with("Reload is for root alone"), "{reload}");
 }
@@ -261,10 +233,7 @@ fn members_delete_everything_if_root_says_so() {
     let mut bed = archived();
     assert!(refusal(&mut bed, "Amend", MEMBER).is_some());
     assert!(refusal(&mut bed, "Amend", ROOT).is_none());
-    assert!(
-        refusal(&mut bed, "Delete", OWNER).is_none(),
-        "still its own"
-    );
+    assert!(refusal(&mut bed, "Delete", OWNER).is_none(), "still its own");
     bed.engine.settings.members_delete = true;
     assert!(refusal(&mut bed, "Delete", MEMBER).is_none());
     assert!(refusal(&mut bed, "Pin", MEMBER).is_none());
@@ -281,10 +250,7 @@ fn members_delete_everything_if_root_says_so() {
 
 #[test]
 fn one_user_of_an_own_archive_may_do_everything() {
-    for (call, _) in MATRIX
-        .iter()
-        .filter(|(call, _)| !Act::of(call).is_for_all())
-    {
+    for (call, _) in MATRIX.iter().filter(|(call, _)| !Act::of(call).is_for_all()) {
         let mut bed = archived();
         bed.engine.scope.user = true;
         assert_eq!(refusal(&mut bed, call, MEMBER), None, "{call}");
@@ -296,10 +262,7 @@ fn pages_of_the_fleet_are_for_root_alone() {
     let mut bed = Bed::new();
     add(&mut bed, archivist_core::model::FLEET);
     let why = refusal(&mut bed, "Delete", MEMBER).unwrap();
-    assert!(
-        why.starts_with("s1 was added by another node of the fleet"),
-        "{why}"
-    );
+    assert!(why.starts_with("s1 was added by another node of the fleet"), "{why}");
     assert!(refusal(&mut bed, "Delete", ROOT).is_none());
     let users = bed.look(|tx| tx.crawl(CrawlId(1))).unwrap().users;
     assert_eq!(users, BTreeSet::from([archivist_core::model::FLEET]));

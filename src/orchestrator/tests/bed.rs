@@ -106,9 +106,7 @@ pub struct Bed {
 impl Bed {
     pub fn new() -> Bed {
         // The tests ask SQLite for many durable commits.
-        let directory = tempfile::tempdir_in("/dev/shm")
-            .or_else(|_| tempfile::tempdir())
-            .unwrap();
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let now = Time(1_000_000);
         Bed {
             store: open(&directory, now),
@@ -162,26 +160,12 @@ impl Bed {
             unanswered: &unanswered,
             durability: Durability::ProcessCrash,
         };
-        let Committed {
-            actions,
-            outlook,
-            left,
-        } = transaction::run(
-            &mut self.store,
-            &mut self.engine,
-            &House,
-            &moment,
-            &mut batch,
-        )?;
+        let Committed { actions, outlook, left } =
+            transaction::run(&mut self.store, &mut self.engine, &House, &moment, &mut batch)?;
         self.note_expired(&actions);
         let left = left.into_iter().map(|place| batch[place].clone());
         let mut left: Vec<Event> = left.collect();
-        self.performer.perform_all(
-            actions,
-            outlook.is_some(),
-            &mut self.engine,
-            &mut self.world,
-        );
+        self.performer.perform_all(actions, outlook.is_some(), &mut self.engine, &mut self.world);
         if self.engine.facts.are_awaited() {
             left.push(Event::Due);
             return self.try_turn(left);
@@ -198,8 +182,7 @@ impl Bed {
         let before = self.deleted.len();
         for action in actions {
             if let Action::Log(LogEntry::Expired { pages, .. }) = action {
-                self.deleted
-                    .extend(pages.iter().copied().map(Owner::Snapshot));
+                self.deleted.extend(pages.iter().copied().map(Owner::Snapshot));
             }
         }
         if self.deleted.len() > before {

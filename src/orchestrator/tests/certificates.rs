@@ -29,19 +29,11 @@ fn certificates_are_listed_from_their_warning_until_the_site_is_not_checked_any_
         .iter()
         .map(|site| (site.watch.as_str(), site.is_down, site.certificate_expires))
         .collect();
-    assert_eq!(
-        sites,
-        [("site", false, Some(end))],
-        "metrics have sites that never failed"
-    );
+    assert_eq!(sites, [("site", false, Some(end))], "metrics have sites that never failed");
     bed.pass(5 * 86_400_000);
     assert!(soon(&mut bed).is_empty(), "15 days are left");
     bed.pass(86_400_000);
-    assert_eq!(
-        soon(&mut bed),
-        [listed(end)],
-        "older than its retention, but the newest"
-    );
+    assert_eq!(soon(&mut bed), [listed(end)], "older than its retention, but the newest");
     let renewed = bed.now.after(DAY * 90);
     status(&mut bed, &record(renewed));
     assert!(soon(&mut bed).is_empty());
@@ -55,17 +47,10 @@ fn certificates_are_listed_from_their_warning_until_the_site_is_not_checked_any_
 #[test]
 fn unit_of_a_check_gets_certificate_and_key() {
     let mut bed = watched("ClientCertificate=/etc/archivist/client.pem\nClientKey=client.key\n");
-    bed.queue(
-        "site",
-        &[CheckKind::Status, CheckKind::Crawl, CheckKind::Lighthouse],
-    )
-    .unwrap();
+    bed.queue("site", &[CheckKind::Status, CheckKind::Crawl, CheckKind::Lighthouse]).unwrap();
     bed.until_quiet();
     let own = [
-        (
-            "client.certificate".to_owned(),
-            "/etc/archivist/client.pem".to_owned(),
-        ),
+        ("client.certificate".to_owned(), "/etc/archivist/client.pem".to_owned()),
         ("client.key".to_owned(), "client.key".to_owned()),
     ];
     let unit = bed.running_of("-check-status-").pop().unwrap();
@@ -75,13 +60,7 @@ fn unit_of_a_check_gets_certificate_and_key() {
     }
     bed.world.end(&unit, 1, 243, "exit-code");
     bed.until_quiet();
-    let check = bed
-        .history("site")
-        .into_iter()
-        .find(|it| it.ok.is_none() && it.ended_at.is_some());
+    let check = bed.history("site").into_iter().find(|it| it.ok.is_none() && it.ended_at.is_some());
     let error = check.unwrap().record.error.unwrap();
-    assert!(
-        error.contains("ClientCertificate='/etc/archivist/client.pem'"),
-        "{error}"
-    );
+    assert!(error.contains("ClientCertificate='/etc/archivist/client.pem'"), "{error}");
 }

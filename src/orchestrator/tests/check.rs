@@ -34,10 +34,7 @@ impl Bed {
         self.states_and_runs_agree(&crawls, &snapshots, &results, &open);
         self.final_is_final(&crawls, &snapshots);
         assert_eq!(tallies.0, count(crawls.iter().map(|c| c.status.as_str())));
-        assert_eq!(
-            tallies.1,
-            count(snapshots.iter().map(|s| s.status.as_str()))
-        );
+        assert_eq!(tallies.1, count(snapshots.iter().map(|s| s.status.as_str())));
         self.tallies_are_true(&crawls, &snapshots, &results);
         self.starts_are_known(&open);
         self.checks_are_sound();
@@ -67,10 +64,7 @@ impl Bed {
                 ready && some && pages.all(|page| page.status == Lifecycle::Paused)
             };
             let crawls = open.iter().filter(|run| run.kind == UnitKind::CrawlWorker);
-            Ok(crawls
-                .filter(waits)
-                .map(|run| run.owner)
-                .collect::<BTreeSet<_>>())
+            Ok(crawls.filter(waits).map(|run| run.owner).collect::<BTreeSet<_>>())
         });
         let is_new = |run: &&RunRow| !self.known.contains(&run.id);
         for run in open.iter().filter(is_new) {
@@ -90,14 +84,8 @@ impl Bed {
             let grew = awake.iter().any(is_new);
             assert!(awake.len() as u32 <= limit || !grew, "{awake:?}");
         };
-        holds(
-            &|run| run.kind == UnitKind::CrawlWorker,
-            limits.workers_per_kind,
-        );
-        holds(
-            &|run| run.kind == UnitKind::SnapshotWorker,
-            limits.workers_per_kind,
-        );
+        holds(&|run| run.kind == UnitKind::CrawlWorker, limits.workers_per_kind);
+        holds(&|run| run.kind == UnitKind::SnapshotWorker, limits.workers_per_kind);
         let pages = |run: &&RunRow| run.kind == UnitKind::SnapshotWorker;
         // Beyond it a crawl, or several that were resumed, may have a first page.
         if open.iter().filter(pages).count() > 1 {
@@ -129,9 +117,7 @@ impl Bed {
     }
 
     fn hosts_are_spared(&mut self, open: &[RunRow]) {
-        let workers = open
-            .iter()
-            .filter(|run| run.kind == UnitKind::SnapshotWorker);
+        let workers = open.iter().filter(|run| run.kind == UnitKind::SnapshotWorker);
         let snapshots = self.look(|tx| tx.list_snapshots(&Filter::default()));
         let host = |run: &RunRow| {
             let mut snapshots = snapshots.iter();
@@ -159,17 +145,12 @@ impl Bed {
             let mut runs = open.iter();
             runs.find(|run| run.owner == owner && run.kind != UnitKind::Hook)
         };
-        let crawls = crawls
-            .iter()
-            .map(|crawl| (Owner::Crawl(crawl.id), crawl.status, crawl.attempts));
-        let snapshots = snapshots
-            .iter()
-            .map(|s| (Owner::Snapshot(s.id), s.status, s.attempts));
+        let crawls =
+            crawls.iter().map(|crawl| (Owner::Crawl(crawl.id), crawl.status, crawl.attempts));
+        let snapshots = snapshots.iter().map(|s| (Owner::Snapshot(s.id), s.status, s.attempts));
         for (owner, status, attempts) in crawls.chain(snapshots) {
-            let results: Vec<&HookResult> = all_results
-                .iter()
-                .filter(|result| result.owner == owner)
-                .collect();
+            let results: Vec<&HookResult> =
+                all_results.iter().filter(|result| result.owner == owner).collect();
             if status == Lifecycle::Started {
                 let run = worker(owner).unwrap_or_else(|| panic!("{owner} has no worker"));
                 assert_eq!(run.attempt, attempts, "{owner}: counted before the start");
@@ -197,10 +178,7 @@ impl Bed {
 
     fn final_is_final(&mut self, crawls: &[Crawl], snapshots: &[Snapshot]) {
         for snapshot in snapshots {
-            let crawl = crawls
-                .iter()
-                .find(|crawl| crawl.id == snapshot.crawl)
-                .expect("its crawl");
+            let crawl = crawls.iter().find(|crawl| crawl.id == snapshot.crawl).expect("its crawl");
             assert!(
                 !crawl.status.is_final() || snapshot.status.is_final(),
                 "crawl {} is {}, its snapshot {} {}",
@@ -226,10 +204,7 @@ impl Bed {
     fn tallies_are_true(&self, crawls: &[Crawl], snapshots: &[Snapshot], all: &[HookResult]) {
         for crawl in crawls {
             let own: Vec<_> = snapshots.iter().filter(|s| s.crawl == crawl.id).collect();
-            assert_eq!(
-                crawl.snapshots,
-                count(own.iter().map(|s| s.status.as_str()))
-            );
+            assert_eq!(crawl.snapshots, count(own.iter().map(|s| s.status.as_str())));
             let of_crawl = |result: &&HookResult| match result.owner {
                 Owner::Crawl(id) => id == crawl.id,
                 Owner::Snapshot(id) => own.iter().any(|snapshot| snapshot.id == id),
@@ -273,12 +248,7 @@ impl Bed {
     fn ended_owners_have_no_units(&self, open: &[RunRow]) {
         for run in open {
             let over = self.finals.get(&run.owner);
-            assert!(
-                over.is_none(),
-                "{} runs, {} is {over:?}",
-                run.unit,
-                run.owner
-            );
+            assert!(over.is_none(), "{} runs, {} is {over:?}", run.unit, run.owner);
         }
     }
 }

@@ -98,15 +98,10 @@ fn host_keeps_its_delay_when_the_clock_is_set_back_between_orchestrators() {
         let leases = Leases {
             are_needed: false,
             boot: "",
-            clocks: Clocks {
-                now: later,
-                machine: 0,
-            },
+            clocks: Clocks { now: later, machine: 0 },
             orders: None,
         };
-        let next_at = tx
-            .host_view(host, Duration::ZERO, &leases, &|_| HostNetwork::Up)?
-            .next_at;
+        let next_at = tx.host_view(host, Duration::ZERO, &leases, &|_| HostNetwork::Up)?.next_at;
         // The time from the end of the last run until the start is not known.
         let idle = Duration::from_millis(DAY as u64) - back;
         assert_eq!(next_at.until(later), wait + idle);

@@ -116,13 +116,7 @@ fn imported_file_goes_with_the_last_crawl_of_its_tag() {
 
 fn pin(bed: &mut Bed, id: &str, pinned: bool, dry_run: bool) -> u32 {
     let id: Owner = id.parse().unwrap();
-    let answer = bed.request(|reply| Request::Pin {
-        id,
-        pinned,
-        dry_run,
-        user: 0,
-        reply,
-    });
+    let answer = bed.request(|reply| Request::Pin { id, pinned, dry_run, user: 0, reply });
     answer.unwrap().unwrap()
 }
 
@@ -135,30 +129,17 @@ fn refusals(bed: &mut Bed, ids: &[&str]) -> Vec<String> {
 fn pinned_pages_and_crawls_are_not_deleted() {
     let mut bed = archived(3);
     assert_eq!(pin(&mut bed, "s2", true, true), 1);
-    assert_eq!(
-        refusals(&mut bed, &["s1"]),
-        [""; 0],
-        "a dry run changes nothing"
-    );
+    assert_eq!(refusals(&mut bed, &["s1"]), [""; 0], "a dry run changes nothing");
     assert_eq!(pin(&mut bed, "s2", true, false), 1);
     assert_eq!(pin(&mut bed, "s2", true, false), 0);
     let first = "is pinned; to delete it, first: archivist unpin";
     assert_eq!(refusals(&mut bed, &["s2"]), [format!("s2 {first} s2")]);
-    assert_eq!(
-        refusals(&mut bed, &["c1"]),
-        [format!("its page s2 {first} s2")]
-    );
+    assert_eq!(refusals(&mut bed, &["c1"]), [format!("its page s2 {first} s2")]);
     let shown = bed.look(|tx| tx.list_snapshots(&Filter::default()));
-    assert_eq!(
-        shown.iter().map(|page| page.pinned).collect::<Vec<_>>(),
-        [false, true]
-    );
+    assert_eq!(shown.iter().map(|page| page.pinned).collect::<Vec<_>>(), [false, true]);
     assert_eq!(pin(&mut bed, "s2", false, false), 1);
     assert_eq!(pin(&mut bed, "c1", true, false), 1);
-    assert_eq!(
-        refusals(&mut bed, &["s2"]),
-        [format!("its crawl c1 {first} c1")]
-    );
+    assert_eq!(refusals(&mut bed, &["s2"]), [format!("its crawl c1 {first} c1")]);
     assert_eq!(refusals(&mut bed, &["c1"]), [format!("c1 {first} c1")]);
     let shown = bed.look(|tx| tx.list_snapshots(&Filter::default()));
     assert!(shown.iter().all(|page| page.pinned));
@@ -173,10 +154,7 @@ fn pinned_pages_and_crawls_are_not_deleted() {
 fn crawl_of_many_pages_is_deleted_in_pieces() {
     let mut bed = Bed::new();
     bed.add(250);
-    let reply = |reply| Request::Cancel {
-        id: Owner::Crawl(CrawlId(1)),
-        reply,
-    };
+    let reply = |reply| Request::Cancel { id: Owner::Crawl(CrawlId(1)), reply };
     bed.request(reply);
     bed.until_quiet();
     while let Some(hook) = bed.running_hook() {
@@ -209,10 +187,7 @@ fn only_what_has_ended_is_deleted() {
     for id in ["c1", "s1"] {
         let deleted = delete(&mut bed, &[id], false);
         let reason = &deleted.left[0].reason;
-        assert!(
-            reason.contains("only what has ended can be deleted"),
-            "{reason}"
-        );
+        assert!(reason.contains("only what has ended can be deleted"), "{reason}");
     }
     assert_eq!(pages(&mut bed), [1]);
     bed.engine.settings.fleet_database = "postgresql://db.test/archive".to_owned();
@@ -222,10 +197,7 @@ fn only_what_has_ended_is_deleted() {
         user: 0,
         reply,
     });
-    assert!(
-        matches!(refused, Some(Err(Refusal::Invalid(_)))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Some(Err(Refusal::Invalid(_)))), "{refused:?}");
 }
 
 /// systemd may still know the unit of a batch that ended when the next batch starts. Of the runs that ended, the
@@ -282,10 +254,7 @@ fn copy_in_the_store_is_removed() {
         }),
         ..Copy::default()
     };
-    let running = Copy {
-        status: CopyStatus::Running,
-        ..copy.clone()
-    };
+    let running = Copy { status: CopyStatus::Running, ..copy.clone() };
     set(&mut bed, &running);
     let left = delete(&mut bed, &["s1"], false).left;
     assert!(left[0].reason.contains("try again later"), "{left:?}");
@@ -297,10 +266,7 @@ fn copy_in_the_store_is_removed() {
     let unit = "archivist-store-s1.service";
     let assignment: Assignment =
         serde_json::from_slice(bed.world.units[unit].stdin.as_ref().unwrap()).unwrap();
-    assert_eq!(
-        (assignment.task, assignment.object),
-        (Task::Delete, copy.object)
-    );
+    assert_eq!((assignment.task, assignment.object), (Task::Delete, copy.object));
 }
 
 fn set(bed: &mut Bed, copy: &Copy) {
@@ -349,10 +315,7 @@ fn file_of_the_database_becomes_smaller() {
     let before: u64 = bed.look(|tx| tx.file_size());
     delete(&mut bed, &["c1"], false);
     bed.until_quiet();
-    assert!(
-        bed.look(|tx| tx.file_size()) >= before,
-        "not before the files"
-    );
+    assert!(bed.look(|tx| tx.file_size()) >= before, "not before the files");
     end(&mut bed, 0, "success");
     bed.until_quiet();
     let after: u64 = bed.look(|tx| tx.file_size());

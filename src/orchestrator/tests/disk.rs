@@ -23,28 +23,15 @@ fn hook_that_fills_the_disk_fast_is_ended_before_it_is_full() {
     bed.until_quiet();
     let run = running_hook(&mut bed);
     bed.turn(vec![Event::DiskShort(GIB)]);
-    assert!(
-        bed.world.measured.is_none(),
-        "it takes seconds until it is full"
-    );
+    assert!(bed.world.measured.is_none(), "it takes seconds until it is full");
     bed.turn(vec![Event::DiskShort(20 * GIB)]);
     let (hooks, rate) = bed.world.measured.take().expect("a measurement");
     assert!(hooks.iter().any(|hook| hook.run == run));
-    let writer = Writer {
-        run,
-        own: Amount {
-            bytes: 50 * GIB,
-            files: 14,
-        },
-        shared: Amount::default(),
-    };
+    let writer =
+        Writer { run, own: Amount { bytes: 50 * GIB, files: 14 }, shared: Amount::default() };
     bed.turn(vec![Event::Measured(vec![writer], rate)]);
     let runs = bed.look(|tx| tx.open_runs());
-    let ended: Vec<RunId> = runs
-        .iter()
-        .filter(|run| run.short_of_disk)
-        .map(|run| run.id)
-        .collect();
+    let ended: Vec<RunId> = runs.iter().filter(|run| run.short_of_disk).map(|run| run.id).collect();
     assert_eq!(ended, [run]);
     // It may still write until it has ended, and no other hook is the reason.
     bed.turn(vec![Event::DiskShort(20 * GIB)]);

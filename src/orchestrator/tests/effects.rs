@@ -33,12 +33,7 @@ impl Systemd for World {
     }
 
     fn read(&mut self, run: RunId, unit: String, early: bool, evidence: Option<Evidence>) {
-        self.calls.push_back(Call::Read {
-            run,
-            unit,
-            early,
-            evidence,
-        });
+        self.calls.push_back(Call::Read { run, unit, early, evidence });
     }
 
     fn release(&mut self, unit: String, how: Release) {
@@ -47,10 +42,8 @@ impl Systemd for World {
 
     fn unblock(&mut self, unit: String) {
         self.calls.push_back(Call::Freezer(unit.clone(), false));
-        self.calls
-            .push_back(Call::Release(unit.clone(), Release::Stop));
-        self.calls
-            .push_back(Call::Release(unit.clone(), Release::Reset));
+        self.calls.push_back(Call::Release(unit.clone(), Release::Stop));
+        self.calls.push_back(Call::Release(unit.clone(), Release::Reset));
         self.calls.push_back(Call::Gone(unit));
     }
 
@@ -59,8 +52,7 @@ impl Systemd for World {
     }
 
     fn end(&mut self, unit: String, force: bool, reply: Reply<()>) {
-        self.calls
-            .push_back(Call::Kill(unit, if force { 9 } else { 15 }));
+        self.calls.push_back(Call::Kill(unit, if force { 9 } else { 15 }));
         reply.send(Ok(()));
     }
 

@@ -73,11 +73,7 @@ fn entries_share_units_and_are_sealed_after_their_end() {
     let results = bed.look(|tx| tx.results(Owner::Snapshot(SnapshotId(450))));
     let output = "an entry of 'list.csv', which was not visited";
     assert_eq!(
-        (
-            results.len(),
-            results[0].status,
-            results[0].output.as_deref()
-        ),
+        (results.len(), results[0].status, results[0].output.as_deref()),
         (1, ResultState::NoResults, Some(output))
     );
     let counts = bed.look(|tx| tx.counts("result", Some(CrawlId(1))));
@@ -145,10 +141,7 @@ fn cancelled_entries_are_deleted_after_the_end_of_their_unit() {
     assert_eq!(count(&mut bed, Lifecycle::Cancelled), 2);
     assert!(bed.delete_these(&ids, false).left.is_empty());
     bed.until_quiet();
-    assert_eq!(
-        bed.look(|tx| tx.list_snapshots(&Filter::default())).len(),
-        0
-    );
+    assert_eq!(bed.look(|tx| tx.list_snapshots(&Filter::default())).len(), 0);
 }
 
 #[test]

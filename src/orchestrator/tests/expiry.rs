@@ -56,9 +56,7 @@ fn add_version(bed: &mut Bed, is_good: bool) -> i64 {
     bed.add(1);
     until_over_with(bed, is_good);
     let id = *pages(bed).last().unwrap();
-    let page = bed
-        .look(|tx| tx.list_snapshots(&Filter::default()))
-        .remove(0);
+    let page = bed.look(|tx| tx.list_snapshots(&Filter::default())).remove(0);
     assert_eq!((page.id.0, page.is_saved()), (id, is_good), "{page:?}");
     id
 }
@@ -110,13 +108,7 @@ fn why(bed: &mut Bed, id: i64) -> String {
 pub fn pin(bed: &mut Bed, id: &str, pinned: bool) {
     let id = id.parse().unwrap();
     let dry_run = false;
-    let answer = bed.request(|reply| Request::Pin {
-        id,
-        pinned,
-        dry_run,
-        user: 0,
-        reply,
-    });
+    let answer = bed.request(|reply| Request::Pin { id, pinned, dry_run, user: 0, reply });
     assert_eq!(answer.unwrap().unwrap(), 1);
     expire(bed);
 }
@@ -126,20 +118,13 @@ fn age_deletes_older_versions_when_they_are_due() {
     let mut bed = archived(3, 2);
     set(&mut bed, &["age=36h"]);
     assert_eq!(pages(&mut bed), [5, 6], "the newest versions stay");
-    assert_eq!(
-        next(&mut bed),
-        None,
-        "and nothing is due until there is a newer one"
-    );
+    assert_eq!(next(&mut bed), None, "and nothing is due until there is a newer one");
     assert_eq!(why(&mut bed, 5), "");
     add(&mut bed, 2);
     expire(&mut bed);
     assert_eq!(pages(&mut bed), [5, 6, 7, 8]);
     let due = next(&mut bed).unwrap();
-    assert_eq!(
-        why(&mut bed, 5),
-        format!("Retention=age=36h deletes it after {due}")
-    );
+    assert_eq!(why(&mut bed, 5), format!("Retention=age=36h deletes it after {due}"));
     assert_eq!(why(&mut bed, 7), "");
     bed.turn(vec![Event::Due]);
     assert_eq!(bed.performer.wake_at, Some(due), "no turn before that");
@@ -194,29 +179,18 @@ fn pages_of_an_open_crawl_stay_until_its_end() {
     let hook = bed.running_hook().unwrap();
     bed.world.end(&hook, 1, 0, "success");
     bed.until_quiet();
-    while !bed
-        .look(|tx| tx.counts("snapshot", None))
-        .contains_key("sealed")
-    {
+    while !bed.look(|tx| tx.counts("snapshot", None)).contains_key("sealed") {
         let hook = bed.running_hook().unwrap();
         bed.world.end(&hook, 1, 0, "success");
         bed.until_quiet();
     }
     let sealed = bed.look(|tx| tx.list_snapshots(&Filter::default()));
-    let sealed = sealed
-        .iter()
-        .find(|page| page.status.is_final())
-        .unwrap()
-        .id
-        .0;
+    let sealed = sealed.iter().find(|page| page.status.is_final()).unwrap().id.0;
     bed.now = bed.now.after(DAY);
     expire(&mut bed);
     assert_eq!(pages(&mut bed).len(), 2);
     let text = why(&mut bed, sealed);
-    assert_eq!(
-        text,
-        "Retention=age=1us newest=no deletes it after the end of c2"
-    );
+    assert_eq!(text, "Retention=age=1us newest=no deletes it after the end of c2");
     until_over(&mut bed);
     bed.now = bed.now.after(DAY);
     expire(&mut bed);
@@ -227,10 +201,7 @@ fn pages_of_an_open_crawl_stay_until_its_end() {
 fn page_stays_until_its_copy_is_complete() {
     let mut bed = archived(2, 1);
     let set_copy = |bed: &mut Bed, status| {
-        let copy = Copy {
-            status,
-            ..Copy::default()
-        };
+        let copy = Copy { status, ..Copy::default() };
         let tx = bed.store.begin().unwrap();
         tx.set_copy(SnapshotId(1), &copy).unwrap();
         tx.commit().unwrap();
@@ -252,10 +223,7 @@ fn tags_have_rules_of_their_own() {
     tx.tag_crawl(CrawlId(1), "kept").unwrap();
     tx.tag_snapshot(SnapshotId(2), "news").unwrap();
     tx.commit().unwrap();
-    set(
-        &mut bed,
-        &["age=10d", "tag:news age=2d", "tag:kept forever"],
-    );
+    set(&mut bed, &["age=10d", "tag:news age=2d", "tag:kept forever"]);
     assert_eq!(pages(&mut bed), [1, 3, 4]);
     // A tag that comes later counts, too.
     let tx = bed.store.begin().unwrap();
@@ -317,10 +285,7 @@ fn wrong_clock_deletes_nothing() {
     assert_eq!(pages(&mut bed).len(), 13);
     let now = bed.now;
     let held = bed.look(|tx| tx.retention_review()).unwrap().held.unwrap();
-    assert_eq!(
-        held,
-        "Retention=age=30d newest=no would delete 12 of 13 pages at once"
-    );
+    assert_eq!(held, "Retention=age=30d newest=no would delete 12 of 13 pages at once");
     assert!(bed.performer.wake_at.is_none_or(|at| at > now));
     confirm(&mut bed);
     assert_eq!(pages(&mut bed), [13]);
@@ -416,11 +381,7 @@ fn pages_that_a_rule_would_delete_are_listed() {
     let mut listed = |rules: &[&str]| {
         let rules = rules.iter().map(|text| RetentionRule::parse(text).unwrap());
         let rules = rules.collect();
-        let answer = bed.request(|reply| Request::Expired {
-            rules,
-            after: 0,
-            reply,
-        });
+        let answer = bed.request(|reply| Request::Expired { rules, after: 0, reply });
         let expired: Expired = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
         assert_eq!(expired.next, None);
         let ids = expired.pages.iter().map(|page| page.id.0);
@@ -497,9 +458,7 @@ fn transactions_stay_short() {
             tx.commit().unwrap();
         } else if review.is_none()
             && state.swept_to.is_none()
-            && bed
-                .look(|tx| tx.next_expiry())
-                .is_none_or(|due| due > bed.now)
+            && bed.look(|tx| tx.next_expiry()).is_none_or(|due| due > bed.now)
         {
             break;
         }
@@ -511,8 +470,5 @@ fn transactions_stay_short() {
     println!(
         "figure: {turns} turns, median {median:?}, longest {longest:?}, {late} of 50 ms and more, {left} pages left"
     );
-    assert!(
-        (crawls * 10..crawls * 30 + 1000).contains(&(left as i64)),
-        "{left}"
-    );
+    assert!((crawls * 10..crawls * 30 + 1000).contains(&(left as i64)), "{left}");
 }

@@ -11,11 +11,7 @@ impl Bed {
     /// Requests the installation of the program of `beta`. Returns the number of missing programs.
     fn missing(&mut self) -> u64 {
         let names = vec!["beta".to_owned()];
-        let answer = self.request(|reply| Request::Install {
-            names,
-            user: 0,
-            reply,
-        });
+        let answer = self.request(|reply| Request::Install { names, user: 0, reply });
         let added: Added = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
         added.accepted
     }
@@ -24,10 +20,7 @@ impl Bed {
     fn bring(&mut self) -> PathBuf {
         let path = self.directory.path().join("tool");
         fs::write(&path, "").unwrap();
-        let brought = Brought {
-            path: path.clone(),
-            at: self.now,
-        };
+        let brought = Brought { path: path.clone(), at: self.now };
         self.engine.library.insert("tool".to_owned(), brought);
         path
     }

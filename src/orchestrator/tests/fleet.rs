@@ -65,10 +65,7 @@ fn added_list_goes_to_the_fleet_and_starts_nothing() {
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert_eq!(asked[0].request, NodeRequest::ReserveCrawls { count: 100 });
     assert_eq!(bed.holdings().entries.len(), 1, "it asks once");
-    let reply = Ok(NodeReply::CrawlIds {
-        first: CrawlId(7),
-        count: 2,
-    });
+    let reply = Ok(NodeReply::CrawlIds { first: CrawlId(7), count: 2 });
     let number = asked[0].number;
     bed.deliver(Delivery::Answered { number, reply }).unwrap();
     let added = bed.add_with("http://b.test/x", AddOptions::default());
@@ -104,19 +101,13 @@ fn added_list_goes_to_the_fleet_and_starts_nothing() {
 #[test]
 fn refused_node_finishes_its_pages_accepts_crawls_and_keeps_the_outbox() {
     let mut bed = node();
-    let reply = Ok(NodeReply::CrawlIds {
-        first: CrawlId(70),
-        count: 1,
-    });
+    let reply = Ok(NodeReply::CrawlIds { first: CrawlId(70), count: 1 });
     let number = bed.holdings().entries[0].number;
     bed.deliver(Delivery::Answered { number, reply }).unwrap();
     bed.claim(3, &[101]);
     bed.until_page_runs(101);
     bed.deliver(Delivery::Refused {
-        refusal: NodeRefusal::Schema {
-            database: 2,
-            program: 1,
-        },
+        refusal: NodeRefusal::Schema { database: 2, program: 1 },
         retry_in: Duration::from_secs(10),
     })
     .unwrap();
@@ -126,10 +117,7 @@ fn refused_node_finishes_its_pages_accepts_crawls_and_keeps_the_outbox() {
     assert_eq!(added.crawl, CrawlId(70));
     let kept = bed.outbox();
     assert_eq!(recorded(&kept[0]), (101, 3, PageEnd::Sealed));
-    assert!(matches!(
-        kept[1..],
-        [NodeRequest::Submit(_), NodeRequest::Submit(_)]
-    ));
+    assert!(matches!(kept[1..], [NodeRequest::Submit(_), NodeRequest::Submit(_)]));
     bed.deliver(welcome(2, 0)).unwrap();
     assert_eq!(bed.outbox(), kept);
     assert_eq!(bed.holdings().leases.len(), 1);
@@ -141,10 +129,7 @@ fn leased_pages_run_and_their_ends_are_reported_once() {
     bed.claim(3, &[101, 102]);
     bed.run_units();
     let sealed = [(101, 3, PageEnd::Sealed), (102, 3, PageEnd::Sealed)];
-    assert_eq!(
-        bed.outbox().iter().map(recorded).collect::<Vec<_>>(),
-        sealed
-    );
+    assert_eq!(bed.outbox().iter().map(recorded).collect::<Vec<_>>(), sealed);
     bed.turn(vec![Event::Due]);
     assert_eq!(bed.outbox().len(), 2);
 }
@@ -202,10 +187,7 @@ fn running_page_is_stopped_at_the_deadline_and_continues_after_a_renewal() {
     bed.run_units();
     assert_eq!(bed.status(101), Lifecycle::Queued);
     let running = bed.world.running();
-    assert!(
-        !running.iter().any(|unit| unit.contains("101")),
-        "{running:?}"
-    );
+    assert!(!running.iter().any(|unit| unit.contains("101")), "{running:?}");
     assert_eq!(bed.outbox(), []);
     bed.renew(renewal(5), false);
     bed.run_units();
@@ -247,21 +229,12 @@ fn limits_of_a_crawl_count_what_all_nodes_used() {
     let minute = Duration::from_secs(60);
     let cases = [
         ("CRAWL_MAX_SIZE", "5000", (4999, minute), (5000, minute)),
-        (
-            "CRAWL_TIMEOUT",
-            "90",
-            (0, Duration::from_secs(80)),
-            (0, Duration::from_secs(90)),
-        ),
+        ("CRAWL_TIMEOUT", "90", (0, Duration::from_secs(80)), (0, Duration::from_secs(90))),
     ];
     for (name, value, below, reached) in cases {
         for ((bytes, age), is_reached) in [(below, false), (reached, true)] {
             let mut bed = node();
-            let used = CrawlUse {
-                bytes,
-                age,
-                is_done: false,
-            };
+            let used = CrawlUse { bytes, age, is_done: false };
             let claimed = Claimed {
                 hosts: vec![bed.grant(5, &[101])],
                 crawls: vec![(CRAWL, limited_spec(name, value))],
@@ -306,19 +279,13 @@ fn page_of_a_lost_lease_is_stopped_and_not_reported() {
     assert_eq!(bed.holdings().leases, []);
     bed.run_units();
     let running = bed.world.running();
-    assert!(
-        !running.iter().any(|unit| unit.contains("101")),
-        "{running:?}"
-    );
+    assert!(!running.iter().any(|unit| unit.contains("101")), "{running:?}");
     assert_eq!(bed.outbox(), []);
     // The same page comes again.
     bed.claim(6, &[101]);
     bed.run_units();
     let sealed = (101, 6, PageEnd::Sealed);
-    assert_eq!(
-        bed.outbox().iter().map(recorded).collect::<Vec<_>>(),
-        [sealed]
-    );
+    assert_eq!(bed.outbox().iter().map(recorded).collect::<Vec<_>>(), [sealed]);
 }
 
 #[test]
@@ -380,10 +347,7 @@ fn idle_host_is_released_after_its_records() {
     bed.renew(renewal(5), true);
     let holdings = bed.holdings();
     let name = (HostKey(HOST.into()), Epoch(5));
-    assert_eq!(
-        (holdings.leases.len(), &holdings.releasing),
-        (0, &vec![name])
-    );
+    assert_eq!((holdings.leases.len(), &holdings.releasing), (0, &vec![name]));
     // The record of its page goes first.
     assert_eq!(holdings.releases, []);
     for entry in holdings.entries {
@@ -392,12 +356,8 @@ fn idle_host_is_released_after_its_records() {
     }
     let release = bed.holdings().releases.remove(0);
     assert_eq!(release.epoch, Epoch(5));
-    bed.deliver(Delivery::Released {
-        host: release.host,
-        epoch: release.epoch,
-        fate: Fate::Done,
-    })
-    .unwrap();
+    bed.deliver(Delivery::Released { host: release.host, epoch: release.epoch, fate: Fate::Done })
+        .unwrap();
     assert!(bed.holdings().releasing.is_empty());
 }
 
@@ -415,10 +375,7 @@ fn draining_node_finishes_what_runs_and_releases_the_rest() {
         assert!(bed.moves_on());
     }
     bed.renew(renewed, false);
-    assert_eq!(
-        bed.holdings().leases.len(),
-        usize::from(bed.status(102) == Lifecycle::Started)
-    );
+    assert_eq!(bed.holdings().leases.len(), usize::from(bed.status(102) == Lifecycle::Started));
 }
 
 #[test]
@@ -436,11 +393,7 @@ fn page_that_a_failover_gave_another_id_replaces_the_former_one() {
         bed.claim_as(grant);
         bed.run_units();
         assert_eq!(bed.status(1_000_101), Lifecycle::Sealed);
-        let former = if is_done {
-            Lifecycle::Sealed
-        } else {
-            Lifecycle::Cancelled
-        };
+        let former = if is_done { Lifecycle::Sealed } else { Lifecycle::Cancelled };
         assert_eq!(bed.status(101), former);
         let ends = bed.outbox().iter().map(recorded).collect::<Vec<_>>();
         assert_eq!(ends.last(), Some(&(1_000_101, 4, PageEnd::Sealed)));

@@ -147,13 +147,9 @@ fn restored_database_builds_the_index_again() {
     DatabaseCopy::make(&database, &copy).unwrap();
     finish(&mut bed, 0);
     all_changes(&mut bed);
-    let (from, mut to) = (
-        Connection::open(copy).unwrap(),
-        Connection::open(database).unwrap(),
-    );
+    let (from, mut to) = (Connection::open(copy).unwrap(), Connection::open(database).unwrap());
     let put = Backup::new(&from, &mut to).unwrap();
-    put.run_to_completion(i32::MAX, Duration::ZERO, None)
-        .unwrap();
+    put.run_to_completion(i32::MAX, Duration::ZERO, None).unwrap();
     drop(put);
     drop(to);
     bed.restart(0);
@@ -175,10 +171,7 @@ fn unusable_index_is_built_again() {
     bed.until_quiet();
     finish(&mut bed, 75);
     let build = work(&bed).build.unwrap();
-    assert_eq!(
-        (build.number, build.is_first, build.is_last),
-        (2, true, true)
-    );
+    assert_eq!((build.number, build.is_first, build.is_last), (2, true, true));
     assert_eq!(all_changes(&mut bed), ["+2"]);
 }
 
@@ -221,11 +214,8 @@ fn nothing_starts_without_a_directory() {
 /// Asks the index. Returns the unit, and the answer once there is one.
 fn ask(bed: &mut Bed, words: &str) -> (String, oneshot::Receiver<Result<String, Refusal>>) {
     let (reply, answer) = Reply::new();
-    let question = SearchQuestion {
-        words: words.to_owned(),
-        limit: 0,
-        ..SearchQuestion::default()
-    };
+    let question =
+        SearchQuestion { words: words.to_owned(), limit: 0, ..SearchQuestion::default() };
     bed.turn(vec![Event::Request(Request::Search { question, reply })]);
     bed.until_quiet();
     let units = bed.world.units.keys().rev();
@@ -289,11 +279,7 @@ fn killed_orchestrator_forgets_searches() {
         let (_, _answer) = ask(&mut bed, "chain");
         bed.restart(heard);
         bed.until_quiet();
-        let unit = bed
-            .world
-            .units
-            .keys()
-            .find(|unit| unit.contains("-search-"));
+        let unit = bed.world.units.keys().find(|unit| unit.contains("-search-"));
         if let Some(unit) = unit.cloned() {
             bed.world.end(&unit, 1, 0, "success");
             bed.until_quiet();

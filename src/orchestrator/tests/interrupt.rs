@@ -52,10 +52,7 @@ fn interrupted_hook_waits_for_a_decision() {
 fn interrupted_hook_is_skipped_without_a_holder() {
     let why = Some("interrupted by user".to_owned());
     let mut bed = interrupted(false);
-    assert_eq!(
-        first_result(&mut bed),
-        (ResultState::Skipped, 1, why.clone())
-    );
+    assert_eq!(first_result(&mut bed), (ResultState::Skipped, 1, why.clone()));
     bed.come_to_an_end();
 
     let mut bed = interrupted(true);
@@ -172,15 +169,10 @@ fn the_same_command_joins_the_crawl_of_the_first() {
     let later = bed.run_url(URL, &options, 0);
     assert_eq!(later.crawl, first.crawl, "it has started");
 
-    let other = AddOptions {
-        depth: 1,
-        ..AddOptions::default()
-    };
-    for (url, options, user) in [
-        (URL, &other, 0),
-        (URL, &options, 1000),
-        ("http://b.example/", &options, 0),
-    ] {
+    let other = AddOptions { depth: 1, ..AddOptions::default() };
+    for (url, options, user) in
+        [(URL, &other, 0), (URL, &options, 1000), ("http://b.example/", &options, 0)]
+    {
         let added = bed.run_url(url, options, user);
         assert_eq!((added.accepted, added.joined), (1, None), "{url} {user}");
     }

@@ -111,10 +111,7 @@ fn a_failed_commit_logs_nothing_about_the_change() {
         assert_eq!(journal.take("crawl"), [""; 0]);
         fail_commits(&bed, "crawl", false);
         bed.turn(vec![add()]);
-        assert_eq!(
-            journal.take("is added"),
-            ["crawl c1 is added: 1 URLs, depth 0"]
-        );
+        assert_eq!(journal.take("is added"), ["crawl c1 is added: 1 URLs, depth 0"]);
         bed.come_to_an_end();
     });
 }
@@ -160,10 +157,7 @@ fn refused_lines_of_a_url_file_are_logged_when_they_change() {
         };
         let (count, lines) = check(&mut bed);
         assert_eq!((count, lines.len()), (1, 1));
-        let want = format!(
-            "{}:2: 'a.example/b' refused: it is not a URL",
-            file.display()
-        );
+        let want = format!("{}:2: 'a.example/b' refused: it is not a URL", file.display());
         assert!(lines[0].starts_with(&want), "{lines:?}");
         assert_eq!(check(&mut bed).1, [""; 0]);
         std::fs::write(&file, "http://a.example/\nhttp://a.example/c A title\n").unwrap();

@@ -22,8 +22,7 @@ fn at_work() -> Bed {
 }
 
 fn page(bed: &mut Bed) -> Snapshot {
-    bed.look(|tx| tx.list_snapshots(&Filter::default()))
-        .remove(0)
+    bed.look(|tx| tx.list_snapshots(&Filter::default())).remove(0)
 }
 
 /// PID 1 ends the worker for its limit.
@@ -42,10 +41,7 @@ fn page_that_used_its_time_is_sealed() {
     let why = "not done within SnapshotMaxSec=12h";
     assert_eq!(page.reason.as_deref(), Some(why));
     let results = bed.look(|tx| tx.list_results(&Filter::default()));
-    let hook = results
-        .iter()
-        .find(|r| r.owner == Owner::Snapshot(page.id))
-        .unwrap();
+    let hook = results.iter().find(|r| r.owner == Owner::Snapshot(page.id)).unwrap();
     assert_eq!(hook.status, ResultState::Failed);
     assert_eq!(hook.error.as_deref(), Some(why));
     bed.come_to_an_end();

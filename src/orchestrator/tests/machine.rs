@@ -43,10 +43,7 @@ fn worker_that_the_machine_cannot_start_uses_up_no_attempt() {
         let crawl = bed.look(|tx| tx.list_crawls(&Filter::default())).remove(0);
         assert_eq!((crawl.attempts, crawl.status), (0, Lifecycle::Queued));
         let reason = crawl.reason.unwrap();
-        assert!(
-            reason.contains("the machine was not able to start it: no"),
-            "{reason}"
-        );
+        assert!(reason.contains("the machine was not able to start it: no"), "{reason}");
         assert!(reason.ends_with("does not count"), "{reason}");
         bed.pass(600_000);
     }
@@ -125,10 +122,7 @@ fn units_that_were_stopped_with_the_orchestrator_use_up_no_attempt() {
         let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
         assert_eq!((page.attempts, page.status), (1, Lifecycle::Started));
         let results = bed.look(|tx| tx.list_results(&Filter::default()));
-        assert!(
-            results.iter().all(|result| result.attempts <= 1),
-            "{results:?}"
-        );
+        assert!(results.iter().all(|result| result.attempts <= 1), "{results:?}");
     }
     let lost = Some(Outcome::Lost);
     let runs = bed.look(|tx| tx.list_runs(&Filter::default()));

@@ -157,11 +157,7 @@ fn apply(bed: &mut Bed, operation: &Operation) {
                 bed.world.handle(*mood);
             }
         }
-        Turn {
-            signals,
-            answers,
-            seed,
-        } => bed.turn_with(*signals, *answers, *seed),
+        Turn { signals, answers, seed } => bed.turn_with(*signals, *answers, *seed),
         Work(n) => {
             bed.work(*n);
         }
@@ -226,10 +222,7 @@ fn recorded_start_is_repeated_after_a_crash() {
     bed.turn_with(9, 9, 0);
     bed.pass(3_600_000);
     let open = bed.look(|tx| tx.open_runs());
-    assert_eq!(
-        (open.len(), open[0].starting, open[0].attempt),
-        (1, true, 2)
-    );
+    assert_eq!((open.len(), open[0].starting, open[0].attempt), (1, true, 2));
     assert_eq!(bed.world.units.len(), 1, "the first worker's unit");
     bed.restart(0);
     bed.come_to_an_end();
@@ -271,11 +264,7 @@ fn start_refused_at_shutdown_is_retried() {
         why: "Transaction is destructive".into(),
         kind: ErrorKind::GoingDown,
     };
-    bed.turn(vec![Event::Started {
-        run: run.id,
-        unit: run.unit,
-        result: Err(why),
-    }]);
+    bed.turn(vec![Event::Started { run: run.id, unit: run.unit, result: Err(why) }]);
     let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
     assert_eq!(crawls[0].status, Lifecycle::Queued);
     let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
@@ -312,13 +301,12 @@ fn missing_unit_ends_by_evidence_or_is_lost() {
         bed.add(1);
         bed.world.handle(Mood::Fine);
         bed.turn_with(9, 9, 0);
-        bed.of_running(0, |world, unit| {
-            if by_hand {
-                world.stop_by_hand(unit)
-            } else {
-                world.vanish(unit)
-            }
-        });
+        bed.of_running(
+            0,
+            |world, unit| {
+                if by_hand { world.stop_by_hand(unit) } else { world.vanish(unit) }
+            },
+        );
         bed.turn_with(9, 9, 0);
         while bed.world.handle(Mood::Fine) {}
         bed.turn_with(9, 9, 0);
@@ -340,11 +328,7 @@ fn installation_runs_provider_hooks() {
     let hooks: Vec<_> = runs.iter().filter_map(|run| run.hook.as_deref()).collect();
     assert_eq!(hooks, ["on_BinaryRequest__10_shelf@tool"]);
     let hook = runs.iter().find(|run| run.hook.is_some()).unwrap();
-    assert!(
-        hook.argv.contains(&"--name=tool".to_owned()),
-        "{:?}",
-        hook.argv
-    );
+    assert!(hook.argv.contains(&"--name=tool".to_owned()), "{:?}", hook.argv);
     assert!(hook.argv.contains(&"--plugin-name=beta".to_owned()));
     let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
     assert_eq!(crawls[0].url, "archivist:install/beta");
@@ -367,10 +351,7 @@ fn failed_dependency_at_shutdown_is_retried() {
         bed.until_quiet();
         let unit = bed.running_hook().unwrap();
         let run = bed.look(|tx| tx.open_run(&unit)).unwrap().id;
-        let gone = Reading {
-            load_state: "not-found".into(),
-            ..Reading::default()
-        };
+        let gone = Reading { load_state: "not-found".into(), ..Reading::default() };
         if !stopping {
             bed.world.units.remove(&unit);
         }
@@ -379,11 +360,7 @@ fn failed_dependency_at_shutdown_is_retried() {
             run,
             unit: unit.clone(),
             early: false,
-            evidence: Some(Evidence {
-                code,
-                status,
-                result,
-            }),
+            evidence: Some(Evidence { code, status, result }),
             result: Ok(Box::new(gone)),
             stopping,
         }]);

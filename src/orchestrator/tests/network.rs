@@ -7,10 +7,7 @@ use archivist_shared::bus::call::Request;
 use archivist_shared::bus::documents::report::{AddOptions, Filter, Snapshot, Status, Why};
 
 const WHY: &str = "names cannot be resolved: no name server answers (127.0.0.53)";
-const GOOD: Server = Server {
-    status: 200,
-    retry_after: None,
-};
+const GOOD: Server = Server { status: 200, retry_after: None };
 
 fn pages(bed: &mut Bed) -> Vec<Snapshot> {
     let mut pages = bed.look(|tx| tx.list_snapshots(&Filter::default()));
@@ -19,10 +16,7 @@ fn pages(bed: &mut Bed) -> Vec<Snapshot> {
 }
 
 fn count(bed: &mut Bed, status: Lifecycle) -> usize {
-    pages(bed)
-        .iter()
-        .filter(|page| page.status == status)
-        .count()
+    pages(bed).iter().filter(|page| page.status == status).count()
 }
 
 fn status(bed: &mut Bed) -> Status {
@@ -32,9 +26,7 @@ fn status(bed: &mut Bed) -> Status {
 
 /// A list of pages, each of another host.
 fn add(bed: &mut Bed, count: usize, domain: &str) {
-    let urls: Vec<String> = (0..count)
-        .map(|n| format!("http://h{n}.{domain}/"))
-        .collect();
+    let urls: Vec<String> = (0..count).map(|n| format!("http://h{n}.{domain}/")).collect();
     bed.add_with(&urls.join("\n"), AddOptions::default());
 }
 
@@ -45,9 +37,7 @@ fn rest(bed: &mut Bed) {
 /// Starts of workers of pages so far.
 fn starts(bed: &mut Bed) -> usize {
     let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
-    runs.iter()
-        .filter(|run| run.unit.starts_with("archivist-snapshot-"))
-        .count()
+    runs.iter().filter(|run| run.unit.starts_with("archivist-snapshot-")).count()
 }
 
 #[test]
@@ -60,37 +50,18 @@ fn dead_name_server_holds_the_queue_without_a_failed_attempt() {
     let first = starts(&mut bed);
     assert!((1..12).contains(&first), "{first} starts");
     for page in pages(&mut bed) {
-        assert_eq!(
-            (page.status, page.attempts),
-            (Lifecycle::Queued, 0),
-            "{}",
-            page.url
-        );
+        assert_eq!((page.status, page.attempts), (Lifecycle::Queued, 0), "{}", page.url);
         assert_eq!(page.http_status, None);
     }
     let results = bed.look(|tx| tx.results(Owner::Snapshot(SnapshotId(1))));
-    assert!(
-        results
-            .iter()
-            .all(|result| result.status != ResultState::Failed),
-        "{results:?}"
-    );
+    assert!(results.iter().all(|result| result.status != ResultState::Failed), "{results:?}");
     let blocked = status(&mut bed).blocked.unwrap();
-    assert!(
-        blocked.starts_with("the network is down since 1970-01-01T00:16:4"),
-        "{blocked}"
-    );
+    assert!(blocked.starts_with("the network is down since 1970-01-01T00:16:4"), "{blocked}");
     assert!(blocked.ends_with(WHY), "{blocked}");
-    let why = bed.request(|reply| Request::Why {
-        id: AnyId::Owner(Owner::Snapshot(SnapshotId(12))),
-        reply,
-    });
+    let why = bed
+        .request(|reply| Request::Why { id: AnyId::Owner(Owner::Snapshot(SnapshotId(12))), reply });
     let why: Why = serde_json::from_str(&why.unwrap().unwrap()).unwrap();
-    assert!(
-        why.reasons.iter().any(|reason| reason.code == "network"),
-        "{:?}",
-        why.reasons
-    );
+    assert!(why.reasons.iter().any(|reason| reason.code == "network"), "{:?}", why.reasons);
 
     // One page tries at a time, and later each time.
     let mut waits = Vec::new();
@@ -116,12 +87,7 @@ fn dead_name_server_holds_the_queue_without_a_failed_attempt() {
         );
     }
     let results = bed.look(|tx| tx.list_results(&Filter::default()));
-    assert!(
-        results
-            .iter()
-            .all(|result| result.status != ResultState::Failed),
-        "{results:?}"
-    );
+    assert!(results.iter().all(|result| result.status != ResultState::Failed), "{results:?}");
 }
 
 #[test]
@@ -133,9 +99,8 @@ fn pages_of_the_local_network_do_not_wait() {
     rest(&mut bed);
     add(&mut bed, 6, "lan");
     rest(&mut bed);
-    let (local, others): (Vec<_>, Vec<_>) = pages(&mut bed)
-        .into_iter()
-        .partition(|page| page.url.ends_with("lan/"));
+    let (local, others): (Vec<_>, Vec<_>) =
+        pages(&mut bed).into_iter().partition(|page| page.url.ends_with("lan/"));
     assert!(local.iter().all(|page| page.status == Lifecycle::Sealed));
     assert!(others.iter().all(|page| page.status == Lifecycle::Queued));
     // Their answers prove nothing about the Internet.
@@ -153,34 +118,21 @@ fn pages_that_failed_like_many_others_are_queued_again() {
     add(&mut bed, 30, "example.org");
     rest(&mut bed);
     let failed = count(&mut bed, Lifecycle::Sealed);
-    assert!(
-        (5..30).contains(&failed),
-        "{failed} failed before the fifth"
-    );
+    assert!((5..30).contains(&failed), "{failed} failed before the fifth");
     let blocked = status(&mut bed).blocked.unwrap();
-    assert!(
-        blocked.contains("the same error: the connection timed out"),
-        "{blocked}"
-    );
+    assert!(blocked.contains("the same error: the connection timed out"), "{blocked}");
     bed.world.fault = None;
     bed.world.server = Some(GOOD);
     bed.come_to_an_end();
     let results = bed.look(|tx| tx.list_results(&Filter::default()));
-    assert!(
-        results
-            .iter()
-            .all(|result| result.status != ResultState::Failed),
-        "{results:?}"
-    );
+    assert!(results.iter().all(|result| result.status != ResultState::Failed), "{results:?}");
 }
 
 #[test]
 fn one_host_that_is_down_fails_and_holds_nothing() {
     let mut bed = Bed::new();
     bed.world.fault = Some(Fault::Unknown("net::ERR_NAME_NOT_RESOLVED"));
-    let urls: Vec<String> = (0..9)
-        .map(|n| format!("http://gone.example.org/{n}"))
-        .collect();
+    let urls: Vec<String> = (0..9).map(|n| format!("http://gone.example.org/{n}")).collect();
     bed.add_with(&urls.join("\n"), AddOptions::default());
     bed.come_to_an_end();
     assert_eq!(count(&mut bed, Lifecycle::Sealed), 9);

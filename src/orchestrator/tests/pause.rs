@@ -38,11 +38,7 @@ fn frozen_unit_is_thawed_before_its_crawl_is_cancelled() {
     bed.world.handle(Mood::Fine);
     bed.turn_with(9, 9, 0);
     bed.restart(0);
-    assert!(
-        bed.look(|tx| tx.open_runs())
-            .iter()
-            .all(|run| run.unit != hook)
-    );
+    assert!(bed.look(|tx| tx.open_runs()).iter().all(|run| run.unit != hook));
     bed.cancel(0);
     bed.come_to_an_end();
 }
@@ -64,10 +60,8 @@ impl Bed {
     }
 
     pub fn resume_all(&mut self) {
-        let paused = Filter {
-            status: Some(Lifecycle::Paused.as_str().to_owned()),
-            ..Filter::default()
-        };
+        let paused =
+            Filter { status: Some(Lifecycle::Paused.as_str().to_owned()), ..Filter::default() };
         let (crawls, snapshots) =
             self.look(|tx| Ok((tx.list_crawls(&paused)?, tx.list_snapshots(&paused)?)));
         let crawls = crawls.iter().map(|crawl| Owner::Crawl(crawl.id));
@@ -191,10 +185,7 @@ fn repeated_request_succeeds() {
             assert_eq!(status(&mut bed), then);
         }
     }
-    for (call, verb) in [
-        (&pause as &dyn Fn(&mut Bed) -> _, "pause"),
-        (&resume, "resume"),
-    ] {
+    for (call, verb) in [(&pause as &dyn Fn(&mut Bed) -> _, "pause"), (&resume, "resume")] {
         let words = format!("{id} is cancelled, there is nothing to {verb}");
         assert_eq!(call(&mut bed), Some(Err(Refusal::Invalid(words))));
     }

@@ -21,8 +21,7 @@ fn runs_have_parent_directory_limit_and_environment() {
     let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
     let worker = |owner| {
         let mut runs = runs.iter();
-        runs.find(|run| run.owner == owner && run.hook.is_none())
-            .map(|run| run.id)
+        runs.find(|run| run.owner == owner && run.hook.is_none()).map(|run| run.id)
     };
     let mut pages = 0;
     for run in &runs {
@@ -64,9 +63,7 @@ fn recorded_environment_has_no_secrets() {
         ("CRAWL_ID", "7"),
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let (shared, own) = bed
-        .engine
-        .recorded(&variables, &["ALPHA_ARGS", "CRAWL_ID"].into());
+    let (shared, own) = bed.engine.recorded(&variables, &["ALPHA_ARGS", "CRAWL_ID"].into());
     assert!(!format!("{shared:?}{own:?}").contains("hush"), "{shared:?}");
     assert_eq!(shared["ALPHA_PROXY"], "http://proxy.test/");
     assert_eq!(own["CRAWL_ID"], "7");
@@ -89,15 +86,10 @@ fn client_certificate_is_for_the_hosts_of_given_urls() {
         let mut bed = Bed::new();
         let plugin = sample::plugin("alpha", settings.clone(), &["on_Snapshot__10_alpha.py"]);
         bed.engine.catalogue = sample::catalogue([plugin]);
-        let config = [
-            ("CLIENT_CERTIFICATE", certificate),
-            ("CLIENT_CERTIFICATE_HOSTS", hosts),
-        ];
+        let config = [("CLIENT_CERTIFICATE", certificate), ("CLIENT_CERTIFICATE_HOSTS", hosts)];
         let config = config.into_iter().filter(|(_, value)| !value.is_empty());
         let options = AddOptions {
-            config: config
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .collect(),
+            config: config.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
             ..AddOptions::default()
         };
         bed.add_with("http://www.a.test:8080/page", options);

@@ -76,10 +76,7 @@ fn tags_and_users_have_quotas() {
     // User 0 has added all of them.
     assert_eq!(stored(&mut bed, &Stored::User(0)), 3000);
     // A user's own quota counts instead of that of each user, and one that does not exist has no pages.
-    set(
-        &mut bed,
-        &["user 500 delete", "user:0 3000 delete", "user:ada 1"],
-    );
+    set(&mut bed, &["user 500 delete", "user:0 3000 delete", "user:ada 1"]);
     assert_eq!(pages(&mut bed), [1, 3, 4]);
     set(&mut bed, &["user 2000 delete", "user:1 1 delete"]);
     assert_eq!(pages(&mut bed), [3, 4]);
@@ -93,10 +90,7 @@ fn new_pages_are_refused() {
     fill(&mut bed);
     let mut refusal = |quotas: &[&str], tag: &str, user: u32| {
         set(&mut bed, quotas);
-        let options = AddOptions {
-            tags: vec![tag.to_owned()],
-            ..AddOptions::default()
-        };
+        let options = AddOptions { tags: vec![tag.to_owned()], ..AddOptions::default() };
         let answer = bed.request(|reply| Request::Add {
             lines: Arc::new(b"https://new.test/\n".to_vec()),
             options,
@@ -134,10 +128,7 @@ fn why_says_that_the_oldest_pages_go() {
     let mut bed = archived(2, 1);
     fill(&mut bed);
     pin(&mut bed, "s2", true);
-    let copy = Copy {
-        status: CopyStatus::Running,
-        ..Copy::default()
-    };
+    let copy = Copy { status: CopyStatus::Running, ..Copy::default() };
     let tx = bed.store.begin().unwrap();
     tx.set_copy(SnapshotId(1), &copy).unwrap();
     tx.commit().unwrap();
@@ -147,10 +138,7 @@ fn why_says_that_the_oldest_pages_go() {
         let id = id.parse().unwrap();
         let answer = bed.request(|reply| Request::Why { id, reply });
         let why: Why = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
-        let reason = why
-            .reasons
-            .into_iter()
-            .find(|reason| reason.code == "quota");
+        let reason = why.reasons.into_iter().find(|reason| reason.code == "quota");
         reason.map(|reason| reason.text)
     };
     let text = "the archive has 2.0K of files, more than Quota=1500 delete: the oldest of these pages are deleted, and this page may be among them";

@@ -55,22 +55,13 @@ impl Bed {
 
     pub fn install(&mut self) {
         let names = vec!["beta".to_owned()];
-        self.request(|reply| Request::Install {
-            names,
-            user: 0,
-            reply,
-        });
+        self.request(|reply| Request::Install { names, user: 0, reply });
     }
 
     pub fn hold(&mut self, n: usize) {
         let Some(crawl) = self.crawl(n) else { return };
         let cancel = true;
-        self.request(|reply| Request::Hold {
-            crawl,
-            cancel,
-            claim: Default::default(),
-            reply,
-        });
+        self.request(|reply| Request::Hold { crawl, cancel, claim: Default::default(), reply });
     }
 
     /// The caller that holds a crawl disconnects.
@@ -92,24 +83,17 @@ impl Bed {
     }
 
     pub fn cancel_run(&mut self, id: RunId) -> Result<(), Refusal> {
-        self.request(|reply| Request::CancelRun { id, reply })
-            .unwrap()
+        self.request(|reply| Request::CancelRun { id, reply }).unwrap()
     }
 
     pub fn show_run(&mut self, id: RunId) -> Result<Details, Refusal> {
         let shown = self.request(|reply| Request::ShowRun { id, reply });
-        shown
-            .unwrap()
-            .map(|text| serde_json::from_str(&text).unwrap())
+        shown.unwrap().map(|text| serde_json::from_str(&text).unwrap())
     }
 
     pub fn proceed(&mut self, n: usize, again: bool) {
         let Some(crawl) = self.crawl(n) else { return };
-        self.request(|reply| Request::Proceed {
-            crawl,
-            again,
-            reply,
-        });
+        self.request(|reply| Request::Proceed { crawl, again, reply });
     }
 
     pub fn cancel(&mut self, n: usize) {
@@ -135,12 +119,8 @@ impl Bed {
         let gone = gone.flat_map(|page| [Owner::Snapshot(page.id), Owner::Crawl(page.crawl)]);
         let before = self.deleted.clone();
         self.deleted.extend(gone.chain(ids.iter().copied()));
-        let answer = self.request(|reply| Request::Delete {
-            ids: ids.to_vec(),
-            dry_run,
-            user: 0,
-            reply,
-        });
+        let answer =
+            self.request(|reply| Request::Delete { ids: ids.to_vec(), dry_run, user: 0, reply });
         let answer = answer.unwrap().unwrap();
         let answer: Deleted = serde_json::from_str(&answer).unwrap();
         if dry_run || answer.pages == 0 && !answer.left.is_empty() {
@@ -168,13 +148,8 @@ impl Bed {
     pub fn retry_some(&mut self, id: Option<Owner>, which: Which) -> Option<u32> {
         // What this asks for may leave its final state.
         self.finals.clear();
-        let retried = self.request(|reply| Request::Retry {
-            id,
-            which,
-            user: 0,
-            so_far: None,
-            reply,
-        });
+        let retried =
+            self.request(|reply| Request::Retry { id, which, user: 0, so_far: None, reply });
         retried.and_then(Result::ok)
     }
 
@@ -260,10 +235,7 @@ fn large_crawl_that_is_retried_is_cancelled_in_chunks() {
         tx.equip_snapshot(page, "", "/archive").unwrap();
     }
     tx.commit().unwrap();
-    bed.request(|reply| Request::Cancel {
-        id: Owner::Crawl(id),
-        reply,
-    });
+    bed.request(|reply| Request::Cancel { id: Owner::Crawl(id), reply });
     let left = pages_in(&mut bed, "queued");
     assert!((300..450).contains(&left), "{left}");
     bed.come_to_an_end();
@@ -315,10 +287,7 @@ fn pages_over_a_limit_are_left_out_in_chunks() {
     bed.come_to_an_end();
     let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
     let reason = crawls[0].reason.clone().unwrap_or_default();
-    assert!(
-        reason.starts_with("CRAWL_MAX_URLS=1 reached, 1299 pages left out"),
-        "{reason}"
-    );
+    assert!(reason.starts_with("CRAWL_MAX_URLS=1 reached, 1299 pages left out"), "{reason}");
 }
 
 /// The orchestrator is killed between two chunks.
@@ -364,9 +333,7 @@ fn pages_of_a_crawl_that_is_given_up_are_cancelled_in_pieces() {
     }
     assert!((100..=500).contains(&most), "{most}");
     assert_eq!(pages_in(&mut bed, "cancelled"), 1300);
-    let reason = bed.look(|tx| tx.list_crawls(&Filter::default()))[0]
-        .reason
-        .clone();
+    let reason = bed.look(|tx| tx.list_crawls(&Filter::default()))[0].reason.clone();
     let reason = reason.unwrap_or_default();
     assert!(reason.starts_with("given up after 3 attempts"), "{reason}");
 }
@@ -475,20 +442,11 @@ fn many_pages_are_left_behind_in_chunks() {
     let (page, crawl) = (bed.owner(1).unwrap(), bed.crawl(0).unwrap());
     bed.finals.clear();
     let (reply, mut answer) = Reply::new();
-    let request = Request::Retry {
-        id: Some(page),
-        which: Which::Failed,
-        user: 0,
-        so_far: None,
-        reply,
-    };
+    let request =
+        Request::Retry { id: Some(page), which: Which::Failed, user: 0, so_far: None, reply };
     bed.turn(vec![Event::Request(request)]);
     assert!(answer.try_recv().is_err());
-    while answer
-        .try_recv()
-        .ok()
-        .is_none_or(|count| count.unwrap() != 1)
-    {
+    while answer.try_recv().ok().is_none_or(|count| count.unwrap() != 1) {
         bed.turn_with(0, 1, 0);
     }
     let left = bed.look(|tx| tx.left_for(crawl, &crate::work::ends::WITH_CRAWL));
@@ -522,15 +480,9 @@ fn status_shows_registered_commands_until_they_end() {
     let [command] = &commands[..] else {
         panic!("{commands:?}");
     };
-    let shown: Vec<String> = command
-        .targets
-        .iter()
-        .map(|to| format!("{} {} {}", to.id, to.crawl, to.url))
-        .collect();
-    assert_eq!(
-        shown,
-        ["c1 c1 http://0.example/", "s2 c1 http://1.example/"]
-    );
+    let shown: Vec<String> =
+        command.targets.iter().map(|to| format!("{} {} {}", to.id, to.crawl, to.url)).collect();
+    assert_eq!(shown, ["c1 c1 http://0.example/", "s2 c1 http://1.example/"]);
     assert_eq!((command.pid, command.since), (Some(12), bed.now));
     bed.turn(vec![Event::CommandEnded(1)]);
     assert!(status(&mut bed).is_empty());

@@ -23,11 +23,7 @@ fn retry_of_one_page_leaves_the_rest_of_an_aborted_crawl() {
 
     bed.retry(1);
     bed.come_to_an_end();
-    assert_eq!(
-        status(&mut bed),
-        Lifecycle::Sealed,
-        "the retried page is done"
-    );
+    assert_eq!(status(&mut bed), Lifecycle::Sealed, "the retried page is done");
     let pages = bed.look(|tx| tx.list_snapshots(&Filter::default()));
     let mut states: Vec<&str> = pages.iter().map(|page| page.status.as_str()).collect();
     states.sort_unstable();
@@ -113,10 +109,8 @@ fn retry_of_failures_leaves_cancelled_crawls() {
 fn retry_runs_hooks_again_that_were_skipped_because_the_page_did_not_load() {
     for which in [Which::Failed, Which::Hook("title".to_owned())] {
         let mut bed = Bed::new();
-        let plugins = [
-            ("tab", "on_Snapshot__10_tab.daemon.bg.py"),
-            ("title", "on_Snapshot__54_title.py"),
-        ];
+        let plugins =
+            [("tab", "on_Snapshot__10_tab.daemon.bg.py"), ("title", "on_Snapshot__54_title.py")];
         let plugins = plugins.map(|(name, file)| sample::plugin(name, json!({}), &[file]));
         let settings = bed.engine.settings.clone();
         bed.engine.replace(settings, sample::catalogue(plugins));
@@ -160,10 +154,7 @@ fn install_late(bed: &mut Bed) {
 }
 
 fn only_alpha() -> AddOptions {
-    AddOptions {
-        plugins: vec!["alpha".to_owned()],
-        ..AddOptions::default()
-    }
+    AddOptions { plugins: vec!["alpha".to_owned()], ..AddOptions::default() }
 }
 
 #[test]
@@ -190,29 +181,19 @@ fn retry_of_a_page_while_its_crawl_ends_runs_the_setup_again() {
         hooks.reverse();
         hooks
     };
-    let is_ending = |bed: &mut Bed| {
-        bed.running_hook()
-            .is_some_and(|unit| unit.contains("-end-"))
-    };
+    let is_ending = |bed: &mut Bed| bed.running_hook().is_some_and(|unit| unit.contains("-end-"));
     while !is_ending(&mut bed) {
         assert!(bed.moves_on(), "{:?}", runs(&mut bed));
         bed.until_quiet();
     }
     let before = runs(&mut bed).len();
     let which = Which::Hook("alpha".to_owned());
-    assert_eq!(
-        bed.retry_some(Some(Owner::Crawl(CrawlId(1))), which),
-        Some(1)
-    );
+    assert_eq!(bed.retry_some(Some(Owner::Crawl(CrawlId(1))), which), Some(1));
     bed.come_to_an_end();
     let after = runs(&mut bed).split_off(before);
     assert_eq!(
         after,
-        [
-            "on_CrawlSetup__10_setup",
-            "on_Snapshot__10_alpha",
-            "on_CrawlCleanup__90_end"
-        ]
+        ["on_CrawlSetup__10_setup", "on_Snapshot__10_alpha", "on_CrawlCleanup__90_end"]
     );
     let results = bed.look(|tx| tx.list_results(&Filter::default()));
     let failed = results.iter().filter(|r| r.status == ResultState::Failed);
@@ -249,11 +230,7 @@ fn an_update_runs_what_pages_lack_of_their_plugins() {
     bed.come_to_an_end();
     let mut want = before;
     want.extend(["late".to_owned(), "late".to_owned()]);
-    assert_eq!(
-        runs_of_pages(&mut bed),
-        want,
-        "not on the page of another selection"
-    );
+    assert_eq!(runs_of_pages(&mut bed), want, "not on the page of another selection");
     assert_eq!(bed.retry_some(None, Which::Missing), Some(0));
 }
 
@@ -282,20 +259,11 @@ fn a_watch_updates_the_archive() {
 #[test]
 fn known_pages_are_left_out_on_request() {
     let mut bed = Bed::new();
-    let only_new = || AddOptions {
-        only_new: true,
-        ..only_alpha()
-    };
+    let only_new = || AddOptions { only_new: true, ..only_alpha() };
     let first = bed.add_with("http://a.example/", only_new());
-    assert_eq!(
-        (first.crawl, first.accepted, first.known),
-        (CrawlId(1), 1, 0)
-    );
+    assert_eq!((first.crawl, first.accepted, first.known), (CrawlId(1), 1, 0));
     let again = bed.add_with("http://a.example/", only_new());
-    assert_eq!(
-        (again.crawl, again.accepted, again.known),
-        (CrawlId(1), 0, 1)
-    );
+    assert_eq!((again.crawl, again.accepted, again.known), (CrawlId(1), 0, 1));
     let both = bed.add_with("http://a.example/\nhttp://b.example/", only_new());
     assert_eq!((both.crawl, both.accepted, both.known), (CrawlId(2), 1, 1));
     bed.come_to_an_end();
@@ -306,10 +274,7 @@ fn known_pages_are_left_out_on_request() {
 #[test]
 fn pages_that_were_given_up_are_incomplete_everywhere() {
     let mut bed = Bed::new();
-    let only_new = || AddOptions {
-        only_new: true,
-        ..only_alpha()
-    };
+    let only_new = || AddOptions { only_new: true, ..only_alpha() };
     bed.add_with("http://a.example/\nhttp://b.example/", only_new());
     let worker = "archivist-snapshot-1.service";
     for _ in 1..=3 {
@@ -324,10 +289,7 @@ fn pages_that_were_given_up_are_incomplete_everywhere() {
     let reason = crawl.reason.unwrap();
     assert!(reason.contains("1 page is incomplete"), "{reason}");
     let why = bed.why("c1");
-    assert!(
-        why[0].1.starts_with("done, but 1 page is incomplete"),
-        "{why:?}"
-    );
+    assert!(why[0].1.starts_with("done, but 1 page is incomplete"), "{why:?}");
     assert_eq!(why[1].0, "incomplete");
     assert!(why[2].1.contains("given up after 3 attempts"), "{why:?}");
     // Its directory is not there, and was not removed: the worker did not make it.
@@ -335,10 +297,7 @@ fn pages_that_were_given_up_are_incomplete_everywhere() {
     std::fs::create_dir_all(marks).unwrap();
     let why = bed.why("s1");
     assert!(why[0].1.starts_with("given up after 3 attempts"), "{why:?}");
-    let filter = Filter {
-        status: Some("incomplete".to_owned()),
-        ..Filter::default()
-    };
+    let filter = Filter { status: Some("incomplete".to_owned()), ..Filter::default() };
     let incomplete = bed.look(|tx| tx.list_snapshots(&filter));
     assert_eq!(incomplete.len(), 1);
     assert_eq!(incomplete[0].id, SnapshotId(1));
@@ -359,22 +318,13 @@ fn pages_that_were_given_up_are_incomplete_everywhere() {
 #[test]
 fn known_pages_get_what_the_list_says_of_them() {
     let mut bed = Bed::new();
-    let only_new = || AddOptions {
-        only_new: true,
-        ..AddOptions::default()
-    };
+    let only_new = || AddOptions { only_new: true, ..AddOptions::default() };
     let line = |url: &str, title: &str, tags: &str| {
         let time = "2013-06-07T00:00:00Z";
         format!(r#"{{"url":"{url}","title":"{title}","tags":"{tags}","bookmarked_at":"{time}"}}"#)
     };
-    bed.add_with(
-        &line("http://a.example/", "Own", "own"),
-        AddOptions::default(),
-    );
-    bed.add_with(
-        "http://b.example/\nhttp://c.example/",
-        AddOptions::default(),
-    );
+    bed.add_with(&line("http://a.example/", "Own", "own"), AddOptions::default());
+    bed.add_with("http://b.example/\nhttp://c.example/", AddOptions::default());
     bed.come_to_an_end();
     let list = [
         line("http://a.example/", "Other", "own,birds"),
@@ -389,21 +339,11 @@ fn known_pages_get_what_the_list_says_of_them() {
     let said = |page: &Snapshot| {
         let mut tags = page.tags.clone();
         tags.sort();
-        (
-            page.title.clone(),
-            tags.join(" "),
-            page.bookmarked_at.is_some(),
-        )
+        (page.title.clone(), tags.join(" "), page.bookmarked_at.is_some())
     };
     let title = |text: &str| Some(text.to_owned());
-    assert_eq!(
-        said(&pages[0]),
-        (title("Own"), "birds own".to_owned(), true)
-    );
-    assert_eq!(
-        said(&pages[1]),
-        (title("Bookmark"), "birds".to_owned(), true)
-    );
+    assert_eq!(said(&pages[0]), (title("Own"), "birds own".to_owned(), true));
+    assert_eq!(said(&pages[1]), (title("Bookmark"), "birds".to_owned(), true));
     assert_eq!(said(&pages[2]), (None, String::new(), false));
     let again = bed.add_with(&list, only_new());
     assert_eq!((again.known, again.completed), (3, 0), "nothing is new");

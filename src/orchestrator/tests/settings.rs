@@ -29,10 +29,7 @@ fn installations_take_no_settings_and_may_be_for_root_alone() {
         reply,
     });
     let why = refusal(refused.unwrap().unwrap_err());
-    assert!(
-        why.ends_with("is an installation, which takes no settings"),
-        "{why}"
-    );
+    assert!(why.ends_with("is an installation, which takes no settings"), "{why}");
 
     bed.engine.settings.members_install = false;
     for user in [0, 1000] {
@@ -58,10 +55,7 @@ fn settings_of_the_wrong_type_are_refused() {
         reply,
     });
     let why = refusal(answer.unwrap().unwrap_err());
-    assert!(
-        why.contains("TIMEOUT: 'abc' is not a whole number"),
-        "{why}"
-    );
+    assert!(why.contains("TIMEOUT: 'abc' is not a whole number"), "{why}");
 }
 
 impl Bed {
@@ -96,20 +90,13 @@ fn a_page_has_settings_of_its_own() {
     let before = bed.limits_of(page);
     bed.amend(page, ("TIMEOUT", "7")).unwrap();
     let why = refusal(bed.amend(page, ("CRAWL_MAX_URLS", "7")).unwrap_err());
-    assert!(
-        why.ends_with("of the crawl: archivist retry c1 --set CRAWL_MAX_URLS="),
-        "{why}"
-    );
+    assert!(why.ends_with("of the crawl: archivist retry c1 --set CRAWL_MAX_URLS="), "{why}");
     assert!(bed.amend(page, ("TIMEOUT", "abc")).is_err());
     for id in [page, other] {
         bed.retry_some(Some(id), Which::All);
         bed.come_to_an_end();
     }
-    let own: BTreeSet<_> = before
-        .iter()
-        .copied()
-        .chain([Some(Duration::from_secs(7))])
-        .collect();
+    let own: BTreeSet<_> = before.iter().copied().chain([Some(Duration::from_secs(7))]).collect();
     assert_eq!(bed.limits_of(page), own);
     assert_eq!(bed.limits_of(other), before);
     let pages = bed.look(|tx| tx.list_snapshots(&Filter::default()));

@@ -20,10 +20,7 @@ fn sharing(user: u32, is_on: Option<bool>, plugin: &str) -> Option<Sharing> {
     let setting = is_on.map(|is_on| ("WACZ_DEDUPE".to_owned(), is_on.to_string()));
     let answer = bed.request(|reply| Request::Add {
         lines: Arc::new(b"http://a.example/\n".to_vec()),
-        options: AddOptions {
-            config: setting.into_iter().collect(),
-            ..AddOptions::default()
-        },
+        options: AddOptions { config: setting.into_iter().collect(), ..AddOptions::default() },
         user,
         joins: false,
         so_far: None,
@@ -39,10 +36,8 @@ fn sharing(user: u32, is_on: Option<bool>, plugin: &str) -> Option<Sharing> {
 #[test]
 fn bodies_are_shared_among_recordings_of_one_user_if_the_user_says_so() {
     for (user, directory) in [(0, "0-"), (1000, "1000-")] {
-        let expected = Sharing {
-            program: "/usr/bin/archivist".to_owned(),
-            directory: directory.to_owned(),
-        };
+        let expected =
+            Sharing { program: "/usr/bin/archivist".to_owned(), directory: directory.to_owned() };
         assert_eq!(sharing(user, Some(true), "wacz"), Some(expected));
     }
     assert_eq!(sharing(0, Some(false), "wacz"), None);

@@ -23,9 +23,7 @@ fn heard(bed: &mut Bed) -> Vec<String> {
 }
 
 fn list(bed: &mut Bed, pages: usize) {
-    let list: String = (0..pages)
-        .map(|n| format!("http://a.example/{n}\n"))
-        .collect();
+    let list: String = (0..pages).map(|n| format!("http://a.example/{n}\n")).collect();
     add(bed, &list);
 }
 
@@ -87,10 +85,7 @@ fn idle_follows_the_end_of_the_last_open_crawl() {
 fn refused_request_sends_no_signal() {
     let mut bed = Bed::new();
     list(&mut bed, 0);
-    let refused = bed.request(|reply| Request::Cancel {
-        id: Owner::Crawl(CrawlId(7)),
-        reply,
-    });
+    let refused = bed.request(|reply| Request::Cancel { id: Owner::Crawl(CrawlId(7)), reply });
     assert!(refused.unwrap().is_err());
     assert_eq!(heard(&mut bed), [""; 0]);
 }
@@ -121,9 +116,7 @@ fn documents_have_no_secrets() {
     bed.come_to_an_end();
     for signal in &bed.world.announced {
         let url = match signal {
-            Signal::Crawl {
-                document, notice, ..
-            } => {
+            Signal::Crawl { document, notice, .. } => {
                 let crawl: CrawlNotice = serde_json::from_str(document).unwrap();
                 let sealed = crawl.snapshots.get("sealed").copied();
                 assert_eq!(*notice == Notice::Sealed, sealed == Some(1), "{document}");

@@ -73,11 +73,7 @@ fn crawl_whose_directory_is_taken_gets_another_one_with_its_pages() {
     assert_eq!(page.status, Lifecycle::Sealed);
     assert!(page.directory.unwrap().ends_with("/s1"), "not its own");
     let results = bed.look(|tx| tx.list_results(&Filter::default()));
-    assert!(
-        results
-            .iter()
-            .any(|r| r.owner == Owner::Snapshot(SnapshotId(1)))
-    );
+    assert!(results.iter().any(|r| r.owner == Owner::Snapshot(SnapshotId(1))));
 }
 
 #[test]
@@ -85,9 +81,7 @@ fn directory_of_an_older_version_is_not_compared() {
     let mut bed = started(PAGE);
     let directory = bed.directory.path().join(super::bed::DATABASE);
     let connection = rusqlite::Connection::open(directory).unwrap();
-    connection
-        .execute("UPDATE snapshot SET identity = NULL", [])
-        .unwrap();
+    connection.execute("UPDATE snapshot SET identity = NULL", []).unwrap();
     bed.world.end(PAGE, 1, 1, "exit-code");
     bed.until_quiet();
     bed.pass(600_000);
@@ -115,10 +109,7 @@ fn missing_archive_uses_up_no_attempts() {
             assert!(reason.ends_with("does not count"), "{reason}");
             assert!(!bed.world.units.contains_key(PAGE));
             let why = bed.why("s1");
-            assert!(
-                why.iter()
-                    .any(|(code, text)| code == "pressure" && text.contains(gone))
-            );
+            assert!(why.iter().any(|(code, text)| code == "pressure" && text.contains(gone)));
             // Nothing is added: work continues by itself.
             bed.engine.load.outage = None;
             bed.pass(600_000);
@@ -143,11 +134,7 @@ fn worker_whose_mounts_fail_uses_up_no_attempt() {
 }
 
 fn marks(crawl: i64, snapshot: i64, run: i64) -> IdMarks {
-    IdMarks {
-        crawl: CrawlId(crawl),
-        snapshot: SnapshotId(snapshot),
-        run: RunId(run),
-    }
+    IdMarks { crawl: CrawlId(crawl), snapshot: SnapshotId(snapshot), run: RunId(run) }
 }
 
 /// The archive of a bed, with these marks.

@@ -38,12 +38,7 @@ fn copy(bed: &mut Bed) -> Copy {
 }
 
 fn object() -> StoredObject {
-    StoredObject {
-        store: STORE.into(),
-        name: "a.tar".into(),
-        sha256: "ab".into(),
-        size: 7,
-    }
+    StoredObject { store: STORE.into(), name: "a.tar".into(), sha256: "ab".into(), size: 7 }
 }
 
 /// The assignment of the running transfer of a page.
@@ -102,10 +97,8 @@ fn failed_copy_is_retried_and_why_says_it() {
         end(&mut bed, UNIT, Some("failed to open store"));
         let failed = copy(&mut bed);
         assert_eq!((failed.attempts, failed.is_local), (attempt, true));
-        let answer = bed.request(|reply| Request::Why {
-            id: AnyId::Owner(Owner::Snapshot(PAGE)),
-            reply,
-        });
+        let answer =
+            bed.request(|reply| Request::Why { id: AnyId::Owner(Owner::Snapshot(PAGE)), reply });
         let why = answer.unwrap().unwrap();
         assert!(why.contains("failed to open store"), "{why}");
         assert!(why.contains(&failed.due_at.unwrap().to_string()), "{why}");
@@ -202,11 +195,7 @@ fn retried_page_gets_its_files_first_and_is_copied_again() {
     let worker = "archivist-snapshot-1.service";
     assert!(!bed.world.units.contains_key(worker));
     end(&mut bed, UNIT, None);
-    assert!(
-        bed.world.units.contains_key(worker),
-        "{:?}",
-        bed.world.units
-    );
+    assert!(bed.world.units.contains_key(worker), "{:?}", bed.world.units);
     while let Some(hook) = bed.running_hook() {
         bed.world.end(&hook, 1, 0, "success");
         bed.until_quiet();
@@ -259,11 +248,7 @@ fn killed_orchestrator_adopts_transfers() {
             bed.until_quiet();
         }
         end(&mut bed, UNIT, None);
-        assert_eq!(
-            copy(&mut bed).object,
-            Some(object()),
-            "killed after {heard} calls"
-        );
+        assert_eq!(copy(&mut bed).object, Some(object()), "killed after {heard} calls");
     }
 }
 

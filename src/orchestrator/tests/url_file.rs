@@ -14,11 +14,7 @@ fn show_and_why_name_the_refused_lines_of_a_url_file() {
     let text = bed.ask(WatchCall::List(None)).try_recv().unwrap().unwrap();
     let watches: Vec<archivist_shared::bus::documents::watches::Watch> =
         serde_json::from_str(&text).unwrap();
-    let sites: Vec<_> = watches[0]
-        .sites
-        .iter()
-        .map(|site| site.url.as_str())
-        .collect();
+    let sites: Vec<_> = watches[0].sites.iter().map(|site| site.url.as_str()).collect();
     assert_eq!(sites, ["http://a.example/shop", "http://a.example/blog"]);
     let problems = &watches[0].problems;
     let line = |number: u32| format!("{}:{number}: ", file.display());
@@ -27,11 +23,6 @@ fn show_and_why_name_the_refused_lines_of_a_url_file() {
     let why = bed.ask(WatchCall::Why("listed".into())).try_recv().unwrap();
     let why: archivist_shared::bus::documents::report::WhyWatch =
         serde_json::from_str(&why.unwrap()).unwrap();
-    let reasons: Vec<_> = why
-        .reasons
-        .iter()
-        .take(2)
-        .map(|reason| &reason.text)
-        .collect();
+    let reasons: Vec<_> = why.reasons.iter().take(2).map(|reason| &reason.text).collect();
     assert_eq!(reasons, [&problems[0], &problems[1]]);
 }

@@ -35,10 +35,7 @@ fn worker_gets_the_other_snapshots_of_its_page() {
     let [other] = &second.about.versions[..] else {
         panic!("{:?}", second.about.versions);
     };
-    assert_eq!(
-        (other.id, &other.directory),
-        (SnapshotId(1), &first.directory)
-    );
+    assert_eq!((other.id, &other.directory), (SnapshotId(1), &first.directory));
     assert_eq!(other.ended_at, None);
     assert_eq!(Some(other.at), first.about.visited_at);
     while let Some(hook) = bed.running_hook() {
@@ -51,10 +48,7 @@ fn worker_gets_the_other_snapshots_of_its_page() {
         others.push((other.id.0, other.ended_at));
     }
     others.sort();
-    assert!(
-        matches!(others[..], [(1, Some(_)), (2, Some(_))]),
-        "{others:?}"
-    );
+    assert!(matches!(others[..], [(1, Some(_)), (2, Some(_))]), "{others:?}");
     bed.come_to_an_end();
 }
 
@@ -73,10 +67,5 @@ fn removal_gets_the_key_of_the_url() {
         let wanted = is_page.then_some("example,0)/");
         assert_eq!(removed.url_key.as_deref(), wanted, "{}", removed.owner);
     }
-    assert!(
-        request
-            .directories
-            .iter()
-            .any(|removed| removed.url_key.is_some())
-    );
+    assert!(request.directories.iter().any(|removed| removed.url_key.is_some()));
 }

@@ -10,25 +10,19 @@ use archivist_shared::bus::documents::report::{AddOptions, Filter, Reason, Why};
 const PAGE: Owner = Owner::Snapshot(SnapshotId(1));
 
 fn page(bed: &mut Bed) -> Snapshot {
-    bed.look(|tx| tx.list_snapshots(&Filter::default()))
-        .remove(0)
+    bed.look(|tx| tx.list_snapshots(&Filter::default())).remove(0)
 }
 
 /// The states of the results of the page, with their reasons, in the order of their ids.
 fn results(bed: &mut Bed) -> Vec<(String, ResultState, Option<String>)> {
     let results = bed.look(|tx| tx.results(PAGE)).into_iter();
     let results = results.filter(|result| result.status != ResultState::Skipped);
-    results
-        .map(|result| (result.plugin, result.status, result.error))
-        .collect()
+    results.map(|result| (result.plugin, result.status, result.error)).collect()
 }
 
 /// A crawl of one page, whose server answers like this until its worker has ended.
 fn visited(bed: &mut Bed, status: u16, retry_after: Option<u64>) {
-    bed.world.server = Some(Server {
-        status,
-        retry_after,
-    });
+    bed.world.server = Some(Server { status, retry_after });
     bed.add_with("http://a.example/", AddOptions::default());
     until_visited(bed);
 }
@@ -42,10 +36,7 @@ fn until_visited(bed: &mut Bed) {
 }
 
 fn why(bed: &mut Bed) -> Vec<Reason> {
-    let answer = bed.request(|reply| Request::Why {
-        id: AnyId::Owner(PAGE),
-        reply,
-    });
+    let answer = bed.request(|reply| Request::Why { id: AnyId::Owner(PAGE), reply });
     let why: Why = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
     why.reasons
 }
@@ -57,45 +48,24 @@ fn refused_page_waits_as_long_as_the_server_asks() {
     let waiting = page(&mut bed);
     assert_eq!(waiting.status, Lifecycle::Queued);
     let reason = waiting.reason.unwrap();
-    assert!(
-        reason.starts_with("http 429; the server asks to wait"),
-        "{reason}"
-    );
+    assert!(reason.starts_with("http 429; the server asks to wait"), "{reason}");
     let waits = waiting.retry_at.unwrap().until(bed.now);
     assert!((1..=8).contains(&waits.as_secs()), "{waits:?}");
     assert_eq!(waiting.http_status, None, "nothing is kept");
     let open = results(&mut bed);
-    assert!(
-        open.iter()
-            .all(|(_, state, _)| *state == ResultState::Queued),
-        "{open:?}"
-    );
+    assert!(open.iter().all(|(_, state, _)| *state == ResultState::Queued), "{open:?}");
     let reasons = why(&mut bed);
-    let reason = reasons
-        .iter()
-        .find(|reason| reason.code == "back-off")
-        .unwrap();
+    let reason = reasons.iter().find(|reason| reason.code == "back-off").unwrap();
     assert_eq!(reason.until, waiting.retry_at);
     assert!(reason.text.contains("http 429"), "{}", reason.text);
 
     // The server lets the next visit pass, in which every hook runs.
-    bed.world.server = Some(Server {
-        status: 200,
-        retry_after: None,
-    });
+    bed.world.server = Some(Server { status: 200, retry_after: None });
     bed.come_to_an_end();
     let done = page(&mut bed);
-    assert_eq!(
-        (done.status, done.reason, done.http_status),
-        (Lifecycle::Sealed, None, Some(200))
-    );
+    assert_eq!((done.status, done.reason, done.http_status), (Lifecycle::Sealed, None, Some(200)));
     let states = results(&mut bed);
-    assert!(
-        states
-            .iter()
-            .all(|(_, state, _)| *state == ResultState::Succeeded),
-        "{states:?}"
-    );
+    assert!(states.iter().all(|(_, state, _)| *state == ResultState::Succeeded), "{states:?}");
     assert_eq!(bed.look(|tx| tx.visit(SnapshotId(1))).number, 1);
 }
 
@@ -105,10 +75,7 @@ fn request_of_a_host_is_a_reason_until_its_time() {
     visited(&mut bed, 429, Some(8));
     let is_named = |bed: &mut Bed| why(bed).iter().any(|reason| reason.code == "host-asked");
     assert!(is_named(&mut bed));
-    bed.world.server = Some(Server {
-        status: 503,
-        retry_after: None,
-    });
+    bed.world.server = Some(Server { status: 503, retry_after: None });
     let next_at = page(&mut bed).retry_at.unwrap();
     bed.pass(next_at.until(bed.now).as_millis() as u64 + 1);
     until_visited(&mut bed);
@@ -147,18 +114,8 @@ fn page_that_is_always_refused_fails_after_the_last_visit() {
 #[test]
 fn other_errors_are_treated_as_the_setting_says() {
     let table = [
-        (
-            HttpErrors::Keep,
-            Lifecycle::Sealed,
-            None,
-            ResultState::Succeeded,
-        ),
-        (
-            HttpErrors::Fail,
-            Lifecycle::Sealed,
-            Some("http 404"),
-            ResultState::Failed,
-        ),
+        (HttpErrors::Keep, Lifecycle::Sealed, None, ResultState::Succeeded),
+        (HttpErrors::Fail, Lifecycle::Sealed, Some("http 404"), ResultState::Failed),
         (
             HttpErrors::Retry,
             Lifecycle::Queued,
@@ -171,11 +128,7 @@ fn other_errors_are_treated_as_the_setting_says() {
         bed.engine.settings.http_errors = errors;
         visited(&mut bed, 404, None);
         let page = page(&mut bed);
-        assert_eq!(
-            (page.status, page.reason.as_deref()),
-            (status, reason),
-            "{errors}"
-        );
+        assert_eq!((page.status, page.reason.as_deref()), (status, reason), "{errors}");
         let kept = (errors != HttpErrors::Retry).then_some(404);
         assert_eq!(page.http_status, kept, "{errors}");
         for (plugin, state, _) in results(&mut bed) {
@@ -195,10 +148,7 @@ fn retry_of_a_page_that_was_an_error_runs_all_hooks_again() {
         bed.come_to_an_end();
         let all = results(&mut bed).len();
         assert!(all > 1);
-        bed.world.server = Some(Server {
-            status: 200,
-            retry_after: None,
-        });
+        bed.world.server = Some(Server { status: 200, retry_after: None });
         let queued = bed.retry_some(Some(PAGE), which).unwrap();
         assert!(queued as usize >= all, "{queued} of {all}");
         assert_eq!(page(&mut bed).http_status, None);
@@ -206,9 +156,7 @@ fn retry_of_a_page_that_was_an_error_runs_all_hooks_again() {
         bed.come_to_an_end();
         assert_eq!(page(&mut bed).http_status, Some(200));
         let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
-        let hooks = runs
-            .iter()
-            .filter(|run| run.owner == PAGE && run.hook.is_some());
+        let hooks = runs.iter().filter(|run| run.owner == PAGE && run.hook.is_some());
         assert_eq!(hooks.count(), 2 * all);
         // Now it is good, and nothing is retried.
         assert_eq!(bed.retry_some(Some(PAGE), Which::Failed), None);
@@ -223,10 +171,7 @@ fn refused_retry_of_a_hook_keeps_the_other_results() {
     bed.come_to_an_end();
     let before = results(&mut bed);
     assert!(before.len() > 1, "{before:?}");
-    bed.world.server = Some(Server {
-        status: 429,
-        retry_after: Some(5),
-    });
+    bed.world.server = Some(Server { status: 429, retry_after: Some(5) });
     let which = Which::Hook("alpha".to_owned());
     assert_eq!(bed.retry_some(Some(PAGE), which), Some(1));
     until_visited(&mut bed);
@@ -245,21 +190,14 @@ fn refused_retry_of_a_hook_keeps_the_other_results() {
 /// A retry while the site is down: all that was saved stays, with the reason.
 #[test]
 fn retry_that_fails_keeps_the_earlier_results() {
-    let table = [
-        (503, Which::All),
-        (404, Which::All),
-        (503, Which::Hook("alpha".to_owned())),
-    ];
+    let table = [(503, Which::All), (404, Which::All), (503, Which::Hook("alpha".to_owned()))];
     for (status, which) in table {
         let mut bed = Bed::new();
         bed.engine.settings.http_attempts = 2;
         visited(&mut bed, 200, None);
         bed.come_to_an_end();
         let before = bed.look(|tx| tx.results(PAGE));
-        bed.world.server = Some(Server {
-            status,
-            retry_after: Some(1),
-        });
+        bed.world.server = Some(Server { status, retry_after: Some(1) });
         bed.retry_some(Some(PAGE), which.clone()).unwrap();
         bed.come_to_an_end();
         let done = page(&mut bed);
@@ -304,12 +242,7 @@ fn date_of_a_page_is_that_of_its_visit() {
     bed.engine.settings.http_attempts = 2;
     visited(&mut bed, 429, Some(8));
     let refused = page(&mut bed);
-    let answer = |status| {
-        Some(Server {
-            status,
-            retry_after: Some(1),
-        })
-    };
+    let answer = |status| Some(Server { status, retry_after: Some(1) });
     bed.world.server = answer(200);
     bed.come_to_an_end();
     let date = page(&mut bed).visited_at;

@@ -31,10 +31,7 @@ impl Bed {
     }
 
     pub fn queue(&mut self, name: &str, kinds: &[CheckKind]) -> Result<Queued, Refusal> {
-        let call = WatchCall::Check {
-            watch: name.to_owned(),
-            kinds: kinds.to_vec(),
-        };
+        let call = WatchCall::Check { watch: name.to_owned(), kinds: kinds.to_vec() };
         let text = self.ask(call).try_recv().unwrap()?;
         Ok(serde_json::from_str(&text).unwrap())
     }
@@ -61,18 +58,10 @@ impl Bed {
 
     /// A check of which unit ends, after it printed this.
     fn answers(&mut self, unit: &str, record: &str) {
-        let id = unit
-            .rsplit_once('-')
-            .unwrap()
-            .1
-            .strip_suffix(".service")
-            .unwrap();
+        let id = unit.rsplit_once('-').unwrap().1.strip_suffix(".service").unwrap();
         let scope = &self.engine.scope;
-        let place = if unit.contains("-lighthouse-") {
-            scope.data_dir()
-        } else {
-            scope.runtime_dir()
-        };
+        let place =
+            if unit.contains("-lighthouse-") { scope.data_dir() } else { scope.runtime_dir() };
         let path = place.join(format!("checks/archivist-{id}.json"));
         fs::write(path, record).unwrap();
         self.world.end(unit, 1, 0, "success");
@@ -132,17 +121,10 @@ fn open_check_is_not_queued_twice() {
     assert_eq!((first.queued.len(), first.open), (1, 0));
     let second = bed.queue("site", &[CheckKind::Status]).unwrap();
     assert_eq!((second.queued.len(), second.open), (0, 1));
-    assert_eq!(
-        (second.open_ids, first.open_ids),
-        (first.queued, Vec::new())
-    );
+    assert_eq!((second.open_ids, first.open_ids), (first.queued, Vec::new()));
     bed.until_quiet();
     let third = bed.queue("site", &[]).unwrap();
-    assert_eq!(
-        (third.queued.len(), third.open),
-        (2, 1),
-        "while it runs as well"
-    );
+    assert_eq!((third.queued.len(), third.open), (2, 1), "while it runs as well");
     bed.until_quiet();
     assert_eq!(bed.world.running().len(), 3);
     assert!(bed.queue("other", &[]).is_err());
@@ -157,10 +139,7 @@ fn record_is_kept_and_its_file_is_removed() {
         "noise\n{\"ok\":true,\"status_code\":200,\"response_ms\":12,\"headers\":{\"server\":\"x\"}}\n",
     );
     let check = bed.history("site").remove(0);
-    assert_eq!(
-        (check.ok, check.record.status_code),
-        (Some(true), Some(200))
-    );
+    assert_eq!((check.ok, check.record.status_code), (Some(true), Some(200)));
     assert_eq!(check.outcome, Some(Outcome::Exit(0)));
     assert_eq!(check.record.headers.len(), 1);
     let short = crate::query::documents::without_details(check);
@@ -196,9 +175,7 @@ fn site_is_down_after_two_failures_and_up_after_one_success() {
     }
     bed.until_quiet();
     let history = bed.history("site");
-    let alerts = history
-        .iter()
-        .filter(|check| check.kind == CheckKind::Alert);
+    let alerts = history.iter().filter(|check| check.kind == CheckKind::Alert);
     assert!(alerts.map(|check| check.ok).eq([Some(true), Some(true)]));
 }
 
@@ -211,10 +188,7 @@ fn time_limit_counts_as_failure() {
     bed.world.end(&unit, 2, 15, "timeout");
     bed.until_quiet();
     let check = bed.history("site").remove(0);
-    assert_eq!(
-        (check.ok, check.record.status_code),
-        (Some(false), Some(408))
-    );
+    assert_eq!((check.ok, check.record.status_code), (Some(false), Some(408)));
     assert_eq!(check.record.error.as_deref(), Some("time limit reached"));
 }
 
@@ -230,11 +204,7 @@ fn lost_check_ends_and_can_be_queued_again() {
     bed.restart(0);
     bed.until_quiet();
     assert!(!bed.has_checks());
-    let known = bed
-        .history("site")
-        .iter()
-        .filter(|check| check.ok.is_some())
-        .count();
+    let known = bed.history("site").iter().filter(|check| check.ok.is_some()).count();
     assert_eq!(known, 0);
     assert_eq!(bed.queue("site", &[]).unwrap().queued.len(), 3);
     // Systemd refuses, or cannot execute it.
@@ -250,10 +220,7 @@ fn history_is_paged() {
     let all: Vec<RunId> = bed.history("site").iter().map(|check| check.id).collect();
     assert_eq!(all.len(), 3);
     let mut pieces = Vec::new();
-    let mut filter = HistoryFilter {
-        limit: 2,
-        ..HistoryFilter::default()
-    };
+    let mut filter = HistoryFilter { limit: 2, ..HistoryFilter::default() };
     loop {
         let piece = bed.look(|tx| tx.check_history("site", &filter));
         pieces.extend(piece.iter().map(|check| check.id));
@@ -278,11 +245,7 @@ fn slow_checks_do_not_delay_fast_checks() {
     bed.fill_disk(true);
     bed.queue("site0", &[CheckKind::Status]).unwrap();
     bed.until_quiet();
-    assert_eq!(
-        bed.running_of("-check-status-").len(),
-        1,
-        "even on a full disk"
-    );
+    assert_eq!(bed.running_of("-check-status-").len(), 1, "even on a full disk");
 }
 
 #[test]
@@ -319,11 +282,7 @@ fn results_expire_after_retention() {
     bed.pass(4 * DAY);
     assert_eq!(bed.history("site").len(), 1, "and a newer one replaces it");
     bed.until_woken();
-    assert_eq!(
-        bed.history("site").len(),
-        0,
-        "a year later, it expires as well"
-    );
+    assert_eq!(bed.history("site").len(), 0, "a year later, it expires as well");
 }
 
 /// A weekly crawl has a result between two runs, and status checks do not keep theirs longer.
@@ -331,19 +290,14 @@ fn results_expire_after_retention() {
 fn retention_of_a_kind_does_not_affect_other_kinds() {
     let mut bed = watched("StatusRetention=1d\nCrawlRetention=30d\n");
     for _ in 0..2 {
-        bed.queue("site", &[CheckKind::Status, CheckKind::Crawl])
-            .unwrap();
+        bed.queue("site", &[CheckKind::Status, CheckKind::Crawl]).unwrap();
         bed.until_quiet();
         for unit in bed.running_of("-check-") {
             bed.answers(&unit, r#"{"ok":true}"#);
         }
         bed.pass(7 * DAY);
     }
-    let kinds: Vec<_> = bed
-        .history("site")
-        .into_iter()
-        .map(|check| check.kind)
-        .collect();
+    let kinds: Vec<_> = bed.history("site").into_iter().map(|check| check.kind).collect();
     let crawls = kinds.iter().filter(|kind| **kind == CheckKind::Crawl);
     assert_eq!((kinds.len(), crawls.count()), (3, 2));
 }
@@ -354,10 +308,7 @@ fn archive_check_passes_settings_to_its_crawl() {
     let queued = bed.queue("site", &[CheckKind::Archive]).unwrap();
     let crawl = bed.look(|tx| tx.crawl(queued.crawl.unwrap())).unwrap();
     assert_eq!(crawl.config["CRAWL_MAX_URLS"], "7");
-    bed.declare(
-        "site",
-        "[Watch]\nURL=http://a.example\nArchivePersona=nosuch\n",
-    );
+    bed.declare("site", "[Watch]\nURL=http://a.example\nArchivePersona=nosuch\n");
     bed.cancel(0);
     bed.come_to_an_end();
     let refused = bed.queue("site", &[CheckKind::Archive]);
@@ -395,22 +346,10 @@ fn archive_check_adds_one_crawl_at_a_time() {
     assert_eq!(crawls(&mut bed)[0].tags, ["news"]);
     let nothing_new = bed.queue("site", &[CheckKind::Archive]).unwrap();
     assert_eq!((nothing_new.crawl, nothing_new.queued.len()), (None, 1));
-    bed.declare(
-        "site",
-        "[Watch]\nURL=http://a.example http://b.example\nArchivePages=only-new\n",
-    );
-    assert!(
-        bed.queue("site", &[CheckKind::Archive])
-            .unwrap()
-            .crawl
-            .is_some()
-    );
+    bed.declare("site", "[Watch]\nURL=http://a.example http://b.example\nArchivePages=only-new\n");
+    assert!(bed.queue("site", &[CheckKind::Archive]).unwrap().crawl.is_some());
     let newest = crawls(&mut bed).remove(0);
-    assert_eq!(
-        newest.snapshots.values().sum::<u64>(),
-        1,
-        "only the new one"
-    );
+    assert_eq!(newest.snapshots.values().sum::<u64>(), 1, "only the new one");
 }
 
 #[test]
@@ -449,10 +388,7 @@ fn why_shows_what_blocks_a_check_and_what_failed() {
     assert_eq!(codes(&waits), "running running pool-full");
     let text = &waits[2].1;
     let full = "waiting for a free slot: 2 of 2 slow checks busy (SlowChecks=2)";
-    assert!(
-        text.contains("lighthouse of http://c.example/") && text.ends_with(full),
-        "{text}"
-    );
+    assert!(text.contains("lighthouse of http://c.example/") && text.ends_with(full), "{text}");
     for unit in bed.running_of("-check-lighthouse-") {
         bed.answers(&unit, r#"{"ok": true}"#);
     }
@@ -466,20 +402,10 @@ fn why_shows_what_blocks_a_check_and_what_failed() {
     let bad = why(&mut bed);
     assert!(codes(&bad).contains("failed"), "{bad:?}");
     assert!(
-        bad.iter()
-            .any(|(code, text)| code == "failed" && text.ends_with("the answer was 500"))
+        bad.iter().any(|(code, text)| code == "failed" && text.ends_with("the answer was 500"))
     );
     let lost = bad.iter().find(|(code, _)| code == "unknown").unwrap();
     let again = "; to check again: archivist watch run --kind lighthouse site";
-    assert!(
-        lost.1.contains("SIGKILL") && lost.1.ends_with(again),
-        "{}",
-        lost.1
-    );
-    assert!(
-        bed.ask(WatchCall::Why("../site".into()))
-            .try_recv()
-            .unwrap()
-            .is_err()
-    );
+    assert!(lost.1.contains("SIGKILL") && lost.1.ends_with(again), "{}", lost.1);
+    assert!(bed.ask(WatchCall::Why("../site".into())).try_recv().unwrap().is_err());
 }

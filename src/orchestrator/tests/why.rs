@@ -65,10 +65,7 @@ fn why_names_limits() {
 #[test]
 fn page_without_hooks_says_so() {
     let mut bed = Bed::new();
-    let options = AddOptions {
-        plugins: vec!["setup".to_owned()],
-        ..AddOptions::default()
-    };
+    let options = AddOptions { plugins: vec!["setup".to_owned()], ..AddOptions::default() };
     bed.request(|reply| Request::Add {
         lines: Arc::new(b"http://a.example/\n".to_vec()),
         options,
@@ -114,11 +111,7 @@ fn why_names_hosts() {
     bed.until_quiet();
     let why = bed.why("s2");
     assert_eq!(why[0].0, "host-delay", "{why:?}");
-    assert!(
-        bed.why("c2")
-            .iter()
-            .any(|(_, text)| text.starts_with("0.example: "))
-    );
+    assert!(bed.why("c2").iter().any(|(_, text)| text.starts_with("0.example: ")));
     bed.come_to_an_end();
 }
 
@@ -177,16 +170,9 @@ fn why_explains_a_single_run() {
     let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
     let failed = runs.iter().find(|run| run.unit == hook).unwrap().id;
     let why = bed.why(&failed.to_string());
-    assert_eq!(
-        (why[0].0.as_str(), why[1].0.as_str()),
-        ("exit", "failed"),
-        "{why:?}"
-    );
+    assert_eq!((why[0].0.as_str(), why[1].0.as_str()), ("exit", "failed"), "{why:?}");
     assert!(why[0].1.ends_with(": exit code 8"), "{why:?}");
-    assert!(
-        why[1].1.ends_with(&format!("archivist logs {failed}")),
-        "{why:?}"
-    );
+    assert!(why[1].1.ends_with(&format!("archivist logs {failed}")), "{why:?}");
 
     // The next run of the hook has the result.
     bed.come_to_an_end();
@@ -226,11 +212,7 @@ fn page_whose_directory_was_removed_is_named() {
     std::fs::create_dir_all(marks).unwrap();
     let why = bed.why("s1");
     let text = "was removed; to archive it again: archivist retry s1";
-    assert!(
-        why.iter()
-            .any(|(code, said)| code == "removed" && said.ends_with(text)),
-        "{why:?}"
-    );
+    assert!(why.iter().any(|(code, said)| code == "removed" && said.ends_with(text)), "{why:?}");
     let page = bed.look(|tx| tx.snapshot(SnapshotId(1))).unwrap();
     std::fs::create_dir_all(page.directory.unwrap()).unwrap();
     assert!(!is_named(&mut bed));

@@ -177,10 +177,9 @@ impl Worker {
             let report = Arc::new(Report {
                 key: hook.clone(),
                 verdict: match self.fault {
-                    Some(Fault::OfMachine(why) | Fault::Unknown(why)) => Verdict {
-                        state: ResultState::Failed,
-                        error: Some(why.to_owned()),
-                    },
+                    Some(Fault::OfMachine(why) | Fault::Unknown(why)) => {
+                        Verdict { state: ResultState::Failed, error: Some(why.to_owned()) }
+                    }
                     None => Verdict::of(&ended.outcome, None, true),
                 },
                 output: None,
@@ -210,23 +209,13 @@ impl Worker {
                 todo.clear();
                 self.exit = NO_NETWORK;
             }
-            return called(Work::Report {
-                token,
-                report,
-                done: 0,
-                reply,
-            });
+            return called(Work::Report { token, report, done: 0, reply });
         }
         if let Some(hook) = todo.pop_front() {
             let (reply, answer) = Reply::new();
             self.call = Some(Call::Run(hook.clone(), answer));
             let stdout = Arc::new(File::open("/dev/null").unwrap().into());
-            return called(Work::Run {
-                token,
-                hook,
-                stdout,
-                reply,
-            });
+            return called(Work::Run { token, hook, stdout, reply });
         }
         let is_crawl = matches!(self.assignment.owner, Owner::Crawl(_));
         if is_crawl && !self.waited {

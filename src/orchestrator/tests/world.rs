@@ -97,11 +97,7 @@ pub struct World {
 
 fn evidence(code: i32, status: i32, result: &str) -> Evidence {
     let result = result.to_owned();
-    Evidence {
-        code,
-        status,
-        result,
-    }
+    Evidence { code, status, result }
 }
 
 fn reading(unit: Option<&Unit>) -> Reading {
@@ -183,12 +179,7 @@ impl World {
                     self.stop(&unit);
                 }
             }
-            Call::Read {
-                run,
-                unit,
-                early,
-                evidence,
-            } => {
+            Call::Read { run, unit, early, evidence } => {
                 let result = Ok(Box::new(reading(self.units.get(&unit))));
                 self.answers.push(Event::Read {
                     run,
@@ -205,10 +196,10 @@ impl World {
                 }
             }
             Call::List => {
-                let listed = self.units.keys().map(|name| LoadedUnit {
-                    name: name.clone(),
-                    active_state: "active".into(),
-                });
+                let listed = self
+                    .units
+                    .keys()
+                    .map(|name| LoadedUnit { name: name.clone(), active_state: "active".into() });
                 self.answers.push(Event::Listed(Ok(listed.collect())));
             }
         }

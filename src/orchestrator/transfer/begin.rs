@@ -20,11 +20,7 @@ const TRANSFER_LIMIT: Duration = Duration::from_secs(6 * 3600);
 const TEST_LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn begin_transfer(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<()> {
-    let Some(copy) = turn
-        .tx
-        .copy(id)?
-        .filter(|copy| copy.status != CopyStatus::Running)
-    else {
+    let Some(copy) = turn.tx.copy(id)?.filter(|copy| copy.status != CopyStatus::Running) else {
         return Ok(());
     };
     let snapshot = turn.tx.snapshot(id)?;
@@ -60,9 +56,7 @@ pub(crate) fn begin_transfer(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
     };
     let spec = UnitSpec::store(&turn.engine.names, spec);
     turn.tx.set_copy(id, &copy.begun(task))?;
-    let run = turn
-        .tx
-        .start_transfer(id, &spec.name, &turn.engine.boot, turn.now)?;
+    let run = turn.tx.start_transfer(id, &spec.name, &turn.engine.boot, turn.now)?;
     let stdin = Some(serde_json::to_vec(&assignment)?);
     let stdout = Output::Record(record_path(&turn.engine.scope, run));
     life::start(turn, run, spec, stdin, stdout, None);

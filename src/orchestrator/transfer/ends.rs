@@ -28,21 +28,13 @@ impl Kind for Transfer {
     /// Transfers wait for neither space nor memory: some of them make space.
     fn due(&self, turn: &Turn<'_>, allowance: &Allowance) -> DueResult {
         let transfers = turn.tx.transfers(main_loop::keep_local(turn), turn.now)?;
-        let starts = if allowance.is_outage {
-            Vec::new()
-        } else {
-            decide_transfers(&transfers)
-        };
+        let starts = if allowance.is_outage { Vec::new() } else { decide_transfers(&transfers) };
         Ok(Due {
             starts: starts
                 .into_iter()
                 .map(|id| DueUnit::of(format!("the transfer of {id}"), id, begin_transfer))
                 .collect(),
-            outlook: Outlook {
-                is_busy: transfers.is_busy(),
-                blocked: None,
-                next: transfers.next,
-            },
+            outlook: Outlook { is_busy: transfers.is_busy(), blocked: None, next: transfers.next },
         })
     }
 

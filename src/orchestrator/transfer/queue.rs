@@ -68,8 +68,7 @@ pub(crate) fn has_local_files(turn: &mut Turn<'_>, snapshot: &SnapshotWork) -> T
         Ok(requested) => {
             turn.tx.set_copy(snapshot.id, &requested)?;
             let again = turn.now.after(RESTORE_PAUSE);
-            turn.tx
-                .put_off_snapshot(snapshot.id, again, Some(RESTORING))?;
+            turn.tx.put_off_snapshot(snapshot.id, again, Some(RESTORING))?;
             Ok(false)
         }
         // Nothing is left of it anywhere: it is archived from the start.
@@ -80,10 +79,7 @@ pub(crate) fn has_local_files(turn: &mut Turn<'_>, snapshot: &SnapshotWork) -> T
 /// Restores the files of a page for a user.
 pub(crate) fn fetch(turn: &mut Turn<'_>, id: SnapshotId, reply: &Reply<String>) -> TurnResult<()> {
     main_loop::snapshot_of(turn, id)?;
-    let copy = turn.tx.copy(id)?.unwrap_or(Copy {
-        is_local: true,
-        ..Copy::default()
-    });
+    let copy = turn.tx.copy(id)?.unwrap_or(Copy { is_local: true, ..Copy::default() });
     let refused = |Refused::NoObject| failed(format!("the store has no copy of {id}"));
     let requested = copy.requested(turn.now).map_err(refused)?;
     if copy.object.is_some() {
@@ -115,9 +111,6 @@ pub(crate) fn test_store(turn: &mut Turn<'_>, reply: &Reply<String>) -> TurnResu
         };
         turn.tx.set_copy(STORE_TEST, &waiting)?;
     }
-    turn.act(ReplyAction::AwaitCopy {
-        id: STORE_TEST,
-        reply: reply.clone(),
-    });
+    turn.act(ReplyAction::AwaitCopy { id: STORE_TEST, reply: reply.clone() });
     Ok(())
 }

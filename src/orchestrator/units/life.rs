@@ -56,27 +56,14 @@ pub(crate) fn due(turn: &Turn<'_>, kinds: Kinds) -> DueResult {
 /// A signal of systemd arrived: the unit is read.
 pub(crate) fn hint(turn: &mut Turn<'_>, kinds: Kinds, hint: &Hint) -> TurnResult<()> {
     match hint {
-        Hint::Exited {
-            unit,
-            code,
-            status,
-            result,
-        } => {
+        Hint::Exited { unit, code, status, result } => {
             let (code, status, result) = (*code, *status, result.clone());
-            let evidence = Evidence {
-                code,
-                status,
-                result,
-            };
+            let evidence = Evidence { code, status, result };
             look(turn, unit, Some(evidence)).map(drop)
         }
         // There was no process, and there is no unit: this is the only evidence.
         Hint::JobRemoved { unit, result } if result == DEPENDENCY => {
-            let evidence = Evidence {
-                code: 0,
-                status: 0,
-                result: result.clone(),
-            };
+            let evidence = Evidence { code: 0, status: 0, result: result.clone() };
             look(turn, unit, Some(evidence)).map(drop)
         }
         Hint::JobRemoved { unit, result } if result != "done" => look(turn, unit, None).map(drop),
@@ -107,11 +94,7 @@ fn look(turn: &mut Turn<'_>, unit: &str, evidence: Option<Evidence>) -> TurnResu
     let Some(run) = turn.tx.open_unit(unit)? else {
         return Ok(false);
     };
-    turn.act(UnitAction::Read {
-        run: run.id,
-        unit: run.unit,
-        evidence,
-    });
+    turn.act(UnitAction::Read { run: run.id, unit: run.unit, evidence });
     Ok(true)
 }
 
@@ -127,13 +110,7 @@ pub(crate) fn start(
 ) {
     let has_input = stdin.is_some();
     spec.stdin = has_input.then(|| turn.engine.input_path(&spec.name, run));
-    turn.act(UnitAction::Start {
-        run,
-        spec: Box::new(spec),
-        stdin,
-        stdout,
-        watch,
-    });
+    turn.act(UnitAction::Start { run, spec: Box::new(spec), stdin, stdout, watch });
 }
 
 /// systemd answered a start.
@@ -195,13 +172,7 @@ pub(crate) fn read(
     match unit_state(&unit_seen) {
         UnitState::Unknown => Ok(()),
         UnitState::NeverStarted => {
-            end(
-                turn,
-                kinds,
-                &run,
-                UnitEnd::without_unit(Outcome::Lost),
-                None,
-            )?;
+            end(turn, kinds, &run, UnitEnd::without_unit(Outcome::Lost), None)?;
             release(turn, unit, Release::for_reading(reading));
             Ok(())
         }
@@ -209,19 +180,11 @@ pub(crate) fn read(
             turn.tx.set_run_running(id)?;
             kind.running(turn, &run)
         }
-        UnitState::Ended {
-            outcome,
-            reading,
-            loaded,
-        } => {
+        UnitState::Ended { outcome, reading, loaded } => {
             if kind.starts_again(turn, &run, &outcome)? {
                 return Ok(turn.tx.requeue_run(id)?);
             }
-            let unit_end = UnitEnd {
-                outcome,
-                reading: *reading,
-                loaded,
-            };
+            let unit_end = UnitEnd { outcome, reading: *reading, loaded };
             match kind.files(turn, &run)? {
                 Some(read) => {
                     turn.act(FileAction::Run(Box::new(move |scope| {
@@ -246,13 +209,7 @@ pub(crate) fn collected(
     collected: &Collected,
 ) -> TurnResult<()> {
     match turn.tx.open_unit_by_id(collected.run)? {
-        Some(run) => end(
-            turn,
-            kinds,
-            &run,
-            collected.end.clone(),
-            Some(&collected.contents),
-        ),
+        Some(run) => end(turn, kinds, &run, collected.end.clone(), Some(&collected.contents)),
         None => Ok(()),
     }
 }
@@ -273,10 +230,7 @@ fn end(
 ) -> TurnResult<()> {
     let kind = kind_of(kinds, run);
     end.outcome = kind.recorded(turn, run, &end)?;
-    if !turn
-        .tx
-        .end_run(run.id, &end.outcome, &end.reading, turn.now)?
-    {
+    if !turn.tx.end_run(run.id, &end.outcome, &end.reading, turn.now)? {
         return Ok(());
     }
     let input = turn.engine.input_path(&run.unit, run.id);
@@ -325,15 +279,9 @@ pub(crate) fn listed(
     let live: Vec<LiveUnit> = listed
         .iter()
         .filter(|unit| turn.engine.names.kind_of(&unit.name).is_some())
-        .map(|unit| LiveUnit {
-            unit: unit.name.clone(),
-            active_state: unit.active_state.clone(),
-        })
+        .map(|unit| LiveUnit { unit: unit.name.clone(), active_state: unit.active_state.clone() })
         .collect();
-    let inputs = open
-        .iter()
-        .map(|run| turn.engine.input_path(&run.unit, run.id))
-        .collect();
+    let inputs = open.iter().map(|run| turn.engine.input_path(&run.unit, run.id)).collect();
     turn.act(FileAction::KeepInputs(inputs));
     let (mut adopted, mut lost, mut stray) = (0, 0, 0);
     let row_of = |id: RunId| open.iter().find(|run| run.id == id);
@@ -345,11 +293,7 @@ pub(crate) fn listed(
                     _ => lost += 1,
                 }
                 if let Some(run) = row_of(id) {
-                    turn.act(UnitAction::Read {
-                        run: id,
-                        unit: run.unit.clone(),
-                        evidence: None,
-                    });
+                    turn.act(UnitAction::Read { run: id, unit: run.unit.clone(), evidence: None });
                 }
             }
             Repair::Lose(id) => {
@@ -371,11 +315,7 @@ pub(crate) fn listed(
         (kinds.of)(*kind).reconciled(turn, listed)?;
     }
     if adopted + lost + stray > 0 {
-        turn.log(LogEntry::Recovered {
-            adopted,
-            lost,
-            released: stray,
-        });
+        turn.log(LogEntry::Recovered { adopted, lost, released: stray });
     }
     Ok(())
 }

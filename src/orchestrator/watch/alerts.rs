@@ -38,9 +38,7 @@ fn request(alert: &Alert, name: &str, environment: Vec<(&str, String)>) -> Alert
     let environment = environment.into_iter();
     AlertRequest {
         argv,
-        environment: environment
-            .map(|(key, value)| (key.to_owned(), clean(value)))
-            .collect(),
+        environment: environment.map(|(key, value)| (key.to_owned(), clean(value))).collect(),
         wants,
         crawl: None,
         url: String::new(),
@@ -78,12 +76,7 @@ pub(super) fn note_health(
     let code = record.status_code.unwrap_or_default();
     let url = without_userinfo(&check.url);
     let log = match flip {
-        Flip::Down => WatchLog::SiteDown {
-            url,
-            status_code: code,
-            since,
-            error: why.to_owned(),
-        },
+        Flip::Down => WatchLog::SiteDown { url, status_code: code, since, error: why.to_owned() },
         Flip::Up => WatchLog::SiteUp { url, since },
     };
     turn.log(LogEntry::Watch(check.watch.clone(), log));

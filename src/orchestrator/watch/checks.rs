@@ -60,9 +60,7 @@ impl Kind for Check {
             let checks = turn.tx.check_pool(*pool, heads)?;
             let ids = due_checks(*pool, &checks, &limits, allowance).into_iter();
             due = due.and(Due {
-                starts: ids
-                    .map(|id| DueUnit::of(format!("check {id}"), id, begin_check))
-                    .collect(),
+                starts: ids.map(|id| DueUnit::of(format!("check {id}"), id, begin_check)).collect(),
                 outlook: checks.outlook(*pool, allowance),
             });
         }
@@ -117,8 +115,7 @@ fn begin_check(turn: &mut Turn<'_>, id: RunId) -> TurnResult<()> {
         return Ok(turn.tx.drop_check(id)?);
     }
     let spec = check_spec(turn, &check)?;
-    turn.tx
-        .start_check(id, &spec.name, &turn.engine.boot, turn.now)?;
+    turn.tx.start_check(id, &spec.name, &turn.engine.boot, turn.now)?;
     let (stdin, stdout, watch) = match check.kind {
         CheckKind::Alert => (spec.launch(), Output::OfUnit, None),
         kind => {

@@ -69,19 +69,10 @@ pub(crate) fn begin_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
     }
     let assignment = Assignment {
         last_hooks: plan.end.iter().map(|hook| hook.task.clone()).collect(),
-        ..assignment(
-            turn,
-            &crawl,
-            Owner::Crawl(id),
-            &crawl.url,
-            0,
-            &directory,
-            &plan.setup,
-        )?
+        ..assignment(turn, &crawl, Owner::Crawl(id), &crawl.url, 0, &directory, &plan.setup)?
     };
     turn.tx.step_crawl(id, Step::Start, None, None, turn.now)?;
-    turn.tx
-        .equip_crawl(id, &assignment.token, &directory.to_string_lossy())?;
+    turn.tx.equip_crawl(id, &assignment.token, &directory.to_string_lossy())?;
     // An installation runs as the owner of the library, which is the user of no crawl.
     if crawl.directory.is_none() && installed_names(&crawl).is_none() {
         turn.tx.choose_hook_user(id, HOOK_USERS)?;
@@ -101,10 +92,7 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
             turn.tx.fail_open_results(owner, &why, turn.now)?;
             let judgement = judge_page(turn, id, Some(&why))?;
             turn.tx.seal_snapshot(id, &judgement, turn.now)?;
-            turn.changes.insert(Change::Snapshot {
-                crawl: crawl.id,
-                id,
-            });
+            turn.changes.insert(Change::Snapshot { crawl: crawl.id, id });
             notices::announce_snapshot(turn, id, Notice::Sealed)?;
             return ends::tidy_crawl(turn, crawl.id);
         }
@@ -121,8 +109,7 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
     };
     programs::note_skipped(turn, &plan, owner, crawl.id)?;
     // The start dates the visit, which the worker shows.
-    turn.tx
-        .step_snapshot(id, Step::Start, None, None, turn.now)?;
+    turn.tx.step_snapshot(id, Step::Start, None, None, turn.now)?;
     let (url, depth) = (&snapshot.url, snapshot.depth);
     let about = about(turn, &plan, &snapshot)?;
     let last_hooks = plan.snapshot_end.iter().map(|hook| hook.task.clone());
@@ -137,12 +124,8 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
     };
     host_delay::pace(turn, crawl.id, id)?;
     network::starts(turn, &snapshot);
-    turn.tx
-        .equip_snapshot(id, &assignment.token, &directory.to_string_lossy())?;
-    turn.changes.insert(Change::Snapshot {
-        crawl: crawl.id,
-        id,
-    });
+    turn.tx.equip_snapshot(id, &assignment.token, &directory.to_string_lossy())?;
+    turn.changes.insert(Change::Snapshot { crawl: crawl.id, id });
     notices::announce_snapshot(turn, id, Notice::Started)?;
     start_worker(turn, &crawl, assignment, snapshot.attempts + 1)
 }
@@ -178,9 +161,7 @@ pub(super) fn about(
     let row = turn.tx.list_snapshots(&filter)?.pop();
     let visited_at = row.as_ref().map(|row| row.visited_at);
     let (title, tags) = row.map_or_else(Default::default, |row| (row.title, row.tags));
-    let others = turn
-        .tx
-        .other_versions(&snapshot.url, snapshot.id, VERSIONS_MAX)?;
+    let others = turn.tx.other_versions(&snapshot.url, snapshot.id, VERSIONS_MAX)?;
     let skipped = plan.skipped.iter().cloned();
     Ok(About {
         archive: turn.engine.archive(),
@@ -188,9 +169,7 @@ pub(super) fn about(
         added_at: Some(snapshot.created_at),
         title,
         tags,
-        skipped: skipped
-            .map(|(plugin, hook, why)| Skipped { plugin, hook, why })
-            .collect(),
+        skipped: skipped.map(|(plugin, hook, why)| Skipped { plugin, hook, why }).collect(),
         roles: page_roles(turn),
         visited_at,
         versions: others.into_iter().filter_map(other_version).collect(),
@@ -253,10 +232,7 @@ pub(super) fn assignment(
         staged: None,
         sharing: None,
         visit: VisitRules::default(),
-        about: About {
-            archive: turn.engine.archive(),
-            ..About::default()
-        },
+        about: About { archive: turn.engine.archive(), ..About::default() },
     })
 }
 
@@ -278,21 +254,10 @@ fn start_worker(
         network: reach::way_out(turn, crawl.id)?.network(crawl.id, &turn.engine.names),
     };
     let spec = UnitSpec::worker(&turn.engine.names, worker);
-    let run = record(
-        turn,
-        &spec,
-        owner,
-        crawl.id,
-        None,
-        attempt,
-        &BTreeSet::new(),
-    )?;
+    let run = record(turn, &spec, owner, crawl.id, None, attempt, &BTreeSet::new())?;
     assignment.ids = turn.tx.highest_ids()?;
     let stdin = Some(serde_json::to_vec(&assignment)?);
-    turn.act(EngineAction::Admit {
-        token: assignment.token,
-        owner,
-    });
+    turn.act(EngineAction::Admit { token: assignment.token, owner });
     life::start(turn, run, spec, stdin, Output::OfUnit, None);
     Ok(())
 }
@@ -306,9 +271,7 @@ pub(super) fn begin_hook(
     stdout: Arc<OwnedFd>,
 ) -> TurnResult<RunId> {
     let (plugin, hook) = (&planned.task.plugin, &planned.task.hook);
-    let attempt = turn
-        .tx
-        .start_result(owner, crawl.id, plugin, hook, turn.now)?;
+    let attempt = turn.tx.start_result(owner, crawl.id, plugin, hook, turn.now)?;
     let spec = hook_spec(turn, owner, crawl, planned)?;
     let plan = turn.engine.plan(crawl).map_err(failed)?;
     let settings = planned.values.keys().map(String::as_str);
@@ -337,21 +300,15 @@ fn hook_spec(
         Owner::Crawl(_) => None,
     };
     let crawl_directory = main_loop::crawl_directory(turn, crawl);
-    let own = snapshot
-        .as_ref()
-        .and_then(|snapshot| snapshot.directory.clone());
+    let own = snapshot.as_ref().and_then(|snapshot| snapshot.directory.clone());
     let own = own.map_or_else(|| crawl_directory.clone(), PathBuf::from);
-    let url = snapshot
-        .as_ref()
-        .map_or(crawl.url.as_str(), |snapshot| snapshot.url.as_str());
+    let url = snapshot.as_ref().map_or(crawl.url.as_str(), |snapshot| snapshot.url.as_str());
     let depth = snapshot.as_ref().map_or(0, |snapshot| snapshot.depth);
 
     let plan = turn.engine.plan(crawl).map_err(failed)?;
     let shared = plan.shares_tmp.then(|| turn.engine.shared_tmp(crawl.id));
     let snap_dir = snapshot.as_ref().map(|_| own.as_path());
-    let mut places = turn
-        .engine
-        .places(&crawl_directory, snap_dir, shared.as_deref());
+    let mut places = turn.engine.places(&crawl_directory, snap_dir, shared.as_deref());
     let index = match &planned.request {
         None => turn.engine.index_of(&planned.plugin),
         Some(_) => None,
@@ -378,13 +335,8 @@ fn hook_spec(
         HookFamily::Crawl | HookFamily::CrawlEnd => turn.tx.crawl_urls(crawl.id, URLS_MAX)?,
         _ => Vec::new(),
     };
-    let target = HookTarget {
-        url,
-        urls: &urls,
-        snapshot_id: &snapshot_id,
-        crawl_id: &crawl_id,
-        depth,
-    };
+    let target =
+        HookTarget { url, urls: &urls, snapshot_id: &snapshot_id, crawl_id: &crawl_id, depth };
 
     let mut bind = vec![own.clone()];
     if crawl_directory != own {
@@ -422,14 +374,7 @@ fn hook_spec(
     };
     let way_out = reach::way_out(turn, crawl.id)?;
     if !way_out.is_own && !turn.engine.scope.user {
-        bind_read_only.extend(
-            turn.engine
-                .start_facts
-                .addresses
-                .resolver_paths
-                .iter()
-                .cloned(),
-        );
+        bind_read_only.extend(turn.engine.start_facts.addresses.resolver_paths.iter().cloned());
     }
     Ok(UnitSpec::hook(
         &turn.engine.names,
@@ -460,22 +405,10 @@ fn hook_spec(
 /// The directory of a plugin that hooks could not see otherwise, with its siblings: homes, the
 /// data directory and the configuration are hidden.
 fn hidden_plugin_directory(plugin: &Path) -> Vec<PathBuf> {
-    const HIDDEN: [&str; 7] = [
-        "/etc/archivist",
-        "/home",
-        "/root",
-        "/run",
-        "/tmp",
-        "/var/tmp",
-        "/var/lib",
-    ];
+    const HIDDEN: [&str; 7] =
+        ["/etc/archivist", "/home", "/root", "/run", "/tmp", "/var/tmp", "/var/lib"];
     let hidden = HIDDEN.iter().any(|top| plugin.starts_with(top));
-    plugin
-        .parent()
-        .filter(|_| hidden)
-        .map(Path::to_owned)
-        .into_iter()
-        .collect()
+    plugin.parent().filter(|_| hidden).map(Path::to_owned).into_iter().collect()
 }
 
 fn record(

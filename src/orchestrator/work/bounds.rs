@@ -14,9 +14,7 @@ const DEPTH_MAX: u32 = 4;
 pub(crate) fn check_depth_and_tags(depth: u32, tags: &[String]) -> Result<(), String> {
     let longest = tags.iter().map(String::len).max();
     if tags.len() > TAGS_MAX || longest > Some(TAG_MAX) {
-        return Err(format!(
-            "a crawl has at most {TAGS_MAX} tags of {TAG_MAX} bytes"
-        ));
+        return Err(format!("a crawl has at most {TAGS_MAX} tags of {TAG_MAX} bytes"));
     }
     if depth > DEPTH_MAX {
         return Err(format!("depth {depth} is not in 0..={DEPTH_MAX}"));

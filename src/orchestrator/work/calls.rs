@@ -37,12 +37,7 @@ pub(crate) fn work(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
             Ok(())
         }
         Work::Run { .. } => run(turn, work),
-        Work::Stop {
-            token,
-            hook,
-            force,
-            reply,
-        } => {
+        Work::Stop { token, hook, force, reply } => {
             let owner = authenticate(turn, token)?;
             match last_run(turn, owner, hook)? {
                 Some(run) if run.outcome.is_none() => {
@@ -54,12 +49,7 @@ pub(crate) fn work(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
             }
             Ok(())
         }
-        Work::Report {
-            token,
-            report,
-            done,
-            reply,
-        } => {
+        Work::Report { token, report, done, reply } => {
             let owner = authenticate(turn, token)?;
             if let Some(done) = children::add_some_children(turn, owner, report, *done)? {
                 turn.act(LoopAction::Again(Event::Work(Work::Report {
@@ -82,19 +72,16 @@ pub(crate) fn work(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
                 None => None,
             };
             match invocation {
-                Some(invocation) => turn.act(ReplyAction::SyncJournal {
-                    invocation,
-                    reply: reply.clone(),
-                }),
+                Some(invocation) => {
+                    turn.act(ReplyAction::SyncJournal { invocation, reply: reply.clone() })
+                }
                 None => turn.answer_text(reply, String::new()),
             }
             Ok(())
         }
         Work::SnapshotsDone { token, reply } => {
             let Owner::Crawl(crawl) = authenticate(turn, token)? else {
-                return Err(denied(
-                    "only the worker of a crawl may wait for its snapshots",
-                ));
+                return Err(denied("only the worker of a crawl may wait for its snapshots"));
             };
             turn.tx.set_crawl_ready(crawl)?;
             if turn.tx.awaits_pages(crawl)? {
@@ -111,21 +98,14 @@ pub(crate) fn work(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
 
 /// A worker wants a hook to be run.
 fn run(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
-    let Work::Run {
-        token,
-        hook,
-        stdout,
-        reply,
-    } = work
-    else {
+    let Work::Run { token, hook, stdout, reply } = work else {
         return Ok(());
     };
     let owner = authenticate(turn, token)?;
     let crawl = main_loop::crawl_for(turn, owner)?;
     let plan = turn.engine.plan(&crawl).map_err(invalid)?;
-    let planned = plan
-        .hook(owner, hook)
-        .ok_or_else(|| invalid(format!("{owner} has no hook '{hook}'")))?;
+    let planned =
+        plan.hook(owner, hook).ok_or_else(|| invalid(format!("{owner} has no hook '{hook}'")))?;
     let (plugin, id) = (&planned.task.plugin, &planned.task.hook);
     let last = turn.tx.last_hook_run(owner, plugin, id)?;
     let too_large = limits::too_large(turn, &crawl, owner)?;
@@ -157,16 +137,9 @@ fn run(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
         }
         (RunCall::SkipTooLarge, _) => {
             let why = too_large.unwrap_or_default();
-            let verdict = Verdict {
-                state: ResultState::Skipped,
-                error: Some(why.clone()),
-            };
-            turn.tx
-                .note_result(owner, crawl.id, plugin, id, &verdict, turn.now)?;
-            Ended {
-                verdict: Some(verdict),
-                ..Ended::without_run(Outcome::NotStarted(why))
-            }
+            let verdict = Verdict { state: ResultState::Skipped, error: Some(why.clone()) };
+            turn.tx.note_result(owner, crawl.id, plugin, id, &verdict, turn.now)?;
+            Ended { verdict: Some(verdict), ..Ended::without_run(Outcome::NotStarted(why)) }
         }
         (RunCall::Begin | RunCall::Answer | RunCall::Join, _) => {
             let run = begin::begin_hook(turn, owner, &crawl, planned, stdout.clone())?;
@@ -186,11 +159,7 @@ fn run(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
 fn authenticate(turn: &Turn<'_>, token: &str) -> TurnResult<Owner> {
     let unknown = || denied("this token belongs to no worker");
     let owner = *turn.engine.tokens.get(token).ok_or_else(unknown)?;
-    if admits_worker(turn.tx.status_of(owner)?) {
-        Ok(owner)
-    } else {
-        Err(unknown())
-    }
+    if admits_worker(turn.tx.status_of(owner)?) { Ok(owner) } else { Err(unknown()) }
 }
 
 /// The newest run of the hook with this key.
@@ -238,10 +207,7 @@ fn take_report(turn: &mut Turn<'_>, owner: Owner, report: &Report) -> TurnResult
     record_result(turn, owner, crawl, report, &verdict)?;
     // An earlier verdict stays.
     let recorded = turn.tx.result(owner, plugin, hook)?;
-    Ok(recorded.map_or(verdict, |result| Verdict {
-        state: result.status,
-        error: result.error,
-    }))
+    Ok(recorded.map_or(verdict, |result| Verdict { state: result.status, error: result.error }))
 }
 
 fn record_result(
@@ -256,8 +222,7 @@ fn record_result(
     if known.is_none_or(|known| known.status == ResultState::Queued) {
         // The hook was not started; the attempt is recorded nevertheless.
         let started_at = report.recorded.map_or(turn.now, |(start, _)| start);
-        turn.tx
-            .start_result(owner, crawl.id, plugin, hook, started_at)?;
+        turn.tx.start_result(owner, crawl.id, plugin, hook, started_at)?;
     }
     let finished = Finished {
         verdict,
@@ -269,10 +234,7 @@ fn record_result(
     let key = (plugin, hook);
     turn.tx.count_bytes(crawl.id, owner, key, report.size)?;
     let ended_at = report.recorded.map_or(turn.now, |(_, end)| end);
-    if !turn
-        .tx
-        .finish_result(owner, plugin, hook, &finished, ended_at)?
-    {
+    if !turn.tx.finish_result(owner, plugin, hook, &finished, ended_at)? {
         return Ok(());
     }
     if let Some(at) = report.ready_at {
@@ -286,12 +248,7 @@ fn record_result(
         verdict: verdict.clone(),
     };
     turn.log_hook(crawl.id, log);
-    turn.changes.insert(Change::Hook {
-        crawl: crawl.id,
-        owner,
-        plugin,
-        hook,
-    });
+    turn.changes.insert(Change::Hook { crawl: crawl.id, owner, plugin, hook });
     programs::take_programs(turn, &report.derived.programs)?;
     programs::take_requests(turn, &mut crawl, &report.key, &report.derived.wanted)?;
     let takes_children =

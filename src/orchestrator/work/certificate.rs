@@ -19,11 +19,8 @@ pub(super) fn name_hosts(
     crawl: &CrawlWork,
     environment: &mut [(String, String)],
 ) -> TurnResult<()> {
-    let is_set = |name: &str| {
-        environment
-            .iter()
-            .any(|(key, value)| key == name && !value.is_empty())
-    };
+    let is_set =
+        |name: &str| environment.iter().any(|(key, value)| key == name && !value.is_empty());
     let has_persona = crawl.persona.as_ref().is_some_and(|name| !name.is_empty());
     if !has_persona && !is_set(CERTIFICATE) {
         return Ok(());

@@ -114,19 +114,13 @@ pub(crate) fn add_children(
     }
     let added = turn.tx.add_snapshots(crawl.id, parent, &pages, turn.now)?;
     notices::announce_pages(turn, crawl.id, &added)?;
-    let tags: HashMap<&str, &Vec<String>> = wanted
-        .iter()
-        .rev()
-        .map(|(url, _, child)| (url.as_str(), &child.tags))
-        .collect();
+    let tags: HashMap<&str, &Vec<String>> =
+        wanted.iter().rev().map(|(url, _, child)| (url.as_str(), &child.tags)).collect();
     for (id, url) in &added {
         for tag in tags.get(url.as_str()).copied().into_iter().flatten() {
             turn.tx.tag_snapshot(*id, tag)?;
         }
-        turn.changes.insert(Change::Snapshot {
-            crawl: crawl.id,
-            id: *id,
-        });
+        turn.changes.insert(Change::Snapshot { crawl: crawl.id, id: *id });
     }
     Ok(())
 }

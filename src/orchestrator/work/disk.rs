@@ -42,10 +42,7 @@ pub(crate) fn watch_disk(turn: &mut Turn<'_>) -> TurnResult<()> {
         // Space may still shrink because of the hook that is being ended.
         return Ok(());
     }
-    let reaches = running
-        .iter()
-        .map(|run| reach(turn, run))
-        .collect::<TurnResult<_>>()?;
+    let reaches = running.iter().map(|run| reach(turn, run)).collect::<TurnResult<_>>()?;
     turn.act(FileAction::Measure(reaches, turn.disk_rate));
     Ok(())
 }
@@ -54,9 +51,7 @@ fn reach(turn: &Turn<'_>, run: &RunRow) -> TurnResult<HookDirs> {
     let crawl = main_loop::crawl_of(turn, run.crawl)?;
     let of_crawl = main_loop::crawl_directory(turn, &crawl);
     let of_page = match run.owner {
-        Owner::Snapshot(id) => main_loop::snapshot_of(turn, id)?
-            .directory
-            .map(PathBuf::from),
+        Owner::Snapshot(id) => main_loop::snapshot_of(turn, id)?.directory.map(PathBuf::from),
         Owner::Crawl(_) => None,
     };
     let place = of_page.unwrap_or_else(|| of_crawl.clone());
@@ -99,11 +94,7 @@ pub(crate) fn measured(turn: &mut Turn<'_>, writers: &[Writer], rate: u64) -> Tu
     turn.log_hook(run.crawl, log);
     turn.tx.mark_run(run.id, &Outcome::DiskLimit)?;
     pause::thaw(turn, &run);
-    turn.act(UnitAction::Signal {
-        unit: run.unit,
-        whom: Whom::All,
-        signal: SIGKILL,
-    });
+    turn.act(UnitAction::Signal { unit: run.unit, whom: Whom::All, signal: SIGKILL });
     turn.act(EngineAction::DiskLacked(lack));
     Ok(())
 }

@@ -97,10 +97,7 @@ fn outage(turn: &Turn<'_>, run: &RunRow, end: &WorkerEnd) -> Option<Uncounted> {
     let met = engine.shortage.met_outage(run.started_at, run.ended_at);
     let why = engine.load.outage.clone().or(met.map(str::to_owned));
     let why = why.or_else(|| outcome.is_failure_of_machine().then(|| outcome.to_string()))?;
-    Some(Uncounted {
-        why: format!("{why}; the attempt does not count"),
-        delay: LOAD_INTERVAL,
-    })
+    Some(Uncounted { why: format!("{why}; the attempt does not count"), delay: LOAD_INTERVAL })
 }
 
 /// Why no hook ran for a page, if none did. Hooks of plugins that only accompany others do not
@@ -178,8 +175,7 @@ fn step_snapshot(
         reason = judgement.reason;
     } else {
         let (step, due) = (settled.step, settled.retry_at);
-        turn.tx
-            .step_snapshot(id, step, due, reason.as_deref(), turn.now)?;
+        turn.tx.step_snapshot(id, step, due, reason.as_deref(), turn.now)?;
     }
     notices::log_snapshot(turn, snapshot, settled.step, reason.as_deref())?;
     if settled.step == Step::Seal {
@@ -208,8 +204,7 @@ pub(super) fn crawl_worker_ended(turn: &mut Turn<'_>, id: CrawlId, run: &RunRow)
         }
         AfterCrawlWorker::Requeue { retry_at, reason } => {
             let step = Step::Requeue;
-            turn.tx
-                .step_crawl(id, step, retry_at, reason.as_deref(), turn.now)?;
+            turn.tx.step_crawl(id, step, retry_at, reason.as_deref(), turn.now)?;
             notices::announce_crawl(turn, id, Notice::of(step))?;
         }
         AfterCrawlWorker::Seal => seal_crawl(turn, id)?,
@@ -221,8 +216,7 @@ pub(super) fn crawl_worker_ended(turn: &mut Turn<'_>, id: CrawlId, run: &RunRow)
 }
 
 fn seal_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
-    turn.tx
-        .fail_open_results(Owner::Crawl(id), HOOK_GONE, turn.now)?;
+    turn.tx.fail_open_results(Owner::Crawl(id), HOOK_GONE, turn.now)?;
     kill_hooks(turn, Owner::Crawl(id))?;
     let failed = results_that(turn, "failed", id)?;
     let reason = (failed > 0).then(|| match failed {
@@ -234,12 +228,9 @@ fn seal_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
         n => format!("{limit}, {n} pages left out"),
     });
     let incomplete = incomplete_text(turn.tx.incomplete_pages(Some(id))?);
-    let reason = [left_out, incomplete, reason]
-        .into_iter()
-        .flatten()
-        .reduce(|a, b| format!("{a}; {b}"));
-    turn.tx
-        .step_crawl(id, Step::Seal, None, reason.as_deref(), turn.now)?;
+    let reason =
+        [left_out, incomplete, reason].into_iter().flatten().reduce(|a, b| format!("{a}; {b}"));
+    turn.tx.step_crawl(id, Step::Seal, None, reason.as_deref(), turn.now)?;
     let log = CrawlLog::Sealed {
         succeeded: results_that(turn, "succeeded", id)?,
         failed,
@@ -263,8 +254,7 @@ fn waiting_in(turn: &Turn<'_>, crawl: CrawlId) -> TurnResult<u64> {
 
 /// Seals a crawl that cannot continue, with the reason, and cancels its snapshots.
 pub(super) fn give_up_crawl(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
-    turn.tx
-        .step_crawl(id, Step::Seal, None, Some(reason), turn.now)?;
+    turn.tx.step_crawl(id, Step::Seal, None, Some(reason), turn.now)?;
     let log = CrawlLog::GivenUp {
         succeeded: results_that(turn, "succeeded", id)?,
         failed: results_that(turn, "failed", id)?,
@@ -284,8 +274,7 @@ pub(crate) fn cancel_crawl(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> Tu
 
 /// Cancels a crawl and all its snapshots that are not final, on this machine.
 pub(crate) fn cancel_crawl_here(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
-    turn.tx
-        .step_crawl(id, Step::Cancel, None, Some(reason), turn.now)?;
+    turn.tx.step_crawl(id, Step::Cancel, None, Some(reason), turn.now)?;
     turn.log_crawl(id, CrawlLog::Cancelled(reason.to_owned()));
     end_crawl(turn, id, reason)?;
     notices::announce_crawl(turn, id, Notice::Cancelled)
@@ -308,9 +297,7 @@ pub(crate) fn abort_crawl(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> Tur
 
 /// Cancels as many waiting pages of a crawl as one turn may: those that never started first.
 pub(crate) fn cancel_some(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
-    let unbegun = turn
-        .tx
-        .cancel_some_unbegun(id, reason, turn.now, PAGES_PER_TURN)?;
+    let unbegun = turn.tx.cancel_some_unbegun(id, reason, turn.now, PAGES_PER_TURN)?;
     if unbegun == 0 {
         for page in turn.tx.some_queued(id, BEGUN_PAGES_PER_TURN)? {
             cancel_snapshot(turn, id, page, reason)?;
@@ -335,8 +322,7 @@ fn cancel_pages(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()
 
 /// Ends all units of a crawl that became final early.
 fn end_crawl(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
-    turn.tx
-        .fail_open_results(Owner::Crawl(id), reason, turn.now)?;
+    turn.tx.fail_open_results(Owner::Crawl(id), reason, turn.now)?;
     cancel_pages(turn, id, reason)?;
     turn.changes.insert(Change::Crawl(id));
     turn.engine.forget(id);
@@ -361,8 +347,7 @@ pub(crate) fn cancel_snapshot(
     reason: &str,
 ) -> TurnResult<()> {
     let owner = Owner::Snapshot(id);
-    turn.tx
-        .step_snapshot(id, Step::Cancel, None, Some(reason), turn.now)?;
+    turn.tx.step_snapshot(id, Step::Cancel, None, Some(reason), turn.now)?;
     turn.tx.fail_open_results(owner, reason, turn.now)?;
     stop_units_of(turn, owner)?;
     turn.changes.insert(Change::Snapshot { crawl, id });
@@ -386,11 +371,7 @@ pub(super) fn kill_hooks(turn: &mut Turn<'_>, owner: Owner) -> TurnResult<()> {
         if run.kind == UnitKind::Hook {
             pause::thaw(turn, &run);
             let (whom, signal) = (Whom::All, SIGKILL);
-            turn.act(UnitAction::Signal {
-                unit: run.unit,
-                whom,
-                signal,
-            });
+            turn.act(UnitAction::Signal { unit: run.unit, whom, signal });
         }
     }
     Ok(())

@@ -50,11 +50,7 @@ impl Kind for Entries {
         let start = || DueUnit::of(crawl, crawl, begin);
         Ok(Due {
             starts: may_start.then(start).into_iter().collect(),
-            outlook: Outlook {
-                is_busy: true,
-                blocked: None,
-                next: None,
-            },
+            outlook: Outlook { is_busy: true, blocked: None, next: None },
         })
     }
 
@@ -150,27 +146,16 @@ fn begin(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
     let spec = UnitSpec {
         limit: Some(LIMIT),
         bind: vec![turn.engine.archive()],
-        ..UnitSpec::new(
-            UnitKind::Entries,
-            names.entries(run),
-            names.top_slice(),
-            description,
-            argv,
-        )
+        ..UnitSpec::new(UnitKind::Entries, names.entries(run), names.top_slice(), description, argv)
     };
-    turn.tx
-        .start_queued(run, &spec.name, &turn.engine.boot, turn.now)?;
+    turn.tx.start_queued(run, &spec.name, &turn.engine.boot, turn.now)?;
     let rows = pages.iter().zip(&to_write).map(|(page, assignment)| {
         let directory = assignment.directory.to_string_lossy().into_owned();
         let identity = assignment.identity.clone().unwrap_or_default();
         (page.id.0, directory, identity)
     });
     turn.tx.begin_entries(run, &rows.collect::<Vec<_>>())?;
-    let request = EntriesToWrite {
-        pages: to_write,
-        output,
-        again,
-    };
+    let request = EntriesToWrite { pages: to_write, output, again };
     let stdin = Some(serde_json::to_vec(&request)?);
     life::start(turn, run, spec, stdin, Output::OfUnit, None);
     Ok(())

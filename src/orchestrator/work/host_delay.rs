@@ -14,11 +14,7 @@ const DELAY_MAX: Duration = Duration::from_secs(600);
 pub(super) fn pace(turn: &Turn<'_>, crawl: CrawlId, id: SnapshotId) -> TurnResult<()> {
     let host = turn.tx.host_of(id)?;
     let delay = main_loop::host_view(turn, host)?.delay;
-    let next_at = if delay.is_zero() {
-        Time(0)
-    } else {
-        turn.now.after(delay)
-    };
+    let next_at = if delay.is_zero() { Time(0) } else { turn.now.after(delay) };
     Ok(turn.tx.begin_on_host(crawl, host, next_at)?)
 }
 

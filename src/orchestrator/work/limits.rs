@@ -71,19 +71,14 @@ pub(crate) fn admit(
         turn.tx.count_page(crawl.id)?;
         return Ok(true);
     };
-    let count = turn
-        .tx
-        .cancel_some_unbegun(crawl.id, &why, turn.now, PAGES_PER_TURN)?;
+    let count = turn.tx.cancel_some_unbegun(crawl.id, &why, turn.now, PAGES_PER_TURN)?;
     if count == PAGES_PER_TURN {
         turn.leaving_out.insert(crawl.id);
         turn.act(LoopAction::Again(Event::Due));
     }
     turn.log_crawl(crawl.id, CrawlLog::PagesLeftOut(why, count));
     turn.changes.insert(Change::Crawl(crawl.id));
-    turn.changes.insert(Change::Snapshot {
-        crawl: crawl.id,
-        id: snapshot.id,
-    });
+    turn.changes.insert(Change::Snapshot { crawl: crawl.id, id: snapshot.id });
     notices::announce_crawl(turn, crawl.id, Notice::Changed)?;
     ends::tidy_crawl(turn, crawl.id)?;
     Ok(false)
@@ -154,13 +149,8 @@ pub(crate) fn amend(
 /// Whether a setting has its effect on the crawl as a whole: on its pages, or on the persona that is
 /// copied before the first one.
 fn is_of_crawl(key: &str) -> bool {
-    const PREFIXES: [&str; 5] = [
-        "ACTIVE_PERSONA",
-        "CRAWL_",
-        "DEFAULT_PERSONA",
-        "URL_ALLOW",
-        "URL_DENY",
-    ];
+    const PREFIXES: [&str; 5] =
+        ["ACTIVE_PERSONA", "CRAWL_", "DEFAULT_PERSONA", "URL_ALLOW", "URL_DENY"];
     let older = ["URL_BLACKLIST", "URL_WHITELIST"];
     older.contains(&key) || PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }

@@ -32,10 +32,7 @@ impl crate::engine::state::Engine {
 /// The page starts.
 pub(super) fn starts(turn: &Turn<'_>, page: &SnapshotWork) {
     if turn.engine.is_on_internet(&page.url) {
-        turn.engine
-            .network
-            .borrow_mut()
-            .page_starts(page.id, turn.now);
+        turn.engine.network.borrow_mut().page_starts(page.id, turn.now);
     }
 }
 
@@ -85,10 +82,7 @@ pub(super) fn without_network(
         Some(outage) => outage.why.clone(),
         None => "the machine did not reach the Internet".to_owned(),
     };
-    Ok(Some(Uncounted {
-        why: format!("{why}; the attempt does not count"),
-        delay: Duration::ZERO,
-    }))
+    Ok(Some(Uncounted { why: format!("{why}; the attempt does not count"), delay: Duration::ZERO }))
 }
 
 /// The worker of a page has done its work: whether a server answered.
@@ -97,14 +91,10 @@ pub(super) fn ends(turn: &mut Turn<'_>, page: &SnapshotWork, is_answered: bool) 
         return Ok(());
     }
     let results = turn.tx.results(Owner::Snapshot(page.id))?;
-    let errors = results
-        .iter()
-        .filter(|result| result.status == ResultState::Failed);
+    let errors = results.iter().filter(|result| result.status == ResultState::Failed);
     let mut errors =
         errors.filter_map(|result| result.error.as_deref().or(result.output.as_deref()));
-    let has_saved = results
-        .iter()
-        .any(|result| result.status == ResultState::Succeeded);
+    let has_saved = results.iter().any(|result| result.status == ResultState::Succeeded);
     match errors.find_map(NetworkError::of) {
         Some(error) if !has_saved => {
             let host = PageUrl::parse(&page.url).map_or_else(|_| String::new(), |url| url.domain());

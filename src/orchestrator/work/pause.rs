@@ -109,10 +109,7 @@ pub(crate) fn thaw(turn: &mut Turn<'_>, run: &RunRow) {
 /// not take the signal to end, and delay the shutdown.
 pub(crate) fn thaw_at_shutdown(turn: &mut Turn<'_>) -> TurnResult<()> {
     let runs = turn.tx.open_runs()?.into_iter();
-    let frozen: Vec<String> = runs
-        .filter(RunRow::may_be_frozen)
-        .map(|run| run.unit)
-        .collect();
+    let frozen: Vec<String> = runs.filter(RunRow::may_be_frozen).map(|run| run.unit).collect();
     if !frozen.is_empty() {
         turn.act(UnitAction::ThawAtShutdown(frozen));
     }
@@ -143,8 +140,6 @@ pub(crate) fn is_wanted(
     match decide(status) {
         Wanted::Go => Ok(true),
         Wanted::Already => Ok(false),
-        Wanted::Final => Err(invalid(format!(
-            "{id} is {status}, there is nothing to {verb}"
-        ))),
+        Wanted::Final => Err(invalid(format!("{id} is {status}, there is nothing to {verb}"))),
     }
 }

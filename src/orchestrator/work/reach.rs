@@ -69,11 +69,7 @@ impl Engine {
         let reach = self.settings.reach.clone().and(&opened);
         let lack = self.start_facts.network_lack.as_ref();
         let is_own = self.settings.network.is_own(lack, reach.loopback);
-        WayOut {
-            reach,
-            opened,
-            is_own,
-        }
+        WayOut { reach, opened, is_own }
     }
 
     /// The addresses that hooks with this way out refuse: none under a user's service manager,
@@ -91,10 +87,8 @@ impl Engine {
         if self.scope.user {
             return AddressFilter::default();
         }
-        way_out.filter(&MachineAddresses {
-            local: Vec::new(),
-            ..self.start_facts.addresses.clone()
-        })
+        way_out
+            .filter(&MachineAddresses { local: Vec::new(), ..self.start_facts.addresses.clone() })
     }
 
     /// The networks that a check of this URL reaches. Checks run in the machine's network, except
@@ -103,10 +97,7 @@ impl Engine {
     pub fn way_out_of_check(&self, kind: CheckKind, url: &str) -> WayOut {
         let way_out = self.way_out([url]);
         let browses = kind == CheckKind::Lighthouse && !way_out.reach.loopback;
-        WayOut {
-            is_own: way_out.is_own && browses,
-            ..way_out
-        }
+        WayOut { is_own: way_out.is_own && browses, ..way_out }
     }
 }
 
@@ -151,10 +142,7 @@ pub(crate) fn why_reach(
         let local = &turn.engine.start_facts.addresses.local;
         let except = match local.iter().map(Subnet::to_string).collect::<Vec<_>>() {
             none if none.is_empty() => String::new(),
-            local => format!(
-                ", but not {} (this machine and its networks)",
-                local.join(" ")
-            ),
+            local => format!(", but not {} (this machine and its networks)", local.join(" ")),
         };
         tell(format!(
             "hooks of {crawl} can only reach the Internet{others}{except}: a connection to any other address fails or gets no answer; see Reach= in archivist.conf(5)"

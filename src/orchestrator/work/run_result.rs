@@ -28,10 +28,7 @@ pub(crate) fn settle(turn: &mut Turn<'_>, run: &RunRow) -> TurnResult<()> {
     let action = if is_undecided(turn, run)? {
         ReplyAction::Withhold(run.id)
     } else {
-        ReplyAction::Settle {
-            run: run.id,
-            ended: run_result(turn, run)?,
-        }
+        ReplyAction::Settle { run: run.id, ended: run_result(turn, run)? }
     };
     turn.act(action);
     Ok(())
@@ -39,11 +36,8 @@ pub(crate) fn settle(turn: &mut Turn<'_>, run: &RunRow) -> TurnResult<()> {
 
 /// The end of a run, for its worker.
 pub(super) fn run_result(turn: &Turn<'_>, run: &RunRow) -> TurnResult<Ended> {
-    let flags = RunFlags {
-        interrupted: run.interrupted,
-        frozen: run.frozen,
-        starting: run.starting,
-    };
+    let flags =
+        RunFlags { interrupted: run.interrupted, frozen: run.frozen, starting: run.starting };
     let result = state_of_result(turn, run)?;
     let shortage = &turn.engine.shortage;
     let met = shortage.met(run.started_at, run.ended_at);

@@ -17,9 +17,7 @@ pub(crate) fn page_roles(turn: &Turn<'_>) -> PageRoles {
     };
     let plugins = turn.engine.catalogue.plugins.iter();
     let roles = plugins.map(role);
-    roles
-        .filter(|(_, role)| *role != PageRole::default())
-        .collect()
+    roles.filter(|(_, role)| *role != PageRole::default()).collect()
 }
 
 /// Whether a plugin has a daemon for each page, such as the tab of a browser.

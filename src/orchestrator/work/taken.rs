@@ -38,8 +38,7 @@ pub(super) fn leave_taken(
     let identity = token().map_err(|error| failed(error.to_string()))?;
     let suffix = identity.get(..SUFFIX).unwrap_or(&identity);
     let other = taken.with_file_name(format!("{owner}-{suffix}"));
-    turn.tx
-        .relocate(owner, &other.to_string_lossy(), &identity)?;
+    turn.tx.relocate(owner, &other.to_string_lossy(), &identity)?;
     turn.log_problem(Problem::DirectoryTaken {
         owner,
         taken: taken.to_owned(),

@@ -150,11 +150,7 @@ fn direct(turn: &mut Turn<'_>, run: &UnitRow) -> TurnResult<()> {
 fn direction(turn: &Turn<'_>, run: &RunRow) -> TurnResult<RunningUnit> {
     let is_over = run.interrupted || turn.tx.status_of(run.owner)?.is_final();
     let is_hook = run.kind == UnitKind::Hook;
-    Ok(running_unit(
-        is_hook,
-        is_over,
-        turn.tx.is_paused(run.owner)?,
-    ))
+    Ok(running_unit(is_hook, is_over, turn.tx.is_paused(run.owner)?))
 }
 
 /// Stops a unit. It may have no process yet, which a signal would miss.
@@ -180,10 +176,7 @@ fn outcome_of_work(turn: &Turn<'_>, run: &UnitRow, end: &UnitEnd) -> TurnResult<
 /// Logs the recorded end of a worker or hook, and answers the callers that wait for it. Returns
 /// its row.
 fn settle_end(turn: &mut Turn<'_>, unit: &UnitRow, end: &UnitEnd) -> TurnResult<RunRow> {
-    let run = RunRow {
-        starting: unit.starting,
-        ..work_of(turn, unit)?
-    };
+    let run = RunRow { starting: unit.starting, ..work_of(turn, unit)? };
     notices::log_end(turn, &run, &end.outcome, &end.reading)?;
     pause::forgive_limit(turn, &run, &end.outcome)?;
     fleet::forgive_late(turn, &run, &end.outcome)?;

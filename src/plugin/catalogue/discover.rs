@@ -21,10 +21,7 @@ impl Catalogue {
     /// directory, even if it cannot be loaded; a symbolic link to /dev/null masks a plugin, as in
     /// systemd's directories. A missing directory counts as empty.
     pub fn load(roots: &[PathBuf], trust: Trust) -> Catalogue {
-        let mut loader = Loader {
-            trust,
-            problems: Vec::new(),
-        };
+        let mut loader = Loader { trust, problems: Vec::new() };
         let mut plugins = BTreeMap::new();
         for root in roots {
             loader.root(root, &mut plugins);
@@ -44,10 +41,7 @@ struct Loader {
 
 impl Loader {
     fn problem(&mut self, path: &Path, what: impl Into<String>) {
-        self.problems.push(PathProblem {
-            path: path.to_owned(),
-            what: what.into(),
-        });
+        self.problems.push(PathProblem { path: path.to_owned(), what: what.into() });
     }
 
     fn root(&mut self, root: &Path, plugins: &mut BTreeMap<String, Plugin>) {
@@ -55,10 +49,7 @@ impl Loader {
             return;
         }
         if let Err((path, what)) = self.trust.check_path(root) {
-            self.problem(
-                &path,
-                format!("{what}; plugins in '{}' are not loaded", root.display()),
-            );
+            self.problem(&path, format!("{what}; plugins in '{}' are not loaded", root.display()));
             return;
         }
         let Ok(root) = root.canonicalize() else {
@@ -155,10 +146,7 @@ impl Loader {
         };
         let (found, bad) = binaries::parse(&text);
         if bad > 0 {
-            self.problem(
-                file,
-                format!("{bad} lines are not Binary records, ignoring"),
-            );
+            self.problem(file, format!("{bad} lines are not Binary records, ignoring"));
         }
         for entry in found {
             let mut known = schema.required_binaries.iter();
@@ -169,10 +157,8 @@ impl Loader {
     }
 
     fn hooks(&mut self, plugin: &str, files: Vec<(String, PathBuf)>) -> Vec<Hook> {
-        let mut hooks: Vec<Hook> = files
-            .into_iter()
-            .filter_map(|(name, path)| self.hook(plugin, &name, &path))
-            .collect();
+        let mut hooks: Vec<Hook> =
+            files.into_iter().filter_map(|(name, path)| self.hook(plugin, &name, &path)).collect();
         hooks.sort_by(|a, b| (a.name.order, a.file_name()).cmp(&(b.name.order, b.file_name())));
         let mut ids = BTreeSet::new();
         hooks.retain(|hook| {
@@ -215,10 +201,7 @@ impl Loader {
             "js" if !name.family.is_modern() => Some("node"),
             _ if is_program => None,
             _ => {
-                self.problem(
-                    path,
-                    "is not executable for the user that hooks run as, not loaded",
-                );
+                self.problem(path, "is not executable for the user that hooks run as, not loaded");
                 return None;
             }
         };
@@ -273,9 +256,7 @@ fn read_bounded(file: &Path) -> Result<Option<String>, String> {
 /// Creates the plugin for hooks directly in a plugin directory. It has the name of the directory,
 /// with a number if the name is taken.
 fn loose_plugin(root: &Path, mut hooks: Vec<Hook>, taken: &BTreeMap<String, Plugin>) -> Plugin {
-    let base = root
-        .file_name()
-        .map_or("plugins".into(), |name| name.to_string_lossy());
+    let base = root.file_name().map_or("plugins".into(), |name| name.to_string_lossy());
     let name = std::iter::once(base.to_string())
         .chain((2..).map(|n| format!("{base}_{n}")))
         .find(|name| !taken.contains_key(name))
@@ -283,13 +264,7 @@ fn loose_plugin(root: &Path, mut hooks: Vec<Hook>, taken: &BTreeMap<String, Plug
     for hook in &mut hooks {
         hook.plugin.clone_from(&name);
     }
-    Plugin {
-        name,
-        dir: root.to_owned(),
-        schema: Schema::default(),
-        hooks,
-        loose: true,
-    }
+    Plugin { name, dir: root.to_owned(), schema: Schema::default(), hooks, loose: true }
 }
 
 #[cfg(test)]

@@ -55,9 +55,7 @@ impl Plugin {
     pub fn expects_server(&self) -> bool {
         let settings = &self.schema.properties;
         let of_page = |hook: &Hook| hook.name.family == HookFamily::Snapshot;
-        SERVER_SETTINGS
-            .iter()
-            .all(|key| settings.contains_key(*key))
+        SERVER_SETTINGS.iter().all(|key| settings.contains_key(*key))
             && !self.hooks.is_empty()
             && self.hooks.iter().all(of_page)
     }
@@ -69,10 +67,7 @@ impl Plugin {
 
     /// Name of a setting of this plugin: `chrome_mhtml` and `TIMEOUT` give `CHROME_MHTML_TIMEOUT`.
     pub fn key(&self, suffix: &str) -> String {
-        format!(
-            "{}_{suffix}",
-            self.name.to_uppercase().replace(['-', '.'], "_")
-        )
+        format!("{}_{suffix}", self.name.to_uppercase().replace(['-', '.'], "_"))
     }
 }
 
@@ -103,10 +98,7 @@ impl Hook {
 
     /// The file name, which is the second sort key.
     pub fn file_name(&self) -> &str {
-        self.file
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default()
+        self.file.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
 }
 
@@ -134,9 +126,7 @@ pub struct Catalogue {
 impl Catalogue {
     /// Returns the plugin of this name, or `None`.
     pub fn plugin(&self, name: &str) -> Option<&Plugin> {
-        let at = self
-            .plugins
-            .binary_search_by(|plugin| plugin.name.as_str().cmp(name));
+        let at = self.plugins.binary_search_by(|plugin| plugin.name.as_str().cmp(name));
         at.ok().map(|at| &self.plugins[at])
     }
 
@@ -184,17 +174,13 @@ impl Catalogue {
 
     /// Sets which share of the pages is verified, in percent, unless a crawl says otherwise.
     pub fn default_verification(&mut self, percent: u32) {
-        let plugin = self
-            .plugins
-            .iter_mut()
-            .find(|plugin| plugin.name == "verify");
+        let plugin = self.plugins.iter_mut().find(|plugin| plugin.name == "verify");
         let Some(plugin) = plugin else { return };
         // A crawl that turns it on while it is off verifies all of its pages.
         let share = if percent == 0 { 100 } else { percent };
-        for (name, value) in [
-            ("VERIFY_ENABLED", Value::from(percent > 0)),
-            ("VERIFY_PERCENT", share.into()),
-        ] {
+        for (name, value) in
+            [("VERIFY_ENABLED", Value::from(percent > 0)), ("VERIFY_PERCENT", share.into())]
+        {
             if let Some(property) = plugin.schema.properties.get_mut(name) {
                 property.default = Some(value);
             }
@@ -250,9 +236,7 @@ pub(crate) fn name_units(hooks: &mut [Hook]) {
     for candidate in candidates {
         let mut seen: BTreeMap<(Owner, String), usize> = BTreeMap::new();
         for hook in hooks.iter() {
-            *seen
-                .entry((hook.name.family.owner(), hook.unit_part.clone()))
-                .or_default() += 1;
+            *seen.entry((hook.name.family.owner(), hook.unit_part.clone())).or_default() += 1;
         }
         for hook in hooks.iter_mut() {
             if seen[&(hook.name.family.owner(), hook.unit_part.clone())] > 1 {
@@ -276,21 +260,14 @@ mod tests {
 
     #[test]
     fn equal_names_of_crawl_and_snapshot_hooks_do_not_clash() {
-        let files = [
-            "on_CrawlSetup__91_chrome_wait.js",
-            "on_Snapshot__11_chrome_wait.js",
-        ];
+        let files = ["on_CrawlSetup__91_chrome_wait.js", "on_Snapshot__11_chrome_wait.js"];
         assert_eq!(parts(&files), ["chrome_wait", "chrome_wait"]);
     }
 
     #[test]
     fn clashing_names_get_their_number_or_the_file_name() {
         assert_eq!(
-            parts(&[
-                "on_Snapshot__05_a.py",
-                "on_Snapshot__50_a.py",
-                "on_Snapshot__50_b.py"
-            ]),
+            parts(&["on_Snapshot__05_a.py", "on_Snapshot__50_a.py", "on_Snapshot__50_b.py"]),
             ["05_a", "50_a", "b"]
         );
         assert_eq!(

@@ -30,9 +30,8 @@ pub struct HookName {
 }
 
 /// Endings of backup files of editors and packaging tools, which often have execute permission.
-const LEFTOVERS: [&str; 9] = [
-    "~", ".bak", ".orig", ".rej", ".swp", ".tmp", ".pyc", ".rpmsave", ".rpmnew",
-];
+const LEFTOVERS: [&str; 9] =
+    ["~", ".bak", ".orig", ".rej", ".swp", ".tmp", ".pyc", ".rpmsave", ".rpmnew"];
 
 impl HookName {
     /// Parses a file name. `None` for files that are not hooks, including backup copies.
@@ -67,12 +66,7 @@ impl HookName {
             (true, true) => Mode::Finite,
             (true, false) => Mode::Daemon,
         };
-        Some(HookName {
-            family,
-            order,
-            name,
-            mode,
-        })
+        Some(HookName { family, order, name, mode })
     }
 }
 
@@ -126,13 +120,7 @@ mod tests {
         use HookFamily::*;
         use Mode::*;
         let cases = [
-            (
-                "on_Snapshot__06_wget.finite.bg.py",
-                Snapshot,
-                6,
-                "wget",
-                Finite,
-            ),
+            ("on_Snapshot__06_wget.finite.bg.py", Snapshot, 6, "wget", Finite),
             (
                 "on_CrawlSetup__90_chrome_launch.daemon.bg.js",
                 CrawlSetup,
@@ -147,27 +135,11 @@ mod tests {
                 "chrome_kill_zombies",
                 Foreground,
             ),
-            (
-                "on_BinaryRequest__00_env.py",
-                BinaryRequest,
-                0,
-                "env",
-                Foreground,
-            ),
-            (
-                "on_Snapshot__54_title.js",
-                Snapshot,
-                54,
-                "title",
-                Foreground,
-            ),
+            ("on_BinaryRequest__00_env.py", BinaryRequest, 0, "env", Foreground),
+            ("on_Snapshot__54_title.js", Snapshot, 54, "title", Foreground),
         ];
         for (file, event, order, name, mode) in cases {
-            assert_eq!(
-                parsed(file),
-                (event, order, name.to_owned(), mode),
-                "{file}"
-            );
+            assert_eq!(parsed(file), (event, order, name.to_owned(), mode), "{file}");
         }
     }
 
@@ -176,84 +148,20 @@ mod tests {
         use HookFamily::*;
         use Mode::*;
         let cases = [
-            (
-                "on_Crawl__20_chrome_launch.bg.js",
-                Crawl,
-                20,
-                "chrome_launch",
-                Daemon,
-            ),
-            (
-                "on_Crawl__20_chrome_launch__background.js",
-                Crawl,
-                20,
-                "chrome_launch",
-                Daemon,
-            ),
-            (
-                "on_CrawlEnd__99_report.sh",
-                CrawlEnd,
-                99,
-                "report",
-                Foreground,
-            ),
-            (
-                "on_Binary__10_pip_install.py",
-                Binary,
-                10,
-                "pip_install",
-                Foreground,
-            ),
-            (
-                "on_Snapshot__noorder.py",
-                Snapshot,
-                0,
-                "noorder",
-                Foreground,
-            ),
-            (
-                "on_Snapshot__7_one_digit.py",
-                Snapshot,
-                7,
-                "one_digit",
-                Foreground,
-            ),
-            (
-                "on_Snapshot__120_three.py",
-                Snapshot,
-                120,
-                "three",
-                Foreground,
-            ),
+            ("on_Crawl__20_chrome_launch.bg.js", Crawl, 20, "chrome_launch", Daemon),
+            ("on_Crawl__20_chrome_launch__background.js", Crawl, 20, "chrome_launch", Daemon),
+            ("on_CrawlEnd__99_report.sh", CrawlEnd, 99, "report", Foreground),
+            ("on_Binary__10_pip_install.py", Binary, 10, "pip_install", Foreground),
+            ("on_Snapshot__noorder.py", Snapshot, 0, "noorder", Foreground),
+            ("on_Snapshot__7_one_digit.py", Snapshot, 7, "one_digit", Foreground),
+            ("on_Snapshot__120_three.py", Snapshot, 120, "three", Foreground),
             ("on_Snapshot__06.py", Snapshot, 0, "06", Foreground),
-            (
-                "on_Snapshot__10_tool.v2.bg.sh",
-                Snapshot,
-                10,
-                "tool.v2",
-                Daemon,
-            ),
-            (
-                "on_Snapshot__10_no_extension",
-                Snapshot,
-                10,
-                "no_extension",
-                Foreground,
-            ),
-            (
-                "on_Snapshot__99999999999_x.py",
-                Snapshot,
-                u32::MAX,
-                "x",
-                Foreground,
-            ),
+            ("on_Snapshot__10_tool.v2.bg.sh", Snapshot, 10, "tool.v2", Daemon),
+            ("on_Snapshot__10_no_extension", Snapshot, 10, "no_extension", Foreground),
+            ("on_Snapshot__99999999999_x.py", Snapshot, u32::MAX, "x", Foreground),
         ];
         for (file, event, order, name, mode) in cases {
-            assert_eq!(
-                parsed(file),
-                (event, order, name.to_owned(), mode),
-                "{file}"
-            );
+            assert_eq!(parsed(file), (event, order, name.to_owned(), mode), "{file}");
         }
     }
 

@@ -27,11 +27,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Parses a file; an error unless it is a JSON object.
     pub fn new(file: &'a Path, text: &str) -> Result<Self, SchemaError> {
-        let reader = |value| Reader {
-            file,
-            key: ".".to_owned(),
-            value,
-        };
+        let reader = |value| Reader { file, key: ".".to_owned(), value };
         let value: Value = serde_json::from_str(text)
             .map_err(|error| reader(Value::Null).error(&error.to_string()))?;
         if !value.is_object() {
@@ -42,11 +38,7 @@ impl<'a> Reader<'a> {
 
     /// Returns an error about the value.
     pub fn error(&self, what: &str) -> SchemaError {
-        SchemaError {
-            file: self.file.to_owned(),
-            key: self.key.clone(),
-            what: what.to_owned(),
-        }
+        SchemaError { file: self.file.to_owned(), key: self.key.clone(), what: what.to_owned() }
     }
 
     /// Returns a reader of a value below this one, whose errors name both keys.
@@ -55,11 +47,7 @@ impl<'a> Reader<'a> {
             "." => key.to_owned(),
             parent => format!("{parent}.{key}"),
         };
-        Reader {
-            file: self.file,
-            key,
-            value,
-        }
+        Reader { file: self.file, key, value }
     }
 
     /// Returns a reader without a value, for errors about a missing key.
@@ -100,9 +88,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the boolean of a key; false if it is missing.
     pub fn flag(&self, key: &str) -> Result<bool, SchemaError> {
-        Ok(self
-            .typed(key, "true or false", Value::as_bool)?
-            .unwrap_or(false))
+        Ok(self.typed(key, "true or false", Value::as_bool)?.unwrap_or(false))
     }
 
     /// Returns the texts of a key; none if it is missing.
@@ -111,18 +97,14 @@ impl<'a> Reader<'a> {
             let words = value.as_array()?.iter();
             words.map(|word| word.as_str().map(str::to_owned)).collect()
         };
-        Ok(self
-            .typed(key, "a list of strings", read)?
-            .unwrap_or_default())
+        Ok(self.typed(key, "a list of strings", read)?.unwrap_or_default())
     }
 
     /// Returns the elements of a list; none if it is missing.
     pub fn list(&self, key: &str) -> Result<Vec<Reader<'a>>, SchemaError> {
         let values = self.typed(key, "a list", |v| v.as_array().cloned())?;
         let entries = values.unwrap_or_default().into_iter().enumerate();
-        Ok(entries
-            .map(|(at, value)| self.under(&format!("{key}[{at}]"), value))
-            .collect())
+        Ok(entries.map(|(at, value)| self.under(&format!("{key}[{at}]"), value)).collect())
     }
 
     /// Returns the entries of an object; none if it is missing.

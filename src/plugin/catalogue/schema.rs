@@ -231,20 +231,12 @@ mod tests {
             }
         }))
         .unwrap();
-        assert_eq!(
-            schema.required_binaries[0].providers,
-            ["env", "apt", "brew"]
-        );
+        assert_eq!(schema.required_binaries[0].providers, ["env", "apt", "brew"]);
         assert_eq!(schema.required_binaries[0].min_version, None);
         let timeout = &schema.properties["WGET_TIMEOUT"];
         assert_eq!(timeout.fallback.as_deref(), Some("TIMEOUT"));
-        assert_eq!(
-            (timeout.minimum, timeout.is_milliseconds()),
-            (Some(5.0), false)
-        );
-        let names: Vec<_> = schema.properties["WGET_ENABLED"]
-            .names("WGET_ENABLED")
-            .collect();
+        assert_eq!((timeout.minimum, timeout.is_milliseconds()), (Some(5.0), false));
+        let names: Vec<_> = schema.properties["WGET_ENABLED"].names("WGET_ENABLED").collect();
         assert_eq!(names, ["WGET_ENABLED", "SAVE_WGET", "USE_WGET"]);
         assert!(!schema.wait_for_background_cleanup);
     }
@@ -317,10 +309,7 @@ mod tests {
             assert_eq!(parse(value).unwrap_err().to_string(), message);
         }
         let broken = Schema::parse(Path::new("p/config.json"), "{\"a\":").unwrap_err();
-        assert!(
-            broken.to_string().starts_with("p/config.json: .: EOF"),
-            "{broken}"
-        );
+        assert!(broken.to_string().starts_with("p/config.json: .: EOF"), "{broken}");
     }
 
     #[test]

@@ -22,9 +22,7 @@ pub struct Selected<'a> {
 
 impl Selected<'_> {
     fn has_any_of(&self, names: &[String]) -> bool {
-        self.plugins
-            .iter()
-            .any(|plugin| names.contains(&plugin.name))
+        self.plugins.iter().any(|plugin| names.contains(&plugin.name))
     }
 }
 
@@ -37,14 +35,9 @@ pub fn select<'a>(
 ) -> Result<Selected<'a>, UnknownPlugin> {
     let names = expand(catalogue, selection)?;
     let mut checker = UsabilityChecker::new(catalogue, layers, known);
-    let mut selected = Selected {
-        plugins: Vec::new(),
-        skipped: Vec::new(),
-    };
-    let (companions, plugins): (Vec<&Plugin>, Vec<&Plugin>) = catalogue
-        .plugins
-        .iter()
-        .partition(|plugin| !plugin.schema.accompanies.is_empty());
+    let mut selected = Selected { plugins: Vec::new(), skipped: Vec::new() };
+    let (companions, plugins): (Vec<&Plugin>, Vec<&Plugin>) =
+        catalogue.plugins.iter().partition(|plugin| !plugin.schema.accompanies.is_empty());
     // Plugins that accompany others come last, because they depend on the selected ones.
     for plugin in plugins.into_iter().chain(companions) {
         let skip = match &names {
@@ -54,9 +47,7 @@ pub fn select<'a>(
                 if selection.companions || selected.has_any_of(plugins) {
                     checker.skip_reason(plugin)
                 } else {
-                    Some(Skip::OnlyWith {
-                        plugins: plugins.clone(),
-                    })
+                    Some(Skip::OnlyWith { plugins: plugins.clone() })
                 }
             }
             Some(names) if !names.contains(plugin.name.as_str()) => Some(Skip::NotSelected),
@@ -144,11 +135,7 @@ mod tests {
                 json!({"properties": {"CLAUDECODE_ENABLED": flag(false, "USE_CLAUDECODE")}}),
                 &[],
             ),
-            plugin(
-                "chrome_mhtml",
-                needs_chrome.clone(),
-                &["on_Snapshot__54_chrome_mhtml.js"],
-            ),
+            plugin("chrome_mhtml", needs_chrome.clone(), &["on_Snapshot__54_chrome_mhtml.js"]),
             plugin("lonely", json!({"required_plugins": ["nowhere"]}), &[]),
             plugin(
                 "puppeteer",
@@ -173,10 +160,7 @@ mod tests {
 
     /// Finds programs by path, without versions.
     fn known(find: &dyn Fn(&str) -> Option<PathBuf>) -> Programs<'_> {
-        Programs {
-            find,
-            version: &|_| None,
-        }
+        Programs { find, version: &|_| None }
     }
 
     struct Outcome {
@@ -187,26 +171,14 @@ mod tests {
 
     fn run(names: &[&str], crawl: &[(&str, &str)], programs: &[&str]) -> Outcome {
         let catalogue = catalogue();
-        let crawl: Values = crawl
-            .iter()
-            .map(|(k, v)| ((*k).into(), (*v).into()))
-            .collect();
+        let crawl: Values = crawl.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
         let none = Values::new();
-        let layers = Layers {
-            crawl: &crawl,
-            persona: &none,
-            config: &none,
-            base: &none,
-        };
+        let layers = Layers { crawl: &crawl, persona: &none, config: &none, base: &none };
         let selection = Selection {
             plugins: names.iter().map(|n| (*n).to_owned()).collect(),
             companions: false,
         };
-        let find = |name: &str| {
-            programs
-                .contains(&name)
-                .then(|| Path::new("/usr/bin").join(name))
-        };
+        let find = |name: &str| programs.contains(&name).then(|| Path::new("/usr/bin").join(name));
         let selected = select(&catalogue, &selection, &layers, known(&find)).unwrap();
         Outcome {
             used: selected.plugins.iter().map(|p| p.name.clone()).collect(),
@@ -227,80 +199,31 @@ mod tests {
         let outcome = run(&[], &[], &["chromium", "wget"]);
         assert_eq!(
             outcome.used,
-            [
-                "apt",
-                "chrome",
-                "chrome_mhtml",
-                "housekeeping",
-                "puppeteer",
-                "title",
-                "wget"
-            ]
+            ["apt", "chrome", "chrome_mhtml", "housekeeping", "puppeteer", "title", "wget"]
         );
-        assert_eq!(
-            outcome.reasons["claudecode"],
-            "disabled by CLAUDECODE_ENABLED"
-        );
-        assert_eq!(
-            outcome.reasons["lonely"],
-            "needs plugin 'nowhere', which is not installed"
-        );
-        let order = [
-            "06_wget.finite.bg",
-            "30_chrome_navigate",
-            "54_chrome_mhtml",
-            "54_title",
-        ];
-        assert_eq!(
-            outcome.snapshot,
-            order.map(|id| format!("on_Snapshot__{id}"))
-        );
+        assert_eq!(outcome.reasons["claudecode"], "disabled by CLAUDECODE_ENABLED");
+        assert_eq!(outcome.reasons["lonely"], "needs plugin 'nowhere', which is not installed");
+        let order = ["06_wget.finite.bg", "30_chrome_navigate", "54_chrome_mhtml", "54_title"];
+        assert_eq!(outcome.snapshot, order.map(|id| format!("on_Snapshot__{id}")));
     }
 
     #[test]
     fn selection_includes_required_plugins() {
         let outcome = run(&[" Title ", "wget"], &[], &["chromium", "wget"]);
-        assert_eq!(
-            outcome.used,
-            [
-                "apt",
-                "chrome",
-                "housekeeping",
-                "puppeteer",
-                "title",
-                "wget"
-            ]
-        );
+        assert_eq!(outcome.used, ["apt", "chrome", "housekeeping", "puppeteer", "title", "wget"]);
         let without = run(&["wget", "housekeeping"], &[], &["chromium", "wget"]);
-        assert_eq!(
-            without.used,
-            ["apt", "wget"],
-            "the plugin that it accompanies is missing"
-        );
+        assert_eq!(without.used, ["apt", "wget"], "the plugin that it accompanies is missing");
         assert_eq!(outcome.reasons["chrome_mhtml"], "not selected");
     }
 
     #[test]
     fn disabled_plugin_also_skips_plugins_that_require_it() {
-        let outcome = run(
-            &[],
-            &[
-                ("USE_CHROME", "off"),
-                ("SAVE_WGET", "0"),
-                ("APT_ENABLED", "no"),
-            ],
-            &[],
-        );
+        let outcome =
+            run(&[], &[("USE_CHROME", "off"), ("SAVE_WGET", "0"), ("APT_ENABLED", "no")], &[]);
         assert_eq!(outcome.reasons["chrome"], "disabled by USE_CHROME");
-        assert_eq!(
-            outcome.reasons["title"],
-            "needs plugin 'chrome', which is disabled"
-        );
+        assert_eq!(outcome.reasons["title"], "needs plugin 'chrome', which is disabled");
         assert_eq!(outcome.reasons["wget"], "disabled by SAVE_WGET");
-        assert_eq!(
-            outcome.reasons["apt"], "disabled by APT_ENABLED",
-            "a flag needs no schema"
-        );
+        assert_eq!(outcome.reasons["apt"], "disabled by APT_ENABLED", "a flag needs no schema");
     }
 
     #[test]
@@ -316,27 +239,16 @@ mod tests {
         let used = |names: &[&str], off: &[&str]| {
             let crawl = off.iter().map(|key| ((*key).into(), "false".into()));
             let (crawl, none) = (crawl.collect(), Values::new());
-            let layers = Layers {
-                crawl: &crawl,
-                persona: &none,
-                config: &none,
-                base: &none,
-            };
+            let layers = Layers { crawl: &crawl, persona: &none, config: &none, base: &none };
             let selection = Selection {
                 plugins: names.iter().map(|n| (*n).to_owned()).collect(),
                 companions: false,
             };
             let selected = select(&catalogue, &selection, &layers, known(&|_| None)).unwrap();
             let names = |plugins: &mut dyn Iterator<Item = &Plugin>| {
-                plugins
-                    .map(|p| p.name.clone())
-                    .collect::<Vec<_>>()
-                    .join(" ")
+                plugins.map(|p| p.name.clone()).collect::<Vec<_>>().join(" ")
             };
-            let unneeded = selected
-                .skipped
-                .iter()
-                .filter(|(_, why)| *why == Skip::NotNeeded);
+            let unneeded = selected.skipped.iter().filter(|(_, why)| *why == Skip::NotNeeded);
             let unneeded = names(&mut unneeded.map(|(plugin, _)| *plugin));
             (names(&mut selected.plugins.iter().copied()), unneeded)
         };
@@ -360,26 +272,14 @@ mod tests {
             "npm's puppeteer is not searched for on the path"
         );
         let outcome = run(&[], &[("CHROME_BINARY", "/opt/c")], &["chromium"]);
-        assert_eq!(
-            outcome.reasons["title"].split(':').next(),
-            Some("program '/opt/c' not found")
-        );
-        assert!(
-            run(&["title"], &[], &["google-chrome"])
-                .used
-                .contains(&"title".to_owned())
-        );
+        assert_eq!(outcome.reasons["title"].split(':').next(), Some("program '/opt/c' not found"));
+        assert!(run(&["title"], &[], &["google-chrome"]).used.contains(&"title".to_owned()));
     }
 
     #[test]
     fn program_may_be_too_old() {
         let (catalogue, none) = (catalogue(), Values::new());
-        let layers = Layers {
-            crawl: &none,
-            persona: &none,
-            config: &none,
-            base: &none,
-        };
+        let layers = Layers { crawl: &none, persona: &none, config: &none, base: &none };
         let find = |name: &str| (name == "wget").then(|| PathBuf::from("/usr/bin/wget"));
         for (version, skip) in [
             (None, None),
@@ -391,10 +291,7 @@ mod tests {
                 ),
             ),
         ] {
-            let known = Programs {
-                find: &find,
-                version: &|_| version.map(str::to_owned),
-            };
+            let known = Programs { find: &find, version: &|_| version.map(str::to_owned) };
             let selected = select(&catalogue, &Selection::default(), &layers, known).unwrap();
             let mut skipped = selected.skipped.iter();
             let wget = skipped.find(|(plugin, _)| plugin.name == "wget");
@@ -407,20 +304,9 @@ mod tests {
     fn unknown_names_are_errors() {
         let catalogue = catalogue();
         let none = Values::new();
-        let layers = Layers {
-            crawl: &none,
-            persona: &none,
-            config: &none,
-            base: &none,
-        };
-        let selection = Selection {
-            plugins: vec!["wgett".into()],
-            companions: false,
-        };
+        let layers = Layers { crawl: &none, persona: &none, config: &none, base: &none };
+        let selection = Selection { plugins: vec!["wgett".into()], companions: false };
         let error = select(&catalogue, &selection, &layers, known(&|_| None)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "no plugin is named 'wgett'; did you mean wget?"
-        );
+        assert_eq!(error.to_string(), "no plugin is named 'wgett'; did you mean wget?");
     }
 }

@@ -66,17 +66,10 @@ pub(crate) fn expand<'a>(
     };
     let mut names = BTreeSet::new();
     let mut open = Vec::new();
-    let asked = selection
-        .plugins
-        .iter()
-        .map(|name| name.trim())
-        .filter(|name| !name.is_empty());
+    let asked = selection.plugins.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
     for name in asked {
         if name.contains('/') {
-            let plugins_with_output = catalogue
-                .plugins
-                .iter()
-                .filter(|p| has_output_type(p, name));
+            let plugins_with_output = catalogue.plugins.iter().filter(|p| has_output_type(p, name));
             let known = open.len();
             open.extend(plugins_with_output);
             if open.len() > known {
@@ -85,20 +78,14 @@ pub(crate) fn expand<'a>(
                 return Err(unknown(name));
             }
         }
-        let found = catalogue
-            .plugins
-            .iter()
-            .find(|p| p.name.eq_ignore_ascii_case(name));
+        let found = catalogue.plugins.iter().find(|p| p.name.eq_ignore_ascii_case(name));
         open.push(found.ok_or_else(|| unknown(name))?);
     }
     if open.is_empty() {
         return Ok(None);
     }
     let installs = |plugin: &&Plugin| {
-        plugin
-            .hooks
-            .iter()
-            .any(|hook| hook.name.family == HookFamily::BinaryRequest)
+        plugin.hooks.iter().any(|hook| hook.name.family == HookFamily::BinaryRequest)
     };
     while let Some(plugin) = open.pop() {
         if !names.insert(plugin.name.as_str()) {
@@ -106,16 +93,8 @@ pub(crate) fn expand<'a>(
         }
         let required = plugin.schema.required_plugins.iter();
         open.extend(required.filter_map(|name| catalogue.plugin(name)));
-        let providers = plugin
-            .schema
-            .required_binaries
-            .iter()
-            .flat_map(|entry| &entry.providers);
-        open.extend(
-            providers
-                .filter_map(|name| catalogue.plugin(name))
-                .filter(installs),
-        );
+        let providers = plugin.schema.required_binaries.iter().flat_map(|entry| &entry.providers);
+        open.extend(providers.filter_map(|name| catalogue.plugin(name)).filter(installs));
     }
     Ok(Some(names))
 }
@@ -138,20 +117,14 @@ mod tests {
             (&["image"], "image/png", false),
             (&[], "image/", false),
         ] {
-            assert_eq!(
-                has_output_type(&of(types), asked),
-                wanted,
-                "{types:?} {asked}"
-            );
+            assert_eq!(has_output_type(&of(types), asked), wanted, "{types:?} {asked}");
         }
         let picture = json!({"required_plugins": ["chrome"], "output_mimetypes": ["image/png"]});
         let chrome = plugin("chrome", json!({}), &[]);
         let wget = plugin("wget", json!({}), &[]);
         let catalogue = sample::catalogue([plugin("picture", picture, &[]), chrome, wget]);
-        let selection = |name: &str| Selection {
-            plugins: vec![name.to_owned()],
-            companions: false,
-        };
+        let selection =
+            |name: &str| Selection { plugins: vec![name.to_owned()], companions: false };
         let names = expand(&catalogue, &selection("image/")).unwrap().unwrap();
         assert_eq!(names.into_iter().collect::<Vec<_>>(), ["chrome", "picture"]);
         assert!(expand(&catalogue, &selection("video/")).is_err());

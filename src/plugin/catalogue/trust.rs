@@ -36,10 +36,7 @@ impl Trust {
             });
         }
         if mode & OTHERS_WRITE != 0 && !(is_dir && mode & STICKY != 0) {
-            return Err(format!(
-                "is writable by other users (mode {:03o})",
-                mode & 0o777
-            ));
+            return Err(format!("is writable by other users (mode {:03o})", mode & 0o777));
         }
         Ok(())
     }
@@ -156,16 +153,10 @@ mod tests {
         chmod(&open, 0o777);
         let link = top.path().join("link");
         symlink("open/plugins", &link).unwrap();
-        assert_eq!(
-            me().check_path(&link).unwrap_err().0.file_name(),
-            open.file_name()
-        );
+        assert_eq!(me().check_path(&link).unwrap_err().0.file_name(), open.file_name());
         let ring = top.path().join("ring");
         symlink("ring", &ring).unwrap();
-        assert_eq!(
-            me().check_path(&ring).unwrap_err().1,
-            "too many symbolic links"
-        );
+        assert_eq!(me().check_path(&ring).unwrap_err().1, "too many symbolic links");
         assert!(me().check_path(&top.path().join("missing")).is_err());
     }
 

@@ -105,13 +105,7 @@ impl fmt::Display for Skip {
             Skip::MissingBinary { binary, hint, .. } => {
                 write!(f, "program '{binary}' not found: {hint}")
             }
-            Skip::OldBinary {
-                binary,
-                version,
-                least,
-                hint,
-                ..
-            } => {
+            Skip::OldBinary { binary, version, least, hint, .. } => {
                 write!(
                     f,
                     "program '{binary}' is version {version}, {least} or newer is needed: {hint}"
@@ -132,12 +126,7 @@ pub struct UsabilityChecker<'a, 'l> {
 impl<'a, 'l> UsabilityChecker<'a, 'l> {
     /// Takes all plugins, the settings in effect and the known programs.
     pub fn new(catalogue: &'a Catalogue, layers: &'l Layers<'l>, known: Programs<'l>) -> Self {
-        UsabilityChecker {
-            catalogue,
-            layers,
-            known,
-            known_results: BTreeMap::new(),
-        }
+        UsabilityChecker { catalogue, layers, known, known_results: BTreeMap::new() }
     }
 
     /// Why the plugin cannot be used, or `None` if it can be used.
@@ -167,10 +156,8 @@ impl<'a, 'l> UsabilityChecker<'a, 'l> {
         if enabled.unwrap_or(true) {
             return None;
         }
-        let names = property.map_or_else(
-            || vec![key.as_str()],
-            |property| property.names(&key).collect(),
-        );
+        let names =
+            property.map_or_else(|| vec![key.as_str()], |property| property.names(&key).collect());
         let mut set = layers.iter().flat_map(|layer| {
             names
                 .iter()
@@ -183,15 +170,11 @@ impl<'a, 'l> UsabilityChecker<'a, 'l> {
     fn required(&mut self, plugin: &'a Plugin) -> Option<Skip> {
         plugin.schema.required_plugins.iter().find_map(|name| {
             let Some(required) = self.catalogue.plugin(name) else {
-                return Some(Skip::RequiredMissing {
-                    plugin: name.clone(),
-                });
+                return Some(Skip::RequiredMissing { plugin: name.clone() });
             };
             self.skip_reason(required).map(|skip| {
                 if skip.is_by_choice() {
-                    Skip::RequiredDisabled {
-                        plugin: name.clone(),
-                    }
+                    Skip::RequiredDisabled { plugin: name.clone() }
                 } else {
                     skip
                 }
@@ -225,11 +208,7 @@ impl<'a, 'l> UsabilityChecker<'a, 'l> {
                 hint,
                 command,
             },
-            None => Skip::MissingBinary {
-                binary,
-                hint,
-                command,
-            },
+            None => Skip::MissingBinary { binary, hint, command },
         })
     }
 }

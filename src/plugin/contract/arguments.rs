@@ -70,12 +70,7 @@ pub fn argv(hook: &Hook, target: &HookTarget) -> Vec<String> {
 /// Argument vector of a provider hook of either generation.
 pub fn request_argv(hook: &Hook, request: &BinaryRequest) -> Vec<String> {
     let mut line = Line::of(hook);
-    let Requirement {
-        name,
-        providers,
-        min_version,
-        overrides,
-    } = &request.requirement;
+    let Requirement { name, providers, min_version, overrides } = &request.requirement;
     let overrides = if overrides.is_empty() {
         String::new()
     } else {
@@ -137,20 +132,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn hook(file: &str, interpreter: Option<&'static str>) -> Hook {
-        Hook {
-            interpreter,
-            ..sample::hook("p", file)
-        }
+        Hook { interpreter, ..sample::hook("p", file) }
     }
 
     fn target<'a>(url: &'a str, urls: &'a [String]) -> HookTarget<'a> {
-        HookTarget {
-            url,
-            urls,
-            snapshot_id: "345",
-            crawl_id: "12",
-            depth: 1,
-        }
+        HookTarget { url, urls, snapshot_id: "345", crawl_id: "12", depth: 1 }
     }
 
     #[test]
@@ -160,12 +146,7 @@ mod tests {
         assert_eq!(of("on_CrawlSetup__90_x.js"), ["--url=https://a/"]);
         assert_eq!(
             of("on_Snapshot__06_wget.py"),
-            [
-                "--url=https://a/",
-                "--snapshot-id=345",
-                "--crawl-id=12",
-                "--depth=1"
-            ]
+            ["--url=https://a/", "--snapshot-id=345", "--crawl-id=12", "--depth=1"]
         );
         let crawl = [
             "--crawl-id=12",
@@ -185,10 +166,7 @@ mod tests {
             ["/plugins/p/on_CrawlSetup__1_x.js"]
         );
         let older = argv(&hook("on_Snapshot__1_x.py", Some("python3")), &target);
-        assert_eq!(
-            older[..3],
-            ["/usr/bin/env", "python3", "/plugins/p/on_Snapshot__1_x.py"]
-        );
+        assert_eq!(older[..3], ["/usr/bin/env", "python3", "/plugins/p/on_Snapshot__1_x.py"]);
     }
 
     #[test]
@@ -223,9 +201,7 @@ mod tests {
 
     #[test]
     fn long_list_is_cut_after_a_whole_url() {
-        let urls: Vec<String> = (0..100_000)
-            .map(|n| format!("https://example.com/{n}"))
-            .collect();
+        let urls: Vec<String> = (0..100_000).map(|n| format!("https://example.com/{n}")).collect();
         let line = argv(&hook("on_Crawl__10_x.py", None), &target(&urls[0], &urls));
         assert!(line[2].len() < 128 * 1024 && line[2].ends_with(|c: char| c.is_ascii_digit()));
         assert!(urls.contains(&line[2].rsplit('\n').next().unwrap().to_owned()));

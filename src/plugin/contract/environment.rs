@@ -174,8 +174,7 @@ impl Variables {
             && key.chars().all(plain)
             && !key.starts_with(|c: char| c.is_ascii_digit());
         if name && !value.contains('\0') && key.len() + value.len() < VARIABLE_MAX_BYTES {
-            self.0
-                .insert(key.to_owned(), value.replace(['\n', '\r'], " "));
+            self.0.insert(key.to_owned(), value.replace(['\n', '\r'], " "));
         }
     }
 
@@ -319,10 +318,8 @@ mod tests {
 
     fn run(values: &[(&str, Value)], snapshot: bool) -> BTreeMap<String, String> {
         let plugin = sample::plugin("wget", json!({}), &[]);
-        let resolved = values
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), value.clone()))
-            .collect();
+        let resolved =
+            values.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
         let context = HookContext {
             snapshot_id: "345".to_owned(),
             snapshot_depth: 1,
@@ -431,21 +428,9 @@ mod tests {
     fn env_of_binary_records_is_merged() {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let mut variables = vec![pair("PATH", "/bin"), pair("X", "old")];
-        let map = [
-            pair("PATH", "/a:"),
-            pair("X", "new"),
-            pair("NODE_PATH", ":/m"),
-        ]
-        .into();
+        let map = [pair("PATH", "/a:"), pair("X", "new"), pair("NODE_PATH", ":/m")].into();
         layer(&mut variables, &map);
-        assert_eq!(
-            variables,
-            [
-                pair("NODE_PATH", "/m"),
-                pair("PATH", "/a:/bin"),
-                pair("X", "new")
-            ]
-        );
+        assert_eq!(variables, [pair("NODE_PATH", "/m"), pair("PATH", "/a:/bin"), pair("X", "new")]);
         layer(&mut variables, &[pair("PATH", ":/z")].into());
         assert_eq!(variables[1].1, "/a:/bin:/z");
         layer(&mut variables, &[pair("PATH", "/b")].into());
@@ -459,11 +444,8 @@ mod tests {
             plugin_name: "chrome".into(),
             ..BinaryRequest::default()
         };
-        let variables = [
-            ("EXTRA_CONTEXT", "{}"),
-            ("ABXPKG_LIB_DIR", "/run/c12"),
-            ("LIB_DIR", "/data/lib"),
-        ];
+        let variables =
+            [("EXTRA_CONTEXT", "{}"), ("ABXPKG_LIB_DIR", "/run/c12"), ("LIB_DIR", "/data/lib")];
         let mut variables = variables.map(|(key, value)| (key.to_owned(), value.to_owned()));
         for_request(&mut variables, &request);
         assert_eq!(variables[1].1, "/data/lib");

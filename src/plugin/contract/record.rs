@@ -140,9 +140,7 @@ pub fn parse_line(line: &[u8]) -> Option<Record> {
             raw: value,
         }),
         "Snapshot" => Record::Snapshot(child(&value)?),
-        "Tag" => Record::Tag {
-            name: text(&value, "name")?,
-        },
+        "Tag" => Record::Tag { name: text(&value, "name")? },
         kind @ ("Binary" | "BinaryRequest") => Record::Binary(Binary {
             name: text(&value, "name")?,
             abspath: text(&value, "abspath").filter(|_| kind == "Binary"),
@@ -196,10 +194,7 @@ fn child(value: &Value) -> Option<ChildSnapshot> {
 /// Parses `key: config/NAME` with a `value`, or a complete `config` object.
 fn machine(value: &Value) -> Option<Machine> {
     let mut config = texts(value.get("config"));
-    if let Some(name) = value
-        .get("key")
-        .and_then(|key| key.as_str()?.strip_prefix("config/"))
-    {
+    if let Some(name) = value.get("key").and_then(|key| key.as_str()?.strip_prefix("config/")) {
         config.extend(scalar(value.get("value")?).map(|text| (name.to_owned(), text)));
     }
     (!config.is_empty()).then_some(Machine { config })
@@ -229,9 +224,7 @@ fn number(value: Option<&Value>) -> Option<u64> {
 
 fn texts(value: Option<&Value>) -> BTreeMap<String, String> {
     let entries = value.and_then(Value::as_object).into_iter().flatten();
-    entries
-        .filter_map(|(key, value)| Some((key.clone(), scalar(value)?)))
-        .collect()
+    entries.filter_map(|(key, value)| Some((key.clone(), scalar(value)?))).collect()
 }
 
 /// Tags from a list, or from a string with commas.
@@ -246,10 +239,7 @@ fn tags(value: Option<&Value>) -> Vec<String> {
     };
     let mut known = HashSet::new();
     let words = words.into_iter().map(str::trim);
-    words
-        .filter(|word| !word.is_empty() && known.insert(*word))
-        .map(str::to_owned)
-        .collect()
+    words.filter(|word| !word.is_empty() && known.insert(*word)).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -266,9 +256,7 @@ mod tests {
     fn archive_results_are_parsed() {
         let line = br#"  {"type": "ArchiveResult", "status": "succeeded", "output_str": "screenshot.png", "snapshot_id": "345", "plugin": "screenshot"}
 "#;
-        let Some(Record::ArchiveResult(result)) = parse_line(line) else {
-            panic!("not a result")
-        };
+        let Some(Record::ArchiveResult(result)) = parse_line(line) else { panic!("not a result") };
         assert_eq!(result.status, ResultStatus::Succeeded);
         assert_eq!(result.output_str.as_deref(), Some("screenshot.png"));
         assert_eq!(result.raw["snapshot_id"], json!("345"));
@@ -279,15 +267,10 @@ mod tests {
             ("failed", ResultStatus::Failed),
         ] {
             let got = parse(json!({"type": "ArchiveResult", "status": word, "output_str": ""}));
-            let Some(Record::ArchiveResult(result)) = got else {
-                panic!("{word}")
-            };
+            let Some(Record::ArchiveResult(result)) = got else { panic!("{word}") };
             assert_eq!((result.status, result.output_str), (status, None));
         }
-        assert_eq!(
-            json!(ResultStatus::NoResults),
-            json!(ResultStatus::NoResults.as_str())
-        );
+        assert_eq!(json!(ResultStatus::NoResults), json!(ResultStatus::NoResults.as_str()));
     }
 
     #[test]
@@ -321,41 +304,26 @@ mod tests {
             json!({"type": "Snapshot", "url": "https://a/", "depth": 1, "plugin": "parse_rss_urls",
             "title": " News\u{0} ", "bookmarked_at": "2024-01-01T00:00:00Z", "tags": "a, b,,a", "id": ""}),
         );
-        let Some(Record::Snapshot(child)) = got else {
-            panic!("not a child")
-        };
+        let Some(Record::Snapshot(child)) = got else { panic!("not a child") };
         assert_eq!(child.tags, ["a", "b"]);
-        assert_eq!(
-            (child.depth, child.title.as_deref()),
-            (Some(1), Some("News"))
-        );
+        assert_eq!((child.depth, child.title.as_deref()), (Some(1), Some("News")));
         let listed =
             parse_child(br#"{"url": "https://b/", "depth": "2", "tags": ["x", {"name": "y"}]}"#)
                 .unwrap();
-        assert_eq!(
-            (listed.depth, listed.tags),
-            (Some(2), vec!["x".to_owned(), "y".to_owned()])
-        );
-        assert_eq!(
-            parse_child(br#"{"type": "Tag", "url": "https://b/"}"#),
-            None
-        );
+        assert_eq!((listed.depth, listed.tags), (Some(2), vec!["x".to_owned(), "y".to_owned()]));
+        assert_eq!(parse_child(br#"{"type": "Tag", "url": "https://b/"}"#), None);
     }
 
     #[test]
     fn other_records_are_parsed() {
         assert_eq!(
             parse(json!({"type": "Tag", "name": "news"})),
-            Some(Record::Tag {
-                name: "news".into()
-            })
+            Some(Record::Tag { name: "news".into() })
         );
         let got = parse(
             json!({"type": "Binary", "name": "wget", "abspath": "/usr/bin/wget", "version": "1.25", "env": {"PATH": "/x:", "N": 1, "L": []}}),
         );
-        let Some(Record::Binary(binary)) = got else {
-            panic!("not a binary")
-        };
+        let Some(Record::Binary(binary)) = got else { panic!("not a binary") };
         assert_eq!(binary.abspath.as_deref(), Some("/usr/bin/wget"));
         assert_eq!(
             binary.env.into_iter().collect::<Vec<_>>(),
@@ -377,32 +345,17 @@ mod tests {
             ),
             wanted
         );
-        assert_eq!(
-            machine(json!({"type": "Machine", "config": {"CHROME_BINARY": "/c"}})),
-            wanted
-        );
-        let got = parse(
-            json!({"type": "SonicDaemonStartEvent", "worker_name": "worker_sonic",
-            "url": "tcp://127.0.0.1:1491", "port": 1491, "config_path": "/c/sonic.cfg"}),
-        );
-        let Some(Record::SonicDaemonStart(sonic)) = got else {
-            panic!("not a start")
-        };
-        assert_eq!(
-            (sonic.port, sonic.config_path.as_str()),
-            (Some(1491), "/c/sonic.cfg")
-        );
+        assert_eq!(machine(json!({"type": "Machine", "config": {"CHROME_BINARY": "/c"}})), wanted);
+        let got = parse(json!({"type": "SonicDaemonStartEvent", "worker_name": "worker_sonic",
+            "url": "tcp://127.0.0.1:1491", "port": 1491, "config_path": "/c/sonic.cfg"}));
+        let Some(Record::SonicDaemonStart(sonic)) = got else { panic!("not a start") };
+        assert_eq!((sonic.port, sonic.config_path.as_str()), (Some(1491), "/c/sonic.cfg"));
     }
 
     #[test]
     fn invalid_utf_8_is_replaced() {
         let got = parse_line(b"{\"type\": \"Tag\", \"name\": \"a\xffb\"}");
-        assert_eq!(
-            got,
-            Some(Record::Tag {
-                name: "a\u{fffd}b".into()
-            })
-        );
+        assert_eq!(got, Some(Record::Tag { name: "a\u{fffd}b".into() }));
     }
 
     proptest! {

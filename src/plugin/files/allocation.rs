@@ -40,20 +40,13 @@ mod tests {
         fs::create_dir(dir.path().join("sub")).unwrap();
         fs::write(dir.path().join("sub/full"), vec![1; 100_000]).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", dir.path().join("link")).unwrap();
-        hole.set_modified(SystemTime::now() - Duration::from_secs(86_400))
-            .unwrap();
+        hole.set_modified(SystemTime::now() - Duration::from_secs(86_400)).unwrap();
         let found = allocations(dir.path(), None);
         assert_eq!(found.len(), 2);
         let bytes: u64 = found.iter().map(|(_, bytes)| bytes).sum();
         assert!((100_000..1 << 20).contains(&bytes), "{bytes}");
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap()
-            .as_millis() as i64;
-        assert!(
-            found.iter().all(|(changed, _)| now - changed < 60_000),
-            "{found:?}"
-        );
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
+        assert!(found.iter().all(|(changed, _)| now - changed < 60_000), "{found:?}");
         assert_eq!(allocations(dir.path(), Some("sub")).len(), 1);
         assert_eq!(allocations(dir.path(), Some("link")), []);
         assert_eq!(allocations(Path::new("/nonexistent"), None), []);

@@ -23,14 +23,10 @@ use nix::sys::stat::{FileStat, Mode, fstat, fstatat, mkdirat};
 use nix::unistd::{LinkatFlags, UnlinkatFlags, linkat, symlinkat, unlinkat};
 
 /// Flags to open a directory below another one.
-const ENTER: OFlag = OFlag::O_RDONLY
-    .union(OFlag::O_DIRECTORY)
-    .union(OFlag::O_NOFOLLOW)
-    .union(OFlag::O_CLOEXEC);
+const ENTER: OFlag =
+    OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 /// Flags to open a file that a hook may have replaced by a link or a pipe.
-const PLAIN: OFlag = OFlag::O_NOFOLLOW
-    .union(OFlag::O_NONBLOCK)
-    .union(OFlag::O_CLOEXEC);
+const PLAIN: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK).union(OFlag::O_CLOEXEC);
 
 /// An open directory. Methods accept single names only, neither `..` nor paths with a slash.
 #[derive(Debug)]
@@ -48,14 +44,8 @@ impl AsFd for Directory {
 impl Directory {
     /// Opens `path`, following links. Hooks must not be able to write to its parents.
     pub fn open(path: &Path) -> io::Result<Directory> {
-        let file = File::options()
-            .read(true)
-            .custom_flags(libc::O_DIRECTORY)
-            .open(path)?;
-        Ok(Directory {
-            fd: file.into(),
-            path: path.to_owned(),
-        })
+        let file = File::options().read(true).custom_flags(libc::O_DIRECTORY).open(path)?;
+        Ok(Directory { fd: file.into(), path: path.to_owned() })
     }
 
     /// Opens the same directory again.
@@ -104,11 +94,7 @@ impl Directory {
 
     /// Creates a directory.
     pub fn make(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<()> {
-        Ok(mkdirat(
-            self,
-            single(&name)?,
-            Mode::from_bits_truncate(mode),
-        )?)
+        Ok(mkdirat(self, single(&name)?, Mode::from_bits_truncate(mode))?)
     }
 
     /// Metadata of `name`, without following a link.
@@ -142,11 +128,7 @@ impl Directory {
 
     fn plain(&self, name: impl AsRef<OsStr>, access: OFlag) -> io::Result<File> {
         let file: File = openat(self, single(&name)?, access | PLAIN, Mode::empty())?.into();
-        if file.metadata()?.is_file() {
-            Ok(file)
-        } else {
-            Err(io::ErrorKind::InvalidInput.into())
-        }
+        if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
     }
 
     /// Renames within the directory, replacing a file but not a directory.
@@ -287,10 +269,7 @@ fn single<N: AsRef<OsStr> + ?Sized>(name: &N) -> io::Result<&OsStr> {
         Some((parents, name)) if parents.is_empty() => Ok(name),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!(
-                "'{}' is not a valid file name",
-                name.to_string_lossy().escape_debug()
-            ),
+            format!("'{}' is not a valid file name", name.to_string_lossy().escape_debug()),
         )),
     }
 }

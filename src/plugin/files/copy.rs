@@ -150,29 +150,24 @@ mod tests {
 
     #[test]
     fn trees_of_any_depth_are_copied_as_far_as_they_fit() {
-        poor(
-            module_path!(),
-            "trees_of_any_depth_are_copied_as_far_as_they_fit",
-            || {
-                for (levels, name) in depths() {
-                    let top = tempfile::tempdir_in("/dev/shm").unwrap();
-                    fs::create_dir(top.path().join("from")).unwrap();
-                    deep(&top.path().join("from"), levels, &name);
-                    fs::create_dir(top.path().join("from/z")).unwrap();
-                    fs::write(top.path().join("from/z/file"), "kept").unwrap();
-                    std::os::unix::fs::symlink("file", top.path().join("from/z/link")).unwrap();
-                    let here = Directory::open(top.path()).unwrap();
-                    let beyond = copy_tree(&here.enter("from").unwrap(), &here, "to").unwrap();
-                    let fits =
-                        levels <= DEPTH_MAX && levels * (name.len() + 1) < PATH_BYTES_MAX - 5;
-                    assert_eq!(beyond.count, usize::from(!fits), "{levels}");
-                    for file in ["file", "link"] {
-                        let copy = fs::read(top.path().join("to/z").join(file)).unwrap();
-                        assert_eq!(copy, b"kept");
-                    }
-                    remove_tree(&top.keep()).unwrap();
+        poor(module_path!(), "trees_of_any_depth_are_copied_as_far_as_they_fit", || {
+            for (levels, name) in depths() {
+                let top = tempfile::tempdir_in("/dev/shm").unwrap();
+                fs::create_dir(top.path().join("from")).unwrap();
+                deep(&top.path().join("from"), levels, &name);
+                fs::create_dir(top.path().join("from/z")).unwrap();
+                fs::write(top.path().join("from/z/file"), "kept").unwrap();
+                std::os::unix::fs::symlink("file", top.path().join("from/z/link")).unwrap();
+                let here = Directory::open(top.path()).unwrap();
+                let beyond = copy_tree(&here.enter("from").unwrap(), &here, "to").unwrap();
+                let fits = levels <= DEPTH_MAX && levels * (name.len() + 1) < PATH_BYTES_MAX - 5;
+                assert_eq!(beyond.count, usize::from(!fits), "{levels}");
+                for file in ["file", "link"] {
+                    let copy = fs::read(top.path().join("to/z").join(file)).unwrap();
+                    assert_eq!(copy, b"kept");
                 }
-            },
-        );
+                remove_tree(&top.keep()).unwrap();
+            }
+        });
     }
 }

@@ -23,10 +23,7 @@ mod tests {
     #[test]
     fn digest_is_that_of_sha256sum() {
         let (sum, length) = sha256(&b"abc"[..]).unwrap();
-        assert_eq!(
-            sum,
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
+        assert_eq!(sum, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(length, 3);
         let long = vec![7; 3 * CHUNK + 1];
         assert_eq!(sha256(&long[..]).unwrap().1, long.len() as u64);

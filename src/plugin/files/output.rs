@@ -119,13 +119,7 @@ fn unnumbered(name: &str) -> &str {
 /// Whether a file belongs to the runner or to the machinery of hooks. Only the top level has such
 /// files: a page's `build.log` or `install.sh` in a subdirectory is output.
 pub(crate) fn is_bookkeeping(path: &str) -> bool {
-    const NAMES: [&str; 5] = [
-        "stdout.log",
-        "stderr.log",
-        "cmd.sh",
-        ".heartbeat.json",
-        ".hooks",
-    ];
+    const NAMES: [&str; 5] = ["stdout.log", "stderr.log", "cmd.sh", ".heartbeat.json", ".hooks"];
     let (top, below) = match path.split_once('/') {
         Some((top, _)) => (top, true),
         None => (path, false),
@@ -142,9 +136,7 @@ pub(crate) fn is_bookkeeping(path: &str) -> bool {
 
 fn describe(path: &str, size: u64) -> OutputFile {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let extension = Path::new(name)
-        .extension()
-        .map(|end| end.to_string_lossy().to_lowercase());
+    let extension = Path::new(name).extension().map(|end| end.to_string_lossy().to_lowercase());
     OutputFile {
         path: path.to_owned(),
         mimetype: mimetype(name),
@@ -286,16 +278,8 @@ mod tests {
     #[test]
     fn depth_and_number_are_bounded() {
         let dir = tempfile::tempdir().unwrap();
-        put(
-            dir.path(),
-            &format!("{}deep.txt", "d/".repeat(DEPTH_MAX + 5)),
-            1,
-        );
-        put(
-            dir.path(),
-            &format!("{}fine.txt", "e/".repeat(DEPTH_MAX - 1)),
-            1,
-        );
+        put(dir.path(), &format!("{}deep.txt", "d/".repeat(DEPTH_MAX + 5)), 1);
+        put(dir.path(), &format!("{}fine.txt", "e/".repeat(DEPTH_MAX - 1)), 1);
         assert_eq!(listed(dir.path(), |_| false).len(), 1);
     }
 }

@@ -106,11 +106,7 @@ pub struct Suspects<'a> {
 impl<'a> Suspects<'a> {
     /// The files of all users but this process's.
     pub fn new(since: Time, except: &'a BTreeSet<String>) -> Suspects<'a> {
-        Suspects {
-            since,
-            except,
-            worker: geteuid().as_raw(),
-        }
+        Suspects { since, except, worker: geteuid().as_raw() }
     }
 
     /// Returns what [`Suspects::remove`] would remove.
@@ -266,15 +262,8 @@ mod tests {
         let dir = Directory::open(top.path()).unwrap();
         let except = BTreeSet::from(["other".to_owned()]);
         let own = Suspects::new(since, &except);
-        assert_eq!(
-            own.remove(&dir).unwrap(),
-            Removed::default(),
-            "all are the worker's"
-        );
-        let hooks = Suspects {
-            worker: own.worker + 1,
-            ..own
-        };
+        assert_eq!(own.remove(&dir).unwrap(), Removed::default(), "all are the worker's");
+        let hooks = Suspects { worker: own.worker + 1, ..own };
         let measured = hooks.measure(&dir).unwrap();
         assert_eq!((measured.files, measured.bytes >= 8192), (2, true));
         assert_eq!(hooks.remove(&dir).unwrap(), measured);

@@ -43,11 +43,7 @@ pub(crate) fn remove_in(parent: &Directory, name: &OsStr) -> io::Result<()> {
     }
     let mut trail = Trail::without_paths(parent)?;
     trail.enter_unlocked(name)?;
-    let mut removal = Removal {
-        trail,
-        listings: Vec::new(),
-        fruitless: 0,
-    };
+    let mut removal = Removal { trail, listings: Vec::new(), fruitless: 0 };
     loop {
         removal.content().map_err(|error| removal.explain(&error))?;
         match remove_simple(parent, name) {
@@ -132,12 +128,7 @@ impl Removal {
         }
         let listing = &mut self.listings[level];
         let mut removed = 0;
-        while let Some(name) = listing
-            .child
-            .take()
-            .map(Ok)
-            .or_else(|| listing.names.next())
-        {
+        while let Some(name) = listing.child.take().map(Ok).or_else(|| listing.names.next()) {
             let name = name?;
             if !remove_unlocked(here, &name)? {
                 listing.child = Some(name.clone());
@@ -161,19 +152,13 @@ impl Removal {
 
     /// Adds to an error where it happened.
     fn explain(&self, error: &io::Error) -> io::Error {
-        let names = self
-            .listings
-            .iter()
-            .map_while(|listing| listing.child.as_ref());
+        let names = self.listings.iter().map_while(|listing| listing.child.as_ref());
         let shown: PathBuf = names.take(3).collect();
         let depth = self.trail.depth() - 1;
         let place = if shown.as_os_str().is_empty() {
             String::new()
         } else {
-            format!(
-                " in '{}', {depth} levels of directories below",
-                shown.display()
-            )
+            format!(" in '{}', {depth} levels of directories below", shown.display())
         };
         io::Error::new(error.kind(), format!("{error}{place}"))
     }

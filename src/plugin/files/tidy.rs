@@ -28,10 +28,7 @@ const PROGRAM_BITS: u32 = 0o7111;
 /// Read permission for owner and group.
 const READ_BITS: u32 = 0o440;
 /// Bounds of [`sweep`]. A list of so many long names uses most of a worker's memory.
-pub(crate) const SWEEP_BOUNDS: WalkBounds = WalkBounds {
-    unlock: true,
-    ..WalkBounds::SEALED
-};
+pub(crate) const SWEEP_BOUNDS: WalkBounds = WalkBounds { unlock: true, ..WalkBounds::SEALED };
 
 /// What is nested too deeply, or has too long a path, for a sealed directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,9 +98,7 @@ pub fn tidy(dir: &Directory, owner: &Directory) -> io::Result<Tidied> {
 /// If `dir` itself cannot be read.
 pub fn sweep(dir: &Directory) -> io::Result<Tidied> {
     let mut tidied = Tidy::of(dir, dir, SWEEP_BOUNDS)?.done();
-    tidied
-        .problems
-        .extend(remove_reserved(dir, geteuid().as_raw())?);
+    tidied.problems.extend(remove_reserved(dir, geteuid().as_raw())?);
     Ok(tidied)
 }
 
@@ -164,12 +159,7 @@ impl<'d> Tidy<'d> {
         while let Some(step) = walk.step() {
             match step {
                 WalkStep::Leaf(entry) => tidy.take(&entry),
-                WalkStep::Missed {
-                    dir,
-                    name,
-                    path,
-                    why,
-                } => tidy.miss(dir, name, path, why),
+                WalkStep::Missed { dir, name, path, why } => tidy.miss(dir, name, path, why),
                 WalkStep::Enter(_) | WalkStep::Leave => {}
             }
         }
@@ -212,17 +202,12 @@ impl<'d> Tidy<'d> {
         let problems = [
             self.links.report(dir, "failed to replace a symbolic link"),
             self.bits.report(dir, "failed to remove execute permission"),
-            self.unread
-                .report(dir, "failed to let the group read a file"),
+            self.unread.report(dir, "failed to let the group read a file"),
             self.specials.report(dir, "failed to remove a special file"),
-            self.removals
-                .report(dir, "failed to remove what is nested too deeply"),
+            self.removals.report(dir, "failed to remove what is nested too deeply"),
             missed.and_then(|missed| missed.report(dir, "failed to read a directory")),
         ];
-        Tidied {
-            problems: problems.into_iter().flatten().collect(),
-            beyond: self.beyond,
-        }
+        Tidied { problems: problems.into_iter().flatten().collect(), beyond: self.beyond }
     }
 
     fn neutralise(&self, entry: &WalkEntry) -> io::Result<()> {
@@ -285,10 +270,7 @@ impl Failures {
             1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        Some(PathProblem {
-            path: dir.join(path),
-            what: format!("{what}: {error}{more}, ignoring"),
-        })
+        Some(PathProblem { path: dir.join(path), what: format!("{what}: {error}{more}, ignoring") })
     }
 }
 
@@ -392,10 +374,7 @@ mod tests {
         for (path, target) in keep {
             assert_eq!(fs::read_link(top.join(path)).unwrap(), Path::new(target));
         }
-        assert_eq!(
-            fs::read_link(top.join("absolute")).unwrap(),
-            Path::new("sub/real.txt")
-        );
+        assert_eq!(fs::read_link(top.join("absolute")).unwrap(), Path::new("sub/real.txt"));
         for (path, target) in &out {
             assert!(fs::symlink_metadata(top.join(path)).is_err(), "{path}");
             let note = fs::read_to_string(top.join(format!("{path}{NOTE_SUFFIX}"))).unwrap();
@@ -430,10 +409,7 @@ mod tests {
     #[test]
     fn links_to_other_plugins_of_the_page_stay() {
         let links = [
-            (
-                "images/example.com/i.png",
-                "../../../responses/example.com/i.png",
-            ),
+            ("images/example.com/i.png", "../../../responses/example.com/i.png"),
             ("top.png", "../responses/example.com/i.png"),
             ("dangling", "../responses/later.png"),
             ("loop", "../readability/loop"),
@@ -453,11 +429,7 @@ mod tests {
             ("images/own", "SNAP_DIR/readability/images"),
             ("images/page", "SNAP_DIR"),
         ];
-        let relative = [
-            "../../responses/example.com/i.png",
-            "../../readability/images",
-            "../../",
-        ];
+        let relative = ["../../responses/example.com/i.png", "../../readability/images", "../../"];
         for (found, target) in links_of_a_plugin(&links).into_iter().zip(relative) {
             let kept = Some(PathBuf::from(target));
             assert_eq!(found, (kept.clone(), kept));
@@ -483,44 +455,26 @@ mod tests {
 
     #[test]
     fn what_is_nested_too_deeply_is_removed_and_named() {
-        poor(
-            module_path!(),
-            "what_is_nested_too_deeply_is_removed_and_named",
-            || {
-                for (levels, name) in depths() {
-                    let top = tempfile::tempdir_in("/dev/shm").unwrap();
-                    fs::create_dir(top.path().join("wget")).unwrap();
-                    fs::write(top.path().join("wget/kept"), "x").unwrap();
-                    deep(&top.path().join("wget"), levels, &name);
-                    let plugin = Directory::open(&top.path().join("wget")).unwrap();
-                    let own = Directory::open(top.path()).unwrap();
-                    let fits =
-                        levels < DEPTH_MAX && levels * (name.len() + 1) < PATH_BYTES_MAX - 300;
-                    let found = tidy(&plugin, &own).unwrap();
-                    assert_eq!(
-                        (found.problems, found.beyond.count),
-                        (vec![], usize::from(!fits))
-                    );
-                    assert_eq!(found.beyond.remark().is_none(), fits);
-                    let found = sweep(&own).unwrap();
-                    assert_eq!(
-                        (found.problems, found.beyond.count),
-                        (vec![], usize::from(!fits))
-                    );
-                    assert_eq!(
-                        sweep(&own).unwrap(),
-                        Tidied::default(),
-                        "all that is left fits"
-                    );
-                    assert!(top.path().join("wget/kept").exists());
-                    let longest = top
-                        .path()
-                        .join("wget")
-                        .join([name.as_str()].repeat(250).join("/"));
-                    assert!(fits || longest.as_os_str().len() > 4096 || longest.exists());
-                }
-            },
-        );
+        poor(module_path!(), "what_is_nested_too_deeply_is_removed_and_named", || {
+            for (levels, name) in depths() {
+                let top = tempfile::tempdir_in("/dev/shm").unwrap();
+                fs::create_dir(top.path().join("wget")).unwrap();
+                fs::write(top.path().join("wget/kept"), "x").unwrap();
+                deep(&top.path().join("wget"), levels, &name);
+                let plugin = Directory::open(&top.path().join("wget")).unwrap();
+                let own = Directory::open(top.path()).unwrap();
+                let fits = levels < DEPTH_MAX && levels * (name.len() + 1) < PATH_BYTES_MAX - 300;
+                let found = tidy(&plugin, &own).unwrap();
+                assert_eq!((found.problems, found.beyond.count), (vec![], usize::from(!fits)));
+                assert_eq!(found.beyond.remark().is_none(), fits);
+                let found = sweep(&own).unwrap();
+                assert_eq!((found.problems, found.beyond.count), (vec![], usize::from(!fits)));
+                assert_eq!(sweep(&own).unwrap(), Tidied::default(), "all that is left fits");
+                assert!(top.path().join("wget/kept").exists());
+                let longest = top.path().join("wget").join([name.as_str()].repeat(250).join("/"));
+                assert!(fits || longest.as_os_str().len() > 4096 || longest.exists());
+            }
+        });
     }
 
     #[test]
@@ -532,12 +486,7 @@ mod tests {
         assert_eq!(tidied(dir.path()), []);
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o644);
-        assert_eq!(
-            scan(&Directory::open(dir.path()).unwrap(), |_| false)
-                .unwrap()
-                .len(),
-            1
-        );
+        assert_eq!(scan(&Directory::open(dir.path()).unwrap(), |_| false).unwrap().len(), 1);
     }
 
     #[test]
@@ -616,16 +565,11 @@ mod tests {
         assert_eq!((found.problems, found.beyond.count), (vec![], 1));
         assert!(fs::symlink_metadata(deep.join("out")).is_ok());
         assert_eq!(swept(dir.path()), []);
-        let mut left: Vec<_> = fs::read_dir(&deep)
-            .unwrap()
-            .map(|e| e.unwrap().file_name())
-            .collect();
+        let mut left: Vec<_> =
+            fs::read_dir(&deep).unwrap().map(|e| e.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["file", "out.broken-symlink.txt"]);
-        let mode = fs::metadata(deep.join("file"))
-            .unwrap()
-            .permissions()
-            .mode();
+        let mode = fs::metadata(deep.join("file")).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o644);
     }
 

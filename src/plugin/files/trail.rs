@@ -36,10 +36,7 @@ impl Trail {
     /// If `top` cannot be read.
     pub fn new(top: &Directory) -> io::Result<Trail> {
         let (id, dir) = (id(top)?, Some(top.here()?));
-        Ok(Trail {
-            levels: vec![Level { dir, id }],
-            named: true,
-        })
+        Ok(Trail { levels: vec![Level { dir, id }], named: true })
     }
 
     /// As [`Trail::new`], for a trail that may be very long: its directories do not know their paths.

@@ -40,12 +40,8 @@ pub struct WalkBounds {
 
 impl WalkBounds {
     /// Those of what sealing leaves, for a process that only reads.
-    pub const SEALED: WalkBounds = WalkBounds {
-        entries: 1_000_000,
-        depth: DEPTH_MAX,
-        path: PATH_BYTES_MAX,
-        unlock: false,
-    };
+    pub const SEALED: WalkBounds =
+        WalkBounds { entries: 1_000_000, depth: DEPTH_MAX, path: PATH_BYTES_MAX, unlock: false };
 }
 
 /// Type of an entry.
@@ -117,12 +113,7 @@ impl WalkEntry<'_> {
     /// since the visit.
     pub(crate) fn open_path(&self) -> nix::Result<File> {
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        Ok(File::from(openat(
-            self.dir,
-            self.name,
-            flags,
-            Mode::empty(),
-        )?))
+        Ok(File::from(openat(self.dir, self.name, flags, Mode::empty())?))
     }
 
     /// Removes the entry. `unlocks`: changes the mode of its directory if necessary.
@@ -288,26 +279,14 @@ impl Walk {
         let dir = self.trail.here().ok()?;
         let path = self.path.path();
         let (name, depth) = (self.name.as_os_str(), self.trail.depth());
-        let entry = |kind, stat, depth| WalkEntry {
-            dir,
-            name,
-            depth,
-            kind,
-            stat,
-            path,
-        };
+        let entry = |kind, stat, depth| WalkEntry { dir, name, depth, kind, stat, path };
         Some(match found {
             Found::Leaf(kind, stat) => WalkStep::Leaf(entry(kind, stat, depth)),
             Found::Enter(stat) => {
                 WalkStep::Enter(entry(EntryKind::Directory, stat, depth.saturating_sub(1)))
             }
             Found::Leave => WalkStep::Leave,
-            Found::Missed(why) => WalkStep::Missed {
-                dir,
-                name,
-                path,
-                why,
-            },
+            Found::Missed(why) => WalkStep::Missed { dir, name, path, why },
         })
     }
 
@@ -418,8 +397,7 @@ impl MissedEntries {
     /// Counts an entry.
     pub fn note(&mut self, path: &Path, why: Missed) {
         self.count += 1;
-        self.first
-            .get_or_insert_with(|| (path.to_string_lossy().into_owned(), why));
+        self.first.get_or_insert_with(|| (path.to_string_lossy().into_owned(), why));
     }
 }
 

@@ -10,10 +10,8 @@ const ENTRIES_MAX: usize = 1000;
 /// Parses the records. Skips empty lines, comments (`#`) and records of other types. Also returns
 /// the number of other lines that are not Binary records with a name.
 pub fn parse(text: &str) -> (Vec<Requirement>, usize) {
-    let lines = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines =
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let (mut found, mut bad) = (Vec::new(), 0);
     for line in lines.take(ENTRIES_MAX) {
         match serde_json::from_str(line) {

@@ -32,15 +32,7 @@ const LIBRARY_PATHS: [&str; 3] = ["bin", "pip/venv/bin", "npm/node_modules/.bin"
 
 /// Other names of programs, which are tried if a program is not found under its own name.
 const OTHER_NAMES: [(&str, &[&str]); 3] = [
-    (
-        "chromium",
-        &[
-            "chromium-browser",
-            "google-chrome-stable",
-            "google-chrome",
-            "chrome",
-        ],
-    ),
+    ("chromium", &["chromium-browser", "google-chrome-stable", "google-chrome", "chrome"]),
     ("node", &["nodejs"]),
     ("python", &["python3"]),
 ];
@@ -48,9 +40,7 @@ const OTHER_NAMES: [(&str, &[&str]); 3] = [
 /// The requirements of a plugin with their templates filled in, in the order of its `config.json`.
 pub fn requirements(plugin: &Plugin, resolved: &BTreeMap<String, Value>) -> Vec<Requirement> {
     let entries = plugin.schema.required_binaries.iter();
-    entries
-        .filter_map(|entry| requirement(plugin, entry, resolved))
-        .collect()
+    entries.filter_map(|entry| requirement(plugin, entry, resolved)).collect()
 }
 
 /// Fills in the templates of one requirement. `None` if its name is empty then.
@@ -63,10 +53,8 @@ pub fn requirement(
     if name.is_empty() {
         name = hydrate(&entry.name, &defaults(plugin)).trim().to_owned();
     }
-    let overrides = entry
-        .overrides
-        .iter()
-        .map(|(key, value)| (key.clone(), hydrate_value(value, resolved)));
+    let overrides =
+        entry.overrides.iter().map(|(key, value)| (key.clone(), hydrate_value(value, resolved)));
     (!name.is_empty()).then(|| Requirement {
         name,
         overrides: overrides.collect(),
@@ -88,10 +76,7 @@ pub fn hydrate(template: &str, resolved: &BTreeMap<String, Value>) -> String {
     while let Some(start) = rest.find('{') {
         out.push_str(&rest[..start]);
         rest = &rest[start..];
-        let key = rest[1..]
-            .split('}')
-            .next()
-            .filter(|key| rest.len() > key.len() + 1);
+        let key = rest[1..].split('}').next().filter(|key| rest.len() > key.len() + 1);
         match key.and_then(|key| Some((key, resolved.get(key)?))) {
             Some((key, value)) => {
                 out.push_str(&plain(value));
@@ -111,14 +96,10 @@ pub fn hydrate(template: &str, resolved: &BTreeMap<String, Value>) -> String {
 pub fn hydrate_value(value: &Value, resolved: &BTreeMap<String, Value>) -> Value {
     match value {
         Value::String(text) => Value::String(hydrate(text, resolved)),
-        Value::Array(list) => list
-            .iter()
-            .map(|entry| hydrate_value(entry, resolved))
-            .collect(),
-        Value::Object(map) => map
-            .iter()
-            .map(|(key, entry)| (key.clone(), hydrate_value(entry, resolved)))
-            .collect(),
+        Value::Array(list) => list.iter().map(|entry| hydrate_value(entry, resolved)).collect(),
+        Value::Object(map) => {
+            map.iter().map(|(key, entry)| (key.clone(), hydrate_value(entry, resolved))).collect()
+        }
         other => other.clone(),
     }
 }
@@ -134,9 +115,7 @@ pub fn find_any(name: &str, find: &dyn Fn(&str) -> Option<PathBuf>) -> Option<Pa
 /// Replaces program names in `*_BINARY` settings by paths, as hooks expect them.
 pub fn locate(resolved: &mut BTreeMap<String, Value>, find: &dyn Fn(&str) -> Option<PathBuf>) {
     for (key, value) in resolved.iter_mut() {
-        let Some(name) = value
-            .as_str()
-            .filter(|name| !name.is_empty() && !name.contains('/'))
+        let Some(name) = value.as_str().filter(|name| !name.is_empty() && !name.contains('/'))
         else {
             continue;
         };
@@ -177,8 +156,7 @@ pub fn path_lookup(search: &str, name: &str) -> Option<PathBuf> {
         return None;
     }
     let dirs = search.split(':').filter(|dir| dir.starts_with('/'));
-    dirs.map(|dir| Path::new(dir).join(name))
-        .find(|path| runs(path))
+    dirs.map(|dir| Path::new(dir).join(name)).find(|path| runs(path))
 }
 
 /// Whether a program belongs to a snap. Assumes not if it cannot be read.
@@ -246,45 +224,25 @@ mod tests {
         let wanted = [
             ("chromium", true, "apt install chromium"),
             ("node", true, "apt install nodejs"),
-            (
-                "tesseract",
-                true,
-                "apt install tesseract-ocr tesseract-ocr-eng",
-            ),
+            ("tesseract", true, "apt install tesseract-ocr tesseract-ocr-eng"),
             ("postlight-parser", true, "npm install -g @postlight/parser"),
             ("feedparser", false, "pip install feedparser"),
-            (
-                "singlefile",
-                false,
-                "the provider plugin chromewebstore can install it",
-            ),
-            (
-                "own-tool",
-                true,
-                "install it, or set the path of the program",
-            ),
-            (
-                "sonic",
-                true,
-                "cargo install --root /usr/local sonic-server",
-            ),
+            ("singlefile", false, "the provider plugin chromewebstore can install it"),
+            ("own-tool", true, "install it, or set the path of the program"),
+            ("sonic", true, "cargo install --root /usr/local sonic-server"),
             ("forum-dl", true, "pip install forum-dl 'lxml>=5'"),
             ("gallery-dl", true, "pip install gallery-dl==1.2"),
             ("abxbus", false, "npm install -g abxbus@2.5"),
             ("chromium", true, "apt install chromium"),
         ];
-        let wanted: Vec<_> = wanted
-            .map(|(a, b, c)| (a.to_owned(), b, c.to_owned()))
-            .into();
+        let wanted: Vec<_> = wanted.map(|(a, b, c)| (a.to_owned(), b, c.to_owned())).into();
         assert_eq!(found, wanted);
     }
 
     #[test]
     fn templates_are_filled_in() {
-        let values = BTreeMap::from([
-            ("LIB_DIR".to_owned(), json!("/lib")),
-            ("N".to_owned(), json!(3)),
-        ]);
+        let values =
+            BTreeMap::from([("LIB_DIR".to_owned(), json!("/lib")), ("N".to_owned(), json!(3))]);
         let cases = [
             ("{LIB_DIR}/pip/{N}", "/lib/pip/3"),
             ("{NOPE}/{LIB_DIR}", "{NOPE}/{LIB_DIR}"),
@@ -339,15 +297,8 @@ mod tests {
         let found = hook_lookup(Some(library.path()), "own-tool");
         assert_eq!(found, Some(own.clone()));
         let system = hook_lookup(None, "sh").unwrap();
-        assert_eq!(
-            hook_lookup(Some(library.path()), "sh"),
-            Some(system.clone())
-        );
-        assert!(
-            HOOK_PATH
-                .split(':')
-                .any(|path| system.parent() == Some(Path::new(path)))
-        );
+        assert_eq!(hook_lookup(Some(library.path()), "sh"), Some(system.clone()));
+        assert!(HOOK_PATH.split(':').any(|path| system.parent() == Some(Path::new(path))));
         assert_eq!(hook_lookup(None, own.to_str().unwrap()), Some(own));
         assert_eq!(hook_lookup(Some(library.path()), "no-such-program"), None);
     }
@@ -364,16 +315,10 @@ mod tests {
         };
         let search = dir.path().to_str().unwrap();
         let find = |name: &str| path_lookup(search, name);
-        let stub = program(
-            "chromium-browser",
-            "#!/bin/sh\nexec /snap/bin/chromium \"$@\"\n",
-        );
+        let stub = program("chromium-browser", "#!/bin/sh\nexec /snap/bin/chromium \"$@\"\n");
         assert_eq!(find_any("chromium", &find), None);
         assert_eq!(path_lookup("", stub.to_str().unwrap()), None);
-        let chrome = program(
-            "google-chrome-stable",
-            "#!/bin/sh\nexec /opt/chrome \"$@\"\n",
-        );
+        let chrome = program("google-chrome-stable", "#!/bin/sh\nexec /opt/chrome \"$@\"\n");
         assert_eq!(find_any("chromium", &find), Some(chrome));
     }
 

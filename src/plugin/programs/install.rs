@@ -42,10 +42,7 @@ pub enum InstallStep<'a> {
 /// Provider hooks of a plugin, of both generations, in order.
 pub fn provider_hooks(plugin: &Plugin) -> impl Iterator<Item = &Hook> {
     let families = [HookFamily::BinaryRequest, HookFamily::Binary];
-    plugin
-        .hooks
-        .iter()
-        .filter(move |hook| families.contains(&hook.name.family))
+    plugin.hooks.iter().filter(move |hook| families.contains(&hook.name.family))
 }
 
 /// How to get a program that `plugin` requires, considering the installed providers.
@@ -286,11 +283,7 @@ mod tests {
     fn hooks_use_the_daemons_of_required_plugins() {
         let requires = |name: &str| json!({"required_plugins": [name]});
         let catalogue = sample::catalogue([
-            plugin(
-                "browser",
-                json!({}),
-                &["on_CrawlSetup__90_browser.daemon.bg.sh"],
-            ),
+            plugin("browser", json!({}), &["on_CrawlSetup__90_browser.daemon.bg.sh"]),
             plugin("tab", requires("browser"), &["on_Snapshot__10_tab.sh"]),
             plugin("title", requires("tab"), &["on_Snapshot__54_title.sh"]),
             plugin("text", requires("base"), &["on_Snapshot__58_text.sh"]),
@@ -319,10 +312,7 @@ mod tests {
         assert_eq!(of("title", None), [tab]);
         assert_eq!(of("chrome", None), [tab]);
         assert!(of("title", Some(Need::Site)).is_empty());
-        assert_eq!(
-            of("file", Some(Need::Page)),
-            ["chromium/on_Snapshot__10_tab.daemon.bg"]
-        );
+        assert_eq!(of("file", Some(Need::Page)), ["chromium/on_Snapshot__10_tab.daemon.bg"]);
         assert!(of("file", None).is_empty());
     }
 
@@ -331,11 +321,7 @@ mod tests {
         sample::catalogue([
             plugin("apt", json!({}), &["on_BinaryRequest__13_apt.py"]),
             plugin("env", json!({}), &["on_BinaryRequest__00_env.py"]),
-            plugin(
-                "npm",
-                json!({}),
-                &["on_BinaryRequest__10_npm.py", "on_Binary__05_npm.py"],
-            ),
+            plugin("npm", json!({}), &["on_BinaryRequest__10_npm.py", "on_Binary__05_npm.py"]),
             plugin(
                 "chrome",
                 json!({"required_plugins": ["title"], "properties": {"NODE_BINARY": {"default": "node"}},
@@ -362,12 +348,7 @@ mod tests {
 
     fn run<T>(test: impl FnOnce(&Catalogue, &Layers) -> T) -> T {
         let none = Values::new();
-        let layers = Layers {
-            crawl: &none,
-            persona: &none,
-            config: &none,
-            base: &none,
-        };
+        let layers = Layers { crawl: &none, persona: &none, config: &none, base: &none };
         test(&catalogue(), &layers)
     }
 
@@ -388,15 +369,8 @@ mod tests {
             assert_eq!(json!(title[1].requirement.overrides), overrides);
             for name in ["reader", "zines"] {
                 let all = of(name).unwrap();
-                let reader = all
-                    .iter()
-                    .find(|one| one.requirement.name == "reader")
-                    .unwrap();
-                assert_eq!(
-                    reader.requirement.min_version.as_deref(),
-                    Some("10.1"),
-                    "{name}"
-                );
+                let reader = all.iter().find(|one| one.requirement.name == "reader").unwrap();
+                assert_eq!(reader.requirement.min_version.as_deref(), Some("10.1"), "{name}");
                 assert_eq!(reader.plugin_name, "title");
             }
             assert_eq!(names(&of("reader").unwrap()), ["reader"]);
@@ -487,10 +461,7 @@ mod tests {
                 providers: vec!["env".into(), "npm".into()],
                 ..all[1].requirement.clone()
             };
-            assert!(matches!(
-                Source::of(&only_npm, catalogue.distribution),
-                Source::Npm(_)
-            ));
+            assert!(matches!(Source::of(&only_npm, catalogue.distribution), Source::Npm(_)));
             let advised = advice(catalogue, title, &only_npm);
             assert_eq!(advised.to_string(), "archivist plugins install title");
             assert!(advised.is_command() && !shown(2).is_command());
@@ -532,25 +503,15 @@ mod tests {
         let none = |_: &str| None;
         let shelved = |name: &str| Some(PathBuf::from(name));
         let version = |_: &std::path::Path| Some("2.4-1".to_owned());
-        let known = |find| Programs {
-            find,
-            version: &version,
-        };
+        let known = |find| Programs { find, version: &version };
         assert!(is_installed(&on_path, known(&find), &none));
         assert!(!is_installed(&on_path, known(&none), &shelved));
         assert!(is_installed(&elsewhere, known(&none), &shelved));
         assert!(!is_installed(&elsewhere, known(&find), &none));
         for (least, want) in [("2.4", true), ("2.5", false)] {
             let min_version = Some(least.to_owned());
-            let requirement = Requirement {
-                min_version,
-                ..on_path.clone()
-            };
-            assert_eq!(
-                is_installed(&requirement, known(&find), &none),
-                want,
-                "{least}"
-            );
+            let requirement = Requirement { min_version, ..on_path.clone() };
+            assert_eq!(is_installed(&requirement, known(&find), &none), want, "{least}");
         }
     }
 }

@@ -45,9 +45,5 @@ impl Requirement {
 
 /// Splits a list of providers such as `env,apt`.
 pub fn split_providers(list: &str) -> Vec<String> {
-    list.split(',')
-        .map(str::trim)
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
+    list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }

@@ -59,10 +59,7 @@ impl fmt::Display for Source {
 impl Source {
     /// Whether the text is a command.
     pub fn is_command(&self) -> bool {
-        !matches!(
-            self,
-            Source::Browser | Source::Provider(_) | Source::Unknown
-        )
+        !matches!(self, Source::Browser | Source::Provider(_) | Source::Unknown)
     }
 }
 
@@ -113,11 +110,7 @@ impl Source {
             return Source::Browser;
         }
         let arguments = |provider: &str| -> Option<Vec<String>> {
-            let list = requirement
-                .overrides
-                .get(provider)?
-                .get("install_args")?
-                .as_array()?;
+            let list = requirement.overrides.get(provider)?.get("install_args")?.as_array()?;
             Some(
                 list.iter()
                     .filter_map(Value::as_str)
@@ -128,10 +121,7 @@ impl Source {
                     .collect(),
             )
         };
-        let apt = requirement
-            .providers
-            .iter()
-            .any(|provider| provider == "apt");
+        let apt = requirement.providers.iter().any(|provider| provider == "apt");
         if (apt || known.is_some()) && !NOT_IN_DEBIAN.contains(&name.as_str()) {
             let package = known.map_or_else(|| name.clone(), |(_, package)| (*package).to_owned());
             return Source::Debian(arguments("apt").unwrap_or_else(|| vec![package]));
@@ -168,11 +158,7 @@ mod tests {
             Source::of(&requirement, distribution)
         };
         for name in ["chromium", "/usr/bin/chromium-browser", "google-chrome"] {
-            assert_eq!(
-                source(name, Distribution::Ubuntu),
-                Source::Browser,
-                "{name}"
-            );
+            assert_eq!(source(name, Distribution::Ubuntu), Source::Browser, "{name}");
             let package = Source::Debian(vec!["chromium".to_owned()]);
             assert_eq!(source(name, Distribution::Debian), package, "{name}");
         }

@@ -19,15 +19,9 @@ fn numbers(text: &str) -> Option<Vec<u64>> {
         Some((epoch, rest)) if epoch.bytes().all(|byte| byte.is_ascii_digit()) => rest,
         _ => trimmed,
     };
-    let version = without_epoch
-        .strip_prefix(['v', 'V'])
-        .unwrap_or(without_epoch);
-    let end = version
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(version.len());
-    let parts = version[..end]
-        .split('.')
-        .take_while(|part| !part.is_empty());
+    let version = without_epoch.strip_prefix(['v', 'V']).unwrap_or(without_epoch);
+    let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
+    let parts = version[..end].split('.').take_while(|part| !part.is_empty());
     let numbers: Vec<u64> = parts.map(|part| part.parse().unwrap_or(u64::MAX)).collect();
     (!numbers.is_empty()).then_some(numbers)
 }

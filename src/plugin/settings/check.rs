@@ -33,10 +33,7 @@ pub fn check(catalogue: &Catalogue, values: &Values) -> Vec<SettingError> {
         } else {
             wrong(catalogue, key, text)
         };
-        errors.extend(what.map(|what| SettingError {
-            key: key.clone(),
-            what,
-        }));
+        errors.extend(what.map(|what| SettingError { key: key.clone(), what }));
     }
     errors
 }
@@ -77,11 +74,7 @@ fn not(kind: SettingKind, text: &str, secret: bool) -> String {
         SettingKind::Array => "a list",
         SettingKind::Object => "a JSON object",
     };
-    if secret {
-        format!("the value is not {kind}")
-    } else {
-        format!("'{text}' is not {kind}")
-    }
+    if secret { format!("the value is not {kind}") } else { format!("'{text}' is not {kind}") }
 }
 
 #[cfg(test)]
@@ -109,14 +102,8 @@ mod tests {
             say("CHROME_ENABLED", "nope").unwrap(),
             "CHROME_ENABLED: 'nope' is not true or false"
         );
-        assert_eq!(
-            say("TIMEOUT", "1m").unwrap(),
-            "TIMEOUT: '1m' is not a whole number"
-        );
-        assert_eq!(
-            say("CHROME_TIMEOUT", "3").unwrap(),
-            "CHROME_TIMEOUT: '3' is below 5"
-        );
+        assert_eq!(say("TIMEOUT", "1m").unwrap(), "TIMEOUT: '1m' is not a whole number");
+        assert_eq!(say("CHROME_TIMEOUT", "3").unwrap(), "CHROME_TIMEOUT: '3' is below 5");
         assert_eq!(
             say("CHROME_PIN", "hunter2").unwrap(),
             "CHROME_PIN: the value is not a whole number"
@@ -127,9 +114,6 @@ mod tests {
         );
         let unknown = say("CHROM_TIMEOUT", "3").unwrap();
         assert!(unknown.contains("did you mean CHROME_TIMEOUT"), "{unknown}");
-        assert_eq!(
-            say("LD_PRELOAD", "x").unwrap(),
-            "LD_PRELOAD: no plugin has this setting"
-        );
+        assert_eq!(say("LD_PRELOAD", "x").unwrap(), "LD_PRELOAD: no plugin has this setting");
     }
 }

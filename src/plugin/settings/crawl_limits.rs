@@ -84,15 +84,10 @@ mod tests {
         let limits = read(&[("CRAWL_MAX_SIZE", "1.5m"), ("CRAWL_TIMEOUT", "90")]).unwrap();
         assert_eq!(limits.size, Some(3 << 19));
         assert_eq!(limits.time, Some(Duration::from_secs(90)));
-        assert_eq!(
-            read(&[("CRAWL_MAX_URLS", "0")]).unwrap(),
-            CrawlLimits::default()
-        );
-        for (key, bad) in [
-            ("CRAWL_MAX_URLS", "-1"),
-            ("CRAWL_MAX_SIZE", "true"),
-            ("SNAPSHOT_MAX_SIZE", "5x"),
-        ] {
+        assert_eq!(read(&[("CRAWL_MAX_URLS", "0")]).unwrap(), CrawlLimits::default());
+        for (key, bad) in
+            [("CRAWL_MAX_URLS", "-1"), ("CRAWL_MAX_SIZE", "true"), ("SNAPSHOT_MAX_SIZE", "5x")]
+        {
             let error = read(&[(key, bad)]).unwrap_err();
             assert!(error.contains(key) && error.contains(bad), "{error}");
         }
@@ -101,20 +96,10 @@ mod tests {
     #[test]
     fn first_reached_limit_is_the_reason() {
         let limits = read(&[("CRAWL_MAX_URLS", "2"), ("CRAWL_TIMEOUT", "10")]).unwrap();
-        let used = |urls, seconds| Used {
-            urls,
-            size: 0,
-            time: Duration::from_secs(seconds),
-        };
+        let used = |urls, seconds| Used { urls, size: 0, time: Duration::from_secs(seconds) };
         assert_eq!(limits.stop_reason(&used(1, 9)), None);
-        assert_eq!(
-            limits.stop_reason(&used(2, 0)).unwrap(),
-            "CRAWL_MAX_URLS=2 reached"
-        );
-        assert_eq!(
-            limits.stop_reason(&used(1, 10)).unwrap(),
-            "CRAWL_TIMEOUT=10 reached"
-        );
+        assert_eq!(limits.stop_reason(&used(2, 0)).unwrap(), "CRAWL_MAX_URLS=2 reached");
+        assert_eq!(limits.stop_reason(&used(1, 10)).unwrap(), "CRAWL_TIMEOUT=10 reached");
         assert_eq!(limits.snapshot_stop_reason(u64::MAX), None);
     }
 }

@@ -49,9 +49,8 @@ pub fn machine(config: &Values) -> impl Iterator<Item = (&str, &str)> {
 
 /// The settings of a crawl, with derived settings as defaults.
 pub fn with_machine(config: &Values) -> Values {
-    let mut values: Values = machine(config)
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect();
+    let mut values: Values =
+        machine(config).map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     values.extend(config.clone());
     values
 }
@@ -175,10 +174,7 @@ mod tests {
         set_machine(&mut config, &catalogue, "CHROME_BINARY", "/a").unwrap();
         set_machine(&mut config, &catalogue, "CHROME_BINARY", "/b").unwrap();
         let all = with_machine(&config);
-        assert_eq!(
-            (&*all["CHROME_TIMEOUT"], &*all["CHROME_BINARY"]),
-            ("5", "/b")
-        );
+        assert_eq!((&*all["CHROME_TIMEOUT"], &*all["CHROME_BINARY"]), ("5", "/b"));
         let keys: Vec<&String> = config.keys().collect();
         assert_eq!(keys, ["CHROME_TIMEOUT", "machine/CHROME_BINARY"]);
         assert!(!is_derived(keys[0]) && is_derived(keys[1]));
@@ -186,9 +182,8 @@ mod tests {
 
     #[test]
     fn number_of_derived_settings_is_bounded() {
-        let many: serde_json::Map<_, _> = (0..200)
-            .map(|n| (format!("X_{n}"), json!({"type": "string"})))
-            .collect();
+        let many: serde_json::Map<_, _> =
+            (0..200).map(|n| (format!("X_{n}"), json!({"type": "string"}))).collect();
         let catalogue = sample::catalogue([plugin("x", json!({"properties": many}), &[])]);
         let mut config = Values::new();
         let taken = (0..200)

@@ -17,12 +17,8 @@ pub fn effective<'a>(
         catalogue.append_required(base, &mut seen, &mut order);
     }
     catalogue.append_required(plugin, &mut seen, &mut order);
-    let properties = order
-        .into_iter()
-        .flat_map(|plugin| &plugin.schema.properties);
-    properties
-        .map(|(key, property)| (key.as_str(), property))
-        .collect()
+    let properties = order.into_iter().flat_map(|plugin| &plugin.schema.properties);
+    properties.map(|(key, property)| (key.as_str(), property)).collect()
 }
 
 #[cfg(test)]
@@ -41,17 +37,11 @@ mod tests {
         let catalogue = sample::catalogue([
             plugin("base", with(1, &[]), &[]),
             plugin("puppeteer", with(2, &["title"]), &[]),
-            plugin(
-                "chrome",
-                json!({"required_plugins": ["puppeteer", "missing"]}),
-                &[],
-            ),
+            plugin("chrome", json!({"required_plugins": ["puppeteer", "missing"]}), &[]),
             plugin("title", with(3, &["chrome"]), &[]),
         ]);
         let shared = |name: &str| {
-            effective(&catalogue, catalogue.plugin(name).unwrap())["SHARED"]
-                .default
-                .clone()
+            effective(&catalogue, catalogue.plugin(name).unwrap())["SHARED"].default.clone()
         };
         assert_eq!(shared("base"), Some(json!(1)));
         assert_eq!(

@@ -52,15 +52,10 @@ pub fn keys() -> impl Iterator<Item = &'static str> {
 
 /// Type of a general setting.
 pub fn kind(key: &str) -> Option<SettingKind> {
-    HOOK_KEYS
-        .iter()
-        .find(|(name, _)| *name == key)
-        .map(|(_, kind)| *kind)
+    HOOK_KEYS.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind)
 }
 
 /// Value of a general setting: of its type if known and valid, else as text.
 pub fn value(key: &str, text: &str) -> Value {
-    kind(key)
-        .and_then(|kind| typed(kind, text))
-        .unwrap_or_else(|| Value::from(text))
+    kind(key).and_then(|kind| typed(kind, text)).unwrap_or_else(|| Value::from(text))
 }

@@ -27,9 +27,7 @@ pub fn timeout(
     let seconds = |key: &str| resolved.get(key)?.as_f64().filter(|seconds| *seconds > 0.0);
     own.and_then(seconds)
         .or_else(|| seconds("TIMEOUT"))
-        .map_or(fallback, |seconds| {
-            Duration::try_from_secs_f64(seconds).unwrap_or(HOOK_TIME_MAX)
-        })
+        .map_or(fallback, |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(HOOK_TIME_MAX))
         .min(HOOK_TIME_MAX)
 }
 
@@ -48,9 +46,7 @@ mod tests {
             }}),
             &[],
         );
-        let values = values
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), value.clone()));
+        let values = values.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
         timeout(&plugin, &values.collect(), Duration::from_secs(33)).as_secs()
     }
 
@@ -61,10 +57,7 @@ mod tests {
         assert_eq!(limit("wget", &both), 60, "another plugin's limit");
         assert_eq!(limit("ytdlp", &[]), 33);
         assert_eq!(limit("ytdlp", &[("TIMEOUT", json!(0))]), 33);
-        assert_eq!(
-            limit("ytdlp", &[("YTDLP_TIMEOUT", json!(1e300))]),
-            12 * 3600
-        );
+        assert_eq!(limit("ytdlp", &[("YTDLP_TIMEOUT", json!(1e300))]), 12 * 3600);
         let closer = [("MODALCLOSER_TIMEOUT", json!(1250)), ("TIMEOUT", json!(60))];
         assert_eq!(limit("modalcloser", &closer), 60, "1250 is milliseconds");
     }

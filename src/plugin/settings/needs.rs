@@ -11,9 +11,7 @@ use archivist_core::model::Need;
 /// site that the browser does not reach.
 pub fn needs(plugin: &Plugin, resolved: &BTreeMap<String, Value>) -> Option<Need> {
     let options = resolved.get(&plugin.key("ARGS_EXTRA"));
-    let has_options = options
-        .and_then(Value::as_array)
-        .is_some_and(|options| !options.is_empty());
+    let has_options = options.and_then(Value::as_array).is_some_and(|options| !options.is_empty());
     plugin.schema.needs.filter(|_| !has_options)
 }
 
@@ -27,10 +25,7 @@ mod tests {
     fn options_of_the_user_may_lead_another_way() {
         let title = plugin("title", json!({"x-needs": "site"}), &[]);
         let of = |options: Value| {
-            needs(
-                &title,
-                &BTreeMap::from([("TITLE_ARGS_EXTRA".to_owned(), options)]),
-            )
+            needs(&title, &BTreeMap::from([("TITLE_ARGS_EXTRA".to_owned(), options)]))
         };
         assert_eq!(of(json!([])), Some(Need::Site));
         assert_eq!(of(json!(["--proxy", "http://a.test"])), None);

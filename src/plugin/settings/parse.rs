@@ -42,10 +42,7 @@ fn list(text: &str) -> Value {
     if let Ok(list @ Value::Array(_)) = serde_json::from_str(text) {
         return list;
     }
-    let words = text
-        .split(',')
-        .map(str::trim)
-        .filter(|word| !word.is_empty());
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
     Value::Array(words.map(Value::from).collect())
 }
 
@@ -120,24 +117,12 @@ mod tests {
         assert_eq!(typed(SettingKind::Integer, "sixty"), None);
         assert_eq!(typed(SettingKind::Number, "0.5"), Some(json!(0.5)));
         assert_eq!(typed(SettingKind::Number, "inf"), None);
-        assert_eq!(
-            typed(SettingKind::Array, r#"["--a", "b,c"]"#),
-            Some(json!(["--a", "b,c"]))
-        );
-        assert_eq!(
-            typed(SettingKind::Array, "--a, --b,"),
-            Some(json!(["--a", "--b"]))
-        );
+        assert_eq!(typed(SettingKind::Array, r#"["--a", "b,c"]"#), Some(json!(["--a", "b,c"])));
+        assert_eq!(typed(SettingKind::Array, "--a, --b,"), Some(json!(["--a", "--b"])));
         assert_eq!(typed(SettingKind::Array, ""), Some(json!([])));
-        assert_eq!(
-            typed(SettingKind::Object, r#"{"a": 1}"#),
-            Some(json!({"a": 1}))
-        );
+        assert_eq!(typed(SettingKind::Object, r#"{"a": 1}"#), Some(json!({"a": 1})));
         assert_eq!(typed(SettingKind::Object, "[1]"), None);
-        assert_eq!(
-            typed(SettingKind::String, " as is\n"),
-            Some(json!(" as is\n"))
-        );
+        assert_eq!(typed(SettingKind::String, " as is\n"), Some(json!(" as is\n")));
     }
 
     fn property(extra: Value) -> Property {
@@ -149,19 +134,13 @@ mod tests {
     #[test]
     fn objections_name_the_violated_limit() {
         let choice = property(json!({"enum": ["crawl", "snapshot"]}));
-        assert_eq!(
-            objection(&choice, &json!("page")).unwrap(),
-            "is not one of crawl, snapshot"
-        );
+        assert_eq!(objection(&choice, &json!("page")).unwrap(), "is not one of crawl, snapshot");
         let number = property(json!({"type": "integer", "minimum": 5, "maximum": 9}));
         assert_eq!(objection(&number, &json!(4)).unwrap(), "is below 5");
         assert_eq!(objection(&number, &json!(10)).unwrap(), "is above 9");
         assert_eq!(objection(&number, &json!(7)), None);
         let size = property(json!({"pattern": "^\\d+,\\d+$"}));
-        assert_eq!(
-            objection(&size, &json!("1440x900")).unwrap(),
-            r"does not match ^\d+,\d+$"
-        );
+        assert_eq!(objection(&size, &json!("1440x900")).unwrap(), r"does not match ^\d+,\d+$");
         assert_eq!(objection(&size, &json!("1440,900")), None);
         assert_eq!(clamp(&number, json!(3)), json!(5));
         assert_eq!(clamp(&number, json!(60)), json!(9));

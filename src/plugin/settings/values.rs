@@ -58,10 +58,7 @@ pub fn resolve(catalogue: &Catalogue, plugin: &Plugin, layers: &Layers) -> BTree
         let set = user.iter().find_map(|layer| layer.get(key));
         values.extend(set.map(|text| (key.to_owned(), general::value(key, text))));
     }
-    let resolver = Resolver {
-        schema: &schema,
-        layers,
-    };
+    let resolver = Resolver { schema: &schema, layers };
     for (key, property) in &schema {
         if let Some(value) = resolver.value(key, property) {
             values.insert((*key).to_owned(), value);
@@ -107,10 +104,7 @@ impl Resolver<'_> {
     fn default(&self, property: &Property, depth: usize) -> Option<Value> {
         let own = property.default.clone();
         let empty = own.as_ref().is_none_or(is_empty);
-        let behind = property
-            .fallback
-            .as_deref()
-            .and_then(|name| self.schema.get(name));
+        let behind = property.fallback.as_deref().and_then(|name| self.schema.get(name));
         match behind {
             Some(behind) if empty && depth > 0 => self.default(behind, depth - 1).or(own),
             _ => own,
@@ -136,9 +130,7 @@ fn named(key: &str, property: &Property, kind: SettingKind, layers: &[&Values]) 
 }
 
 fn text(name: &str, kind: SettingKind, layers: &[&Values]) -> Option<Value> {
-    layers
-        .iter()
-        .find_map(|layer| typed(kind, layer.get(name)?))
+    layers.iter().find_map(|layer| typed(kind, layer.get(name)?))
 }
 
 #[cfg(test)]
@@ -195,10 +187,7 @@ mod tests {
     }
 
     fn texts(pairs: &[(&str, &str)]) -> Values {
-        pairs
-            .iter()
-            .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()))
-            .collect()
+        pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect()
     }
 
     fn resolved(
@@ -209,12 +198,8 @@ mod tests {
     ) -> BTreeMap<String, Value> {
         let catalogue = catalogue();
         let (crawl, config, base) = (texts(crawl), texts(config), texts(base));
-        let layers = Layers {
-            crawl: &crawl,
-            persona: &Values::new(),
-            config: &config,
-            base: &base,
-        };
+        let layers =
+            Layers { crawl: &crawl, persona: &Values::new(), config: &config, base: &base };
         resolve(&catalogue, catalogue.plugin(name).unwrap(), &layers)
     }
 
@@ -236,12 +221,7 @@ mod tests {
         catalogue.default_timeout(Duration::from_millis(99_001));
         let none = Values::new();
         let of = |name: &str, crawl: &Values| {
-            let layers = Layers {
-                crawl,
-                persona: &none,
-                config: &none,
-                base: &none,
-            };
+            let layers = Layers { crawl, persona: &none, config: &none, base: &none };
             resolve(&catalogue, catalogue.plugin(name).unwrap(), &layers)
         };
         assert_eq!(of("chrome", &none)["TIMEOUT"], json!(100));
@@ -257,19 +237,9 @@ mod tests {
         };
         assert_eq!(set(&[]), json!(60));
         assert_eq!(set(&[("TIMEOUT", "90")]), json!(90));
-        assert_eq!(
-            set(&[("TIMEOUT", "90"), ("CHROME_TIMEOUT", "70")]),
-            json!(70)
-        );
-        assert_eq!(
-            set(&[("CHROME_PAGELOAD_TIMEOUT", "20"), ("CHROME_TIMEOUT", "70")]),
-            json!(20)
-        );
-        assert_eq!(
-            set(&[("TIMEOUT", "2")]),
-            json!(5),
-            "limits apply to the value of a fallback"
-        );
+        assert_eq!(set(&[("TIMEOUT", "90"), ("CHROME_TIMEOUT", "70")]), json!(70));
+        assert_eq!(set(&[("CHROME_PAGELOAD_TIMEOUT", "20"), ("CHROME_TIMEOUT", "70")]), json!(20));
+        assert_eq!(set(&[("TIMEOUT", "2")]), json!(5), "limits apply to the value of a fallback");
         assert_eq!(
             set(&[("CHROME_PAGELOAD_TIMEOUT", "2")]),
             json!(2),
@@ -279,20 +249,9 @@ mod tests {
 
     #[test]
     fn package_defaults_apply_until_a_timeout_is_set() {
-        assert_eq!(
-            resolved("ytdlp", &[], &[], &[])["YTDLP_TIMEOUT"],
-            json!(3600)
-        );
-        assert_eq!(
-            resolved("ytdlp", &[], &[], &[("TIMEOUT", "60")])["YTDLP_TIMEOUT"],
-            json!(60)
-        );
-        let own = resolved(
-            "ytdlp",
-            &[],
-            &[("YTDLP_TIMEOUT", "900")],
-            &[("TIMEOUT", "60")],
-        );
+        assert_eq!(resolved("ytdlp", &[], &[], &[])["YTDLP_TIMEOUT"], json!(3600));
+        assert_eq!(resolved("ytdlp", &[], &[], &[("TIMEOUT", "60")])["YTDLP_TIMEOUT"], json!(60));
+        let own = resolved("ytdlp", &[], &[("YTDLP_TIMEOUT", "900")], &[("TIMEOUT", "60")]);
         assert_eq!(own["YTDLP_TIMEOUT"], json!(900));
     }
 
@@ -305,32 +264,14 @@ mod tests {
             json!(false),
             "the nearer layer wins, even under an alias"
         );
-        let values = resolved(
-            "ytdlp",
-            &[("SAVE_MEDIA", "no"), ("YTDLP_ENABLED", "yes")],
-            &[],
-            &[],
-        );
+        let values = resolved("ytdlp", &[("SAVE_MEDIA", "no"), ("YTDLP_ENABLED", "yes")], &[], &[]);
         assert_eq!(values["YTDLP_ENABLED"], json!(true));
-        let values = resolved(
-            "ytdlp",
-            &[("YTDLP_ENABLED", "perhaps")],
-            &own_in_config,
-            &[],
-        );
-        assert_eq!(
-            values["YTDLP_ENABLED"],
-            json!(true),
-            "invalid values are ignored"
-        );
+        let values = resolved("ytdlp", &[("YTDLP_ENABLED", "perhaps")], &own_in_config, &[]);
+        assert_eq!(values["YTDLP_ENABLED"], json!(true), "invalid values are ignored");
         let values = resolved("chrome", &[("CHROME_DEFAULT_ARGS", "--x,--y")], &[], &[]);
         assert_eq!(values["CHROME_ARGS"], json!(["--x", "--y"]));
-        let values = resolved(
-            "ytdlp",
-            &[("CHECK_SSL_VALIDITY", "false"), ("LD_PRELOAD", "x")],
-            &[],
-            &[],
-        );
+        let values =
+            resolved("ytdlp", &[("CHECK_SSL_VALIDITY", "false"), ("LD_PRELOAD", "x")], &[], &[]);
         assert_eq!(values["CHECK_SSL_VALIDITY"], json!(false));
         assert!(!values.contains_key("LD_PRELOAD"));
     }
@@ -347,22 +288,14 @@ mod tests {
             };
             resolve(&catalogue, catalogue.plugin("ytdlp").unwrap(), &layers)
         };
-        let (a, b, c) = (
-            [("USER_AGENT", "a")],
-            [("USER_AGENT", "b")],
-            [("USER_AGENT", "c")],
-        );
+        let (a, b, c) = ([("USER_AGENT", "a")], [("USER_AGENT", "b")], [("USER_AGENT", "c")]);
         assert_eq!(of(&a, &b, &c)["USER_AGENT"], json!("a"));
         assert_eq!(of(&[], &b, &c)["USER_AGENT"], json!("b"));
         assert_eq!(of(&[], &[], &c)["USER_AGENT"], json!("c"));
         let off = of(&[], &[("SAVE_MEDIA", "no")], &[("YTDLP_ENABLED", "yes")]);
         assert_eq!(off["YTDLP_ENABLED"], json!(false), "even under an alias");
         let limit = of(&[], &[("TIMEOUT", "90")], &[("YTDLP_TIMEOUT", "60")]);
-        assert_eq!(
-            limit["YTDLP_TIMEOUT"],
-            json!(60),
-            "a name precedes its fallback"
-        );
+        assert_eq!(limit["YTDLP_TIMEOUT"], json!(60), "a name precedes its fallback");
     }
 
     #[test]
@@ -372,17 +305,9 @@ mod tests {
             json!({"required_plugins": ["ring"], "properties": {
             "A": {"x-fallback": "B"}, "B": {"x-fallback": "A"}}}),
         );
-        let catalogue = Catalogue {
-            plugins: vec![ring],
-            ..Catalogue::default()
-        };
+        let catalogue = Catalogue { plugins: vec![ring], ..Catalogue::default() };
         let none = Values::new();
-        let layers = Layers {
-            crawl: &none,
-            persona: &none,
-            config: &none,
-            base: &none,
-        };
+        let layers = Layers { crawl: &none, persona: &none, config: &none, base: &none };
         assert!(resolve(&catalogue, &catalogue.plugins[0], &layers).is_empty());
     }
 }

@@ -38,11 +38,7 @@ fn main() {
     };
     let pages = read(entries);
     let bytes: u64 = pages.iter().map(|page| page.text.len() as u64).sum();
-    println!(
-        "{} pages, {:.1} MB of text",
-        pages.len(),
-        bytes as f64 / 1e6
-    );
+    println!("{} pages, {:.1} MB of text", pages.len(), bytes as f64 / 1e6);
     build(&pages, index, bytes);
     for (kind, questions) in questions(&pages) {
         time(index, kind, &questions);
@@ -72,9 +68,7 @@ fn build(pages: &[Page], index: &Path, bytes: u64) {
     let start = Instant::now();
     let units: Vec<&[Page]> = pages.chunks(UNIT).collect();
     for (at, unit) in units.iter().enumerate() {
-        let changes = unit
-            .iter()
-            .map(|page| SearchChange::Put(page.entry.clone()));
+        let changes = unit.iter().map(|page| SearchChange::Put(page.entry.clone()));
         let work = SearchWork {
             index: index.to_owned(),
             build: Some(SearchBuild {
@@ -106,11 +100,7 @@ fn size(directory: &Path) -> u64 {
 }
 
 fn ask(index: &Path, words: &str, limit: u32) -> (Duration, Vec<i64>, u64) {
-    let question = SearchQuestion {
-        words: words.to_owned(),
-        limit,
-        ..SearchQuestion::default()
-    };
+    let question = SearchQuestion { words: words.to_owned(), limit, ..SearchQuestion::default() };
     let start = Instant::now();
     let found = answer(index, &question).expect("an answer");
     let took = start.elapsed();
@@ -145,10 +135,7 @@ fn questions(pages: &[Page]) -> Vec<(&'static str, Vec<String>)> {
         if let Some(two) = words.get(words.len() / 2..words.len() / 2 + 2) {
             pairs.push(format!("{} {}", two[0], two[1]));
         }
-        let lines = page
-            .text
-            .lines()
-            .filter(|line| line.split_whitespace().count() >= 4);
+        let lines = page.text.lines().filter(|line| line.split_whitespace().count() >= 4);
         let line = lines.map(|line| line.replace('"', " ")).nth(2);
         phrases.extend(line.map(|line| {
             let words: Vec<&str> = line.split_whitespace().take(3).collect();
@@ -173,12 +160,7 @@ fn questions(pages: &[Page]) -> Vec<(&'static str, Vec<String>)> {
         ("misspelt words", misspelt),
     ];
     for length in 1..=4 {
-        let name = [
-            "1 character",
-            "2 characters",
-            "3 characters",
-            "4 characters",
-        ][length - 1];
+        let name = ["1 character", "2 characters", "3 characters", "4 characters"][length - 1];
         kinds.push((name, runs(pages, length)));
     }
     kinds
@@ -189,10 +171,7 @@ fn runs(pages: &[Page], length: usize) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for page in pages {
         let letters: Vec<char> = page.text.chars().take(3000).collect();
-        let part = letters
-            .windows(length)
-            .skip(97)
-            .find(|part| part.iter().all(|c| is_dense(*c)));
+        let part = letters.windows(length).skip(97).find(|part| part.iter().all(|c| is_dense(*c)));
         found.extend(part.map(|part| part.iter().collect()));
     }
     found.sort();
@@ -211,17 +190,8 @@ fn time(index: &Path, kind: &str, questions: &[String]) {
         }
     }
     took.sort();
-    let at = |share: usize| {
-        took.get(took.len() * share / 100)
-            .copied()
-            .unwrap_or_default()
-    };
-    println!(
-        "{kind}: {} questions, p50 {:.1?}, p99 {:.1?}",
-        questions.len(),
-        at(50),
-        at(99)
-    );
+    let at = |share: usize| took.get(took.len() * share / 100).copied().unwrap_or_default();
+    println!("{kind}: {} questions, p50 {:.1?}, p99 {:.1?}", questions.len(), at(50), at(99));
 }
 
 /// Compares what is found with the texts that have the characters.
@@ -234,11 +204,7 @@ fn recall(pages: &[Page], index: &Path) {
                     || page.title.contains(part.as_str())
                     || page.entry.url.contains(part.as_str())
             };
-            let truth: Vec<i64> = pages
-                .iter()
-                .filter(has)
-                .map(|page| page.entry.id.0)
-                .collect();
+            let truth: Vec<i64> = pages.iter().filter(has).map(|page| page.entry.id.0).collect();
             let (_, found, _) = ask(index, part, 100_000);
             expected += truth.len();
             let found: std::collections::HashSet<i64> = found.into_iter().collect();
@@ -270,11 +236,8 @@ fn titles(pages: &[Page], index: &Path) {
     let (mut first, mut other, mut remembered, mut asked, mut texts) = (0, 0, 0, 0, 0);
     for page in unique.iter().step_by(step).take(600) {
         let is_first = |words: &str| ask(index, words, 1).1.first() == Some(&page.entry.id.0);
-        let plain: String = page
-            .title
-            .chars()
-            .map(|c| if c.is_alphanumeric() { c } else { ' ' })
-            .collect();
+        let plain: String =
+            page.title.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
         asked += 1;
         first += u32::from(is_first(&plain));
         let ended: Vec<String> = plain.split_whitespace().map(with_other_ending).collect();
@@ -300,10 +263,8 @@ fn titles(pages: &[Page], index: &Path) {
 }
 
 fn with_other_ending(word: &str) -> String {
-    let is_word = word.len() >= 5
-        && word
-            .bytes()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_uppercase());
+    let is_word =
+        word.len() >= 5 && word.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_uppercase());
     match (is_word, word.strip_suffix('s')) {
         (false, _) => word.to_owned(),
         (true, Some(single)) => single.to_owned(),
@@ -315,10 +276,7 @@ fn with_other_ending(word: &str) -> String {
 fn change(pages: &[Page], index: &Path) {
     let mut times = [Vec::new(), Vec::new()];
     for page in pages.iter().step_by((pages.len() / 50).max(1)) {
-        let changes = [
-            SearchChange::Put(page.entry.clone()),
-            SearchChange::Delete(page.entry.id),
-        ];
+        let changes = [SearchChange::Put(page.entry.clone()), SearchChange::Delete(page.entry.id)];
         for (change, times) in changes.into_iter().zip(&mut times) {
             let start = Instant::now();
             let changed = archivist_search::change(index, &[change]);
@@ -326,10 +284,7 @@ fn change(pages: &[Page], index: &Path) {
             times.push(start.elapsed());
         }
     }
-    for (what, mut times) in ["a page that ends", "a page that is deleted"]
-        .into_iter()
-        .zip(times)
-    {
+    for (what, mut times) in ["a page that ends", "a page that is deleted"].into_iter().zip(times) {
         times.sort();
         println!(
             "{what}: p50 {:.1?}, longest {:.1?}",

@@ -17,12 +17,7 @@ fn strange_texts_are_indexed() {
         ("invalid", b"\xff\xfe\xed\xa0\x80 invalidword \xc3".to_vec()),
         ("long", vec![b'a'; 1 << 20]),
         ("runs", "語".repeat(400_000).into_bytes()),
-        (
-            "marks",
-            "\u{202e}\u{301}\u{200d} directionword \u{2066}"
-                .as_bytes()
-                .to_vec(),
-        ),
+        ("marks", "\u{202e}\u{301}\u{200d} directionword \u{2066}".as_bytes().to_vec()),
         ("blank", vec![b'\n'; 1 << 20]),
     ];
     let entry = sample.page("https://a.test/huge", "huge", "en", b"hugeword");
@@ -35,14 +30,7 @@ fn strange_texts_are_indexed() {
         sample.put(&entry);
         assert_eq!(sample.found(&format!("title:{name}")).len(), 1, "{name}");
     }
-    for word in [
-        "zeroword",
-        "before",
-        "invalidword",
-        "directionword",
-        "hugeword",
-        "aaaa*",
-    ] {
+    for word in ["zeroword", "before", "invalidword", "directionword", "hugeword", "aaaa*"] {
         assert_eq!(sample.found(word).len(), 1, "{word}");
     }
     assert_eq!(sample.found("語語").len(), 1);
@@ -52,11 +40,7 @@ fn strange_texts_are_indexed() {
 #[test]
 fn strange_questions_are_answered() {
     let mut sample = Sample::new();
-    sample.add(
-        "https://a.test/",
-        "Title",
-        "the text of a page with some words",
-    );
+    sample.add("https://a.test/", "Title", "the text of a page with some words");
     let questions = [
         String::new(),
         "\"".to_owned(),
@@ -117,11 +101,8 @@ fn files(sample: &Sample) -> Vec<PathBuf> {
 }
 
 fn problem(sample: &Sample) -> Option<Problem> {
-    let question = SearchQuestion {
-        words: "word".to_owned(),
-        limit: 5,
-        ..SearchQuestion::default()
-    };
+    let question =
+        SearchQuestion { words: "word".to_owned(), limit: 5, ..SearchQuestion::default() };
     answer(&sample.index(), &question).err()
 }
 
@@ -132,10 +113,8 @@ fn truncated_index_is_built_again() {
         sample.add("https://a.test/", "word", "word");
         sample
     };
-    let names: Vec<_> = files(&sample())
-        .iter()
-        .map(|file| file.extension().map(|e| e.to_owned()))
-        .collect();
+    let names: Vec<_> =
+        files(&sample()).iter().map(|file| file.extension().map(|e| e.to_owned())).collect();
     assert!(names.len() > 5, "{names:?}");
     for at in 0..names.len() {
         for keep in [0, 3] {
@@ -147,10 +126,7 @@ fn truncated_index_is_built_again() {
             let bytes = fs::read(&file).unwrap();
             fs::write(&file, &bytes[..bytes.len().min(keep)]).unwrap();
             let (problem, name) = (check(&sample.index()), file.display());
-            assert!(
-                matches!(problem, Err(Problem::Rebuild(_))),
-                "{name}: {problem:?}"
-            );
+            assert!(matches!(problem, Err(Problem::Rebuild(_))), "{name}: {problem:?}");
         }
     }
 }
@@ -178,16 +154,10 @@ fn panics_of_the_engine_are_a_damaged_index() {
 fn missing_and_older_index_is_built_again() {
     let mut sample = Sample::new();
     sample.add("https://a.test/", "word", "word");
-    let version = files(&sample)
-        .into_iter()
-        .find(|file| file.ends_with("version"))
-        .unwrap();
+    let version = files(&sample).into_iter().find(|file| file.ends_with("version")).unwrap();
     fs::write(&version, "archivist-search 0 tantivy 6\n").unwrap();
     assert!(matches!(problem(&sample), Some(Problem::Rebuild(_))));
-    assert!(matches!(
-        change(&sample.index(), &[]),
-        Err(Problem::Rebuild(_))
-    ));
+    assert!(matches!(change(&sample.index(), &[]), Err(Problem::Rebuild(_))));
     let builder = Builder::begin(&sample.index(), 2).unwrap();
     // It is not read before it is complete.
     assert!(matches!(problem(&sample), Some(Problem::Rebuild(_))));
@@ -197,10 +167,7 @@ fn missing_and_older_index_is_built_again() {
     assert_eq!(builds, 2, "the link and one build");
     remove_tree(&sample.index()).unwrap();
     assert!(matches!(problem(&sample), Some(Problem::Rebuild(_))));
-    assert!(matches!(
-        change(&sample.index(), &[]),
-        Err(Problem::Rebuild(_))
-    ));
+    assert!(matches!(change(&sample.index(), &[]), Err(Problem::Rebuild(_))));
 }
 
 #[test]
@@ -208,15 +175,9 @@ fn build_continues_after_a_kill_and_replaces_its_own_leftovers() {
     let mut sample = Sample::new();
     let one = sample.add("https://a.test/", "word", "word");
     let put = [archivist_core::model::search::SearchChange::Put(one)];
-    Builder::begin(&sample.index(), 7)
-        .unwrap()
-        .add(&put)
-        .unwrap();
+    Builder::begin(&sample.index(), 7).unwrap().add(&put).unwrap();
     Builder::resume(&sample.index(), 7).add(&put).unwrap();
-    assert!(matches!(
-        Builder::resume(&sample.index(), 8).add(&put),
-        Err(Problem::Rebuild(_))
-    ));
+    assert!(matches!(Builder::resume(&sample.index(), 8).add(&put), Err(Problem::Rebuild(_))));
     Builder::resume(&sample.index(), 7).finish().unwrap();
     assert_eq!(sample.found("word"), [1]);
     assert_eq!(sample.answer("word").hits[0].versions, 1);
@@ -227,9 +188,7 @@ fn build_continues_after_a_kill_and_replaces_its_own_leftovers() {
 fn read_only_index_is_searched() {
     let mut sample = Sample::new();
     sample.add("https://a.test/", "word", "word");
-    let current = sample
-        .index()
-        .join(fs::read_link(sample.index().join("current")).unwrap());
+    let current = sample.index().join(fs::read_link(sample.index().join("current")).unwrap());
     let before = fs::read_dir(&current).unwrap().count();
     let set = |mode| fs::set_permissions(&current, fs::Permissions::from_mode(mode)).unwrap();
     set(0o500);
@@ -237,10 +196,7 @@ fn read_only_index_is_searched() {
     if nix::unistd::geteuid().is_root() {
         eprintln!("skipped: root may write everything");
     } else {
-        assert!(matches!(
-            change(&sample.index(), &[]),
-            Err(Problem::Failed(_))
-        ));
+        assert!(matches!(change(&sample.index(), &[]), Err(Problem::Failed(_))));
     }
     set(0o700);
     // A reader leaves nothing, not even locks.

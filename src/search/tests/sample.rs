@@ -16,10 +16,7 @@ pub struct Sample {
 
 impl Sample {
     pub fn new() -> Sample {
-        let sample = Sample {
-            root: TempDir::new().unwrap(),
-            next: 1,
-        };
+        let sample = Sample { root: TempDir::new().unwrap(), next: 1 };
         let builder = Builder::begin(&sample.index(), 1).unwrap();
         builder.finish().unwrap();
         sample
@@ -62,18 +59,12 @@ impl Sample {
     }
 
     pub fn ask(&self, question: &SearchQuestion) -> SearchAnswer {
-        let question = SearchQuestion {
-            limit: question.limit.max(20),
-            ..question.clone()
-        };
+        let question = SearchQuestion { limit: question.limit.max(20), ..question.clone() };
         answer(&self.index(), &question).unwrap()
     }
 
     pub fn answer(&self, words: &str) -> SearchAnswer {
-        self.ask(&SearchQuestion {
-            words: words.to_owned(),
-            ..SearchQuestion::default()
-        })
+        self.ask(&SearchQuestion { words: words.to_owned(), ..SearchQuestion::default() })
     }
 
     /// The ids of the hits, in order.

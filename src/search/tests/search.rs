@@ -75,11 +75,7 @@ fn other_forms_are_found_after_exact_ones() {
 fn titles_with_all_words_come_first() {
     let mut sample = Sample::new();
     sample.add("https://a.test/1", "Other", &"install guide ".repeat(50));
-    sample.add(
-        "https://a.test/2",
-        "The long guide to install everything on a machine",
-        "x",
-    );
+    sample.add("https://a.test/2", "The long guide to install everything on a machine", "x");
     sample.add("https://a.test/3", "Install Guide", "x");
     sample.add("https://a.test/4", "Installing guides", "x");
     sample.add("https://a.test/5", "Guide", &"install ".repeat(50));
@@ -89,17 +85,9 @@ fn titles_with_all_words_come_first() {
 #[test]
 fn pasted_url_comes_first_and_signs_are_text() {
     let mut sample = Sample::new();
-    sample.add(
-        "https://example.com/a_(b)?q=c%2B%2B&utm_source=x",
-        "",
-        "words",
-    );
+    sample.add("https://example.com/a_(b)?q=c%2B%2B&utm_source=x", "", "words");
     let other = "https://example.com/a_(b)?q=c++ example com ".repeat(30);
-    sample.add(
-        "https://a.test/other",
-        "https://example.com/a_(b)?q=c++",
-        &other,
-    );
+    sample.add("https://a.test/other", "https://example.com/a_(b)?q=c++", &other);
     for url in [
         "https://example.com/a_(b)?q=c%2B%2B",
         "http://www.example.com/a_(b)?q=c%2B%2B#top",
@@ -107,19 +95,8 @@ fn pasted_url_comes_first_and_signs_are_text() {
     ] {
         assert_eq!(sample.found(url).first(), Some(&1), "{url}");
     }
-    sample.add(
-        "https://a.test/c",
-        "C",
-        "a+b:c^2~[x TO y] {z} \\/ AND (OR) !not",
-    );
-    for words in [
-        "a+b:c^2",
-        "[x TO y]",
-        "{z}",
-        "\\/ AND",
-        "(OR) !not",
-        "b:a \\ not",
-    ] {
+    sample.add("https://a.test/c", "C", "a+b:c^2~[x TO y] {z} \\/ AND (OR) !not");
+    for words in ["a+b:c^2", "[x TO y]", "{z}", "\\/ AND", "(OR) !not", "b:a \\ not"] {
         let found = sample.found(words);
         let expected: &[i64] = if words.starts_with("b:a") { &[] } else { &[3] };
         assert_eq!(found, expected, "{words}");
@@ -162,10 +139,7 @@ fn options_restrict_hits() {
     entry.is_failure = true;
     sample.put(&entry);
     let ask = |change: &dyn Fn(&mut SearchQuestion)| {
-        let mut question = SearchQuestion {
-            words: "word".to_owned(),
-            ..SearchQuestion::default()
-        };
+        let mut question = SearchQuestion { words: "word".to_owned(), ..SearchQuestion::default() };
         change(&mut question);
         let mut found = ids(&sample.ask(&question).hits);
         found.sort_unstable();
@@ -189,10 +163,7 @@ fn options_restrict_hits() {
     let second = Time(1_700_000_002_000);
     assert_eq!(ask(&|q| q.since = Some(second)), [2, 3]);
     assert_eq!(ask(&|q| q.until = Some(second)), [1]);
-    assert_eq!(
-        ask(&|q| (q.since, q.until) = (Some(second), Some(second))),
-        [0; 0]
-    );
+    assert_eq!(ask(&|q| (q.since, q.until) = (Some(second), Some(second))), [0; 0]);
 }
 
 #[test]
@@ -201,10 +172,7 @@ fn changes_replace_and_delete_pages() {
     let mut entry = sample.add("https://a.test/", "Before", "first text");
     std::fs::write(entry.directory.join("text/text.txt"), "second text").unwrap();
     entry.tags = vec!["new".to_owned()];
-    let twice = [
-        SearchChange::Put(entry.clone()),
-        SearchChange::Put(entry.clone()),
-    ];
+    let twice = [SearchChange::Put(entry.clone()), SearchChange::Put(entry.clone())];
     change(&sample.index(), &twice).unwrap();
     assert_eq!(sample.found("first"), [0; 0]);
     assert_eq!(sample.found("second #new"), [1]);
@@ -225,10 +193,7 @@ fn nearest_words_are_proposed() {
     sample.add("https://a.test/", "Title", "archive of pages, parchment");
     let meant = |words: &str| sample.answer(words).meant;
     assert_eq!(meant("archvie").as_deref(), Some("archive"));
-    assert_eq!(
-        meant("archvie of pagse").as_deref(),
-        Some("archive of pages")
-    );
+    assert_eq!(meant("archvie of pagse").as_deref(), Some("archive of pages"));
     assert_eq!(meant("titel").as_deref(), Some("title"));
     assert_eq!(meant("zzzzzz"), None);
     assert_eq!(meant("pages parchment -of"), None);

@@ -34,12 +34,7 @@ impl Announcer {
                 }
             }
         });
-        Announcer {
-            queue,
-            sending,
-            subscribers,
-            dropping: false,
-        }
+        Announcer { queue, sending, subscribers, dropping: false }
     }
 
     /// Returns whether a client has subscribed to the signals about pages.

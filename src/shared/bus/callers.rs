@@ -180,26 +180,15 @@ mod tests {
     fn one_user_has_a_limit_and_does_not_block_another() {
         let callers = Callers::default();
         let claim = |user| callers.claim(Some(user), Kind::Descriptor);
-        let held: Vec<Claim> = (0..Kind::Descriptor.most())
-            .map(|_| claim(1).unwrap())
-            .collect();
+        let held: Vec<Claim> = (0..Kind::Descriptor.most()).map(|_| claim(1).unwrap()).collect();
         let refused = claim(1).err().unwrap().to_string();
-        assert!(
-            refused.contains("user 1 has reached the limit of 512 descriptors"),
-            "{refused}"
-        );
+        assert!(refused.contains("user 1 has reached the limit of 512 descriptors"), "{refused}");
         assert!(claim(2).is_ok() && callers.claim(Some(1), Kind::Call).is_ok());
         let copy = held[0].clone();
         drop(held);
-        assert_eq!(
-            callers.counts.lock().unwrap()[&(Some(1), Kind::Descriptor)],
-            1
-        );
+        assert_eq!(callers.counts.lock().unwrap()[&(Some(1), Kind::Descriptor)], 1);
         drop(copy);
-        assert!(
-            callers.counts.lock().unwrap().is_empty(),
-            "users without resources are forgotten"
-        );
+        assert!(callers.counts.lock().unwrap().is_empty(), "users without resources are forgotten");
         assert!(claim(1).is_ok());
     }
 }

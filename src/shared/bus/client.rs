@@ -79,11 +79,7 @@ impl Address {
 
     /// Connects to the bus of this scope.
     pub async fn connect(&self) -> Result<Connection, ClientError> {
-        let bus = if self.user {
-            "session bus"
-        } else {
-            "system bus"
-        };
+        let bus = if self.user { "session bus" } else { "system bus" };
         let unreachable = |error: zbus::Error| {
             ClientError::Unreachable {
             what: format!("failed to connect to the {bus}"),
@@ -134,9 +130,7 @@ impl Address {
     pub async fn manager(&self) -> Result<ManagerProxy<'static>, ClientError> {
         let connection = self.connect().await?;
         self.refuse_damage(&connection).await?;
-        activate(&connection, &self.name, &self.unit())
-            .await
-            .map_err(|e| self.explain(e))?;
+        activate(&connection, &self.name, &self.unit()).await.map_err(|e| self.explain(e))?;
         ManagerProxy::builder(&connection)
             .destination(self.name.clone())
             .cache_properties(zbus::proxy::CacheProperties::No)
@@ -237,10 +231,9 @@ impl Address {
                 is_of_bus = header.sender().is_some_and(|sender| *sender == BUS);
                 (name.to_string(), text.clone())
             }
-            zbus::Error::FDO(error) => (
-                error.name().to_string(),
-                error.description().map(Into::into),
-            ),
+            zbus::Error::FDO(error) => {
+                (error.name().to_string(), error.description().map(Into::into))
+            }
             // The answer arrived but is invalid: repeating the call would not help.
             zbus::Error::SignatureMismatch(..) | zbus::Error::IncorrectType => {
                 return ClientError::Refused(format!("failed to parse the answer: {error}"));

@@ -71,10 +71,7 @@ fn said(error: impl std::fmt::Display) -> String {
 /// What it is, when it is nothing of these; that it is too long, or did not end within `limit`.
 pub async fn read(urls: OwnedFd, places: &Places, limit: Duration) -> Result<List, String> {
     let reading = async {
-        let mut list = List {
-            lines: Vec::new(),
-            places: vec![place(&places.lists).await?],
-        };
+        let mut list = List { lines: Vec::new(), places: vec![place(&places.lists).await?] };
         let file = File::from(urls);
         let found = file.metadata().map_err(said)?;
         let kind = found.file_type();
@@ -100,11 +97,7 @@ async fn read_file(file: File, size: u64, mut list: List, places: &Places) -> Re
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     list.grow(size, places).await?;
     let reading = tokio::task::spawn_blocking(move || {
-        let most = if list.places.len() > 1 {
-            LIST_MAX
-        } else {
-            SMALL_MAX
-        };
+        let most = if list.places.len() > 1 { LIST_MAX } else { SMALL_MAX };
         file.take(most as u64 + 1).read_to_end(&mut list.lines)?;
         if list.lines.len() > most {
             Err(io::Error::other("the list grew while it was read"))
@@ -124,14 +117,7 @@ fn piped() -> Result<impl FnMut(&File, &mut Vec<u8>) -> Result<usize, Errno> + S
     let (from, to) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).map_err(said)?;
     let mut from = File::from(from);
     Ok(move |source: &File, lines: &mut Vec<u8>| {
-        let count = splice(
-            source,
-            None,
-            &to,
-            None,
-            PIECE,
-            SpliceFFlags::SPLICE_F_NONBLOCK,
-        )?;
+        let count = splice(source, None, &to, None, PIECE, SpliceFFlags::SPLICE_F_NONBLOCK)?;
         let at = lines.len();
         lines.resize(at + count, 0);
         let read = from.read_exact(&mut lines[at..]);
@@ -154,17 +140,10 @@ async fn read_stream(
     list: &mut List,
     places: &Places,
 ) -> Result<(), String> {
-    #[expect(
-        deprecated,
-        reason = "sound for a File, and what replaces it is unsafe to call"
-    )]
+    #[expect(deprecated, reason = "sound for a File, and what replaces it is unsafe to call")]
     let source = AsyncFd::with_interest(source, Interest::READABLE).map_err(said)?;
     loop {
-        list.grow(
-            list.lines.len() + PIECE.min(LIST_MAX - list.lines.len()),
-            places,
-        )
-        .await?;
+        list.grow(list.lines.len() + PIECE.min(LIST_MAX - list.lines.len()), places).await?;
         let mut ready = source.readable().await.map_err(said)?;
         match take(source.get_ref(), &mut list.lines) {
             Ok(0) => return Ok(()),
@@ -200,15 +179,8 @@ mod tests {
     #[tokio::test]
     async fn a_list_of_another_encoding_becomes_utf8() {
         let text = "http://a/\r\nhttp://b/".encode_utf16();
-        let text: Vec<u8> = [0xfeff]
-            .into_iter()
-            .chain(text)
-            .flat_map(u16::to_le_bytes)
-            .collect();
-        assert_eq!(
-            of(file(&text), LONG).await.unwrap(),
-            b"http://a/\nhttp://b/"
-        );
+        let text: Vec<u8> = [0xfeff].into_iter().chain(text).flat_map(u16::to_le_bytes).collect();
+        assert_eq!(of(file(&text), LONG).await.unwrap(), b"http://a/\nhttp://b/");
     }
 
     #[tokio::test]
@@ -226,20 +198,13 @@ mod tests {
         assert_eq!(of(ours, LONG).await.unwrap(), text);
         writing.join().unwrap().unwrap();
         let device = File::open("/dev/zero").unwrap();
-        assert!(
-            of(device, LONG)
-                .await
-                .unwrap_err()
-                .contains("not a file, pipe or socket")
-        );
+        assert!(of(device, LONG).await.unwrap_err().contains("not a file, pipe or socket"));
     }
 
     #[tokio::test]
     async fn a_list_that_does_not_end_times_out() {
         let (from, to) = nix::unistd::pipe().unwrap();
-        File::from(to.try_clone().unwrap())
-            .write_all(b"http://a/\n")
-            .unwrap();
+        File::from(to.try_clone().unwrap()).write_all(b"http://a/\n").unwrap();
         let refused = of(from, Duration::from_millis(50)).await.unwrap_err();
         assert!(refused.contains("did not end within"), "{refused}");
         drop(to);

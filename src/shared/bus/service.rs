@@ -55,9 +55,7 @@ async fn request<T>(calls: &Calls, make: impl FnOnce(Reply<T>) -> Request) -> fd
 }
 
 async fn watches(calls: &Calls, call: WatchCall) -> fdo::Result<String> {
-    request(calls, |reply| Request::Watches { call, reply })
-        .await
-        .and_then(small_enough)
+    request(calls, |reply| Request::Watches { call, reply }).await.and_then(small_enough)
 }
 
 fn parsed_question(text: &str) -> fdo::Result<SearchQuestion> {
@@ -70,13 +68,7 @@ fn parsed_question(text: &str) -> fdo::Result<SearchQuestion> {
 }
 
 async fn retry(calls: &Calls, id: Option<Owner>, which: Which, user: u32) -> fdo::Result<u32> {
-    let make = |reply| Request::Retry {
-        id,
-        which,
-        user,
-        so_far: None,
-        reply,
-    };
+    let make = |reply| Request::Retry { id, which, user, so_far: None, reply };
     request(calls, make).await
 }
 
@@ -135,24 +127,13 @@ impl Manager {
         user: u32,
     ) -> fdo::Result<u32> {
         let id = owner(id)?;
-        let make = |reply| Request::Pin {
-            id,
-            pinned,
-            dry_run,
-            user,
-            reply,
-        };
+        let make = |reply| Request::Pin { id, pinned, dry_run, user, reply };
         request(&self.0, make).await
     }
 
     async fn hold_for(&self, crawl: &str, cancel: bool, claim: Claim) -> fdo::Result<OwnedFd> {
         let crawl = crawl.parse().map_err(invalid)?;
-        let make = |reply| Request::Hold {
-            crawl,
-            cancel,
-            claim,
-            reply,
-        };
+        let make = |reply| Request::Hold { crawl, cancel, claim, reply };
         Ok(request(&self.0, make).await?.into())
     }
 }
@@ -199,12 +180,7 @@ impl Manager {
         let ids: Result<_, _> = ids.iter().map(|id| id.parse().map_err(invalid)).collect();
         let ids = ids?;
         let user = known(user(connection, &header).await?)?;
-        let make = |reply| Request::Delete {
-            ids,
-            dry_run,
-            user,
-            reply,
-        };
+        let make = |reply| Request::Delete { ids, dry_run, user, reply };
         request(&self.0, make).await
     }
 
@@ -216,11 +192,7 @@ impl Manager {
             let wrong = |allowed| invalid(format!("bad rule '{text}', expected {allowed}"));
             rule.map_err(wrong)?.add_to(&mut read);
         }
-        let make = |reply| Request::Expired {
-            rules: read,
-            after,
-            reply,
-        };
+        let make = |reply| Request::Expired { rules: read, after, reply };
         request(&self.0, make).await
     }
 
@@ -345,12 +317,7 @@ impl Manager {
         let id = owner(id)?;
         let config = document(config)?;
         let user = known(user(connection, &header).await?)?;
-        let make = |reply| Request::Amend {
-            id,
-            config,
-            user,
-            reply,
-        };
+        let make = |reply| Request::Amend { id, config, user, reply };
         request(&self.0, make).await
     }
 
@@ -409,13 +376,7 @@ impl Manager {
     async fn list(&self, what: &str, filter: &str) -> fdo::Result<String> {
         let filter: Box<Filter> = document(filter)?;
         let what = what.to_owned();
-        request(&self.0, |reply| Request::List {
-            what,
-            filter,
-            reply,
-        })
-        .await
-        .and_then(small_enough)
+        request(&self.0, |reply| Request::List { what, filter, reply }).await.and_then(small_enough)
     }
 
     async fn show(&self, id: &str) -> fdo::Result<String> {
@@ -446,11 +407,7 @@ impl Manager {
     ) -> fdo::Result<OwnedFd> {
         let crawl = crawl.parse().map_err(invalid)?;
         let (_, claim) = self.claim(connection, &header, Kind::Descriptor).await?;
-        let make = |reply| Request::Watch {
-            crawl,
-            claim,
-            reply,
-        };
+        let make = |reply| Request::Watch { crawl, claim, reply };
         Ok(request(&self.0, make).await?.into())
     }
 
@@ -508,13 +465,7 @@ impl Manager {
         let command = document::<Registration>(command)?.bounded();
         let (user, claim) = self.claim(connection, &header, Kind::Descriptor).await?;
         let pid = process(connection, &header).await?;
-        let make = |reply| Request::Register {
-            command,
-            pid,
-            user,
-            claim,
-            reply,
-        };
+        let make = |reply| Request::Register { command, pid, user, claim, reply };
         Ok(request(&self.0, make).await?.into())
     }
 
@@ -525,11 +476,7 @@ impl Manager {
 
     async fn proceed(&self, crawl: &str, again: bool) -> fdo::Result<u32> {
         let crawl = crawl.parse().map_err(invalid)?;
-        let make = |reply| Request::Proceed {
-            crawl,
-            again,
-            reply,
-        };
+        let make = |reply| Request::Proceed { crawl, again, reply };
         request(&self.0, make).await
     }
 
@@ -541,11 +488,7 @@ impl Manager {
     ) -> fdo::Result<String> {
         let options: AddOptions = document(options)?;
         let user = known(user(connection, &header).await?)?;
-        let make = |reply| Request::Draft {
-            options,
-            user,
-            reply,
-        };
+        let make = |reply| Request::Draft { options, user, reply };
         request(&self.0, make).await
     }
 

@@ -7,11 +7,7 @@ use zbus::address::transport::{Transport, UnixSocket};
 
 /// Path of the bus, if its address has one.
 pub fn path(user: bool) -> Option<PathBuf> {
-    let address = if user {
-        Address::session()
-    } else {
-        Address::system()
-    };
+    let address = if user { Address::session() } else { Address::system() };
     match address.ok()?.transport() {
         Transport::Unix(unix) => match unix.path() {
             UnixSocket::File(path) => Some(path.clone()),
@@ -26,10 +22,7 @@ pub fn path(user: bool) -> Option<PathBuf> {
 pub async fn is_silent(path: &Path) -> bool {
     match tokio::net::UnixStream::connect(path).await {
         Ok(_) => false,
-        Err(error) => matches!(
-            error.kind(),
-            ErrorKind::ConnectionRefused | ErrorKind::NotFound
-        ),
+        Err(error) => matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound),
     }
 }
 
@@ -43,10 +36,7 @@ mod tests {
         let path = directory.path().join("socket");
         assert!(is_silent(&path).await, "there is none");
         let listener = tokio::net::UnixListener::bind(&path).unwrap();
-        assert!(
-            !is_silent(&path).await,
-            "a listening socket is not silent before accept(2)"
-        );
+        assert!(!is_silent(&path).await, "a listening socket is not silent before accept(2)");
         drop(listener);
         assert!(is_silent(&path).await, "no process listens");
     }

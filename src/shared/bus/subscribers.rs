@@ -49,10 +49,7 @@ impl Subscribers {
         name: &str,
         claim: Claim,
     ) -> fdo::Result<()> {
-        let client = Client {
-            _claim: claim,
-            watch: None,
-        };
+        let client = Client { _claim: claim, watch: None };
         {
             let mut clients = self.clients();
             if clients.contains_key(name) {

@@ -67,11 +67,7 @@ impl SystemdClient {
 
     /// Uses a connection to the bus that is there already.
     pub(super) fn on(connection: Connection) -> SystemdClient {
-        SystemdClient {
-            connection,
-            calls: Arc::new(Semaphore::new(CALLS_MAX)),
-            guard: None,
-        }
+        SystemdClient { connection, calls: Arc::new(Semaphore::new(CALLS_MAX)), guard: None }
     }
 
     /// Asks `guard` right before every call that changes something, and fails the call if it
@@ -88,9 +84,7 @@ impl SystemdClient {
     /// Subscribes to signals: systemd emits those of units and jobs only for subscribers.
     pub async fn subscribe(&self) -> Result<(), ManagerError> {
         let subscribed = self.call("Subscribe", &()).await;
-        subscribed
-            .map(drop)
-            .map_err(|error| explain("subscribe to", "systemd", &error))
+        subscribed.map(drop).map_err(|error| explain("subscribe to", "systemd", &error))
     }
 
     /// Calls a method of the manager object.
@@ -120,9 +114,7 @@ impl SystemdClient {
         if changes && self.guard.as_ref().is_some_and(|may| !may()) {
             return Err(zbus::Error::Failure(DISPLACED.to_owned()));
         }
-        self.connection
-            .call_method(Some(SYSTEMD), path, Some(interface), method, body)
-            .await
+        self.connection.call_method(Some(SYSTEMD), path, Some(interface), method, body).await
     }
 
     /// Reads one property of a unit.
@@ -143,8 +135,7 @@ impl SystemdClient {
         unit: &str,
         interface: &str,
     ) -> zbus::Result<Message> {
-        self.call_at(&unit_path(unit), PROPERTIES, "GetAll", &interface)
-            .await
+        self.call_at(&unit_path(unit), PROPERTIES, "GetAll", &interface).await
     }
 
     /// Reads a text property of the manager.
@@ -158,9 +149,7 @@ impl SystemdClient {
     /// Lists the loaded units whose names match one of `patterns`.
     pub(super) async fn list(&self, patterns: &[String]) -> zbus::Result<Vec<reading::Row>> {
         let states: Vec<String> = Vec::new();
-        let reply = self
-            .call("ListUnitsByPatterns", &(states, patterns))
-            .await?;
+        let reply = self.call("ListUnitsByPatterns", &(states, patterns)).await?;
         reply.body().deserialize()
     }
 
@@ -173,11 +162,7 @@ impl SystemdClient {
     /// Resets the failed state and the start counter of a unit. A unit that is not loaded is not an
     /// error.
     pub async fn reset_failed(&self, unit: &str) -> Result<(), ManagerError> {
-        gone_is_fine(
-            "reset unit",
-            unit,
-            self.call("ResetFailedUnit", &unit).await,
-        )
+        gone_is_fine("reset unit", unit, self.call("ResetFailedUnit", &unit).await)
     }
 }
 

@@ -57,10 +57,7 @@ const AWAY: [&str; 4] = [
 pub(super) fn name_and_text(error: &zbus::Error) -> (String, Option<String>) {
     match error {
         zbus::Error::MethodError(name, text, _) => (name.to_string(), text.clone()),
-        zbus::Error::FDO(error) => (
-            error.name().to_string(),
-            error.description().map(Into::into),
-        ),
+        zbus::Error::FDO(error) => (error.name().to_string(), error.description().map(Into::into)),
         other => (String::new(), Some(other.to_string())),
     }
 }
@@ -86,10 +83,5 @@ pub(super) fn explain(verb: &'static str, object: &str, error: &zbus::Error) -> 
         _ => ErrorKind::Refused,
     };
     let why = text.filter(|text| !text.is_empty()).unwrap_or(name);
-    ManagerError {
-        verb,
-        object: object.to_owned(),
-        why,
-        kind,
-    }
+    ManagerError { verb, object: object.to_owned(), why, kind }
 }

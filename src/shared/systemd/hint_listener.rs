@@ -141,12 +141,7 @@ fn exited(unit: String, message: &Message) -> Option<Hint> {
     if code == 0 && (result == "success" || result.is_empty()) {
         return None;
     }
-    Some(Hint::Exited {
-        unit,
-        code,
-        status: status.unwrap_or(0),
-        result,
-    })
+    Some(Hint::Exited { unit, code, status: status.unwrap_or(0), result })
 }
 
 #[cfg(test)]
@@ -175,11 +170,7 @@ mod tests {
     fn signals_of_other_senders_are_ignored() {
         let mut listener = listener(Some(":1.1"));
         assert_eq!(listener.hint(&reloading(":1.1")), Some(Hint::Reloaded));
-        for forged in [
-            reloading(":1.66"),
-            reloading(BUS),
-            moved(":1.66", SYSTEMD, ":1.66"),
-        ] {
+        for forged in [reloading(":1.66"), reloading(BUS), moved(":1.66", SYSTEMD, ":1.66")] {
             assert_eq!(listener.hint(&forged), None, "{forged:?}");
         }
         // systemd re-executes itself (daemon-reexec), which gives it another unique name.
@@ -187,10 +178,7 @@ mod tests {
         assert_eq!(listener.hint(&reloading(":1.1")), None);
         assert_eq!(listener.hint(&moved(BUS, "org.example", ":1.66")), None);
         assert_eq!(listener.hint(&reloading(":1.66")), None);
-        assert_eq!(
-            listener.hint(&moved(BUS, SYSTEMD, ":1.9")),
-            Some(Hint::Reloaded)
-        );
+        assert_eq!(listener.hint(&moved(BUS, SYSTEMD, ":1.9")), Some(Hint::Reloaded));
         assert_eq!(listener.hint(&reloading(":1.9")), Some(Hint::Reloaded));
     }
 

@@ -60,10 +60,7 @@ struct Waiting {
 
 impl HintQueue {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a hint, unless it is queued already.

@@ -60,9 +60,7 @@ impl Properties {
     /// Returns a property that is a list of texts; an empty list if there is no such property.
     pub fn list(&self, name: &str) -> Vec<String> {
         let value = self.0.get(name).and_then(|value| value.try_clone().ok());
-        value
-            .and_then(|value| Vec::<String>::try_from(value).ok())
-            .unwrap_or_default()
+        value.and_then(|value| Vec::<String>::try_from(value).ok()).unwrap_or_default()
     }
 
     /// Returns the time from a timer's start to its first elapse (OnActiveSec=).
@@ -94,23 +92,18 @@ impl SystemdClient {
     pub async fn loaded(&self, patterns: &[String]) -> Result<Vec<LoadedUnit>, ManagerError> {
         let fail = |error: zbus::Error| explain("list units", &patterns.join(" "), &error);
         let rows = self.list(patterns).await.map_err(fail)?;
-        let loaded = rows.into_iter().map(|row| LoadedUnit {
-            name: row.0,
-            active_state: row.3,
-        });
+        let loaded = rows.into_iter().map(|row| LoadedUnit { name: row.0, active_state: row.3 });
         Ok(loaded.collect())
     }
 
     /// Reads a service; the LoadState= of a service that does not exist is `not-found`.
     pub async fn service(&self, unit: &str) -> Result<Properties, ManagerError> {
-        self.all_properties(unit, "org.freedesktop.systemd1.Service")
-            .await
+        self.all_properties(unit, "org.freedesktop.systemd1.Service").await
     }
 
     /// Reads a timer; the LoadState= of a timer that does not exist is `not-found`.
     pub async fn timer(&self, unit: &str) -> Result<Properties, ManagerError> {
-        self.all_properties(unit, "org.freedesktop.systemd1.Timer")
-            .await
+        self.all_properties(unit, "org.freedesktop.systemd1.Timer").await
     }
 
     async fn all_properties(&self, unit: &str, kind: &str) -> Result<Properties, ManagerError> {
@@ -197,9 +190,7 @@ impl SystemdClient {
     /// Has systemd reload its units and run its generators.
     pub async fn reload(&self) -> Result<(), ManagerError> {
         let reloaded = self.call("Reload", &()).await;
-        reloaded
-            .map(drop)
-            .map_err(|error| explain("reload", "systemd", &error))
+        reloaded.map(drop).map_err(|error| explain("reload", "systemd", &error))
     }
 
     /// Returns the signals about changes of a unit's properties. The caller reads the unit after a
@@ -221,9 +212,7 @@ impl SystemdClient {
 pub(super) fn end_of_job(message: &zbus::Message) -> Option<(OwnedObjectPath, String)> {
     let header = message.header();
     let is_end = header.message_type() == Type::Signal
-        && header
-            .member()
-            .is_some_and(|member| *member == "JobRemoved");
+        && header.member().is_some_and(|member| *member == "JobRemoved");
     let body = message.body();
     let (_, path, _, result): (u32, OwnedObjectPath, String, String) =
         is_end.then(|| body.deserialize().ok()).flatten()?;

@@ -28,11 +28,7 @@ impl LogFieldFiles {
     }
 
     fn below(directory: &Path, names: Names) -> LogFieldFiles {
-        LogFieldFiles {
-            directory: directory.to_owned(),
-            names,
-            warned: Arc::default(),
-        }
+        LogFieldFiles { directory: directory.to_owned(), names, warned: Arc::default() }
     }
 
     /// Removes the file of `unit`, which is not loaded any more, if there is one.
@@ -58,9 +54,7 @@ impl LogFieldFiles {
         let files = std::fs::read_dir(&self.directory).into_iter().flatten();
         let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
         let units = names.filter_map(|name| Some(name.strip_prefix(FIELDS)?.to_owned()));
-        units
-            .filter(|unit| self.names.kind_of(unit).is_some())
-            .collect()
+        units.filter(|unit| self.names.kind_of(unit).is_some()).collect()
     }
 }
 

@@ -31,11 +31,7 @@ pub enum Release {
 impl Release {
     /// Returns the way that fits the state of a unit.
     pub fn for_reading(reading: &Reading) -> Release {
-        if reading.active_state == "failed" {
-            Release::Reset
-        } else {
-            Release::Stop
-        }
+        if reading.active_state == "failed" { Release::Reset } else { Release::Stop }
     }
 }
 
@@ -61,10 +57,7 @@ impl Manager {
     ) -> Result<Manager, ManagerError> {
         let log_field_files = (!user).then(|| LogFieldFiles::new(names.clone()));
         let manager = Manager::over(builder(user), names, hints).await?;
-        Ok(Manager {
-            log_field_files,
-            ..manager
-        })
+        Ok(Manager { log_field_files, ..manager })
     }
 
     /// Connects in another way.
@@ -82,12 +75,7 @@ impl Manager {
         let listener = Listener::new(names.clone(), senders);
         tokio::spawn(listener.drain(stream, hints, came_back));
         client.subscribe().await?;
-        Ok(Manager {
-            client,
-            names,
-            back,
-            log_field_files: None,
-        })
+        Ok(Manager { client, names, back, log_field_files: None })
     }
 
     /// Asks `guard` right before every call that changes something, and fails the call if it
@@ -195,10 +183,7 @@ impl Manager {
     /// Returns when a unit ceased to be active, in microseconds of CLOCK_MONOTONIC. A stop job ends that
     /// state before it ends the main process; otherwise the end of the process comes first.
     async fn left_active_state(&self, path: &str) -> zbus::Result<u64> {
-        let property = (
-            "org.freedesktop.systemd1.Unit",
-            "ActiveExitTimestampMonotonic",
-        );
+        let property = ("org.freedesktop.systemd1.Unit", "ActiveExitTimestampMonotonic");
         reading::number(&self.again(Some(path), "Get", &property).await?)
     }
 
@@ -219,11 +204,7 @@ impl Manager {
     /// Sends a signal to processes of a unit; twice if systemd re-executes itself meanwhile. A unit
     /// without processes is not an error.
     pub async fn kill(&self, unit: &str, whom: Whom, signal: i32) -> Result<(), ManagerError> {
-        killed(
-            unit,
-            self.call_again("KillUnit", &(unit, whom.as_str(), signal))
-                .await,
-        )
+        killed(unit, self.call_again("KillUnit", &(unit, whom.as_str(), signal)).await)
     }
 
     /// Releases a finished unit. A unit that is not loaded is not an error.
@@ -241,17 +222,13 @@ impl Manager {
     /// Also if the kernel or the service manager has no freezer.
     pub async fn freeze(&self, unit: &str) -> Result<(), ManagerError> {
         let result = self.call_again("FreezeUnit", &unit).await;
-        result
-            .map(drop)
-            .map_err(|error| explain("freeze unit", unit, &error))
+        result.map(drop).map_err(|error| explain("freeze unit", unit, &error))
     }
 
     /// Thaws the processes of a service. A service that is not frozen is not an error.
     pub async fn thaw(&self, unit: &str) -> Result<(), ManagerError> {
         let result = self.call_again("ThawUnit", &unit).await;
-        result
-            .map(drop)
-            .map_err(|error| explain("thaw unit", unit, &error))
+        result.map(drop).map_err(|error| explain("thaw unit", unit, &error))
     }
 
     /// Stops a slice with everything in it.

@@ -183,11 +183,7 @@ pub fn each<'m>(
     mut see: impl FnMut(&'m str, Value<'m>),
 ) -> Option<()> {
     let data = body.data();
-    let mut cursor = Cursor {
-        bytes: data.bytes(),
-        at: 0,
-        endian: data.context().endian(),
-    };
+    let mut cursor = Cursor { bytes: data.bytes(), at: 0, endian: data.context().endian() };
     for _ in 0..texts {
         cursor.text()?;
     }
@@ -210,9 +206,7 @@ mod tests {
     use zbus::wire::Variant;
 
     fn message(body: &(impl serde::Serialize + zbus::Type)) -> Message {
-        Message::signal("/o", "org.example.I", "Changed")
-            .build(body)
-            .unwrap()
+        Message::signal("/o", "org.example.I", "Changed").build(body).unwrap()
     }
 
     fn properties() -> BTreeMap<&'static str, Variant<'static>> {
@@ -258,10 +252,7 @@ mod tests {
         assert_eq!(seen(&all, 0).as_ref(), Some(&expected));
         let changed = message(&("org.example.I", properties(), vec!["Gone"]));
         assert_eq!(seen(&changed, 1).as_ref(), Some(&expected));
-        assert_eq!(
-            seen(&message(&BTreeMap::<&str, Variant>::new()), 0),
-            Some(vec![])
-        );
+        assert_eq!(seen(&message(&BTreeMap::<&str, Variant>::new()), 0), Some(vec![]));
     }
 
     #[test]

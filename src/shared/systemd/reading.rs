@@ -10,18 +10,8 @@ const UNSET: u64 = u64::MAX;
 /// A unit in the answers of ListUnitsByNames and ListUnitsByPatterns: its name, description,
 /// LoadState=, ActiveState=, SubState= and the unit it follows, its path, and the id, type and path
 /// of its job.
-pub type Row = (
-    String,
-    String,
-    String,
-    String,
-    String,
-    String,
-    OwnedObjectPath,
-    u32,
-    String,
-    OwnedObjectPath,
-);
+pub type Row =
+    (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
 
 /// The properties of a service that a [`Reading`] has.
 #[derive(Debug, Default)]
@@ -122,10 +112,7 @@ pub fn parse(
         exec_main_status: service.exec_main_status.unwrap_or(0),
         started: time(service.exec_main_start_timestamp),
         ended: time(service.exec_main_exit_timestamp),
-        invocation: invocation
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
+        invocation: invocation.iter().map(|byte| format!("{byte:02x}")).collect(),
         kill_mode: service.kill_mode.unwrap_or_default(),
         accounting,
         was_stopped: false,

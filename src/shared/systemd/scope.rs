@@ -19,10 +19,7 @@ pub async fn enter_scope(
         ("Description", Variant::from(description.to_owned())),
         ("Slice", Variant::from(slice.to_owned())),
         ("PIDs", Variant::from(vec![pid])),
-        (
-            "CollectMode",
-            Variant::from("inactive-or-failed".to_owned()),
-        ),
+        ("CollectMode", Variant::from("inactive-or-failed".to_owned())),
     ];
     let auxiliary: Vec<(String, Vec<(String, Variant<'_>)>)> = Vec::new();
     let body = (name, "fail", properties, auxiliary);

@@ -14,13 +14,9 @@ impl SystemdClient {
         }
         let fail = |error: zbus::Error| explain("find", SYSTEMD, &error);
         let bus = DBusProxy::new(self.connection()).await.map_err(fail)?;
-        let name = SYSTEMD
-            .try_into()
-            .map_err(|error: zbus::Error| fail(error))?;
+        let name = SYSTEMD.try_into().map_err(|error: zbus::Error| fail(error))?;
         match bus.get_name_owner(name).await {
-            Ok(owner) => Ok(Senders::Bus {
-                systemd: Some(owner.to_string()),
-            }),
+            Ok(owner) => Ok(Senders::Bus { systemd: Some(owner.to_string()) }),
             Err(fdo::Error::NameHasNoOwner(_)) => Ok(Senders::Bus { systemd: None }),
             Err(error) => Err(fail(error.into())),
         }

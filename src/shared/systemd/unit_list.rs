@@ -44,19 +44,11 @@ impl Manager {
         let body = (states, patterns);
         let fail =
             |error: zbus::Error| explain("list units", &self.names.patterns().join(" "), &error);
-        let reply = self
-            .call_again("ListUnitsByPatterns", &body)
-            .await
-            .map_err(fail)?;
+        let reply = self.call_again("ListUnitsByPatterns", &body).await.map_err(fail)?;
         let rows: Vec<reading::Row> = reply.body().deserialize().map_err(fail)?;
         let ours = rows.into_iter().filter(|row| {
             self.names.kind_of(&row.0).is_some() || self.names.crawl_of_slice(&row.0).is_some()
         });
-        Ok(ours
-            .map(|row| LoadedUnit {
-                name: row.0,
-                active_state: row.3,
-            })
-            .collect())
+        Ok(ours.map(|row| LoadedUnit { name: row.0, active_state: row.3 }).collect())
     }
 }

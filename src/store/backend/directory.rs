@@ -87,9 +87,7 @@ impl<W: Write> Write for Rest<W> {
         if self.kept == 0 {
             return self.inner.write(bytes);
         }
-        let skipped = bytes
-            .len()
-            .min(usize::try_from(self.kept).unwrap_or(usize::MAX));
+        let skipped = bytes.len().min(usize::try_from(self.kept).unwrap_or(usize::MAX));
         self.kept -= skipped as u64;
         Ok(skipped)
     }
@@ -144,10 +142,7 @@ impl Store for Directory {
         .map_err(at("create", &path))?;
         let kept = seek_to_end(&file, size).map_err(at("read", &path))?;
         let buffer = BufWriter::with_capacity(CHUNK_BYTES, &file);
-        let mut writer = Watched::new(Rest {
-            inner: buffer,
-            kept,
-        });
+        let mut writer = Watched::new(Rest { inner: buffer, kept });
         let written =
             content(&mut writer).and_then(|()| writer.flush().map_err(at("write", &path)));
         if let Some(error) = writer.error.take() {

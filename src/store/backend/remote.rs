@@ -77,11 +77,7 @@ impl Remote {
             ("DISABLE_HASHCHECK", "true".to_owned()),
             ("SET_MODTIME", "false".to_owned()),
         ];
-        Ok(Remote::new(
-            &options,
-            ssh.path.clone(),
-            &Location::Ssh(ssh.clone()),
-        ))
+        Ok(Remote::new(&options, ssh.path.clone(), &Location::Ssh(ssh.clone())))
     }
 
     /// Opens a part of a bucket.
@@ -93,10 +89,7 @@ impl Remote {
             ("ENDPOINT", s3.endpoint.clone()),
             ("REGION", s3.region.clone()),
             ("ENV_AUTH", "true".to_owned()),
-            (
-                "SHARED_CREDENTIALS_FILE",
-                keys.to_string_lossy().into_owned(),
-            ),
+            ("SHARED_CREDENTIALS_FILE", keys.to_string_lossy().into_owned()),
             // A bucket that is missing is an error, as a missing directory is.
             ("NO_CHECK_BUCKET", "true".to_owned()),
             // 10,000 parts of an object of unknown size: 160 GB.
@@ -160,11 +153,7 @@ impl Remote {
     /// Runs a command without input, and returns its output.
     fn run(&self, verb: &str, name: &str, arguments: &[&str]) -> Result<(i32, Vec<u8>)> {
         let mut running = self.start(arguments, Stdio::null(), Stdio::piped())?;
-        let output = running
-            .child
-            .stdout
-            .take()
-            .map(|stdout| bounded(stdout, OUTPUT_MAX));
+        let output = running.child.stdout.take().map(|stdout| bounded(stdout, OUTPUT_MAX));
         let output = match output.transpose() {
             Ok(output) => output.unwrap_or_default(),
             Err(error) => {
@@ -198,13 +187,9 @@ impl Remote {
 /// Reads a stream to its end, which is an error if it has more than `max` bytes.
 fn bounded(stream: impl Read, max: u64) -> io::Result<Vec<u8>> {
     let mut output = Vec::new();
-    stream
-        .take(max.saturating_add(1))
-        .read_to_end(&mut output)?;
+    stream.take(max.saturating_add(1)).read_to_end(&mut output)?;
     if output.len() as u64 > max {
-        return Err(io::Error::other(format!(
-            "the answer is longer than {max} bytes"
-        )));
+        return Err(io::Error::other(format!("the answer is longer than {max} bytes")));
     }
     Ok(output)
 }
@@ -225,10 +210,7 @@ fn listed(output: &[u8]) -> serde_json::Result<Vec<StoredEntry>> {
     let entry = |file: Listed| {
         let size = u64::try_from(file.size).ok()?;
         let is_plain = !file.name.contains(['/', '\0']);
-        is_plain.then_some(StoredEntry {
-            name: file.name,
-            size,
-        })
+        is_plain.then_some(StoredEntry { name: file.name, size })
     };
     Ok(list.into_iter().filter_map(entry).collect())
 }
@@ -242,10 +224,7 @@ struct Running {
 impl Running {
     /// Waits for the end. Otherwise than with success, returns the exit status and the reason.
     fn finish(mut self) -> std::result::Result<(), (Option<i32>, String)> {
-        let status = self
-            .child
-            .wait()
-            .map_err(|error| (None, error.to_string()))?;
+        let status = self.child.wait().map_err(|error| (None, error.to_string()))?;
         let errors = self.errors.join().unwrap_or_default();
         if status.success() {
             return Ok(());
@@ -260,17 +239,12 @@ fn reason(errors: &str) -> String {
     let mut lines = errors.lines().map(str::trim);
     let last = lines.rfind(is_message);
     let last = last.unwrap_or("rclone failed without a reason");
-    let text = last
-        .splitn(3, ' ')
-        .nth(2)
-        .filter(|_| starts_with_date(last));
+    let text = last.splitn(3, ' ').nth(2).filter(|_| starts_with_date(last));
     text.unwrap_or(last).chars().take(REASON_MAX).collect()
 }
 
 fn starts_with_date(line: &str) -> bool {
-    line.split(' ')
-        .next()
-        .is_some_and(|word| word.split('/').count() == 3)
+    line.split(' ').next().is_some_and(|word| word.split('/').count() == 3)
 }
 
 /// Further lines of an error of S3 name the request.
@@ -281,13 +255,7 @@ fn is_message(line: &&str) -> bool {
 impl Store for Remote {
     fn list(&self, directory: &str) -> Result<Vec<StoredEntry>> {
         let path = self.path(directory);
-        let arguments = [
-            "lsjson",
-            "--files-only",
-            "--no-modtime",
-            "--no-mimetype",
-            &path,
-        ];
+        let arguments = ["lsjson", "--files-only", "--no-modtime", "--no-mimetype", &path];
         let (status, output) = self.run("list", directory, &arguments)?;
         if status == NO_DIRECTORY {
             return Ok(Vec::new());
@@ -383,10 +351,7 @@ mod tests {
     #[test]
     fn answer_without_end_is_an_error() {
         let failure = bounded(io::repeat(b'['), 1 << 20).unwrap_err();
-        assert_eq!(
-            failure.to_string(),
-            "the answer is longer than 1048576 bytes"
-        );
+        assert_eq!(failure.to_string(), "the answer is longer than 1048576 bytes");
         assert_eq!(bounded(&b"[]"[..], 2).unwrap(), b"[]");
         let long = format!("Failed to cat: {}", "x".repeat(ERRORS_MAX));
         assert_eq!(reason(&long).len(), REASON_MAX);
@@ -396,21 +361,13 @@ mod tests {
     fn list_has_files_of_its_directory_alone() {
         let list = br#"[{"Path":"a","Name":"a.tar","Size":5,"IsDir":false},
             {"Name":".s7-/../../b/.s7-0.part","Size":1},{"Name":"unknown","Size":-1}]"#;
-        let want = StoredEntry {
-            name: "a.tar".to_owned(),
-            size: 5,
-        };
+        let want = StoredEntry { name: "a.tar".to_owned(), size: 5 };
         assert_eq!(listed(list).unwrap(), [want]);
     }
 
     #[test]
     fn missing_credential_names_its_file() {
         let failure = credential("archivist.store.none", "a key").unwrap_err();
-        assert!(
-            failure
-                .text
-                .ends_with("/etc/credstore/archivist.store.none"),
-            "{failure}"
-        );
+        assert!(failure.text.ends_with("/etc/credstore/archivist.store.none"), "{failure}");
     }
 }

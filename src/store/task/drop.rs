@@ -18,10 +18,7 @@ use archivist_plugin::files::remove::remove_tree;
 /// removed.
 pub fn drop(store: &dyn Store, assignment: &Assignment) -> Result<()> {
     let (object, directory) = (object_of(assignment)?, assignment.directory.as_path());
-    let sum = Sum {
-        size: object.size,
-        sha256: object.sha256.clone(),
-    };
+    let sum = Sum { size: object.size, sha256: object.sha256.clone() };
     check(store, object, &sum, assignment.reread)?;
     let page = Directory::open(directory).map_err(at("read", directory))?;
     // With a marker, an earlier removal was killed after this comparison.

@@ -30,13 +30,10 @@ pub fn get(store: &dyn Store, assignment: &Assignment) -> Result<()> {
     remove_tree(&path).map_err(at("remove", &path))?;
     let made = page.make(RESTORING, MODE_UNTIL_VERIFIED);
     made.map_err(at("create", &path))?;
-    let restored = page
-        .enter(RESTORING)
-        .map_err(at("read", &path))
-        .and_then(|new| {
-            receive(store, object, top, &new)?;
-            show(&new, &page)
-        });
+    let restored = page.enter(RESTORING).map_err(at("read", &path)).and_then(|new| {
+        receive(store, object, top, &new)?;
+        show(&new, &page)
+    });
     let removed = remove_tree(&path).map_err(at("remove", &path));
     restored?;
     removed?;

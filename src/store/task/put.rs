@@ -72,9 +72,7 @@ fn leftovers<'e>(
     entries: &'e [StoredEntry],
     continued: Option<&str>,
 ) -> (Option<&'e StoredEntry>, Vec<&'e StoredEntry>) {
-    let all = entries
-        .iter()
-        .filter(|entry| is_leftover(path, &entry.name));
+    let all = entries.iter().filter(|entry| is_leftover(path, &entry.name));
     let (mut parts, mut others): (Vec<&StoredEntry>, Vec<&StoredEntry>) =
         all.partition(|entry| continued.is_some_and(|object| is_part_of(object, &entry.name)));
     parts.sort_by_key(|entry| entry.size);

@@ -66,9 +66,7 @@ impl Bed {
 
 fn local(page: &Path) -> Vec<String> {
     let list = fs::read_dir(page).unwrap();
-    let mut names: Vec<_> = list
-        .map(|e| e.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<_> = list.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -76,34 +74,24 @@ fn local(page: &Path) -> Vec<String> {
 /// Older versions sealed such pages.
 #[test]
 fn page_of_any_depth_is_copied_removed_and_restored() {
-    poor(
-        module_path!(),
-        "page_of_any_depth_is_copied_removed_and_restored",
-        || {
-            for (levels, name) in depths() {
-                let bed = Bed::at(tempfile::tempdir_in("/dev/shm").unwrap());
-                deep(&bed.page().join("wget"), levels, &name);
-                let before = local(&bed.page());
-                let object = bed.put();
-                bed.run(Task::Drop, Some(&object)).unwrap();
-                assert_eq!(local(&bed.page()), [MARKER, "index.html"]);
-                bed.run(Task::Get, Some(&object)).unwrap();
-                assert_eq!(local(&bed.page()), before);
-                assert_eq!(
-                    fs::read(bed.page().join("wget/warc.gz")).unwrap().len(),
-                    300_000
-                );
-                let deepest = bed
-                    .page()
-                    .join("wget")
-                    .join(vec![name; levels.min(8)].join("/"));
-                assert!(deepest.is_dir(), "{levels}");
-                // What was restored fits.
-                assert_eq!(bed.put().sha256, object.sha256);
-                remove_tree(bed.place.path()).unwrap();
-            }
-        },
-    );
+    poor(module_path!(), "page_of_any_depth_is_copied_removed_and_restored", || {
+        for (levels, name) in depths() {
+            let bed = Bed::at(tempfile::tempdir_in("/dev/shm").unwrap());
+            deep(&bed.page().join("wget"), levels, &name);
+            let before = local(&bed.page());
+            let object = bed.put();
+            bed.run(Task::Drop, Some(&object)).unwrap();
+            assert_eq!(local(&bed.page()), [MARKER, "index.html"]);
+            bed.run(Task::Get, Some(&object)).unwrap();
+            assert_eq!(local(&bed.page()), before);
+            assert_eq!(fs::read(bed.page().join("wget/warc.gz")).unwrap().len(), 300_000);
+            let deepest = bed.page().join("wget").join(vec![name; levels.min(8)].join("/"));
+            assert!(deepest.is_dir(), "{levels}");
+            // What was restored fits.
+            assert_eq!(bed.put().sha256, object.sha256);
+            remove_tree(bed.place.path()).unwrap();
+        }
+    });
 }
 
 #[test]
@@ -118,10 +106,7 @@ fn copied_page_is_removed_and_restored() {
     assert!(bed.run(Task::Put, None).is_err(), "a stub is no page");
     bed.run(Task::Get, Some(&object)).unwrap();
     assert_eq!(local(&bed.page()), ["index.html", "wget"]);
-    assert_eq!(
-        fs::read(bed.page().join("wget/warc.gz")).unwrap(),
-        vec![7; 300_000]
-    );
+    assert_eq!(fs::read(bed.page().join("wget/warc.gz")).unwrap(), vec![7; 300_000]);
     assert_eq!(bed.put(), object, "the same files have the same name");
 }
 
@@ -135,13 +120,7 @@ fn repeated_transfer_finds_the_object_and_removes_leftovers() {
     assert_eq!(bed.put(), object);
     let mut names = bed.names();
     names.sort();
-    assert_eq!(
-        names,
-        [
-            ".s77-00.tar.part".to_owned(),
-            format!("s7-{}.tar", object.sha256)
-        ]
-    );
+    assert_eq!(names, [".s77-00.tar.part".to_owned(), format!("s7-{}.tar", object.sha256)]);
 }
 
 #[test]
@@ -182,10 +161,7 @@ fn damaged_object_is_replaced_by_the_next_copy() {
     bytes[5000] ^= 1;
     fs::write(&file, bytes).unwrap();
     let failure = bed.run(Task::Drop, Some(&object)).unwrap_err();
-    assert!(
-        failure.differs && failure.text.contains("is damaged"),
-        "{failure}"
-    );
+    assert!(failure.differs && failure.text.contains("is damaged"), "{failure}");
     assert_eq!(local(&bed.page()), ["index.html", "wget"]);
     assert_eq!(bed.put(), object);
     bed.run(Task::Drop, Some(&object)).unwrap();
@@ -206,10 +182,7 @@ fn nothing_is_removed_without_an_intact_copy() {
     assert!(failure.text.contains("another size"), "{failure}");
     remove_tree(&bed.store()).unwrap();
     let failure = bed.run(Task::Drop, Some(&object)).unwrap_err();
-    assert!(
-        !failure.differs && failure.text.starts_with("failed to open store"),
-        "{failure}"
-    );
+    assert!(!failure.differs && failure.text.starts_with("failed to open store"), "{failure}");
     assert_eq!(local(&bed.page()), ["index.html", "wget"]);
 }
 
@@ -259,8 +232,5 @@ fn store_is_tested_and_left_clean() {
     }
     remove_tree(&bed.store()).unwrap();
     let failure = bed.run(Task::Test, None).unwrap_err();
-    assert!(
-        failure.text.starts_with("failed to open store '"),
-        "{failure}"
-    );
+    assert!(failure.text.starts_with("failed to open store '"), "{failure}");
 }

@@ -40,11 +40,8 @@ pub struct Bed {
 }
 
 fn has(program: &str) -> bool {
-    let found = Command::new(program)
-        .arg("--help")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+    let found =
+        Command::new(program).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if found.is_err() {
         eprintln!("skipped: {program} is not installed");
     }
@@ -114,10 +111,7 @@ fn make_keys(place: &Path, port: u16) -> impl Fn(&str) -> String + use<> {
     let keys = place.join("keys");
     let key = move |name: &str| keys.join(name).to_str().unwrap().to_owned();
     for name in ["archivist.store.key", "host"] {
-        run(
-            "ssh-keygen",
-            &["-q", "-t", "ed25519", "-N", "", "-f", &key(name)],
-        );
+        run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &key(name)]);
     }
     fs::create_dir(place.join("remote")).unwrap();
     let host = fs::read_to_string(key("host.pub")).unwrap();

@@ -65,26 +65,11 @@ fn is_held(bed: &Bed) {
         ("longer", longer),
         ("shorter", own[..large - 1024].to_vec()),
         ("empty", Vec::new()),
-        (
-            "larger",
-            archive(&[(EntryType::Regular, "s7/evil.html", "", large * 4)]),
-        ),
-        (
-            "above",
-            archive(&[(EntryType::Regular, "s7/../../escaped.html", "", 10)]),
-        ),
-        (
-            "absolute",
-            archive(&[(EntryType::Regular, "/tmp/archivist-escaped", "", 10)]),
-        ),
-        (
-            "another page",
-            archive(&[(EntryType::Regular, "s8/index.html", "", 10)]),
-        ),
-        (
-            "marker",
-            archive(&[(EntryType::Regular, "s7/.stored.json", "", 10)]),
-        ),
+        ("larger", archive(&[(EntryType::Regular, "s7/evil.html", "", large * 4)])),
+        ("above", archive(&[(EntryType::Regular, "s7/../../escaped.html", "", 10)])),
+        ("absolute", archive(&[(EntryType::Regular, "/tmp/archivist-escaped", "", 10)])),
+        ("another page", archive(&[(EntryType::Regular, "s8/index.html", "", 10)])),
+        ("marker", archive(&[(EntryType::Regular, "s7/.stored.json", "", 10)])),
         (
             "through a link",
             archive(&[
@@ -92,20 +77,11 @@ fn is_held(bed: &Bed) {
                 (EntryType::Regular, "s7/up/escaped.html", "", 10),
             ]),
         ),
-        (
-            "out",
-            archive(&[(EntryType::Symlink, "s7/shadow", "/etc/shadow", 0)]),
-        ),
-        (
-            "hard link",
-            archive(&[(EntryType::Link, "s7/shadow", "/etc/shadow", 0)]),
-        ),
+        ("out", archive(&[(EntryType::Symlink, "s7/shadow", "/etc/shadow", 0)])),
+        ("hard link", archive(&[(EntryType::Link, "s7/shadow", "/etc/shadow", 0)])),
         ("device", archive(&[(EntryType::Block, "s7/disk", "", 0)])),
         ("pipe", archive(&[(EntryType::Fifo, "s7/pipe", "", 0)])),
-        (
-            "sparse",
-            archive(&[(EntryType::GNUSparse, "s7/sparse", "", 512)]),
-        ),
+        ("sparse", archive(&[(EntryType::GNUSparse, "s7/sparse", "", 512)])),
         ("no archive", vec![b'x'; large]),
     ];
     for (what, content) in &objects {
@@ -129,21 +105,16 @@ fn is_refused(bed: &Bed, object: &StoredObject, what: &str) {
     let record = bed.run(Task::Get, Some(object));
     assert!(record.error.is_some(), "{what}: it was restored");
     assert!(begin.elapsed() < PATIENCE, "{what}: {:?}", begin.elapsed());
-    let mut names: Vec<_> = fs::read_dir(bed.page())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    let mut names: Vec<_> =
+        fs::read_dir(bed.page()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, [".stored.json", "index.html"], "{what}");
 }
 
 /// What `archivist fsck --download` finds about a copy.
 fn compared(bed: &Bed, object: &StoredObject) -> Vec<Found> {
-    let comparison = Comparison {
-        store: bed.store.clone(),
-        objects: vec![object.clone()],
-        read_max: u64::MAX,
-    };
+    let comparison =
+        Comparison { store: bed.store.clone(), objects: vec![object.clone()], read_max: u64::MAX };
     let mut child = Command::new(PROGRAM)
         .arg("compare")
         .env("CREDENTIALS_DIRECTORY", bed.place.path().join("keys"))
@@ -203,11 +174,7 @@ fn files_of_openssh_that_are_none_are_held() {
     // What looks like leftovers of transfers of this page is removed in its directory alone.
     let directory = file.parent().unwrap();
     fs::write(root.join("victim"), "kept").unwrap();
-    for name in [
-        ".s7-\n.part",
-        ".s7-..\\..\\victim.part",
-        ".s7-\u{202e}.part",
-    ] {
+    for name in [".s7-\n.part", ".s7-..\\..\\victim.part", ".s7-\u{202e}.part"] {
         fs::write(directory.join(name), "x").unwrap();
     }
     assert_eq!(bed.run(Task::Get, Some(&object)).error, None);

@@ -15,22 +15,12 @@ fn there_and_back(bed: &Bed) {
     let tested = bed.run(Task::Test, None);
     assert_eq!(tested.error, None);
     let object = bed.run(Task::Put, None).object.unwrap();
-    assert_eq!(
-        bed.run(Task::Put, None).object.as_ref(),
-        Some(&object),
-        "it is there"
-    );
+    assert_eq!(bed.run(Task::Put, None).object.as_ref(), Some(&object), "it is there");
     assert_eq!(bed.run(Task::Drop, Some(&object)).error, None);
     assert!(!bed.page().join("wget").exists());
     assert_eq!(bed.run(Task::Get, Some(&object)).error, None);
-    assert_eq!(
-        fs::read(bed.page().join("wget/warc.gz")).unwrap(),
-        vec![7; 3_000_000]
-    );
-    let other = StoredObject {
-        name: object.name.replace("s7-", "s7-0"),
-        ..object.clone()
-    };
+    assert_eq!(fs::read(bed.page().join("wget/warc.gz")).unwrap(), vec![7; 3_000_000]);
+    let other = StoredObject { name: object.name.replace("s7-", "s7-0"), ..object.clone() };
     let record = bed.run(Task::Drop, Some(&other));
     assert!(record.differs, "{record:?}");
     assert!(bed.page().join("wget").exists());
@@ -100,12 +90,7 @@ fn wrong_keys_are_errors_and_change_nothing() {
     fails("key mismatch");
     fs::remove_file(&hosts).unwrap();
     fails("/etc/credstore/archivist.store.hosts");
-    assert_eq!(
-        fs::read_dir(bed.place.path().join("remote"))
-            .unwrap()
-            .count(),
-        0
-    );
+    assert_eq!(fs::read_dir(bed.place.path().join("remote")).unwrap().count(), 0);
     assert!(bed.page().join("wget/warc.gz").exists());
 }
 
@@ -116,8 +101,7 @@ fn killed_transfer_leaves_nothing_visible() {
     let directory = bed.place.path().join("remote/pages/20261123/a.test");
     let names = || -> Vec<String> {
         let list = fs::read_dir(&directory).into_iter().flatten();
-        list.map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect()
+        list.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     };
     for part in 0..6 {
         let mut child = bed.start(Task::Put, None);

@@ -35,10 +35,7 @@ fn archive_of_the_restored_files_has_the_same_bytes() {
     let other = place.path().join("other/s7");
     fs::create_dir_all(&other).unwrap();
     unpack(&first[..], "s7", &opened(&other)).unwrap();
-    assert_eq!(
-        sum_of(&first[..]).unwrap(),
-        sum_of(&packed(&other)[..]).unwrap()
-    );
+    assert_eq!(sum_of(&first[..]).unwrap(), sum_of(&packed(&other)[..]).unwrap());
     let target = fs::read_link(other.join("link")).unwrap();
     assert_eq!(target, Path::new("wget/a.test"));
     let times = [place.path().join("s7"), other];
@@ -54,11 +51,8 @@ fn manifest_is_checked_by_sha256sum() {
     fs::create_dir(&out).unwrap();
     fs::write(out.join("a.tar"), &bytes).unwrap();
     let run = |program: &str, arguments: &[&str]| {
-        let command = std::process::Command::new(program)
-            .args(arguments)
-            .current_dir(&out)
-            .output()
-            .unwrap();
+        let command =
+            std::process::Command::new(program).args(arguments).current_dir(&out).output().unwrap();
         assert!(command.status.success(), "{command:?}");
     };
     run("tar", &["-xf", "a.tar"]);
@@ -122,42 +116,22 @@ fn unpacked(entries: &[(EntryType, &str, &str)]) -> (Result<()>, tempfile::TempD
     }
     let bytes = builder.into_inner().unwrap();
     let result = unpack(&bytes[..], "s7", &opened(&place.path().join("s7")));
-    assert_eq!(
-        fs::read_dir(place.path().join("victim")).unwrap().count(),
-        0
-    );
+    assert_eq!(fs::read_dir(place.path().join("victim")).unwrap().count(), 0);
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
     (result, place)
 }
 
 #[test]
 fn links_that_leave_the_page_are_refused() {
-    for target in [
-        "..",
-        "/etc/shadow",
-        "../victim",
-        "a/../../victim",
-        "a/..",
-        "../s7",
-    ] {
-        let (result, place) = unpacked(&[
-            (EntryType::Directory, "s7/a", ""),
-            (EntryType::Symlink, "s7/up", target),
-        ]);
+    for target in ["..", "/etc/shadow", "../victim", "a/../../victim", "a/..", "../s7"] {
+        let (result, place) =
+            unpacked(&[(EntryType::Directory, "s7/a", ""), (EntryType::Symlink, "s7/up", target)]);
         let failure = result.unwrap_err();
-        assert!(
-            failure.differs && failure.text.contains("leads out"),
-            "{failure}"
-        );
-        assert!(
-            fs::symlink_metadata(place.path().join("s7/up")).is_err(),
-            "{target}"
-        );
+        assert!(failure.differs && failure.text.contains("leads out"), "{failure}");
+        assert!(fs::symlink_metadata(place.path().join("s7/up")).is_err(), "{target}");
     }
-    let (result, _place) = unpacked(&[
-        (EntryType::Directory, "s7/a", ""),
-        (EntryType::Symlink, "s7/a/up", "../a/x"),
-    ]);
+    let (result, _place) =
+        unpacked(&[(EntryType::Directory, "s7/a", ""), (EntryType::Symlink, "s7/a/up", "../a/x")]);
     result.unwrap();
 }
 
@@ -171,10 +145,8 @@ fn links_in_the_middle_of_a_name_are_not_followed() {
     let failure = result.unwrap_err();
     assert!(failure.text.contains("Not a directory"), "{failure}");
     assert_eq!(fs::read_dir(place.path().join("s7/a")).unwrap().count(), 0);
-    let (result, _place) = unpacked(&[
-        (EntryType::Symlink, "s7/b", "a"),
-        (EntryType::Regular, "s7/b", ""),
-    ]);
+    let (result, _place) =
+        unpacked(&[(EntryType::Symlink, "s7/b", "a"), (EntryType::Regular, "s7/b", "")]);
     assert!(result.unwrap_err().text.contains("File exists"));
 }
 
@@ -194,10 +166,7 @@ fn only_files_directories_and_symbolic_links_are_accepted() {
         let (result, place) = unpacked(&[(EntryType::Regular, "s7/a", ""), (kind, "s7/b", "s7/a")]);
         let failure = result.unwrap_err();
         assert!(failure.differs, "{kind:?}: {failure}");
-        assert!(
-            fs::symlink_metadata(place.path().join("s7/b")).is_err(),
-            "{kind:?}"
-        );
+        assert!(fs::symlink_metadata(place.path().join("s7/b")).is_err(), "{kind:?}");
     }
 }
 
@@ -229,19 +198,12 @@ impl Read for Endless {
 
 #[test]
 fn length_of_a_name_is_bounded_whatever_its_header_says() {
-    for kind in [
-        EntryType::GNULongName,
-        EntryType::GNULongLink,
-        EntryType::XHeader,
-    ] {
+    for kind in [EntryType::GNULongName, EntryType::GNULongLink, EntryType::XHeader] {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(kind);
         header.set_size(700_000_000);
         header.set_cksum();
-        let mut archive = Endless {
-            header: header.as_bytes().to_vec(),
-            read: 0,
-        };
+        let mut archive = Endless { header: header.as_bytes().to_vec(), read: 0 };
         let place = tempfile::tempdir().unwrap();
         let failure = unpack(&mut archive, "s7", &opened(place.path())).unwrap_err();
         assert!(failure.differs, "{failure}");
@@ -261,10 +223,7 @@ fn longest_name_is_restored() {
     fs::create_dir(&out).unwrap();
     unpack(&packed(&page)[..], "s7", &opened(&out)).unwrap();
     assert_eq!(fs::read(out.join(&deep).join("x")).unwrap(), b"x");
-    assert_eq!(
-        fs::read_link(out.join("link")).unwrap().as_os_str().len(),
-        4000
-    );
+    assert_eq!(fs::read_link(out.join("link")).unwrap().as_os_str().len(), 4000);
 }
 
 /// Damages of an archive: bytes that change, with or without a correct sum of the header, and blocks
@@ -281,22 +240,10 @@ enum Damage {
 }
 
 fn damage() -> impl Strategy<Value = Damage> {
-    let texts = [
-        "s7/../x",
-        "/x",
-        "s7/l",
-        "s7/l/x",
-        "..",
-        "../..",
-        "/etc",
-        "s7/.stored.json",
-    ];
+    let texts = ["s7/../x", "/x", "s7/l", "s7/l/x", "..", "../..", "/etc", "s7/.stored.json"];
     prop_oneof![
         (any::<usize>(), any::<u8>()).prop_map(|(at, byte)| Damage::Byte(at, byte)),
-        (
-            any::<usize>(),
-            prop::sample::select(&b"0123456789LKxgSVD\0"[..])
-        )
+        (any::<usize>(), prop::sample::select(&b"0123456789LKxgSVD\0"[..]))
             .prop_map(|(block, kind)| Damage::Kind(block, kind)),
         (any::<usize>(), prop::sample::select(texts.to_vec()))
             .prop_map(|(block, text)| Damage::Text(block, text)),

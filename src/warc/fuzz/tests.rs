@@ -42,11 +42,7 @@ fn drain(source: impl Read) {
 fn recording() -> File {
     recorded(|recording| {
         let html = [("content-type", "text/html")];
-        add(
-            recording,
-            &get("https://page.test/?a=1&_=2", 200, &html),
-            b"<html>",
-        );
+        add(recording, &get("https://page.test/?a=1&_=2", 200, &html), b"<html>");
         add(recording, &post("https://page.test/api", b"a=1"), b"{}");
         recording.add_page(Page {
             url: "https://page.test/?a=1&_=2".to_owned(),
@@ -75,11 +71,7 @@ fn records() -> Vec<u8> {
             "WARC-Concurrent-To: <urn:uuid:response>\n",
             b"POST /x HTTP/1.1\r\n\r\na=1",
         ),
-        record(
-            "revisit",
-            "WARC-Refers-To-Target-URI: http://a.test/x?y\n",
-            b"",
-        ),
+        record("revisit", "WARC-Refers-To-Target-URI: http://a.test/x?y\n", b""),
     ]
     .concat()
 }

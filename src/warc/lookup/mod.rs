@@ -164,11 +164,7 @@ impl Index {
     }
 
     fn found(&self, (number, entry): Candidate<'_>, fit: Match) -> Found {
-        Found {
-            entry: entry.into_owned(),
-            wacz: Arc::clone(&self.waczs[number]),
-            fit,
-        }
+        Found { entry: entry.into_owned(), wacz: Arc::clone(&self.waczs[number]), fit }
     }
 }
 
@@ -186,9 +182,7 @@ fn without_arguments<'a>(
             kept.cloned().collect()
         };
         let wanted = kept(&request.arguments);
-        let same = compared
-            .iter()
-            .filter(|(_, arguments)| kept(arguments) == wanted);
+        let same = compared.iter().filter(|(_, arguments)| kept(arguments) == wanted);
         if let Some(found) = nearest(same.map(|(one, _)| *one), request) {
             return Some((found.clone(), &rule.name));
         }
@@ -210,15 +204,11 @@ fn static_file<'a>(
     if !is_static || is_cut || request.method != "GET" {
         return None;
     }
-    let answers: BTreeSet<_> = candidates
-        .iter()
-        .map(|(_, entry)| (entry.status, entry.digest.clone()))
-        .collect();
+    let answers: BTreeSet<_> =
+        candidates.iter().map(|(_, entry)| (entry.status, entry.digest.clone())).collect();
     let is_unambiguous = answers.len() == 1 && (candidates.len() == 1 || has_digest(&answers));
     let found = nearest(candidates, request);
-    found
-        .filter(|_| is_unambiguous)
-        .map(|found| (found.clone(), STATIC))
+    found.filter(|_| is_unambiguous).map(|found| (found.clone(), STATIC))
 }
 
 /// The entry with the same names of arguments and most of their values, at least half of them.
@@ -232,17 +222,12 @@ fn most_arguments<'a>(
     let wanted: BTreeSet<_> = request.arguments.iter().cloned().collect();
     let wanted_names = names(&request.arguments);
     let score = |arguments: &[(String, String)]| {
-        let same = arguments
-            .iter()
-            .filter(|argument| wanted.contains(*argument))
-            .count();
+        let same = arguments.iter().filter(|argument| wanted.contains(*argument)).count();
         (names(arguments) == wanted_names && same > 0 && 2 * same >= arguments.len())
             .then_some(same)
     };
-    let scored: Vec<_> = compared
-        .iter()
-        .filter_map(|(one, arguments)| Some((*one, score(arguments)?)))
-        .collect();
+    let scored: Vec<_> =
+        compared.iter().filter_map(|(one, arguments)| Some((*one, score(arguments)?))).collect();
     let best = scored.iter().map(|(_, score)| *score).max()?;
     let best = scored.iter().filter(|(_, score)| *score == best);
     let found = nearest(best.map(|(one, _)| *one), request)?;
@@ -295,10 +280,7 @@ fn has_digest(answers: &BTreeSet<(Option<u16>, Option<String>)>) -> bool {
 }
 
 fn arguments(entry: &Entry) -> Vec<(String, String)> {
-    all_arguments(
-        url_of(&entry.url),
-        entry.posted.as_deref().unwrap_or_default(),
-    )
+    all_arguments(url_of(&entry.url), entry.posted.as_deref().unwrap_or_default())
 }
 
 /// Arguments of the query and of the posted body.

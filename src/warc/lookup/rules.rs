@@ -46,13 +46,10 @@ impl Rule {
     /// Whether the rule leaves out an argument.
     pub(super) fn covers(&self, name: &str, value: &str) -> bool {
         let name = name.to_ascii_lowercase();
-        let is_named = self
-            .arguments
-            .iter()
-            .any(|known| match known.strip_suffix('*') {
-                Some(start) => name.starts_with(start),
-                None => name == *known,
-            });
+        let is_named = self.arguments.iter().any(|known| match known.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => name == *known,
+        });
         is_named
             && match self.values {
                 Values::Any => true,
@@ -64,17 +61,12 @@ impl Rule {
 
 fn is_number(value: &str) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
-    digits >= DIGITS_MIN
-        && value
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'.')
+    digits >= DIGITS_MIN && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 fn is_function(value: &str) -> bool {
     value.starts_with(|first: char| first.is_ascii_alphabetic() || "_$".contains(first))
-        && value
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "_$.[]".contains(c))
+        && value.chars().all(|c| c.is_ascii_alphanumeric() || "_$.[]".contains(c))
 }
 
 #[cfg(test)]
@@ -94,12 +86,7 @@ mod tests {
         assert_eq!(covering("rnd", "0.5512345"), ["cache-breaking"]);
         assert_eq!(covering("cb", "12345678"), ["cache-breaking"]);
         assert_eq!(covering("cb", "jQuery1_2"), ["callback"]);
-        for (name, value) in [
-            ("page", "12345678"),
-            ("t", "12"),
-            ("_", "x"),
-            ("callback", "1"),
-        ] {
+        for (name, value) in [("page", "12345678"), ("t", "12"), ("_", "x"), ("callback", "1")] {
             assert!(covering(name, value).is_empty(), "{name}={value}");
         }
     }

@@ -25,12 +25,7 @@ fn pages(urls: &[&str]) -> Index {
 }
 
 fn wanted<'a>(url: &'a str, method: &'a str, posted: Option<&'a [u8]>) -> Wanted<'a> {
-    Wanted {
-        url,
-        method,
-        posted,
-        near: at("2026-11-26T09:53:41Z"),
-    }
+    Wanted { url, method, posted, near: at("2026-11-26T09:53:41Z") }
 }
 
 fn answer(index: &Index, wanted: &Wanted<'_>) -> Option<(String, Match)> {
@@ -43,20 +38,13 @@ fn answer(index: &Index, wanted: &Wanted<'_>) -> Option<(String, Match)> {
 
 #[test]
 fn exact_url_precedes_all_rules() {
-    let urls = [
-        "https://a.test/x?b=1&a=2",
-        "https://a.test/x?a=2&b=1",
-        "https://a.test/X?a=2&b=1",
-    ];
+    let urls = ["https://a.test/x?b=1&a=2", "https://a.test/x?a=2&b=1", "https://a.test/X?a=2&b=1"];
     let index = pages(&urls);
     for url in urls {
         let expected = Some((url.to_owned(), Match::Exact));
         assert_eq!(answer(&index, &wanted(url, "GET", None)), expected);
         let with_fragment = format!("{url}#part");
-        assert_eq!(
-            answer(&index, &wanted(&with_fragment, "GET", None)),
-            expected
-        );
+        assert_eq!(answer(&index, &wanted(&with_fragment, "GET", None)), expected);
     }
     assert!(answer(&index, &wanted("https://b.test/x", "GET", None)).is_none());
     assert!(answer(&index, &wanted(urls[0], "POST", None)).is_none());
@@ -65,52 +53,24 @@ fn exact_url_precedes_all_rules() {
 #[test]
 fn rules_find_what_differs_without_meaning() {
     for (recorded, asked, rule) in [
-        (
-            "https://a.test/x?a=1",
-            "http://www.a.test/x?a=1",
-            Some("key"),
-        ),
-        (
-            "https://a.test/x?a=1&utm_source=b",
-            "https://a.test/x?a=1",
-            Some("tracking"),
-        ),
+        ("https://a.test/x?a=1", "http://www.a.test/x?a=1", Some("key")),
+        ("https://a.test/x?a=1&utm_source=b", "https://a.test/x?a=1", Some("tracking")),
         (
             "https://a.test/x?_=1732614821123",
             "https://a.test/x?_=1732614829999",
             Some("cache-breaking"),
         ),
-        (
-            "https://a.test/x?_=1732614821123",
-            "https://a.test/x?gclid=7",
-            Some("cache-breaking"),
-        ),
+        ("https://a.test/x?_=1732614821123", "https://a.test/x?gclid=7", Some("cache-breaking")),
         (
             "https://a.test/x?callback=jq_1",
             "https://a.test/x?callback=jq_2&_=99999999",
             Some("callback"),
         ),
-        (
-            "https://a.test/a.css?v=1",
-            "https://a.test/a.css?v=2",
-            Some("static"),
-        ),
-        (
-            "https://a.test/x?a=1&b=2&c=3",
-            "https://a.test/x?a=1&b=2&c=4",
-            Some("arguments"),
-        ),
-        (
-            "https://a.test/x?a=1&b=2&c=3",
-            "https://a.test/x?a=1&b=5&c=4",
-            None,
-        ),
+        ("https://a.test/a.css?v=1", "https://a.test/a.css?v=2", Some("static")),
+        ("https://a.test/x?a=1&b=2&c=3", "https://a.test/x?a=1&b=2&c=4", Some("arguments")),
+        ("https://a.test/x?a=1&b=2&c=3", "https://a.test/x?a=1&b=5&c=4", None),
         ("https://a.test/x?a=1&b=2", "https://a.test/x?a=1", None),
-        (
-            "https://a.test/x?page=10000001",
-            "https://a.test/x?page=10000002",
-            None,
-        ),
+        ("https://a.test/x?page=10000001", "https://a.test/x?page=10000002", None),
         ("https://a.test/x", "https://a.test/y", None),
     ] {
         let index = pages(&[recorded]);
@@ -137,23 +97,14 @@ fn posted_body_is_part_of_the_request() {
             .find(&wanted(url, "POST", posted))
             .map(|found| (found.entry.posted.unwrap_or_default(), found.fit))
     };
-    assert_eq!(
-        find(Some(b"q=one")),
-        Some(("q=one".to_owned(), Match::Exact))
-    );
+    assert_eq!(find(Some(b"q=one")), Some(("q=one".to_owned(), Match::Exact)));
     let two = Some(&b"{\"query\":\"two\",\"size\":10,\"_\":1732614829999}"[..]);
     let expected = "query=two&size=10&_=1732614821123";
-    assert_eq!(
-        find(two),
-        Some((expected.to_owned(), Match::Fuzzy("cache-breaking")))
-    );
+    assert_eq!(find(two), Some((expected.to_owned(), Match::Fuzzy("cache-breaking"))));
     assert_eq!(find(Some(b"q=three")), None);
     assert_eq!(find(None), None);
     let head = index.find(&wanted(url, "HEAD", None)).unwrap();
-    assert_eq!(
-        (head.entry.method.as_str(), head.fit),
-        ("GET", Match::Fuzzy("head"))
-    );
+    assert_eq!((head.entry.method.as_str(), head.fit), ("GET", Match::Fuzzy("head")));
 }
 
 #[test]
@@ -173,18 +124,11 @@ fn nearest_of_several_recordings_answers() {
     index.add(recording("2026-03-01T00:00:00.7Z", 201));
     let status = |near| {
         let near = at(near);
-        let wanted = Wanted {
-            near,
-            ..wanted(url, "GET", None)
-        };
+        let wanted = Wanted { near, ..wanted(url, "GET", None) };
         index.find(&wanted).unwrap().entry.status
     };
     assert_eq!(status("2026-01-20T00:00:00Z"), Some(200));
-    assert_eq!(
-        status("2026-03-01T00:00:00Z"),
-        Some(201),
-        "the redirect leads here"
-    );
+    assert_eq!(status("2026-03-01T00:00:00Z"), Some(201), "the redirect leads here");
     assert_eq!(status("2030-01-01T00:00:00Z"), Some(201));
 }
 
@@ -215,11 +159,7 @@ fn key_of_others(url: &str) -> String {
     let host = host.trim_start_matches("www.");
     let (name, port) = host.split_once(':').unwrap_or((host, ""));
     let labels: Vec<_> = name.split('.').rev().collect();
-    let port = if port.is_empty() {
-        String::new()
-    } else {
-        format!(":{port}")
-    };
+    let port = if port.is_empty() { String::new() } else { format!(":{port}") };
     format!("{}{port})/{}", labels.join(","), path.to_lowercase())
 }
 
@@ -294,8 +234,7 @@ fn requests() -> Vec<(String, &'static str)> {
             format!("{url}0"),
         ])
     });
-    urls.flat_map(|url| [(url.clone(), "GET"), (url.clone(), "POST"), (url, "HEAD")])
-        .collect()
+    urls.flat_map(|url| [(url.clone(), "GET"), (url.clone(), "POST"), (url, "HEAD")]).collect()
 }
 
 #[test]
@@ -316,10 +255,8 @@ fn part_of_an_index_answers_as_the_whole_of_it() {
         let text = lines.join("\n");
         let (content, list) = packed_index(&lines, 4);
         let plain: [(&'static str, &[u8]); 1] = [("indexes/index.cdxj", text.as_bytes())];
-        let packed: [(&'static str, &[u8]); 2] = [
-            ("indexes/index.cdx.gz", &content),
-            ("indexes/index.idx", list.as_bytes()),
-        ];
+        let packed: [(&'static str, &[u8]); 2] =
+            [("indexes/index.cdx.gz", &content), ("indexes/index.idx", list.as_bytes())];
         let (whole, all) = open(&file, &plain, u64::MAX);
         let parts = [open(&file, &plain, 0), open(&file, &packed, 0)];
         for (url, method) in requests() {
@@ -349,40 +286,24 @@ fn record_is_found_although_the_index_lies() {
     let damaged = [&sorted[..sorted.len() - 20], &[0; 20]].concat();
     let swapped = of_sorted.replacen("test,a)/", "test,a)/!", 1);
     for (members, expected) in [
+        (&[("indexes/index.cdxj", text.as_bytes())][..], "indexes/index.cdxj: not in order"),
         (
-            &[("indexes/index.cdxj", text.as_bytes())][..],
-            "indexes/index.cdxj: not in order",
-        ),
-        (
-            &[
-                ("indexes/index.cdx.gz", &content),
-                ("indexes/index.idx", list.as_bytes()),
-            ],
+            &[("indexes/index.cdx.gz", &content), ("indexes/index.idx", list.as_bytes())],
             "indexes/index.cdx.gz: not in order",
         ),
         (
-            &[
-                ("indexes/index.cdx.gz", &sorted),
-                ("indexes/index.idx", swapped.as_bytes()),
-            ],
+            &[("indexes/index.cdx.gz", &sorted), ("indexes/index.idx", swapped.as_bytes())],
             "begins with another line",
         ),
         (
-            &[
-                ("indexes/index.cdx.gz", &damaged),
-                ("indexes/index.idx", of_sorted.as_bytes()),
-            ],
+            &[("indexes/index.cdx.gz", &damaged), ("indexes/index.idx", of_sorted.as_bytes())],
             "has another digest",
         ),
     ] {
         for url in URLS.iter().take(12) {
             let (_, index) = open(&file, members, 0);
             let (entry, fit) = find_in(&index, &wanted(url, "GET", None)).expect(url);
-            assert_eq!(
-                (entry.url.as_str(), fit),
-                (*url, Match::Exact),
-                "{expected}"
-            );
+            assert_eq!((entry.url.as_str(), fit), (*url, Match::Exact), "{expected}");
         }
         let (wacz, index) = open(&file, members, 0);
         let missing = find_in(&index, &wanted("https://a.test/none", "GET", None));

@@ -21,10 +21,7 @@ pub(crate) struct Body<R> {
 
 impl<R> Body<R> {
     pub(crate) fn new(inner: R, length: u64) -> Body<R> {
-        Body {
-            inner,
-            rest: length,
-        }
+        Body { inner, rest: length }
     }
 
     /// Bytes that were not read yet.
@@ -42,9 +39,7 @@ impl<R> Body<Counted<R>> {
 
 impl<R: BufRead> Read for Body<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let most = buffer
-            .len()
-            .min(usize::try_from(self.rest).unwrap_or(usize::MAX));
+        let most = buffer.len().min(usize::try_from(self.rest).unwrap_or(usize::MAX));
         if most == 0 {
             return Ok(0);
         }
@@ -149,9 +144,7 @@ impl Found {
 
     /// `WARC-Target-URI`. wget puts it in angle brackets.
     pub(crate) fn url(&self) -> &str {
-        self.field("warc-target-uri")
-            .trim_start_matches('<')
-            .trim_end_matches('>')
+        self.field("warc-target-uri").trim_start_matches('<').trim_end_matches('>')
     }
 
     /// Media type of the block without parameters.
@@ -193,16 +186,9 @@ impl Walk {
     /// The next record. `None` at the end of the file.
     pub(crate) fn next(&mut self) -> Result<Option<Found>, Stop> {
         let offset = self.end;
-        let found = self.record().map_err(|error| Stop {
-            offset,
-            reason: error.to_string(),
-        })?;
+        let found = self.record().map_err(|error| Stop { offset, reason: error.to_string() })?;
         self.end = self.source.count;
-        Ok(found.map(|found| Found {
-            offset,
-            length: self.end - offset,
-            ..found
-        }))
+        Ok(found.map(|found| Found { offset, length: self.end - offset, ..found }))
     }
 
     fn record(&mut self) -> io::Result<Option<Found>> {
@@ -217,10 +203,7 @@ impl Walk {
         if !content.fill_buf()?.is_empty() {
             return Err(invalid("more than one record in a gzip member"));
         }
-        found.map_or_else(
-            || Err(invalid("empty gzip member")),
-            |found| Ok(Some(found)),
-        )
+        found.map_or_else(|| Err(invalid("empty gzip member")), |found| Ok(Some(found)))
     }
 }
 

@@ -26,10 +26,7 @@ impl Ids {
     pub(crate) fn new() -> Result<Ids, WarcError> {
         let mut seed = [0; 16];
         getrandom::fill(&mut seed).map_err(|error| {
-            WarcError::io(
-                "identifiers of records",
-                io::Error::other(error.to_string()),
-            )
+            WarcError::io("identifiers of records", io::Error::other(error.to_string()))
         })?;
         Ok(Ids { seed, count: 0 })
     }
@@ -37,24 +34,13 @@ impl Ids {
     /// The next identifier, as a URI in angle brackets.
     pub(crate) fn next(&mut self) -> String {
         self.count += 1;
-        let hash = Sha256::new()
-            .chain_update(self.seed)
-            .chain_update(self.count.to_le_bytes())
-            .finalize();
-        let mut hex: String = hash[..16]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hash =
+            Sha256::new().chain_update(self.seed).chain_update(self.count.to_le_bytes()).finalize();
+        let mut hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
         // Version 4 and the variant of RFC 9562.
         hex.replace_range(12..13, "4");
         hex.replace_range(16..17, "a");
-        let parts = [
-            &hex[..8],
-            &hex[8..12],
-            &hex[12..16],
-            &hex[16..20],
-            &hex[20..],
-        ];
+        let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
         format!("<urn:uuid:{}>", parts.join("-"))
     }
 }

@@ -13,9 +13,7 @@ use std::time::Instant;
 /// Most memory that was resident, in MiB.
 fn peak() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kilobytes / 1024)
 }
@@ -37,12 +35,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     print(begin, "open");
     for url in urls {
         let begin = Instant::now();
-        let found = index.find(&Wanted {
-            url,
-            method: "GET",
-            posted: None,
-            near: Timestamp::UNIX_EPOCH,
-        });
+        let found =
+            index.find(&Wanted { url, method: "GET", posted: None, near: Timestamp::UNIX_EPOCH });
         let how = match &found {
             None => "missing",
             Some(found) if found.wacz.read(&found.entry).is_err() => "not readable",

@@ -125,12 +125,7 @@ fn write(path: &str) -> Result<()> {
         main_url: "https://page.test/".to_owned(),
         created: time,
     };
-    let options = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)?;
+    let options = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
     let recording = Recording::create(options, &about)?;
     let mut writer = Writer { recording, time };
     let html = [
@@ -155,12 +150,7 @@ fn write(path: &str) -> Result<()> {
         b"",
     )?;
     writer.get("https://page.test/nothing", 204, &[], b"")?;
-    writer.get(
-        "https://page.test/same",
-        304,
-        &[("content-length", "20")],
-        b"",
-    )?;
+    writer.get("https://page.test/same", 304, &[("content-length", "20")], b"")?;
     writer.get("https://page.test/missing", 404, &[], b"not here")?;
     let mut cut = writer.exchange("https://page.test/cut", 200, &[("content-length", "9999")]);
     cut.truncated = Some(Truncated::Length);
@@ -173,37 +163,19 @@ fn write(path: &str) -> Result<()> {
         b"{\"a\":{\"b\":[1,\"two\"],\"a\":3}}",
     )?;
     let part = "--x\r\nContent-Disposition: form-data; name=\"field\"\r\n\r\nv w\r\n--x--\r\n";
-    writer.post(
-        "https://page.test/parts",
-        "multipart/form-data; boundary=x",
-        part.as_bytes(),
-    )?;
-    writer.post(
-        "https://page.test/bytes",
-        "application/octet-stream",
-        &[0, 1, 2, 255],
-    )?;
+    writer.post("https://page.test/parts", "multipart/form-data; boundary=x", part.as_bytes())?;
+    writer.post("https://page.test/bytes", "application/octet-stream", &[0, 1, 2, 255])?;
     for url in URLS {
         writer.get(url, 200, &[("content-type", "text/plain")], url.as_bytes())?;
     }
     for (url, media_type, body) in [
         ("urn:view:https://page.test/", "image/png", noise(3000)),
-        (
-            "urn:text:https://page.test/",
-            "text/plain",
-            b"A page".to_vec(),
-        ),
-        (
-            "urn:pageinfo:https://page.test/",
-            "application/json",
-            b"{}".to_vec(),
-        ),
+        ("urn:text:https://page.test/", "text/plain", b"A page".to_vec()),
+        ("urn:pageinfo:https://page.test/", "application/json", b"{}".to_vec()),
     ] {
         let line = json!({"kind": "resource", "url": url, "sha256": hex(&body)});
         println!("{line}");
-        writer
-            .recording
-            .add_resource(url, media_type, writer.time, &body)?;
+        writer.recording.add_resource(url, media_type, writer.time, &body)?;
     }
     writer.recording.add_page(Page {
         url: "https://page.test/".to_owned(),

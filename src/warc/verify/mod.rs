@@ -114,11 +114,7 @@ fn check_index(wacz: &Wacz, lines: records::Lines, report: &mut Report) {
             let status =
                 |status: Option<u64>| status.map_or("-".to_owned(), |code| code.to_string());
             if entry.status.map(u64::from) != record.status {
-                differs(
-                    "status",
-                    &status(entry.status.map(u64::from)),
-                    &status(record.status),
-                );
+                differs("status", &status(entry.status.map(u64::from)), &status(record.status));
             }
             let media_type = record.mime.as_deref().unwrap_or_default();
             if !entry.media_type.is_empty() && !entry.media_type.eq_ignore_ascii_case(media_type) {
@@ -156,18 +152,17 @@ fn check_shared(wacz: &Wacz, report: &mut Report) {
                 Err(WarcError::Io { error, .. }) => return Some(error.to_string()),
             };
             match digest::agree(&own, listed) {
-                Some(false) => Some(format!(
-                    "WARC-Payload-Digest is {listed}, that of the bytes {own}"
-                )),
+                Some(false) => {
+                    Some(format!("WARC-Payload-Digest is {listed}, that of the bytes {own}"))
+                }
                 Some(true) | None => None,
             }
         });
         match flaw {
             None => report.compared += 1,
-            Some(reason) => report.add(
-                wacz.part(entry),
-                format!("body of '{}': {reason}", entry.url),
-            ),
+            Some(reason) => {
+                report.add(wacz.part(entry), format!("body of '{}': {reason}", entry.url))
+            }
         }
     }
 }

@@ -20,10 +20,7 @@ pub(super) fn check(members: &[Member], report: &mut Report) {
         match sums(member) {
             Ok((digest, bytes, crc)) => {
                 if crc != member.crc {
-                    report.add(
-                        &member.name,
-                        "CRC-32 differs from that in the ZIP directory",
-                    );
+                    report.add(&member.name, "CRC-32 differs from that in the ZIP directory");
                 }
                 if bytes != member.size {
                     let reason =
@@ -62,10 +59,7 @@ pub(super) fn check(members: &[Member], report: &mut Report) {
             report.add(PACKAGE, format!("lists '{path}', which is missing"));
             continue;
         };
-        if resource["bytes"]
-            .as_u64()
-            .is_some_and(|listed| listed != *bytes)
-        {
+        if resource["bytes"].as_u64().is_some_and(|listed| listed != *bytes) {
             let listed = &resource["bytes"];
             report.add(path, format!("has {bytes} bytes, {PACKAGE} says {listed}"));
         }

@@ -55,10 +55,7 @@ pub(super) fn check(wacz: &Wacz, report: &mut Report) -> Lines {
     }
     for (part, id, other) in concurrent {
         if !ids.contains(&other) && !referred.contains(&id) {
-            report.add(
-                part,
-                format!("WARC-Concurrent-To names {other}, which is missing"),
-            );
+            report.add(part, format!("WARC-Concurrent-To names {other}, which is missing"));
         }
     }
     all
@@ -132,17 +129,13 @@ fn response(http: &Http) -> Vec<String> {
     {
         let stored = http.length;
         let length = head::shown(length);
-        flaws.push(format!(
-            "Content-Length is '{length}', the body has {stored} bytes"
-        ));
+        flaws.push(format!("Content-Length is '{length}', the body has {stored} bytes"));
     }
     if let Some(codings) = value("content-encoding") {
         let is_whole = http.start.len() as u64 == http.length;
         if !coding::fits(codings, &http.start, is_whole) {
             let codings = head::shown(codings);
-            flaws.push(format!(
-                "Content-Encoding is '{codings}', but the body is not encoded so"
-            ));
+            flaws.push(format!("Content-Encoding is '{codings}', but the body is not encoded so"));
         }
     }
     flaws

@@ -95,11 +95,7 @@ pub(crate) fn packed_index(lines: &[String], part_lines: usize) -> (Vec<u8>, Str
         "!meta 0 {\"format\": \"cdxj-gzip-1.0\", \"filename\": \"index.cdx.gz\"}\n".to_owned();
     for lines in lines.chunks(part_lines) {
         let part = packed(
-            lines
-                .iter()
-                .flat_map(|line| [line.as_str(), "\n"])
-                .collect::<String>()
-                .as_bytes(),
+            lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect::<String>().as_bytes(),
         );
         let (begin, _) = lines[0].split_once(" {").unwrap();
         let place =

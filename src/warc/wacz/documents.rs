@@ -71,10 +71,7 @@ fn document(response: &Found) -> Option<Page> {
     let http = response.http.as_ref()?;
     let (status, _) = head::status(&http.first)?;
     let media_type = head::value(&http.fields, "content-type").map(crate::record::essence);
-    let is_html = matches!(
-        media_type.as_deref(),
-        Some("text/html" | "application/xhtml+xml")
-    );
+    let is_html = matches!(media_type.as_deref(), Some("text/html" | "application/xhtml+xml"));
     let kind = response.field("warc-resource-type");
     let is_page = kind.is_empty() || kind.eq_ignore_ascii_case("document");
     let url = response.url();

@@ -25,10 +25,7 @@ impl Lines {
         if found.field("warc-type") == "request" {
             let line = found.http.as_ref().map(|http| http.first.as_str());
             let method = line.and_then(|line| line.split(' ').next());
-            let request = (
-                method.unwrap_or("GET").to_ascii_uppercase(),
-                found.posted.clone(),
-            );
+            let request = (method.unwrap_or("GET").to_ascii_uppercase(), found.posted.clone());
             match self.responses.get(&other) {
                 Some(at) => set_request(&mut self.lines[*at], &request),
                 None => {
@@ -82,10 +79,7 @@ fn line(found: &Found, filename: &str) -> Option<Line> {
         (_, None) => Some(found.media_type()),
     };
     let digests = ["warc-payload-digest", "warc-block-digest"];
-    let digest = digests
-        .iter()
-        .map(|name| found.field(name))
-        .find(|digest| !digest.is_empty());
+    let digest = digests.iter().map(|name| found.field(name)).find(|digest| !digest.is_empty());
     let status = http.and_then(|http| head::status(&http.first));
     let url = found.url().to_owned();
     Some(Line {

@@ -64,15 +64,11 @@ pub(crate) struct Sought<'a> {
 
 impl Listed {
     fn of(contents: Contents) -> Listed {
-        Listed {
-            contents,
-            places: OnceLock::new(),
-        }
+        Listed { contents, places: OnceLock::new() }
     }
 
     fn places(&self) -> &Places {
-        self.places
-            .get_or_init(|| Places::of(&self.contents.entries))
+        self.places.get_or_init(|| Places::of(&self.contents.entries))
     }
 }
 
@@ -155,16 +151,10 @@ impl Indexed {
         let entries = &listed.contents.entries;
         if reach == Reach::Key {
             let found = listed.places().of_url(entries, sought.url);
-            found
-                .filter(|entry| wanted(entry))
-                .map(Cow::Borrowed)
-                .collect()
+            found.filter(|entry| wanted(entry)).map(Cow::Borrowed).collect()
         } else {
             let found = listed.places().of_place(entries, surt::place(sought.key));
-            found
-                .filter(|entry| wanted(entry))
-                .map(Cow::Borrowed)
-                .collect()
+            found.filter(|entry| wanted(entry)).map(Cow::Borrowed).collect()
         }
     }
 

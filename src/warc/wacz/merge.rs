@@ -159,10 +159,7 @@ impl<'a> Merge<'a> {
     /// If a file cannot be written.
     pub fn finish(mut self) -> Result<Summary, WarcError> {
         self.output.flush().map_err(failed)?;
-        let mut pages = self
-            .pages
-            .into_inner()
-            .map_err(|error| failed(error.into_error()))?;
+        let mut pages = self.pages.into_inner().map_err(|error| failed(error.into_error()))?;
         pages.rewind().map_err(failed)?;
         let contents = Contents {
             about: &self.about,
@@ -201,9 +198,7 @@ impl<'a> Merge<'a> {
     fn copy(&mut self, name: &str, mut part: Part) -> Result<(), WarcError> {
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
-            let count = part
-                .read(&mut chunk)
-                .map_err(|error| WarcError::io(name, error))?;
+            let count = part.read(&mut chunk).map_err(|error| WarcError::io(name, error))?;
             if count == 0 {
                 return Ok(());
             }
@@ -217,9 +212,7 @@ impl<'a> Merge<'a> {
         let mut member = Member::begin(&mut self.output, Vec::new()).map_err(failed)?;
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
-            let count = record
-                .read(&mut chunk)
-                .map_err(|error| WarcError::io(name, error))?;
+            let count = record.read(&mut chunk).map_err(|error| WarcError::io(name, error))?;
             if count == 0 {
                 break;
             }

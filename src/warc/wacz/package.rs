@@ -32,14 +32,7 @@ pub(super) fn data_header(size: u64, crc: u32, time: Timestamp) -> Vec<u8> {
 }
 
 fn data_entry(size: u64, crc: u32) -> Entry {
-    Entry {
-        name: DATA,
-        method: Method::Store,
-        crc,
-        packed: size,
-        size,
-        offset: 0,
-    }
+    Entry { name: DATA, method: Method::Store, crc, packed: size, size, offset: 0 }
 }
 
 /// The block of the record that describes the WARC file.
@@ -107,12 +100,7 @@ struct Content<W> {
 
 impl<W: Write> Content<W> {
     fn new(inner: W) -> Content<W> {
-        Content {
-            inner,
-            crc: Crc::new(),
-            sha256: Sha256::new(),
-            bytes: 0,
-        }
+        Content { inner, crc: Crc::new(), sha256: Sha256::new(), bytes: 0 }
     }
 }
 
@@ -143,14 +131,8 @@ impl Members {
         method: Method,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<String> {
-        let mut entry = Entry {
-            name,
-            method,
-            crc: 0,
-            packed: 0,
-            size: 0,
-            offset: self.output.position(),
-        };
+        let mut entry =
+            Entry { name, method, crc: 0, packed: 0, size: 0, offset: self.output.position() };
         self.output.write(&zip::local_header(&entry, self.time))?;
         let begin = self.output.position();
         let end = End(&mut self.output);
@@ -188,21 +170,11 @@ impl Members {
 
 /// Completes a recording whose records end where `output` is.
 pub(super) fn finish(contents: Contents<'_>, output: Output) -> Result<Summary, WarcError> {
-    let Contents {
-        about,
-        lines,
-        pages,
-        main_time,
-        sums,
-    } = contents;
+    let Contents { about, lines, pages, main_time, sums } = contents;
     let size = output.position() - DATA_BEGIN;
     let data = data_entry(size, sums.crc.sum());
-    let mut members = Members {
-        output,
-        time: about.created,
-        entries: vec![data],
-        resources: Vec::new(),
-    };
+    let mut members =
+        Members { output, time: about.created, entries: vec![data], resources: Vec::new() };
     members.list(DATA, &digest::text(sums.sha256), size);
     let mut index = Packed::default();
     let added = members
@@ -211,29 +183,19 @@ pub(super) fn finish(contents: Contents<'_>, output: Output) -> Result<Summary, 
             Ok(())
         })
         .and_then(|_| {
-            members.add(PARTS, Method::Deflate, |file| {
-                file.write_all(index.parts.as_bytes())
-            })
+            members.add(PARTS, Method::Deflate, |file| file.write_all(index.parts.as_bytes()))
         })
         .and_then(|_| members.add(PAGES, Method::Deflate, |file| pages(file)))
         .and_then(|_| {
             let resources = std::mem::take(&mut members.resources);
             let text = package_text(about, main_time, resources);
-            let hash = members.add(PACKAGE, Method::Deflate, |file| {
-                file.write_all(text.as_bytes())
-            })?;
+            let hash =
+                members.add(PACKAGE, Method::Deflate, |file| file.write_all(text.as_bytes()))?;
             let text = json!({"path": PACKAGE, "hash": hash}).to_string();
-            members.add(PACKAGE_DIGEST, Method::Deflate, |file| {
-                file.write_all(text.as_bytes())
-            })
+            members.add(PACKAGE_DIGEST, Method::Deflate, |file| file.write_all(text.as_bytes()))
         });
     added.map_err(failed)?;
-    let Members {
-        mut output,
-        time,
-        entries: all,
-        ..
-    } = members;
+    let Members { mut output, time, entries: all, .. } = members;
     let ends = zip::ends(&all, output.position(), time);
     // A file with a directory is complete, so its first header must be right before.
     let header = data_header(size, all[0].crc, time);
@@ -243,10 +205,7 @@ pub(super) fn finish(contents: Contents<'_>, output: Output) -> Result<Summary, 
         .and_then(|()| output.write(&ends))
         .and_then(|()| output.flush());
     written.map_err(failed)?;
-    Ok(Summary {
-        bytes: output.position(),
-        entries: index.count,
-    })
+    Ok(Summary { bytes: output.position(), entries: index.count })
 }
 
 /// The first line of a list of pages.

@@ -58,10 +58,7 @@ impl Parts {
         if meta.format != FORMAT {
             return Err(format!("has the format '{}'", meta.format));
         }
-        let mut parts = Parts {
-            filename: meta.filename,
-            list: Vec::new(),
-        };
+        let mut parts = Parts { filename: meta.filename, list: Vec::new() };
         for line in lines {
             parts.add(line)?;
         }
@@ -100,10 +97,7 @@ impl Parts {
 
     /// The parts that may have lines from `begin` up to `end`. Without `end`, all that follow.
     pub(super) fn range(&self, begin: &[u8], end: Option<&[u8]>) -> Range<usize> {
-        let before = |limit: &[u8]| {
-            self.list
-                .partition_point(|part| part.begin.as_bytes() < limit)
-        };
+        let before = |limit: &[u8]| self.list.partition_point(|part| part.begin.as_bytes() < limit);
         // The first line of a part may be one of those, and so may lines before it.
         let first = before(begin).saturating_sub(1);
         first..end.map_or(self.list.len(), before).max(first)
@@ -141,12 +135,8 @@ mod tests {
 
     #[test]
     fn parts_of_a_range_are_found() {
-        let parts = list(&[
-            ("a 2020", 0, 5),
-            ("b 2020", 5, 5),
-            ("b 2021", 10, 5),
-            ("c?x 2020", 15, 5),
-        ]);
+        let parts =
+            list(&[("a 2020", 0, 5), ("b 2020", 5, 5), ("b 2021", 10, 5), ("c?x 2020", 15, 5)]);
         let parts = parts.unwrap();
         assert_eq!(parts.bytes(), 20);
         let range = |begin: &str, end: &str| parts.range(begin.as_bytes(), Some(end.as_bytes()));

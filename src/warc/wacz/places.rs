@@ -33,8 +33,7 @@ impl Places {
         url: &str,
     ) -> impl Iterator<Item = &'a Entry> {
         // Other texts may have the same hash.
-        self.numbered(&self.urls, entries, url)
-            .filter(move |entry| url_of(&entry.url) == url)
+        self.numbered(&self.urls, entries, url).filter(move |entry| url_of(&entry.url) == url)
     }
 
     /// The entries whose key is this place, with or without a query.

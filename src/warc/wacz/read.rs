@@ -108,9 +108,7 @@ impl Wacz {
     /// Opens a file, and reads only a part of its indexes for a look-up if they are sorted and have at
     /// least so many bytes.
     pub(crate) fn open_at_least(file: File, sorted_min_bytes: u64) -> Result<Wacz, WarcError> {
-        let bytes = file
-            .metadata()
-            .map_err(|error| WarcError::io("file", error))?;
+        let bytes = file.metadata().map_err(|error| WarcError::io("file", error))?;
         let whole = Part::new(&Arc::new(file), 0, bytes.len());
         // What ends an unfinished file are bytes of the web, which may look like a directory.
         let first = zip::first_member(&whole).filter(|first| is_warc(&first.name));
@@ -118,10 +116,7 @@ impl Wacz {
         let mut faults = Vec::new();
         let (mut members, mut is_complete) = (Vec::new(), true);
         let warcs = if whole.starts_with(b"WARC/") || whole.starts_with(&[0x1f, 0x8b]) {
-            vec![Warc {
-                name: "WARC file".to_owned(),
-                data: whole,
-            }]
+            vec![Warc { name: "WARC file".to_owned(), data: whole }]
         } else if !whole.starts_with(b"PK") {
             return Err(WarcError::format("file", "neither a WACZ nor a WARC file"));
         } else if !is_open && let Some(found) = zip::directory(&whole)? {
@@ -133,10 +128,7 @@ impl Wacz {
                 let reason = "has no directory and no WARC file at its begin";
                 return Err(WarcError::format("file", reason));
             };
-            vec![Warc {
-                name: first.name,
-                data: whole.slice(first.data, u64::MAX),
-            }]
+            vec![Warc { name: first.name, data: whole.slice(first.data, u64::MAX) }]
         };
         let warcs: Arc<[Warc]> = warcs.into();
         let shared = Arc::clone(&warcs);
@@ -196,13 +188,11 @@ impl Wacz {
     }
 
     fn lists(&self) -> &Contents {
-        self.lists
-            .get_or_init(|| Contents::of_lists(&self.members, Keeps::All))
+        self.lists.get_or_init(|| Contents::of_lists(&self.members, Keeps::All))
     }
 
     fn beginning(&self) -> &Beginning {
-        self.beginning
-            .get_or_init(|| contents::beginning(&self.members))
+        self.beginning.get_or_init(|| contents::beginning(&self.members))
     }
 
     /// Returns the first page of the list, without the others.
@@ -405,9 +395,7 @@ impl Wacz {
                 |entry: &Entry| is_other(entry) && entry.digest.as_deref() == Some(digest);
             self.index.with_text(digest, &has_body)
         };
-        by_url(Reach::Key)
-            .or_else(|| by_url(Reach::All))
-            .or_else(by_digest)
+        by_url(Reach::Key).or_else(|| by_url(Reach::All)).or_else(by_digest)
     }
 }
 
@@ -416,10 +404,9 @@ fn warcs_of(members: &[Member], faults: &mut Vec<Flaw>) -> Result<Vec<Warc>, War
     let mut warcs = Vec::new();
     for member in members.iter().filter(|member| is_warc(&member.name)) {
         match member.method {
-            Method::Store => warcs.push(Warc {
-                name: member.name.clone(),
-                data: member.data.clone(),
-            }),
+            Method::Store => {
+                warcs.push(Warc { name: member.name.clone(), data: member.data.clone() })
+            }
             Method::Deflate => faults.push(Flaw::new(
                 member.name.clone(),
                 "compressed by the ZIP file, so that its records cannot be read one by one",

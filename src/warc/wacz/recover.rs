@@ -54,9 +54,7 @@ pub fn recover(file: File) -> Result<Summary, WarcError> {
         output.truncate(0).map_err(failed)?;
         return Recording::begin(output, &about)?.finish();
     }
-    output
-        .truncate(package::DATA_BEGIN + walk.end)
-        .map_err(failed)?;
+    output.truncate(package::DATA_BEGIN + walk.end).map_err(failed)?;
     let lines = lines.into_lines();
     let pages = pages(&lines, &about, &data);
     let mut recording = Recording::resume(output, about, lines, package::DATA_BEGIN)?;
@@ -71,10 +69,7 @@ fn is_begun(file: &Part) -> bool {
     let header = package::data_header(0, 0, Timestamp::UNIX_EPOCH);
     let name_at = header.len() - package::DATA.len() - 20;
     let mut start = Vec::new();
-    let read = file
-        .clone()
-        .take(header.len() as u64)
-        .read_to_end(&mut start);
+    let read = file.clone().take(header.len() as u64).read_to_end(&mut start);
     let is_same = |range: std::ops::Range<usize>| {
         let end = range.end.min(start.len());
         let begin = range.start.min(end);
@@ -87,10 +82,8 @@ fn is_begun(file: &Part) -> bool {
 
 /// What the record of the file says.
 pub(super) fn about_of(found: &Found, data: &Part) -> About {
-    let mut about = About {
-        created: found.field("warc-date").parse().unwrap_or_default(),
-        ..About::default()
-    };
+    let mut about =
+        About { created: found.field("warc-date").parse().unwrap_or_default(), ..About::default() };
     let mut content = record::open(data.slice(found.offset, found.length));
     let Ok(Some((_, _, length))) = record::block(&mut content) else {
         return about;
@@ -132,11 +125,7 @@ fn pages(lines: &[Line], about: &About, data: &Part) -> Vec<Page> {
             let is_main = *url == about.main_url;
             pages.push(Page {
                 url: url.clone(),
-                title: if is_main {
-                    about.title.clone()
-                } else {
-                    String::new()
-                },
+                title: if is_main { about.title.clone() } else { String::new() },
                 time: line.time,
                 text: texts.get(url).cloned(),
             });

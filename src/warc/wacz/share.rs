@@ -105,12 +105,7 @@ pub fn share(file: File, to: File, shelf: &mut dyn Shelf) -> Result<Option<Share
         sharing.output.truncate(0).map_err(failed)?;
         return Ok(None);
     }
-    let Sharing {
-        mut output,
-        shared_urls,
-        mut shared,
-        ..
-    } = sharing;
+    let Sharing { mut output, shared_urls, mut shared, .. } = sharing;
     output.flush().map_err(failed)?;
     let header = package::data_header(0, 0, about.created);
     output.replace(0, &header).map_err(failed)?;
@@ -194,10 +189,7 @@ impl Sharing {
         let at = at.ok_or_else(|| invalid("request names no response"))?;
         head.splice(at..at + response.len(), revisit.bytes());
         let mut start = Vec::new();
-        content
-            .by_ref()
-            .take(CHUNK_BYTES as u64)
-            .read_to_end(&mut start)?;
+        content.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut start)?;
         if start.len() < CHUNK_BYTES {
             head.extend_from_slice(&start);
             return member::write_whole(&mut self.output, &head);
@@ -237,10 +229,8 @@ impl Sharing {
             None => Vec::new(),
         };
         let id = self.ids.next();
-        let time: Timestamp = found
-            .field("warc-date")
-            .parse()
-            .map_err(|_| invalid("record has no date"))?;
+        let time: Timestamp =
+            found.field("warc-date").parse().map_err(|_| invalid("record has no date"))?;
         let mut own = kept_fields(fields);
         for (name, value) in [
             ("WARC-Payload-Digest", payload.as_str()),
@@ -264,8 +254,7 @@ impl Sharing {
         };
         record::write(&mut self.output, &head, &http, &mut io::empty(), 0)
             .map_err(|error| io::Error::other(error.to_string()))?;
-        self.replaced
-            .insert(found.field("warc-record-id").to_owned(), id);
+        self.replaced.insert(found.field("warc-record-id").to_owned(), id);
         self.shared_urls.insert(found.url().to_owned());
         self.shared.bodies += 1;
         Ok(())
@@ -285,9 +274,7 @@ fn may_be_shared(found: &Found) -> bool {
             let status = head::status(&http.first);
             is_plain && !has("set-cookie") && status.is_some_and(|(status, _)| status == 200)
         }
-        ("resource", None) => [VIEW, TEXT]
-            .iter()
-            .any(|begin| found.url().starts_with(begin)),
+        ("resource", None) => [VIEW, TEXT].iter().any(|begin| found.url().starts_with(begin)),
         _ => false,
     }
 }

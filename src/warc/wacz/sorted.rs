@@ -36,10 +36,7 @@ pub(super) struct LineRange {
 
 impl LineRange {
     pub(super) fn all() -> LineRange {
-        LineRange {
-            begin: Vec::new(),
-            end: None,
-        }
+        LineRange { begin: Vec::new(), end: None }
     }
 
     /// The lines with a key.
@@ -54,10 +51,7 @@ impl LineRange {
 
     fn after(text: &str, next: u8) -> LineRange {
         let with = |last| [text.as_bytes(), &[last]].concat();
-        LineRange {
-            begin: with(next),
-            end: Some(with(next + 1)),
-        }
+        LineRange { begin: with(next), end: Some(with(next + 1)) }
     }
 
     fn ends_before(&self, line: &[u8]) -> bool {
@@ -78,11 +72,7 @@ impl SortedIndex {
         });
         let indexes: Vec<_> = indexes.collect();
         let bytes: u64 = indexes.iter().map(|(member, _)| member.data.len()).sum();
-        if bytes < least
-            || indexes
-                .iter()
-                .any(|(index, _)| index.method != Method::Store)
-        {
+        if bytes < least || indexes.iter().any(|(index, _)| index.method != Method::Store) {
             return None;
         }
         let lists = members.iter().filter(|member| {
@@ -144,10 +134,7 @@ impl SortedIndex {
                 rest.is_some_and(|rest| rest.first().is_none_or(|next| b" \r".contains(next)))
             };
             if !first.next().is_some_and(is_first) {
-                return Err(format!(
-                    "the part at byte {} begins with another line",
-                    part.offset
-                ));
+                return Err(format!("the part at byte {} begins with another line", part.offset));
             }
             let next = parts.list.get(number + 1).map(IndexPart::key);
             lines.try_for_each(|line| {
@@ -156,10 +143,7 @@ impl SortedIndex {
                     return Err(NOT_IN_ORDER.to_owned());
                 }
                 if line.len() as u64 > cdxj::LINE_MAX_BYTES {
-                    return Err(format!(
-                        "has a line longer than {} bytes",
-                        cdxj::LINE_MAX_BYTES
-                    ));
+                    return Err(format!("has a line longer than {} bytes", cdxj::LINE_MAX_BYTES));
                 }
                 if line >= &range.begin[..] && !range.ends_before(line) {
                     each(part.offset, line);
@@ -177,10 +161,7 @@ impl SortedIndex {
         data.read_to_end(&mut packed).map_err(failed)?;
         let listed = part.digest.as_deref();
         if listed.and_then(|listed| digest::agree(&digest::of(&packed), listed)) == Some(false) {
-            return Err(format!(
-                "the part at byte {} has another digest",
-                part.offset
-            ));
+            return Err(format!("the part at byte {} has another digest", part.offset));
         }
         let mut content = Vec::new();
         let mut decoder = MultiGzDecoder::new(&packed[..]).take(PART_MAX_BYTES);

@@ -16,12 +16,7 @@ pub(super) struct Sorter {
 
 impl Sorter {
     pub(super) fn new(most: usize) -> Sorter {
-        Sorter {
-            most,
-            lines: Vec::new(),
-            bytes: 0,
-            runs: Vec::new(),
-        }
+        Sorter { most, lines: Vec::new(), bytes: 0, runs: Vec::new() }
     }
 
     /// Adds a line, which has no line end. `scratch` makes a file for those that are in memory.
@@ -49,11 +44,8 @@ impl Sorter {
     /// The lines in their order.
     pub(super) fn sorted(mut self) -> io::Result<Sorted> {
         self.lines.sort_unstable();
-        let mut sorted = Sorted {
-            lines: self.lines.into_iter(),
-            runs: Vec::new(),
-            next: BinaryHeap::new(),
-        };
+        let mut sorted =
+            Sorted { lines: self.lines.into_iter(), runs: Vec::new(), next: BinaryHeap::new() };
         for mut run in self.runs {
             run.rewind()?;
             sorted.runs.push(BufReader::new(run));

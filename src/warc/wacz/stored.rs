@@ -55,15 +55,7 @@ impl Stored {
             (status, reason) = line.ok_or_else(|| invalid("record has no status line"))?;
             headers = fields;
         }
-        Ok(Stored {
-            member,
-            fields,
-            status,
-            reason,
-            headers,
-            body,
-            is_http,
-        })
+        Ok(Stored { member, fields, status, reason, headers, body, is_http })
     }
 
     pub(super) fn field(&self, name: &str) -> &str {
@@ -90,10 +82,7 @@ pub(super) fn without_framing(headers: Fields) -> Fields {
         let names = ["content-encoding", "content-length", "transfer-encoding"];
         names.iter().any(|known| name.eq_ignore_ascii_case(known))
     };
-    headers
-        .into_iter()
-        .filter(|(name, _)| !is_framing(name))
-        .collect()
+    headers.into_iter().filter(|(name, _)| !is_framing(name)).collect()
 }
 
 /// The answer of a record, with the body as the server meant it: other programs store it with its
@@ -130,10 +119,7 @@ fn plain<R: BufRead + Send + 'static>(
     }
     if is_encoded {
         let decoded = coding::decoded(whole, &codings, Mismatch::Keep)?;
-        whole = Box::new(Bounded {
-            inner: decoded,
-            rest: DECODED_MAX_BYTES,
-        });
+        whole = Box::new(Bounded { inner: decoded, rest: DECODED_MAX_BYTES });
     }
     Ok(StoredAnswer {
         status,
@@ -156,9 +142,7 @@ impl<R: Read> Read for Bounded<R> {
         let count = self.inner.read(buffer)?;
         let rest = self.rest.checked_sub(count as u64);
         self.rest = rest.ok_or_else(|| {
-            invalid(&format!(
-                "body is longer than {DECODED_MAX_BYTES} bytes when decoded"
-            ))
+            invalid(&format!("body is longer than {DECODED_MAX_BYTES} bytes when decoded"))
         })?;
         Ok(count)
     }

@@ -72,11 +72,7 @@ pub(super) struct Sums {
 
 impl Sums {
     fn from(begin: u64) -> Sums {
-        Sums {
-            crc: Crc::new(),
-            sha256: Sha256::new(),
-            end: begin,
-        }
+        Sums { crc: Crc::new(), sha256: Sha256::new(), end: begin }
     }
 
     /// Adds bytes that will not change after they are written.
@@ -386,11 +382,7 @@ fn push_all(head: &mut Vec<u8>, fields: &[(String, String)], framing: &[&str], l
 }
 
 fn response_head(exchange: &Exchange, length: u64) -> Vec<u8> {
-    let reason: String = exchange
-        .reason
-        .chars()
-        .filter(|c| !c.is_control())
-        .collect();
+    let reason: String = exchange.reason.chars().filter(|c| !c.is_control()).collect();
     let status = exchange.status;
     let line = format!("HTTP/1.1 {status} {reason}");
     let mut head = line.trim_end().as_bytes().to_vec();
@@ -412,12 +404,10 @@ fn response_head(exchange: &Exchange, length: u64) -> Vec<u8> {
 
 fn request_head(exchange: &Exchange, url: &str) -> Vec<u8> {
     let parsed = url::Url::parse(url).ok();
-    let target = parsed
-        .as_ref()
-        .map_or(url.to_owned(), |parsed| match parsed.query() {
-            Some(query) => format!("{}?{query}", parsed.path()),
-            None => parsed.path().to_owned(),
-        });
+    let target = parsed.as_ref().map_or(url.to_owned(), |parsed| match parsed.query() {
+        Some(query) => format!("{}?{query}", parsed.path()),
+        None => parsed.path().to_owned(),
+    });
     let is_token = |c: &char| c.is_ascii_alphanumeric() || "-_.!#$%&'*+^`|~".contains(*c);
     let method: String = exchange.method.chars().filter(is_token).collect();
     let mut head = format!("{method} {target} HTTP/1.1\r\n").into_bytes();
@@ -428,17 +418,9 @@ fn request_head(exchange: &Exchange, url: &str) -> Vec<u8> {
         let port = port.map_or(String::new(), |port| format!(":{port}"));
         head::push(&mut head, "Host", &format!("{host}{port}"));
     }
-    let length = exchange
-        .posted
-        .as_ref()
-        .map(|posted| posted.len().to_string());
+    let length = exchange.posted.as_ref().map(|posted| posted.len().to_string());
     let framing = &FRAMING[1..];
-    push_all(
-        &mut head,
-        &exchange.request,
-        framing,
-        length.as_deref().unwrap_or_default(),
-    );
+    push_all(&mut head, &exchange.request, framing, length.as_deref().unwrap_or_default());
     if let Some(length) = &length {
         head::push(&mut head, "Content-Length", length);
     }

@@ -70,8 +70,6 @@ impl PackedFiles {
 
 fn whole(file: File) -> Result<Part, WarcError> {
     let metadata = file.metadata();
-    let bytes = metadata
-        .map_err(|error| WarcError::io("file", error))?
-        .len();
+    let bytes = metadata.map_err(|error| WarcError::io("file", error))?.len();
     Ok(Part::new(&Arc::new(file), 0, bytes))
 }

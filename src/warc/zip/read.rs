@@ -54,11 +54,7 @@ impl Member {
         let read = self.content().take(most).read_to_end(&mut bytes);
         read.map_err(|error| WarcError::io(&self.name, error))?;
         if bytes.len() as u64 != self.size {
-            let reason = format!(
-                "has {} bytes, and the directory says {}",
-                bytes.len(),
-                self.size
-            );
+            let reason = format!("has {} bytes, and the directory says {}", bytes.len(), self.size);
             return Err(WarcError::format(&self.name, reason));
         }
         let mut crc = Crc::new();
@@ -66,10 +62,7 @@ impl Member {
         if crc.sum() == self.crc {
             Ok(bytes)
         } else {
-            Err(WarcError::format(
-                &self.name,
-                "has another CRC-32 than the directory says",
-            ))
+            Err(WarcError::format(&self.name, "has another CRC-32 than the directory says"))
         }
     }
 }
@@ -122,10 +115,7 @@ fn find(file: &Part) -> Result<Option<Directory>, WarcError> {
         let header = Header(&bytes[*at..]);
         header.u32(0) == END && *at + END_BYTES + usize::from(header.u16(20)) == bytes.len()
     };
-    let Some(at) = (0..=bytes.len().saturating_sub(END_BYTES))
-        .rev()
-        .find(is_end)
-    else {
+    let Some(at) = (0..=bytes.len().saturating_sub(END_BYTES)).rev().find(is_end) else {
         return Ok(None);
     };
     let end = Header(&bytes[at..]);
@@ -147,10 +137,7 @@ fn find(file: &Part) -> Result<Option<Directory>, WarcError> {
         return Ok(Some(directory));
     }
     let at = locator.u64(8);
-    if at
-        .checked_add(END64_BYTES as u64)
-        .is_none_or(|end| end > locator_at)
-    {
+    if at.checked_add(END64_BYTES as u64).is_none_or(|end| end > locator_at) {
         return Err(wrong("its 64-bit end is outside of the file"));
     }
     let end = read_at(file, at, END64_BYTES as u64).map_err(failed)?;
@@ -158,11 +145,7 @@ fn find(file: &Part) -> Result<Option<Directory>, WarcError> {
     if end.u32(0) != END64 {
         return Err(wrong("its 64-bit end is missing"));
     }
-    Ok(Some(Directory {
-        offset: end.u64(48),
-        size: end.u64(40),
-        count: end.u64(32),
-    }))
+    Ok(Some(Directory { offset: end.u64(48), size: end.u64(40), count: end.u64(32) }))
 }
 
 /// The members of a file in the order of their places. `None` if the file has no directory.
@@ -197,11 +180,8 @@ pub(crate) fn directory(file: &Part) -> Result<Option<Vec<Member>>, WarcError> {
     members.sort_by_key(|member| member.place);
     for pair in members.windows(2) {
         if pair[0].place.1 > pair[1].place.0 {
-            let reason = format!(
-                "'{}' and '{}' overlap",
-                shown(&pair[0].name),
-                shown(&pair[1].name)
-            );
+            let reason =
+                format!("'{}' and '{}' overlap", shown(&pair[0].name), shown(&pair[1].name));
             return Err(wrong(reason));
         }
     }
@@ -223,10 +203,7 @@ fn central(file: &Part, bytes: &[u8], limit: u64) -> Result<(Member, usize), Str
         || name.contains(['\\', '\0'])
         || name.split('/').any(|part| part == ".." || part == ".");
     if leads_out || name.is_empty() {
-        return Err(format!(
-            "its name '{}' leads out of the archive",
-            shown(name)
-        ));
+        return Err(format!("its name '{}' leads out of the archive", shown(name)));
     }
     let short = [header.u32(24), header.u32(20), header.u32(42)].map(u64::from);
     let [size, packed, offset] = sizes(short, &rest[..lengths[1]])?;

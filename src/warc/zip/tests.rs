@@ -79,10 +79,7 @@ fn entries_of_the_directory_have_an_extra_field_as_their_local_headers() {
     let starts = |signature: u32| -> Vec<usize> {
         let signature = signature.to_le_bytes();
         let windows = file.windows(4).enumerate();
-        windows
-            .filter(|(_, window)| **window == signature)
-            .map(|(at, _)| at)
-            .collect()
+        windows.filter(|(_, window)| **window == signature).map(|(at, _)| at).collect()
     };
     assert_eq!((starts(LOCAL).len(), starts(CENTRAL).len()), (2, 2));
     for at in starts(LOCAL) {
@@ -103,11 +100,7 @@ fn lies_of_the_directory_have_a_reason() {
     let file = sample();
     assert_eq!(reason(&file), "members: 2");
     for (from, to, expected) in [
-        (
-            &b"archive/a"[..],
-            &b"archi/../"[..],
-            "leads out of the archive",
-        ),
+        (&b"archive/a"[..], &b"archi/../"[..], "leads out of the archive"),
         (b"archive/a", b"/rchive/a", "leads out of the archive"),
         (b"archive/a", b"archive/b", "has another name in its header"),
         // The size of the second member, stored and packed.
@@ -116,21 +109,9 @@ fn lies_of_the_directory_have_a_reason() {
             b"\xff\0\0\0\xff\0\0\0",
             "ends behind the begin of the directory",
         ),
-        (
-            b"\x05\0\0\0\x05\0\0\0",
-            b"\x06\0\0\0\x05\0\0\0",
-            "with two different sizes",
-        ),
-        (
-            b"\x05\0\0\0\x05\0\0\0",
-            b"\xa0\0\0\0\xa0\0\0\0",
-            "ends behind",
-        ),
-        (
-            b"\x05\0\0\0\x05\0\0\0",
-            b"\x30\0\0\0\x30\0\0\0",
-            "'archive/a' and 'b' overlap",
-        ),
+        (b"\x05\0\0\0\x05\0\0\0", b"\x06\0\0\0\x05\0\0\0", "with two different sizes"),
+        (b"\x05\0\0\0\x05\0\0\0", b"\xa0\0\0\0\xa0\0\0\0", "ends behind"),
+        (b"\x05\0\0\0\x05\0\0\0", b"\x30\0\0\0\x30\0\0\0", "'archive/a' and 'b' overlap"),
         (b"PK\x01\x02", b"PK\x09\x02", "member 2: is missing"),
         (b"\x02\0\x02\0", b"\x03\0\x03\0", "member 3: is missing"),
     ] {
@@ -150,10 +131,7 @@ fn large_files_have_64_bit_sizes() {
     let mut one = entry("archive/a", b"", 0);
     (one.size, one.packed) = (large, large);
     let header = local_header(&one, Timestamp::UNIX_EPOCH);
-    let two = Entry {
-        offset: header.len() as u64 + large,
-        ..entry("b", b"", 0)
-    };
+    let two = Entry { offset: header.len() as u64 + large, ..entry("b", b"", 0) };
     let write = |bytes: &[u8], at| {
         std::os::unix::fs::FileExt::write_all_at(&file, bytes, at).unwrap();
         at + bytes.len() as u64

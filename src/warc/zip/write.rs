@@ -129,11 +129,7 @@ pub(crate) fn ends(entries: &[Entry], offset: u64, time: Timestamp) -> Vec<u8> {
         bytes.short(entry.packed);
         bytes.short(entry.size);
         bytes.count(entry.name.len());
-        bytes.count(if is_64 {
-            4 + 8 * large.len()
-        } else {
-            CENTRAL_ROOM_BYTES
-        });
+        bytes.count(if is_64 { 4 + 8 * large.len() } else { CENTRAL_ROOM_BYTES });
         // comment, disk, internal attributes
         (0..3).for_each(|_| bytes.u16(0));
         bytes.u32(PERMISSIONS);

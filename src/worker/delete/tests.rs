@@ -10,9 +10,7 @@ struct Bed {
 
 impl Bed {
     fn new() -> Bed {
-        let bed = Bed {
-            top: tempfile::tempdir().unwrap(),
-        };
+        let bed = Bed { top: tempfile::tempdir().unwrap() };
         fs::create_dir_all(bed.path("20261126/a.test/c1")).unwrap();
         bed
     }
@@ -45,9 +43,7 @@ impl Bed {
         };
         let index = ArchiveIndex::open(self.top.path()).unwrap();
         let add = |name: &str, kind, directory: &str| {
-            index
-                .add_all(name, kind, directory, &[(&entry, None)])
-                .unwrap()
+            index.add_all(name, kind, directory, &[(&entry, None)]).unwrap()
         };
         add("c1", ListKind::Crawl("c1".into()), "20261126/a.test/c1");
         let day = add("20261126", ListKind::Day("20261126".into()), "20261126");
@@ -82,9 +78,8 @@ impl Bed {
 
     fn names(&self, below: &str) -> Vec<String> {
         let names = fs::read_dir(self.path(below)).unwrap();
-        let mut names: Vec<String> = names
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<String> =
+            names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -97,17 +92,10 @@ fn files_and_entries_in_lists_are_removed() {
     assert!(bed.remove(vec![bed.removed("s1", "T1")], false));
     assert!(bed.remove(vec![bed.removed("s2", "T2")], true));
     assert_eq!(bed.names("20261126/a.test"), ["c1", "s3"]);
-    for list in [
-        "index.html",
-        "20261126/index.html",
-        "20261126/a.test/c1/index.html",
-    ] {
+    for list in ["index.html", "20261126/index.html", "20261126/a.test/c1/index.html"] {
         let page = bed.read(list);
         assert!(page.contains("a.test/3"), "{list}: {page}");
-        assert!(
-            !page.contains("a.test/1") && !page.contains("a.test/2"),
-            "{list}: {page}"
-        );
+        assert!(!page.contains("a.test/1") && !page.contains("a.test/2"), "{list}: {page}");
     }
     assert_eq!(bed.names(".index/stale"), [""; 0], "no list waits");
 }
@@ -116,10 +104,7 @@ fn files_and_entries_in_lists_are_removed() {
 fn crawl_goes_with_its_lists_and_empty_directories() {
     let bed = Bed::new();
     bed.page(1);
-    let crawl = Removed {
-        identity: None,
-        ..bed.removed("c1", "")
-    };
+    let crawl = Removed { identity: None, ..bed.removed("c1", "") };
     assert!(bed.remove(vec![bed.removed("s1", "T1"), crawl], true));
     assert!(!bed.path("20261126").exists());
     assert!(!bed.path(".index/c1").exists());
@@ -158,19 +143,13 @@ fn snapshot_leaves_the_list_of_its_url() {
         let others = std::slice::from_ref(&other);
         index.add_version(&list, &entry, false, others).unwrap();
     }
-    let of_url = |id: &str, token| Removed {
-        url_key: Some(key.to_owned()),
-        ..bed.removed(id, token)
-    };
+    let of_url =
+        |id: &str, token| Removed { url_key: Some(key.to_owned()), ..bed.removed(id, token) };
     assert!(bed.remove(vec![of_url("s2", "T2")], true));
     let read = |name: &str| fs::read_to_string(shown.join(name)).unwrap();
     assert!(read("s1.html").contains("20261126/a.test/s3/index.html"));
     assert!(read("s3.html").contains("20261126/a.test/s1/index.html"));
-    assert!(
-        !read("index.html").contains("a.test/s2"),
-        "{}",
-        read("index.html")
-    );
+    assert!(!read("index.html").contains("a.test/s2"), "{}", read("index.html"));
     assert!(!shown.join("s2.html").exists());
     assert!(bed.remove(vec![of_url("s1", "T1")], true));
     assert!(!bed.path("urls").exists(), "one snapshot is left");
@@ -223,10 +202,7 @@ fn body_goes_with_the_last_recording_that_has_it() {
     assert!(bed.remove(vec![bed.removed("s2", "T2")], true));
     assert!(!bed.path(".bodies/0-").exists());
     fs::write(bed.path(".bodies/file"), "").unwrap();
-    assert!(
-        bed.remove(Vec::new(), true),
-        "a file is no directory of bodies"
-    );
+    assert!(bed.remove(Vec::new(), true), "a file is no directory of bodies");
 }
 
 #[test]
@@ -248,16 +224,10 @@ fn directory_of_another_page_stays() {
 fn nothing_outside_of_the_archive_is_removed() {
     let bed = Bed::new();
     let other = tempfile::tempdir().unwrap();
-    for directory in [
-        other.path().to_owned(),
-        bed.path("20261126/../../s1"),
-        bed.top.path().to_owned(),
-    ] {
-        let removed = Removed {
-            identity: None,
-            directory,
-            ..bed.removed("s1", "T1")
-        };
+    for directory in
+        [other.path().to_owned(), bed.path("20261126/../../s1"), bed.top.path().to_owned()]
+    {
+        let removed = Removed { identity: None, directory, ..bed.removed("s1", "T1") };
         bed.remove(vec![removed], false);
     }
     assert!(other.path().exists() && bed.path("20261126/a.test/c1").exists());
@@ -280,10 +250,7 @@ fn removal_that_was_killed_is_repeated() {
     assert!(bed.remove(vec![bed.removed("s1", "T1")], true));
     assert_eq!(bed.names("20261126/a.test"), ["c1"]);
     assert!(!bed.read("index.html").contains("a.test/1"));
-    assert!(
-        bed.remove(vec![bed.removed("s1", "T1")], true),
-        "nothing is left"
-    );
+    assert!(bed.remove(vec![bed.removed("s1", "T1")], true), "nothing is left");
 }
 
 #[test]
@@ -299,9 +266,7 @@ fn directory_without_permissions_is_removed() {
 fn directory_of_any_depth_is_removed() {
     poor(module_path!(), "directory_of_any_depth_is_removed", || {
         for (levels, name) in depths() {
-            let bed = Bed {
-                top: tempfile::tempdir_in("/dev/shm").unwrap(),
-            };
+            let bed = Bed { top: tempfile::tempdir_in("/dev/shm").unwrap() };
             fs::create_dir_all(bed.path("20261126/a.test/c1")).unwrap();
             let path = bed.page(1);
             deep(&path.join("wget"), levels, &name);

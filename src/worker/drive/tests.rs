@@ -35,13 +35,7 @@ fn retry_restarts_daemons_and_their_foreground_hooks() {
             joinable: up && hook.key == "tab",
         });
         let hooks_known = known.collect();
-        done(
-            &hooks,
-            &Standing {
-                hooks: hooks_known,
-                earlier: None,
-            },
-        )
+        done(&hooks, &Standing { hooks: hooks_known, earlier: None })
     };
     use ResultState::{Failed, Queued, Started, Succeeded};
     assert_eq!(judged([Queued; 5], false), [false; 5]);
@@ -52,10 +46,7 @@ fn retry_restarts_daemons_and_their_foreground_hooks() {
     // A worker replaces one that crashed while the tab still has its page.
     let taken_over = [Succeeded, Started, Succeeded, Queued, Queued];
     assert_eq!(judged(taken_over, true), [true, false, true, false, false]);
-    assert_eq!(
-        judged(taken_over, false),
-        [true, false, false, false, false]
-    );
+    assert_eq!(judged(taken_over, false), [true, false, false, false, false]);
 }
 
 /// A worker that is killed between the end of a finite hook and the retries loses none of them.
@@ -95,11 +86,7 @@ fn retries_after_a_finite_hook_outlast_their_worker() {
         figures: Default::default(),
     };
     let media = HookResult {
-        files: vec![File {
-            path: "video.webm".into(),
-            mimetype: "video/webm".into(),
-            size: 1,
-        }],
+        files: vec![File { path: "video.webm".into(), mimetype: "video/webm".into(), size: 1 }],
         ..result("media", ResultState::Succeeded, 0, 5_000)
     };
     let text = result("text", ResultState::Failed, 1_000, 2_000);
@@ -122,10 +109,7 @@ fn retries_after_a_finite_hook_outlast_their_worker() {
     // The finite hook still runs: its end decides.
     assert!(!earlier(&all, &[false, true, true]).left_files);
     // It was retried, it reached its limit, or the files are older.
-    let retried = HookResult {
-        attempts: 2,
-        ..text.clone()
-    };
+    let retried = HookResult { attempts: 2, ..text.clone() };
     let slow = result("text", ResultState::Failed, 1_000, 61_000);
     for other in [retried, slow] {
         let none = earlier(&[media.clone(), other], &[true; 3]);

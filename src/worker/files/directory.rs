@@ -110,16 +110,11 @@ pub fn remove_plugin(own: &Directory, plugin: &str) {
 }
 
 pub(super) fn make_parent(path: &Path) -> Result<(), WorkerError> {
-    path.parent()
-        .map_or(Ok(()), |parent| build(parent, PARENT_MODE, true))
+    path.parent().map_or(Ok(()), |parent| build(parent, PARENT_MODE, true))
 }
 
 pub(super) fn build(path: &Path, mode: u32, recursive: bool) -> Result<(), WorkerError> {
-    match DirBuilder::new()
-        .mode(mode)
-        .recursive(recursive)
-        .create(path)
-    {
+    match DirBuilder::new().mode(mode).recursive(recursive).create(path) {
         Err(error) if !(error.kind() == ErrorKind::AlreadyExists && path.is_dir()) => {
             Err(failed("create", path)(error))
         }
@@ -128,11 +123,7 @@ pub(super) fn build(path: &Path, mode: u32, recursive: bool) -> Result<(), Worke
 }
 
 pub fn failed(verb: &'static str, path: &Path) -> impl Fn(std::io::Error) -> WorkerError {
-    move |source| WorkerError::File {
-        verb,
-        path: path.to_owned(),
-        source,
-    }
+    move |source| WorkerError::File { verb, path: path.to_owned(), source }
 }
 
 #[cfg(test)]
@@ -152,10 +143,7 @@ mod tests {
         assert!(error.ends_with("s1/title': a hook replaced it"), "{error}");
         // A retry replaces what a hook put there.
         make_plugin(&own, "title").unwrap();
-        assert_eq!(
-            enter(&own, "title").unwrap().path(),
-            own.path().join("title")
-        );
+        assert_eq!(enter(&own, "title").unwrap().path(), own.path().join("title"));
         make_plugin(&own, "title").unwrap();
         for bad in ["..", ".", "", "/etc", "a/b", "../s2"] {
             assert!(enter(&own, bad).is_err(), "{bad}");

@@ -40,17 +40,12 @@ fn victim(path: &Path) -> BTreeMap<PathBuf, (u32, u64, u64, Vec<u8>)> {
         let about = fs::symlink_metadata(&path).unwrap();
         let content = match about.file_type() {
             kind if kind.is_dir() => {
-                ahead.extend(
-                    fs::read_dir(&path)
-                        .unwrap()
-                        .map(|entry| entry.unwrap().path()),
-                );
+                ahead.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
                 Vec::new()
             }
-            kind if kind.is_symlink() => fs::read_link(&path)
-                .unwrap()
-                .into_os_string()
-                .into_encoded_bytes(),
+            kind if kind.is_symlink() => {
+                fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes()
+            }
             _ => fs::read(&path).unwrap(),
         };
         found.insert(path, (about.mode(), about.ino(), about.nlink(), content));
@@ -116,11 +111,7 @@ fn hostile(own: &Directory, outside: &Path, step: &Step) {
         }
         Step::Exchange(a, b) => swap(&real, NAMES[a], NAMES[b]),
         Step::Link(n, deep) => {
-            let target = if deep {
-                outside.join("sub")
-            } else {
-                outside.to_owned()
-            };
+            let target = if deep { outside.join("sub") } else { outside.to_owned() };
             link(&target.join(NAMES[n]), &real, NAMES[n]);
         }
         Step::Write(n) => {
@@ -155,14 +146,7 @@ fn work(own: &Directory, join: bool) -> Vec<String> {
             of_crawl: false,
             claims: Arc::new(Mutex::new(Claims::default())),
         };
-        let report = report::build(
-            "plugin/a",
-            "plugin",
-            &Outcome::Exit(0),
-            &file,
-            &context,
-            None,
-        );
+        let report = report::build("plugin/a", "plugin", &Outcome::Exit(0), &file, &context, None);
         reported.extend(report.files.into_iter().map(|file| file.path));
         reported.extend(report.children.into_iter().map(|child| child.url));
         stdout::remove_earlier(&plugin, "a.stdout.log");

@@ -91,11 +91,7 @@ pub fn open_crawl(assignment: &Assignment) -> Result<Directory, WorkerError> {
     let (Some(token), Some(id)) = (&assignment.crawl_identity, id) else {
         return make(path);
     };
-    let identity = Identity {
-        id: id.to_string(),
-        url: String::new(),
-        token: token.clone(),
-    };
+    let identity = Identity { id: id.to_string(), url: String::new(), token: token.clone() };
     open(path, &identity).map_err(|error| match error {
         WorkerError::Taken { path, belongs } => {
             failed("use", &path)(std::io::Error::other(belongs))
@@ -114,10 +110,7 @@ fn open(path: &Path, identity: &Identity) -> Result<Directory, WorkerError> {
 /// Opens the directory if it exists and has this identity. `None` if the path is free.
 fn find(path: &Path, identity: &Identity) -> Result<Option<Directory>, WorkerError> {
     make_parent(path)?;
-    let taken = |belongs: String| WorkerError::Taken {
-        path: path.to_owned(),
-        belongs,
-    };
+    let taken = |belongs: String| WorkerError::Taken { path: path.to_owned(), belongs };
     let found = match Directory::open(path) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -261,10 +254,7 @@ mod tests {
         let error = open(&path, &identity("s1", "bb")).unwrap_err();
         assert!(matches!(error, WorkerError::Taken { .. }), "{error}");
         let said = error.to_string();
-        assert!(
-            said.ends_with("belongs to another s1 'http://a.test/aa'"),
-            "{said}"
-        );
+        assert!(said.ends_with("belongs to another s1 'http://a.test/aa'"), "{said}");
         // Of a version without identities.
         std::fs::remove_file(path.join(NAME)).unwrap();
         let error = open(&path, &identity("s1", "aa")).unwrap_err();
@@ -297,10 +287,8 @@ mod tests {
         let tokens: Vec<String> = (0..8).map(|n| format!("{n:032}")).collect();
         let won = std::thread::scope(|scope| {
             let open = |token: &String| open(&path, &identity("s3", token)).is_ok();
-            let threads: Vec<_> = tokens
-                .iter()
-                .map(|token| scope.spawn(move || open(token)))
-                .collect();
+            let threads: Vec<_> =
+                tokens.iter().map(|token| scope.spawn(move || open(token))).collect();
             let ends = threads.into_iter().map(|thread| thread.join().unwrap());
             ends.filter(|won| *won).count()
         });

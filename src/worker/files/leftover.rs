@@ -54,10 +54,7 @@ pub async fn end(own: &Arc<Directory>, units: &EndedUnits) {
 }
 
 fn problem(own: &Directory, what: &dyn std::fmt::Display) -> PathProblem {
-    PathProblem {
-        path: own.path().to_owned(),
-        what: what.to_string(),
-    }
+    PathProblem { path: own.path().to_owned(), what: what.to_string() }
 }
 
 fn wait_and_clean(own: &Directory, units: &BTreeSet<String>) -> Vec<PathProblem> {
@@ -122,10 +119,7 @@ fn wait_for_end(group: &Path, deadline: Instant) -> io::Result<()> {
         }
         // cgroups(7): poll(2) reports a change of this file as an exceptional condition.
         let mut fds = [PollFd::new(events.as_fd(), PollFlags::POLLPRI)];
-        match poll(
-            &mut fds,
-            PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX),
-        ) {
+        match poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -160,10 +154,8 @@ mod tests {
         std::fs::create_dir(own.path().join("wget")).unwrap();
         symlink("/etc", own.path().join("wget/etc")).unwrap();
         symlink("/etc", own.path().join("etc")).unwrap();
-        let (own, before) = (
-            Arc::new(own),
-            mode(&Directory::open(&top.path().join("s1")).unwrap()),
-        );
+        let (own, before) =
+            (Arc::new(own), mode(&Directory::open(&top.path().join("s1")).unwrap()));
         end(&own, &EndedUnits::default()).await;
         assert_eq!(mode(&own), before);
         for path in ["etc", "wget/etc"] {
@@ -197,9 +189,8 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let own = crate::files::directory::make(&top.path().join("s1")).unwrap();
         let begin = Instant::now();
-        let names: Vec<String> = (0..20)
-            .map(|n| format!("archivist-hook-p{n}-s1.service"))
-            .collect();
+        let names: Vec<String> =
+            (0..20).map(|n| format!("archivist-hook-p{n}-s1.service")).collect();
         for name in &names {
             let plugin = crate::files::directory::enter(&own, name).unwrap();
             for file in ["stdout.log", "output.html", "more.json"] {
@@ -208,10 +199,7 @@ mod tests {
         }
         let made = begin.elapsed();
         let problems = wait_and_clean(&own, &names.into_iter().collect());
-        println!(
-            "made in {made:?}, waited for and directory in {:?}",
-            begin.elapsed() - made
-        );
+        println!("made in {made:?}, waited for and directory in {:?}", begin.elapsed() - made);
         assert!(problems.is_empty(), "{problems:?}");
     }
 }

@@ -69,11 +69,8 @@ pub fn describe(removed: Removed) -> String {
         1 => "1 file".to_owned(),
         count => format!("{count} files"),
     };
-    let said = format!(
-        "removed what it wrote: {} in {}",
-        human_size(removed.bytes),
-        files(removed.files)
-    );
+    let said =
+        format!("removed what it wrote: {} in {}", human_size(removed.bytes), files(removed.files));
     match removed.failed {
         0 => said,
         failed => format!("{said}; failed to remove {}", files(failed)),
@@ -124,17 +121,8 @@ mod tests {
 
     #[test]
     fn result_says_what_was_removed() {
-        let removed = |files, bytes, failed| {
-            describe(Removed {
-                files,
-                bytes,
-                failed,
-            })
-        };
-        assert_eq!(
-            removed(14, 57 << 30, 0),
-            "removed what it wrote: 57.0G in 14 files"
-        );
+        let removed = |files, bytes, failed| describe(Removed { files, bytes, failed });
+        assert_eq!(removed(14, 57 << 30, 0), "removed what it wrote: 57.0G in 14 files");
         assert_eq!(
             removed(1, 1 << 20, 2),
             "removed what it wrote: 1.0M in 1 file; failed to remove 2 files"

@@ -9,11 +9,7 @@ use std::os::unix::fs::MetadataExt;
 
 fn failed(directory: &Directory, name: &str) -> impl Fn(io::Error) -> WorkerError {
     let path = directory.path().join(name);
-    move |source| WorkerError::File {
-        verb: "write",
-        path: path.clone(),
-        source,
-    }
+    move |source| WorkerError::File { verb: "write", path: path.clone(), source }
 }
 
 /// Replaces the file `name` of `directory` by one that contains `text`. Only one writer at a time
@@ -103,10 +99,7 @@ mod tests {
             plant.unwrap();
         }
         for name in ["log", "fifo"] {
-            open_to_append(&held, name)
-                .unwrap()
-                .write_all(b"line\n")
-                .unwrap();
+            open_to_append(&held, name).unwrap().write_all(b"line\n").unwrap();
             assert_eq!(fs::read_to_string(at(name)).unwrap(), "line\n");
         }
         assert_eq!(precious(), "precious");
@@ -118,10 +111,7 @@ mod tests {
         let held = Directory::open(directory.path()).unwrap();
         let path = directory.path().join("log");
         for line in ["one\n", "two\n"] {
-            open_to_append(&held, "log")
-                .unwrap()
-                .write_all(line.as_bytes())
-                .unwrap();
+            open_to_append(&held, "log").unwrap().write_all(line.as_bytes()).unwrap();
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
     }

@@ -16,9 +16,8 @@ impl Claims {
         let known = self.0.entry(directory.to_owned()).or_default();
         let mut own = 0u64;
         for file in files {
-            let (owner, size) = known
-                .entry(file.path.clone())
-                .or_insert_with(|| (key.to_owned(), 0));
+            let (owner, size) =
+                known.entry(file.path.clone()).or_insert_with(|| (key.to_owned(), 0));
             let counted = if owner == key { 0 } else { *size };
             own = own.saturating_add(file.size.saturating_sub(counted));
             *size = file.size.max(counted);
@@ -52,15 +51,7 @@ mod tests {
         assert_eq!(take("/s/chrome", "tab", &[("a", 10), ("b", 5)]), 5);
         assert_eq!(take("/s/chrome", "wait", &[("a", 10), ("b", 5)]), 0);
         assert_eq!(take("/s/chrome", "log", &[("a", 12), ("b", 5)]), 2);
-        assert_eq!(
-            take("/s/title", "title", &[("a", 7)]),
-            7,
-            "another directory"
-        );
-        assert_eq!(
-            take("/s/chrome", "tab", &[("a", 12), ("b", 9)]),
-            9,
-            "runs again"
-        );
+        assert_eq!(take("/s/title", "title", &[("a", 7)]), 7, "another directory");
+        assert_eq!(take("/s/chrome", "tab", &[("a", 12), ("b", 9)]), 9, "runs again");
     }
 }

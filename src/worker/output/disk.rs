@@ -27,10 +27,9 @@ pub fn lack(directory: &Directory) -> Option<&'static str> {
 pub fn retry_if_lacking(verdict: Verdict, outcome: &Outcome, lack: Option<String>) -> Verdict {
     let by_itself = matches!(outcome, Outcome::Exit(_) | Outcome::Signal(_));
     match lack {
-        Some(lack) if outcome.is_failure_of_machine() => Verdict {
-            state: ResultState::Backoff,
-            error: Some(lack),
-        },
+        Some(lack) if outcome.is_failure_of_machine() => {
+            Verdict { state: ResultState::Backoff, error: Some(lack) }
+        }
         Some(lack) if by_itself && verdict.state != ResultState::Skipped => Verdict {
             state: ResultState::Backoff,
             error: Some(format!("its output may be incomplete: {lack}")),
@@ -58,11 +57,7 @@ mod tests {
             assert!(verdict.error.unwrap().ends_with("it is full"));
             assert_eq!(judged(Outcome::Exit(0), state, false).state, state);
         }
-        assert_eq!(
-            judged(Outcome::TimeLimit, Failed, true).state,
-            Failed,
-            "it used all its time"
-        );
+        assert_eq!(judged(Outcome::TimeLimit, Failed, true).state, Failed, "it used all its time");
         assert_eq!(judged(Outcome::Exit(10), Skipped, true).state, Skipped);
     }
 

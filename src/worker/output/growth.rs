@@ -65,11 +65,7 @@ impl GrowthMonitor {
                 }
             }
         });
-        Ok(GrowthMonitor(Some(InotifyMonitor {
-            watches,
-            followed,
-            task,
-        })))
+        Ok(GrowthMonitor(Some(InotifyMonitor { watches, followed, task })))
     }
 
     /// Follows an open file. `path` is used in messages.
@@ -91,12 +87,7 @@ impl InotifyMonitor {
         let changes = Rc::new(Notify::new());
         let followed = self.followed.clone();
         followed.borrow_mut().insert(watch.clone(), changes.clone());
-        Ok(Following {
-            watches,
-            watch,
-            followed,
-            changes,
-        })
+        Ok(Following { watches, watch, followed, changes })
     }
 }
 

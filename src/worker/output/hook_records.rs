@@ -53,17 +53,8 @@ impl HookRecords {
             Some(Record::Binary(binary)) => self.binary(binary),
             Some(Record::Machine(machine)) => self.machine(machine),
             Some(Record::SonicDaemonStart(requested)) => {
-                let SonicDaemonStart {
-                    config_path,
-                    host,
-                    port,
-                    ..
-                } = requested;
-                self.derived.sonic = Some(SonicWish {
-                    config_path,
-                    host,
-                    port,
-                });
+                let SonicDaemonStart { config_path, host, port, .. } = requested;
+                self.derived.sonic = Some(SonicWish { config_path, host, port });
             }
             None => {}
         }
@@ -83,19 +74,8 @@ impl HookRecords {
     }
 
     fn child(&mut self, child: ChildSnapshot) {
-        let ChildSnapshot {
-            url,
-            title,
-            tags,
-            bookmarked_at,
-            ..
-        } = child;
-        self.children.push(Child {
-            url,
-            title,
-            bookmarked_at,
-            tags,
-        });
+        let ChildSnapshot { url, title, tags, bookmarked_at, .. } = child;
+        self.children.push(Child { url, title, bookmarked_at, tags });
     }
 
     /// Processes a Binary record. For a provider, the first record with the requested name and a
@@ -135,10 +115,7 @@ impl HookRecords {
                 .get("binproviders")
                 .and_then(|list| list.as_str())
                 .filter(|list| list.len() <= TAG_MAX);
-            requests.insert(
-                binary.name.clone(),
-                providers.unwrap_or_default().to_owned(),
-            );
+            requests.insert(binary.name.clone(), providers.unwrap_or_default().to_owned());
         }
     }
 
@@ -220,13 +197,7 @@ mod tests {
         file.write_all(RESULT.as_bytes()).unwrap();
         let mut records = HookRecords::default();
         records.read(&file, HookRecords::take).unwrap();
-        assert_eq!(
-            (
-                std::mem::take(&mut records.tags).into_names().len(),
-                records.unread
-            ),
-            (9, 0)
-        );
+        assert_eq!((std::mem::take(&mut records.tags).into_names().len(), records.unread), (9, 0));
         assert!(records.result.is_some(), "the last line has no line break");
     }
 }

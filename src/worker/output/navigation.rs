@@ -42,10 +42,7 @@ pub fn as_status(number: u64) -> Option<u16> {
 /// browser got no answer, and if the file is something else.
 pub fn read(directory: &Directory) -> Option<Navigation> {
     let content = content(directory)?;
-    Some(Navigation {
-        status: as_status(content.status?)?,
-        retry_after: content.retry_after,
-    })
+    Some(Navigation { status: as_status(content.status?)?, retry_after: content.retry_after })
 }
 
 /// Reads why the tab has no page. `None` while the page loads, if it has loaded, and if the file is
@@ -83,10 +80,7 @@ mod tests {
     #[test]
     fn answer_is_read_once_the_page_has_loaded() {
         let loaded = br#"{"url": "http://a/", "status": 429, "retryAfter": 8}"#;
-        let answer = Navigation {
-            status: 429,
-            retry_after: Some(8),
-        };
+        let answer = Navigation { status: 429, retry_after: Some(8) };
         assert_eq!(of(loaded), Some(answer));
         assert_eq!(of(br#"{"url": "http://a/", "error": "refused"}"#), None);
         let top = tempfile::tempdir().unwrap();

@@ -83,10 +83,7 @@ pub fn build(
     let requested = key.split_once('@').map(|(_, name)| name.to_owned());
     // Only hooks of pages and providers of programs can have no results.
     let is_preparation = context.of_crawl && requested.is_none();
-    let mut records = HookRecords {
-        requested,
-        ..HookRecords::default()
-    };
+    let mut records = HookRecords { requested, ..HookRecords::default() };
     let mut error = records
         .read(stdout, HookRecords::take)
         .err()
@@ -108,10 +105,7 @@ pub fn build(
         Vec::new()
     });
     let size = {
-        let mut claims = context
-            .claims
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut claims = context.claims.lock().unwrap_or_else(PoisonError::into_inner);
         claims.take(directory.path(), key, &found)
     };
     let has_output = match &context.before {
@@ -136,9 +130,8 @@ pub fn build(
         .result
         .as_ref()
         .and_then(|result| Some(cut(result.raw.get("note")?.as_str()?.to_owned())));
-    let http_status = asked("http_status")
-        .and_then(navigation::as_status)
-        .filter(|_| !context.of_crawl);
+    let http_status =
+        asked("http_status").and_then(navigation::as_status).filter(|_| !context.of_crawl);
     let stated = records.result.as_ref().map(|result| &result.raw);
     let network_fault = stated
         .and_then(|raw| Some(cut(raw.get("network_fault")?.as_str()?.to_owned())))
@@ -160,18 +153,11 @@ pub fn build(
         text = Some(found.abspath.clone() + &version.collect::<String>());
     }
     if let Some(remark) = remark {
-        verdict = Verdict {
-            state: ResultState::Failed,
-            error: Some(remark),
-        };
+        verdict = Verdict { state: ResultState::Failed, error: Some(remark) };
     }
     if verdict.state == ResultState::Failed || verdict.state == ResultState::Skipped {
         let reasons = [verdict.error.take(), stated_error, error];
-        verdict.error = reasons
-            .into_iter()
-            .flatten()
-            .reduce(|a, b| format!("{a}; {b}"))
-            .map(cut);
+        verdict.error = reasons.into_iter().flatten().reduce(|a, b| format!("{a}; {b}")).map(cut);
         if verdict.error.is_none() {
             verdict.error = text.take().map(cut);
         }
@@ -244,21 +230,14 @@ mod tests {
 
     #[test]
     fn flood_of_tags_and_titles_makes_a_small_report() {
-        let tags: String = (0..300_000)
-            .map(|n| format!("{{\"type\":\"Tag\",\"name\":{n}}}\n"))
-            .collect();
-        let many = (0..50_000)
-            .map(|n| n.to_string())
-            .collect::<Vec<_>>()
-            .join(",");
+        let tags: String =
+            (0..300_000).map(|n| format!("{{\"type\":\"Tag\",\"name\":{n}}}\n")).collect();
+        let many = (0..50_000).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
         let child = format!("{{\"url\":\"http://a/\",\"tags\":\"{many}\"}}\n");
         let title = "t".repeat(1_000_000);
         let titles =
             (0..40).map(|n| format!("{{\"url\":\"http://b/{n}\",\"title\":\"{title}\"}}\n"));
-        let report = of(
-            tags.as_bytes(),
-            (child + &titles.collect::<String>()).as_bytes(),
-        );
+        let report = of(tags.as_bytes(), (child + &titles.collect::<String>()).as_bytes());
         assert_eq!(report.verdict.state, ResultState::Succeeded);
         assert_eq!((report.tags.len(), report.children.len()), (TAGS_MAX, 41));
         assert_eq!(report.children[0].tags.len(), TAGS_MAX);
@@ -362,10 +341,7 @@ not a record
             of(line.as_bytes(), b"").network_fault
         };
         let why = "no name server answers";
-        assert_eq!(
-            fault(&format!(r#""network_fault": "{why}""#)).as_deref(),
-            Some(why)
-        );
+        assert_eq!(fault(&format!(r#""network_fault": "{why}""#)).as_deref(), Some(why));
         assert_eq!(fault(r#""http_status": 511"#).as_deref(), Some(PORTAL));
         assert_eq!(fault(r#""http_status": 503"#), None);
         assert_eq!(fault(r#""network_fault": 7"#), None);

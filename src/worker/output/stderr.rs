@@ -73,10 +73,7 @@ fn report(directory: &Directory, name: &str, verb: &str, done: io::Result<()>) {
 /// Arguments of journalctl for the lines of a unit since this time.
 fn of_unit(unit: &str, since: Time) -> [String; 2] {
     let (seconds, millis) = (since.0.div_euclid(1000), since.0.rem_euclid(1000));
-    [
-        format!("--since=@{seconds}.{millis:03}"),
-        format!("_SYSTEMD_UNIT={unit}"),
-    ]
+    [format!("--since=@{seconds}.{millis:03}"), format!("_SYSTEMD_UNIT={unit}")]
 }
 
 async fn of_query(query: &[String]) -> Vec<u8> {
@@ -113,10 +110,7 @@ async fn newest(query: &[String]) -> io::Result<Vec<u8>> {
         .spawn()?;
     let mut output = Vec::new();
     if let Some(stdout) = journalctl.stdout.take() {
-        stdout
-            .take(OUTPUT_MAX as u64)
-            .read_to_end(&mut output)
-            .await?;
+        stdout.take(OUTPUT_MAX as u64).read_to_end(&mut output).await?;
     }
     // It has ended, or has more to print than is read.
     journalctl.kill().await?;
@@ -197,18 +191,10 @@ mod tests {
 
     #[test]
     fn the_end_is_in_order_and_bounded() {
-        assert_eq!(
-            in_order(b"last\n\nbefore\nfirst\n"),
-            b"first\nbefore\n\nlast\n"
-        );
+        assert_eq!(in_order(b"last\n\nbefore\nfirst\n"), b"first\nbefore\n\nlast\n");
         assert_eq!(in_order(b""), b"");
         assert_eq!(in_order(b"last\nline that is cut"), b"last\n");
-        let long = [
-            b"last\n".to_vec(),
-            vec![b'x'; KEPT_MAX - 8],
-            b"\ncut\n".to_vec(),
-        ]
-        .concat();
+        let long = [b"last\n".to_vec(), vec![b'x'; KEPT_MAX - 8], b"\ncut\n".to_vec()].concat();
         let end = in_order(&long);
         assert_eq!(end.len(), KEPT_MAX);
         assert!(end.starts_with(b"t\nxx") && end.ends_with(b"x\nlast\n"));

@@ -160,10 +160,7 @@ mod tests {
     #[test]
     fn planted_link_is_replaced_and_not_followed() {
         let directory = tempfile::tempdir().unwrap();
-        let (victim, path) = (
-            directory.path().join("victim"),
-            directory.path().join("stdout.log"),
-        );
+        let (victim, path) = (directory.path().join("victim"), directory.path().join("stdout.log"));
         std::fs::write(&victim, "precious").unwrap();
         std::os::unix::fs::symlink(&victim, &path).unwrap();
         for join in [true, false] {
@@ -186,10 +183,7 @@ mod tests {
             file.write_all(name.as_bytes()).unwrap();
             assert_eq!(std::fs::read_to_string(at(NAME)).unwrap(), name);
         }
-        assert_eq!(
-            std::fs::read_to_string(at("one.stdout.log")).unwrap(),
-            "one"
-        );
+        assert_eq!(std::fs::read_to_string(at("one.stdout.log")).unwrap(), "one");
         assert_eq!(std::fs::read_to_string(at("victim")).unwrap(), "precious");
         std::fs::remove_file(at(NAME)).unwrap();
         std::fs::create_dir(at(NAME)).unwrap();

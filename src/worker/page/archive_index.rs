@@ -112,9 +112,7 @@ impl ListDraft<'_> {
             if is_there {
                 return Some(page);
             }
-            (1..=self.last)
-                .rev()
-                .find(|page| self.chunk(*page).iter().any(is_same))
+            (1..=self.last).rev().find(|page| self.chunk(*page).iter().any(is_same))
         });
         let mut page = known.unwrap_or(self.last);
         let entries = self.chunk(page);
@@ -141,11 +139,7 @@ pub struct ArchiveIndex {
 }
 
 fn failed(verb: &'static str, path: &Path) -> impl Fn(std::io::Error) -> WorkerError {
-    move |source| WorkerError::File {
-        verb,
-        path: path.to_owned(),
-        source,
-    }
+    move |source| WorkerError::File { verb, path: path.to_owned(), source }
 }
 
 fn make(path: &Path, mode: u32) -> Result<(), WorkerError> {
@@ -176,11 +170,7 @@ impl ArchiveIndex {
             .map_err(failed("open", &path))?;
         let lock = Flock::lock(file, FlockArg::LockExclusive)
             .map_err(|(_, error)| failed("lock", &path)(error.into()))?;
-        Ok(ArchiveIndex {
-            archive: archive.to_owned(),
-            state,
-            _lock: Some(lock),
-        })
+        Ok(ArchiveIndex { archive: archive.to_owned(), state, _lock: Some(lock) })
     }
 
     /// Opens the index to read it, and creates nothing. Workers wait until it is dropped.
@@ -188,10 +178,7 @@ impl ArchiveIndex {
         let state = archive.join(STATE);
         let path = state.join("lock");
         let mut options = File::options();
-        let opened = options
-            .read(true)
-            .custom_flags(nix::libc::O_NOFOLLOW)
-            .open(&path);
+        let opened = options.read(true).custom_flags(nix::libc::O_NOFOLLOW).open(&path);
         let lock = match opened {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             opened => {
@@ -200,11 +187,7 @@ impl ArchiveIndex {
                 Some(lock.map_err(|(_, error)| failed("lock", &path)(error.into()))?)
             }
         };
-        Ok(ArchiveIndex {
-            archive: archive.to_owned(),
-            state,
-            _lock: lock,
-        })
+        Ok(ArchiveIndex { archive: archive.to_owned(), state, _lock: lock })
     }
 
     /// Adds or updates snapshots in a list, and writes the changed pages to `directory` of the archive.
@@ -226,30 +209,13 @@ impl ArchiveIndex {
             read: BTreeMap::new(),
             changed: BTreeSet::new(),
         };
-        let pages = added
-            .iter()
-            .map(|(entry, known)| draft.add(entry, *known))
-            .collect();
-        let ListDraft {
-            last,
-            read,
-            changed,
-            ..
-        } = draft;
+        let pages = added.iter().map(|(entry, known)| draft.add(entry, *known)).collect();
+        let ListDraft { last, read, changed, .. } = draft;
         for page in &changed {
             write_json(&chunks, &format!("{page}.json"), &read[page])?;
         }
-        let list = Pages {
-            index: self,
-            chunks,
-            kind,
-            directory,
-            last,
-        };
-        Ok(ListPositions {
-            pages,
-            total: list.update(changed, before)?,
-        })
+        let list = Pages { index: self, chunks, kind, directory, last };
+        Ok(ListPositions { pages, total: list.update(changed, before)? })
     }
 
     /// Directory of the chunks of a list.
@@ -271,9 +237,7 @@ impl ArchiveIndex {
     ) -> Result<(), WorkerError> {
         let mut newest: Newest = read_json(&self.state.join(NEWEST));
         let is_added = |other: &ListEntry| added.iter().any(|entry| entry.id == other.id);
-        newest
-            .entries
-            .retain(|other| !is_added(other) && self.has(other));
+        newest.entries.retain(|other| !is_added(other) && self.has(other));
         newest.entries.extend(added.iter().copied().cloned());
         newest.keep_newest();
         let known = newest.days.len();
@@ -303,25 +267,13 @@ impl ArchiveIndex {
         all: bool,
     ) -> Result<(), WorkerError> {
         let chunks = self.chunks(name);
-        let last = if chunks.is_dir() {
-            last_chunk(&chunks)?
-        } else {
-            0
-        };
+        let last = if chunks.is_dir() { last_chunk(&chunks)? } else { 0 };
         let shown = open(&self.archive.join(directory))?;
         if last == 0 {
             // The list is empty, so it has no page.
-            return shown
-                .clear(FIRST)
-                .map_err(failed("remove", &shown.path().join(FIRST)));
+            return shown.clear(FIRST).map_err(failed("remove", &shown.path().join(FIRST)));
         }
-        let list = Pages {
-            index: self,
-            chunks,
-            kind,
-            directory,
-            last,
-        };
+        let list = Pages { index: self, chunks, kind, directory, last };
         for page in 1..last {
             let name = format!("page-{page}.html");
             let found = shown.stat(&name);
@@ -466,10 +418,7 @@ fn read_json<T: Default + serde::de::DeserializeOwned>(path: &Path) -> T {
     };
     let read = text.and_then(|text| Ok(serde_json::from_slice(&text)?));
     read.unwrap_or_else(|error| {
-        tracing::warn!(
-            "failed to read the list '{}': {error}, ignoring",
-            path.display()
-        );
+        tracing::warn!("failed to read the list '{}': {error}, ignoring", path.display());
         T::default()
     })
 }

@@ -13,12 +13,8 @@ const STRIP_STYLE: &str = concat!(include_str!("colors.css"), include_str!("stri
 static POLICY: LazyLock<String> =
     LazyLock::new(|| format!("{}; img-src 'self' file:", strict_policy(STYLE)));
 /// The same for a page that shows a [`strip`] of the archive as an `object`.
-static SHOWING_POLICY: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "{}; object-src 'self' file:; frame-src 'self' file:",
-        *POLICY
-    )
-});
+static SHOWING_POLICY: LazyLock<String> =
+    LazyLock::new(|| format!("{}; object-src 'self' file:; frame-src 'self' file:", *POLICY));
 static STRIP_POLICY: LazyLock<String> = LazyLock::new(|| strict_policy(STRIP_STYLE));
 
 /// Nothing but a style sheet.
@@ -32,9 +28,8 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for group in bytes.chunks(3) {
-        let bits = (0..3).fold(0u32, |bits, at| {
-            bits << 8 | u32::from(*group.get(at).unwrap_or(&0))
-        });
+        let bits =
+            (0..3).fold(0u32, |bits, at| bits << 8 | u32::from(*group.get(at).unwrap_or(&0)));
         for place in 0..4 {
             if place <= group.len() {
                 out.push(char::from(DIGITS[(bits >> (18 - 6 * place) & 63) as usize]))
@@ -87,9 +82,7 @@ mod tests {
     #[test]
     fn base64_matches_the_test_vectors_of_rfc_4648() {
         let cases = ["", "f", "fo", "foo", "foob", "fooba", "foobar"];
-        let wanted = [
-            "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy",
-        ];
+        let wanted = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
         assert_eq!(cases.map(|text| base64(text.as_bytes())), wanted);
     }
 

@@ -5,11 +5,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// All characters except the unreserved ones of RFC 3986: `:` would make a scheme, `#` and `?` end
 /// the path, `%` begins an escape, and browsers treat `\` as `/`.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Relative reference to `path` in the directory `ups` levels above the page. `None` for absolute
 /// paths, for paths with `.` or `..`, and for names that are not UTF-8.
@@ -20,10 +16,8 @@ pub fn relative(ups: usize, path: &str) -> Option<String> {
     if !names.iter().copied().all(is_name) {
         return None;
     }
-    let segments: Vec<String> = names
-        .into_iter()
-        .map(|name| utf8_percent_encode(name, SEGMENT).to_string())
-        .collect();
+    let segments: Vec<String> =
+        names.into_iter().map(|name| utf8_percent_encode(name, SEGMENT).to_string()).collect();
     // The leading dots prevent that the first name is read as a scheme or host.
     let start = match ups {
         0 => "./".to_owned(),
@@ -35,9 +29,7 @@ pub fn relative(ups: usize, path: &str) -> Option<String> {
 /// Normalised http or https URL of a web page. `None` for other schemes.
 pub fn web(url: &str) -> Option<String> {
     let parsed = url::Url::parse(url).ok()?;
-    ["http", "https"]
-        .contains(&parsed.scheme())
-        .then(|| parsed.into())
+    ["http", "https"].contains(&parsed.scheme()).then(|| parsed.into())
 }
 
 #[cfg(test)]

@@ -119,10 +119,7 @@ pub struct ListPage {
 impl ListPage {
     /// Number of levels between the page and the archive's directory.
     fn ups(&self) -> usize {
-        self.directory
-            .split('/')
-            .filter(|name| !name.is_empty())
-            .count()
+        self.directory.split('/').filter(|name| !name.is_empty()).count()
     }
 
     fn heading(&self) -> String {
@@ -140,10 +137,7 @@ impl ListPage {
 
     /// The address that all entries have.
     fn address(&self) -> Option<String> {
-        let newest = self
-            .entries
-            .first()
-            .filter(|_| self.kind == ListKind::Url)?;
+        let newest = self.entries.first().filter(|_| self.kind == ListKind::Url)?;
         Some(clean_to(&newest.url, URL_MAX_CHARS))
     }
 

@@ -97,11 +97,7 @@ fn write_page_of(
     replace(own, "index.html", &page.render())?;
     let known = index.known().listed.clone();
     let others = assignment.about.versions.clone();
-    Ok(ToList {
-        page,
-        known,
-        others,
-    })
+    Ok(ToList { page, known, others })
 }
 
 /// Restores the list pages of a crawl, which its hooks could change.
@@ -264,11 +260,8 @@ pub fn list_all(
             names.push((name.clone(), ListKind::Crawl(name), directory.clone()));
         }
         for (name, kind, directory) in names {
-            let of_list = of_lists.entry(name).or_insert(OfList {
-                kind,
-                directory,
-                places: Vec::new(),
-            });
+            let of_list =
+                of_lists.entry(name).or_insert(OfList { kind, directory, places: Vec::new() });
             of_list.places.push(place);
         }
     }

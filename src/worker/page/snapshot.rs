@@ -72,10 +72,7 @@ fn pill(state: ResultState) -> Markup {
 impl SnapshotPage {
     /// Number of results in this state.
     pub fn count(&self, state: ResultState) -> usize {
-        self.results
-            .iter()
-            .filter(|result| result.status == state)
-            .count()
+        self.results.iter().filter(|result| result.status == state).count()
     }
 
     /// Figures of a hook of the plugin that succeeded.
@@ -115,9 +112,7 @@ impl SnapshotPage {
         let result = self.results.iter().rfind(of_plugin)?;
         let pictures = || result.files.iter().filter(|file| is_image(file));
         let named = |start: &str| pictures().find(|file| file.path.starts_with(start));
-        let file = named(start)
-            .or_else(|| named("screenshot."))
-            .or_else(|| pictures().next())?;
+        let file = named(start).or_else(|| named("screenshot.")).or_else(|| pictures().next())?;
         Some(format!("{}/{}", result.plugin, file.path))
     }
 
@@ -202,10 +197,7 @@ impl SnapshotPage {
 
     fn facts(&self) -> Markup {
         let files: usize = self.results.iter().map(|result| result.files.len()).sum();
-        let bytes = self
-            .results
-            .iter()
-            .fold(0u64, |sum, result| sum.saturating_add(result.size));
+        let bytes = self.results.iter().fold(0u64, |sum, result| sum.saturating_add(result.size));
         let states = [
             ResultState::Succeeded,
             ResultState::Failed,
@@ -257,11 +249,8 @@ impl SnapshotPage {
     }
 
     fn result(&self, result: &HookResult) -> Markup {
-        let hooks_of_plugin = self
-            .results
-            .iter()
-            .filter(|other| other.plugin == result.plugin)
-            .count();
+        let hooks_of_plugin =
+            self.results.iter().filter(|other| other.plugin == result.plugin).count();
         let main = main_file(result);
         let mut files: Vec<&File> = result.files.iter().collect();
         files.sort_by_key(|file| Some(*file) != main);
@@ -302,32 +291,19 @@ impl SnapshotPage {
 
 /// The main file of a result: the file that the hook names, else the first HTML page.
 fn main_file(result: &HookResult) -> Option<&File> {
-    let named = |file: &&File| {
-        result
-            .output
-            .as_deref()
-            .is_some_and(|out| is_named(out, result, file))
-    };
+    let named =
+        |file: &&File| result.output.as_deref().is_some_and(|out| is_named(out, result, file));
     let files = || result.files.iter();
-    files()
-        .find(named)
-        .or_else(|| files().find(|file| file.mimetype == "text/html"))
+    files().find(named).or_else(|| files().find(|file| file.mimetype == "text/html"))
 }
 
 fn is_named(output: &str, result: &HookResult, file: &File) -> bool {
-    let own = |path: &str| {
-        path.strip_prefix(&result.plugin)?
-            .strip_prefix('/')
-            .map(str::to_owned)
-    };
+    let own = |path: &str| path.strip_prefix(&result.plugin)?.strip_prefix('/').map(str::to_owned);
     output == file.path || own(output).is_some_and(|path| path == file.path)
 }
 
 fn is_path_of_a_file(output: &str, result: &HookResult) -> bool {
-    result
-        .files
-        .iter()
-        .any(|file| is_named(output, result, file))
+    result.files.iter().any(|file| is_named(output, result, file))
 }
 
 fn listing(plugin: &str, files: &[&File]) -> Markup {

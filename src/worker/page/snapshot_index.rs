@@ -130,15 +130,10 @@ impl IndexContent {
                 }
                 return;
             }
-            IndexLine::Restored {
-                http_status,
-                http_plugin,
-            } => {
+            IndexLine::Restored { http_status, http_plugin } => {
                 self.results.clear();
-                self.answer = http_status.map(|status| HttpAnswer {
-                    status,
-                    plugin: http_plugin.unwrap_or_default(),
-                });
+                self.answer = http_status
+                    .map(|status| HttpAnswer { status, plugin: http_plugin.unwrap_or_default() });
                 return;
             }
             IndexLine::Failed { reason } => return self.fail_document(&reason),
@@ -204,19 +199,14 @@ impl SnapshotIndex {
         let file = open_to_append(own, NAME)?;
         let about = &assignment.about;
         // The number in the file is that of the visit before, if this one is new.
-        let visit = VisitRules {
-            number: 0,
-            ..assignment.visit
-        };
+        let visit = VisitRules { number: 0, ..assignment.visit };
         let mut known = IndexContent {
             title: about.title.clone(),
             tags: about.tags.clone(),
             visit,
             ..IndexContent::default()
         };
-        for line in BufReader::new((&file).take(READ_MAX_BYTES))
-            .split(b'\n')
-            .map_while(Result::ok)
+        for line in BufReader::new((&file).take(READ_MAX_BYTES)).split(b'\n').map_while(Result::ok)
         {
             if let Ok(line) = serde_json::from_slice(&line) {
                 known.take(assignment.owner, line);
@@ -373,14 +363,11 @@ impl SnapshotIndex {
 
     fn line(&self, record: &serde_json::Value) -> Result<(), WorkerError> {
         let line = format!("{record}\n");
-        self.file
-            .borrow_mut()
-            .write_all(line.as_bytes())
-            .map_err(|source| WorkerError::File {
-                verb: "write",
-                path: self.path.clone(),
-                source,
-            })
+        self.file.borrow_mut().write_all(line.as_bytes()).map_err(|source| WorkerError::File {
+            verb: "write",
+            path: self.path.clone(),
+            source,
+        })
     }
 }
 
@@ -417,10 +404,7 @@ mod tests {
 
     /// Lines as a worker writes them.
     fn read(lines: &[serde_json::Value], rules: VisitRules) -> IndexContent {
-        let mut known = IndexContent {
-            visit: rules,
-            ..IndexContent::default()
-        };
+        let mut known = IndexContent { visit: rules, ..IndexContent::default() };
         for line in lines {
             let line = serde_json::from_value(line.clone()).unwrap();
             known.take(Owner::Snapshot(SnapshotId(1)), line);
@@ -439,13 +423,7 @@ mod tests {
             |is_whole| json!({"type": "Refused", "http_status": 429, "is_whole": is_whole});
         let visit = |number| json!({"type": "Visit", "number": number});
         let lines = |is_whole| {
-            [
-                visit(0),
-                result("wget", 429),
-                refused(is_whole),
-                visit(1),
-                result("title", 200),
-            ]
+            [visit(0), result("wget", 429), refused(is_whole), visit(1), result("title", 200)]
         };
         let whole = read(&lines(true), VisitRules::default());
         assert_eq!(whole.results.len(), 1);
@@ -464,16 +442,10 @@ mod tests {
         let failed = json!({"type": "Failed", "http_status": 404, "reason": "http 404"});
         let lines = [result("wget", 404), result("headers", 404), failed];
         let known = read(&lines, VisitRules::default());
-        let states = known
-            .results
-            .iter()
-            .map(|result| (result.status, result.error.as_deref()));
+        let states = known.results.iter().map(|result| (result.status, result.error.as_deref()));
         assert_eq!(
             states.collect::<Vec<_>>(),
-            [
-                (ResultState::Failed, Some("http 404")),
-                (ResultState::Succeeded, None)
-            ]
+            [(ResultState::Failed, Some("http 404")), (ResultState::Succeeded, None)]
         );
     }
 
@@ -489,9 +461,6 @@ mod tests {
             let record = json!({"type": "ArchiveResult", "plugin": "p", "hook_name": hook, "status": "failed", "tags": tags});
             known.take(page, serde_json::from_value(record).unwrap());
         }
-        assert_eq!(
-            (known.results.len(), known.tags.len()),
-            (HOOKS_MAX, PAGE_TAGS_MAX)
-        );
+        assert_eq!((known.results.len(), known.tags.len()), (HOOKS_MAX, PAGE_TAGS_MAX));
     }
 }

@@ -10,11 +10,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 
 fn file(path: &str, mimetype: &str) -> File {
-    File {
-        path: path.to_owned(),
-        mimetype: mimetype.to_owned(),
-        size: 1234,
-    }
+    File { path: path.to_owned(), mimetype: mimetype.to_owned(), size: 1234 }
 }
 
 fn result(plugin: &str, status: ResultState, files: Vec<File>) -> HookResult {
@@ -81,10 +77,7 @@ fn entry(text: &str) -> ListEntry {
 #[test]
 fn page_names_the_http_error() {
     let text = |http_status| {
-        let page = SnapshotPage {
-            http_status,
-            ..snapshot("http://a/")
-        };
+        let page = SnapshotPage { http_status, ..snapshot("http://a/") };
         page.render()
     };
     let says = |status| text(status).contains("the server sent an error instead of the page");
@@ -152,9 +145,7 @@ fn shape(html: &str) -> BTreeSet<String> {
 fn texts(html: &str, selector: &str) -> Vec<String> {
     let page = Html::parse_document(html);
     let selector = Selector::parse(selector).unwrap();
-    let texts = page
-        .select(&selector)
-        .map(|element| element.text().collect());
+    let texts = page.select(&selector).map(|element| element.text().collect());
     texts.collect()
 }
 
@@ -214,16 +205,11 @@ fn is_harmless(html: &str) -> Result<(), String> {
         "@type",
         "@target",
     ];
-    if let Some(strange) = shape(html)
-        .iter()
-        .find(|name| !KNOWN.contains(&name.as_str()))
-    {
+    if let Some(strange) = shape(html).iter().find(|name| !KNOWN.contains(&name.as_str())) {
         return Err(format!("there is {strange}"));
     }
     for link in attributes(html, "href") {
-        let fine = ["./", "../", "http://", "https://"]
-            .iter()
-            .any(|start| link.starts_with(start));
+        let fine = ["./", "../", "http://", "https://"].iter().any(|start| link.starts_with(start));
         if !fine {
             return Err(format!("a link to {link:?}"));
         }
@@ -255,38 +241,21 @@ const HOSTILE: [&str; 14] = [
 
 fn all_pages(text: &str) -> Vec<String> {
     let version = ListEntry {
-        version: Some(versions::ListedVersion {
-            at: Time(7),
-            http_status: Some(404),
-            text: None,
-        }),
+        version: Some(versions::ListedVersion { at: Time(7), http_status: Some(404), text: None }),
         ..entry(text)
     };
     vec![
         versions::links(SnapshotId(7), Some(&version), Some(&entry(text))),
-        list(
-            ListKind::Url,
-            "urls/00/u00",
-            vec![version.clone(), entry(text), version],
-        )
-        .render(),
+        list(ListKind::Url, "urls/00/u00", vec![version.clone(), entry(text), version]).render(),
         snapshot(text).render(),
         list(
-            ListKind::Archive(vec![Day {
-                directory: text.into(),
-                snapshots: 1,
-            }]),
+            ListKind::Archive(vec![Day { directory: text.into(), snapshots: 1 }]),
             "",
             vec![entry(text)],
         )
         .render(),
         list(ListKind::Day(text.into()), text, vec![entry(text)]).render(),
-        list(
-            ListKind::Crawl(text.into()),
-            "20261121/example.com/c3",
-            vec![entry(text)],
-        )
-        .render(),
+        list(ListKind::Crawl(text.into()), "20261121/example.com/c3", vec![entry(text)]).render(),
         days(&[text.to_owned()]),
     ]
 }
@@ -298,16 +267,9 @@ fn hostile_texts_stay_text() {
             is_harmless(&page).unwrap_or_else(|what| panic!("{text:?}: {what}"));
         }
         let page = snapshot(text).render();
+        assert_eq!(texts(&page, "h1"), [clean_to(text, 500)], "the title is shown as it is");
         assert_eq!(
-            texts(&page, "h1"),
-            [clean_to(text, 500)],
-            "the title is shown as it is"
-        );
-        assert_eq!(
-            attributes(&page, "href")
-                .iter()
-                .filter(|link| link.starts_with("http"))
-                .count(),
+            attributes(&page, "href").iter().filter(|link| link.starts_with("http")).count(),
             0
         );
     }
@@ -320,27 +282,15 @@ fn page_shows_failures_with_reasons() {
     page.results[0].output = page.results[0].error.clone();
     page.results[0].attempts = 3;
     let html = page.render();
-    assert_eq!(
-        texts(&html, "article.failed .why"),
-        ["exit status 8; ERROR 404"]
-    );
-    assert!(
-        texts(&html, ".says").is_empty(),
-        "the same text is not shown twice"
-    );
-    assert_eq!(
-        texts(&html, "article.failed .meta span"),
-        ["2.5s", "3 attempts"]
-    );
+    assert_eq!(texts(&html, "article.failed .why"), ["exit status 8; ERROR 404"]);
+    assert!(texts(&html, ".says").is_empty(), "the same text is not shown twice");
+    assert_eq!(texts(&html, "article.failed .meta span"), ["2.5s", "3 attempts"]);
     assert_eq!(
         texts(&html, "article h3"),
         ["screenshot", "wget", "https://example.com/"],
         "successful results are first"
     );
-    assert_eq!(
-        texts(&html, ".facts .pill"),
-        ["1 succeeded", "1 failed", "1 skipped"]
-    );
+    assert_eq!(texts(&html, ".facts .pill"), ["1 succeeded", "1 failed", "1 skipped"]);
     let links = attributes(&html, "href");
     for link in [
         "../../../index.html",
@@ -349,34 +299,20 @@ fn page_shows_failures_with_reasons() {
         "https://example.com/",
         "./screenshot/screenshot.png",
     ] {
-        assert!(
-            links.iter().any(|found| found == link),
-            "{link} is not among {links:?}"
-        );
+        assert!(links.iter().any(|found| found == link), "{link} is not among {links:?}");
     }
 }
 
 #[test]
 fn screenshot_is_an_image_of_a_successful_result() {
     let mut page = snapshot("x");
-    assert_eq!(
-        page.screenshot().as_deref(),
-        Some("screenshot/screenshot.png")
-    );
-    page.results[1]
-        .files
-        .insert(0, file("frame.png", "image/png"));
-    assert_eq!(
-        page.screenshot().as_deref(),
-        Some("screenshot/screenshot.png")
-    );
+    assert_eq!(page.screenshot().as_deref(), Some("screenshot/screenshot.png"));
+    page.results[1].files.insert(0, file("frame.png", "image/png"));
+    assert_eq!(page.screenshot().as_deref(), Some("screenshot/screenshot.png"));
     page.results[1].files = vec![file("output.html", "text/html")];
     assert_eq!(page.screenshot(), None);
-    page.results[1] = result(
-        "screenshot",
-        ResultState::Failed,
-        vec![file("screenshot.png", "image/png")],
-    );
+    page.results[1] =
+        result("screenshot", ResultState::Failed, vec![file("screenshot.png", "image/png")]);
     assert_eq!(page.screenshot(), None);
     assert!(attributes(&page.render(), "src").is_empty());
 }
@@ -384,26 +320,17 @@ fn screenshot_is_an_image_of_a_successful_result() {
 #[test]
 fn small_picture_is_shown_and_links_to_the_screenshot() {
     let mut page = snapshot("x");
-    page.results[1]
-        .files
-        .insert(0, file("thumbnail.png", "image/png"));
-    assert_eq!(
-        attributes(&page.render(), "src"),
-        ["./screenshot/thumbnail.png"]
-    );
-    assert_eq!(
-        page.screenshot().as_deref(),
-        Some("screenshot/screenshot.png")
-    );
+    page.results[1].files.insert(0, file("thumbnail.png", "image/png"));
+    assert_eq!(attributes(&page.render(), "src"), ["./screenshot/thumbnail.png"]);
+    assert_eq!(page.screenshot().as_deref(), Some("screenshot/screenshot.png"));
 }
 
 #[test]
 fn file_that_the_hook_names_is_first() {
     let files = ["a.css", "b.html", "page/index.html"];
     let mut page = snapshot("x");
-    page.results[0].files = files
-        .map(|path| file(path, mime_guess::from_path(path).first_raw().unwrap()))
-        .to_vec();
+    page.results[0].files =
+        files.map(|path| file(path, mime_guess::from_path(path).first_raw().unwrap())).to_vec();
     page.results[0].error = None;
     for (output, first, shown) in [
         ("page/index.html", "page/index.html", None),
@@ -413,21 +340,14 @@ fn file_that_the_hook_names_is_first() {
         page.results[0].output = Some(output.into());
         let html = page.render();
         assert_eq!(texts(&html, "article.failed .files a")[0], first);
-        assert_eq!(
-            texts(&html, "article.failed .says")
-                .first()
-                .map(String::as_str),
-            shown
-        );
+        assert_eq!(texts(&html, "article.failed .says").first().map(String::as_str), shown);
     }
 }
 
 #[test]
 fn many_files_are_collapsed() {
     let mut page = snapshot("x");
-    page.results[0].files = (0..20)
-        .map(|n| file(&format!("{n}.css"), "text/css"))
-        .collect();
+    page.results[0].files = (0..20).map(|n| file(&format!("{n}.css"), "text/css")).collect();
     let html = page.render();
     assert_eq!(texts(&html, "summary"), ["12 more files"]);
     assert_eq!(texts(&html, "article.failed .files a").len(), 20);
@@ -435,12 +355,9 @@ fn many_files_are_collapsed() {
 
 #[test]
 fn lists_link_to_pages_and_adjacent_lists() {
-    let html = list(
-        ListKind::Crawl("c3".into()),
-        "20261121/example.com/c3",
-        vec![entry("example.com")],
-    )
-    .render();
+    let html =
+        list(ListKind::Crawl("c3".into()), "20261121/example.com/c3", vec![entry("example.com")])
+            .render();
     let links = attributes(&html, "href");
     assert_eq!(
         links,
@@ -455,10 +372,7 @@ fn lists_link_to_pages_and_adjacent_lists() {
         attributes(&html, "src"),
         ["../../../20261121/example.com/s7/screenshot/example.com.png"]
     );
-    let day = |n: usize| Day {
-        directory: format!("202611{n:02}"),
-        snapshots: n,
-    };
+    let day = |n: usize| Day { directory: format!("202611{n:02}"), snapshots: n };
     let html = list(ListKind::Archive((1..=20).map(day).collect()), "", vec![]).render();
     assert_eq!(texts(&html, ".days li").last().unwrap(), "All days");
     let html = days(&["20261202".into(), "20261201".into(), "20261130".into()]);
@@ -469,15 +383,9 @@ fn lists_link_to_pages_and_adjacent_lists() {
 fn pages_run_no_scripts_and_load_nothing() {
     let html = snapshot("x").render();
     let policy = &attributes(&html, "content")[0];
-    assert!(
-        policy.starts_with("default-src 'none'; style-src 'sha256-"),
-        "{policy}"
-    );
+    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
     assert!(!policy.contains("unsafe"));
-    assert!(
-        html.find("Content-Security-Policy") < html.find("<title"),
-        "before anything hostile"
-    );
+    assert!(html.find("Content-Security-Policy") < html.find("<title"), "before anything hostile");
 }
 
 proptest! {

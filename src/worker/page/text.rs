@@ -28,12 +28,7 @@ pub fn took(from: Option<Time>, to: Option<Time>) -> Option<String> {
 /// Formats a directory name such as `20261121` as a date. Other names stay unchanged.
 pub fn day(directory: &str) -> String {
     if directory.len() == 8 && directory.bytes().all(|byte| byte.is_ascii_digit()) {
-        format!(
-            "{}-{}-{}",
-            &directory[..4],
-            &directory[4..6],
-            &directory[6..]
-        )
+        format!("{}-{}-{}", &directory[..4], &directory[4..6], &directory[6..])
     } else {
         clean_to(directory, 40)
     }
@@ -41,19 +36,13 @@ pub fn day(directory: &str) -> String {
 
 /// Host name of a URL without `www.`.
 pub fn host(url: &str) -> String {
-    let host = url::Url::parse(url)
-        .ok()
-        .and_then(|url| url.host_str().map(str::to_owned));
-    host.map_or_else(String::new, |host| {
-        clean_to(host.trim_start_matches("www."), 100)
-    })
+    let host = url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    host.map_or_else(String::new, |host| clean_to(host.trim_start_matches("www."), 100))
 }
 
 /// URL without scheme and trailing slash.
 pub fn address(url: &str, max: usize) -> String {
-    let bare = ["https://", "http://"]
-        .iter()
-        .find_map(|scheme| url.strip_prefix(scheme));
+    let bare = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme));
     clean_to(bare.unwrap_or(url).trim_end_matches('/'), max)
 }
 
@@ -74,10 +63,7 @@ mod tests {
     #[test]
     fn times_are_shown_with_exact_attribute() {
         let html = stamp(Time(1_795_253_105_123)).into_string();
-        assert!(
-            html.contains("datetime=\"2026-11-21T09:25:05.123Z\""),
-            "{html}"
-        );
+        assert!(html.contains("datetime=\"2026-11-21T09:25:05.123Z\""), "{html}");
         assert!(html.ends_with(">2026-11-21 09:25 UTC</time>"), "{html}");
         assert_eq!(day("20261121"), "2026-11-21");
         assert_eq!(day("ääää"), "ääää");

@@ -72,9 +72,7 @@ pub fn text_of(directory: &Path) -> Option<TextDigest> {
     let own = Directory::open(directory).ok()?.enter("text").ok()?;
     let mut json = Vec::new();
     let file = own.read("text.json").ok()?;
-    file.take(DESCRIPTION_MAX_BYTES)
-        .read_to_end(&mut json)
-        .ok()?;
+    file.take(DESCRIPTION_MAX_BYTES).read_to_end(&mut json).ok()?;
     serde_json::from_slice::<TextDigest>(&json).ok()?.checked()
 }
 

@@ -9,11 +9,7 @@ use archivist_shared::bus::documents::work::Derived;
 fn hook_of_a_page_that_found_nothing_by_itself_may_be_retried() {
     let of = |owner, outcome, state, files| {
         let verdict = Verdict { state, error: None };
-        let file = report::File {
-            path: "x".into(),
-            mimetype: String::new(),
-            size: 1,
-        };
+        let file = report::File { path: "x".into(), mimetype: String::new(), size: 1 };
         let report = Report {
             key: "p/h".into(),
             verdict,
@@ -34,10 +30,7 @@ fn hook_of_a_page_that_found_nothing_by_itself_may_be_retried() {
             recorded: None,
             figures: Default::default(),
         };
-        matches!(
-            next(owner, HookMode::Foreground, &outcome, &report),
-            Next::RetryLater
-        )
+        matches!(next(owner, HookMode::Foreground, &outcome, &report), Next::RetryLater)
     };
     use ResultState::{Failed, NoResults, Skipped, Succeeded};
     let (page, crawl) = (Owner::Snapshot(SnapshotId(1)), Owner::Crawl(CrawlId(1)));

@@ -3,11 +3,7 @@ use HookMode::*;
 use proptest::prelude::*;
 
 fn sequence(modes: &[HookMode], hold: bool) -> Sequence {
-    let purpose = if hold {
-        Purpose::CrawlPages
-    } else {
-        Purpose::OtherHooks
-    };
+    let purpose = if hold { Purpose::CrawlPages } else { Purpose::OtherHooks };
     sequence_for(modes, purpose)
 }
 
@@ -26,13 +22,7 @@ fn sequence_for(modes: &[HookMode], purpose: Purpose) -> Sequence {
         needs: None,
     };
     let hooks = modes.iter().enumerate().map(hook).collect();
-    Sequence::new(
-        hooks,
-        &[],
-        purpose,
-        Duration::from_secs(5),
-        Duration::from_secs(60),
-    )
+    Sequence::new(hooks, &[], purpose, Duration::from_secs(5), Duration::from_secs(60))
 }
 
 const T0: Duration = Duration::ZERO;
@@ -98,15 +88,9 @@ fn hooks_run_alongside_those_that_they_name_and_no_others() {
     let begun = s.handle(HookEvent::Begin, T0);
     assert_eq!(begun, [HookAction::Start(0), HookAction::Start(1)]);
     assert_eq!(s.handle(HookEvent::Ended(1), at(1)), []);
-    assert_eq!(
-        s.handle(HookEvent::Ended(0), at(2)),
-        [HookAction::Start(2), HookAction::Start(3)]
-    );
+    assert_eq!(s.handle(HookEvent::Ended(0), at(2)), [HookAction::Start(2), HookAction::Start(3)]);
     assert_eq!(s.handle(HookEvent::Ended(2), at(3)), [], "one still runs");
-    assert_eq!(
-        s.handle(HookEvent::Ended(3), at(4)),
-        [HookAction::AllStarted, HookAction::Done]
-    );
+    assert_eq!(s.handle(HookEvent::Ended(3), at(4)), [HookAction::AllStarted, HookAction::Done]);
 }
 
 #[test]
@@ -116,11 +100,7 @@ fn refused_visit_starts_no_further_hook_and_stops_all() {
     s.handle(HookEvent::Ready(1), at(1));
     assert_eq!(
         s.handle(HookEvent::EndVisit, at(2)),
-        [
-            HookAction::Stop(2),
-            HookAction::Stop(1),
-            HookAction::Stop(0)
-        ]
+        [HookAction::Stop(2), HookAction::Stop(1), HookAction::Stop(0)]
     );
     assert_eq!(s.handle(HookEvent::Ended(2), at(3)), []);
     assert_eq!(s.handle(HookEvent::EndVisit, at(3)), []);
@@ -153,11 +133,7 @@ fn finite_hooks_never_delay_other_hooks() {
     let mut s = sequence(&[Finite, Finite, Foreground, Finite], false);
     assert_eq!(
         s.handle(HookEvent::Begin, T0),
-        [
-            HookAction::Start(0),
-            HookAction::Start(1),
-            HookAction::Start(2)
-        ]
+        [HookAction::Start(0), HookAction::Start(1), HookAction::Start(2)]
     );
     assert_eq!(s.deadline(), None);
     assert_eq!(
@@ -172,14 +148,7 @@ fn daemons_stop_in_reverse_order_and_are_killed_after_the_grace() {
     s.handle(HookEvent::Begin, T0);
     s.handle(HookEvent::Ready(0), at(1));
     let actions = s.handle(HookEvent::Ready(1), at(2));
-    assert_eq!(
-        actions,
-        [
-            HookAction::AllStarted,
-            HookAction::Stop(1),
-            HookAction::Stop(0)
-        ]
-    );
+    assert_eq!(actions, [HookAction::AllStarted, HookAction::Stop(1), HookAction::Stop(0)]);
     assert_eq!(s.handle(HookEvent::Ended(0), at(3)), []);
     assert_eq!(s.handle(HookEvent::Deadline, at(17)), [HookAction::Kill(1)]);
     assert_eq!(s.deadline(), None);
@@ -227,14 +196,8 @@ fn grace_is_the_rest_of_the_plugins_limit_within_bounds() {
         s.hooks[0].patience = at(patience);
         s.grace_max = at(max);
         s.handle(HookEvent::Begin, T0);
-        assert_eq!(
-            s.handle(HookEvent::Ready(0), at(1)),
-            [HookAction::AllStarted]
-        );
-        assert_eq!(
-            s.handle(HookEvent::Release, at(released)),
-            [HookAction::Stop(0)]
-        );
+        assert_eq!(s.handle(HookEvent::Ready(0), at(1)), [HookAction::AllStarted]);
+        assert_eq!(s.handle(HookEvent::Release, at(released)), [HookAction::Stop(0)]);
         s.deadline().unwrap() - at(released)
     };
     assert_eq!(grace(60, 120, 20), at(40));
@@ -259,10 +222,7 @@ fn requested_hook_runs_last_and_once() {
     assert!(s.add(wish()) && !s.add(wish()));
     assert_eq!(s.handle(HookEvent::Ended(0), at(1)), [HookAction::Start(1)]);
     assert_eq!(s.handle(HookEvent::Ended(1), at(2)), [HookAction::Start(2)]);
-    assert_eq!(
-        s.handle(HookEvent::Ready(2), at(3)),
-        [HookAction::AllStarted]
-    );
+    assert_eq!(s.handle(HookEvent::Ready(2), at(3)), [HookAction::AllStarted]);
     let mut other = wish();
     other.key = "p/late".into();
     assert!(!s.add(other));
@@ -274,10 +234,7 @@ fn requested_hook_runs_last_and_once() {
 fn failed_daemon_of_a_crawl_is_restarted_up_to_the_limit() {
     let mut s = sequence(&[Daemon], true);
     s.handle(HookEvent::Begin, T0);
-    assert_eq!(
-        s.handle(HookEvent::Ready(0), at(1)),
-        [HookAction::AllStarted]
-    );
+    assert_eq!(s.handle(HookEvent::Ready(0), at(1)), [HookAction::AllStarted]);
     for time in 1..=3 {
         let died = s.handle(HookEvent::DaemonFailed(0), at(10 * time));
         assert_eq!(died, [HookAction::Start(0)]);
@@ -291,19 +248,13 @@ fn failed_daemon_of_a_crawl_is_restarted_up_to_the_limit() {
 fn daemon_that_was_never_ready_or_was_stopped_is_not_restarted() {
     let mut s = sequence(&[Daemon, Foreground], true);
     s.handle(HookEvent::Begin, T0);
-    assert_eq!(
-        s.handle(HookEvent::DaemonFailed(0), at(1)),
-        [HookAction::Start(1)]
-    );
+    assert_eq!(s.handle(HookEvent::DaemonFailed(0), at(1)), [HookAction::Start(1)]);
 
     let mut s = sequence(&[Daemon], true);
     s.handle(HookEvent::Begin, T0);
     s.handle(HookEvent::Ready(0), at(1));
     assert_eq!(s.handle(HookEvent::Release, at(2)), [HookAction::Stop(0)]);
-    assert_eq!(
-        s.handle(HookEvent::DaemonFailed(0), at(3)),
-        [HookAction::Done]
-    );
+    assert_eq!(s.handle(HookEvent::DaemonFailed(0), at(3)), [HookAction::Done]);
 
     // A daemon of a page is not restarted.
     let mut s = sequence(&[Daemon, Foreground], false);
@@ -325,10 +276,7 @@ fn restarting_daemon_is_stopped_with_the_others() {
 #[test]
 fn empty_sequence_is_done_immediately() {
     let mut s = sequence(&[], false);
-    assert_eq!(
-        s.handle(HookEvent::Begin, T0),
-        [HookAction::AllStarted, HookAction::Done]
-    );
+    assert_eq!(s.handle(HookEvent::Begin, T0), [HookAction::AllStarted, HookAction::Done]);
 }
 
 #[test]
@@ -351,19 +299,10 @@ fn hook_that_found_nothing_is_retried_once_while_daemons_run() {
     let mut s = sequence(&[Daemon, Finite, Foreground, Foreground], false);
     s.handle(HookEvent::Begin, T0);
     s.handle(HookEvent::Ready(0), at(1));
-    assert_eq!(
-        s.handle(HookEvent::FoundNothing(2), at(3)),
-        [HookAction::Start(3)]
-    );
-    assert_eq!(
-        s.handle(HookEvent::Ended(3), at(4)),
-        [HookAction::AllStarted]
-    );
+    assert_eq!(s.handle(HookEvent::FoundNothing(2), at(3)), [HookAction::Start(3)]);
+    assert_eq!(s.handle(HookEvent::Ended(3), at(4)), [HookAction::AllStarted]);
     assert_eq!(s.handle(left_files(1, 8, 9), at(9)), [HookAction::Start(2)]);
-    assert_eq!(
-        s.handle(HookEvent::FoundNothing(2), at(10)),
-        [HookAction::Stop(0)]
-    );
+    assert_eq!(s.handle(HookEvent::FoundNothing(2), at(10)), [HookAction::Stop(0)]);
     assert_eq!(s.handle(HookEvent::Ended(0), at(11)), [HookAction::Done]);
 }
 
@@ -372,10 +311,7 @@ fn retries_run_one_after_another_in_order() {
     let mut s = sequence(&[Finite, Foreground, Foreground], false);
     s.handle(HookEvent::Begin, T0);
     s.handle(HookEvent::FoundNothing(1), at(2));
-    assert_eq!(
-        s.handle(HookEvent::FoundNothing(2), at(3)),
-        [HookAction::AllStarted]
-    );
+    assert_eq!(s.handle(HookEvent::FoundNothing(2), at(3)), [HookAction::AllStarted]);
     assert_eq!(s.handle(left_files(0, 4, 4), at(4)), [HookAction::Start(1)]);
     assert_eq!(s.handle(HookEvent::Ended(1), at(5)), [HookAction::Start(2)]);
     assert_eq!(s.handle(HookEvent::Ended(2), at(6)), [HookAction::Done]);

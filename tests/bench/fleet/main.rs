@@ -33,18 +33,10 @@ const PACE: Duration = Duration::from_millis(250);
 /// its new pace.
 const SETTLE: Duration = Duration::from_secs(1);
 /// Hosts of a claim, and pages of each, at full speed.
-const CLAIM: Claim = Claim {
-    hosts: 10,
-    pages_per_host: 20,
-    delay: Duration::ZERO,
-};
+const CLAIM: Claim = Claim { hosts: 10, pages_per_host: 20, delay: Duration::ZERO };
 /// The same while claims are measured: a node with enough hosts claims a new one for each that has no
 /// more pages.
-const CLAIM_OF_NODE: Claim = Claim {
-    hosts: 2,
-    pages_per_host: 16,
-    delay: Duration::ZERO,
-};
+const CLAIM_OF_NODE: Claim = Claim { hosts: 2, pages_per_host: 16, delay: Duration::ZERO };
 
 #[derive(Clone, Copy)]
 struct Options {
@@ -57,14 +49,8 @@ struct Options {
 }
 
 fn options() -> Options {
-    let mut options = Options {
-        pages: 1_000_000,
-        hosts: 10_000,
-        clients: 50,
-        hold: 600,
-        paced: 180,
-        floor: 60,
-    };
+    let mut options =
+        Options { pages: 1_000_000, hosts: 10_000, clients: 50, hold: 600, paced: 180, floor: 60 };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let number = words.next().and_then(|number| number.parse().ok());
@@ -84,9 +70,7 @@ fn options() -> Options {
 
 async fn open(server: &Server) -> Link {
     let target = Target::parse(&server.url("postgres")).unwrap();
-    Link::open(&target, &Secrets::default(), "bench")
-        .await
-        .unwrap()
+    Link::open(&target, &Secrets::default(), "bench").await.unwrap()
 }
 
 async fn fill(server: &Server, options: &Options) {
@@ -148,9 +132,7 @@ struct Run {
 
 /// Works until nothing is left; returns how long each claim took that was measured.
 async fn client(number: u64, target: Target, run: Arc<Run>) -> Vec<Duration> {
-    let link = Link::open(&target, &Secrets::default(), "bench")
-        .await
-        .unwrap();
+    let link = Link::open(&target, &Secrets::default(), "bench").await.unwrap();
     let mut ledger = Ledger::new(link);
     let hello = Hello {
         name: format!("n{number}"),
@@ -167,16 +149,11 @@ async fn client(number: u64, target: Target, run: Arc<Run>) -> Vec<Duration> {
         let (began, is_measured) = (Instant::now(), run.is_measured.load(Ordering::Relaxed));
         let is_paced = run.is_paced.load(Ordering::Relaxed);
         let claim = if is_paced { CLAIM_OF_NODE } else { CLAIM };
-        let reply = ledger
-            .apply(session, &NodeRequest::Claim(claim))
-            .await
-            .unwrap();
+        let reply = ledger.apply(session, &NodeRequest::Claim(claim)).await.unwrap();
         if is_measured {
             claims.push(began.elapsed());
         }
-        let NodeReply::Claimed(claimed) = reply else {
-            panic!("{reply:?}")
-        };
+        let NodeReply::Claimed(claimed) = reply else { panic!("{reply:?}") };
         if claimed.hosts.is_empty() {
             return claims;
         }
@@ -195,10 +172,7 @@ async fn client(number: u64, target: Target, run: Arc<Run>) -> Vec<Duration> {
                 epoch: grant.epoch,
                 pace: Some(Pace::default()),
             };
-            ledger
-                .apply(session, &NodeRequest::Release(release))
-                .await
-                .unwrap();
+            ledger.apply(session, &NodeRequest::Release(release)).await.unwrap();
         }
     }
 }
@@ -301,14 +275,7 @@ fn floor(server: &Server, clients: u64, seconds: u64) -> f64 {
     let socket = script.parent().unwrap();
     let output = Command::new(bin)
         .args(["-n", "-M", "prepared", "-U", "postgres", "-j", "2"])
-        .args([
-            "-c",
-            &clients.to_string(),
-            "-T",
-            &seconds.to_string(),
-            "-p",
-            &PORT.to_string(),
-        ])
+        .args(["-c", &clients.to_string(), "-T", &seconds.to_string(), "-p", &PORT.to_string()])
         .arg("-h")
         .arg(socket)
         .arg("-f")
@@ -317,9 +284,8 @@ fn floor(server: &Server, clients: u64, seconds: u64) -> f64 {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    let tps = text
-        .lines()
-        .find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
+    let tps =
+        text.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
     tps.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
@@ -337,16 +303,9 @@ async fn main() {
     ];
     let server = Server::alone(PORT, &settings);
     fill(&server, &options).await;
-    println!(
-        "{} pages on {} hosts, {} clients",
-        options.pages, options.hosts, options.clients
-    );
+    println!("{} pages on {} hosts, {} clients", options.pages, options.hosts, options.clients);
     let reset = open(&server).await;
-    reset
-        .client
-        .batch_execute("SELECT pg_stat_statements_reset(), pg_stat_reset()")
-        .await
-        .unwrap();
+    reset.client.batch_execute("SELECT pg_stat_statements_reset(), pg_stat_reset()").await.unwrap();
     drop(reset);
     let holder = hold(&server, options.hold).await;
     let run = Arc::new(Run::default());

@@ -63,11 +63,7 @@ impl Hook {
         let (mut bind, mut bind_read_only) = (Vec::new(), Vec::new());
         let mut into = &mut bind;
         for place in places {
-            if place.as_os_str() == "-" {
-                into = &mut bind_read_only
-            } else {
-                into.push(place)
-            }
+            if place.as_os_str() == "-" { into = &mut bind_read_only } else { into.push(place) }
         }
         let environment = words(&read(directory, "environ")?)
             .filter_map(|pair| pair.split_once('='))
@@ -75,9 +71,7 @@ impl Hook {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         Ok(Hook {
-            argv: words(&read(directory, "argv")?)
-                .map(str::to_owned)
-                .collect(),
+            argv: words(&read(directory, "argv")?).map(str::to_owned).collect(),
             environment,
             working_directory,
             bind,
@@ -171,11 +165,7 @@ fn process(hook: &Hook, number: usize) -> io::Result<()> {
         .stdin(Stdio::null())
         .stdout(hook.output(number)?)
         .status()?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(io::Error::other(format!("{program}: {status}")))
-    }
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("{program}: {status}"))) }
 }
 
 fn millis(span: Duration) -> f64 {
@@ -203,9 +193,6 @@ fn main() -> Answer<()> {
         other => return Err(format!("neither units, seam nor processes: '{other}'").into()),
     };
     let (all, cpu) = (millis(began.elapsed()), own_cpu()? - cpu_before);
-    println!(
-        "{}",
-        json!({ "each_ms": each, "all_ms": all, "cpu_ms": cpu })
-    );
+    println!("{}", json!({ "each_ms": each, "all_ms": all, "cpu_ms": cpu }));
     Ok(())
 }

@@ -51,9 +51,7 @@ async fn one(hook: &Hook, manager: &Manager, waiting: &Waiting, number: usize) -
     end.await?;
     let reading = manager.read(&spec.name).await?;
     let took = millis(began.elapsed());
-    manager
-        .release(&spec.name, Release::for_reading(&reading))
-        .await?;
+    manager.release(&spec.name, Release::for_reading(&reading)).await?;
     match reading.exec_main_status {
         0 => Ok(took),
         status => Err(format!("unit '{}' ended with status {status}", spec.name).into()),

@@ -57,12 +57,7 @@ impl Floor<'_> {
         tokio::task::spawn_local(drain(changes, waiting.clone()));
         let call = connection.call_method(Some(SYSTEMD), PATH, Some(MANAGER), "Subscribe", &());
         call.await?;
-        Ok(Floor {
-            hook,
-            connection,
-            waiting,
-            stops: RefCell::default(),
-        })
+        Ok(Floor { hook, connection, waiting, stops: RefCell::default() })
     }
 
     async fn one(&self, number: usize) -> Answer<f64> {
@@ -86,9 +81,7 @@ impl Floor<'_> {
         let auxiliary: Vec<(String, Vec<(String, zbus::Variant<'_>)>)> = Vec::new();
         let body = (spec.name.as_str(), "fail", properties, auxiliary);
         let start = "StartTransientUnit";
-        let call = self
-            .connection
-            .call_method(Some(SYSTEMD), PATH, Some(MANAGER), start, &body);
+        let call = self.connection.call_method(Some(SYSTEMD), PATH, Some(MANAGER), start, &body);
         call.await.map(drop)
     }
 

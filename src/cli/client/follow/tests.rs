@@ -6,11 +6,7 @@ fn event(text: &str) -> CrawlEvent {
 }
 
 fn snapshot(status: Lifecycle, reason: Option<&str>) -> CrawlEvent {
-    let snapshot = Snapshot {
-        status,
-        reason: reason.map(str::to_owned),
-        ..sample::snapshot(3)
-    };
+    let snapshot = Snapshot { status, reason: reason.map(str::to_owned), ..sample::snapshot(3) };
     CrawlEvent::Snapshot { snapshot }
 }
 
@@ -24,21 +20,15 @@ fn hook(status: ResultState, error: Option<&str>) -> CrawlEvent {
 }
 
 fn crawl(status: Lifecycle) -> CrawlEvent {
-    let crawl = Crawl {
-        status,
-        ..sample::crawl(1)
-    };
+    let crawl = Crawl { status, ..sample::crawl(1) };
     CrawlEvent::Crawl { crawl }
 }
 
 /// Applies `events` and returns the lines and the exit status.
 fn follow(events: Vec<CrawlEvent>) -> (Vec<String>, Follow) {
     let mut follow = Follow::new(CrawlId(1));
-    let lines = events
-        .into_iter()
-        .filter_map(|event| follow.apply(event))
-        .map(|note| note.text)
-        .collect();
+    let lines =
+        events.into_iter().filter_map(|event| follow.apply(event)).map(|note| note.text).collect();
     (lines, follow)
 }
 
@@ -74,10 +64,7 @@ fn lines_name_page_status_and_duration() {
 #[test]
 fn page_with_an_http_error_is_no_success() {
     let page = |id, http_status| CrawlEvent::Snapshot {
-        snapshot: Snapshot {
-            http_status,
-            ..sample::snapshot(id)
-        },
+        snapshot: Snapshot { http_status, ..sample::snapshot(id) },
     };
     let (lines, one) = follow(vec![page(3, Some(404)), crawl(Lifecycle::Sealed)]);
     assert_eq!(lines[0], "s3 https://example.com/ sealed: http 404");
@@ -155,10 +142,8 @@ fn cancelled_and_quarantined_pages_are_reported() {
 
 #[test]
 fn running_hooks_are_listed_by_page() {
-    let (_, follow) = follow(vec![
-        snapshot(Lifecycle::Started, None),
-        hook(ResultState::Started, None),
-    ]);
+    let (_, follow) =
+        follow(vec![snapshot(Lifecycle::Started, None), hook(ResultState::Started, None)]);
     let page = &follow.working()[&SnapshotId(3)];
     assert_eq!(page.hooks.keys().collect::<Vec<_>>(), ["screenshot"]);
     assert_eq!(follow.pages(), (0, 1));
@@ -185,9 +170,6 @@ fn gaps_in_the_streams_are_detected() {
 #[test]
 fn events_have_the_shape_of_the_bus() {
     let text = serde_json::to_string(&crawl(Lifecycle::Queued)).unwrap();
-    assert!(
-        text.starts_with(r#"{"event":"crawl","crawl":{"id":"c1""#),
-        "{text}"
-    );
+    assert!(text.starts_with(r#"{"event":"crawl","crawl":{"id":"c1""#), "{text}");
     assert!(matches!(event(&text), CrawlEvent::Crawl { .. }));
 }

@@ -48,12 +48,7 @@ fn resolved(
     let known = catalogue.known_keys();
     let caller: Values = caller.filter(|(name, _)| known.contains(name)).collect();
     let none = Values::new();
-    let layers = Layers {
-        crawl: &caller,
-        persona: &none,
-        config,
-        base: &none,
-    };
+    let layers = Layers { crawl: &caller, persona: &none, config, base: &none };
     let Some(plugin) = catalogue.plugin(PLUGIN) else {
         let mut values = config.clone();
         values.extend(caller);
@@ -73,9 +68,7 @@ mod tests {
 
     fn values(pairs: &[(&str, &str)]) -> Values {
         let pairs = pairs.iter();
-        pairs
-            .map(|(key, value)| (key.to_string(), value.to_string()))
-            .collect()
+        pairs.map(|(key, value)| (key.to_string(), value.to_string())).collect()
     }
 
     fn built_in() -> Catalogue {

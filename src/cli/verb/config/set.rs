@@ -31,9 +31,7 @@ const AT_START: [&str; 1] = ["IdleTimeoutSec"];
 
 /// Returns key and value of `KEY=VALUE`.
 pub fn assignment(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text
-        .split_once('=')
-        .ok_or("expected KEY=VALUE, such as WorkersMax=20")?;
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, such as WorkersMax=20")?;
     if value.chars().any(char::is_control) || value.ends_with('\\') {
         return Err("a value must be one line without control characters".to_owned());
     }
@@ -58,9 +56,8 @@ pub fn run(set: &[(String, String)], scope: &Scope) -> Result<Exit, Failure> {
     if let Some(error) = check(&catalogue, &values.collect()).into_iter().next() {
         return Err(Failure::usage(error.to_string()));
     }
-    let (secret, plain): (Vec<Wanted<'_>>, Vec<Wanted<'_>>) = wanted
-        .iter()
-        .partition(|(_, key, _)| catalogue.is_secret(key));
+    let (secret, plain): (Vec<Wanted<'_>>, Vec<Wanted<'_>>) =
+        wanted.iter().partition(|(_, key, _)| catalogue.is_secret(key));
     let keys: Vec<&str> = wanted.iter().map(|(_, key, _)| *key).collect();
     let mut texts = Vec::new();
     for (name, own) in [(NAME, &plain), (SECRETS_NAME, &secret)] {
@@ -75,11 +72,7 @@ pub fn run(set: &[(String, String)], scope: &Scope) -> Result<Exit, Failure> {
     let inputs = inputs::collect(&files);
     Settings::from_inputs(&inputs, &built_in).map_err(|error| Failure::usage(error.to_string()))?;
     let is_ours = |path: &Path| texts.iter().any(|(ours, _)| ours == path);
-    if let Some(warning) = inputs
-        .warnings
-        .iter()
-        .find(|warning| is_ours(&warning.path))
-    {
+    if let Some(warning) = inputs.warnings.iter().find(|warning| is_ours(&warning.path)) {
         return Err(Failure::usage(warning.text()));
     }
     for (path, text) in &texts {
@@ -112,9 +105,7 @@ fn path(scope: &Scope, name: &str) -> Result<PathBuf, Failure> {
     let directory = scope.config_dirs().pop();
     let directory =
         directory.ok_or_else(|| Failure::failed("found no directory for configuration files"))?;
-    Ok(directory
-        .join(format!("{}.d", scope.config_name()))
-        .join(name))
+    Ok(directory.join(format!("{}.d", scope.config_name())).join(name))
 }
 
 /// Returns the plugins of the configuration.
@@ -128,11 +119,7 @@ pub(crate) fn plugins(scope: &Scope) -> Result<Catalogue, Failure> {
 }
 
 pub(super) fn catalogue(scope: &Scope, settings: &Settings) -> Catalogue {
-    let trust = if scope.user {
-        Trust::User(nix::unistd::geteuid().as_raw())
-    } else {
-        Trust::Root
-    };
+    let trust = if scope.user { Trust::User(nix::unistd::geteuid().as_raw()) } else { Trust::Root };
     Catalogue::load(&scope.plugin_roots(settings), trust)
 }
 
@@ -181,10 +168,7 @@ fn content(old: &str, replaced: &[&str], wanted: &[Wanted<'_>]) -> String {
 
 /// Puts the new text of the drop-in among the files in effect, where it will be read.
 fn place(files: &mut Vec<Fragment>, path: &Path, text: &str) {
-    let new = Fragment {
-        path: path.to_owned(),
-        text: text.to_owned(),
-    };
+    let new = Fragment { path: path.to_owned(), text: text.to_owned() };
     match files.iter_mut().find(|file| file.path == path) {
         Some(file) => *file = new,
         None => {
@@ -209,10 +193,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
             }
             _ => "",
         };
-        Failure::failed(format!(
-            "failed to {verb} '{}': {error}{hint}",
-            path.display()
-        ))
+        Failure::failed(format!("failed to {verb} '{}': {error}{hint}", path.display()))
     };
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(|error| failed("create the directory of", &error))?;
@@ -229,9 +210,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
             .open(&new)
             .and_then(|mut file| file.write_all(text.as_bytes())),
     };
-    written
-        .and_then(|()| fs::rename(&new, path))
-        .map_err(|error| failed("write", &error))
+    written.and_then(|()| fs::rename(&new, path)).map_err(|error| failed("write", &error))
 }
 
 #[cfg(test)]
@@ -262,10 +241,7 @@ mod tests {
 
     #[test]
     fn values_cannot_add_lines() {
-        assert_eq!(
-            assignment("WorkersMax = 20"),
-            Ok(("WorkersMax".into(), "20".into()))
-        );
+        assert_eq!(assignment("WorkersMax = 20"), Ok(("WorkersMax".into(), "20".into())));
         for bad in ["WorkersMax", "A=b\n[Hooks]", "A=b\\"] {
             assert!(assignment(bad).is_err(), "{bad}");
         }
@@ -276,16 +252,8 @@ mod tests {
         let known = ["WGET_TIMEOUT".to_owned()];
         assert_eq!(section("WorkersMax", &known), Ok("Orchestrator"));
         assert_eq!(section("WGET_TIMEOUT", &known), Ok("Config"));
-        assert!(
-            section("WGET_TIMEOUTS", &known)
-                .unwrap_err()
-                .contains("WGET_TIMEOUT")
-        );
-        assert!(
-            section("WorkerMax", &known)
-                .unwrap_err()
-                .contains("WorkersMax")
-        );
+        assert!(section("WGET_TIMEOUTS", &known).unwrap_err().contains("WGET_TIMEOUT"));
+        assert!(section("WorkerMax", &known).unwrap_err().contains("WorkersMax"));
     }
 
     #[test]
@@ -317,17 +285,10 @@ mod tests {
             "POST_API_KEY": {"type": "string"}, "POST_COUNT": {"type": "integer"}}}"#;
         fs::write(plugin.join("config.json"), schema).unwrap();
         let set = |key: &str, value: &str| run(&[(key.to_owned(), value.to_owned())], &scope);
-        let (plain, secrets) = (
-            path(&scope, NAME).unwrap(),
-            path(&scope, SECRETS_NAME).unwrap(),
-        );
+        let (plain, secrets) = (path(&scope, NAME).unwrap(), path(&scope, SECRETS_NAME).unwrap());
         fs::create_dir_all(plain.parent().unwrap()).unwrap();
         fs::write(&plain, "[Config]\nPOST_PIN=older\n").unwrap();
-        for (key, value) in [
-            ("POST_PIN", "8315"),
-            ("POST_API_KEY", "SK-1"),
-            ("POST_COUNT", "3"),
-        ] {
+        for (key, value) in [("POST_PIN", "8315"), ("POST_API_KEY", "SK-1"), ("POST_COUNT", "3")] {
             set(key, value).unwrap();
         }
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -338,10 +299,6 @@ mod tests {
         assert!(secrets.contains("POST_PIN=8315") && secrets.contains("POST_API_KEY=SK-1"));
         set("POST_COUNT", "").unwrap();
         let error = set("POST_COUNT", "many").unwrap_err();
-        assert!(
-            error
-                .message()
-                .contains("POST_COUNT: 'many' is not a whole number")
-        );
+        assert!(error.message().contains("POST_COUNT: 'many' is not a whole number"));
     }
 }

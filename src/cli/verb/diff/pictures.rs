@@ -64,15 +64,9 @@ impl Difference<'_> {
             let (old, new) = (op.old_range(), op.new_range());
             let both = old.len().min(new.len());
             let pairs = old.clone().zip(new.clone()).map(|(a, b)| Row::Both(a, b));
-            pairs
-                .chain(old.skip(both).map(Row::Gone))
-                .chain(new.skip(both).map(Row::Added))
+            pairs.chain(old.skip(both).map(Row::Gone)).chain(new.skip(both).map(Row::Added))
         });
-        Difference {
-            old,
-            new,
-            rows: rows.collect(),
-        }
+        Difference { old, new, rows: rows.collect() }
     }
 
     fn counts(&self) -> Counts {
@@ -90,11 +84,7 @@ impl Difference<'_> {
 
     /// What differs, in one line.
     pub fn summary(&self) -> String {
-        let Counts {
-            changed,
-            gone,
-            added,
-        } = self.counts();
+        let Counts { changed, gone, added } = self.counts();
         let (old, new) = (self.old, self.new);
         let sizes = format!(
             "{}\u{d7}{} and {}\u{d7}{} pixels",
@@ -210,13 +200,7 @@ mod tests {
         let rows = [page(0, 40), vec![[200, 0, 0]; 10], page(40, 100)].concat();
         let new = picture(5, &rows);
         let difference = Difference::of(&old, &new);
-        assert_eq!(
-            difference.counts(),
-            Counts {
-                added: 10,
-                ..Counts::default()
-            }
-        );
+        assert_eq!(difference.counts(), Counts { added: 10, ..Counts::default() });
         assert_eq!(
             difference.summary(),
             "0 rows of pixels changed, 0 removed, 10 added; 5\u{d7}200 and 5\u{d7}210 pixels"

@@ -27,11 +27,7 @@ const SEE_JOURNAL: &str = "see: journalctl -u archivist-orchestrator.service";
 impl Fix {
     fn new(text: impl Into<String>) -> Fix {
         let text = text.into();
-        if text.trim().is_empty() {
-            Fix(SEE_JOURNAL.to_owned())
-        } else {
-            Fix(text)
-        }
+        if text.trim().is_empty() { Fix(SEE_JOURNAL.to_owned()) } else { Fix(text) }
     }
 }
 
@@ -45,35 +41,20 @@ pub struct Check {
 
 impl Check {
     pub fn ok(name: &'static str, what: impl Into<String>) -> Check {
-        Check {
-            name,
-            verdict: Verdict::Ok,
-            what: what.into(),
-            fix: None,
-        }
+        Check { name, verdict: Verdict::Ok, what: what.into(), fix: None }
     }
 
     /// A check that cannot run here. `why` says what it needs.
     pub fn skipped(name: &'static str, why: impl Into<String>) -> Check {
-        Check {
-            verdict: Verdict::Skipped,
-            ..Check::ok(name, why)
-        }
+        Check { verdict: Verdict::Skipped, ..Check::ok(name, why) }
     }
 
     pub fn warn(name: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Check {
-        Check {
-            verdict: Verdict::Warn,
-            fix: Some(Fix::new(fix)),
-            ..Check::ok(name, what)
-        }
+        Check { verdict: Verdict::Warn, fix: Some(Fix::new(fix)), ..Check::ok(name, what) }
     }
 
     pub fn fail(name: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Check {
-        Check {
-            verdict: Verdict::Fail,
-            ..Check::warn(name, what, fix)
-        }
+        Check { verdict: Verdict::Fail, ..Check::warn(name, what, fix) }
     }
 
     pub fn verdict(&self) -> Verdict {

@@ -46,15 +46,10 @@ pub(super) async fn checks(scope: &Scope) -> Vec<Check> {
 /// Returns the check for a service that does not answer. `state` has lines of systemctl(1) show.
 fn absent(message: &str, state: &str) -> Check {
     let has = |line: &str| state.lines().any(|shown| shown == line);
-    let begins = [
-        "ActiveState=activating",
-        "ActiveState=deactivating",
-        "ActiveState=reloading",
-    ];
-    let has_job = state.lines().any(|line| {
-        line.strip_prefix("Job=")
-            .is_some_and(|job| !job.is_empty() && job != "0")
-    });
+    let begins = ["ActiveState=activating", "ActiveState=deactivating", "ActiveState=reloading"];
+    let has_job = state
+        .lines()
+        .any(|line| line.strip_prefix("Job=").is_some_and(|job| !job.is_empty() && job != "0"));
     if has_job || begins.into_iter().any(has) {
         return Check::warn(
             NAME,
@@ -74,10 +69,9 @@ const SEE: &str = "see: systemctl status archivist-fleet.service, and archivist-
 
 fn node(state: &NodeState) -> Check {
     match &state.fault {
-        None if state.works => Check::ok(
-            NAME,
-            format!("node '{}' is connected to {}", state.name, state.database),
-        ),
+        None if state.works => {
+            Check::ok(NAME, format!("node '{}' is connected to {}", state.name, state.database))
+        }
         None => Check::warn(NAME, format!("node '{}' is connecting", state.name), SEE),
         Some(fault) => {
             let (what, fix) = fault.rsplit_once("; ").unwrap_or((fault, SEE));
@@ -115,11 +109,7 @@ fn of_fleet(fleet: &Fleet, own: &str) -> Vec<Check> {
     for node in &fleet.nodes {
         if node.name == own && node.draining {
             let fix = format!("archivist fleet drain --undo {}", node.name);
-            checks.push(Check::warn(
-                NAME,
-                "this node is draining: it gets no hosts",
-                fix,
-            ));
+            checks.push(Check::warn(NAME, "this node is draining: it gets no hosts", fix));
         }
         if !node.is_connected && !node.has_ended {
             let seen = human_span(Duration::from_millis(node.seen_ms));
@@ -134,10 +124,7 @@ fn of_fleet(fleet: &Fleet, own: &str) -> Vec<Check> {
             checks.push(Check::warn(
                 NAME,
                 what,
-                format!(
-                    "start it; if it is gone for good: archivist fleet leave {}",
-                    node.name
-                ),
+                format!("start it; if it is gone for good: archivist fleet leave {}", node.name),
             ));
         }
     }
@@ -199,26 +186,16 @@ mod tests {
             nodes: vec![
                 member("web1", true, true),
                 member("web2", false, false),
-                Member {
-                    is_lost: true,
-                    ..member("web3", false, false)
-                },
+                Member { is_lost: true, ..member("web3", false, false) },
             ],
             ..Fleet::default()
         };
         let checks = of_fleet(&fleet, "web1");
         let whats: Vec<&str> = checks.iter().map(|check| check.what.as_str()).collect();
-        for words in [
-            "clocks",
-            "2000000 dead rows",
-            "draining",
-            "'web2' was not seen",
-            "'web3' is lost",
-        ] {
-            assert!(
-                whats.iter().any(|what| what.contains(words)),
-                "{words}: {whats:?}"
-            );
+        for words in
+            ["clocks", "2000000 dead rows", "draining", "'web2' was not seen", "'web3' is lost"]
+        {
+            assert!(whats.iter().any(|what| what.contains(words)), "{words}: {whats:?}");
         }
         assert_eq!(checks.len(), 5);
     }

@@ -32,10 +32,7 @@ pub struct Host<'a> {
 
 impl<'a> Host<'a> {
     pub fn of(scope: &'a Scope) -> Host<'a> {
-        Host {
-            scope,
-            root: scope.root.clone(),
-        }
+        Host { scope, root: scope.root.clone() }
     }
 
     pub fn checks(&self) -> Vec<Check> {
@@ -161,10 +158,7 @@ impl<'a> Host<'a> {
             0 => Check::ok(NAME, "out of reach of other users"),
             _ => Check::warn(
                 NAME,
-                format!(
-                    "{} has mode {mode:o}: other users may read the cookies",
-                    dir.display()
-                ),
+                format!("{} has mode {mode:o}: other users may read the cookies", dir.display()),
                 if self.scope.user {
                     format!("chmod go= {}", dir.display())
                 } else {
@@ -208,10 +202,7 @@ impl<'a> Host<'a> {
 
     fn disk(&self, dir: &Path) -> Check {
         const NAME: &str = "disk";
-        let place = dir
-            .ancestors()
-            .find(|path| path.is_dir())
-            .unwrap_or(Path::new("/"));
+        let place = dir.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/"));
         let Ok(free) = FreeSpace::at(place) else {
             return Check::warn(
                 NAME,
@@ -399,11 +390,7 @@ mod tests {
         write(root.path(), "usr/local/share/ca-certificates/x.crt", "");
         let without = host.authorities().unwrap();
         assert_eq!(without.verdict(), Verdict::Warn);
-        assert!(
-            without
-                .what
-                .starts_with("chromium does not trust the local authority")
-        );
+        assert!(without.what.starts_with("chromium does not trust the local authority"));
         write(root.path(), "usr/bin/certutil", "");
         assert_eq!(host.authorities().unwrap().verdict(), Verdict::Ok);
     }
@@ -425,43 +412,18 @@ mod tests {
 
         write(root.path(), "proc/1/comm", "systemd\n");
         fs::create_dir_all(root.path().join("run/systemd/system")).unwrap();
-        write(
-            root.path(),
-            "sys/fs/cgroup/cgroup.controllers",
-            "cpuset cpu io memory pids\n",
-        );
+        write(root.path(), "sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n");
         assert_eq!(host.systemd().verdict(), Verdict::Ok);
         assert_eq!(host.cgroups().verdict(), Verdict::Ok);
 
-        write(
-            root.path(),
-            "sys/fs/cgroup/cgroup.controllers",
-            "cpu io pids\n",
-        );
-        assert!(
-            host.cgroups()
-                .what
-                .starts_with("no cgroup controller for memory:")
-        );
-        write(
-            root.path(),
-            "proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-            "1\n",
-        );
+        write(root.path(), "sys/fs/cgroup/cgroup.controllers", "cpu io pids\n");
+        assert!(host.cgroups().what.starts_with("no cgroup controller for memory:"));
+        write(root.path(), "proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1\n");
         let unprofiled = host.user_namespaces();
         assert_eq!(unprofiled.verdict(), Verdict::Warn);
-        assert!(
-            unprofiled
-                .fix()
-                .unwrap()
-                .contains("archivist-apparmor.service")
-        );
+        assert!(unprofiled.fix().unwrap().contains("archivist-apparmor.service"));
         let profiles = "sys/kernel/security/apparmor/profiles";
-        write(
-            root.path(),
-            profiles,
-            "chrome (unconfined)\narchivist-browser (unconfined)\n",
-        );
+        write(root.path(), profiles, "chrome (unconfined)\narchivist-browser (unconfined)\n");
         assert_eq!(host.user_namespaces().verdict(), Verdict::Ok);
         let mut own = Scope::system(root.path());
         own.user = true;

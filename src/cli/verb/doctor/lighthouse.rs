@@ -127,19 +127,12 @@ mod tests {
         };
         let missing = judge(&found(false, None));
         assert!(missing.what.contains("node 18.16 or newer"), "{missing:?}");
-        assert!(
-            missing.what.ends_with("not installed: lighthouse, node"),
-            "{missing:?}"
-        );
+        assert!(missing.what.ends_with("not installed: lighthouse, node"), "{missing:?}");
         assert_eq!(missing.fix(), Some(INSTALL));
         let old = judge(&found(true, Some("16.20.1")));
         assert!(old.what.ends_with("node is 16.20.1"), "{old:?}");
         for good in ["18.16.0", "20.19.2", "22"] {
-            assert_eq!(
-                judge(&found(true, Some(good))).verdict(),
-                Verdict::Ok,
-                "{good}"
-            );
+            assert_eq!(judge(&found(true, Some(good))).verdict(), Verdict::Ok, "{good}");
         }
     }
 

@@ -48,9 +48,8 @@ pub async fn run(args: DoctorArgs, scope: &Scope) -> Result<Exit, Failure> {
     checks.extend(fleet::checks(scope).await);
     checks.extend(trial);
     let checks = checks.into_iter();
-    let checks: Vec<Check> = checks
-        .map(|check| check.with_fix(|fix| in_scope(fix, scope)))
-        .collect();
+    let checks: Vec<Check> =
+        checks.map(|check| check.with_fix(|fix| in_scope(fix, scope))).collect();
     if args.json {
         let json = serde_json::to_string(&checks)
             .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
@@ -80,9 +79,8 @@ fn configuration(scope: &Scope) -> Vec<Check> {
                 .map(|warning| Check::warn(NAME, warning.to_string(), fix))
                 .collect();
             checks.extend(unreached_resolvers(scope));
-            if let Some((what, fix)) = settings
-                .network
-                .obstacle(config::network::lack(scope).as_ref())
+            if let Some((what, fix)) =
+                settings.network.obstacle(config::network::lack(scope).as_ref())
             {
                 checks.push(Check::fail(NAME, what, fix));
             }
@@ -122,11 +120,7 @@ fn shown(verdict: Verdict) -> (&'static str, Tone) {
 }
 
 fn listed(checks: &[Check], style: &Style) -> String {
-    let widest = checks
-        .iter()
-        .map(|check| check.name.len())
-        .max()
-        .unwrap_or(0);
+    let widest = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let mut out = String::new();
     for check in checks {
         let (word, tone) = shown(check.verdict());
@@ -168,10 +162,6 @@ mod tests {
         std::fs::write(dir.join("archivist.conf"), "[Hooks]\nTimeout=3\n").unwrap();
         let checks = configuration(&scope);
         assert_eq!(checks[0].verdict(), Verdict::Warn);
-        assert!(
-            checks[0]
-                .what
-                .contains("archivist.conf:2: unknown key Timeout=")
-        );
+        assert!(checks[0].what.contains("archivist.conf:2: unknown key Timeout="));
     }
 }

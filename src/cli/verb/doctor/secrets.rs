@@ -19,13 +19,10 @@ pub fn checks(scope: &Scope) -> Vec<Check> {
     let mut checks = Vec::new();
     for file in files.iter().filter(|file| is_open(&file.path)) {
         let inputs = inputs::collect(std::slice::from_ref(file));
-        let names = inputs
-            .inputs
-            .iter()
-            .filter_map(|input| match &input.target {
-                Target::Value(name) if !input.value.is_empty() => Some(name.as_str()),
-                Target::Value(_) | Target::Setting(_) => None,
-            });
+        let names = inputs.inputs.iter().filter_map(|input| match &input.target {
+            Target::Value(name) if !input.value.is_empty() => Some(name.as_str()),
+            Target::Value(_) | Target::Setting(_) => None,
+        });
         let secrets: Vec<&str> = names.filter(|key| catalogue.is_secret(key)).collect();
         if !secrets.is_empty() {
             let path = file.path.display();
@@ -42,8 +39,7 @@ pub fn checks(scope: &Scope) -> Vec<Check> {
 }
 
 fn is_open(path: &Path) -> bool {
-    path.metadata()
-        .is_ok_and(|found| found.permissions().mode() & OTHERS != 0)
+    path.metadata().is_ok_and(|found| found.permissions().mode() & OTHERS != 0)
 }
 
 #[cfg(test)]

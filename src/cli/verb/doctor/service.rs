@@ -56,10 +56,8 @@ async fn manager_version(connection: &zbus::Connection) -> Result<String, String
         .await
         .map_err(|_| format!("no answer within {} s", PATIENCE.as_secs()))?
         .map_err(|error| error.to_string())?;
-    let version: zbus::OwnedVariant = reply
-        .body()
-        .deserialize()
-        .map_err(|error| error.to_string())?;
+    let version: zbus::OwnedVariant =
+        reply.body().deserialize().map_err(|error| error.to_string())?;
     String::try_from(version).map_err(|error| error.to_string())
 }
 
@@ -76,9 +74,7 @@ fn manager(version: Result<String, String>, scope: &Scope) -> Check {
         }
     };
     let digits = version.trim_start_matches('v');
-    let end = digits
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(digits.len());
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
     match digits[..end].parse::<u32>() {
         Ok(number) if number < SYSTEMD_NEEDED => Check::fail(
             NAME,
@@ -209,10 +205,7 @@ fn network(status: &Status, scope: &Scope) -> Check {
 fn plugin_checks(plugins: &Plugins) -> Vec<Check> {
     const NAME: &str = "plugins";
     let mut checks = Vec::new();
-    let usable = plugins
-        .plugins
-        .iter()
-        .filter(|plugin| plugin.skipped.is_none());
+    let usable = plugins.plugins.iter().filter(|plugin| plugin.skipped.is_none());
     let usable = usable.filter(|plugin| !plugin.hooks.is_empty()).count();
     checks.push(match usable {
         0 => Check::fail(
@@ -229,10 +222,7 @@ fn plugin_checks(plugins: &Plugins) -> Vec<Check> {
             checks.push(Check::warn(
                 NAME,
                 format!("{} does not run: {why}", plugin.name),
-                plugin
-                    .fix
-                    .as_deref()
-                    .unwrap_or("see 'archivist plugins' and archivist-hooks(7)"),
+                plugin.fix.as_deref().unwrap_or("see 'archivist plugins' and archivist-hooks(7)"),
             ));
         }
     }
@@ -268,10 +258,7 @@ mod tests {
             plugins: vec![
                 plugin("wget", None),
                 plugin("dom", Some("not selected")),
-                plugin(
-                    "pdf",
-                    Some("program 'chromium' not found: apt install chromium"),
-                ),
+                plugin("pdf", Some("program 'chromium' not found: apt install chromium")),
             ],
             problems: vec![PluginProblem {
                 path: "/etc/archivist/plugins/x".into(),
@@ -281,10 +268,7 @@ mod tests {
         let checks = plugin_checks(&plugins);
         assert_eq!(checks[0], Check::ok("plugins", "1 can run"));
         assert_eq!(checks[1].fix(), Some("apt install chromium"));
-        assert_eq!(
-            checks[2].what,
-            "/etc/archivist/plugins/x: is writable by others"
-        );
+        assert_eq!(checks[2].what, "/etc/archivist/plugins/x: is writable by others");
         plugins.plugins.remove(0);
         assert_eq!(plugin_checks(&plugins)[0].verdict(), Verdict::Fail);
     }
@@ -308,9 +292,6 @@ mod tests {
             check.fix().unwrap().to_owned()
         };
         assert_eq!(fix("a\nsee: b"), "see: b");
-        assert_eq!(
-            fix("a"),
-            "see: systemctl status archivist-orchestrator.service"
-        );
+        assert_eq!(fix("a"), "see: systemctl status archivist-orchestrator.service");
     }
 }

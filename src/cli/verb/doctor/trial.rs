@@ -68,29 +68,19 @@ async fn trial(scope: &Scope) -> Result<Trial, String> {
         .map_err(|_| format!("the trial did not end within {LIMIT_SECONDS} s"))?
         .map_err(|error| failed(&error))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    if let Some(trial) = text
-        .lines()
-        .rev()
-        .find_map(|line| serde_json::from_str(line).ok())
-    {
+    if let Some(trial) = text.lines().rev().find_map(|line| serde_json::from_str(line).ok()) {
         return Ok(trial);
     }
     let log = String::from_utf8_lossy(&output.stderr);
     let last = log.lines().map(str::trim).rfind(|line| !line.is_empty());
-    Err(format!(
-        "the trial ended without a result: {}",
-        clean(last.unwrap_or("no message"))
-    ))
+    Err(format!("the trial ended without a result: {}", clean(last.unwrap_or("no message"))))
 }
 
 /// The settings of the browser with a value, as assignments of variables.
 fn assignments(settings: &Values) -> Vec<String> {
-    let of_browser = settings
-        .iter()
-        .filter(|(name, value)| name.starts_with(OF_BROWSER) && !value.is_empty());
-    of_browser
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect()
+    let of_browser =
+        settings.iter().filter(|(name, value)| name.starts_with(OF_BROWSER) && !value.is_empty());
+    of_browser.map(|(name, value)| format!("{name}={value}")).collect()
 }
 
 /// Returns the arguments of systemd-run(1). The drop-ins of replays apply to the name of the unit, and
@@ -127,14 +117,7 @@ fn judge(trial: &Trial) -> Vec<Check> {
 }
 
 fn recording(recorded: &TrialRecording) -> Check {
-    let TrialRecording {
-        product,
-        requests,
-        kept,
-        is_stopped,
-        elapsed,
-        ..
-    } = recorded;
+    let TrialRecording { product, requests, kept, is_stopped, elapsed, .. } = recorded;
     if kept < requests || *kept == 0 {
         let what = format!("{product} recorded {kept} of {requests} requests of a page");
         return Check::fail(RECORDING, what, SEE_LOG);
@@ -150,19 +133,14 @@ fn recording(recorded: &TrialRecording) -> Check {
         );
     }
     let time = human_span(Duration::from_millis(*elapsed));
-    Check::ok(
-        RECORDING,
-        format!("{product} recorded a page with {requests} requests in {time}"),
-    )
+    Check::ok(RECORDING, format!("{product} recorded a page with {requests} requests in {time}"))
 }
 
 fn replay(replay: &Result<TrialReplay, String>) -> Check {
     match replay {
-        Err(why) => Check::fail(
-            REPLAY,
-            format!("failed to replay the recorded page: {why}"),
-            SEE_LOG,
-        ),
+        Err(why) => {
+            Check::fail(REPLAY, format!("failed to replay the recorded page: {why}"), SEE_LOG)
+        }
         Ok(shown) if shown.missing > 0 || shown.fidelity < 0.99 => Check::warn(
             REPLAY,
             format!(
@@ -196,12 +174,7 @@ mod tests {
             kept: 4,
             is_stopped: false,
             elapsed: 1_100,
-            replay: Ok(TrialReplay {
-                exact: 4,
-                missing: 0,
-                fidelity: 1.0,
-                elapsed: 900,
-            }),
+            replay: Ok(TrialReplay { exact: 4, missing: 0, fidelity: 1.0, elapsed: 900 }),
         }
     }
 
@@ -215,10 +188,7 @@ mod tests {
         assert_eq!(
             good,
             [
-                Check::ok(
-                    RECORDING,
-                    "Chrome/156.0 recorded a page with 4 requests in 1.1s"
-                ),
+                Check::ok(RECORDING, "Chrome/156.0 recorded a page with 4 requests in 1.1s"),
                 Check::ok(
                     REPLAY,
                     "4 requests were answered from the recording, without a network, in 0.9s"
@@ -228,39 +198,17 @@ mod tests {
         let none = judge(&Trial::NoBrowser("chromium is not installed".to_owned()));
         assert_eq!(none[0].verdict(), Verdict::Warn);
         assert_eq!(none[0].fix(), Some(INSTALL));
-        assert_eq!(
-            verdicts(&Trial::NotRecorded("no sandbox".to_owned())),
-            [Verdict::Fail]
-        );
-        let stopped = TrialRecording {
-            is_stopped: true,
-            ..recorded()
-        };
-        assert_eq!(
-            verdicts(&Trial::Recorded(stopped)),
-            [Verdict::Warn, Verdict::Ok]
-        );
+        assert_eq!(verdicts(&Trial::NotRecorded("no sandbox".to_owned())), [Verdict::Fail]);
+        let stopped = TrialRecording { is_stopped: true, ..recorded() };
+        assert_eq!(verdicts(&Trial::Recorded(stopped)), [Verdict::Warn, Verdict::Ok]);
         let lacking = TrialRecording {
             kept: 3,
-            replay: Ok(TrialReplay {
-                exact: 3,
-                missing: 1,
-                ..TrialReplay::default()
-            }),
+            replay: Ok(TrialReplay { exact: 3, missing: 1, ..TrialReplay::default() }),
             ..recorded()
         };
-        assert_eq!(
-            verdicts(&Trial::Recorded(lacking)),
-            [Verdict::Fail, Verdict::Warn]
-        );
-        let unseen = TrialRecording {
-            replay: Err("no wall".to_owned()),
-            ..recorded()
-        };
-        assert_eq!(
-            verdicts(&Trial::Recorded(unseen)),
-            [Verdict::Ok, Verdict::Fail]
-        );
+        assert_eq!(verdicts(&Trial::Recorded(lacking)), [Verdict::Fail, Verdict::Warn]);
+        let unseen = TrialRecording { replay: Err("no wall".to_owned()), ..recorded() };
+        assert_eq!(verdicts(&Trial::Recorded(unseen)), [Verdict::Ok, Verdict::Fail]);
     }
 
     #[test]
@@ -272,10 +220,7 @@ mod tests {
         std::fs::create_dir_all(root.path().join("run/systemd/system")).unwrap();
         assert_eq!(obstacle(&system, true), None);
         assert!(skipped(&system, false).ends_with("run with sudo"));
-        let user = Scope {
-            user: true,
-            ..system
-        };
+        let user = Scope { user: true, ..system };
         assert_eq!(obstacle(&user, false), None);
         assert!(skipped(&user, true).ends_with("does not run as root"));
     }
@@ -294,10 +239,7 @@ mod tests {
         let scope = Scope::system("/");
         let program = Path::new("/usr/bin/archivist");
         let words = words(&scope, program, &assignments(&settings)).join(" ");
-        let unit = format!(
-            "--unit=archivist-replay-trial-{}.service",
-            std::process::id()
-        );
+        let unit = format!("--unit=archivist-replay-trial-{}.service", std::process::id());
         for part in [
             &unit[..],
             "--property=PrivateNetwork=yes",
@@ -307,9 +249,6 @@ mod tests {
             assert!(words.contains(part), "{part} in {words}");
         }
         assert!(!words.contains("TIMEOUT="), "{words}");
-        assert!(
-            words.ends_with(" -- /usr/bin/archivist hook trial"),
-            "{words}"
-        );
+        assert!(words.ends_with(" -- /usr/bin/archivist hook trial"), "{words}");
     }
 }

@@ -27,9 +27,8 @@ pub async fn checks(watches: &[watches::Watch], scope: &Scope) -> Vec<Check> {
 
 fn watch_checks(watches: &[watches::Watch], timers: Option<&Timers>, scope: &Scope) -> Vec<Check> {
     let problems = watches.iter().flat_map(|watch| &watch.problems);
-    let mut checks: Vec<_> = problems
-        .map(|problem| Check::warn(NAME, problem, "see archivist.watch(5)"))
-        .collect();
+    let mut checks: Vec<_> =
+        problems.map(|problem| Check::warn(NAME, problem, "see archivist.watch(5)")).collect();
     let Some(timers) = timers else {
         checks.push(Check::warn(
             NAME,
@@ -61,18 +60,11 @@ fn open_files(scope: &Scope) -> Vec<Check> {
     let mut checks = Vec::new();
     for declaration in declared {
         let (watch, _) = Watch::of(declaration);
-        let key = watch
-            .probe
-            .identity
-            .iter()
-            .map(|own| PathBuf::from(&own.key));
+        let key = watch.probe.identity.iter().map(|own| PathBuf::from(&own.key));
         let mut secret: Vec<PathBuf> = key.filter(|path| path.is_absolute()).collect();
         if watch.has_secret() {
             // A secret may be in the file itself or in a drop-in.
-            let files = declaration
-                .entries
-                .iter()
-                .map(|entry| entry.location.file.clone());
+            let files = declaration.entries.iter().map(|entry| entry.location.file.clone());
             secret.extend(files);
         }
         secret.sort();
@@ -82,11 +74,7 @@ fn open_files(scope: &Scope) -> Vec<Check> {
         for path in secret.iter().filter(|path| is_open(path)) {
             checks.push(Check::warn(
                 NAME,
-                format!(
-                    "{}: all users can read secrets in '{}'",
-                    watch.name,
-                    path.display()
-                ),
+                format!("{}: all users can read secrets in '{}'", watch.name, path.display()),
                 format!("chmod 0600 {}", shell_word(path)),
             ));
         }
@@ -114,10 +102,7 @@ async fn pool_checks(scope: &Scope) -> Vec<Check> {
         let mut loaded = loaded.iter();
         loaded.any(|unit| unit.name == *target && unit.active_state == "active")
     };
-    let idle = pools
-        .iter()
-        .zip(&targets)
-        .filter(|(_, target)| !is_active(target));
+    let idle = pools.iter().zip(&targets).filter(|(_, target)| !is_active(target));
     let checks: Vec<_> = idle
         .map(|(pool, _)| {
             let user = if scope.user { " --user" } else { "" };

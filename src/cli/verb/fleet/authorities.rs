@@ -31,15 +31,11 @@ pub(super) fn read(file: &Path, url: &str) -> Result<Authorities, Failure> {
         ));
     }
     if has("sslmode=disable") || super::password::is_socket(url) {
-        return Err(Failure::usage(
-            "the connection to this URL has no TLS: leave out --ca",
-        ));
+        return Err(Failure::usage("the connection to this URL has no TLS: leave out --ca"));
     }
     let name = file.display().to_string();
     let failed = |reason: &str| {
-        Failure::failed(format!(
-            "failed to read the certificates of authorities: {name}: {reason}"
-        ))
+        Failure::failed(format!("failed to read the certificates of authorities: {name}: {reason}"))
     };
     let pem = File::open(file).and_then(content);
     let pem = pem.map_err(|error| failed(&error.to_string()))?;

@@ -31,9 +31,7 @@ pub struct BackupArgs {
 
 pub(super) fn run(args: &BackupArgs, scope: &Scope) -> Result<Exit, Failure> {
     if !nix::unistd::geteuid().is_root() {
-        return Err(Failure::failed(
-            "only root can back up the database of the fleet: use sudo",
-        ));
+        return Err(Failure::failed("only root can back up the database of the fleet: use sudo"));
     }
     let (settings, _) = load(scope).map_err(to_failure)?;
     let url = settings.fleet_database;
@@ -51,17 +49,12 @@ pub(super) fn run(args: &BackupArgs, scope: &Scope) -> Result<Exit, Failure> {
     if is_socket(&url) {
         // The server knows the user by the process.
         let user = User::from_name(FLEET_USER).ok().flatten().ok_or_else(|| {
-            Failure::failed(format!(
-                "there is no user '{FLEET_USER}'; try: systemd-sysusers"
-            ))
+            Failure::failed(format!("there is no user '{FLEET_USER}'; try: systemd-sysusers"))
         })?;
         command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
     }
     dump(&mut command, &args.file)?;
-    style::print(&format!(
-        "backed up the database of the fleet to '{}'\n",
-        args.file.display()
-    ))?;
+    style::print(&format!("backed up the database of the fleet to '{}'\n", args.file.display()))?;
     Ok(Exit::Done)
 }
 
@@ -107,20 +100,13 @@ fn dump(command: &mut Command, file: &Path) -> Result<(), Failure> {
     let copy = output.try_clone();
     let copy = copy.map_err(|error| failed("write", &partial, &error))?;
     let program = command.get_program().to_string_lossy().into_owned();
-    let done = command
-        .stdin(Stdio::null())
-        .stdout(copy)
-        .stderr(Stdio::piped())
-        .output();
+    let done = command.stdin(Stdio::null()).stdout(copy).stderr(Stdio::piped()).output();
     let result = match done {
         Ok(done) if done.status.success() => Ok(()),
-        Ok(done) => Err(format!(
-            "{program}: {}",
-            String::from_utf8_lossy(&done.stderr).trim()
-        )),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(format!(
-            "failed to run {program}: {error}; try: apt install postgresql-client"
-        )),
+        Ok(done) => Err(format!("{program}: {}", String::from_utf8_lossy(&done.stderr).trim())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(format!("failed to run {program}: {error}; try: apt install postgresql-client"))
+        }
         Err(error) => Err(format!("failed to run {program}: {error}")),
     };
     if let Err(why) = result {
@@ -159,10 +145,7 @@ mod tests {
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let missing = dump(&mut Command::new("/nonexistent/pg_dump"), &file).unwrap_err();
-        assert!(
-            missing.message().contains("postgresql-client"),
-            "{missing:?}"
-        );
+        assert!(missing.message().contains("postgresql-client"), "{missing:?}");
     }
 
     #[test]

@@ -73,10 +73,9 @@ impl Files {
 
     /// Makes the files what they were.
     pub(super) fn restore(&self, before: &Contents) -> Result<(), Failure> {
-        for (path, content) in [
-            (&self.password, &before.password),
-            (&self.authorities, &before.authorities),
-        ] {
+        for (path, content) in
+            [(&self.password, &before.password), (&self.authorities, &before.authorities)]
+        {
             match content {
                 Some(content) => replace_secret(path, content)?,
                 None => remove(path)?,
@@ -139,10 +138,7 @@ fn replace_secret(path: &Path, content: &[u8]) -> Result<(), Failure> {
 fn replace(path: &Path, content: &[u8], mode: u32, directory_mode: u32) -> Result<(), Failure> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let mut builder = DirBuilder::new();
-    let made = builder
-        .recursive(true)
-        .mode(directory_mode)
-        .create(directory);
+    let made = builder.recursive(true).mode(directory_mode).create(directory);
     made.map_err(|error| failed("make", directory, &error))?;
     let new = path.with_extension("new");
     let written = write_new(&new, content, mode).and_then(|()| {
@@ -200,10 +196,8 @@ mod tests {
     fn refused_join_leaves_the_files_as_they_were() {
         let root = tempfile::tempdir().unwrap();
         let files = Files::of(&Scope::system(root.path()));
-        let authorities = |pem: &str| Authorities {
-            name: "ca.pem".to_owned(),
-            pem: pem.as_bytes().to_vec(),
-        };
+        let authorities =
+            |pem: &str| Authorities { name: "ca.pem".to_owned(), pem: pem.as_bytes().to_vec() };
         let write = |pem: &str| {
             let (password, ca) = (Some("password"), authorities(pem));
             let url = "postgresql://db.example/archive";

@@ -56,9 +56,7 @@ fn node_name(text: &str) -> Result<String, String> {
 pub(super) async fn run(args: &JoinArgs, kind: Kind, scope: &Scope) -> Result<Exit, Failure> {
     let name = name(args)?;
     if !nix::unistd::geteuid().is_root() {
-        return Err(Failure::failed(
-            "only root can make this machine a node of a fleet: use sudo",
-        ));
+        return Err(Failure::failed("only root can make this machine a node of a fleet: use sudo"));
     }
     let is_known = is_known(&args.url, scope)?;
     if !is_known {
@@ -81,11 +79,7 @@ pub(super) async fn run(args: &JoinArgs, kind: Kind, scope: &Scope) -> Result<Ex
         Kind::Join => "check",
     };
     // A node that repairs its name or password has ids of the fleet.
-    let (crawl, page) = if is_known {
-        (0, 0)
-    } else {
-        own_ids(scope).await?
-    };
+    let (crawl, page) = if is_known { (0, 0) } else { own_ids(scope).await? };
     let (crawl, page) = (crawl.to_string(), page.to_string());
     let mut arguments = vec![verb, args.url.as_str(), crawl.as_str(), page.as_str()];
     arguments.extend(trusted.map(|authorities| authorities.name.as_str()));
@@ -170,10 +164,7 @@ fn is_known(url: &str, scope: &Scope) -> Result<bool, Failure> {
 /// Returns the highest ids of a crawl and a page of this machine; 0 without any.
 async fn own_ids(scope: &Scope) -> Result<(i64, i64), Failure> {
     let server = Server::reach(scope).await?;
-    let newest = Filter {
-        limit: 1,
-        ..Filter::default()
-    };
+    let newest = Filter { limit: 1, ..Filter::default() };
     let pages: Vec<Snapshot> = Paging::new(&server, newest).collect().await?;
     // The newest crawl need not have the highest id.
     let crawls: Vec<Crawl> = Paging::new(&server, Filter::default()).collect().await?;
@@ -210,11 +201,6 @@ mod tests {
         Files::of(&scope).write(url, "web2", None, None).unwrap();
         assert!(is_known(url, &scope).unwrap());
         let other = is_known("postgresql://other.example/x", &scope);
-        assert!(
-            other
-                .unwrap_err()
-                .message()
-                .contains("archivist fleet leave")
-        );
+        assert!(other.unwrap_err().message().contains("archivist fleet leave"));
     }
 }

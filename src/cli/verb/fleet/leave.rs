@@ -60,17 +60,13 @@ pub(super) async fn leave(args: &LeaveArgs, scope: &Scope) -> Result<Exit, Failu
         return leave_here(scope).await;
     };
     service::remove(name).await?;
-    style::print(&format!(
-        "node '{name}' is removed; its hosts go to other nodes\n"
-    ))?;
+    style::print(&format!("node '{name}' is removed; its hosts go to other nodes\n"))?;
     Ok(Exit::Done)
 }
 
 async fn leave_here(scope: &Scope) -> Result<Exit, Failure> {
     if !nix::unistd::geteuid().is_root() {
-        return Err(Failure::failed(
-            "only root can remove this machine from the fleet: use sudo",
-        ));
+        return Err(Failure::failed("only root can remove this machine from the fleet: use sudo"));
     }
     let hosts = service::state().await?.hosts;
     if hosts > 0 {

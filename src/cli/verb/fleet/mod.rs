@@ -84,9 +84,7 @@ fn refuse_outside(scope: &Scope) -> Result<(), Failure> {
     if settings.is_in_fleet() {
         return Ok(());
     }
-    Err(Failure::failed(
-        "this machine is in no fleet; see: man archivist-fleet",
-    ))
+    Err(Failure::failed("this machine is in no fleet; see: man archivist-fleet"))
 }
 
 #[cfg(test)]
@@ -100,9 +98,7 @@ mod tests {
         let failure = refuse_outside(&scope).unwrap_err();
         assert!(failure.message().contains("in no fleet"), "{failure:?}");
         let url = "postgresql://db.example/archive";
-        files::Files::of(&scope)
-            .write(url, "web2", None, None)
-            .unwrap();
+        files::Files::of(&scope).write(url, "web2", None, None).unwrap();
         refuse_outside(&scope).unwrap();
     }
 }

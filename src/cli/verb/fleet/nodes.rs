@@ -67,11 +67,8 @@ fn lines(node: &NodeState, fleet: Option<&Fleet>) -> String {
         (None, true) => "connected".to_owned(),
         (None, false) => "connecting".to_owned(),
     };
-    let mut text = format!(
-        "node      {}, {state}\ndatabase  {}\n",
-        node.name,
-        clean(&node.database)
-    );
+    let mut text =
+        format!("node      {}, {state}\ndatabase  {}\n", node.name, clean(&node.database));
     let Some(fleet) = fleet else {
         return text;
     };
@@ -160,11 +157,7 @@ mod tests {
             member("web1", true, false),
             member("web2", true, true),
             member("web3", false, false),
-            Member {
-                seen_ms: 14_000,
-                is_lost: false,
-                ..member("web4", false, false)
-            },
+            Member { seen_ms: 14_000, is_lost: false, ..member("web4", false, false) },
         ];
         let text = table(&nodes).render(&Style::plain(Time(0)));
         for words in [
@@ -195,9 +188,6 @@ mod tests {
         };
         let text = lines(&node, Some(&fleet));
         assert!(text.contains("2, 1 connected, 6 hosts"), "{text}");
-        assert!(
-            text.contains("behind") && !text.contains("failover"),
-            "{text}"
-        );
+        assert!(text.contains("behind") && !text.contains("failover"), "{text}");
     }
 }

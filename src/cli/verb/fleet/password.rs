@@ -57,9 +57,7 @@ fn line(text: &str) -> Result<String, Failure> {
     let line = text.strip_suffix('\n').unwrap_or(text);
     let line = line.strip_suffix('\r').unwrap_or(line);
     if line.is_empty() || line.contains(['\n', '\0']) || text.len() as u64 > PASSWORD_MAX {
-        return Err(Failure::usage(
-            "a password is one line of 4096 bytes at most, and not empty",
-        ));
+        return Err(Failure::usage("a password is one line of 4096 bytes at most, and not empty"));
     }
     Ok(line.to_owned())
 }

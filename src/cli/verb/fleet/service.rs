@@ -33,9 +33,7 @@ pub(super) fn program(arguments: &[&str], input: &[u8]) -> Result<String, Failur
         Failure::failed(format!("failed to run '{}': {error}", program.display()))
     };
     let user = User::from_name(FLEET_USER).ok().flatten().ok_or_else(|| {
-        Failure::failed(format!(
-            "there is no user '{FLEET_USER}'; try: systemd-sysusers"
-        ))
+        Failure::failed(format!("there is no user '{FLEET_USER}'; try: systemd-sysusers"))
     })?;
     let mut child = Command::new(&program)
         .args(arguments)
@@ -87,10 +85,7 @@ pub(super) async fn reload(scope: &Scope) -> Result<(), Failure> {
 
 fn systemctl(arguments: &[&str]) -> Result<(), Failure> {
     let what = || format!("systemctl {}", arguments.join(" "));
-    let output = Command::new("systemctl")
-        .arg("--quiet")
-        .args(arguments)
-        .output();
+    let output = Command::new("systemctl").arg("--quiet").args(arguments).output();
     let output =
         output.map_err(|error| Failure::failed(format!("failed to run {}: {error}", what())))?;
     if output.status.success() {
@@ -128,10 +123,9 @@ pub(super) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Fai
 pub(super) fn explain(error: &zbus::Error) -> Failure {
     let (name, text) = match error {
         zbus::Error::MethodError(name, text, _) => (name.to_string(), text.clone()),
-        zbus::Error::FDO(error) => (
-            error.name().to_string(),
-            error.description().map(str::to_owned),
-        ),
+        zbus::Error::FDO(error) => {
+            (error.name().to_string(), error.description().map(str::to_owned))
+        }
         error => {
             return Failure::failed(format!("failed to call {UNIT}: {error}; {SEE}"));
         }

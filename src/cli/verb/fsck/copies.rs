@@ -161,10 +161,8 @@ mod tests {
         assert_eq!(missing, "the copy is missing in the store");
         let outside = compare(&object("../../../etc/passwd", "00", 3), true).unwrap();
         assert!(outside.starts_with("the copy cannot be read"), "{outside}");
-        let remote = StoredObject {
-            store: "ssh://me@nas/srv".into(),
-            ..object("s7-00.tar", "00", 3)
-        };
+        let remote =
+            StoredObject { store: "ssh://me@nas/srv".into(), ..object("s7-00.tar", "00", 3) };
         assert_eq!(compare(&remote, true), None);
         assert_eq!(checked.copies, 6);
         copies.has_row(Path::new("/a"), Path::new("/a/20261124/a.test/s7"));

@@ -21,10 +21,7 @@ impl Disk {
     /// # Errors
     /// If a directory cannot be read; a missing archive has none.
     pub fn read(archive: &Path) -> io::Result<Disk> {
-        let mut disk = Disk {
-            directories: BTreeSet::new(),
-            highest: IdMarks::default(),
-        };
+        let mut disk = Disk { directories: BTreeSet::new(), highest: IdMarks::default() };
         let see = |host: &Path, name: &str| {
             if let Some(owner) = Owner::of_directory(name) {
                 disk.highest = disk.highest.or_higher(IdMarks::of_owner(owner));

@@ -174,11 +174,7 @@ impl Report {
                 out.push_str(&style.paint(&id.to_string(), Tone::Bad));
                 out.push_str("  ");
             }
-            out.push_str(&format!(
-                "{}: {}\n",
-                clean(&finding.path),
-                clean(&finding.what)
-            ));
+            out.push_str(&format!("{}: {}\n", clean(&finding.path), clean(&finding.what)));
             if let Some(repair) = &finding.repair {
                 let fix = in_scope(&repair.text(), scope);
                 out.push_str(&format!("    → {fix}\n"));
@@ -208,11 +204,8 @@ impl Report {
             1 => "1 problem".to_owned(),
             n => format!("{n} problems"),
         };
-        let mut parts = vec![
-            format!("{crawls} crawls"),
-            format!("{pages} pages"),
-            format!("{files} files"),
-        ];
+        let mut parts =
+            vec![format!("{crawls} crawls"), format!("{pages} pages"), format!("{files} files")];
         if stored > 0 {
             parts.push(format!("{stored} pages in the store alone"));
         }

@@ -37,10 +37,7 @@ impl Imported {
         };
         Ok(Imported {
             directory,
-            there: there
-                .into_iter()
-                .filter(|name: &String| !name.starts_with('.'))
-                .collect(),
+            there: there.into_iter().filter(|name: &String| !name.starts_with('.')).collect(),
             wanted: BTreeMap::new(),
         })
     }
@@ -101,10 +98,12 @@ impl Imported {
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(error),
                 Err(error) => Some(format!("it cannot be read: {error}")),
             };
-            findings.extend(differs.map(|what| Finding {
-                id: crawl,
-                ..Finding::new(Kind::Digest, path(name), what)
-            }));
+            findings.extend(
+                differs.map(|what| Finding {
+                    id: crawl,
+                    ..Finding::new(Kind::Digest, path(name), what)
+                }),
+            );
         }
         Ok(findings)
     }
@@ -143,10 +142,7 @@ mod tests {
         let crawls = [sample::crawl(2), crawl];
         assert_eq!(found(archive.path(), &[]), [""; 0]);
         let missing = found(archive.path(), &crawls);
-        assert!(
-            missing[0].contains("imported from 'old.wacz' is missing"),
-            "{missing:?}"
-        );
+        assert!(missing[0].contains("imported from 'old.wacz' is missing"), "{missing:?}");
         let directory = archive.path().join(IMPORTED);
         fs::create_dir(&directory).unwrap();
         fs::write(directory.join(".partial"), "x").unwrap();

@@ -129,11 +129,7 @@ pub async fn run(args: FsckArgs, scope: &Scope) -> Result<Exit, Failure> {
             .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
         style::print_json(&json)?;
     }
-    Ok(if report.is_clean() {
-        Exit::Done
-    } else {
-        Exit::Partly
-    })
+    Ok(if report.is_clean() { Exit::Done } else { Exit::Partly })
 }
 
 /// Refuses to compare with an archive whose file system is not mounted: all pages would be missing, and
@@ -266,9 +262,7 @@ impl Check<'_> {
         };
         let checked = page.check(self.reads_content);
         let (mut findings, mut counts) = checked.map_err(|error| unreadable(&error, scope))?;
-        let has_directory = findings
-            .iter()
-            .all(|finding| finding.kind != Kind::Directory);
+        let has_directory = findings.iter().all(|finding| finding.kind != Kind::Directory);
         if has_directory {
             let is_stored = counts.stored > 0;
             findings.extend(self.page_about(&page, is_stored, scope)?);
@@ -412,9 +406,7 @@ impl Check<'_> {
     async fn unknown(&mut self, scope: &Scope) -> Result<(), Failure> {
         let status: Status = self.server.ask(|| self.server.proxy().status()).await?;
         let (is_deleting, checked) = (status.deleting > 0, &mut self.report.checked);
-        let found = self
-            .imported
-            .compare(self.reads_content, !is_deleting, checked);
+        let found = self.imported.compare(self.reads_content, !is_deleting, checked);
         let found = found.map_err(|error| unreadable(&error, scope))?;
         self.report.extend(found);
         if is_deleting {

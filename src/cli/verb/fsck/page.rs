@@ -78,16 +78,11 @@ impl Page {
         let id = id.to_string();
         let details = server.ask_if_known(|| server.proxy().show(&id)).await?;
         Ok(match details {
-            Some(Details::Snapshot {
-                snapshot,
-                results,
-                copy,
-                ..
-            }) if snapshot.status == Lifecycle::Sealed => Some(Page {
-                snapshot,
-                results,
-                copy,
-            }),
+            Some(Details::Snapshot { snapshot, results, copy, .. })
+                if snapshot.status == Lifecycle::Sealed =>
+            {
+                Some(Page { snapshot, results, copy })
+            }
             _ => None,
         })
     }
@@ -97,10 +92,7 @@ impl Page {
     /// # Errors
     /// If this user has no permission to read them.
     pub fn check(&self, reads_content: bool) -> io::Result<(Vec<Finding>, Checked)> {
-        let mut checked = Checked {
-            pages: 1,
-            ..Checked::default()
-        };
+        let mut checked = Checked { pages: 1, ..Checked::default() };
         let path = Path::new(self.snapshot.directory.as_deref().unwrap_or_default());
         let directory = match Directory::open(path) {
             Ok(directory) => directory,
@@ -132,9 +124,7 @@ impl Page {
             let is_older = |plugin: &str| self.last_end(plugin) <= Some(at);
             let known: Vec<String> = findings.iter().map(|known| known.path.clone()).collect();
             let found = digests::compare(&directory, is_older, &mut checked)?;
-            let new = found
-                .into_iter()
-                .filter(|finding| !known.contains(&finding.path));
+            let new = found.into_iter().filter(|finding| !known.contains(&finding.path));
             findings.extend(new.map(|finding| self.own(finding)));
         }
         Ok((findings, checked))
@@ -148,10 +138,7 @@ impl Page {
 
     /// Returns a finding as one of this page.
     pub fn own(&self, finding: Finding) -> Finding {
-        Finding {
-            id: Some(Owner::Snapshot(self.snapshot.id)),
-            ..finding
-        }
+        Finding { id: Some(Owner::Snapshot(self.snapshot.id)), ..finding }
     }
 
     /// A finding after which the whole page has to be archived again.
@@ -175,10 +162,7 @@ impl Page {
         let object = self.copy.as_ref().and_then(|copy| copy.object.as_ref());
         match object {
             Some(object) => {
-                let what = format!(
-                    "{what}; the store has it: {} in {}",
-                    object.name, object.store
-                );
+                let what = format!("{what}; the store has it: {} in {}", object.name, object.store);
                 self.own(Finding::new(Kind::Directory, path.to_string_lossy(), what))
             }
             None => self.again(Kind::Directory, path, what),

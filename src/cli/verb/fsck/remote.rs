@@ -57,11 +57,7 @@ impl Remote {
                 objects: rows.values().map(|(_, object)| object.clone()).collect(),
                 read_max,
             };
-            let transfer = Transfer {
-                task: "compare",
-                store: &store,
-                directory: None,
-            };
+            let transfer = Transfer { task: "compare", store: &store, directory: None };
             let (to, from) = mpsc::channel();
             let see = move |line: &str| {
                 let compared: Compared = serde_json::from_str(line).map_err(|error| {
@@ -121,20 +117,15 @@ fn difference(
     let path = format!("{name} in {store}");
     match (found, row) {
         (Found::Differs(what), Some((id, object))) => {
-            let finding = Finding {
-                id: Some(Owner::Snapshot(*id)),
-                ..Finding::new(Kind::Copy, path, what)
-            };
+            let finding =
+                Finding { id: Some(Owner::Snapshot(*id)), ..Finding::new(Kind::Copy, path, what) };
             Some(Difference::Of(*id, object.clone(), finding))
         }
         (Found::Extra, None) => {
             let (host, file) = name.rsplit_once('/')?;
             let page = PathBuf::from(host).join(page_of(file)?);
             let what = "no row has the page of this copy";
-            Some(Difference::Unknown(
-                page,
-                Finding::new(Kind::Copy, path, what),
-            ))
+            Some(Difference::Unknown(page, Finding::new(Kind::Copy, path, what)))
         }
         _ => None,
     }
@@ -153,10 +144,7 @@ mod tests {
             size: 10,
         };
         let row = (SnapshotId(7), object.clone());
-        let compared = |name: &str, found| Compared {
-            name: name.to_owned(),
-            found,
-        };
+        let compared = |name: &str, found| Compared { name: name.to_owned(), found };
         let mut checked = Checked::default();
         for (found, read) in [(Found::Intact, 10), (Found::Sized, 0)] {
             let answer = compared(&object.name, found);

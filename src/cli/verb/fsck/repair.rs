@@ -40,10 +40,7 @@ pub async fn repair(
             Some(Repair::Ids(ids)) => {
                 as_owner(&archive, || id_marks::raise(&archive, *ids)).map_err(|error| {
                     let directory = archive.join(IdMarks::DIRECTORY);
-                    Failure::failed(format!(
-                        "failed to write '{}': {error}",
-                        directory.display()
-                    ))
+                    Failure::failed(format!("failed to write '{}': {error}", directory.display()))
                 })?;
                 // The orchestrator compares its ids with those of the archive again.
                 server.call(|| server.proxy().reload()).await?;
@@ -89,9 +86,7 @@ fn write(archive: &Path, work: impl FnOnce() -> Result<(), WorkerError>) -> Resu
     let written = as_owner(archive, || Ok(work()));
     let written = written.map_err(|error| {
         let archive = archive.display();
-        Failure::failed(format!(
-            "failed to write to the archive '{archive}' as its owner: {error}"
-        ))
+        Failure::failed(format!("failed to write to the archive '{archive}' as its owner: {error}"))
     })?;
     written.map_err(|error| Failure::failed(error.to_string()))
 }

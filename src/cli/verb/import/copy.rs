@@ -190,14 +190,7 @@ pub fn copy(
     }
     if found.st_mode & S_IFMT != S_IFDIR {
         let is_link = found.st_mode & S_IFMT == S_IFLNK;
-        tally.left_out(
-            &shown,
-            if is_link {
-                "a symbolic link"
-            } else {
-                "no regular file"
-            },
-        );
+        tally.left_out(&shown, if is_link { "a symbolic link" } else { "no regular file" });
         return Ok(());
     }
     let inner = match source.enter(name) {
@@ -211,10 +204,7 @@ pub fn copy(
         return copy_content(&inner, None, depth + 1, tally);
     };
     let directory = make(target, name, DIRECTORY_MODE)?;
-    let into = Target {
-        archive: target.archive,
-        directory: &directory,
-    };
+    let into = Target { archive: target.archive, directory: &directory };
     copy_content(&inner, Some(&into), depth + 1, tally)
 }
 
@@ -291,14 +281,9 @@ mod tests {
         for path in [&tree, &tree.join("own.txt")] {
             chown(path, user, None).unwrap();
         }
-        let (source, directory) = (
-            Directory::open(&tree).unwrap(),
-            Directory::open(&into).unwrap(),
-        );
-        let target = Target {
-            archive: &into,
-            directory: &directory,
-        };
+        let (source, directory) =
+            (Directory::open(&tree).unwrap(), Directory::open(&into).unwrap());
+        let target = Target { archive: &into, directory: &directory };
         let mut tally = Tally::default();
         copy_content(&source, Some(&target), 0, &mut tally).unwrap();
         assert_eq!((tally.files, tally.left_out), (2, 1), "{tally:?}");

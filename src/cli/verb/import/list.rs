@@ -73,10 +73,7 @@ pub fn read(file: &File, args: &ImportArgs, is_page: bool) -> Result<Content, Fa
     if is_page {
         arguments.push("--page");
     }
-    let mut found = FoundList {
-        keeps_texts: args.keep_only,
-        ..FoundList::default()
-    };
+    let mut found = FoundList { keeps_texts: args.keep_only, ..FoundList::default() };
     let mut places = HashMap::new();
     let mut other = None;
     reader::read(file, &arguments, |line| match line {
@@ -98,32 +95,18 @@ impl FoundList {
             Some(Ok(entry)) => entry,
             Some(Err(error)) => {
                 let text = cut_middle(&clean(&address(line)), 80);
-                self.refused
-                    .push(format!("{place}: '{text}' refused: {error}"));
+                self.refused.push(format!("{place}: '{text}' refused: {error}"));
                 return;
             }
         };
-        let LineEntry {
-            url,
-            title,
-            bookmarked_at,
-            tags,
-            ..
-        } = entry;
+        let LineEntry { url, title, bookmarked_at, tags, .. } = entry;
         let url = url.as_str().to_owned();
         let text = self.text(line);
         let index = *places.entry(url.clone()).or_insert(self.pages.len());
         let Some(known) = self.pages.get_mut(index) else {
             let mut all = Tags::default();
             all.extend(tags);
-            self.pages.push(PageEntry {
-                place,
-                url,
-                title,
-                tags: all,
-                time: bookmarked_at,
-                text,
-            });
+            self.pages.push(PageEntry { place, url, title, tags: all, time: bookmarked_at, text });
             return;
         };
         self.repeated += 1;
@@ -159,10 +142,7 @@ impl FoundList {
         if self.repeated > 0 {
             parts.push(format!("{} of them again", self.repeated));
         }
-        let tagged = pages
-            .iter()
-            .filter(|page| !page.tags.names().is_empty())
-            .count();
+        let tagged = pages.iter().filter(|page| !page.tags.names().is_empty()).count();
         parts.push(format!("{tagged} with tags"));
         let times: Vec<&String> = pages.iter().filter_map(|page| page.time.as_ref()).collect();
         let day = |time: Option<&&String>| {
@@ -187,9 +167,7 @@ impl FoundList {
 /// The address in a line of JSON, else the line.
 fn address(line: &str) -> String {
     let object: Option<serde_json::Value> = serde_json::from_str(line).ok();
-    let url = object
-        .as_ref()
-        .and_then(|object| object.get("url")?.as_str());
+    let url = object.as_ref().and_then(|object| object.get("url")?.as_str());
     url.unwrap_or(line).to_owned()
 }
 
@@ -209,11 +187,7 @@ pub async fn import(
     if let Some(more @ 1..) = found.refused.len().checked_sub(REFUSED_MAX) {
         eprintln!("'{shown}': {more} more refused");
     }
-    let mut exit = if found.refused.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Partly
-    };
+    let mut exit = if found.refused.is_empty() { Exit::Done } else { Exit::Partly };
     if args.dry_run {
         return Ok(exit);
     }
@@ -245,19 +219,12 @@ pub async fn import(
     };
     if args.keep_only {
         options.plugins = vec![IMPORT_PLUGIN.to_owned()];
-        options
-            .config
-            .insert(IMPORT_KEEP.to_owned(), "true".to_owned());
+        options.config.insert(IMPORT_KEEP.to_owned(), "true".to_owned());
     }
-    let (with_text, pages): (Vec<_>, Vec<_>) = std::mem::take(&mut found.pages)
-        .into_iter()
-        .partition(|page| page.text.is_some());
+    let (with_text, pages): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut found.pages).into_iter().partition(|page| page.text.is_some());
     // Refused to users who cannot write to the archive before anything is queued.
-    let stage = if with_text.is_empty() {
-        None
-    } else {
-        Some(Stage::open(scope).await?)
-    };
+    let stage = if with_text.is_empty() { None } else { Some(Stage::open(scope).await?) };
     let (mut taken, mut already, mut refused) = (0, known, found.refused.len());
     let mut completed = 0;
     if !pages.is_empty() {
@@ -267,11 +234,7 @@ pub async fn import(
             let at = usize::try_from(refused.line.saturating_sub(1)).unwrap_or(usize::MAX);
             let place = pages.get(at).map_or("", |page| &page.place);
             let text = pages.get(at).map_or(&refused.text, |page| &page.url);
-            eprintln!(
-                "'{shown}': {place}: '{}' refused: {}",
-                clean(text),
-                refused.why
-            );
+            eprintln!("'{shown}': {place}: '{}' refused: {}", clean(text), refused.why);
             exit = Exit::Partly;
         }
         (taken, already) = (added.accepted, known + added.known);
@@ -322,13 +285,7 @@ async fn keep_texts(
 ) -> Result<Kept, Failure> {
     let mut options = options.clone();
     options.plugins.push("text".to_owned());
-    let mut kept = Kept {
-        taken: 0,
-        known: 0,
-        completed: 0,
-        refused: 0,
-        exit: Exit::Done,
-    };
+    let mut kept = Kept { taken: 0, known: 0, completed: 0, refused: 0, exit: Exit::Done };
     let mut pages = pages.into_iter().peekable();
     while pages.peek().is_some() {
         let mut queue = stage.begin()?;
@@ -407,10 +364,7 @@ mod tests {
 
     #[test]
     fn a_page_in_several_folders_has_all_tags_and_its_first_date() {
-        let mut found = FoundList {
-            format: "Test file".to_owned(),
-            ..FoundList::default()
-        };
+        let mut found = FoundList { format: "Test file".to_owned(), ..FoundList::default() };
         let mut places = HashMap::new();
         for (number, line) in [
             r#"{"url":"http://a.test/","title":"","tags":["x"],"bookmarked_at":"2020-01-02T00:00:00Z"}"#,

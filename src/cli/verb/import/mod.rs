@@ -176,17 +176,14 @@ async fn import(
     };
     match found {
         Content::Page(page) => {
-            file.rewind()
-                .map_err(|error| failed("read", path, &error))?;
+            file.rewind().map_err(|error| failed("read", path, &error))?;
             pages.take(&Source::File(&file, path), *page).await
         }
-        _ if is_page => Err(Failure::usage(
-            "--url is for a saved page, and this is none",
-        )),
+        _ if is_page => Err(Failure::usage("--url is for a saved page, and this is none")),
         Content::List(found) => list::import(path, &file, found, args, scope).await,
-        Content::Recording if args.dry_run => Err(Failure::usage(
-            "--dry-run is for lists and saved pages, and this is a recording",
-        )),
+        Content::Recording if args.dry_run => {
+            Err(Failure::usage("--dry-run is for lists and saved pages, and this is a recording"))
+        }
         Content::Recording => recording::import(path, args, scope).await,
     }
 }

@@ -64,26 +64,17 @@ pub async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exi
     if let Some(more @ 1..) = faults.len().checked_sub(FAULTS_MAX) {
         eprintln!("'{shown}': {more} more faults");
     }
-    let so_far = if faults.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Partly
-    };
+    let so_far = if faults.is_empty() { Exit::Done } else { Exit::Partly };
     if pages.is_empty() {
         kept.remove(&archive);
         return Err(Failure::failed(format!("'{shown}' has no page")));
     }
     let name = kept.keep(&archive)?;
     let tag = format!("{IMPORT_TAG}{}", &name[..16]);
-    let filter = Filter {
-        tag: Some(tag.clone()),
-        ..Filter::default()
-    };
+    let filter = Filter { tag: Some(tag.clone()), ..Filter::default() };
     let before: Vec<Snapshot> = Paging::new(&server, filter).collect().await?;
-    let known: BTreeSet<(String, String)> = before
-        .into_iter()
-        .filter_map(|page| Some((page.url, page.bookmarked_at?)))
-        .collect();
+    let known: BTreeSet<(String, String)> =
+        before.into_iter().filter_map(|page| Some((page.url, page.bookmarked_at?))).collect();
     let options = AddOptions {
         tags: [vec![tag], args.tags.clone()].concat(),
         plugins: vec![IMPORT_PLUGIN.to_owned()],
@@ -135,9 +126,7 @@ async fn add(
     let memfd = urls.to_memfd()?;
     let call = server.proxy().add(memfd.as_fd().into(), &options);
     let added: Added = decode(&server.call_with_urls(urls.len(), call).await?)?;
-    listing::report(&added.refused, |refused| {
-        urls.located(refused.clone()).to_string()
-    });
+    listing::report(&added.refused, |refused| urls.located(refused.clone()).to_string());
     style::print(&format!("{}\n", summary(&added)))?;
     let crawl = (added.accepted > 0).then_some(added.crawl);
     Ok((crawl, !added.refused.is_empty()))
@@ -217,9 +206,7 @@ impl Kept {
 
     /// Removes the copy. The error that counts is the one before.
     fn remove(&self, archive: &Path) {
-        let _ = as_owner(archive, || {
-            fs::remove_file(archive.join(IMPORTED).join(PARTIAL))
-        });
+        let _ = as_owner(archive, || fs::remove_file(archive.join(IMPORTED).join(PARTIAL)));
     }
 
     /// Gives the copy the name of its digest, and returns that.
@@ -242,11 +229,9 @@ fn survey(file: &File) -> Result<(Vec<Page>, Vec<String>), Failure> {
     let mut pages = Vec::new();
     let mut faults = Vec::new();
     read(file, &[], |line| match line {
-        Surveyed::Page { url, title, time } => pages.push(Page {
-            url: as_archived(url),
-            title,
-            time,
-        }),
+        Surveyed::Page { url, title, time } => {
+            pages.push(Page { url: as_archived(url), title, time })
+        }
         Surveyed::Fault(fault) => faults.push(fault),
         _ => {}
     })?;
@@ -277,10 +262,8 @@ mod tests {
             page("http://a/", "3"),
         ];
         let known = BTreeSet::from([("http://a/".to_owned(), "1".to_owned())]);
-        let expected = [
-            vec![page("http://a/", "2"), page("http://b/", "1")],
-            vec![page("http://a/", "3")],
-        ];
+        let expected =
+            [vec![page("http://a/", "2"), page("http://b/", "1")], vec![page("http://a/", "3")]];
         assert_eq!(rounds(pages.clone(), &known), expected);
         assert_eq!(rounds(pages, &BTreeSet::new()).len(), 3);
     }

@@ -124,11 +124,7 @@ impl SavedPages<'_> {
         for fault in &page.faults {
             eprintln!("'{shown}': {}, ignoring", clean(fault));
         }
-        let mut exit = if page.faults.is_empty() {
-            Exit::Done
-        } else {
-            Exit::Partly
-        };
+        let mut exit = if page.faults.is_empty() { Exit::Done } else { Exit::Partly };
         let entry = self.entry(source, page)?;
         style::print(&format!("'{shown}': {}\n", description(&entry)))?;
         self.found += 1;
@@ -270,20 +266,14 @@ fn copy_page(source: &Source<'_>, entry: &Entry, queue: &Queue) -> io::Result<Ta
     let archive = &queue.archive;
     let mut tally = Tally::default();
     let directory = queue.page(&entry.url)?;
-    let target = Target {
-        archive,
-        directory: &directory,
-    };
+    let target = Target { archive, directory: &directory };
     let own_name = source.name();
     let (plugin, name) = match (source, entry.page.is_single_file) {
         (Source::File(..), true) => (SINGLE_FILE.0, OsString::from(SINGLE_FILE.1)),
         _ => (PLUGIN, own_name.clone()),
     };
     let directory = make(&target, OsStr::new(plugin), PLUGIN_MODE)?;
-    let into = Target {
-        archive,
-        directory: &directory,
-    };
+    let into = Target { archive, directory: &directory };
     let mut output = format!("{plugin}/{}", name.to_string_lossy());
     match source {
         Source::File(file, path) => {
@@ -294,10 +284,7 @@ fn copy_page(source: &Source<'_>, entry: &Entry, queue: &Queue) -> io::Result<Ta
         }
         Source::Folder(from, _) => {
             let folder = make(&into, &name, DIRECTORY_MODE)?;
-            let into = Target {
-                archive,
-                directory: &folder,
-            };
+            let into = Target { archive, directory: &folder };
             copy_content(from, Some(&into), 1, &mut tally)?;
             output = format!("{output}/{INDEX}");
         }
@@ -308,9 +295,7 @@ fn copy_page(source: &Source<'_>, entry: &Entry, queue: &Queue) -> io::Result<Ta
             file.write_all(document.as_bytes())
         })?;
     }
-    let page = StagedPage {
-        results: vec![result(plugin, output, Some(entry.time))],
-    };
+    let page = StagedPage { results: vec![result(plugin, output, Some(entry.time))] };
     write_records(&page, &target)?;
     let about = json!({
         "format": entry.page.format, "file": own_name.to_string_lossy(), "url": entry.url,
@@ -331,10 +316,7 @@ pub fn keep_text(
     queue: &Queue,
 ) -> io::Result<()> {
     let directory = queue.page(&entry.url)?;
-    let target = Target {
-        archive: &queue.archive,
-        directory: &directory,
-    };
+    let target = Target { archive: &queue.archive, directory: &directory };
     let own = make(&target, OsStr::new(PLUGIN), PLUGIN_MODE)?;
     as_owner(&queue.archive, || {
         let mut file = own.create(DOCUMENT, FILE_MODE)?;
@@ -342,9 +324,7 @@ pub fn keep_text(
         file.write_all(html.as_bytes())
     })?;
     let time = entry.time.as_deref().and_then(time_of);
-    let page = StagedPage {
-        results: vec![result(PLUGIN, format!("{PLUGIN}/{DOCUMENT}"), time)],
-    };
+    let page = StagedPage { results: vec![result(PLUGIN, format!("{PLUGIN}/{DOCUMENT}"), time)] };
     write_records(&page, &target)?;
     let about = json!({
         "format": list.0, "file": list.1, "url": entry.url, "title": entry.title,
@@ -379,10 +359,7 @@ fn result(plugin: &str, output: String, time: Option<Time>) -> StagedResult {
     StagedResult {
         plugin: plugin.to_owned(),
         hook: SAVED_HOOK.to_owned(),
-        verdict: Verdict {
-            state: ResultState::Succeeded,
-            error: None,
-        },
+        verdict: Verdict { state: ResultState::Succeeded, error: None },
         output: Some(output),
         started_at: time,
         ended_at: time,

@@ -74,10 +74,8 @@ impl Stage {
         umask(Mode::from_bits_truncate(0o007));
         let stage = Stage::lock(&scope.data_dir().join("archive"))?;
         let crawls: Vec<Crawl> = Paging::new(&server, Filter::default()).collect().await?;
-        let crawls: Vec<&Crawl> = crawls
-            .iter()
-            .filter(|crawl| crawl.config.contains_key(STAGED_SETTING))
-            .collect();
+        let crawls: Vec<&Crawl> =
+            crawls.iter().filter(|crawl| crawl.config.contains_key(STAGED_SETTING)).collect();
         stage.remove_abandoned(&crawls)?;
         let known = imported(&crawls, &server).await?;
         Ok((stage, known, server))
@@ -96,11 +94,7 @@ impl Stage {
             Ok(file)
         });
         let lock = locked.map_err(|error| failed("lock", &path, &error))?;
-        Ok(Stage {
-            archive: archive.to_owned(),
-            path,
-            _lock: lock,
-        })
+        Ok(Stage { archive: archive.to_owned(), path, _lock: lock })
     }
 
     fn remove_abandoned(&self, crawls: &[&Crawl]) -> Result<(), Failure> {
@@ -152,9 +146,7 @@ async fn imported(crawls: &[&Crawl], server: &Server) -> Result<BTreeSet<Key>, F
         let filter = Filter::of(Owner::Crawl(crawl.id));
         let pages: Vec<Snapshot> = Paging::new(server, filter).collect().await?;
         // The files of a cancelled page are gone.
-        let pages = pages
-            .into_iter()
-            .filter(|page| page.status != Lifecycle::Cancelled);
+        let pages = pages.into_iter().filter(|page| page.status != Lifecycle::Cancelled);
         known.extend(pages.map(|page| (page.url, page.bookmarked_at)));
     }
     Ok(known)
@@ -219,11 +211,7 @@ impl Queue {
         listing::report(&added.refused, |refused| {
             format!("'{}' refused: {}", clean(&refused.text), refused.why)
         });
-        let mut exit = if added.refused.is_empty() {
-            Exit::Done
-        } else {
-            Exit::Partly
-        };
+        let mut exit = if added.refused.is_empty() { Exit::Done } else { Exit::Partly };
         style::print(&format!("{}\n", summary(&added)))?;
         if waits && added.accepted > 0 {
             match wait::wait(server, None, added.crawl, Form::Lines).await? {

@@ -3,20 +3,12 @@ use crate::sample;
 use archivist_core::model::{CrawlId, SnapshotId};
 
 fn args(id: Owner) -> LogsArgs {
-    LogsArgs {
-        id: AnyId::Owner(id),
-        hook: None,
-        follow: false,
-        lines: None,
-    }
+    LogsArgs { id: AnyId::Owner(id), hook: None, follow: false, lines: None }
 }
 
 /// The arguments for the id that `args` name.
 fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
-    let known = Known {
-        runs: runs.to_vec(),
-        hooks: Vec::new(),
-    };
+    let known = Known { runs: runs.to_vec(), hooks: Vec::new() };
     match args.id {
         AnyId::Owner(id) => of_owner(id, args, &known, &[], scope),
         AnyId::Run(_) => of_run(&runs[0], args, scope),
@@ -27,25 +19,15 @@ fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
 fn a_run_is_selected_by_its_invocation_or_by_its_unit() {
     let scope = Scope::system("/");
     let mut run = sample::run(7, "wget", "on_Snapshot__06_wget");
-    let asked = LogsArgs {
-        id: AnyId::Run(RunId(7)),
-        ..args(Owner::Crawl(CrawlId(1)))
-    };
+    let asked = LogsArgs { id: AnyId::Run(RunId(7)), ..args(Owner::Crawl(CrawlId(1))) };
     let id = "0123456789abcdef0123456789abcdef";
     assert_eq!(
         arguments(&asked, &[run.clone()], &scope),
-        [
-            format!("_SYSTEMD_INVOCATION_ID={id}"),
-            "+".to_owned(),
-            format!("INVOCATION_ID={id}")
-        ]
+        [format!("_SYSTEMD_INVOCATION_ID={id}"), "+".to_owned(), format!("INVOCATION_ID={id}")]
     );
     run.invocation = None;
     let unit = &run.unit.clone();
-    let user = Scope {
-        user: true,
-        ..scope
-    };
+    let user = Scope { user: true, ..scope };
     assert_eq!(
         arguments(&asked, &[run], &user),
         [
@@ -69,11 +51,7 @@ fn fields_and_flags_of_journalctl() {
         lines: Some(5),
         ..args(Owner::Snapshot(SnapshotId(345)))
     };
-    let user = Scope {
-        user: true,
-        instance: Some("news".into()),
-        ..scope
-    };
+    let user = Scope { user: true, instance: Some("news".into()), ..scope };
     assert_eq!(
         arguments(&snapshot, &[], &user).join(" "),
         "--user --follow --lines=5 \
@@ -86,10 +64,7 @@ fn fields_and_flags_of_journalctl() {
 
 #[test]
 fn lines_of_an_instance_are_selected_without_a_list_of_its_units() {
-    let scope = Scope {
-        instance: Some("news".into()),
-        ..Scope::system("/")
-    };
+    let scope = Scope { instance: Some("news".into()), ..Scope::system("/") };
     assert_eq!(
         arguments(&args(Owner::Crawl(CrawlId(12))), &[], &scope).join(" "),
         "ARCHIVIST_CRAWL_ID=12 ARCHIVIST_INSTANCE=news \
@@ -99,10 +74,7 @@ fn lines_of_an_instance_are_selected_without_a_list_of_its_units() {
 
 #[test]
 fn lines_of_a_users_hooks_are_selected_by_unit_or_slice() {
-    let scope = Scope {
-        user: true,
-        ..Scope::system("/")
-    };
+    let scope = Scope { user: true, ..Scope::system("/") };
     let page = args(Owner::Snapshot(SnapshotId(345)));
     let known = Known {
         runs: Vec::new(),
@@ -137,10 +109,7 @@ fn a_short_hook_name_selects_its_lines_those_without_fields_and_those_of_journal
         sample::run(2, "title", "on_Snapshot__54_title"),
     ];
     let [wget, title] = [&runs[0].unit, &runs[1].unit];
-    let asked = LogsArgs {
-        hook: Some("wget".into()),
-        ..args(Owner::Snapshot(SnapshotId(345)))
-    };
+    let asked = LogsArgs { hook: Some("wget".into()), ..args(Owner::Snapshot(SnapshotId(345))) };
     assert_eq!(
         arguments(&asked, &runs, &scope).join(" "),
         format!(
@@ -182,13 +151,7 @@ fn lines_of_other_users_are_left_out() {
         "ARCHIVIST_SNAPSHOT_ID=345 _UID=0 _UID=997"
     );
     let names = scope.senders();
-    for name in [
-        "root",
-        "archivist",
-        "archivist-hook",
-        "archivist-hook-16",
-        "archivist-index",
-    ] {
+    for name in ["root", "archivist", "archivist-hook", "archivist-hook-16", "archivist-index"] {
         assert!(names.iter().any(|known| known == name), "{name}");
     }
     assert!(super::believed(&scope).contains(&"_UID=0".to_owned()));

@@ -59,11 +59,7 @@ pub async fn fetch(
         directory: directory.clone(),
         size_max: size_max(&results),
     };
-    let transfer = Transfer {
-        task: "foreign",
-        store: &store,
-        directory: Some(&directory),
-    };
+    let transfer = Transfer { task: "foreign", store: &store, directory: Some(&directory) };
     match transfer::run(&transfer, scope, &foreign, |_| Ok(())).await? {
         None => Ok(Some(directory)),
         Some(why) => {
@@ -95,10 +91,7 @@ mod tests {
 
     #[test]
     fn size_of_a_copy_is_bounded_by_the_results() {
-        let result = |size| HookResult {
-            size,
-            ..sample::result(3, "wget", "hook")
-        };
+        let result = |size| HookResult { size, ..sample::result(3, "wget", "hook") };
         assert_eq!(size_max(&[]), SIZE_OF_REST);
         let most = size_max(&[result(1000), result(24)]);
         assert_eq!(most, 2048 + SIZE_OF_REST);

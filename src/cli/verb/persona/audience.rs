@@ -14,11 +14,7 @@ pub(super) struct AudienceArgs {
     #[arg(value_name = "NAME")]
     name: PersonaName,
     /// Users, @GROUPs, or * for everyone who may add crawls
-    #[arg(
-        value_name = "USER|@GROUP",
-        required_unless_present = "fleet",
-        value_delimiter = ','
-    )]
+    #[arg(value_name = "USER|@GROUP", required_unless_present = "fleet", value_delimiter = ',')]
     users: Vec<String>,
     /// Crawls that other machines of the fleet added
     ///
@@ -54,17 +50,12 @@ pub(super) fn change(
         audience.groups.retain(|gid| !named.groups.contains(gid));
     }
     write(all, name, &audience)?;
-    style::print(&format!(
-        "{name} may be used by {}\n",
-        words(&audience).join(", ")
-    ))
+    style::print(&format!("{name} may be used by {}\n", words(&audience).join(", ")))
 }
 
 pub(super) fn refuse_in_user_scope(scope: &Scope) -> Result<(), Failure> {
     if scope.user {
-        Err(Failure::usage(
-            "personas of a user's own archive belong to that user only",
-        ))
+        Err(Failure::usage("personas of a user's own archive belong to that user only"))
     } else {
         Ok(())
     }
@@ -93,10 +84,7 @@ pub(super) fn parse(words: &[String]) -> Result<Audience, Failure> {
 /// Returns the list of a new persona without `--allow`: the user who called sudo(8), if any.
 pub(super) fn usual(sudo_uid: Option<&str>) -> Audience {
     let uid = sudo_uid.and_then(|text| text.parse().ok());
-    Audience {
-        users: uid.filter(|uid| *uid != 0).into_iter().collect(),
-        ..Audience::default()
-    }
+    Audience { users: uid.filter(|uid| *uid != 0).into_iter().collect(), ..Audience::default() }
 }
 
 /// Returns the users and groups of a list by name, root first.

@@ -136,11 +136,7 @@ fn allow(
     audience: &Audience,
     scope: &Scope,
 ) -> Result<(), Failure> {
-    if scope.user {
-        Ok(())
-    } else {
-        audience::write(all, name, audience)
-    }
+    if scope.user { Ok(()) } else { audience::write(all, name, audience) }
 }
 
 /// Creates the directory of all personas, which only root can enter. Its content belongs to the
@@ -213,10 +209,7 @@ fn text_of(cookies: &Path, scope: &Scope) -> Result<Vec<u8>, Failure> {
     if is_file && text.len() as u64 <= COOKIES_MAX {
         Ok(text)
     } else {
-        Err(Failure::failed(format!(
-            "'{}' is not a file of cookies",
-            cookies.display()
-        )))
+        Err(Failure::failed(format!("'{}' is not a file of cookies", cookies.display())))
     }
 }
 

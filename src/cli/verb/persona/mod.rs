@@ -74,9 +74,9 @@ fn remove(all: &Path, name: &PersonaName) -> Result<(), Failure> {
     let path = all.join(name.as_str());
     let removed = path.symlink_metadata().and_then(|_| remove_tree(&path));
     removed.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Failure::failed(format!(
-            "there is no persona '{name}'; see: archivist persona list"
-        )),
+        io::ErrorKind::NotFound => {
+            Failure::failed(format!("there is no persona '{name}'; see: archivist persona list"))
+        }
         _ => failed("remove", &path, &error),
     })?;
     for file in [name.list(), name.settings()] {
@@ -97,9 +97,9 @@ fn read_next_to<T: FromStr<Err: Display> + Default>(all: &Path, file: &str) -> R
     match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
         Err(error) => Err(failed("read", &path, &error)),
-        Ok(text) => text
-            .parse()
-            .map_err(|error| Failure::failed(format!("'{}': {error}", path.display()))),
+        Ok(text) => {
+            text.parse().map_err(|error| Failure::failed(format!("'{}': {error}", path.display())))
+        }
     }
 }
 
@@ -123,10 +123,7 @@ fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::NotFound => "; see: archivist persona list",
         _ => "",
     };
-    Failure::failed(format!(
-        "failed to {verb} '{}': {error}{next}",
-        path.display()
-    ))
+    Failure::failed(format!("failed to {verb} '{}': {error}{next}", path.display()))
 }
 
 fn list(all: &Path, json: bool, scope: &Scope) -> Result<(), Failure> {
@@ -141,11 +138,8 @@ fn list(all: &Path, json: bool, scope: &Scope) -> Result<(), Failure> {
         let name = entry.file_name().to_string_lossy().parse();
         if let (Ok(name), true) = (name, entry.file_type().is_ok_and(|kind| kind.is_dir())) {
             let has = [PROFILE, COOKIES].map(|part| entry.path().join(part).exists());
-            let users = if scope.user {
-                None
-            } else {
-                Some(audience::words(&audience::read(all, &name)?))
-            };
+            let users =
+                if scope.user { None } else { Some(audience::words(&audience::read(all, &name)?)) };
             personas.push((name, has, users));
         }
     }
@@ -162,9 +156,7 @@ fn list(all: &Path, json: bool, scope: &Scope) -> Result<(), Failure> {
     let mut table = Table::new("PERSONA  PROFILE  COOKIES  USERS…");
     let word = |there: bool| if there { "yes" } else { "no" };
     for (name, [profile, cookies], users) in &personas {
-        let users = users
-            .as_ref()
-            .map_or("yours".to_owned(), |users| users.join(" "));
+        let users = users.as_ref().map_or("yours".to_owned(), |users| users.join(" "));
         let cells = [name.as_str(), word(*profile), word(*cookies), &users];
         table.row(cells.map(Into::into));
     }

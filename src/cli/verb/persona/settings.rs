@@ -40,9 +40,7 @@ pub(super) struct UnsetArgs {
 pub(super) fn assignment(text: &str) -> Result<(String, String), String> {
     let (key, value) = setting(text)?;
     if value.chars().any(char::is_control) {
-        return Err(format!(
-            "the value of {key} must be one line without control characters"
-        ));
+        return Err(format!("the value of {key} must be one line without control characters"));
     }
     Ok((key, value))
 }
@@ -78,10 +76,7 @@ fn unknown(name: &PersonaName, key: &str, keys: &[&str]) -> String {
     }
     match keys {
         [] => format!("persona '{name}' has no settings"),
-        keys => format!(
-            "persona '{name}' has no setting {key}, but {}",
-            keys.join(", ")
-        ),
+        keys => format!("persona '{name}' has no setting {key}, but {}", keys.join(", ")),
     }
 }
 
@@ -154,12 +149,7 @@ mod tests {
         }});
         let catalogue = catalogue([plugin("wget", config, &[])]);
         let problem = |text: &str| problem(&catalogue, &pairs(&[text]));
-        for good in [
-            "WGET_TIMEOUT=3",
-            "USER_AGENT=me",
-            "CRAWL_MAX_URLS=3",
-            "WGET_ENABLED=no",
-        ] {
+        for good in ["WGET_TIMEOUT=3", "USER_AGENT=me", "CRAWL_MAX_URLS=3", "WGET_ENABLED=no"] {
             assert_eq!(problem(good), None, "{good}");
         }
         for (bad, word) in [

@@ -30,11 +30,7 @@ pub(super) fn run(args: &ShowArgs, all: &Path, scope: &Scope) -> Result<(), Fail
         return Err(failed("read", &directory, &error));
     }
     let [profile, cookies] = [PROFILE, COOKIES].map(|part| directory.join(part).exists());
-    let users = if scope.user {
-        None
-    } else {
-        Some(audience::words(&audience::read(all, name)?))
-    };
+    let users = if scope.user { None } else { Some(audience::words(&audience::read(all, name)?)) };
     let config = shown(&settings::read(all, name)?);
     if args.json {
         let document: Value = json!({
@@ -47,10 +43,7 @@ pub(super) fn run(args: &ShowArgs, all: &Path, scope: &Scope) -> Result<(), Fail
     let mut block = Block::new();
     block.line("Profile", word(profile));
     block.line("Cookies", word(cookies));
-    block.line(
-        "Users",
-        users.map_or("yours".to_owned(), |users| users.join(" ")),
-    );
+    block.line("Users", users.map_or("yours".to_owned(), |users| users.join(" ")));
     for (key, value) in &config {
         block.line("Setting", format!("{key}={value}"));
     }
@@ -60,9 +53,7 @@ pub(super) fn run(args: &ShowArgs, all: &Path, scope: &Scope) -> Result<(), Fail
 /// Returns the settings for display, without secrets.
 fn shown(settings: &PersonaSettings) -> BTreeMap<String, String> {
     let settings = settings.0.iter();
-    settings
-        .map(|(key, value)| (key.clone(), shown_setting(key, value)))
-        .collect()
+    settings.map(|(key, value)| (key.clone(), shown_setting(key, value))).collect()
 }
 
 #[cfg(test)]

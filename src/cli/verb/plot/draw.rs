@@ -64,12 +64,7 @@ pub fn draw(picture: &Picture, style: &Style) -> String {
         svg.group(&row.tip, |svg| draw_row(svg, row, &scale, y, style.now));
     }
     if rows.is_empty() {
-        svg.text(
-            "dim",
-            (MARGIN, TOP + 14.0),
-            Anchor::Start,
-            "nothing has started yet",
-        );
+        svg.text("dim", (MARGIN, TOP + 14.0), Anchor::Start, "nothing has started yet");
     }
     svg.finish()
 }
@@ -236,11 +231,7 @@ fn draw_row(svg: &mut Svg, row: &Row, scale: &Scale, y: f64, now: Time) {
     };
     svg.text(class, (STATE, base), Anchor::Start, &word);
     let took = row.from.map(|from| long(from, row.to.unwrap_or(now)));
-    let values = [
-        took,
-        row.cpu_usec.map(text::cpu),
-        row.memory.map(human_size),
-    ];
+    let values = [took, row.cpu_usec.map(text::cpu), row.memory.map(human_size)];
     for ((x, _), value) in COLUMNS.into_iter().zip(values) {
         if let Some(value) = value {
             svg.text("num", (x, base), Anchor::End, &value);
@@ -261,11 +252,7 @@ fn bar(svg: &mut Svg, row: &Row, scale: &Scale, middle: f64, now: Time) {
         State::Running => "running",
         State::Unknown => "unknown",
     };
-    let thick = if row.shape == Shape::Worker {
-        THIN
-    } else {
-        BAR
-    };
+    let thick = if row.shape == Shape::Worker { THIN } else { BAR };
     let radius = match row.shape {
         Shape::Background => ROUND.min(width / 2.0),
         _ => 0.0,
@@ -362,9 +349,8 @@ mod tests {
     fn an_empty_and_a_large_picture() {
         let svg = drawn(&[], false);
         assert!(svg.contains("nothing has started yet"));
-        let spans: Vec<_> = (0..10_000)
-            .map(|n| span(n, "hook", page(n / 20 + 1), n * 30, n * 30 + 100))
-            .collect();
+        let spans: Vec<_> =
+            (0..10_000).map(|n| span(n, "hook", page(n / 20 + 1), n * 30, n * 30 + 100)).collect();
         let svg = drawn(&spans, false);
         assert_eq!(svg.matches("class=\"hit\"").count(), 10_000);
         assert!(svg.len() < 12_000_000, "{} bytes", svg.len());

@@ -32,11 +32,8 @@ pub async fn picture(fleet: &Fleet, id: Owner, limit: u32) -> Result<Option<Pict
             }
         }
     };
-    let pages = first(source, limit, |after, limit| Filter {
-        limit,
-        after_page: after,
-        ..Filter::of(id)
-    });
+    let pages =
+        first(source, limit, |after, limit| Filter { limit, after_page: after, ..Filter::of(id) });
     let (pages, more) = pages.await?;
     let left = more.then(|| worked_on.saturating_sub(pages.len() as u64).max(1));
     Ok(Some(of(subject, &pages, left)))
@@ -70,13 +67,7 @@ fn of(subject: Subject, pages: &[Snapshot], left: Option<u64>) -> Picture {
         let head = head(name, &pages);
         std::iter::once(head).chain(pages.into_iter().map(row))
     });
-    Picture {
-        kind: Kind::Nodes,
-        subject,
-        about,
-        rows: rows.collect(),
-        left_out,
-    }
+    Picture { kind: Kind::Nodes, subject, about, rows: rows.collect(), left_out }
 }
 
 /// When a page enters the picture: a page without a start is at the end.

@@ -256,24 +256,11 @@ pub mod tests {
             span(7, "hook", CRAWL, 700, 800),
         ];
         let rows = rows(CRAWL, &spans);
-        let shown: Vec<_> = rows
-            .iter()
-            .map(|row| format!("{}{}", "-".repeat(row.level), row.label))
-            .collect();
+        let shown: Vec<_> =
+            rows.iter().map(|row| format!("{}{}", "-".repeat(row.level), row.label)).collect();
         let first = "-s1 https://a/<script>\u{202e}";
         let second = "-s2 https://a/<script>\u{202e}";
-        assert_eq!(
-            shown,
-            [
-                "c1",
-                "-wget",
-                first,
-                "--wget",
-                second,
-                "--wget",
-                "-wget (attempt 2)"
-            ]
-        );
+        assert_eq!(shown, ["c1", "-wget", first, "--wget", second, "--wget", "-wget (attempt 2)"]);
         assert_eq!(rows[2].asked, Some(Time(10)), "since it was queued");
         assert_eq!(rows[3].asked, Some(Time(125)));
         let alone = super::rows(page(1), &spans[2..3]);
@@ -290,23 +277,13 @@ pub mod tests {
         use ResultState::{Failed, NoResults, Succeeded};
         let want = [
             // A daemon that was message to end.
-            (
-                Some(Succeeded),
-                Outcome::Signal(15),
-                State::Good,
-                "succeeded",
-            ),
+            (Some(Succeeded), Outcome::Signal(15), State::Good, "succeeded"),
             (Some(NoResults), Outcome::Exit(0), State::Empty, "noresults"),
             (Some(Failed), Outcome::Exit(0), State::Bad, "failed"),
             (Some(Failed), Outcome::TimeLimit, State::Bad, "time limit"),
             (None, Outcome::Exit(0), State::Good, ""),
             (None, Outcome::Lost, State::Unknown, "lost"),
-            (
-                None,
-                Outcome::NotStarted("x".into()),
-                State::Bad,
-                "not started",
-            ),
+            (None, Outcome::NotStarted("x".into()), State::Bad, "not started"),
         ];
         for (verdict, outcome, state, word) in want {
             assert_eq!(judged_as(verdict, outcome), (state, word.to_owned()));

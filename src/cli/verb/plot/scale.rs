@@ -85,11 +85,7 @@ impl Scale {
             piece.x = x;
             x += (piece.to - piece.from) as f64 * rate + FOLD;
         }
-        Scale {
-            pieces,
-            rate,
-            right,
-        }
+        Scale { pieces, rate, right }
     }
 
     /// Returns the start of the axis.
@@ -123,10 +119,7 @@ impl Scale {
     pub fn folds(&self) -> Vec<Fold> {
         let pairs = self.pieces.windows(2);
         pairs
-            .map(|pair| Fold {
-                x: pair[1].x - FOLD / 2.0,
-                length: pair[1].from - pair[0].to,
-            })
+            .map(|pair| Fold { x: pair[1].x - FOLD / 2.0, length: pair[1].from - pair[0].to })
             .collect()
     }
 
@@ -160,10 +153,7 @@ impl Scale {
 
 /// Returns the busy times in order, none touching another; never empty.
 fn union(busy: &[(Time, Time)]) -> Vec<(i64, i64)> {
-    let mut all: Vec<_> = busy
-        .iter()
-        .map(|(from, to)| (from.0, to.0.max(from.0)))
-        .collect();
+    let mut all: Vec<_> = busy.iter().map(|(from, to)| (from.0, to.0.max(from.0))).collect();
     all.sort_unstable();
     let mut merged: Vec<(i64, i64)> = Vec::new();
     for (from, to) in all {
@@ -184,9 +174,7 @@ fn fold(busy: Vec<(i64, i64)>) -> Vec<Piece> {
     let active: i64 = busy.iter().map(|(from, to)| to - from).sum();
     let least = (active / FOLD_PART).max(FOLD_MIN);
     let gap = |place: usize| busy[place].0 - busy[place - 1].1;
-    let mut long: Vec<usize> = (1..busy.len())
-        .filter(|place| gap(*place) > least)
-        .collect();
+    let mut long: Vec<usize> = (1..busy.len()).filter(|place| gap(*place) > least).collect();
     long.sort_by_key(|place| std::cmp::Reverse(gap(*place)));
     long.truncate(FOLDS_MAX);
     let mut pieces: Vec<Piece> = Vec::new();

@@ -23,11 +23,7 @@ pub async fn picture(server: &Server, id: Owner, limit: u32) -> Result<Picture, 
         }
     };
     let subject = subject.ok_or_else(|| Failure::failed(format!("there is no {id}")))?;
-    let spans = first(source, limit, |after, limit| Filter {
-        limit,
-        after,
-        ..Filter::of(id)
-    });
+    let spans = first(source, limit, |after, limit| Filter { limit, after, ..Filter::of(id) });
     let (spans, more) = spans.await?;
     Ok(of(subject, &spans, more))
 }

@@ -32,12 +32,8 @@ const VERSION: &str = "1.13.572";
 /// Program that the unit runs.
 const SETUP: &str = "/usr/lib/archivist/setup-abx";
 /// Limits for the copy, far above what the package contains.
-const COPY_BOUNDS: CopyBounds = CopyBounds {
-    entries: 20_000,
-    bytes: 256 << 20,
-    depth: 16,
-    programs: true,
-};
+const COPY_BOUNDS: CopyBounds =
+    CopyBounds { entries: 20_000, bytes: 256 << 20, depth: 16, programs: true };
 /// Where the unit leaves the plugins, below its /tmp.
 const MADE: &str = "abx/abx_plugins/plugins";
 
@@ -54,11 +50,7 @@ pub async fn add(version: Option<&str>, scope: &Scope) -> Result<Exit, Failure> 
     let library_text = library.display().to_string();
     let steps: [(&str, Option<&Path>, Vec<&str>); 2] = [
         ("plugins", None, vec!["plugins", version]),
-        (
-            "library",
-            Some(&library),
-            vec!["library", version, &library_text],
-        ),
+        ("library", Some(&library), vec!["library", version, &library_text]),
     ];
     for (name, library, words) in steps {
         let sandbox = Sandbox {
@@ -98,11 +90,7 @@ pub async fn remove(scope: &Scope) -> Result<Exit, Failure> {
         _ => {}
     }
     let plugins = plugins(scope);
-    for name in [
-        &plugins,
-        &sibling(&plugins, "new"),
-        &sibling(&plugins, "old"),
-    ] {
+    for name in [&plugins, &sibling(&plugins, "new"), &sibling(&plugins, "old")] {
         clear(name)?;
     }
     style::print(&format!(
@@ -117,9 +105,7 @@ fn check_version(version: &str) -> Result<(), Failure> {
     if !version.is_empty() && version.chars().all(plain) {
         Ok(())
     } else {
-        Err(Failure::usage(format!(
-            "'{version}' is not a version such as {VERSION}"
-        )))
+        Err(Failure::usage(format!("'{version}' is not a version such as {VERSION}")))
     }
 }
 
@@ -249,9 +235,7 @@ impl Stage {
         let owner = match scope.hook_user(0) {
             None => None,
             Some(name) => Some(User::from_name(&name).ok().flatten().ok_or_else(|| {
-                Failure::failed(format!(
-                    "user {name} does not exist: systemd-sysusers creates it"
-                ))
+                Failure::failed(format!("user {name} does not exist: systemd-sysusers creates it"))
             })?),
         };
         let mut builder = DirBuilder::new();
@@ -268,11 +252,7 @@ impl Stage {
                 "another 'archivist plugins add abx' is running; wait until it has ended",
             )
         })?;
-        Ok(Stage {
-            path,
-            directory,
-            owner,
-        })
+        Ok(Stage { path, directory, owner })
     }
 
     /// Returns an empty directory for the unit of this step.
@@ -280,10 +260,7 @@ impl Stage {
         let path = self.path.join(name);
         clear(&path)?;
         let to_failure = |error: &io::Error| failed("make", &path, error);
-        DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .map_err(|error| to_failure(&error))?;
+        DirBuilder::new().mode(0o700).create(&path).map_err(|error| to_failure(&error))?;
         if let Some(owner) = &self.owner {
             chown(&path, Some(owner.uid), Some(owner.gid))
                 .map_err(|error| to_failure(&error.into()))?;

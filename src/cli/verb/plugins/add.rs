@@ -52,11 +52,7 @@ pub async fn add(args: PluginAddArgs, scope: &Scope) -> Result<Exit, Failure> {
     check(&directory, scope)?;
     let path = drop_in_path(&name, scope)?;
     write(&path, &content(&directory))?;
-    style::print(&format!(
-        "added {} in {}\n",
-        directory.display(),
-        path.display()
-    ))?;
+    style::print(&format!("added {} in {}\n", directory.display(), path.display()))?;
     reload(scope).await
 }
 
@@ -102,23 +98,13 @@ fn drop_in_name(directory: &Path) -> Result<String, Failure> {
 /// them.
 fn check(directory: &Path, scope: &Scope) -> Result<(), Failure> {
     if !directory.is_dir() {
-        return Err(Failure::usage(format!(
-            "'{}' is not a directory",
-            directory.display()
-        )));
+        return Err(Failure::usage(format!("'{}' is not a directory", directory.display())));
     }
-    let trust = if scope.user {
-        Trust::User(nix::unistd::geteuid().as_raw())
-    } else {
-        Trust::Root
-    };
+    let trust = if scope.user { Trust::User(nix::unistd::geteuid().as_raw()) } else { Trust::Root };
     let owner = if scope.user { "you or root" } else { "root" };
     let entries = fs::read_dir(directory).map_err(|error| failed("read", directory, &error))?;
-    let plugins: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.is_dir())
-        .collect();
+    let plugins: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     for path in plugins.iter().chain([&directory.to_owned()]) {
         trust.check_path(path).map_err(|(at, what)| {
             Failure::failed(format!(
@@ -129,10 +115,7 @@ fn check(directory: &Path, scope: &Scope) -> Result<(), Failure> {
             ))
         })?;
     }
-    if plugins
-        .iter()
-        .any(|path| path.join("config.json").is_file())
-    {
+    if plugins.iter().any(|path| path.join("config.json").is_file()) {
         Ok(())
     } else {
         Err(Failure::usage(format!(
@@ -150,8 +133,7 @@ fn content(directory: &Path) -> String {
 
 /// Returns whether a drop-in names one plugin directory and nothing else.
 fn is_ours(text: &str) -> bool {
-    text.strip_prefix(FIRST_LINE)
-        .is_some_and(|rest| rest.lines().count() == 1)
+    text.strip_prefix(FIRST_LINE).is_some_and(|rest| rest.lines().count() == 1)
 }
 
 /// Writes the drop-in; an existing file with other content stays.
@@ -176,10 +158,7 @@ mod tests {
     use super::*;
 
     fn user(root: &Path) -> Scope {
-        Scope {
-            user: true,
-            ..Scope::system(root)
-        }
+        Scope { user: true, ..Scope::system(root) }
     }
 
     #[test]
@@ -195,10 +174,7 @@ mod tests {
         assert!(check(&plugins, &scope).is_ok());
         fs::set_permissions(plugins.join("mine"), fs::Permissions::from_mode(0o777)).unwrap();
         let said = said(&scope);
-        assert!(
-            said.contains("mine' is writable by other users (mode 777)"),
-            "{said}"
-        );
+        assert!(said.contains("mine' is writable by other users (mode 777)"), "{said}");
         assert!(said.contains("chmod -R go-w"), "{said}");
     }
 
@@ -207,10 +183,7 @@ mod tests {
         let scope = Scope::system("/");
         let path =
             drop_in_path(&drop_in_name(Path::new("/srv/my-plugins")).unwrap(), &scope).unwrap();
-        assert_eq!(
-            path,
-            Path::new("/etc/archivist/archivist.conf.d/50-my-plugins.conf")
-        );
+        assert_eq!(path, Path::new("/etc/archivist/archivist.conf.d/50-my-plugins.conf"));
         for bad in ["/", "/srv/a b", "/srv/.x", "/srv/abx"] {
             assert!(drop_in_name(Path::new(bad)).is_err(), "{bad}");
         }

@@ -12,16 +12,11 @@ use archivist_shared::bus::documents::report::{Binary, Filter};
 pub async fn run(json: bool, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let filter = all()?;
-    let answer = server
-        .call(|| server.proxy().list("binaries", &filter))
-        .await?;
+    let answer = server.call(|| server.proxy().list("binaries", &filter)).await?;
     if json {
         style::print_json(&answer)?
     } else {
-        style::print(&listed(
-            &decode::<Vec<Binary>>(&answer)?,
-            &Style::of_stdout(),
-        ))?
+        style::print(&listed(&decode::<Vec<Binary>>(&answer)?, &Style::of_stdout()))?
     }
     Ok(Exit::Done)
 }
@@ -29,9 +24,7 @@ pub async fn run(json: bool, scope: &Scope) -> Result<Exit, Failure> {
 /// Returns all programs that plugins need.
 pub async fn fetch(server: &Server) -> Result<Vec<Binary>, Failure> {
     let filter = all()?;
-    server
-        .ask(|| server.proxy().list("binaries", &filter))
-        .await
+    server.ask(|| server.proxy().list("binaries", &filter)).await
 }
 
 fn all() -> Result<String, Failure> {
@@ -69,11 +62,7 @@ fn listed(binaries: &[Binary], style: &Style) -> String {
             binary.plugins.join(" ").into(),
         ]);
     }
-    if table.is_empty() {
-        "no plugin needs a program\n".to_owned()
-    } else {
-        table.render(style)
-    }
+    if table.is_empty() { "no plugin needs a program\n".to_owned() } else { table.render(style) }
 }
 
 #[cfg(test)]
@@ -97,10 +86,7 @@ mod tests {
                 version: Some("1.25.0-2".into()),
                 sha256: Some("0123456789abcdef".into()),
                 provider: Some("env".into()),
-                uses: Uses {
-                    succeeded: 12,
-                    failed: 3,
-                },
+                uses: Uses { succeeded: 12, failed: 3 },
                 plugins: vec!["wget".into(), "mirror".into()],
                 ..Binary::default()
             },
@@ -111,9 +97,6 @@ mod tests {
              git                                                  missing: apt install git  git\n\
              wget     1.25.0-2  env   0123456789ab  15    3       /usr/bin/wget             wget mirror\n"
         );
-        assert_eq!(
-            listed(&[], &Style::plain(Time(0))),
-            "no plugin needs a program\n"
-        );
+        assert_eq!(listed(&[], &Style::plain(Time(0))), "no plugin needs a program\n");
     }
 }

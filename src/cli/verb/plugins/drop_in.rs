@@ -23,24 +23,14 @@ pub(super) fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
         }
         _ => "",
     };
-    Failure::failed(format!(
-        "failed to {verb} '{}': {error}{hint}",
-        path.display()
-    ))
+    Failure::failed(format!("failed to {verb} '{}': {error}{hint}", path.display()))
 }
 
 /// Makes the orchestrator read its configuration again.
 pub(super) async fn reload(scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    server
-        .call(|| server.proxy().reload())
-        .await
-        .inspect_err(|_| {
-            eprintln!(
-                "see: {} status {}",
-                systemctl(scope),
-                scope.orchestrator_unit()
-            );
-        })?;
+    server.call(|| server.proxy().reload()).await.inspect_err(|_| {
+        eprintln!("see: {} status {}", systemctl(scope), scope.orchestrator_unit());
+    })?;
     Ok(Exit::Done)
 }

@@ -59,11 +59,7 @@ pub async fn run_verb(args: InstallVerbArgs, scope: &Scope) -> Result<Exit, Fail
 /// Installs what these plugins and programs lack; without names, what all enabled plugins lack.
 pub async fn run_for(names: Vec<String>, dry_run: bool, scope: &Scope) -> Result<Exit, Failure> {
     let missing = names.is_empty();
-    let args = InstallArgs {
-        names,
-        missing,
-        dry_run,
-    };
+    let args = InstallArgs { names, missing, dry_run };
     run(args, scope).await
 }
 
@@ -110,10 +106,7 @@ async fn install(server: &Server, names: &[String], shown: &[String]) -> Result<
             1 => "1 program is".to_owned(),
             n => format!("{n} programs are"),
         };
-        style::print(&format!(
-            "{programs} missing; looking for them as {}\n",
-            added.crawl
-        ))?;
+        style::print(&format!("{programs} missing; looking for them as {}\n", added.crawl))?;
     }
     let form = if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() {
         Form::Bars
@@ -137,17 +130,11 @@ pub fn outcome(names: &[String], binaries: &[Binary], crawl: CrawlId) -> (String
             let mut plugins = binary.plugins.iter();
             plugins.any(|plugin| plugin.eq_ignore_ascii_case(name))
         };
-        names
-            .iter()
-            .any(|name| *name == binary.name || needed_by(name))
+        names.iter().any(|name| *name == binary.name || needed_by(name))
     };
     let (mut lines, mut missing) = (String::new(), false);
     for binary in binaries.iter().filter(asked) {
-        let how = binary
-            .missing
-            .iter()
-            .map(|how| by_hand(how, crawl))
-            .collect::<String>();
+        let how = binary.missing.iter().map(|how| by_hand(how, crawl)).collect::<String>();
         missing |= binary.abspath.is_none() || binary.least.is_some();
         let what = match (&binary.abspath, &binary.least) {
             (Some(path), None) => path.clone(),

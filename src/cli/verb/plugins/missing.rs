@@ -76,11 +76,7 @@ pub fn listed(lacking: &[&Binary], style: &Style) -> String {
             Some(how) => how,
             None => "hand",
         };
-        table.row([
-            binary.name.as_str().into(),
-            how.into(),
-            binary.plugins.join(" ").into(),
-        ]);
+        table.row([binary.name.as_str().into(), how.into(), binary.plugins.join(" ").into()]);
     }
     table.render(style)
 }
@@ -117,20 +113,11 @@ mod tests {
             binary("git", None, "git", "apt install git"),
             binary("lit", None, "media", "archivist plugins install media"),
             binary("node", Some("/bin/node"), "media", ""),
-            binary(
-                "off",
-                None,
-                "disabled",
-                "archivist plugins install disabled",
-            ),
+            binary("off", None, "disabled", "archivist plugins install disabled"),
             binary("wget", Some("/bin/wget"), "media", ""),
         ];
         let plugins = Plugins {
-            plugins: vec![
-                plugin("git", false),
-                plugin("media", false),
-                plugin("disabled", true),
-            ],
+            plugins: vec![plugin("git", false), plugin("media", false), plugin("disabled", true)],
             problems: Vec::new(),
         };
         let names = |binaries: &[Binary]| -> Vec<String> {

@@ -113,11 +113,7 @@ fn failed(uses: &Uses) -> Cell {
 fn listed(plugins: &Plugins, style: &Style) -> String {
     let mut table = Table::new("PLUGIN  RUNS  USED  FAILED  HOOKS…  WHY NOT…  DESCRIPTION…");
     for plugin in &plugins.plugins {
-        let hooks: Vec<_> = plugin
-            .hooks
-            .iter()
-            .map(|hook| text::short_hook(hook))
-            .collect();
+        let hooks: Vec<_> = plugin.hooks.iter().map(|hook| text::short_hook(hook)).collect();
         table.row([
             plugin.name.as_str().into(),
             match (&plugin.skipped, hooks.is_empty()) {
@@ -132,11 +128,7 @@ fn listed(plugins: &Plugins, style: &Style) -> String {
             plugin.description.as_str().into(),
         ]);
     }
-    if table.is_empty() {
-        "no plugins\n".to_owned()
-    } else {
-        table.render(style)
-    }
+    if table.is_empty() { "no plugins\n".to_owned() } else { table.render(style) }
 }
 
 #[cfg(test)]
@@ -155,17 +147,11 @@ mod tests {
             skipped: skipped.map(str::to_owned),
             by_choice: false,
             fix: None,
-            uses: Uses {
-                succeeded: 7,
-                failed: u64::from(name == "pdf"),
-            },
+            uses: Uses { succeeded: 7, failed: u64::from(name == "pdf") },
         };
         let plugins = Plugins {
             plugins: vec![
-                plugin(
-                    "pdf",
-                    Some("chromium is not installed: apt install chromium"),
-                ),
+                plugin("pdf", Some("chromium is not installed: apt install chromium")),
                 plugin("wget", None),
             ],
             problems: Vec::new(),

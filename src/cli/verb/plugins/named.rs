@@ -30,9 +30,7 @@ pub fn select(plugins: &mut Plugins, names: &[String]) -> Result<(), Failure> {
         )));
     }
     if !names.is_empty() {
-        plugins
-            .plugins
-            .retain(|plugin| names.iter().any(|name| is_called(plugin, name)));
+        plugins.plugins.retain(|plugin| names.iter().any(|name| is_called(plugin, name)));
         plugins.problems.clear();
     }
     Ok(())
@@ -131,15 +129,10 @@ mod tests {
 
     #[test]
     fn named_plugins_are_selected_and_unknown_names_are_refused() {
-        let mut plugins = Plugins {
-            plugins: vec![plugin("pdf"), plugin("wget")],
-            problems: Vec::new(),
-        };
+        let mut plugins =
+            Plugins { plugins: vec![plugin("pdf"), plugin("wget")], problems: Vec::new() };
         let why = select(&mut plugins, &["wgte".to_owned()]).unwrap_err();
-        assert_eq!(
-            why.message(),
-            "no plugin is named 'wgte'; did you mean wget?"
-        );
+        assert_eq!(why.message(), "no plugin is named 'wgte'; did you mean wget?");
         select(&mut plugins, &[]).unwrap();
         assert_eq!(plugins.plugins.len(), 2);
         select(&mut plugins, &["WGET".to_owned()]).unwrap();

@@ -98,20 +98,14 @@ pub(super) async fn run(sandbox: &Sandbox<'_>, scope: &Scope) -> Result<Exit, Fa
         .stdout(theirs.try_clone().map_err(to_failure)?)
         .stderr(theirs);
     let mut signals = Vec::new();
-    for kind in [
-        SignalKind::interrupt(),
-        SignalKind::terminate(),
-        SignalKind::hangup(),
-    ] {
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
         signals.push(signal(kind).map_err(to_failure)?);
     }
     let child = command.spawn().map_err(to_failure)?;
     // The command holds copies of the write end of the pipe.
     drop(command);
     let ended = tokio::task::spawn_blocking(move || wait(child, output));
-    let [interrupt, terminate, hangup] = &mut signals[..] else {
-        unreachable!("three signals")
-    };
+    let [interrupt, terminate, hangup] = &mut signals[..] else { unreachable!("three signals") };
     let mut ended = std::pin::pin!(ended);
     let status = tokio::select! {
         status = &mut ended => Some(status),
@@ -124,8 +118,7 @@ pub(super) async fn run(sandbox: &Sandbox<'_>, scope: &Scope) -> Result<Exit, Fa
     }
     eprintln!("interrupted: stopping {unit}");
     let mut stop = Command::new("systemctl");
-    stop.args(scope.user.then_some("--user"))
-        .args(["stop", &unit]);
+    stop.args(scope.user.then_some("--user")).args(["stop", &unit]);
     let _ = tokio::task::spawn_blocking(move || stop.stdin(Stdio::null()).status()).await;
     let _ = ended.await;
     Ok(Exit::Interrupted)
@@ -134,12 +127,8 @@ pub(super) async fn run(sandbox: &Sandbox<'_>, scope: &Scope) -> Result<Exit, Fa
 fn judge(status: std::io::Result<ExitStatus>, unit: &str) -> Result<Exit, Failure> {
     match status {
         Ok(status) if status.success() => Ok(Exit::Done),
-        Ok(_) => Err(Failure::failed(format!(
-            "{unit} failed, see its output above"
-        ))),
-        Err(error) => Err(Failure::failed(format!(
-            "failed to wait for {unit}: {error}"
-        ))),
+        Ok(_) => Err(Failure::failed(format!("{unit} failed, see its output above"))),
+        Err(error) => Err(Failure::failed(format!("failed to wait for {unit}: {error}"))),
     }
 }
 
@@ -163,23 +152,13 @@ fn arguments(sandbox: &Sandbox<'_>, scope: &Scope, unit: &str) -> Vec<OsString> 
     words.push(property("Type", "exec".to_owned()));
     words.push(property("RuntimeMaxSec", LIMIT.to_owned()));
     // The drop-ins hide only the first instance and the homes.
-    words.push(property(
-        "TemporaryFileSystem",
-        format!("{}:ro", bind(&scope.data_dir())),
-    ));
+    words.push(property("TemporaryFileSystem", format!("{}:ro", bind(&scope.data_dir()))));
     if !scope.user {
         words.push(property("TemporaryFileSystem", "/var/lib:ro".to_owned()));
         words.push(property("BindReadOnlyPaths", RESOLVERS.to_owned()));
     }
-    words.push(property(
-        "BindPaths",
-        format!("{}:/tmp", bind(&sandbox.tmp)),
-    ));
-    words.extend(
-        sandbox
-            .library
-            .map(|path| property("BindPaths", bind(path))),
-    );
+    words.push(property("BindPaths", format!("{}:/tmp", bind(&sandbox.tmp))));
+    words.extend(sandbox.library.map(|path| property("BindPaths", bind(path))));
     words.push("--working-directory=/tmp".to_owned());
     words.push("/usr/bin/env".to_owned());
     words.push("-i".to_owned());
@@ -279,10 +258,7 @@ mod tests {
         }
         sandbox.library = None;
         assert!(!words(&sandbox, &scope).join(" ").contains("/lib "));
-        let user = Scope {
-            user: true,
-            ..Scope::system("/")
-        };
+        let user = Scope { user: true, ..Scope::system("/") };
         let text = words(&sandbox, &user).join(" ");
         assert!(text.starts_with("--user ") && !text.contains("User="));
     }

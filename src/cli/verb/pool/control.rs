@@ -59,17 +59,9 @@ pub async fn stop(args: StopArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     if args.force {
         // Queue the jobs first: from then on systemd restarts no worker.
-        undone.extend(
-            systemd
-                .run(Job::Stop, &units, false)
-                .await
-                .map_err(failure)?,
-        );
+        undone.extend(systemd.run(Job::Stop, &units, false).await.map_err(failure)?);
         for unit in units.iter().filter(|unit| unit.ends_with(".service")) {
-            systemd
-                .kill(unit, Whom::All, SIGKILL)
-                .await
-                .map_err(failure)?;
+            systemd.kill(unit, Whom::All, SIGKILL).await.map_err(failure)?;
         }
     }
     let stopped = systemd.run(Job::Stop, &units, !args.no_wait).await;
@@ -84,16 +76,10 @@ pub async fn stop(args: StopArgs, scope: &Scope) -> Result<Exit, Failure> {
 /// a start by hand would not reset its count.
 async fn forget_failures(systemd: &SystemdClient, pools: &[Pool]) -> Result<(), Failure> {
     // A health check that the stop interrupted.
-    let patterns: Vec<_> = pools
-        .iter()
-        .flat_map(|pool| pool.log_patterns(None))
-        .collect();
+    let patterns: Vec<_> = pools.iter().flat_map(|pool| pool.log_patterns(None)).collect();
     let loaded = systemd.loaded(&patterns).await.map_err(failure)?;
     let may_have_failed = |state: &str| matches!(state, "failed" | "activating");
-    for unit in loaded
-        .iter()
-        .filter(|unit| may_have_failed(&unit.active_state))
-    {
+    for unit in loaded.iter().filter(|unit| may_have_failed(&unit.active_state)) {
         systemd.reset_failed(&unit.name).await.map_err(failure)?;
     }
     Ok(())
@@ -134,16 +120,8 @@ pub async fn begin(
     if job == Job::Restart {
         // Restarting the target would stop the workers a second time.
         let targets: Vec<_> = pools.iter().map(Pool::target).collect();
-        let mut undone = systemd
-            .run(Job::Restart, &units, wait)
-            .await
-            .map_err(failure)?;
-        undone.extend(
-            systemd
-                .run(Job::Start, &targets, wait)
-                .await
-                .map_err(failure)?,
-        );
+        let mut undone = systemd.run(Job::Restart, &units, wait).await.map_err(failure)?;
+        undone.extend(systemd.run(Job::Start, &targets, wait).await.map_err(failure)?);
         return Ok(undone);
     }
     systemd.run(job, &units, wait).await.map_err(failure)
@@ -160,17 +138,11 @@ async fn units_of(systemd: &SystemdClient, pool: &Pool) -> Result<Vec<String>, F
 /// Returns an error that names the workers whose jobs failed.
 pub fn tell(undone: &[UndoneJob], pools: &[Pool]) -> Exit {
     for undone in undone {
-        let owner = pools
-            .iter()
-            .find(|pool| pool.index_of(&undone.unit).is_some());
+        let owner = pools.iter().find(|pool| pool.index_of(&undone.unit).is_some());
         let name = owner.map_or("NAME", |pool| pool.name.as_str());
         eprintln!("archivist: {}", words(undone, name));
     }
-    if undone.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Failed
-    }
+    if undone.is_empty() { Exit::Done } else { Exit::Failed }
 }
 
 fn words(undone: &UndoneJob, pool: &str) -> String {

@@ -92,11 +92,7 @@ pub struct RemoveArgs {
 const SCALE: &str = "90-scale.conf";
 
 pub async fn add(mut args: PoolAddArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let at_boot = if scope.user {
-        "default.target"
-    } else {
-        "multi-user.target"
-    };
+    let at_boot = if scope.user { "default.target" } else { "multi-user.target" };
     find_from(&here()?, &mut args.parts);
     check_program(&args.parts)?;
     let text = text_of(&args.parts, &[], &[("Install", "WantedBy", at_boot)])?;
@@ -112,18 +108,12 @@ pub async fn add(mut args: PoolAddArgs, scope: &Scope) -> Result<Exit, Failure> 
 }
 
 pub async fn run(mut args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let name = args
-        .name
-        .take()
-        .unwrap_or_else(|| format!("run_{}", std::process::id()));
+    let name = args.name.take().unwrap_or_else(|| format!("run_{}", std::process::id()));
     let here = here()?;
     find_from(&here, &mut args.parts);
     check_program(&args.parts)?;
-    let mut place = vec![(
-        "Service",
-        "WorkingDirectory",
-        here.to_string_lossy().replace('%', "%%"),
-    )];
+    let mut place =
+        vec![("Service", "WorkingDirectory", here.to_string_lossy().replace('%', "%%"))];
     if args.attached {
         let command = attached::scope_of(&name);
         place.extend(["BindsTo", "After"].map(|key| ("Unit", key, command.clone())));
@@ -194,9 +184,7 @@ fn check_program(parts: &Parts) -> Result<(), Failure> {
         return if runs(Path::new(program)) {
             Ok(())
         } else {
-            Err(Failure::usage(format!(
-                "'{program}' is not an executable program"
-            )))
+            Err(Failure::usage(format!("'{program}' is not an executable program")))
         };
     }
     let mut searched = SEARCHED.iter();
@@ -227,10 +215,7 @@ pub async fn scale(args: ScaleArgs, scope: &Scope) -> Result<Exit, Failure> {
         _ => strongest(scope),
     };
     let path = directory.join(format!("{}.pool.d", args.name)).join(SCALE);
-    let text = format!(
-        "# Written by archivist pool scale\n[Pool]\nWorkers={}\n",
-        args.workers
-    );
+    let text = format!("# Written by archivist pool scale\n[Pool]\nWorkers={}\n", args.workers);
     write(&path, &text)?;
     let after = find(&args.name, scope)?;
     let systemd = connect(scope).await?;
@@ -248,17 +233,10 @@ pub async fn scale(args: ScaleArgs, scope: &Scope) -> Result<Exit, Failure> {
     let loaded = systemd.loaded(&[after.pattern()]).await.map_err(failure)?;
     let surplus: Vec<_> = loaded
         .into_iter()
-        .filter(|unit| {
-            after
-                .index_of(&unit.name)
-                .is_some_and(|i| i >= after.workers)
-        })
+        .filter(|unit| after.index_of(&unit.name).is_some_and(|i| i >= after.workers))
         .map(|unit| unit.name)
         .collect();
-    let mut undone = systemd
-        .run(Job::Stop, &surplus, true)
-        .await
-        .map_err(failure)?;
+    let mut undone = systemd.run(Job::Stop, &surplus, true).await.map_err(failure)?;
     let pools = [after];
     if targets.iter().any(|unit| unit.active_state == "active") {
         undone.extend(begin(&systemd, Job::Start, &pools, true).await?);
@@ -267,11 +245,8 @@ pub async fn scale(args: ScaleArgs, scope: &Scope) -> Result<Exit, Failure> {
 }
 
 pub async fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let pools: Vec<Pool> = args
-        .names
-        .iter()
-        .map(|name| find(name, scope))
-        .collect::<Result<_, _>>()?;
+    let pools: Vec<Pool> =
+        args.names.iter().map(|name| find(name, scope)).collect::<Result<_, _>>()?;
     let systemd = connect(scope).await?;
     for pool in &pools {
         stop_wholly(&systemd, pool).await?;
@@ -347,11 +322,8 @@ fn text_of(
 /// Returns the section and the line for `[SECTION.]KEY=VALUE`.
 fn assignment(setting: &str) -> Result<(String, String), Failure> {
     let word = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric());
-    let usage = || {
-        Failure::usage(format!(
-            "--set '{setting}' is not KEY=VALUE or SECTION.KEY=VALUE"
-        ))
-    };
+    let usage =
+        || Failure::usage(format!("--set '{setting}' is not KEY=VALUE or SECTION.KEY=VALUE"));
     let (key, value) = setting.split_once('=').ok_or_else(usage)?;
     let (section, key) = key.split_once('.').unwrap_or(("Pool", key));
     if !word(section) || !word(key) || value.chars().any(char::is_control) || value.ends_with('\\')
@@ -404,10 +376,7 @@ fn cannot(verb: &str, path: &Path, error: &std::io::Error) -> Failure {
         ErrorKind::PermissionDenied => "; use sudo, or --user for your own service manager",
         _ => "",
     };
-    Failure::failed(format!(
-        "failed to {verb} '{}': {error}{hint}",
-        path.display()
-    ))
+    Failure::failed(format!("failed to {verb} '{}': {error}{hint}", path.display()))
 }
 
 #[cfg(test)]
@@ -420,14 +389,7 @@ mod tests {
         let own = |section: &str, line: &str| Ok((section.to_owned(), line.to_owned()));
         assert_eq!(text("StopSec=5s"), own("Pool", "StopSec=5s"));
         assert_eq!(text("Service.User=web"), own("Service", "User=web"));
-        for bad in [
-            "StopSec",
-            "=1",
-            "A.B.C=1",
-            "A=1\n[Service]",
-            "A=1\\",
-            "[X]=2",
-        ] {
+        for bad in ["StopSec", "=1", "A.B.C=1", "A=1\n[Service]", "A=1\\", "[X]=2"] {
             assert_eq!(text(bad), Err(Exit::Usage), "{bad:?}");
         }
     }
@@ -437,9 +399,7 @@ mod tests {
         let parts = Parts {
             workers: 2,
             settings: vec!["Service.Nice=5".into()],
-            command: ["/bin/echo", "a b", "$HOME", "100%", "\"", ""]
-                .map(Into::into)
-                .to_vec(),
+            command: ["/bin/echo", "a b", "$HOME", "100%", "\"", ""].map(Into::into).to_vec(),
         };
         let want = "# Written by archivist pool; see archivist.pool(5)\n\n[Pool]\n\
                     Exec=/bin/echo \"a b\" \"$$HOME\" 100%% \"\\\"\" \"\"\nWorkers=2\n\n[Service]\nNice=5\n";

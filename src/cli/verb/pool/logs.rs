@@ -25,9 +25,7 @@ pub struct LogsArgs {
 
 pub fn run(args: LogsArgs, scope: &Scope) -> Result<Exit, Failure> {
     let pool = find(&args.name, scope)?;
-    let error = Command::new("journalctl")
-        .args(arguments(&args, &pool, scope))
-        .exec();
+    let error = Command::new("journalctl").args(arguments(&args, &pool, scope)).exec();
     Err(Failure::failed(format!(
         "failed to run journalctl: {error}; it is part of the package systemd"
     )))
@@ -36,9 +34,7 @@ pub fn run(args: LogsArgs, scope: &Scope) -> Result<Exit, Failure> {
 fn arguments(args: &LogsArgs, pool: &Pool, scope: &Scope) -> Vec<String> {
     let unit = if scope.user { "--user-unit" } else { "--unit" };
     let patterns = pool.log_patterns(args.index).into_iter();
-    let mut out: Vec<_> = patterns
-        .map(|pattern| format!("{unit}={pattern}"))
-        .collect();
+    let mut out: Vec<_> = patterns.map(|pattern| format!("{unit}={pattern}")).collect();
     if args.follow {
         out.push("--follow".to_owned());
     }

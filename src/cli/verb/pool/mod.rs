@@ -48,9 +48,7 @@ enum PoolVerb {
 
 pub async fn run(args: PoolArgs, scope: &Scope) -> Result<Exit, Failure> {
     if scope.instance.is_some() {
-        return Err(Failure::usage(
-            "pools do not belong to an instance; omit --instance",
-        ));
+        return Err(Failure::usage("pools do not belong to an instance; omit --instance"));
     }
     match args.verb {
         PoolVerb::List(args) => show::list(args, scope).await,
@@ -100,10 +98,7 @@ fn find(name: &str, scope: &Scope) -> Result<Pool, Failure> {
     };
     // If the file cannot be read, its problem is the better error.
     let file = format!("/{name}.pool:");
-    if let Some(problem) = problems
-        .iter()
-        .find(|problem| problem.text().contains(&file))
-    {
+    if let Some(problem) = problems.iter().find(|problem| problem.text().contains(&file)) {
         return Err(Failure::failed(problem.text()));
     }
     let found = pools.into_iter().find(|pool| pool.name == name);
@@ -116,11 +111,7 @@ async fn connect(scope: &Scope) -> Result<SystemdClient, Failure> {
 
 /// Returns an error of systemd, with a hint if there is one.
 fn failure(error: ManagerError) -> Failure {
-    let denied = [
-        "ccess denied",
-        "ermission denied",
-        "nteractive authentication",
-    ];
+    let denied = ["ccess denied", "ermission denied", "nteractive authentication"];
     let hint = if denied.iter().any(|words| error.why.contains(words)) {
         "; use sudo, or --user for your own service manager"
     } else if error.kind == ErrorKind::NoSuchUnit {

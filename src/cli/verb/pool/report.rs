@@ -160,9 +160,7 @@ fn time(service: &Properties, property: &str) -> Option<Time> {
 fn worker(pool: &Pool, index: u32, unit: String, service: &Properties, now: Time) -> Worker {
     let state = State::of(service);
     let alive = state == State::Running;
-    let since = alive
-        .then(|| time(service, "ExecMainStartTimestamp"))
-        .flatten();
+    let since = alive.then(|| time(service, "ExecMainStartTimestamp")).flatten();
     let pid = Some(service.number("MainPID")).filter(|pid| *pid != 0);
     let last_beat = time(service, "WatchdogTimestamp").filter(|_| alive);
     let uptime = since.map(|since| now.until(since));
@@ -225,9 +223,7 @@ fn fault_since(path: &Path, since: Time) -> Option<String> {
 /// Name in the environment of the worker.
 fn name_of(service: &Properties, index: u32) -> String {
     let environment = service.list("Environment");
-    let name = environment
-        .iter()
-        .find_map(|pair| pair.strip_prefix("ARCHIVIST_WORKER_NAME="));
+    let name = environment.iter().find_map(|pair| pair.strip_prefix("ARCHIVIST_WORKER_NAME="));
     name.map_or_else(|| format!("worker-{index}"), str::to_owned)
 }
 
@@ -251,10 +247,7 @@ fn problem(
                 pool.name
             ))
         }
-        State::Restarting => Some(format!(
-            "failed ({}), restarts soon",
-            service.text("Result")
-        )),
+        State::Restarting => Some(format!("failed ({}), restarts soon", service.text("Result"))),
         State::Running => {
             let limit = pool.heartbeat?;
             let watched = service.number("WatchdogUSec") != 0;

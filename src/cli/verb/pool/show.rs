@@ -41,11 +41,7 @@ pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
         reports.push(report::of(pool, &systemd, scope, style.now).await?);
     }
     let pools_of = |problem: &str| problem.contains(".pool");
-    for problem in problems
-        .iter()
-        .map(ToString::to_string)
-        .filter(|p| pools_of(p))
-    {
+    for problem in problems.iter().map(ToString::to_string).filter(|p| pools_of(p)) {
         eprintln!("archivist: {problem}");
     }
     if args.json {
@@ -78,11 +74,7 @@ fn table(reports: &[Report], style: &Style) -> String {
             (false, 0) => Tone::Dim,
             (false, _) => Tone::Busy,
         };
-        let troubled = report
-            .workers
-            .iter()
-            .filter(|w| w.problem.is_some())
-            .count();
+        let troubled = report.workers.iter().filter(|w| w.problem.is_some()).count();
         let troubles = troubled + report.problems.len();
         table.row([
             report.name.as_str().into(),
@@ -146,10 +138,7 @@ pub fn summary(report: &Report, style: &Style) -> String {
     }
     let is_stopped = report.workers.iter().all(|w| w.state == State::Stopped);
     if is_stopped && report.declared > 0 && report.problems.is_empty() {
-        out.push_str(&format!(
-            "not started; run: archivist pool start {}\n",
-            report.name
-        ));
+        out.push_str(&format!("not started; run: archivist pool start {}\n", report.name));
     }
     for worker in &report.workers {
         if let Some(why) = &worker.restart_reason {
@@ -169,17 +158,12 @@ pub fn summary(report: &Report, style: &Style) -> String {
 
 fn cells(worker: &Worker, style: &Style) -> [Cell; 7] {
     // The heartbeat may be newer than the clock that was read before.
-    let beat = worker
-        .last_beat
-        .map(|beat| text::relative(beat.min(style.now), style.now));
+    let beat = worker.last_beat.map(|beat| text::relative(beat.min(style.now), style.now));
     [
         worker.index.to_string().into(),
         worker.name.as_str().into(),
         Cell::toned(worker.state.as_str(), tone(worker.state)),
-        worker
-            .pid
-            .map_or_else(String::new, |pid| pid.to_string())
-            .into(),
+        worker.pid.map_or_else(String::new, |pid| pid.to_string()).into(),
         text::elapsed(worker.since, None, style.now).into(),
         worker.restarts.to_string().into(),
         beat.unwrap_or_default().into(),

@@ -82,11 +82,7 @@ impl<S: Snapshots> Archive<S> {
     pub fn new(snapshots: S, first: &Located, file: Arc<Wacz>) -> Archive<S> {
         let mut state = State::default();
         state.add(first, file);
-        Archive {
-            snapshots,
-            runtime: Handle::current(),
-            state: Mutex::new(state),
-        }
+        Archive { snapshots, runtime: Handle::current(), state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -150,12 +146,8 @@ impl<S: Snapshots> Archive<S> {
             let open_paths = self.state().paths.clone();
             let paths = others.filter_map(Located::of);
             let paths: BTreeMap<_, _> = paths.map(|one| (one.path.clone(), one)).collect();
-            let closed = paths
-                .into_values()
-                .filter(|one| !open_paths.contains(&one.path));
-            closed
-                .filter_map(|one| open(&one))
-                .for_each(|file| index.add(file));
+            let closed = paths.into_values().filter(|one| !open_paths.contains(&one.path));
+            closed.filter_map(|one| open(&one)).for_each(|file| index.add(file));
         }
         let mut state = self.state();
         state.neighbours = index;
@@ -201,20 +193,14 @@ impl State {
 
     fn of_neighbours(&self, wanted: &Wanted<'_>) -> Option<Answer> {
         let answer = Answers::find(&self.neighbours, wanted)?;
-        Some(Answer {
-            fit: Match::Fuzzy(NEIGHBOUR),
-            ..answer
-        })
+        Some(Answer { fit: Match::Fuzzy(NEIGHBOUR), ..answer })
     }
 }
 
 impl<S: Snapshots> Answers for Archive<S> {
     fn find(&self, wanted: &Wanted<'_>) -> Option<Answer> {
         let own = self.state().of_page(wanted);
-        if own
-            .as_ref()
-            .is_some_and(|answer| answer.fit == Match::Exact)
-        {
+        if own.as_ref().is_some_and(|answer| answer.fit == Match::Exact) {
             return own;
         }
         if wanted.method == "GET" && !self.state().unknown.contains(wanted.url) {
@@ -299,14 +285,7 @@ mod tests {
                 0 => usize::MAX,
                 limit => limit as usize,
             };
-            Ok(self
-                .0
-                .iter()
-                .rev()
-                .filter(fits)
-                .take(limit)
-                .cloned()
-                .collect())
+            Ok(self.0.iter().rev().filter(fits).take(limit).cloned().collect())
         }
 
         async fn fetch(&self, _page: &Snapshot) -> Result<(), Failure> {
@@ -358,12 +337,7 @@ mod tests {
             of(1, 1, 1000, &["http://a.test/b", "http://a.test/old.css"]),
             of(2, 2, 2000, &["http://a.test/", "http://a.test/own.css"]),
             of(3, 2, 2010, &["http://a.test/b", "http://a.test/shared.css"]),
-            of(
-                4,
-                2,
-                2020,
-                &["http://b.test/", "http://a.test/other-site.css"],
-            ),
+            of(4, 2, 2020, &["http://b.test/", "http://a.test/other-site.css"]),
             of(5, 3, 9000, &["http://a.test/b", "http://a.test/new.css"]),
         ];
         let first = Located::of(&rows[1]).unwrap();

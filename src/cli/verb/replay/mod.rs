@@ -98,11 +98,7 @@ pub async fn run(args: ReplayArgs, scope: &Scope) -> Result<Exit, Failure> {
         Target::File(_) => Arc::new(recording.index()),
         Target::Id(_) | Target::Url(_) => {
             let server = Server::reach(scope).await?;
-            let first = Located {
-                page: recording.page,
-                path: recording.path,
-                shown: None,
-            };
+            let first = Located { page: recording.page, path: recording.path, shown: None };
             Arc::new(Archive::new(server, &first, recording.file))
         }
     };
@@ -145,11 +141,7 @@ pub fn find_wall(no_wall: bool, settings: &Values) -> Result<Wall, Failure> {
     if no_wall {
         return Ok(Wall::none());
     }
-    wall::find(
-        settings
-            .get(browser::BROWSER)
-            .map_or("chromium", String::as_str),
-    )
+    wall::find(settings.get(browser::BROWSER).map_or("chromium", String::as_str))
 }
 
 /// The settings of the browser of a replay. Without a wall, it runs as the caller.

@@ -85,18 +85,9 @@ impl Recording {
         let (url, time) = found.ok_or_else(|| {
             let flaw = file.noticed().first().map(|flaw| clean(&flaw.to_string()));
             let why = flaw.map_or_else(String::new, |flaw| format!(": {flaw}"));
-            Failure::failed(format!(
-                "the recording '{}' has no page{why}",
-                path.display()
-            ))
+            Failure::failed(format!("the recording '{}' has no page{why}", path.display()))
         })?;
-        Ok(Recording {
-            path,
-            file,
-            url,
-            time,
-            page,
-        })
+        Ok(Recording { path, file, url, time, page })
     }
 
     /// The seed with which the first page was recorded, if it had one.
@@ -125,11 +116,7 @@ pub struct Located {
 
 impl Located {
     fn whole(page: Option<SnapshotId>, path: PathBuf) -> Located {
-        Located {
-            page,
-            path,
-            shown: None,
-        }
+        Located { page, path, shown: None }
     }
 
     /// The recording of a snapshot; `None` if there is none on this machine.
@@ -142,11 +129,7 @@ impl Located {
         let path = imported(directory)?;
         let time = page.bookmarked_at.as_ref()?.parse().ok()?;
         let url = WebUrl::of(&page.url)?;
-        Some(Located {
-            page: Some(page.id),
-            path,
-            shown: Some((url, time)),
-        })
+        Some(Located { page: Some(page.id), path, shown: Some((url, time)) })
     }
 }
 
@@ -157,11 +140,7 @@ fn own(directory: &Path) -> PathBuf {
     let of_wget = directory.join(OF_WGET);
     let description = RecordingDescription::read(&of_browser.with_file_name("recording.json"));
     let is_empty = description.is_some_and(|description| !description.has_answers());
-    if of_wget.is_file() && (is_empty || !of_browser.is_file()) {
-        of_wget
-    } else {
-        of_browser
-    }
+    if of_wget.is_file() && (is_empty || !of_browser.is_file()) { of_wget } else { of_browser }
 }
 
 /// The imported file that the directory of a page refers to.
@@ -228,19 +207,13 @@ fn open(path: &Path, target: &Target) -> Result<Wacz, Failure> {
         return Err(Failure::usage(format!("'{shown}' is not a regular file")));
     }
     bodies::open(path, file).map_err(|error| {
-        Failure::failed(format!(
-            "failed to read '{shown}': {}",
-            clean(&error.to_string())
-        ))
+        Failure::failed(format!("failed to read '{shown}': {}", clean(&error.to_string())))
     })
 }
 
 /// The first page of a crawl that has a recording on this machine.
 async fn of_crawl(id: Owner, scope: &Scope) -> Result<Located, Failure> {
-    let oldest_first = Filter {
-        after_page: Some(SnapshotId(0)),
-        ..Filter::of(id)
-    };
+    let oldest_first = Filter { after_page: Some(SnapshotId(0)), ..Filter::of(id) };
     let server = Server::reach(scope).await?;
     let first = first_recorded(Paging::new(&server, oldest_first)).await?;
     first.ok_or_else(|| {
@@ -255,18 +228,13 @@ async fn of_crawl(id: Owner, scope: &Scope) -> Result<Located, Failure> {
 async fn of_url(url: &str, scope: &Scope) -> Result<Located, Failure> {
     let server = Server::reach(scope).await?;
     for variant in variants(url) {
-        let filter = Filter {
-            exact_url: Some(variant),
-            ..Filter::default()
-        };
+        let filter = Filter { exact_url: Some(variant), ..Filter::default() };
         if let Some(found) = first_recorded(Paging::new(&server, filter)).await? {
             return Ok(found);
         }
     }
     let url = clean(url);
-    Err(Failure::failed(format!(
-        "no snapshot of '{url}' has a recording on this machine"
-    )))
+    Err(Failure::failed(format!("no snapshot of '{url}' has a recording on this machine")))
 }
 
 /// The first page of a list that has a recording.
@@ -330,10 +298,7 @@ mod tests {
     fn argument_is_an_id_a_url_or_a_file() {
         let of = |text: &str| text.parse::<Target>().unwrap();
         assert_eq!(of("s3"), Target::Id(Owner::Snapshot(SnapshotId(3))));
-        assert_eq!(
-            of("https://a.test/x"),
-            Target::Url("https://a.test/x".to_owned())
-        );
+        assert_eq!(of("https://a.test/x"), Target::Url("https://a.test/x".to_owned()));
         assert_eq!(of("s03"), Target::File("s03".into()));
         assert_eq!(of("page.wacz"), Target::File("page.wacz".into()));
     }
@@ -353,12 +318,7 @@ mod tests {
 
     #[test]
     fn fragment_slash_and_scheme_do_not_distinguish_pages() {
-        let host = [
-            "http://a.test/",
-            "http://a.test",
-            "https://a.test/",
-            "https://a.test",
-        ];
+        let host = ["http://a.test/", "http://a.test", "https://a.test/", "https://a.test"];
         assert_eq!(variants("http://a.test#b"), host);
         let page =
             ["https://a.test/b/?c=/#", "http://a.test/b/?c=/"].map(|url| url.trim_end_matches('#'));

@@ -10,14 +10,8 @@ use std::path::{Path, PathBuf};
 /// Directory for the browser's files in a unit of the machine, whose /tmp is private.
 const DIRECTORY: &str = "/tmp/replay";
 /// Variables by which a browser finds the display and the language of its user.
-const OF_THE_DISPLAY: [&str; 6] = [
-    "DISPLAY",
-    "WAYLAND_DISPLAY",
-    "XAUTHORITY",
-    "XDG_RUNTIME_DIR",
-    "LANG",
-    "HOME",
-];
+const OF_THE_DISPLAY: [&str; 6] =
+    ["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "LANG", "HOME"];
 
 /// Finds a wall that stands on this machine: for root a unit with a user of its own, for others a
 /// unit of their service manager or a user namespace, which hides their home directory. `browser` is the
@@ -56,12 +50,7 @@ fn home(browser: &str) -> Home {
     let mut kept = Vec::new();
     for program in program(browser) {
         kept.extend(program.parent().map(Path::to_owned));
-        kept.extend(
-            program
-                .canonicalize()
-                .ok()
-                .and_then(|own| Some(own.parent()?.to_owned())),
-        );
+        kept.extend(program.canonicalize().ok().and_then(|own| Some(own.parent()?.to_owned())));
     }
     kept.push(variable("XAUTHORITY").unwrap_or_else(|| directory.join(".Xauthority")));
     let is_below =
@@ -94,11 +83,7 @@ enum Kind {
 }
 
 fn kinds(is_root: bool) -> &'static [Kind] {
-    if is_root {
-        &[Kind::SystemUnit]
-    } else {
-        &[Kind::UserUnit, Kind::UserNamespace]
-    }
+    if is_root { &[Kind::SystemUnit] } else { &[Kind::UserUnit, Kind::UserNamespace] }
 }
 
 impl Kind {
@@ -117,10 +102,7 @@ impl Kind {
                 Some(Path::new(DIRECTORY).to_owned()),
             ),
             Kind::UserUnit => {
-                let user = Scope {
-                    user: true,
-                    ..Scope::system("/")
-                };
+                let user = Scope { user: true, ..Scope::system("/") };
                 let variables = OF_THE_DISPLAY.iter().filter_map(|name| {
                     let value = std::env::var(name).ok()?;
                     Some(format!("{name}={value}"))
@@ -153,12 +135,8 @@ fn words(scope: &Scope, purpose: &str, variables: &[String], home: &Home) -> Vec
             words.push(format!("--property={property}={path}{options}"));
         };
         mount("TemporaryFileSystem", directory, ":mode=0755");
-        home.kept
-            .iter()
-            .for_each(|path| mount("BindReadOnlyPaths", path, ""));
-        home.kept_writable
-            .iter()
-            .for_each(|path| mount("BindPaths", path, ""));
+        home.kept.iter().for_each(|path| mount("BindReadOnlyPaths", path, ""));
+        home.kept_writable.iter().for_each(|path| mount("BindPaths", path, ""));
     }
     let variables = variables.iter();
     words.extend(variables.map(|variable| format!("--setenv={variable}")));
@@ -185,24 +163,12 @@ mod tests {
     #[test]
     fn units_have_no_network_whatever_their_drop_ins_say() {
         let system = words(&Scope::system("/"), "page", &[], &Home::default()).join(" ");
-        assert!(
-            system.starts_with("systemd-run --quiet --pipe --wait "),
-            "{system}"
-        );
-        let unit = format!(
-            "--unit=archivist-replay-page-{}.service",
-            std::process::id()
-        );
+        assert!(system.starts_with("systemd-run --quiet --pipe --wait "), "{system}");
+        let unit = format!("--unit=archivist-replay-page-{}.service", std::process::id());
         assert!(system.contains(&unit), "{system}");
-        assert!(
-            system.contains(" --property=PrivateNetwork=yes "),
-            "{system}"
-        );
+        assert!(system.contains(" --property=PrivateNetwork=yes "), "{system}");
         assert!(system.ends_with(" --"), "{system}");
-        let user = Scope {
-            user: true,
-            ..Scope::system("/")
-        };
+        let user = Scope { user: true, ..Scope::system("/") };
         let home = Home {
             directory: Some("/home/a b".into()),
             kept: vec!["/home/a b/.Xauthority".into()],

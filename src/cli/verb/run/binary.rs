@@ -31,12 +31,7 @@ pub async fn run(id: &str, args: &RunArgs, scope: &Scope) -> Result<Exit, Failur
     let crawl = decode::<Added>(&answer)?.crawl;
     let text = crawl.to_string();
     let hold = server.call(|| server.proxy().hold(&text, true)).await?;
-    let jobs = vec![Job {
-        crawl,
-        only: BTreeSet::new(),
-        owned: true,
-        hold: Some(hold.into()),
-    }];
+    let jobs = vec![Job { crawl, only: BTreeSet::new(), owned: true, hold: Some(hold.into()) }];
     scope::enter(scope).await;
     let mut work = Work::new(&server, since, args.wants_records(), &jobs);
     if args.debug {

@@ -39,11 +39,7 @@ impl Board {
             CrawlEvent::Crawl { crawl } => {
                 let owner = Owner::Crawl(crawl.id);
                 self.urls.insert(owner, crawl.url.clone());
-                if crawl.status.is_final() {
-                    self.ended(owner, "", style)
-                } else {
-                    Vec::new()
-                }
+                if crawl.status.is_final() { self.ended(owner, "", style) } else { Vec::new() }
             }
             CrawlEvent::Snapshot { snapshot } => {
                 let owner = Owner::Snapshot(snapshot.id);
@@ -149,12 +145,7 @@ pub struct Screen {
 
 impl Screen {
     pub fn new() -> Screen {
-        Screen {
-            multi: MultiProgress::new(),
-            bars: Vec::new(),
-            quiet: false,
-            waiting: Vec::new(),
-        }
+        Screen { multi: MultiProgress::new(), bars: Vec::new(), quiet: false, waiting: Vec::new() }
     }
 
     /// Returns the style of the terminal.
@@ -234,10 +225,7 @@ mod tests {
     use crate::sample::NOW;
 
     fn style() -> Style {
-        Style {
-            width: Some(70),
-            ..Style::plain(NOW)
-        }
+        Style { width: Some(70), ..Style::plain(NOW) }
     }
 
     fn hook(name: &str, status: ResultState) -> CrawlEvent {

@@ -78,9 +78,7 @@ fn clear_partial(directory: &Directory) -> Result<(), Failure> {
 fn create_partial(directory: &Directory) -> Result<File, Failure> {
     clear_partial(directory)?;
     let failed = |error| failed("create a file in", directory.path(), error);
-    directory
-        .create_for_writing(PARTIAL, FILE_MODE)
-        .map_err(failed)
+    directory.create_for_writing(PARTIAL, FILE_MODE).map_err(failed)
 }
 
 /// The directory that a command copies to. Another command cannot use it at the same time.
@@ -106,11 +104,7 @@ impl Target {
         let lock = lock(&directory)?;
         create_partial(&directory)?;
         clear_partial(&directory)?;
-        Ok(Target {
-            directory,
-            layout,
-            _lock: lock,
-        })
+        Ok(Target { directory, layout, _lock: lock })
     }
 
     /// How pages are laid out.
@@ -219,11 +213,7 @@ fn tree(from: &Directory, to: &Directory) -> Result<(), Failure> {
             },
             WalkStep::Missed { path, why, .. } if why.is_beyond_depth() => beyond.note(path),
             WalkStep::Missed { path, why, .. } => {
-                return Err(failed(
-                    "read",
-                    &page.join(path),
-                    io::Error::other(why.to_string()),
-                ));
+                return Err(failed("read", &page.join(path), io::Error::other(why.to_string())));
             }
         }
     }
@@ -259,14 +249,7 @@ fn link(
     depth: usize,
 ) -> Result<(), Failure> {
     let (source, target) = (from.path().join(name), to.path().join(name));
-    let is_of_page = || {
-        Some(
-            source
-                .canonicalize()
-                .ok()?
-                .starts_with(page.canonicalize().ok()?),
-        )
-    };
+    let is_of_page = || Some(source.canonicalize().ok()?.starts_with(page.canonicalize().ok()?));
     let leads = fs::read_link(&source).ok();
     let leads = leads.and_then(|leads| relative_target(page, depth, &leads));
     let Some(leads) = leads.filter(|_| is_of_page() == Some(true)) else {
@@ -306,9 +289,8 @@ mod tests {
     fn names(path: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(path).unwrap();
         let name = |entry: io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
-        let mut names: Vec<String> = entries
-            .map(|entry| name(entry).to_string_lossy().into_owned())
-            .collect();
+        let mut names: Vec<String> =
+            entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect();
         names.sort();
         names
     }
@@ -331,26 +313,22 @@ mod tests {
     /// Older versions sealed such pages.
     #[test]
     fn page_of_any_depth_is_copied_as_far_as_it_fits() {
-        poor(
-            module_path!(),
-            "page_of_any_depth_is_copied_as_far_as_it_fits",
-            || {
-                for (levels, name) in depths() {
-                    let base = tempfile::tempdir_in("/dev/shm").unwrap();
-                    let path = |name: &str| base.path().join(name);
-                    std::fs::create_dir_all(path("from/wget")).unwrap();
-                    std::fs::write(path("from/wget/z"), "page").unwrap();
-                    deep(&path("from/wget"), levels, &name);
-                    let scope = Scope::system(base.path());
-                    let target = Target::open(&path("to"), Layout::OnePage, &scope).unwrap();
-                    target.copy(SnapshotId(3), &path("from")).unwrap();
-                    assert_eq!(std::fs::read(path("to/wget/z")).unwrap(), b"page");
-                    let deepest = vec![name; levels.min(10)].join("/");
-                    assert!(path("to/wget").join(deepest).is_dir());
-                    remove_tree(base.path()).unwrap();
-                }
-            },
-        );
+        poor(module_path!(), "page_of_any_depth_is_copied_as_far_as_it_fits", || {
+            for (levels, name) in depths() {
+                let base = tempfile::tempdir_in("/dev/shm").unwrap();
+                let path = |name: &str| base.path().join(name);
+                std::fs::create_dir_all(path("from/wget")).unwrap();
+                std::fs::write(path("from/wget/z"), "page").unwrap();
+                deep(&path("from/wget"), levels, &name);
+                let scope = Scope::system(base.path());
+                let target = Target::open(&path("to"), Layout::OnePage, &scope).unwrap();
+                target.copy(SnapshotId(3), &path("from")).unwrap();
+                assert_eq!(std::fs::read(path("to/wget/z")).unwrap(), b"page");
+                let deepest = vec![name; levels.min(10)].join("/");
+                assert!(path("to/wget").join(deepest).is_dir());
+                remove_tree(base.path()).unwrap();
+            }
+        });
     }
 
     #[test]
@@ -376,10 +354,7 @@ mod tests {
             assert_eq!(link("deep/page"), Path::new("../index.html"));
             assert_eq!(link("copy"), Path::new("deep"));
             assert_eq!(link("absolute"), Path::new("../index.jsonl"));
-            assert_eq!(
-                names(&path("to/wget")),
-                ["absolute", "copy", "deep", "index.html"]
-            );
+            assert_eq!(names(&path("to/wget")), ["absolute", "copy", "deep", "index.html"]);
         }
         let read = std::fs::read_to_string(path("to/wget/copy/page")).unwrap();
         assert_eq!(read, "page");
@@ -401,21 +376,14 @@ mod tests {
         target.copy(SnapshotId(3), &path("from")).unwrap();
         let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
         assert_eq!(read("to/wget/index.html"), "page");
-        assert_eq!(
-            (read("mine"), read("to/kept")),
-            ("mine".into(), "kept".into())
-        );
+        assert_eq!((read("mine"), read("to/kept")), ("mine".into(), "kept".into()));
         assert_eq!(names(&path("to")), ["index.jsonl", "kept", "wget"]);
         assert_eq!(names(&path("to/wget")), ["deep", "index.html"]);
 
         remove_tree(&path("to/wget")).unwrap();
         symlink(base.path(), path("to/wget")).unwrap();
         let refused = target.copy(SnapshotId(3), &path("from")).unwrap_err();
-        assert!(
-            refused.message().contains("linked/wget"),
-            "{}",
-            refused.message()
-        );
+        assert!(refused.message().contains("linked/wget"), "{}", refused.message());
         drop(target);
         let target = Target::open(&path("to"), Layout::ById, &scope).unwrap();
         symlink(base.path(), path("to/s3")).unwrap();

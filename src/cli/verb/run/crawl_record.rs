@@ -18,10 +18,8 @@ pub struct Options {
 const PLUGINS: [&str; 3] = ["PLUGINS", "ENABLED_PLUGINS", "ENABLED_EXTRACTORS"];
 
 /// Settings of ArchiveBox under other names, with the names that they have here.
-const TRANSLATED: [(&str, &str); 2] = [
-    ("MAX_URLS", "CRAWL_MAX_URLS"),
-    ("MAX_SIZE", "CRAWL_MAX_SIZE"),
-];
+const TRANSLATED: [(&str, &str); 2] =
+    [("MAX_URLS", "CRAWL_MAX_URLS"), ("MAX_SIZE", "CRAWL_MAX_SIZE")];
 /// Names of the setting with the depth of a crawl.
 const DEPTH: [&str; 2] = ["MAX_DEPTH", "DEPTH"];
 /// Name of the setting that leaves out pages that the archive has.
@@ -30,9 +28,7 @@ const ONLY_NEW: &str = "ONLY_NEW";
 /// The name that a setting has here.
 fn translated(key: &str) -> &str {
     let mut pairs = TRANSLATED.iter();
-    pairs
-        .find(|(theirs, _)| *theirs == key)
-        .map_or(key, |(_, ours)| ours)
+    pairs.find(|(theirs, _)| *theirs == key).map_or(key, |(_, ours)| ours)
 }
 
 impl Options {
@@ -74,11 +70,7 @@ fn urls(record: &Map<String, Value>) -> Vec<String> {
         Some(Value::Array(urls)) => urls.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    urls.into_iter()
-        .map(str::trim)
-        .filter(|url| !url.is_empty())
-        .map(str::to_owned)
-        .collect()
+    urls.into_iter().map(str::trim).filter(|url| !url.is_empty()).map(str::to_owned).collect()
 }
 
 /// Returns the text of a setting; `None` if it has none, or if the record does not show it.
@@ -149,10 +141,7 @@ pub fn words(value: Option<&Value>) -> Vec<String> {
         Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    let words = words
-        .into_iter()
-        .map(str::trim)
-        .filter(|word| !word.is_empty());
+    let words = words.into_iter().map(str::trim).filter(|word| !word.is_empty());
     words.map(str::to_owned).collect()
 }
 
@@ -170,10 +159,7 @@ mod tests {
         let text = r#"{"type":"Crawl","urls":"http://a/\n\nhttp://b/","max_depth":1,"tags_str":"x","config":{"TIMEOUT":5,"WGET_ARGS":["-4"],"N":null,"PLUGINS":"wget, title"}}"#;
         let (urls, options) = crawl(text);
         assert_eq!(urls, ["http://a/", "http://b/"]);
-        let base = AddOptions {
-            tags: vec!["mine".into()],
-            ..AddOptions::default()
-        };
+        let base = AddOptions { tags: vec!["mine".into()], ..AddOptions::default() };
         let options = options.over(&base);
         assert_eq!((options.depth, options.tags.len()), (1, 2));
         assert_eq!(options.config["TIMEOUT"], "5");
@@ -198,10 +184,7 @@ mod tests {
             r#"{"type":"Crawl","urls":"http://a/","max_depth":1,"config":{"CRAWL_MAX_URLS":"3","DEPTH":4,"MAX_URLS":9}}"#,
         );
         let both = both.over(&AddOptions::default());
-        assert_eq!(
-            (both.depth, both.config["CRAWL_MAX_URLS"].as_str()),
-            (1, "3")
-        );
+        assert_eq!((both.depth, both.config["CRAWL_MAX_URLS"].as_str()), (1, "3"));
     }
     #[test]
     fn pages_that_the_archive_has_are_left_out_if_the_record_says_so() {
@@ -210,10 +193,7 @@ mod tests {
                 format!(r#"{{"type":"Crawl","urls":"http://a/","config":{{"ONLY_NEW":{value}}}}}"#);
             let options = crawl(&text).1;
             assert!(options.settings().is_empty(), "not a setting of a plugin");
-            let base = AddOptions {
-                only_new: base,
-                ..AddOptions::default()
-            };
+            let base = AddOptions { only_new: base, ..AddOptions::default() };
             options.over(&base).only_new
         };
         for yes in ["true", r#""True""#, "1", r#""yes""#] {

@@ -154,10 +154,7 @@ fn spawn(arguments: &[String]) -> Result<Started, Failure> {
             let why = "it is part of the package systemd";
             Failure::failed(format!("failed to run journalctl: {error}; {why}"))
         })?;
-    let lines = journalctl
-        .stdout
-        .take()
-        .map(|stdout| BufReader::new(stdout).lines());
+    let lines = journalctl.stdout.take().map(|stdout| BufReader::new(stdout).lines());
     Ok((journalctl, lines))
 }
 
@@ -233,15 +230,9 @@ mod tests {
     fn messages_of_other_instances_are_left_out() {
         let scope = Scope::system("/");
         let is_ours = |entry: Value| is_of(entry.as_object().unwrap(), &scope);
-        assert!(is_ours(
-            json!({"_SYSTEMD_UNIT": "archivist-snapshot-3.service"})
-        ));
-        assert!(is_ours(
-            json!({"_SYSTEMD_UNIT": "archivist-orchestrator.service"})
-        ));
-        assert!(!is_ours(
-            json!({"_SYSTEMD_UNIT": "archivist-news-snapshot-3.service"})
-        ));
+        assert!(is_ours(json!({"_SYSTEMD_UNIT": "archivist-snapshot-3.service"})));
+        assert!(is_ours(json!({"_SYSTEMD_UNIT": "archivist-orchestrator.service"})));
+        assert!(!is_ours(json!({"_SYSTEMD_UNIT": "archivist-news-snapshot-3.service"})));
         assert!(is_ours(json!({"_SYSTEMD_UNIT": "user@7.service",
             "_SYSTEMD_USER_UNIT": "archivist-hook-wget-s3.service"})));
         assert!(is_ours(json!({"_SYSTEMD_UNIT": "init.scope",
@@ -250,10 +241,7 @@ mod tests {
 
     #[test]
     fn matches_select_the_crawls() {
-        let scope = Scope {
-            user: true,
-            ..Scope::system("/")
-        };
+        let scope = Scope { user: true, ..Scope::system("/") };
         let believed = ["_UID=1000".to_owned()];
         let arguments = arguments(&[CrawlId(1), CrawlId(7)], &believed, &scope);
         assert_eq!(

@@ -30,11 +30,8 @@ pub async fn run(args: &RunArgs, scope: &Scope) -> Result<Exit, Failure> {
 
 fn summary(draft: &Draft, style: &Style) -> String {
     let mut table = Table::new("WHEN  HOOK…  MODE  LIMIT");
-    let parts: [(&str, &[DraftHook]); 3] = [
-        ("before", &draft.setup),
-        ("each page", &draft.page),
-        ("after", &draft.end),
-    ];
+    let parts: [(&str, &[DraftHook]); 3] =
+        [("before", &draft.setup), ("each page", &draft.page), ("after", &draft.end)];
     for (when, hooks) in parts {
         for hook in hooks {
             let limit = human_span(Duration::from_secs(hook.limit));
@@ -46,11 +43,8 @@ fn summary(draft: &Draft, style: &Style) -> String {
             ]);
         }
     }
-    let mut out = if table.is_empty() {
-        "no hook would run\n".to_owned()
-    } else {
-        table.render(style)
-    };
+    let mut out =
+        if table.is_empty() { "no hook would run\n".to_owned() } else { table.render(style) };
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for skip in &draft.skipped {
         let plugins = reasons.entry(&skip.why).or_default();
@@ -81,10 +75,7 @@ mod tests {
             mode: "foreground".into(),
             limit: 30,
         };
-        let skip = |plugin: &str| DraftSkip {
-            plugin: plugin.into(),
-            why: "not selected".into(),
-        };
+        let skip = |plugin: &str| DraftSkip { plugin: plugin.into(), why: "not selected".into() };
         let draft = Draft {
             page: vec![hook("wget"), hook("pdf")],
             skipped: vec![skip("a"), skip("b")],

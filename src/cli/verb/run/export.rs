@@ -23,14 +23,8 @@ pub struct Pages {
 /// Whether the input names a single page. A crawl may have any number.
 pub fn is_one_page(input: &Input) -> bool {
     let requeues = input.requeues.iter().map(|(id, _)| *id);
-    let ids: Vec<Owner> = requeues
-        .chain(input.claims.iter().map(|(_, claim)| claim.id))
-        .collect();
-    let crawls = input.crawls.len()
-        + ids
-            .iter()
-            .filter(|id| matches!(id, Owner::Crawl(_)))
-            .count();
+    let ids: Vec<Owner> = requeues.chain(input.claims.iter().map(|(_, claim)| claim.id)).collect();
+    let crawls = input.crawls.len() + ids.iter().filter(|id| matches!(id, Owner::Crawl(_))).count();
     crawls == 0 && input.urls.len() + ids.len() == 1
 }
 

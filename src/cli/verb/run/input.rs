@@ -27,11 +27,7 @@ pub enum Wish {
     Requeue { id: Owner, what: Redo },
     /// Retry of the row that has this URL here. A record of another archive may have an id that is
     /// taken or unknown here; then `otherwise` applies.
-    Known {
-        id: Owner,
-        url: String,
-        otherwise: Box<Wish>,
-    },
+    Known { id: Owner, url: String, otherwise: Box<Wish> },
     /// A program that another archive had.
     Program(String),
     /// Not a request.
@@ -140,11 +136,7 @@ impl Input {
 
     /// Accepts a claim if it holds, and otherwise what its record describes.
     pub fn settle(&mut self, place: Place, claim: Claim, holds: bool) {
-        let wish = if holds {
-            requeue(claim.id, Redo::OpenOrAll)
-        } else {
-            claim.otherwise
-        };
+        let wish = if holds { requeue(claim.id, Redo::OpenOrAll) } else { claim.otherwise };
         self.take(place, wish);
     }
 
@@ -164,10 +156,7 @@ fn judge(text: &str) -> Result<(Wish, String), String> {
         let entry = entry.map_err(|error| error.to_string())?;
         let mut record = json!({ "type": "Snapshot", "url": entry.url.as_str() });
         let Some(title) = entry.title else {
-            return Ok((
-                Wish::Page(entry.url.as_str().to_owned()),
-                record.to_string(),
-            ));
+            return Ok((Wish::Page(entry.url.as_str().to_owned()), record.to_string()));
         };
         record["title"] = title.into();
         let line = json!({ "url": record["url"], "title": record["title"] });
@@ -219,18 +208,14 @@ fn program(record: &Map<String, Value>) -> Wish {
 /// Returns a request for an id of this archive, with `otherwise` as alternative.
 fn known(id: Owner, otherwise: Wish) -> Wish {
     let url = match &otherwise {
-        Wish::Page(line) => parse_line(line.as_bytes())
-            .and_then(Result::ok)
-            .map(|entry| entry.url),
+        Wish::Page(line) => parse_line(line.as_bytes()).and_then(Result::ok).map(|entry| entry.url),
         Wish::Crawl { urls, .. } => urls.first().and_then(|url| PageUrl::parse(url).ok()),
         _ => None,
     };
     match url {
-        Some(url) => Wish::Known {
-            id,
-            url: without_userinfo(url.as_str()),
-            otherwise: Box::new(otherwise),
-        },
+        Some(url) => {
+            Wish::Known { id, url: without_userinfo(url.as_str()), otherwise: Box::new(otherwise) }
+        }
         None => requeue(id, Redo::OpenOrAll),
     }
 }
@@ -304,10 +289,7 @@ mod tests {
             url: "http://x/".to_owned(),
             otherwise: Box::new(page(r#"{"url":"http://x/"}"#)),
         };
-        assert_eq!(
-            wish(r#"{"type":"Snapshot","id":"s3","url":"http://x/"}"#),
-            known
-        );
+        assert_eq!(wish(r#"{"type":"Snapshot","id":"s3","url":"http://x/"}"#), known);
         assert_eq!(wish(r#"{"type":"Snapshot","id":"s3"}"#), of("s3", None));
         assert_eq!(wish(r#"{"type":"Crawl","id":"c1"}"#), of("c1", None));
         let result = r#"{"type":"ArchiveResult","id":"s3/wget/on_Snapshot__06_wget"}"#;
@@ -343,10 +325,7 @@ mod tests {
         };
         input.read(text.as_bytes(), &mut echo).unwrap();
         let first = r#"{"type":"Snapshot","url":"http://a/"}"#;
-        assert_eq!(
-            echoed,
-            [first, r#"{"type":"Odd"}"#, r#"{"type":"Crawl","id":"c1"}"#]
-        );
+        assert_eq!(echoed, [first, r#"{"type":"Odd"}"#, r#"{"type":"Crawl","id":"c1"}"#]);
         assert_eq!(input.urls.rejected[0].origin, Origin::List(Place::Line(5)));
         assert_eq!(input.requeues.len(), 1);
     }
@@ -367,10 +346,7 @@ mod tests {
             (record["url"].clone(), record["title"].clone())
         };
         let records: Vec<_> = echoed.iter().map(record).collect();
-        let right = [
-            (json!("http://a/"), json!("A")),
-            (json!("http://c/"), Value::Null),
-        ];
+        let right = [(json!("http://a/"), json!("A")), (json!("http://c/"), Value::Null)];
         assert_eq!(records, right);
         assert_eq!(input.urls.len(), 2);
         assert_eq!(input.urls.rejected[0].origin, Origin::List(Place::Line(2)));

@@ -111,18 +111,7 @@ mod tests {
                     working,
                 ],
             ),
-            (
-                Asking,
-                [
-                    abort,
-                    skip,
-                    retry,
-                    abort,
-                    (Asking, Some(Step::AskAgain)),
-                    abort,
-                    working,
-                ],
-            ),
+            (Asking, [abort, skip, retry, abort, (Asking, Some(Step::AskAgain)), abort, working]),
             (
                 Aborting,
                 [
@@ -138,10 +127,7 @@ mod tests {
         ];
         for (state, row) in table {
             for (input, want) in inputs.into_iter().zip(row) {
-                let mut interrupts = Interrupts {
-                    state,
-                    terminal: true,
-                };
+                let mut interrupts = Interrupts { state, terminal: true };
                 let step = interrupts.handle(input);
                 assert_eq!((interrupts.state(), step), want, "{state:?} + {input:?}");
             }

@@ -188,9 +188,7 @@ impl RunArgs {
             (None, None) => return Ok(None),
         };
         if layout == Layout::OnePage && (self.depth > 0 || !export::is_one_page(input)) {
-            return Err(Failure::usage(
-                "--dir has room for one page; use --output for several",
-            ));
+            return Err(Failure::usage("--dir has room for one page; use --output for several"));
         }
         copy::can_copy(scope)?;
         Target::open(directory, layout, scope).map(Some)
@@ -294,11 +292,7 @@ fn collect(args: &RunArgs) -> Result<Input, Failure> {
     }
     let records = args.wants_records();
     let mut echo = |line: &str| {
-        if records {
-            style::print(&format!("{line}\n"))
-        } else {
-            Ok(())
-        }
+        if records { style::print(&format!("{line}\n")) } else { Ok(()) }
     };
     let mut read = |input: &mut Input, source: &mut dyn Read| input.read(source, &mut echo);
     if args.urls.is_empty() && !stdin.is_terminal() {
@@ -329,10 +323,7 @@ struct Submission<'a> {
 impl Submission<'_> {
     /// The pages that the input names, of crawls in progress and of complete ones.
     fn pages(&self) -> Vec<Pages> {
-        let of_job = |job: &Job| Pages {
-            crawl: job.crawl,
-            only: job.only.clone(),
-        };
+        let of_job = |job: &Job| Pages { crawl: job.crawl, only: job.only.clone() };
         let running = self.jobs.iter().map(of_job);
         running.chain(self.complete.iter().cloned()).collect()
     }
@@ -410,9 +401,7 @@ impl Submission<'_> {
         let call = self.server.proxy().run(memfd.as_fd().into(), &options);
         let (answer, hold) = self.server.call_with_urls(urls.len(), call).await?;
         let added: Added = decode(&answer)?;
-        listing::report(&added.refused, |refused| {
-            urls.located(refused.clone()).to_string()
-        });
+        listing::report(&added.refused, |refused| urls.located(refused.clone()).to_string());
         self.partly |= !added.refused.is_empty();
         if self.jobs.iter().any(|job| job.crawl == added.crawl) {
             // Two records of the input are the same crawl.

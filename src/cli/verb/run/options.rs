@@ -15,20 +15,12 @@ impl RunArgs {
             ("CRAWL_TIMEOUT", number(self.crawl_timeout)),
             ("SNAPSHOT_MAX_SIZE", self.snapshot_max_size.clone()),
         ];
-        let short = short
-            .into_iter()
-            .filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        let short = short.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
         let disabled = self.disable.iter().map(|plugin| {
             let name: String = plugin
                 .trim()
                 .chars()
-                .map(|c| {
-                    if c.is_ascii_alphanumeric() {
-                        c.to_ascii_uppercase()
-                    } else {
-                        '_'
-                    }
-                })
+                .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
                 .collect();
             (format!("{name}_ENABLED"), "false".to_owned())
         });
@@ -64,11 +56,8 @@ mod tests {
                      --snapshot-max-size 10k --disable wget,my-own --set TIMEOUT=7 http://x/";
         let line = Line::try_parse_from(words.split_whitespace()).unwrap();
         let options = line.args.options();
-        let config: Vec<String> = options
-            .config
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
+        let config: Vec<String> =
+            options.config.iter().map(|(key, value)| format!("{key}={value}")).collect();
         assert_eq!(
             config.join(" "),
             "CRAWL_MAX_SIZE=1.5M CRAWL_MAX_URLS=3 CRAWL_TIMEOUT=60 MY_OWN_ENABLED=false \

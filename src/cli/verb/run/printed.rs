@@ -22,12 +22,7 @@ pub struct Printed {
 
 impl Printed {
     pub fn new(since: Time) -> Printed {
-        Printed {
-            since,
-            pages: BTreeSet::new(),
-            runs: BTreeSet::new(),
-            results: BTreeSet::new(),
-        }
+        Printed { since, pages: BTreeSet::new(), runs: BTreeSet::new(), results: BTreeSet::new() }
     }
 
     /// Returns the record of a page that started, or that ended without a start.
@@ -53,12 +48,7 @@ impl Printed {
         if !result.status.is_final() || before(result.ended_at) {
             return records;
         }
-        let key = (
-            result.owner,
-            result.plugin.clone(),
-            result.hook.clone(),
-            result.ended_at,
-        );
+        let key = (result.owner, result.plugin.clone(), result.hook.clone(), result.ended_at);
         if !self.results.insert(key) {
             return records;
         }
@@ -120,17 +110,11 @@ mod tests {
     fn each_record_is_printed_once_and_none_from_before() {
         let mut records = Printed::new(Time(NOW.0 - 70_000));
         let page = records.page(&sample::snapshot(3)).unwrap();
-        assert_eq!(
-            (&page["type"], &page["id"]),
-            (&"Snapshot".into(), &"s3".into())
-        );
+        assert_eq!((&page["type"], &page["id"]), (&"Snapshot".into(), &"s3".into()));
         assert_eq!(records.page(&sample::snapshot(3)), None);
 
         let result = sample::result(3, "wget", "wget");
-        let runs = [
-            sample::run(8, "wget", "wget"),
-            sample::run(7, "wget", "wget"),
-        ];
+        let runs = [sample::run(8, "wget", "wget"), sample::run(7, "wget", "wget")];
         let message = records.result(&result, &runs);
         let kinds: Vec<_> = message.iter().map(|r| (&r["type"], &r["id"])).collect();
         assert_eq!(kinds[0], (&"Process".into(), &"r7".into()));

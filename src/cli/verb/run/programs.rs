@@ -44,12 +44,7 @@ pub async fn settle(
     let call = server.proxy().install(&installable);
     let crawl = decode::<Added>(&server.call_once(call).await?)?.crawl;
     eprintln!("installing {} as {crawl}", clean(&installable.join(", ")));
-    let job = Job {
-        crawl,
-        only: BTreeSet::new(),
-        owned: true,
-        hold: None,
-    };
+    let job = Job { crawl, only: BTreeSet::new(), owned: true, hold: None };
     tokio::select! {
         done = until_the_end(server, &job) => done?,
         // The descriptor closes, and the orchestrator cancels the installation.

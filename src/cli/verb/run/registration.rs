@@ -42,11 +42,7 @@ pub async fn keep(server: &Server, command: Registration) -> Infallible {
             Ok(descriptor) => until_released(descriptor.into()).await,
             Err(failure) => tracing::debug!("{}, ignoring", failure.message()),
         }
-        short = if begin.elapsed() < SHORT {
-            short + 1
-        } else {
-            0
-        };
+        short = if begin.elapsed() < SHORT { short + 1 } else { 0 };
     }
     std::future::pending().await
 }

@@ -123,11 +123,7 @@ pub async fn follow(
             }
             tell(Some(event));
         }
-        short = if begin.elapsed() < SHORT {
-            short + 1
-        } else {
-            0
-        };
+        short = if begin.elapsed() < SHORT { short + 1 } else { 0 };
         if short == SHORT_STREAMS {
             return Err(Failure::failed(format!(
                 "the orchestrator stopped reporting {id}; see: archivist status {id}"

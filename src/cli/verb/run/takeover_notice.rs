@@ -73,12 +73,7 @@ mod tests {
         // It ended, and the first one has the work again.
         assert_eq!(notice.newer(&[service(2)]), None);
         assert_eq!(notice.newer(&scope), None);
-        assert!(
-            notice
-                .newer(&[runner("active", "", 7)])
-                .unwrap()
-                .contains("(pid=7)")
-        );
+        assert!(notice.newer(&[runner("active", "", 7)]).unwrap().contains("(pid=7)"));
         assert_eq!(notice.newer(&[]), None);
     }
 }

@@ -57,11 +57,7 @@ impl Shown {
             page.status == Lifecycle::Sealed && page.reason.is_none() && failed == 0
         };
         let ended = self.only.iter().map(|id| self.ended.get(id));
-        if ended.into_iter().all(|page| page.is_some_and(well)) {
-            Exit::Done
-        } else {
-            Exit::Partly
-        }
+        if ended.into_iter().all(|page| page.is_some_and(well)) { Exit::Done } else { Exit::Partly }
     }
 }
 
@@ -257,13 +253,7 @@ impl<'a> Work<'a> {
     async fn complete(&mut self, crawl: CrawlId, page: SnapshotId) -> Result<(), Failure> {
         let id = page.to_string();
         let call = || self.server.proxy().show(&id);
-        let Details::Snapshot {
-            snapshot,
-            results,
-            runs,
-            ..
-        } = self.server.ask(call).await?
-        else {
+        let Details::Snapshot { snapshot, results, runs, .. } = self.server.ask(call).await? else {
             return Ok(());
         };
         if let Some(records) = &mut self.records {
@@ -448,10 +438,7 @@ fn line(snapshot: &Snapshot) -> String {
     };
     let url = clean(&snapshot.url);
     let results = text::counts(&snapshot.results, &text::result_states());
-    format!(
-        "{} {url} {}{reason}, results: {results}\n",
-        snapshot.id, snapshot.status
-    )
+    format!("{} {url} {}{reason}, results: {results}\n", snapshot.id, snapshot.status)
 }
 
 /// Lines from the terminal, whatever standard input is; `None` when there are no more.

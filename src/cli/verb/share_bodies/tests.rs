@@ -38,10 +38,7 @@ impl Bed {
         let mut options = File::options();
         let options = options.read(true).write(true).create_new(true);
         let file = options.open(snapshot.join("wacz/page.wacz")).unwrap();
-        let about = About {
-            main_url: URL.to_owned(),
-            ..About::default()
-        };
+        let about = About { main_url: URL.to_owned(), ..About::default() };
         let mut recording = Recording::create(file, &about).unwrap();
         for number in numbers {
             let exchange = Exchange {
@@ -73,10 +70,7 @@ impl Bed {
     }
 
     fn share(&self, snapshot: &Path) -> Result<Exit, Failure> {
-        run(&ShareBodiesArgs {
-            pool: self.path(".bodies/0-"),
-            snapshot: snapshot.to_owned(),
-        })
+        run(&ShareBodiesArgs { pool: self.path(".bodies/0-"), snapshot: snapshot.to_owned() })
     }
 
     /// A page whose bodies are shared.

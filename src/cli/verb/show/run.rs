@@ -66,23 +66,13 @@ pub fn head(run: &Run, result: Option<&HookResult>, style: &Style) -> String {
     block.line("Attempt", run.attempt.to_string());
     block.line("Took", took(run.started_at, run.ended_at, style));
     block.line("CPU", used.cpu_usec.map(text::cpu).unwrap_or_default());
-    let peak = used
-        .memory_peak
-        .map(|peak| format!("{} at most", human_size(peak)));
+    let peak = used.memory_peak.map(|peak| format!("{} at most", human_size(peak)));
     block.line("Memory", peak.unwrap_or_default());
-    block.line(
-        "Disk",
-        both((used.io_read, "read"), (used.io_write, "written")),
-    );
-    block.line(
-        "Network",
-        both((used.ip_in, "received"), (used.ip_out, "sent")),
-    );
+    block.line("Disk", both((used.io_read, "read"), (used.io_write, "written")));
+    block.line("Network", both((used.ip_in, "received"), (used.ip_out, "sent")));
     block.line("Command", run.argv.join(" "));
     block.line("Directory", run.directory.clone().unwrap_or_default());
-    let limit = run
-        .limit
-        .map(|limit| human_span(Duration::from_secs(limit)));
+    let limit = run.limit.map(|limit| human_span(Duration::from_secs(limit)));
     block.line("Limit", limit.unwrap_or_default());
     let parent = run.parent.map(|parent| parent.to_string());
     block.line("Parent", parent.unwrap_or_default());

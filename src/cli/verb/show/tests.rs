@@ -11,21 +11,15 @@ fn figures(of: Value) -> Option<Figures> {
 /// A run whose unit received and sent 12,345 bytes.
 fn with_traffic(run: Run) -> Run {
     Run {
-        accounting: Accounting {
-            ip_in: Some(12_000),
-            ip_out: Some(345),
-            ..run.accounting
-        },
+        accounting: Accounting { ip_in: Some(12_000), ip_out: Some(345), ..run.accounting },
         ..run
     }
 }
 
 #[test]
 fn traffic_beyond_the_recording_is_that_of_other_plugins() {
-    let recorded = Snapshot {
-        recording: figures(json!({"requests": 1, "kept": 1})),
-        ..sample::snapshot(345)
-    };
+    let recorded =
+        Snapshot { recording: figures(json!({"requests": 1, "kept": 1})), ..sample::snapshot(345) };
     let runs = [
         with_traffic(sample::run(7, "wget", "x")),
         with_traffic(sample::run(8, "chromium", "on_Snapshot__10_chromium_tab")),
@@ -107,14 +101,8 @@ fn a_crawl_that_waits() {
         runs: Vec::new(),
     };
     let text = long(&details, &style);
-    assert!(
-        text.starts_with("● c12 https://example.com/\n    Status: queued\n"),
-        "{text}"
-    );
-    assert!(
-        text.contains("  Next try: Sat 2026-11-21 09:27:05 UTC; in 2min 0s\n"),
-        "{text}"
-    );
+    assert!(text.starts_with("● c12 https://example.com/\n    Status: queued\n"), "{text}");
+    assert!(text.contains("  Next try: Sat 2026-11-21 09:27:05 UTC; in 2min 0s\n"), "{text}");
     assert!(text.contains("  Attempts: 2\n"), "{text}");
     assert!(text.contains("     Pages: none\n"), "{text}");
 }
@@ -134,11 +122,8 @@ fn suppressed_messages_are_reported_with_their_run() {
 
     let mut document = serde_json::to_value(&details).unwrap();
     note_of_runs(&mut document, &[], &suppressed);
-    let dropped = |n: usize| {
-        document["snapshot"]["runs"][n]
-            .get("suppressed")
-            .and_then(Value::as_u64)
-    };
+    let dropped =
+        |n: usize| document["snapshot"]["runs"][n].get("suppressed").and_then(Value::as_u64);
     assert_eq!((dropped(0), dropped(1)), (None, Some(12_345)));
 }
 
@@ -182,21 +167,12 @@ fn a_page_on_this_machine_is_shown_as_the_machine_knows_it() {
     let shown = |node| {
         let wide = page(Lifecycle::Started, Some(node), None);
         let here = page(Lifecycle::Sealed, None, Some("/var/lib/archivist/s3"));
-        short(
-            &merged(wide, here, |node| node == Some("web1")),
-            &Style::plain(sample::NOW),
-        )
+        short(&merged(wide, here, |node| node == Some("web1")), &Style::plain(sample::NOW))
     };
     let here = shown("web1");
     assert!(here.contains("Status: sealed"), "{here}");
-    assert!(
-        here.contains("Node: web1\n") && here.contains("Directory: /var"),
-        "{here}"
-    );
+    assert!(here.contains("Node: web1\n") && here.contains("Directory: /var"), "{here}");
     let elsewhere = shown("web2");
     assert!(elsewhere.contains("Status: started"), "{elsewhere}");
-    assert!(
-        elsewhere.contains("Node: web2\n") && !elsewhere.contains("Directory"),
-        "{elsewhere}"
-    );
+    assert!(elsewhere.contains("Node: web2\n") && !elsewhere.contains("Directory"), "{elsewhere}");
 }

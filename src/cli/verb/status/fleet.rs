@@ -47,22 +47,14 @@ fn head(fleet: &Fleet) -> String {
 
 /// `web2, lost, 3 hosts, 12 pages, seen Sat …; 3min ago`
 fn summary(node: &FleetNode, is_this: bool, style: &Style) -> String {
-    let name = if is_this {
-        format!("{} (this machine)", node.name)
-    } else {
-        node.name.clone()
-    };
+    let name = if is_this { format!("{} (this machine)", node.name) } else { node.name.clone() };
     let state = match node.state() {
-        "not seen" => format!(
-            "not seen for {}",
-            text::elapsed(Some(node.seen_at), None, style.now)
-        ),
+        "not seen" => {
+            format!("not seen for {}", text::elapsed(Some(node.seen_at), None, style.now))
+        }
         state => state.to_owned(),
     };
-    let mut line = format!(
-        "{name}, {state}, {} hosts, {} pages",
-        node.hosts, node.pages
-    );
+    let mut line = format!("{name}, {state}, {} hosts, {} pages", node.hosts, node.pages);
     if !node.connected {
         let seen = text::stamp_and_age(node.seen_at, style);
         line.push_str(&format!(", seen {seen}"));
@@ -73,17 +65,12 @@ fn summary(node: &FleetNode, is_this: bool, style: &Style) -> String {
 /// `page 1200, host 3; oldest transaction 3min ago`
 fn dead(fleet: &Fleet, style: &Style) -> String {
     let tables = fleet.dead_rows.iter();
-    let tables: Vec<_> = tables
-        .map(|(table, rows)| format!("{table} {rows}"))
-        .collect();
+    let tables: Vec<_> = tables.map(|(table, rows)| format!("{table} {rows}")).collect();
     let oldest = fleet.oldest_transaction;
     let oldest =
         oldest.map(|time| format!("oldest transaction {}", text::relative(time, style.now)));
-    let parts: Vec<_> = [tables.join(", ")]
-        .into_iter()
-        .filter(|text| !text.is_empty())
-        .chain(oldest)
-        .collect();
+    let parts: Vec<_> =
+        [tables.join(", ")].into_iter().filter(|text| !text.is_empty()).chain(oldest).collect();
     parts.join("; ")
 }
 
@@ -126,10 +113,8 @@ mod tests {
             oldest_transaction: Some(Time(sample::NOW.0 - 61_000)),
             ..Fleet::default()
         };
-        let status = Status {
-            snapshots: Counts::from([("started".into(), 12)]),
-            ..Status::default()
-        };
+        let status =
+            Status { snapshots: Counts::from([("started".into(), 12)]), ..Status::default() };
         let mut block = Block::new();
         lines(&fleet, &status, &mut block, &Style::plain(sample::NOW));
         assert_eq!(

@@ -88,11 +88,7 @@ impl View<'_> {
                 Err(failure) if !failure.is_unreachable() => return Err(failure),
                 _ => {}
             }
-            short = if begin.elapsed() < SHORT {
-                short + 1
-            } else {
-                0
-            };
+            short = if begin.elapsed() < SHORT { short + 1 } else { 0 };
             if short == SHORT_STREAMS {
                 let what = "the orchestrator stopped reporting its state; see: archivist doctor";
                 return Err(Failure::failed(what));
@@ -185,10 +181,7 @@ impl View<'_> {
     fn text(&self, style: &Style) -> Result<String, Failure> {
         match &self.answer {
             Some(answer) => render(self.args.id, answer, self.scope, style),
-            None => Ok(format!(
-                "○ {}\n    Status: not running\n",
-                self.scope.orchestrator_unit()
-            )),
+            None => Ok(format!("○ {}\n    Status: not running\n", self.scope.orchestrator_unit())),
         }
     }
 

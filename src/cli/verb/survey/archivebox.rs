@@ -44,20 +44,14 @@ struct List<'a> {
 pub fn read(mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     loop {
         let mut header = Vec::new();
-        input
-            .by_ref()
-            .take(HEADER_MAX)
-            .read_until(b'\n', &mut header)?;
+        input.by_ref().take(HEADER_MAX).read_until(b'\n', &mut header)?;
         if header.is_empty() {
             return Ok(());
         }
         let header: Header = serde_json::from_slice(&header)?;
         let mut content = Vec::new();
         let most = if header.is_list { LIST_MAX } else { INDEX_MAX };
-        input
-            .by_ref()
-            .take(header.bytes.min(most))
-            .read_to_end(&mut content)?;
+        input.by_ref().take(header.bytes.min(most)).read_to_end(&mut content)?;
         if header.is_list {
             write_list(&header.name, &content, &mut output)?;
             continue;
@@ -104,10 +98,8 @@ fn snapshot(name: &str, content: &[u8]) -> Result<BoxSnapshot, String> {
     }
     .ok_or("its index is damaged, or describes no snapshot")?;
     found.results.truncate(RESULTS_MAX);
-    found.bookmarked_at = found
-        .bookmarked_at
-        .or_else(|| time_of(name))
-        .or_else(|| time_of(&found.timestamp));
+    found.bookmarked_at =
+        found.bookmarked_at.or_else(|| time_of(name)).or_else(|| time_of(&found.timestamp));
     found.timestamp = name.to_owned();
     Ok(found)
 }
@@ -119,16 +111,12 @@ fn of_object(object: &Map<String, Value>) -> Option<BoxSnapshot> {
     let by_extractor = object.get("history").and_then(Value::as_object);
     for (extractor, results) in by_extractor.into_iter().flatten() {
         let results = results.as_array().into_iter().flatten();
-        found
-            .results
-            .extend(results.filter_map(|value| result(value, Some(extractor))));
+        found.results.extend(results.filter_map(|value| result(value, Some(extractor))));
     }
     if found.results.is_empty() {
         let listed = object.get("archive_results").and_then(Value::as_array);
         let listed = listed.into_iter().flatten();
-        found
-            .results
-            .extend(listed.filter_map(|value| result(value, None)));
+        found.results.extend(listed.filter_map(|value| result(value, None)));
     }
     found.results.sort_by_key(|result| result.started_at);
     Some(found)
@@ -152,11 +140,7 @@ fn of_lines(text: &str) -> Option<BoxSnapshot> {
         }
     }
     let mut found = found?;
-    found.results = if rows.results.is_empty() {
-        printed.results
-    } else {
-        rows.results
-    };
+    found.results = if rows.results.is_empty() { printed.results } else { rows.results };
     Some(found)
 }
 
@@ -178,8 +162,7 @@ impl Lines {
             Some(position) => self.results[*position] = result,
             None => {
                 let position = self.results.len();
-                self.positions
-                    .extend(id.map(|id| (id.to_owned(), position)));
+                self.positions.extend(id.map(|id| (id.to_owned(), position)));
                 self.results.push(result);
             }
         }
@@ -195,19 +178,16 @@ fn about(object: &Map<String, Value>) -> Option<BoxSnapshot> {
             let names = tags.iter().map(|tag| tag.get("name").unwrap_or(tag));
             names.filter_map(Value::as_str).map(cut).collect()
         }
-        _ => text("tags_str").map_or(Vec::new(), |tags| {
-            tags.split(',').map(str::to_owned).collect()
-        }),
+        _ => {
+            text("tags_str").map_or(Vec::new(), |tags| tags.split(',').map(str::to_owned).collect())
+        }
     };
     let tags = tags.iter().map(|tag: &String| tag.trim().to_owned());
     let title = text("title").map(|title| title.trim().to_owned());
     let timestamp = text("timestamp").unwrap_or_default();
     let said = text("bookmarked_at").and_then(|time| moment(&time));
     Some(BoxSnapshot {
-        id: text("id")
-            .unwrap_or_default()
-            .replace('-', "")
-            .to_ascii_lowercase(),
+        id: text("id").unwrap_or_default().replace('-', "").to_ascii_lowercase(),
         url: without_time(url.trim()).to_owned(),
         bookmarked_at: said.and_then(|said| bookmarked_at(Some(said), &timestamp)),
         timestamp,
@@ -220,18 +200,13 @@ fn about(object: &Map<String, Value>) -> Option<BoxSnapshot> {
 fn result(value: &Value, extractor: Option<&str>) -> Option<BoxResult> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).map(cut);
     let time = |name: &str| text(name).and_then(|time| moment(&time)).map(Time::from);
-    let extractor = extractor
-        .map(cut)
-        .or_else(|| text("plugin"))
-        .or_else(|| text("extractor"))?;
+    let extractor = extractor.map(cut).or_else(|| text("plugin")).or_else(|| text("extractor"))?;
     let output = text("output_str").filter(|output| !output.is_empty());
     // Before 0.4: seconds since 1970, and milliseconds.
     let second = text("timestamp").and_then(|time| moment(&time_of(&time)?));
     let start = time("start_ts").or(second.map(Time::from));
     let length = text("duration").and_then(|millis| millis.parse().ok());
-    let end = start
-        .zip(length)
-        .map(|(start, length)| start.after(Duration::from_millis(length)));
+    let end = start.zip(length).map(|(start, length)| start.after(Duration::from_millis(length)));
     Some(BoxResult {
         extractor,
         status: text("status").unwrap_or_default(),
@@ -264,9 +239,7 @@ mod tests {
     fn lines(input: &[u8]) -> Vec<BoxLine> {
         let mut output = Vec::new();
         read(input, &mut output).unwrap();
-        let lines = output
-            .lines()
-            .map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+        let lines = output.lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap());
         lines.collect()
     }
 
@@ -296,10 +269,7 @@ mod tests {
         };
         assert_eq!(snapshot(0).url, "http://a.test/");
         assert_eq!(snapshot(0).tags, ["x", "y"]);
-        assert_eq!(
-            snapshot(0).bookmarked_at.as_deref(),
-            Some("2021-04-20T10:00:00.5Z")
-        );
+        assert_eq!(snapshot(0).bookmarked_at.as_deref(), Some("2021-04-20T10:00:00.5Z"));
         let result = &snapshot(0).results[0];
         let start = result.started_at.unwrap().to_string();
         assert_eq!(
@@ -307,29 +277,20 @@ mod tests {
             ("dom", "2021-04-20T10:00:01.500Z")
         );
         assert_eq!(snapshot(1).id, "5d42481905cc49fdb92b9e070d12d343");
-        assert_eq!(
-            snapshot(1).bookmarked_at.as_deref(),
-            Some("2024-01-01T00:00:00Z")
-        );
+        assert_eq!(snapshot(1).bookmarked_at.as_deref(), Some("2024-01-01T00:00:00Z"));
         assert_eq!(snapshot(1).results[0].output, "Boom");
         assert_eq!(snapshot(2).results[0].output, "a/index.html");
         assert!(matches!(&found[3], BoxLine::Fault(why) if why.starts_with("bad: ")));
         let result = &snapshot(4).results[0];
         let times = [result.started_at, result.ended_at].map(|time| time.unwrap().to_string());
-        assert_eq!(
-            times,
-            ["2019-02-12T19:35:00.000Z", "2019-02-12T19:35:01.500Z"]
-        );
+        assert_eq!(times, ["2019-02-12T19:35:00.000Z", "2019-02-12T19:35:01.500Z"]);
     }
 
     #[test]
     fn results_that_are_written_several_times_are_one() {
         let results = |lines_of_results: &str| {
             let start = "{\"type\":\"Snapshot\",\"id\":\"5d42\",\"url\":\"http://a.test/\"}\n";
-            let found = lines(&framed(
-                "5d42",
-                format!("{start}{lines_of_results}").as_bytes(),
-            ));
+            let found = lines(&framed("5d42", format!("{start}{lines_of_results}").as_bytes()));
             let [BoxLine::Snapshot(snapshot)] = &found[..] else {
                 panic!("{found:?}");
             };
@@ -365,10 +326,7 @@ mod tests {
             panic!("{found:?}");
         };
         assert_eq!((first.tags[0].as_str(), first.results.len()), ("x", 1));
-        assert_eq!(
-            second.bookmarked_at.as_deref(),
-            Some("2019-02-12T19:33:21.2Z")
-        );
+        assert_eq!(second.bookmarked_at.as_deref(), Some("2019-02-12T19:33:21.2Z"));
         assert_eq!(third, "index.json: entry 3 is no snapshot");
         assert_eq!(fourth, "index.json: entry 4 is no snapshot");
         let damaged = lines(&framed("index.json", &list[..200]));

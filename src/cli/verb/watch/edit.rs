@@ -82,9 +82,7 @@ pub async fn add(args: WatchAddArgs, scope: &Scope) -> Result<Exit, Failure> {
     let systemd = timers::connect(scope).await?;
     let kinds = watch.kinds();
     // A timer that runs when its file vanishes fails, and the system is "degraded".
-    let ended = CheckKind::SCHEDULED
-        .into_iter()
-        .filter(|kind| !kinds.contains(kind));
+    let ended = CheckKind::SCHEDULED.into_iter().filter(|kind| !kinds.contains(kind));
     timers::stop(&systemd, &args.name, ended).await?;
     if let Some(kind) = timers::start(&systemd, &args.name, &kinds).await? {
         // Only systemd can judge a calendar expression. On an error, restore the old file:
@@ -130,11 +128,7 @@ fn complain(watch: &Watch) -> Exit {
     for problem in &problems {
         eprintln!("{}", clean(problem));
     }
-    if problems.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Partly
-    }
+    if problems.is_empty() { Exit::Done } else { Exit::Partly }
 }
 
 /// Returns the content of the watch file.
@@ -206,21 +200,14 @@ fn read(name: &str, text: &str, path: &Path) -> Result<Watch, Failure> {
 /// file that it replaces are such.
 fn mode(watch: &Watch, path: &Path) -> u32 {
     let is_closed = fs::metadata(path).is_ok_and(|before| before.mode() & 0o044 == 0);
-    if watch.has_secret() || is_closed {
-        0o600
-    } else {
-        0o644
-    }
+    if watch.has_secret() || is_closed { 0o600 } else { 0o644 }
 }
 
 /// Writes the whole file in one step.
 fn write(path: &Path, text: &str, mode: u32, replace: bool) -> Result<(), Failure> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => {
-            let what = format!(
-                "'{}' exists already; --replace overwrites it",
-                path.display()
-            );
+            let what = format!("'{}' exists already; --replace overwrites it", path.display());
             Failure::usage(what)
         }
         _ => Failure::failed(format!("failed to write '{}': {error}", path.display())),
@@ -237,11 +224,7 @@ fn write(path: &Path, text: &str, mode: u32, replace: bool) -> Result<(), Failur
     let written = options.open(&temporary).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        if replace {
-            fs::rename(&temporary, path)
-        } else {
-            fs::hard_link(&temporary, path)
-        }
+        if replace { fs::rename(&temporary, path) } else { fs::hard_link(&temporary, path) }
     });
     let _ = fs::remove_file(&temporary);
     written.map_err(failed)
@@ -305,11 +288,8 @@ mod tests {
         let file = top.path().join("sites.txt");
         let of = |list: &str| {
             fs::write(&file, list).unwrap();
-            let with_file = WatchAddArgs {
-                urls: Vec::new(),
-                url_file: Some(file.clone()),
-                ..args()
-            };
+            let with_file =
+                WatchAddArgs { urls: Vec::new(), url_file: Some(file.clone()), ..args() };
             let text = text(&with_file).unwrap();
             complain(&read("site", &text, Path::new("x")).unwrap())
         };
@@ -321,15 +301,10 @@ mod tests {
 
     #[test]
     fn no_argument_becomes_a_second_line() {
-        let evil = WatchAddArgs {
-            on_down: Some("/bin/true\n[Service]\nUser=root".into()),
-            ..args()
-        };
+        let evil =
+            WatchAddArgs { on_down: Some("/bin/true\n[Service]\nUser=root".into()), ..args() };
         assert!(text(&evil).is_err());
-        let unknown = WatchAddArgs {
-            set: vec!["Exec=/bin/true".into()],
-            ..args()
-        };
+        let unknown = WatchAddArgs { set: vec!["Exec=/bin/true".into()], ..args() };
         assert!(text(&unknown).is_err());
     }
 
@@ -351,10 +326,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let path = top.path().join("site.watch");
         let mode_of = |set: &str| {
-            let with = WatchAddArgs {
-                set: vec![set.to_owned()],
-                ..args()
-            };
+            let with = WatchAddArgs { set: vec![set.to_owned()], ..args() };
             mode(&read("site", &text(&with).unwrap(), &path).unwrap(), &path)
         };
         assert_eq!(mode_of("Header=Accept-Language: de"), 0o644);

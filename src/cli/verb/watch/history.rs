@@ -65,9 +65,7 @@ pub async fn fetch_down_to(
     while left > 0 {
         filter.limit = u32::try_from(left).unwrap_or(at_once).min(at_once);
         let document = serde_json::to_string(&filter).unwrap_or_default();
-        let piece: Vec<Check> = server
-            .ask(|| server.proxy().history(name, &document))
-            .await?;
+        let piece: Vec<Check> = server.ask(|| server.proxy().history(name, &document)).await?;
         let is_last = piece.len() < filter.limit as usize;
         left = left.saturating_sub(piece.len());
         filter.before = piece.last().map(|check| check.id);
@@ -85,13 +83,8 @@ pub async fn run(args: HistoryArgs, scope: &Scope) -> Result<Exit, Failure> {
         archivist_core::model::PageUrl::parse(url)
             .map_or_else(|_| url.to_owned(), |url| url.as_str().to_owned())
     });
-    let mut filter = HistoryFilter {
-        kind: args.kind,
-        url,
-        limit: args.limit,
-        before: None,
-        full: args.json,
-    };
+    let mut filter =
+        HistoryFilter { kind: args.kind, url, limit: args.limit, before: None, full: args.json };
     let Some(file) = &args.plot else {
         let checks = fetch(&server, &args.name, filter).await?;
         print(&checks, args.json)?;
@@ -213,10 +206,7 @@ mod tests {
             ..check.clone()
         };
         let text = table(&[warned], &style).render(&style);
-        assert!(
-            text.contains("200 7 ms the certificate expires in 2 days"),
-            "{text}"
-        );
+        assert!(text.contains("200 7 ms the certificate expires in 2 days"), "{text}");
         assert_eq!(
             table(&[check], &style).render(&style),
             "ID   KIND    STATE   RESULT                      TIME  WHEN                      URL\n\

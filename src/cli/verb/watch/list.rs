@@ -93,10 +93,7 @@ fn complain(watches: &[Watch], timers: Option<&Timers>, scope: &Scope) {
 }
 
 fn state(site: &Site, now: Time) -> Cell {
-    let asked = site
-        .last
-        .iter()
-        .any(|check| check.kind == CheckKind::Status);
+    let asked = site.last.iter().any(|check| check.kind == CheckKind::Status);
     match site.down_since {
         Some(since) => Cell::toned(format!("down {}", human_span(now.until(since))), Tone::Bad),
         None if site.failures > 0 => Cell::toned("failing", Tone::Busy),
@@ -106,17 +103,15 @@ fn state(site: &Site, now: Time) -> Cell {
 }
 
 fn uptime(site: &Site) -> String {
-    site.uptime
-        .map_or_else(String::new, |share| format!("{share:.2}%"))
+    site.uptime.map_or_else(String::new, |share| format!("{share:.2}%"))
 }
 
 fn table(watches: &[Watch], timers: Option<&Timers>, style: &Style) -> Table {
     let mut table = Table::new("NAME  STATE  UPTIME  LAST  WHEN  NEXT  KIND  URL…");
     for watch in watches {
         let next = timers.into_iter().flat_map(|timers| &timers.next);
-        let soonest = next
-            .filter(|((name, _), _)| *name == watch.name)
-            .min_by_key(|(_, time)| **time);
+        let soonest =
+            next.filter(|((name, _), _)| *name == watch.name).min_by_key(|(_, time)| **time);
         let is_idle = timers.is_some_and(|timers| !timers.not_started(watch).is_empty());
         let next = if is_idle {
             Cell::toned("not started", Tone::Bad)
@@ -146,9 +141,7 @@ pub async fn show(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
         style::print_json(&document)?;
         return Ok(Exit::Done);
     }
-    let idle = watches
-        .iter()
-        .filter_map(|watch| timers.as_ref()?.problem(watch, scope));
+    let idle = watches.iter().filter_map(|watch| timers.as_ref()?.problem(watch, scope));
     idle.for_each(|problem| eprintln!("{}", clean(&problem)));
     let timers = timers.unwrap_or_default();
     let style = Style::of_stdout();
@@ -204,11 +197,7 @@ fn summary(watch: &Watch, next: &Next, style: &Style) -> String {
     for (kind, words) in &watch.schedules {
         let time = next.get(&(watch.name.clone(), *kind));
         let shown = time.map(|time| format!("; next {}", text::stamp_and_age(*time, style)));
-        out.push_str(&format!(
-            "{kind:>12}: {}{}\n",
-            clean(words),
-            shown.unwrap_or_default()
-        ));
+        out.push_str(&format!("{kind:>12}: {}{}\n", clean(words), shown.unwrap_or_default()));
     }
     for site in &watch.sites {
         out.push_str(&format!("\n{}\n", clean(&site.url)));
@@ -225,19 +214,13 @@ fn summary(watch: &Watch, next: &Next, style: &Style) -> String {
             ]);
         }
         if let Some(since) = site.down_since {
-            out.push_str(&format!(
-                "down since {}\n",
-                text::stamp_and_age(since, style)
-            ));
+            out.push_str(&format!("down since {}\n", text::stamp_and_age(since, style)));
         }
         if site.uptime.is_some() {
             let of = site.status_checks;
             out.push_str(&format!("uptime {} of {of} status checks\n", uptime(site)));
         }
-        let expires = site
-            .last
-            .iter()
-            .find_map(|it| it.record.certificate_expires);
+        let expires = site.last.iter().find_map(|it| it.record.certificate_expires);
         if let Some(end) = expires {
             out.push_str(&format!("certificate {}\n", expiry(end, style)));
         }

@@ -56,9 +56,6 @@ fn name(text: &str) -> Result<String, String> {
     if archivist_config::declare::watch::is_name(text) {
         Ok(text.to_owned())
     } else {
-        Err(format!(
-            "a watch name must be {}",
-            archivist_config::declare::watch::NAME_ALLOWED
-        ))
+        Err(format!("a watch name must be {}", archivist_config::declare::watch::NAME_ALLOWED))
     }
 }

@@ -53,10 +53,7 @@ pub fn draw(name: &str, checks: &[Check], zone: &TimeZone) -> String {
 
 fn point(check: &Check) -> Option<Point> {
     Some(Point {
-        at: check
-            .started_at
-            .or(check.ended_at)
-            .filter(|_| check.ended_at.is_some())?,
+        at: check.started_at.or(check.ended_at).filter(|_| check.ended_at.is_some())?,
         ok: check.ok,
         ms: check.record.response_ms.filter(|_| check.ok == Some(true)),
     })
@@ -94,9 +91,7 @@ fn panel(svg: &mut Svg, url: &str, points: &[Point], top: f64, zone: &TimeZone) 
         most: step * (slowest.max(10) as f64 / step).ceil(),
     };
     let known = points.iter().filter_map(|point| point.ok);
-    let (all, good) = known.fold((0u32, 0u32), |(all, good), ok| {
-        (all + 1, good + u32::from(ok))
-    });
+    let (all, good) = known.fold((0u32, 0u32), |(all, good), ok| (all + 1, good + u32::from(ok)));
     let uptime = f64::from(good) * 100.0 / f64::from(all.max(1));
     let shown: String = url.chars().take(100).collect();
     svg.text("t", (LEFT, top + 26.0), Anchor::Start, &shown);
@@ -211,10 +206,7 @@ mod tests {
             unit: None,
             outcome: None,
             ok,
-            record: CheckRecord {
-                response_ms: Some(ms),
-                ..CheckRecord::default()
-            },
+            record: CheckRecord { response_ms: Some(ms), ..CheckRecord::default() },
         }
     }
 
@@ -231,11 +223,7 @@ mod tests {
         let svg = draw("w", &checks, &TimeZone::UTC);
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
         assert!(svg.contains("&lt;script&gt;&amp;") && !svg.contains("<script"));
-        assert_eq!(
-            svg.matches("class=\"d\"").count(),
-            1,
-            "one time it was down"
-        );
+        assert_eq!(svg.matches("class=\"d\"").count(), 1, "one time it was down");
         assert_eq!(svg.matches("<polyline").count(), 1);
         assert_eq!(svg.matches("<circle").count(), 1);
         assert!(svg.contains("uptime 60.00% of 5 checks"));

@@ -116,12 +116,7 @@ async fn names(args: &RunArgs, server: &Server) -> Result<Vec<String>, Failure> 
 async fn ended(server: &Server, queued: &[Queued]) -> Result<Vec<Check>, Failure> {
     let mut all = Vec::new();
     for queued in queued {
-        let waited: Vec<RunId> = queued
-            .queued
-            .iter()
-            .chain(&queued.open_ids)
-            .copied()
-            .collect();
+        let waited: Vec<RunId> = queued.queued.iter().chain(&queued.open_ids).copied().collect();
         for id in &waited {
             // Longer than any check takes; the orchestrator may restart in the meantime.
             let id = id.to_string();
@@ -140,15 +135,11 @@ async fn ended(server: &Server, queued: &[Queued]) -> Result<Vec<Check>, Failure
 fn summary(queued: &Queued) -> String {
     let of = match (queued.queued.len(), queued.open) {
         (0, 0) => format!("nothing to check in watch {}", queued.watch),
-        (0, open) => format!(
-            "queued nothing of watch {}: {open} already wait or run",
-            queued.watch
-        ),
+        (0, open) => {
+            format!("queued nothing of watch {}: {open} already wait or run", queued.watch)
+        }
         (n, 0) => format!("queued {n} of watch {}", queued.watch),
-        (n, open) => format!(
-            "queued {n} of watch {}; {open} already wait or run",
-            queued.watch
-        ),
+        (n, open) => format!("queued {n} of watch {}; {open} already wait or run", queued.watch),
     };
     match queued.crawl {
         Some(crawl) => format!("{of}; archiving as {crawl}"),
@@ -171,20 +162,9 @@ mod tests {
 
     #[test]
     fn queued_and_open_checks_are_counted() {
-        let queued = Queued {
-            watch: "site".into(),
-            queued: vec![RunId(1)],
-            ..Queued::default()
-        };
+        let queued = Queued { watch: "site".into(), queued: vec![RunId(1)], ..Queued::default() };
         assert_eq!(summary(&queued), "queued 1 of watch site");
-        let twice = Queued {
-            watch: "site".into(),
-            open: 2,
-            ..Queued::default()
-        };
-        assert_eq!(
-            summary(&twice),
-            "queued nothing of watch site: 2 already wait or run"
-        );
+        let twice = Queued { watch: "site".into(), open: 2, ..Queued::default() };
+        assert_eq!(summary(&twice), "queued nothing of watch site: 2 already wait or run");
     }
 }

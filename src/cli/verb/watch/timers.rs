@@ -43,10 +43,7 @@ impl Timers {
     pub fn problem(&self, watch: &Watch, scope: &Scope) -> Option<String> {
         let timers = self.not_started(watch);
         let command = start_command(&timers, scope)?;
-        Some(format!(
-            "{}: timers not started; run: {command}",
-            watch.name
-        ))
+        Some(format!("{}: timers not started; run: {command}", watch.name))
     }
 }
 
@@ -54,12 +51,8 @@ impl Timers {
 /// reload.
 pub fn start_command(timers: &[String], scope: &Scope) -> Option<String> {
     let systemctl = systemctl(scope);
-    (!timers.is_empty()).then(|| {
-        format!(
-            "{systemctl} daemon-reload && {systemctl} start {}",
-            timers.join(" ")
-        )
-    })
+    (!timers.is_empty())
+        .then(|| format!("{systemctl} daemon-reload && {systemctl} start {}", timers.join(" ")))
 }
 
 pub async fn connect(scope: &Scope) -> Result<SystemdClient, Failure> {
@@ -94,9 +87,7 @@ async fn ask(systemd: &SystemdClient) -> Result<Timers, ManagerError> {
 
 /// Returns watch and kind of a timer.
 fn key(unit: &str) -> Option<(String, CheckKind)> {
-    let stem = unit
-        .strip_prefix("archivist-watch-")?
-        .strip_suffix(".timer")?;
+    let stem = unit.strip_prefix("archivist-watch-")?.strip_suffix(".timer")?;
     let (name, kind) = stem.rsplit_once('-')?;
     Some((name.to_owned(), CheckKind::parse(kind)?))
 }
@@ -106,16 +97,10 @@ fn key(unit: &str) -> Option<(String, CheckKind)> {
 fn elapses(timer: &Properties) -> Option<Time> {
     let some = |name: &str| Some(timer.number(name)).filter(|usec| *usec > 0);
     let monotonic = some("NextElapseUSecMonotonic").and_then(|at| {
-        let (now, real) = (
-            usec(ClockId::CLOCK_MONOTONIC)?,
-            usec(ClockId::CLOCK_REALTIME)?,
-        );
+        let (now, real) = (usec(ClockId::CLOCK_MONOTONIC)?, usec(ClockId::CLOCK_REALTIME)?);
         Some(real + at.saturating_sub(now))
     });
-    let soonest = some("NextElapseUSecRealtime")
-        .into_iter()
-        .chain(monotonic)
-        .min()?;
+    let soonest = some("NextElapseUSecRealtime").into_iter().chain(monotonic).min()?;
     Some(Time(i64::try_from(soonest / 1000).ok()?))
 }
 
@@ -160,10 +145,8 @@ pub async fn stop(
     name: &str,
     kinds: impl IntoIterator<Item = CheckKind>,
 ) -> Result<(), Failure> {
-    let (timers, services): (Vec<String>, Vec<String>) = kinds
-        .into_iter()
-        .map(|kind| (timer_name(name, kind), service_name(name, kind)))
-        .unzip();
+    let (timers, services): (Vec<String>, Vec<String>) =
+        kinds.into_iter().map(|kind| (timer_name(name, kind), service_name(name, kind))).unzip();
     let units = [timers.as_slice(), &services].concat();
     systemd.run(Job::Stop, &units, true).await.map_err(failed)?;
     for timer in &timers {
@@ -180,17 +163,12 @@ mod tests {
     fn timers_of_watches_have_a_watch_and_a_kind() {
         let own = ("my-site".to_owned(), CheckKind::Status);
         assert_eq!(key("archivist-watch-my-site-status.timer"), Some(own));
-        for other in [
-            "other.timer",
-            "archivist-watch-my-site-nosuch.timer",
-            "archivist-watch-x.timer",
-        ] {
+        for other in
+            ["other.timer", "archivist-watch-my-site-nosuch.timer", "archivist-watch-x.timer"]
+        {
             assert_eq!(key(other), None, "{other}");
         }
-        assert_eq!(
-            key(&timer_name("a.b-c", CheckKind::Crawl)).unwrap().0,
-            "a.b-c"
-        );
+        assert_eq!(key(&timer_name("a.b-c", CheckKind::Crawl)).unwrap().0, "a.b-c");
     }
 
     #[test]

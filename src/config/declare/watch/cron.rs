@@ -3,9 +3,8 @@
 use std::ops::RangeInclusive;
 
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-const MONTHS: [&str; 12] = [
-    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-];
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 /// A field of a cron expression.
 struct Field {
@@ -16,26 +15,10 @@ struct Field {
     names: &'static [&'static str],
 }
 
-const MINUTE: Field = Field {
-    name: "a minute",
-    range: 0..=59,
-    names: &[],
-};
-const HOUR: Field = Field {
-    name: "an hour",
-    range: 0..=23,
-    names: &[],
-};
-const DAY: Field = Field {
-    name: "a day of the month",
-    range: 1..=31,
-    names: &[],
-};
-const MONTH: Field = Field {
-    name: "a month",
-    range: 1..=12,
-    names: &MONTHS,
-};
+const MINUTE: Field = Field { name: "a minute", range: 0..=59, names: &[] };
+const HOUR: Field = Field { name: "an hour", range: 0..=23, names: &[] };
+const DAY: Field = Field { name: "a day of the month", range: 1..=31, names: &[] };
+const MONTH: Field = Field { name: "a month", range: 1..=12, names: &MONTHS };
 const WEEKDAY: Field = Field {
     name: "a day of the week",
     range: 0..=7,
@@ -68,10 +51,7 @@ pub fn calendar(text: &str) -> Result<String, String> {
     let located = |error: String| format!("'{text}' is not a cron expression: {error}");
     let minute = MINUTE.calendar(minute).map_err(located)?;
     let hour = HOUR.calendar(hour).map_err(located)?;
-    let date = (
-        MONTH.calendar(month).map_err(located)?,
-        DAY.calendar(day).map_err(located)?,
-    );
+    let date = (MONTH.calendar(month).map_err(located)?, DAY.calendar(day).map_err(located)?);
     let weekdays = weekdays(weekday).map_err(located)?;
     if date.1 != "*" && !weekdays.is_empty() {
         return Err(format!(
@@ -81,11 +61,7 @@ pub fn calendar(text: &str) -> Result<String, String> {
         ));
     }
     let date = format!("*-{}-{} {hour}:{minute}:00", date.0, date.1);
-    if weekdays.is_empty() {
-        Ok(date)
-    } else {
-        Ok(format!("{weekdays} {date}"))
-    }
+    if weekdays.is_empty() { Ok(date) } else { Ok(format!("{weekdays} {date}")) }
 }
 
 /// Returns the names of days of the week, separated by commas; empty for all days.
@@ -155,9 +131,7 @@ impl Field {
 
     fn value(&self, text: &str) -> Result<u32, String> {
         let is_named = |name: &&str| name.eq_ignore_ascii_case(text);
-        let named = (*self.range.start()..)
-            .zip(self.names)
-            .find(|(_, name)| is_named(name));
+        let named = (*self.range.start()..).zip(self.names).find(|(_, name)| is_named(name));
         named
             .map(|(value, _)| value)
             .or_else(|| text.parse().ok())
@@ -183,10 +157,7 @@ mod tests {
             ("*/15 * * * *", "*-*-* *:0/15:00"),
             ("5 4 * * *", "*-*-* 4:5:00"),
             ("0 0 1,15 * *", "*-*-1,15 0:0:00"),
-            (
-                "30 8-18/2 * * mon-fri",
-                "Mon,Tue,Wed,Thu,Fri *-*-* 8..18/2:30:00",
-            ),
+            ("30 8-18/2 * * mon-fri", "Mon,Tue,Wed,Thu,Fri *-*-* 8..18/2:30:00"),
             ("0 3 * JAN,7-9 *", "*-1,7..9-* 3:0:00"),
             ("0 3 * * 0", "Sun *-*-* 3:0:00"),
             ("0 3 * * 5-7", "Fri,Sat,Sun *-*-* 3:0:00"),

@@ -221,9 +221,7 @@ pub fn read(reader: &mut Reader<'_>) -> Watch {
     let mut watch = Watch::new(reader.name());
     if !is_name(reader.name()) {
         let name = reader.name();
-        reader.refuse_all(&format!(
-            "'{name}' cannot be the name of a watch: {NAME_ALLOWED}"
-        ));
+        reader.refuse_all(&format!("'{name}' cannot be the name of a watch: {NAME_ALLOWED}"));
     }
     watch.label = reader.value("Label", text).unwrap_or_default();
     let notes = reader.all("Notes").into_iter();

@@ -32,18 +32,12 @@ pub struct Schedule {
 impl Schedule {
     /// Returns the schedule of a disabled kind.
     pub fn off() -> Schedule {
-        Schedule {
-            when: When::Never,
-            words: "no".to_owned(),
-        }
+        Schedule { when: When::Never, words: "no".to_owned() }
     }
 
     /// Returns a schedule from an expression of systemd.time(7).
     pub fn calendar(expression: &str) -> Schedule {
-        Schedule {
-            when: When::Calendar(expression.to_owned()),
-            words: expression.to_owned(),
-        }
+        Schedule { when: When::Calendar(expression.to_owned()), words: expression.to_owned() }
     }
 
     /// Returns a regular schedule; at fixed times if the span divides the day.
@@ -107,8 +101,7 @@ fn named(text: &str) -> Option<&'static str> {
     ];
     let mut all = NAMES.into_iter();
     let is_name = |name: &&str| name.eq_ignore_ascii_case(text);
-    all.find(|(_, names)| names.iter().any(is_name))
-        .map(|(name, _)| name)
+    all.find(|(_, names)| names.iter().any(is_name)).map(|(name, _)| name)
 }
 
 /// Returns the calendar expression for a span that divides the minute, hour or day: such runs have

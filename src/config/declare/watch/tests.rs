@@ -23,10 +23,7 @@ fn defaults_of_a_watch() {
     assert_eq!(watch.urls, ["https://example.org/"]);
     let words = |kind| watch.schedule(kind).words;
     assert_eq!(words(CheckKind::Status), "every 3min");
-    assert_eq!(
-        watch.schedule(CheckKind::Status).when,
-        When::Calendar("*:0/3".into())
-    );
+    assert_eq!(watch.schedule(CheckKind::Status).when, When::Calendar("*:0/3".into()));
     assert_eq!(words(CheckKind::Lighthouse), "daily");
     assert_eq!(words(CheckKind::Crawl), "weekly");
     assert_eq!(words(CheckKind::Archive), "no");
@@ -81,21 +78,14 @@ fn every_key_is_read() {
     );
     assert_eq!(problems, [""; 0]);
     assert_eq!(watch.urls.len(), 2);
-    assert_eq!(
-        watch.kinds(),
-        [CheckKind::Status, CheckKind::Crawl, CheckKind::Archive]
-    );
+    assert_eq!(watch.kinds(), [CheckKind::Status, CheckKind::Crawl, CheckKind::Archive]);
     assert_eq!(watch.missed, Missed::Skip);
     let days = |kind| watch.retention(kind).as_secs() / 86_400;
     assert_eq!(CheckKind::SCHEDULED.map(days), [7, 30, 30, 30]);
     assert_eq!(days(CheckKind::Alert), 7);
     assert_eq!(watch.archiving.tags, ["news", "feeds"]);
     let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-    let headers = [
-        ("Accept", "text/html, */*;q=0.1"),
-        ("X-Key", "a:b"),
-        ("User-Agent", "me"),
-    ];
+    let headers = [("Accept", "text/html, */*;q=0.1"), ("X-Key", "a:b"), ("User-Agent", "me")];
     let probe = Probe {
         method: Some("PUT".into()),
         headers: headers.map(pair).into(),
@@ -110,12 +100,9 @@ fn every_key_is_read() {
     assert_eq!(watch.probe, probe);
     assert_eq!(watch.label, "The shop");
     assert_eq!(watch.notes, ["Ask Eve", "first"]);
-    let settings = [
-        ("ACTIVE_PERSONA", "member"),
-        ("CRAWL_MAX_URLS", "50"),
-        ("WGET_ARGS", r#"["-q", "-4"]"#),
-    ]
-    .map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let settings =
+        [("ACTIVE_PERSONA", "member"), ("CRAWL_MAX_URLS", "50"), ("WGET_ARGS", r#"["-q", "-4"]"#)]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()));
     assert_eq!(watch.archiving.settings, settings.into());
     assert!(watch.archiving.only_new && watch.archiving.depth == 1);
 }
@@ -127,16 +114,8 @@ fn bad_values_are_located_and_the_rest_is_read() {
          OnDown=curl\nRetention=long\nArchiveSettings=timeout=3\nArchivePersona=../x\n",
     );
     assert_eq!(problems.len(), 6, "{problems:#?}");
-    assert!(
-        problems[0].starts_with("site.watch:3: 'nothing'"),
-        "{}",
-        problems[0]
-    );
-    assert!(
-        problems[1].starts_with("site.watch:5: 'every now"),
-        "{}",
-        problems[1]
-    );
+    assert!(problems[0].starts_with("site.watch:3: 'nothing'"), "{}", problems[0]);
+    assert!(problems[1].starts_with("site.watch:5: 'every now"), "{}", problems[1]);
     assert_eq!(watch.schedule(CheckKind::Status).words, "every 3min");
     let (_, problems) = read("[Watch]\nStatus=daily\n");
     assert!(problems[0].contains(": nothing to watch"));
@@ -151,17 +130,11 @@ fn requests_that_make_no_sense_are_refused() {
         ("SecretHeader=X Key", "this is not a header"),
         ("ClientCertificate=a/b", "'a/b' is neither an absolute path"),
         ("ClientKey=/etc/key", "requires ClientCertificate="),
-        (
-            "Status=no\nKeyword=a",
-            "only status checks use Keyword=, and Status=no turns them off",
-        ),
+        ("Status=no\nKeyword=a", "only status checks use Keyword=, and Status=no turns them off"),
         ("URL=htp://a:b@c/", "'htp://c/'"),
         ("Body=yes", "'yes' is none of"),
         ("CertificateWarnDays=-1", "write a number from 0 to 365"),
-        (
-            "Keyword=a\nMethod=HEAD",
-            "require a body, which Method=HEAD",
-        ),
+        ("Keyword=a\nMethod=HEAD", "require a body, which Method=HEAD"),
         ("NotKeyword=a\nBody=no", "require a body, which Body=no"),
     ] {
         let (_, problems) = read(&format!("[Watch]\nURL=http://a.example\n{line}\n"));
@@ -189,10 +162,7 @@ fn secrets_and_keys_without_effect_are_known() {
     assert!(!of("Header=X-Shop: 1\nClientCertificate=/etc/client.pem").has_secret());
     let watch = of("ClientCertificate=/etc/client.pem\nExpect=401\nKeyword=a");
     let identity = watch.probe.identity.as_ref().unwrap();
-    assert_eq!(
-        (&*identity.certificate, &*identity.key),
-        ("/etc/client.pem", "/etc/client.pem")
-    );
+    assert_eq!((&*identity.certificate, &*identity.key), ("/etc/client.pem", "/etc/client.pem"));
     assert_eq!(
         watch.left_out(),
         [
@@ -201,10 +171,7 @@ fn secrets_and_keys_without_effect_are_known() {
             "lighthouse checks are skipped, set Lighthouse=no: lighthouse has no ClientCertificate=",
         ]
     );
-    assert_eq!(
-        of("Expect=401\nLighthouse=no\nCrawl=no").left_out(),
-        [""; 0]
-    );
+    assert_eq!(of("Expect=401\nLighthouse=no\nCrawl=no").left_out(), [""; 0]);
 }
 
 #[test]

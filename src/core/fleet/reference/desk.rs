@@ -117,24 +117,14 @@ impl Desk {
     pub fn deliver(&mut self, now: BootTime, delivery: Delivery, room: Room) -> Vec<Stop> {
         let mut replaced = Vec::new();
         match delivery {
-            Delivery::Welcomed {
-                node,
-                generation,
-                forgot,
-            } => self.welcomed(now, node, generation, forgot),
+            Delivery::Welcomed { node, generation, forgot } => {
+                self.welcomed(now, node, generation, forgot)
+            }
             Delivery::Claimed { claimed, sent } => {
                 replaced = self.claimed(now, claimed, sent, room);
             }
-            Delivery::Renewed {
-                renewed,
-                sent,
-                refilled,
-            } => {
-                let hosts: Vec<_> = renewed
-                    .leases
-                    .iter()
-                    .map(|lease| lease.host.clone())
-                    .collect();
+            Delivery::Renewed { renewed, sent, refilled } => {
+                let hosts: Vec<_> = renewed.leases.iter().map(|lease| lease.host.clone()).collect();
                 self.renewed(now, renewed, sent);
                 if refilled {
                     self.release_idle(now, &hosts);
@@ -250,11 +240,7 @@ impl Desk {
             }
         }
         for (host, epoch) in renewed.lost {
-            if self
-                .leases
-                .get(&host)
-                .is_some_and(|lease| lease.epoch == epoch)
-            {
+            if self.leases.get(&host).is_some_and(|lease| lease.epoch == epoch) {
                 self.leases.remove(&host);
             }
         }
@@ -275,11 +261,7 @@ impl Desk {
                 let closed = NodeRequest::CrawlClosed { crawl };
                 self.outbox.withdraw(|request| *request == closed);
             }
-            let page = DeskPage {
-                epoch,
-                place: PagePlace::Waiting,
-                leased,
-            };
+            let page = DeskPage { epoch, place: PagePlace::Waiting, leased };
             let given = &mut self.memory.given;
             given.snapshot = given.snapshot.max(page.leased.id);
             self.archived.remove(&page.leased.id);
@@ -420,11 +402,8 @@ impl Desk {
         let wanted = self.orders.hand_over.unwrap_or_default() as usize;
         let room = wanted.saturating_sub(self.leaving.len());
         let stays = |host: &&HostKey| waiting.contains(*host) && !self.leaving.contains(*host);
-        let (busy, idle): (Vec<&HostKey>, Vec<&HostKey>) = self
-            .leases
-            .keys()
-            .filter(stays)
-            .partition(|host| running.contains(*host));
+        let (busy, idle): (Vec<&HostKey>, Vec<&HostKey>) =
+            self.leases.keys().filter(stays).partition(|host| running.contains(*host));
         let chosen: Vec<_> = idle.into_iter().chain(busy).take(room).cloned().collect();
         self.leaving.extend(chosen);
     }
@@ -466,24 +445,15 @@ impl Desk {
     /// because it gives back what is open.
     pub fn holdings(&self, now: BootTime, room: Room) -> Holdings {
         let entries: Vec<_> = match self.recall_request() {
-            Some(request) => vec![OutboxEntry {
-                number: RECALL,
-                request,
-            }],
+            Some(request) => vec![OutboxEntry { number: RECALL, request }],
             None => {
                 let entries = self.outbox.unanswered();
                 entries.take(ENTRIES_PER_LOOK).cloned().collect()
             }
         };
         let taken = self.leases.len() + self.releasing.len();
-        let free = room
-            .hosts
-            .saturating_sub(taken.try_into().unwrap_or(u32::MAX));
-        let claim = Claim {
-            hosts: free,
-            pages_per_host: room.pages_per_host,
-            delay: room.delay,
-        };
+        let free = room.hosts.saturating_sub(taken.try_into().unwrap_or(u32::MAX));
+        let claim = Claim { hosts: free, pages_per_host: room.pages_per_host, delay: room.delay };
         let first = entries.first().map_or(u64::MAX, |entry| entry.number);
         let releases = self.releasing.values().filter(|(_, after)| *after < first);
         let releases = releases.map(|(release, _)| release.clone()).collect();
@@ -520,9 +490,7 @@ impl Desk {
     /// The machine has booted: no unit runs, deadlines have passed, last starts are unknown.
     pub fn rebooted(&mut self, now: BootTime) {
         self.outbox.rebooted(now);
-        self.leases
-            .values_mut()
-            .for_each(|lease| lease.rebooted(now));
+        self.leases.values_mut().for_each(|lease| lease.rebooted(now));
         for (release, _) in self.releasing.values_mut() {
             release.pace = None;
         }
@@ -536,10 +504,7 @@ impl Desk {
 /// Returns what users want of a page: its own order, else that of its crawl.
 fn order(orders: &Orders, page: &DeskPage) -> Order {
     let own = orders.pages.iter().find(|(id, _)| *id == page.leased.id);
-    let crawl = orders
-        .crawls
-        .iter()
-        .find(|(id, _)| *id == page.leased.crawl);
+    let crawl = orders.crawls.iter().find(|(id, _)| *id == page.leased.crawl);
     let crawl = crawl.map_or(Order::Run, |(_, order)| *order);
     own.map_or(crawl, |(_, order)| *order)
 }

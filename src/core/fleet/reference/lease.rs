@@ -34,9 +34,7 @@ impl Lease {
         } else if now < from {
             Standing::Wait(from)
         } else {
-            Standing::Free {
-                not_after: self.deadline,
-            }
+            Standing::Free { not_after: self.deadline }
         }
     }
 
@@ -71,11 +69,7 @@ impl Lease {
     /// Returns the request that ends the lease. No page of the host may run or start after it, even
     /// if the reply is lost.
     pub fn release(&self, now: BootTime) -> Release {
-        Release {
-            host: self.host.clone(),
-            epoch: self.epoch,
-            pace: Some(self.pace(now)),
-        }
+        Release { host: self.host.clone(), epoch: self.epoch, pace: Some(self.pace(now)) }
     }
 
     fn pace(&self, now: BootTime) -> Pace {
@@ -96,31 +90,16 @@ mod tests {
     fn standing_at_each_time() {
         let mut lease = lease();
         let not_after = lease.deadline;
-        assert_eq!(
-            lease.standing(BootTime(12_999)),
-            Standing::Wait(BootTime(13_000))
-        );
-        assert_eq!(
-            lease.standing(BootTime(13_000)),
-            Standing::Free { not_after }
-        );
+        assert_eq!(lease.standing(BootTime(12_999)), Standing::Wait(BootTime(13_000)));
+        assert_eq!(lease.standing(BootTime(13_000)), Standing::Free { not_after });
         lease.started(BootTime(13_000));
-        assert_eq!(
-            lease.standing(BootTime(13_001)),
-            Standing::Wait(BootTime(18_000))
-        );
+        assert_eq!(lease.standing(BootTime(13_001)), Standing::Wait(BootTime(18_000)));
         // The unit began later than decided.
         lease.started(BootTime(15_000));
-        assert_eq!(
-            lease.standing(BootTime(18_000)),
-            Standing::Wait(BootTime(20_000))
-        );
+        assert_eq!(lease.standing(BootTime(18_000)), Standing::Wait(BootTime(20_000)));
         lease.asked(Some(9 * SECOND), Some(BootTime(50_000)));
         assert_eq!(lease.next_at, BootTime(24_000));
-        assert_eq!(
-            lease.standing(BootTime(24_000)),
-            Standing::Wait(BootTime(50_000))
-        );
+        assert_eq!(lease.standing(BootTime(24_000)), Standing::Wait(BootTime(50_000)));
         assert_eq!(lease.standing(not_after), Standing::Ended);
     }
 

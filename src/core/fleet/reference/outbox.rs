@@ -21,14 +21,8 @@ impl Outbox {
     /// Appends a request and returns its number.
     pub fn push(&mut self, request: NodeRequest) -> u64 {
         self.last += 1;
-        let entry = OutboxEntry {
-            number: self.last,
-            request,
-        };
-        self.kept.push_back(Kept {
-            entry,
-            answered: None,
-        });
+        let entry = OutboxEntry { number: self.last, request };
+        self.kept.push_back(Kept { entry, answered: None });
         self.last
     }
 
@@ -80,10 +74,7 @@ impl Outbox {
 
     /// The clock began again with the boot: answered entries are kept from now on.
     pub fn rebooted(&mut self, now: BootTime) {
-        let answered = self
-            .kept
-            .iter_mut()
-            .filter_map(|kept| kept.answered.as_mut());
+        let answered = self.kept.iter_mut().filter_map(|kept| kept.answered.as_mut());
         answered.for_each(|answered| *answered = now);
     }
 
@@ -97,13 +88,8 @@ impl Outbox {
 impl Kept {
     /// Returns whether an entry is kept: until the database answers it, and for a while after that.
     fn stays(&self, now: BootTime) -> bool {
-        let keep = if is_kept_long(&self.entry.request) {
-            KEEP_LONG
-        } else {
-            KEEP
-        };
-        self.answered
-            .is_none_or(|answered| now < answered.after(keep))
+        let keep = if is_kept_long(&self.entry.request) { KEEP_LONG } else { KEEP };
+        self.answered.is_none_or(|answered| now < answered.after(keep))
     }
 }
 
@@ -114,9 +100,7 @@ mod tests {
     use crate::model::{CrawlId, SnapshotId};
 
     fn closed(crawl: i64) -> NodeRequest {
-        NodeRequest::CrawlClosed {
-            crawl: CrawlId(crawl),
-        }
+        NodeRequest::CrawlClosed { crawl: CrawlId(crawl) }
     }
 
     fn numbers(outbox: &Outbox) -> Vec<u64> {
@@ -124,10 +108,7 @@ mod tests {
     }
 
     fn given_back(page: i64) -> NodeRequest {
-        NodeRequest::GiveBack {
-            page: SnapshotId(page),
-            epoch: Epoch(1),
-        }
+        NodeRequest::GiveBack { page: SnapshotId(page), epoch: Epoch(1) }
     }
 
     #[test]

@@ -75,9 +75,7 @@ impl Desk {
                 Item::Crawl(_) => None,
                 Item::Page(id) => self.restored(*id),
             });
-            return Some(NodeRequest::Restore {
-                pages: pages.collect(),
-            });
+            return Some(NodeRequest::Restore { pages: pages.collect() });
         }
         let mut compare = Compare::default();
         for item in items {
@@ -94,10 +92,7 @@ impl Desk {
 
     fn restored(&self, id: SnapshotId) -> Option<Restored> {
         if let Some((page, record)) = self.archived.get(&id) {
-            return Some(Restored {
-                page: page.clone(),
-                record: Some(record.clone()),
-            });
+            return Some(Restored { page: page.clone(), record: Some(record.clone()) });
         }
         let page = self.pages.get(&id)?.leased.clone();
         Some(Restored { page, record: None })
@@ -109,9 +104,7 @@ impl Desk {
         Some(Memory {
             node: self.node?,
             generation: self.generation,
-            claimed: leases
-                .map(|lease| (lease.host.clone(), lease.epoch))
-                .collect(),
+            claimed: leases.map(|lease| (lease.host.clone(), lease.epoch)).collect(),
             highest: self.memory.given,
             ..self.memory.clone()
         })

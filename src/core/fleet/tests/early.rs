@@ -21,11 +21,7 @@ impl Waiting {
         let mut service = Service::default();
         let session = greeted(&mut service, &mut ledger);
         let now = BootTime(1_001);
-        let mut waiting = Waiting {
-            service,
-            session,
-            now,
-        };
+        let mut waiting = Waiting { service, session, now };
         let mut actions = waiting.step(Event::Holdings(holdings.clone()));
         while let [Action::Send(_, request)] = &actions[..] {
             let reply = nothing(request);
@@ -74,24 +70,15 @@ fn nothing(request: &NodeRequest) -> NodeReply {
     match request {
         NodeRequest::Claim(_) => NodeReply::Claimed(Claimed::default()),
         NodeRequest::Renew(_) => NodeReply::Renewed(Renewed::default()),
-        NodeRequest::Submit(submit) => NodeReply::Submitted {
-            inserted: submit.pages.len() as u64,
-        },
+        NodeRequest::Submit(submit) => NodeReply::Submitted { inserted: submit.pages.len() as u64 },
         NodeRequest::CrawlClosed { .. } => NodeReply::Done,
         other => panic!("{other:?}"),
     }
 }
 
 fn claims() -> Holdings {
-    let claim = Claim {
-        hosts: 1,
-        pages_per_host: 1,
-        delay: Duration::ZERO,
-    };
-    Holdings {
-        claim: Some(claim),
-        ..Holdings::default()
-    }
+    let claim = Claim { hosts: 1, pages_per_host: 1, delay: Duration::ZERO };
+    Holdings { claim: Some(claim), ..Holdings::default() }
 }
 
 fn kinds(requests: &[NodeRequest]) -> Vec<&'static str> {
@@ -119,16 +106,9 @@ fn news_brings_pages_and_orders_a_second_after_the_last_ones() {
 
 #[test]
 fn orders_reach_a_node_that_works_and_it_confirms_a_drain() {
-    let lease = Held {
-        host: HostKey("a".into()),
-        epoch: Epoch(1),
-        live: true,
-        pace: Pace::default(),
-    };
-    let mut holdings = Holdings {
-        leases: vec![lease],
-        ..Holdings::default()
-    };
+    let lease =
+        Held { host: HostKey("a".into()), epoch: Epoch(1), live: true, pace: Pace::default() };
+    let mut holdings = Holdings { leases: vec![lease], ..Holdings::default() };
     let mut waiting = Waiting::new(&holdings);
     waiting.now = waiting.now.after(SOON);
     waiting.requests(Event::News, &holdings);
@@ -139,10 +119,7 @@ fn orders_reach_a_node_that_works_and_it_confirms_a_drain() {
     waiting.now = waiting.now.after(SOON);
     assert_eq!(waiting.step(Event::Orders), [Action::Ask]);
     let actions = waiting.step(Event::Holdings(holdings.clone()));
-    assert!(
-        matches!(actions[..], [Action::Send(_, NodeRequest::Renew(_))]),
-        "{actions:?}"
-    );
+    assert!(matches!(actions[..], [Action::Send(_, NodeRequest::Renew(_))]), "{actions:?}");
     holdings.drains = true;
     let mut renewed = Renewed::default();
     renewed.orders.draining = true;
@@ -155,18 +132,12 @@ fn orders_reach_a_node_that_works_and_it_confirms_a_drain() {
     let (requests, _) = waiting.requests(Event::Tick, &holdings);
     let confirms =
         |request: &NodeRequest| matches!(request, NodeRequest::Renew(renew) if renew.drains);
-    assert!(
-        requests.iter().all(confirms) && requests.len() == 1,
-        "{requests:?}"
-    );
+    assert!(requests.iter().all(confirms) && requests.len() == 1, "{requests:?}");
 }
 
 #[test]
 fn node_whose_claim_is_not_filled_wants_hosts_of_others() {
-    let holdings = Holdings {
-        slots: 4,
-        ..claims()
-    };
+    let holdings = Holdings { slots: 4, ..claims() };
     let mut waiting = Waiting::new(&holdings);
     waiting.now = waiting.now.after(SOON);
     let (requests, _) = waiting.requests(Event::Orders, &holdings);
@@ -191,18 +162,10 @@ fn own_hint_without_entries_brings_nothing() {
 
 #[test]
 fn node_gets_the_pages_that_it_has_submitted_at_once() {
-    let lease = Held {
-        host: HostKey("a".into()),
-        epoch: Epoch(1),
-        live: true,
-        pace: Pace::default(),
-    };
-    let mut holdings = Holdings {
-        short: vec![lease.host.clone()],
-        leases: vec![lease],
-        refill: 16,
-        ..claims()
-    };
+    let lease =
+        Held { host: HostKey("a".into()), epoch: Epoch(1), live: true, pace: Pace::default() };
+    let mut holdings =
+        Holdings { short: vec![lease.host.clone()], leases: vec![lease], refill: 16, ..claims() };
     let mut waiting = Waiting::new(&holdings);
     waiting.now = waiting.now.after(SOON);
     holdings.entries = vec![OutboxEntry {
@@ -222,10 +185,8 @@ fn idle_node_asks_for_orders_when_a_crawl_is_closed() {
     let mut holdings = claims();
     let mut waiting = Waiting::new(&holdings);
     waiting.now = waiting.now.after(SOON);
-    holdings.entries = vec![OutboxEntry {
-        number: 1,
-        request: NodeRequest::CrawlClosed { crawl: CRAWL },
-    }];
+    holdings.entries =
+        vec![OutboxEntry { number: 1, request: NodeRequest::CrawlClosed { crawl: CRAWL } }];
     let (requests, _) = waiting.requests(Event::Hint, &holdings);
     assert_eq!(kinds(&requests), ["other", "heartbeat"]);
 }

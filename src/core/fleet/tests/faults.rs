@@ -51,9 +51,7 @@ impl World {
         }
         for crawl in 1..=5 {
             let machine = self.random.index(nodes);
-            let after = self
-                .random
-                .range(1, if crawl < 3 { 30_000 } else { 200_000 });
+            let after = self.random.range(1, if crawl < 3 { 30_000 } else { 200_000 });
             let pages = self.random.range(1, 6);
             self.later(after, Fault::Add(machine, CrawlId(crawl), pages));
         }
@@ -86,12 +84,7 @@ impl World {
             2..=4 => {
                 let (desk, service) =
                     [(true, false), (false, true), (true, true)][self.random.index(3)];
-                let stop = Fault::Stop {
-                    machine,
-                    desk,
-                    service,
-                    length,
-                };
+                let stop = Fault::Stop { machine, desk, service, length };
                 self.later(at, stop);
             }
             5 | 6 => {
@@ -139,12 +132,7 @@ impl World {
         let now = self.now;
         match fault {
             Fault::Cut(machine, length) => self.machines[machine].cut_until = now + length,
-            Fault::Stop {
-                machine,
-                desk,
-                service,
-                length,
-            } => {
+            Fault::Stop { machine, desk, service, length } => {
                 let node = &mut self.machines[machine];
                 if desk {
                     node.desk_stopped_until = node.desk_stopped_until.max(now + length);
@@ -241,10 +229,8 @@ impl World {
     /// Carries out a request of a user through the node that the database knows first.
     fn by_user(&mut self, request: &NodeRequest) {
         let mut nodes = self.database.ledger.nodes.iter();
-        let session = nodes.next().map(|(id, node)| Session {
-            node: *id,
-            incarnation: node.incarnation,
-        });
+        let session =
+            nodes.next().map(|(id, node)| Session { node: *id, incarnation: node.incarnation });
         if let Some(session) = session.filter(|_| self.database.up) {
             let _ = self.database.apply(self.now, session, request, None);
         }
@@ -254,10 +240,7 @@ impl World {
     pub(super) fn end_faults(&mut self) {
         let nodes: Vec<NodeId> = self.database.ledger.nodes.keys().copied().collect();
         for node in nodes {
-            self.by_user(&NodeRequest::Drain {
-                node,
-                draining: false,
-            });
+            self.by_user(&NodeRequest::Drain { node, draining: false });
         }
         self.command(CommandVerb::Resume);
     }

@@ -13,12 +13,7 @@ use crate::model::SnapshotId;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const ROOM: Room = Room {
-    hosts: 3,
-    slots: 3,
-    pages_per_host: 5,
-    delay: HOST_DELAY,
-};
+const ROOM: Room = Room { hosts: 3, slots: 3, pages_per_host: 5, delay: HOST_DELAY };
 
 /// Units that a machine runs concurrently.
 const SLOTS: usize = 3;
@@ -175,14 +170,7 @@ impl World {
             } else {
                 let takes = self.random.range(600, 9_000);
                 let life = self.machines[machine].boot;
-                self.at(
-                    self.now + takes,
-                    What::Ends {
-                        machine,
-                        life,
-                        unit,
-                    },
-                );
+                self.at(self.now + takes, What::Ends { machine, life, unit });
             }
         }
         let turn = self.machines[machine].turn;
@@ -365,14 +353,7 @@ impl World {
             node.turn += 1;
             let (life, turn, at) = (node.desk_life, node.turn, node.true_time(next));
             let message = ToDesk::Turn(turn);
-            self.at(
-                at,
-                What::Desk {
-                    machine,
-                    life,
-                    message,
-                },
-            );
+            self.at(at, What::Desk { machine, life, message });
         }
     }
 
@@ -406,14 +387,7 @@ impl World {
                 let node = &mut self.machines[machine];
                 node.desk_stopped_until = node.desk_stopped_until.max(self.now + after);
             }
-            self.at(
-                self.now + after,
-                What::Begins {
-                    machine,
-                    life,
-                    unit: number,
-                },
-            );
+            self.at(self.now + after, What::Begins { machine, life, unit: number });
         }
     }
 }

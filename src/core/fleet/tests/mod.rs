@@ -68,15 +68,10 @@ fn run_world(world: &mut World) -> Result<(), String> {
         }
     }
     // All entries are answered: what was promised is in the database now.
-    world
-        .oracle
-        .check_promises(&world.database.ledger, [].into_iter())
+    world.oracle.check_promises(&world.database.ledger, [].into_iter())
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the variables select seeds of a test"
-)]
+#[expect(clippy::disallowed_methods, reason = "the variables select seeds of a test")]
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
@@ -90,9 +85,7 @@ fn run_all(seeds: std::ops::Range<u64>) -> Vec<Result<Sum, String>> {
     std::thread::scope(|scope| {
         let even = scope.spawn(|| half(0));
         let odd = half(1);
-        let even = even
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let even = even.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         [even, odd].concat()
     })
 }
@@ -104,10 +97,7 @@ fn invariants_hold_under_random_faults() {
         None => 0..number("FLEET_SEEDS").unwrap_or(SEEDS),
     };
     let results = run_all(seeds.clone());
-    let failed: Vec<_> = results
-        .iter()
-        .filter_map(|result| result.as_ref().err())
-        .collect();
+    let failed: Vec<_> = results.iter().filter_map(|result| result.as_ref().err()).collect();
     assert!(
         failed.is_empty(),
         "{} of {} seeds failed; the first ones:\n{:#?}",
@@ -127,10 +117,7 @@ fn invariants_hold_under_random_faults() {
     println!("{} seeds: {sum:?}", seeds.end - seeds.start);
     // The runs are about something: pages move between nodes, records come too late.
     if seeds.end - seeds.start >= SEEDS {
-        assert!(
-            sum.stale > 0 && sum.failovers > 0 && sum.starts > sum.pages,
-            "{sum:?}"
-        );
+        assert!(sum.stale > 0 && sum.failovers > 0 && sum.starts > sum.pages, "{sum:?}");
     }
 }
 
@@ -147,9 +134,7 @@ fn every_mutation_is_found() {
             .map(|half| scope.spawn(move || half.iter().map(|one| (*one, find(*one))).collect()))
             .collect();
         let found = threads.into_iter().map(|thread| thread.join());
-        found
-            .flat_map(|found: std::thread::Result<Vec<_>>| found.unwrap_or_default())
-            .collect()
+        found.flat_map(|found: std::thread::Result<Vec<_>>| found.unwrap_or_default()).collect()
     });
     assert_eq!(found.len(), Mutation::ALL.len());
     let missed: Vec<_> = found.iter().filter(|(_, error)| error.is_none()).collect();

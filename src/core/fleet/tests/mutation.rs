@@ -100,10 +100,7 @@ impl Mutation {
             }
             (Mutation::PaceIsForgotten, NodeRequest::Release(release)) => {
                 let delay = release.pace.map_or(Duration::ZERO, |pace| pace.delay);
-                release.pace = Some(Pace {
-                    delay,
-                    ..Pace::default()
-                });
+                release.pace = Some(Pace { delay, ..Pace::default() });
             }
             (Mutation::ExpiryForgetsStarts, NodeRequest::Claim(_)) => {
                 let hosts = ledger.hosts.values_mut();

@@ -15,36 +15,19 @@ impl World {
     /// Sends a message to an orchestrator.
     pub(super) fn tell_desk(&mut self, machine: usize, message: ToDesk) {
         let life = self.machines[machine].desk_life;
-        self.soon(What::Desk {
-            machine,
-            life,
-            message,
-        });
+        self.soon(What::Desk { machine, life, message });
     }
 
     pub(super) fn tell_service(&mut self, machine: usize, call: Option<u64>, event: Event) {
         let life = self.machines[machine].service_life;
-        self.soon(What::Service {
-            machine,
-            life,
-            call,
-            event,
-        });
+        self.soon(What::Service { machine, life, call, event });
     }
 
     /// Calls the service back after a time, unless it has gone on to another call.
     pub(super) fn time_limit(&mut self, machine: usize, call: u64, after: u64, event: Event) {
         let life = self.machines[machine].service_life;
         let at = self.now + after;
-        self.at(
-            at,
-            What::Service {
-                machine,
-                life,
-                call: Some(call),
-                event,
-            },
-        );
+        self.at(at, What::Service { machine, life, call: Some(call), event });
     }
 
     pub(super) fn call_desk(&mut self, machine: usize, delivery: Option<Delivery>) {
@@ -95,15 +78,7 @@ impl World {
             let longest = if is_late { 40_000 } else { 60 };
             let at = self.now + self.random.range(1, longest);
             let body = body.clone();
-            self.at(
-                at,
-                What::Database {
-                    connection,
-                    machine,
-                    request,
-                    body,
-                },
-            );
+            self.at(at, What::Database { connection, machine, request, body });
         }
     }
 
@@ -136,16 +111,7 @@ impl World {
         let longest = if is_late { 9_000 } else { 60 };
         let at = now + self.random.range(1, longest);
         let life = self.machines[machine].service_life;
-        self.at(
-            at,
-            What::Answered {
-                machine,
-                life,
-                connection,
-                request,
-                answer,
-            },
-        );
+        self.at(at, What::Answered { machine, life, connection, request, answer });
         Ok(())
     }
 }

@@ -100,10 +100,7 @@ impl Oracle {
             let former = former.unwrap_or_default();
             self.handovers += 1;
             ensure(grant.epoch > former, || {
-                format!(
-                    "I1: {} had epoch {former}, then {}",
-                    grant.host, grant.epoch
-                )
+                format!("I1: {} had epoch {former}, then {}", grant.host, grant.epoch)
             })?;
             // What the former owner had open comes later or again.
             self.rows.open.retain(|_, (host, _)| *host != grant.host);
@@ -144,9 +141,7 @@ impl Oracle {
             })?;
             let url = (page.crawl, page.page.url.clone());
             let known = self.urls.entry(id).or_insert_with(|| url.clone());
-            ensure(*known == url, || {
-                format!("I3: {id} is {known:?} and {url:?}")
-            })?;
+            ensure(*known == url, || format!("I3: {id} is {known:?} and {url:?}"))?;
         }
         Ok(())
     }
@@ -168,14 +163,10 @@ impl Oracle {
             format!("I3: {id} recorded by {me} under {epoch}, but handed to {last:?}")
         })?;
         let is_discarded = self.discarded.contains(&(id, me, epoch));
-        ensure(!is_discarded, || {
-            format!("I3: {id} recorded by {me}, which has discarded it")
-        })?;
+        ensure(!is_discarded, || format!("I3: {id} recorded by {me}, which has discarded it"))?;
         self.rows.open.remove(&id);
         self.acknowledged.insert(id, (me, epoch));
-        ensure(self.rows.recorded.insert(id), || {
-            format!("I3: {id} recorded twice")
-        })
+        ensure(self.rows.recorded.insert(id), || format!("I3: {id} recorded twice"))
     }
 
     /// A user retried what was final.
@@ -200,15 +191,9 @@ impl Oracle {
     fn check_rows(&mut self, ledger: &Ledger) -> Checked {
         for (host, row) in &ledger.hosts {
             let Some(owner) = row.owner else { continue };
-            let first = self
-                .owners
-                .entry((host.clone(), row.epoch))
-                .or_insert(owner);
+            let first = self.owners.entry((host.clone(), row.epoch)).or_insert(owner);
             ensure(*first == owner, || {
-                format!(
-                    "I1: epoch {} of {host} is of nodes {first} and {owner}",
-                    row.epoch
-                )
+                format!("I1: epoch {} of {host} is of nodes {first} and {owner}", row.epoch)
             })?;
         }
         for (id, attempts) in &self.rows.attempts {
@@ -242,9 +227,7 @@ impl Oracle {
             }
         }
         let rows = ledger.pages.values();
-        let rows: BTreeSet<_> = rows
-            .map(|page| (page.crawl, page.page.url.as_str()))
-            .collect();
+        let rows: BTreeSet<_> = rows.map(|page| (page.crawl, page.page.url.as_str())).collect();
         for (crawl, url) in &self.promised {
             let key = (*crawl, url.as_str());
             ensure(rows.contains(&key) || submitted.contains(&key), || {
@@ -258,9 +241,7 @@ impl Oracle {
             let moved = self.last_grant.get(id) != Some(grant) || host > Some(&grant.1);
             let kept = records.contains(id) || is_final(ledger, *id);
             let unknown = !ledger.pages.contains_key(id);
-            ensure(kept || moved || unknown, || {
-                format!("I4: the record of {id} is lost")
-            })?;
+            ensure(kept || moved || unknown, || format!("I4: the record of {id} is lost"))?;
         }
         Ok(())
     }

@@ -20,12 +20,7 @@ const SEEDS: u64 = 100;
 const STEPS: u32 = 250;
 const NODES: usize = 3;
 const LEASE: Duration = Duration::from_secs(60);
-const ROOM: Room = Room {
-    hosts: 3,
-    slots: 3,
-    pages_per_host: 4,
-    delay: Duration::ZERO,
-};
+const ROOM: Room = Room { hosts: 3, slots: 3, pages_per_host: 4, delay: Duration::ZERO };
 
 /// Address of a page in its crawl.
 type Address = (CrawlId, String);
@@ -195,21 +190,13 @@ impl Fleet {
     }
 
     fn renew(&mut self, node: usize, refill: u32) -> Checked {
-        let renew = Renew {
-            leases: self.holdings(node).leases,
-            refill,
-            ..Renew::default()
-        };
+        let renew = Renew { leases: self.holdings(node).leases, refill, ..Renew::default() };
         let sent = self.boot_time();
         if let Some(Ok(NodeReply::Renewed(renewed))) =
             self.send(node, &NodeRequest::Renew(renew))?
         {
             let refilled = refill > 0;
-            let delivery = Delivery::Renewed {
-                renewed,
-                sent,
-                refilled,
-            };
+            let delivery = Delivery::Renewed { renewed, sent, refilled };
             self.deliver(node, delivery);
         }
         Ok(())
@@ -308,10 +295,7 @@ impl Fleet {
         for other in &self.nodes {
             let had = other.directories.get(&id);
             if had.is_some_and(|had| *had != address) {
-                return Err(format!(
-                    "{id} is {address:?}, and {had:?} on {}",
-                    other.name
-                ));
+                return Err(format!("{id} is {address:?}, and {had:?} on {}", other.name));
             }
         }
         let node = &mut self.nodes[node];
@@ -479,11 +463,7 @@ fn restored_database_loses_and_repeats_nothing() {
     }
     println!("{restorations} restorations, {refused} refusals, {recalled} batches of pages");
     let first = &failed[..failed.len().min(5)];
-    assert!(
-        failed.is_empty(),
-        "{} seeds failed: {first:#?}",
-        failed.len()
-    );
+    assert!(failed.is_empty(), "{} seeds failed: {first:#?}", failed.len());
     // The runs are about something.
     if seeds.end - seeds.start >= SEEDS {
         assert!(refused > 0 && restorations > SEEDS && recalled > SEEDS);

@@ -45,14 +45,8 @@ pub(super) fn page(host: &str, number: u32) -> NewPage {
 /// A database with two nodes and a crawl of two pages on host `a`.
 pub(super) fn fleet() -> (Ledger, Session, Session) {
     let mut ledger = Ledger::new(LEASE);
-    let one = ledger
-        .hello(at(0), &hello("one", "b1", 900))
-        .unwrap()
-        .session;
-    let two = ledger
-        .hello(at(0), &hello("two", "b2", 900))
-        .unwrap()
-        .session;
+    let one = ledger.hello(at(0), &hello("one", "b1", 900)).unwrap().session;
+    let two = ledger.hello(at(0), &hello("two", "b2", 900)).unwrap().session;
     let submit = Submit {
         crawl: CRAWL,
         spec: Some(CrawlSpec::default()),
@@ -64,11 +58,7 @@ pub(super) fn fleet() -> (Ledger, Session, Session) {
 }
 
 fn claim(ledger: &mut Ledger, now: DbTime, session: Session) -> Vec<Grant> {
-    let claim = Claim {
-        hosts: 9,
-        pages_per_host: 9,
-        delay: 5 * SECOND,
-    };
+    let claim = Claim { hosts: 9, pages_per_host: 9, delay: 5 * SECOND };
     match ledger.apply(now, session, &NodeRequest::Claim(claim)) {
         Ok(NodeReply::Claimed(claimed)) => claimed.hosts,
         other => panic!("{other:?}"),
@@ -76,16 +66,8 @@ fn claim(ledger: &mut Ledger, now: DbTime, session: Session) -> Vec<Grant> {
 }
 
 fn renew(ledger: &mut Ledger, now: DbTime, session: Session, epoch: i64, live: bool) -> Renewed {
-    let held = Held {
-        host: HostKey("a".into()),
-        epoch: Epoch(epoch),
-        live,
-        pace: Pace::default(),
-    };
-    let renew = Renew {
-        leases: vec![held],
-        ..Renew::default()
-    };
+    let held = Held { host: HostKey("a".into()), epoch: Epoch(epoch), live, pace: Pace::default() };
+    let renew = Renew { leases: vec![held], ..Renew::default() };
     match ledger.apply(now, session, &NodeRequest::Renew(renew)) {
         Ok(NodeReply::Renewed(renewed)) => renewed,
         other => panic!("{other:?}"),
@@ -112,9 +94,7 @@ fn page_that_is_handed_out_again_is_no_proof_that_the_database_went_back() {
     let grants = claim(&mut ledger, at(0), one);
     let (id, epoch) = (grants[0].pages[0].id, grants[0].epoch);
     let backup = ledger.clone();
-    let NodeRequest::Record(mut end) = record(id.0, epoch.0) else {
-        panic!("not a record")
-    };
+    let NodeRequest::Record(mut end) = record(id.0, epoch.0) else { panic!("not a record") };
     end.directory = Some("s1".to_owned());
     let done = ledger.apply(at(1), one, &NodeRequest::Record(end));
     assert_eq!(done, Ok(NodeReply::Recorded(Fate::Done)));
@@ -125,27 +105,11 @@ fn page_that_is_handed_out_again_is_no_proof_that_the_database_went_back() {
         recorded: Some((id, epoch)),
         ..Memory::default()
     });
-    let retry = Command {
-        target: Owner::Snapshot(id),
-        verb: CommandVerb::Retry,
-    };
-    ledger
-        .apply(at(2), one, &NodeRequest::Command(retry))
-        .unwrap();
-    let held = Held {
-        host: HostKey("a".into()),
-        epoch,
-        live: true,
-        pace: Pace::default(),
-    };
-    let refill = Renew {
-        leases: vec![held],
-        refill: 9,
-        ..Renew::default()
-    };
-    ledger
-        .apply(at(3), one, &NodeRequest::Renew(refill))
-        .unwrap();
+    let retry = Command { target: Owner::Snapshot(id), verb: CommandVerb::Retry };
+    ledger.apply(at(2), one, &NodeRequest::Command(retry)).unwrap();
+    let held = Held { host: HostKey("a".into()), epoch, live: true, pace: Pace::default() };
+    let refill = Renew { leases: vec![held], refill: 9, ..Renew::default() };
+    ledger.apply(at(3), one, &NodeRequest::Renew(refill)).unwrap();
     let row = &ledger.pages[&id];
     assert_eq!((row.state, row.epoch), (PageState::Open(one.node), epoch));
     assert!(ledger.hello(at(4), &again).is_ok());
@@ -189,11 +153,7 @@ fn release_keeps_the_gap_and_counts_no_attempt() {
     let release = NodeRequest::Release(Release {
         host: HostKey("a".into()),
         epoch: Epoch(1),
-        pace: Some(Pace {
-            next_in: 4 * SECOND,
-            blocked_for: Duration::ZERO,
-            delay: 5 * SECOND,
-        }),
+        pace: Some(Pace { next_in: 4 * SECOND, blocked_for: Duration::ZERO, delay: 5 * SECOND }),
     });
     let released = ledger.apply(at(10), one, &release);
     assert_eq!(released, Ok(NodeReply::Released(Fate::Done)));
@@ -252,10 +212,7 @@ fn node_with_most_hosts_hands_half_of_the_difference_to_one_with_free_slots() {
     let grants = claim(&mut ledger, at(1), one);
     assert_eq!(grants.len(), 5);
     let mut order = |now, session, wanting| {
-        let renew = NodeRequest::Renew(Renew {
-            wanting,
-            ..Renew::default()
-        });
+        let renew = NodeRequest::Renew(Renew { wanting, ..Renew::default() });
         match ledger.apply(now, session, &renew) {
             Ok(NodeReply::Renewed(renewed)) => renewed.orders.hand_over,
             other => panic!("{other:?}"),
@@ -278,18 +235,11 @@ fn machine_that_joins_again_is_the_node_that_it_was() {
     let again = ledger.hello(at(2), &hello("one", "b1", 902)).unwrap();
     assert_eq!(again.session.node, one.node);
     assert!(again.session.incarnation > one.incarnation);
-    assert_ne!(
-        claim(&mut ledger, at(2), again.session),
-        [],
-        "it drains no more"
-    );
+    assert_ne!(claim(&mut ledger, at(2), again.session), [], "it drains no more");
     // Another machine may take the name of one that has left.
     let left = ledger.apply(at(3), two, &NodeRequest::Leave { node: two.node });
     assert_eq!(left, Ok(NodeReply::Done));
-    let other = Hello {
-        machine: "another machine".into(),
-        ..hello("two", "b1", 903)
-    };
+    let other = Hello { machine: "another machine".into(), ..hello("two", "b1", 903) };
     let other = ledger.hello(at(4), &other).unwrap();
     assert_ne!(other.session.node, two.node);
 }
@@ -325,18 +275,12 @@ fn clones_and_foreign_machines_are_refused() {
     let mut other = hello("one", "b4", 5);
     other.machine = "another".into();
     let taken = ledger.hello(at(20), &other);
-    assert!(
-        matches!(taken, Err(NodeRefusal::NameTaken { .. })),
-        "{taken:?}"
-    );
+    assert!(matches!(taken, Err(NodeRefusal::NameTaken { .. })), "{taken:?}");
     // Rebooted: it was not seen since the new boot began.
     assert!(ledger.hello(at(20), &hello("one", "b3", 15)).is_ok());
     // The former one is refused now.
     let former = ledger.hello(at(25), &hello("one", "b1", 925));
-    assert!(
-        matches!(former, Err(NodeRefusal::Cloned { .. })),
-        "{former:?}"
-    );
+    assert!(matches!(former, Err(NodeRefusal::Cloned { .. })), "{former:?}");
 }
 
 #[test]
@@ -344,28 +288,17 @@ fn earlier_connection_is_refused() {
     let (mut ledger, one, _) = fleet();
     ledger.hello(at(1), &hello("one", "b1", 901)).unwrap();
     let late = ledger.apply(at(2), one, &NodeRequest::Goodbye);
-    assert!(
-        matches!(late, Err(NodeRefusal::Superseded { .. })),
-        "{late:?}"
-    );
+    assert!(matches!(late, Err(NodeRefusal::Superseded { .. })), "{late:?}");
     let mut old = hello("one", "b1", 903);
     old.schema = SCHEMA - 1;
-    assert!(matches!(
-        ledger.hello(at(3), &old),
-        Err(NodeRefusal::Schema { .. })
-    ));
+    assert!(matches!(ledger.hello(at(3), &old), Err(NodeRefusal::Schema { .. })));
 }
 
 #[test]
 fn cancelled_pages_end_with_their_node_or_their_lease() {
     let (mut ledger, one, two) = fleet();
     claim(&mut ledger, at(1), one);
-    let command = |verb| {
-        NodeRequest::Command(Command {
-            verb,
-            target: Owner::Crawl(CRAWL),
-        })
-    };
+    let command = |verb| NodeRequest::Command(Command { verb, target: Owner::Crawl(CRAWL) });
     let cancelled = ledger.apply(at(2), two, &command(CommandVerb::Cancel));
     assert_eq!(cancelled, Ok(NodeReply::Commanded { more: false }));
     let orders = renew(&mut ledger, at(3), one, 1, true).orders;
@@ -375,9 +308,7 @@ fn cancelled_pages_end_with_their_node_or_their_lease() {
     let cancelled = PageState::Final(PageEnd::Cancelled, None);
     assert!(ends.into_iter().all(|state| state == cancelled));
     assert!(ledger.is_sealed(CRAWL, at(100)));
-    ledger
-        .apply(at(101), two, &command(CommandVerb::Retry))
-        .unwrap();
+    ledger.apply(at(101), two, &command(CommandVerb::Retry)).unwrap();
     assert_eq!(claim(&mut ledger, at(110), two)[0].pages.len(), 2);
 }
 
@@ -389,10 +320,7 @@ pub(super) fn greeted(service: &mut Service, ledger: &mut Ledger) -> Session {
     let welcome = ledger.hello(at(0), &hello("one", "b1", 900)).unwrap();
     let session = welcome.session;
     let actions = service.handle(now, 0.5, Event::Welcomed(Ok(welcome)));
-    assert!(matches!(
-        actions[..],
-        [Action::Deliver(Delivery::Welcomed { .. })]
-    ));
+    assert!(matches!(actions[..], [Action::Deliver(Delivery::Welcomed { .. })]));
     assert_eq!(service.handle(now, 0.5, Event::Delivered), [Action::Ask]);
     session
 }
@@ -405,15 +333,8 @@ fn service_releases_what_the_orchestrator_does_not_hold() {
     let session = greeted(&mut service, &mut ledger);
     let holdings = Event::Holdings(Holdings::default());
     let actions = service.handle(BootTime(1_001), 0.5, holdings);
-    let release = Release {
-        host: HostKey("a".into()),
-        epoch: Epoch(1),
-        pace: None,
-    };
-    assert_eq!(
-        actions,
-        [Action::Send(session, NodeRequest::Release(release))]
-    );
+    let release = Release { host: HostKey("a".into()), epoch: Epoch(1), pace: None };
+    assert_eq!(actions, [Action::Send(session, NodeRequest::Release(release))]);
 }
 
 #[test]
@@ -421,20 +342,11 @@ fn service_renews_leases_between_the_pieces_of_a_command() {
     let (mut ledger, _, _) = fleet();
     let mut service = Service::default();
     let session = greeted(&mut service, &mut ledger);
-    let command = NodeRequest::Command(Command {
-        verb: CommandVerb::Cancel,
-        target: Owner::Crawl(CRAWL),
-    });
-    let entry = OutboxEntry {
-        number: 1,
-        request: command.clone(),
-    };
-    let held = Held {
-        host: HostKey("a".into()),
-        epoch: Epoch(1),
-        live: true,
-        pace: Pace::default(),
-    };
+    let command =
+        NodeRequest::Command(Command { verb: CommandVerb::Cancel, target: Owner::Crawl(CRAWL) });
+    let entry = OutboxEntry { number: 1, request: command.clone() };
+    let held =
+        Held { host: HostKey("a".into()), epoch: Epoch(1), live: true, pace: Pace::default() };
     let asked = Event::Holdings(Holdings {
         leases: vec![held],
         entries: vec![entry],
@@ -467,10 +379,7 @@ fn database_that_goes_back_under_a_connection_is_noticed_by_the_next_renewal() {
     greeted(&mut service, &mut ledger);
     let with = |page: i64| {
         Event::Replied(Ok(NodeReply::Renewed(Renewed {
-            given: IdMarks {
-                snapshot: SnapshotId(page),
-                ..IdMarks::default()
-            },
+            given: IdMarks { snapshot: SnapshotId(page), ..IdMarks::default() },
             ..Renewed::default()
         })))
     };
@@ -494,10 +403,7 @@ fn database_that_goes_back_under_a_connection_is_noticed_by_the_next_renewal() {
             [
                 Action::Disconnect,
                 Action::Wake(_),
-                Action::Deliver(Delivery::Refused {
-                    refusal: NodeRefusal::WentBack,
-                    ..
-                })
+                Action::Deliver(Delivery::Refused { refusal: NodeRefusal::WentBack, .. })
             ]
         ),
         "{back:?}"
@@ -509,21 +415,11 @@ fn service_looks_again_after_a_time_if_there_is_no_work() {
     let (mut ledger, _, _) = fleet();
     let mut service = Service::default();
     greeted(&mut service, &mut ledger);
-    let claim = Claim {
-        hosts: 1,
-        pages_per_host: 1,
-        delay: SECOND,
-    };
-    let holdings = Holdings {
-        claim: Some(claim),
-        ..Holdings::default()
-    };
+    let claim = Claim { hosts: 1, pages_per_host: 1, delay: SECOND };
+    let holdings = Holdings { claim: Some(claim), ..Holdings::default() };
     let asked = Event::Holdings(holdings.clone());
     let actions = service.handle(BootTime(1_001), 0.5, asked.clone());
-    assert!(matches!(
-        actions[..],
-        [Action::Send(_, NodeRequest::Claim(_))]
-    ));
+    assert!(matches!(actions[..], [Action::Send(_, NodeRequest::Claim(_))]));
     let nothing = Event::Replied(Ok(NodeReply::Claimed(Claimed::default())));
     service.handle(BootTime(1_002), 0.5, nothing);
     service.handle(BootTime(1_003), 0.5, Event::Delivered);
@@ -558,11 +454,7 @@ fn busy_node_leaves_further_hosts_to_others_for_a_while() {
         live: true,
         pace: Pace::default(),
     };
-    let claim = Claim {
-        hosts: 2,
-        pages_per_host: 1,
-        delay: SECOND,
-    };
+    let claim = Claim { hosts: 2, pages_per_host: 1, delay: SECOND };
     let holdings = |leases: &[&str], short: &[&str]| {
         Event::Holdings(Holdings {
             claim: Some(claim),
@@ -571,48 +463,23 @@ fn busy_node_leaves_further_hosts_to_others_for_a_while() {
             ..Holdings::default()
         })
     };
-    let claimed = Claimed {
-        hosts: vec![grant("a"), grant("b")],
-        crawls: Vec::new(),
-    };
+    let claimed = Claimed { hosts: vec![grant("a"), grant("b")], crawls: Vec::new() };
     let claims = |actions: &[Action]| matches!(actions, [Action::Send(_, NodeRequest::Claim(_))]);
-    assert!(claims(&service.handle(
-        BootTime(1_001),
-        0.5,
-        holdings(&[], &[])
-    )));
-    service.handle(
-        BootTime(1_002),
-        0.5,
-        Event::Replied(Ok(NodeReply::Claimed(claimed))),
-    );
+    assert!(claims(&service.handle(BootTime(1_001), 0.5, holdings(&[], &[]))));
+    service.handle(BootTime(1_002), 0.5, Event::Replied(Ok(NodeReply::Claimed(claimed))));
     service.handle(BootTime(1_003), 0.5, Event::Delivered);
     let mut idle = service.clone();
     let heartbeat = service.handle(BootTime(1_004), 0.5, holdings(&["a", "b"], &[]));
-    assert!(matches!(
-        heartbeat[..],
-        [Action::Send(_, NodeRequest::Renew(_))]
-    ));
+    assert!(matches!(heartbeat[..], [Action::Send(_, NodeRequest::Renew(_))]));
     let orders = Event::Replied(Ok(NodeReply::Renewed(Renewed::default())));
     service.handle(BootTime(1_005), 0.5, orders);
     service.handle(BootTime(1_006), 0.5, Event::Delivered);
     let actions = service.handle(BootTime(1_007), 0.5, holdings(&["a", "b"], &[]));
     assert_eq!(actions, [Action::Wake(BootTime(4_002))]);
-    assert_eq!(
-        service.handle(BootTime(4_002), 0.5, Event::Tick),
-        [Action::Ask]
-    );
-    assert!(claims(&service.handle(
-        BootTime(4_003),
-        0.5,
-        holdings(&["a", "b"], &[])
-    )));
+    assert_eq!(service.handle(BootTime(4_002), 0.5, Event::Tick), [Action::Ask]);
+    assert!(claims(&service.handle(BootTime(4_003), 0.5, holdings(&["a", "b"], &[]))));
     // A host without a page that waits keeps no slot busy.
-    assert!(claims(&idle.handle(
-        BootTime(1_004),
-        0.5,
-        holdings(&["a", "b"], &["b"])
-    )));
+    assert!(claims(&idle.handle(BootTime(1_004), 0.5, holdings(&["a", "b"], &["b"]))));
 }
 
 #[test]
@@ -622,21 +489,14 @@ fn service_reconnects_later_if_it_was_replaced() {
     greeted(&mut service, &mut ledger);
     let now = BootTime(9_000);
     let send = service.handle(now, 0.5, Event::Holdings(Holdings::default()));
-    assert!(
-        matches!(send[..], [Action::Send(_, NodeRequest::Renew(_))]),
-        "{send:?}"
-    );
+    assert!(matches!(send[..], [Action::Send(_, NodeRequest::Renew(_))]), "{send:?}");
     let name = "one".into();
     let refused = Event::Replied(Err(NodeRefusal::Superseded { name }));
     let actions = service.handle(now, 0.5, refused);
     assert!(
         matches!(
             actions[..],
-            [
-                Action::Disconnect,
-                Action::Wake(_),
-                Action::Deliver(Delivery::Refused { .. })
-            ]
+            [Action::Disconnect, Action::Wake(_), Action::Deliver(Delivery::Refused { .. })]
         ),
         "{actions:?}"
     );

@@ -57,40 +57,12 @@ pub(super) enum Answer {
 /// another.
 #[derive(Clone, Debug)]
 pub(super) enum What {
-    Service {
-        machine: usize,
-        life: u64,
-        call: Option<u64>,
-        event: Event,
-    },
-    Desk {
-        machine: usize,
-        life: u64,
-        message: ToDesk,
-    },
-    Database {
-        connection: u64,
-        machine: usize,
-        request: u64,
-        body: Body,
-    },
-    Answered {
-        machine: usize,
-        life: u64,
-        connection: u64,
-        request: u64,
-        answer: Answer,
-    },
-    Begins {
-        machine: usize,
-        life: u64,
-        unit: u64,
-    },
-    Ends {
-        machine: usize,
-        life: u64,
-        unit: u64,
-    },
+    Service { machine: usize, life: u64, call: Option<u64>, event: Event },
+    Desk { machine: usize, life: u64, message: ToDesk },
+    Database { connection: u64, machine: usize, request: u64, body: Body },
+    Answered { machine: usize, life: u64, connection: u64, request: u64, answer: Answer },
+    Begins { machine: usize, life: u64, unit: u64 },
+    Ends { machine: usize, life: u64, unit: u64 },
     Fault(super::faults::Fault),
 }
 
@@ -199,10 +171,7 @@ impl World {
     }
 
     pub(super) fn check_promises(&self) -> Checked {
-        let outboxes = self
-            .machines
-            .iter()
-            .flat_map(|machine| machine.desk.outbox.all());
+        let outboxes = self.machines.iter().flat_map(|machine| machine.desk.outbox.all());
         let requests = outboxes.map(|entry| &entry.request);
         self.oracle.check_promises(&self.database.ledger, requests)
     }
@@ -234,25 +203,14 @@ impl World {
             _ => {}
         }
         match what {
-            What::Service {
-                machine,
-                call,
-                event,
-                ..
-            } => {
+            What::Service { machine, call, event, .. } => {
                 let node = &self.machines[machine];
                 // An answer or the time limit of a call that has ended.
                 if call.is_none_or(|call| node.call == call) {
                     self.service(machine, event);
                 }
             }
-            What::Answered {
-                machine,
-                connection,
-                request,
-                answer,
-                ..
-            } => {
+            What::Answered { machine, connection, request, answer, .. } => {
                 let node = &self.machines[machine];
                 if node.connection == connection && node.request == request {
                     self.service(
@@ -264,25 +222,12 @@ impl World {
                     );
                 }
             }
-            What::Desk {
-                machine, message, ..
-            } => self.desk(machine, message),
-            What::Database {
-                connection,
-                machine,
-                request,
-                body,
-            } => return self.database_gets(connection, machine, request, body),
-            What::Begins {
-                machine,
-                life,
-                unit,
-            } => return self.unit_begins(machine, life, unit),
-            What::Ends {
-                machine,
-                life,
-                unit,
-            } => {
+            What::Desk { machine, message, .. } => self.desk(machine, message),
+            What::Database { connection, machine, request, body } => {
+                return self.database_gets(connection, machine, request, body);
+            }
+            What::Begins { machine, life, unit } => return self.unit_begins(machine, life, unit),
+            What::Ends { machine, life, unit } => {
                 let node = &self.machines[machine];
                 if node.on && node.boot == life && node.units.contains_key(&unit) {
                     self.tell_desk(machine, ToDesk::Ended(unit));
@@ -308,23 +253,10 @@ impl World {
             return Ok(());
         }
         unit.begun = true;
-        let Unit {
-            host, delay, epoch, ..
-        } = unit.clone();
-        let takes = if self.random.chance(60) {
-            90_000
-        } else {
-            8_000
-        };
+        let Unit { host, delay, epoch, .. } = unit.clone();
+        let takes = if self.random.chance(60) { 90_000 } else { 8_000 };
         let ends = self.now + self.random.range(100, takes);
-        self.at(
-            ends,
-            What::Ends {
-                machine,
-                life,
-                unit: number,
-            },
-        );
+        self.at(ends, What::Ends { machine, life, unit: number });
         self.tell_desk(machine, ToDesk::Began(number, at));
         self.check_lease(&host, epoch)?;
         self.oracle.started(self.now, &host, delay)
@@ -342,9 +274,7 @@ impl World {
         if row.epoch == epoch && row.owner.is_some() && now < row.lease_until {
             return Ok(());
         }
-        Err(format!(
-            "I2: {host} had a start under {epoch} at {now:?}: {row:?}"
-        ))
+        Err(format!("I2: {host} had a start under {epoch} at {now:?}: {row:?}"))
     }
 
     /// A user adds pages on a machine. They are promised as soon as they are in the outbox.
@@ -352,19 +282,9 @@ impl World {
         let pages: Vec<_> = (0..count).map(|_| self.new_page(0)).collect();
         let urls = pages.iter().map(|page| (crawl, page.url.clone()));
         self.oracle.promised.extend(urls);
-        let spec = CrawlSpec {
-            max_depth: 2,
-            ..CrawlSpec::default()
-        };
-        let submit = Submit {
-            crawl,
-            spec: Some(spec),
-            pages,
-        };
-        self.machines[machine]
-            .desk
-            .outbox
-            .push(NodeRequest::Submit(submit));
+        let spec = CrawlSpec { max_depth: 2, ..CrawlSpec::default() };
+        let submit = Submit { crawl, spec: Some(spec), pages };
+        self.machines[machine].desk.outbox.push(NodeRequest::Submit(submit));
         self.tell_service(machine, None, Event::Hint);
         // Before the commit, or long after it: news is only a hint.
         for other in 0..self.machines.len() {
@@ -393,10 +313,7 @@ impl World {
         let mut machines = self.machines.iter().filter(|machine| !machine.is_copy);
         machines.all(|machine| machine.desk.outbox.unanswered().next().is_none())
             && ledger.pages.values().all(|page| page.state.is_final())
-            && ledger
-                .crawls
-                .keys()
-                .all(|crawl| ledger.is_sealed(*crawl, now))
+            && ledger.crawls.keys().all(|crawl| ledger.is_sealed(*crawl, now))
     }
 }
 
@@ -404,17 +321,11 @@ impl World {
     /// What keeps a run from its end, for the message of a failure.
     pub(super) fn remaining(&self) -> String {
         let ledger = &self.database.ledger;
-        let pages = ledger
-            .pages
-            .iter()
-            .filter(|(_, page)| !page.state.is_final());
+        let pages = ledger.pages.iter().filter(|(_, page)| !page.state.is_final());
         let pages: Vec<_> = pages
             .map(|(id, page)| format!("{id} {:?} {:?} of {}", page.state, page.order, page.host()))
             .collect();
-        let outboxes = self
-            .machines
-            .iter()
-            .map(|machine| machine.desk.outbox.unanswered().count());
+        let outboxes = self.machines.iter().map(|machine| machine.desk.outbox.unanswered().count());
         let outboxes: Vec<_> = outboxes.collect();
         format!(
             "pages {pages:?}, crawls {:?}, parts {:?}, outboxes {outboxes:?}, hosts {:?}",

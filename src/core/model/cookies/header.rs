@@ -68,9 +68,7 @@ fn without_port(host: &str) -> &str {
 }
 
 fn cookie(pair: &str, domain: &str) -> Result<Cookie, String> {
-    let (name, value) = pair
-        .split_once('=')
-        .ok_or("a part of the header is not NAME=VALUE")?;
+    let (name, value) = pair.split_once('=').ok_or("a part of the header is not NAME=VALUE")?;
     let name = trim_blanks(name);
     Ok(Cookie {
         host: domain.to_owned(),

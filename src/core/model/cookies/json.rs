@@ -89,9 +89,7 @@ fn cookie(object: &Map<String, Value>) -> Result<Cookie, String> {
             Some(true) => None,
             _ => end(get(object, &EXPIRES))?,
         },
-        name: text(object, &NAME)
-            .ok_or_else(|| missing("name"))?
-            .to_owned(),
+        name: text(object, &NAME).ok_or_else(|| missing("name"))?.to_owned(),
         value,
     })
 }

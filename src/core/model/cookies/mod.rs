@@ -111,9 +111,7 @@ impl CookieFile {
         let mut known = BTreeSet::new();
         self.cookies.reverse();
         self.cookies.retain(|cookie| {
-            let Cookie {
-                host, path, name, ..
-            } = cookie;
+            let Cookie { host, path, name, .. } = cookie;
             known.insert((host.clone(), path.clone(), name.clone()))
         });
         self.cookies.reverse();
@@ -168,10 +166,7 @@ fn checked(cookie: Cookie) -> Result<Cookie, String> {
         return Err("the cookie has no name".to_owned());
     }
     let is_bad = |c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER;
-    if cookie
-        .name
-        .contains(|c: char| is_bad(c) || c == ';' || c == '=')
-    {
+    if cookie.name.contains(|c: char| is_bad(c) || c == ';' || c == '=') {
         return Err("its name has a character that no name can have".to_owned());
     }
     if cookie.value.contains(|c: char| is_bad(c) && c != '\t') {
@@ -200,11 +195,7 @@ fn host(text: &str) -> Result<String, String> {
 /// Returns the end of a cookie from a number of seconds or milliseconds; `None` if it is not
 /// positive, which means the session.
 fn expiry(number: f64) -> Option<i64> {
-    let seconds = if number > SECONDS_MAX {
-        number / 1000.0
-    } else {
-        number
-    };
+    let seconds = if number > SECONDS_MAX { number / 1000.0 } else { number };
     // A fraction of a second has not passed at its beginning.
     (seconds > 0.0).then(|| (seconds.ceil() as i64).min(LAST_SECOND))
 }

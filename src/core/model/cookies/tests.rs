@@ -36,10 +36,7 @@ fn netscape_lines_are_read_with_tabs_and_with_blanks() {
     assert_eq!(refused.len(), 3);
     assert!(refused[0].starts_with("line 8 refused: it is not a cookie in Netscape format"));
     assert!(refused[1].starts_with("line 9 "));
-    assert_eq!(
-        refused[2],
-        "line 10 refused: 'g.test/x' is not the name of a host"
-    );
+    assert_eq!(refused[2], "line 10 refused: 'g.test/x' is not the name of a host");
 }
 
 #[test]
@@ -111,33 +108,17 @@ fn elements_that_are_no_cookies_are_named() {
 fn a_header_needs_a_host() {
     let of = |text: &str, host: Option<&str>| -> Result<String, String> {
         let file = CookieFile::read(text.as_bytes(), host)?;
-        Ok(file
-            .to_netscape()
-            .lines()
-            .skip(1)
-            .collect::<Vec<_>>()
-            .join(" "))
+        Ok(file.to_netscape().lines().skip(1).collect::<Vec<_>>().join(" "))
     };
     let both = "a.test\tFALSE\t/\tFALSE\t0\tid\tx=1 a.test\tFALSE\t/\tTRUE\t0\t__Host-k\t";
-    for text in [
-        "Cookie: id=x=1; __Host-k=",
-        "cookie:id=x=1;__Host-k=;\r\n",
-        "id=x=1; __Host-k=",
-    ] {
+    for text in ["Cookie: id=x=1; __Host-k=", "cookie:id=x=1;__Host-k=;\r\n", "id=x=1; __Host-k="] {
         assert_eq!(of(text, Some("A.test")), Ok(both.to_owned()), "{text}");
         assert!(of(text, None).unwrap_err().contains("--host"));
     }
     let request = "GET /?x=1 HTTP/1.1\r\nHost: a.test:8080\r\nCookie: id=x=1; __Host-k=\r\n";
     assert_eq!(of(request, None), Ok(both.to_owned()));
-    assert_eq!(
-        of("id=x", Some(".a.test")).unwrap(),
-        ".a.test\tTRUE\t/\tFALSE\t0\tid\tx"
-    );
-    assert!(
-        of("id=x", Some("a b"))
-            .unwrap_err()
-            .contains("name of a host")
-    );
+    assert_eq!(of("id=x", Some(".a.test")).unwrap(), ".a.test\tTRUE\t/\tFALSE\t0\tid\tx");
+    assert!(of("id=x", Some("a b")).unwrap_err().contains("name of a host"));
     let file = CookieFile::read(b"Cookie: a=1; b", Some("a.test")).unwrap();
     assert_eq!(
         file.refused[0].to_string(),
@@ -161,11 +142,7 @@ fn other_files_are_named() {
 
 #[test]
 fn the_summary_counts_cookies_hosts_and_expired_ones() {
-    let summary = |text: &str| {
-        CookieFile::read(text.as_bytes(), None)
-            .unwrap()
-            .summary(1000)
-    };
+    let summary = |text: &str| CookieFile::read(text.as_bytes(), None).unwrap().summary(1000);
     let line = |host: &str, expires: u32, name: &str| {
         format!("{host}\tFALSE\t/\tFALSE\t{expires}\t{name}\tv\n")
     };
@@ -173,10 +150,8 @@ fn the_summary_counts_cookies_hosts_and_expired_ones() {
     assert_eq!(summary(&one), "1 cookie for 1 host, none has expired");
     let more = one.clone() + &one + &line("a.test", 999, "b") + &line("b.test", 1001, "b");
     assert_eq!(summary(&more), "3 cookies for 2 hosts, 1 has expired");
-    let secret = format!(
-        "{:?}",
-        CookieFile::read(b"a.test\tFALSE\t/\tFALSE\t0\tn\tpassword", None)
-    );
+    let secret =
+        format!("{:?}", CookieFile::read(b"a.test\tFALSE\t/\tFALSE\t0\tn\tpassword", None));
     assert!(!secret.contains("password"), "{secret}");
 }
 

@@ -75,9 +75,7 @@ impl UrlFilter {
         }
         let parsed = Url::parse(url.trim()).ok();
         let hit = |entries: &[FilterEntry]| {
-            entries
-                .iter()
-                .any(|entry| entry.matches(url, parsed.as_ref()))
+            entries.iter().any(|entry| entry.matches(url, parsed.as_ref()))
         };
         !hit(&self.deny) && (self.allow.is_empty() || hit(&self.allow))
     }
@@ -97,11 +95,8 @@ impl FilterEntry {
 }
 
 fn entries(list: &'static str, text: &str) -> Result<Vec<FilterEntry>, FilterError> {
-    let parts: Vec<&str> = if text.trim().contains('\n') {
-        text.lines().collect()
-    } else {
-        split_commas(text)
-    };
+    let parts: Vec<&str> =
+        if text.trim().contains('\n') { text.lines().collect() } else { split_commas(text) };
     parts
         .into_iter()
         .map(str::trim)
@@ -112,20 +107,11 @@ fn entries(list: &'static str, text: &str) -> Result<Vec<FilterEntry>, FilterErr
 
 fn entry(list: &'static str, piece: &str) -> Result<FilterEntry, FilterError> {
     let compile = |pattern: &str| {
-        let built = RegexBuilder::new(pattern)
-            .case_insensitive(true)
-            .size_limit(MAX_REGEX)
-            .build();
+        let built = RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_REGEX).build();
         built.map_err(|error| FilterError {
             list,
             entry: piece.to_owned(),
-            why: error
-                .to_string()
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
+            why: error.to_string().lines().last().unwrap_or_default().trim().to_owned(),
         })
     };
     let plain = |c: char| c.is_alphanumeric() || "_.*:-".contains(c);
@@ -144,10 +130,7 @@ fn entry(list: &'static str, piece: &str) -> Result<FilterEntry, FilterError> {
         None => (name, r"^(.+\.)?"),
     };
     let pattern = regex::escape(&ascii_host(name)).replace(r"\*", ".*");
-    Ok(FilterEntry::Domain {
-        host: compile(&format!(r"{before}{pattern}\.?$"))?,
-        port,
-    })
+    Ok(FilterEntry::Domain { host: compile(&format!(r"{before}{pattern}\.?$"))?, port })
 }
 
 /// Returns the host as in a parsed URL: `xn--bcher-kva.de` for `bücher.de`.
@@ -209,10 +192,7 @@ mod tests {
         ];
         for url in parts {
             assert!(!filter("").follows(url), "{url}");
-            assert!(
-                filter("").allows(url) && filter("b.test").follows(url),
-                "{url}"
-            );
+            assert!(filter("").allows(url) && filter("b.test").follows(url), "{url}");
         }
         for url in pages {
             assert!(filter("").follows(url), "{url}");
@@ -249,23 +229,13 @@ mod tests {
         assert!(allows("", "", "https://anything/"));
         assert!(allows("a.com,b.com", "", "https://b.com/"));
         assert!(!allows("a.com\nb.com", "", "https://c.com/"));
-        assert!(
-            !allows("a.com", "a.com", "https://a.com/"),
-            "deny comes first"
-        );
-        assert!(!allows(
-            "",
-            r"\.(css|js|woff2?)(\?.*)?$",
-            "https://a.com/x.JS?v=1"
-        ));
+        assert!(!allows("a.com", "a.com", "https://a.com/"), "deny comes first");
+        assert!(!allows("", r"\.(css|js|woff2?)(\?.*)?$", "https://a.com/x.JS?v=1"));
         assert!(allows("", r"\.(css|js)$", "https://a.com/js"));
         let commas = r"^https?://x\.\d{1,3}/,b.com";
         assert!(allows(commas, "", "https://x.12/") && allows(commas, "", "http://b.com/"));
         assert!(!allows(commas, "", "https://x.1234/"));
-        assert!(
-            allows("^https?://a,b/\na.com", "", "https://a,b/"),
-            "lines may hold commas"
-        );
+        assert!(allows("^https?://a,b/\na.com", "", "https://a,b/"), "lines may hold commas");
     }
 
     #[test]

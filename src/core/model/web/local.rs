@@ -142,18 +142,9 @@ fd000000000000000000000000000002 02 40 00 80     eth0
     #[test]
     #[cfg(target_endian = "little")]
     fn public_networks_of_the_machine_are_found() {
-        let tables = KernelTables {
-            fib_trie: FIB_TRIE,
-            route: ROUTE,
-            if_inet6: IF_INET6,
-        };
+        let tables = KernelTables { fib_trie: FIB_TRIE, route: ROUTE, if_inet6: IF_INET6 };
         let found = networks(&tables);
-        let wanted = [
-            "45.33.32.156/32",
-            "93.184.216.0/24",
-            "2600:1::/64",
-            "2a01::5/128",
-        ];
+        let wanted = ["45.33.32.156/32", "93.184.216.0/24", "2600:1::/64", "2a01::5/128"];
         assert_eq!(found, wanted);
     }
 

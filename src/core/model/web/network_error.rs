@@ -46,15 +46,7 @@ const WORDS: [(NetworkError, &[&str]); 5] = [
             "EHOSTUNREACH",
         ],
     ),
-    (
-        TimedOut,
-        &[
-            "ERR_CONNECTION_TIMED_OUT",
-            "ERR_TIMED_OUT",
-            "onnection timed out",
-            "ETIMEDOUT",
-        ],
-    ),
+    (TimedOut, &["ERR_CONNECTION_TIMED_OUT", "ERR_TIMED_OUT", "onnection timed out", "ETIMEDOUT"]),
     (
         Refused,
         &[
@@ -103,34 +95,16 @@ mod tests {
     #[test]
     fn words_of_programs_are_known() {
         let table = [
-            (
-                "failed to load the page in chromium: net::ERR_NAME_NOT_RESOLVED",
-                Some(Name),
-            ),
-            (
-                "wget failed (exit 4): unable to resolve host address 'a.example'",
-                Some(Name),
-            ),
-            (
-                "curl failed (exit 6): Could not resolve host: a.example",
-                Some(Name),
-            ),
-            (
-                "[Errno -3] Temporary failure in name resolution",
-                Some(Name),
-            ),
+            ("failed to load the page in chromium: net::ERR_NAME_NOT_RESOLVED", Some(Name)),
+            ("wget failed (exit 4): unable to resolve host address 'a.example'", Some(Name)),
+            ("curl failed (exit 6): Could not resolve host: a.example", Some(Name)),
+            ("[Errno -3] Temporary failure in name resolution", Some(Name)),
             ("the host is unknown", Some(Name)),
             ("getaddrinfo EAI_AGAIN a.example", Some(Name)),
-            (
-                "wget failed (exit 4): failed: Network is unreachable",
-                Some(Unreachable),
-            ),
+            ("wget failed (exit 4): failed: Network is unreachable", Some(Unreachable)),
             ("net::ERR_INTERNET_DISCONNECTED", Some(Unreachable)),
             ("failed: Connection timed out.", Some(TimedOut)),
-            (
-                "wget failed (exit 4): failed: Connection refused",
-                Some(Refused),
-            ),
+            ("wget failed (exit 4): failed: Connection refused", Some(Refused)),
             ("net::ERR_CERT_COMMON_NAME_INVALID", Some(Certificate)),
             ("http 404", None),
             (

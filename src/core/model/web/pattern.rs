@@ -41,11 +41,7 @@ fn beginning_with(start: &str) -> (String, String) {
 }
 
 fn with_scheme(url: &str) -> String {
-    if url.contains("://") {
-        url.to_owned()
-    } else {
-        format!("http://{url}")
-    }
+    if url.contains("://") { url.to_owned() } else { format!("http://{url}") }
 }
 
 /// The key of a prefix, and whether the prefix ends in a whole segment of a path: then the page of
@@ -72,9 +68,7 @@ fn of_prefix(prefix: &str) -> Vec<(String, String)> {
 fn of_host(host: &str) -> Vec<(String, String)> {
     let root = page_key(&format!("http://{host}/"));
     let name = root.trim_end_matches('/').trim_end_matches(')');
-    [")", ",", ":"]
-        .map(|next| beginning_with(&format!("{name}{next}")))
-        .to_vec()
+    [")", ",", ":"].map(|next| beginning_with(&format!("{name}{next}"))).to_vec()
 }
 
 /// A text that names no pages.
@@ -108,10 +102,7 @@ impl FromStr for UrlPattern {
         } else {
             has_host(name).then(|| UrlPattern::of_page(name).ranges)
         };
-        Ok(UrlPattern {
-            text: name.to_owned(),
-            ranges: ranges.ok_or_else(bad)?,
-        })
+        Ok(UrlPattern { text: name.to_owned(), ranges: ranges.ok_or_else(bad)? })
     }
 }
 
@@ -158,36 +149,16 @@ mod tests {
     #[test]
     fn prefix_names_what_begins_with_it_and_the_page_of_its_path() {
         let docs = "https://example.com/docs/*";
-        for url in [
-            "/docs/",
-            "/docs",
-            "/docs/a",
-            "/docs/a/b?c",
-            "/docs/?page=2",
-            "/docs/%C3%BC",
-        ] {
+        for url in ["/docs/", "/docs", "/docs/a", "/docs/a/b?c", "/docs/?page=2", "/docs/%C3%BC"] {
             assert!(has(docs, &format!("http://www.example.com{url}")), "{url}");
         }
         for url in ["/docs2", "/doc", "/", "/Docs/a"] {
             assert!(!has(docs, &format!("http://example.com{url}")), "{url}");
         }
-        assert!(has(
-            "https://example.com/doc*",
-            "https://example.com/docs/a"
-        ));
-        assert!(has(
-            "https://example.com/?q=1*",
-            "https://example.com/?q=12"
-        ));
-        assert!(!has(
-            "https://example.com/?q=1*",
-            "https://example.com/?q=2"
-        ));
-        for all in [
-            "https://example.com/*",
-            "https://example.com*",
-            "example.com*",
-        ] {
+        assert!(has("https://example.com/doc*", "https://example.com/docs/a"));
+        assert!(has("https://example.com/?q=1*", "https://example.com/?q=12"));
+        assert!(!has("https://example.com/?q=1*", "https://example.com/?q=2"));
+        for all in ["https://example.com/*", "https://example.com*", "example.com*"] {
             assert!(has(all, "https://example.com/"), "{all}");
             assert!(has(all, "https://example.com/a"), "{all}");
             assert!(!has(all, "https://example.computer/"), "{all}");
@@ -205,11 +176,7 @@ mod tests {
         ] {
             assert!(has("*.example.com", url), "{url}");
         }
-        for url in [
-            "https://example.community/",
-            "https://badexample.com/",
-            "https://com/",
-        ] {
+        for url in ["https://example.community/", "https://badexample.com/", "https://com/"] {
             assert!(!has("*.example.com", url), "{url}");
         }
     }
@@ -218,11 +185,7 @@ mod tests {
     fn texts_that_name_no_pages_are_refused() {
         for text in ["", "*", "*.", "https://", "https://*", "*.a/b", "*.*"] {
             let error = text.parse::<UrlPattern>().unwrap_err();
-            assert!(
-                error
-                    .to_string()
-                    .starts_with(&format!("'{text}' names no pages"))
-            );
+            assert!(error.to_string().starts_with(&format!("'{text}' names no pages")));
         }
     }
 

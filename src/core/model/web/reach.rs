@@ -80,10 +80,7 @@ const LOCAL_NAMES: &[&str] = &[
 /// Returns the networks of a table, and the IPv6 networks that lead to its IPv4 networks: through a
 /// translator (NAT64, RFC 6052) and a tunnel (6to4, RFC 3056).
 fn networks(table: &[&str]) -> Vec<Subnet> {
-    let plain = table
-        .iter()
-        .filter_map(|text| text.parse::<Subnet>().ok())
-        .collect::<Vec<_>>();
+    let plain = table.iter().filter_map(|text| text.parse::<Subnet>().ok()).collect::<Vec<_>>();
     let embedded = plain.iter().copied().flat_map(embedded);
     plain.iter().copied().chain(embedded).collect()
 }
@@ -93,14 +90,12 @@ fn embedded(subnet: Subnet) -> Vec<Subnet> {
         return Vec::new();
     };
     let v4 = u128::from(v4.to_bits());
-    let forms = [
-        (0x64_ff9b_u128 << 96 | v4, 96),
-        (0x2002_u128 << 112 | v4 << 80, 16),
-    ]
-    .map(|(bits, more)| {
-        let address = Ipv6Addr::from_bits(bits).into();
-        Subnet::new(address, more + subnet.prefix())
-    });
+    let forms = [(0x64_ff9b_u128 << 96 | v4, 96), (0x2002_u128 << 112 | v4 << 80, 16)].map(
+        |(bits, more)| {
+            let address = Ipv6Addr::from_bits(bits).into();
+            Subnet::new(address, more + subnet.prefix())
+        },
+    );
     forms.into_iter().flatten().collect()
 }
 
@@ -171,28 +166,19 @@ pub struct Reach {
 impl Reach {
     /// Everything except what is never reached.
     pub fn any() -> Reach {
-        Reach {
-            loopback: true,
-            private: true,
-            subnets: Vec::new(),
-        }
+        Reach { loopback: true, private: true, subnets: Vec::new() }
     }
 
     /// The machine's loopback.
     pub fn loopback() -> Reach {
-        Reach {
-            loopback: true,
-            ..Reach::default()
-        }
+        Reach { loopback: true, ..Reach::default() }
     }
 
     /// Parses the text form; `None` if a word is neither known nor a network, or is a network that
     /// is never reached.
     pub fn parse(text: &str) -> Option<Reach> {
         let words = text.split([' ', '\t', ',']).filter(|word| !word.is_empty());
-        words
-            .map(Reach::word)
-            .try_fold(Reach::default(), |reach, word| Some(reach.and(&word?)))
+        words.map(Reach::word).try_fold(Reach::default(), |reach, word| Some(reach.and(&word?)))
     }
 
     fn word(word: &str) -> Option<Reach> {
@@ -200,23 +186,14 @@ impl Reach {
         Some(match word {
             "public" => none,
             "any" => Reach::any(),
-            "loopback" => Reach {
-                loopback: true,
-                ..none
-            },
-            "private" => Reach {
-                private: true,
-                ..none
-            },
+            "loopback" => Reach { loopback: true, ..none },
+            "private" => Reach { private: true, ..none },
             network => {
                 let network = network.parse::<Subnet>().ok()?;
                 if never().iter().any(|never| never.covers(network)) {
                     return None;
                 }
-                Reach {
-                    subnets: vec![network],
-                    ..none
-                }
+                Reach { subnets: vec![network], ..none }
             }
         })
     }
@@ -254,18 +231,12 @@ impl Reach {
         };
         let none = Reach::default();
         if below("localhost") {
-            Reach {
-                loopback: true,
-                ..none
-            }
+            Reach { loopback: true, ..none }
         } else if let Some(known) = hosts.addresses(&name) {
             let each = known.iter().map(|ip| Reach::of_address(*ip, local));
             each.fold(none, |all, one| all.and(&one))
         } else if !name.contains('.') || LOCAL_NAMES.iter().any(|parent| below(parent)) {
-            Reach {
-                private: true,
-                ..none
-            }
+            Reach { private: true, ..none }
         } else {
             none
         }
@@ -294,11 +265,7 @@ impl Reach {
 
     /// Returns whether an address may be reached.
     pub fn allows(&self, ip: IpAddr) -> bool {
-        let named = || {
-            self.subnets
-                .iter()
-                .any(|subnet| subnet.contains(ip.to_canonical()))
-        };
+        let named = || self.subnets.iter().any(|subnet| subnet.contains(ip.to_canonical()));
         match AddressKind::of(ip) {
             AddressKind::Public => true,
             AddressKind::Loopback => self.loopback || named(),
@@ -318,13 +285,9 @@ impl Reach {
             .chain(private.into_iter().flatten())
             .copied()
             .chain(self.refused_of(local));
-        self.subnets
-            .iter()
-            .fold(all.collect(), |left: Vec<Subnet>, hole| {
-                left.into_iter()
-                    .flat_map(|network| network.without(*hole))
-                    .collect()
-            })
+        self.subnets.iter().fold(all.collect(), |left: Vec<Subnet>, hole| {
+            left.into_iter().flat_map(|network| network.without(*hole)).collect()
+        })
     }
 }
 
@@ -332,9 +295,7 @@ impl Reach {
     /// The part of `local` that is refused, with its forms in IPv6.
     fn refused_of(&self, local: &[Subnet]) -> Vec<Subnet> {
         let local = local.iter().filter(|_| !self.private);
-        local
-            .flat_map(|net| embedded(*net).into_iter().chain([*net]))
-            .collect()
+        local.flat_map(|net| embedded(*net).into_iter().chain([*net])).collect()
     }
 }
 
@@ -349,11 +310,7 @@ impl fmt::Display for Reach {
             .map(|(_, word)| word.to_owned())
             .chain(self.subnets.iter().map(Subnet::to_string))
             .collect::<Vec<_>>();
-        if words.is_empty() {
-            f.write_str("public")
-        } else {
-            f.write_str(&words.join(" "))
-        }
+        if words.is_empty() { f.write_str("public") } else { f.write_str(&words.join(" ")) }
     }
 }
 

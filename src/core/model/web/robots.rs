@@ -68,11 +68,7 @@ impl Robots {
         }
         let delay = ours.delay.or(anybodys.delay);
         let groups = if ours.named { ours } else { anybodys };
-        Robots {
-            rules: groups.rules,
-            delay,
-            sitemaps,
-        }
+        Robots { rules: groups.rules, delay, sitemaps }
     }
 
     /// Returns whether a path with its query is allowed: the longest matching rule decides, and of
@@ -88,17 +84,11 @@ impl Robots {
 impl Groups {
     fn take(&mut self, key: &str, value: &str) {
         if key == "crawl-delay" {
-            let seconds = value
-                .parse::<f64>()
-                .ok()
-                .filter(|s| s.is_finite() && *s >= 0.0);
+            let seconds = value.parse::<f64>().ok().filter(|s| s.is_finite() && *s >= 0.0);
             let delay = seconds.map(|s| Duration::from_secs_f64(s.min(LONGEST_DELAY)));
             self.delay = self.delay.or(delay);
         } else if !value.is_empty() && self.rules.len() < MOST {
-            self.rules.push(Rule {
-                allow: key == "allow",
-                pattern: normal(value),
-            });
+            self.rules.push(Rule { allow: key == "allow", pattern: normal(value) });
         }
     }
 }
@@ -129,11 +119,7 @@ fn fits(pattern: &str, path: &str) -> bool {
             None => return false,
         }
     }
-    if to_the_end {
-        rest.ends_with(last)
-    } else {
-        rest.contains(last)
-    }
+    if to_the_end { rest.ends_with(last) } else { rest.contains(last) }
 }
 
 /// Normalizes paths for comparison: non-ASCII as `%XX`, letters and digits unescaped, hexadecimal
@@ -230,10 +216,7 @@ mod tests {
     fn nonsense_is_no_delay() {
         let delay = |text: &str| Robots::parse(text, "archivist").delay;
         for value in ["-1", "NaN", "inf", "soon", ""] {
-            assert_eq!(
-                delay(&format!("User-agent: *\nCrawl-delay: {value}\n")),
-                None
-            );
+            assert_eq!(delay(&format!("User-agent: *\nCrawl-delay: {value}\n")), None);
         }
         assert_eq!(delay("Crawl-delay: 5"), None);
         let long = delay("User-agent: *\nCrawl-delay: 1e300").unwrap();

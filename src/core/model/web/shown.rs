@@ -74,22 +74,13 @@ mod tests {
             ("http://bob:hunter2@a.test/?t=1#x", "http://a.test/?t=1#x"),
             ("http://bob@a.test:8080", "http://a.test:8080"),
             ("https://a%40b:p%2Fw@a.test/@x", "https://a.test/@x"),
-            (
-                "http://a.test/user@example.org",
-                "http://a.test/user@example.org",
-            ),
-            (
-                "http://a.test/?mail=x@example.org",
-                "http://a.test/?mail=x@example.org",
-            ),
+            ("http://a.test/user@example.org", "http://a.test/user@example.org"),
+            ("http://a.test/?mail=x@example.org", "http://a.test/?mail=x@example.org"),
             ("http://u:p@[::1]:80/", "http://[::1]:80/"),
             ("http://a@b@c.test/", "http://c.test/"),
             ("--url=http://u:p@a.test/", "--url=http://a.test/"),
             ("http://u:p@a/\nhttp://u:p@b/", "http://a/\nhttp://b/"),
-            (
-                "[\"--proxy=socks5://u:p@h:1\"]",
-                "[\"--proxy=socks5://h:1\"]",
-            ),
+            ("[\"--proxy=socks5://u:p@h:1\"]", "[\"--proxy=socks5://h:1\"]"),
             ("http://w.test/http://u:p@a/", "http://w.test/http://a/"),
             ("archivist:install/wget", "archivist:install/wget"),
             ("://", "://"),
@@ -113,13 +104,7 @@ mod tests {
 
     #[test]
     fn secrets_are_known_by_the_words_of_their_name() {
-        for name in [
-            "X_API_KEY",
-            "TWOCAPTCHA_KEY",
-            "gh-token",
-            "WGET_PASSWORD",
-            "COOKIES_FILE",
-        ] {
+        for name in ["X_API_KEY", "TWOCAPTCHA_KEY", "gh-token", "WGET_PASSWORD", "COOKIES_FILE"] {
             assert_eq!(shown_setting(name, "v"), HIDDEN, "{name}");
         }
         for name in ["WGET_TIMEOUT", "KEYBOARD", "MONKEY_ARGS", "AUTHOR"] {

@@ -41,10 +41,8 @@ impl Subnet {
     /// family.
     pub fn new(of: IpAddr, prefix: u8) -> Option<Subnet> {
         let longest = if of.is_ipv4() { 32 } else { 128 };
-        (prefix <= longest).then(|| Subnet {
-            address: address(of, bits(of) & mask(prefix)),
-            prefix,
-        })
+        (prefix <= longest)
+            .then(|| Subnet { address: address(of, bits(of) & mask(prefix)), prefix })
     }
 
     /// Returns the network of this address alone.
@@ -138,15 +136,7 @@ mod tests {
         ] {
             assert_eq!(subnet(text).to_string(), shown);
         }
-        for text in [
-            "",
-            "10",
-            "10.0.0.0/33",
-            "::/129",
-            "10.0.0.0/-1",
-            "a/8",
-            "10.0.0.0/",
-        ] {
+        for text in ["", "10", "10.0.0.0/33", "::/129", "10.0.0.0/-1", "a/8", "10.0.0.0/"] {
             assert_eq!(text.parse::<Subnet>(), Err(ParseSubnetError), "{text}");
         }
     }

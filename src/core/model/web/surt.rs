@@ -42,10 +42,7 @@ pub fn page_key(url: &str) -> String {
 
 /// Whether an argument of a query names where the reader came from.
 fn is_tracking(argument: &[u8]) -> bool {
-    let name = argument
-        .split(|byte| *byte == b'=')
-        .next()
-        .unwrap_or_default();
+    let name = argument.split(|byte| *byte == b'=').next().unwrap_or_default();
     let name = name.to_ascii_lowercase();
     name.starts_with(b"utm_") || TRACKING.iter().any(|known| known.as_bytes() == name)
 }
@@ -66,10 +63,7 @@ fn keyed(url: &str, case: fn(Vec<u8>) -> Vec<u8>, left_out: fn(&[u8]) -> bool) -
         Some((rest, query)) => (rest, Some(query)),
         None => (rest, None),
     };
-    let (authority, path) = match rest
-        .strip_prefix("//")
-        .filter(|rest| !rest.starts_with('/'))
-    {
+    let (authority, path) = match rest.strip_prefix("//").filter(|rest| !rest.starts_with('/')) {
         Some(rest) => match rest.find('/') {
             Some(slash) => (Some(&rest[..slash]), &rest[slash..]),
             None => (Some(rest), ""),
@@ -105,9 +99,7 @@ pub fn place(key: &str) -> &str {
 /// Whether a text is the [`place`] of the key of a URL, with or without a slash at its end, if that needs
 /// no rule but the order of labels and the case of letters. `false` says nothing.
 pub fn is_plain_place(text: &str, url: &str) -> bool {
-    let without_scheme = url
-        .strip_prefix("https://")
-        .or_else(|| url.strip_prefix("http://"));
+    let without_scheme = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let Some((host, rest)) = without_scheme.and_then(|url| url.split_once('/')) else {
         return false;
     };
@@ -120,15 +112,12 @@ pub fn is_plain_place(text: &str, url: &str) -> bool {
                 && letters
                     .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         });
-    let is_plain_path = path
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte))
-        && !path.starts_with(['/', '.'])
-        && !path.contains("//")
-        && !path.contains("/.");
-    let Some((labels, own)) = text
-        .split_once(")/")
-        .filter(|_| is_plain_host && is_plain_path)
+    let is_plain_path =
+        path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte))
+            && !path.starts_with(['/', '.'])
+            && !path.contains("//")
+            && !path.contains("/.");
+    let Some((labels, own)) = text.split_once(")/").filter(|_| is_plain_host && is_plain_path)
     else {
         return false;
     };
@@ -142,9 +131,7 @@ pub fn is_plain_place(text: &str, url: &str) -> bool {
 fn scheme_of(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once(':')?;
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-        && scheme
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     is_scheme.then_some((scheme, rest))
 }
 
@@ -181,8 +168,7 @@ fn host(authority: &str, scheme: &str) -> Vec<u8> {
 /// A host without `www.`, `www1.` and the like.
 fn without_www(host: &str) -> &str {
     let after = host.strip_prefix("www").and_then(|rest| {
-        rest.trim_start_matches(|letter: char| letter.is_ascii_digit())
-            .strip_prefix('.')
+        rest.trim_start_matches(|letter: char| letter.is_ascii_digit()).strip_prefix('.')
     });
     after.unwrap_or(host)
 }
@@ -244,10 +230,7 @@ fn lower(mut bytes: Vec<u8>) -> Vec<u8> {
 fn strip_session_path(path: &[u8]) -> Vec<u8> {
     let is_id = |part: &[u8]| part.len() == 24 && part.iter().all(u8::is_ascii_alphanumeric);
     let is_session = |part: &[u8]| {
-        let Some(inner) = part
-            .strip_prefix(b"(")
-            .and_then(|part| part.strip_suffix(b")"))
-        else {
+        let Some(inner) = part.strip_prefix(b"(").and_then(|part| part.strip_suffix(b")")) else {
             return false;
         };
         is_id(inner)
@@ -263,9 +246,7 @@ fn strip_session_path(path: &[u8]) -> Vec<u8> {
     let parts: Vec<_> = path.split(|byte| *byte == b'/').collect();
     let is_page = |parts: &[&[u8]]| {
         let rest = lower(parts.join(&b'/'));
-        rest.windows(5)
-            .position(|five| five == b".aspx")
-            .is_some_and(|at| at > 0)
+        rest.windows(5).position(|five| five == b".aspx").is_some_and(|at| at > 0)
     };
     let found = (1..parts.len().saturating_sub(1))
         .rev()
@@ -306,9 +287,7 @@ fn strip_session(query: Vec<u8>) -> Vec<u8> {
 
 fn strip_prefix<'a>(bytes: &'a [u8], prefix: &str) -> Option<&'a [u8]> {
     let start = bytes.get(..prefix.len())?;
-    start
-        .eq_ignore_ascii_case(prefix.as_bytes())
-        .then(|| &bytes[prefix.len()..])
+    start.eq_ignore_ascii_case(prefix.as_bytes()).then(|| &bytes[prefix.len()..])
 }
 
 /// Removes the last part that is a session id and ends at `&` or the end of the query.
@@ -336,10 +315,7 @@ fn ordered(query: &[u8], left_out: fn(&[u8]) -> bool) -> Vec<u8> {
         .map(|argument| argument.splitn(2, |byte| *byte == b'=').collect())
         .collect();
     arguments.sort();
-    let arguments: Vec<_> = arguments
-        .into_iter()
-        .map(|parts| parts.join(&b'='))
-        .collect();
+    let arguments: Vec<_> = arguments.into_iter().map(|parts| parts.join(&b'=')).collect();
     arguments.join(&b'&')
 }
 
@@ -352,19 +328,10 @@ mod tests {
     fn keys_are_those_of_other_indexes() {
         for (url, expected) in [
             ("http://www.example.com/", "com,example)/"),
-            (
-                "https://www2.Example.com:443/A/B/?z=1&A=2#x",
-                "com,example)/a/b?a=2&z=1",
-            ),
-            (
-                "http://example.com:8080/a//b/../c/./d",
-                "com,example:8080)/a/c/d",
-            ),
+            ("https://www2.Example.com:443/A/B/?z=1&A=2#x", "com,example)/a/b?a=2&z=1"),
+            ("http://example.com:8080/a//b/../c/./d", "com,example:8080)/a/c/d"),
             ("http://user:pass@example.com/?", "com,example)/"),
-            (
-                "urn:pageinfo:https://Example.com/A?b",
-                "urn:pageinfo:https://example.com/a?b",
-            ),
+            ("urn:pageinfo:https://Example.com/A?b", "urn:pageinfo:https://example.com/a?b"),
             ("http://192.168.1.10/x", "10,1,168,192)/x"),
             ("http://example.com/a%2520b c", "com,example)/a%20b%20c"),
             (

@@ -89,10 +89,7 @@ impl PageUrl {
         if text.len() > URL_MAX {
             return Err(UrlError::TooLong(text.len()));
         }
-        if text
-            .chars()
-            .any(|c| c.is_control() || c == char::REPLACEMENT_CHARACTER)
-        {
+        if text.chars().any(|c| c.is_control() || c == char::REPLACEMENT_CHARACTER) {
             return Err(UrlError::ControlCharacter);
         }
         let url = Url::parse(text).map_err(|error| UrlError::Malformed(error.to_string()))?;
@@ -126,21 +123,11 @@ impl PageUrl {
             .host_str()
             .unwrap_or("unknown")
             .chars()
-            .map(|c| {
-                if c.is_ascii_alphanumeric() || c == '.' || c == '-' {
-                    c
-                } else {
-                    '_'
-                }
-            })
+            .map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' })
             .take(200)
             .collect();
         // The segment must not be `.` or `..`.
-        let host = if segment.starts_with('.') {
-            format!("_{segment}")
-        } else {
-            segment
-        };
+        let host = if segment.starts_with('.') { format!("_{segment}") } else { segment };
         match self.0.port() {
             Some(port) => format!("{host}_{port}"),
             None => host,
@@ -160,11 +147,7 @@ mod tests {
 
     #[test]
     fn other_schemes_are_not_of_the_web() {
-        for text in [
-            "http://a.test/",
-            "HTTPS://a.test/b#c",
-            "https://a.test\u{1b}",
-        ] {
+        for text in ["http://a.test/", "HTTPS://a.test/b#c", "https://a.test\u{1b}"] {
             assert!(is_web(text), "{text}");
         }
         for text in [
@@ -183,33 +166,16 @@ mod tests {
 
     #[test]
     fn valid_urls_are_normalized_and_others_refused() {
-        assert_eq!(
-            PageUrl::parse(" http://Example.com ").unwrap().as_str(),
-            "http://example.com/"
-        );
+        assert_eq!(PageUrl::parse(" http://Example.com ").unwrap().as_str(), "http://example.com/");
         let odd = "http://example.com/$(reboot)?a=`id`&b=${HOME}&c=%n&d='\"";
         assert!(PageUrl::parse(odd).unwrap().as_str().contains("$(reboot)"));
         for bad in ["", "example.com", "http://", "//x", "not a url"] {
-            assert!(
-                matches!(PageUrl::parse(bad), Err(UrlError::Malformed(_))),
-                "{bad}"
-            );
+            assert!(matches!(PageUrl::parse(bad), Err(UrlError::Malformed(_))), "{bad}");
         }
-        for bad in [
-            "file:///etc/passwd",
-            "javascript:alert(1)",
-            "ftp://x/",
-            "data:text/html,x",
-        ] {
-            assert!(
-                matches!(PageUrl::parse(bad), Err(UrlError::Scheme(_))),
-                "{bad}"
-            );
+        for bad in ["file:///etc/passwd", "javascript:alert(1)", "ftp://x/", "data:text/html,x"] {
+            assert!(matches!(PageUrl::parse(bad), Err(UrlError::Scheme(_))), "{bad}");
         }
-        assert_eq!(
-            PageUrl::parse("http://x/a\nb"),
-            Err(UrlError::ControlCharacter)
-        );
+        assert_eq!(PageUrl::parse("http://x/a\nb"), Err(UrlError::ControlCharacter));
         let long = format!("http://x/{}", "a".repeat(10_000));
         assert!(matches!(PageUrl::parse(&long), Err(UrlError::TooLong(_))));
     }

@@ -37,24 +37,17 @@ fn worker_starts_by_due_items_and_limits() {
 #[test]
 fn crawls_reserve_slots_for_their_pages() {
     let started = |most: u32, crawls: u32, pages: u32| {
-        let limits = Limits {
-            workers_max: most,
-            ..LIMITS
-        };
+        let limits = Limits { workers_max: most, ..LIMITS };
         let view = View {
             due_crawls: (100..109).map(CrawlId).collect(),
-            open_crawls: (0..crawls.into())
-                .map(|n| open(n, 0, 9 * n..9 * n + 9))
-                .collect(),
+            open_crawls: (0..crawls.into()).map(|n| open(n, 0, 9 * n..9 * n + 9)).collect(),
             crawl_workers: crawls,
             snapshot_workers: pages,
             ..View::default()
         };
         let decisions = decide(&view, &limits);
-        let crawls = decisions
-            .iter()
-            .filter(|start| matches!(start, Decision::StartCrawl(_)))
-            .count();
+        let crawls =
+            decisions.iter().filter(|start| matches!(start, Decision::StartCrawl(_))).count();
         (crawls, decisions.len() - crawls)
     };
     assert_eq!(started(1, 0, 0), (1, 0));
@@ -70,18 +63,11 @@ fn crawls_reserve_slots_for_their_pages() {
 
 /// Pages of a host for each page.
 fn open(id: i64, running: u32, due: std::ops::Range<i64>) -> OpenCrawl {
-    OpenCrawl {
-        id: CrawlId(id),
-        running,
-        due: due.map(|id| page(id, id)).collect(),
-    }
+    OpenCrawl { id: CrawlId(id), running, due: due.map(|id| page(id, id)).collect() }
 }
 
 fn page(id: i64, host: i64) -> Due {
-    Due {
-        id: SnapshotId(id),
-        host: HostId(host),
-    }
+    Due { id: SnapshotId(id), host: HostId(host) }
 }
 
 fn started(decisions: &[Decision]) -> Vec<i64> {
@@ -110,66 +96,30 @@ fn one_page_tries_whether_the_network_is_back() {
         hosts: (1..5)
             .map(|host| {
                 let network = network.of_host(host < 4, now);
-                (
-                    HostId(host),
-                    Host {
-                        network,
-                        ..Host::default()
-                    },
-                )
+                (HostId(host), Host { network, ..Host::default() })
             })
             .collect(),
         ..View::default()
     };
     let waiting = view(&network, Time(1000));
     assert_eq!(started(&decide(&waiting, &LIMITS)), [40, 41]);
-    let why = Places::of(&waiting, &LIMITS)
-        .against_host(HostId(2))
-        .unwrap();
-    assert!(
-        why.to_string().contains("names cannot be resolved"),
-        "{why}"
-    );
+    let why = Places::of(&waiting, &LIMITS).against_host(HostId(2)).unwrap();
+    assert!(why.to_string().contains("names cannot be resolved"), "{why}");
     let outlook = waiting.outlook();
     assert_eq!(outlook.next, Some(trial));
-    assert!(
-        outlook
-            .blocked
-            .unwrap()
-            .starts_with("the network is down since")
-    );
-    assert_eq!(
-        started(&decide(&view(&network, trial), &LIMITS)),
-        [10, 40, 41]
-    );
+    assert!(outlook.blocked.unwrap().starts_with("the network is down since"));
+    assert_eq!(started(&decide(&view(&network, trial), &LIMITS)), [10, 40, 41]);
     network.is_up();
-    assert_eq!(
-        started(&decide(&view(&network, trial), &LIMITS)),
-        [10, 20, 30, 40]
-    );
+    assert_eq!(started(&decide(&view(&network, trial), &LIMITS)), [10, 20, 30, 40]);
     assert_eq!(view(&network, trial).outlook().blocked, None);
 }
 
 /// Host 1 takes no more, host 2 has to wait after each start, host 3 is free.
 #[test]
 fn blocked_host_does_not_delay_other_hosts() {
-    let full = Host {
-        running: 2,
-        ..Host::default()
-    };
-    let slow = Host {
-        delay: Duration::from_secs(5),
-        ..Host::default()
-    };
-    let due = [
-        (10, 1),
-        (11, 1),
-        (20, 2),
-        (21, 2),
-        (30, 3),
-        (31, 3),
-        (32, 3),
-    ];
+    let full = Host { running: 2, ..Host::default() };
+    let slow = Host { delay: Duration::from_secs(5), ..Host::default() };
+    let due = [(10, 1), (11, 1), (20, 2), (21, 2), (30, 3), (31, 3), (32, 3)];
     let mut view = View {
         now: Time(1000),
         open_crawls: vec![OpenCrawl {
@@ -197,10 +147,7 @@ fn blocked_host_does_not_delay_other_hosts() {
 #[test]
 fn under_pressure_nothing_starts() {
     let view = View {
-        allowance: Allowance {
-            pressure: Some("no space".into()),
-            is_outage: false,
-        },
+        allowance: Allowance { pressure: Some("no space".into()), is_outage: false },
         due_crawls: vec![CrawlId(1)],
         open_crawls: vec![open(2, 0, 1..9)],
         ..View::default()
@@ -224,16 +171,9 @@ fn crawls_take_turns() {
 
 #[test]
 fn a_crawl_never_exceeds_its_own_limit() {
-    let limits = Limits {
-        workers_per_kind: 100,
-        workers_max: 100,
-        snapshots_per_crawl: 8,
-        ..LIMITS
-    };
-    let view = View {
-        open_crawls: vec![open(1, 5, 10..90)],
-        ..View::default()
-    };
+    let limits =
+        Limits { workers_per_kind: 100, workers_max: 100, snapshots_per_crawl: 8, ..LIMITS };
+    let view = View { open_crawls: vec![open(1, 5, 10..90)], ..View::default() };
     assert_eq!(decide(&view, &limits).len(), 3);
 }
 

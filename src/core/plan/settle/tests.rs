@@ -4,11 +4,8 @@ use super::*;
 use crate::model::{HttpAnswer, HttpErrors};
 use crate::plan::VisitRules;
 
-const BACKOFF: Backoff = Backoff {
-    first: Duration::from_secs(60),
-    longest: Duration::from_secs(3600),
-    attempts: 3,
-};
+const BACKOFF: Backoff =
+    Backoff { first: Duration::from_secs(60), longest: Duration::from_secs(3600), attempts: 3 };
 
 fn end(outcome: Outcome, attempts: u32) -> WorkerEnd {
     WorkerEnd {
@@ -37,10 +34,7 @@ fn page_without_hooks_is_sealed_with_a_reason() {
         ),
     ];
     for (why, reason) in table {
-        let without = WorkerEnd {
-            without_hooks: Some(why),
-            ..end(Outcome::Exit(0), 1)
-        };
+        let without = WorkerEnd { without_hooks: Some(why), ..end(Outcome::Exit(0), 1) };
         let settled = settle_worker(&without, &BACKOFF, Time(0), 1.0);
         assert_eq!(settled.step, Step::Seal);
         assert_eq!(settled.reason.as_deref(), Some(reason));
@@ -69,17 +63,11 @@ fn step_by_outcome() {
     let settle = |end: &WorkerEnd| settle_worker(end, &BACKOFF, Time(0), 1.0);
     assert_eq!(settle(&end(Outcome::Exit(0), 1)).step, Step::Seal);
     let again = settle(&end(Outcome::Signal(9), 1));
-    assert_eq!(
-        (again.step, again.retry_at),
-        (Step::Requeue, Some(Time(60_000)))
-    );
+    assert_eq!((again.step, again.retry_at), (Step::Requeue, Some(Time(60_000))));
     let enough = settle(&end(Outcome::Watchdog, 3));
     assert_eq!(enough.step, Step::Seal);
     assert!(enough.reason.unwrap().contains("given up after 3 attempts"));
-    let spent = WorkerEnd {
-        spent: Some("12h are over".to_owned()),
-        ..end(Outcome::TimeLimit, 1)
-    };
+    let spent = WorkerEnd { spent: Some("12h are over".to_owned()), ..end(Outcome::TimeLimit, 1) };
     let settled = settle(&spent);
     assert_eq!((settled.step, settled.retry_at), (Step::Seal, None));
     assert_eq!(settled.reason, spent.spent);
@@ -88,27 +76,15 @@ fn step_by_outcome() {
 
 #[test]
 fn time_limit_of_a_paused_worker_allows_another_attempt() {
-    let excused = WorkerEnd {
-        was_paused: true,
-        ..end(Outcome::TimeLimit, 3)
-    };
+    let excused = WorkerEnd { was_paused: true, ..end(Outcome::TimeLimit, 3) };
     let settled = settle_worker(&excused, &BACKOFF, Time(0), 0.5);
-    assert_eq!(
-        (settled.step, settled.retry_at),
-        (Step::Requeue, Some(Time(1)))
-    );
+    assert_eq!((settled.step, settled.retry_at), (Step::Requeue, Some(Time(1))));
 }
 
 #[test]
 fn success_with_an_unfinished_hook_requeues() {
-    let end = WorkerEnd {
-        unfinished: true,
-        ..end(Outcome::Exit(0), 1)
-    };
-    assert_eq!(
-        settle_worker(&end, &BACKOFF, Time(0), 0.5).step,
-        Step::Requeue
-    );
+    let end = WorkerEnd { unfinished: true, ..end(Outcome::Exit(0), 1) };
+    assert_eq!(settle_worker(&end, &BACKOFF, Time(0), 0.5).step, Step::Requeue);
 }
 
 /// Ends of a worker: done, died, given up, stopped by hand.
@@ -148,10 +124,7 @@ fn end_of_a_worker_by_state() {
         for (end, want) in ends().iter().zip(row.split(' ')) {
             let after = after_worker(status, end, &BACKOFF, Time(0), 0.5);
             assert_eq!(word(&after), want, "{status} {end:?}");
-            let before_retry = WorkerEnd {
-                attempts: 0,
-                ..end.clone()
-            };
+            let before_retry = WorkerEnd { attempts: 0, ..end.clone() };
             let after = after_worker(status, &before_retry, &BACKOFF, Time(0), 0.5);
             let started = status == Lifecycle::Started;
             assert_eq!(after != AfterWorker::Nothing, started, "{status} {end:?}");
@@ -161,15 +134,8 @@ fn end_of_a_worker_by_state() {
 
 /// The end of a worker whose visit the server answered with this status.
 fn visited(outcome: Outcome, status: u16, errors: HttpErrors, is_last: bool) -> WorkerEnd {
-    let rules = VisitRules {
-        errors,
-        is_last,
-        ..VisitRules::default()
-    };
-    let answer = HttpAnswer {
-        status,
-        plugin: "headers".to_owned(),
-    };
+    let rules = VisitRules { errors, is_last, ..VisitRules::default() };
+    let answer = HttpAnswer { status, plugin: "headers".to_owned() };
     WorkerEnd {
         visit: Some(Visit {
             rules,
@@ -209,11 +175,7 @@ fn end_of_a_visit_by_state_and_answer() {
     }
     let reasons = visits.each_ref().map(|end| {
         let settled = settle_worker(end, &BACKOFF, Time(0), 1.0);
-        (
-            settled.retry_at.map(|at| at.0),
-            settled.reason,
-            end.treatment(),
-        )
+        (settled.retry_at.map(|at| at.0), settled.reason, end.treatment())
     });
     use Treatment::{Fail, GiveUp, Keep, Wait};
     let asked = "http 429; the server asks to wait (Retry-After); visit 1 of 3 was refused";
@@ -222,21 +184,14 @@ fn end_of_a_visit_by_state_and_answer() {
     assert_eq!(reasons[2], (None, some("http 404"), Fail));
     assert_eq!(reasons[3], (Some(8_000), some(asked), Wait));
     assert_eq!(reasons[4], (None, some("http 429"), GiveUp));
-    assert_eq!(
-        reasons[5].0,
-        Some(60_000),
-        "a dead worker continues the visit"
-    );
+    assert_eq!(reasons[5].0, Some(60_000), "a dead worker continues the visit");
     assert_eq!(reasons[5].2, Keep);
 }
 
 /// Refused visits are no failed attempts of workers.
 #[test]
 fn refused_visits_use_up_no_attempts() {
-    let died = WorkerEnd {
-        refused: 4,
-        ..end(Outcome::Signal(9), 5)
-    };
+    let died = WorkerEnd { refused: 4, ..end(Outcome::Signal(9), 5) };
     let settled = settle_worker(&died, &BACKOFF, Time(0), 1.0);
     assert_eq!(settled.step, Step::Requeue);
     assert!(settled.reason.unwrap().ends_with("attempt 1 of 3"));
@@ -249,10 +204,7 @@ fn a_paused_crawl_keeps_the_reason_of_its_worker() {
         panic!("{after:?}");
     };
     assert_eq!(retry_at, Some(Time(60_000)));
-    assert!(
-        reason.starts_with("paused by request; worker: "),
-        "{reason}"
-    );
+    assert!(reason.starts_with("paused by request; worker: "), "{reason}");
 }
 
 /// Columns: nothing open, aborted, snapshots open, both.

@@ -5,30 +5,18 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 fn retries(now: i64) -> Retries {
     Retries {
-        backoff: Backoff {
-            first: MINUTE,
-            longest: 60 * MINUTE,
-            attempts: 3,
-        },
+        backoff: Backoff { first: MINUTE, longest: 60 * MINUTE, attempts: 3 },
         now: Time(now),
         jitter: 1.0,
     }
 }
 
 fn object(name: &str) -> StoredObject {
-    StoredObject {
-        store: "/srv/store".into(),
-        name: name.into(),
-        sha256: "ab".into(),
-        size: 7,
-    }
+    StoredObject { store: "/srv/store".into(), name: name.into(), sha256: "ab".into(), size: 7 }
 }
 
 fn stored(name: &str) -> End {
-    End::Recorded(Record {
-        object: Some(object(name)),
-        ..Record::default()
-    })
+    End::Recorded(Record { object: Some(object(name)), ..Record::default() })
 }
 
 fn done() -> End {
@@ -36,11 +24,7 @@ fn done() -> End {
 }
 
 fn error(differs: bool) -> End {
-    End::Recorded(Record {
-        error: Some("no space".into()),
-        differs,
-        ..Record::default()
-    })
+    End::Recorded(Record { error: Some("no space".into()), differs, ..Record::default() })
 }
 
 /// A copy that was stored and verified at 1000.
@@ -67,10 +51,7 @@ fn failed_copy_is_retried_without_end_and_stays_local() {
     for attempt in 1..=40 {
         copy = copy.begun(Task::Put).ended(&error(false), &retries(0));
         assert_eq!((copy.status, copy.task), (CopyStatus::Waiting, Task::Put));
-        assert_eq!(
-            (copy.attempts, copy.reason.as_deref()),
-            (attempt, Some("no space"))
-        );
+        assert_eq!((copy.attempts, copy.reason.as_deref()), (attempt, Some("no space")));
         assert!(copy.is_local && copy.object.is_none());
     }
     assert_eq!(copy.due_at, Some(Time(0).after(60 * MINUTE)));
@@ -80,38 +61,22 @@ fn failed_copy_is_retried_without_end_and_stays_local() {
 fn lost_transfer_is_repeated_at_once_and_counts_no_attempt() {
     let copy = Copy::default().sealed(Time(0)).begun(Task::Put);
     let copy = copy.ended(&End::Lost, &retries(9));
-    assert_eq!(
-        (copy.status, copy.due_at, copy.attempts),
-        (CopyStatus::Waiting, Some(Time(9)), 0)
-    );
+    assert_eq!((copy.status, copy.due_at, copy.attempts), (CopyStatus::Waiting, Some(Time(9)), 0));
 }
 
 #[test]
 fn page_sealed_during_a_transfer_is_copied_again() {
-    let copy = Copy::default()
-        .sealed(Time(0))
-        .begun(Task::Put)
-        .sealed(Time(5));
+    let copy = Copy::default().sealed(Time(0)).begun(Task::Put).sealed(Time(5));
     assert!(copy.status == CopyStatus::Running && copy.again);
     let copy = copy.ended(&stored("a"), &retries(9));
-    assert_eq!(
-        (copy.status, copy.task, copy.again),
-        (CopyStatus::Waiting, Task::Put, false)
-    );
+    assert_eq!((copy.status, copy.task, copy.again), (CopyStatus::Waiting, Task::Put, false));
 }
 
 #[test]
 fn local_files_that_differ_from_the_copy_are_copied_again() {
-    let copy = verified()
-        .begun(Task::Drop)
-        .ended(&error(true), &retries(0));
-    assert_eq!(
-        (copy.status, copy.task, copy.is_local),
-        (CopyStatus::Waiting, Task::Put, true)
-    );
-    let copy = verified()
-        .begun(Task::Drop)
-        .ended(&error(false), &retries(0));
+    let copy = verified().begun(Task::Drop).ended(&error(true), &retries(0));
+    assert_eq!((copy.status, copy.task, copy.is_local), (CopyStatus::Waiting, Task::Put, true));
+    let copy = verified().begun(Task::Drop).ended(&error(false), &retries(0));
     assert_eq!((copy.task, copy.is_local), (Task::Drop, true));
 }
 
@@ -120,10 +85,7 @@ fn removed_files_are_restored_on_request_and_stay_for_a_while() {
     let removed = verified().begun(Task::Drop).ended(&done(), &retries(2000));
     assert!(!removed.is_local);
     let wanted = removed.requested(Time(3000)).unwrap();
-    assert_eq!(
-        (wanted.status, wanted.task),
-        (CopyStatus::Waiting, Task::Get)
-    );
+    assert_eq!((wanted.status, wanted.task), (CopyStatus::Waiting, Task::Get));
     assert_eq!(wanted.requested(Time(3001)).unwrap().task, Task::Get);
     let failed = wanted.begun(Task::Get).ended(&error(false), &retries(4000));
     assert_eq!(failed.status, CopyStatus::Idle);

@@ -17,11 +17,7 @@ pub struct Bed {
 
 impl Bed {
     pub fn new() -> Bed {
-        Bed {
-            arrival: Arrival::new(LIMITS),
-            now: 0,
-            steps: Vec::new(),
-        }
+        Bed { arrival: Arrival::new(LIMITS), now: 0, steps: Vec::new() }
     }
 
     /// The event arrives `after` milliseconds; alarms before it are obeyed.
@@ -45,8 +41,7 @@ impl Bed {
             alarms += 1;
             assert!(alarms < 10_000, "alarms without progress");
             self.now = alarm;
-            self.steps
-                .extend(self.arrival.tick(Duration::from_millis(alarm)));
+            self.steps.extend(self.arrival.tick(Duration::from_millis(alarm)));
         }
         self.now = end;
         self
@@ -89,9 +84,7 @@ impl Bed {
 
     pub fn reason(&self) -> (&str, bool) {
         match self.arrival.ending() {
-            Some(Ending::NoPage {
-                reason, is_failure, ..
-            }) => (reason, *is_failure),
+            Some(Ending::NoPage { reason, is_failure, .. }) => (reason, *is_failure),
             other => panic!("not refused: {other:?}"),
         }
     }
@@ -162,8 +155,5 @@ pub fn failed(request: &str, error: &str) -> TabEvent {
 }
 
 pub fn answered(error: &str) -> TabEvent {
-    TabEvent::NavigationAnswered {
-        error: error.to_owned(),
-        is_download: false,
-    }
+    TabEvent::NavigationAnswered { error: error.to_owned(), is_download: false }
 }

@@ -59,20 +59,12 @@ pub struct Meter {
 impl Meter {
     /// Starts now, with `tick` of real time between two grants.
     pub fn start(tick: Duration, now: Duration) -> Meter {
-        Meter {
-            tick,
-            granted_at: now,
-            open: Duration::ZERO,
-        }
+        Meter { tick, granted_at: now, open: Duration::ZERO }
     }
 
     /// When the next grant is due.
     pub fn due(&self) -> Duration {
-        let pause = if self.open.is_zero() {
-            self.tick
-        } else {
-            self.tick.max(REPEAT)
-        };
+        let pause = if self.open.is_zero() { self.tick } else { self.tick.max(REPEAT) };
         self.granted_at + pause
     }
 
@@ -123,10 +115,7 @@ impl Clock {
         self.grant = Grant::All;
         self.meter = None;
         self.granted_at = self.now;
-        Step::Grant {
-            policy: Policy::PauseForNetwork,
-            budget: self.remaining,
-        }
+        Step::Grant { policy: Policy::PauseForNetwork, budget: self.remaining }
     }
 
     /// Grants a piece of the remaining time, whatever the network does.
@@ -165,10 +154,7 @@ impl Clock {
         self.grant = Grant::Tick;
         self.granted_at = now;
         self.remaining = self.remaining.saturating_sub(budget);
-        Some(Step::Grant {
-            policy: Policy::Advance,
-            budget,
-        })
+        Some(Step::Grant { policy: Policy::Advance, budget })
     }
 
     /// The last grant has expired.

@@ -94,10 +94,7 @@ pub fn refusal(error: &str, is_download: bool, response: &Response) -> Option<(S
         "" | ABORTED => Some(not_a_page(&response.mime_type)),
         _ => {
             let error = one_line(error, 100);
-            Some((
-                format!("failed to load the page in chromium: {error}"),
-                true,
-            ))
+            Some((format!("failed to load the page in chromium: {error}"), true))
         }
     }
 }

@@ -63,10 +63,7 @@ pub enum TabEvent {
 impl TabEvent {
     /// The answer that chromium gives when a file in place of the page is refused.
     pub fn download() -> TabEvent {
-        TabEvent::NavigationAnswered {
-            error: ABORTED.to_owned(),
-            is_download: true,
-        }
+        TabEvent::NavigationAnswered { error: ABORTED.to_owned(), is_download: true }
     }
 }
 

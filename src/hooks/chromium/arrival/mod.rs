@@ -125,9 +125,7 @@ impl Arrival {
     pub fn new(limits: ArrivalLimits) -> Arrival {
         Arrival {
             limits,
-            phase: Phase::Loading {
-                since: Duration::ZERO,
-            },
+            phase: Phase::Loading { since: Duration::ZERO },
             document: None,
             incoming: None,
             requests: Requests::default(),
@@ -178,12 +176,9 @@ impl Arrival {
                 }
             }
             TabEvent::Navigating { loader, url } => self.navigating(loader, url, now),
-            TabEvent::Committed {
-                loader,
-                url,
-                mime_type,
-                is_error_page,
-            } => self.committed(loader, url, mime_type, is_error_page, now),
+            TabEvent::Committed { loader, url, mime_type, is_error_page } => {
+                self.committed(loader, url, mime_type, is_error_page, now)
+            }
             TabEvent::Renamed { url } => {
                 if let Some(document) = &mut self.document {
                     document.url = url;
@@ -200,12 +195,9 @@ impl Arrival {
                     document.response = Some(response);
                 }
             }
-            TabEvent::Began {
-                request,
-                url,
-                kind,
-                frame,
-            } => self.requests.began(request, url, kind, frame, now),
+            TabEvent::Began { request, url, kind, frame } => {
+                self.requests.began(request, url, kind, frame, now)
+            }
             TabEvent::FrameGone { frame } => self.requests.frame_gone(&frame),
             TabEvent::Received { request, bytes } => {
                 if let Some(document) = self.document_of(&request) {
@@ -250,9 +242,7 @@ impl Arrival {
 
     fn document_of(&mut self, request: &str) -> Option<&mut Document> {
         let both = [self.incoming.as_mut(), self.document.as_mut()];
-        both.into_iter()
-            .flatten()
-            .find(|document| document.loader == request)
+        both.into_iter().flatten().find(|document| document.loader == request)
     }
 
     fn navigating(&mut self, loader: String, url: String, now: Duration) {
@@ -312,10 +302,7 @@ impl Arrival {
 
     fn failed(&mut self, request: &str, error: String, now: Duration) {
         self.requests.ended(request);
-        let is_incoming = self
-            .incoming
-            .as_ref()
-            .is_some_and(|incoming| incoming.loader == request);
+        let is_incoming = self.incoming.as_ref().is_some_and(|incoming| incoming.loader == request);
         if let Some(document) = self.document_of(request) {
             document.error = Some(error.clone());
         }
@@ -342,9 +329,7 @@ impl Arrival {
     fn dialog(&mut self) {
         self.dialogs += 1;
         if self.dialogs == DIALOGS_MAX {
-            self.note(format!(
-                "its scripts were stopped, they opened {DIALOGS_MAX} dialogs"
-            ));
+            self.note(format!("its scripts were stopped, they opened {DIALOGS_MAX} dialogs"));
             self.stop_scripts();
         }
     }
@@ -380,11 +365,7 @@ impl Arrival {
     }
 
     fn no_page(&mut self, reason: String, is_failure: bool, response: Option<Response>) {
-        self.ending.get_or_insert(Ending::NoPage {
-            reason,
-            is_failure,
-            response,
-        });
+        self.ending.get_or_insert(Ending::NoPage { reason, is_failure, response });
     }
 
     fn hold(&mut self) {

@@ -53,11 +53,7 @@ impl Arrival {
             _ => own,
         };
         // A time that has passed without a consequence must not be asked for again.
-        let next = if own > self.last_tick() {
-            own
-        } else {
-            self.last_tick() + TICK
-        };
+        let next = if own > self.last_tick() { own } else { self.last_tick() + TICK };
         next.min(self.limits.total)
     }
 
@@ -82,9 +78,7 @@ impl Arrival {
 
     /// Time without progress after which a parsed document is taken to be loaded.
     fn quiet_time(&self) -> Duration {
-        self.limits
-            .settle
-            .clamp(Duration::from_secs(1), Duration::from_secs(5))
+        self.limits.settle.clamp(Duration::from_secs(1), Duration::from_secs(5))
     }
 
     /// Does what is due.
@@ -158,11 +152,7 @@ impl Arrival {
         let Some(document) = &self.document else {
             if now >= since + self.limits.load {
                 let seconds = self.limits.load.as_secs();
-                self.no_page(
-                    format!("the page did not answer within {seconds} s"),
-                    true,
-                    None,
-                );
+                self.no_page(format!("the page did not answer within {seconds} s"), true, None);
             }
             return;
         };
@@ -218,10 +208,7 @@ impl Arrival {
         let waits = self.requests.waits_for(patience);
         if now >= patience + SETTLE_GRACE {
             if !waits && self.clock.is_stuck() {
-                self.phase = Phase::Probing {
-                    since: now,
-                    is_reached: false,
-                };
+                self.phase = Phase::Probing { since: now, is_reached: false };
                 self.steps.push(Step::Probe);
             } else {
                 self.reveal(now);

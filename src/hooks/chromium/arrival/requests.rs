@@ -48,12 +48,7 @@ impl Requests {
         now: Duration,
     ) {
         if kind != RequestKind::Uncounted && self.0.len() < OPEN_MAX {
-            let open = Open {
-                url: one_line(&url, 200),
-                kind,
-                frame,
-                since: now,
-            };
+            let open = Open { url: one_line(&url, 200), kind, frame, since: now };
             // A redirect begins the same request again.
             self.0.entry(request).or_insert(open);
         }
@@ -64,8 +59,7 @@ impl Requests {
     }
 
     pub fn frame_gone(&mut self, frame: &str) {
-        self.0
-            .retain(|_, open| open.frame.as_deref() != Some(frame));
+        self.0.retain(|_, open| open.frame.as_deref() != Some(frame));
     }
 
     /// Forgets the requests of the page before. Their ends may not be reported.
@@ -99,11 +93,7 @@ impl Requests {
         let count = self.0.len();
         let named: Vec<String> = self.0.values().take(NAMED_MAX).map(Open::name).collect();
         let more = count.saturating_sub(NAMED_MAX);
-        let rest = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         let (s, named) = (if count == 1 { "" } else { "s" }, named.join(", "));
         (count > 0).then(|| format!("ignored {count} request{s} that did not end: {named}{rest}"))
     }

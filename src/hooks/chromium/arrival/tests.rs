@@ -8,10 +8,7 @@ const A: &str = "http://a.test/";
 fn page_is_settled_in_its_own_time_and_revealed() {
     let mut bed = Bed::new();
     bed.commits("L1", A).then(0, answered("")).loads();
-    let all = Step::Grant {
-        policy: Policy::PauseForNetwork,
-        budget: LIMITS.settle,
-    };
+    let all = Step::Grant { policy: Policy::PauseForNetwork, budget: LIMITS.settle };
     assert_eq!(bed.steps, [all]);
     bed.runs();
     assert_eq!(bed.page().url, A);
@@ -33,10 +30,7 @@ fn page_without_settling_time_keeps_the_real_clock() {
 #[test]
 fn event_stream_neither_stops_the_clock_nor_is_waited_for() {
     let mut bed = Bed::new();
-    bed.commits("L1", A)
-        .then(1, began("s", RequestKind::Stream))
-        .loads()
-        .runs();
+    bed.commits("L1", A).then(1, began("s", RequestKind::Stream)).loads().runs();
     let note = "ignored 1 request that did not end: http://a.test/s (event stream)";
     assert_eq!(bed.page().notes, [note]);
     assert!(bed.now < 1000, "{} ms", bed.now);
@@ -58,9 +52,7 @@ fn data_next_to_an_event_stream_is_waited_for() {
 #[test]
 fn long_poll_is_waited_for_during_the_settling_time_only() {
     let mut bed = Bed::new();
-    bed.commits("L1", A)
-        .then(1, began("poll", RequestKind::Ordinary))
-        .loads();
+    bed.commits("L1", A).then(1, began("poll", RequestKind::Ordinary)).loads();
     bed.wait(2900);
     assert!(bed.arrival.ending().is_none());
     bed.wait(150).runs();
@@ -72,9 +64,7 @@ fn long_poll_is_waited_for_during_the_settling_time_only() {
 #[test]
 fn parsed_page_does_not_wait_for_a_silent_picture() {
     let mut bed = Bed::new();
-    bed.commits("L1", A)
-        .then(1, began("picture", RequestKind::Ordinary))
-        .then(1, TabEvent::Parsed);
+    bed.commits("L1", A).then(1, began("picture", RequestKind::Ordinary)).then(1, TabEvent::Parsed);
     bed.wait(2900);
     assert!(bed.steps.is_empty(), "{:?}", bed.steps);
     bed.wait(200).runs();
@@ -86,8 +76,7 @@ fn parsed_page_does_not_wait_for_a_silent_picture() {
 fn page_that_goes_elsewhere_is_there_when_the_last_one_is() {
     let mut bed = Bed::new();
     bed.commits("L1", A).loads();
-    bed.then(1, TabEvent::NavigationRequested)
-        .then(1, TabEvent::BudgetExpired);
+    bed.then(1, TabEvent::NavigationRequested).then(1, TabEvent::BudgetExpired);
     assert!(bed.arrival.ending().is_none(), "it is about to leave");
     bed.commits("L2", "http://b.test/").loads().runs();
     assert_eq!(bed.page().url, "http://b.test/");
@@ -156,13 +145,8 @@ fn page_that_reloads_itself_is_held() {
         bed.commits(loader, A).loads();
     }
     assert!(bed.has(&Step::HoldNavigation));
-    bed.then(1, TabEvent::NavigationRequested)
-        .then(1, TabEvent::Held { url: A.into() })
-        .runs();
-    assert_eq!(
-        bed.page().notes,
-        ["the page was held, it navigates on its own: http://a.test/"]
-    );
+    bed.then(1, TabEvent::NavigationRequested).then(1, TabEvent::Held { url: A.into() }).runs();
+    assert_eq!(bed.page().notes, ["the page was held, it navigates on its own: http://a.test/"]);
 }
 
 #[test]
@@ -188,9 +172,7 @@ fn every_ready_page_is_held() {
 fn answers_without_content_have_a_reason() {
     let refused = |status: u64, error: &str| {
         let mut bed = Bed::new();
-        bed.then(1, navigating("L1", A))
-            .then(1, responded("L1", status))
-            .then(1, answered(error));
+        bed.then(1, navigating("L1", A)).then(1, responded("L1", status)).then(1, answered(error));
         let (reason, is_failure) = bed.reason();
         (reason.to_owned(), is_failure)
     };
@@ -203,24 +185,18 @@ fn answers_without_content_have_a_reason() {
     let download = ("not a page: the server offers a download".to_owned(), false);
     assert_eq!(refused(200, "net::ERR_ABORTED"), download);
     let failed = "failed to load the page in chromium: net::ERR_NAME_NOT_RESOLVED";
-    assert_eq!(
-        refused(0, "net::ERR_NAME_NOT_RESOLVED"),
-        (failed.to_owned(), true)
-    );
+    assert_eq!(refused(0, "net::ERR_NAME_NOT_RESOLVED"), (failed.to_owned(), true));
 }
 
 #[test]
 fn response_may_be_reported_after_the_answer() {
     let mut bed = Bed::new();
-    bed.then(1, navigating("L1", A))
-        .then(1, answered("net::ERR_ABORTED"));
+    bed.then(1, navigating("L1", A)).then(1, answered("net::ERR_ABORTED"));
     assert!(bed.arrival.ending().is_none());
     bed.then(1, responded("L1", 304));
     assert_eq!(bed.reason(), ("the answer has no content (304)", false));
     let mut bed = Bed::new();
-    bed.then(1, navigating("L1", A))
-        .then(1, answered("net::ERR_ABORTED"))
-        .wait(2100);
+    bed.then(1, navigating("L1", A)).then(1, answered("net::ERR_ABORTED")).wait(2100);
     let download = "not a page: the server offers a download";
     assert_eq!(bed.reason(), (download, false));
 }
@@ -285,9 +261,7 @@ fn server_that_does_not_answer_is_a_failure() {
 #[test]
 fn endless_body_is_a_page_with_a_note() {
     let mut bed = Bed::new();
-    bed.then(1, navigating("L1", A))
-        .then(1, responded("L1", 200))
-        .then(1, committed("L1", A));
+    bed.then(1, navigating("L1", A)).then(1, responded("L1", 200)).then(1, committed("L1", A));
     for _ in 0..31 {
         bed.then(1000, received("L1", 10));
     }
@@ -340,10 +314,7 @@ fn scripts_of_a_page_that_is_busy_are_not_stopped() {
         bed.runs().wait(5000);
         assert!(!bed.has(&Step::StopScripts));
         let notes = &bed.page().notes;
-        assert!(
-            !notes.iter().any(|note| note.contains("script")),
-            "{notes:?}"
-        );
+        assert!(!notes.iter().any(|note| note.contains("script")), "{notes:?}");
     }
 }
 

@@ -143,10 +143,9 @@ impl Tap {
                 && let Some(message) = Message::parse(bytes)
                 && message.id == Some(call)
             {
-                return message.result().map_err(|message| CdpError::Refused {
-                    method: "a call".to_owned(),
-                    message,
-                });
+                return message
+                    .result()
+                    .map_err(|message| CdpError::Refused { method: "a call".to_owned(), message });
             }
             self.passed_over.push_back(frame);
         }

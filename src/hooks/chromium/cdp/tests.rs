@@ -40,21 +40,13 @@ async fn a_tap_loses_no_message_while_it_waits_for_an_answer() {
         vec![event(1), event(2), answer, event(3)]
     });
     let mut tap = Tap::open(&socket, 1000).unwrap();
-    let call = Call {
-        id: 7,
-        session: None,
-        method: "A",
-        params: json!({}),
-    };
+    let call = Call { id: 7, session: None, method: "A", params: json!({}) };
     let _: Value = tap.call(&call).await.unwrap();
     for expected in 1..=3 {
         let Frame::Message(bytes) = tap.next().await.unwrap() else {
             panic!("a message is too large")
         };
-        assert_eq!(
-            serde_json::from_slice::<Value>(&bytes).unwrap(),
-            event(expected)
-        );
+        assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), event(expected));
     }
 }
 

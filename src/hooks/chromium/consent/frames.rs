@@ -68,17 +68,11 @@ impl Frames {
             frame_tree: Tree,
         }
         let answer: Answer = session.call("Page.getFrameTree", json!({})).await?;
-        let sites = Sites {
-            page: host(&answer.frame_tree.frame.url),
-            hosts,
-        };
+        let sites = Sites { page: host(&answer.frame_tree.frame.url), hosts };
         let mut same_process = sites.judge(answer.frame_tree, main);
         same_process.truncate(FRAMES_MAX);
         let other_processes = other_processes(session, main, &sites).await?;
-        Ok(Frames {
-            same_process,
-            other_processes,
-        })
+        Ok(Frames { same_process, other_processes })
     }
 }
 
@@ -100,11 +94,7 @@ impl Sites<'_> {
             trees.extend(children.map(|child| (child, may_click)));
             if id != main {
                 let host = host.unwrap_or_default();
-                frames.push(Frame {
-                    id,
-                    host,
-                    may_click,
-                });
+                frames.push(Frame { id, host, may_click });
             }
         }
         frames
@@ -158,11 +148,7 @@ fn site(host: &str) -> &str {
     let labels: Vec<&str> = host.rsplit('.').collect();
     let is_class = labels.len() > 2 && labels[0].len() == 2 && labels[1].len() <= 3;
     let count = if is_class { 3 } else { 2 };
-    let length = labels
-        .iter()
-        .take(count)
-        .map(|label| label.len() + 1)
-        .sum::<usize>();
+    let length = labels.iter().take(count).map(|label| label.len() + 1).sum::<usize>();
     &host[host.len().saturating_sub(length.saturating_sub(1))..]
 }
 
@@ -203,11 +189,7 @@ async fn other_processes(
             let host = host(&target.url);
             let may_click = (host.as_deref())
                 .is_some_and(|host| sites.is_below(host) || sites.is_platform(host));
-            Frame {
-                id: target.target_id,
-                host: host.unwrap_or_default(),
-                may_click,
-            }
+            Frame { id: target.target_id, host: host.unwrap_or_default(), may_click }
         })
         .take(FRAMES_MAX)
         .collect())
@@ -218,35 +200,18 @@ mod tests {
     use super::*;
 
     fn tree(id: &str, url: &str, children: Vec<Tree>) -> Tree {
-        Tree {
-            frame: InTree {
-                id: id.to_owned(),
-                url: url.to_owned(),
-            },
-            child_frames: children,
-        }
+        Tree { frame: InTree { id: id.to_owned(), url: url.to_owned() }, child_frames: children }
     }
 
     #[test]
     fn frames_of_other_sites_are_not_clicked() {
         let hosts = ["consent.corp.test".to_owned()];
-        let sites = Sites {
-            page: host("https://www.shop.co.uk/a"),
-            hosts: &hosts,
-        };
+        let sites = Sites { page: host("https://www.shop.co.uk/a"), hosts: &hosts };
         let frames = vec![
             tree("own", "https://cmp.shop.co.uk/", Vec::new()),
             tree("made", "about:srcdoc", Vec::new()),
-            tree(
-                "bank",
-                "https://bank.co.uk/",
-                vec![tree("of bank", "about:blank", Vec::new())],
-            ),
-            tree(
-                "platform",
-                "https://cdn.privacy-mgmt.com/index.html",
-                Vec::new(),
-            ),
+            tree("bank", "https://bank.co.uk/", vec![tree("of bank", "about:blank", Vec::new())]),
+            tree("platform", "https://cdn.privacy-mgmt.com/index.html", Vec::new()),
             tree("named", "https://eu.consent.corp.test/", Vec::new()),
             tree("like", "https://evilprivacy-mgmt.com/", Vec::new()),
         ];
@@ -263,10 +228,7 @@ mod tests {
 
     #[test]
     fn process_of_its_own_is_another_site_unless_it_is_below_the_page() {
-        let sites = |page: &str| Sites {
-            page: host(page),
-            hosts: &[],
-        };
+        let sites = |page: &str| Sites { page: host(page), hosts: &[] };
         let below = |page: &str, frame: &str| sites(page).is_below(frame);
         assert!(below("https://www.a.test/", "consent.a.test"));
         assert!(!below("https://a.github.io/", "b.github.io"));

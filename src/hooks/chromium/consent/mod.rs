@@ -127,13 +127,7 @@ pub struct Walls<'a> {
 impl<'a> Walls<'a> {
     /// Nothing of the page was removed so far.
     pub fn new(consent: Consent, rules: Option<&'a Rules>, hosts: &'a [String]) -> Walls<'a> {
-        Walls {
-            consent,
-            rules,
-            hosts,
-            patience: RULES_MAX,
-            are_rules_tried: false,
-        }
+        Walls { consent, rules, hosts, patience: RULES_MAX, are_rules_tried: false }
     }
 
     /// Removes the walls that are there now, one after the other. `frame` is the main frame. Returns
@@ -200,11 +194,7 @@ impl<'a> Walls<'a> {
 
     /// The first argument of the script.
     fn mode(&self) -> &'static str {
-        if self.consent == Consent::Hide {
-            HIDE
-        } else {
-            "reject"
-        }
+        if self.consent == Consent::Hide { HIDE } else { "reject" }
     }
 
     /// Clicks what rejects consent in a frame that may be clicked, and in others only finds out whether they
@@ -297,11 +287,7 @@ async fn apply(
             return Ok(done);
         }
     }
-    for frame in frames
-        .other_processes
-        .iter()
-        .filter(|frame| frame.may_click)
-    {
+    for frame in frames.other_processes.iter().filter(|frame| frame.may_click) {
         let child = session.connection().attach(&frame.id).await?;
         let done = rules::apply_in_frame(&child, &frame.id, rules).await;
         let _ = child.detach().await;

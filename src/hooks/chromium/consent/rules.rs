@@ -181,12 +181,7 @@ async fn ask(world: &World<'_>, page: &mut Page, expressions: &[String]) -> Vec<
 impl Done {
     /// The document is gone after the click of this rule.
     fn departed(name: &str) -> Done {
-        Done {
-            name: name.to_owned(),
-            is_rejected: true,
-            is_gone: true,
-            ..Done::default()
-        }
+        Done { name: name.to_owned(), is_rejected: true, is_gone: true, ..Done::default() }
     }
 
     /// Whether a rule changed the document.
@@ -227,12 +222,7 @@ mod tests {
         let newer = packaged().replacen("{\"v\":1,", "{\"v\":2,", 1);
         let error = Rules::parse(&newer).unwrap_err().to_string();
         assert_eq!(error, "version 2 is not supported");
-        for other in [
-            "",
-            "{\"autoconsent\":[]}",
-            "{\"v\":1,\"s\":[],\"r\":[]}",
-            "{}; alert()",
-        ] {
+        for other in ["", "{\"autoconsent\":[]}", "{\"v\":1,\"s\":[],\"r\":[]}", "{}; alert()"] {
             assert!(Rules::parse(other).is_err(), "{other}");
         }
     }

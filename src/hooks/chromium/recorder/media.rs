@@ -97,22 +97,14 @@ impl Requests {
         let most = self.rules.body_max;
         let lacking = self.flights.iter().filter_map(|(request, flight)| {
             let (first, last) = flight.missing(most)?;
-            Some((
-                last - first,
-                request.clone(),
-                flight.hop.as_ref()?.url.clone(),
-            ))
+            Some((last - first, request.clone(), flight.hop.as_ref()?.url.clone()))
         });
         let mut lacking: Vec<_> = lacking.collect();
         lacking.sort();
         // A medium that was sought has several requests for one file: the fullest is completed.
         let mut urls = BTreeSet::new();
         lacking.retain(|(.., url)| urls.insert(url.clone()));
-        self.media.unread = lacking
-            .into_iter()
-            .rev()
-            .map(|(_, request, _)| request)
-            .collect();
+        self.media.unread = lacking.into_iter().rev().map(|(_, request, _)| request).collect();
         if !self.media.unread.is_empty() {
             let (session, target) = self.page.clone();
             let world = json!({"frameId": target, "worldName": "archivist"});
@@ -150,19 +142,10 @@ impl Requests {
         let Some((url, first, last)) = found else {
             return self.fetch_next();
         };
-        let part = Part {
-            of: request,
-            url,
-            first,
-            last,
-            is_sent: false,
-        };
+        let part = Part { of: request, url, first, last, is_sent: false };
         let (session, _) = self.page.clone();
-        let arguments = format!(
-            "{}, {}",
-            Value::from(part.url.as_str()),
-            Value::from(part.range())
-        );
+        let arguments =
+            format!("{}, {}", Value::from(part.url.as_str()), Value::from(part.range()));
         let script = json!({"expression": format!("({FETCH})({arguments})"), "contextId": world,
             "awaitPromise": true});
         self.media.part = Some(part);

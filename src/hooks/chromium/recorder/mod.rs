@@ -116,11 +116,7 @@ impl FileSink {
     pub async fn take(&self, paused: Value, path: &str) {
         let (taken, is_taken) = oneshot::channel();
         let path = PathBuf::from(path);
-        let file = SavedFile {
-            paused,
-            path,
-            taken,
-        };
+        let file = SavedFile { paused, path, taken };
         // The recording may have ended.
         if self.files.send(file).is_ok() {
             let _ = is_taken.await;
@@ -142,13 +138,9 @@ impl Recorder {
         if before.is_some_and(|it| it.is_complete && it.url == invocation.url && it.has_answers()) {
             return None;
         }
-        let starting = timeout(
-            START_TIMEOUT,
-            Recording::begin(invocation, &directory, request),
-        );
-        let begun = starting
-            .await
-            .unwrap_or_else(|_| Err(Finding::failed("chromium did not answer")));
+        let starting = timeout(START_TIMEOUT, Recording::begin(invocation, &directory, request));
+        let begun =
+            starting.await.unwrap_or_else(|_| Err(Finding::failed("chromium did not answer")));
         match begun {
             Ok(recording) => {
                 let (end, ended) = oneshot::channel();
@@ -157,13 +149,7 @@ impl Recorder {
                 let file_max = recording.requests.body_max();
                 let activity = recording.activity.subscribe();
                 let task = tokio::spawn(recording.run(looked, saved, ended));
-                Some(Recorder {
-                    looks,
-                    activity,
-                    end,
-                    task,
-                    files: FileSink { files, file_max },
-                })
+                Some(Recorder { looks, activity, end, task, files: FileSink { files, file_max } })
             }
             Err(finding) => {
                 let reason = finding.output_str.escape_debug().to_string();
@@ -322,10 +308,7 @@ impl Recording {
         self.carry_out(steps).await;
         let left_out = self.requests.left_out;
         let is_stopped = self.requests.stops_all();
-        let description = Description {
-            is_stopped,
-            ..self.writer.end(left_out).await
-        };
+        let description = Description { is_stopped, ..self.writer.end(left_out).await };
         if let Err(finding) = write(&self.directory, &description) {
             eprintln!("{}, ignoring", finding.output_str.escape_debug());
         }
@@ -356,8 +339,7 @@ impl Recording {
         };
         self.carry_out(steps).await;
         let activity = self.requests.worker_activity;
-        self.activity
-            .send_if_modified(|last| std::mem::replace(last, activity) != activity);
+        self.activity.send_if_modified(|last| std::mem::replace(last, activity) != activity);
     }
 
     fn take_file(&mut self, file: SavedFile) {
@@ -385,11 +367,7 @@ impl Recording {
                 Step::Append { request, bytes } => self.append(request, &bytes),
                 Step::Join { from, to } => self.join(&from, to),
                 Step::Clear { request } => drop(self.remove(&request)),
-                Step::Keep {
-                    body,
-                    mut exchange,
-                    mut row,
-                } => {
+                Step::Keep { body, mut exchange, mut row } => {
                     let body = body.and_then(|request| self.remove(&request));
                     let spool = match body {
                         Some(Stored::Bytes(spool)) => spool,
@@ -490,12 +468,7 @@ async fn attach(request: &RecordRequest<'_>, rules: Rules) -> Result<(Tap, Reque
     // Answers are bodies in base64.
     let most = usize::try_from(HELD_MAX_BYTES * 3 / 2).unwrap_or(usize::MAX);
     let mut tap = Tap::open(request.socket, most)?;
-    let call = |id, session, method, params| Call {
-        id,
-        session,
-        method,
-        params,
-    };
+    let call = |id, session, method, params| Call { id, session, method, params };
     let root = call(1, None, "Target.attachToBrowserTarget", json!({}));
     let Attached { session_id: root } = tap.call(&root).await?;
     // Those of all contexts are attached and wait, also if they belong to another page.
@@ -504,9 +477,8 @@ async fn attach(request: &RecordRequest<'_>, rules: Rules) -> Result<(Tap, Reque
     let shared = call(2, Some(root.clone()), "Target.setAutoAttach", shared);
     let _: Value = tap.call(&shared).await?;
     let tab = json!({"targetId": request.target, "flatten": true});
-    let Attached { session_id: tab } = tap
-        .call(&call(3, None, "Target.attachToTarget", tab))
-        .await?;
+    let Attached { session_id: tab } =
+        tap.call(&call(3, None, "Target.attachToTarget", tab)).await?;
     let mut requests = Requests::new(rules, &root, request.context, 3);
     let mut last = 0;
     for step in requests.attach(&tab, request.target, "page") {

@@ -85,11 +85,7 @@ pub struct Missing {
 impl Description {
     /// A recording of `url` that has begun.
     pub fn begun(url: &str, file: &str) -> Description {
-        Description {
-            url: url.to_owned(),
-            file: file.to_owned(),
-            ..Description::default()
-        }
+        Description { url: url.to_owned(), file: file.to_owned(), ..Description::default() }
     }
 
     /// Reads `recording.json`. `None` if there is none.
@@ -134,9 +130,6 @@ impl Description {
             NAMED_MAX.. => " and many more".to_owned(),
             more => format!(" and {more} more"),
         };
-        Some(format!(
-            "not recorded as a whole: '{}' ({}){rest}",
-            first.url, first.reason
-        ))
+        Some(format!("not recorded as a whole: '{}' ({}){rest}", first.url, first.reason))
     }
 }

@@ -44,12 +44,7 @@ const POSTED_MAX_BYTES: u64 = 1 << 20;
 /// Attempts to stream a document, which no process has until it is shown.
 const STREAM_ATTEMPTS: u8 = 3;
 /// Headers that are secrets.
-const SECRETS: [&str; 4] = [
-    "authorization",
-    "cookie",
-    "proxy-authorization",
-    "set-cookie",
-];
+const SECRETS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "set-cookie"];
 
 /// What is recorded.
 #[derive(Debug, Clone)]
@@ -79,11 +74,7 @@ pub enum Step {
     /// Forget the body of a request.
     Clear { request: String },
     /// Write a request with its response. Its body is that of `body`, if it has one.
-    Keep {
-        body: Option<String>,
-        exchange: Box<Exchange>,
-        row: Row,
-    },
+    Keep { body: Option<String>, exchange: Box<Exchange>, row: Row },
     /// Name a request that is not kept.
     Name(Row),
 }
@@ -269,11 +260,7 @@ impl Requests {
         let hop = flight.hop.as_mut()?;
         hop.has_extra = !flight.sent.is_empty() && !flight.received.is_empty();
         hop.response = Some(response);
-        flight.body = Body {
-            is_whole: true,
-            got: length,
-            ..Body::default()
-        };
+        flight.body = Body { is_whole: true, got: length, ..Body::default() };
         Some((request, length.min(self.rules.body_max)))
     }
 
@@ -318,12 +305,7 @@ impl Requests {
         if !matches!(expected, Expected::Nothing) {
             self.expected.insert(id, expected);
         }
-        self.steps.push(Step::Send(Call {
-            id,
-            session: Some(session.to_owned()),
-            method,
-            params,
-        }));
+        self.steps.push(Step::Send(Call { id, session: Some(session.to_owned()), method, params }));
     }
 
     fn post(&mut self, session: &str, method: &'static str, params: Value) {
@@ -368,10 +350,7 @@ impl Requests {
             "Network.dataReceived" => self.data(message.params()?),
             "Network.requestWillBeSent" => self.sent(session, message.params()?),
             "Network.requestWillBeSentExtraInfo" => {
-                let SentHeaders {
-                    request_id,
-                    headers,
-                } = message.params()?;
+                let SentHeaders { request_id, headers } = message.params()?;
                 self.flight(&request_id)?.sent.push_back(headers);
                 self.advance(&request_id);
             }
@@ -416,9 +395,7 @@ impl Requests {
         if parent == self.root && target.browser_context_id != self.context {
             // A worker of another page waits, too. Its recorder, if it has one, gets time.
             let session = session.clone();
-            let expected = Expected::Foreign {
-                session: session.clone(),
-            };
+            let expected = Expected::Foreign { session: session.clone() };
             self.call(&session, "Runtime.getIsolateId", json!({}), expected);
         } else {
             self.prepare(session, &target.target_id, &target.r#type);
@@ -440,10 +417,7 @@ impl Requests {
             return;
         }
         let id = event.request_id.clone();
-        let is_known = self
-            .flights
-            .get(&id)
-            .is_some_and(|flight| flight.hop.is_some());
+        let is_known = self.flights.get(&id).is_some_and(|flight| flight.hop.is_some());
         if is_known && event.redirect_response.is_none() {
             // Another session reports the same request.
             return;
@@ -488,9 +462,7 @@ impl Requests {
         if asks_for_posted {
             flight.calls += 1;
             let request = json!({"requestId": id});
-            let expected = Expected::Posted {
-                request: id.clone(),
-            };
+            let expected = Expected::Posted { request: id.clone() };
             self.call(session, "Network.getRequestPostData", request, expected);
         }
         // A document is loaded by the browser's own process first.
@@ -512,12 +484,7 @@ impl Requests {
         flight.calls += 1;
         let params = json!({"requestId": request});
         let request = request.to_owned();
-        self.call(
-            session,
-            "Network.streamResourceContent",
-            params,
-            Expected::Stream { request },
-        );
+        self.call(session, "Network.streamResourceContent", params, Expected::Stream { request });
     }
 
     fn received(&mut self, session: &str, event: Received) {
@@ -572,10 +539,7 @@ impl Requests {
 
     fn paused(&mut self, session: &str, event: &Paused) {
         let stop = json!({"requestId": event.request_id});
-        let known = event
-            .network_id
-            .as_ref()
-            .and_then(|id| self.flights.get(id));
+        let known = event.network_id.as_ref().and_then(|id| self.flights.get(id));
         let is_wanted = known.is_some() && self.is_read_stopped(event);
         if is_wanted {
             let request = event.network_id.clone();
@@ -596,16 +560,10 @@ impl Requests {
     /// Whether the body of a stopped response is read: it must come to an end soon.
     fn is_read_stopped(&self, event: &Paused) -> bool {
         let is_redirect = matches!(event.response_status_code, None | Some(300..=399 | 204));
-        let length = event
-            .header("content-length")
-            .and_then(|length| length.parse().ok());
+        let length = event.header("content-length").and_then(|length| length.parse().ok());
         let kind = event.header("content-type").unwrap_or_default();
         let is_page = event.resource_type == "Document" && page::is_viewable(kind);
-        let most = if is_page {
-            STOPPED_PAGE_MAX_BYTES
-        } else {
-            HELD_MAX_BYTES
-        };
+        let most = if is_page { STOPPED_PAGE_MAX_BYTES } else { HELD_MAX_BYTES };
         !is_redirect && length.is_some_and(|length: u64| length <= most)
     }
 
@@ -633,20 +591,13 @@ impl Requests {
                 Err(reason) if reason.contains("wasn't found") => self.stop_all(),
                 Err(_) => {}
             },
-            Expected::Body { request }
-            | Expected::Stopped {
-                request: Some(request),
-                ..
-            } => {
+            Expected::Body { request } | Expected::Stopped { request: Some(request), .. } => {
                 if let Ok(whole) = message.result() {
                     self.replace(request, whole);
                 }
             }
             Expected::Posted { request } => {
-                let hop = self
-                    .flights
-                    .get_mut(request)
-                    .and_then(|flight| flight.hop.as_mut());
+                let hop = self.flights.get_mut(request).and_then(|flight| flight.hop.as_mut());
                 if let (Ok(posted), Some(hop)) = (message.result::<Posted>(), hop) {
                     hop.posted = posted.bytes();
                 }
@@ -693,41 +644,22 @@ impl Requests {
     /// Processes the end of a call.
     fn answered(&mut self, expected: Expected) {
         let request = match expected {
-            Expected::Stopped {
-                session,
-                request,
-                stop,
-            } => {
-                self.post(
-                    &session,
-                    "Fetch.continueRequest",
-                    json!({"requestId": stop}),
-                );
+            Expected::Stopped { session, request, stop } => {
+                self.post(&session, "Fetch.continueRequest", json!({"requestId": stop}));
                 request
             }
             Expected::Stream { request }
             | Expected::Body { request }
             | Expected::Posted { request } => Some(request),
             Expected::Foreign { session } => {
-                let expected = Expected::ForeignRuns {
-                    session: session.clone(),
-                };
-                self.call(
-                    &session,
-                    "Runtime.runIfWaitingForDebugger",
-                    json!({}),
-                    expected,
-                );
+                let expected = Expected::ForeignRuns { session: session.clone() };
+                self.call(&session, "Runtime.runIfWaitingForDebugger", json!({}), expected);
                 None
             }
             // A session that ends sooner would leave the worker waiting.
             Expected::ForeignRuns { session } => {
                 let root = self.root.clone();
-                self.post(
-                    &root,
-                    "Target.detachFromTarget",
-                    json!({"sessionId": session}),
-                );
+                self.post(&root, "Target.detachFromTarget", json!({"sessionId": session}));
                 None
             }
             Expected::World => {
@@ -777,12 +709,7 @@ impl Requests {
             let session = flight.session.clone();
             let params = json!({"requestId": request});
             let request = request.to_owned();
-            self.call(
-                &session,
-                "Network.getResponseBody",
-                params,
-                Expected::Body { request },
-            );
+            self.call(&session, "Network.getResponseBody", params, Expected::Body { request });
             return;
         }
         if !self.puts_off(request) {
@@ -803,11 +730,7 @@ impl Requests {
             let headers = redirect.extra(&mut flight.sent, &mut flight.received);
             let (exchange, row) = redirect.exchange(headers, self.rules.is_redacted, None);
             let exchange = Box::new(exchange);
-            self.steps.push(Step::Keep {
-                body: None,
-                exchange,
-                row,
-            });
+            self.steps.push(Step::Keep { body: None, exchange, row });
         }
         true
     }
@@ -835,8 +758,7 @@ impl Requests {
             let request = request.to_owned();
             let mut row = hop.row();
             row.reason = Some(reason);
-            self.steps
-                .extend([Step::Clear { request }, Step::Name(row)]);
+            self.steps.extend([Step::Clear { request }, Step::Name(row)]);
             return;
         }
         let (truncated, reason) = flight.truncated(&hop, self.rules.body_max).unzip();
@@ -845,11 +767,7 @@ impl Requests {
         row.reason = reason;
         self.kept_urls.insert(exchange.url.clone());
         let (body, exchange) = (Some(request.to_owned()), Box::new(exchange));
-        self.steps.push(Step::Keep {
-            body,
-            exchange,
-            row,
-        });
+        self.steps.push(Step::Keep { body, exchange, row });
     }
 
     fn name_socket(&mut self, url: String) {
@@ -873,10 +791,7 @@ impl Requests {
 impl Flight {
     /// Whether the request has ended and all calls for it are answered.
     fn is_over(&self) -> bool {
-        let lacks_headers = self
-            .hop
-            .as_ref()
-            .is_none_or(|hop| self.lacks_headers_of(hop));
+        let lacks_headers = self.hop.as_ref().is_none_or(|hop| self.lacks_headers_of(hop));
         self.end.is_some() && self.calls == 0 && !lacks_headers
     }
 
@@ -895,12 +810,7 @@ impl Flight {
 
     /// Why the body is not whole, as a value of WARC and as a text.
     fn truncated(&self, hop: &Hop, body_max: u64) -> Option<(Truncated, String)> {
-        let Body {
-            got,
-            expected,
-            is_whole,
-            ..
-        } = self.body;
+        let Body { got, expected, is_whole, .. } = self.body;
         if !hop.may_have_body() {
             return None;
         }
@@ -919,10 +829,7 @@ impl Flight {
             return Some(passed_on(expected));
         }
         match &self.end {
-            None => Some((
-                Truncated::Time,
-                "it had not ended when the recording did".to_owned(),
-            )),
+            None => Some((Truncated::Time, "it had not ended when the recording did".to_owned())),
             Some(End::Failed(reason)) => Some((Truncated::Disconnect, reason.clone())),
             Some(End::Finished) => self.sent(hop).filter(|sent| *sent > got).map(passed_on),
         }
@@ -931,21 +838,15 @@ impl Flight {
     /// Bytes of the body that the server sent, if they are known. The browser reports what a page reads;
     /// what `Response.blob()` of a script reads goes past it, and is reported as delivered alone.
     fn sent(&self, hop: &Hop) -> Option<u64> {
-        let is_from_worker = hop
-            .response
-            .as_ref()
-            .is_some_and(|response| response.from_service_worker);
+        let is_from_worker =
+            hop.response.as_ref().is_some_and(|response| response.from_service_worker);
         if self.body.got > 0 {
             return hop.length().filter(|_| !is_from_worker);
         }
         // A coded body may be empty: no bytes are reported as delivered then. Nothing is delivered of
         // what comes from the cache.
         let is_certain = self.body.delivered > 0 || hop.is_cached;
-        let announced = if is_certain {
-            hop.announced()
-        } else {
-            hop.length()
-        };
+        let announced = if is_certain { hop.announced() } else { hop.length() };
         announced.or(Some(self.body.delivered))
     }
 }
@@ -957,11 +858,7 @@ impl Hop {
         sent: &mut VecDeque<Headers>,
         received: &mut VecDeque<Headers>,
     ) -> (Option<Headers>, Option<Headers>) {
-        if self.has_extra {
-            (sent.pop_front(), received.pop_front())
-        } else {
-            (None, None)
-        }
+        if self.has_extra { (sent.pop_front(), received.pop_front()) } else { (None, None) }
     }
 
     pub(super) fn header(&self, name: &str) -> Option<&str> {
@@ -1001,9 +898,7 @@ impl Hop {
             method: self.method.clone(),
             status: response.map(|response| response.status),
             kind: self.kind.clone(),
-            mime: response
-                .map(|response| response.mime_type.clone())
-                .unwrap_or_default(),
+            mime: response.map(|response| response.mime_type.clone()).unwrap_or_default(),
             bytes: 0,
             reason: None,
         }
@@ -1060,9 +955,7 @@ fn protocols(response: &Response) -> Vec<String> {
 
 /// Whether a header is a secret, in any case of its name.
 pub fn is_secret(name: &str) -> bool {
-    SECRETS
-        .iter()
-        .any(|secret| name.eq_ignore_ascii_case(secret))
+    SECRETS.iter().any(|secret| name.eq_ignore_ascii_case(secret))
 }
 
 fn without_fragment(url: &str) -> String {

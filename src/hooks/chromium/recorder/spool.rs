@@ -36,11 +36,7 @@ impl Spool {
 
     /// The first `length` bytes of a file that is complete.
     pub fn of(file: File, length: u64) -> Spool {
-        Spool {
-            memory: Vec::new(),
-            file: Some(file),
-            length,
-        }
+        Spool { memory: Vec::new(), file: Some(file), length }
     }
 
     /// Bytes of the body.
@@ -77,13 +73,7 @@ mod tests {
     #[test]
     fn bodies_of_any_length_are_read_as_they_were_added() {
         let top = tempfile::tempdir().unwrap();
-        for length in [
-            0,
-            1,
-            MEMORY_MAX_BYTES,
-            MEMORY_MAX_BYTES + 1,
-            3 * MEMORY_MAX_BYTES,
-        ] {
+        for length in [0, 1, MEMORY_MAX_BYTES, MEMORY_MAX_BYTES + 1, 3 * MEMORY_MAX_BYTES] {
             let whole: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
             let mut spool = Spool::default();
             for piece in whole.chunks(40_000) {

@@ -37,8 +37,7 @@ impl Bed {
             match step {
                 Step::Send(call) => {
                     let session = call.session.unwrap();
-                    self.calls
-                        .push((call.id, session, call.method, call.params));
+                    self.calls.push((call.id, session, call.method, call.params));
                 }
                 Step::Append { request, bytes } => {
                     self.bodies.entry(request).or_default().extend(bytes);
@@ -48,11 +47,7 @@ impl Bed {
                     self.bodies.get_mut(&to).unwrap().extend(rest);
                 }
                 Step::Clear { request } => drop(self.bodies.remove(&request)),
-                Step::Keep {
-                    body,
-                    exchange,
-                    row,
-                } => {
+                Step::Keep { body, exchange, row } => {
                     let body = body.and_then(|request| self.bodies.remove(&request));
                     self.kept.push((*exchange, body.unwrap_or_default(), row));
                 }
@@ -63,9 +58,7 @@ impl Bed {
 
     fn message(&mut self, message: &Value) {
         let text = message.to_string();
-        let steps = self
-            .requests
-            .take(&Message::parse(text.as_bytes()).unwrap());
+        let steps = self.requests.take(&Message::parse(text.as_bytes()).unwrap());
         self.carry_out(steps);
     }
 
@@ -145,10 +138,7 @@ fn fetched_medium(bed: &mut Bed, is_open: bool, sent: &str) {
     bed.answer("Network.streamResourceContent", json!({"bufferedData": ""}));
     bed.data("1", 4, Some(b"0123"));
     if !is_open {
-        bed.event(
-            "Network.loadingFailed",
-            json!({"requestId": "1", "errorText": "cut"}),
-        );
+        bed.event("Network.loadingFailed", json!({"requestId": "1", "errorText": "cut"}));
     }
     assert!(bed.kept.is_empty());
     let steps = bed.requests.complete_media();
@@ -178,10 +168,7 @@ fn what_the_page_has_not_read_of_a_medium_is_fetched() {
         let mut bed = Bed::new(rules());
         fetched_medium(&mut bed, is_open, "4-9");
         let (exchange, body, row) = &bed.kept[0];
-        assert_eq!(
-            (body.as_slice(), exchange.truncated),
-            (&b"0123456789"[..], None)
-        );
+        assert_eq!((body.as_slice(), exchange.truncated), (&b"0123456789"[..], None));
         assert_eq!(row.reason, None);
     }
 }
@@ -195,29 +182,14 @@ fn a_medium_stays_as_it_was_played_if_its_rest_is_another() {
     assert_eq!(exchange.truncated, Some(Truncated::Disconnect));
     assert_eq!(row.reason.as_deref(), Some("cut"));
     // As it was played, or too large: it does not wait.
-    for rules in [
-        Rules {
-            completes_media: false,
-            ..rules()
-        },
-        Rules {
-            body_max: 9,
-            ..rules()
-        },
-    ] {
+    for rules in [Rules { completes_media: false, ..rules() }, Rules { body_max: 9, ..rules() }] {
         let mut bed = Bed::new(rules);
         bed.sent("1", "Media");
         let headers = json!({"Content-Range": "bytes 0-9/10"});
-        bed.received(
-            "1",
-            json!({"status": 206, "mimeType": "audio/wav", "headers": headers}),
-        );
+        bed.received("1", json!({"status": 206, "mimeType": "audio/wav", "headers": headers}));
         bed.answer("Network.streamResourceContent", json!({"bufferedData": ""}));
         bed.data("1", 4, Some(b"0123"));
-        bed.event(
-            "Network.loadingFailed",
-            json!({"requestId": "1", "errorText": "cut"}),
-        );
+        bed.event("Network.loadingFailed", json!({"requestId": "1", "errorText": "cut"}));
         assert_eq!(bed.kept.len(), 1);
     }
 }
@@ -331,11 +303,7 @@ fn a_body_of_which_the_browser_passes_on_nothing_is_named() {
         ("GET", of(204, json!({}))),
         ("GET", of(304, announced(64))),
     ] {
-        assert_eq!(
-            reason(method, response.clone(), 0),
-            "",
-            "{method} {response}"
-        );
+        assert_eq!(reason(method, response.clone(), 0), "", "{method} {response}");
     }
 }
 
@@ -438,10 +406,7 @@ fn stopped_responses_are_read_if_they_end_soon_and_go_on_in_any_case() {
     };
     let is_read = |kind: &str, status, media: &str, length| {
         let bed = stopped(kind, status, media, length);
-        assert_eq!(
-            bed.count("Fetch.getResponseBody") + bed.count("Fetch.continueRequest"),
-            1
-        );
+        assert_eq!(bed.count("Fetch.getResponseBody") + bed.count("Fetch.continueRequest"), 1);
         bed.count("Fetch.getResponseBody") == 1
     };
     assert!(is_read("Document", 200, "text/html", Some(1000)));
@@ -453,18 +418,12 @@ fn stopped_responses_are_read_if_they_end_soon_and_go_on_in_any_case() {
     assert!(is_read("Other", 200, "image/png", Some(1_000_000)));
 
     let mut bed = stopped("Other", 200, "image/png", Some(2));
-    bed.answer(
-        "Fetch.getResponseBody",
-        json!({"body": "YWI=", "base64Encoded": true}),
-    );
+    bed.answer("Fetch.getResponseBody", json!({"body": "YWI=", "base64Encoded": true}));
     assert_eq!(bed.count("Fetch.continueRequest"), 1);
     bed.received("1", ok());
     // The page gets what was read here before.
     bed.data("1", 2, Some(b"ab"));
-    bed.answer(
-        "Network.streamResourceContent",
-        json!({"bufferedData": "YWI="}),
-    );
+    bed.answer("Network.streamResourceContent", json!({"bufferedData": "YWI="}));
     bed.finished("1");
     assert_eq!(bed.kept[0].1, b"ab");
     let mut bed = stopped("Other", 200, "image/png", Some(2));
@@ -478,10 +437,7 @@ fn a_browser_that_cannot_stream_stops_all_responses() {
     bed.sent("1", "Image");
     let before = bed.count("Fetch.enable");
     assert!(!bed.requests.stops_all());
-    bed.refuse(
-        "Network.streamResourceContent",
-        "'Network.streamResourceContent' wasn't found",
-    );
+    bed.refuse("Network.streamResourceContent", "'Network.streamResourceContent' wasn't found");
     assert_eq!(bed.count("Fetch.enable"), before + 1);
     assert!(bed.requests.stops_all());
     let patterns = &bed.calls.last().unwrap().3["patterns"];
@@ -501,24 +457,15 @@ fn bodies_are_cut_off_at_their_limit() {
     }
     bed.finished("1");
     let (exchange, body, row) = &bed.kept[0];
-    assert_eq!(
-        (body.len(), exchange.truncated),
-        (1000, Some(Truncated::Length))
-    );
-    assert!(
-        row.reason.as_deref().unwrap().starts_with("cut off"),
-        "{row:?}"
-    );
+    assert_eq!((body.len(), exchange.truncated), (1000, Some(Truncated::Length)));
+    assert!(row.reason.as_deref().unwrap().starts_with("cut off"), "{row:?}");
     assert_eq!(bed.count("Network.getResponseBody"), 0);
 }
 
 #[test]
 fn secrets_are_left_out_on_request() {
     for is_redacted in [false, true] {
-        let mut bed = Bed::new(Rules {
-            is_redacted,
-            ..rules()
-        });
+        let mut bed = Bed::new(Rules { is_redacted, ..rules() });
         let mut sent = will_be_sent("1", URL, "Fetch");
         sent["request"]["headers"] = json!({"Cookie": "a=1", "authorization": "Basic x", "A": "a"});
         bed.event("Network.requestWillBeSent", sent);
@@ -554,11 +501,7 @@ fn what_is_open_at_the_end_is_cut_off_or_named() {
     assert_eq!(bed.kept.len(), 1);
     assert_eq!(bed.kept[0].0.truncated, Some(Truncated::Time));
     assert_eq!(bed.kept[0].1, b"d");
-    let mut reasons: Vec<_> = bed
-        .named
-        .iter()
-        .map(|row| row.reason.clone().unwrap())
-        .collect();
+    let mut reasons: Vec<_> = bed.named.iter().map(|row| row.reason.clone().unwrap()).collect();
     reasons.sort();
     let open = "it had no response when the recording ended";
     let socket = "messages of a WebSocket are not recorded";
@@ -581,11 +524,7 @@ fn posted_files_are_asked_for() {
         bed.received(id, ok());
     }
     bed.finish();
-    let posted: Vec<_> = bed
-        .kept
-        .iter()
-        .map(|kept| kept.0.posted.clone().unwrap())
-        .collect();
+    let posted: Vec<_> = bed.kept.iter().map(|kept| kept.0.posted.clone().unwrap()).collect();
     assert_eq!(posted, [b"abcd".to_vec(), b"form".to_vec()]);
 }
 
@@ -603,10 +542,7 @@ fn workers_of_other_pages_run_without_a_recording() {
     assert_eq!(bed.count("Target.detachFromTarget"), 0);
     bed.answer("Runtime.runIfWaitingForDebugger", json!({}));
     let (_, session, method, params) = bed.calls.last().unwrap();
-    assert_eq!(
-        (session.as_str(), *method),
-        ("ROOT", "Target.detachFromTarget")
-    );
+    assert_eq!((session.as_str(), *method), ("ROOT", "Target.detachFromTarget"));
     assert_eq!(params["sessionId"], "W1");
     let of = |bed: &Bed, session: &str| -> Vec<_> {
         let calls = bed.calls.iter().filter(|call| call.1 == session);
@@ -617,10 +553,8 @@ fn workers_of_other_pages_run_without_a_recording() {
     assert_eq!(calls.first(), Some(&"Network.enable"));
     assert_eq!(calls.last(), Some(&"Runtime.runIfWaitingForDebugger"));
     // A target that another session has reported must run, too.
-    bed.message(
-        &json!({"method": "Target.attachedToTarget", "sessionId": "PAGE",
-        "params": {"sessionId": "W3", "targetInfo": {"targetId": "W2", "type": "shared_worker"}}}),
-    );
+    bed.message(&json!({"method": "Target.attachedToTarget", "sessionId": "PAGE",
+        "params": {"sessionId": "W3", "targetInfo": {"targetId": "W2", "type": "shared_worker"}}}));
     assert_eq!(of(&bed, "W3"), ["Runtime.runIfWaitingForDebugger"]);
 }
 

@@ -63,10 +63,7 @@ impl Writer {
             description: Description::begun(url, name),
         };
         let (orders, waiting) = mpsc::channel(WAITING_MAX);
-        Ok(Writer {
-            orders,
-            thread: std::thread::spawn(move || writing.run(waiting)),
-        })
+        Ok(Writer { orders, thread: std::thread::spawn(move || writing.run(waiting)) })
     }
 
     /// Adds a request and its response. Waits while many others are being written.
@@ -126,17 +123,12 @@ impl Writing {
     fn add(&mut self, exchange: &Exchange, body: Spool, mut row: Row) {
         let length = body.length();
         if self.recording.bytes().saturating_add(length) > self.most {
-            row.reason = Some(format!(
-                "the recording has WACZ_MAX_SIZE={} bytes",
-                self.most
-            ));
+            row.reason = Some(format!("the recording has WACZ_MAX_SIZE={} bytes", self.most));
             self.name(row, false);
             return;
         }
         row.bytes = length;
-        let reader = body
-            .into_reader()
-            .map_err(|error| failed("the body", error));
+        let reader = body.into_reader().map_err(|error| failed("the body", error));
         let added = reader.and_then(|mut body| self.recording.add(exchange, &mut body, length));
         if let Err(error) = &added {
             row.bytes = 0;
@@ -185,15 +177,10 @@ impl Writing {
         let now = Timestamp::now();
         let url = self.url;
         let name = format!("urn:pageinfo:{url}");
-        let info = PageInfo {
-            url: url.clone(),
-            requests: self.rows,
-            left_out,
-            errors: self.errors,
-        };
+        let info =
+            PageInfo { url: url.clone(), requests: self.rows, left_out, errors: self.errors };
         let info = serde_json::to_vec(&info).map_err(|error| failed(&name, error.into()))?;
-        self.recording
-            .add_resource(&name, "application/json", now, &info)?;
+        self.recording.add_resource(&name, "application/json", now, &info)?;
         self.recording.add_page(Page {
             url,
             title: self.title,
@@ -205,8 +192,5 @@ impl Writing {
 }
 
 fn failed(part: &str, error: io::Error) -> WarcError {
-    WarcError::Io {
-        part: part.to_owned(),
-        error,
-    }
+    WarcError::Io { part: part.to_owned(), error }
 }

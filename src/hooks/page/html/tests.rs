@@ -16,10 +16,7 @@ fn urls(text: &str) -> Vec<String> {
 #[test]
 fn titles_are_text_on_one_line() {
     let read = |text: &str| title(&page(text));
-    assert_eq!(
-        read("<title> a\n\t b\u{7}c </title>").as_deref(),
-        Some("a b c")
-    );
+    assert_eq!(read("<title> a\n\t b\u{7}c </title>").as_deref(), Some("a b c"));
     assert_eq!(
         read("<title>$(touch /tmp/pwned) \"<b></title>").as_deref(),
         Some("$(touch /tmp/pwned) \"<b>")
@@ -34,10 +31,7 @@ fn titles_are_text_on_one_line() {
     );
     assert_eq!(read("<p>none").as_deref(), None);
     assert_eq!(
-        read(&format!("<title>{}</title>", "é".repeat(5000)))
-            .unwrap()
-            .chars()
-            .count(),
+        read(&format!("<title>{}</title>", "é".repeat(5000))).unwrap().chars().count(),
         1024
     );
 }
@@ -56,14 +50,8 @@ fn links_are_resolved_against_base_element_and_url() {
             "http://a.test/dir/i"
         ]
     );
-    assert_eq!(
-        urls("<base href='/deep/'><a href=x>"),
-        ["http://a.test/deep/x"]
-    );
-    assert_eq!(
-        urls("<base href='file:///etc/'><a href=x>"),
-        ["http://a.test/dir/x"]
-    );
+    assert_eq!(urls("<base href='/deep/'><a href=x>"), ["http://a.test/deep/x"]);
+    assert_eq!(urls("<base href='file:///etc/'><a href=x>"), ["http://a.test/dir/x"]);
 }
 
 #[test]
@@ -78,10 +66,7 @@ fn other_schemes_fragments_and_malformed_urls_are_not_links() {
 fn hostile_urls_stay_text() {
     assert_eq!(
         urls("<a href='/?q=$(reboot)&n=%n&h=${HOME}&t=`id`'><a href=\"/a\nb'\">"),
-        [
-            "http://a.test/?q=$(reboot)&n=%n&h=${HOME}&t=`id`",
-            "http://a.test/ab'"
-        ]
+        ["http://a.test/?q=$(reboot)&n=%n&h=${HOME}&t=`id`", "http://a.test/ab'"]
     );
 }
 
@@ -105,14 +90,8 @@ fn queries_are_in_the_encoding_of_the_page() {
         let resolver = Resolver::new(&page, &address, encoding);
         links(&page, &resolver)[0].url.to_string()
     };
-    assert_eq!(
-        link("/日?q=日", encoding_rs::SHIFT_JIS),
-        "http://a.test/%E6%97%A5?q=%93%FA"
-    );
-    assert_eq!(
-        link("/é?é", encoding_rs::WINDOWS_1252),
-        "http://a.test/%C3%A9?%E9"
-    );
+    assert_eq!(link("/日?q=日", encoding_rs::SHIFT_JIS), "http://a.test/%E6%97%A5?q=%93%FA");
+    assert_eq!(link("/é?é", encoding_rs::WINDOWS_1252), "http://a.test/%C3%A9?%E9");
     assert_eq!(
         link("?a=国é&b=%20#é", encoding_rs::WINDOWS_1252),
         "http://a.test/?a=%26%2322269%3B%E9&b=%20"
@@ -130,11 +109,7 @@ fn links_of_shadow_roots_count_and_those_of_other_templates_do_not() {
             <x-b><template shadowrootmode=closed><a href=2></a></template></x-b></template></x-a>\
             <template><a href='{{no}}'></a><div><template shadowrootmode=open><a href=no></a></template></div></template><a href=3>"
         ),
-        [
-            "http://a.test/d/1",
-            "http://a.test/d/2",
-            "http://a.test/d/3"
-        ]
+        ["http://a.test/d/1", "http://a.test/d/2", "http://a.test/d/3"]
     );
     let text = "<x-a><template shadowrootmode=open><title>no</title></template></x-a>";
     assert_eq!(title(&page(text)), None);
@@ -166,17 +141,10 @@ fn frame_with_its_document_is_a_link_to_its_address_too() {
 
 #[test]
 fn deep_frames_are_read_in_bounded_time() {
-    let deep = format!(
-        "<a href=x></a><iframe srcdoc='{}'></iframe>",
-        "<div>".repeat(50_000)
-    );
+    let deep = format!("<a href=x></a><iframe srcdoc='{}'></iframe>", "<div>".repeat(50_000));
     let begun = Instant::now();
     assert_eq!(urls(&deep.repeat(3)).len(), 3);
-    assert!(
-        begun.elapsed() < Duration::from_secs(20),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 #[test]
@@ -186,10 +154,8 @@ fn routes_are_named() {
         "<a href='#/a'><a href='#!b'><a href='#c'><a href='#!'><a href='/o#/d'><a href='/p#e'>",
     );
     let links = links(&page, &Resolver::new(&page, &address, UTF_8));
-    let routes: Vec<_> = links
-        .iter()
-        .map(|link| (link.url.as_str(), link.route.as_deref()))
-        .collect();
+    let routes: Vec<_> =
+        links.iter().map(|link| (link.url.as_str(), link.route.as_deref())).collect();
     assert_eq!(
         routes,
         [
@@ -214,15 +180,8 @@ fn icons_for_browsers_precede_those_for_home_screens() {
 
 #[test]
 fn icons_within_the_page_are_decoded() {
-    let icon = |href: &str| {
-        own_icon(&page(&format!(
-            "<link rel='shortcut icon' href=\"{href}\">"
-        )))
-    };
-    assert_eq!(
-        icon("data:image/svg+xml,<svg>%20</svg>").as_deref(),
-        Some(&b"<svg> </svg>"[..])
-    );
+    let icon = |href: &str| own_icon(&page(&format!("<link rel='shortcut icon' href=\"{href}\">")));
+    assert_eq!(icon("data:image/svg+xml,<svg>%20</svg>").as_deref(), Some(&b"<svg> </svg>"[..]));
     for base64 in ["aGk=", "aGk", " aG\nk= "] {
         let url = format!("DATA:image/png ;charset=x;BASE64,{base64}");
         assert_eq!(icon(&url).as_deref(), Some(&b"hi"[..]), "{base64}");

@@ -26,13 +26,7 @@ const RSS: &str = "<?xml version='1.0'?><rss version='2.0' xmlns:atom='http://ww
 
 #[test]
 fn entries_of_rss() {
-    for kind in [
-        "application/rss+xml",
-        "text/html",
-        "text/plain",
-        "",
-        "application/octet-stream",
-    ] {
+    for kind in ["application/rss+xml", "text/html", "text/plain", "", "application/octet-stream"] {
         let feed = of(RSS, kind).unwrap();
         assert_eq!(feed.title.as_deref(), Some("F & co"));
         assert_eq!(
@@ -99,13 +93,7 @@ fn entries_of_json_feed() {
             ]
         );
     }
-    assert_eq!(
-        of(
-            r#"{"items":[{"url":"https://a.test/"}]}"#,
-            "application/json"
-        ),
-        None
-    );
+    assert_eq!(of(r#"{"items":[{"url":"https://a.test/"}]}"#, "application/json"), None);
     assert_eq!(of(&"[".repeat(100_000), "application/json"), None);
     assert_eq!(of(&"{\"a\":".repeat(100_000), "application/json"), None);
 }
@@ -114,26 +102,15 @@ fn entries_of_json_feed() {
 fn entries_of_sitemaps_and_their_indexes() {
     let map =
         "<urlset><url><loc>https://a.test/4</loc><lastmod>2024-02-03</lastmod></url></urlset>";
-    assert_eq!(
-        shown(&of(map, "application/xml").unwrap()),
-        ["https://a.test/4  2024-02-03"]
-    );
+    assert_eq!(shown(&of(map, "application/xml").unwrap()), ["https://a.test/4  2024-02-03"]);
     let index =
         "<sitemapindex><sitemap><loc>https://a.test/1.xml.gz</loc></sitemap></sitemapindex>";
-    assert_eq!(
-        shown(&of(index, "text/xml").unwrap()),
-        ["https://a.test/1.xml.gz  "]
-    );
+    assert_eq!(shown(&of(index, "text/xml").unwrap()), ["https://a.test/1.xml.gz  "]);
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut packed, map.as_bytes()).unwrap();
     let packed = packed.finish().unwrap();
     let address = Url::parse("https://a.test/sitemap.xml.gz").unwrap();
-    for kind in [
-        "application/gzip",
-        "application/xml",
-        "application/octet-stream",
-        "",
-    ] {
+    for kind in ["application/gzip", "application/xml", "application/octet-stream", ""] {
         let listing = read(&packed, kind, &address).unwrap();
         assert_eq!(listing.entries.len(), 1, "{kind}");
     }
@@ -145,24 +122,16 @@ fn lines_of_text_are_entries() {
     let listing = of(text, "text/plain").unwrap();
     assert_eq!(
         shown(&listing),
-        [
-            "https://a.test/5  ",
-            "https://a.test/6  ",
-            "https://a.test/7 Seven "
-        ]
+        ["https://a.test/5  ", "https://a.test/6  ", "https://a.test/7 Seven "]
     );
     assert_eq!(of("no address here", "text/plain"), None);
     assert_eq!(of("https://a.test/", "text/html"), None);
     assert_eq!(of("https://a.test/", ""), None);
-    let utf_16: Vec<u8> = "\u{feff}https://a.test/é\n"
-        .encode_utf16()
-        .flat_map(u16::to_be_bytes)
-        .collect();
+    let utf_16: Vec<u8> =
+        "\u{feff}https://a.test/é\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
     let address = Url::parse("https://a.test/").unwrap();
     assert_eq!(
-        read(&utf_16, "text/plain", &address).unwrap().entries[0]
-            .url
-            .as_str(),
+        read(&utf_16, "text/plain", &address).unwrap().entries[0].url.as_str(),
         "https://a.test/%C3%A9"
     );
 }
@@ -182,15 +151,7 @@ fn feeds_in_other_encodings_are_read() {
 
 #[test]
 fn pages_are_no_lists_and_broken_feeds_count_up_to_their_end() {
-    for page in [
-        "<!doctype html><p>x",
-        "<html><body>",
-        "<svg/>",
-        "",
-        "<",
-        "<?xml?>",
-        "<a></rss>",
-    ] {
+    for page in ["<!doctype html><p>x", "<html><body>", "<svg/>", "", "<", "<?xml?>", "<a></rss>"] {
         assert_eq!(of(page, "application/xml"), None, "{page}");
     }
     let cut = &RSS[..RSS.find("Two").unwrap()];

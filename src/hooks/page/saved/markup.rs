@@ -30,23 +30,16 @@ pub fn read(start: &[u8], is_page: bool) -> Option<SavedPage> {
     let is_html = is_html.iter().any(|begin| first.contains(begin)) && !first.starts_with("<?xml");
     let found = (!is_list).then(|| origin(&text)).flatten();
     let page = found.or_else(|| {
-        (is_page && (is_html || first.contains("<!doctype"))).then(|| SavedPage {
-            format: "HTML page".to_owned(),
-            ..SavedPage::default()
-        })
+        (is_page && (is_html || first.contains("<!doctype")))
+            .then(|| SavedPage { format: "HTML page".to_owned(), ..SavedPage::default() })
     })?;
-    Some(SavedPage {
-        title: page.title.clone().or_else(|| title(&text)),
-        ..page
-    })
+    Some(SavedPage { title: page.title.clone().or_else(|| title(&text)), ..page })
 }
 
 /// What a document says about its origin; `None` if it says nothing.
 pub fn origin(text: &str) -> Option<SavedPage> {
     let text = &text[..text.floor_char_boundary(HEAD_MAX_BYTES)];
-    single_file(text)
-        .or_else(|| of_attributes(text))
-        .or_else(|| saved_from(text))
+    single_file(text).or_else(|| of_attributes(text)).or_else(|| saved_from(text))
 }
 
 /// The comments at the top of a document.
@@ -80,11 +73,7 @@ fn saved_from(text: &str) -> Option<SavedPage> {
     let url = found.split_once(')').map_or(found, |(_, url)| url);
     // `about:internet` marks pages without an address.
     let url = short(url).filter(|url| !url.starts_with("about:"));
-    Some(SavedPage {
-        format: "HTML page of a browser".to_owned(),
-        url,
-        ..SavedPage::default()
-    })
+    Some(SavedPage { format: "HTML page of a browser".to_owned(), url, ..SavedPage::default() })
 }
 
 /// WebScrapBook marks the element `html`, Save Page WE adds `meta` elements.
@@ -115,10 +104,7 @@ fn of_attributes(text: &str) -> Option<SavedPage> {
             break;
         }
     }
-    page.url.is_some().then(|| SavedPage {
-        format: "page of Save Page WE".to_owned(),
-        ..page
-    })
+    page.url.is_some().then(|| SavedPage { format: "page of Save Page WE".to_owned(), ..page })
 }
 
 fn value(tag: &Tag<'_>, name: &[u8]) -> Option<String> {

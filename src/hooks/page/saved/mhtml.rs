@@ -38,12 +38,8 @@ pub fn read(bytes: &[u8]) -> Result<SavedPage, String> {
     let location = found.location.filter(|url| !url.starts_with("cid:"));
     let page = SavedPage {
         format: "MHTML page".to_owned(),
-        url: own("snapshot-content-location")
-            .or_else(|| own("content-location"))
-            .or(location),
-        time: own("date")
-            .and_then(|time| moment(&time))
-            .filter(|time| time.contains('T')),
+        url: own("snapshot-content-location").or_else(|| own("content-location")).or(location),
+        time: own("date").and_then(|time| moment(&time)).filter(|time| time.contains('T')),
         ..SavedPage::default()
     };
     let mut page = with_document(page, &found.bytes, &found.kind);
@@ -66,10 +62,7 @@ fn document<'a>(fields: &Fields, body: &'a [u8], depth: usize) -> Option<Documen
     if is_document(&kind) {
         return Some(Document {
             location: field(fields, "content-location").and_then(short),
-            bytes: decoded(
-                body,
-                field(fields, "content-transfer-encoding").unwrap_or(""),
-            ),
+            bytes: decoded(body, field(fields, "content-transfer-encoding").unwrap_or("")),
             kind,
             is_whole: true,
         });
@@ -107,9 +100,7 @@ fn is_document(kind: &str) -> bool {
 
 /// The content type of a header in lower case.
 fn kind(fields: &Fields) -> String {
-    field(fields, "content-type")
-        .unwrap_or_default()
-        .to_ascii_lowercase()
+    field(fields, "content-type").unwrap_or_default().to_ascii_lowercase()
 }
 
 fn field<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
@@ -122,19 +113,12 @@ fn field<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
 fn header(bytes: &[u8]) -> Option<(Fields, &[u8])> {
     let mut fields = Fields::new();
     let mut at = 0;
-    while bytes
-        .get(at..)?
-        .first()
-        .is_some_and(|b| b"\r\n".contains(b))
-    {
+    while bytes.get(at..)?.first().is_some_and(|b| b"\r\n".contains(b)) {
         at += 1;
     }
     loop {
         let rest = bytes.get(at..)?;
-        let length = rest
-            .iter()
-            .take(HEADER_MAX_BYTES)
-            .position(|byte| *byte == b'\n')?;
+        let length = rest.iter().take(HEADER_MAX_BYTES).position(|byte| *byte == b'\n')?;
         at += length + 1;
         if at > HEADER_MAX_BYTES {
             return None;

@@ -42,16 +42,8 @@ pub fn read(file: &File) -> Result<Option<SavedPage>, String> {
     }
     let bytes = document(&packed, INDEX)?;
     let page = markup::read(&bytes, false).unwrap_or_default();
-    let format = if page.is_single_file {
-        COMPRESSED
-    } else {
-        "HTZ page of WebScrapBook"
-    };
-    let page = SavedPage {
-        format: format.to_owned(),
-        is_single_file: false,
-        ..page
-    };
+    let format = if page.is_single_file { COMPRESSED } else { "HTZ page of WebScrapBook" };
+    let page = SavedPage { format: format.to_owned(), is_single_file: false, ..page };
     Ok(Some(with_document(page, &bytes, "text/html")))
 }
 
@@ -67,11 +59,7 @@ pub fn of_single_file(file: &File, start: &[u8], page: SavedPage) -> Result<Save
         return Ok(page);
     };
     let bytes = document(&packed, INDEX)?;
-    let page = SavedPage {
-        format: COMPRESSED.to_owned(),
-        is_single_file: false,
-        ..page
-    };
+    let page = SavedPage { format: COMPRESSED.to_owned(), is_single_file: false, ..page };
     Ok(with_document(page, &bytes, "text/html"))
 }
 
@@ -86,10 +74,7 @@ fn maff(packed: &PackedFiles, about: &str) -> Result<SavedPage, String> {
     let read = packed.read(about, ABOUT_MAX_BYTES).transpose();
     let bytes = read.map_err(|error| format!("'{about}': {error}"))?;
     let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned();
-    let mut page = SavedPage {
-        format: "MAFF page".to_owned(),
-        ..SavedPage::default()
-    };
+    let mut page = SavedPage { format: "MAFF page".to_owned(), ..SavedPage::default() };
     let (mut index, mut encoding) = (INDEX.to_owned(), None);
     walk(&text, |piece, _| {
         if let Piece::Start(name, attributes) = piece {
@@ -100,9 +85,8 @@ fn maff(packed: &PackedFiles, about: &str) -> Result<SavedPage, String> {
                 "originalurl" => page.url = value,
                 "title" => page.title = value,
                 "archivetime" => {
-                    page.time = value
-                        .and_then(|time| moment(&time))
-                        .filter(|time| time.contains('T'));
+                    page.time =
+                        value.and_then(|time| moment(&time)).filter(|time| time.contains('T'));
                 }
                 "indexfilename" => index = value.unwrap_or_default(),
                 "charset" => encoding = value,
@@ -113,8 +97,7 @@ fn maff(packed: &PackedFiles, about: &str) -> Result<SavedPage, String> {
     });
     let folder = about.strip_suffix("index.rdf").unwrap_or_default();
     let bytes = document(packed, &format!("{folder}{index}"))?;
-    let kind = encoding.map_or("text/html".to_owned(), |encoding| {
-        format!("text/html; charset={encoding}")
-    });
+    let kind = encoding
+        .map_or("text/html".to_owned(), |encoding| format!("text/html; charset={encoding}"));
     Ok(with_document(page, &bytes, &kind))
 }

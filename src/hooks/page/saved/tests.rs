@@ -17,12 +17,7 @@ fn found(bytes: &[u8]) -> SavedPage {
 /// Format, address, title and time.
 fn about(page: &SavedPage) -> [&str; 4] {
     let text = |text: &'_ Option<String>| text.clone().unwrap_or_default().leak();
-    [
-        page.format.clone().leak(),
-        text(&page.url),
-        text(&page.title),
-        text(&page.time),
-    ]
+    [page.format.clone().leak(), text(&page.url), text(&page.title), text(&page.time)]
 }
 
 #[test]
@@ -30,31 +25,17 @@ fn html_says_of_which_page_it_is() {
     let single = "<!DOCTYPE html> <html lang=de><!--\n Page saved with SingleFile \n url: http://a.test/?x=1&y \n \
         saved date: Fri Nov 27 2026 01:04:28 GMT+0100 (Central European Standard Time)\n--><title>A</title>";
     let page = found(single.as_bytes());
-    let expected = [
-        "page of SingleFile",
-        "http://a.test/?x=1&y",
-        "A",
-        "2026-11-27T00:04:28Z",
-    ];
+    let expected = ["page of SingleFile", "http://a.test/?x=1&y", "A", "2026-11-27T00:04:28Z"];
     assert_eq!(about(&page), expected);
     assert!(page.is_single_file && page.document.is_none());
     let book = "<!doctype html>\n<html data-scrapbook-source=\"http://a.test/?x=1&amp;y\" \
         data-scrapbook-create=\"20210203040506789\"><head><title>A &amp; B</title>";
-    let expected = [
-        "page of WebScrapBook",
-        "http://a.test/?x=1&y",
-        "A & B",
-        "2021-02-03T04:05:06.789Z",
-    ];
+    let expected =
+        ["page of WebScrapBook", "http://a.test/?x=1&y", "A & B", "2021-02-03T04:05:06.789Z"];
     assert_eq!(about(&found(book.as_bytes())), expected);
     let extension = "<html><head><title>A</title><meta name=\"savepage-url\" content=\"http://a.test/\">\
         <meta name=\"savepage-date\" content=\"Sat Nov 06 2021 10:00:00 GMT+0000 (UTC)\"></head>";
-    let expected = [
-        "page of Save Page WE",
-        "http://a.test/",
-        "A",
-        "2021-11-06T10:00:00Z",
-    ];
+    let expected = ["page of Save Page WE", "http://a.test/", "A", "2021-11-06T10:00:00Z"];
     assert_eq!(about(&found(extension.as_bytes())), expected);
     let browser =
         "<!DOCTYPE html>\r\n<!-- saved from url=(0014)http://a.test/ -->\r\n<html><title>A</title>";
@@ -63,10 +44,7 @@ fn html_says_of_which_page_it_is() {
     // As Internet Explorer wrote it in Latin-1.
     let latin = b"<!DOCTYPE html>\r\n<!-- saved from url=(0014)about:internet -->\r\n\
         <html><meta charset=iso-8859-1><title>\xc4</title>";
-    assert_eq!(
-        about(&found(latin)),
-        ["HTML page of a browser", "", "Ä", ""]
-    );
+    assert_eq!(about(&found(latin)), ["HTML page of a browser", "", "Ä", ""]);
 }
 
 /// A ZIP file with one stored member that follows `before` in a file.
@@ -109,16 +87,9 @@ fn compressed_pages_of_single_file_have_their_document_within() {
     };
     let behind = b"--><sfz-extra-data>AQCAAA==</sfz-extra-data></body></html>";
     let within = zip_after(&outer(" data-sfz"), "index.html", &page);
-    let expected = [
-        "compressed page of SingleFile",
-        "http://a.test/",
-        "Bläuling",
-        "2026-11-27T00:04:28Z",
-    ];
-    for bytes in [
-        [&within[..], behind].concat(),
-        zip_after("", "index.html", &page),
-    ] {
+    let expected =
+        ["compressed page of SingleFile", "http://a.test/", "Bläuling", "2026-11-27T00:04:28Z"];
+    for bytes in [[&within[..], behind].concat(), zip_after("", "index.html", &page)] {
         let found = found(&bytes);
         assert_eq!(about(&found), expected);
         assert!(!found.is_single_file);
@@ -139,14 +110,7 @@ fn compressed_pages_of_single_file_have_their_document_within() {
 fn other_html_is_a_page_if_the_caller_says_so() {
     let bookmarks =
         b"<!DOCTYPE NETSCAPE-Bookmark-file-1>\n<DL><DT><A HREF=http://a.test/>A</A></DL>";
-    for other in [
-        PAGE.as_bytes(),
-        bookmarks,
-        b"<rss></rss>",
-        b"http://a.test/\n",
-        b"[]",
-        b"",
-    ] {
+    for other in [PAGE.as_bytes(), bookmarks, b"<rss></rss>", b"http://a.test/\n", b"[]", b""] {
         assert_eq!(read(&file(other), false), Ok(None));
     }
     let page = read(&file(PAGE.as_bytes()), true).unwrap().unwrap();
@@ -169,23 +133,12 @@ fn mhtml(coding: &str, body: &[u8]) -> Vec<u8> {
 fn mhtml_is_decoded() {
     let quoted = PAGE.replace('=', "=3D").replace('ä', "=C3=\r\n=A4");
     let base64 = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, PAGE);
-    let broken = format!(
-        "{}\r\n {}=",
-        &base64[..40],
-        &base64[40..].trim_end_matches('=')
-    );
-    for (coding, body) in [
-        ("quoted-printable", quoted.as_str()),
-        ("Base64", &broken),
-        ("binary", PAGE),
-    ] {
+    let broken = format!("{}\r\n {}=", &base64[..40], &base64[40..].trim_end_matches('='));
+    for (coding, body) in
+        [("quoted-printable", quoted.as_str()), ("Base64", &broken), ("binary", PAGE)]
+    {
         let page = found(&mhtml(coding, body.as_bytes()));
-        let expected = [
-            "MHTML page",
-            "http://a.test/x?y=1",
-            "Bläuling",
-            "2026-11-27T00:05:04Z",
-        ];
+        let expected = ["MHTML page", "http://a.test/x?y=1", "Bläuling", "2026-11-27T00:05:04Z"];
         assert_eq!(about(&page), expected, "{coding}");
         assert!(page.document.unwrap().starts_with(PAGE), "{coding}");
         assert_eq!(page.faults, [""; 0]);
@@ -205,15 +158,9 @@ fn the_document_of_mhtml_is_the_root_of_its_parts() {
     assert_eq!(about(&page), ["MHTML page", "http://a.test/", "€", ""]);
     let nested = b"MIME-Version: 1.0\nContent-Type: multipart/related; boundary=x\n\n--x\nContent-Type: multipart/alternative; boundary=y\n\n\
         --y\nContent-Type: text/plain\n\nA\n--y\nContent-Type: text/html\nContent-Location: http://b.test/\n\n<title>B</title>\n--y--\n--x--\n";
-    assert_eq!(
-        about(&found(nested)),
-        ["MHTML page", "http://b.test/", "B", ""]
-    );
+    assert_eq!(about(&found(nested)), ["MHTML page", "http://b.test/", "B", ""]);
     let without = b"MIME-Version: 1.0\nContent-Type: multipart/related; boundary=x\n\n--x\nContent-Type: text/css\n\n--x--\n";
-    assert_eq!(
-        read(&file(without), false),
-        Err("it has no HTML document".to_owned())
-    );
+    assert_eq!(read(&file(without), false), Err("it has no HTML document".to_owned()));
 }
 
 /// A binary property list of these objects, the first of which is the outermost.
@@ -241,10 +188,7 @@ fn ascii(text: &str) -> Vec<u8> {
 pub fn web_archive(data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).unwrap();
     let data = [&[0x4f, 0x12][..], &length.to_be_bytes(), data].concat();
-    let utf_16: Vec<u8> = "http://a.test/ä"
-        .encode_utf16()
-        .flat_map(u16::to_be_bytes)
-        .collect();
+    let utf_16: Vec<u8> = "http://a.test/ä".encode_utf16().flat_map(u16::to_be_bytes).collect();
     binary(&[
         vec![0xd1, 1, 2],
         ascii("WebMainResource"),
@@ -273,15 +217,7 @@ fn web_archives_are_binary_or_xml() {
         &data[20..]
     );
     let page = found(xml.as_bytes());
-    assert_eq!(
-        about(&page),
-        [
-            "web archive of Safari",
-            "http://a.test/?x&y",
-            "Bläuling",
-            ""
-        ]
-    );
+    assert_eq!(about(&page), ["web archive of Safari", "http://a.test/?x&y", "Bläuling", ""]);
     assert_eq!(page.document.as_deref(), Some(PAGE));
 }
 
@@ -291,13 +227,8 @@ fn damaged_web_archives_are_refused() {
     let own = binary(&[vec![0xd1, 1, 0], ascii("WebMainResource")]);
     assert!(read(&file(&own), false).is_err(), "an object in itself");
     let far = binary(&[vec![0xd1, 1, 9], ascii("WebMainResource")]);
-    assert!(
-        read(&file(&far), false).is_err(),
-        "an object that is not there"
-    );
-    let long = binary(&[vec![
-        0xdf, 0x13, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-    ]]);
+    assert!(read(&file(&far), false).is_err(), "an object that is not there");
+    let long = binary(&[vec![0xdf, 0x13, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]]);
     assert!(read(&file(&long), false).is_err(), "a long dictionary");
     let whole = web_archive(PAGE.as_bytes());
     for end in 8..whole.len() {

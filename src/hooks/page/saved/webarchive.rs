@@ -49,9 +49,7 @@ pub fn read_xml(bytes: &[u8]) -> Result<SavedPage, String> {
     // The dictionary of the main document has no other in it.
     let main = main.split("</dict>").next().unwrap_or(main);
     let string = |name: &str| {
-        let value = after_key(main, name)?
-            .trim_start()
-            .strip_prefix("<string>")?;
+        let value = after_key(main, name)?.trim_start().strip_prefix("<string>")?;
         let value = value.split("</string>").next()?;
         let plain = quick_xml::escape::unescape(value).ok()?;
         short(&plain)
@@ -112,8 +110,7 @@ impl BinaryList<'_> {
         let length = file.metadata().map_err(|error| error.to_string())?.len();
         let bytes = length.checked_sub(TRAILER_BYTES).ok_or("it is too short")?;
         let mut trailer = [0; TRAILER_BYTES as usize];
-        file.read_exact_at(&mut trailer, bytes)
-            .map_err(|error| error.to_string())?;
+        file.read_exact_at(&mut trailer, bytes).map_err(|error| error.to_string())?;
         let number = |at: usize| whole_number(&trailer[at..at + 8]);
         let list = BinaryList {
             file,
@@ -124,15 +121,12 @@ impl BinaryList<'_> {
             table: number(24),
         };
         let sizes_fit = |size: u64| (1..=8).contains(&size);
-        let end = list
-            .objects
-            .checked_mul(list.sizes.0)
-            .and_then(|size| size.checked_add(list.table));
+        let end =
+            list.objects.checked_mul(list.sizes.0).and_then(|size| size.checked_add(list.table));
         let fits = sizes_fit(list.sizes.0)
             && sizes_fit(list.sizes.1)
             && end.is_some_and(|end| end <= bytes);
-        fits.then_some(list)
-            .ok_or_else(|| "its end contradicts its length".to_owned())
+        fits.then_some(list).ok_or_else(|| "its end contradicts its length".to_owned())
     }
 
     /// Some bytes before the trailer.
@@ -199,9 +193,8 @@ impl BinaryList<'_> {
             0x6 => {
                 let bytes = self.read(at, most * 2)?;
                 let units = bytes.chunks_exact(2);
-                let units: Vec<u16> = units
-                    .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
-                    .collect();
+                let units: Vec<u16> =
+                    units.map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
                 Some(String::from_utf16_lossy(&units))
             }
             _ => None,
@@ -215,19 +208,15 @@ impl BinaryList<'_> {
         }
         // One more, which says that there is more.
         let most = count.min(DOCUMENT_MAX_BYTES as u64 + 1);
-        self.read(at, count).or_else(|error| {
-            if most < count {
-                self.read(at, most)
-            } else {
-                Err(error)
-            }
-        })
+        self.read(at, count).or_else(
+            |error| {
+                if most < count { self.read(at, most) } else { Err(error) }
+            },
+        )
     }
 }
 
 /// A number of up to eight bytes, the highest first.
 fn whole_number(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0, |number, byte| (number << 8) | u64::from(*byte))
+    bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }

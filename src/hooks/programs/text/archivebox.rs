@@ -37,16 +37,11 @@ pub fn files(invocation: &Invocation, address: &Url) -> Vec<Kept> {
         return Vec::new();
     }
     let places = |(plugin, name, rest): &(&str, &str, &str)| {
-        [
-            invocation.sibling(plugin, name),
-            invocation.sibling(IMPORT, rest),
-        ]
+        [invocation.sibling(plugin, name), invocation.sibling(IMPORT, rest)]
     };
     let of_wget = ["wget", IMPORT].into_iter().flat_map(|plugin| {
         let directory = invocation.sibling(plugin, "");
-        names_of_wget(address)
-            .into_iter()
-            .map(move |name| directory.join(name))
+        names_of_wget(address).into_iter().map(move |name| directory.join(name))
     });
     let (dom, others) = DOCUMENTS.split_at(2);
     let html = dom.iter().flat_map(places).chain(of_wget);
@@ -65,9 +60,7 @@ fn names_of_wget(url: &Url) -> Vec<PathBuf> {
         None => vec![host.to_owned()],
         Some(port) => vec![format!("{host}+{port}"), format!("{host}:{port}")],
     };
-    let decoded = percent_decode_str(url.path())
-        .decode_utf8_lossy()
-        .into_owned();
+    let decoded = percent_decode_str(url.path()).decode_utf8_lossy().into_owned();
     let mut names = Vec::new();
     for path in [url.path(), &decoded] {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -86,9 +79,8 @@ fn names_of_wget(url: &Url) -> Vec<PathBuf> {
             None => vec![file],
             Some(query) => vec![format!("{file}@{query}"), format!("{file}?{query}")],
         };
-        for (host, file) in hosts
-            .iter()
-            .flat_map(|host| queries.iter().map(move |file| (host, file)))
+        for (host, file) in
+            hosts.iter().flat_map(|host| queries.iter().map(move |file| (host, file)))
         {
             let endings = ["", ".html"].into_iter();
             names.extend(endings.map(|ending| Path::new(host).join(format!("{file}{ending}"))));

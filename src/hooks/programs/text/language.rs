@@ -8,14 +8,9 @@ const SAMPLE_CHARS: usize = 4000;
 /// Returns the language of a text, such as `en`: as its letters and words show if that is beyond
 /// doubt, else as the document declares it. Declarations are often those of a template.
 pub fn of(text: &str, declared: Option<&str>) -> Option<String> {
-    let end = text
-        .char_indices()
-        .nth(SAMPLE_CHARS)
-        .map_or(text.len(), |(at, _)| at);
+    let end = text.char_indices().nth(SAMPLE_CHARS).map_or(text.len(), |(at, _)| at);
     let found = whatlang::detect(&text[..end]).filter(whatlang::Info::is_reliable);
-    found
-        .map(|found| tag(found.lang()))
-        .or_else(|| declared.and_then(primary))
+    found.map(|found| tag(found.lang())).or_else(|| declared.and_then(primary))
 }
 
 /// The first part of a declared tag: `pt` of `pt-BR`.
@@ -93,14 +88,8 @@ mod tests {
         let german = "Der schnelle braune Fuchs springt über den faulen Hund, und alle anderen Tiere \
             des Waldes schauen ihm dabei mit großem Vergnügen zu.";
         assert_eq!(of(german, Some("en")).as_deref(), Some("de"));
-        assert_eq!(
-            of("数据库的备份和恢复是管理员的重要工作", None).as_deref(),
-            Some("zh")
-        );
-        assert_eq!(
-            of("これは日本語の文章です。", Some("en")).as_deref(),
-            Some("ja")
-        );
+        assert_eq!(of("数据库的备份和恢复是管理员的重要工作", None).as_deref(), Some("zh"));
+        assert_eq!(of("これは日本語の文章です。", Some("en")).as_deref(), Some("ja"));
         assert_eq!(of("42", Some("pt-BR")).as_deref(), Some("pt"));
         for declared in [None, Some(""), Some("x"), Some("<b>"), Some("english")] {
             assert_eq!(of("42", declared), None, "{declared:?}");

@@ -21,15 +21,8 @@ const INLINE: [&str; 33] = [
 ];
 /// Roles of what surrounds the content (WAI-ARIA 1.2, "Landmark Roles" and menus). A `tablist` is none: in
 /// the accordions of jQuery UI and Bootstrap 3 it has the panels, too.
-const MENU_ROLES: [&str; 7] = [
-    "banner",
-    "contentinfo",
-    "menu",
-    "menubar",
-    "navigation",
-    "search",
-    "toolbar",
-];
+const MENU_ROLES: [&str; 7] =
+    ["banner", "contentinfo", "menu", "menubar", "navigation", "search", "toolbar"];
 /// Roles of what a click shows, such as the answers of a list of questions.
 const PANEL_ROLES: [&str; 2] = ["tabpanel", "region"];
 /// Depth of frames whose documents are in `srcdoc`.
@@ -48,12 +41,7 @@ pub fn text(page: &Html, most: usize) -> String {
     let walls = consent_managers();
     // The second time with everything.
     for walls in [walls.as_ref(), None] {
-        let mut lines = Lines {
-            text: String::new(),
-            is_line: false,
-            is_blank: false,
-            most,
-        };
+        let mut lines = Lines { text: String::new(), is_line: false, is_blank: false, most };
         let until = Instant::now() + PARSING_TIMEOUT;
         let _ = read(page, &mut lines, walls, FRAMES_DEPTH, until);
         lines.end();
@@ -301,10 +289,7 @@ mod tests {
     fn blocks_are_lines_and_words_stay_whole() {
         let page = "<title>T</title><p>One <b>t</b>wo\n three<br>four</p><ul><li>a<li>b</ul>\
             <table><tr><td>c<td>d</table><pre>  x\n    y z\n</pre>end<p></p>\u{a0}<div>1<div>2</div>3</div>";
-        assert_eq!(
-            of(page),
-            "One two three\nfour\na\nb\nc d\nx\ny z\nend\n1\n2\n3\n"
-        );
+        assert_eq!(of(page), "One two three\nfour\na\nb\nc d\nx\ny z\nend\n1\n2\n3\n");
     }
 
     #[test]
@@ -340,15 +325,8 @@ mod tests {
             page(&format!("{site}<div>It is nice to meet you</div>")),
             "Site\nIt is nice to meet you\nText\n"
         );
-        assert_eq!(
-            of("<div role=banner><h1>Head</h1></div><p>Text"),
-            "Head\nText\n"
-        );
-        for other in [
-            "<h1><a href=/>Name</a></h1>",
-            "A short motto",
-            "<nav><h2>Menu</h2></nav>",
-        ] {
+        assert_eq!(of("<div role=banner><h1>Head</h1></div><p>Text"), "Head\nText\n");
+        for other in ["<h1><a href=/>Name</a></h1>", "A short motto", "<nav><h2>Menu</h2></nav>"] {
             assert_eq!(page(&format!("{site}{other}")), "Text\n", "{other}");
         }
     }

@@ -42,12 +42,8 @@ pub fn read(invocation: &Invocation, runner: &mut ProgramRunner) -> Option<PageT
         let (bytes, kind) = page::saved_document(invocation, most)?;
         of_document("wget", &bytes, &kind, &address)
     };
-    let single_file = || {
-        html_of(
-            "singlefile",
-            &invocation.sibling("singlefile", "singlefile.html"),
-        )
-    };
+    let single_file =
+        || html_of("singlefile", &invocation.sibling("singlefile", "singlefile.html"));
     let imported = || {
         let saved = invocation.sibling("saved", "document.html");
         if let Some(bytes) = read_start(&saved, most) {
@@ -55,10 +51,7 @@ pub fn read(invocation: &Invocation, runner: &mut ProgramRunner) -> Option<PageT
         }
         let record = last_success(invocation, "saved")?;
         let main = Path::new(record["output_str"].as_str()?);
-        html_of(
-            "saved",
-            &page::named(&invocation.sibling("saved", ""), main)?,
-        )
+        html_of("saved", &page::named(&invocation.sibling("saved", ""), main)?)
     };
     let of_archivebox = || {
         let mut files = archivebox::files(invocation, &address).into_iter();
@@ -97,17 +90,11 @@ fn recorded(path: &Path, most: u64) -> Option<(Vec<u8>, String)> {
     let own = recording.entries().iter().filter(|entry| {
         entry.url == url
             && entry.method == "GET"
-            && entry
-                .status
-                .is_some_and(|status| !(300..400).contains(&status))
+            && entry.status.is_some_and(|status| !(300..400).contains(&status))
     });
     let answer = recording.read(own.max_by_key(|entry| entry.time)?).ok()?;
     let named = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("content-type");
-    let kind = answer
-        .headers
-        .iter()
-        .find(named)
-        .map(|(_, value)| value.clone());
+    let kind = answer.headers.iter().find(named).map(|(_, value)| value.clone());
     let mut bytes = Vec::new();
     answer.body.take(most).read_to_end(&mut bytes).ok()?;
     Some((bytes, kind.unwrap_or_default()))
@@ -147,9 +134,7 @@ fn plain(source: &'static str, text: &str) -> PageText {
     let lines = text.lines().map(|line| line.replace(char::is_control, " "));
     let lines = lines.filter(|line| !line.trim().is_empty());
     PageText {
-        text: lines
-            .map(|line| line.trim_end().to_owned() + "\n")
-            .collect(),
+        text: lines.map(|line| line.trim_end().to_owned() + "\n").collect(),
         title: None,
         declared: None,
         source,
@@ -165,10 +150,7 @@ fn of_pdf(source: &'static str, path: &Path, runner: &mut ProgramRunner) -> Opti
     let mut command = Command::new("pdftotext");
     command.args(["-q", "-enc", "UTF-8", "-nopgbrk"]);
     command.arg(path).arg("-");
-    let limits = OutputLimits {
-        output: TEXT_MAX_BYTES + 1,
-        ..OutputLimits::default()
-    };
+    let limits = OutputLimits { output: TEXT_MAX_BYTES + 1, ..OutputLimits::default() };
     match runner.run(&mut command, "poppler-utils", limits) {
         Ok(ended) => Some(plain(source, &String::from_utf8_lossy(&ended.output))),
         Err(finding) => {
@@ -190,28 +172,17 @@ mod tests {
             let page = of_document("wget", bytes, kind, &address)?;
             Some((page.text, page.title, page.declared))
         };
-        let page = of(
-            "text/html; charset=iso-8859-1",
-            b"<html lang=fr><title>\xe9t\xe9</title><p>\xe0",
-        );
+        let page =
+            of("text/html; charset=iso-8859-1", b"<html lang=fr><title>\xe9t\xe9</title><p>\xe0");
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(page, Some(("à\n".to_owned(), text("été"), text("fr"))));
         let page = of("text/x-c", b"int x;\0\n\n\x1b[1m// y  \n");
         assert_eq!(
             page,
-            Some((
-                "int x; \n [1m// y\n"
-                    .trim_end_matches(' ')
-                    .replace("; \n", ";\n"),
-                None,
-                None
-            ))
+            Some(("int x; \n [1m// y\n".trim_end_matches(' ').replace("; \n", ";\n"), None, None))
         );
         let feed = b"<rss><channel><title>F</title><item><title>One</title><link>http://a.test/1</link></item></channel></rss>";
-        assert_eq!(
-            of("application/rss+xml", feed),
-            Some(("One\n".to_owned(), text("F"), None))
-        );
+        assert_eq!(of("application/rss+xml", feed), Some(("One\n".to_owned(), text("F"), None)));
         assert_eq!(of("image/png", b"\x89PNG"), None);
         assert_eq!(of("text/plain", b""), Some((String::new(), None, None)));
     }

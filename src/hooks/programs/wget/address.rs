@@ -39,18 +39,12 @@ mod tests {
     #[test]
     fn addresses_are_compared_without_differences_of_escapes() {
         for (one, other) in [
-            (
-                "http://a.test/%7euser/a%20b#x",
-                "http://A.test:80/~user/a b",
-            ),
+            ("http://a.test/%7euser/a%20b#x", "http://A.test:80/~user/a b"),
             ("http://a.test/?q=a|b{c}", "http://a.test/?q=a%7Cb%7bc%7d"),
             ("http://a.test/ü", "http://a.test/%c3%bc"),
         ] {
             assert_eq!(address(one), address(other), "{one}");
         }
-        assert_ne!(
-            address("http://a.test/?a%26b"),
-            address("http://a.test/?a&b")
-        );
+        assert_ne!(address("http://a.test/?a%26b"), address("http://a.test/?a&b"));
     }
 }

@@ -5,9 +5,7 @@ pub fn resolved(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
     while at < text.len() {
-        let entity = (text[at] == b'&')
-            .then(|| entity(&text[at + 1..]))
-            .flatten();
+        let entity = (text[at] == b'&').then(|| entity(&text[at + 1..])).flatten();
         match entity {
             Some((c, length)) => {
                 out.extend(c.to_string().bytes());

@@ -59,10 +59,7 @@ struct Arrived<R> {
 
 impl<R: BufRead> Arrived<R> {
     fn new(source: R) -> Arrived<R> {
-        Arrived {
-            chunks: Chunked::new(source),
-            is_cut_off: false,
-        }
+        Arrived { chunks: Chunked::new(source), is_cut_off: false }
     }
 }
 
@@ -73,10 +70,7 @@ impl<R: BufRead> Read for Arrived<R> {
         }
         match self.chunks.read(buffer) {
             Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::UnexpectedEof | ErrorKind::InvalidData
-                ) =>
+                if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::InvalidData) =>
             {
                 self.is_cut_off = true;
                 Ok(0)

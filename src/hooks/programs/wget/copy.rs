@@ -92,16 +92,13 @@ impl PageCopy {
 
     /// The last response for `url` after redirects.
     pub fn response(&self, url: &Url) -> Option<&Response> {
-        self.last_response(url)
-            .map(|index| &self.warc.responses[index])
+        self.last_response(url).map(|index| &self.warc.responses[index])
     }
 
     /// The file with the response for `url` after redirects, if it exists; else the start of the
     /// response, if it was cut off.
     pub fn file(&self, url: &Url) -> Option<PathBuf> {
-        let whole = self
-            .last_response(url)
-            .and_then(|index| self.file_of(index));
+        let whole = self.last_response(url).and_then(|index| self.file_of(index));
         whole.or_else(|| names::existing(self.cut_off.as_ref()?))
     }
 
@@ -144,10 +141,7 @@ impl PageCopy {
     pub fn has_document(&self, url: &Url) -> bool {
         let is_error = |response: &&Response| response.status >= 400;
         self.file(url).is_some()
-            || self
-                .response(url)
-                .filter(is_error)
-                .is_some_and(|response| self.has_body(response))
+            || self.response(url).filter(is_error).is_some_and(|response| self.has_body(response))
     }
 
     /// The page to which `url` goes by itself, within `most` seconds: by header or meta element.
@@ -157,9 +151,7 @@ impl PageCopy {
         let soon = |value: &[u8]| {
             let text = String::from_utf8_lossy(value);
             let digits = text.trim_start();
-            let end = digits
-                .find(|c: char| !c.is_ascii_digit())
-                .unwrap_or(digits.len());
+            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
             let seconds = digits[..end].parse::<u64>();
             seconds.map_or(end == 0, |seconds| seconds <= most)
         };
@@ -173,9 +165,7 @@ impl PageCopy {
             let mut base = own.clone();
             departure::each_refresh(&self.text(response)?, &mut |value, usage| match usage {
                 Use::Base => {
-                    base = own
-                        .join(&String::from_utf8_lossy(value))
-                        .unwrap_or(own.clone());
+                    base = own.join(&String::from_utf8_lossy(value)).unwrap_or(own.clone());
                 }
                 _ if target.is_none() && soon(value) => {
                     let found = departure::refresh_target(value);
@@ -212,9 +202,7 @@ impl PageCopy {
         if self.files.contains_key(&address) {
             return false;
         }
-        let guessed = names::of_wget(&url)
-            .into_iter()
-            .find_map(|path| names::existing(&path));
+        let guessed = names::of_wget(&url).into_iter().find_map(|path| names::existing(&path));
         let is_found = guessed.is_some();
         if let Some(path) = guessed {
             self.cut_off = Some(path.clone());
@@ -226,12 +214,8 @@ impl PageCopy {
     /// Whether a document has conditions that a copy does not meet: checksums of files, origins, and
     /// what those without scripts see. wget leaves them as they are.
     pub fn has_conditions(&self) -> bool {
-        let conditions: [&[u8]; 4] = [
-            b"integrity",
-            b"crossorigin",
-            b"content-security-policy",
-            b"<noscript",
-        ];
+        let conditions: [&[u8]; 4] =
+            [b"integrity", b"crossorigin", b"content-security-policy", b"<noscript"];
         self.by_address.values().any(|index| {
             let response = &self.warc.responses[*index];
             let is_markup = syntax(response) == Some(Syntax::Markup);
@@ -280,10 +264,7 @@ impl PageCopy {
         response: &Response,
         left: &mut u64,
     ) -> io::Result<Option<PathBuf>> {
-        let suffix = names::suffix(
-            &response.media_type(),
-            response.header("content-disposition"),
-        );
+        let suffix = names::suffix(&response.media_type(), response.header("content-disposition"));
         let existing = self.file_of(index).or_else(|| self.unlogged(response));
         let wanted = match &existing {
             Some(path) if is_encoded(response) => {

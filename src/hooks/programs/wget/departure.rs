@@ -38,9 +38,7 @@ pub fn leaves_by_script(source: &[u8]) -> bool {
             }
             continue;
         };
-        let parent = node
-            .parent()
-            .and_then(|parent| parent.value().as_element().cloned());
+        let parent = node.parent().and_then(|parent| parent.value().as_element().cloned());
         match parent.as_ref().map(|parent| parent.name()) {
             Some("script") => scripts += words,
             Some(name) if is_hidden(name) => {}
@@ -77,11 +75,7 @@ mod tests {
     #[test]
     fn refresh_is_read_as_browsers_do() {
         for value in ["0; url=/t", "3,URL = '/t' x", "0;/t", " 1 ; url=\"/t"] {
-            assert_eq!(
-                refresh_target(value.as_bytes()),
-                Some(&b"/t"[..]),
-                "{value}"
-            );
+            assert_eq!(refresh_target(value.as_bytes()), Some(&b"/t"[..]), "{value}");
         }
         assert_eq!(refresh_target(b"5"), None);
     }
@@ -96,11 +90,8 @@ mod tests {
             assert!(leaves_by_script(page.as_bytes()), "{page}");
         }
         let long = format!("{}<script>location = '/t'</script>", "words ".repeat(100));
-        for page in [
-            long.as_str(),
-            "<script>if (location == '/t') {}</script>",
-            "<p>location = 1",
-        ] {
+        for page in [long.as_str(), "<script>if (location == '/t') {}</script>", "<p>location = 1"]
+        {
             assert!(!leaves_by_script(page.as_bytes()), "{page}");
         }
     }

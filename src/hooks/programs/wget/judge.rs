@@ -139,13 +139,7 @@ fn meaning(exit: ExitReason) -> Option<&'static str> {
 pub fn last_error(log: &str) -> Option<String> {
     let server = Regex::new(r"(?m)^\S+ \S+ (ERROR [0-9]+: .*)$").ok()?;
     let other = || {
-        let irrelevant = [
-            "URL:",
-            "FINISHED --",
-            "Total wall clock",
-            "Downloaded:",
-            "Converted ",
-        ];
+        let irrelevant = ["URL:", "FINISHED --", "Total wall clock", "Downloaded:", "Converted "];
         log.lines()
             .rev()
             .find(|line| !line.is_empty() && !irrelevant.iter().any(|text| line.contains(text)))
@@ -166,26 +160,15 @@ mod tests {
     const MISSING: &str = "http://a.test/missing:\n2026-11-21 09:00:00 ERROR 404: Not Found.\n";
 
     fn finding(exit: ExitReason, log: &str, copied: &Copied) -> Finding {
-        let invocation = Invocation::read(
-            "wget",
-            include_str!("../../../../plugins/wget/config.json"),
-            &[],
-            [],
-        );
-        let ended = ProgramOutput {
-            exit,
-            output: Vec::new(),
-            log: log.into(),
-        };
+        let invocation =
+            Invocation::read("wget", include_str!("../../../../plugins/wget/config.json"), &[], []);
+        let ended = ProgramOutput { exit, output: Vec::new(), log: log.into() };
         judge(&ended, &invocation, Duration::from_secs(50), copied)
     }
 
     /// A page whose main file is a file of the package's directory.
     fn saved() -> Copied {
-        Copied {
-            file: Some("lib.rs".to_owned()),
-            ..Copied::default()
-        }
+        Copied { file: Some("lib.rs".to_owned()), ..Copied::default() }
     }
 
     #[test]
@@ -211,10 +194,7 @@ mod tests {
         let mut copied = saved();
         copied.absent = 1;
         let finding = finding(ExitReason::Exited(3), "No space left on device\n", &copied);
-        assert_eq!(
-            finding.output_str,
-            "wget failed (exit 3): No space left on device"
-        );
+        assert_eq!(finding.output_str, "wget failed (exit 3): No space left on device");
     }
 
     #[test]
@@ -233,35 +213,20 @@ mod tests {
             "2 of 31 files of the page are missing: http://a.test/x (404); another remark"
         );
         let late = note(ExitReason::TimedOut, &copied);
-        assert!(
-            late.starts_with("2 of 31 files") && late.contains("time limit"),
-            "{late}"
-        );
+        assert!(late.starts_with("2 of 31 files") && late.contains("time limit"), "{late}");
         assert_eq!(note(ExitReason::Exited(8), &saved()), "");
     }
 
     #[test]
     fn error_page_is_a_page_with_a_note() {
         for status in [403, 404, 500] {
-            let copied = Copied {
-                status: Some(status),
-                ..saved()
-            };
+            let copied = Copied { status: Some(status), ..saved() };
             let finding = finding(ExitReason::Exited(8), MISSING, &copied);
             assert_eq!(finding.exit_code(), 0);
-            assert_eq!(
-                finding.note(),
-                Some(format!("the server answered {status}"))
-            );
-            let empty = Copied {
-                status: Some(status),
-                ..Copied::default()
-            };
+            assert_eq!(finding.note(), Some(format!("the server answered {status}")));
+            let empty = Copied { status: Some(status), ..Copied::default() };
             let finding = self::finding(ExitReason::Exited(8), MISSING, &empty);
-            assert_eq!(
-                finding.output_str,
-                format!("the answer has no content ({status})")
-            );
+            assert_eq!(finding.output_str, format!("the answer has no content ({status})"));
             assert_eq!(finding.exit_code(), 1);
         }
     }
@@ -269,10 +234,7 @@ mod tests {
     #[test]
     fn answer_without_content_has_a_reason() {
         for (exit, status) in [(0, 204), (8, 304), (0, 200)] {
-            let copied = Copied {
-                status: Some(status),
-                ..Copied::default()
-            };
+            let copied = Copied { status: Some(status), ..Copied::default() };
             let finding = finding(ExitReason::Exited(exit), MISSING, &copied);
             let expected = format!("the answer has no content ({status})");
             assert_eq!((finding.exit_code(), finding.output_str), (0, expected));
@@ -286,10 +248,7 @@ mod tests {
             text(ExitReason::Exited(8), MISSING),
             "wget failed (exit 8): ERROR 404: Not Found"
         );
-        assert_eq!(
-            text(ExitReason::TimedOut, ""),
-            "wget was stopped after 50 s: time limit"
-        );
+        assert_eq!(text(ExitReason::TimedOut, ""), "wget was stopped after 50 s: time limit");
         assert_eq!(
             text(ExitReason::Killed(25), ""),
             "wget was stopped: more than WGET_MAX_SIZE=1g"

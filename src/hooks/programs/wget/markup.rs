@@ -99,15 +99,8 @@ fn instruction(
     replace: &mut dyn FnMut(&[u8], Use) -> Option<String>,
 ) {
     let found = find(text, b"href").and_then(|at| {
-        let quote = at
-            + text[at..]
-                .iter()
-                .position(|byte| matches!(byte, b'"' | b'\''))?;
-        let end = quote
-            + 1
-            + text[quote + 1..]
-                .iter()
-                .position(|byte| *byte == text[quote])?;
+        let quote = at + text[at..].iter().position(|byte| matches!(byte, b'"' | b'\''))?;
+        let end = quote + 1 + text[quote + 1..].iter().position(|byte| *byte == text[quote])?;
         Some((quote + 1, end))
     });
     match found.and_then(|(start, end)| {
@@ -172,12 +165,8 @@ impl Tag {
                 at += 1;
             }
             let name = lower(&text[name_start..at]);
-            let blank = |at: usize| {
-                at + text[at..]
-                    .iter()
-                    .take_while(|b| b.is_ascii_whitespace())
-                    .count()
-            };
+            let blank =
+                |at: usize| at + text[at..].iter().take_while(|b| b.is_ascii_whitespace()).count();
             let equals = blank(at);
             let (mut start, mut end, mut is_quoted) = (at, at, false);
             if text.get(equals) == Some(&b'=') {
@@ -198,13 +187,7 @@ impl Tag {
                     }
                 }
             }
-            tag.attributes.push(Attribute {
-                name,
-                name_start,
-                start,
-                end,
-                is_quoted,
-            });
+            tag.attributes.push(Attribute { name, name_start, start, end, is_quoted });
         }
         tag
     }
@@ -218,9 +201,7 @@ impl Tag {
     fn has_word(&self, text: &[u8], name: &str, words: &[&str]) -> bool {
         let value = self.value(text, name).unwrap_or_default();
         let value = String::from_utf8_lossy(&value).to_ascii_lowercase();
-        value
-            .split_ascii_whitespace()
-            .any(|word| words.contains(&word))
+        value.split_ascii_whitespace().any(|word| words.contains(&word))
     }
 
     fn rewrite(
@@ -387,10 +368,7 @@ fn refresh(value: &[u8], replace: &mut dyn FnMut(&[u8], Use) -> Option<String>) 
     let new = replace(address, Use::Refresh)?;
     let start = address.as_ptr() as usize - value.as_ptr() as usize;
     let before = value[..start].trim_ascii_end();
-    let before = before
-        .strip_suffix(b"'")
-        .or(before.strip_suffix(b"\""))
-        .unwrap_or(before);
+    let before = before.strip_suffix(b"'").or(before.strip_suffix(b"\"")).unwrap_or(before);
     Some([escaped(before), escaped(new.as_bytes())].concat())
 }
 
@@ -409,8 +387,7 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
 }
 
 fn find_ignoring_case(text: &[u8], what: &[u8]) -> Option<usize> {
-    text.windows(what.len())
-        .position(|part| part.eq_ignore_ascii_case(what))
+    text.windows(what.len()).position(|part| part.eq_ignore_ascii_case(what))
 }
 
 #[cfg(test)]

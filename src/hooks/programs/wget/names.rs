@@ -69,9 +69,8 @@ const SUFFIXES: [(&str, &[&str]); 41] = [
     ("audio/mp4", &["m4a", "mp4"]),
 ];
 /// Suffixes of programs on servers: they say nothing about the file.
-const PROGRAMS: [&str; 11] = [
-    "php", "asp", "aspx", "ashx", "cgi", "jsp", "do", "pl", "py", "cfm", "axd",
-];
+const PROGRAMS: [&str; 11] =
+    ["php", "asp", "aspx", "ashx", "cgi", "jsp", "do", "pl", "py", "cfm", "axd"];
 
 /// URLs and paths of the files that wget logged as saved.
 pub fn saved(log: &str) -> Vec<(String, PathBuf)> {
@@ -79,9 +78,7 @@ pub fn saved(log: &str) -> Vec<(String, PathBuf)> {
     else {
         return Vec::new();
     };
-    line.captures_iter(log)
-        .map(|found| (found[1].to_owned(), PathBuf::from(&found[2])))
-        .collect()
+    line.captures_iter(log).map(|found| (found[1].to_owned(), PathBuf::from(&found[2]))).collect()
 }
 
 /// Paths that wget gives to the response for a URL, with and without the suffix that it adds.
@@ -90,19 +87,15 @@ pub fn of_wget(url: &str) -> Vec<PathBuf> {
         return Vec::new();
     };
     let directory = directory(&parsed);
-    let mut path = percent_decode_str(parsed.path())
-        .decode_utf8_lossy()
-        .into_owned();
+    let mut path = percent_decode_str(parsed.path()).decode_utf8_lossy().into_owned();
     if path.ends_with('/') {
         path.push_str("index.html");
     }
     if let Some(query) = parsed.query() {
         path = format!("{path}@{query}");
     }
-    let path = directory.join(
-        path.trim_start_matches('/')
-            .replace([':', '"', '|', '*', '<', '>', '\\'], "+"),
-    );
+    let path = directory
+        .join(path.trim_start_matches('/').replace([':', '"', '|', '*', '<', '>', '\\'], "+"));
     vec![path.clone(), added(&path, ".html")]
 }
 
@@ -110,9 +103,7 @@ pub fn of_wget(url: &str) -> Vec<PathBuf> {
 fn directory(url: &Url) -> PathBuf {
     let host = url.host_str().unwrap_or("unknown").trim_matches(['[', ']']);
     let host = host.replace(':', "+");
-    url.port()
-        .map_or(host.clone(), |port| format!("{host}+{port}"))
-        .into()
+    url.port().map_or(host.clone(), |port| format!("{host}+{port}")).into()
 }
 
 /// The path of a regular file in the working directory. Bytes that are not UTF-8 in its name are
@@ -127,11 +118,7 @@ pub fn existing(logged: &Path) -> Option<PathBuf> {
         path = if next.symlink_metadata().is_ok() || !name.to_string_lossy().contains('\u{fffd}') {
             next
         } else {
-            let parent = if path.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                &path
-            };
+            let parent = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
             let mut entries = fs::read_dir(parent).ok()?.flatten();
             let found =
                 entries.find(|entry| entry.file_name().to_string_lossy() == name.to_string_lossy());
@@ -181,10 +168,7 @@ pub fn with_suffix(path: &Path, suffix: Option<&str>) -> PathBuf {
     if path.to_str().is_none() {
         path = path.iter().map(readable).collect();
     }
-    let has_one = path
-        .extension()
-        .and_then(OsStr::to_str)
-        .is_some_and(is_suffix);
+    let has_one = path.extension().and_then(OsStr::to_str).is_some_and(is_suffix);
     match suffix {
         Some(suffix) if !has_one => added(&path, &format!(".{suffix}")),
         _ => path,
@@ -216,10 +200,7 @@ pub fn free(url: &str, suffix: Option<&str>) -> PathBuf {
             let is_plain = !text.chars().any(|c| c.is_control() || c == '?');
             matches!(part, Component::Normal(_)) && is_plain && text.len() <= NAME_MAX_BYTES
         });
-        let mut above = path
-            .ancestors()
-            .skip(1)
-            .filter(|path| path.parent().is_some());
+        let mut above = path.ancestors().skip(1).filter(|path| path.parent().is_some());
         is_safe && path.symlink_metadata().is_err() && !above.any(Path::is_file)
     });
     own.unwrap_or_else(|| short(url, suffix))
@@ -228,13 +209,9 @@ pub fn free(url: &str, suffix: Option<&str>) -> PathBuf {
 /// A short name for the response of a URL, in the directory of its server.
 pub fn short(url: &str, suffix: Option<&str>) -> PathBuf {
     let parsed = Url::parse(url).ok();
-    let directory = parsed
-        .as_ref()
-        .map_or_else(|| PathBuf::from("unknown"), directory);
+    let directory = parsed.as_ref().map_or_else(|| PathBuf::from("unknown"), directory);
     let segments = parsed.as_ref().and_then(|url| url.path_segments());
-    let last = segments
-        .and_then(|mut all| all.next_back())
-        .unwrap_or_default();
+    let last = segments.and_then(|mut all| all.next_back()).unwrap_or_default();
     let stem: String = Path::new(last)
         .file_stem()
         .unwrap_or_default()
@@ -244,15 +221,9 @@ pub fn short(url: &str, suffix: Option<&str>) -> PathBuf {
         .take(STEM_MAX_BYTES)
         .collect();
     let digest = Sha256::digest(url);
-    let hash: String = digest
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let own = Path::new(last).extension().and_then(OsStr::to_str);
-    let own = own
-        .filter(|own| is_suffix(own))
-        .map(str::to_ascii_lowercase);
+    let own = own.filter(|own| is_suffix(own)).map(str::to_ascii_lowercase);
     let suffix = own.or_else(|| suffix.map(str::to_owned));
     let suffix = suffix.map_or_else(String::new, |suffix| format!(".{suffix}"));
     directory.join(format!("{stem}-{hash}{suffix}"))
@@ -294,9 +265,7 @@ pub fn relative(from: &Path, to: &Path) -> String {
     let to: Vec<_> = to.iter().collect();
     let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let up = vec!["..".to_owned(); from.len() - common];
-    let down = to[common..]
-        .iter()
-        .map(|name| percent_encode(name.as_bytes(), SEGMENT).to_string());
+    let down = to[common..].iter().map(|name| percent_encode(name.as_bytes(), SEGMENT).to_string());
     up.into_iter().chain(down).collect::<Vec<_>>().join("/")
 }
 
@@ -337,10 +306,7 @@ mod tests {
         }
         let disposition = Some("attachment; filename=\"Report.PDF\"");
         let octets = "application/octet-stream";
-        assert_eq!(
-            named("a/get@id=3", octets, disposition),
-            Path::new("a/get@id=3.pdf")
-        );
+        assert_eq!(named("a/get@id=3", octets, disposition), Path::new("a/get@id=3.pdf"));
         let bytes = Path::new(OsStr::from_bytes(b"a/caf\xe9.html"));
         assert_eq!(with_suffix(bytes, Some("html")), Path::new("a/caf_E9.html"));
     }
@@ -350,16 +316,8 @@ mod tests {
         let long = format!("http://a.test:81/dir/pic.png?{}", "x".repeat(400));
         let (one, other) = (short(&long, None), short(&format!("{long}y"), None));
         assert_ne!(one, other);
-        assert!(
-            one.starts_with("a.test+81") && one.extension().unwrap() == "png",
-            "{one:?}"
-        );
-        assert!(
-            short("http://[::1]/", Some("html"))
-                .to_str()
-                .unwrap()
-                .ends_with(".html")
-        );
+        assert!(one.starts_with("a.test+81") && one.extension().unwrap() == "png", "{one:?}");
+        assert!(short("http://[::1]/", Some("html")).to_str().unwrap().ends_with(".html"));
     }
 
     #[test]

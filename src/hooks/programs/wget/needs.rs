@@ -41,19 +41,9 @@ impl Needs {
     /// requests were not made.
     pub fn missing(&self, is_over: bool) -> Option<String> {
         let count = self.absent.len() + self.refused.len();
-        let of_server = self
-            .refused
-            .iter()
-            .map(|(url, status)| (url.as_str(), status.to_string()));
-        let no_answer = if is_over {
-            "not requested"
-        } else {
-            "no answer"
-        };
-        let others = self
-            .absent
-            .iter()
-            .map(|url| (url.as_str(), no_answer.to_owned()));
+        let of_server = self.refused.iter().map(|(url, status)| (url.as_str(), status.to_string()));
+        let no_answer = if is_over { "not requested" } else { "no answer" };
+        let others = self.absent.iter().map(|url| (url.as_str(), no_answer.to_owned()));
         let named: Vec<_> = of_server
             .chain(others)
             .take(NAMED_MAX)
@@ -159,10 +149,7 @@ mod tests {
     #[test]
     fn missing_files_are_named_with_their_reason() {
         let url = |path: &str| Url::parse("http://a.test/").unwrap().join(path).unwrap();
-        let mut needs = Needs {
-            total: 31,
-            ..Needs::default()
-        };
+        let mut needs = Needs { total: 31, ..Needs::default() };
         assert_eq!(needs.missing(false), None);
         needs.refused.push((url("x.png").into(), 404));
         assert_eq!(

@@ -50,11 +50,7 @@ impl<'a> WgetRecording<'a> {
         let known = Description::read(&invocation.sibling(PLUGIN, RECORDING));
         let is_of_browser = known.is_some_and(|known| known.has_answers());
         let is_wanted = invocation.settings.flag("WACZ_ENABLED") && !is_of_browser;
-        is_wanted.then_some(WgetRecording {
-            invocation,
-            warc,
-            limits,
-        })
+        is_wanted.then_some(WgetRecording { invocation, warc, limits })
     }
 
     /// Writes the recording. `title` is that of the page.
@@ -76,11 +72,7 @@ impl<'a> WgetRecording<'a> {
         entries.retain(|entry| entry.status.is_some());
         entries.sort_by_key(|entry| entry.time);
         for entry in entries {
-            let kind = if entry.url == *url {
-                "document"
-            } else {
-                "other"
-            };
+            let kind = if entry.url == *url { "document" } else { "other" };
             let row = Row {
                 url: entry.url.clone(),
                 method: entry.method.clone(),
@@ -95,10 +87,7 @@ impl<'a> WgetRecording<'a> {
                 Err(error) => writer.name(named(row, &error)).await,
             }
         }
-        let look = Look {
-            title,
-            ..Look::default()
-        };
+        let look = Look { title, ..Look::default() };
         writer.look(look).await;
         let mut description = writer.end(0).await;
         description.recorder = WGET.to_owned();
@@ -176,10 +165,7 @@ fn create() -> io::Result<File> {
 }
 
 fn named(row: Row, error: &dyn std::fmt::Display) -> Row {
-    Row {
-        reason: Some(error.to_string()),
-        ..row
-    }
+    Row { reason: Some(error.to_string()), ..row }
 }
 
 fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {

@@ -61,11 +61,7 @@ pub fn rewrite(css: &[u8], replace: &mut dyn FnMut(&[u8], StyleUse) -> Option<St
             }
             _ if word(rest, b"url(") && !is_name(css, at) => {
                 let (length, inner) = url_function(rest);
-                let usage = if is_import {
-                    StyleUse::Import
-                } else {
-                    StyleUse::Picture
-                };
+                let usage = if is_import { StyleUse::Import } else { StyleUse::Picture };
                 is_import = false;
                 if let Some(new) = replace(&unescaped(inner), usage) {
                     out.extend(b"url(\"");
@@ -122,9 +118,7 @@ fn string(rest: &[u8]) -> usize {
 /// Length of `url(…)`, and the address in it without quotes.
 fn url_function(rest: &[u8]) -> (usize, &[u8]) {
     let start = b"url(".len();
-    let blanks = rest[start..]
-        .iter()
-        .take_while(|byte| byte.is_ascii_whitespace());
+    let blanks = rest[start..].iter().take_while(|byte| byte.is_ascii_whitespace());
     let start = start + blanks.count();
     match rest.get(start) {
         Some(b'"' | b'\'') => {
@@ -155,11 +149,8 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
             at += 1;
             continue;
         }
-        let digits = text[at + 1..]
-            .iter()
-            .take(6)
-            .take_while(|byte| byte.is_ascii_hexdigit())
-            .count();
+        let digits =
+            text[at + 1..].iter().take(6).take_while(|byte| byte.is_ascii_hexdigit()).count();
         if digits == 0 {
             let escaped = text.get(at + 1).filter(|byte| **byte != b'\n');
             out.extend(escaped);
@@ -167,9 +158,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
             continue;
         }
         let number = std::str::from_utf8(&text[at + 1..=at + digits]).unwrap_or_default();
-        let c = u32::from_str_radix(number, 16)
-            .ok()
-            .and_then(char::from_u32);
+        let c = u32::from_str_radix(number, 16).ok().and_then(char::from_u32);
         out.extend(c.unwrap_or('\u{fffd}').to_string().bytes());
         at += 1 + digits;
         at += usize::from(text.get(at).is_some_and(u8::is_ascii_whitespace));
@@ -198,9 +187,8 @@ mod tests {
             .g:before{content:\"url(no)\";background:-webkit-image-set(\"g.png\" 1x, url(h.png) 2x, \
             'i.avif' type('image/avif'))} .x{content:'no'}";
         let urls: Vec<_> = found(css).into_iter().map(|(url, _)| url).collect();
-        let expected = [
-            "a.css", "b.css", "c(1).png", "d).png", "e f.woff", "g.png", "h.png", "i.avif",
-        ];
+        let expected =
+            ["a.css", "b.css", "c(1).png", "d).png", "e f.woff", "g.png", "h.png", "i.avif"];
         assert_eq!(urls, expected);
         assert_eq!(found(css)[1].1, StyleUse::Import);
         assert_eq!(found(css)[2].1, StyleUse::Picture);

@@ -79,15 +79,11 @@ impl Transfer<'_> {
         if has(["--page-requisites", "-p"]) && !is_over {
             is_over = self.fetch_requisites(&page, &mut copy, has(["--span-hosts", "-H"]))?;
             if is_over {
-                copied
-                    .notes
-                    .push("the time limit ended the transfer".to_owned());
+                copied.notes.push("the time limit ended the transfer".to_owned());
             }
         }
         let is_whole = |response| copy.warc.is_whole(response).unwrap_or(false);
-        copied.is_cut_off = copy
-            .response(&page)
-            .is_some_and(|response| !is_whole(response));
+        copied.is_cut_off = copy.response(&page).is_some_and(|response| !is_whole(response));
         copied.is_cut_off |= copy.adopt(&page);
         let is_changed = copy.complete(&page, self.size_max());
         let file = copy.file(&page);
@@ -150,10 +146,7 @@ impl Transfer<'_> {
     /// The copy of an earlier attempt that was stopped before its end, if there is one.
     fn continued(&mut self, url: &Url) -> Option<PageCopy> {
         self.log = unfinished::log(url).filter(|_| self.keeps_warc())?;
-        let found = self
-            .copy()
-            .ok()
-            .filter(|copy| unfinished::has_page(url, copy));
+        let found = self.copy().ok().filter(|copy| unfinished::has_page(url, copy));
         if found.is_none() {
             self.log.clear();
         }
@@ -171,12 +164,10 @@ impl Transfer<'_> {
         let within = (left / 2).min(BROWSER_WAIT_MAX);
         let shown = chromium::awaited_navigation(self.invocation, &mut self.runner, within)?;
         let url = shown.and_then(|shown| Url::parse(&shown.final_url).ok());
-        Ok(url
-            .filter(|url| matches!(url.scheme(), "http" | "https"))
-            .map(|mut url| {
-                url.set_fragment(None);
-                url
-            }))
+        Ok(url.filter(|url| matches!(url.scheme(), "http" | "https")).map(|mut url| {
+            url.set_fragment(None);
+            url
+        }))
     }
 
     /// Saves the page to which the page goes on by itself (`Refresh` header or meta element, or a
@@ -191,10 +182,8 @@ impl Transfer<'_> {
         let mut page = url.clone();
         let mut visited = vec![url.clone()];
         for _ in 0..HOPS_MAX {
-            visited.extend(
-                copy.response(&page)
-                    .and_then(|response| Url::parse(&response.url).ok()),
-            );
+            visited
+                .extend(copy.response(&page).and_then(|response| Url::parse(&response.url).ok()));
             let mut next = copy.refresh(&page, REFRESH_MAX_SECS);
             if next.is_none() && copy.departure(&page).is_some() {
                 match self.shown_in_browser() {
@@ -315,38 +304,30 @@ impl Transfer<'_> {
     }
 
     fn execute(&mut self, command: &mut Command) -> Result<ProgramOutput, Finding> {
-        let limits = OutputLimits {
-            output: 64 * 1024,
-            ..OutputLimits::default()
-        };
-        self.runner
-            .run_before(self.reserve, command, "wget", limits)
+        let limits = OutputLimits { output: 64 * 1024, ..OutputLimits::default() };
+        self.runner.run_before(self.reserve, command, "wget", limits)
     }
 
     /// Appends a WARC file to that of the page, and removes it.
     fn append(&self, part: &Path) -> Result<(), Finding> {
-        let appended = Warc::read(&self.warc)
-            .and_then(|warc| warc.cut())
-            .and_then(|()| {
-                let mut out = File::options().append(true).open(&self.warc)?;
-                match File::open(part) {
-                    Ok(mut file) => io::copy(&mut file, &mut out).map(drop),
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                    Err(error) => Err(error),
-                }
-            });
+        let appended = Warc::read(&self.warc).and_then(|warc| warc.cut()).and_then(|()| {
+            let mut out = File::options().append(true).open(&self.warc)?;
+            match File::open(part) {
+                Ok(mut file) => io::copy(&mut file, &mut out).map(drop),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                Err(error) => Err(error),
+            }
+        });
         let _ = fs::remove_file(part);
         appended.map_err(|error| Finding::failed(format!("failed to write '{WARC}': {error}")))
     }
 
     /// Removes passwords from the WARC file. A file that cannot be cleaned is removed.
     fn clean_warc(&self) -> Result<(), Finding> {
-        Warc::read(&self.warc)
-            .and_then(|warc| warc.clean())
-            .map_err(|error| {
-                let _ = fs::remove_file(&self.warc);
-                Finding::failed(format!("failed to remove passwords from '{WARC}': {error}"))
-            })
+        Warc::read(&self.warc).and_then(|warc| warc.clean()).map_err(|error| {
+            let _ = fs::remove_file(&self.warc);
+            Finding::failed(format!("failed to remove passwords from '{WARC}': {error}"))
+        })
     }
 
     /// The command that saves the page at `url`, without its last argument.
@@ -355,10 +336,7 @@ impl Transfer<'_> {
         let settings = &self.invocation.settings;
         command.args(settings.list("WGET_ARGS"));
         command.args(settings.list("WGET_ARGS_EXTRA"));
-        if self
-            .certificate(url)?
-            .is_some_and(|found| !found.is_for_all())
-        {
+        if self.certificate(url)?.is_some_and(|found| !found.is_for_all()) {
             // Files of other hosts are fetched afterwards.
             command.arg("--no-span-hosts");
         }

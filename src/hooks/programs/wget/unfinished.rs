@@ -34,9 +34,7 @@ pub fn forget() {
 
 /// The log of an earlier attempt to save the page at `url`, if that can be continued.
 pub fn log(url: &Url) -> Option<String> {
-    let file = fs::symlink_metadata(RECORD)
-        .ok()
-        .filter(|file| file.is_file())?;
+    let file = fs::symlink_metadata(RECORD).ok().filter(|file| file.is_file())?;
     let age = SystemTime::now().duration_since(file.modified().ok()?);
     let is_recent = age.is_ok_and(|age| age < AGE_MAX);
     let text =

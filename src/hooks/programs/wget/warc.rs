@@ -85,10 +85,7 @@ impl<R: BufRead> BufRead for Counted<R> {
 impl Warc {
     /// Reads the headers of all records. A record that was cut off ends the file.
     pub fn read(file: &Path) -> io::Result<Warc> {
-        let mut source = Counted {
-            inner: BufReader::new(File::open(file)?),
-            offset: 0,
-        };
+        let mut source = Counted { inner: BufReader::new(File::open(file)?), offset: 0 };
         let mut warc = Warc {
             file: file.to_owned(),
             responses: Vec::new(),
@@ -123,12 +120,7 @@ impl Warc {
             "response" => {
                 let head = read_head(&mut record)?;
                 let (status, headers) = body::parse_head(&head);
-                response = Some(Response {
-                    url: url(),
-                    status,
-                    headers,
-                    at,
-                });
+                response = Some(Response { url: url(), status, headers, at });
             }
             _ => {}
         }
@@ -184,9 +176,8 @@ impl Warc {
         }
         let mut part = self.file.clone().into_os_string();
         part.push(".part");
-        let written = self
-            .copy_cleaned(Path::new(&part))
-            .and_then(|()| std::fs::rename(&part, &self.file));
+        let written =
+            self.copy_cleaned(Path::new(&part)).and_then(|()| std::fs::rename(&part, &self.file));
         if written.is_err() {
             let _ = std::fs::remove_file(&part);
         }
@@ -196,10 +187,7 @@ impl Warc {
     fn copy_cleaned(&self, to: &Path) -> io::Result<()> {
         let mut out = io::BufWriter::new(File::create(to)?);
         let mut raw = File::open(&self.file)?;
-        let mut source = Counted {
-            inner: BufReader::new(File::open(&self.file)?),
-            offset: 0,
-        };
+        let mut source = Counted { inner: BufReader::new(File::open(&self.file)?), offset: 0 };
         while source.offset < self.end {
             let at = source.offset;
             let mut record = BufReader::new(GzDecoder::new(&mut source));
@@ -208,10 +196,7 @@ impl Warc {
             let mut cleaned = None;
             if head::value(&fields, "warc-type") == Some("request") {
                 let mut block = Vec::new();
-                record
-                    .by_ref()
-                    .take(REQUEST_MAX_BYTES)
-                    .read_to_end(&mut block)?;
+                record.by_ref().take(REQUEST_MAX_BYTES).read_to_end(&mut block)?;
                 cleaned = without_secrets(&head, &block);
             }
             io::copy(&mut record, &mut io::sink())?;
@@ -249,9 +234,7 @@ fn is_secret(header: &str) -> bool {
 fn without_secrets(head: &[u8], block: &[u8]) -> Option<Vec<u8>> {
     let end = block.windows(4).position(|part| part == b"\r\n\r\n")?;
     // A record ends with two empty lines after its block.
-    let block = block
-        .strip_suffix(b"\r\n\r\n")
-        .filter(|it| it.len() >= end + 4);
+    let block = block.strip_suffix(b"\r\n\r\n").filter(|it| it.len() >= end + 4);
     let block = block?;
     let mut kept = Vec::new();
     let mut is_dropped = false;
@@ -274,27 +257,15 @@ fn without_secrets(head: &[u8], block: &[u8]) -> Option<Vec<u8>> {
     }
     let clean = [kept, &block[end..]].concat();
     let mut record = String::new();
-    for line in String::from_utf8_lossy(head)
-        .lines()
-        .filter(|line| !line.is_empty())
-    {
-        let name = line
-            .split(':')
-            .next()
-            .unwrap_or_default()
-            .to_ascii_lowercase();
-        if !matches!(
-            name.as_str(),
-            "content-length" | "warc-block-digest" | "warc-payload-digest"
-        ) {
+    for line in String::from_utf8_lossy(head).lines().filter(|line| !line.is_empty()) {
+        let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        if !matches!(name.as_str(), "content-length" | "warc-block-digest" | "warc-payload-digest")
+        {
             record += &format!("{line}\r\n");
         }
     }
     let digest = digest::of(&clean);
-    record += &format!(
-        "WARC-Block-Digest: {digest}\r\nContent-Length: {}\r\n\r\n",
-        clean.len()
-    );
+    record += &format!("WARC-Block-Digest: {digest}\r\nContent-Length: {}\r\n\r\n", clean.len());
     Some([record.as_bytes(), &clean, b"\r\n\r\n"].concat())
 }
 
@@ -337,25 +308,15 @@ mod tests {
         let path = top.path().join("page.warc.gz");
         std::fs::write(
             &path,
-            file(&[
-                ("warcinfo", "x"),
-                ("request", REQUEST),
-                ("response", RESPONSE),
-            ]),
+            file(&[("warcinfo", "x"), ("request", REQUEST), ("response", RESPONSE)]),
         )
         .unwrap();
         let warc = Warc::read(&path).unwrap();
         let response = &warc.responses[0];
-        assert_eq!(
-            (response.url.as_str(), response.status),
-            ("http://a.test/x?y", 200)
-        );
+        assert_eq!((response.url.as_str(), response.status), ("http://a.test/x?y", 200));
         assert_eq!(response.media_type(), "text/html");
         let mut text = String::new();
-        warc.body(response)
-            .unwrap()
-            .read_to_string(&mut text)
-            .unwrap();
+        warc.body(response).unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, "abcde");
     }
 

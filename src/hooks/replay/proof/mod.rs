@@ -111,10 +111,7 @@ impl Evidence {
     /// Size of the recorded viewport.
     pub fn viewport(&self) -> Option<(u32, u32)> {
         let picture = Picture::decode(self.picture.as_ref()?).ok()?;
-        Some((
-            picture.width.try_into().ok()?,
-            picture.height.try_into().ok()?,
-        ))
+        Some((picture.width.try_into().ok()?, picture.height.try_into().ok()?))
     }
 
     /// Counts unanswered requests that had no response in the recording either apart from missing ones.
@@ -126,9 +123,7 @@ impl Evidence {
             .filter(|url| !url.starts_with("ws") && !kept.contains(url))
             .collect();
         let before = requests.not_answered.len();
-        requests
-            .not_answered
-            .retain(|one| !failed.contains(one.url.as_str()));
+        requests.not_answered.retain(|one| !failed.contains(one.url.as_str()));
         requests.failed = (before - requests.not_answered.len()) as u64;
         requests.missing -= requests.failed;
     }
@@ -143,10 +138,7 @@ impl Evidence {
             !self.kept.contains(&request)
         });
         flaws.extend(lost.map(|row| {
-            format!(
-                "{} {}: listed as recorded, but not in the file",
-                row.method, row.url
-            )
+            format!("{} {}: listed as recorded, but not in the file", row.method, row.url)
         }));
         let picture = self.picture.as_ref().and_then(|recorded| {
             let both = (Picture::decode(recorded), Picture::decode(&page.picture));
@@ -213,10 +205,7 @@ impl Proof {
 
     /// Requests that were not answered exactly.
     pub fn inexact(&self) -> impl Iterator<Item = &Listed> {
-        self.requests
-            .not_answered
-            .iter()
-            .chain(&self.requests.by_rule)
+        self.requests.not_answered.iter().chain(&self.requests.by_rule)
     }
 }
 
@@ -239,9 +228,7 @@ pub async fn prove(
 /// If the file cannot be read.
 pub fn flaws(path: &Path, file: File) -> Result<Vec<String>, WarcError> {
     let flaws = bodies::check(path, file)?.flaws.into_iter();
-    Ok(flaws
-        .map(|flaw| format!("{}: {}", flaw.part, flaw.reason))
-        .collect())
+    Ok(flaws.map(|flaw| format!("{}: {}", flaw.part, flaw.reason)).collect())
 }
 
 /// The newest resource `urn:KIND:URL`.
@@ -255,8 +242,7 @@ fn read(file: &Wacz, entry: &Entry) -> Result<Vec<u8>, String> {
     let stored = file.read(entry).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     let mut body = stored.body.take(EVIDENCE_MAX_BYTES);
-    body.read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
+    body.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes)
 }
 
@@ -271,11 +257,7 @@ mod tests {
     fn page(used: &[&str], missing: u64, text: &str) -> Loaded {
         Loaded {
             final_url: String::new(),
-            requests: Requests {
-                exact: used.len() as u64,
-                missing,
-                ..Requests::default()
-            },
+            requests: Requests { exact: used.len() as u64, missing, ..Requests::default() },
             used: used.iter().map(|url| (*url).to_owned()).collect(),
             errors: Vec::new(),
             early_errors: Vec::new(),
@@ -322,10 +304,7 @@ mod tests {
         evidence.listed.push(row("http://a/gone", None));
         let proof = evidence.compare(page(&["http://a/"], 0, ""));
         assert!(!proof.holds(0.0));
-        assert_eq!(
-            proof.flaws,
-            ["GET http://a/gone: listed as recorded, but not in the file"]
-        );
+        assert_eq!(proof.flaws, ["GET http://a/gone: listed as recorded, but not in the file"]);
     }
 
     #[test]
@@ -349,12 +328,7 @@ mod tests {
             ..Evidence::default()
         };
         let mut replayed = page(&["http://a/"], 4, "");
-        let urls = [
-            "http://a/down",
-            "http://a/long",
-            "http://a/second",
-            "ws://a/",
-        ];
+        let urls = ["http://a/down", "http://a/long", "http://a/second", "ws://a/"];
         replayed.requests.not_answered = urls
             .map(|url| Listed {
                 method: "GET".to_owned(),
@@ -368,10 +342,7 @@ mod tests {
         let proof = evidence.compare(replayed);
         assert_eq!((proof.requests.failed, proof.requests.missing), (1, 3));
         assert_eq!(proof.requests.not_answered.len(), 3);
-        assert_eq!(
-            (proof.resources, proof.errors),
-            (0.25, vec!["x".to_owned()])
-        );
+        assert_eq!((proof.resources, proof.errors), (0.25, vec!["x".to_owned()]));
     }
 
     #[test]

@@ -41,11 +41,7 @@ async fn read(archive: PathBuf, limits: LoadLimits, events: UnboundedSender<Even
     loop {
         if let Ok(free) = FreeSpace::at(&archive) {
             pace.read(begin.elapsed(), free.bytes);
-            let load = Load {
-                free: Some(free.bytes),
-                inodes: free.inodes,
-                ..Load::default()
-            };
+            let load = Load { free: Some(free.bytes), inodes: free.inodes, ..Load::default() };
             let is_short = lack(&load, &limits, None, pace.rate).is_some();
             if is_short && events.send(Event::DiskShort(pace.rate)).is_err() {
                 return;
@@ -62,10 +58,7 @@ mod tests {
     use tokio::sync::mpsc::unbounded_channel;
 
     fn limits(min_free: u64) -> LoadLimits {
-        LoadLimits {
-            min_free,
-            memory_max: 60,
-        }
+        LoadLimits { min_free, memory_max: 60 }
     }
 
     #[tokio::test]

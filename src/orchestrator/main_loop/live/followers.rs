@@ -95,10 +95,7 @@ impl Followers {
 /// Sends a line to each follower that has room for it, and forgets those that are gone.
 fn send(followers: &mut Vec<mpsc::Sender<String>>, line: &str) {
     followers.retain(|follower| {
-        !matches!(
-            follower.try_send(line.to_owned()),
-            Err(mpsc::error::TrySendError::Closed(_))
-        )
+        !matches!(follower.try_send(line.to_owned()), Err(mpsc::error::TrySendError::Closed(_)))
     });
 }
 

@@ -35,8 +35,7 @@ impl Freezer {
     }
 
     fn next(&mut self, unit: String, what: impl Future<Output = ()> + Send + 'static) {
-        self.by_unit
-            .retain(|_, under_way| under_way.peek().is_none());
+        self.by_unit.retain(|_, under_way| under_way.peek().is_none());
         let before = self.by_unit.get(&unit).cloned();
         let task = tokio::spawn(async move {
             if let Some(before) = before {
@@ -78,11 +77,7 @@ pub async fn thaw_at_shutdown(manager: Manager, units: Vec<String>) {
 /// Thaws a unit. A unit that is gone or was not frozen is no error.
 pub async fn thaw(manager: &Manager, unit: &str) {
     match manager.thaw(unit).await {
-        Ok(())
-        | Err(ManagerError {
-            kind: ErrorKind::NoSuchUnit,
-            ..
-        }) => {}
+        Ok(()) | Err(ManagerError { kind: ErrorKind::NoSuchUnit, .. }) => {}
         Err(error) => tracing::debug!("{error}, ignoring"),
     }
 }

@@ -94,13 +94,7 @@ mod tests {
         theirs.write_all(b"noise").unwrap();
         drop(theirs);
         let event = events.recv().await;
-        assert!(matches!(
-            event,
-            Some(Event::Abandoned {
-                crawl: CrawlId(1),
-                cancel: true
-            })
-        ));
+        assert!(matches!(event, Some(Event::Abandoned { crawl: CrawlId(1), cancel: true })));
     }
 
     #[tokio::test]

@@ -40,14 +40,7 @@ impl Systemd for Live {
                 Err(_) => false,
             };
             let stopping = killed && manager.is_stopping().await.unwrap_or(true);
-            let _ = events.send(Event::Read {
-                run,
-                unit,
-                early,
-                evidence,
-                result,
-                stopping,
-            });
+            let _ = events.send(Event::Read { run, unit, early, evidence, result, stopping });
         });
     }
 

@@ -16,10 +16,7 @@ impl FromRow for Host {
         Ok(Host {
             name: column(row, 0)?,
             pages: column(row, 1)?,
-            uses: Uses {
-                succeeded: column(row, 2)?,
-                failed: column(row, 3)?,
-            },
+            uses: Uses { succeeded: column(row, 2)?, failed: column(row, 3)? },
             used_at: column(row, 4)?,
             last_result: column(row, 5)?,
             delay_ms: column(row, 6)?,
@@ -65,15 +62,10 @@ mod tests {
 
     /// Adds a page of a host with the result of one hook.
     fn page(tx: &Tx<'_>, crawl: CrawlId, (host, url): (&str, &str), state: ResultState) {
-        let page = NewSnapshot {
-            url,
-            host,
-            ..NewSnapshot::default()
-        };
+        let page = NewSnapshot { url, host, ..NewSnapshot::default() };
         let added = tx.add_snapshots(crawl, None, &[page], Time(0)).unwrap();
         let owner = Owner::Snapshot(added[0].0);
-        tx.start_result(owner, crawl, "wget", "hook", Time(7))
-            .unwrap();
+        tx.start_result(owner, crawl, "wget", "hook", Time(7)).unwrap();
         let verdict = Verdict { state, error: None };
         let finished = Finished {
             verdict: &verdict,
@@ -82,8 +74,7 @@ mod tests {
             size: 0,
             figures: &Default::default(),
         };
-        tx.finish_result(owner, "wget", "hook", &finished, Time(8))
-            .unwrap();
+        tx.finish_result(owner, "wget", "hook", &finished, Time(8)).unwrap();
     }
 
     #[test]
@@ -121,17 +112,10 @@ mod tests {
         };
         let all = Filter::default();
         assert_eq!(list(all.clone()), ["c 1 0/0 4", "a 2 1/1 3", "b 1 0/1 2"]);
-        let of = |owner| Filter {
-            owner: Some(owner),
-            ..Filter::default()
-        };
+        let of = |owner| Filter { owner: Some(owner), ..Filter::default() };
         assert_eq!(list(of(Owner::Crawl(first))), ["b 1 0/1 2", "a 1 1/0 1"]);
         assert_eq!(list(of("s3".parse().unwrap())), ["a 1 0/1 3"]);
-        let next = Filter {
-            before: Some(3),
-            limit: 1,
-            ..all
-        };
+        let next = Filter { before: Some(3), limit: 1, ..all };
         assert_eq!(list(next), ["b 1 0/1 2"]);
     }
 }

@@ -26,10 +26,7 @@ impl FromRow for HookEnds {
 
 impl FromRow for HostQueue {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<HostQueue> {
-        Ok(HostQueue {
-            host: column(row, 0)?,
-            queued: column(row, 1)?,
-        })
+        Ok(HostQueue { host: column(row, 0)?, queued: column(row, 1)? })
     }
 }
 
@@ -48,10 +45,7 @@ impl FromRow for SiteHealth {
 impl Tx<'_> {
     /// Returns how the hooks of each plugin ended.
     pub fn hook_ends(&self) -> Result<Vec<HookEnds>> {
-        self.all(
-            "SELECT plugin, status, up_to, n, milliseconds, bytes FROM hook_end",
-            [],
-        )
+        self.all("SELECT plugin, status, up_to, n, milliseconds, bytes FROM hook_end", [])
     }
 
     /// Returns the number of units that start or run, by kind.
@@ -130,11 +124,7 @@ mod tests {
         let pages: Vec<_> = urls
             .iter()
             .enumerate()
-            .map(|(n, url)| NewSnapshot {
-                url,
-                host: &names[n % hosts],
-                ..NewSnapshot::default()
-            })
+            .map(|(n, url)| NewSnapshot { url, host: &names[n % hosts], ..NewSnapshot::default() })
             .collect();
         tx.add_snapshots(crawl, None, &pages, Time(1_000)).unwrap();
         crawl
@@ -142,8 +132,7 @@ mod tests {
 
     fn end(tx: &Tx<'_>, crawl: CrawlId, page: i64, state: ResultState, took: i64) {
         let owner = Owner::Snapshot(SnapshotId(page));
-        tx.start_result(owner, crawl, "wget", "hook", Time(5_000))
-            .unwrap();
+        tx.start_result(owner, crawl, "wget", "hook", Time(5_000)).unwrap();
         let verdict = Verdict { state, error: None };
         let finished = Finished {
             verdict: &verdict,
@@ -152,8 +141,7 @@ mod tests {
             size: 100,
             figures: &Figures::default(),
         };
-        tx.finish_result(owner, "wget", "hook", &finished, Time(5_000 + took))
-            .unwrap();
+        tx.finish_result(owner, "wget", "hook", &finished, Time(5_000 + took)).unwrap();
     }
 
     #[test]
@@ -173,15 +161,7 @@ mod tests {
             .hook_ends()
             .unwrap()
             .into_iter()
-            .map(|end| {
-                (
-                    end.status,
-                    end.up_to_ms,
-                    end.count,
-                    end.milliseconds,
-                    end.bytes,
-                )
-            })
+            .map(|end| (end.status, end.up_to_ms, end.count, end.milliseconds, end.bytes))
             .collect();
         let expected = [
             ("failed", Some(300_000), 1, 300_000, 100),
@@ -193,8 +173,7 @@ mod tests {
             .map(|(status, up_to, n, sum, bytes)| (status.to_owned(), up_to, n, sum, bytes));
         assert_eq!(found, expected);
         // A result that a retry queues again is counted again at its end.
-        tx.requeue_all_results(Owner::Snapshot(SnapshotId(1)))
-            .unwrap();
+        tx.requeue_all_results(Owner::Snapshot(SnapshotId(1))).unwrap();
         end(&tx, crawl, 1, ResultState::Succeeded, 50);
         let count = |end: &HookEnds| (end.up_to_ms == Some(100)).then_some(end.count);
         assert_eq!(tx.hook_ends().unwrap().iter().find_map(count), Some(4));
@@ -232,17 +211,13 @@ mod tests {
         let host = |n: usize, queued| (format!("host{n}.test"), queued);
         assert_eq!(hosts(), [host(0, 3), host(1, 2)]);
         let page = SnapshotId(1);
-        let step = |step| {
-            tx.step_snapshot(page, step, None, None, Time(2_000))
-                .unwrap()
-        };
+        let step = |step| tx.step_snapshot(page, step, None, None, Time(2_000)).unwrap();
         step(archivist_core::model::Step::Start);
         assert_eq!(hosts(), [host(1, 2), host(0, 2)]);
         step(archivist_core::model::Step::Seal);
         assert_eq!(hosts().iter().map(|(_, n)| n).sum::<u64>(), 4);
         let first = tx.host_of(page).unwrap();
-        tx.host_until(first, Time(9_000), "429", Time(2_000))
-            .unwrap();
+        tx.host_until(first, Time(9_000), "429", Time(2_000)).unwrap();
         assert_eq!(tx.host_counts(Time(3_000)).unwrap(), (2, 1));
         assert_eq!(tx.host_counts(Time(9_000)).unwrap(), (2, 0));
         assert_eq!(tx.due_since().unwrap(), Some(Time(1_000)));

@@ -114,21 +114,11 @@ mod tests {
             now: Time(5),
         })
         .unwrap();
-        let page = NewSnapshot {
-            url: "https://a/",
-            host: "a",
-            ..NewSnapshot::default()
-        };
-        tx.add_snapshots(CrawlId(1), None, &[page], Time(5))
-            .unwrap();
+        let page = NewSnapshot { url: "https://a/", host: "a", ..NewSnapshot::default() };
+        tx.add_snapshots(CrawlId(1), None, &[page], Time(5)).unwrap();
         let of_crawl = run(UnitKind::CrawlWorker, Owner::Crawl(CrawlId(1)), None, 10);
         let hook = |now| run(UnitKind::Hook, PAGE, Some("wget"), now);
-        let all = [
-            of_crawl,
-            run(UnitKind::SnapshotWorker, PAGE, None, 20),
-            hook(30),
-            hook(40),
-        ];
+        let all = [of_crawl, run(UnitKind::SnapshotWorker, PAGE, None, 20), hook(30), hook(40)];
         let mut ids = Vec::new();
         for new in &all {
             let id = tx.record_run(new).unwrap();
@@ -137,12 +127,10 @@ mod tests {
                 ended: Some(Time(new.now.0 + 9)),
                 ..Reading::default()
             };
-            tx.end_run(id, &Outcome::Exit(0), &reading, Time(0))
-                .unwrap();
+            tx.end_run(id, &Outcome::Exit(0), &reading, Time(0)).unwrap();
             ids.push(id);
         }
-        tx.start_result(PAGE, CrawlId(1), "wget", "wget", Time(30))
-            .unwrap();
+        tx.start_result(PAGE, CrawlId(1), "wget", "wget", Time(30)).unwrap();
         tx.set_run_ready(PAGE, "wget", "wget", Time(45)).unwrap();
         ids
     }
@@ -155,12 +143,7 @@ mod tests {
         let tx = store.begin().unwrap();
         let ids = filled(&tx);
         let list = |owner, after, limit| {
-            let filter = Filter {
-                owner: Some(owner),
-                after,
-                limit,
-                ..Filter::default()
-            };
+            let filter = Filter { owner: Some(owner), after, limit, ..Filter::default() };
             tx.list_spans(&filter).unwrap()
         };
         let crawl = Owner::Crawl(CrawlId(1));
@@ -171,20 +154,12 @@ mod tests {
         let rest = list(crawl, Some(ids[2]), 3);
         let last = &rest[0];
         assert_eq!((rest.len(), last.id), (1, ids[3]));
-        let times = [
-            last.recorded_at,
-            last.started_at,
-            last.ready_at,
-            last.ended_at,
-        ];
+        let times = [last.recorded_at, last.started_at, last.ready_at, last.ended_at];
         assert_eq!(times, [40, 43, 45, 49].map(|ms| Some(Time(ms))));
         assert_eq!(last.verdict, Some(ResultState::Started));
         let of_page = list(PAGE, None, 0);
         assert_eq!(of_page.len(), 3);
-        assert_eq!(
-            of_page[1].verdict, None,
-            "the result is that of the later attempt"
-        );
+        assert_eq!(of_page[1].verdict, None, "the result is that of the later attempt");
         assert_eq!(of_page[1].ready_at, None);
     }
 }

@@ -43,10 +43,7 @@ impl BinaryRow {
 impl Tx<'_> {
     /// Returns all rows, by name.
     pub fn binaries(&self) -> Result<Vec<BinaryRow>> {
-        self.all(
-            &format!("SELECT {} FROM binary ORDER BY name", BinaryRow::COLUMNS),
-            [],
-        )
+        self.all(&format!("SELECT {} FROM binary ORDER BY name", BinaryRow::COLUMNS), [])
     }
 
     /// Returns the program of this name.
@@ -99,10 +96,7 @@ mod tests {
         };
         let tx = store.begin().unwrap();
         tx.record_binary(&row).unwrap();
-        let later = BinaryRow {
-            version: Some("1.26".into()),
-            ..row.clone()
-        };
+        let later = BinaryRow { version: Some("1.26".into()), ..row.clone() };
         tx.record_binary(&later).unwrap();
         assert_eq!(tx.binaries().unwrap(), std::slice::from_ref(&later));
         assert_eq!(tx.binary("wget").unwrap(), Some(later));

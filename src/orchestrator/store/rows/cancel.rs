@@ -68,10 +68,7 @@ impl Tx<'_> {
         limit: usize,
     ) -> Result<usize> {
         let cancelled = Lifecycle::Queued.apply(Step::Cancel).map_err(|source| {
-            crate::store::StoreError::Illegal {
-                what: format!("snapshots of {crawl}"),
-                source,
-            }
+            crate::store::StoreError::Illegal { what: format!("snapshots of {crawl}"), source }
         })?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.change(
@@ -106,9 +103,7 @@ mod tests {
     fn steps(tx: &Tx<'_>, query: &str, parameters: impl rusqlite::Params) -> (Vec<String>, i32) {
         let mut statement = tx.inner.prepare(query).unwrap();
         let rows = statement
-            .query_map(parameters, |row| {
-                row.get_ref(0).map(|value| format!("{value:?}"))
-            })
+            .query_map(parameters, |row| row.get_ref(0).map(|value| format!("{value:?}")))
             .unwrap();
         let rows = rows.map(|row| row.unwrap()).collect();
         (rows, statement.get_status(StatementStatus::VmStep))
@@ -131,8 +126,7 @@ mod tests {
                 let step = |step| tx.step_snapshot(*page, step, None, None, Time(2)).unwrap();
                 step(Step::Start);
             }
-            tx.step_snapshot(begun[1], Step::Pause, None, None, Time(2))
-                .unwrap();
+            tx.step_snapshot(begun[1], Step::Pause, None, None, Time(2)).unwrap();
             let cancelled = tx.cancel_unbegun(crawl, "why", Time(3), || ()).unwrap();
             assert_eq!(cancelled, pages - 2);
             assert_eq!(tx.open_snapshots(crawl).unwrap(), begun);
@@ -181,9 +175,6 @@ mod tests {
         assert_eq!(tx.counts("snapshot", Some(other)).unwrap()["queued"], 2);
         let last = SnapshotId(begun.0 + 1);
         let row = tx.snapshot(last).unwrap().unwrap();
-        assert_eq!(
-            (row.status, row.reason.as_deref()),
-            (Lifecycle::Cancelled, Some("why"))
-        );
+        assert_eq!((row.status, row.reason.as_deref()), (Lifecycle::Cancelled, Some("why")));
     }
 }

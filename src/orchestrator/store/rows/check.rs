@@ -176,10 +176,7 @@ impl Tx<'_> {
 
     /// Returns the health of a site of a watch.
     pub fn health(&self, watch: &str, url: &str) -> Result<Health> {
-        let sql = format!(
-            "SELECT {} FROM watch WHERE name = ?1 AND url = ?2",
-            Health::COLUMNS
-        );
+        let sql = format!("SELECT {} FROM watch WHERE name = ?1 AND url = ?2", Health::COLUMNS);
         Ok(self.first(&sql, (watch, url))?.unwrap_or_default())
     }
 
@@ -190,13 +187,7 @@ impl Tx<'_> {
              VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT DO UPDATE SET failures = excluded.failures,
                  failing_since = excluded.failing_since, down_since = excluded.down_since",
-            (
-                watch,
-                url,
-                health.failures,
-                millis(health.failing_since),
-                millis(health.down_since),
-            ),
+            (watch, url, health.failures, millis(health.failing_since), millis(health.down_since)),
         )
     }
 

@@ -60,11 +60,7 @@ impl Tx<'_> {
 
     /// Stores the state of a snapshot's copy.
     pub fn set_copy(&self, id: SnapshotId, copy: &Copy) -> Result<()> {
-        let object = copy
-            .object
-            .as_ref()
-            .map(serde_json::to_string)
-            .transpose()?;
+        let object = copy.object.as_ref().map(serde_json::to_string).transpose()?;
         self.execute(
             "INSERT INTO copy (snapshot_id, status, task, due_at, attempts, reason, again,
                                object, verified_at, is_local, local_since, keep_until)
@@ -101,10 +97,7 @@ impl Tx<'_> {
         now: Time,
     ) -> Result<RunId> {
         let run = self.start_run(UnitKind::Store, unit, boot, now)?;
-        self.execute(
-            "UPDATE copy SET run_id = ?2 WHERE snapshot_id = ?1",
-            (id.0, run.0),
-        )?;
+        self.execute("UPDATE copy SET run_id = ?2 WHERE snapshot_id = ?1", (id.0, run.0))?;
         Ok(run)
     }
 
@@ -149,10 +142,7 @@ impl Tx<'_> {
     /// transfers.
     pub fn forget_copy(&self, transfer: &TransferRow) -> Result<()> {
         self.forget_transfers(transfer)?;
-        self.execute(
-            "DELETE FROM copy WHERE snapshot_id = ?1",
-            [transfer.snapshot.0],
-        )?;
+        self.execute("DELETE FROM copy WHERE snapshot_id = ?1", [transfer.snapshot.0])?;
         self.execute("DELETE FROM run WHERE id = ?1", [transfer.run.0])
     }
 

@@ -99,10 +99,7 @@ impl Tx<'_> {
     /// Records that a command in the foreground added a crawl; the same command, of the same
     /// `digest`, joins it. `None`: no command joins it any more.
     pub fn set_foreground(&self, id: CrawlId, digest: Option<&[u8]>) -> Result<()> {
-        self.execute(
-            "UPDATE crawl SET foreground = ?2 WHERE id = ?1",
-            (id.0, digest),
-        )
+        self.execute("UPDATE crawl SET foreground = ?2 WHERE id = ?1", (id.0, digest))
     }
 
     /// Returns the open crawl that a command in the foreground of this `digest` added, and when. A
@@ -139,10 +136,7 @@ impl Tx<'_> {
 
     /// Returns the status of a crawl, the reason for it, and the URL of the crawl.
     pub fn crawl_state(&self, id: CrawlId) -> Result<(Lifecycle, Option<String>, String)> {
-        let state = self.first(
-            "SELECT status, reason, url FROM crawl WHERE id = ?1",
-            [id.0],
-        )?;
+        let state = self.first("SELECT status, reason, url FROM crawl WHERE id = ?1", [id.0])?;
         state.ok_or_else(|| StoreError::NoSuch(format!("crawl {id}")))
     }
 
@@ -190,10 +184,7 @@ impl Tx<'_> {
     /// Records that all snapshots of a crawl are final and its background hooks end now. A snapshot
     /// that is retried later waits for the next worker of the crawl.
     pub fn release_crawl(&self, id: CrawlId) -> Result<()> {
-        self.execute(
-            "UPDATE crawl SET phase = 'end' WHERE id = ?1 AND phase = 'snapshots'",
-            [id.0],
-        )
+        self.execute("UPDATE crawl SET phase = 'end' WHERE id = ?1 AND phase = 'snapshots'", [id.0])
     }
 
     /// Whether the background hooks of a crawl have ended with its worker, because all its snapshots
@@ -243,10 +234,8 @@ impl Tx<'_> {
     ) -> Result<Lifecycle> {
         let (table, id) = row_of(owner);
         let next = self.status_of(owner)?.apply(step);
-        let next = next.map_err(|source| StoreError::Illegal {
-            what: format!("{table} {owner}"),
-            source,
-        })?;
+        let next = next
+            .map_err(|source| StoreError::Illegal { what: format!("{table} {owner}"), source })?;
         let sql = match step {
             Step::Start => {
                 "SET status = ?2, retry_at = ?3, reason = ?4, attempts = attempts + 1,
@@ -271,13 +260,7 @@ impl Tx<'_> {
         };
         self.execute(
             &format!("UPDATE {table} {sql} WHERE id = ?1"),
-            (
-                id,
-                next.as_str(),
-                crate::store::millis(retry_at),
-                reason,
-                now.0,
-            ),
+            (id, next.as_str(), crate::store::millis(retry_at), reason, now.0),
         )?;
         Ok(next)
     }

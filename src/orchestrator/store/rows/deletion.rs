@@ -52,18 +52,12 @@ impl Tx<'_> {
         self.execute("DELETE FROM crawl_tag WHERE crawl_id = ?1", [id.0])?;
         self.execute("DELETE FROM crawl WHERE id = ?1", [id.0])?;
         // It was never started.
-        self.execute(
-            "DELETE FROM deletion WHERE owner = ?1 AND directory IS NULL",
-            [&owner],
-        )
+        self.execute("DELETE FROM deletion WHERE owner = ?1 AND directory IS NULL", [&owner])
     }
 
     /// Whether the crawl is being deleted.
     pub fn is_being_deleted(&self, id: CrawlId) -> Result<bool> {
-        self.one(
-            "SELECT EXISTS (SELECT 1 FROM deletion WHERE owner = 'c' || ?1)",
-            [id.0],
-        )
+        self.one("SELECT EXISTS (SELECT 1 FROM deletion WHERE owner = 'c' || ?1)", [id.0])
     }
 
     /// Returns how many deleted crawls and snapshots have files whose removal has failed at least
@@ -142,10 +136,7 @@ impl Tx<'_> {
 
     /// Whether a crawl has no snapshot.
     pub fn is_without_pages(&self, crawl: CrawlId) -> Result<bool> {
-        self.one(
-            "SELECT NOT EXISTS (SELECT 1 FROM snapshot WHERE crawl_id = ?1)",
-            [crawl.0],
-        )
+        self.one("SELECT NOT EXISTS (SELECT 1 FROM snapshot WHERE crawl_id = ?1)", [crawl.0])
     }
 
     /// Returns a unit that works for a crawl or one of its pages.
@@ -182,26 +173,16 @@ impl Tx<'_> {
              ORDER BY due_at, owner LIMIT ?2",
             (now.0, count),
         )?;
-        let removed = rows
-            .into_iter()
-            .map(|(owner, crawl, directory, identity, url_key)| {
-                let removed = Removed {
-                    owner,
-                    directory: PathBuf::from(directory),
-                    identity,
-                    url_key,
-                };
-                (crawl, removed)
-            });
+        let removed = rows.into_iter().map(|(owner, crawl, directory, identity, url_key)| {
+            let removed = Removed { owner, directory: PathBuf::from(directory), identity, url_key };
+            (crawl, removed)
+        });
         Ok(removed.collect())
     }
 
     /// Returns the number of deleted crawls and snapshots whose directories still exist.
     pub fn deletions(&self) -> Result<u64> {
-        Ok(self
-            .one::<i64>("SELECT count(*) FROM deletion", [])?
-            .try_into()
-            .unwrap_or(0))
+        Ok(self.one::<i64>("SELECT count(*) FROM deletion", [])?.try_into().unwrap_or(0))
     }
 
     /// Whether the directory of a deleted crawl or snapshot still exists.
@@ -211,10 +192,7 @@ impl Tx<'_> {
 
     /// Whether there are others than those of a run.
     pub fn has_other_deletions(&self, run: RunId) -> Result<bool> {
-        self.one(
-            "SELECT EXISTS (SELECT 1 FROM deletion WHERE run_id IS NOT ?1)",
-            [run.0],
-        )
+        self.one("SELECT EXISTS (SELECT 1 FROM deletion WHERE run_id IS NOT ?1)", [run.0])
     }
 
     /// Returns when the next directory is due that is not due yet.
@@ -228,10 +206,7 @@ impl Tx<'_> {
 
     /// Whether a unit removes directories now.
     pub fn is_deleting(&self) -> Result<bool> {
-        self.one(
-            "SELECT EXISTS (SELECT 1 FROM deletion WHERE run_id IS NOT NULL)",
-            [],
-        )
+        self.one("SELECT EXISTS (SELECT 1 FROM deletion WHERE run_id IS NOT NULL)", [])
     }
 
     /// Records the run that removes these directories.
@@ -266,19 +241,13 @@ impl Tx<'_> {
 
     /// Returns the failed attempts of the directories of a run.
     pub fn removal_attempts(&self, run: RunId) -> Result<u32> {
-        self.one(
-            "SELECT coalesce(max(attempts), 0) FROM deletion WHERE run_id = ?1",
-            [run.0],
-        )
+        self.one("SELECT coalesce(max(attempts), 0) FROM deletion WHERE run_id = ?1", [run.0])
     }
 
     /// Returns the first digits of the digests of imported files to which no page refers. The pages of a
     /// file have a tag that names it.
     pub fn unused_imports(&self) -> Result<Vec<String>> {
-        let sql = format!(
-            "SELECT substr(name, {}) FROM tag WHERE {UNUSED}",
-            IMPORT_TAG.len() + 1
-        );
+        let sql = format!("SELECT substr(name, {}) FROM tag WHERE {UNUSED}", IMPORT_TAG.len() + 1);
         self.all(&sql, [])
     }
 

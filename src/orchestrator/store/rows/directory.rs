@@ -44,18 +44,12 @@ impl Tx<'_> {
         if highest == known {
             return Ok(None);
         }
-        let ids = [
-            ("crawl", highest.crawl.0),
-            ("snapshot", highest.snapshot.0),
-            ("run", highest.run.0),
-        ];
+        let ids =
+            [("crawl", highest.crawl.0), ("snapshot", highest.snapshot.0), ("run", highest.run.0)];
         for (table, id) in ids {
             // The table has no key (SQLite's manual, AUTOINCREMENT).
             self.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [table])?;
-            self.execute(
-                "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)",
-                (table, id),
-            )?;
+            self.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", (table, id))?;
         }
         // They may have been used since. The fleet reserves others.
         self.inner.execute("DELETE FROM crawl_ids", [])?;
@@ -65,10 +59,7 @@ impl Tx<'_> {
     /// Records the identity that the directory of a crawl or snapshot must have.
     pub fn identify(&self, owner: Owner, identity: &str) -> Result<()> {
         let (table, id) = row_of(owner);
-        self.execute(
-            &format!("UPDATE {table} SET identity = ?2 WHERE id = ?1"),
-            (id, identity),
-        )
+        self.execute(&format!("UPDATE {table} SET identity = ?2 WHERE id = ?1"), (id, identity))
     }
 
     /// Gives a crawl or snapshot another directory with another identity. Its results are queued
@@ -76,10 +67,7 @@ impl Tx<'_> {
     pub fn relocate(&self, owner: Owner, directory: &str, identity: &str) -> Result<()> {
         self.identify(owner, identity)?;
         let (table, id) = row_of(owner);
-        self.execute(
-            &format!("UPDATE {table} SET directory = ?2 WHERE id = ?1"),
-            (id, directory),
-        )?;
+        self.execute(&format!("UPDATE {table} SET directory = ?2 WHERE id = ?1"), (id, directory))?;
         self.requeue_all_results(owner)?;
         Ok(())
     }

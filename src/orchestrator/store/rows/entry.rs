@@ -22,10 +22,7 @@ impl Tx<'_> {
 
     /// Whether a page is an entry that waits for the unit that writes its directory.
     pub fn is_entry(&self, page: SnapshotId) -> Result<bool> {
-        self.one(
-            "SELECT EXISTS (SELECT 1 FROM entry WHERE snapshot_id = ?1)",
-            [page.0],
-        )
+        self.one("SELECT EXISTS (SELECT 1 FROM entry WHERE snapshot_id = ?1)", [page.0])
     }
 
     /// Whether the unit of some entries has not ended.
@@ -90,10 +87,8 @@ impl Tx<'_> {
         now: Time,
     ) -> Result<Vec<SnapshotId>> {
         let sealed = Lifecycle::Queued.apply(Step::Seal);
-        let sealed = sealed.map_err(|source| StoreError::Illegal {
-            what: format!("entries of {run}"),
-            source,
-        })?;
+        let sealed = sealed
+            .map_err(|source| StoreError::Illegal { what: format!("entries of {run}"), source })?;
         debug_assert_eq!(result.status, ResultState::NoResults);
         self.execute(
             "INSERT INTO result (owner, crawl_id, snapshot_id, plugin, hook, status, output,
@@ -119,12 +114,7 @@ impl Tx<'_> {
                  unsaved = 'visit'
              WHERE status = 'queued' AND id IN (SELECT snapshot_id FROM entry WHERE run_id = ?1)
              RETURNING id",
-            (
-                run.0,
-                sealed.as_str(),
-                result.started_at.unwrap_or(now).0,
-                now.0,
-            ),
+            (run.0, sealed.as_str(), result.started_at.unwrap_or(now).0, now.0),
         )?;
         self.leave_entries(run)?;
         Ok(pages)
@@ -132,26 +122,17 @@ impl Tx<'_> {
 
     /// Returns the crawl of the entries of a run.
     pub fn crawl_of_entries(&self, run: RunId) -> Result<Option<CrawlId>> {
-        self.first(
-            "SELECT crawl_id FROM entry WHERE run_id = ?1 LIMIT 1",
-            [run.0],
-        )
+        self.first("SELECT crawl_id FROM entry WHERE run_id = ?1 LIMIT 1", [run.0])
     }
 
     /// Returns the failed attempts of the entries of a run.
     pub fn entry_attempts(&self, run: RunId) -> Result<u32> {
-        self.one(
-            "SELECT coalesce(max(attempts), 0) FROM entry WHERE run_id = ?1",
-            [run.0],
-        )
+        self.one("SELECT coalesce(max(attempts), 0) FROM entry WHERE run_id = ?1", [run.0])
     }
 
     /// The unit of a run has failed: its entries wait again.
     pub fn repeat_entries(&self, run: RunId, attempts: u32) -> Result<()> {
-        self.execute(
-            "UPDATE entry SET attempts = ?2 WHERE run_id = ?1",
-            (run.0, attempts),
-        )?;
+        self.execute("UPDATE entry SET attempts = ?2 WHERE run_id = ?1", (run.0, attempts))?;
         self.leave_entries(run)
     }
 
@@ -162,10 +143,7 @@ impl Tx<'_> {
 
     /// The same for all entries of a crawl.
     pub fn end_entries_of(&self, crawl: CrawlId) -> Result<()> {
-        self.execute(
-            "DELETE FROM entry WHERE crawl_id = ?1 AND run_id IS NULL",
-            [crawl.0],
-        )
+        self.execute("DELETE FROM entry WHERE crawl_id = ?1 AND run_id IS NULL", [crawl.0])
     }
 
     fn leave_entries(&self, run: RunId) -> Result<()> {

@@ -14,10 +14,8 @@ impl Tx<'_> {
     pub(super) fn environment(&self, variables: &Variables) -> Result<i64> {
         let text = serde_json::to_string(variables)?;
         let digest = Sha256::digest(&text);
-        let known: Option<i64> = self.first(
-            "SELECT id FROM environment WHERE digest = ?1",
-            [digest.as_slice()],
-        )?;
+        let known: Option<i64> =
+            self.first("SELECT id FROM environment WHERE digest = ?1", [digest.as_slice()])?;
         if let Some(id) = known {
             return Ok(id);
         }

@@ -65,11 +65,7 @@ impl EndedPage {
 
     /// SQL condition on the versions that count against it.
     fn counted_versions(&self) -> &'static str {
-        if self.is_saved() {
-            SAVED
-        } else {
-            "status = 'sealed'"
-        }
+        if self.is_saved() { SAVED } else { "status = 'sealed'" }
     }
 
     /// Whether a setting may delete the page: its crawl has ended, it is not pinned, and no transfer needs its
@@ -153,19 +149,13 @@ impl Tx<'_> {
                  ON CONFLICT DO UPDATE SET due_at = excluded.due_at",
                 (page.0, due.0),
             ),
-            None => self.execute(
-                "DELETE FROM retention_queue WHERE snapshot_id = ?1",
-                [page.0],
-            ),
+            None => self.execute("DELETE FROM retention_queue WHERE snapshot_id = ?1", [page.0]),
         }
     }
 
     /// Returns a crawl whose pages must be looked at, and the page up to which they were.
     pub fn aging_crawl(&self) -> Result<Option<(CrawlId, i64)>> {
-        self.first(
-            "SELECT crawl_id, swept_to FROM retention_crawl ORDER BY crawl_id LIMIT 1",
-            [],
-        )
+        self.first("SELECT crawl_id, swept_to FROM retention_crawl ORDER BY crawl_id LIMIT 1", [])
     }
 
     /// Records the page of a crawl up to which all were looked at; `None` for all.
@@ -192,10 +182,8 @@ impl Tx<'_> {
                  WHERE crawl_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
                 (crawl.0, after, count),
             ),
-            None => self.all(
-                "SELECT id FROM snapshot WHERE id > ?1 ORDER BY id LIMIT ?2",
-                (after, count),
-            ),
+            None => self
+                .all("SELECT id FROM snapshot WHERE id > ?1 ORDER BY id LIMIT ?2", (after, count)),
         }
     }
 
@@ -206,10 +194,7 @@ impl Tx<'_> {
             EndedPage::COLUMNS
         );
         let page: Option<EndedPage> = self.first(&sql, [id.0])?;
-        Ok(page.map(|page| EndedPage {
-            latest: latest(now),
-            ..page
-        }))
+        Ok(page.map(|page| EndedPage { latest: latest(now), ..page }))
     }
 
     /// Returns what the rules require to know about a page.
@@ -317,16 +302,12 @@ mod tests {
                 user: 0,
                 now: Time(time),
             });
-            let page = NewSnapshot {
-                url: "https://a.test/",
-                host: "a.test",
-                ..NewSnapshot::default()
-            };
+            let page =
+                NewSnapshot { url: "https://a.test/", host: "a.test", ..NewSnapshot::default() };
             let added = tx.add_snapshots(crawl.unwrap(), None, &[page], Time(time));
             ids.push(added.unwrap()[0].0);
         }
-        tx.execute("UPDATE snapshot SET status = 'sealed'", [])
-            .unwrap();
+        tx.execute("UPDATE snapshot SET status = 'sealed'", []).unwrap();
         let newest = |tx: &Tx<'_>| {
             let is_newest = |id: &SnapshotId| {
                 let page = tx.ended_page(*id, Time(9)).unwrap().unwrap();
@@ -338,14 +319,11 @@ mod tests {
             found
         };
         assert_eq!(newest(&tx), 4, "none was saved");
-        tx.execute("UPDATE snapshot SET unsaved = NULL WHERE id < 4", [])
-            .unwrap();
+        tx.execute("UPDATE snapshot SET unsaved = NULL WHERE id < 4", []).unwrap();
         assert_eq!(newest(&tx), 3);
-        tx.execute("UPDATE snapshot SET unsaved = 'error' WHERE id = 3", [])
-            .unwrap();
+        tx.execute("UPDATE snapshot SET unsaved = 'error' WHERE id = 3", []).unwrap();
         assert_eq!(newest(&tx), 2);
-        tx.execute("UPDATE snapshot SET status = 'cancelled' WHERE id = 2", [])
-            .unwrap();
+        tx.execute("UPDATE snapshot SET status = 'cancelled' WHERE id = 2", []).unwrap();
         assert_eq!(newest(&tx), 1);
     }
 }

@@ -134,10 +134,8 @@ impl Tx<'_> {
 
     /// Takes the lowest reserved id; `None` if none is left.
     pub fn take_crawl_id(&self) -> Result<Option<CrawlId>> {
-        let block: Option<(i64, i64)> = self.first(
-            "SELECT first, last FROM crawl_ids ORDER BY first LIMIT 1",
-            [],
-        )?;
+        let block: Option<(i64, i64)> =
+            self.first("SELECT first, last FROM crawl_ids ORDER BY first LIMIT 1", [])?;
         let Some((first, last)) = block else {
             return Ok(None);
         };
@@ -185,10 +183,7 @@ impl Tx<'_> {
 
     /// Records how a crawl belongs to the fleet.
     pub fn set_fleet_crawl(&self, id: CrawlId, fleet: FleetCrawl) -> Result<()> {
-        self.execute(
-            "UPDATE crawl SET fleet = ?2 WHERE id = ?1",
-            (id.0, fleet.as_str()),
-        )
+        self.execute("UPDATE crawl SET fleet = ?2 WHERE id = ?1", (id.0, fleet.as_str()))
     }
 
     /// Records what all nodes have used of the limits of a crawl: bytes of output files, and the time
@@ -257,10 +252,7 @@ impl Tx<'_> {
     /// Returns the epoch under which the fleet gave a page to this node, and its host; `None` if it
     /// did not, or the end of the page is in the outbox.
     pub fn page_epoch(&self, id: SnapshotId) -> Result<Option<(Epoch, HostId)>> {
-        self.first(
-            "SELECT epoch, host_id FROM snapshot WHERE id = ?1 AND epoch > 0",
-            [id.0],
-        )
+        self.first("SELECT epoch, host_id FROM snapshot WHERE id = ?1 AND epoch > 0", [id.0])
     }
 
     /// Records that the end of a page is in the outbox, or that the page is not this node's any

@@ -71,10 +71,7 @@ impl Tx<'_> {
     /// Records that a snapshot starts on a host: the host had its turn in the crawl, and the next
     /// snapshot starts at `next_at` at the earliest.
     pub fn begin_on_host(&self, crawl: CrawlId, host: HostId, next_at: Time) -> Result<()> {
-        self.execute(
-            "UPDATE crawl SET last_host = ?2 WHERE id = ?1",
-            (crawl.0, host.0),
-        )?;
+        self.execute("UPDATE crawl SET last_host = ?2 WHERE id = ?1", (crawl.0, host.0))?;
         self.execute(
             "UPDATE host SET next_at = max(next_at, ?2) WHERE id = ?1",
             (host.0, next_at.0),

@@ -67,10 +67,7 @@ impl FromRow for LeaseRow {
             host: column(row, 0)?,
             name: column(row, 1)?,
             epoch: column(row, 2)?,
-            recorded: RecordedLease {
-                deadline: column(row, 3)?,
-                of_this_boot: column(row, 4)?,
-            },
+            recorded: RecordedLease { deadline: column(row, 3)?, of_this_boot: column(row, 4)? },
             next_at: column(row, 5)?,
             has_queued: column(row, 6)?,
             leaves: column(row, 7)?,
@@ -140,10 +137,7 @@ impl Tx<'_> {
 
     /// Records that a leased host is for another node: no further page of it starts here.
     pub fn set_leaving(&self, host: HostId) -> Result<()> {
-        self.execute(
-            "UPDATE lease SET leaves = 1 WHERE host_id = ?1 AND release IS NULL",
-            [host.0],
-        )
+        self.execute("UPDATE lease SET leaves = 1 WHERE host_id = ?1 AND release IS NULL", [host.0])
     }
 
     /// Records that the node has released a lease.
@@ -160,10 +154,7 @@ impl Tx<'_> {
 
     /// Removes the lease that a host has under an epoch.
     pub fn remove_lease(&self, host: HostId, epoch: Epoch) -> Result<()> {
-        self.execute(
-            "DELETE FROM lease WHERE host_id = ?1 AND epoch = ?2",
-            (host.0, epoch.0),
-        )
+        self.execute("DELETE FROM lease WHERE host_id = ?1 AND epoch = ?2", (host.0, epoch.0))
     }
 
     /// Makes all leases those of another boot.

@@ -38,10 +38,7 @@ impl Tx<'_> {
             if size > BYTES_MAX && !entries.is_empty() {
                 break;
             }
-            entries.push(OutboxEntry {
-                number,
-                request: serde_json::from_str(&request)?,
-            });
+            entries.push(OutboxEntry { number, request: serde_json::from_str(&request)? });
         }
         Ok(entries)
     }
@@ -107,17 +104,11 @@ impl Tx<'_> {
 
     /// Queues the entries again that were answered since `since`: the database may have lost them.
     pub fn send_again(&self, since: Time) -> Result<()> {
-        self.execute(
-            "UPDATE outbox SET answered_at = NULL WHERE answered_at >= ?1",
-            [since.0],
-        )
+        self.execute("UPDATE outbox SET answered_at = NULL WHERE answered_at >= ?1", [since.0])
     }
 
     /// Removes this request: it is no longer true.
     pub fn withdraw(&self, request: &NodeRequest) -> Result<()> {
-        self.execute(
-            "DELETE FROM outbox WHERE request = ?1",
-            [serde_json::to_string(request)?],
-        )
+        self.execute("DELETE FROM outbox WHERE request = ?1", [serde_json::to_string(request)?])
     }
 }

@@ -22,10 +22,9 @@ impl Tx<'_> {
     /// Whether a crawl or snapshot, or the crawl of a snapshot, is paused.
     pub fn is_paused(&self, owner: Owner) -> Result<bool> {
         let (sql, id) = match owner {
-            Owner::Crawl(id) => (
-                "SELECT EXISTS (SELECT 1 FROM crawl WHERE id = ?1 AND status = 'paused')",
-                id.0,
-            ),
+            Owner::Crawl(id) => {
+                ("SELECT EXISTS (SELECT 1 FROM crawl WHERE id = ?1 AND status = 'paused')", id.0)
+            }
             Owner::Snapshot(id) => (
                 "SELECT EXISTS (SELECT 1 FROM snapshot s JOIN crawl c ON c.id = s.crawl_id
                  WHERE s.id = ?1 AND 'paused' IN (s.status, c.status))",

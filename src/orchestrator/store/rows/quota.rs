@@ -60,10 +60,7 @@ impl Tx<'_> {
     /// Records the page up to which none can be deleted; `None` for all pages.
     pub fn set_oldest_kept(&self, of: &Stored, page: Option<i64>) -> Result<()> {
         let place = page.unwrap_or(AT_THE_END);
-        self.execute(
-            "UPDATE stored SET looked_to = ?2 WHERE scope = ?1",
-            (self.scope(of)?, place),
-        )
+        self.execute("UPDATE stored SET looked_to = ?2 WHERE scope = ?1", (self.scope(of)?, place))
     }
 
     /// Whether the files of a page count in a scope.

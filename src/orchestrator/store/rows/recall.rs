@@ -60,10 +60,7 @@ impl FromRow for LeasedPage {
 impl Tx<'_> {
     /// Records that the end of a page is in the outbox.
     pub fn set_recorded(&self, id: SnapshotId, epoch: Epoch) -> Result<()> {
-        self.execute(
-            "UPDATE snapshot SET epoch = 0, recorded = ?2 WHERE id = ?1",
-            (id.0, epoch.0),
-        )
+        self.execute("UPDATE snapshot SET epoch = 0, recorded = ?2 WHERE id = ?1", (id.0, epoch.0))
     }
 
     /// Records that the database refused the end of a page under this epoch.
@@ -131,10 +128,7 @@ impl Tx<'_> {
                 )?;
             }
             if lacking.contains(item) {
-                self.execute(
-                    "INSERT OR IGNORE INTO recall VALUES (1, ?1, ?2)",
-                    (kind, id),
-                )?;
+                self.execute("INSERT OR IGNORE INTO recall VALUES (1, ?1, ?2)", (kind, id))?;
             }
         }
         Ok(())

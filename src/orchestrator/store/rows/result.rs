@@ -301,35 +301,19 @@ mod tests {
             now: Time(1),
         };
         let crawl = tx.add_crawl(&new_crawl).unwrap();
-        let page = NewSnapshot {
-            url: "http://a.test/",
-            host: "a.test",
-            ..NewSnapshot::default()
-        };
+        let page = NewSnapshot { url: "http://a.test/", host: "a.test", ..NewSnapshot::default() };
         let added = tx.add_snapshots(crawl, None, &[page], Time(1)).unwrap();
         let owner = Owner::Snapshot(added[0].0);
-        let failed = Verdict {
-            state: ResultState::Failed,
-            error: Some("why".to_owned()),
-        };
+        let failed = Verdict { state: ResultState::Failed, error: Some("why".to_owned()) };
         let second = format!("{STAGED_HOOK}-2");
         for hook in [STAGED_HOOK, &second, SAVED_HOOK] {
-            tx.note_result(owner, crawl, "wget", hook, &failed, Time(2))
-                .unwrap();
+            tx.note_result(owner, crawl, "wget", hook, &failed, Time(2)).unwrap();
         }
         for hook in [None, Some("wget"), Some(STAGED_HOOK), Some(SAVED_HOOK)] {
             assert_eq!(tx.requeue_results(owner, hook).unwrap(), 0, "{hook:?}");
         }
         assert_eq!(tx.requeue_all_results(owner).unwrap(), 0);
-        tx.note_result(
-            owner,
-            crawl,
-            "wget",
-            "on_Snapshot__06_wget",
-            &failed,
-            Time(2),
-        )
-        .unwrap();
+        tx.note_result(owner, crawl, "wget", "on_Snapshot__06_wget", &failed, Time(2)).unwrap();
         assert_eq!(tx.requeue_results(owner, None).unwrap(), 1);
     }
 }

@@ -43,10 +43,7 @@ impl Tx<'_> {
 
     /// Returns when the first result expires.
     pub fn oldest_check_until(&self) -> Result<Option<Time>> {
-        self.one(
-            "SELECT min(keep_until) FROM check_result WHERE keep_until IS NOT NULL",
-            [],
-        )
+        self.one("SELECT min(keep_until) FROM check_result WHERE keep_until IS NOT NULL", [])
     }
 
     /// Deletes expired results, and returns their number. An archive check whose crawl is still

@@ -165,8 +165,7 @@ impl Tx<'_> {
                 new.unit,
                 new.boot,
                 serde_json::to_string(new.argv)?,
-                new.not_after
-                    .map(|time| i64::try_from(time).unwrap_or(i64::MAX)),
+                new.not_after.map(|time| i64::try_from(time).unwrap_or(i64::MAX)),
                 new.now.0,
                 new.directory.map(Path::to_string_lossy),
                 new.limit.map(millis),
@@ -224,10 +223,7 @@ impl Tx<'_> {
     /// Returns how many runs of this unit were lost.
     pub fn lost_runs(&self, unit: &str) -> Result<i64> {
         let lost = serde_json::to_string(&Outcome::Lost)?;
-        self.one(
-            "SELECT count(*) FROM run WHERE unit = ?1 AND outcome = ?2",
-            (unit, lost),
-        )
+        self.one("SELECT count(*) FROM run WHERE unit = ?1 AND outcome = ?2", (unit, lost))
     }
 
     /// The last start of a hook is not counted as an attempt.

@@ -77,10 +77,7 @@ impl Tx<'_> {
     /// Returns the number of snapshots that the index does not have as their rows are, at most
     /// [`SEARCH_QUEUED_MAX`].
     pub fn search_queued(&self) -> Result<u32> {
-        self.one(
-            "SELECT count(*) FROM (SELECT 1 FROM search_queue LIMIT ?1)",
-            [SEARCH_QUEUED_MAX],
-        )
+        self.one("SELECT count(*) FROM (SELECT 1 FROM search_queue LIMIT ?1)", [SEARCH_QUEUED_MAX])
     }
 
     /// Begins another build of the index at a time, whatever there is. It has all that is queued.
@@ -144,10 +141,8 @@ impl Tx<'_> {
         )?;
         let mut changes = Vec::new();
         for id in ids {
-            let sql = format!(
-                "SELECT {} FROM snapshot WHERE id = ?1 AND {ENDED}",
-                EntryRow::COLUMNS
-            );
+            let sql =
+                format!("SELECT {} FROM snapshot WHERE id = ?1 AND {ENDED}", EntryRow::COLUMNS);
             if let Some(row) = self.first(&sql, [id])? {
                 changes.push(SearchChange::Put(self.search_entry(row)?));
             } else if !self.one("SELECT EXISTS (SELECT 1 FROM snapshot WHERE id = ?1)", [id])? {
@@ -198,10 +193,7 @@ impl Tx<'_> {
     /// The unit may have made none of its changes: they are due again at a time, after so many failed
     /// attempts.
     pub fn repeat_indexing(&self, run: RunId, attempts: u32, due: Time) -> Result<()> {
-        self.execute(
-            "UPDATE search_queue SET run_id = NULL WHERE run_id = ?1",
-            [run.0],
-        )?;
+        self.execute("UPDATE search_queue SET run_id = NULL WHERE run_id = ?1", [run.0])?;
         self.execute(
             "UPDATE search_index SET run_id = NULL, attempts = ?2, due_at = ?3 WHERE run_id = ?1",
             (run.0, attempts, due.0),

@@ -92,9 +92,7 @@ impl Tx<'_> {
         for page in pages {
             let host = match hosts.get(page.host) {
                 Some(id) => *id,
-                None => *hosts
-                    .entry(page.host)
-                    .or_insert(self.host_number(page.host)?),
+                None => *hosts.entry(page.host).or_insert(self.host_number(page.host)?),
             };
             rows.push((
                 host,
@@ -118,12 +116,7 @@ impl Tx<'_> {
              FROM json_each(?4) WHERE true ORDER BY key
              ON CONFLICT DO NOTHING RETURNING id, url"
             ),
-            (
-                crawl.0,
-                parent.map(|id| id.0),
-                now.0,
-                serde_json::to_string(&rows)?,
-            ),
+            (crawl.0, parent.map(|id| id.0), now.0, serde_json::to_string(&rows)?),
         )
     }
 
@@ -138,10 +131,7 @@ impl Tx<'_> {
 
     /// Returns a snapshot.
     pub fn snapshot(&self, id: SnapshotId) -> Result<Option<SnapshotWork>> {
-        let sql = format!(
-            "SELECT {} FROM snapshot WHERE id = ?1",
-            SnapshotWork::COLUMNS
-        );
+        let sql = format!("SELECT {} FROM snapshot WHERE id = ?1", SnapshotWork::COLUMNS);
         self.first(&sql, [id.0])
     }
 
@@ -205,10 +195,7 @@ impl Tx<'_> {
         let reason = judgement.reason.as_deref();
         self.step(Owner::Snapshot(id), Step::Seal, None, reason, now)?;
         let unsaved = judgement.unsaved.map(Unsaved::as_str);
-        self.execute(
-            "UPDATE snapshot SET unsaved = ?2 WHERE id = ?1",
-            (id.0, unsaved),
-        )
+        self.execute("UPDATE snapshot SET unsaved = ?2 WHERE id = ?1", (id.0, unsaved))
     }
 
     /// Records the token of a snapshot's worker and the directory of the snapshot.
@@ -233,10 +220,7 @@ impl Tx<'_> {
 
     /// Stores the title of a page.
     pub fn set_title(&self, id: SnapshotId, title: &str) -> Result<()> {
-        self.execute(
-            "UPDATE snapshot SET title = ?2 WHERE id = ?1",
-            (id.0, title),
-        )
+        self.execute("UPDATE snapshot SET title = ?2 WHERE id = ?1", (id.0, title))
     }
 
     /// Gives a page the title and the date of a bookmark, if it has none. Returns whether it had none.
@@ -303,15 +287,8 @@ pub(super) mod tests {
             now: Time(1),
         };
         let crawl = tx.add_crawl(&new_crawl).unwrap();
-        let urls = (0..pages)
-            .map(|page| format!("http://a.test/{page}"))
-            .collect::<Vec<_>>();
-        let page = |url| NewSnapshot {
-            url,
-            host: "a.test",
-            given: true,
-            ..NewSnapshot::default()
-        };
+        let urls = (0..pages).map(|page| format!("http://a.test/{page}")).collect::<Vec<_>>();
+        let page = |url| NewSnapshot { url, host: "a.test", given: true, ..NewSnapshot::default() };
         let pages = urls.iter().map(|url| page(url)).collect::<Vec<_>>();
         tx.add_snapshots(crawl, None, &pages, Time(1)).unwrap();
         crawl
@@ -341,15 +318,9 @@ pub(super) mod tests {
         let parent = Some(SnapshotId(1));
         let added = tx.add_snapshots(crawl, parent, &pages, Time(7)).unwrap();
         let urls = added.iter().map(|(_, url)| url.as_str());
-        assert_eq!(
-            urls.collect::<Vec<_>>(),
-            ["http://b.test/z", "http://b.test/a"]
-        );
+        assert_eq!(urls.collect::<Vec<_>>(), ["http://b.test/z", "http://b.test/a"]);
         assert!(added.is_sorted());
-        let filter = Filter {
-            limit: 1,
-            ..Filter::default()
-        };
+        let filter = Filter { limit: 1, ..Filter::default() };
         let row = tx.list_snapshots(&filter).unwrap().remove(0);
         assert_eq!((row.id, row.depth, row.parent), (added[1].0, 3, parent));
         assert_eq!(row.title.as_deref(), Some("\u{1}\"Ünï\n'title"));
@@ -388,12 +359,9 @@ pub(super) mod tests {
         let import = ["import".to_owned(), "text".to_owned()];
         let time = "2019-01-02T03:04:05.678Z";
         assert_eq!(recorded(&import, time), Time(1_546_398_245_678));
-        for invented in [
-            "1999",
-            "1999-99-99T00:00:00Z",
-            "1907-01-01T00:00:00Z",
-            "2999-01-01T00:00:00Z",
-        ] {
+        for invented in
+            ["1999", "1999-99-99T00:00:00Z", "1907-01-01T00:00:00Z", "2999-01-01T00:00:00Z"]
+        {
             assert_eq!(recorded(&import, invented), ADDED, "{invented}");
         }
         assert_eq!(recorded(&["wget".to_owned()], time), ADDED);
@@ -406,11 +374,7 @@ pub(super) mod tests {
         store.take_over("unit", "boot", Time(1)).unwrap();
         let tx = store.begin().unwrap();
         let crawl = fill(&tx, 3);
-        let page = |url, host| NewSnapshot {
-            url,
-            host,
-            ..NewSnapshot::default()
-        };
+        let page = |url, host| NewSnapshot { url, host, ..NewSnapshot::default() };
         let found = [page("http://10.0.0.1/", "10.0.0.1")];
         let parent = Some(SnapshotId(1));
         tx.add_snapshots(crawl, parent, &found, Time(1)).unwrap();
@@ -439,10 +403,7 @@ pub(super) mod tests {
         let mut statement = tx.inner.prepare(query).unwrap();
         let plan = statement.query_map((), |row| row.get(3)).unwrap();
         let plan: Vec<String> = plan.map(|step| step.unwrap()).collect();
-        assert_eq!(
-            plan,
-            ["SEARCH snapshot USING INDEX snapshot_crawl (crawl_id=?)"]
-        );
+        assert_eq!(plan, ["SEARCH snapshot USING INDEX snapshot_crawl (crawl_id=?)"]);
         assert_eq!(tx.snapshot_range(Some(crawl)).unwrap(), (0, 3));
         assert_eq!(tx.snapshot_range(Some(CrawlId(9))).unwrap(), (0, 0));
     }

@@ -62,10 +62,7 @@ impl Tx<'_> {
 
     /// Returns the bytes of the output files of one crawl or snapshot.
     pub fn output_size(&self, owner: Owner) -> Result<u64> {
-        self.one(
-            "SELECT sum(size) FROM result WHERE owner = ?1",
-            [owner.to_string()],
-        )
+        self.one("SELECT sum(size) FROM result WHERE owner = ?1", [owner.to_string()])
     }
 
     /// Marks pages of these crawls that were cancelled for one of `reasons` as not retried, when
@@ -84,12 +81,7 @@ impl Tx<'_> {
              WHERE id > ?3 AND id <= ?4 AND +status = 'cancelled'
                  AND +crawl_id IN (SELECT value FROM json_each(?1))
                  AND reason IN (SELECT value FROM json_each(?2))",
-            (
-                serde_json::to_string(&crawls)?,
-                serde_json::to_string(reasons)?,
-                after,
-                to,
-            ),
+            (serde_json::to_string(&crawls)?, serde_json::to_string(reasons)?, after, to),
         )
     }
 
@@ -120,10 +112,7 @@ impl Tx<'_> {
 
     /// Returns when a crawl was first started; of a crawl of a fleet, when it was added.
     pub fn crawl_began(&self, crawl: CrawlId) -> Result<Option<Time>> {
-        self.one(
-            "SELECT coalesce(fleet_began, started_at) FROM crawl WHERE id = ?1",
-            [crawl.0],
-        )
+        self.one("SELECT coalesce(fleet_began, started_at) FROM crawl WHERE id = ?1", [crawl.0])
     }
 
     /// Returns the bytes of the output files of a crawl; of a crawl of a fleet those of all nodes, as

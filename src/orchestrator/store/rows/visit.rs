@@ -27,10 +27,7 @@ impl FromRow for VisitRow {
         Ok(VisitRow {
             number: column(row, 0)?,
             refused: column(row, 1)?,
-            answer: status.map(|status| HttpAnswer {
-                status,
-                plugin: plugin.unwrap_or_default(),
-            }),
+            answer: status.map(|status| HttpAnswer { status, plugin: plugin.unwrap_or_default() }),
             asked: column(row, 4)?,
         })
     }
@@ -90,10 +87,7 @@ impl Tx<'_> {
     /// visit again.
     pub fn discard_visit(&self, id: SnapshotId) -> Result<()> {
         self.forget_visit(id)?;
-        self.execute(
-            "UPDATE snapshot SET refused = refused + 1 WHERE id = ?1",
-            [id.0],
-        )
+        self.execute("UPDATE snapshot SET refused = refused + 1 WHERE id = ?1", [id.0])
     }
 
     /// The same, if the machine is to blame: the visit does not count as refused.
@@ -205,10 +199,7 @@ impl Tx<'_> {
 
     /// Records a note about a result that succeeded.
     pub fn set_note(&self, result: &HookResult, note: &str) -> Result<()> {
-        self.execute(
-            "UPDATE result SET error = ?2 WHERE id = ?1",
-            (result.id, note),
-        )
+        self.execute("UPDATE result SET error = ?2 WHERE id = ?1", (result.id, note))
     }
 
     /// Begins another visit of a page that a user wants. If all of its results are queued, the answer

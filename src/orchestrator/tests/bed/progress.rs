@@ -73,14 +73,7 @@ impl Bed {
         for n in 0..workers {
             moved |= self.work(n);
         }
-        for part in [
-            "-hook-",
-            "-check-",
-            "-alert-",
-            "-delete-",
-            "-index-",
-            "-entries-",
-        ] {
+        for part in ["-hook-", "-check-", "-alert-", "-delete-", "-index-", "-entries-"] {
             if let Some(unit) = self.running_of(part).pop() {
                 self.world.end(&unit, 1, 0, "success");
                 moved = true;
@@ -110,11 +103,7 @@ impl Bed {
                 assert!(self.world.units.is_empty(), "left: {:?}", self.world.units);
                 return;
             }
-            let wake = self
-                .performer
-                .wake_at
-                .take()
-                .filter(|time| *time > self.now);
+            let wake = self.performer.wake_at.take().filter(|time| *time > self.now);
             let Some(time) = wake else {
                 panic!("stuck: open runs {open:#?}, crawl {unfinished:#?}");
             };

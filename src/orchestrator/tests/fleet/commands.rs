@@ -10,38 +10,15 @@ fn commands_about_pages_of_other_nodes_wait_in_the_outbox() {
     let mut bed = node();
     let elsewhere = Owner::Snapshot(SnapshotId(345));
     for (verb, done) in [
-        (
-            CommandVerb::Cancel,
-            bed.request(|reply| Request::Cancel {
-                id: elsewhere,
-                reply,
-            }),
-        ),
-        (
-            CommandVerb::Pause,
-            bed.request(|reply| Request::Pause {
-                id: elsewhere,
-                reply,
-            }),
-        ),
-        (
-            CommandVerb::Resume,
-            bed.request(|reply| Request::Resume {
-                id: elsewhere,
-                reply,
-            }),
-        ),
+        (CommandVerb::Cancel, bed.request(|reply| Request::Cancel { id: elsewhere, reply })),
+        (CommandVerb::Pause, bed.request(|reply| Request::Pause { id: elsewhere, reply })),
+        (CommandVerb::Resume, bed.request(|reply| Request::Resume { id: elsewhere, reply })),
     ] {
         assert!(matches!(done, Some(Ok(()))), "{verb:?} {done:?}");
     }
     assert_eq!(bed.retry_in_fleet(elsewhere).unwrap(), 1);
     let target = elsewhere;
-    let sent = [
-        CommandVerb::Cancel,
-        CommandVerb::Pause,
-        CommandVerb::Resume,
-        CommandVerb::Retry,
-    ];
+    let sent = [CommandVerb::Cancel, CommandVerb::Pause, CommandVerb::Resume, CommandVerb::Retry];
     let sent = sent.map(|verb| NodeRequest::Command(Command { verb, target }));
     assert_eq!(bed.outbox(), sent);
     // Orders of a database that does not have the commands yet are not obeyed.
@@ -58,10 +35,7 @@ fn paused_crawl_is_paused_here_and_in_the_fleet() {
     let (verb, target) = (CommandVerb::Pause, Owner::Crawl(CRAWL));
     bed.request(|reply| Request::Pause { id: target, reply });
     assert_eq!(bed.crawl_status(), Lifecycle::Paused);
-    assert_eq!(
-        bed.outbox(),
-        [NodeRequest::Command(Command { verb, target })]
-    );
+    assert_eq!(bed.outbox(), [NodeRequest::Command(Command { verb, target })]);
 }
 
 #[test]
@@ -75,10 +49,7 @@ fn retried_page_of_the_fleet_starts_with_its_next_lease() {
     assert_eq!(bed.status(101), Lifecycle::Sealed);
     let verb = CommandVerb::Retry;
     let sent = bed.outbox();
-    assert_eq!(
-        sent.last(),
-        Some(&NodeRequest::Command(Command { verb, target }))
-    );
+    assert_eq!(sent.last(), Some(&NodeRequest::Command(Command { verb, target })));
     let all = bed.request(|reply| Request::Retry {
         id: None,
         which: Which::Failed,
@@ -104,10 +75,7 @@ fn crawl_cancelled_here_is_cancelled_in_the_fleet() {
     let verb = CommandVerb::Cancel;
     assert_eq!(sent[0], NodeRequest::Command(Command { verb, target }));
     let cancelled = [(101, 5, PageEnd::Cancelled), (102, 5, PageEnd::Cancelled)];
-    assert_eq!(
-        sent[1..].iter().map(recorded).collect::<Vec<_>>(),
-        cancelled
-    );
+    assert_eq!(sent[1..].iter().map(recorded).collect::<Vec<_>>(), cancelled);
     bed.run_units();
     assert!(bed.world.units.is_empty(), "{:?}", bed.world.units);
 }
@@ -124,12 +92,7 @@ fn orders_of_the_fleet_are_obeyed() {
     bed.obey(Order::Cancel);
     assert_eq!(bed.crawl_status(), Lifecycle::Cancelled);
     let sent = bed.outbox();
-    assert!(
-        !sent
-            .iter()
-            .any(|request| matches!(request, NodeRequest::Command(_))),
-        "{sent:?}"
-    );
+    assert!(!sent.iter().any(|request| matches!(request, NodeRequest::Command(_))), "{sent:?}");
     bed.run_units();
     assert!(bed.world.units.is_empty(), "{:?}", bed.world.units);
 }

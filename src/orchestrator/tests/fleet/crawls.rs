@@ -32,10 +32,7 @@ fn crawl_closes_at_once_when_the_fleet_has_recorded_all_its_pages() {
     let mut bed = node();
     bed.claim(3, &[101]);
     bed.until_page_runs(101);
-    let mut used = CrawlUse {
-        is_done: true,
-        ..CrawlUse::default()
-    };
+    let mut used = CrawlUse { is_done: true, ..CrawlUse::default() };
     bed.use_limits(used);
     assert_eq!(bed.crawl_status(), Lifecycle::Started, "a page runs");
     bed.run_units();
@@ -69,10 +66,7 @@ fn idle_crawls_make_room_for_a_crawl_that_waits() {
 #[test]
 fn crawl_without_pages_here_closes_without_its_hooks() {
     let mut bed = node();
-    let claimed = Claimed {
-        hosts: Vec::new(),
-        crawls: vec![(CRAWL, spec())],
-    };
+    let claimed = Claimed { hosts: Vec::new(), crawls: vec![(CRAWL, spec())] };
     let sent = BootTime(0);
     bed.deliver(Delivery::Claimed { claimed, sent }).unwrap();
     bed.pass(60_000);
@@ -89,10 +83,7 @@ fn hooks_reach_the_networks_of_given_pages_that_come_later() {
     bed.until_hook_runs(101);
     assert!(bed.engine.ways.borrow().contains_key(&CRAWL));
     bed.pass(5_000);
-    for (id, url, given) in [
-        (102, "http://10.0.0.1/", false),
-        (103, "http://127.0.0.1/", true),
-    ] {
+    for (id, url, given) in [(102, "http://10.0.0.1/", false), (103, "http://127.0.0.1/", true)] {
         let mut grant = bed.grant(id, &[id]);
         let host = url.trim_start_matches("http://").trim_end_matches('/');
         grant.host = HostKey(host.into());
@@ -102,10 +93,7 @@ fn hooks_reach_the_networks_of_given_pages_that_come_later() {
         bed.claim_as(grant);
     }
     let hosts = bed.look(|tx| tx.start_hosts(CRAWL));
-    assert_eq!(
-        hosts,
-        [format!("http://{HOST}/101"), "http://127.0.0.1/".to_owned()]
-    );
+    assert_eq!(hosts, [format!("http://{HOST}/101"), "http://127.0.0.1/".to_owned()]);
     bed.run_units();
     let ways = bed.engine.ways.borrow();
     let reach = &ways[&CRAWL].opened;
@@ -132,10 +120,7 @@ fn unreadable_rows_fail_alone_and_the_others_are_taken() {
     grant.pages[3].page.url = "http://other.test/".into();
     let mut unreadable = spec();
     unreadable.document = "not json".into();
-    let claimed = Claimed {
-        hosts: vec![grant],
-        crawls: vec![(CRAWL, spec()), (bad, unreadable)],
-    };
+    let claimed = Claimed { hosts: vec![grant], crawls: vec![(CRAWL, spec()), (bad, unreadable)] };
     let sent = BootTime(bed.machine as u64);
     bed.deliver(Delivery::Claimed { claimed, sent }).unwrap();
     let outbox = bed.outbox();
@@ -154,10 +139,7 @@ fn unreadable_rows_fail_alone_and_the_others_are_taken() {
     let records: Vec<_> = records.collect();
     let pages: Vec<i64> = records.iter().map(|(page, _)| *page).collect();
     assert_eq!(pages, [101, 102, 103, 104]);
-    for ((_, why), part) in records
-        .iter()
-        .zip(["not readable", "URL", "URL", "another host"])
-    {
+    for ((_, why), part) in records.iter().zip(["not readable", "URL", "URL", "another host"]) {
         assert!(why.contains(part), "{why}");
     }
     assert!(bed.look(|tx| tx.crawl(bad)).is_none());

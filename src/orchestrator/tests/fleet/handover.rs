@@ -15,10 +15,7 @@ fn two_hosts() -> Bed {
     let mut bed = node();
     bed.engine.settings.host_workers = 1;
     bed.claim(5, &[101, 102]);
-    let mut grant = Grant {
-        host: HostKey(OTHER.into()),
-        ..bed.grant(7, &[201, 202])
-    };
+    let mut grant = Grant { host: HostKey(OTHER.into()), ..bed.grant(7, &[201, 202]) };
     for page in &mut grant.pages {
         page.page.host = HostKey(OTHER.into());
         page.page.url = page.page.url.replace(HOST, OTHER);
@@ -28,24 +25,15 @@ fn two_hosts() -> Bed {
 }
 
 fn orders(orders: Orders) -> Renewed {
-    Renewed {
-        orders,
-        ..Renewed::default()
-    }
+    Renewed { orders, ..Renewed::default() }
 }
 
 fn draining() -> Renewed {
-    orders(Orders {
-        draining: true,
-        ..Orders::default()
-    })
+    orders(Orders { draining: true, ..Orders::default() })
 }
 
 fn hand_over(hosts: Option<u32>) -> Renewed {
-    orders(Orders {
-        hand_over: hosts,
-        ..Orders::default()
-    })
+    orders(Orders { hand_over: hosts, ..Orders::default() })
 }
 
 fn leased_hosts(bed: &mut Bed) -> Vec<String> {
@@ -76,9 +64,7 @@ fn draining_node_starts_no_page_and_releases_each_host_with_its_running_page() {
     let holdings = bed.holdings();
     assert!(holdings.drains && holdings.claim.is_none() && holdings.short.is_empty());
     let running = |bed: &mut Bed, pages: [i64; 2]| {
-        pages
-            .iter()
-            .any(|page| bed.status(*page) == Lifecycle::Started)
+        pages.iter().any(|page| bed.status(*page) == Lifecycle::Started)
     };
     let busy = [[101, 102], [201, 202]].map(|pages| running(&mut bed, pages));
     let busy = busy.into_iter().filter(|is_busy| *is_busy).count();
@@ -88,10 +74,7 @@ fn draining_node_starts_no_page_and_releases_each_host_with_its_running_page() {
     assert_eq!(left, [""; 0], "released when its page ended");
     assert_eq!(bed.holdings().releasing.len(), 2);
     for page in before {
-        let attempts = bed
-            .look(|tx| tx.snapshot(SnapshotId(page)))
-            .unwrap()
-            .attempts;
+        let attempts = bed.look(|tx| tx.snapshot(SnapshotId(page))).unwrap().attempts;
         assert_eq!(attempts, 0, "s{page} started after the order");
     }
 }
@@ -103,11 +86,7 @@ fn release_of_a_draining_host_follows_the_record_of_its_page() {
     bed.renew(draining(), false);
     until_sealed(&mut bed, 101);
     let holdings = bed.holdings();
-    let sent: Vec<_> = holdings
-        .releases
-        .iter()
-        .map(|release| &release.host.0)
-        .collect();
+    let sent: Vec<_> = holdings.releases.iter().map(|release| &release.host.0).collect();
     assert!(!sent.contains(&&HOST.to_owned()), "{sent:?}");
     let record = recorded(&bed.outbox()[0]);
     assert_eq!(record, (101, 5, PageEnd::Sealed));
@@ -125,11 +104,7 @@ fn host_without_a_running_page_goes_to_a_node_with_free_slots_first() {
     assert_eq!((release.host.0.as_str(), release.epoch), (OTHER, Epoch(7)));
     // The same order again, before the other node has claimed the host.
     bed.renew(hand_over(Some(0)), false);
-    assert_eq!(
-        bed.holdings().claim,
-        None,
-        "hosts that wait are for the other node"
-    );
+    assert_eq!(bed.holdings().claim, None, "hosts that wait are for the other node");
     bed.run_units();
     assert_eq!(bed.status(102), Lifecycle::Sealed);
     bed.renew(hand_over(None), false);
@@ -161,10 +136,7 @@ fn host_changes_hands_between_two_of_its_pages() {
 fn handed_over_host_keeps_the_delay_since_its_last_start() {
     let mut bed = node();
     let delay = std::time::Duration::from_secs(9);
-    let grant = Grant {
-        delay,
-        ..bed.grant(5, &[101, 102])
-    };
+    let grant = Grant { delay, ..bed.grant(5, &[101, 102]) };
     bed.claim_as(grant);
     bed.until_page_runs(101);
     bed.renew(hand_over(Some(1)), false);
@@ -186,10 +158,7 @@ fn node_that_comes_back_ends_cancelled_pages_before_it_starts_any() {
     bed.run_units();
     assert_eq!(bed.status(101), Lifecycle::Queued, "it has no orders yet");
     let cancelled = Renewed {
-        orders: Orders {
-            crawls: vec![(CRAWL, Order::Cancel)],
-            ..Orders::default()
-        },
+        orders: Orders { crawls: vec![(CRAWL, Order::Cancel)], ..Orders::default() },
         ..renewal(5)
     };
     bed.renew(cancelled, false);
@@ -198,10 +167,7 @@ fn node_that_comes_back_ends_cancelled_pages_before_it_starts_any() {
     let ended = |page| (page, 5, PageEnd::Cancelled);
     assert_eq!(ends, [ended(101), ended(102)]);
     for page in [101, 102] {
-        let attempts = bed
-            .look(|tx| tx.snapshot(SnapshotId(page)))
-            .unwrap()
-            .attempts;
+        let attempts = bed.look(|tx| tx.snapshot(SnapshotId(page))).unwrap().attempts;
         assert_eq!(attempts, 0, "s{page}");
     }
     let crawl = bed.look(|tx| tx.status_of(Owner::Crawl(CRAWL)));
@@ -211,10 +177,7 @@ fn node_that_comes_back_ends_cancelled_pages_before_it_starts_any() {
 #[test]
 fn hosts_without_orders_are_those_of_a_node_that_had_none() {
     let mut bed = node();
-    let claimed = Claimed {
-        hosts: vec![bed.grant(5, &[101])],
-        crawls: vec![(CRAWL, spec())],
-    };
+    let claimed = Claimed { hosts: vec![bed.grant(5, &[101])], crawls: vec![(CRAWL, spec())] };
     let sent = BootTime(bed.machine as u64);
     bed.deliver(Delivery::Claimed { claimed, sent }).unwrap();
     bed.run_units();

@@ -45,10 +45,7 @@ fn late_hook_runs_again_under_the_renewed_lease_and_counts_no_attempt() {
         let page = bed.look(|tx| tx.snapshot(SnapshotId(101))).unwrap();
         assert_eq!(page.attempts, 1);
         let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
-        let late = runs
-            .iter()
-            .filter(|run| run.outcome == Some(Outcome::Late))
-            .count();
+        let late = runs.iter().filter(|run| run.outcome == Some(Outcome::Late)).count();
         assert_eq!(late, 1);
     }
 }

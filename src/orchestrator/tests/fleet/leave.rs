@@ -10,24 +10,17 @@ use archivist_shared::bus::call::{NodeCall, Refusal};
 fn stop_of_the_fleet_service_releases_the_hosts_without_running_pages() {
     let mut bed = node();
     bed.claim(3, &[101, 102]);
-    bed.node_call(|reply| NodeCall::Stop { reply })
-        .unwrap()
-        .unwrap();
+    bed.node_call(|reply| NodeCall::Stop { reply }).unwrap().unwrap();
     let holdings = bed.holdings();
     assert!(holdings.leases.is_empty(), "{holdings:?}");
     assert_eq!(holdings.releases.len(), 1);
     assert_eq!(bed.outbox(), [], "waiting pages go back with their host");
-    let released = Delivery::Released {
-        host: HostKey(HOST.into()),
-        epoch: Epoch(3),
-        fate: Fate::Done,
-    };
+    let released =
+        Delivery::Released { host: HostKey(HOST.into()), epoch: Epoch(3), fate: Fate::Done };
     bed.deliver(released).unwrap();
     bed.claim(4, &[103]);
     bed.until_page_runs(103);
-    bed.node_call(|reply| NodeCall::Stop { reply })
-        .unwrap()
-        .unwrap();
+    bed.node_call(|reply| NodeCall::Stop { reply }).unwrap().unwrap();
     assert_eq!(bed.holdings().leases.len(), 1, "its page runs");
     bed.run_units();
     assert_eq!(bed.status(103), Lifecycle::Sealed);
@@ -39,31 +32,21 @@ fn node_leaves_when_it_holds_nothing_and_keeps_its_pages() {
     bed.claim(3, &[101]);
     let leave = |bed: &mut Bed| bed.node_call(|reply| NodeCall::Leave { reply }).unwrap();
     let why = leave(&mut bed).unwrap_err();
-    assert!(
-        matches!(&why, Refusal::Invalid(why) if why.contains("1 hosts")),
-        "{why:?}"
-    );
+    assert!(matches!(&why, Refusal::Invalid(why) if why.contains("1 hosts")), "{why:?}");
     bed.run_units();
     let mut renewed = renewal(3);
     renewed.orders.draining = true;
     bed.renew(renewed, false);
     bed.run_units();
-    assert_eq!(
-        bed.crawl_status(),
-        Lifecycle::Sealed,
-        "closed without waiting for more pages"
-    );
+    assert_eq!(bed.crawl_status(), Lifecycle::Sealed, "closed without waiting for more pages");
     let why = leave(&mut bed).unwrap_err();
     assert!(matches!(why, Refusal::Invalid(_)), "{why:?}");
     for entry in bed.look(|tx| tx.unanswered_entries(100)) {
         let (number, reply) = (entry.number, Ok(NodeReply::Done));
         bed.deliver(Delivery::Answered { number, reply }).unwrap();
     }
-    let released = Delivery::Released {
-        host: HostKey(HOST.into()),
-        epoch: Epoch(3),
-        fate: Fate::Done,
-    };
+    let released =
+        Delivery::Released { host: HostKey(HOST.into()), epoch: Epoch(3), fate: Fate::Done };
     bed.deliver(released).unwrap();
     leave(&mut bed).unwrap();
     assert_eq!(bed.holdings().node, None);

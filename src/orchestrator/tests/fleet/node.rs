@@ -30,8 +30,7 @@ impl Bed {
 
     pub fn deliver(&mut self, delivery: Delivery) -> Result<(), Refusal> {
         let delivery = Arc::new(delivery);
-        self.node_call(|reply| NodeCall::Deliver { delivery, reply })
-            .unwrap()
+        self.node_call(|reply| NodeCall::Deliver { delivery, reply }).unwrap()
     }
 
     pub fn holdings(&mut self) -> Holdings {
@@ -43,9 +42,7 @@ impl Bed {
     pub fn outbox(&mut self) -> Vec<NodeRequest> {
         let entries = self.look(|tx| tx.unanswered_entries(100)).into_iter();
         let requests = entries.map(|entry| entry.request);
-        requests
-            .filter(|request| !matches!(request, NodeRequest::ReserveCrawls { .. }))
-            .collect()
+        requests.filter(|request| !matches!(request, NodeRequest::ReserveCrawls { .. })).collect()
     }
 
     pub fn retry_in_fleet(&mut self, id: Owner) -> Result<u32, Refusal> {
@@ -110,10 +107,7 @@ impl Bed {
         // A page under another epoch is not the one that ended.
         self.finals.clear();
         let sent = BootTime(self.machine as u64);
-        let claimed = Claimed {
-            hosts: vec![grant],
-            crawls: vec![(CRAWL, spec())],
-        };
+        let claimed = Claimed { hosts: vec![grant], crawls: vec![(CRAWL, spec())] };
         self.deliver(Delivery::Claimed { claimed, sent }).unwrap();
     }
 
@@ -123,44 +117,24 @@ impl Bed {
         let sent = BootTime(self.machine as u64);
         let mut grant = self.grant(epoch, &[page]);
         grant.pages[0].crawl = crawl;
-        let claimed = Claimed {
-            hosts: vec![grant],
-            crawls: vec![(crawl, spec())],
-        };
+        let claimed = Claimed { hosts: vec![grant], crawls: vec![(crawl, spec())] };
         self.deliver(Delivery::Claimed { claimed, sent }).unwrap();
     }
 
     pub fn renew(&mut self, renewed: Renewed, refilled: bool) {
         let sent = BootTime(self.machine as u64);
-        self.deliver(Delivery::Renewed {
-            renewed,
-            sent,
-            refilled,
-        })
-        .unwrap();
+        self.deliver(Delivery::Renewed { renewed, sent, refilled }).unwrap();
     }
 
     pub fn use_limits(&mut self, used: CrawlUse) {
-        let orders = Orders {
-            used: vec![(CRAWL, used)],
-            ..Orders::default()
-        };
-        let renewed = Renewed {
-            orders,
-            ..Renewed::default()
-        };
+        let orders = Orders { used: vec![(CRAWL, used)], ..Orders::default() };
+        let renewed = Renewed { orders, ..Renewed::default() };
         self.renew(renewed, false);
     }
 
     pub fn obey(&mut self, order: Order) {
-        let orders = Orders {
-            crawls: vec![(CRAWL, order)],
-            ..Orders::default()
-        };
-        let renewed = Renewed {
-            orders,
-            ..Renewed::default()
-        };
+        let orders = Orders { crawls: vec![(CRAWL, order)], ..Orders::default() };
+        let renewed = Renewed { orders, ..Renewed::default() };
         self.renew(renewed, false);
     }
 }
@@ -179,10 +153,7 @@ pub fn renewal(epoch: i64) -> Renewed {
 }
 
 pub fn lost(epoch: i64) -> Renewed {
-    Renewed {
-        lost: vec![(HostKey(HOST.into()), Epoch(epoch))],
-        ..Renewed::default()
-    }
+    Renewed { lost: vec![(HostKey(HOST.into()), Epoch(epoch))], ..Renewed::default() }
 }
 
 pub fn node() -> Bed {
@@ -192,11 +163,7 @@ pub fn node() -> Bed {
 }
 
 pub fn welcome(node: i64, generation: i64) -> Delivery {
-    Delivery::Welcomed {
-        node: NodeId(node),
-        generation: Generation(generation),
-        forgot: None,
-    }
+    Delivery::Welcomed { node: NodeId(node), generation: Generation(generation), forgot: None }
 }
 
 pub fn spec() -> CrawlSpec {
@@ -210,12 +177,7 @@ pub fn limited_spec(name: &str, value: &str) -> CrawlSpec {
 fn spec_with(config: &serde_json::Value) -> CrawlSpec {
     let document = json!({"url": format!("http://{HOST}/"), "plugins": ["alpha"], "config": config,
         "user": 0, "tags": ["news"]});
-    CrawlSpec {
-        max_depth: 1,
-        urls_max: None,
-        only_new: false,
-        document: document.to_string(),
-    }
+    CrawlSpec { max_depth: 1, urls_max: None, only_new: false, document: document.to_string() }
 }
 
 pub fn leased(id: i64) -> LeasedPage {

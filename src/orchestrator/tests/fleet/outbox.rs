@@ -9,10 +9,7 @@ use archivist_shared::bus::documents::report::AddOptions;
 #[test]
 fn answer_about_the_outbox_has_a_limit() {
     let mut bed = node();
-    let reply = Ok(NodeReply::CrawlIds {
-        first: CrawlId(70),
-        count: 100,
-    });
+    let reply = Ok(NodeReply::CrawlIds { first: CrawlId(70), count: 100 });
     let number = bed.holdings().entries[0].number;
     bed.deliver(Delivery::Answered { number, reply }).unwrap();
     // Each page of the list has the tags of its crawl.

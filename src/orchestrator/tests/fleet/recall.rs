@@ -38,10 +38,7 @@ fn node_compares_what_it_has_and_sends_what_the_database_lacks() {
         crawls: vec![CRAWL],
         pages: vec![(PAGE, Epoch(3)), (SnapshotId(102), Epoch(0))],
     });
-    let lacks = NodeReply::Lacks {
-        crawls: vec![CRAWL],
-        pages: vec![PAGE, SnapshotId(102)],
-    };
+    let lacks = NodeReply::Lacks { crawls: vec![CRAWL], pages: vec![PAGE, SnapshotId(102)] };
     let entry = bed.answer_first(lacks);
     assert_eq!((entry.number, entry.request), (RECALL, compared));
 
@@ -82,10 +79,7 @@ fn page_whose_record_was_stale_is_not_sent_again() {
     let is_record = |entry: &OutboxEntry| matches!(entry.request, NodeRequest::Record(_));
     while !is_record(&bed.answer_first(NodeReply::Recorded(Fate::Stale))) {}
     bed.deliver(welcome(2, 1)).unwrap();
-    let compared = NodeRequest::Compare(Compare {
-        crawls: vec![CRAWL],
-        pages: vec![],
-    });
+    let compared = NodeRequest::Compare(Compare { crawls: vec![CRAWL], pages: vec![] });
     assert_eq!(bed.holdings().entries[0].request, compared);
 }
 
@@ -98,14 +92,9 @@ fn entries_of_before_the_backup_are_not_sent_again() {
         *forgot = Some(Duration::from_secs(30 * 60));
     }
     bed.deliver(later).unwrap();
-    bed.answer_first(NodeReply::Lacks {
-        crawls: vec![],
-        pages: vec![],
-    });
+    bed.answer_first(NodeReply::Lacks { crawls: vec![], pages: vec![] });
     let sent = bed.outbox();
-    let mut records = sent
-        .iter()
-        .filter(|request| matches!(request, NodeRequest::Record(_)));
+    let mut records = sent.iter().filter(|request| matches!(request, NodeRequest::Record(_)));
     assert_eq!(records.next(), None);
 }
 
@@ -113,11 +102,7 @@ fn entries_of_before_the_backup_are_not_sent_again() {
 fn node_remembers_what_the_database_acknowledged() {
     let mut bed = archived();
     let mut renewed = renewal(3);
-    renewed.given = IdMarks {
-        crawl: CrawlId(40),
-        snapshot: SnapshotId(900),
-        ..IdMarks::default()
-    };
+    renewed.given = IdMarks { crawl: CrawlId(40), snapshot: SnapshotId(900), ..IdMarks::default() };
     bed.renew(renewed, false);
     let memory = bed.holdings().memory.unwrap();
     assert_eq!(memory.recorded, Some((PAGE, Epoch(3))));

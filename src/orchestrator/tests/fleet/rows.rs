@@ -17,9 +17,7 @@ fn former_single() -> (Bed, CrawlId, SnapshotId) {
     let mut bed = Bed::new();
     bed.add(1);
     bed.come_to_an_end();
-    let page = bed
-        .look(|tx| tx.list_snapshots(&Filter::default()))
-        .remove(0);
+    let page = bed.look(|tx| tx.list_snapshots(&Filter::default())).remove(0);
     bed.deliver(welcome(2, 0)).unwrap();
     (bed, page.crawl, page.id)
 }
@@ -27,10 +25,7 @@ fn former_single() -> (Bed, CrawlId, SnapshotId) {
 fn claim(bed: &mut Bed, pages: Vec<LeasedPage>, crawl: CrawlId, spec: CrawlSpec) {
     let mut grant = bed.grant(3, &[]);
     grant.pages = pages;
-    let claimed = Claimed {
-        hosts: vec![grant],
-        crawls: vec![(crawl, spec)],
-    };
+    let claimed = Claimed { hosts: vec![grant], crawls: vec![(crawl, spec)] };
     let sent = BootTime(bed.machine as u64);
     bed.finals.clear();
     bed.deliver(Delivery::Claimed { claimed, sent }).unwrap();
@@ -46,10 +41,7 @@ fn records(bed: &mut Bed) -> Vec<Record> {
 }
 
 fn spec_of(document: &serde_json::Value) -> CrawlSpec {
-    CrawlSpec {
-        document: document.to_string(),
-        ..spec()
-    }
+    CrawlSpec { document: document.to_string(), ..spec() }
 }
 
 #[test]
@@ -80,10 +72,7 @@ fn crawl_of_this_machine_takes_no_pages_from_the_fleet() {
     let why = records(&mut bed).remove(0).reason.unwrap();
     assert!(why.contains("crawl of this machine"), "{why}");
     assert!(bed.look(|tx| tx.snapshot(SnapshotId(102))).is_none());
-    assert_eq!(
-        bed.look(|tx| tx.status_of(Owner::Crawl(crawl))),
-        Lifecycle::Sealed
-    );
+    assert_eq!(bed.look(|tx| tx.status_of(Owner::Crawl(crawl))), Lifecycle::Sealed);
 }
 
 #[test]
@@ -103,20 +92,11 @@ fn orders_are_about_the_fleet_alone() {
         .unwrap();
     tx.commit().unwrap();
     for order in [Order::Cancel, Order::Pause] {
-        let orders = Orders {
-            crawls: vec![(crawl, order)],
-            ..Orders::default()
-        };
-        let renewed = Renewed {
-            orders,
-            ..Renewed::default()
-        };
+        let orders = Orders { crawls: vec![(crawl, order)], ..Orders::default() };
+        let renewed = Renewed { orders, ..Renewed::default() };
         bed.renew(renewed, false);
         let status = bed.look(|tx| tx.status_of(Owner::Crawl(crawl)));
-        assert!(
-            matches!(status, Lifecycle::Queued | Lifecycle::Started),
-            "{status}"
-        );
+        assert!(matches!(status, Lifecycle::Queued | Lifecycle::Started), "{status}");
     }
 }
 
@@ -131,21 +111,12 @@ fn documents_that_no_user_could_add_are_refused() {
     let long = "x".repeat(300 << 10);
     let plugins: Vec<_> = (0..1001).map(|n| format!("p{n}")).collect();
     let cases = [
-        (
-            with("config", json!({"machine/LD_PRELOAD": "/tmp/x.so"})),
-            "no setting",
-        ),
+        (with("config", json!({"machine/LD_PRELOAD": "/tmp/x.so"})), "no setting"),
         (with("config", json!({"ALPHA": long})), "at most"),
         (with("plugins", json!(plugins)), "at most"),
         (with("tags", json!(["x".repeat(201)])), "at most"),
         (with("url", json!("archivebox://install/alpha")), "URL"),
-        (
-            CrawlSpec {
-                max_depth: 5,
-                ..spec()
-            },
-            "depth",
-        ),
+        (CrawlSpec { max_depth: 5, ..spec() }, "depth"),
     ];
     for (spec, part) in cases {
         let mut bed = node();
@@ -162,16 +133,11 @@ fn texts_of_a_page_are_cut_as_in_lists() {
     let mut page = leased(101);
     page.page.title = Some("t".repeat(1 << 20));
     page.page.bookmarked_at = Some("1".repeat(100));
-    page.page.tags = (0..1000)
-        .map(|n| n.to_string())
-        .chain(["y".repeat(500)])
-        .collect();
+    page.page.tags = (0..1000).map(|n| n.to_string()).chain(["y".repeat(500)]).collect();
     let mut deep = leased(102);
     deep.page.depth = u32::MAX;
     claim(&mut bed, vec![page, deep], CRAWL, spec());
-    let row = bed
-        .look(|tx| tx.list_snapshots(&Filter::default()))
-        .remove(0);
+    let row = bed.look(|tx| tx.list_snapshots(&Filter::default())).remove(0);
     assert!(row.title.unwrap().len() <= TEXT_MAX + 3);
     assert_eq!(row.bookmarked_at, None);
     assert!(row.tags.len() <= PAGE_TAGS_MAX, "{}", row.tags.len());
@@ -197,19 +163,11 @@ fn ids_leave_room_for_those_of_this_machine() {
         assert!(why.contains("ids end at"), "{why}");
     }
     let now = bed.look(|tx| tx.highest_ids());
-    assert!(
-        now.crawl < CrawlId(1000) && now.snapshot < SnapshotId(1000),
-        "{now} {highest}"
-    );
+    assert!(now.crawl < CrawlId(1000) && now.snapshot < SnapshotId(1000), "{now} {highest}");
     bed.holdings();
     let entry = bed.look(|tx| tx.unanswered_entries(100)).remove(0);
-    let reply = Ok(NodeReply::CrawlIds {
-        first: CrawlId(ID_MAX),
-        count: 100,
-    });
+    let reply = Ok(NodeReply::CrawlIds { first: CrawlId(ID_MAX), count: 100 });
     let number = entry.number;
-    let refused = bed
-        .deliver(Delivery::Answered { number, reply })
-        .unwrap_err();
+    let refused = bed.deliver(Delivery::Answered { number, reply }).unwrap_err();
     assert!(format!("{refused:?}").contains("ids end at"), "{refused:?}");
 }

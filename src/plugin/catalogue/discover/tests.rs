@@ -19,10 +19,7 @@ impl Tree {
         fs::write(&path, text).unwrap();
         chmod(&path, mode);
         let own = self.0.path();
-        path.ancestors()
-            .skip(1)
-            .take_while(|dir| *dir != own)
-            .for_each(|dir| chmod(dir, 0o755));
+        path.ancestors().skip(1).take_while(|dir| *dir != own).for_each(|dir| chmod(dir, 0o755));
         path
     }
 
@@ -45,24 +42,14 @@ fn plugins_are_found_and_hooks_are_ordered() {
     let tree = Tree::new();
     tree.put("r/chrome/on_Snapshot__30_chrome_navigate.js", 0o755, "");
     tree.put("r/chrome/on_Snapshot__9_early.js", 0o755, "");
-    tree.put(
-        "r/chrome/on_Snapshot__10_chrome_tab.daemon.bg.js",
-        0o755,
-        "",
-    );
+    tree.put("r/chrome/on_Snapshot__10_chrome_tab.daemon.bg.js", 0o755, "");
     tree.put("r/chrome/chrome_utils.js", 0o755, "");
-    tree.put(
-        "r/chrome/config.json",
-        0o644,
-        r#"{"required_plugins": ["puppeteer"]}"#,
-    );
+    tree.put("r/chrome/config.json", 0o644, r#"{"required_plugins": ["puppeteer"]}"#);
     tree.put("r/.hidden/on_Snapshot__01_x.py", 0o755, "");
     tree.put("r/__pycache__/on_Snapshot__01_x.py", 0o755, "");
     let found = tree.load(&["r", "missing"]);
     assert_eq!(found.problems, []);
-    let [chrome] = &found.plugins[..] else {
-        panic!("{found:?}")
-    };
+    let [chrome] = &found.plugins[..] else { panic!("{found:?}") };
     assert_eq!(chrome.schema.required_plugins, ["puppeteer"]);
     let wanted = [
         "on_Snapshot__9_early",
@@ -114,17 +101,9 @@ fn older_hooks_need_no_execute_permission() {
     tree.put("r/old/on_Snapshot__30_d.rb", 0o644, "");
     tree.put("r/old/on_CrawlSetup__40_e.py", 0o644, "");
     let found = tree.load(&["r"]);
-    let with: Vec<_> = found.plugins[0]
-        .hooks
-        .iter()
-        .map(|h| h.interpreter.unwrap())
-        .collect();
+    let with: Vec<_> = found.plugins[0].hooks.iter().map(|h| h.interpreter.unwrap()).collect();
     assert_eq!(with, ["bash", "python3", "node"]);
-    let refused: Vec<_> = found
-        .problems
-        .iter()
-        .map(|p| p.path.file_name().unwrap())
-        .collect();
+    let refused: Vec<_> = found.problems.iter().map(|p| p.path.file_name().unwrap()).collect();
     assert_eq!(refused, ["on_CrawlSetup__40_e.py", "on_Snapshot__30_d.rb"]);
 }
 
@@ -142,9 +121,7 @@ fn later_directories_override_and_mask_plugins() {
     assert_eq!(names, ["a", "d"]);
     assert_eq!(ids(&found.plugins[0]), ["on_Snapshot__10_new"]);
     assert!(
-        found.problems[0]
-            .to_string()
-            .contains("b/config.json: .: EOF"),
+        found.problems[0].to_string().contains("b/config.json: .: EOF"),
         "{:?}",
         found.problems
     );
@@ -164,12 +141,7 @@ fn files_that_others_can_write_are_not_loaded() {
     assert_eq!(names, ["hook"]);
     assert_eq!(ids(&found.plugins[0]), ["on_Snapshot__10_good"]);
     assert_eq!(found.problems.len(), 3);
-    assert!(
-        found
-            .problems
-            .iter()
-            .all(|p| p.what.contains("is writable by other users"))
-    );
+    assert!(found.problems.iter().all(|p| p.what.contains("is writable by other users")));
 
     chmod(&tree.0.path().join("r"), 0o757);
     let found = tree.load(&["r"]);

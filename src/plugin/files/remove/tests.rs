@@ -5,23 +5,19 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 #[test]
 fn trees_of_any_depth_are_removed_with_few_descriptors() {
-    poor(
-        module_path!(),
-        "trees_of_any_depth_are_removed_with_few_descriptors",
-        || {
-            for (levels, name) in depths() {
-                let top = tempfile::tempdir_in("/dev/shm").unwrap();
-                let tree = top.path().join("tree");
-                fs::create_dir(&tree).unwrap();
-                deep(&tree, levels, &name);
-                // Directories with entries of their own, above and below the level where none stays open.
-                deep(&tree, levels.min(100), "m");
-                deep(&tree.join("m"), levels.min(100), "k");
-                remove_tree(&tree).unwrap();
-                assert_eq!(fs::read_dir(top.path()).unwrap().count(), 0);
-            }
-        },
-    );
+    poor(module_path!(), "trees_of_any_depth_are_removed_with_few_descriptors", || {
+        for (levels, name) in depths() {
+            let top = tempfile::tempdir_in("/dev/shm").unwrap();
+            let tree = top.path().join("tree");
+            fs::create_dir(&tree).unwrap();
+            deep(&tree, levels, &name);
+            // Directories with entries of their own, above and below the level where none stays open.
+            deep(&tree, levels.min(100), "m");
+            deep(&tree.join("m"), levels.min(100), "k");
+            remove_tree(&tree).unwrap();
+            assert_eq!(fs::read_dir(top.path()).unwrap().count(), 0);
+        }
+    });
 }
 
 #[test]

@@ -15,12 +15,7 @@ fn nest(top: &std::path::Path, depth: usize) -> OwnedFd {
 }
 
 fn seen(top: &std::path::Path, entries: usize, depth: usize) -> (Vec<usize>, MissedEntries) {
-    let bounds = WalkBounds {
-        entries,
-        depth,
-        path: usize::MAX,
-        unlock: true,
-    };
+    let bounds = WalkBounds { entries, depth, path: usize::MAX, unlock: true };
     let mut depths = Vec::new();
     let top = Directory::open(top).unwrap();
     let missed = walk(&top, bounds, &mut |entry| depths.push(entry.depth)).unwrap();
@@ -39,10 +34,7 @@ fn depth_uses_neither_stack_nor_descriptors() {
     assert_eq!((depths, missed.count), (vec![2, 3000], 0));
     let (depths, missed) = seen(top.path(), usize::MAX, 100);
     assert_eq!((depths, missed.count), (vec![2], 1));
-    assert_eq!(
-        missed.first.unwrap().1.to_string(),
-        "too many levels of directories"
-    );
+    assert_eq!(missed.first.unwrap().1.to_string(), "too many levels of directories");
     let (_, missed) = seen(top.path(), 50, usize::MAX);
     assert_eq!(missed.count, 1);
 }
@@ -58,12 +50,8 @@ fn moved_directory_ends_the_walk_below_it() {
     }
     let file = nix::fcntl::openat(&deepest, "here/file", OFlag::O_CREAT, Mode::S_IRWXU);
     drop(file.unwrap());
-    let bounds = WalkBounds {
-        entries: usize::MAX,
-        depth: usize::MAX,
-        path: usize::MAX,
-        unlock: true,
-    };
+    let bounds =
+        WalkBounds { entries: usize::MAX, depth: usize::MAX, path: usize::MAX, unlock: true };
     let held = Directory::open(top.path()).unwrap();
     let mut names = Vec::new();
     let missed = walk(&held, bounds, &mut |entry| {
@@ -103,44 +91,28 @@ fn entries_come_in_the_order_of_names_with_what_is_below() {
     for path in ["a", "b/b", "b/c/x", "f"] {
         fs::write(top.path().join(path), "").unwrap();
     }
-    let all = [
-        "a", "b/", "b/a/", "<", "b/b", "b/c/", "b/c/x", "<", "<", "e/", "<", "f",
-    ];
+    let all = ["a", "b/", "b/a/", "<", "b/b", "b/c/", "b/c/x", "<", "<", "e/", "<", "f"];
     assert_eq!(steps(top.path(), WalkBounds::SEALED), all);
-    let shallow = WalkBounds {
-        depth: 1,
-        path: 2,
-        ..WalkBounds::SEALED
-    };
-    let missed = [
-        "!b/a the path is too long",
-        "!b/b the path is too long",
-        "!b/c the path is too long",
-    ];
-    let expected: Vec<&str> = ["a", "b/"]
-        .into_iter()
-        .chain(missed)
-        .chain(["<", "e/", "<", "f"])
-        .collect();
+    let shallow = WalkBounds { depth: 1, path: 2, ..WalkBounds::SEALED };
+    let missed =
+        ["!b/a the path is too long", "!b/b the path is too long", "!b/c the path is too long"];
+    let expected: Vec<&str> =
+        ["a", "b/"].into_iter().chain(missed).chain(["<", "e/", "<", "f"]).collect();
     assert_eq!(steps(top.path(), shallow), expected);
 }
 
 #[test]
 fn sealed_bounds_hold_for_trees_of_any_depth() {
-    poor(
-        module_path!(),
-        "sealed_bounds_hold_for_trees_of_any_depth",
-        || {
-            for (levels, name) in depths() {
-                let top = tempfile::tempdir_in("/dev/shm").unwrap();
-                deep(top.path(), levels, &name);
-                let steps = steps(top.path(), WalkBounds::SEALED);
-                let missed = steps.iter().filter(|step| step.starts_with('!')).count();
-                let fits = levels <= DEPTH_MAX && levels * (name.len() + 1) < PATH_BYTES_MAX;
-                assert_eq!(missed, usize::from(!fits), "{levels} {}", name.len());
-                assert!(steps.len() <= 2 * DEPTH_MAX + 1, "{}", steps.len());
-                crate::files::remove::remove_tree(&top.keep()).unwrap();
-            }
-        },
-    );
+    poor(module_path!(), "sealed_bounds_hold_for_trees_of_any_depth", || {
+        for (levels, name) in depths() {
+            let top = tempfile::tempdir_in("/dev/shm").unwrap();
+            deep(top.path(), levels, &name);
+            let steps = steps(top.path(), WalkBounds::SEALED);
+            let missed = steps.iter().filter(|step| step.starts_with('!')).count();
+            let fits = levels <= DEPTH_MAX && levels * (name.len() + 1) < PATH_BYTES_MAX;
+            assert_eq!(missed, usize::from(!fits), "{levels} {}", name.len());
+            assert!(steps.len() <= 2 * DEPTH_MAX + 1, "{}", steps.len());
+            crate::files::remove::remove_tree(&top.keep()).unwrap();
+        }
+    });
 }

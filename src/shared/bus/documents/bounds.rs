@@ -139,12 +139,8 @@ pub fn files(found: impl IntoIterator<Item = File>) -> Vec<File> {
 /// Shortens the texts of a program, and drops variables that are too many or too long.
 pub fn program(found: Found) -> Found {
     let mut room = Room(TEXT_MAX);
-    let env: BTreeMap<String, String> = found
-        .env
-        .into_iter()
-        .take(DERIVED_MAX)
-        .filter(|entry| room.take(entry))
-        .collect();
+    let env: BTreeMap<String, String> =
+        found.env.into_iter().take(DERIVED_MAX).filter(|entry| room.take(entry)).collect();
     Found {
         name: found.name,
         abspath: cut(found.abspath),
@@ -185,12 +181,7 @@ pub fn derived(derived: Derived) -> (Derived, u64) {
         wish.config_path.len() + host <= TEXT_MAX
     });
     let kept = settings.len() + programs.len() + wanted.len();
-    let derived = Derived {
-        settings,
-        programs,
-        wanted,
-        sonic,
-    };
+    let derived = Derived { settings, programs, wanted, sonic };
     (derived, (all - kept) as u64)
 }
 
@@ -198,9 +189,7 @@ impl Report {
     /// Returns the report within the limits, with a remark on what was left out.
     pub fn bounded(self) -> Report {
         let mut children = Children::default();
-        self.children
-            .into_iter()
-            .for_each(|child| children.push(child));
+        self.children.into_iter().for_each(|child| children.push(child));
         let mut tags = Tags::default();
         tags.extend(self.tags);
         let (derived, others) = derived(self.derived);
@@ -238,10 +227,7 @@ mod tests {
     fn report() -> Report {
         Report {
             key: "p/h".into(),
-            verdict: Verdict {
-                state: ResultState::Succeeded,
-                error: None,
-            },
+            verdict: Verdict { state: ResultState::Succeeded, error: None },
             output: None,
             files: Vec::new(),
             size: 7,
@@ -262,56 +248,35 @@ mod tests {
     }
 
     fn child(url: String) -> Child {
-        Child {
-            url,
-            title: None,
-            bookmarked_at: None,
-            tags: Vec::new(),
-        }
+        Child { url, title: None, bookmarked_at: None, tags: Vec::new() }
     }
 
     #[test]
     fn the_links_of_a_large_page_fit() {
         let urls = (0..CHILDREN_MAX).map(|n| format!("https://example.org/{n:0>100}"));
         let children = urls.map(child).collect();
-        let bounded = Report {
-            children,
-            ..report()
-        }
-        .bounded();
+        let bounded = Report { children, ..report() }.bounded();
         assert_eq!(bounded.children.len(), CHILDREN_MAX);
         assert_eq!(bounded.verdict.error, None);
     }
 
     #[test]
     fn excess_is_left_out_with_a_remark() {
-        let mut children: Vec<Child> = (0..CHILDREN_MAX + 5)
-            .map(|n| child(n.to_string()))
-            .collect();
+        let mut children: Vec<Child> =
+            (0..CHILDREN_MAX + 5).map(|n| child(n.to_string())).collect();
         children[0].tags = (0..TAGS_MAX + 2).map(|n| n.to_string()).collect();
         children[1].title = Some("t".repeat(1 << 20));
         let tags = (0..2_000_000).map(|n| n.to_string()).collect();
-        let bounded = Report {
-            children,
-            tags,
-            ..report()
-        }
-        .bounded();
+        let bounded = Report { children, tags, ..report() }.bounded();
         assert_eq!(bounded.children.len(), CHILDREN_MAX);
         assert_eq!(
             bounded.verdict.error.as_deref(),
             Some("too much for one report, left out: 5 pages, 1999938 tags")
         );
-        let long = |n: usize| Child {
-            title: Some("\u{1}".repeat(TEXT_MAX)),
-            ..child(n.to_string())
-        };
+        let long =
+            |n: usize| Child { title: Some("\u{1}".repeat(TEXT_MAX)), ..child(n.to_string()) };
         let children = (0..CHILDREN_MAX).map(long).collect();
-        let bounded = Report {
-            children,
-            ..report()
-        }
-        .bounded();
+        let bounded = Report { children, ..report() }.bounded();
         assert!(bounded.children.len() < 200, "{}", bounded.children.len());
     }
 

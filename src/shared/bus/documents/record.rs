@@ -173,27 +173,15 @@ mod tests {
                 ended_at: None,
             };
             let record = process.record();
-            assert_eq!(
-                (&record["id"], &record["parent_id"]),
-                (&json!("r7"), &json!("r6"))
-            );
+            assert_eq!((&record["id"], &record["parent_id"]), (&json!("r7"), &json!("r6")));
             assert_eq!(record["cmd"][0], "/x");
-            assert_eq!(
-                (&record["pwd"], &record["timeout"]),
-                (&json!("/y"), &json!(60))
-            );
+            assert_eq!((&record["pwd"], &record["timeout"]), (&json!("/y"), &json!(60)));
             assert!(record["machine_os"].as_str().unwrap().starts_with("Linux "));
             (record["status"].clone(), record["exit_code"].clone())
         };
         assert_eq!(status(&Outcome::Exit(0)), (json!("succeeded"), json!(0)));
-        assert_eq!(
-            status(&Outcome::Exit(EXIT_SKIPPED)),
-            (json!("skipped"), json!(10))
-        );
-        assert_eq!(
-            status(&Outcome::Interrupted),
-            (json!("skipped"), Value::Null)
-        );
+        assert_eq!(status(&Outcome::Exit(EXIT_SKIPPED)), (json!("skipped"), json!(10)));
+        assert_eq!(status(&Outcome::Interrupted), (json!("skipped"), Value::Null));
         assert_eq!(status(&Outcome::Signal(9)), (json!("failed"), Value::Null));
     }
 }

@@ -344,10 +344,7 @@ pub struct Plugins {
 /// Everything about one id.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one of these in an answer"
-)]
+#[expect(clippy::large_enum_variant, reason = "there is one of these in an answer")]
 pub enum Details {
     /// Of a crawl.
     Crawl {
@@ -496,10 +493,7 @@ pub struct Filter {
 impl Filter {
     /// Returns the filter for everything of a crawl or snapshot.
     pub fn of(owner: Owner) -> Filter {
-        Filter {
-            owner: Some(owner),
-            ..Filter::default()
-        }
+        Filter { owner: Some(owner), ..Filter::default() }
     }
 
     /// Returns the filter limited to one answer.
@@ -508,10 +502,7 @@ impl Filter {
             0 => ROWS_MAX,
             limit => limit.min(ROWS_MAX),
         };
-        Filter {
-            limit,
-            ..self.clone()
-        }
+        Filter { limit, ..self.clone() }
     }
 }
 

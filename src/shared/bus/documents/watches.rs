@@ -146,10 +146,7 @@ mod tests {
             unit: None,
             outcome: Some(Outcome::Exit(0)),
             ok: Some(false),
-            record: CheckRecord {
-                status_code: Some(500),
-                ..CheckRecord::default()
-            },
+            record: CheckRecord { status_code: Some(500), ..CheckRecord::default() },
         };
         let text = serde_json::to_string(&check).unwrap();
         assert_eq!(text.matches("\"ok\":").count(), 1, "{text}");

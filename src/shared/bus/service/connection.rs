@@ -59,7 +59,6 @@ pub async fn request_name(
     flags.set(RequestNameFlags::REPLACE_EXISTING, replace);
     let bus = DBusProxy::new(connection).await?;
     // Not by the method of the connection, which requests the name only once.
-    bus.request_name(address.name.as_str().try_into()?, flags)
-        .await?;
+    bus.request_name(address.name.as_str().try_into()?, flags).await?;
     Ok(())
 }

@@ -11,11 +11,7 @@ use zbus::object_server::SignalEmitter;
 pub async fn emit(connection: &Connection, signal: &Signal) -> zbus::Result<()> {
     let to = SignalEmitter::new(connection, PATH)?;
     match signal {
-        Signal::Crawl {
-            notice,
-            id,
-            document,
-        } => {
+        Signal::Crawl { notice, id, document } => {
             let id = &id.to_string();
             match notice {
                 Notice::Added => Manager::crawl_added(&to, id, document).await,
@@ -28,11 +24,7 @@ pub async fn emit(connection: &Connection, signal: &Signal) -> zbus::Result<()> 
         Signal::Pages { crawl, document } => {
             Manager::snapshots_added(&to, &crawl.to_string(), document).await
         }
-        Signal::Snapshot {
-            notice,
-            id,
-            document,
-        } => {
+        Signal::Snapshot { notice, id, document } => {
             let id = &id.to_string();
             match notice {
                 Notice::Started => Manager::snapshot_started(&to, id, document).await,

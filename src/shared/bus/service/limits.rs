@@ -57,9 +57,6 @@ mod tests {
     fn an_answer_larger_than_the_bus_carries_is_refused() {
         assert!(small_enough("x".repeat(ANSWER_MAX)).is_ok());
         let refused = small_enough("x".repeat(ANSWER_MAX + 1)).unwrap_err();
-        assert!(
-            refused.to_string().contains("30 MiB, more than"),
-            "{refused}"
-        );
+        assert!(refused.to_string().contains("30 MiB, more than"), "{refused}");
     }
 }

@@ -69,8 +69,7 @@ impl Node {
             )));
         }
         let delivery = Arc::new(serde_json::from_str(delivery).map_err(invalid)?);
-        self.call(|reply| NodeCall::Deliver { delivery, reply })
-            .await
+        self.call(|reply| NodeCall::Deliver { delivery, reply }).await
     }
 
     async fn stop(

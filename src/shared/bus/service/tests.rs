@@ -38,22 +38,11 @@ async fn signals_are_those_of_the_interface() {
     let mut arriving = MessageStream::from(&us);
     let document = "{}".to_owned();
     let mut signals = vec![Signal::Idle, Signal::Stopping];
-    signals.push(Signal::Pages {
-        crawl: CrawlId(1),
-        document: document.clone(),
-    });
+    signals.push(Signal::Pages { crawl: CrawlId(1), document: document.clone() });
     for notice in Notice::ALL {
         let document = document.clone();
-        signals.push(Signal::Crawl {
-            notice,
-            id: CrawlId(1),
-            document: document.clone(),
-        });
-        signals.push(Signal::Snapshot {
-            notice,
-            id: SnapshotId(1),
-            document,
-        });
+        signals.push(Signal::Crawl { notice, id: CrawlId(1), document: document.clone() });
+        signals.push(Signal::Snapshot { notice, id: SnapshotId(1), document });
     }
     let description = description();
     let mut names = std::collections::BTreeSet::new();
@@ -62,10 +51,7 @@ async fn signals_are_those_of_the_interface() {
         let next = tokio::time::timeout(Duration::from_secs(10), arriving.next());
         let message = next.await.unwrap().unwrap().unwrap();
         let name = message.header().member().unwrap().to_string();
-        assert!(
-            description.contains(&format!("<signal name=\"{name}\"")),
-            "{name}"
-        );
+        assert!(description.contains(&format!("<signal name=\"{name}\"")), "{name}");
         names.insert(name);
     }
     let declared = description.matches("<signal ").count();
@@ -197,29 +183,12 @@ async fn calls_of_workers_start_no_orchestrator() {
     let (service, us) = (service.unwrap(), us.unwrap());
     let mut arriving = MessageStream::from(&service);
     let name = BusName::try_from("org.archivist1").unwrap();
-    let people = ManagerProxy::builder(&us)
-        .destination(name.clone())
-        .build()
-        .await
-        .unwrap();
-    let workers = WorkerProxy::builder(&us)
-        .destination(name)
-        .build()
-        .await
-        .unwrap();
-    for (method, starts) in [
-        (8, true),
-        (23, false),
-        (24, false),
-        (25, false),
-        (26, false),
-        (32, false),
-    ] {
-        let wild = Wild {
-            method,
-            texts: [String::new(), String::new()],
-            flag: false,
-        };
+    let people = ManagerProxy::builder(&us).destination(name.clone()).build().await.unwrap();
+    let workers = WorkerProxy::builder(&us).destination(name).build().await.unwrap();
+    for (method, starts) in
+        [(8, true), (23, false), (24, false), (25, false), (26, false), (32, false)]
+    {
+        let wild = Wild { method, texts: [String::new(), String::new()], flag: false };
         let message = tokio::select! {
             biased;
             message = arriving.next() => message.unwrap().unwrap(),

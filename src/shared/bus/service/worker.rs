@@ -18,9 +18,7 @@ async fn work<T>(
 ) -> fdo::Result<T> {
     let answer = ask(calls, |reply| Call::Work(make(reply))).await;
     if let Err(fdo::Error::AccessDenied(why)) = &answer {
-        let who = header
-            .sender()
-            .map_or("an unknown sender", |name| name.as_str());
+        let who = header.sender().map_or("an unknown sender", |name| name.as_str());
         let what = header.member().map_or("a call", |name| name.as_str());
         tracing::warn!("refused {what} of {who}: {why}");
     }
@@ -60,13 +58,7 @@ impl Worker {
     ) -> fdo::Result<String> {
         let (token, hook) = (token.to_owned(), hook.to_owned());
         let stdout = Arc::new(std::os::fd::OwnedFd::from(stdout));
-        work(&self.0, &header, |reply| Work::Run {
-            token,
-            hook,
-            stdout,
-            reply,
-        })
-        .await
+        work(&self.0, &header, |reply| Work::Run { token, hook, stdout, reply }).await
     }
 
     async fn stop(
@@ -77,13 +69,7 @@ impl Worker {
         #[zbus(header)] header: Header<'_>,
     ) -> fdo::Result<()> {
         let (token, hook) = (token.to_owned(), hook.to_owned());
-        work(&self.0, &header, |reply| Work::Stop {
-            token,
-            hook,
-            force,
-            reply,
-        })
-        .await
+        work(&self.0, &header, |reply| Work::Stop { token, hook, force, reply }).await
     }
 
     async fn report(
@@ -93,21 +79,12 @@ impl Worker {
         #[zbus(header)] header: Header<'_>,
     ) -> fdo::Result<String> {
         if report.len() > REPORT_MAX {
-            let why = format!(
-                "the report has {} bytes, the limit is {REPORT_MAX}",
-                report.len()
-            );
+            let why = format!("the report has {} bytes, the limit is {REPORT_MAX}", report.len());
             return Err(fdo::Error::LimitsExceeded(why));
         }
         let report = Arc::new(parsed(report).await?);
         let token = token.to_owned();
-        work(&self.0, &header, |reply| Work::Report {
-            token,
-            report,
-            done: 0,
-            reply,
-        })
-        .await
+        work(&self.0, &header, |reply| Work::Report { token, report, done: 0, reply }).await
     }
 
     async fn invocation(
@@ -117,12 +94,7 @@ impl Worker {
         #[zbus(header)] header: Header<'_>,
     ) -> fdo::Result<String> {
         let (token, hook) = (token.to_owned(), hook.to_owned());
-        work(&self.0, &header, |reply| Work::Invocation {
-            token,
-            hook,
-            reply,
-        })
-        .await
+        work(&self.0, &header, |reply| Work::Invocation { token, hook, reply }).await
     }
 
     async fn snapshots_done(
@@ -131,11 +103,7 @@ impl Worker {
         #[zbus(header)] header: Header<'_>,
     ) -> fdo::Result<()> {
         let token = token.to_owned();
-        work(&self.0, &header, |reply| Work::SnapshotsDone {
-            token,
-            reply,
-        })
-        .await
+        work(&self.0, &header, |reply| Work::SnapshotsDone { token, reply }).await
     }
 }
 
@@ -160,9 +128,6 @@ mod tests {
         assert!(parsed(&long).now_or_never().is_none());
         assert_eq!(parsed(&long).await.unwrap().children.len(), 1);
         let broken = parsed(&long[1..]).await;
-        assert!(
-            matches!(broken, Err(fdo::Error::InvalidArgs(_))),
-            "{broken:?}"
-        );
+        assert!(matches!(broken, Err(fdo::Error::InvalidArgs(_))), "{broken:?}");
     }
 }

@@ -16,9 +16,7 @@ fn entry(builder: &mut Builder<Vec<u8>>, kind: EntryType, name: &str, target: &s
     if kind == EntryType::Symlink {
         builder.append_link(&mut header, name, target).unwrap();
     } else {
-        builder
-            .append_data(&mut header, name, &content[..])
-            .unwrap();
+        builder.append_data(&mut header, name, &content[..]).unwrap();
     }
 }
 
@@ -63,10 +61,7 @@ impl Endless {
         header.set_mode(0o644);
         header.set_size(1 << 50);
         header.set_cksum();
-        Endless {
-            head: header.as_bytes().to_vec(),
-            read: Cell::new(0),
-        }
+        Endless { head: header.as_bytes().to_vec(), read: Cell::new(0) }
     }
 }
 
@@ -85,10 +80,7 @@ impl Store for Endless {
 
     fn read(&self, _: &str, reader: Reader<'_>) -> Result<()> {
         let mut content = (&self.head[..]).chain(io::repeat(b'x'));
-        let mut counted = Counted {
-            content: &mut content,
-            read: &self.read,
-        };
+        let mut counted = Counted { content: &mut content, read: &self.read };
         reader(&mut counted)
     }
 

@@ -27,15 +27,11 @@ impl<'s> Killed<'s> {
     }
 
     fn before_operation(inner: &'s dyn Store, number: u64) -> Killed<'s> {
-        Killed {
-            operations: Cell::new(number),
-            ..Killed::after_bytes(inner, u64::MAX)
-        }
+        Killed { operations: Cell::new(number), ..Killed::after_bytes(inner, u64::MAX) }
     }
 
     fn count_operation(&self) -> Result<()> {
-        self.is_dead
-            .set(self.is_dead.get() || self.operations.get() == 0);
+        self.is_dead.set(self.is_dead.get() || self.operations.get() == 0);
         if self.is_dead.get() {
             return Err(TransferFailure::new("killed"));
         }
@@ -97,22 +93,12 @@ impl Store for Killed<'_> {
 
     fn write(&self, name: &str, size: u64, content: Content<'_>) -> Result<()> {
         self.count_operation()?;
-        self.inner.write(name, size, &mut |stream| {
-            content(&mut Counted {
-                stream,
-                killed: self,
-            })
-        })
+        self.inner.write(name, size, &mut |stream| content(&mut Counted { stream, killed: self }))
     }
 
     fn read(&self, name: &str, reader: Reader<'_>) -> Result<()> {
         self.count_operation()?;
-        self.inner.read(name, &mut |stream| {
-            reader(&mut Counted {
-                stream,
-                killed: self,
-            })
-        })
+        self.inner.read(name, &mut |stream| reader(&mut Counted { stream, killed: self }))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
@@ -219,11 +205,7 @@ fn removal_killed_at_any_byte_removes_nothing() {
     for bytes in 0..object.size {
         let killed = Killed::after_bytes(store.as_ref(), bytes);
         drop::drop(&killed, &assignment).unwrap_err();
-        assert_eq!(
-            local(&bed.page()),
-            ["index.html", "wget"],
-            "after {bytes} bytes"
-        );
+        assert_eq!(local(&bed.page()), ["index.html", "wget"], "after {bytes} bytes");
     }
     drop::drop(store.as_ref(), &assignment).unwrap();
     assert_eq!(local(&bed.page()), [MARKER, "index.html"]);

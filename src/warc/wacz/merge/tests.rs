@@ -113,11 +113,6 @@ fn cut_and_plain_files_give_their_whole_records() {
     assert_eq!(check(file.try_clone().unwrap()).unwrap().flaws, []);
     let all = answers(&file);
     assert_eq!(all.len(), count + 1);
-    let plain = (
-        "http://b.test/1".to_owned(),
-        "GET".to_owned(),
-        200,
-        b"plain".to_vec(),
-    );
+    let plain = ("http://b.test/1".to_owned(), "GET".to_owned(), 200, b"plain".to_vec());
     assert!(all.contains(&plain));
 }

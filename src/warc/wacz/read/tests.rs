@@ -35,26 +35,14 @@ fn body(wacz: &Wacz, url: &str) -> io::Result<Vec<u8>> {
 fn warc_files_without_index_are_read() {
     let records = [
         response("http://a.test/", "", b"plain"),
-        response(
-            "http://a.test/gzip",
-            "Content-Encoding: gzip\r\n",
-            &packed(b"packed"),
-        ),
+        response("http://a.test/gzip", "Content-Encoding: gzip\r\n", &packed(b"packed")),
         response(
             "http://a.test/chunks",
             "Transfer-Encoding: chunked\r\n",
             b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
         ),
-        response(
-            "http://a.test/no-chunks",
-            "Transfer-Encoding: chunked\r\n",
-            b"abc",
-        ),
-        response(
-            "http://a.test/unknown",
-            "Content-Encoding: x-own\r\n",
-            b"abc",
-        ),
+        response("http://a.test/no-chunks", "Transfer-Encoding: chunked\r\n", b"abc"),
+        response("http://a.test/unknown", "Content-Encoding: x-own\r\n", b"abc"),
     ];
     let members: Vec<u8> = records.iter().flat_map(|record| packed(record)).collect();
     for bytes in [records.concat(), members] {
@@ -70,16 +58,8 @@ fn warc_files_without_index_are_read() {
             assert_eq!(body(&wacz, url).unwrap(), expected, "{url}");
         }
         let entry = &wacz.entries()[0];
-        assert_eq!(
-            (entry.status, entry.time),
-            (Some(200), at("2020-01-02T03:04:05Z"))
-        );
-        let of = |url: &str| {
-            wacz.entries()
-                .iter()
-                .find(|entry| entry.url == url)
-                .unwrap()
-        };
+        assert_eq!((entry.status, entry.time), (Some(200), at("2020-01-02T03:04:05Z")));
+        let of = |url: &str| wacz.entries().iter().find(|entry| entry.url == url).unwrap();
         let answer = wacz.read(of("http://a.test/gzip")).unwrap();
         let expected = [("Content-Type".to_owned(), "text/html".to_owned())];
         assert_eq!((answer.headers, answer.length), (expected.to_vec(), None));
@@ -93,20 +73,14 @@ fn revisit_has_the_body_of_its_original() {
             "WARC/1.1\nWARC-Type: revisit\nWARC-Record-ID: <x>\nWARC-Target-URI: http://a.test/new\n\
              WARC-Date: 2021-01-01T00:00:00Z\n{fields}\nContent-Type: application/http"
         );
-        record(
-            &head,
-            b"HTTP/1.1 203 Again\r\nX: y\r\nContent-Length: 9\r\n\r\n",
-        )
+        record(&head, b"HTTP/1.1 203 Again\r\nX: y\r\nContent-Length: 9\r\n\r\n")
     };
     let original = response("http://a.test/", "", b"plain");
     let refers =
         "WARC-Refers-To-Target-URI: http://a.test/\nWARC-Refers-To-Date: 2020-01-02T03:04:05Z";
     let wacz = open(&[original.clone(), revisit(refers)].concat());
     assert_eq!(body(&wacz, "http://a.test/new").unwrap(), b"plain");
-    let entry = wacz
-        .entries()
-        .iter()
-        .find(|entry| entry.url.ends_with("new"));
+    let entry = wacz.entries().iter().find(|entry| entry.url.ends_with("new"));
     let answer = wacz.read(entry.unwrap()).unwrap();
     assert_eq!((answer.status, answer.reason.as_str()), (203, "Again"));
     assert_eq!(answer.headers, [("X".to_owned(), "y".to_owned())]);
@@ -135,24 +109,15 @@ fn index_lines_that_lie_have_a_reason() {
             &(|line: &mut Line| line.record.offset = Some(7)) as &dyn Fn(&mut Line),
             "at byte 7: no record begins here",
         ),
-        (
-            &|line| line.record.offset = Some(length),
-            "record has another URL than its index line",
-        ),
+        (&|line| line.record.offset = Some(length), "record has another URL than its index line"),
         (&|line| line.record.length = Some(40), "at byte 0: "),
-        (
-            &|line| line.record.length = Some(0),
-            "is outside of its file",
-        ),
+        (&|line| line.record.length = Some(0), "is outside of its file"),
         (
             &|line| line.record.offset = Some(u64::MAX),
             "line 1: record at byte 18446744073709551615",
         ),
         (&|line| line.record.offset = None, "is outside of its file"),
-        (
-            &|line| line.record.filename = "archive/../x".to_owned(),
-            "no WARC file 'archive/../x'",
-        ),
+        (&|line| line.record.filename = "archive/../x".to_owned(), "no WARC file 'archive/../x'"),
     ] {
         let error = error(edit);
         assert!(error.contains(expected), "{error} / {expected}");
@@ -175,20 +140,14 @@ fn index_of_others_is_read() {
     for (name, content) in [
         ("indexes/index.cdx", line.clone().into_bytes()),
         ("indexes/index.cdxj", header.into_bytes()),
-        (
-            "indexes/index.cdx.gz",
-            [packed(b""), packed(line.as_bytes())].concat(),
-        ),
+        ("indexes/index.cdx.gz", [packed(b""), packed(line.as_bytes())].concat()),
     ] {
         let wacz = index(name, &content);
         assert_eq!(wacz.faults(), [], "{name}");
         assert_eq!(body(&wacz, "http://a.test/").unwrap(), b"one", "{name}");
     }
     let unordered = format!("z {}", text.split_once(' ').unwrap().1);
-    let wacz = index(
-        "indexes/index.cdx",
-        format!("{unordered}\n{line}x\n").as_bytes(),
-    );
+    let wacz = index("indexes/index.cdx", format!("{unordered}\n{line}x\n").as_bytes());
     let faults: Vec<_> = wacz.faults().iter().map(Flaw::to_string).collect();
     let expected = [
         "indexes/index.cdx line 2: not in order",
@@ -207,12 +166,7 @@ fn pages_of_other_schemes_are_no_pages() {
     let page = |url: &str| format!("{{\"url\":\"{url}\",\"ts\":\"2026-11-26T09:00:00Z\"}}\n");
     let list = ["file:///etc/passwd", "chrome://version", "http://a.test/"].map(page);
     let list = list.concat();
-    let open = || {
-        Wacz::open(with_members(
-            &file,
-            &[("pages/pages.jsonl", list.as_bytes())],
-        ))
-    };
+    let open = || Wacz::open(with_members(&file, &[("pages/pages.jsonl", list.as_bytes())]));
     let refused = "pages/pages.jsonl line 1: 'file:///etc/passwd' is neither http nor https";
     let wacz = open().unwrap();
     assert_eq!(wacz.first_page().unwrap().url, "http://a.test/");
@@ -235,10 +189,7 @@ fn body_that_grows_without_end_is_read_up_to_the_limit() {
     let mut body = wacz.read(&wacz.entries()[0]).unwrap().body;
     let count = io::copy(&mut body.by_ref().take(3 << 20), &mut io::sink());
     assert_eq!(count.unwrap(), 3 << 20, "bytes come as they are read");
-    let mut bounded = Bounded {
-        inner: io::repeat(0),
-        rest: 10 << 20,
-    };
+    let mut bounded = Bounded { inner: io::repeat(0), rest: 10 << 20 };
     let error = io::copy(&mut bounded, &mut io::sink()).unwrap_err();
     assert!(error.to_string().contains("when decoded"), "{error}");
 }
@@ -278,10 +229,7 @@ fn pages_of_a_file_without_a_list_are_its_documents() {
              WARC-Target-URI: {url}\nWARC-Date: 2020-01-02T03:04:05Z\n\
              WARC-Concurrent-To: <urn:uuid:{url}>\nContent-Type: application/http;msgtype=request"
         );
-        record(
-            &head,
-            format!("{first} HTTP/1.1\r\n{headers}\r\n").as_bytes(),
-        )
+        record(&head, format!("{first} HTTP/1.1\r\n{headers}\r\n").as_bytes())
     };
     let frame = "Sec-Fetch-Dest: iframe\r\n";
     let records = [
@@ -297,11 +245,7 @@ fn pages_of_a_file_without_a_list_are_its_documents() {
         response("dns:a.test", "", b""),
     ];
     let members: Vec<u8> = records.iter().flat_map(|record| packed(record)).collect();
-    for file in [
-        file(&records.concat()),
-        file(&members),
-        wacz(&members, |_| {}),
-    ] {
+    for file in [file(&records.concat()), file(&members), wacz(&members, |_| {})] {
         let survey = Wacz::survey(file).unwrap();
         let urls: Vec<_> = survey.pages.iter().map(|page| page.url.as_str()).collect();
         assert_eq!(urls, ["http://a.test/", "http://a.test/b"]);

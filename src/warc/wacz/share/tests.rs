@@ -43,54 +43,21 @@ const HTML: [(&str, &str); 1] = [("content-type", "text/html")];
 fn page(visit: &str) -> File {
     recorded(|recording| {
         let html = format!("<html>{visit}</html>");
-        add(
-            recording,
-            &get("https://page.test/", 200, &HTML),
-            html.as_bytes(),
-        );
+        add(recording, &get("https://page.test/", 200, &HTML), html.as_bytes());
         let script = [("content-type", "text/javascript"), ("x-visit", visit)];
-        add(
-            recording,
-            &get("https://page.test/a.js", 200, &script),
-            &noise(9_000),
-        );
-        add(
-            recording,
-            &get("https://page.test/b.js", 200, &script),
-            &noise(9_000),
-        );
+        add(recording, &get("https://page.test/a.js", 200, &script), &noise(9_000));
+        add(recording, &get("https://page.test/b.js", 200, &script), &noise(9_000));
         let cookie = [("set-cookie", "a=1")];
-        add(
-            recording,
-            &get("https://page.test/own", 200, &cookie),
-            &noise(9_001),
-        );
-        add(
-            recording,
-            &get("https://page.test/gone", 404, &HTML),
-            &noise(9_002),
-        );
-        add(
-            recording,
-            &post("https://page.test/api", b"a=1"),
-            &noise(9_003),
-        );
+        add(recording, &get("https://page.test/own", 200, &cookie), &noise(9_001));
+        add(recording, &get("https://page.test/gone", 404, &HTML), &noise(9_002));
+        add(recording, &post("https://page.test/api", b"a=1"), &noise(9_003));
         let picture = noise(20_000);
         let time = about().created;
-        recording
-            .add_resource("urn:view:https://page.test/", "image/png", time, &picture)
-            .unwrap();
-        let letters = noise(6_000)
-            .into_iter()
-            .map(|byte| char::from(b'a' + byte % 26));
+        recording.add_resource("urn:view:https://page.test/", "image/png", time, &picture).unwrap();
+        let letters = noise(6_000).into_iter().map(|byte| char::from(b'a' + byte % 26));
         let text: String = letters.collect();
         recording
-            .add_resource(
-                "urn:text:https://page.test/",
-                "text/plain",
-                time,
-                text.as_bytes(),
-            )
+            .add_resource("urn:text:https://page.test/", "text/plain", time, text.as_bytes())
             .unwrap();
         recording.add_page(Page {
             url: "https://page.test/".to_owned(),
@@ -140,29 +107,18 @@ fn repeated_bodies_are_stored_once_and_every_answer_stays() {
     assert!(done.after + 45_000 < done.before, "{done:?}");
     assert_eq!(shelf.0.lock().unwrap().len(), 4);
     for (whole, small) in [(&first, &first_small), (&second, &second_small)] {
-        let (before, after) = (
-            Wacz::open(whole.try_clone().unwrap()).unwrap(),
-            shelf.open(small),
-        );
+        let (before, after) = (Wacz::open(whole.try_clone().unwrap()).unwrap(), shelf.open(small));
         assert!(answers(&before) == answers(&after));
         let (page, listed) = (&before.pages()[0], &after.pages()[0]);
-        assert_eq!(
-            (&page.url, page.time, &page.title),
-            (&listed.url, listed.time, &listed.title)
-        );
-        assert_eq!(
-            (&listed.text, after.text_of(listed)),
-            (&None, page.text.clone())
-        );
+        assert_eq!((&page.url, page.time, &page.title), (&listed.url, listed.time, &listed.title));
+        assert_eq!((&listed.text, after.text_of(listed)), (&None, page.text.clone()));
         assert_eq!(after.shared_bodies().len(), 4);
         let report = check_with(small.try_clone().unwrap(), shelf.bodies()).unwrap();
         assert_eq!(report.flaws, []);
     }
     // Headers of the second visit are its own.
     let after = shelf.open(&second_small);
-    let script = answers(&after)
-        .into_iter()
-        .find(|answer| answer.0.ends_with("a.js"));
+    let script = answers(&after).into_iter().find(|answer| answer.0.ends_with("a.js"));
     let visit = ("x-visit".to_owned(), "two".to_owned());
     assert!(script.unwrap().3.contains(&visit));
 }
@@ -174,10 +130,7 @@ fn posted_response_is_paired_with_its_request() {
     let wacz = shelf.open(&small);
     let api = wacz.entries().iter().find(|entry| entry.method == "POST");
     let api = api.unwrap();
-    assert_eq!(
-        (api.media_type.as_str(), api.posted.as_deref()),
-        (REVISIT, Some("a=1"))
-    );
+    assert_eq!((api.media_type.as_str(), api.posted.as_deref()), (REVISIT, Some("a=1")));
 }
 
 #[test]
@@ -216,10 +169,7 @@ fn record_with_another_body_than_it_claims_is_not_shared() {
     assert!(refused.is_err(), "{refused:?}");
     let kept = shelf.0.lock().unwrap().clone();
     for (hex, record) in kept {
-        assert!(
-            origin(file(&record), &format!("sha256:{hex}")).is_some(),
-            "{hex}"
-        );
+        assert!(origin(file(&record), &format!("sha256:{hex}")).is_some(), "{hex}");
     }
 }
 
@@ -236,40 +186,25 @@ fn damaged_body_is_kept_again_and_found_by_the_check() {
     shelf.0.lock().unwrap().insert(hex.clone(), damaged);
     let check = |shelf: &Memory| {
         let report = check_with(small.try_clone().unwrap(), shelf.bodies()).unwrap();
-        report
-            .flaws
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
+        report.flaws.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let flaws = check(&shelf);
-    assert!(
-        flaws.len() == 1 && flaws[0].contains("urn:view:"),
-        "{flaws:?}"
-    );
+    assert!(flaws.len() == 1 && flaws[0].contains("urn:view:"), "{flaws:?}");
     let done = shared(&page("two"), &mut shelf).1.unwrap();
     assert_eq!((done.bodies, done.known), (5, 4));
-    assert!(
-        shelf.0.lock().unwrap()[&hex] != whole,
-        "the record of the second visit is kept"
-    );
+    assert!(shelf.0.lock().unwrap()[&hex] != whole, "the record of the second visit is kept");
     assert_eq!(check(&shelf), <Vec<String>>::new());
     shelf.0.lock().unwrap().remove(&hex);
     let flaws = check(&shelf);
-    assert!(
-        flaws.len() == 1 && flaws[0].contains("refers to a missing one"),
-        "{flaws:?}"
-    );
+    assert!(flaws.len() == 1 && flaws[0].contains("refers to a missing one"), "{flaws:?}");
 }
 
 #[test]
 fn merged_file_has_each_shared_body_once_and_needs_no_other_file() {
     let mut shelf = Memory::default();
     let (first, second) = (page("one"), page("two"));
-    let small: Vec<File> = [&first, &second]
-        .into_iter()
-        .map(|whole| shared(whole, &mut shelf).0)
-        .collect();
+    let small: Vec<File> =
+        [&first, &second].into_iter().map(|whole| shared(whole, &mut shelf).0).collect();
     let to = tempfile::tempfile().unwrap();
     let scratch = || tempfile::tempfile();
     let mut merge = Merge::create(to.try_clone().unwrap(), &about(), &scratch).unwrap();

@@ -30,10 +30,7 @@ static LINES: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 static FILE: LazyLock<File> = LazyLock::new(|| {
-    bed::wacz(
-        &bed::packed(&bed::record(RECORD, b"HTTP/1.1 200 OK\r\n\r\n")),
-        |_| (),
-    )
+    bed::wacz(&bed::packed(&bed::record(RECORD, b"HTTP/1.1 200 OK\r\n\r\n")), |_| ())
 });
 
 fn index(members: &[(&'static str, &[u8])]) -> Option<SortedIndex> {
@@ -47,10 +44,7 @@ fn plain(text: &str) -> SortedIndex {
 
 fn packed(lines: &[String], edit: impl FnOnce(&str) -> String) -> Option<SortedIndex> {
     let (content, list) = packed_index(lines, 7);
-    index(&[
-        ("indexes/index.cdx.gz", &content),
-        ("indexes/index.idx", edit(&list).as_bytes()),
-    ])
+    index(&[("indexes/index.cdx.gz", &content), ("indexes/index.idx", edit(&list).as_bytes())])
 }
 
 fn read(index: &SortedIndex, range: &LineRange) -> Result<Vec<String>, String> {
@@ -66,39 +60,16 @@ fn lines_of_a_range_are_those_of_the_whole_index() {
     let lines = &*LINES;
     let text = lines.join("\n");
     let windows = format!("!meta 0 {{}}\r\n{}\r\n\r\n\r\n", lines.join("\r\n"));
-    let indexes = [
-        plain(&text),
-        plain(&windows),
-        packed(lines, str::to_owned).unwrap(),
-    ];
-    let keys: Vec<_> = lines
-        .iter()
-        .map(|line| line.split(' ').next().unwrap())
-        .collect();
+    let indexes = [plain(&text), plain(&windows), packed(lines, str::to_owned).unwrap()];
+    let keys: Vec<_> = lines.iter().map(|line| line.split(' ').next().unwrap()).collect();
     let other = ["", "a", "test,a)/many0", "test,a)/7/x", "zz"];
-    for key in keys
-        .iter()
-        .step_by(37)
-        .chain(&[keys[0], keys[keys.len() - 1]])
-        .chain(&other)
-    {
-        for (range, next) in [
-            (LineRange::of_key(key), ' '),
-            (LineRange::of_queries(key), '?'),
-        ] {
+    for key in keys.iter().step_by(37).chain(&[keys[0], keys[keys.len() - 1]]).chain(&other) {
+        for (range, next) in [(LineRange::of_key(key), ' '), (LineRange::of_queries(key), '?')] {
             let begin = format!("{key}{next}");
-            let expected: Vec<_> = lines
-                .iter()
-                .filter(|line| line.starts_with(&begin))
-                .collect();
+            let expected: Vec<_> = lines.iter().filter(|line| line.starts_with(&begin)).collect();
             for index in &indexes {
                 let found = read(index, &range).unwrap();
-                assert_eq!(
-                    found.iter().collect::<Vec<_>>(),
-                    expected,
-                    "{} {begin}",
-                    index.name
-                );
+                assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{} {begin}", index.name);
             }
         }
     }
@@ -133,26 +104,18 @@ fn compressed_index_that_is_not_what_its_list_says_is_refuted() {
     let mut unordered = lines.clone();
     unordered.swap(3, 900);
     let index = packed(&unordered, str::to_owned).unwrap();
-    assert_eq!(
-        read(&index, &LineRange::all()),
-        Err("not in order".to_owned())
-    );
+    assert_eq!(read(&index, &LineRange::all()), Err("not in order".to_owned()));
     let mut text = unordered.join("\n");
     text.push('\n');
-    assert_eq!(
-        read(&plain(&text), &LineRange::all()),
-        Err("not in order".to_owned())
-    );
+    assert_eq!(read(&plain(&text), &LineRange::all()), Err("not in order".to_owned()));
 }
 
 #[test]
 fn small_and_deflated_indexes_are_read_as_a_whole() {
     let lines = &*LINES;
     let (content, list) = packed_index(lines, 7);
-    let members: [(&'static str, &[u8]); 2] = [
-        ("indexes/index.cdx.gz", &content),
-        ("indexes/index.idx", list.as_bytes()),
-    ];
+    let members: [(&'static str, &[u8]); 2] =
+        [("indexes/index.cdx.gz", &content), ("indexes/index.idx", list.as_bytes())];
     let members = Wacz::open(with_members(&FILE, &members)).unwrap().members;
     let bytes = content.len() as u64;
     assert!(SortedIndex::of(&members, bytes).is_some());

@@ -26,14 +26,9 @@ fn open(file: &File) -> Wacz {
 
 #[test]
 fn what_was_recorded_is_read() {
-    let large: Vec<u8> = (0..300_000_u32)
-        .map(|n| (n.wrapping_mul(n) >> 9) as u8)
-        .collect();
+    let large: Vec<u8> = (0..300_000_u32).map(|n| (n.wrapping_mul(n) >> 9) as u8).collect();
     let file = recorded(|recording| {
-        let html = [
-            ("content-type", "text/html; charset=utf-8"),
-            ("Content-Encoding", "br"),
-        ];
+        let html = [("content-type", "text/html; charset=utf-8"), ("Content-Encoding", "br")];
         add(recording, &get("https://page.test/", 200, &html), b"<html>");
         add(recording, &get("https://page.test/large", 200, &[]), &large);
         add(recording, &post("https://page.test/api", b"a=1"), b"{}");
@@ -55,14 +50,8 @@ fn what_was_recorded_is_read() {
         found.unwrap().clone()
     };
     let page = of("https://page.test/");
-    assert_eq!(
-        (page.status, page.media_type.as_str()),
-        (Some(200), "text/html")
-    );
-    assert_eq!(
-        (page.key.as_str(), page.time),
-        ("test,page)/", at("2026-11-26T09:53:41.25Z"))
-    );
+    assert_eq!((page.status, page.media_type.as_str()), (Some(200), "text/html"));
+    assert_eq!((page.key.as_str(), page.time), ("test,page)/", at("2026-11-26T09:53:41.25Z")));
     let answer = wacz.read(&page).unwrap();
     let expected = [
         ("content-type", "text/html; charset=utf-8"),
@@ -75,17 +64,11 @@ fn what_was_recorded_is_read() {
     assert_eq!(body(&wacz, &page), b"<html>");
     assert!(body(&wacz, &of("https://page.test/large")) == large);
     let api = of("https://page.test/api");
-    assert_eq!(
-        (api.method.as_str(), api.posted.as_deref()),
-        ("POST", Some("a=1"))
-    );
+    assert_eq!((api.method.as_str(), api.posted.as_deref()), ("POST", Some("a=1")));
     assert_eq!(api.key, "test,page)/api?__wb_method=post&a=1");
     let words = of("urn:text:https://page.test/");
     assert_eq!(body(&wacz, &words), b"words");
-    assert_eq!(
-        (words.status, words.media_type.as_str()),
-        (None, "text/plain")
-    );
+    assert_eq!((words.status, words.media_type.as_str()), (None, "text/plain"));
     assert_eq!(wacz.pages().len(), 1);
     assert_eq!(wacz.pages()[0].text.as_deref(), Some("words"));
 }
@@ -95,9 +78,7 @@ fn records_have_the_fields_of_the_format() {
     let file = recorded(|recording| {
         let mut exchange = post("https://page.test:8443/a b?q=1", b"{\"x\":1}");
         exchange.truncated = Some(Truncated::Length);
-        exchange
-            .request
-            .push(("content-length".to_owned(), "7".to_owned()));
+        exchange.request.push(("content-length".to_owned(), "7".to_owned()));
         add(recording, &exchange, b"answer");
     });
     let text = text(&open(&file));
@@ -121,10 +102,7 @@ fn records_have_the_fields_of_the_format() {
         &format!("WARC-Payload-Digest: {digest}"),
         "HTTP/1.1 200 OK",
     ] {
-        assert!(
-            response.contains(&format!("{line}\r\n")),
-            "{line}\n{response}"
-        );
+        assert!(response.contains(&format!("{line}\r\n")), "{line}\n{response}");
     }
     let value = |record: &str, name: &str| {
         let line = record.lines().find_map(|line| line.strip_prefix(name));
@@ -156,10 +134,7 @@ fn answers_without_body_have_no_length() {
     });
     let wacz = open(&file);
     for (status, expected) in [(204, None), (301, Some("0")), (304, None)] {
-        let entry = wacz
-            .entries()
-            .iter()
-            .find(|entry| entry.status == Some(status));
+        let entry = wacz.entries().iter().find(|entry| entry.status == Some(status));
         let answer = wacz.read(entry.unwrap()).unwrap();
         assert_eq!((answer.status, answer.length), (status, Some(0)));
         let value = |name| head::value(&answer.headers, name);
@@ -186,13 +161,7 @@ fn hostile_headers_stay_in_their_lines() {
     });
     let wacz = open(&file);
     let urls: Vec<_> = wacz.entries().iter().map(|entry| &entry.url).collect();
-    assert_eq!(
-        urls,
-        [
-            "https://page.test/%0D%0AWARC-Type:%20x",
-            "https://page.test/next"
-        ]
-    );
+    assert_eq!(urls, ["https://page.test/%0D%0AWARC-Type:%20x", "https://page.test/next"]);
     let answer = wacz.read(&wacz.entries()[0]).unwrap();
     assert_eq!(answer.reason, "OKSet-Cookie: a=b");
     assert_eq!(answer.headers.len(), 3);
@@ -252,17 +221,11 @@ fn unfinished_recording_is_read() {
 #[test]
 fn recording_that_ends_at_any_byte_is_completed() {
     let whole = recorded(|recording| {
-        add(
-            recording,
-            &get("https://page.test/", 200, &[]),
-            &b"words ".repeat(30),
-        );
+        add(recording, &get("https://page.test/", 200, &[]), &b"words ".repeat(30));
         add(recording, &post("https://page.test/api", b"a=1"), b"{}");
         let time = at("2026-11-26T09:53:50Z");
         let url = "urn:text:https://page.test/";
-        recording
-            .add_resource(url, "text/plain", time, b"words")
-            .unwrap();
+        recording.add_resource(url, "text/plain", time, b"words").unwrap();
         recording.add_page(Page {
             url: "https://page.test/".to_owned(),
             title: "A page".to_owned(),
@@ -273,10 +236,7 @@ fn recording_that_ends_at_any_byte_is_completed() {
     let wacz = open(&whole);
     let all = wacz.entries().to_vec();
     let whole = bytes(&whole);
-    let mut ends: Vec<_> = all
-        .iter()
-        .map(|entry| entry.offset + entry.length)
-        .collect();
+    let mut ends: Vec<_> = all.iter().map(|entry| entry.offset + entry.length).collect();
     ends.sort_unstable();
     // All bytes near the ends of records, and some of the others.
     let is_near = |end: usize| {
@@ -292,10 +252,7 @@ fn recording_that_ends_at_any_byte_is_completed() {
         let in_warc = (end as u64).saturating_sub(package::DATA_BEGIN);
         let kept = ends.iter().filter(|end| **end <= in_warc).count();
         assert_eq!(completed.entries().len(), kept, "{end}");
-        assert_eq!(
-            (summary.entries, summary.bytes),
-            (kept as u64, bytes(&cut).len() as u64)
-        );
+        assert_eq!((summary.entries, summary.bytes), (kept as u64, bytes(&cut).len() as u64));
         if kept == 3 {
             assert_eq!(completed.entries(), all);
             assert_eq!(completed.pages(), wacz.pages());
@@ -318,11 +275,7 @@ fn recording_that_ends_at_any_byte_is_completed() {
 fn directory_in_a_body_that_was_cut_off_is_none() {
     let cut = tempfile::tempfile().unwrap();
     let mut recording = Recording::create(cut.try_clone().unwrap(), &about()).unwrap();
-    add(
-        &mut recording,
-        &get("https://page.test/", 200, &[]),
-        b"body",
-    );
+    add(&mut recording, &get("https://page.test/", 200, &[]), b"body");
     let at = recording.bytes();
     let member = crate::zip::Entry {
         name: package::DATA,

@@ -129,10 +129,8 @@ impl ArchiveIndex {
         newest.entries.retain(|entry| self.has(entry));
         newest.days.retain(|day, _| self.has_day(day));
         let first = self.archive.join(FIRST);
-        if let Some((day, count)) = wanted
-            .days
-            .iter()
-            .find(|(day, count)| newest.days.get(*day) != Some(count))
+        if let Some((day, count)) =
+            wanted.days.iter().find(|(day, count)| newest.days.get(*day) != Some(count))
         {
             let listed = newest.days.get(day).copied().unwrap_or(0);
             let what = format!("it has {listed} of {count} pages of the day {day}");
@@ -145,18 +143,12 @@ impl ArchiveIndex {
             let oldest = oldest.filter(|_| is_full);
             oldest.is_none_or(|oldest| entry.date() > oldest.after(ORDER_TOLERANCE))
         };
-        let lacking = wanted
-            .entries
-            .iter()
-            .filter(|entry| !known.contains(&key(entry)))
-            .filter(is_due);
+        let lacking =
+            wanted.entries.iter().filter(|entry| !known.contains(&key(entry))).filter(is_due);
         if let Some(what) = lacks(lacking.map(|entry| entry.id.to_string())) {
             return Ok(vec![(first, what)]);
         }
-        let pages = [
-            (FIRST, newest.page().render()),
-            (DAYS, days(&newest.day_names())),
-        ];
+        let pages = [(FIRST, newest.page().render()), (DAYS, days(&newest.day_names()))];
         let flaw = |(name, wanted): (&str, String)| {
             flaw_of_page(&self.archive, name, &wanted, Compared::All)
         };
@@ -188,9 +180,7 @@ impl ArchiveIndex {
             newest.days.insert(day.clone(), pages.total());
             for page in 1..=last {
                 let entries = super::read_chunk(&pages.chunks, page);
-                newest
-                    .entries
-                    .extend(entries.into_iter().filter(|entry| self.has(entry)));
+                newest.entries.extend(entries.into_iter().filter(|entry| self.has(entry)));
             }
             newest.keep_newest();
         }
@@ -218,11 +208,7 @@ fn chunk_name(page: usize) -> String {
 
 /// Number of the newest chunk; 0 without a list.
 pub(super) fn count_of_chunks(chunks: &Path) -> Result<usize, WorkerError> {
-    if chunks.is_dir() {
-        last_chunk(chunks)
-    } else {
-        Ok(0)
-    }
+    if chunks.is_dir() { last_chunk(chunks) } else { Ok(0) }
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
@@ -287,10 +273,7 @@ pub(super) fn flaws_of_chunks(
     }
     let first = shown.join(FIRST);
     flaws.extend(twice.map(|id| (first.clone(), format!("it has {id} twice"))));
-    let lacking = list
-        .entries
-        .iter()
-        .filter(|entry| !listed.contains(&key(entry)));
+    let lacking = list.entries.iter().filter(|entry| !listed.contains(&key(entry)));
     // What an unreadable chunk has is not missing.
     if flaws.is_empty()
         && let Some(what) = lacks(lacking.map(|entry| entry.id.to_string()))

@@ -17,9 +17,7 @@ pub(super) struct TestArchive {
 
 impl TestArchive {
     pub(super) fn new() -> TestArchive {
-        TestArchive {
-            directory: tempfile::tempdir().unwrap(),
-        }
+        TestArchive { directory: tempfile::tempdir().unwrap() }
     }
 
     pub(super) fn archive(&self) -> &Path {
@@ -49,10 +47,7 @@ impl TestArchive {
         let kind = ListKind::Day(day.to_owned());
         let added = index.add_all(day, kind, day, &[(&entry, known)]).unwrap();
         index.add_newest(&[&entry], day, added.total).unwrap();
-        ListPosition {
-            page: added.pages[0],
-            total: added.total,
-        }
+        ListPosition { page: added.pages[0], total: added.total }
     }
 
     pub(super) fn read(&self, name: &str) -> String {
@@ -113,10 +108,7 @@ fn lists_have_pages_of_a_hundred_and_no_dead_links() {
     let mut seen = 0;
     for id in 1..=305 {
         let position = archive.add("20261121", id, None);
-        assert_eq!(
-            (position.page, position.total),
-            ((id as usize - 1) / 100 + 1, id as usize)
-        );
+        assert_eq!((position.page, position.total), ((id as usize - 1) / 100 + 1, id as usize));
         if [1, 2, 100, 101, 102, 200, 201, 301, 305].contains(&id) {
             let mut pages = Vec::new();
             archive.check_links(
@@ -124,29 +116,16 @@ fn lists_have_pages_of_a_hundred_and_no_dead_links() {
                 &mut pages,
             );
             // Every snapshot is reachable from the first page.
-            let found = pages
-                .iter()
-                .filter(|page| page.to_str().unwrap().contains("/s"))
-                .count();
+            let found = pages.iter().filter(|page| page.to_str().unwrap().contains("/s")).count();
             assert_eq!(found, id as usize);
             seen += 1;
         }
     }
     assert_eq!(seen, 9);
-    assert_eq!(
-        archive.on("20261121/index.html"),
-        (206..=305).rev().collect::<Vec<i64>>()
-    );
-    assert_eq!(
-        archive.on("20261121/page-1.html"),
-        (1..=100).rev().collect::<Vec<i64>>()
-    );
+    assert_eq!(archive.on("20261121/index.html"), (206..=305).rev().collect::<Vec<i64>>());
+    assert_eq!(archive.on("20261121/page-1.html"), (1..=100).rev().collect::<Vec<i64>>());
     assert_eq!(archive.on("index.html"), archive.on("20261121/index.html"));
-    assert!(
-        archive
-            .read("index.html")
-            .contains("305 snapshots, the newest 100")
-    );
+    assert!(archive.read("index.html").contains("305 snapshots, the newest 100"));
 }
 
 #[test]
@@ -159,11 +138,7 @@ fn snapshot_that_is_archived_again_keeps_its_position() {
     let again = archive.add("20261121", 1, Some(first));
     assert_eq!((again.page, again.total), (1, 250));
     assert_eq!(archive.on("20261121/page-1.html").len(), 100);
-    assert_eq!(
-        archive.on("index.html")[..2],
-        [250, 249],
-        "a retry of a hook is no visit"
-    );
+    assert_eq!(archive.on("index.html")[..2], [250, 249], "a retry of a hook is no visit");
     // A position that a hook forged does not damage the list.
     for wrong in [Some(2), Some(0), Some(usize::MAX)] {
         assert_eq!(archive.add("20261121", 250, wrong).total, 250);
@@ -187,10 +162,7 @@ fn removed_days_disappear_from_the_index() {
     assert!(!archive.read("index.html").contains("2026-11-19"));
     assert_eq!(
         archive.on("index.html"),
-        [21, 20]
-            .into_iter()
-            .chain((1..=18).rev())
-            .collect::<Vec<i64>>()
+        [21, 20].into_iter().chain((1..=18).rev()).collect::<Vec<i64>>()
     );
 }
 

@@ -51,9 +51,7 @@ impl ArchiveIndex {
             return Ok(true);
         }
         let newest = read_chunk(&chunks, last);
-        let is_newest = newest
-            .last()
-            .is_some_and(|known| order(known) < order(entry));
+        let is_newest = newest.last().is_some_and(|known| order(known) < order(entry));
         let is_known = is_listed || newest.iter().any(|known| known.id == entry.id);
         if is_newest && !is_known && self.archive.join(directory_of(name)).is_dir() {
             self.append_version(name, entry, newest, last)?;
@@ -137,8 +135,7 @@ impl ArchiveIndex {
             wanted.insert(file);
         }
         for file in names(&shown)?.difference(&wanted) {
-            own.clear(file.as_str())
-                .map_err(failed("remove", &shown.join(file)))?;
+            own.clear(file.as_str()).map_err(failed("remove", &shown.join(file)))?;
         }
         Ok(())
     }
@@ -162,21 +159,13 @@ impl ArchiveIndex {
         if entries.len() < 2 {
             let is_shown = shown.symlink_metadata().is_ok();
             let what = "the URL has fewer than two snapshots";
-            return Ok(if is_shown {
-                flaw(FIRST, what)
-            } else {
-                Vec::new()
-            });
+            return Ok(if is_shown { flaw(FIRST, what) } else { Vec::new() });
         }
         let mut flaws = Vec::new();
         let mut wanted = BTreeSet::new();
         for (file, text) in self.files_of_url(&list.name, &entries, last) {
             // Older pages keep the total of the time at which they became full.
-            let compared = if file.starts_with(OLDER) {
-                Compared::Entries
-            } else {
-                Compared::All
-            };
+            let compared = if file.starts_with(OLDER) { Compared::Entries } else { Compared::All };
             flaws.extend(flaw_of_page(&shown, &file, &text, compared));
             wanted.insert(file);
         }
@@ -198,13 +187,7 @@ impl ArchiveIndex {
     }
 
     fn pages_of_url<'a>(&'a self, name: &str, directory: &'a str, last: usize) -> Pages<'a> {
-        Pages {
-            index: self,
-            chunks: self.chunks(name),
-            kind: ListKind::Url,
-            directory,
-            last,
-        }
+        Pages { index: self, chunks: self.chunks(name), kind: ListKind::Url, directory, last }
     }
 
     /// The files of a list, one after the other: its pages, and the links of each snapshot.
@@ -274,9 +257,7 @@ impl ArchiveIndex {
                 high = middle - 1;
             }
         }
-        let near = other
-            .ended_at
-            .map(|_| [low, low.saturating_sub(1), low + 1]);
+        let near = other.ended_at.map(|_| [low, low.saturating_sub(1), low + 1]);
         let near = near.into_iter().flatten();
         let pages = near.chain((1..=last).rev());
         let is_it = |entry: &ListEntry| entry.id == other.id && entry.directory == directory;

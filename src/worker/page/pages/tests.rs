@@ -67,11 +67,8 @@ fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, text: &str, f
         awaits: Vec::new(),
         needs: None,
     };
-    let file = |path: &&str| File {
-        path: (*path).to_owned(),
-        mimetype: "image/png".into(),
-        size: 10,
-    };
+    let file =
+        |path: &&str| File { path: (*path).to_owned(), mimetype: "image/png".into(), size: 10 };
     let is_failure = state == ResultState::Failed;
     let report = Report {
         binary: None,
@@ -84,10 +81,7 @@ fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, text: &str, f
         ready_at: None,
         recorded: None,
         key: task.key.clone(),
-        verdict: Verdict {
-            state,
-            error: is_failure.then(|| text.to_owned()),
-        },
+        verdict: Verdict { state, error: is_failure.then(|| text.to_owned()) },
         output: None,
         files: files.iter().map(file).collect(),
         size: 10,
@@ -128,20 +122,8 @@ async fn worker_writes_page_and_list_entries() {
     let index = open(&assignment);
     record(&index, "title", ResultState::Succeeded, "Old <title>", &[]);
     record(&index, "wget", ResultState::Failed, "ERROR 404", &[]);
-    record(
-        &index,
-        "screenshot",
-        ResultState::Succeeded,
-        "",
-        &["screenshot.png"],
-    );
-    record(
-        &index,
-        "chrome",
-        ResultState::Succeeded,
-        "",
-        &["marker.png"],
-    );
+    record(&index, "screenshot", ResultState::Succeeded, "", &["screenshot.png"]);
+    record(&index, "chrome", ResultState::Succeeded, "", &["marker.png"]);
     let own = assignment.directory.join("screenshot");
     fs::create_dir(&own).unwrap();
     fs::write(own.join("screenshot.png"), "picture").unwrap();
@@ -157,16 +139,9 @@ async fn worker_writes_page_and_list_entries() {
     ] {
         assert!(html.contains(part), "{part} is not in {html}");
     }
-    for name in [
-        "index.html",
-        "20261121/index.html",
-        "20261121/example.com/c3/index.html",
-    ] {
+    for name in ["index.html", "20261121/index.html", "20261121/example.com/c3/index.html"] {
         let list = read(archive.path().join(name));
-        assert!(
-            list.contains("20261121/example.com/s7/index.html"),
-            "{name}"
-        );
+        assert!(list.contains("20261121/example.com/s7/index.html"), "{name}");
         assert!(list.contains("1 failed"), "{name}");
     }
 
@@ -175,16 +150,10 @@ async fn worker_writes_page_and_list_entries() {
     record(&index, "wget", ResultState::Succeeded, "", &["index.html"]);
     publish_all(&assignment, &index).await;
     let html = read(assignment.directory.join("index.html"));
-    assert!(
-        !html.contains("ERROR 404") && html.contains("2 attempts"),
-        "{html}"
-    );
+    assert!(!html.contains("ERROR 404") && html.contains("2 attempts"), "{html}");
     assert!(html.contains("./screenshot/screenshot.png"));
     let list = read(archive.path().join("20261121/index.html"));
-    assert!(
-        !list.contains("1 failed") && list.contains("1 snapshot<"),
-        "{list}"
-    );
+    assert!(!list.contains("1 failed") && list.contains("1 snapshot<"), "{list}");
 }
 
 #[tokio::test]
@@ -204,15 +173,10 @@ async fn forged_records_lead_to_no_file() {
     fs::write(own.join("../../../secret.png"), "secret").unwrap();
     publish_all(&assignment, &open(&assignment)).await;
     let html = read(assignment.directory.join("index.html"));
-    let links: Vec<&str> = html
-        .split("href=\"")
-        .skip(1)
-        .map(|rest| rest.split('"').next().unwrap())
-        .collect();
+    let links: Vec<&str> =
+        html.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
     assert!(
-        links
-            .iter()
-            .all(|link| !link.contains("passwd") && !link.contains("secret")),
+        links.iter().all(|link| !link.contains("passwd") && !link.contains("secret")),
         "{links:?}"
     );
     assert!(!html.contains("<img"), "{html}");
@@ -298,11 +262,7 @@ async fn snapshots_of_a_url_link_to_each_other() {
     publish_all(&second, &open(&second)).await;
     assert_eq!(read(first.directory.join("index.html")), before, "sealed");
     let list = read(links.with_file_name("index.html"));
-    let ids: Vec<&str> = list
-        .split("id=\"s")
-        .skip(1)
-        .map(|rest| &rest[..1])
-        .collect();
+    let ids: Vec<&str> = list.split("id=\"s").skip(1).map(|rest| &rest[..1]).collect();
     assert_eq!(ids, ["9", "8", "7"]);
     assert_eq!(list.matches("same text").count(), 1, "{list}");
     assert!(!read(links).contains("/s9/"), "the next one alone");
@@ -340,11 +300,7 @@ fn files_outside_the_plugin_directory_do_not_count() {
             status: ResultState::Succeeded,
             output: None,
             error: None,
-            files: vec![File {
-                path: path.into(),
-                mimetype: "image/png".into(),
-                size: 1,
-            }],
+            files: vec![File { path: path.into(), mimetype: "image/png".into(), size: 1 }],
             size: 1,
             attempts: 1,
             started_at: None,

@@ -35,23 +35,9 @@ impl Bed {
         let mut snapshot = sample::snapshot(3);
         let directory = top.path().join("s3");
         snapshot.directory = Some(directory.to_string_lossy().into_owned());
-        let mut bed = Bed {
-            top,
-            page: Page {
-                snapshot,
-                results: Vec::new(),
-                copy: None,
-            },
-        };
-        bed.put(
-            ".identity.json",
-            r#"{"id": "s3", "url": "http://a.test/", "token": "00"}"#,
-        );
-        bed.result(
-            "wget",
-            1000,
-            &[("a.test/index.html", "page"), ("page.warc.gz", "warc")],
-        );
+        let mut bed = Bed { top, page: Page { snapshot, results: Vec::new(), copy: None } };
+        bed.put(".identity.json", r#"{"id": "s3", "url": "http://a.test/", "token": "00"}"#);
+        bed.result("wget", 1000, &[("a.test/index.html", "page"), ("page.warc.gz", "warc")]);
         bed.result("title", 1000, &[("title.txt", "Title")]);
         bed.hash(2000);
         bed
@@ -164,11 +150,7 @@ fn missing_directory_is_archived_again() {
         is_local: true,
     });
     assert_eq!(bed.found(), [(Kind::Directory, "s3".to_owned(), false)]);
-    assert!(
-        bed.check().0[0]
-            .what
-            .ends_with("the store has it: d/h/s3-00.tar in /srv")
-    );
+    assert!(bed.check().0[0].what.ends_with("the store has it: d/h/s3-00.tar in /srv"));
     // A page that was given up may never have had one.
     bed.page.snapshot.reason = Some("given up after 3 attempts".to_owned());
     assert_eq!(bed.found(), []);
@@ -177,10 +159,7 @@ fn missing_directory_is_archived_again() {
 #[test]
 fn directory_of_another_page_is_found() {
     let bed = Bed::new();
-    bed.put(
-        ".identity.json",
-        r#"{"id": "s9", "url": "http://b.test/", "token": "00"}"#,
-    );
+    bed.put(".identity.json", r#"{"id": "s9", "url": "http://b.test/", "token": "00"}"#);
     assert_eq!(bed.found(), [(Kind::Directory, "s3".to_owned(), true)]);
     let what = &bed.check().0[0].what;
     assert_eq!(what, "it is the directory of s9 'http://b.test/'");
@@ -204,10 +183,7 @@ fn files_of_earlier_hooks_of_a_plugin_may_change() {
     fs::remove_file(bed.directory().join("wget/page.warc.gz")).unwrap();
     assert_eq!(bed.found(), []);
     bed.put("wget/a.test/index.html", "page");
-    assert_eq!(
-        bed.found(),
-        [(Kind::Size, "s3/wget/a.test/index.html".to_owned(), false)]
-    );
+    assert_eq!(bed.found(), [(Kind::Size, "s3/wget/a.test/index.html".to_owned(), false)]);
 }
 
 #[test]

@@ -36,11 +36,8 @@ pub fn take(
     source: Option<&(Directory, Layout)>,
     target: Option<&Target<'_>>,
 ) -> io::Result<(Tally, StagedPage, Results)> {
-    let extractors: BTreeSet<String> = snapshot
-        .results
-        .iter()
-        .filter_map(|result| layout::plugin(&result.extractor))
-        .collect();
+    let extractors: BTreeSet<String> =
+        snapshot.results.iter().filter_map(|result| layout::plugin(&result.extractor)).collect();
     let mut tally = Tally::default();
     if let Some((directory, layout)) = source {
         copy_all(directory, *layout, &extractors, target, &mut tally)?;
@@ -68,19 +65,17 @@ fn copy_all(
     };
     for name in names {
         let shown = name.to_string_lossy();
-        let is_directory = source
-            .stat(&name)
-            .is_ok_and(|found| found.st_mode & S_IFMT == S_IFDIR);
+        let is_directory = source.stat(&name).is_ok_and(|found| found.st_mode & S_IFMT == S_IFDIR);
         let (plugin, path) = layout::spot(layout, &shown, is_directory, extractors);
         let before = (tally.files, tally.damaged);
         let made = match target {
             Some(target) => Some(make(target, OsStr::new(&plugin), PLUGIN_MODE)?),
             None => None,
         };
-        let into = made.as_ref().zip(target).map(|(directory, target)| Target {
-            archive: target.archive,
-            directory,
-        });
+        let into = made
+            .as_ref()
+            .zip(target)
+            .map(|(directory, target)| Target { archive: target.archive, directory });
         copy_entry(source, &name, &path, into.as_ref(), tally)?;
         *tally.by_plugin.entry(plugin.clone()).or_default() += tally.files - before.0;
         if tally.damaged > before.1 {
@@ -111,9 +106,7 @@ fn copy_entry(
 /// as a number of links.
 fn has_output(source: &Directory, extractor: &str, output: &str) -> bool {
     let path = output.trim_end_matches('/');
-    let found = source
-        .find(path)
-        .or_else(|| source.find(&format!("{extractor}/{path}")));
+    let found = source.find(path).or_else(|| source.find(&format!("{extractor}/{path}")));
     found.is_some_and(|found| [S_IFREG, S_IFDIR].contains(&(found.st_mode & S_IFMT)))
 }
 
@@ -186,9 +179,7 @@ fn name_hooks(page: &mut StagedPage) {
             result.hook = format!("{STAGED_HOOK}-{count}");
         }
         let succeeded = result.verdict.state == ResultState::Succeeded;
-        let best = with_files
-            .entry(result.plugin.clone())
-            .or_insert((succeeded, at));
+        let best = with_files.entry(result.plugin.clone()).or_insert((succeeded, at));
         if succeeded >= best.0 {
             *best = (succeeded, at);
         }
@@ -228,11 +219,7 @@ mod tests {
         let source = (Directory::open(top.path()).unwrap(), Layout::Plugins);
         for (extractor, output, expected) in [
             ("hashes", "4.2MB ed87c7c77735", "4.2MB ed87c7c77735"),
-            (
-                "hashes",
-                "hashes/hashes.json",
-                "archivebox_hashes/hashes.json",
-            ),
+            ("hashes", "hashes/hashes.json", "archivebox_hashes/hashes.json"),
             ("hashes", "hashes.json", "archivebox_hashes/hashes.json"),
             ("hashes", "hashes/link", "hashes/link"),
             ("hashes", "hashes/hashes.json/x", "hashes/hashes.json/x"),
@@ -259,12 +246,7 @@ mod tests {
         }
         fs::create_dir(&to).unwrap();
         fs::write(top.path().join("secret"), "SECRET").unwrap();
-        for file in [
-            "warc/1.warc.gz",
-            "a.test/deep/index.html",
-            "output.html",
-            "notes.txt",
-        ] {
+        for file in ["warc/1.warc.gz", "a.test/deep/index.html", "output.html", "notes.txt"] {
             fs::write(from.join(file), file).unwrap();
         }
         fs::set_permissions(from.join("output.html"), PermissionsExt::from_mode(0o4777)).unwrap();
@@ -286,34 +268,20 @@ mod tests {
         };
         let source = (Directory::open(&from).unwrap(), Layout::Flat);
         let into = Directory::open(&to).unwrap();
-        let target = Target {
-            archive: &to,
-            directory: &into,
-        };
+        let target = Target { archive: &to, directory: &into };
         let (tally, page, taken) = take(&snapshot, Some(&source), Some(&target)).unwrap();
         assert_eq!((tally.files, tally.left_out, tally.damaged), (4, 4, 0));
         let text = |path: &str| fs::read_to_string(to.join(path)).unwrap();
         assert_eq!(text("wget/warc/1.warc.gz"), "warc/1.warc.gz");
-        assert_eq!(
-            text("wget/a.test/deep/index.html"),
-            "a.test/deep/index.html"
-        );
+        assert_eq!(text("wget/a.test/deep/index.html"), "a.test/deep/index.html");
         assert_eq!(text("import/notes.txt"), "notes.txt");
         assert_eq!(
             text("dom/stdout.log"),
             "{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"output.html\"}\n"
         );
-        let mode = fs::metadata(to.join("dom/output.html"))
-            .unwrap()
-            .permissions()
-            .mode();
+        let mode = fs::metadata(to.join("dom/output.html")).unwrap().permissions().mode();
         assert_eq!(mode & 0o7137, 0, "{mode:o}");
-        for link in [
-            "pdf/output.pdf",
-            "wget/a.test/up",
-            "import/git",
-            "import/favicon.ico",
-        ] {
+        for link in ["pdf/output.pdf", "wget/a.test/up", "import/git", "import/favicon.ico"] {
             assert!(to.join(link).symlink_metadata().is_err(), "{link}");
         }
         let kinds: Vec<Taken> = taken.iter().map(|(_, taken)| *taken).collect();
@@ -336,10 +304,7 @@ mod tests {
                 ("title", "archivebox", true),
             ]
         );
-        assert_eq!(
-            page.results[1].output.as_deref(),
-            Some("wget/a.test/deep/index.html")
-        );
+        assert_eq!(page.results[1].output.as_deref(), Some("wget/a.test/deep/index.html"));
         assert_eq!(page.results[5].output.as_deref(), Some("A title"));
         assert_eq!(page.results[4].verdict.state, ResultState::Failed);
         let (counted, same, _) = take(&snapshot, Some(&source), None).unwrap();

@@ -126,19 +126,13 @@ pub fn output_path(
         Layout::Plugins if first == extractor => rest.join("/"),
         Layout::Plugins => parts.join("/"),
         Layout::Flat => {
-            let (owner, path) = spot(
-                layout,
-                first,
-                !rest.is_empty() || output.ends_with('/'),
-                extractors,
-            );
+            let (owner, path) =
+                spot(layout, first, !rest.is_empty() || output.ends_with('/'), extractors);
             if Some(owner) != plugin(extractor) {
                 return None;
             }
             let path = [path.as_str()].into_iter().filter(|path| !path.is_empty());
-            path.chain(rest.iter().copied())
-                .collect::<Vec<_>>()
-                .join("/")
+            path.chain(rest.iter().copied()).collect::<Vec<_>>().join("/")
         }
     };
     Some(path)
@@ -156,10 +150,7 @@ pub fn verdict(status: &str, output: &str) -> Verdict {
         "skipped" if reason.is_empty() => (ResultState::Skipped, error("skipped in ArchiveBox")),
         "skipped" => (ResultState::Skipped, error(reason)),
         "noresults" | "noresult" => (ResultState::NoResults, None),
-        _ => (
-            ResultState::Skipped,
-            Some(format!("ArchiveBox had not ended it: {status}")),
-        ),
+        _ => (ResultState::Skipped, Some(format!("ArchiveBox had not ended it: {status}"))),
     };
     Verdict { state, error }
 }
@@ -197,10 +188,7 @@ mod tests {
         let nine = |name: &str, is_directory| spot(Layout::Plugins, name, is_directory, &all);
         assert_eq!(nine("wget", true), ("wget".to_owned(), String::new()));
         assert_eq!(nine("../x", true).0, REST);
-        assert_eq!(
-            nine("index.jsonl", false),
-            (REST.to_owned(), "index.jsonl".to_owned())
-        );
+        assert_eq!(nine("index.jsonl", false), (REST.to_owned(), "index.jsonl".to_owned()));
     }
 
     #[test]
@@ -226,11 +214,7 @@ mod tests {
             ("dom", "output.html", Some("output.html")),
             ("wget", "a.test/index.html", Some("a.test/index.html")),
             ("wget", "warc/", Some("warc")),
-            (
-                "readability",
-                "readability/content.html",
-                Some("content.html"),
-            ),
+            ("readability", "readability/content.html", Some("content.html")),
             ("title", "A title", None),
             ("title", "output.html", None),
             ("dom", "../../etc/passwd", None),
@@ -252,10 +236,7 @@ mod tests {
         assert_eq!(state("noresults"), ResultState::NoResults);
         for status in ["failed", "skipped", "queued", "backoff", "", "\u{1b}[31m"] {
             let verdict = verdict(status, "");
-            assert!(
-                verdict.state.is_final() && verdict.error.is_some(),
-                "{status}"
-            );
+            assert!(verdict.state.is_final() && verdict.error.is_some(), "{status}");
         }
         assert_eq!(verdict("failed", " Boom ").error.as_deref(), Some("Boom"));
     }

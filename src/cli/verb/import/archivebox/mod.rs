@@ -122,10 +122,7 @@ fn rounds(snapshots: Vec<BoxSnapshot>, known: &BTreeSet<Key>) -> (Vec<Vec<BoxSna
         }
         let round = next.entry(snapshot.url.clone()).or_default();
         *round = (*round).max(first_open);
-        while rounds
-            .get(*round)
-            .is_some_and(|full| full.len() >= ROUND_MAX)
-        {
+        while rounds.get(*round).is_some_and(|full| full.len() >= ROUND_MAX) {
             *round += 1;
         }
         while rounds.len() <= *round {
@@ -133,10 +130,7 @@ fn rounds(snapshots: Vec<BoxSnapshot>, known: &BTreeSet<Key>) -> (Vec<Vec<BoxSna
         }
         rounds[*round].push(snapshot);
         *round += 1;
-        while rounds
-            .get(first_open)
-            .is_some_and(|full| full.len() >= ROUND_MAX)
-        {
+        while rounds.get(first_open).is_some_and(|full| full.len() >= ROUND_MAX) {
             first_open += 1;
         }
     }
@@ -174,10 +168,7 @@ fn copy_files(
 ) -> io::Result<(Tally, files::Results)> {
     let archive = &queue.archive;
     let directory = queue.page(&snapshot.url)?;
-    let target = Target {
-        archive,
-        directory: &directory,
-    };
+    let target = Target { archive, directory: &directory };
     let (tally, page, results) = files::take(snapshot, source, Some(&target))?;
     // Where the page comes from, for a reader of the archive.
     let origin = json!({

@@ -23,35 +23,21 @@ fn count(number: usize, what: &str) -> String {
 /// What the directory has, in one line.
 pub fn description(found: &Found) -> String {
     let snapshots = &found.snapshots;
-    let results: usize = snapshots
-        .iter()
-        .map(|snapshot| snapshot.results.len())
-        .sum();
-    let tags: BTreeSet<&String> = snapshots
-        .iter()
-        .flat_map(|snapshot| &snapshot.tags)
-        .collect();
+    let results: usize = snapshots.iter().map(|snapshot| snapshot.results.len()).sum();
+    let tags: BTreeSet<&String> = snapshots.iter().flat_map(|snapshot| &snapshot.tags).collect();
     let mut text = format!(
         "ArchiveBox: {}, {}, {}",
         count(snapshots.len(), "snapshot"),
         count(results, "result"),
         count(tags.len(), "tag")
     );
-    let times = || {
-        snapshots
-            .iter()
-            .filter_map(|snapshot| snapshot.bookmarked_at.as_deref())
-    };
+    let times = || snapshots.iter().filter_map(|snapshot| snapshot.bookmarked_at.as_deref());
     if let (Some(first), Some(last)) = (times().min(), times().max()) {
         let day = |time: &str| clean(time.get(..10).unwrap_or(time));
         let _ = write!(text, ", from {} to {}", day(first), day(last));
     }
     if found.orphans > 0 {
-        let _ = write!(
-            text,
-            ", {} of them without a row in the database",
-            found.orphans
-        );
+        let _ = write!(text, ", {} of them without a row in the database", found.orphans);
     }
     text
 }

@@ -61,11 +61,7 @@ pub fn is_box(top: &Directory) -> bool {
 impl Places {
     /// Lists the directories of snapshots.
     pub fn list(top: Directory, faults: &mut Vec<String>) -> Places {
-        let mut places = Places {
-            top,
-            flat: BTreeSet::new(),
-            by_id: BTreeMap::new(),
-        };
+        let mut places = Places { top, flat: BTreeSet::new(), by_id: BTreeMap::new() };
         let archive: OsString = "archive".into();
         for name in places.names(std::slice::from_ref(&archive), faults) {
             if name != "users"
@@ -130,9 +126,7 @@ impl Places {
             return Some(name);
         }
         let same = significant(timestamp);
-        let mut near = self
-            .flat
-            .range(same.split('.').next().unwrap_or(same).to_owned()..);
+        let mut near = self.flat.range(same.split('.').next().unwrap_or(same).to_owned()..);
         let start = same.split('.').next().unwrap_or(same);
         near.by_ref()
             .take_while(|name| name.starts_with(start))
@@ -142,19 +136,13 @@ impl Places {
 
     /// The directories that none of these snapshots has, each with the name that its snapshot gets.
     fn others(&self, snapshots: &[BoxSnapshot]) -> Vec<(String, Vec<OsString>)> {
-        let own: BTreeSet<&str> = snapshots
-            .iter()
-            .filter_map(|snapshot| self.flat_name(&snapshot.timestamp))
-            .collect();
+        let own: BTreeSet<&str> =
+            snapshots.iter().filter_map(|snapshot| self.flat_name(&snapshot.timestamp)).collect();
         let ids: BTreeSet<&str> = snapshots.iter().map(|snapshot| &*snapshot.id).collect();
         let flat = self.flat.iter().filter(|name| !own.contains(name.as_str()));
         let flat = flat.map(|name| (name.clone(), vec!["archive".into(), name.into()]));
-        let by_id = self
-            .by_id
-            .iter()
-            .filter(|(id, _)| !ids.contains(id.as_str()));
-        flat.chain(by_id.map(|(id, path)| (id.clone(), path.clone())))
-            .collect()
+        let by_id = self.by_id.iter().filter(|(id, _)| !ids.contains(id.as_str()));
+        flat.chain(by_id.map(|(id, path)| (id.clone(), path.clone()))).collect()
     }
 }
 
@@ -169,8 +157,7 @@ fn significant(timestamp: &str) -> &str {
 
 /// Opens a directory below `top`, without following links.
 fn enter(top: &Directory, path: &[OsString]) -> io::Result<Directory> {
-    path.iter()
-        .try_fold(top.here()?, |from, name| from.enter(name))
+    path.iter().try_fold(top.here()?, |from, name| from.enter(name))
 }
 
 fn shown(path: &[OsString]) -> String {
@@ -228,14 +215,11 @@ pub fn read(top: Directory, scope: &Scope) -> Result<(Found, Places), Failure> {
     })?;
     // The file in the directory of a snapshot says more than the list.
     let known = found.snapshots.iter();
-    let known: BTreeSet<String> = known
-        .map(|snapshot| significant(&snapshot.timestamp).to_owned())
-        .collect();
+    let known: BTreeSet<String> =
+        known.map(|snapshot| significant(&snapshot.timestamp).to_owned()).collect();
     listed.retain(|snapshot| !known.contains(significant(&snapshot.timestamp)));
     for snapshot in &listed {
-        places
-            .flat_name(&snapshot.timestamp)
-            .map(|name| unknown.remove(name));
+        places.flat_name(&snapshot.timestamp).map(|name| unknown.remove(name));
     }
     found.snapshots.append(&mut listed);
     for (name, path) in &wanted {
@@ -279,9 +263,8 @@ fn send_database(mut input: ChildStdin, top: &Directory) -> io::Result<bool> {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             opened => Some(opened?),
         };
-        let bytes = file
-            .as_ref()
-            .map_or(Ok(0), |file| file.metadata().map(|metadata| metadata.len()))?;
+        let bytes =
+            file.as_ref().map_or(Ok(0), |file| file.metadata().map(|metadata| metadata.len()))?;
         if input.write_all(&bytes.to_le_bytes()).is_err() {
             return Ok(true);
         }
@@ -320,9 +303,7 @@ fn take_lines(
     })?;
     if let Some(why) = unusable {
         // The files about the snapshots may be whole.
-        found
-            .faults
-            .push(format!("{DATABASE} cannot be used: {}", clean(&why)));
+        found.faults.push(format!("{DATABASE} cannot be used: {}", clean(&why)));
     }
     Ok(())
 }
@@ -357,11 +338,7 @@ fn send(
     if file.take(bytes).read_to_end(&mut content).is_err() {
         return Ok(());
     }
-    let header = Header {
-        name: name.to_owned(),
-        bytes: content.len() as u64,
-        is_list,
-    };
+    let header = Header { name: name.to_owned(), bytes: content.len() as u64, is_list };
     let header = serde_json::to_string(&header).map_err(io::Error::other)?;
     writeln!(input, "{header}")?;
     input.write_all(&content)
@@ -370,9 +347,7 @@ fn send(
 /// Opens the file about the snapshot of a directory; `None` if there is none that can be read.
 fn index_of(top: &Directory, path: &[OsString]) -> Option<(File, u64)> {
     let directory = enter(top, path).ok()?;
-    INDEXES
-        .iter()
-        .find_map(|name| bounded(directory.read(name).ok()?, INDEX_MAX))
+    INDEXES.iter().find_map(|name| bounded(directory.read(name).ok()?, INDEX_MAX))
 }
 
 /// Why the directory of a snapshot without a row had no index that was read.
@@ -382,11 +357,7 @@ fn without_index(top: &Directory, path: &[OsString]) -> String {
         let file = directory.as_ref().ok()?.read(*name).ok()?;
         Some(file.metadata().ok()?.len())
     };
-    if INDEXES
-        .iter()
-        .filter_map(lengths)
-        .any(|bytes| bytes > INDEX_MAX)
-    {
+    if INDEXES.iter().filter_map(lengths).any(|bytes| bytes > INDEX_MAX) {
         return format!("its index is longer than {} MiB", INDEX_MAX >> 20);
     }
     "no snapshot: it has neither a row in the database nor an index".to_owned()
@@ -402,12 +373,7 @@ fn bounded(file: File, most: u64) -> Option<(File, u64)> {
 fn stamps(top: &Directory) -> Vec<Option<(u64, u64, i64, i64)>> {
     let stamp = |name: &&str| {
         let metadata = top.read(OsStr::new(name)).ok()?.metadata().ok()?;
-        Some((
-            metadata.ino(),
-            metadata.len(),
-            metadata.mtime(),
-            metadata.mtime_nsec(),
-        ))
+        Some((metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
     };
     DATABASE_FILES.iter().map(stamp).collect()
 }
@@ -440,9 +406,6 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", top.path().join("link")).unwrap();
         std::fs::rename(top.path().join("link"), top.path().join(DATABASE)).unwrap();
         let (is_sent, bytes) = sent(&directory);
-        assert!(
-            is_sent.is_none() && bytes.is_empty(),
-            "a link is not followed"
-        );
+        assert!(is_sent.is_none() && bytes.is_empty(), "a link is not followed");
     }
 }

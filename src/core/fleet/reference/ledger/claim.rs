@@ -19,15 +19,11 @@ impl Ledger {
         let free = self.hosts.iter().filter(|(_, row)| row.is_free(now));
         let due = free.filter(|(_, row)| row.due_at() <= now);
         let due = due.filter(|(host, _)| self.has_work(host));
-        let mut due: Vec<_> = due
-            .map(|(host, row)| (row.due_at(), host.clone()))
-            .collect();
+        let mut due: Vec<_> = due.map(|(host, row)| (row.due_at(), host.clone())).collect();
         due.sort();
         let most = claim.hosts.try_into().unwrap_or(usize::MAX);
         let due = due.into_iter().take(most);
-        let hosts: Vec<_> = due
-            .filter_map(|(_, host)| self.grant(now, me, host, claim))
-            .collect();
+        let hosts: Vec<_> = due.filter_map(|(_, host)| self.grant(now, me, host, claim)).collect();
         let pages = hosts.iter().flat_map(|grant| &grant.pages);
         let crawls = self.specs(pages);
         Claimed { hosts, crawls }
@@ -57,14 +53,7 @@ impl Ledger {
             }
         }
         let pages = self.hand(me, &host, epoch, claim.pages_per_host);
-        Some(Grant {
-            host,
-            epoch,
-            lease,
-            due_in,
-            delay,
-            pages,
-        })
+        Some(Grant { host, epoch, lease, due_in, delay, pages })
     }
 
     /// Extends leases, and hands out further pages.
@@ -75,11 +64,7 @@ impl Ledger {
             node.wanting = renew.wanting;
             node.drains = renew.drains;
         }
-        let refill = if self.is_draining(me) {
-            0
-        } else {
-            renew.refill
-        };
+        let refill = if self.is_draining(me) { 0 } else { renew.refill };
         for held in &renew.leases {
             let (host, epoch) = (held.host.clone(), held.epoch);
             let Some(due_in) = self.extend(now, me, held) else {
@@ -225,27 +210,17 @@ impl Ledger {
     fn orders(&self, now: DbTime, me: NodeId) -> Orders {
         let mine = self.parts.iter();
         let mine = mine.filter(|((_, node), closed)| *node == me && !**closed);
-        let crawls: Vec<_> = mine
-            .filter_map(|((id, _), _)| Some((*id, self.crawls.get(id)?)))
-            .collect();
-        let open = self
-            .pages
-            .iter()
-            .filter(|(_, page)| page.state == PageState::Open(me));
+        let crawls: Vec<_> =
+            mine.filter_map(|((id, _), _)| Some((*id, self.crawls.get(id)?))).collect();
+        let open = self.pages.iter().filter(|(_, page)| page.state == PageState::Open(me));
         let pages = open.filter_map(|(id, page)| {
             let crawl = self.crawls.get(&page.crawl)?.state;
             let wanted = page.wanted(crawl);
             (wanted != crawl.order()).then_some((*id, wanted))
         });
         Orders {
-            crawls: crawls
-                .iter()
-                .map(|(id, crawl)| (*id, crawl.state.order()))
-                .collect(),
-            used: crawls
-                .iter()
-                .map(|(id, crawl)| (*id, self.used(now, *id, crawl)))
-                .collect(),
+            crawls: crawls.iter().map(|(id, crawl)| (*id, crawl.state.order())).collect(),
+            used: crawls.iter().map(|(id, crawl)| (*id, self.used(now, *id, crawl))).collect(),
             pages: pages.collect(),
             draining: self.is_draining(me),
             hand_over: self.hand_over(now, me),
@@ -265,24 +240,14 @@ impl Ledger {
         let alive = self.nodes.iter().filter(|(_, node)| {
             node.name.is_some() && !node.ended && !node.draining && now.since(node.seen) < QUIET
         });
-        let alive: Vec<_> = alive
-            .map(|(id, node)| (held(*id), *id, node.wanting))
-            .collect();
+        let alive: Vec<_> = alive.map(|(id, node)| (held(*id), *id, node.wanting)).collect();
         let wanting = alive.iter().filter(|(hosts, _, wanting)| hosts < wanting);
         let (least, _, wanted) = wanting.min_by_key(|(hosts, id, _)| (*hosts, *id))?;
         let (mine, ..) = alive.iter().find(|(_, id, _)| *id == me)?;
-        let most = alive
-            .iter()
-            .max_by_key(|(hosts, id, _)| (*hosts, Reverse(*id)));
-        let difference = mine
-            .checked_sub(*least)
-            .filter(|difference| *difference > 1)?;
+        let most = alive.iter().max_by_key(|(hosts, id, _)| (*hosts, Reverse(*id)));
+        let difference = mine.checked_sub(*least).filter(|difference| *difference > 1)?;
         let has_most = most.is_some_and(|(_, id, _)| *id == me);
-        Some(if has_most {
-            (difference / 2).min(wanted - least)
-        } else {
-            0
-        })
+        Some(if has_most { (difference / 2).min(wanted - least) } else { 0 })
     }
 
     fn used(&self, now: DbTime, id: CrawlId, crawl: &CrawlRow) -> CrawlUse {
@@ -297,9 +262,7 @@ impl Ledger {
     fn specs<'a>(&self, pages: impl Iterator<Item = &'a LeasedPage>) -> CrawlSpecs {
         let ids: BTreeSet<_> = pages.map(|page| page.crawl).collect();
         let specs = ids.into_iter();
-        specs
-            .filter_map(|id| Some((id, self.crawls.get(&id)?.spec.clone())))
-            .collect()
+        specs.filter_map(|id| Some((id, self.crawls.get(&id)?.spec.clone()))).collect()
     }
 }
 
@@ -315,10 +278,6 @@ impl HostRow {
 
     /// Returns the pace if a page started just now.
     fn pace_of_start(&self) -> Pace {
-        Pace {
-            next_in: self.delay,
-            blocked_for: Duration::ZERO,
-            delay: self.delay,
-        }
+        Pace { next_in: self.delay, blocked_for: Duration::ZERO, delay: self.delay }
     }
 }

@@ -24,10 +24,7 @@ impl Ledger {
     /// Begins a connection. Only the row of the node changes; its leases continue.
     pub fn hello(&mut self, now: DbTime, hello: &Hello) -> Result<Welcome, NodeRefusal> {
         if hello.schema < SCHEMA {
-            return Err(NodeRefusal::Schema {
-                database: SCHEMA,
-                program: hello.schema,
-            });
+            return Err(NodeRefusal::Schema { database: SCHEMA, program: hello.schema });
         }
         self.notice_failover(now);
         if let Some(memory) = &hello.memory {
@@ -62,10 +59,7 @@ impl Ledger {
         }
         let owned = self.hosts.iter().filter(|(_, row)| row.owner == Some(id));
         Ok(Welcome {
-            session: Session {
-                node: id,
-                incarnation,
-            },
+            session: Session { node: id, incarnation },
             generation: self.generation,
             lease: self.lease,
             claims_in: self.claims_from.since(now),
@@ -106,9 +100,7 @@ impl Ledger {
             has_node: self.nodes.contains_key(&memory.node),
             next_crawl: self.next_crawl,
             next_page: self.next_page,
-            has_submitted: memory
-                .submitted
-                .is_none_or(|crawl| self.crawls.contains_key(&crawl)),
+            has_submitted: memory.submitted.is_none_or(|crawl| self.crawls.contains_key(&crawl)),
             has_recorded: memory.recorded.is_none_or(has_record),
             has_claimed: claims.all(|(host, epoch)| {
                 let row = self.hosts.get(host);
@@ -165,11 +157,7 @@ impl Ledger {
     fn is_clone(&self, now: DbTime, node: &NodeRow, hello: &Hello) -> Option<Duration> {
         let quiet = now.since(node.seen);
         let slack = hello.uptime / 50 + CLOCK_SLACK;
-        let wait = if quiet + slack < hello.uptime {
-            self.lease
-        } else {
-            QUIET.min(self.lease)
-        };
+        let wait = if quiet + slack < hello.uptime { self.lease } else { QUIET.min(self.lease) };
         let is_successor = node.boot == hello.boot || node.ended || quiet >= wait;
         (!is_successor).then(|| wait.saturating_sub(quiet))
     }

@@ -87,9 +87,9 @@ impl Ledger {
         let me = session.node;
         let reply = match request {
             NodeRequest::ReserveCrawls { count } => self.reserve_crawls(*count),
-            NodeRequest::Submit(submit) => NodeReply::Submitted {
-                inserted: self.submit(now, submit)?,
-            },
+            NodeRequest::Submit(submit) => {
+                NodeReply::Submitted { inserted: self.submit(now, submit)? }
+            }
             NodeRequest::Claim(claim) => NodeReply::Claimed(self.claim(now, me, *claim)),
             NodeRequest::Renew(renew) => NodeReply::Renewed(self.renew(now, me, renew)),
             NodeRequest::Record(record) => NodeReply::Recorded(self.record(now, me, record)),
@@ -121,9 +121,9 @@ impl Ledger {
                 NodeReply::Done
             }
             NodeRequest::Compare(compare) => self.compare(me, compare),
-            NodeRequest::Restore { pages } => NodeReply::Restored {
-                refused: self.restore(now, me, pages),
-            },
+            NodeRequest::Restore { pages } => {
+                NodeReply::Restored { refused: self.restore(now, me, pages) }
+            }
         };
         // Only these requests write the row of the node: the others are far more frequent.
         let is_sign_of_life = matches!(request, NodeRequest::Claim(_) | NodeRequest::Renew(_));
@@ -148,9 +148,7 @@ impl Ledger {
 
     fn check(&self, session: Session) -> Result<(), NodeRefusal> {
         let node = self.nodes.get(&session.node);
-        let node = node.ok_or(NodeRefusal::UnknownNode {
-            node: session.node.0,
-        })?;
+        let node = node.ok_or(NodeRefusal::UnknownNode { node: session.node.0 })?;
         if node.incarnation != session.incarnation || node.name.is_none() {
             let name = node.name.clone().unwrap_or_default();
             return Err(NodeRefusal::Superseded { name });

@@ -45,14 +45,10 @@ impl Ledger {
             row.pages += 1;
             inserted += 1;
             let host = self.hosts.entry(page.host.clone());
-            host.or_insert_with(|| HostRow {
-                ready_at: now,
-                ..HostRow::default()
-            });
+            host.or_insert_with(|| HostRow { ready_at: now, ..HostRow::default() });
             let id = SnapshotId(self.next_page);
             self.next_page += 1;
-            self.pages
-                .insert(id, PageRow::new(crawl, parent, page.clone()));
+            self.pages.insert(id, PageRow::new(crawl, parent, page.clone()));
         }
         inserted
     }
@@ -178,13 +174,7 @@ impl Ledger {
 
 impl CrawlRow {
     fn new(now: DbTime, spec: CrawlSpec) -> CrawlRow {
-        CrawlRow {
-            spec,
-            state: CrawlState::Running,
-            added_at: now,
-            pages: 0,
-            bytes: 0,
-        }
+        CrawlRow { spec, state: CrawlState::Running, added_at: now, pages: 0, bytes: 0 }
     }
 }
 

@@ -45,9 +45,7 @@ impl Ledger {
     /// Queues a page under its id, unless it is there. A page with its URL that was never handed to a node
     /// makes room: it was added from a list that was sent again. Returns whether the page is there.
     fn put_back(&mut self, now: DbTime, restored: &Restored) -> bool {
-        let LeasedPage {
-            id, crawl, parent, ..
-        } = restored.page;
+        let LeasedPage { id, crawl, parent, .. } = restored.page;
         let page = &restored.page.page;
         let is_same = |row: &PageRow| row.crawl == crawl && row.page.url == page.url;
         if let Some(row) = self.pages.get(&id) {
@@ -68,12 +66,8 @@ impl Ledger {
             }
         }
         let host = self.hosts.entry(page.host.clone());
-        host.or_insert_with(|| HostRow {
-            ready_at: now,
-            ..HostRow::default()
-        });
-        self.pages
-            .insert(id, PageRow::new(crawl, parent, page.clone()));
+        host.or_insert_with(|| HostRow { ready_at: now, ..HostRow::default() });
+        self.pages.insert(id, PageRow::new(crawl, parent, page.clone()));
         true
     }
 
@@ -109,12 +103,7 @@ mod tests {
 
     #[test]
     fn only_what_is_later_than_the_row_is_lacking() {
-        let known = |epoch, is_open_here| {
-            Some(Known {
-                epoch: Epoch(epoch),
-                is_open_here,
-            })
-        };
+        let known = |epoch, is_open_here| Some(Known { epoch: Epoch(epoch), is_open_here });
         for (row, own, lacks) in [
             (None, 0, true),
             (None, 7, true),

@@ -103,18 +103,13 @@ fn skipped(text: &str) -> Option<usize> {
         .into_iter()
         .find(|(begin, _)| is_tag(text, begin))?;
     let mut tags = text.match_indices('<').map(|(at, _)| at);
-    Some(
-        tags.find(|at| is_tag(&text[*at..], end))
-            .unwrap_or(text.len()),
-    )
+    Some(tags.find(|at| is_tag(&text[*at..], end)).unwrap_or(text.len()))
 }
 
 /// Returns whether `text` begins with the tag `<name`.
 pub(super) fn is_tag(text: &str, name: &str) -> bool {
     let end = 1 + name.len();
-    let is_name = text
-        .get(1..end)
-        .is_some_and(|found| found.eq_ignore_ascii_case(name));
+    let is_name = text.get(1..end).is_some_and(|found| found.eq_ignore_ascii_case(name));
     let next = text.as_bytes().get(end);
     is_name && next.is_some_and(|byte| byte.is_ascii_whitespace() || *byte == b'>')
 }
@@ -137,9 +132,7 @@ pub(super) fn attributes(text: &str) -> (Vec<(String, String)>, usize) {
         let is_end = |c: char| c.is_ascii_whitespace() || c == '=' || c == '>';
         // An equals sign without a name is a part of the name.
         let first_len = first.len_utf8();
-        let end = rest[first_len..]
-            .find(is_end)
-            .map_or(rest.len(), |end| first_len + end);
+        let end = rest[first_len..].find(is_end).map_or(rest.len(), |end| first_len + end);
         let (name, after) = rest.split_at(end);
         let after = after.trim_start();
         let Some(value) = after.strip_prefix('=') else {

@@ -31,25 +31,15 @@ impl DraftEntry {
 /// as JSON and Python write it.
 pub fn split_tags(text: &str) -> Vec<String> {
     let text = text.trim();
-    let inside = text
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'));
+    let inside = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     if let Some(inside) = inside {
         if let Ok(names) = serde_json::from_str(text) {
             return names;
         }
         let quotes = ['\'', '"'];
-        let names = inside
-            .split(',')
-            .map(|name| name.trim().trim_matches(quotes));
-        return names
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned)
-            .collect();
+        let names = inside.split(',').map(|name| name.trim().trim_matches(quotes));
+        return names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
     }
     let names = text.split([',', '|', ';']).map(str::trim);
-    names
-        .filter(|name| !name.is_empty())
-        .map(str::to_owned)
-        .collect()
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }

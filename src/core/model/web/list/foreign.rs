@@ -13,16 +13,11 @@ pub struct ForeignFormat {
 }
 
 /// A document that begins as JSON and cannot be read.
-pub const BROKEN_JSON: ForeignFormat = ForeignFormat {
-    name: "a broken JSON document",
-    remedy: "export it again",
-};
+pub const BROKEN_JSON: ForeignFormat =
+    ForeignFormat { name: "a broken JSON document", remedy: "export it again" };
 
 /// A record of a browser's requests, which names the parts of pages.
-pub const HAR: ForeignFormat = ForeignFormat {
-    name: "a HAR file",
-    remedy: AS_TEXT,
-};
+pub const HAR: ForeignFormat = ForeignFormat { name: "a HAR file", remedy: AS_TEXT };
 
 /// Bytes from which the format of a text is found.
 const START_BYTES: usize = 8 << 10;
@@ -80,9 +75,7 @@ pub fn start(text: &[u8]) -> String {
 
 /// Refuses binary files.
 pub fn check_bytes(bytes: &[u8]) -> Result<(), ForeignFormat> {
-    let known = SIGNATURES
-        .iter()
-        .find(|(signature, ..)| bytes.starts_with(signature));
+    let known = SIGNATURES.iter().find(|(signature, ..)| bytes.starts_with(signature));
     match known {
         Some((_, name, remedy)) => Err(ForeignFormat { name, remedy }),
         None => Ok(()),
@@ -102,11 +95,7 @@ pub fn check_markup(start: &str) -> Result<(), ForeignFormat> {
         return Ok(());
     }
     Err(ForeignFormat {
-        name: if start.starts_with("<?xml") {
-            "an XML document"
-        } else {
-            "an HTML document"
-        },
+        name: if start.starts_with("<?xml") { "an XML document" } else { "an HTML document" },
         remedy: AS_TEXT,
     })
 }
@@ -115,10 +104,7 @@ pub fn check_markup(start: &str) -> Result<(), ForeignFormat> {
 pub fn check_text(start: &str) -> Result<(), ForeignFormat> {
     let known = TEXTS.iter().find(|(begin, _)| start.starts_with(begin));
     match known {
-        Some((_, name)) => Err(ForeignFormat {
-            name,
-            remedy: "add its address",
-        }),
+        Some((_, name)) => Err(ForeignFormat { name, remedy: "add its address" }),
         None => Ok(()),
     }
 }

@@ -37,16 +37,9 @@ pub fn read(text: &[u8], folders: Folders) -> Result<Option<Structured>, Foreign
         return Err(foreign::HAR);
     }
     let format = format(&document);
-    let mut reader = DocumentReader {
-        folders,
-        above: Vec::new(),
-        entries: Vec::new(),
-    };
+    let mut reader = DocumentReader { folders, above: Vec::new(), entries: Vec::new() };
     reader.collect(document);
-    Ok(Some(Structured {
-        format,
-        entries: reader.entries,
-    }))
+    Ok(Some(Structured { format, entries: reader.entries }))
 }
 
 /// Names of the time, of all programs.
@@ -159,9 +152,7 @@ impl DocumentReader {
         let is_root = text("guid").is_some_and(|id| ROOTS.iter().any(|root| id.starts_with(root)));
         let is_folder = LISTS.iter().any(|list| object.contains_key(*list)) && !is_root;
         let name = text("name").or_else(|| text("title"));
-        let name = name
-            .filter(|name| is_folder && !name.is_empty())
-            .map(str::to_owned);
+        let name = name.filter(|name| is_folder && !name.is_empty()).map(str::to_owned);
         let is_named = name.is_some();
         self.above.extend(name);
         for (key, value) in object {

@@ -87,9 +87,7 @@ pub fn markdown(text: &str) -> Option<Result<Spotted<'_>, UrlError>> {
         return Some(refuse(if several { SEVERAL } else { BEHIND }));
     }
     let target = trim_blanks(&target[..end]);
-    let marked = target
-        .strip_prefix('<')
-        .and_then(|rest| rest.strip_suffix('>'));
+    let marked = target.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
     let spotted = match marked {
         Some(address) => alone(address),
         // [title](address "another title")
@@ -100,10 +98,7 @@ pub fn markdown(text: &str) -> Option<Result<Spotted<'_>, UrlError>> {
             _ => alone(target),
         },
     };
-    Some(spotted.map(|spotted| Spotted {
-        title: Some(title),
-        ..spotted
-    }))
+    Some(spotted.map(|spotted| Spotted { title: Some(title), ..spotted }))
 }
 
 /// Reads a link of Org, `[[address][title]]`.

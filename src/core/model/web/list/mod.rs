@@ -109,11 +109,9 @@ impl<'a> List<'a> {
     /// Returns the entries as lines for [`parse_line`], with their positions.
     pub fn lines(&self) -> Box<dyn Iterator<Item = (Place, &[u8])> + '_> {
         match &self.structured {
-            Some(Structured { entries, .. }) => Box::new(
-                entries
-                    .iter()
-                    .map(|(place, line)| (*place, line.as_bytes())),
-            ),
+            Some(Structured { entries, .. }) => {
+                Box::new(entries.iter().map(|(place, line)| (*place, line.as_bytes())))
+            }
             None => {
                 let lines = self.text.split(|byte| *byte == b'\n');
                 Box::new((1..).map(Place::Line).zip(lines))
@@ -126,10 +124,8 @@ fn structured(text: &[u8], folders: Folders) -> Result<Option<Structured>, Forei
     let start = foreign::start(text);
     if start.starts_with('<') {
         let decoded = String::from_utf8_lossy(text);
-        let found = bookmarks::format(&start).map(|format| Structured {
-            format,
-            entries: bookmarks::entries(&decoded, folders),
-        });
+        let found = bookmarks::format(&start)
+            .map(|format| Structured { format, entries: bookmarks::entries(&decoded, folders) });
         if found.is_none() && start.contains("<opml") {
             return Ok(Some(Structured {
                 format: "OPML file",

@@ -23,16 +23,11 @@ pub fn moment(text: &str) -> Option<String> {
         return of_number(whole);
     }
     let iso = text.strip_suffix(" UTC").unwrap_or(text);
-    let time = iso
-        .parse::<Timestamp>()
-        .ok()
-        .or_else(|| in_utc(iso))
-        .or_else(|| {
-            let parser = rfc2822::DateTimeParser::new().relaxed_weekday(true);
-            parser.parse_timestamp(text).ok()
-        });
-    time.map(|time| time.to_string())
-        .or_else(|| Some(text.parse::<Date>().ok()?.to_string()))
+    let time = iso.parse::<Timestamp>().ok().or_else(|| in_utc(iso)).or_else(|| {
+        let parser = rfc2822::DateTimeParser::new().relaxed_weekday(true);
+        parser.parse_timestamp(text).ok()
+    });
+    time.map(|time| time.to_string()).or_else(|| Some(text.parse::<Date>().ok()?.to_string()))
 }
 
 /// A time without a zone.

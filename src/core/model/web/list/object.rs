@@ -11,14 +11,8 @@ const ADDRESS: [&str; 6] = ["url", "href", "uri", "link", "resolved_url", "given
 /// Names of the title: ours, Chromium's, Pocket's.
 const TITLE: [&str; 4] = ["title", "name", "resolved_title", "given_title"];
 /// Names of the time.
-const TIME: [&str; 6] = [
-    "bookmarked_at",
-    "timestamp",
-    "time",
-    "time_added",
-    "created_at",
-    "savedAt",
-];
+const TIME: [&str; 6] =
+    ["bookmarked_at", "timestamp", "time", "time_added", "created_at", "savedAt"];
 
 /// Returns the address in an object; `None` if it has none.
 pub fn address(object: &Map<String, Value>) -> Option<&str> {
@@ -104,12 +98,7 @@ mod tests {
                 &["a", "b c"],
                 None,
             ),
-            (
-                r#"{"type":"url","name":"T","url":"http://a.test/"}"#,
-                Some("T"),
-                &[],
-                None,
-            ),
+            (r#"{"type":"url","name":"T","url":"http://a.test/"}"#, Some("T"), &[], None),
             (
                 r#"{"title":null,"url":"http://a.test/","labels":[{"name":"x"},"y",7]}"#,
                 None,

@@ -30,9 +30,7 @@ pub fn entries(text: &str, folders: Folders) -> Vec<(Place, String)> {
         at = begin + NAME + length;
         let value = |name: &str| {
             let found = found.iter().find(|(known, _)| known == name);
-            found
-                .map(|(_, value)| value.as_str())
-                .filter(|value| !value.is_empty())
+            found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
         };
         let title = value("title").or_else(|| value("text")).unwrap_or_default();
         let url = ["htmlurl", "url", "xmlurl"].into_iter().find_map(value);

@@ -45,10 +45,7 @@ pub fn spot(line: &str) -> Result<Spotted<'_>, UrlError> {
         });
     }
     // Not an address: the parser has the reason.
-    Ok(Spotted {
-        address: line,
-        title: None,
-    })
+    Ok(Spotted { address: line, title: None })
 }
 
 /// Returns whether `text` begins with an address that can be archived.
@@ -95,10 +92,7 @@ fn first(text: &str) -> Result<Spotted<'_>, UrlError> {
     }
     let title = if gap.contains('\t') {
         tail.split('\t').next()
-    } else if let Some(title) = tail
-        .strip_prefix('|')
-        .filter(|rest| rest.starts_with(is_gap))
-    {
+    } else if let Some(title) = tail.strip_prefix('|').filter(|rest| rest.starts_with(is_gap)) {
         Some(title)
     } else if gap.chars().count() > 1 {
         Some(tail)
@@ -106,14 +100,10 @@ fn first(text: &str) -> Result<Spotted<'_>, UrlError> {
         None
     };
     match title {
-        Some(title) => alone(address).map(|spotted| Spotted {
-            title: Some(title),
-            ..spotted
-        }),
-        None if gap == " " && is_of_letters(address, tail) => Ok(Spotted {
-            address: text,
-            title: None,
-        }),
+        Some(title) => alone(address).map(|spotted| Spotted { title: Some(title), ..spotted }),
+        None if gap == " " && is_of_letters(address, tail) => {
+            Ok(Spotted { address: text, title: None })
+        }
         None => refuse(BEHIND),
     }
 }
@@ -159,10 +149,7 @@ pub fn alone(text: &str) -> Result<Spotted<'_>, UrlError> {
         }
         _ if is_joined(text) => SEVERAL,
         _ => {
-            return Ok(Spotted {
-                address: text,
-                title: None,
-            });
+            return Ok(Spotted { address: text, title: None });
         }
     };
     refuse(why)

@@ -8,15 +8,8 @@ const URL: [&str; 6] = ["url", "link", "href", "uri", "address", "website"];
 const TITLE: [&str; 2] = ["title", "name"];
 const TAGS: [&str; 3] = ["tags", "document tags", "labels"];
 const FOLDER: [&str; 1] = ["folder"];
-const TIME: [&str; 7] = [
-    "time_added",
-    "created",
-    "created_at",
-    "timestamp",
-    "add_date",
-    "date",
-    "saved date",
-];
+const TIME: [&str; 7] =
+    ["time_added", "created", "created_at", "timestamp", "add_date", "date", "saved date"];
 /// Services by columns that only their tables have.
 const SERVICES: [(&str, &str, &str); 4] = [
     ("time_added", "status", "Pocket table"),
@@ -36,20 +29,11 @@ pub fn read(text: &[u8], folders: Folders) -> Option<Structured> {
     if head.contains("://") || head.len() > 1000 {
         return None;
     }
-    let separator = [',', ';', '\t']
-        .into_iter()
-        .max_by_key(|c| head.matches(*c).count())?;
+    let separator = [',', ';', '\t'].into_iter().max_by_key(|c| head.matches(*c).count())?;
     let decoded = String::from_utf8_lossy(text);
-    let mut rows = Rows {
-        rest: &decoded,
-        line: 1,
-        separator,
-    };
+    let mut rows = Rows { rest: &decoded, line: 1, separator };
     let (_, names) = rows.next()?;
-    let names: Vec<String> = names
-        .iter()
-        .map(|name| name.trim().to_lowercase())
-        .collect();
+    let names: Vec<String> = names.iter().map(|name| name.trim().to_lowercase()).collect();
     let column = |known: &[&str]| {
         let mut known = known.iter();
         known.find_map(|name| names.iter().position(|found| found == name))
@@ -91,10 +75,7 @@ pub fn read(text: &[u8], folders: Folders) -> Option<Structured> {
     }
     let has = |name: &str| names.iter().any(|found| found == name);
     let service = SERVICES.iter().find(|(a, b, _)| has(a) && has(b));
-    Some(Structured {
-        format: service.map_or("CSV table", |(.., name)| name),
-        entries,
-    })
+    Some(Structured { format: service.map_or("CSV table", |(.., name)| name), entries })
 }
 
 /// The rows of a table with the numbers of their first lines.

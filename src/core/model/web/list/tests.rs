@@ -74,10 +74,7 @@ fn bookmark_files_have_titles_and_tags() {
     assert_eq!(of(0).tags, ["food", "to eat"]);
     let time = Some("2023-11-14T22:13:20Z");
     assert_eq!(of(0).bookmarked_at.as_deref(), time);
-    assert_eq!(
-        (of(1).title.as_deref(), of(1).tags.len()),
-        (Some("Second"), 0)
-    );
+    assert_eq!((of(1).title.as_deref(), of(1).tags.len()), (Some("Second"), 0));
     assert!(found[2].1.as_ref().unwrap_err().contains("place:"));
     assert_eq!((of(3).url.as_str(), of(3).title), ("http://c.test/", None));
 }
@@ -88,10 +85,7 @@ fn exports_of_services_are_read() {
 <body><h1>Unread</h1><ul>
 <li><a href="http://a.test/" time_added="1400000000" tags="x,y">A</a></li></ul>"#;
     assert_eq!(description(pocket), "Pocket bookmark file: 1 address");
-    assert_eq!(
-        pages(pocket),
-        [page("http://a.test/", "A", "x,y", "2014-05-13T16:53:20Z")]
-    );
+    assert_eq!(pages(pocket), [page("http://a.test/", "A", "x,y", "2014-05-13T16:53:20Z")]);
 
     let csv = b"title,url,time_added,tags,status\r\n\"One, \"\"two\"\"\nthree\",http://a.test/,1,x|y,unread\r\n\r\nB,mailto:b,,,";
     assert_eq!(description(csv), "Pocket table: 2 addresses");
@@ -128,10 +122,7 @@ fn in_folders(bytes: &[u8]) -> (String, Vec<(String, String, String, String)>) {
             entry.bookmarked_at.unwrap_or_default(),
         )
     });
-    (
-        list.format().unwrap_or_default().to_owned(),
-        pages.collect(),
-    )
+    (list.format().unwrap_or_default().to_owned(), pages.collect())
 }
 
 const TIME: &str = "2023-11-14T22:13:20Z";
@@ -176,10 +167,7 @@ fn tables_of_services_are_read() {
         page("http://a.test/", "A, \"b\"", "x,two words", TIME),
         page("http://b.test/", "", "", TIME),
     ];
-    assert_eq!(
-        in_folders(pocket),
-        ("Pocket table".to_owned(), expected.to_vec())
-    );
+    assert_eq!(in_folders(pocket), ("Pocket table".to_owned(), expected.to_vec()));
 
     let raindrop = "\u{feff}id,title,note,excerpt,url,folder,tags,created,cover,highlights,favorite\r\n\
         1,\"A\nb\",,\"e\r\nf\",http://a.test/,Work / Rust,\"x, y\",2023-11-14T22:13:20.000Z,,,false\r\n\
@@ -188,29 +176,18 @@ fn tables_of_services_are_read() {
         page("http://a.test/", "A b", "x,y,Work,Rust", TIME),
         page("http://b.test/", "B", "", TIME),
     ];
-    assert_eq!(
-        in_folders(raindrop.as_bytes()),
-        ("Raindrop table".to_owned(), expected.to_vec())
-    );
+    assert_eq!(in_folders(raindrop.as_bytes()), ("Raindrop table".to_owned(), expected.to_vec()));
 
     let instapaper = b"URL,Title,Selection,Folder,Timestamp,Tags\nhttp://a.test/,A,,Archive,1700000000,\"[\"\"x\"\", \"\"y, z\"\"]\"\nhttp://b.test/,B,s,Recipes,1700000000,[]\n";
-    let expected = [
-        page("http://a.test/", "A", "x,y, z", TIME),
-        page("http://b.test/", "B", "Recipes", TIME),
-    ];
-    assert_eq!(
-        in_folders(instapaper),
-        ("Instapaper table".to_owned(), expected.to_vec())
-    );
+    let expected =
+        [page("http://a.test/", "A", "x,y, z", TIME), page("http://b.test/", "B", "Recipes", TIME)];
+    assert_eq!(in_folders(instapaper), ("Instapaper table".to_owned(), expected.to_vec()));
     let older = b"URL,Title,Selection,Folder\nhttp://a.test/,A,,Unread\n";
     assert_eq!(in_folders(older).1, [page("http://a.test/", "A", "", "")]);
 
     let readwise = b"Title,URL,ID,Document tags,Saved date,Reading progress,Location,Seen\nA,http://a.test/,1,\"['x', 'y']\",2023-11-14 22:13:20+00:00,0,new,False\n";
     let expected = [page("http://a.test/", "A", "x,y", TIME)];
-    assert_eq!(
-        in_folders(readwise),
-        ("Readwise table".to_owned(), expected.to_vec())
-    );
+    assert_eq!(in_folders(readwise), ("Readwise table".to_owned(), expected.to_vec()));
 }
 
 #[test]
@@ -282,10 +259,7 @@ fn outlines_name_pages_and_feeds() {
         page("http://b.test/feed", "No page", "News", ""),
         page("http://c.test/", "C", "", TIME),
     ];
-    assert_eq!(
-        in_folders(text),
-        ("OPML file".to_owned(), expected.to_vec())
-    );
+    assert_eq!(in_folders(text), ("OPML file".to_owned(), expected.to_vec()));
 }
 
 #[test]
@@ -303,12 +277,7 @@ fn a_row_with_further_values_is_judged_as_a_line() {
 fn records_in_lines_stay_lines() {
     let one = br#"{"url":"http://a.test/","title":"A","tags":["x"]}"#;
     let two = b"{\"type\":\"Crawl\",\"id\":\"c1\"}\n{\"url\":\"http://a.test/\"}";
-    for text in [
-        &one[..],
-        two,
-        b"[a](http://a.test/)\n[b](http://b.test/)",
-        b"<http://a.test/>",
-    ] {
+    for text in [&one[..], two, b"[a](http://a.test/)\n[b](http://b.test/)", b"<http://a.test/>"] {
         assert_eq!(description(text), "");
         assert!(entries(text).last().unwrap().1.is_ok());
     }
@@ -318,19 +287,10 @@ fn records_in_lines_stay_lines() {
 #[test]
 fn other_formats_are_named() {
     for (bytes, name) in [
-        (
-            &b"<!doctype html><title>x</title><a href=http://a.test/>a</a>"[..],
-            "an HTML page",
-        ),
+        (&b"<!doctype html><title>x</title><a href=http://a.test/>a</a>"[..], "an HTML page"),
         (b"<p>http://a.test/</p>", "an HTML document"),
-        (
-            b"\xef\xbb\xbf\n<?xml version=\"1.0\"?>\n<rss><channel/></rss>",
-            "an RSS feed",
-        ),
-        (
-            b"<?xml version=\"1.0\"?><feed xmlns=\"x\"/>",
-            "an Atom feed",
-        ),
+        (b"\xef\xbb\xbf\n<?xml version=\"1.0\"?>\n<rss><channel/></rss>", "an RSS feed"),
+        (b"<?xml version=\"1.0\"?><feed xmlns=\"x\"/>", "an Atom feed"),
         (b"<?xml version=\"1.0\"?><urlset/>", "a sitemap"),
         (b"<?xml version=\"1.0\"?><x/>", "an XML document"),
         (b"%PDF-1.7", "a PDF document"),
@@ -339,10 +299,7 @@ fn other_formats_are_named() {
         (b"{\\rtf1 http://a.test/}", "an RTF document"),
         (b"mozLz40\0..", "a backup of Firefox bookmarks"),
         (b"WARC/1.1\r\n", "a WARC file"),
-        (
-            b"[InternetShortcut]\r\nURL=http://a.test/",
-            "an Internet shortcut",
-        ),
+        (b"[InternetShortcut]\r\nURL=http://a.test/", "an Internet shortcut"),
         (b"{\"log\":{\"entries\":[]}}", "a HAR file"),
         (b"{\n  \"url\": \"http://a.test/", "a broken JSON document"),
     ] {
@@ -367,38 +324,21 @@ fn lists_of_tests_web_are_read() {
     };
     let host = |path: &&str| format!("127.0.0.1/{path}");
     let all = |paths: &[&str]| paths.iter().map(host).collect::<Vec<_>>();
-    let (urls, refused) = of(include_bytes!(
-        "../../../../../tests/web/01-list-bom/urls.txt"
-    ));
+    let (urls, refused) = of(include_bytes!("../../../../../tests/web/01-list-bom/urls.txt"));
     assert_eq!((urls, refused.len()), (all(&["one", "two"]), 0));
-    let (urls, refused) = of(include_bytes!(
-        "../../../../../tests/web/03-bookmark-export/bookmarks.html"
-    ));
+    let (urls, refused) =
+        of(include_bytes!("../../../../../tests/web/03-bookmark-export/bookmarks.html"));
     assert_eq!(urls, all(&["recipe?a=1&b=2", "bike"]));
     assert_eq!(refused, ["line 12"]);
-    let (urls, refused) = of(include_bytes!(
-        "../../../../../tests/web/04-line-with-text/urls.txt"
-    ));
-    let right = [
-        "soup",
-        "angle",
-        "markdown",
-        "wiki/Insert_(effects)",
-        "c",
-        "e",
-        "f",
-        "g",
-    ];
+    let (urls, refused) = of(include_bytes!("../../../../../tests/web/04-line-with-text/urls.txt"));
+    let right = ["soup", "angle", "markdown", "wiki/Insert_(effects)", "c", "e", "f", "g"];
     assert_eq!(urls, all(&right));
     assert_eq!(refused, ["line 2", "line 7", "line 11", "line 12"]);
-    let (urls, refused) = of(include_bytes!(
-        "../../../../../tests/web/31-url-forms/urls.txt"
-    ));
+    let (urls, refused) = of(include_bytes!("../../../../../tests/web/31-url-forms/urls.txt"));
     assert_eq!((urls.len(), refused.len()), (14, 4));
     assert!(urls.contains(&host(&"a%20b%20c")));
-    let (urls, refused) = of(include_bytes!(
-        "../../../../../tests/web/32-watch-url-file/sites.txt"
-    ));
+    let (urls, refused) =
+        of(include_bytes!("../../../../../tests/web/32-watch-url-file/sites.txt"));
     assert_eq!(urls, all(&["shop", "blog"]));
     assert_eq!(refused, ["line 3", "line 4"]);
 }

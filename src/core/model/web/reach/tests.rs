@@ -41,11 +41,9 @@ fn addresses_have_their_kind() {
 
 #[test]
 fn every_network_of_the_tables_is_read() {
-    for (table, networks) in [
-        (NEVER, never()),
-        (PRIVATE, private()),
-        (LOOPBACK, LOOPBACK_NETWORKS.as_slice()),
-    ] {
+    for (table, networks) in
+        [(NEVER, never()), (PRIVATE, private()), (LOOPBACK, LOOPBACK_NETWORKS.as_slice())]
+    {
         let v4 = table.iter().filter(|text| text.contains('.')).count();
         assert_eq!(networks.len(), table.len() + 2 * v4);
     }
@@ -57,9 +55,7 @@ fn shipped(text: &str) -> Vec<Subnet> {
         .lines()
         .filter(|line| !line.starts_with('#'))
         .flat_map(|line| line.split([' ', '=', '\'']));
-    let networks = words
-        .filter(|word| word.contains('/'))
-        .filter_map(|word| word.parse().ok());
+    let networks = words.filter(|word| word.contains('/')).filter_map(|word| word.parse().ok());
     let mut networks = networks.collect::<Vec<_>>();
     networks.sort();
     networks
@@ -150,10 +146,8 @@ fn a_start_url_allows_its_own_network() {
 
 #[test]
 fn public_networks_of_the_machine_are_refused_unless_a_url_names_the_address() {
-    let local: Vec<Subnet> = ["93.184.216.0/24", "2600:1::/64"]
-        .iter()
-        .map(|text| text.parse().unwrap())
-        .collect();
+    let local: Vec<Subnet> =
+        ["93.184.216.0/24", "2600:1::/64"].iter().map(|text| text.parse().unwrap()).collect();
     let hosts = Hosts::parse("93.184.216.35 own.example.com\n");
     let refuses = |reach: &Reach, address: &str| {
         let refused = reach.refused(&local);
@@ -169,11 +163,7 @@ fn public_networks_of_the_machine_are_refused_unless_a_url_names_the_address() {
     ] {
         let reach = Reach::of_url(url, &hosts, &local);
         for address in ["93.184.216.34", "93.184.216.35", "2600:1::2", "2600:1::3"] {
-            assert_eq!(
-                refuses(&reach, address),
-                !reached.contains(&address),
-                "{address} by {url}"
-            );
+            assert_eq!(refuses(&reach, address), !reached.contains(&address), "{address} by {url}");
         }
         assert!(!refuses(&reach, "93.184.217.1") && refuses(&reach, "10.0.0.1"));
         assert!(reach.is_without_private(), "{url}");
@@ -256,9 +246,7 @@ fn any_ip() -> impl Strategy<Value = IpAddr> {
         let network = all[place % all.len()];
         match network.address() {
             IpAddr::V4(it) => {
-                let host = (salt as u32)
-                    .checked_shr(u32::from(network.prefix()))
-                    .unwrap_or(0);
+                let host = (salt as u32).checked_shr(u32::from(network.prefix())).unwrap_or(0);
                 Ipv4Addr::from_bits(it.to_bits() | host).into()
             }
             IpAddr::V6(it) => {

@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 pub const METRIC_HOSTS_MAX: u32 = 50;
 
 /// Durations in milliseconds up to which ended hooks are counted.
-pub const DURATIONS_MS: [u64; 10] = [
-    100, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000,
-];
+pub const DURATIONS_MS: [u64; 10] =
+    [100, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000];
 
 /// Counts and times of the orchestrator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

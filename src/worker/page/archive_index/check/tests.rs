@@ -62,10 +62,8 @@ fn repair(archive: &TestArchive, up_to: i64) {
 
 fn assert_found(archive: &TestArchive, wanted: &[(&str, &str)]) {
     let found = found(archive, 305);
-    let found: Vec<(&str, &str)> = found
-        .iter()
-        .map(|(path, what)| (path.as_str(), what.as_str()))
-        .collect();
+    let found: Vec<(&str, &str)> =
+        found.iter().map(|(path, what)| (path.as_str(), what.as_str())).collect();
     assert_eq!(found, wanted);
 }
 
@@ -101,26 +99,14 @@ fn each_flaw_is_found_and_repaired() {
         fs::write(path, change(&text)).unwrap();
     };
     let damages: [(Damage, &str, &str); 5] = [
-        (
-            |at| fs::remove_file(at.join("20261121/index.html")).unwrap(),
-            first,
-            missing,
-        ),
-        (
-            |at| fs::remove_file(at.join("20261121/page-2.html")).unwrap(),
-            full,
-            missing,
-        ),
+        (|at| fs::remove_file(at.join("20261121/index.html")).unwrap(), first, missing),
+        (|at| fs::remove_file(at.join("20261121/page-2.html")).unwrap(), full, missing),
         (
             |at| fs::write(at.join("20261121/page-2.html"), [255, 0]).unwrap(),
             full,
             "it cannot be read: stream did not contain valid UTF-8",
         ),
-        (
-            |at| fs::remove_file(at.join(".index/20261121/2.json")).unwrap(),
-            chunk,
-            missing,
-        ),
+        (|at| fs::remove_file(at.join(".index/20261121/2.json")).unwrap(), chunk, missing),
         (
             |at| fs::write(at.join(".index/20261121/2.json"), "[]").unwrap(),
             chunk,
@@ -137,36 +123,20 @@ fn each_flaw_is_found_and_repaired() {
     }
     type Change = fn(&str) -> String;
     let changes: [(&str, Change, &str); 6] = [
-        (
-            first,
-            |text| text[..text.len() - 9].to_owned(),
-            "it is not complete",
-        ),
+        (first, |text| text[..text.len() - 9].to_owned(), "it is not complete"),
         (
             first,
             |text| text.replace("/s300/", "/s3000/"),
             "it lacks the link to '../20261121/example.com/s300/index.html'",
         ),
-        (
-            first,
-            |text| text.replace("title 300", "title 3OO"),
-            "it is not what its entries give",
-        ),
+        (first, |text| text.replace("title 300", "title 3OO"), "it is not what its entries give"),
         (
             first,
             |text| text.replace("305 snapshots", "304 snapshots"),
             "it is not what its entries give",
         ),
-        (
-            full,
-            |text| text.replace("title 150", "title 15O"),
-            "it is not what its entries give",
-        ),
-        (
-            "days.html",
-            |text| text.replace("1 day", "2 days"),
-            "it is not what its entries give",
-        ),
+        (full, |text| text.replace("title 150", "title 15O"), "it is not what its entries give"),
+        ("days.html", |text| text.replace("1 day", "2 days"), "it is not what its entries give"),
     ];
     for (path, change, what) in changes {
         edit(&archive.archive().join(path), &change);
@@ -184,9 +154,7 @@ fn pages_of_another_version_are_compared_by_their_links() {
     let archive = archive(5);
     let path = archive.archive().join(DAY).join(FIRST);
     let text = fs::read_to_string(&path).unwrap();
-    let older = text
-        .replace("<style>", "<style>x")
-        .replace("class=\"card\"", "class=\"box\"");
+    let older = text.replace("<style>", "<style>x").replace("class=\"card\"", "class=\"box\"");
     fs::write(&path, &older).unwrap();
     assert_eq!(found(&archive, 5), []);
     fs::write(&path, older.replace("/s3/", "/s4/")).unwrap();
@@ -202,22 +170,11 @@ fn removed_snapshot_leaves_the_list_and_lost_ones_return() {
     let index = ArchiveIndex::look(archive.archive()).unwrap();
     let flaws = index.flaws(&rows).unwrap();
     assert_eq!(flaws.len(), 1, "{flaws:?}");
-    assert!(
-        flaws[0].1.contains("/s120/index.html', which is gone"),
-        "{flaws:?}"
-    );
+    assert!(flaws[0].1.contains("/s120/index.html', which is gone"), "{flaws:?}");
     drop(index);
     // A worker could not lock the lists.
     fs::create_dir_all(archive.archive().join(DAY).join("example.com/s251")).unwrap();
-    fs::write(
-        archive
-            .archive()
-            .join(DAY)
-            .join("example.com/s251")
-            .join(FIRST),
-        "",
-    )
-    .unwrap();
+    fs::write(archive.archive().join(DAY).join("example.com/s251").join(FIRST), "").unwrap();
     rows.entries.push(Arc::new(entry(251)));
     let index = ArchiveIndex::open(archive.archive()).unwrap();
     assert_eq!(index.flaws(&rows).unwrap()[0].1, "it lacks s251");
@@ -238,22 +195,12 @@ fn removed_snapshot_leaves_the_list_and_lost_ones_return() {
 fn shorter_list_leaves_no_pages() {
     let archive = archive(305);
     for id in 51..=305 {
-        remove_tree(
-            &archive
-                .archive()
-                .join(DAY)
-                .join(format!("example.com/s{id}")),
-        )
-        .unwrap();
+        remove_tree(&archive.archive().join(DAY).join(format!("example.com/s{id}"))).unwrap();
     }
     repair(&archive, 50);
     assert_eq!(found(&archive, 50), []);
     assert_eq!(archive.on("20261121/index.html").len(), 50);
-    for left in [
-        "20261121/page-1.html",
-        "20261121/page-3.html",
-        ".index/20261121/2.json",
-    ] {
+    for left in ["20261121/page-1.html", "20261121/page-3.html", ".index/20261121/2.json"] {
         assert!(!archive.archive().join(left).exists(), "{left}");
     }
 }

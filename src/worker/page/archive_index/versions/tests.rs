@@ -26,10 +26,7 @@ fn entry(id: i64, at: i64) -> ListEntry {
         version: Some(ListedVersion {
             at: Time(at),
             http_status: Some(200),
-            text: Some(TextDigest {
-                sha256: (id / 3).to_string(),
-                simhash: "ff".to_owned(),
-            }),
+            text: Some(TextDigest { sha256: (id / 3).to_string(), simhash: "ff".to_owned() }),
         }),
     }
 }
@@ -86,10 +83,7 @@ fn list(entries: impl IntoIterator<Item = i64>) -> ListOfPages {
     ListOfPages {
         directory: directory_of(&name),
         kind: ListKind::Url,
-        entries: entries
-            .into_iter()
-            .map(|id| Arc::new(entry(id, id)))
-            .collect(),
+        entries: entries.into_iter().map(|id| Arc::new(entry(id, id))).collect(),
         name,
     }
 }
@@ -98,10 +92,7 @@ fn flaws(archive: &TestArchive, ids: impl IntoIterator<Item = i64>) -> Vec<(Stri
     let index = ArchiveIndex::look(archive.archive()).unwrap();
     let flaws = index.flaws(&list(ids)).unwrap();
     let name = |path: PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
-    flaws
-        .into_iter()
-        .map(|(path, what)| (name(path), what))
-        .collect()
+    flaws.into_iter().map(|(path, what)| (name(path), what)).collect()
 }
 
 fn rebuild(archive: &TestArchive, ids: impl IntoIterator<Item = i64>) {
@@ -164,9 +155,7 @@ fn first_list_has_the_snapshots_of_earlier_days() {
     let newest = entry(300, 300);
     seal(&archive, &newest);
     let index = ArchiveIndex::open(archive.archive()).unwrap();
-    index
-        .add_version(&list_of(URL), &newest, false, &others)
-        .unwrap();
+    index.add_version(&list_of(URL), &newest, false, &others).unwrap();
     assert_eq!(linked(&archive, "index.html"), [300, 250, 120, 31]);
     let text = fs::read_to_string(shown(&archive).join("index.html")).unwrap();
     assert!(text.contains("4 snapshots"), "{text}");
@@ -193,12 +182,7 @@ fn links_lead_to_the_next_older_and_newer_snapshot() {
         assert!(page.contains(&format!("id=\"{anchor}\"")), "{page}");
     }
     let page = fs::read_to_string(shown(&archive).join("index.html")).unwrap();
-    for part in [
-        "title, text 99% the same",
-        "same text",
-        "&lt;title 1&gt;",
-        "b=&quot;&lt;c&gt;'",
-    ] {
+    for part in ["title, text 99% the same", "same text", "&lt;title 1&gt;", "b=&quot;&lt;c&gt;'"] {
         assert!(page.contains(part), "{part}: {page}");
     }
     assert!(!page.contains("<c>"), "{page}");
@@ -221,12 +205,7 @@ fn snapshot_that_is_archived_again_moves_to_its_time() {
 #[test]
 fn long_list_has_pages_of_a_hundred() {
     let archive = TestArchive::new();
-    for (filled, added) in [
-        (0, 1..=3),
-        (98, 99..=102),
-        (198, 199..=202),
-        (303, 304..=305),
-    ] {
+    for (filled, added) in [(0, 1..=3), (98, 99..=102), (198, 199..=202), (303, 304..=305)] {
         if filled > 0 {
             fill(&archive, filled);
         }
@@ -268,18 +247,11 @@ fn removed_snapshots_leave_the_list() {
     rebuild(&archive, []);
     assert_eq!(linked(&archive, "s1.html"), [111]);
     assert_eq!(linked(&archive, "s111.html"), [1, 112]);
-    assert_eq!(
-        texts(&archive).len(),
-        96 + 1,
-        "pages, and links of each snapshot"
-    );
+    assert_eq!(texts(&archive).len(), 96 + 1, "pages, and links of each snapshot");
     assert_eq!(flaws(&archive, []), []);
     (111..=205).for_each(remove);
     rebuild(&archive, []);
-    assert!(
-        !archive.archive().join(URLS).exists(),
-        "one snapshot is left"
-    );
+    assert!(!archive.archive().join(URLS).exists(), "one snapshot is left");
     assert_eq!(flaws(&archive, [1]), []);
     // The next one finds it.
     add(&archive, [300]);
@@ -296,10 +268,7 @@ fn flaws_are_found_and_repaired() {
     let archive = TestArchive::new();
     add(&archive, 1..=3);
     let shown = shown(&archive);
-    let index = archive
-        .archive()
-        .join(".index")
-        .join(directory_of(&list_of(URL)));
+    let index = archive.archive().join(".index").join(directory_of(&list_of(URL)));
     type Damage<'a> = (&'a str, &'a str, Box<dyn Fn() + 'a>);
     let file = |name: &'static str, text: &'static str| {
         let path = shown.join(name);
@@ -312,11 +281,7 @@ fn flaws_are_found_and_repaired() {
     let turned = serde_json::to_string(&[entry(3, 3), entry(2, 2), entry(1, 1)]).unwrap();
     let short = serde_json::to_string(&[entry(2, 2), entry(3, 3)]).unwrap();
     let cases: Vec<Damage<'_>> = vec![
-        (
-            "index.html",
-            "it is not complete",
-            file("index.html", "<p>"),
-        ),
+        ("index.html", "it is not complete", file("index.html", "<p>")),
         ("s2.html", "it is not complete", file("s2.html", "")),
         ("s7.html", "no snapshot has it", file("s7.html", "")),
         (
@@ -325,16 +290,8 @@ fn flaws_are_found_and_repaired() {
             Box::new(|| fs::remove_file(shown.join("s2.html")).unwrap()),
         ),
         ("index.html", "it lacks s1", chunk(short)),
-        (
-            "index.html",
-            "its snapshots are not in the order of time",
-            chunk(turned),
-        ),
-        (
-            "index.html",
-            "it lacks s1 and 2 others",
-            Box::new(|| remove_tree(&index).unwrap()),
-        ),
+        ("index.html", "its snapshots are not in the order of time", chunk(turned)),
+        ("index.html", "it lacks s1 and 2 others", Box::new(|| remove_tree(&index).unwrap())),
         (
             "1.json",
             "the list cannot be read: EOF while parsing a list at line 1 column 1",

@@ -72,10 +72,7 @@ fn text_that_may_belong_to_the_address_is_refused() {
         ("http://a.test/a http://a.test/b", "several addresses"),
         ("http://a.test/a,http://a.test/b", "several addresses"),
         ("http://a.test/a\tHTTP://a.test/b", "several addresses"),
-        (
-            "[a](http://a.test/a) [b](http://a.test/b)",
-            "several addresses",
-        ),
+        ("[a](http://a.test/a) [b](http://a.test/b)", "several addresses"),
         ("[a](http://a.test/a), good", "text after the address"),
         ("[a](http://a.test/a", "')' is missing"),
         ("http://a.test/x,", "comma"),
@@ -89,10 +86,7 @@ fn text_that_may_belong_to_the_address_is_refused() {
         ("Title: http://a.test/x", "text before the address"),
         ("URL=http://a.test/x", "text before the address"),
         ("see http://a.test/x", "text before the address"),
-        (
-            "<a href=\"http://a.test/x\">x</a>",
-            "text around the address",
-        ),
+        ("<a href=\"http://a.test/x\">x</a>", "text around the address"),
         ("\"http://a.test/x\",\"Title\"", "text around the address"),
         ("<http://a.test/x> Title", "text around the address"),
         ("[1]: http://a.test/x", "text around the address"),
@@ -107,27 +101,12 @@ fn text_that_may_belong_to_the_address_is_refused() {
 #[test]
 fn addresses_stay_as_they_are() {
     for (line, want) in [
-        (
-            "http://a.test/wiki/Insert_(effects)",
-            "http://a.test/wiki/Insert_(effects)",
-        ),
-        (
-            "http://a.test/semi;colon,comma'quote",
-            "http://a.test/semi;colon,comma'quote",
-        ),
-        (
-            "http://a.test/?u=http://b.test/",
-            "http://a.test/?u=http://b.test/",
-        ),
-        (
-            "http://a.test/web/2020/http://b.test/",
-            "http://a.test/web/2020/http://b.test/",
-        ),
+        ("http://a.test/wiki/Insert_(effects)", "http://a.test/wiki/Insert_(effects)"),
+        ("http://a.test/semi;colon,comma'quote", "http://a.test/semi;colon,comma'quote"),
+        ("http://a.test/?u=http://b.test/", "http://a.test/?u=http://b.test/"),
+        ("http://a.test/web/2020/http://b.test/", "http://a.test/web/2020/http://b.test/"),
         ("http://a.test/#a|b", "http://a.test/#a|b"),
-        (
-            "http://a.test/q?a=[x]{y}|z^`\"'\\",
-            "http://a.test/q?a=[x]{y}|z^`%22%27\\",
-        ),
+        ("http://a.test/q?a=[x]{y}|z^`\"'\\", "http://a.test/q?a=[x]{y}|z^`%22%27\\"),
         ("http://a.test/a b c", "http://a.test/a%20b%20c"),
         ("https:/a.test/one-slash", "https://a.test/one-slash"),
         ("http://a.test/(x)", "http://a.test/(x)"),
@@ -145,11 +124,7 @@ fn addresses_stay_as_they_are() {
 fn other_lines() {
     assert_eq!(parse_line(b"# comment"), None);
     assert_eq!(parse_line("  \u{feff}\u{a0}".as_bytes()), None);
-    assert!(
-        read("view-source:http://a.test/")
-            .unwrap_err()
-            .contains("view-source:")
-    );
+    assert!(read("view-source:http://a.test/").unwrap_err().contains("view-source:"));
     assert!(parse_line(b"http://x/\xff").unwrap().is_err());
 }
 
