@@ -1,6 +1,0 @@
-export function getRandomID() {
-    if (crypto && typeof crypto.randomUUID !== 'undefined') {
-        return crypto.randomUUID();
-    }
-    return Math.random().toString();
-}
