@@ -11,10 +11,8 @@ use std::io::{self, Write};
 
 /// Lines of each part of a compressed index, as other programs have it.
 const PART_LINES: usize = 300;
-/// Longest line that is read.
 pub(crate) const LINE_MAX_BYTES: u64 = 1 << 20;
 
-/// An index line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) key: String,
@@ -138,12 +136,10 @@ pub(crate) fn key_and_url(line: &str) -> Option<(&str, Cow<'_, str>)> {
     Some((key, own.url))
 }
 
-/// What was packed.
 #[derive(Default)]
 pub(crate) struct Packed {
     /// The list of the index's parts, in which viewers search.
     pub(crate) parts: String,
-    /// Lines of the index.
     pub(crate) count: u64,
 }
 

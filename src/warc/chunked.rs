@@ -35,7 +35,6 @@ impl<R: BufRead> Chunked<R> {
         matches!(self.state, State::End)
     }
 
-    /// Reads the line with the size of the next chunk.
     fn size(&mut self) -> io::Result<State> {
         let mut line = Vec::new();
         let mut limited = self.source.by_ref().take(LINE_MAX_BYTES);
@@ -51,7 +50,6 @@ impl<R: BufRead> Chunked<R> {
     }
 }
 
-/// Whether a body that starts like this has chunks.
 pub(crate) fn has_chunks(start: &[u8]) -> bool {
     let end = start.iter().position(|byte| *byte == b'\n');
     end.and_then(|end| size_of(&start[..=end])).is_some()

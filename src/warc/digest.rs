@@ -6,7 +6,6 @@ use std::io::{self, Read};
 /// Bytes of a digest as text.
 pub(crate) const TEXT_BYTES: usize = "sha256:".len() + 64;
 
-/// The text of a digest.
 pub(crate) fn text(hash: Sha256) -> String {
     let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
@@ -25,7 +24,6 @@ pub fn of(bytes: &[u8]) -> String {
     text(Sha256::new_with_prefix(bytes))
 }
 
-/// The digest of what a reader has.
 pub(crate) fn read(mut source: impl Read) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut chunk = vec![0; 64 << 10];

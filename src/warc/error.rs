@@ -10,14 +10,12 @@ pub enum WarcError {
     Io {
         /// What was read or written.
         part: String,
-        /// The reason.
         error: io::Error,
     },
     /// The file is not what its format requires.
     Format {
         /// The member of the WACZ and the offset in it, such as `archive/data.warc.gz at byte 512`.
         part: String,
-        /// What is wrong.
         reason: String,
     },
 }
@@ -27,7 +25,6 @@ pub enum WarcError {
 pub struct Flaw {
     /// The member of the WACZ and the place in it.
     pub part: String,
-    /// What is wrong.
     pub reason: String,
 }
 

@@ -15,9 +15,7 @@ pub struct Exchange {
     pub time: Timestamp,
     /// Names and values of the request's headers as they were sent.
     pub request: Vec<(String, String)>,
-    /// Body of the request.
     pub posted: Option<Vec<u8>>,
-    /// Status code of the response.
     pub status: u16,
     /// Reason phrase of the response; empty in HTTP/2 and later.
     pub reason: String,
@@ -41,7 +39,6 @@ pub enum Truncated {
     Length,
     /// It took longer than the recorder waits.
     Time,
-    /// The connection ended.
     Disconnect,
     /// Any other reason.
     Unspecified,

@@ -5,6 +5,12 @@ use std::io::{self, BufRead};
 /// Longest head in bytes. Chromium refuses heads above 256 KiB.
 pub const HEAD_MAX_BYTES: usize = 1 << 20;
 
+/// Whether a status leads to another URL, as the Fetch standard defines it ("redirect status").
+#[must_use]
+pub fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
 /// Names and values in their order.
 pub type Fields = Vec<(String, String)>;
 
@@ -88,7 +94,8 @@ pub(crate) fn push(head: &mut Vec<u8>, name: &str, value: &str) {
 #[must_use]
 pub fn status(line: &str) -> Option<(u16, String)> {
     let mut words = line.splitn(3, ' ');
-    words.next().filter(|version| version.starts_with("HTTP/"))?;
+    // A server of 1995 names no version.
+    words.next().filter(|version| version.starts_with("HTTP/") || *version == "HTTP")?;
     let status = words.next()?.parse().ok()?;
     let reason = words.next().unwrap_or_default().trim().to_owned();
     Some((status, reason)).filter(|(status, _)| (100..=999).contains(status))

@@ -21,7 +21,6 @@ const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 /// Bytes of a member before those of its head.
 const PREFIX_BYTES: u64 = HEADER.len() as u64 + 5;
 
-/// The end of a file that grows.
 pub(crate) struct Output {
     pub(crate) file: Arc<File>,
     /// Offset of the buffer in the file.
@@ -32,7 +31,6 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Writes from an offset on.
     pub(crate) fn new(file: Arc<File>, at: u64) -> Output {
         Output {
             file,
@@ -104,7 +102,6 @@ pub(crate) fn write_whole(output: &mut Output, bytes: &[u8]) -> io::Result<()> {
     output.write(&crc.amount().to_le_bytes())
 }
 
-/// How the body is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Coding {
     /// Nothing is known about it yet.
@@ -114,7 +111,6 @@ enum Coding {
     Stored,
 }
 
-/// A member that is being written.
 pub(crate) struct Member<'a> {
     output: &'a mut Output,
     start: u64,

@@ -4,7 +4,8 @@ use crate::exchange::Exchange;
 use crate::wacz::{About, Recording};
 use jiff::Timestamp;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
 
 pub(crate) fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -52,7 +53,6 @@ pub(crate) fn get(url: &str, status: u16, response: &[(&str, &str)]) -> Exchange
     }
 }
 
-/// A POST with this body.
 pub(crate) fn post(url: &str, posted: &[u8]) -> Exchange {
     Exchange {
         method: "POST".to_owned(),
@@ -66,10 +66,10 @@ pub(crate) fn add(recording: &mut Recording, exchange: &Exchange, body: &[u8]) {
     recording.add(exchange, &mut &*body, length).unwrap();
 }
 
-pub(crate) fn bytes(mut file: &File) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(0)).unwrap();
-    file.read_to_end(&mut bytes).unwrap();
+/// Without moving the position in the file, which tests share.
+pub(crate) fn bytes(file: &File) -> Vec<u8> {
+    let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
     bytes
 }
 

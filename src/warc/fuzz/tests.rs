@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 /// Bytes that a reader may give for one input.
 const READ_MAX: u64 = 64 << 20;
-/// Words that mean something to the parsers.
 const WORDS: [&[u8]; 12] = [
     b"\r\n",
     b"\r\n\r\n",
@@ -95,15 +94,20 @@ fn files_of_any_bytes_are_read() {
                     url: &entry.url,
                     method: &entry.method,
                     posted: Some(b"a=1"),
+                    range: Some("bytes=1-"),
                     near: entry.time,
+                    redirected: None,
+                    given: 0,
                 };
                 let found = index.find(&wanted);
-                if let Some(Ok(answer)) = found.map(|found| found.wacz.read(&found.entry)) {
+                if let Some(Ok(answer)) = found.map(|found| found.read()) {
                     drain(answer.body);
                 }
             }
         }
-        let _ = Wacz::survey(file(input));
+        let _ = Wacz::survey(file(input), &mut |_, parts| {
+            let _ = (parts.text(), parts.picture(), parts.document());
+        });
     });
 }
 

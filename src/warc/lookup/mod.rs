@@ -4,26 +4,39 @@
 //! random number, or the name of a function. An exact answer precedes all others; what the other
 //! rules find says which rule it was.
 
+mod ids;
+mod range;
 mod rules;
 
+use crate::WarcError;
+use crate::head;
 use crate::posted;
 use crate::record::safe_url;
 use crate::surt;
-use crate::wacz::{Entry, FOUND_MAX, Reach, Wacz, url_of};
-use jiff::Timestamp;
+use crate::wacz::{Entry, FOUND_MAX, Reach, StoredAnswer, Wacz, url_of};
+use ids::Shape;
+use jiff::{SignedDuration, Timestamp};
+use range::{Chosen, Parts};
 use rules::RULES;
-use std::borrow::{Borrow, Cow};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
+
+pub use range::{Asked, Sent};
 
 /// Entries of one path that are compared argument by argument.
 const COMPARED_MAX: usize = 10_000;
+/// Longest time in which a visit gets several answers to one request.
+const VISIT: SignedDuration = SignedDuration::from_secs(60);
 /// Rule for URLs that index keys do not distinguish: case, `www.`, order of arguments, scheme.
 const SAME_KEY: &str = "key";
 /// Rule for a HEAD request, which the answer to GET has all of.
 const HEAD: &str = "head";
 /// Rule for the query of a static file.
 const STATIC: &str = "static";
+/// Rule for parts that look like an id.
+pub const ID: &str = "id";
 /// Rule for the arguments that are left.
 const ARGUMENTS: &str = "arguments";
 
@@ -31,6 +44,7 @@ const ARGUMENTS: &str = "arguments";
 #[derive(Default)]
 pub struct Index {
     waczs: Vec<Arc<Wacz>>,
+    parts: Parts,
 }
 
 /// A candidate with the arguments that it has.
@@ -39,38 +53,49 @@ type Compared<'c, 'a> = (&'c Candidate<'a>, Vec<(String, String)>);
 /// An entry, with the number of its recording.
 type Candidate<'a> = (usize, Cow<'a, Entry>);
 
-/// A request that a recording should answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// URL of the request.
     pub url: &'a str,
     /// Method of the request in upper case.
     pub method: &'a str,
-    /// Body of the request.
     pub posted: Option<&'a [u8]>,
+    /// Value of the `Range` header.
+    pub range: Option<&'a str>,
     /// The time of the page. Of several records, the nearest one answers.
     pub near: Timestamp,
+    /// The time of the redirect that led to this request: no redirect up to then is an answer.
+    pub redirected: Option<Timestamp>,
+    /// How often the same request was answered before. The answers of one visit are given in their order, and
+    /// then the last one.
+    pub given: usize,
 }
 
-/// How a record fits a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
     /// Same URL, method and posted body.
     Exact,
     /// Same after the rule with this name: `key`, `head`, `tracking`, `cache-breaking`, `callback`,
-    /// `static` or `arguments`.
+    /// `static`, `id` or `arguments`.
     Fuzzy(&'static str),
 }
 
-/// A record that answers a request.
 #[derive(Clone)]
 pub struct Found {
-    /// The index line.
     pub entry: Entry,
-    /// The recording that has the record.
     pub wacz: Arc<Wacz>,
-    /// How it fits.
     pub fit: Match,
+    /// Records whose parts of the resource follow that of the entry, with the bytes that each adds.
+    rest: Vec<(Entry, Range<u64>)>,
+}
+
+impl Found {
+    /// Reads the records as one answer.
+    ///
+    /// # Errors
+    /// If the first record is not where the index says, or cannot be read.
+    pub fn read(&self) -> Result<StoredAnswer, WarcError> {
+        Ok(range::joined(&self.wacz, self.wacz.read(&self.entry)?, &self.rest))
+    }
 }
 
 /// A request in the form in which entries are compared with it.
@@ -82,7 +107,11 @@ struct Request<'a> {
     /// The key that its index line has.
     indexed: String,
     arguments: Vec<(String, String)>,
+    shape: Shape,
+    asked: Asked,
     near: Timestamp,
+    redirected: Option<Timestamp>,
+    given: usize,
 }
 
 impl Index {
@@ -97,7 +126,6 @@ impl Index {
         self.waczs.push(wacz);
     }
 
-    /// Finds the record that answers a request.
     #[must_use]
     pub fn find(&self, wanted: &Wanted<'_>) -> Option<Found> {
         let request = Request::of(wanted);
@@ -108,7 +136,7 @@ impl Index {
         };
         for reach in [Reach::Key, Reach::Place, Reach::All] {
             let exact = self.candidates(&request, reach, &is_exact);
-            if let Some(found) = nearest(exact, &request) {
+            if let Some(found) = self.choose(exact, &request) {
                 return Some(self.found(found, Match::Exact));
             }
             if !self.waczs.iter().any(|wacz| wacz.is_sorted()) {
@@ -119,20 +147,19 @@ impl Index {
         Some(self.found(found, Match::Fuzzy(rule)))
     }
 
-    /// Finds a record by the rules in their order.
-    fn fuzzy(&self, request: &Request<'_>) -> Option<(Candidate<'_>, &'static str)> {
+    fn fuzzy(&self, request: &Request<'_>) -> Option<(Chosen<Candidate<'_>>, &'static str)> {
         let find = |wanted: &dyn Fn(&Entry) -> bool| self.candidates(request, Reach::All, wanted);
         let has_key = find(&|entry| {
             entry.method == request.method
                 && is_posted(&request.posted, entry)
                 && surt::key(&entry.url) == request.key
         });
-        if let Some(found) = nearest(has_key, request) {
+        if let Some(found) = self.choose(has_key, request) {
             return Some((found, SAME_KEY));
         }
         if request.method == "HEAD" {
             let gets = find(&|entry| entry.method == "GET" && url_of(&entry.url) == request.url);
-            if let Some(found) = nearest(gets, request) {
+            if let Some(found) = self.choose(gets, request) {
                 return Some((found, HEAD));
             }
         }
@@ -142,9 +169,65 @@ impl Index {
             .take(COMPARED_MAX)
             .map(|candidate| (candidate, arguments(&candidate.1)))
             .collect();
-        without_arguments(&compared, request)
-            .or_else(|| static_file(&same, request))
-            .or_else(|| most_arguments(&compared, request))
+        let of_rule = |(found, rule)| Some((self.choose(nearest(found, request), request)?, rule));
+        if let Some(found) = without_arguments(&compared, request) {
+            return of_rule(found);
+        }
+        let (found, rule) = static_file(&same, request)
+            .or_else(|| self.same_shape(request))
+            .or_else(|| most_arguments(&compared, request))?;
+        let found = nearest(found, request);
+        is_one_answer(&found).then(|| of_rule((found, rule))).flatten()
+    }
+
+    /// Entries that differ in what looks like an id.
+    fn same_shape(&self, request: &Request<'_>) -> Option<Ruled<'_>> {
+        let beginning = request.shape.beginning()?;
+        // What is compared is a part of all entries.
+        let (url, posted) = beginning.split_once('\n').unwrap_or((beginning, ""));
+        let may_fit = |entry: &Entry| {
+            let rest = entry.url.split_once("://").map_or(entry.url.as_str(), |(_, rest)| rest);
+            entry.method == request.method
+                && rest.starts_with(url)
+                && entry.posted.as_deref().unwrap_or_default().starts_with(posted)
+                && request.distance(entry).is_some()
+        };
+        let scheme = request.url.find("://").map_or(0, |at| at + 3);
+        let folder = &request.url[..scheme + url.rfind('/').unwrap_or(url.len())];
+        let folder = surt::key(folder);
+        let folder = surt::place(&folder);
+        let waczs = self.waczs.iter().enumerate();
+        let found: Vec<_> = waczs
+            .flat_map(|(number, wacz)| {
+                let mut found = wacz.find_below(folder, &may_fit);
+                if !found.is_empty() {
+                    // Another page is no answer to a link. In a file without a list, any document is one.
+                    let pages: BTreeSet<_> = wacz.pages().iter().map(|page| &page.url).collect();
+                    found.retain(|entry| {
+                        if pages.is_empty() {
+                            entry.media_type != "text/html"
+                        } else {
+                            !pages.contains(&entry.url)
+                        }
+                    });
+                }
+                found.into_iter().map(move |entry| (number, entry))
+            })
+            .collect();
+        // If the list is cut, others may be nearer.
+        let is_whole = !found.is_empty() && found.len() < FOUND_MAX;
+        is_whole.then_some((found, ID))
+    }
+
+    fn choose<'a>(
+        &self,
+        mut candidates: Vec<Candidate<'a>>,
+        request: &Request<'_>,
+    ) -> Option<Chosen<Candidate<'a>>> {
+        candidates.retain(|(_, entry)| {
+            !is_redirect(entry) || request.redirected.is_none_or(|time| entry.time > time)
+        });
+        self.parts.choose(&self.waczs, candidates, request)
     }
 
     /// The entries of all recordings that a look-up finds and that are wanted.
@@ -163,16 +246,22 @@ impl Index {
         .collect()
     }
 
-    fn found(&self, (number, entry): Candidate<'_>, fit: Match) -> Found {
-        Found { entry: entry.into_owned(), wacz: Arc::clone(&self.waczs[number]), fit }
+    fn found(&self, chosen: Chosen<Candidate<'_>>, fit: Match) -> Found {
+        let (number, entry) = chosen.first;
+        let rest = chosen.rest.into_iter();
+        let rest = rest.map(|((_, entry), bytes)| (entry.into_owned(), bytes)).collect();
+        Found { entry: entry.into_owned(), wacz: Arc::clone(&self.waczs[number]), fit, rest }
     }
 }
+
+/// Entries that a rule finds, and its name.
+type Ruled<'a> = (Vec<Candidate<'a>>, &'static str);
 
 /// Leaves out what the first rules cover, one rule after another.
 fn without_arguments<'a>(
     compared: &[Compared<'_, 'a>],
     request: &Request<'_>,
-) -> Option<(Candidate<'a>, &'static str)> {
+) -> Option<Ruled<'a>> {
     for (last, rule) in RULES.rules.iter().enumerate() {
         let rules = &RULES.rules[..=last];
         let kept = |arguments: &[(String, String)]| -> BTreeSet<(String, String)> {
@@ -183,18 +272,16 @@ fn without_arguments<'a>(
         };
         let wanted = kept(&request.arguments);
         let same = compared.iter().filter(|(_, arguments)| kept(arguments) == wanted);
-        if let Some(found) = nearest(same.map(|(one, _)| *one), request) {
-            return Some((found.clone(), &rule.name));
+        let found: Vec<_> = same.map(|(one, _)| (*one).clone()).collect();
+        if !found.is_empty() {
+            return Some((found, &rule.name));
         }
     }
     None
 }
 
 /// A file of a static kind, if all that were recorded with this path are the same.
-fn static_file<'a>(
-    candidates: &[Candidate<'a>],
-    request: &Request<'_>,
-) -> Option<(Candidate<'a>, &'static str)> {
+fn static_file<'a>(candidates: &[Candidate<'a>], request: &Request<'_>) -> Option<Ruled<'a>> {
     let path = surt::place(&request.key);
     let suffix = path.rsplit('/').next()?.rsplit_once('.')?.1;
     let is_static = RULES.suffixes.iter().any(|known| known == suffix);
@@ -204,18 +291,27 @@ fn static_file<'a>(
     if !is_static || is_cut || request.method != "GET" {
         return None;
     }
+    is_one_answer(candidates).then(|| (candidates.to_vec(), STATIC))
+}
+
+/// The candidates whose ids are nearest to those of the request, or all if their ids cannot be compared.
+fn nearest<'a>(candidates: Vec<Candidate<'a>>, request: &Request<'_>) -> Vec<Candidate<'a>> {
+    let least = candidates.iter().filter_map(|(_, entry)| request.distance(entry)).min();
+    let is_nearest = |one: &Candidate<'_>| least.is_none() || request.distance(&one.1) == least;
+    candidates.into_iter().filter(is_nearest).collect()
+}
+
+/// Whether all candidates are of one request, or have the same content, so that any of them is the answer.
+fn is_one_answer(candidates: &[Candidate<'_>]) -> bool {
+    let requests: BTreeSet<_> =
+        candidates.iter().map(|(_, entry)| (url_of(&entry.url), entry.posted.as_deref())).collect();
     let answers: BTreeSet<_> =
-        candidates.iter().map(|(_, entry)| (entry.status, entry.digest.clone())).collect();
-    let is_unambiguous = answers.len() == 1 && (candidates.len() == 1 || has_digest(&answers));
-    let found = nearest(candidates, request);
-    found.filter(|_| is_unambiguous).map(|found| (found.clone(), STATIC))
+        candidates.iter().map(|(_, entry)| (entry.status, entry.digest.as_deref())).collect();
+    requests.len() == 1 || answers.len() == 1 && answers.iter().all(|(_, digest)| digest.is_some())
 }
 
 /// The entry with the same names of arguments and most of their values, at least half of them.
-fn most_arguments<'a>(
-    compared: &[Compared<'_, 'a>],
-    request: &Request<'_>,
-) -> Option<(Candidate<'a>, &'static str)> {
+fn most_arguments<'a>(compared: &[Compared<'_, 'a>], request: &Request<'_>) -> Option<Ruled<'a>> {
     let names = |arguments: &[(String, String)]| -> BTreeSet<String> {
         arguments.iter().map(|(name, _)| name.clone()).collect()
     };
@@ -230,22 +326,22 @@ fn most_arguments<'a>(
         compared.iter().filter_map(|(one, arguments)| Some((*one, score(arguments)?))).collect();
     let best = scored.iter().map(|(_, score)| *score).max()?;
     let best = scored.iter().filter(|(_, score)| *score == best);
-    let found = nearest(best.map(|(one, _)| *one), request)?;
-    Some((found.clone(), ARGUMENTS))
+    Some((best.map(|(one, _)| (*one).clone()).collect(), ARGUMENTS))
 }
 
-/// The entry whose time is nearest. Of those with the same time, an answer precedes a redirect,
-/// which would lead to the same URL again.
-fn nearest<'a, C: Borrow<Candidate<'a>>>(
-    candidates: impl IntoIterator<Item = C>,
-    request: &Request<'_>,
-) -> Option<C> {
-    candidates.into_iter().min_by_key(|candidate| {
-        let (_, entry) = candidate.borrow();
-        let distance = entry.time.duration_since(request.near).abs();
-        let is_redirect = matches!(entry.status, Some(300..=399));
-        (distance.as_secs(), is_redirect, distance)
-    })
+/// How far an entry is from the wanted time. Of those with the same time, a redirect precedes the answer that
+/// it leads to. Indexes of other programs have whole seconds.
+fn distance((_, entry): &Candidate<'_>, request: &Request<'_>) -> (SignedDuration, bool) {
+    let near = if entry.time.subsec_nanosecond() == 0 {
+        Timestamp::from_second(request.near.as_second()).unwrap_or(request.near)
+    } else {
+        request.near
+    };
+    (entry.time.duration_since(near).abs(), !is_redirect(entry))
+}
+
+fn is_redirect(entry: &Entry) -> bool {
+    entry.status.is_some_and(head::is_redirect)
 }
 
 impl<'a> Request<'a> {
@@ -263,11 +359,21 @@ impl<'a> Request<'a> {
             key,
             indexed,
             arguments: all_arguments(&url, &posted),
+            shape: Shape::of(&url, &posted, wanted.near),
             url,
             method: wanted.method,
             posted,
+            asked: if wanted.method == "GET" { Asked::of(wanted.range) } else { Asked::All },
             near: wanted.near,
+            redirected: wanted.redirected,
+            given: wanted.given,
         }
+    }
+
+    /// How far the ids of an entry are from those of the request; `None` if more than its ids differs.
+    fn distance(&self, entry: &Entry) -> Option<(usize, u64)> {
+        let posted = entry.posted.as_deref().unwrap_or_default();
+        self.shape.distance(&Shape::of(url_of(&entry.url), posted, self.near))
     }
 }
 
@@ -275,15 +381,10 @@ fn is_posted(ours: &str, entry: &Entry) -> bool {
     posted::is_same(ours, entry.posted.as_deref().unwrap_or_default())
 }
 
-fn has_digest(answers: &BTreeSet<(Option<u16>, Option<String>)>) -> bool {
-    answers.iter().all(|(_, digest)| digest.is_some())
-}
-
 fn arguments(entry: &Entry) -> Vec<(String, String)> {
     all_arguments(url_of(&entry.url), entry.posted.as_deref().unwrap_or_default())
 }
 
-/// Arguments of the query and of the posted body.
 fn all_arguments(url: &str, posted: &str) -> Vec<(String, String)> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let parts = [query, posted].into_iter().flat_map(|text| text.split('&'));

@@ -19,6 +19,16 @@ pub(super) struct Rules {
     /// Suffixes of files whose query usually is the number of a version.
     #[serde(rename = "static")]
     pub(super) suffixes: Vec<String>,
+    /// Names of arguments whose value is an id, in lower case without dashes.
+    ids: Vec<String>,
+}
+
+impl Rules {
+    /// Whether an argument of this name has an id.
+    pub(super) fn names_id(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase().replace(['-', '_'], "");
+        self.ids.contains(&name)
+    }
 }
 
 /// Arguments that do not change the answer.
@@ -38,7 +48,6 @@ enum Values {
     Any,
     /// Digits, or a fraction.
     Number,
-    /// The name of a function.
     Name,
 }
 

@@ -2,6 +2,7 @@ use super::*;
 use crate::cdxj::{self, Line};
 use crate::exchange::Exchange;
 use crate::sample::{add, at, get, post, recorded};
+use crate::wacz::Page;
 use crate::wacz::bed::{packed_index, with_members};
 use jiff::SignedDuration;
 use std::fs::File;
@@ -25,13 +26,14 @@ fn pages(urls: &[&str]) -> Index {
 }
 
 fn wanted<'a>(url: &'a str, method: &'a str, posted: Option<&'a [u8]>) -> Wanted<'a> {
-    Wanted { url, method, posted, near: at("2026-11-26T09:53:41Z") }
+    let near = at("2026-11-26T09:53:41Z");
+    Wanted { url, method, posted, range: None, near, redirected: None, given: 0 }
 }
 
 fn answer(index: &Index, wanted: &Wanted<'_>) -> Option<(String, Match)> {
     let found = index.find(wanted)?;
     let mut body = String::new();
-    let mut answer = found.wacz.read(&found.entry).unwrap();
+    let mut answer = found.read().unwrap();
     answer.body.read_to_string(&mut body).unwrap();
     Some((body, found.fit))
 }
@@ -78,6 +80,96 @@ fn rules_find_what_differs_without_meaning() {
         let expected = rule.map(|rule| (recorded.to_owned(), Match::Fuzzy(rule)));
         assert_eq!(found, expected, "{recorded} {asked}");
     }
+}
+
+/// Two loads of one page: its scripts make parts of addresses and bodies of chance and of the time.
+#[test]
+fn ids_of_another_visit_do_not_count() {
+    const A: &str = "550e8400-e29b-41d4-a716-446655440000";
+    const B: &str = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
+    let path = |id: &str, time: u64| format!("https://a.test/s/{id}/{time}/data");
+    let recorded = [path(A, 1_764_150_821_123), "https://a.test/x?a=1".to_owned()];
+    let index = pages(&recorded.each_ref().map(String::as_str));
+    let found = answer(&index, &wanted(&path(B, 1_764_150_822_000), "GET", None));
+    assert_eq!(found, Some((recorded[0].clone(), Match::Fuzzy("id"))));
+    let exact = answer(&index, &wanted(&recorded[0], "GET", None));
+    assert_eq!(exact, Some((recorded[0].clone(), Match::Exact)));
+    // A number far from the time of the page is no time, and a name no id.
+    for other in [path(B, 1_264_150_822_000), path("b", 1_764_150_821_123)] {
+        assert_eq!(answer(&index, &wanted(&other, "GET", None)), None, "{other}");
+    }
+}
+
+#[test]
+fn nearest_time_answers_and_ambiguous_ids_do_not() {
+    let poll = |ms: u64| format!("https://a.test/poll/1764150{ms:06}/news");
+    let index = pages(&[&poll(821_000), &poll(826_000), &poll(831_000)]);
+    for (asked, expected) in [(821_030, 821_000), (826_900, 826_000), (840_000, 831_000)] {
+        let found = answer(&index, &wanted(&poll(asked), "GET", None));
+        assert_eq!(found, Some((poll(expected), Match::Fuzzy("id"))));
+    }
+    assert_eq!(answer(&index, &wanted(&poll(823_500), "GET", None)), None, "equally near");
+    let poll = |ms: u64| format!("https://a.test/poll?_=1764150{ms:06}");
+    let index = pages(&[&poll(821_000), &poll(826_000)]);
+    let found = answer(&index, &wanted(&poll(826_030), "GET", None));
+    assert_eq!(found, Some((poll(826_000), Match::Fuzzy("cache-breaking"))));
+    let item = |id: &str| format!("https://a.test/i/d41d8cd98f00b204e980099{id}");
+    let index = pages(&[&item("1"), &item("2")]);
+    assert_eq!(answer(&index, &wanted(&item("3"), "GET", None)), None);
+    let arguments = ["https://a.test/x?a=1&b=2&c=3", "https://a.test/x?a=1&b=2&c=4"];
+    let found = answer(&pages(&arguments), &wanted("https://a.test/x?a=1&b=2&c=5", "GET", None));
+    assert_eq!(found, None);
+}
+
+#[test]
+fn ids_with_the_same_answer_are_not_ambiguous() {
+    let url = |id: &str| format!("https://a.test/b/d41d8cd98f00b204e980099{id}");
+    let file = recorded(|recording| {
+        for id in ["1", "2"] {
+            add(recording, &get(&url(id), 200, &[]), b"ok");
+        }
+    });
+    let mut index = Index::new();
+    index.add(Arc::new(Wacz::open(file).unwrap()));
+    let found = answer(&index, &wanted(&url("3"), "GET", None));
+    assert_eq!(found, Some(("ok".to_owned(), Match::Fuzzy("id"))));
+}
+
+#[test]
+fn page_is_no_answer_to_the_link_to_another_one() {
+    let url = |id: &str| format!("https://a.test/article/d41d8cd98f00b204e980099{id}");
+    let file = recorded(|recording| {
+        add(recording, &get(&url("1"), 200, &[]), b"one");
+        let (title, time) = (String::new(), at("2026-11-26T09:53:41Z"));
+        recording.add_page(Page { url: url("1"), title, time, text: None });
+    });
+    let mut index = Index::new();
+    index.add(Arc::new(Wacz::open(file).unwrap()));
+    assert_eq!(answer(&index, &wanted(&url("2"), "GET", None)), None);
+}
+
+#[test]
+fn ids_in_posted_bodies_do_not_count() {
+    let url = "https://a.test/api";
+    let body = |id: &str, query: &str| {
+        format!(
+            "{{\"request\": {{\"id\": \"{id}\", \"sent\": \"2026-11-26T09:53:41Z\"}}, \"query\": \"{query}\"}}"
+        )
+    };
+    let (one, two) =
+        ("550e8400-e29b-41d4-a716-446655440000", "6fa459ea-ee8a-4ca4-894e-db77e160355e");
+    let recorded = [post(url, body(one, "a").as_bytes()), post(url, b"sid=ab12cd&part=2")];
+    let index = index(&recorded);
+    let find = |posted: &str| {
+        let found = index.find(&wanted(url, "POST", Some(posted.as_bytes())))?;
+        Some((found.entry.posted.unwrap_or_default(), found.fit))
+    };
+    let (posted, fit) = find(&body(two, "a")).unwrap();
+    assert!(posted.contains(one) && fit == Match::Fuzzy("id"), "{posted} {fit:?}");
+    assert_eq!(find(&body(two, "b")), None);
+    let form = Some(("sid=ab12cd&part=2".to_owned(), Match::Fuzzy("id")));
+    assert_eq!(find("sid=7731ff&part=2"), form);
+    assert_eq!(find("sid=7731ff&part=3"), None);
 }
 
 #[test]
@@ -128,12 +220,33 @@ fn nearest_of_several_recordings_answers() {
         index.find(&wanted).unwrap().entry.status
     };
     assert_eq!(status("2026-01-20T00:00:00Z"), Some(200));
-    assert_eq!(status("2026-03-01T00:00:00Z"), Some(201), "the redirect leads here");
+    assert_eq!(status("2026-03-01T00:00:00Z"), Some(302));
+    let redirected = Some(at("2026-03-01T00:00:00.1Z"));
+    let near = at("2026-03-01T00:00:00Z");
+    let wanted = Wanted { near, redirected, ..wanted(url, "GET", None) };
+    assert_eq!(index.find(&wanted).unwrap().entry.status, Some(201), "the redirect leads here");
     assert_eq!(status("2030-01-01T00:00:00Z"), Some(201));
 }
 
+/// A page that asks until something is done would ask without an end.
+#[test]
+fn answers_of_one_visit_are_given_in_their_order() {
+    let url = "https://a.test/";
+    let times = ["09:00:00Z", "09:53:41.1Z", "09:53:42Z", "09:53:43Z", "10:09:00Z"];
+    let exchanges = (200..).zip(times).map(|(status, time)| {
+        let time = at(&format!("2026-11-26T{time}"));
+        crate::exchange::Exchange { time, ..get(url, status, &[]) }
+    });
+    let index = index(&exchanges.collect::<Vec<_>>());
+    let status = |given| {
+        let wanted = Wanted { given, ..wanted(url, "GET", None) };
+        index.find(&wanted).unwrap().entry.status.unwrap()
+    };
+    assert_eq!([0, 1, 2, 3, 4].map(status), [201, 202, 203, 203, 203]);
+}
+
 /// URLs that differ in what keys and rules leave out.
-const URLS: [&str; 14] = [
+const URLS: [&str; 16] = [
     "https://a.test/",
     "https://a.test/?b=1&a=2",
     "https://a.test/x",
@@ -146,6 +259,8 @@ const URLS: [&str; 14] = [
     "https://a.test/s.css?v=1",
     "https://a.test/s.css?v=2",
     "https://a.test/s.js?v=1",
+    "https://a.test/x/550e8400-e29b-41d4-a716-446655440000/Y",
+    "https://a.test/1764150821123.json",
     "https://b.test:8080/x?",
     "urn:text:https://a.test/X/",
 ];
@@ -234,6 +349,8 @@ fn requests() -> Vec<(String, &'static str)> {
             format!("{url}0"),
         ])
     });
+    let others = ["x/6fa459ea-ee8a-4ca4-894e-db77e160355e/Y", "1764150829999.json"];
+    let urls = urls.chain(others.map(|path| format!("https://a.test/{path}")));
     urls.flat_map(|url| [(url.clone(), "GET"), (url.clone(), "POST"), (url, "HEAD")]).collect()
 }
 

@@ -121,7 +121,6 @@ pub(crate) struct Http {
     pub(crate) start: Vec<u8>,
 }
 
-/// A record of a file that was walked through.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) offset: u64,
@@ -207,6 +206,27 @@ impl Walk {
     }
 }
 
+/// Skips the end of a record: two line ends, but some programs write another number.
+fn skip_end(source: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let bytes = source.fill_buf()?;
+        let ends = bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count();
+        match bytes.get(ends) {
+            None if ends == 0 => return Ok(()),
+            Some(next) if *next != b'W' => {
+                return Err(invalid("record does not end after its length"));
+            }
+            next => {
+                let is_over = next.is_some();
+                source.consume(ends);
+                if is_over {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
 fn found(source: &mut impl BufRead) -> io::Result<Option<Found>> {
     let Some((version, fields, length)) = block(source)? else {
         return Ok(None);
@@ -244,11 +264,7 @@ fn found(source: &mut impl BufRead) -> io::Result<Option<Found>> {
         let count = bytes.len();
         body.consume(count);
     }
-    let mut end = [0; 4];
-    body.inner.read_exact(&mut end)?;
-    if &end != b"\r\n\r\n" {
-        return Err(invalid("record does not end after its length"));
-    }
+    skip_end(body.inner)?;
     Ok(Some(Found {
         offset: 0,
         length: 0,

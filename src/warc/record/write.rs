@@ -61,7 +61,6 @@ pub(crate) struct Head<'a> {
     pub(crate) fields: Fields,
 }
 
-/// A record that was written.
 pub(crate) struct Written {
     /// Digest of the payload, which is the body alone.
     pub(crate) payload: String,

@@ -35,11 +35,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     print(begin, "open");
     for url in urls {
         let begin = Instant::now();
-        let found =
-            index.find(&Wanted { url, method: "GET", posted: None, near: Timestamp::UNIX_EPOCH });
+        let near = Timestamp::UNIX_EPOCH;
+        let found = index.find(&Wanted {
+            url,
+            method: "GET",
+            posted: None,
+            range: None,
+            near,
+            redirected: None,
+            given: 0,
+        });
         let how = match &found {
             None => "missing",
-            Some(found) if found.wacz.read(&found.entry).is_err() => "not readable",
+            Some(found) if found.read().is_err() => "not readable",
             Some(found) => match found.fit {
                 Match::Exact => "exact",
                 Match::Fuzzy(rule) => rule,

@@ -253,7 +253,6 @@ impl Shelf for Files<'_> {
     }
 }
 
-/// Moves the bodies of a recording to a directory.
 fn share_bodies(path: &str, to: &str, directory: &str) -> Result<()> {
     let mut options = File::options();
     let to = options.read(true).write(true).create_new(true).open(to)?;

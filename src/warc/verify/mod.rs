@@ -20,7 +20,6 @@ const FLAWS_MAX: usize = 1000;
 /// What [`check`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Records that were read.
     pub records: u64,
     /// Digests of records that were compared.
     pub compared: u64,

@@ -76,7 +76,8 @@ fn flaws(found: &Found, report: &mut Report) -> Vec<String> {
     if !date.is_empty() && date.parse::<Timestamp>().is_err() {
         flaws.push(format!("WARC-Date is '{date}'"));
     }
-    if found.field("WARC-Target-URI").starts_with('<') {
+    // The grammar of WARC/1.0 has them, and wget writes them.
+    if found.field("WARC-Target-URI").starts_with('<') && found.version != "WARC/1.0" {
         flaws.push("WARC-Target-URI is in angle brackets".to_owned());
     }
     let kind = found.field("WARC-Type");

@@ -26,7 +26,6 @@ fn good() -> File {
     })
 }
 
-/// The records of the good file.
 fn records() -> Vec<Vec<u8>> {
     let wacz = Wacz::open(good()).unwrap();
     let mut text = Vec::new();
@@ -59,6 +58,15 @@ fn file_of_this_program_has_no_flaw() {
     assert_eq!(report.flaws, []);
     assert_eq!((report.records, report.compared, report.uncompared), (8, 15, 0));
     assert_eq!(planted(1, "", "", |_| ()), "");
+}
+
+#[test]
+fn angle_brackets_of_the_first_version_are_no_contradiction() {
+    let head = "WARC/1.0\nWARC-Type: resource\nWARC-Record-ID: <urn:uuid:1>\n\
+        WARC-Target-URI: <http://a.test/>\nWARC-Date: 2020-01-02T03:04:05Z\nContent-Type: text/html";
+    let with = |head: &str| flaws(file(&bed::record(head, b"<p>")));
+    assert_eq!(with(head), "");
+    assert!(with(&head.replace("1.0", "1.1")).contains("in angle brackets"));
 }
 
 #[test]

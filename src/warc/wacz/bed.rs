@@ -33,6 +33,20 @@ pub(crate) fn record(head: &str, block: &[u8]) -> Vec<u8> {
     [head.as_bytes(), block, b"\r\n\r\n"].concat()
 }
 
+/// Head of the answers of a server.
+pub(crate) const SERVER: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
+
+/// A response as wget writes it: WARC/1.0, and angle brackets.
+pub(crate) fn response(url: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "WARC/1.0\nWARC-Type: response\nWARC-Record-ID: <urn:uuid:{url}>\n\
+         WARC-Target-URI: <{url}>\nWARC-Date: 2020-01-02T03:04:05Z\n\
+         Content-Type: application/http;msgtype=response"
+    );
+    let block = [SERVER.as_bytes(), headers.as_bytes(), b"\r\n", body].concat();
+    record(&head, &block)
+}
+
 /// A finished WACZ with this WARC file, and the index of its records after `edit`.
 pub(crate) fn wacz(warc: &[u8], edit: impl FnOnce(&mut Vec<Line>)) -> File {
     let file = tempfile::tempfile().unwrap();

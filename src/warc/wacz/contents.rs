@@ -24,23 +24,24 @@ pub(super) const PAGES_MAX: usize = 200_000;
 /// Longest line of a page in bytes.
 const PAGE_MAX_BYTES: u64 = 32 << 20;
 /// Texts of pages that are kept, in bytes.
-const TEXTS_MAX_BYTES: usize = 64 << 20;
+pub(super) const TEXTS_MAX_BYTES: usize = 64 << 20;
 /// Faults that are reported one by one.
 pub(super) const FAULTS_MAX: usize = 100;
 
-/// What of index and list of pages stays in memory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keeps {
+/// What of an index stays in memory.
+#[derive(Clone, Copy)]
+pub(super) enum Keeps<'a> {
     All,
-    /// Pages without their texts.
-    Pages,
+    /// Entries for which this is true; of a file without an index, those of its pages.
+    Of(&'a dyn Fn(&Entry) -> bool),
 }
 
-/// What was read of a recording.
 #[derive(Default)]
 pub(super) struct Contents {
     pub(super) entries: Vec<Entry>,
     pub(super) pages: Vec<Page>,
+    /// The entries of the documents of the pages, if these were found in records.
+    pub(super) documents: Vec<Entry>,
     pub(super) faults: Vec<Flaw>,
     /// Of each WARC file whose records were read, the offset of the end of the last one.
     pub(super) ends: Vec<u64>,
@@ -54,14 +55,13 @@ pub(super) fn index_kind(member: &Member) -> Option<bool> {
     is_index.then(|| name.ends_with(".gz"))
 }
 
-/// Returns whether a member is a list of pages.
 pub(super) fn is_list(member: &Member) -> bool {
     member.name.starts_with("pages/") && member.name.ends_with(".jsonl")
 }
 
 impl Contents {
     /// Reads the indexes of a WACZ, whose entries are sorted by key and time afterwards.
-    pub(super) fn of_indexes(members: &[Member], warcs: &[Warc], keeps: Keeps) -> Contents {
+    pub(super) fn of_indexes(members: &[Member], warcs: &[Warc], keeps: Keeps<'_>) -> Contents {
         let mut contents = Contents::default();
         for member in members {
             if let Some(is_packed) = index_kind(member) {
@@ -72,18 +72,20 @@ impl Contents {
         contents
     }
 
-    /// Makes the index of WARC files from their records, or a list of their documents if only pages
-    /// are kept. What ends a file that `is_complete` is a fault.
-    pub(super) fn of_records(warcs: &[Warc], is_complete: bool, keeps: Keeps) -> Contents {
+    /// Makes the index of WARC files from their records, or, if not all is kept, a list of their documents.
+    /// What ends a file that `is_complete` is a fault.
+    pub(super) fn of_records(warcs: &[Warc], is_complete: bool, keeps: Keeps<'_>) -> Contents {
         let mut contents = Contents::default();
+        let mut documents = Documents::default();
         for (number, warc) in warcs.iter().enumerate() {
             let mut walk = Walk::new(warc.data.clone());
             let mut lines = Lines::default();
-            let mut documents = Documents::default();
             loop {
                 match walk.next() {
-                    Ok(Some(found)) if keeps == Keeps::Pages => documents.add(&found),
-                    Ok(Some(found)) => lines.add(&found, &warc.name),
+                    Ok(Some(found)) => match keeps {
+                        Keeps::All => lines.add(&found, &warc.name),
+                        Keeps::Of(_) => documents.add(&found, warcs, number),
+                    },
                     Ok(None) => break,
                     Err(stop) => {
                         if is_complete {
@@ -95,7 +97,6 @@ impl Contents {
                 }
             }
             contents.ends.push(walk.end);
-            contents.pages.extend(documents.into_pages());
             for line in lines.into_lines() {
                 let offset = line.record.offset.unwrap_or_default();
                 match Entry::of(line, warcs, Some(number)) {
@@ -106,15 +107,16 @@ impl Contents {
                 }
             }
         }
+        documents.end(&mut contents);
         contents.sort();
         contents
     }
 
-    /// Reads the lists of pages.
-    pub(super) fn of_lists(members: &[Member], keeps: Keeps) -> Contents {
+    /// Reads the lists of pages, and keeps so many bytes of their texts.
+    pub(super) fn of_lists(members: &[Member], texts: usize) -> Contents {
         let mut contents = Contents::default();
         for member in members.iter().filter(|member| is_list(member)) {
-            contents.add_pages(member, keeps);
+            contents.add_pages(member, texts);
         }
         contents
     }
@@ -124,7 +126,7 @@ impl Contents {
         self.entries.sort_by_cached_key(order);
     }
 
-    fn add_index(&mut self, member: &Member, is_packed: bool, warcs: &[Warc], keeps: Keeps) {
+    fn add_index(&mut self, member: &Member, is_packed: bool, warcs: &[Warc], keeps: Keeps<'_>) {
         let content: Box<dyn Read> = if is_packed {
             Box::new(MultiGzDecoder::new(io::BufReader::new(member.content())))
         } else {
@@ -132,7 +134,11 @@ impl Contents {
         };
         let most = match keeps {
             Keeps::All => INDEX_MAX_BYTES,
-            Keeps::Pages => SURVEY_MAX_BYTES,
+            Keeps::Of(_) => SURVEY_MAX_BYTES,
+        };
+        let is_kept = |entry: &Entry| match keeps {
+            Keeps::All => true,
+            Keeps::Of(is_wanted) => is_wanted(entry),
         };
         let mut content = io::BufReader::new(content.take(most));
         let mut previous = Vec::new();
@@ -151,8 +157,7 @@ impl Contents {
             }
             let entry = cdxj::parse(text).and_then(|line| Entry::of(line, warcs, None));
             match entry {
-                Ok(entry) if keeps == Keeps::All => self.entries.extend(entry),
-                Ok(_) => {}
+                Ok(entry) => self.entries.extend(entry.filter(is_kept)),
                 Err(reason) => self.fault(part(), reason),
             }
             if line < previous {
@@ -166,25 +171,15 @@ impl Contents {
         }
     }
 
-    fn add_pages(&mut self, member: &Member, keeps: Keeps) {
-        let mut content = io::BufReader::new(member.content());
-        let mut rest = match keeps {
-            Keeps::All => TEXTS_MAX_BYTES,
-            Keeps::Pages => 0,
-        };
-        for number in 1_u64.. {
-            let part = || format!("{} line {number}", member.name);
-            let mut line = Vec::new();
-            match read_line(&mut content, PAGE_MAX_BYTES, &mut line) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(reason) => return self.fault(part(), reason),
-            }
+    fn add_pages(&mut self, member: &Member, texts: usize) {
+        let mut rest = texts;
+        for page in pages_of(member) {
             if self.pages.len() >= PAGES_MAX {
-                return self.fault(part(), format!("only the first {PAGES_MAX} pages are read"));
+                let reason = format!("only the first {PAGES_MAX} pages are read");
+                return self.fault(member.name.clone(), reason);
             }
-            match page_of(&line) {
-                Ok(Some(mut page)) => {
+            match page {
+                Ok(mut page) => {
                     let length = page.text.as_ref().map_or(0, String::len);
                     match usize::checked_sub(rest, length) {
                         Some(left) => rest = left,
@@ -192,8 +187,7 @@ impl Contents {
                     }
                     self.pages.push(page);
                 }
-                Ok(None) => {}
-                Err(reason) => self.fault(part(), reason),
+                Err(flaw) => self.fault(flaw.part, flaw.reason),
             }
         }
     }
@@ -205,7 +199,6 @@ impl Contents {
     }
 }
 
-/// The beginning of the lists of pages.
 #[derive(Default)]
 pub(super) struct Beginning {
     /// The first page.
@@ -217,23 +210,43 @@ pub(super) struct Beginning {
 /// Reads the lists up to the first page.
 pub(super) fn beginning(members: &[Member]) -> Beginning {
     let mut contents = Contents::default();
-    let mut lists = members.iter().filter(|member| is_list(member));
-    let page = lists.find_map(|member| {
-        let mut content = io::BufReader::new(member.content());
-        let mut line = Vec::new();
-        let mut number = 0_u64;
-        while read_line(&mut content, PAGE_MAX_BYTES, &mut line).ok()? {
+    let mut lists = members.iter().filter(|member| is_list(member)).flat_map(pages_of);
+    let page = lists.find_map(|page| match page {
+        Ok(page) => Some(page),
+        Err(flaw) => {
+            contents.fault(flaw.part, flaw.reason);
+            None
+        }
+    });
+    Beginning { page, faults: contents.faults }
+}
+
+/// The pages of a list, and the lines that are none. A line that is too long ends it.
+pub(super) fn pages_of(member: &Member) -> impl Iterator<Item = Result<Page, Flaw>> {
+    let name = member.name.clone();
+    let mut content = Some(io::BufReader::new(member.content()));
+    let mut number = 0_u64;
+    std::iter::from_fn(move || {
+        loop {
             number += 1;
+            let mut line = Vec::new();
+            let flaw =
+                |reason: String| Some(Err(Flaw::new(format!("{name} line {number}"), reason)));
+            match read_line(content.as_mut()?, PAGE_MAX_BYTES, &mut line) {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(reason) => {
+                    content = None;
+                    return flaw(reason.to_string());
+                }
+            }
             match page_of(&line) {
-                Ok(Some(page)) => return Some(page),
+                Ok(Some(page)) => return Some(Ok(page)),
                 Ok(None) => {}
-                Err(reason) => contents.fault(format!("{} line {number}", member.name), reason),
+                Err(reason) => return flaw(reason),
             }
         }
-        None
-    });
-    let faults = contents.faults;
-    Beginning { page, faults }
+    })
 }
 
 /// The page of a line. `None` for the title of the list, and for an empty line. A list may name a file of

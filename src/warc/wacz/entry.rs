@@ -4,10 +4,8 @@ use super::read::Warc;
 use crate::cdxj::Line;
 use jiff::Timestamp;
 
-/// Media type of index lines of revisits.
 pub(super) const REVISIT: &str = "warc/revisit";
 
-/// Begin of the name of the text of a page.
 pub(super) const TEXT: &str = "urn:text:";
 /// Bytes of a page's text that are read.
 pub(super) const TEXT_MAX_BYTES: u64 = 16 << 20;

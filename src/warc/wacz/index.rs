@@ -18,7 +18,6 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Adds a record of the file with this name.
     pub(crate) fn add(&mut self, found: &Found, filename: &str) {
         let id = found.field("warc-record-id").to_owned();
         let other = found.field("warc-concurrent-to").to_owned();
@@ -61,7 +60,7 @@ fn set_request(line: &mut Line, request: &(String, Option<String>)) {
 }
 
 /// The line of a record that answers requests. `None` for all others.
-fn line(found: &Found, filename: &str) -> Option<Line> {
+pub(super) fn line(found: &Found, filename: &str) -> Option<Line> {
     let kind = found.field("warc-type");
     let is_indexed = match kind {
         "response" | "revisit" => true,

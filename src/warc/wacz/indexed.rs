@@ -12,15 +12,15 @@ use super::read::Warc;
 use super::sorted::{LineRange, SortedIndex};
 use crate::zip::Member;
 use crate::{Flaw, cdxj, surt};
+use archivist_core::lock;
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Smallest index in bytes of the file of which a look-up reads only a part.
 pub(super) const SORTED_MIN_BYTES: u64 = 2 << 20;
 /// Bytes of lines with keys that were made by other rules, at most.
 const STRAYS_MAX_BYTES: usize = 32 << 20;
 
-/// The index of a recording.
 pub(super) struct Indexed {
     members: Vec<Member>,
     warcs: Arc<[Warc]>,
@@ -36,17 +36,14 @@ pub(super) struct Indexed {
     noticed: Mutex<Vec<Flaw>>,
 }
 
-/// Entries in memory.
 #[derive(Default)]
 struct Listed {
     contents: Contents,
     places: OnceLock<Places>,
 }
 
-/// How far a look-up goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reach {
-    /// Lines with the key.
     Key,
     /// Lines with the place of the key.
     Place,
@@ -92,13 +89,12 @@ impl Indexed {
         }
     }
 
-    /// Whether the file has an index.
     pub(super) fn exists(&self) -> bool {
         self.members.iter().any(|one| index_kind(one).is_some())
     }
 
     /// Reads all lines. Without an index, all records.
-    pub(super) fn read(&self, keeps: Keeps) -> Contents {
+    pub(super) fn read(&self, keeps: Keeps<'_>) -> Contents {
         if self.exists() {
             Contents::of_indexes(&self.members, &self.warcs, keeps)
         } else {
@@ -117,7 +113,7 @@ impl Indexed {
 
     /// What look-ups found that cannot be used.
     pub(super) fn noticed(&self) -> Vec<Flaw> {
-        let noticed = self.noticed.lock().unwrap_or_else(PoisonError::into_inner);
+        let noticed = lock(&self.noticed);
         let refuted = self.refuted.get().into_iter().cloned();
         let all = self.all.get().into_iter();
         let all = all.flat_map(|all| all.contents.faults.clone());
@@ -125,6 +121,13 @@ impl Indexed {
         let new: Vec<Flaw> = all.filter(|flaw| !flaws.contains(flaw)).collect();
         flaws.extend(new);
         flaws
+    }
+
+    /// Whether a look-up reads a small part of an index, or all of a small one.
+    pub(super) fn is_cheap(&self) -> bool {
+        let indexes = self.members.iter().filter(|member| index_kind(member).is_some());
+        let bytes: u64 = indexes.map(|member| member.data.len()).sum();
+        self.is_sorted() || (1..SORTED_MIN_BYTES).contains(&bytes)
     }
 
     /// Whether look-ups are in a sorted index.
@@ -193,6 +196,34 @@ impl Indexed {
             found.extend(own);
         }
         Ok(found)
+    }
+
+    /// Returns entries that are `wanted`, of those whose key begins with `place`, and of others that are in
+    /// memory. Of those that are not, at most `most`.
+    pub(super) fn find_below(
+        &self,
+        place: &str,
+        most: usize,
+        wanted: &dyn Fn(&Entry) -> bool,
+    ) -> Vec<Cow<'_, Entry>> {
+        if self.is_sorted() {
+            let mut found = Vec::new();
+            let read = self.each(&LineRange::below(place), &mut |entry| {
+                if found.len() < most && wanted(&entry) {
+                    found.push(Cow::Owned(entry));
+                }
+            });
+            match read.and_then(|()| self.strays()) {
+                Ok(strays) => {
+                    let strays = strays.contents.entries.iter();
+                    found.extend(strays.filter(|entry| wanted(entry)).map(Cow::Borrowed));
+                    return found;
+                }
+                Err(flaw) => drop(self.refuted.set(flaw)),
+            }
+        }
+        let all = self.all().entries.iter();
+        all.filter(|entry| wanted(entry)).map(Cow::Borrowed).collect()
     }
 
     /// Calls `each` with the entries of a range of lines. A line without an entry is noticed.
@@ -290,7 +321,7 @@ impl Indexed {
     }
 
     fn notice(&self, flaw: Flaw) {
-        let mut noticed = self.noticed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noticed = lock(&self.noticed);
         if noticed.len() < FAULTS_MAX && !noticed.contains(&flaw) {
             noticed.push(flaw);
         }

@@ -26,13 +26,11 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// Makes files without a name, for what does not fit in memory.
 type Scratch<'a> = dyn Fn() -> io::Result<File> + 'a;
 
-/// A WACZ that gets the records of others.
 pub struct Merge<'a> {
     about: About,
     output: Output,
     sums: Sums,
     lines: Sorter,
-    /// The lines of the list of pages.
     pages: BufWriter<File>,
     has_text: bool,
     main_time: Option<Timestamp>,

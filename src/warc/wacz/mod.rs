@@ -17,6 +17,7 @@ mod share;
 mod sorted;
 mod sorter;
 mod stored;
+mod survey;
 mod write;
 
 pub use entry::Entry;
@@ -25,8 +26,9 @@ pub(crate) use indexed::Reach;
 pub use merge::Merge;
 pub(crate) use places::url_of;
 pub(crate) use read::FOUND_MAX;
-pub use read::{Bodies, Survey, Wacz};
+pub use read::{Bodies, Wacz};
 pub use recover::recover;
 pub use share::{Shared, Shelf, share};
 pub use stored::StoredAnswer;
+pub use survey::Parts;
 pub use write::{About, Page, Recording, Summary};

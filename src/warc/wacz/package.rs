@@ -23,7 +23,6 @@ const PAGES: &str = "pages/pages.jsonl";
 const PACKAGE: &str = "datapackage.json";
 const PACKAGE_DIGEST: &str = "datapackage-digest.json";
 
-/// Offset of the WARC file in a recording.
 pub(super) const DATA_BEGIN: u64 = (zip::PLACEHOLDER_BYTES + DATA.len()) as u64;
 
 /// The header before the WARC file.
@@ -61,7 +60,6 @@ pub(super) struct Contents<'a> {
     pub(super) about: &'a About,
     /// Index lines in their order.
     pub(super) lines: &'a mut dyn Iterator<Item = io::Result<String>>,
-    /// Writes the list of pages.
     pub(super) pages: &'a mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     /// When the page was requested that a viewer opens first.
     pub(super) main_time: Option<Timestamp>,
@@ -76,7 +74,6 @@ struct Members {
     resources: Vec<serde_json::Value>,
 }
 
-/// The end of the file.
 struct End<'a>(&'a mut Output);
 
 impl Write for End<'_> {
@@ -90,7 +87,6 @@ impl Write for End<'_> {
     }
 }
 
-/// Content of a member on its way to the file.
 struct Content<W> {
     inner: W,
     crc: Crc,
@@ -214,7 +210,6 @@ pub(super) fn pages_title(has_text: bool) -> String {
     format!("{title}\n")
 }
 
-/// The line of a page.
 pub(super) fn page_line(page: &Page) -> String {
     let id = digest::of(format!("{} {}", page.url, page.time).as_bytes());
     let mut line = json!({

@@ -9,15 +9,12 @@ const FORMAT: &str = "cdxj-gzip-1.0";
 /// Largest part in bytes, as it is in the file.
 const PART_MAX_BYTES: u64 = 16 << 20;
 
-/// The parts of an index in their order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Parts {
-    /// Name of the compressed index.
     pub(super) filename: String,
     pub(super) list: Vec<IndexPart>,
 }
 
-/// A part of an index.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct IndexPart {
     /// How its first line begins: key and time.

@@ -1,6 +1,6 @@
 //! Reads WACZ files and single WARC files, also those of other programs.
 
-use super::contents::{self, Beginning, Contents, FAULTS_MAX, Keeps};
+use super::contents::{self, Beginning, Contents, FAULTS_MAX, TEXTS_MAX_BYTES};
 use super::entry::{Entry, REVISIT, TEXT, TEXT_MAX_BYTES};
 use super::indexed::{Indexed, Reach, SORTED_MIN_BYTES, Sought};
 use super::places::url_of;
@@ -12,6 +12,7 @@ use crate::source::Part;
 use crate::surt;
 use crate::zip::{self, Member, Method};
 use crate::{Flaw, WarcError};
+use flate2::read::GzDecoder;
 use jiff::Timestamp;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -22,7 +23,9 @@ use std::sync::{Arc, OnceLock};
 /// Entries that a look-up in an index returns that is not in memory.
 pub(crate) const FOUND_MAX: usize = 20_000;
 
-/// A WARC file.
+/// Status of an answer without a body to a program that has the body.
+const NOT_MODIFIED: u16 = 304;
+
 pub(crate) struct Warc {
     pub(crate) name: String,
     pub(crate) data: Part,
@@ -36,26 +39,17 @@ pub type Bodies = Arc<dyn Fn(&str) -> io::Result<Option<File>> + Send + Sync>;
 pub struct Wacz {
     pub(crate) members: Vec<Member>,
     pub(crate) warcs: Arc<[Warc]>,
-    index: Indexed,
+    pub(super) index: Indexed,
     /// The lists of pages, after they were read.
     lists: OnceLock<Contents>,
     /// Their beginning, if only that was read.
     beginning: OnceLock<Beginning>,
     /// Faults that were found when the file was opened.
-    opened: Vec<Flaw>,
+    pub(super) opened: Vec<Flaw>,
     /// All faults, after all was read.
     faults: OnceLock<Vec<Flaw>>,
     is_complete: bool,
     bodies: Option<Bodies>,
-}
-
-/// What a file has, for programs that keep the file and not its index.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Survey {
-    /// The list of pages, without texts. If the file has none: HTML documents that no page embeds.
-    pub pages: Vec<Page>,
-    /// What of the file cannot be used.
-    pub faults: Vec<Flaw>,
 }
 
 impl Wacz {
@@ -78,33 +72,6 @@ impl Wacz {
         Ok(wacz)
     }
 
-    /// Reads a file, and keeps no more of it than its list of pages, so that memory does not grow with
-    /// the file.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or has another format.
-    pub fn survey(file: File) -> Result<Survey, WarcError> {
-        let wacz = Wacz::open(file)?;
-        let mut index = wacz.index.read(Keeps::Pages);
-        let mut faults = [wacz.opened, index.faults].concat();
-        let lists = Contents::of_lists(&wacz.members, Keeps::Pages);
-        faults.extend(lists.faults);
-        let mut pages = lists.pages;
-        if pages.is_empty() {
-            if wacz.index.exists() {
-                index = Contents::of_records(&wacz.warcs, true, Keeps::Pages);
-                faults.extend(index.faults);
-            }
-            pages = index.pages;
-        }
-        if !wacz.is_complete {
-            let reason = "was not finished; its whole records are used";
-            faults.push(Flaw::new("file", reason));
-        }
-        faults.truncate(FAULTS_MAX);
-        Ok(Survey { pages, faults })
-    }
-
     /// Opens a file, and reads only a part of its indexes for a look-up if they are sorted and have at
     /// least so many bytes.
     pub(crate) fn open_at_least(file: File, sorted_min_bytes: u64) -> Result<Wacz, WarcError> {
@@ -115,6 +82,10 @@ impl Wacz {
         let is_open = first.as_ref().is_some_and(|first| first.is_open);
         let mut faults = Vec::new();
         let (mut members, mut is_complete) = (Vec::new(), true);
+        if is_arc(&whole) {
+            let reason = "an ARC file, which is older than WARC: convert it, for example with 'warcio recompress'";
+            return Err(WarcError::format("file", reason));
+        }
         let warcs = if whole.starts_with(b"WARC/") || whole.starts_with(&[0x1f, 0x8b]) {
             vec![Warc { name: "WARC file".to_owned(), data: whole }]
         } else if !whole.starts_with(b"PK") {
@@ -175,20 +146,28 @@ impl Wacz {
         self.index.find(sought, reach, FOUND_MAX, wanted)
     }
 
+    /// Entries that are wanted, of those whose key begins with the place of a directory.
+    pub(crate) fn find_below(
+        &self,
+        place: &str,
+        wanted: &dyn Fn(&Entry) -> bool,
+    ) -> Vec<Cow<'_, Entry>> {
+        self.index.find_below(place, FOUND_MAX, wanted)
+    }
+
     /// Whether a look-up reads only a part of the index, and whether it may find more with a farther
     /// reach therefore.
     pub(crate) fn is_sorted(&self) -> bool {
         self.index.is_sorted()
     }
 
-    /// Returns the list of pages.
     #[must_use]
     pub fn pages(&self) -> &[Page] {
         &self.lists().pages
     }
 
     fn lists(&self) -> &Contents {
-        self.lists.get_or_init(|| Contents::of_lists(&self.members, Keeps::All))
+        self.lists.get_or_init(|| Contents::of_lists(&self.members, TEXTS_MAX_BYTES))
     }
 
     fn beginning(&self) -> &Beginning {
@@ -277,7 +256,7 @@ impl Wacz {
         format!("{name} at byte {}", entry.offset)
     }
 
-    fn answer(&self, entry: &Entry, may_refer: bool) -> io::Result<StoredAnswer> {
+    pub(super) fn answer(&self, entry: &Entry, may_refer: bool) -> io::Result<StoredAnswer> {
         let warc = self.warcs.get(entry.warc);
         let warc = warc.ok_or_else(|| invalid("no such WARC file"))?;
         let stored = Stored::open(warc.data.slice(entry.offset, entry.length))?;
@@ -299,7 +278,9 @@ impl Wacz {
                 Stored::open(body)?.answer()?
             }
         };
-        Ok(if stored.headers.is_empty() {
+        Ok(if stored.status == NOT_MODIFIED {
+            StoredAnswer { headers: updated(answer.headers, stored.headers), ..answer }
+        } else if stored.headers.is_empty() {
             answer
         } else {
             StoredAnswer {
@@ -399,7 +380,13 @@ impl Wacz {
     }
 }
 
-/// The WARC files of a WACZ.
+/// The headers of an answer that a server said to be unchanged (RFC 9111, 4.3.4).
+fn updated(mut headers: Fields, newer: Fields) -> Fields {
+    let newer = without_framing(newer);
+    headers.retain(|(name, _)| head::value(&newer, name).is_none());
+    [headers, newer].concat()
+}
+
 fn warcs_of(members: &[Member], faults: &mut Vec<Flaw>) -> Result<Vec<Warc>, WarcError> {
     let mut warcs = Vec::new();
     for member in members.iter().filter(|member| is_warc(&member.name)) {
@@ -417,6 +404,15 @@ fn warcs_of(members: &[Member], faults: &mut Vec<Flaw>) -> Result<Vec<Warc>, War
         return Err(WarcError::format("archive", "has no WARC file"));
     }
     Ok(warcs)
+}
+
+/// Whether a file, or its first gzip member, begins as those of the Internet Archive before WARC.
+fn is_arc(whole: &Part) -> bool {
+    const BEGIN: &[u8] = b"filedesc://";
+    let mut begin = Vec::new();
+    // What cannot be unpacked is none.
+    let _ = GzDecoder::new(whole.clone()).take(BEGIN.len() as u64).read_to_end(&mut begin);
+    begin == BEGIN || whole.starts_with(BEGIN)
 }
 
 fn is_warc(name: &str) -> bool {

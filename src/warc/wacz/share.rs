@@ -28,7 +28,6 @@ use std::sync::Arc;
 const RECORD_MIN_BYTES: u64 = 2 << 10;
 const CHUNK_BYTES: usize = 64 << 10;
 const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
-/// Begin of the name of the picture of a page.
 const VIEW: &str = "urn:view:";
 
 /// Where records of shared bodies are kept, by the 64 hex digits of the SHA-256 of the body.

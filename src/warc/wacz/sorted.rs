@@ -20,10 +20,8 @@ const STEP_BYTES: usize = 4 << 10;
 
 /// An index that is sorted, if it does not lie.
 pub(super) struct SortedIndex {
-    /// Name of the member.
     pub(super) name: String,
     data: Part,
-    /// The parts of an index that is compressed.
     parts: Option<Parts>,
 }
 
@@ -39,7 +37,6 @@ impl LineRange {
         LineRange { begin: Vec::new(), end: None }
     }
 
-    /// The lines with a key.
     pub(super) fn of_key(key: &str) -> LineRange {
         LineRange::after(key, b' ')
     }
@@ -47,6 +44,12 @@ impl LineRange {
     /// The lines whose key is the place with a query.
     pub(super) fn of_queries(place: &str) -> LineRange {
         LineRange::after(place, b'?')
+    }
+
+    /// The lines whose key begins with a text.
+    pub(super) fn below(text: &str) -> LineRange {
+        let end = [text.as_bytes(), &[u8::MAX]].concat();
+        LineRange { begin: text.as_bytes().to_vec(), end: Some(end) }
     }
 
     fn after(text: &str, next: u8) -> LineRange {
@@ -245,7 +248,6 @@ fn is_empty(line: &[u8]) -> bool {
     line.trim_ascii().is_empty()
 }
 
-/// The key of a line.
 fn key(line: &[u8]) -> &[u8] {
     line.split(|byte| *byte == b' ').next().unwrap_or_default()
 }

@@ -41,7 +41,6 @@ impl Sorter {
         Ok(())
     }
 
-    /// The lines in their order.
     pub(super) fn sorted(mut self) -> io::Result<Sorted> {
         self.lines.sort_unstable();
         let mut sorted =

@@ -15,9 +15,7 @@ const DECODED_MAX_BYTES: u64 = 1 << 30;
 pub struct StoredAnswer {
     /// Status code; 200 for records that are not those of responses.
     pub status: u16,
-    /// Reason phrase.
     pub reason: String,
-    /// Names and values of headers.
     pub headers: Vec<(String, String)>,
     /// Bytes of the body, if they are known before it is read.
     pub length: Option<u64>,
@@ -27,7 +25,6 @@ pub struct StoredAnswer {
     pub body: Box<dyn Read + Send>,
 }
 
-/// A record whose head was read.
 pub(super) struct Stored {
     member: Part,
     pub(super) fields: Fields,
@@ -39,7 +36,6 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Reads the head of the record.
     pub(super) fn open(member: Part) -> io::Result<Stored> {
         let mut content = Counted::new(record::open(member.clone()));
         let block = record::block(&mut content)?;

@@ -16,12 +16,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// What a WACZ says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// Program and version that record.
     pub software: String,
-    /// Title of the recording.
     pub title: String,
     /// URL of the page that a viewer opens first.
     pub main_url: String,
@@ -29,10 +27,8 @@ pub struct About {
     pub created: Timestamp,
 }
 
-/// A page of the list that viewers show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// URL of the page.
     pub url: String,
     /// Title of the page, or an empty text.
     pub title: String,
@@ -42,7 +38,6 @@ pub struct Page {
     pub text: Option<String>,
 }
 
-/// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Bytes of the file.
@@ -202,7 +197,6 @@ impl Recording {
         })
     }
 
-    /// Adds a page to the list.
     pub fn add_page(&mut self, page: Page) {
         self.pages.push(page);
     }

@@ -33,7 +33,6 @@ const ROOM_SIGNATURE: u16 = 0xa028;
 
 /// Names are in UTF-8.
 const FLAG_UTF8: u16 = 1 << 11;
-/// The content is encrypted.
 const FLAG_ENCRYPTED: u16 = 1;
 
 /// The sizes are behind the content.

@@ -11,7 +11,6 @@ use std::sync::Arc;
 /// Bytes at the end of a document in which its ZIP file may end.
 const MARKUP_MAX_BYTES: u64 = 1 << 20;
 
-/// The files in a ZIP file.
 pub struct PackedFiles {
     members: Vec<Member>,
 }

@@ -15,10 +15,8 @@ use std::io::{self, Read};
 const MEMBERS_MAX: u64 = 100_000;
 /// Largest directory in bytes.
 const DIRECTORY_MAX_BYTES: u64 = 64 << 20;
-/// Longest comment at the end of a file.
 const COMMENT_MAX_BYTES: u64 = 0xffff;
 
-/// A member of a ZIP file.
 #[derive(Clone)]
 pub(crate) struct Member {
     pub(crate) name: String,
@@ -67,7 +65,6 @@ impl Member {
     }
 }
 
-/// Little-endian numbers of a header.
 struct Header<'a>(&'a [u8]);
 
 impl Header<'_> {
@@ -282,7 +279,6 @@ fn local(file: &Part, offset: u64, name: &str) -> Result<u64, String> {
 /// The header before the first member of a file.
 pub(crate) struct First {
     pub(crate) name: String,
-    /// Offset of the data.
     pub(crate) data: u64,
     /// The header has no size, because the writer has not finished.
     pub(crate) is_open: bool,

@@ -13,7 +13,6 @@ const NEEDS_64: u16 = 45;
 const MADE_BY: u16 = 3 << 8 | NEEDS_64;
 const PERMISSIONS: u32 = 0o100_644 << 16;
 
-/// A member of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: &'static str,

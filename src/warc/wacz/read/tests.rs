@@ -1,22 +1,9 @@
 use super::*;
 use crate::cdxj::Line;
 use crate::sample::{at, file};
-use crate::wacz::bed::{packed, record, wacz, with_members};
+use crate::wacz::bed::{packed, record, response, wacz, with_members};
 use crate::wacz::stored::Bounded;
-use std::io::Read;
-
-const SERVER: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
-
-/// A response as wget writes it: WARC/1.0, and angle brackets.
-fn response(url: &str, headers: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!(
-        "WARC/1.0\nWARC-Type: response\nWARC-Record-ID: <urn:uuid:{url}>\n\
-         WARC-Target-URI: <{url}>\nWARC-Date: 2020-01-02T03:04:05Z\n\
-         Content-Type: application/http;msgtype=response"
-    );
-    let block = [SERVER.as_bytes(), headers.as_bytes(), b"\r\n", body].concat();
-    record(&head, &block)
-}
+use std::io::{Read, Write};
 
 fn open(bytes: &[u8]) -> Wacz {
     Wacz::open(file(bytes)).unwrap()
@@ -222,38 +209,43 @@ proptest::proptest! {
 }
 
 #[test]
-fn pages_of_a_file_without_a_list_are_its_documents() {
-    let request = |url: &str, first: &str, headers: &str| {
+fn unchanged_answer_is_the_one_that_it_refers_to() {
+    let revisit = |url: &str, more: &str, headers: &str| {
         let head = format!(
-            "WARC/1.1\nWARC-Type: request\nWARC-Record-ID: <urn:uuid:request-{url}>\n\
-             WARC-Target-URI: {url}\nWARC-Date: 2020-01-02T03:04:05Z\n\
-             WARC-Concurrent-To: <urn:uuid:{url}>\nContent-Type: application/http;msgtype=request"
+            "WARC/1.1\nWARC-Type: revisit\nWARC-Record-ID: <urn:uuid:again-{url}>\n\
+             WARC-Target-URI: {url}\nWARC-Date: 2021-01-02T03:04:05Z\n{more}\
+             WARC-Profile: http://netpreserve.org/warc/1.1/revisit/server-not-modified\n\
+             Content-Type: application/http;msgtype=response"
         );
-        record(&head, format!("{first} HTTP/1.1\r\n{headers}\r\n").as_bytes())
+        record(&head, format!("HTTP/1.1 304 Not Modified\r\n{headers}\r\n").as_bytes())
     };
-    let frame = "Sec-Fetch-Dest: iframe\r\n";
+    let refers =
+        "WARC-Refers-To-Target-URI: <http://a.test/>\nWARC-Refers-To-Date: 2020-01-02T03:04:05Z\n";
     let records = [
-        response("http://a.test/", "", b"<p>"),
-        request("http://a.test/", "GET /", "Sec-Fetch-Dest: document\r\n"),
-        response("http://a.test/frame", "", b"<p>"),
-        request("http://a.test/frame", "GET /frame", frame),
-        request("http://a.test/frame-2", "GET /frame-2", frame),
-        response("http://a.test/frame-2", "", b"<p>"),
-        request("http://a.test/form", "POST /form", ""),
-        response("http://a.test/form", "", b"<p>"),
-        response("http://a.test/b", "", b"<p>"),
-        response("dns:a.test", "", b""),
+        response("http://a.test/", "ETag: \"1\"\r\nX-Old: 1\r\n", b"<p>"),
+        revisit("http://a.test/", refers, "ETag: \"2\"\r\nContent-Length: 0\r\n"),
     ];
-    let members: Vec<u8> = records.iter().flat_map(|record| packed(record)).collect();
-    for file in [file(&records.concat()), file(&members), wacz(&members, |_| {})] {
-        let survey = Wacz::survey(file).unwrap();
-        let urls: Vec<_> = survey.pages.iter().map(|page| page.url.as_str()).collect();
-        assert_eq!(urls, ["http://a.test/", "http://a.test/b"]);
-        assert_eq!(survey.pages[0].time, at("2020-01-02T03:04:05Z"));
-        assert_eq!(survey.faults, []);
+    let wacz = open(&records.concat());
+    let entry = wacz.entries().iter().find(|entry| entry.status == Some(304)).unwrap();
+    let mut answer = wacz.read(entry).unwrap();
+    let named = |name: &str| head::value(&answer.headers, name).map(str::to_owned);
+    assert_eq!((answer.status, answer.length), (200, Some(3)));
+    assert_eq!(named("etag").as_deref(), Some("\"2\""));
+    assert_eq!((named("x-old").as_deref(), named("content-length")), (Some("1"), None));
+    let mut body = String::new();
+    answer.body.read_to_string(&mut body).unwrap();
+    assert_eq!(body, "<p>");
+}
+
+#[test]
+fn arc_file_is_named() {
+    let plain = b"filedesc://a.arc 0.0.0.0 20040304050607 text/plain 76\n";
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(plain).unwrap();
+    for bytes in [plain.to_vec(), packed.finish().unwrap()] {
+        let mut arc = tempfile::tempfile().unwrap();
+        arc.write_all(&bytes).unwrap();
+        let error = Wacz::open(arc).err().unwrap().to_string();
+        assert!(error.contains("an ARC file"), "{error}");
     }
-    let cut = &members[..members.len() - 3];
-    let survey = Wacz::survey(file(cut)).unwrap();
-    assert_eq!(survey.pages.len(), 2);
-    assert!(survey.faults[0].part.starts_with("WARC file at byte "));
 }
