@@ -30,7 +30,6 @@ archivist_core::text::named! {
 pub enum Owner {
     /// The crawl: its setup and its last hooks.
     Crawl,
-    /// One page.
     Snapshot,
     /// A request for a program, in a crawl of its own.
     Binary,

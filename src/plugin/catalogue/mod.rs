@@ -25,9 +25,7 @@ use serde_json::Value;
 /// A plugin: one directory of hooks with its `config.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plugin {
-    /// Name of its directory.
     pub name: String,
-    /// Path of its directory.
     pub dir: PathBuf,
     /// Content of its `config.json`.
     pub schema: Schema,
@@ -75,13 +73,10 @@ impl Plugin {
 /// to themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// Name of its plugin.
     pub plugin: String,
     /// File name without its last extension, as in records.
     pub id: String,
-    /// Path of its file.
     pub file: PathBuf,
-    /// The parts of its file name.
     pub name: HookName,
     /// Part of the unit's name: the short name, made unique among the plugin's hooks with the same
     /// owner (crawl, snapshot or binary).
@@ -108,11 +103,9 @@ impl Hook {
 pub struct PathProblem {
     /// File or directory.
     pub path: PathBuf,
-    /// What is wrong with it.
     pub what: String,
 }
 
-/// All plugins of all plugin directories.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalogue {
     /// Sorted by name.
@@ -169,21 +162,6 @@ impl Catalogue {
         if let Some(timeout) = properties.and_then(|them| them.get_mut("TIMEOUT")) {
             let seconds = limit.as_secs_f64().ceil() as u64;
             timeout.default = Some(seconds.into());
-        }
-    }
-
-    /// Sets which share of the pages is verified, in percent, unless a crawl says otherwise.
-    pub fn default_verification(&mut self, percent: u32) {
-        let plugin = self.plugins.iter_mut().find(|plugin| plugin.name == "verify");
-        let Some(plugin) = plugin else { return };
-        // A crawl that turns it on while it is off verifies all of its pages.
-        let share = if percent == 0 { 100 } else { percent };
-        for (name, value) in
-            [("VERIFY_ENABLED", Value::from(percent > 0)), ("VERIFY_PERCENT", share.into())]
-        {
-            if let Some(property) = plugin.schema.properties.get_mut(name) {
-                property.default = Some(value);
-            }
         }
     }
 

@@ -16,7 +16,6 @@ pub enum Mode {
     Daemon,
 }
 
-/// A parsed hook file name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookName {
     /// When the hook runs.

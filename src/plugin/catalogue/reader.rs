@@ -12,7 +12,6 @@ pub struct SchemaError {
     pub file: PathBuf,
     /// Path of the key, such as `properties.WGET_TIMEOUT.type`; `.` for the whole file.
     pub key: String,
-    /// What is wrong with the value.
     pub what: String,
 }
 
@@ -20,7 +19,6 @@ pub struct SchemaError {
 pub struct Reader<'a> {
     file: &'a Path,
     key: String,
-    /// The value to read.
     pub value: Value,
 }
 

@@ -13,9 +13,7 @@ use archivist_core::model::Need;
 /// The used parts of a plugin's `config.json`. Other keys are ignored.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Schema {
-    /// Title for users.
     pub title: String,
-    /// Description for users.
     pub description: String,
     /// Plugins without which it does not run.
     pub required_plugins: Vec<String>,
@@ -34,50 +32,39 @@ pub struct Schema {
     /// `x-on-demand`, or `x-auto-run` is false: the plugin runs only if a selected plugin requires it
     /// or the user names it.
     pub on_demand: bool,
-    /// `x-page-files`: the only files of the plugin that are of the page; the others are about it, such
-    /// as digests. `None`: all.
+    /// `x-page-files`: the only files and directories of the plugin that are of the page; the others are
+    /// about it, such as digests. `None`: all.
     pub page_files: Option<Vec<String>>,
     /// `x-shared-data`: the plugin's data belong to the archive, not to one crawl.
     pub shared_data: bool,
-    /// Settings by name.
     pub properties: BTreeMap<String, Property>,
 }
 
 /// Type of a setting, as in JSON Schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingKind {
-    /// A text.
     String,
-    /// A whole number.
     Integer,
     /// Any number.
     Number,
     /// True or false.
     Boolean,
-    /// A list.
     Array,
-    /// An object.
     Object,
 }
 
-/// One setting of a plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Property {
-    /// Type of the value.
     pub kind: SettingKind,
     /// Value without any other source.
     pub default: Option<Value>,
     /// Permitted values; empty: any.
     pub allowed: Vec<Value>,
-    /// Least number.
     pub minimum: Option<f64>,
-    /// Greatest number.
     pub maximum: Option<f64>,
     /// Regular expression that a text must match.
     pub pattern: Option<String>,
-    /// Description for users.
     pub description: String,
-    /// Aliases of the setting.
     pub aliases: Vec<String>,
     /// Setting whose value applies if this one is not set.
     pub fallback: Option<String>,

@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn missing_program_is_reported_with_its_package() {
         let outcome = run(&[], &[], &["wget"]);
-        let why = "program 'chromium' not found: apt install chromium";
+        let why = "program 'chromium' not found: archivist plugins install chrome";
         assert_eq!(outcome.reasons["chrome"], why);
         assert_eq!(outcome.reasons["title"], why);
         assert_eq!(

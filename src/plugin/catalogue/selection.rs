@@ -10,7 +10,6 @@ use crate::catalogue::name::HookFamily;
 use crate::catalogue::{Catalogue, Plugin};
 use archivist_core::text::{did_you_mean, similar};
 
-/// The plugins that the user requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
     /// Plugin names in any case, or MIME types of output such as `image/`. Required plugins are
@@ -20,12 +19,9 @@ pub struct Selection {
     pub companions: bool,
 }
 
-/// A name in the selection that no plugin has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct UnknownPlugin {
-    /// The name.
     pub name: String,
-    /// Names of plugins that resemble it.
     pub similar: Vec<String>,
 }
 

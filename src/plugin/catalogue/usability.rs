@@ -25,45 +25,32 @@ pub enum Skip {
     /// The plugin accompanies others, none of which is selected.
     #[serde(rename = "only_beside")]
     OnlyWith {
-        /// Plugins that it accompanies.
         plugins: Vec<String>,
     },
     /// The plugin is disabled. `key` is the name under which the setting was set, or its main name.
     Disabled {
-        /// Name of the setting.
         key: String,
     },
-    /// A required plugin is disabled.
     RequiredDisabled {
-        /// The disabled plugin.
         plugin: String,
     },
     /// A required plugin is not installed or could not be loaded.
     RequiredMissing {
-        /// The missing plugin.
         plugin: String,
     },
     /// A program that the plugin or a required plugin needs was not found.
     MissingBinary {
-        /// Name of the program.
         binary: String,
-        /// How to install it.
         hint: String,
-        /// Whether the hint is a command.
         #[serde(default)]
         command: bool,
     },
     /// A required program has an older version than required.
     OldBinary {
-        /// Name of the program.
         binary: String,
-        /// Version that was found.
         version: String,
-        /// Least version.
         least: String,
-        /// How to install it.
         hint: String,
-        /// Whether the hint is a command.
         #[serde(default)]
         command: bool,
     },
@@ -76,6 +63,24 @@ impl Skip {
             self,
             Skip::NotSelected | Skip::NotNeeded | Skip::OnlyWith { .. } | Skip::Disabled { .. }
         )
+    }
+
+    /// Returns the beginning of the text of skips because of this program.
+    pub fn begin_for(program: &str) -> String {
+        format!("program '{program}' ")
+    }
+
+    /// Whether the reason of a result is the text of a skip because of a program.
+    pub fn is_for_program(why: Option<&str>) -> bool {
+        why.is_some_and(|why| why.starts_with("program '"))
+    }
+
+    /// The program that is missing or too old, if that is the reason.
+    pub fn program(&self) -> Option<&str> {
+        match self {
+            Skip::MissingBinary { binary, .. } | Skip::OldBinary { binary, .. } => Some(binary),
+            _ => None,
+        }
     }
 
     /// Command that fixes the problem, if any.
@@ -103,12 +108,13 @@ impl fmt::Display for Skip {
                 write!(f, "needs plugin '{plugin}', which is not installed")
             }
             Skip::MissingBinary { binary, hint, .. } => {
-                write!(f, "program '{binary}' not found: {hint}")
+                write!(f, "{}not found: {hint}", Skip::begin_for(binary))
             }
             Skip::OldBinary { binary, version, least, hint, .. } => {
                 write!(
                     f,
-                    "program '{binary}' is version {version}, {least} or newer is needed: {hint}"
+                    "{}is version {version}, {least} or newer is needed: {hint}",
+                    Skip::begin_for(binary)
                 )
             }
         }

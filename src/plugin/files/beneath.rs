@@ -92,7 +92,6 @@ impl Directory {
         &self.path
     }
 
-    /// Creates a directory.
     pub fn make(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<()> {
         Ok(mkdirat(self, single(&name)?, Mode::from_bits_truncate(mode))?)
     }
@@ -165,8 +164,7 @@ impl Directory {
         }))
     }
 
-    /// Creates a hard link within the directory.
-    pub fn link(&self, from: &str, to: &str) -> io::Result<()> {
+    pub fn link(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let (from, to) = (single(&from)?, single(&to)?);
         Ok(linkat(self, from, self, to, LinkatFlags::empty())?)
     }
@@ -245,7 +243,6 @@ impl Directory {
     }
 }
 
-/// Whether the metadata is of a regular file.
 pub fn is_file(found: &FileStat) -> bool {
     found.st_mode & libc::S_IFMT == libc::S_IFREG
 }

@@ -10,3 +10,4 @@ pub mod remove;
 pub mod tidy;
 pub mod trail;
 pub mod walk;
+pub mod whole;

@@ -23,7 +23,6 @@ pub struct OutputFile {
     pub size: u64,
 }
 
-/// Largest number of listed files.
 pub const FILES_MAX: usize = 20_000;
 /// Largest number of visited directory entries, so that empty directories cannot keep the runner
 /// busy.

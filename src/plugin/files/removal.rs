@@ -16,7 +16,6 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::time::UNIX_EPOCH;
 
-/// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     /// Files that were removed or cut to their earlier size.
@@ -95,7 +94,6 @@ pub fn remove_own(dir: &Directory, since: Time, before: Option<&Listing>) -> io:
 
 /// Which files in a directory that hooks share may be those of one hook.
 pub struct Suspects<'a> {
-    /// Start of the hook.
     pub since: Time,
     /// Names of subdirectories that are those of other hooks.
     pub except: &'a BTreeSet<String>,

@@ -77,7 +77,6 @@ type Names = Box<dyn Iterator<Item = io::Result<OsString>>>;
 /// The names of a directory that are still to be removed.
 struct Listing {
     names: Names,
-    /// The directory in it that is being emptied.
     child: Option<OsString>,
 }
 
@@ -91,7 +90,6 @@ struct Removal {
 }
 
 impl Removal {
-    /// Removes everything in the current directory.
     fn content(&mut self) -> io::Result<()> {
         let top = self.trail.depth();
         loop {

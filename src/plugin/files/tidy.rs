@@ -25,7 +25,6 @@ use crate::files::walk::{
 const NOTE_SUFFIX: &str = ".broken-symlink.txt";
 /// Execute, set-user-ID and set-group-ID bits.
 const PROGRAM_BITS: u32 = 0o7111;
-/// Read permission for owner and group.
 const READ_BITS: u32 = 0o440;
 /// Bounds of [`sweep`]. A list of so many long names uses most of a worker's memory.
 pub(crate) const SWEEP_BOUNDS: WalkBounds = WalkBounds { unlock: true, ..WalkBounds::SEALED };
@@ -40,7 +39,6 @@ pub struct Beyond {
 }
 
 impl Beyond {
-    /// Counts an entry.
     pub fn note(&mut self, path: &Path) {
         if self.count == 0 {
             self.first = path.to_string_lossy().into_owned();

@@ -25,12 +25,9 @@ pub const PATH_BYTES_MAX: usize = 3072;
 /// Unit of st_blocks in bytes (stat(3type)).
 const BLOCK_BYTES: u64 = 512;
 
-/// Bounds of a walk.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkBounds {
-    /// Largest number of visited entries.
     pub entries: usize,
-    /// Largest number of directory levels.
     pub depth: usize,
     /// Longest path in bytes.
     pub path: usize,
@@ -44,28 +41,21 @@ impl WalkBounds {
         WalkBounds { entries: 1_000_000, depth: DEPTH_MAX, path: PATH_BYTES_MAX, unlock: false };
 }
 
-/// Type of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A directory.
     Directory,
-    /// A regular file.
     File,
-    /// A symbolic link.
     Link,
     /// A pipe, socket or device.
     Special,
 }
 
-/// An entry of a directory.
 pub struct WalkEntry<'w> {
     /// The directory that contains the entry; for a directory, itself.
     pub dir: &'w Directory,
-    /// Name in the directory that contains the entry.
     pub name: &'w OsStr,
     /// Number of directories between the top and the entry.
     pub depth: usize,
-    /// Its type.
     pub kind: EntryKind,
     /// Metadata of the entry itself.
     pub stat: FileStat,
@@ -83,7 +73,6 @@ impl WalkEntry<'_> {
         self.path
     }
 
-    /// User id of the owner.
     pub fn owner(&self) -> u32 {
         self.stat.st_uid
     }
@@ -161,23 +150,18 @@ impl fmt::Display for Missed {
     }
 }
 
-/// A step of a walk.
 pub enum WalkStep<'w> {
     /// A file, link or special file.
     Leaf(WalkEntry<'w>),
-    /// The walk is now in this directory.
     Enter(WalkEntry<'w>),
     /// The walk has returned to the directory above.
     Leave,
     /// An entry of the directory `dir`, with the path `path` below the top, that is not visited.
     Missed {
-        /// The current directory.
         dir: &'w Directory,
-        /// Name in it.
         name: &'w OsStr,
         /// Path relative to the top.
         path: &'w Path,
-        /// Reason.
         why: Missed,
     },
 }
@@ -201,7 +185,6 @@ pub struct Walk {
     pending: Vec<Vec<OsString>>,
     /// Path of the current entry relative to the top.
     path: OsPath,
-    /// Name of the current entry.
     name: OsString,
     /// Entries that may still be listed.
     left: usize,
@@ -368,7 +351,6 @@ impl Walk {
         self.owed = self.path.lengths.len().saturating_sub(depth);
     }
 
-    /// Lists the current directory of the trail.
     fn list(&mut self) -> io::Result<()> {
         let mut names = Vec::new();
         for name in self.trail.here()?.entries()? {
@@ -394,7 +376,6 @@ pub(crate) struct MissedEntries {
 }
 
 impl MissedEntries {
-    /// Counts an entry.
     pub fn note(&mut self, path: &Path, why: Missed) {
         self.count += 1;
         self.first.get_or_insert_with(|| (path.to_string_lossy().into_owned(), why));

@@ -14,10 +14,8 @@ use crate::programs::requirement::Requirement;
 pub use crate::programs::source::Source;
 use crate::settings::parse::plain;
 
-/// Access to the programs of the machine.
 #[derive(Clone, Copy)]
 pub struct Programs<'l> {
-    /// Searches the path of hooks for a program.
     pub find: &'l dyn Fn(&str) -> Option<PathBuf>,
     /// Version of the program at a path, if known.
     pub version: &'l dyn Fn(&Path) -> Option<String>,

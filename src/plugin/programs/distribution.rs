@@ -1,12 +1,10 @@
 //! The distribution of the machine.
 
-/// Distributions whose packages of programs differ.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Distribution {
     /// Debian, and distributions that are assumed to have its packages.
     #[default]
     Debian,
-    /// Ubuntu, whose browsers are snaps.
     Ubuntu,
 }
 

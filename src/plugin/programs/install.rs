@@ -30,10 +30,8 @@ const EXTENSION_PROVIDER: &str = "chromewebstore";
 /// Longest name of a program that a hook may request, in bytes.
 const PROGRAM_NAME_MAX_BYTES: usize = 64;
 
-/// One way to get a program.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum InstallStep<'a> {
-    /// Run this provider hook.
     Run(&'a Plugin, &'a Hook),
     /// Requires root, which hooks do not have: the user must run this.
     Manual(&'a Plugin, &'a Hook),
@@ -45,7 +43,8 @@ pub fn provider_hooks(plugin: &Plugin) -> impl Iterator<Item = &Hook> {
     plugin.hooks.iter().filter(move |hook| families.contains(&hook.name.family))
 }
 
-/// How to get a program that `plugin` requires, considering the installed providers.
+/// How to get a program that `plugin` requires: from the installed providers, in the order in which an
+/// installation tries them.
 pub fn advice(catalogue: &Catalogue, plugin: &Plugin, requirement: &Requirement) -> Source {
     let helps = |name: &String| {
         let provider = catalogue.plugin(name);
@@ -53,6 +52,7 @@ pub fn advice(catalogue: &Catalogue, plugin: &Plugin, requirement: &Requirement)
             && provider.is_some_and(|provider| provider_hooks(provider).next().is_some())
     };
     match Source::of(requirement, catalogue.distribution) {
+        _ if precedes_apt(catalogue, requirement) => Source::Archivist(plugin.name.clone()),
         source @ (Source::Debian(_) | Source::Browser) => source,
         _ if requirement.name.starts_with('/') => Source::Unknown,
         _ if requirement.providers.iter().any(helps) => Source::Archivist(plugin.name.clone()),
@@ -261,7 +261,7 @@ pub fn steps<'a>(catalogue: &'a Catalogue, requirement: &Requirement) -> Vec<Ins
 
 /// Whether a provider that needs no root precedes apt in the list of a program, so that it is tried
 /// before the user is asked to install a package.
-pub fn precedes_apt(catalogue: &Catalogue, requirement: &Requirement) -> bool {
+fn precedes_apt(catalogue: &Catalogue, requirement: &Requirement) -> bool {
     let before = steps(catalogue, requirement).into_iter();
     let mut before = before.map_while(|step| match step {
         InstallStep::Run(plugin, _) => Some(plugin),
@@ -456,7 +456,13 @@ mod tests {
             let title = catalogue.plugin("title").unwrap();
             let shown = |at: usize| advice(catalogue, title, &all[at].requirement);
             assert_eq!(shown(0).to_string(), "apt install nodejs");
-            assert_eq!(shown(1).to_string(), "apt install reader");
+            assert_eq!(shown(1).to_string(), "archivist plugins install title");
+            let apt_first = Requirement {
+                providers: vec!["env".into(), "apt".into(), "npm".into()],
+                ..all[1].requirement.clone()
+            };
+            let advised = advice(catalogue, title, &apt_first);
+            assert_eq!(advised.to_string(), "apt install reader");
             let only_npm = Requirement {
                 providers: vec!["env".into(), "npm".into()],
                 ..all[1].requirement.clone()

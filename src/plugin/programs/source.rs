@@ -10,13 +10,10 @@ use crate::programs::requirement::Requirement;
 /// Source of a missing program. Its text is a command, if one exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Packages of Debian.
     Debian(Vec<String>),
     /// A browser for hooks, where the distribution has chromium only as a snap.
     Browser,
-    /// Packages of PyPI.
     Pip(Vec<String>),
-    /// Packages of npm.
     Npm(Vec<String>),
     /// Crates for `cargo install`.
     Cargo(Vec<String>),
@@ -26,7 +23,6 @@ pub enum Source {
     PluginSet,
     /// An installed provider plugin can install the program. Contains the argument of the command.
     Archivist(String),
-    /// No known source.
     Unknown,
 }
 
@@ -57,7 +53,6 @@ impl fmt::Display for Source {
 }
 
 impl Source {
-    /// Whether the text is a command.
     pub fn is_command(&self) -> bool {
         !matches!(self, Source::Browser | Source::Provider(_) | Source::Unknown)
     }

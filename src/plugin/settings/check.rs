@@ -9,13 +9,10 @@ use crate::settings::parse::{objection, typed};
 use crate::settings::values::Values;
 use archivist_core::text::{did_you_mean, similar};
 
-/// An error in one setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {what}")]
 pub struct SettingError {
-    /// Name of the setting.
     pub key: String,
-    /// What is wrong with the value.
     pub what: String,
 }
 

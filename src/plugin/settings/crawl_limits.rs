@@ -18,10 +18,8 @@ pub struct CrawlLimits {
     pub snapshot_size: Option<u64>,
 }
 
-/// Usage of a crawl so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
-    /// Pages.
     pub urls: u64,
     /// Bytes of their files.
     pub size: u64,

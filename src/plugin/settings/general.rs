@@ -33,10 +33,14 @@ pub const HOOK_KEYS: [(&str, SettingKind); 24] = [
     ("USER_AGENT", SettingKind::String),
 ];
 
+/// Whether links lead to pages of the same host alone.
+pub const SAME_HOST: &str = "CRAWL_SAME_HOST";
+
 /// Settings of the runner itself, including older names.
-pub const RUNNER_KEYS: [&str; 8] = [
+pub const RUNNER_KEYS: [&str; 9] = [
     "CRAWL_MAX_SIZE",
     "CRAWL_MAX_URLS",
+    SAME_HOST,
     "CRAWL_TIMEOUT",
     "SNAPSHOT_MAX_SIZE",
     "URL_ALLOWLIST",
@@ -45,12 +49,10 @@ pub const RUNNER_KEYS: [&str; 8] = [
     "URL_WHITELIST",
 ];
 
-/// Names of all general settings.
 pub fn keys() -> impl Iterator<Item = &'static str> {
     HOOK_KEYS.iter().map(|(key, _)| *key).chain(RUNNER_KEYS)
 }
 
-/// Type of a general setting.
 pub fn kind(key: &str) -> Option<SettingKind> {
     HOOK_KEYS.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind)
 }

@@ -10,6 +10,15 @@ use crate::catalogue::Plugin;
 /// Upper limit for all hooks, whatever their settings say.
 pub const HOOK_TIME_MAX: Duration = Duration::from_secs(12 * 3600);
 
+/// Setting for the time that a server has for its answer, in seconds.
+pub const ANSWER_TIMEOUT: &str = "ANSWER_TIMEOUT";
+
+/// Least time limit in seconds of hooks for servers that answer after this time: half of the time of a hook
+/// may pass until it asks the server itself, because the browser got no answer.
+pub fn limit_for(answer: u64) -> u64 {
+    answer.saturating_mul(2).saturating_add(20)
+}
+
 /// Time limit of a plugin's hooks: `<PLUGIN>_TIMEOUT` in seconds, else `TIMEOUT`, else `fallback`.
 /// Ignores settings in milliseconds and values that are not above zero.
 pub fn timeout(

@@ -9,6 +9,7 @@ use crate::catalogue::schema::{Property, SettingKind};
 use crate::catalogue::{Catalogue, Plugin};
 use crate::settings::effective::effective;
 use crate::settings::general;
+use crate::settings::limit::{ANSWER_TIMEOUT, limit_for};
 pub use crate::settings::limit::{HOOK_TIME_MAX, timeout};
 use crate::settings::parse::{clamp, typed};
 
@@ -20,7 +21,6 @@ pub type Values = BTreeMap<String, String>;
 pub struct Layers<'a> {
     /// Settings of the crawl (`--set`).
     pub crawl: &'a Values,
-    /// Settings of the persona that the crawl uses.
     pub persona: &'a Values,
     /// `[Config]` of archivist.conf.
     pub config: &'a Values,
@@ -46,7 +46,8 @@ impl<'a> Layers<'a> {
 ///
 /// The value of a setting is the first of: its name or an alias in the crawl's layer, then in the
 /// persona's, then in the configuration; its fallback in these layers; all of this in the base
-/// layer; its default; the default of its fallback.
+/// layer; its default; the default of its fallback. If ANSWER_TIMEOUT is set, time limits of hooks are
+/// not shorter than [`limit_for`] it.
 pub fn resolve(catalogue: &Catalogue, plugin: &Plugin, layers: &Layers) -> BTreeMap<String, Value> {
     let schema = effective(catalogue, plugin);
     let mut values = BTreeMap::new();
@@ -62,6 +63,21 @@ pub fn resolve(catalogue: &Catalogue, plugin: &Plugin, layers: &Layers) -> BTree
     for (key, property) in &schema {
         if let Some(value) = resolver.value(key, property) {
             values.insert((*key).to_owned(), value);
+        }
+    }
+    let answer = schema
+        .get(ANSWER_TIMEOUT)
+        .and_then(|property| resolver.set(ANSWER_TIMEOUT, property, &layers.of_users())?.as_u64());
+    if let Some(answer) = answer {
+        let least = limit_for(answer);
+        let has_limit = |key: &str, property: &Property| {
+            key == "TIMEOUT" || property.fallback.as_deref() == Some("TIMEOUT")
+        };
+        for (key, property) in schema.iter().filter(|(key, property)| has_limit(key, property)) {
+            let is_less = |value: &Value| value.as_f64().is_some_and(|own| own < least as f64);
+            if !property.is_milliseconds() && values.get(*key).is_none_or(is_less) {
+                values.insert((*key).to_owned(), least.into());
+            }
         }
     }
     values
@@ -228,6 +244,28 @@ mod tests {
         assert_eq!(of("ytdlp", &none)["YTDLP_TIMEOUT"], json!(3600));
         let set = texts(&[("TIMEOUT", "9")]);
         assert_eq!(of("chrome", &set)["TIMEOUT"], json!(9));
+    }
+
+    #[test]
+    fn hooks_have_time_for_slow_answers() {
+        let slow = json!({"properties": {"ANSWER_TIMEOUT": {"type": "integer", "default": 30},
+            "TIMEOUT": {"type": "integer", "default": 60}}});
+        let wget = json!({"properties": {
+            "WGET_TIMEOUT": {"type": "integer", "default": 60, "x-fallback": "TIMEOUT"},
+            "WGET_OTHER": {"type": "integer", "default": 5}}});
+        let catalogue = sample::catalogue([
+            sample::plugin("base", slow, &[]),
+            sample::plugin("wget", wget, &[]),
+        ]);
+        let of = |crawl: &[(&str, &str)]| {
+            let (none, crawl) = (Values::new(), texts(crawl));
+            let layers = Layers { crawl: &crawl, persona: &none, config: &none, base: &none };
+            let values = resolve(&catalogue, catalogue.plugin("wget").unwrap(), &layers);
+            ["TIMEOUT", "WGET_TIMEOUT", "WGET_OTHER"].map(|key| values[key].as_u64().unwrap())
+        };
+        assert_eq!(of(&[("TIMEOUT", "9")]), [9, 9, 5]);
+        assert_eq!(of(&[("TIMEOUT", "9"), ("ANSWER_TIMEOUT", "45")]), [110, 110, 5]);
+        assert_eq!(of(&[("WGET_TIMEOUT", "300"), ("ANSWER_TIMEOUT", "45")]), [110, 300, 5]);
     }
 
     #[test]
