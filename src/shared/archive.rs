@@ -19,7 +19,6 @@ pub const IMPORT_FILE: &str = "IMPORT_FILE";
 pub const IMPORT_SOURCE: &str = "IMPORT_SOURCE";
 /// Setting of a crawl whose pages are entries of a list that were recorded without a visit.
 pub const IMPORT_KEEP: &str = "IMPORT_KEEP";
-/// Plugin of pages that were imported.
 pub const IMPORT_PLUGIN: &str = "import";
 /// Directory of bodies that recordings share, below that of the archive: one directory for the pages of
 /// the same users and persona, because a page must not learn from the size of its recording what others
@@ -32,7 +31,6 @@ pub const IMPORT_TAG: &str = "imported-";
 /// Entries of an archive without pages: temporary files, and what mkfs(8) creates.
 const NO_PAGES: [&str; 2] = [".run", "lost+found"];
 
-/// Why no page can be written to the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveProblem {
     path: PathBuf,
@@ -61,7 +59,6 @@ impl ArchiveProblem {
         }
     }
 
-    /// How to fix it.
     pub fn fix(&self) -> String {
         let path = self.path.display();
         match &self.what {

@@ -14,19 +14,15 @@ pub const DATABASE_FILES: [&str; 2] = ["index.sqlite3", "index.sqlite3-wal"];
 /// The last byte, which is sent only if none of the files changed meanwhile.
 pub const UNCHANGED: u8 = b'.';
 
-/// What a line says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BoxLine {
-    /// A snapshot.
     Snapshot(BoxSnapshot),
     /// A part that cannot be read, and why. The rest follows.
     Fault(String),
-    /// Nothing can be read, and why.
     Unusable(String),
 }
 
-/// A snapshot of ArchiveBox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BoxSnapshot {
@@ -36,17 +32,14 @@ pub struct BoxSnapshot {
     pub url: String,
     /// Its timestamp, which is also the name of its directory.
     pub timestamp: String,
-    /// Its title.
     pub title: Option<String>,
     /// Time of the bookmark, as RFC 3339.
     pub bookmarked_at: Option<String>,
-    /// Its tags.
     pub tags: Vec<String>,
     /// Its results in the order of their times.
     pub results: Vec<BoxResult>,
 }
 
-/// A result of ArchiveBox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BoxResult {
@@ -56,9 +49,7 @@ pub struct BoxResult {
     pub status: String,
     /// Path of the output, a text or an error.
     pub output: String,
-    /// When it started.
     pub started_at: Option<Time>,
-    /// When it ended.
     pub ended_at: Option<Time>,
 }
 

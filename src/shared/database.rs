@@ -4,22 +4,20 @@
 //! not check it again, and commands do not start an orchestrator that would refuse it again.
 
 use archivist_config::Scope;
+use archivist_plugin::files::whole::{Survives, Whole};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Name of the database in the data directory.
-pub const DATABASE: &str = "archivist.sqlite3";
 /// Mode of the record: commands of all users read it.
 const MODE: u32 = 0o644;
 /// Largest record that is read, in bytes.
 const RECORD_MAX: u64 = 64 << 10;
 
-/// Returns the path of the database.
 pub fn path(scope: &Scope) -> PathBuf {
-    scope.data_dir().join(DATABASE)
+    scope.database()
 }
 
 /// Returns the path of the write-ahead log of the database at `path`.
@@ -29,7 +27,6 @@ pub fn log_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// What is known about a database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Finding {
@@ -62,7 +59,6 @@ impl FileStamp {
     }
 }
 
-/// The state of the database that a finding is about.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
     /// Boot id: a user's directory may outlast the boot.
@@ -114,11 +110,10 @@ pub fn record(scope: &Scope, finding: Finding) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
-    let draft = path.with_extension("new");
-    let mut file = File::create(&draft)?;
-    file.set_permissions(Permissions::from_mode(MODE))?;
-    file.write_all(text.as_bytes())?;
-    fs::rename(draft, path)
+    let whole = Whole::at(&path, MODE)?;
+    whole.file().set_permissions(Permissions::from_mode(MODE))?;
+    // Without a record, the next orchestrator checks the database.
+    whole.write(text.as_bytes(), Survives::Kill)
 }
 
 #[cfg(test)]

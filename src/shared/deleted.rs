@@ -4,13 +4,13 @@
 //! ([`crate::id_marks`]).
 
 use archivist_core::model::{Owner, Time};
+use archivist_plugin::files::whole::{self, Survives};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Name of the file in the data directory.
 pub const FILE: &str = "deleted";
 /// Mode of the file: only the user of the orchestrator needs it.
 const MODE: u32 = 0o600;
@@ -77,14 +77,7 @@ pub fn forget(data: &Path, ids: &[Owner]) -> io::Result<()> {
 }
 
 fn replace(data: &Path, known: impl IntoIterator<Item = (Owner, i64)>) -> io::Result<()> {
-    let new = data.join(format!("{FILE}.new"));
-    let mut options = OpenOptions::new();
-    let options = options.write(true).create(true).truncate(true);
-    let mut file = options.mode(MODE).open(&new)?;
-    file.write_all(lines(known).as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, data.join(FILE))?;
-    File::open(data)?.sync_all()
+    whole::replace(&data.join(FILE), lines(known).as_bytes(), MODE, Survives::PowerCut)
 }
 
 fn lines(known: impl IntoIterator<Item = (Owner, i64)>) -> String {
@@ -96,6 +89,7 @@ fn lines(known: impl IntoIterator<Item = (Owner, i64)>) -> String {
 mod tests {
     use super::*;
     use archivist_core::model::{CrawlId, SnapshotId};
+    use std::os::unix::fs::PermissionsExt;
 
     const PAGE: Owner = Owner::Snapshot(SnapshotId(3));
     const CRAWL: Owner = Owner::Crawl(CrawlId(1));
@@ -110,6 +104,16 @@ mod tests {
         assert_eq!(Vec::from_iter(known), [(CRAWL, 7), (PAGE, 7)]);
         forget(data.path(), &[PAGE]).unwrap();
         assert_eq!(Vec::from_iter(read(data.path()).unwrap()), [(CRAWL, 7)]);
+    }
+
+    #[test]
+    fn only_the_owner_reads_the_file() {
+        let data = tempfile::tempdir().unwrap();
+        let mode = || fs::metadata(data.path().join(FILE)).unwrap().permissions().mode() & 0o777;
+        add(data.path(), &[PAGE, CRAWL], Time(5)).unwrap();
+        assert_eq!(mode(), 0o600, "a new file");
+        forget(data.path(), &[PAGE]).unwrap();
+        assert_eq!(mode(), 0o600, "a file that was written again");
     }
 
     #[test]

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 
 /// Mode of the directory, which hooks may only read.
 const DIRECTORY_MODE: u32 = 0o750;
-/// Mode of the files.
 const FILE_MODE: u32 = 0o640;
 /// Length of the name of a day, such as `20261125`.
 const DAY_LENGTH: usize = 8;

@@ -8,14 +8,13 @@
 use crate::id_marks::make_directory;
 use archivist_config::Scope;
 use archivist_core::model::IdMarks;
+use archivist_plugin::files::whole::{Survives, replace};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Name of the file in the data directory.
 const FILE: &str = "installation";
-/// Begins the name of the file in the archive.
 const MARK: &str = "installation-";
 /// 128 random bits in hex.
 const LENGTH: usize = 32;
@@ -84,14 +83,7 @@ pub fn settle(scope: &Scope, archive: &Path, new: String) -> io::Result<String> 
         return Ok(own);
     }
     let identity = of_archive(archive)?.into_iter().next().unwrap_or(new);
-    let file = path(scope);
-    let part = file.with_extension("part");
-    let mut options = OpenOptions::new();
-    let options = options.write(true).create(true).truncate(true).mode(MODE);
-    let mut written = options.open(&part)?;
-    writeln!(written, "{identity}")?;
-    written.sync_all()?;
-    fs::rename(&part, &file)?;
+    replace(&path(scope), format!("{identity}\n").as_bytes(), MODE, Survives::PowerCut)?;
     Ok(identity)
 }
 

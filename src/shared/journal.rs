@@ -6,37 +6,23 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// MESSAGE_ID= of the messages that the journal catalog explains (`journalctl -x`).
 pub mod message {
-    /// A crawl was added.
     pub const CRAWL_ADDED: &str = "2b7f5a6f0a6b4bbaa378f51b6a600c36";
-    /// A crawl has finished.
     pub const CRAWL_SEALED: &str = "817efdd40fab45b1aefbcf4bbd7ccad9";
-    /// A crawl was cancelled.
     pub const CRAWL_CANCELLED: &str = "957f745ba14c47f3842aad98ddf54797";
-    /// A snapshot finished with failed hooks.
     pub const SNAPSHOT_FAILURES: &str = "87f0e4bae7024685884848d74dd82176";
-    /// A worker died.
     pub const WORKER_DIED: &str = "94d3977a329a4d9db7deb8936a50b937";
-    /// A snapshot was quarantined.
     pub const SNAPSHOT_QUARANTINED: &str = "d5b98dcfa97346cf83c280e07938ac29";
-    /// A hook reached its time limit.
     pub const HOOK_TIME_LIMIT: &str = "970a42ee072742a1bea2d453cb6705a6";
-    /// A hook ran out of memory.
     pub const HOOK_OUT_OF_MEMORY: &str = "a966cda2bbdc4db682d2d89f4034734a";
     /// The orchestrator recovered its running units.
     pub const RECOVERED: &str = "414a80aa2153417ebacf3a7aa630d1b8";
-    /// The end of a run is unknown.
     pub const RUN_LOST: &str = "6926c960688a4b81a75bf0adcc209a09";
-    /// A newer orchestrator took over.
     pub const TAKEN_OVER: &str = "35a1c1ae3c1c4e2f9d7f0d6a1f5b8a47";
-    /// A site went down.
     pub const SITE_DOWN: &str = "90cb609277be460bbb0a61de90e4866c";
-    /// A site is up again.
     pub const SITE_UP: &str = "7228dd953ada4b919969c25ae027a715";
     /// systemd's address filter has no effect: hooks can reach private networks.
     pub const ADDRESSES_OPEN: &str = "76f9c395f0274ae088057f0ebd788065";
-    /// A transfer to or from the store failed.
     pub const TRANSFER_FAILED: &str = "5c1d0b7f7b5e4a30a1f4cf3f5b8e9d21";
-    /// The database cannot be used.
     pub const DATABASE_REFUSED: &str = "6d386d4e0d6f4758959aada8484f2723";
     /// Rules of `Retention=` would delete too much at once.
     pub const RETENTION_HELD: &str = "6f0f2b6e6cde4f4a9ad7b8e14e2a4c15";

@@ -6,7 +6,7 @@
 pub mod archive;
 pub mod archivebox;
 pub mod bus;
-mod connection;
+pub mod connection;
 pub mod database;
 pub mod deleted;
 pub mod disk;

@@ -18,12 +18,9 @@ const RUN_BYTES_MIN: u64 = 1 << 20;
 /// The same for inodes: each unit has a few files in `/run`.
 const RUN_INODES_MIN: u64 = 200;
 
-/// Why no work is possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// The reason.
     pub what: String,
-    /// How to fix it.
     pub fix: String,
 }
 

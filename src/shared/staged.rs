@@ -8,19 +8,17 @@ use archivist_core::model::{Time, Verdict};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Directory of staged pages below that of the archive.
 pub const STAGED: &str = ".importing";
 /// Setting of a crawl that names its directory in [`STAGED`].
 pub const STAGED_SETTING: &str = "IMPORT_STAGED";
 /// Begin of the names of the hooks of results of ArchiveBox. None of them can run again.
 pub const STAGED_HOOK: &str = "archivebox";
-/// Name of the hook of a page that another program saved as a file. It cannot run again.
+/// Name of the hook of a page that another program saved as a file, or in a recording. It cannot run again.
 pub const SAVED_HOOK: &str = "saved";
 /// The file of a page with its results.
 pub const RECORD: &str = "page.json";
 /// Longest record in bytes.
 pub const RECORD_MAX: u64 = 16 << 20;
-/// Largest number of results of one page.
 pub const RESULTS_MAX: usize = 1000;
 
 /// A page as another program recorded it.
@@ -30,14 +28,11 @@ pub struct StagedPage {
     pub results: Vec<StagedResult>,
 }
 
-/// A result of another program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagedResult {
-    /// Name of the plugin.
     pub plugin: String,
     /// Name of the hook, which is not that of any installed one.
     pub hook: String,
-    /// State and reason.
     pub verdict: Verdict,
     /// A path or a short text.
     pub output: Option<String>,
@@ -49,7 +44,6 @@ pub struct StagedResult {
     pub has_files: bool,
 }
 
-/// Returns the name of the directory of a page.
 pub fn name_of(url: &str) -> String {
     let digest = Sha256::digest(url.as_bytes());
     digest[..16].iter().map(|byte| format!("{byte:02x}")).collect()

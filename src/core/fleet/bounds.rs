@@ -17,7 +17,6 @@ pub const CUT_MAX: usize = TEXT_MAX + '…'.len_utf8();
 pub const TAGS_BYTES_MAX: usize = 32 << 10;
 /// What orchestrators know of a crawl. Its settings and names of plugins are bounded, too.
 pub const DOCUMENT_MAX: usize = 512 << 10;
-/// Keys of URLs.
 pub const URL_KEY_MAX: usize = 16;
 /// Most nodes with older copies of a page.
 pub const COPIES_MAX: usize = 100;

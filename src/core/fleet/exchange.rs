@@ -9,14 +9,11 @@ use super::{Claimed, Fate, NodeRefusal, NodeReply, Renewed};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What the orchestrator holds and wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holdings {
     /// Node id of the latest [`Delivery::Welcomed`]; `None` before the first.
     pub node: Option<NodeId>,
-    /// Its generation.
     pub generation: Generation,
-    /// All leases.
     pub leases: Vec<Held>,
     /// Leased hosts without a page that waits.
     pub short: Vec<HostKey>,
@@ -48,7 +45,6 @@ pub struct Holdings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "delivery", content = "value")]
 pub enum Delivery {
-    /// A connection began.
     Welcomed {
         /// The node. If it is another one, the leases of the former are lost.
         node: NodeId,
@@ -59,16 +55,13 @@ pub enum Delivery {
         #[serde(default, with = "maybe_millis")]
         forgot: Option<Duration>,
     },
-    /// Hosts with pages.
     Claimed {
-        /// The reply.
         claimed: Claimed,
         /// When the request left.
         sent: BootTime,
     },
     /// Leases that were extended or lost, and orders.
     Renewed {
-        /// The reply.
         renewed: Renewed,
         /// When the request left.
         sent: BootTime,
@@ -77,23 +70,15 @@ pub enum Delivery {
     },
     /// The database has released a host, or had.
     Released {
-        /// The host.
         host: HostKey,
-        /// Epoch of the lease.
         epoch: Epoch,
         /// What became of the request; all are final.
         fate: Fate,
     },
     /// The database has carried out an entry of the outbox, or refuses it.
-    Answered {
-        /// Number of the entry.
-        number: u64,
-        /// The reply.
-        reply: Result<NodeReply, NodeRefusal>,
-    },
+    Answered { number: u64, reply: Result<NodeReply, NodeRefusal> },
     /// The database refuses the node, which retries later. For display.
     Refused {
-        /// Why.
         refusal: NodeRefusal,
         /// Time until the next attempt.
         #[serde(with = "super::value::millis")]

@@ -9,9 +9,7 @@ use std::time::Duration;
 /// A lease that the orchestrator holds; on disk, with the boot to which its times belong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// The host.
     pub host: HostKey,
-    /// Number of the claim.
     pub epoch: Epoch,
     /// No page starts, and no page runs, from this time on.
     pub deadline: BootTime,
@@ -19,7 +17,6 @@ pub struct Lease {
     pub next_at: BootTime,
     /// The host asked not to be visited before.
     pub blocked_until: BootTime,
-    /// Delay between two starts.
     #[serde(with = "super::value::millis")]
     pub delay: Duration,
 }
@@ -50,13 +47,13 @@ fn deadline(sent: BootTime, lease: Duration) -> BootTime {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
 
-    pub const SECOND: Duration = Duration::from_secs(1);
+    const SECOND: Duration = Duration::from_secs(1);
 
     /// A lease of 300 s that was requested at 1 s and received at 9 s.
-    pub fn lease() -> Lease {
+    fn lease() -> Lease {
         let grant = Grant {
             host: HostKey("a.example".into()),
             epoch: Epoch(3),

@@ -10,9 +10,7 @@ use std::cmp::Ordering;
 /// generation; a database that did not go back still has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// The node, from the latest welcome.
     pub node: NodeId,
-    /// The generation of the latest welcome.
     pub generation: Generation,
     /// Highest ids of the crawls and pages that the node has. An id that is reserved for a crawl counts.
     pub given: IdMarks,
@@ -20,22 +18,18 @@ pub struct Memory {
     pub submitted: Option<CrawlId>,
     /// Latest page with a directory whose record the database acknowledged, with the epoch of the record.
     pub recorded: Option<(SnapshotId, Epoch)>,
-    /// Leases.
     pub claimed: Vec<(HostKey, Epoch)>,
     /// Highest ids that the machine knows, those of its archive included. New ids begin above them.
     pub highest: IdMarks,
 }
 
-/// The same as the database has it.
+/// What the database has of a node's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its generation.
     pub generation: Generation,
     /// It has the node, maybe of another machine: that of a disk that was cloned.
     pub has_node: bool,
-    /// Next id of a crawl.
     pub next_crawl: i64,
-    /// Next id of a page.
     pub next_page: i64,
     /// It has the crawl in `submitted`, if there is one.
     pub has_submitted: bool,

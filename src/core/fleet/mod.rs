@@ -75,15 +75,10 @@ mod memory;
 mod outbox;
 mod page;
 mod recall;
-#[cfg(any(test, feature = "reference"))]
-pub mod reference;
 mod reply;
 mod request;
 pub mod service;
 mod value;
-
-#[cfg(test)]
-mod tests;
 
 pub use exchange::{Delivery, Holdings};
 pub use lease::Lease;

@@ -19,12 +19,10 @@ pub struct CrawlSpec {
     pub document: String,
 }
 
-/// A page to be queued.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewPage {
     /// Address of the page, unique in its crawl.
     pub url: String,
-    /// Host of the address.
     pub host: HostKey,
     /// Number of links from a page that the user added.
     pub depth: u32,
@@ -37,17 +35,14 @@ pub struct NewPage {
     /// Time as in the list of bookmarks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bookmarked_at: Option<String>,
-    /// Tags in the list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
 }
 
-/// A page that a node gets with its host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeasedPage {
     /// Number of the page, the same on every node.
     pub id: SnapshotId,
-    /// Its crawl.
     pub crawl: CrawlId,
     /// The page with the link; `None` for a page that a user added.
     pub parent: Option<SnapshotId>,
@@ -57,7 +52,6 @@ pub struct LeasedPage {
     pub attempts: u32,
 }
 
-/// How a page ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PageEnd {
@@ -67,14 +61,10 @@ pub enum PageEnd {
     Cancelled,
 }
 
-/// Result of one hook for a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookResult {
-    /// Name of the plugin.
     pub plugin: String,
-    /// Name of the hook.
     pub hook: String,
-    /// How it ended.
     pub state: ResultState,
     /// Output of the hook, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,7 +74,6 @@ pub struct HookResult {
     pub error: Option<String>,
     /// Bytes of its files.
     pub size: u64,
-    /// Runs of the hook.
     pub attempts: u32,
     /// From the start to the end of its last run.
     #[serde(default, with = "maybe_millis")]
@@ -97,7 +86,6 @@ pub struct PageTimes {
     /// Time since the end of the page.
     #[serde(with = "millis")]
     pub ended_ago: Duration,
-    /// From the start to the end.
     #[serde(with = "millis")]
     pub took: Duration,
 }

@@ -19,10 +19,8 @@ pub const RESTORED: usize = 16;
 /// next to 2 % of the time since, by which clocks may differ.
 const SLACK: Duration = Duration::from_secs(60);
 
-/// Crawls and pages of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compare {
-    /// Crawls.
     pub crawls: Vec<CrawlId>,
     /// Pages with the epoch of their record; 0 for a page that the node has not archived.
     pub pages: Vec<(SnapshotId, Epoch)>,
@@ -38,12 +36,10 @@ pub struct Restored {
     pub record: Option<Record>,
 }
 
-/// Something that the node has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Item {
     /// A crawl. Crawls precede their pages.
     Crawl(CrawlId),
-    /// A page.
     Page(SnapshotId),
 }
 

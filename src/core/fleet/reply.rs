@@ -6,7 +6,6 @@ use crate::model::{CrawlId, IdMarks, SnapshotId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// NodeReply to a hello.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     /// Sender of all further requests of this connection.
@@ -14,7 +13,6 @@ pub struct Welcome {
     /// Number of failovers. If it has grown since the last connection, the node sends all kept
     /// entries of its outbox again.
     pub generation: Generation,
-    /// Duration of leases.
     #[serde(with = "millis")]
     pub lease: Duration,
     /// Time until hosts can be claimed; zero unless the database failed over.
@@ -37,39 +35,30 @@ pub enum NodeReply {
     CrawlIds {
         /// First id; the others follow it.
         first: CrawlId,
-        /// Number of ids.
         count: u32,
     },
     /// Number of pages that the crawl did not have and its limits allow.
     Submitted {
-        /// Queued pages.
         inserted: u64,
     },
-    /// The hosts.
     Claimed(Claimed),
     /// The leases that were extended, and those that were not.
     Renewed(Renewed),
-    /// What became of a record.
     Recorded(Fate),
-    /// What became of a page that was given back.
     GivenBack(Fate),
-    /// What became of a release.
     Released(Fate),
     /// The command, or a piece of it, is carried out.
     Commanded {
         /// Pages remain: the request is sent again, for the next piece.
         more: bool,
     },
-    /// What the database lacks of what the node has.
     Lacks {
-        /// Crawls.
         crawls: Vec<CrawlId>,
         /// Pages, or their records.
         pages: Vec<SnapshotId>,
     },
-    /// The pages are there.
     Restored {
-        /// Those that are not, because the database has other pages with their ids or URLs.
+        /// Pages that are not, because the database has others with their ids or URLs.
         refused: Vec<SnapshotId>,
     },
     /// Done, now or before.
@@ -80,7 +69,6 @@ pub enum NodeReply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
-    /// Carried out.
     Done,
     /// Carried out before: an earlier reply was lost.
     Already,
@@ -89,24 +77,19 @@ pub enum Fate {
     Stale,
 }
 
-/// Crawls of pages in a reply.
 pub type CrawlSpecs = Vec<(CrawlId, CrawlSpec)>;
 
-/// NodeReply to a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claimed {
     /// The hosts, those that were due first at the front.
     pub hosts: Vec<Grant>,
-    /// Crawls of all their pages.
     pub crawls: CrawlSpecs,
 }
 
 /// A host that a node may visit until its lease ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// The host.
     pub host: HostKey,
-    /// Epoch of the lease.
     pub epoch: Epoch,
     /// Duration of the lease, from the time at which the request left the node.
     #[serde(with = "millis")]
@@ -114,35 +97,27 @@ pub struct Grant {
     /// No page starts earlier than this after the receipt of the reply.
     #[serde(with = "millis")]
     pub due_in: Duration,
-    /// Delay between two starts.
     #[serde(with = "millis")]
     pub delay: Duration,
     /// Its pages, in the order in which they start; never empty.
     pub pages: Vec<LeasedPage>,
 }
 
-/// NodeReply to a renewal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewed {
-    /// Leases that were extended.
     pub leases: Vec<Renewal>,
     /// Leases that were not: another node may own the host.
     pub lost: Vec<(HostKey, Epoch)>,
-    /// Crawls of all new pages.
     pub crawls: CrawlSpecs,
-    /// Wanted state of what the node works on.
     pub orders: Orders,
     /// Highest ids that the fleet has given, so that every node notices a database that went back.
     #[serde(default)]
     pub given: IdMarks,
 }
 
-/// A lease that was extended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewal {
-    /// The host.
     pub host: HostKey,
-    /// Epoch of the lease, unchanged.
     pub epoch: Epoch,
     /// Duration of the lease, from the time at which the request left the node.
     #[serde(with = "millis")]
@@ -158,7 +133,6 @@ pub struct Renewal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// Work on it.
     Run,
     /// Freeze it and start nothing of it.
     Pause,
@@ -202,47 +176,27 @@ pub struct Orders {
 pub enum NodeRefusal {
     /// A later connection of the node has taken over.
     #[error("another connection of node '{name}' has replaced this one")]
-    Superseded {
-        /// Name of the node.
-        name: String,
-    },
-    /// The name belongs to another machine.
+    Superseded { name: String },
     #[error(
         "node '{name}' is another machine: choose another name, or remove it with 'archivist fleet leave {name}'"
     )]
-    NameTaken {
-        /// Name of the node.
-        name: String,
-    },
+    NameTaken { name: String },
     /// Two machines have the identity of one node, as after the disk was cloned.
     #[error(
         "node '{name}' is running elsewhere: was its disk cloned? Give the copy a machine id and a name of its own"
     )]
     Cloned {
-        /// Name of the node.
         name: String,
         /// When this machine may take over if the other is not seen again.
         #[serde(with = "millis")]
         retry_in: Duration,
     },
-    /// No node has this id.
     #[error("no node has the number {node}")]
-    UnknownNode {
-        /// The id.
-        node: i64,
-    },
-    /// No crawl has this id.
+    UnknownNode { node: i64 },
     #[error("there is no crawl {crawl}")]
-    UnknownCrawl {
-        /// The id.
-        crawl: CrawlId,
-    },
-    /// No page has this id.
+    UnknownCrawl { crawl: CrawlId },
     #[error("there is no snapshot {page}")]
-    UnknownPage {
-        /// The id.
-        page: SnapshotId,
-    },
+    UnknownPage { page: SnapshotId },
     /// The database lacks what it had: it went back, and no administrator declared that.
     #[error(
         "the database of the fleet went back to an earlier state; no node works with it. If it was restored from a backup, run 'archivist fleet restored' on one node; see archivist-backup(7)"
@@ -250,18 +204,9 @@ pub enum NodeRefusal {
     WentBack,
     /// A value is longer, or another number, than the schema permits.
     #[error("the database permits no such value ({constraint})")]
-    Unfit {
-        /// The constraint.
-        constraint: String,
-    },
-    /// The database belongs to a later version.
+    Unfit { constraint: String },
     #[error(
         "the database has schema {database}, and this program knows {program}: upgrade archivist on this machine"
     )]
-    Schema {
-        /// Schema of the database.
-        database: u32,
-        /// Schema of the program.
-        program: u32,
-    },
+    Schema { database: u32, program: u32 },
 }

@@ -21,7 +21,6 @@ pub struct Hello {
     /// Time since that life began, on CLOCK_BOOTTIME.
     #[serde(with = "millis")]
     pub uptime: Duration,
-    /// Schema version of the program.
     pub schema: u32,
     /// Duration of leases in the configuration of the node (LeaseSec=). Of all nodes that have one, the
     /// longest holds for the fleet.
@@ -37,10 +36,7 @@ pub struct Hello {
 pub enum NodeRequest {
     /// Reserves ids for this number of crawls, so that crawls can be added while the database cannot
     /// be reached. Answer: `CrawlIds`.
-    ReserveCrawls {
-        /// Number of ids.
-        count: u32,
-    },
+    ReserveCrawls { count: u32 },
     /// Queues pages of a crawl. Answer: `Submitted`.
     Submit(Submit),
     /// Asks for hosts. Answer: `Claimed`.
@@ -51,7 +47,6 @@ pub enum NodeRequest {
     Record(Record),
     /// Queues a page again without counting an attempt. Answer: `GivenBack`.
     GiveBack {
-        /// The page.
         page: SnapshotId,
         /// Epoch of its host when it was claimed.
         epoch: Epoch,
@@ -62,24 +57,17 @@ pub enum NodeRequest {
     Command(Command),
     /// Stops or resumes giving hosts and pages to a node, of any name. Answer: `Done`.
     Drain {
-        /// The node.
         node: NodeId,
         /// `false` ends the drain.
         draining: bool,
     },
     /// Removes a node. Its leases last until they end. Answer: `Done`.
-    Leave {
-        /// The node.
-        node: NodeId,
-    },
+    Leave { node: NodeId },
     /// The fleet service ends in an orderly way: another instance may take over at once. Leases last
     /// until they end. Answer: `Done`.
     Goodbye,
     /// The node has run its last hooks of the crawl. Answer: `Done`.
-    CrawlClosed {
-        /// The crawl.
-        crawl: CrawlId,
-    },
+    CrawlClosed { crawl: CrawlId },
     /// Asks what the database lacks of the crawls and pages of the node. Answer: `Lacks`.
     Compare(Compare),
     /// Puts pages back that the database lacks. Answer: `Restored`.
@@ -89,7 +77,6 @@ pub enum NodeRequest {
     },
 }
 
-/// Pages of a crawl, found by a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submit {
     /// The crawl, of a reserved id.
@@ -101,12 +88,9 @@ pub struct Submit {
     pub pages: Vec<NewPage>,
 }
 
-/// What a node can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// Most hosts.
     pub hosts: u32,
-    /// Most pages of each host.
     pub pages_per_host: u32,
     /// Delay between two starts on a host that the node observes at least (HostDelay=).
     #[serde(with = "millis")]
@@ -127,12 +111,9 @@ pub struct Pace {
     pub delay: Duration,
 }
 
-/// A lease that the orchestrator holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// The host.
     pub host: HostKey,
-    /// Epoch of the lease.
     pub epoch: Epoch,
     /// Whether the deadline of the lease has not passed. Only a live lease is renewed if the
     /// database has forgotten it in a failover.
@@ -141,7 +122,6 @@ pub struct Held {
     pub pace: Pace,
 }
 
-/// Leases to extend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renew {
     /// The leases; may be empty, to ask for orders only.
@@ -155,14 +135,11 @@ pub struct Renew {
     pub drains: bool,
 }
 
-/// The end of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// The page.
     pub page: SnapshotId,
     /// Epoch of its host when it was claimed.
     pub epoch: Epoch,
-    /// How it ended.
     pub end: PageEnd,
     /// Why, if there is more to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,44 +147,34 @@ pub struct Record {
     /// Path of its directory on the node, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// Results of its hooks.
     pub results: Vec<HookResult>,
-    /// Pages that its hooks found.
     pub children: Vec<NewPage>,
     /// For display.
     pub times: PageTimes,
 }
 
-/// The end of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Release {
-    /// The host.
     pub host: HostKey,
-    /// Epoch of the lease.
     pub epoch: Epoch,
     /// When the next page may start. `None` if the node does not know of the lease: the database
     /// then assumes a start just now.
     pub pace: Option<Pace>,
 }
 
-/// What a user does with crawls and pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CommandVerb {
-    /// Ends it for good.
     Cancel,
     /// Starts no further page of it and freezes those that run.
     Pause,
-    /// Ends the pause.
     Resume,
     /// Queues what is final again; of a crawl, its cancelled pages too.
     Retry,
 }
 
-/// A command of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
-    /// What to do.
     pub verb: CommandVerb,
     /// The crawl or page.
     pub target: Owner,

@@ -29,22 +29,17 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 pub const RECONNECT: Backoff =
     Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(10), attempts: u32::MAX };
 
-/// What the service learns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The time of the latest [`Action::Wake`] has come.
     Tick,
-    /// The connection is open.
     Connected,
     /// The connection failed, was lost, or did not answer in time.
     Disconnected,
-    /// NodeReply to the hello.
     Welcomed(Result<Welcome, NodeRefusal>),
-    /// NodeReply to the request.
     Replied(Result<NodeReply, NodeRefusal>),
     /// Answer of the orchestrator to [`Action::Ask`].
     Holdings(Holdings),
-    /// The orchestrator has stored the delivery.
     Delivered,
     /// The orchestrator did not answer, or answered with an error.
     Failed,
@@ -56,20 +51,15 @@ pub enum Event {
     Orders,
 }
 
-/// What the service does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Opens a connection.
     Connect,
     /// Closes the connection; a request without reply can still take effect until the next hello.
     Disconnect,
-    /// Sends the hello.
     Hello,
-    /// Sends a request.
     Send(Session, NodeRequest),
     /// Asks the orchestrator what it holds now.
     Ask,
-    /// Passes a reply to the orchestrator.
     Deliver(Delivery),
     /// Calls again at this time; replaces the earlier wake.
     Wake(BootTime),
@@ -97,7 +87,6 @@ enum State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Link {
     session: Session,
-    /// Duration of leases.
     lease: Duration,
     /// Leases that the database names and the orchestrator may not know; until compared.
     owned: Option<Welcome>,
@@ -105,7 +94,6 @@ struct Link {
     unknown: Vec<Release>,
     /// The entries up to this number go before refill and claim.
     barrier: u64,
-    /// Number of the entry that is being sent.
     entry: Option<u64>,
     /// The renewal that is being sent is for all leases.
     renews_all: bool,
@@ -137,7 +125,6 @@ struct Early {
     orders: bool,
 }
 
-/// The fleet service of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     state: State,

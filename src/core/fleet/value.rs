@@ -4,10 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// Version of the database schema and of the requests.
 pub const SCHEMA: u32 = 1;
 
-/// System user of the fleet service.
 pub const FLEET_USER: &str = "archivist-fleet";
 
 /// Highest id of a crawl or page of a fleet. The ids of a machine that leaves a fleet continue above, and
@@ -17,7 +15,6 @@ pub const ID_MAX: i64 = 1 << 53;
 /// Shortest duration of a lease that leaves time to work after its margin.
 pub const LEASE_MIN: Duration = Duration::from_secs(30);
 
-/// Smallest margin of a lease.
 const MARGIN_MIN: Duration = Duration::from_secs(15);
 
 /// Returns how long before the end of a lease, as the database sees it, the node stops its pages:
@@ -105,9 +102,7 @@ impl fmt::Display for HostKey {
 /// The sender of a request, from the reply to its hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// The node.
     pub node: NodeId,
-    /// Its connection.
     pub incarnation: Incarnation,
 }
 
@@ -152,7 +147,7 @@ pub(super) mod millis {
     }
 }
 
-/// The same for durations that may be missing.
+/// [`millis`] for durations that may be missing.
 pub(super) mod maybe_millis {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::time::Duration;

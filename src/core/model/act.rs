@@ -15,7 +15,6 @@ pub enum Act {
     Change,
     /// Deletes files that were saved, here and in the store.
     Delete,
-    /// Keeps something from deletion.
     Pin,
     /// Allows the deletion of what a user kept from it.
     Unpin,
@@ -28,28 +27,21 @@ pub enum Act {
 pub struct Standing {
     /// Whether the caller added the crawl, or the crawl of the page.
     pub is_own: bool,
-    /// Whether the caller pinned it.
     pub has_pinned: bool,
-    /// `MembersInstall=`.
     pub members_install: bool,
-    /// `MembersDelete=`.
     pub members_delete: bool,
 }
 
-/// The calls of the interface org.archivist1.Manager. Some calls of a method differ by their arguments:
-/// the words after the name say which these are.
-pub const CALLS: [(&str, Act); 43] = [
-    ("AwaitCheck", Act::Read),
+/// The calls of users: methods of the interface org.archivist1.Manager, and of those of features with the name of
+/// the interface before. Some calls of a method differ by their arguments: the words after the name say which
+/// these are.
+pub const CALLS: [(&str, Act); 45] = [
     ("AwaitUnits", Act::Read),
     ("Draft", Act::Read),
-    ("Expired", Act::Read),
-    ("Fetch", Act::Read),
-    ("History", Act::Read),
     ("List", Act::Read),
     ("Metrics", Act::Read),
     ("Plugins", Act::Read),
     ("Register", Act::Read),
-    ("Search", Act::Read),
     ("Show", Act::Read),
     ("Status", Act::Read),
     ("Subscribe", Act::Read),
@@ -57,13 +49,19 @@ pub const CALLS: [(&str, Act); 43] = [
     ("Unsubscribe", Act::Read),
     ("Watch", Act::Read),
     ("WatchStatus", Act::Read),
-    ("Watches", Act::Read),
     ("Why", Act::Read),
+    ("Retention.Expired", Act::Read),
+    ("Search.Search", Act::Read),
+    ("Store.Fetch", Act::Read),
+    ("Watches.Await", Act::Read),
+    ("Watches.History", Act::Read),
+    ("Watches.List", Act::Read),
+    ("Watches.Why", Act::Read),
     ("Add", Act::Queue),
-    ("Check", Act::Queue),
     ("Retry", Act::Queue),
     ("Run", Act::Queue),
     ("Update", Act::Queue),
+    ("Watches.Check", Act::Queue),
     ("Abort", Act::Control),
     ("Cancel", Act::Control),
     ("Hold", Act::Control),
@@ -71,17 +69,18 @@ pub const CALLS: [(&str, Act); 43] = [
     ("Pause", Act::Control),
     ("Proceed", Act::Control),
     ("Resume", Act::Control),
+    ("Watches.Cancel", Act::Control),
     ("Install", Act::Install),
     ("Amend", Act::Change),
-    (RETRY_HOOK, Act::Change),
     ("RetryAll", Act::Change),
+    (RETRY_HOOK, Act::Change),
     ("Delete", Act::Delete),
     ("Pin", Act::Pin),
     ("Unpin", Act::Unpin),
-    ("ConfirmRetention", Act::Machine),
-    ("RebuildSearch", Act::Machine),
     ("Reload", Act::Machine),
-    ("TestStore", Act::Machine),
+    ("Retention.Confirm", Act::Machine),
+    ("Search.Rebuild", Act::Machine),
+    ("Store.Test", Act::Machine),
 ];
 
 /// The entry of a retry of one hook, of the pages that the caller names: also of those where it succeeded.

@@ -8,9 +8,7 @@ use std::time::Duration;
 pub struct Backoff {
     /// Delay after the first failed attempt.
     pub first: Duration,
-    /// Longest delay.
     pub longest: Duration,
-    /// Most attempts.
     pub attempts: u32,
 }
 

@@ -5,7 +5,6 @@
 pub const TAGS_MAX: usize = 64;
 /// Most tags of a page in total, from all of its hooks and its crawl.
 pub const PAGE_TAGS_MAX: usize = 256;
-/// Longest tag.
 pub const TAG_MAX: usize = 200;
 /// Longest title, output or error.
 pub const TEXT_MAX: usize = 4096;

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 crate::text::named! {
-    /// Kind of a check.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum CheckKind {
@@ -37,7 +36,6 @@ crate::text::named! {
 }
 
 impl CheckKind {
-    /// Kinds with a schedule.
     pub const SCHEDULED: [CheckKind; 4] =
         [CheckKind::Status, CheckKind::Lighthouse, CheckKind::Crawl, CheckKind::Archive];
 
@@ -127,10 +125,8 @@ impl CheckRecord {
     }
 }
 
-/// Health of a site, from its status checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    /// Failed status checks in a row.
     pub failures: u32,
     /// When the site went down: the time of the first of these checks.
     pub down_since: Option<Time>,
@@ -139,13 +135,10 @@ pub struct Health {
 }
 
 crate::text::named! {
-    /// A change that triggers an alert.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Flip {
-        /// The site was up and is down.
         Down = "down",
-        /// The site was down and is up.
         Up = "up",
     }
 }

@@ -31,9 +31,7 @@ crate::text::named! {
 /// The status of a document as a hook saw it. A server may answer each program differently.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpAnswer {
-    /// HTTP status.
     pub status: u16,
-    /// Plugin whose request got this answer.
     pub plugin: String,
 }
 
@@ -43,7 +41,6 @@ impl HttpAnswer {
         format!("http {}", self.status)
     }
 
-    /// Whether the browser got this answer.
     pub fn is_of_browser(&self) -> bool {
         self.plugin == TAB
     }
@@ -58,13 +55,10 @@ impl HttpAnswer {
 /// The statuses that a list is limited to: `404`, `4xx` or `400-499`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpRange {
-    /// Lowest status.
     pub from: u16,
-    /// Highest status.
     pub to: u16,
 }
 
-/// A text that is no range of HTTP statuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadHttpRange(String);
 

@@ -73,7 +73,6 @@ id!(
 pub enum Owner {
     /// The crawl itself: its setup, its last hooks.
     Crawl(CrawlId),
-    /// A page of a crawl.
     Snapshot(SnapshotId),
 }
 

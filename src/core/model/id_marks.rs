@@ -11,9 +11,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<String>", from = "Vec<String>")]
 pub struct IdMarks {
-    /// Of crawls.
     pub crawl: CrawlId,
-    /// Of snapshots.
     pub snapshot: SnapshotId,
     /// Of runs. Each start of a unit has one, so that a database is known to be older than the archive
     /// even if it lacks no crawl and no snapshot.
@@ -27,7 +25,6 @@ impl Default for IdMarks {
 }
 
 impl IdMarks {
-    /// Directory in the archive.
     pub const DIRECTORY: &str = ".ids";
     /// Higher numbers are not believed: with ids near the largest integer, no id would be left. A
     /// thousand pages a second reach it after 34 years.
@@ -80,7 +77,6 @@ impl IdMarks {
         }
     }
 
-    /// Returns the names of the files.
     pub fn names(self) -> Vec<String> {
         [
             (self.crawl.0, self.crawl.to_string()),

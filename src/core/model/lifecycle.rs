@@ -1,5 +1,16 @@
-//! State machine of crawls and snapshots: `queued → started → sealed`, both also `paused` and
-//! `cancelled`.
+//! The states of crawls and snapshots, and their steps; those of results and runs follow from them.
+//!
+//! ```text
+//! crawl, snapshot   queued ─Start→ started ─Seal→ sealed            Requeue: started → queued, with retry_at
+//!                   queued, started, paused ─Cancel→ cancelled      Retry: sealed, cancelled → queued
+//!                   queued, started ─Pause→ paused ─Resume→ queued; ─Continue→ started while its worker runs; ─Seal→ sealed
+//! result            queued → started → succeeded | failed | skipped | noresults;  started → backoff → started
+//! run               starting → running → ended (outcome)
+//! outcome           exit · signal · time-limit · watchdog · out-of-memory · disk-limit · interrupted · killed · late · not-started · lost
+//! ```
+//!
+//! `Lifecycle::apply` is the only place that changes a state; an illegal step is an error that names
+//! state and step. A sealed or cancelled owner has no open result, a final crawl no open snapshot.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -31,15 +42,12 @@ pub enum Step {
     Requeue,
     /// The work is complete, or abandoned after too many attempts.
     Seal,
-    /// A user pauses it.
     Pause,
     /// A user resumes it, and it has no worker.
     Resume,
     /// A user resumes it, and its worker still runs.
     Continue,
-    /// A user cancels it.
     Cancel,
-    /// A user retries it.
     Retry,
 }
 
@@ -49,7 +57,6 @@ pub enum Step {
 pub struct IllegalTransition {
     /// State before the step.
     pub state: Lifecycle,
-    /// Refused step.
     pub step: Step,
 }
 

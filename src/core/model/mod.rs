@@ -43,15 +43,19 @@ pub use probe::{
     ClientIdentity, Probe, ProbeBody, is_harmless_header, parse_body, parse_credential,
     parse_expect, parse_header, parse_method, shown_header,
 };
-pub use recording::{RECORDER, VERIFIER, fidelity, in_percent, recording_text, replay_text};
-pub use result::{EXIT_SKIPPED, Figures, OutputFile, ResultState, Uses, Verdict, stderr_file};
+pub use recording::{
+    RECORDER, REPLAY_HOLDS, VERIFIER, fidelity, in_percent, recording_text, replay_text,
+};
+pub use result::{
+    EXIT_SKIPPED, Figures, LACKS, OutputFile, ResultState, Uses, Verdict, stderr_file,
+};
 pub use runner::{Locality, ProcessLocation, Runner};
 pub use snap::{SNAP_HEAD_BYTES, is_of_snap};
 pub use time::Time;
 pub use unsaved::Unsaved;
-pub use version::{PageVersion, TextDigest};
+pub use version::{CloserLook, PageVersion, TextDigest};
 pub use web::list::{Folders, LineEntry, List, Place, kept_entry, moment, parse_line};
-pub use web::network_error::NetworkError;
+pub use web::network_error::{NetworkError, REDIRECT_REFUSED};
 pub use web::reach::{AddressKind, Reach, is_domain_on_internet, is_on_internet};
 pub use web::robots::Robots;
 pub use web::shown::{HIDDEN, has_secret_name, public_url, shown_setting, without_userinfo};

@@ -18,10 +18,8 @@ crate::text::named! {
     }
 }
 
-/// Why the tab of the browser has no page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absence {
-    /// The reason that the tab reports.
     pub reason: String,
     /// Whether the URL leads to something other than a page, which is not a failure.
     pub is_no_page: bool,

@@ -49,7 +49,6 @@ pub struct Reading {
     pub ended: Option<Time>,
     /// InvocationID in hex; empty when unknown.
     pub invocation: String,
-    /// KillMode of the unit.
     pub kill_mode: String,
     /// CPU time, memory and traffic of all its processes.
     pub accounting: Accounting,
@@ -77,23 +76,18 @@ const CLD_EXITED: i32 = 1;
 const CLD_KILLED: i32 = 2;
 const CLD_DUMPED: i32 = 3;
 
-/// Outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "detail")]
 pub enum Outcome {
-    /// The main process exited with this code.
     Exit(i32),
-    /// A signal ended the main process.
     Signal(i32),
     /// The unit's own time limit (RuntimeMaxSec=) ended it.
     TimeLimit,
     /// It missed its watchdog (WatchdogSec=).
     Watchdog,
-    /// The kernel killed it for lack of memory.
     OutOfMemory,
     /// The orchestrator stopped it, because the disk was nearly full and it had written most.
     DiskLimit,
-    /// A user interrupted it.
     Interrupted,
     /// systemd stopped the unit of a hook, alone or with its slice, and not for the orchestrator.
     Stopped,

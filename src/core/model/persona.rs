@@ -22,7 +22,6 @@ const LENGTH_MAX: usize = 64;
 pub struct BadPersonaName(String);
 
 impl PersonaName {
-    /// Default persona.
     pub fn usual() -> PersonaName {
         PersonaName("Default".to_owned())
     }

@@ -4,12 +4,10 @@ use super::check::CheckKind;
 use super::web::shown::{HIDDEN, shown_setting};
 use serde::{Deserialize, Serialize};
 
-/// Methods that a check may use.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 /// Days before the end of a certificate from which on a check warns.
 const CERTIFICATE_WARN_DAYS: u32 = 14;
 
-/// Request and expectations of a status check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Probe {
@@ -19,19 +17,16 @@ pub struct Probe {
     /// Headers in addition to those of the client, or in their place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// Body of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     /// First and last status of each range that is good; empty means 200 to 299.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expect: Vec<(u16, u16)>,
-    /// Texts that the body must contain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keywords: Vec<String>,
     /// Texts that the body must not contain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_keywords: Vec<String>,
-    /// How much of the body must arrive.
     pub body: ProbeBody,
     /// Days before the end of a certificate from which on the check warns; 0 means never.
     pub certificate_warn_days: u32,
@@ -65,7 +60,6 @@ impl ClientIdentity {
     }
 }
 
-/// How much of a body must arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProbeBody {
@@ -74,7 +68,6 @@ pub enum ProbeBody {
     /// The first bytes.
     #[default]
     Start,
-    /// All of it.
     Whole,
 }
 
@@ -96,7 +89,6 @@ impl Default for Probe {
 }
 
 impl Probe {
-    /// Returns the method.
     pub fn method(&self) -> &str {
         let usual = if self.data.is_some() { "POST" } else { "GET" };
         self.method.as_deref().unwrap_or(usual)
@@ -164,7 +156,6 @@ impl Probe {
         self.data.is_some() || self.headers.iter().any(is_secret)
     }
 
-    /// Returns whether this status is good.
     pub fn expects(&self, status: u16) -> bool {
         if self.expect.is_empty() { (200..300).contains(&status) } else { self.names(status) }
     }

@@ -7,6 +7,9 @@ pub const RECORDER: &str = "wacz";
 /// Plugin that compares replays with recordings.
 pub const VERIFIER: &str = "verify";
 
+/// Least [`fidelity`] of a replay that holds.
+pub const REPLAY_HOLDS: f64 = 0.95;
+
 /// A share in percent, rounded down: 100 % means all.
 pub fn in_percent(share: f64) -> String {
     format!("{:.1} %", (share * 1000.0).floor() / 10.0)
@@ -19,7 +22,8 @@ pub fn recording_text(figures: &Figures) -> Option<String> {
 }
 
 /// `100.0 % of resources answered (52 exactly, 1 by a rule, 0 not recorded), text 100.0 %, picture
-/// 99.9 %`; `None` if the verifier stated no figures.
+/// 99.9 %`; `None` if the verifier stated no figures. Names the parts that the recording has not, so that they
+/// were not compared.
 pub fn replay_text(figures: &Figures) -> Option<String> {
     let count = |name: &str| figures.get(name).unwrap_or_default();
     let mut text = format!(
@@ -30,9 +34,8 @@ pub fn replay_text(figures: &Figures) -> Option<String> {
         count("missing"),
     );
     for part in ["text", "picture"] {
-        if let Some(share) = figures.get(part) {
-            text.push_str(&format!(", {part} {}", in_percent(share)));
-        }
+        let share = figures.get(part).map_or_else(|| "not recorded".to_owned(), in_percent);
+        text.push_str(&format!(", {part} {share}"));
     }
     Some(text)
 }
@@ -58,7 +61,8 @@ mod tests {
         let replay = figures(json!({"resources": 0.98999, "exact": 98, "missing": 1, "text": 1}));
         assert_eq!(
             replay_text(&replay).unwrap(),
-            "98.9 % of resources answered (98 exactly, 0 by a rule, 1 not recorded), text 100.0 %"
+            "98.9 % of resources answered (98 exactly, 0 by a rule, 1 not recorded), text 100.0 %, \
+             picture not recorded"
         );
         assert_eq!(recording_text(&Figures::default()), None);
         assert_eq!(replay_text(&Figures::default()), None);

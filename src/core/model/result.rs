@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 use std::collections::BTreeMap;
 
-/// A file that a hook left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputFile {
     /// Relative to the directory of the hook's plugin.
@@ -27,7 +26,10 @@ pub fn stderr_file(hook: &str) -> String {
 #[serde(transparent)]
 pub struct Figures(BTreeMap<String, Number>);
 
-/// Most figures of a result.
+/// Figure of a result: how many parts of the page its output lacks, such as requests without an answer,
+/// what is beyond the end of a picture, or fonts. Its note names them.
+pub const LACKS: &str = "lacks";
+
 const FIGURES_MAX: usize = 32;
 /// Longest name of a figure in bytes.
 const FIGURE_NAME_MAX: usize = 64;
@@ -49,7 +51,6 @@ impl Figures {
         Figures(short.take(FIGURES_MAX).collect())
     }
 
-    /// Returns the figure of this name.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name)?.as_f64()
     }
@@ -65,12 +66,10 @@ impl Figures {
     }
 }
 
-/// How often hooks succeeded and failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uses {
     /// Whether they found something or not.
     pub succeeded: u64,
-    /// Runs that failed.
     pub failed: u64,
 }
 
@@ -84,7 +83,6 @@ impl Uses {
         }
     }
 
-    /// Returns how many there were.
     pub fn all(self) -> u64 {
         self.succeeded.saturating_add(self.failed)
     }
@@ -133,10 +131,8 @@ impl ResultState {
     }
 }
 
-/// Verdict on one run of a hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// State that the result gets.
     pub state: ResultState,
     /// Reason if the hook gave none, shown with `failed` and `skipped`. With other states, a remark
     /// on what is missing.
@@ -148,7 +144,6 @@ pub struct Verdict {
 pub const EXIT_SKIPPED: i32 = 10;
 
 impl Verdict {
-    /// Returns the verdict with a further remark.
     pub fn with_remark(self, remark: Option<String>) -> Verdict {
         let error = self.error.into_iter().chain(remark);
         Verdict {

@@ -7,13 +7,11 @@ use super::Time;
 pub struct ProcessLocation {
     /// machine-id(5)
     pub machine: String,
-    /// Boot id of the kernel.
     pub boot: String,
     /// The PID namespace (pid_namespaces(7)), as /proc names it.
     pub namespace: String,
 }
 
-/// Relation of another location to this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locality {
     /// The same PID namespace of the same boot: pids can be compared.

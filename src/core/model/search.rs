@@ -9,9 +9,7 @@ use std::path::PathBuf;
 /// A snapshot that the index has or gets. Its text is in its directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchEntry {
-    /// The snapshot.
     pub id: SnapshotId,
-    /// Address of the page.
     pub url: String,
     /// Title that a hook or the list gave.
     pub title: Option<String>,
@@ -25,24 +23,20 @@ pub struct SearchEntry {
     /// Whether it shows an error, or nothing was saved.
     #[serde(default)]
     pub is_failure: bool,
-    /// Directory of the snapshot.
     pub directory: PathBuf,
 }
 
-/// A change of the index.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SearchChange {
     /// The snapshot is new, or has changed.
     Put(SearchEntry),
-    /// The snapshot was deleted.
     Delete(SnapshotId),
 }
 
 /// What the unit that changes the index reads from standard input.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchWork {
-    /// Directory of the index.
     pub index: PathBuf,
     /// The build to which the changes belong; `None` for the index that is read.
     pub build: Option<SearchBuild>,
@@ -50,18 +44,14 @@ pub struct SearchWork {
     pub changes: Vec<SearchChange>,
 }
 
-/// A part of a build of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchBuild {
-    /// Number of the build.
     pub number: u64,
-    /// Whether it begins.
     pub is_first: bool,
     /// Whether the build is complete with these changes, and replaces the index that is read.
     pub is_last: bool,
 }
 
-/// What a user looks for.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchQuestion {
@@ -90,7 +80,6 @@ pub struct SearchQuestion {
     /// was saved.
     #[serde(default)]
     pub status: Option<SearchState>,
-    /// Most hits of the answer.
     #[serde(default = "usual_limit")]
     pub limit: u32,
     /// Whether each snapshot is a hit, instead of each URL.
@@ -99,13 +88,11 @@ pub struct SearchQuestion {
 }
 
 crate::text::named! {
-    /// State of a snapshot that the index has.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum SearchState {
         /// Sealed, whether saved or not.
         Sealed = "sealed",
-        /// Cancelled.
         Cancelled = "cancelled",
         /// Sealed, and it shows an error, or nothing was saved.
         Unsaved = "unsaved",
@@ -113,7 +100,6 @@ crate::text::named! {
 }
 
 impl SearchQuestion {
-    /// Whether there is something to look for.
     pub fn is_asked(&self) -> bool {
         let has_condition = self.site.is_some() || self.url.is_some() || self.status.is_some();
         let has_time = self.since.is_some() || self.until.is_some();
@@ -122,7 +108,6 @@ impl SearchQuestion {
     }
 }
 
-/// Most hits that an answer may have.
 pub const HITS_MAX: u32 = 10_000;
 /// Most hits of an answer if the user does not say how many.
 pub const HITS_USUAL: u32 = 20;
@@ -131,7 +116,6 @@ fn usual_limit() -> u32 {
     HITS_USUAL
 }
 
-/// What was found.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SearchAnswer {
     /// The best hits, best first.
@@ -146,14 +130,11 @@ pub struct SearchAnswer {
     pub is_cut: bool,
 }
 
-/// A page that was found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchHit {
     /// The newest snapshot of the page that was found.
     pub id: SnapshotId,
-    /// Its title.
     pub title: Option<String>,
-    /// Address of the page.
     pub url: String,
     /// When it was archived.
     pub time: Time,
@@ -165,7 +146,6 @@ pub struct SearchHit {
     pub snippet: Vec<SnippetPart>,
 }
 
-/// A part of a snippet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnippetPart {
     /// Its text, on one line.

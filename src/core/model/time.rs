@@ -18,7 +18,6 @@ impl Time {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(now.0)).unwrap_or(0))
     }
 
-    /// Returns the time that was so long ago.
     pub fn before(self, length: Duration) -> Time {
         let millis = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
         Time(self.0.saturating_sub(millis))

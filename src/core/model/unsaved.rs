@@ -11,7 +11,7 @@ crate::text::named! {
         Document = "document",
         /// A document that is no error: the server answered with a status from 400.
         Error = "error",
-        /// Files: the server answered, and no plugin kept anything of the answer.
+        /// Files: the server answered, and no plugin kept anything of the answer, or what was kept was removed.
         Files = "files",
         /// Work that a limit ended, or attempts that failed: some of its files may be missing.
         Work = "work",
@@ -32,7 +32,7 @@ impl Unsaved {
         match self {
             Unsaved::Document => "the page did not load",
             Unsaved::Error => "the server answered with an error",
-            Unsaved::Files => "nothing of the page was saved",
+            Unsaved::Files => "the archive has none of its files",
             Unsaved::Work => "the work for the page ended early",
             Unsaved::Visit => "the page was not visited",
         }

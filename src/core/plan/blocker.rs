@@ -10,13 +10,10 @@ pub struct Limits {
     pub workers_per_kind: u32,
     /// Workers of all kinds.
     pub workers_max: u32,
-    /// Snapshots of one crawl.
     pub snapshots_per_crawl: u32,
     /// Snapshots of one host, of all crawls together.
     pub snapshots_per_host: u32,
-    /// Checks of the fast pool.
     pub fast_checks: u32,
-    /// Checks of the slow pool.
     pub slow_checks: u32,
 }
 
@@ -42,14 +39,12 @@ pub enum Blocker {
     Network(NetworkOutage),
     /// The fleet has not leased its host to this node.
     NotLeased,
-    /// Its host goes to another node of the fleet.
     HostLeaves,
     /// All slots of its pool are taken; their number.
     PoolFull(Pool, u32),
 }
 
 impl Blocker {
-    /// The machine-readable code.
     pub fn code(&self) -> &'static str {
         match self {
             Blocker::Pressure(_) => "pressure",

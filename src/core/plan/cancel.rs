@@ -11,11 +11,9 @@ pub enum Wanted {
     Already,
     /// Refused: the crawl or snapshot is final.
     Final,
-    /// Cancel.
     Go,
 }
 
-/// Decides about a request to cancel.
 pub fn cancel(status: Lifecycle) -> Wanted {
     match status {
         Lifecycle::Cancelled => Wanted::Already,
@@ -24,7 +22,6 @@ pub fn cancel(status: Lifecycle) -> Wanted {
     }
 }
 
-/// What a request to end a single run leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndRun {
     /// Nothing to do: an earlier request ended or is ending the run.
@@ -33,7 +30,6 @@ pub enum EndRun {
     Ended,
     /// Refused: a worker ends with its crawl or snapshot only.
     Worker,
-    /// Stop the unit of the hook.
     Go,
 }
 

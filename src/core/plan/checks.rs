@@ -6,7 +6,6 @@ use super::pressure::Allowance;
 use crate::model::{CheckKind, CheckRecord, Outcome, Pool, RunId, Time};
 use std::time::Duration;
 
-/// The checks of one pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckPool {
     /// Checks that have a unit.
@@ -35,7 +34,6 @@ impl CheckPool {
     }
 }
 
-/// Slots of a pool.
 fn slots(pool: Pool, limits: &Limits) -> u32 {
     match pool {
         Pool::Fast => limits.fast_checks,

@@ -15,12 +15,9 @@ const RECORD_EVERY: Duration = Duration::from_secs(3600);
 /// Without a reading for this time, pages that became due meanwhile are counted before any is deleted.
 const GAP_MIN: Duration = Duration::from_secs(24 * 3600);
 
-/// What the clocks of the machine show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockReading {
-    /// Wall clock.
     pub wall: Time,
-    /// Id of the boot.
     pub boot: String,
     /// CLOCK_BOOTTIME, in milliseconds.
     pub machine: i64,
@@ -35,7 +32,6 @@ pub struct ClockDoubt {
     pub why: String,
 }
 
-/// What is known of the clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockState {
     /// The last reading that was believed.
@@ -46,10 +42,8 @@ pub struct ClockState {
     pub doubts: u32,
 }
 
-/// What follows from a reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockChange {
-    /// What is known now.
     pub state: ClockState,
     /// Much may have become due at once: time passed without a reading, or the clock is believed again.
     pub has_gap: bool,
@@ -92,6 +86,11 @@ fn contradiction(earlier: &ClockReading, now: &ClockReading) -> Option<String> {
 }
 
 impl ClockState {
+    /// Whether a reading follows from the last one that was believed.
+    pub fn expects(&self, now: &ClockReading) -> bool {
+        self.last.as_ref().is_none_or(|last| contradiction(last, now).is_none())
+    }
+
     /// Returns what follows from a reading; `None` if nothing must be recorded. `is_synchronized`: a
     /// time server confirms the wall clock.
     pub fn observe(&self, now: ClockReading, is_synchronized: bool) -> Option<ClockChange> {

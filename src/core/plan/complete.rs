@@ -1,6 +1,6 @@
 //! Whether a page that has ended is complete. The exit status of commands that wait, the reason of a
 //! crawl, retries, alerts, lists and the question whether the archive has a page all ask here; the
-//! store has the same rule as SQL (`store/rows/complete.rs`).
+//! database has the same rule as SQL (`database/rows/complete.rs`).
 
 use crate::model::Lifecycle;
 
@@ -17,6 +17,24 @@ pub fn incomplete_text(pages: u64) -> Option<String> {
         0 => None,
         1 => Some("1 page is incomplete".to_owned()),
         n => Some(format!("{n} pages are incomplete")),
+    }
+}
+
+/// Returns how many pages show an error of their server; `None` for 0.
+pub fn errors_text(pages: u64) -> Option<String> {
+    match pages {
+        0 => None,
+        1 => Some("1 page shows an error of its server".to_owned()),
+        n => Some(format!("{n} pages show an error of their server")),
+    }
+}
+
+/// Returns `1 page lacks parts` or `n pages lack parts`; `None` for 0.
+pub fn partial_text(pages: u64) -> Option<String> {
+    match pages {
+        0 => None,
+        1 => Some("1 page lacks parts".to_owned()),
+        n => Some(format!("{n} pages lack parts")),
     }
 }
 

@@ -4,10 +4,8 @@
 use super::notice::Notice;
 use crate::model::Lifecycle;
 
-/// A crawl that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrawlEnd {
-    /// Its state.
     pub status: Lifecycle,
     /// A reason for the state is recorded: something failed or was left out.
     pub has_reason: bool,
@@ -28,7 +26,6 @@ impl CrawlEnd {
 }
 
 crate::text::named! {
-    /// An event that starts a unit of the configuration.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Occasion {
         /// `OnSealed=`: a crawl was sealed with success.

@@ -10,9 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// A start that the orchestrator must make now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Start the worker of a queued crawl.
     StartCrawl(CrawlId),
-    /// Start the worker of a queued snapshot.
     StartSnapshot(SnapshotId),
 }
 

@@ -52,7 +52,6 @@ const MIN_FREE_INODES: u64 = 5_000;
 /// A hook that has created fewer files is not the reason for a lack of inodes.
 const MIN_FILES: u64 = 500;
 
-/// What is short, and how much of it is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
     /// Free bytes.
@@ -96,10 +95,8 @@ pub struct Amount {
     pub files: u64,
 }
 
-/// A hook that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Writer {
-    /// Run of the hook.
     pub run: RunId,
     /// In the directory of its plugin.
     pub own: Amount,

@@ -92,7 +92,6 @@ impl RetentionRule {
     }
 }
 
-/// What the rules require of a page that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgingPage {
     /// When it was sealed or cancelled.
@@ -101,7 +100,6 @@ pub struct AgingPage {
     pub is_dated: bool,
     /// Whether it is the newest version of its page that was saved, or, if none was, the newest one.
     pub is_newest: bool,
-    /// Tags of the page and its crawl.
     pub tags: Vec<String>,
 }
 

@@ -4,10 +4,8 @@
 
 use crate::model::Time;
 
-/// Whether this machine may start pages of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostLease {
-    /// The machine is in no fleet.
     #[default]
     NotNeeded,
     /// In a fleet, without a lease of the host.
@@ -37,7 +35,6 @@ impl RecordedLease {
 /// The present time on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
-    /// Wall clock.
     pub now: Time,
     /// CLOCK_BOOTTIME, in milliseconds.
     pub machine: i64,

@@ -20,12 +20,9 @@ pub fn interrupted<T>(runs: Vec<(WaitedFor, T)>) -> Vec<T> {
     runs.into_iter().filter(|(wait, _)| *wait == chosen).map(|(_, run)| run).collect()
 }
 
-/// What a run contributes to the answer of its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunFlags {
-    /// A user interrupted the run.
     pub interrupted: bool,
-    /// It was frozen for some time.
     pub frozen: bool,
     /// systemd has not confirmed its start.
     pub starting: bool,

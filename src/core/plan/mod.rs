@@ -38,7 +38,7 @@ pub use cancel::{is_abandoned, tidy};
 pub use checks::starts_again;
 pub use checks::{CheckPool, against_check, conclude, due_checks, keep_until, prune_at};
 pub use clock::{CLOCK_STEP_MAX, ClockChange, ClockDoubt, ClockReading, ClockState};
-pub use complete::{incomplete_text, is_incomplete};
+pub use complete::{errors_text, incomplete_text, is_incomplete, partial_text};
 pub use crawl_end::{CrawlEnd, Occasion};
 pub use decide::{Decision, Places, against_host, decide};
 pub use disk::{Amount, DiskPace, Lack, Writer, lack, still, worst};
@@ -54,14 +54,17 @@ pub use page_order::{HostRange, PagePosition, host_turns, retries_first, take_tu
 pub use pause::{RunningUnit, excuses_time_limit, pause, resume, resume_step, running_unit};
 pub use pressure::pressure;
 pub use pressure::{Allowance, INODES_NEEDED, LOAD_INTERVAL, Load, LoadLimits, Shortage, Stuck};
-pub use quota::{QUOTA_ALLOWED, Quota, QuotaOf};
+pub use quota::{QUOTA_ALLOWED, Quota, QuotaOf, QuotaRound};
 pub use reading::{Ending, Evidence, StartError, Started, UnitSeen, UnitState};
 pub use reading::{recorded_outcome, started, unit_state};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
 pub use report::{ReportStep, Reporter, report_step, takes_depth};
 pub use retry::{Retry, lacks, may_retry, reopens_crawl, retries_whole_page, retry, with_plugin};
 pub use run_call::{LastRun, RunCall, RunFacts, is_joinable, run_call};
-pub use saved::{Judgement, PageResult, PageRole, PageRoles, is_saved, judge, newest, opens_pages};
+pub use saved::{
+    Judgement, PageResult, PageRole, PageRoles, files_of_saved, is_saved, judge, newest,
+    opens_pages,
+};
 pub use settle::{
     AfterCrawlWorker, AfterWorker, PAUSED, Settled, Uncounted, WithoutHooks, WorkerEnd,
 };

@@ -21,11 +21,9 @@ const SILENT_MAX: usize = 10_000;
 pub struct NetworkOutage {
     /// Time of the first failure.
     pub since: Time,
-    /// The reason.
     pub why: String,
     /// When the next page may try.
     pub next: Time,
-    /// Trials that failed.
     failed: u32,
     trial: Option<SnapshotId>,
 }
@@ -36,15 +34,12 @@ impl std::fmt::Display for NetworkOutage {
     }
 }
 
-/// What the network means for the pages of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HostNetwork {
-    /// Nothing.
     #[default]
     Up,
     /// One page of all hosts may start, as a trial.
     Trial(NetworkOutage),
-    /// No page may start.
     Down(NetworkOutage),
 }
 
@@ -100,7 +95,6 @@ impl Network {
         }
     }
 
-    /// A page of a host on the Internet starts.
     pub fn page_starts(&mut self, page: SnapshotId, now: Time) {
         if let Some(outage) = &mut self.outage {
             outage.trial = Some(page);

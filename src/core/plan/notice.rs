@@ -15,7 +15,6 @@ pub enum Notice {
     Started,
     /// It is finished, with success or not.
     Sealed,
-    /// It was cancelled.
     Cancelled,
     /// It was paused, resumed or queued again.
     Changed,
@@ -26,7 +25,6 @@ impl Notice {
     pub const ALL: [Notice; 5] =
         [Notice::Added, Notice::Started, Notice::Sealed, Notice::Cancelled, Notice::Changed];
 
-    /// Returns the notice of a step.
     pub fn of(step: Step) -> Notice {
         match step {
             Step::Start => Notice::Started,

@@ -3,7 +3,6 @@
 use super::cancel::Wanted;
 use crate::model::{Lifecycle, Outcome, Step};
 
-/// Decides about a request to pause.
 pub fn pause(status: Lifecycle) -> Wanted {
     match status {
         Lifecycle::Paused => Wanted::Already,
@@ -12,7 +11,6 @@ pub fn pause(status: Lifecycle) -> Wanted {
     }
 }
 
-/// Decides about a request to resume.
 pub fn resume(status: Lifecycle) -> Wanted {
     match status {
         Lifecycle::Queued | Lifecycle::Started => Wanted::Already,
@@ -27,12 +25,10 @@ pub fn resume_step(attempts: u32, has_worker: bool) -> Step {
     if attempts > 0 && has_worker { Step::Continue } else { Step::Resume }
 }
 
-/// What is done with a unit that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunningUnit {
     /// Stop it: its run was interrupted, or its crawl or snapshot is final.
     Stop,
-    /// Freeze it.
     Freeze,
     /// Thaw it, if it was ever frozen.
     Thaw,

@@ -8,7 +8,6 @@ pub const LOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// With fewer free inodes nothing is started.
 pub const INODES_NEEDED: u64 = 10_000;
 
-/// What the state of the machine allows to start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
     /// Why nothing may start that needs space or memory; `None` if there is enough.
@@ -36,7 +35,6 @@ pub struct Load {
 /// Why no write can succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// The reason.
     pub why: String,
     /// Whether no page can cause it. A page may fill a disk, but it cannot remove the archive.
     pub is_outage: bool,
@@ -78,7 +76,6 @@ pub struct Shortage {
 }
 
 impl Shortage {
-    /// Records a measurement.
     pub fn observe(&mut self, load: &Load, now: Time) {
         let Some(what) = load.stuck() else {
             self.room = Some(now);
@@ -104,7 +101,6 @@ impl Shortage {
     }
 }
 
-/// The limits of the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadLimits {
     /// Bytes that must stay free; 0 for no limit.

@@ -5,7 +5,6 @@ use crate::text::parse_size;
 /// What is allowed, for error messages.
 pub const QUOTA_ALLOWED: &str = "a size, after tag:NAME, user or user:NAME, before refuse or delete, like: 500G, or: tag:news 20G delete";
 
-/// Pages that share a quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuotaOf {
     /// The archive.
@@ -14,7 +13,6 @@ pub enum QuotaOf {
     Tag(String),
     /// The crawls of each user that has no quota of its own.
     EachUser,
-    /// The crawls of one user.
     User {
         /// Name or number, as written.
         name: String,
@@ -28,12 +26,33 @@ pub enum QuotaOf {
 pub struct Quota {
     /// The quota as written, with single blanks.
     pub text: String,
-    /// Whose pages count.
     pub of: QuotaOf,
     /// Most bytes.
     pub bytes: u64,
     /// Whether the oldest pages are deleted when there are more, instead of refusing new ones.
     pub deletes: bool,
+}
+
+/// Which pages a quota deletes, in this order; in each round the oldest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaRound {
+    /// Pages that were not saved.
+    Unsaved,
+    /// Versions with a newer one that was saved.
+    Replaced,
+    /// The newest version of a page that was saved.
+    Newest,
+}
+
+impl QuotaRound {
+    /// All rounds.
+    pub const ALL: [QuotaRound; 3] =
+        [QuotaRound::Unsaved, QuotaRound::Replaced, QuotaRound::Newest];
+
+    /// Returns the round after this one.
+    pub fn next(self) -> Option<QuotaRound> {
+        QuotaRound::ALL.get(self as usize + 1).copied()
+    }
 }
 
 impl Quota {

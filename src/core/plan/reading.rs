@@ -15,10 +15,8 @@ pub struct Evidence {
     pub result: String,
 }
 
-/// A reading and its circumstances.
 #[derive(Clone, Copy, Debug)]
 pub struct UnitSeen<'a> {
-    /// The properties of the unit.
     pub reading: &'a Reading,
     /// What a signal of systemd reported about the end, if one did.
     pub evidence: Option<&'a Evidence>,
@@ -31,7 +29,6 @@ pub struct UnitSeen<'a> {
     pub leftover: bool,
 }
 
-/// What follows from a reading.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UnitState {
     /// Nothing: a later signal or reading decides.
@@ -39,11 +36,8 @@ pub enum UnitState {
     /// The start was recorded and never made: the run is lost, and the unit in its place is
     /// released.
     NeverStarted,
-    /// The unit runs.
     Running,
-    /// The unit has ended.
     Ended {
-        /// How it ended.
         outcome: Outcome,
         /// With the evidence, if the unit is gone.
         reading: Box<Reading>,
@@ -87,7 +81,6 @@ pub fn unit_state(seen: &UnitSeen<'_>) -> UnitState {
 /// Why a run ended that did not end by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ending {
-    /// A user interrupted it.
     pub interrupted: bool,
     /// The disk was nearly full.
     pub short_of_disk: bool,
@@ -126,11 +119,9 @@ pub fn recorded_outcome(outcome: &Outcome, ending: Ending) -> Outcome {
 /// Why systemd did not start a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartError {
-    /// A unit of this name is loaded.
     UnitExists,
     /// The connection failed: whether the call had an effect is unknown.
     Unreachable,
-    /// The system is shutting down.
     GoingDown,
     /// The machine lacks what every start requires.
     Machine,

@@ -6,22 +6,16 @@ use std::collections::HashMap;
 /// A run that has not ended according to its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRun {
-    /// Row of the run.
     pub id: RunId,
-    /// Name of its unit.
     pub unit: String,
     /// systemd has not answered the start yet.
     pub unanswered: bool,
-    /// Boot during which it was started.
     pub boot: String,
 }
 
-/// A unit of archivist that systemd has loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveUnit {
-    /// Name of the unit.
     pub unit: String,
-    /// ActiveState of the unit.
     pub active_state: String,
 }
 

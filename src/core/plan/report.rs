@@ -2,10 +2,8 @@
 
 use crate::model::{Lifecycle, Owner, ResultState};
 
-/// Whose hook a report is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reporter {
-    /// A snapshot.
     Page,
     /// A crawl whose pages have not begun: it may add to them.
     Setup,
@@ -29,12 +27,10 @@ impl Reporter {
     }
 }
 
-/// How a turn continues with a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportStep {
     /// Queue the next pages of a long report; the result is recorded after the last.
     QueueChildren,
-    /// Record the result.
     Record,
 }
 

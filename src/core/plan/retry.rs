@@ -2,7 +2,6 @@
 
 use crate::model::{Lifecycle, ResultState, is_http_error};
 
-/// What a retry of a page leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// How many results are run again; 1 also for a page that ended before all of its hooks ran.

@@ -28,7 +28,6 @@ pub struct RunFacts<'a> {
     pub is_too_large: bool,
 }
 
-/// The answer to a call of `Run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunCall {
     /// Answer that the hook was skipped: its program is installed.
@@ -41,7 +40,6 @@ pub enum RunCall {
     Park,
     /// Record the result as skipped: the page is too large.
     SkipTooLarge,
-    /// Start a new run.
     Begin,
 }
 

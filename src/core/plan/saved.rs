@@ -11,22 +11,18 @@ use std::collections::BTreeMap;
 pub struct PageRole {
     /// Whether it opens the page for other plugins, as that of a browser does.
     pub opens_page: bool,
-    /// Its files that are of the page; the others are about it, such as digests. `None`: all are of the
-    /// page.
+    /// Its files and directories that are of the page; the others are about it, such as digests. `None`: all
+    /// are of the page.
     pub page_files: Option<Vec<String>>,
 }
 
 /// The roles of plugins by their names.
 pub type PageRoles = BTreeMap<String, PageRole>;
 
-/// A result of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageResult<'a> {
-    /// Name of the plugin.
     pub plugin: &'a str,
-    /// State of the result.
     pub state: ResultState,
-    /// Why the hook failed.
     pub error: Option<&'a str>,
     /// Bytes of all files.
     pub size: u64,
@@ -39,19 +35,49 @@ impl PageResult<'_> {
         self.state == ResultState::Failed
     }
 
+    /// Its files that are of the page.
+    fn page_files(&self, role: &PageRole) -> impl Iterator<Item = &OutputFile> {
+        let is_kept = move |file: &&OutputFile| {
+            let names = role.page_files.as_ref();
+            let top = file.path.split('/').next().unwrap_or_default();
+            let is_named =
+                |names: &Vec<String>| names.iter().any(|name| *name == file.path || name == top);
+            file.size > 0 && names.is_none_or(is_named)
+        };
+        self.files.iter().filter(is_kept)
+    }
+
     /// Whether it has a file of the page.
     fn has_kept(&self, role: &PageRole) -> bool {
-        let is_kept = |file: &OutputFile| {
-            let names = role.page_files.as_ref();
-            file.size > 0 && names.is_none_or(|names| names.contains(&file.path))
-        };
         let is_all = role.page_files.is_none();
         self.state == ResultState::Succeeded
-            && ((is_all && self.size > 0) || self.files.iter().any(is_kept))
+            && ((is_all && self.size > 0) || self.page_files(role).next().is_some())
     }
 }
 
-/// Whether a plugin opens pages for others.
+/// Returns files, at most `most`, of which a saved page has at least one: paths in its directory. Empty if
+/// the results name none, and the directory must be there.
+pub fn files_of_saved(results: &[PageResult<'_>], roles: &PageRoles, most: usize) -> Vec<String> {
+    let usual = PageRole::default();
+    let mut files = Vec::new();
+    for result in results {
+        let role = roles.get(result.plugin).unwrap_or(&usual);
+        if !result.has_kept(role) {
+            continue;
+        }
+        let named = result.page_files(role).map(|file| format!("{}/{}", result.plugin, file.path));
+        let before = files.len();
+        files.extend(named.take(most - before));
+        if files.len() == before {
+            files.push(result.plugin.to_owned());
+        }
+        if files.len() >= most {
+            break;
+        }
+    }
+    files
+}
+
 pub fn opens_pages(roles: &PageRoles, plugin: &str) -> bool {
     roles.get(plugin).is_some_and(|role| role.opens_page)
 }
@@ -91,11 +117,11 @@ pub fn judge(
         // It says that the page did not load.
         (Some(Unsaved::Document), unopened.map(error))
     } else if !has_kept {
-        let what = match http_status {
-            None => Unsaved::Document,
-            Some(_) => Unsaved::Files,
-        };
         let failed = all().find(|result| result.has_failed());
+        // Hooks that had nothing to do did not try to load it.
+        let were_idle = failed.is_none() && !results.is_empty();
+        let has_loaded = http_status.is_some();
+        let what = if has_loaded || were_idle { Unsaved::Files } else { Unsaved::Document };
         let reason = failed.map(error);
         let reason = reason.map(|error| format!("nothing of the page was saved: {error}"));
         (Some(what), reason)
@@ -105,7 +131,6 @@ pub fn judge(
     Judgement { unsaved, reason: reason.map(str::to_owned).or(found) }
 }
 
-/// Whether a page was saved.
 pub fn is_saved(status: Lifecycle, unsaved: Option<Unsaved>) -> bool {
     status == Lifecycle::Sealed && unsaved.is_none()
 }
@@ -170,7 +195,12 @@ mod tests {
         assert_eq!(judged(None, None, &[page]), (None, None), "imported");
         let named =
             |name: &str| [OutputFile { path: name.to_owned(), mimetype: String::new(), size: 9 }];
-        for (name, lack) in [("document", None), ("navigation.json", Some(Unsaved::Files))] {
+        for (name, lack) in [
+            ("document", None),
+            ("document/paper.pdf", None),
+            ("documents/paper.pdf", Some(Unsaved::Files)),
+            ("navigation.json", Some(Unsaved::Files)),
+        ] {
             let files = named(name);
             let browser = PageResult { files: &files, ..result("browser", Succeeded, 9) };
             assert_eq!(judged(Some(200), None, &[browser]).0, lack, "{name}");
@@ -202,6 +232,7 @@ mod tests {
         }
         let nothing = [result("wget", NoResults, 0), result("digests", Succeeded, 9)];
         assert_eq!(judged(Some(204), None, &nothing), (Some(Unsaved::Files), None));
+        assert_eq!(judged(None, None, &nothing), (Some(Unsaved::Files), None));
         let ended = Some("time limit reached");
         assert_eq!(judged(Some(200), ended, &all), (Some(Unsaved::Work), ended.map(str::to_owned)));
         assert_eq!(judged(None, None, &[]).0, Some(Unsaved::Document));

@@ -7,7 +7,6 @@ use std::time::Duration;
 /// Reason that is recorded for what a user paused.
 pub const PAUSED: &str = "paused by request";
 
-/// Why no hook ran for a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WithoutHooks {
     /// None of the plugins of its crawl has a hook for pages.
@@ -31,10 +30,8 @@ impl std::fmt::Display for WithoutHooks {
 /// SIGTERM. Workers get it only from systemctl, as the orchestrator stops slices.
 const SIGTERM: i32 = 15;
 
-/// The end of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerEnd {
-    /// How its unit ended.
     pub outcome: Outcome,
     /// Attempts so far, this one included.
     pub attempts: u32,
@@ -58,9 +55,7 @@ pub struct WorkerEnd {
 /// Why the end of a worker does not count as a failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uncounted {
-    /// Reason to record and show.
     pub why: String,
-    /// Delay of the next attempt.
     pub delay: Duration,
 }
 
@@ -97,7 +92,6 @@ pub struct Settled {
     pub step: Step,
     /// When the next attempt is due.
     pub retry_at: Option<Time>,
-    /// Reason to record and show.
     pub reason: Option<String>,
 }
 
@@ -179,7 +173,6 @@ fn is_of_this_attempt(status: Lifecycle, attempts: u32) -> bool {
     }
 }
 
-/// What the end of its worker means for a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AfterWorker {
     /// Nothing: the snapshot is not started, or the worker is of an earlier attempt.
@@ -188,10 +181,8 @@ pub enum AfterWorker {
     StayPaused {
         /// When the next attempt is due after the resume.
         retry_at: Option<Time>,
-        /// Reason to record and show.
         reason: String,
     },
-    /// Apply this step.
     Step(Settled),
 }
 
@@ -219,7 +210,6 @@ pub fn after_worker(
     }
 }
 
-/// What the end of its worker means for a crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AfterCrawlWorker {
     /// Nothing: the crawl is not started, or the worker is of an earlier attempt.
@@ -228,21 +218,18 @@ pub enum AfterCrawlWorker {
     StayPaused {
         /// When the next attempt is due after the resume.
         retry_at: Option<Time>,
-        /// Reason to record and show.
         reason: String,
     },
     /// Queue the crawl again.
     Requeue {
         /// When the next attempt is due; `None`: now.
         retry_at: Option<Time>,
-        /// Reason to record and show.
         reason: Option<String>,
     },
     /// All is done.
     Seal,
     /// The crawl cannot continue: seal it, and fail what is open.
     GiveUp(String),
-    /// Cancel the crawl, for this reason.
     Cancel(String),
 }
 

@@ -7,7 +7,6 @@ use crate::model::{Locality, ProcessLocation, Runner};
 /// Another orchestrator, as this process sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherRunner {
-    /// Its row.
     pub runner: Runner,
     /// Its process is alive: it holds its lock.
     pub alive: bool,
@@ -15,7 +14,6 @@ pub struct OtherRunner {
     pub working: bool,
 }
 
-/// What a registered orchestrator does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// Work. The rows of `gone` are deleted; other orchestrators keep their ranks.

@@ -23,25 +23,19 @@ pub struct Host {
     pub next_at: Time,
     /// Minimum time from one start to the next.
     pub delay: Duration,
-    /// Whether this machine may start its pages.
     pub lease: HostLease,
-    /// Whether the machine reaches it.
     pub network: HostNetwork,
 }
 
-/// A snapshot that may start now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// The snapshot.
     pub id: SnapshotId,
-    /// Host of its URL.
     pub host: HostId,
 }
 
 /// A crawl whose setup is done, with the heads of its queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCrawl {
-    /// The crawl.
     pub id: CrawlId,
     /// Its snapshots that have a worker.
     pub running: u32,
@@ -53,9 +47,7 @@ pub struct OpenCrawl {
 /// Crawls and snapshots with and without workers, and what their starts depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// Wall-clock time of this turn.
     pub now: Time,
-    /// What the state of the machine allows.
     pub allowance: Allowance,
     /// Crawls that have a worker.
     pub crawl_workers: u32,
@@ -65,7 +57,6 @@ pub struct View {
     pub due_crawls: Vec<CrawlId>,
     /// Crawls whose snapshots may start.
     pub open_crawls: Vec<OpenCrawl>,
-    /// The hosts of the due snapshots.
     pub hosts: BTreeMap<HostId, Host>,
     /// The earliest time at which something that is not due yet becomes due.
     pub next_due: Option<Time>,

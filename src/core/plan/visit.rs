@@ -17,7 +17,6 @@ const WAIT_MIN: Duration = Duration::from_secs(1);
 pub struct VisitRules {
     /// Number of the visit, which results have as well. Workers that continue a visit have the same.
     pub number: u32,
-    /// The setting.
     pub errors: HttpErrors,
     /// Whether no other visit follows if the server refuses this one.
     pub is_last: bool,
@@ -25,7 +24,6 @@ pub struct VisitRules {
     pub is_whole: bool,
 }
 
-/// What follows from the answer of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
     /// The results of the visit stay.
@@ -93,9 +91,7 @@ pub const HEADERS: &str = "headers";
 /// A visit that has ended, with the answer of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// Its rules.
     pub rules: VisitRules,
-    /// How the server answered.
     pub answer: HttpAnswer,
     /// Visits in a row that the server refused before this one.
     pub refused: u32,
@@ -106,7 +102,6 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Returns what follows.
     pub fn treatment(&self) -> Treatment {
         self.rules.treatment(Some(&self.answer))
     }

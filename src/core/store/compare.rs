@@ -15,16 +15,13 @@ pub struct Comparison {
     pub read_max: u64,
 }
 
-/// What the store has under one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compared {
     /// Name below the location.
     pub name: String,
-    /// What was found.
     pub found: Found,
 }
 
-/// What was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Found {

@@ -5,7 +5,6 @@ use crate::model::{Backoff, Time};
 use std::time::Duration;
 
 crate::text::named! {
-    /// Where the copy of a snapshot stands.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum CopyStatus {
         /// Nothing is to do, apart from what `KeepLocal=` says.
@@ -23,16 +22,13 @@ pub const RESTORED_STAYS: Duration = Duration::from_secs(86_400);
 /// How old a verification may be without being repeated before local files are removed.
 const VERIFIED_FOR: Duration = Duration::from_secs(86_400);
 
-/// The copy of one snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copy {
-    /// Where it stands.
     pub status: CopyStatus,
     /// The task that waits or runs, or that was done last.
     pub task: Task,
     /// When the waiting task is due.
     pub due_at: Option<Time>,
-    /// Failed attempts of the task.
     pub attempts: u32,
     /// Why the last attempt failed.
     pub reason: Option<String>,
@@ -50,12 +46,10 @@ pub struct Copy {
     pub keep_until: Option<Time>,
 }
 
-/// How a transfer ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// The program ended with a record.
     Recorded(Record),
-    /// Its unit failed, for this reason.
     Failed(String),
     /// The unit is gone without a trace: nothing speaks against the next attempt.
     Lost,
@@ -67,7 +61,6 @@ pub enum End {
 pub struct Retries {
     /// Delays; the number of attempts is not limited.
     pub backoff: Backoff,
-    /// Time of the turn.
     pub now: Time,
     /// Spreads delays; in 0..1.
     pub jitter: f64,
@@ -82,10 +75,8 @@ impl Retries {
     }
 }
 
-/// Why a page cannot be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The store has no copy of it.
     NoObject,
 }
 
@@ -144,7 +135,6 @@ impl Copy {
         self.verified_at.is_none_or(|time| time.after(VERIFIED_FOR) < now)
     }
 
-    /// A transfer of this task starts.
     pub fn begun(&self, task: Task) -> Copy {
         Copy { status: CopyStatus::Running, task, due_at: None, ..self.clone() }
     }
@@ -160,7 +150,6 @@ impl Copy {
         Copy { keep_until: Some(now.after(RESTORED_STAYS)), ..self.rest() }
     }
 
-    /// The transfer ended.
     pub fn ended(&self, end: &End, retries: &Retries) -> Copy {
         let now = retries.now;
         let after = match end {

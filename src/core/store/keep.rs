@@ -4,10 +4,8 @@ use crate::text::{exact_span, parse_span};
 use std::fmt;
 use std::time::Duration;
 
-/// How long local files stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeepLocal {
-    /// For ever.
     #[default]
     Always,
     /// This long after the page was sealed, and at least until its copy was verified.

@@ -9,7 +9,6 @@ pub const LOCATION_ALLOWED: &str = "the absolute path of a directory without '..
     ssh://USER@HOST[:PORT]/PATH, or s3://BUCKET[/PREFIX]?endpoint=https://HOST[&region=NAME], \
     without a password";
 
-/// A store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A directory of this machine, which may be a network file system.
@@ -20,37 +19,27 @@ pub enum Location {
     S3(S3Location),
 }
 
-/// A directory of a host that is reached over SSH.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SshLocation {
-    /// User to log in as.
     pub user: String,
     /// Name or address of the host.
     pub host: String,
-    /// Port of its SSH server.
     pub port: u16,
     /// Absolute path of the directory.
     pub path: String,
 }
 
-/// A part of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct S3Location {
-    /// Name of the bucket.
     pub bucket: String,
     /// First part of the names of all objects, without slashes at its ends; may be empty.
     pub prefix: String,
-    /// URL of the server.
     pub endpoint: String,
-    /// Region for the signature.
     pub region: String,
 }
 
-/// Credential with the key of an SSH account.
 pub const SSH_KEY: &str = "archivist.store.key";
-/// Credential with the keys of SSH servers.
 pub const SSH_HOSTS: &str = "archivist.store.hosts";
-/// Credential with the keys of a bucket.
 pub const S3_KEYS: &str = "archivist.store.s3";
 
 const SSH_PORT: u16 = 22;

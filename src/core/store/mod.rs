@@ -18,6 +18,8 @@ pub use foreign::{Foreign, digest_in_name, path_of_page};
 pub use keep::{KEEP_ALLOWED, KeepLocal};
 pub use location::{LOCATION_ALLOWED, Location, S3Location, SshLocation};
 pub use location::{S3_KEYS, SSH_HOSTS, SSH_KEY};
-pub use object::{Assignment, RESTORING, Record, STORED_MARKER, StoredObject, Task};
+pub use object::{
+    Assignment, PICTURES, RESTORING, Record, SMALL_PICTURE, STORED_MARKER, StoredObject, Task,
+};
 pub use object::{final_name, is_leftover, is_part_of, is_reserved, partial_name};
 pub use queue::{Transfers, decide_transfers, drop_before};

@@ -7,6 +7,10 @@ use std::path::PathBuf;
 
 /// Name of the file that a snapshot's directory contains while its files are in the store alone.
 pub const STORED_MARKER: &str = ".stored.json";
+/// Plugin whose files are the pictures of a page, and how the name of the small one begins, which the
+/// lists of the archive show. It stays when the files of the page are in the store alone.
+pub const PICTURES: &str = "screenshot";
+pub const SMALL_PICTURE: &str = "thumbnail.";
 /// Name of the directory below a snapshot's directory that has restored files until all of them are
 /// verified.
 pub const RESTORING: &str = ".restoring";
@@ -21,7 +25,6 @@ pub fn is_reserved(name: &OsStr) -> bool {
 }
 
 crate::text::named! {
-    /// What a transfer does.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Task {
@@ -32,7 +35,6 @@ crate::text::named! {
         Drop = "drop",
         /// Restore the local files from the copy.
         Get = "get",
-        /// Remove the copy of a snapshot that was deleted.
         Delete = "delete",
         /// Write, read and remove a small object, without a snapshot.
         Test = "test",
@@ -67,7 +69,6 @@ pub struct StoredObject {
 /// What a transfer reads from its standard input.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// What to do.
     pub task: Task,
     /// The store, as [`super::Location`] displays it.
     pub store: String,
@@ -87,7 +88,6 @@ pub struct Assignment {
 pub struct Record {
     /// The verified object, after [`Task::Put`].
     pub object: Option<StoredObject>,
-    /// Why the task failed.
     pub error: Option<String>,
     /// The store has no intact copy, or the local files are no longer those of the copy: the local
     /// files have to be copied again.

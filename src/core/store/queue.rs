@@ -8,7 +8,6 @@ const TRANSFERS_MAX: u32 = 2;
 /// Further transfers for which a user waits.
 const URGENT_MAX: u32 = 4;
 
-/// Running and due transfers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transfers {
     /// Transfers that have a unit and for which no user waits.
@@ -41,7 +40,6 @@ impl Transfers {
     /// The most rows of a queue that can start at once.
     pub const HEADS: u32 = if URGENT_MAX > TRANSFERS_MAX { URGENT_MAX } else { TRANSFERS_MAX };
 
-    /// Counts a running transfer.
     pub fn count(&mut self, task: Task, running: u32) {
         if task.is_urgent() {
             self.urgent_running += running;

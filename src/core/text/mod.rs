@@ -5,8 +5,10 @@
 mod clean;
 mod decimal;
 mod lines;
+mod markup;
 mod named;
 mod problem;
+mod sentences;
 mod setting;
 mod simhash;
 mod size;
@@ -15,8 +17,10 @@ mod suggest;
 
 pub use clean::{clean, clean_lines, clean_to, escape_json, is_unsafe};
 pub use lines::{is_blank, is_invisible, to_lines, trim_blanks};
+pub use markup::escape_markup;
 pub use named::named;
 pub use problem::{Location, Problem};
+pub use sentences::{TextChange, text_change};
 pub use setting::is_value_name;
 pub use simhash::{simhash, similarity};
 pub use size::{SIZE_ALLOWED, exact_size, human_size, parse_size};

@@ -4,10 +4,8 @@ use super::clean;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// Path of the file.
     pub file: PathBuf,
     /// Counts from 1.
     pub line: u32,
@@ -33,7 +31,6 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Returns a fatal problem at a line.
     pub fn at(location: &Location, what: impl Into<String>) -> Problem {
         Problem { line: Some(location.line), ..Problem::of(&location.file, what) }
     }

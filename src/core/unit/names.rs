@@ -9,14 +9,12 @@ use std::fmt::Write;
 /// whether the rest of a name is one that [`Names`] makes.
 macro_rules! unit_kinds {
     ($($(#[$doc:meta])* $kind:ident, $word:literal, $fits:expr;)+) => {
-        /// Kind of a unit.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum UnitKind {
             $($(#[$doc])* $kind,)+
         }
 
         impl UnitKind {
-            /// All kinds.
             pub const ALL: [UnitKind; [$($word),+].len()] = [$(UnitKind::$kind),+];
 
             /// Returns the part of the unit name after the prefix.
@@ -60,6 +58,8 @@ unit_kinds! {
     Search, "search", is_number;
     /// Writes the directories of entries of a list, which are kept without a visit.
     Entries, "entries", is_number;
+    /// Replays the recording of a page.
+    Verify, "verify", is_number;
 }
 
 impl UnitKind {
@@ -77,14 +77,12 @@ fn is_owner(text: &str) -> bool {
     text.parse::<Owner>().is_ok()
 }
 
-/// Makes and parses the names of one instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     /// `archivist`, or `archivist-NAME` for a further instance.
     prefix: String,
 }
 
-/// Owner in the name of the unit that tests the store.
 const STORE_TEST: &str = "test";
 /// Rest of the name of the unit that changes the index of full text search: there is one at a time.
 const INDEX_PAGES: &str = "pages";
@@ -120,12 +118,10 @@ impl Names {
         self.prefix.strip_prefix("archivist-")
     }
 
-    /// Returns the unit name of the worker of a crawl.
     pub fn crawl_worker(&self, id: CrawlId) -> String {
         format!("{}-crawl-{}.service", self.prefix, id.0)
     }
 
-    /// Returns the unit name of the worker of a snapshot.
     pub fn snapshot_worker(&self, id: SnapshotId) -> String {
         format!("{}-snapshot-{}.service", self.prefix, id.0)
     }
@@ -183,18 +179,21 @@ impl Names {
         self.of_run(UnitKind::Entries, id)
     }
 
+    /// Returns the unit that replays the recording of a page.
+    pub fn verify(&self, id: RunId) -> String {
+        self.of_run(UnitKind::Verify, id)
+    }
+
     /// Returns the unit of one of many runs in a row. Its name has the number of the run: the next one starts
     /// while systemd still forgets the one before.
     fn of_run(&self, kind: UnitKind, id: RunId) -> String {
         format!("{}-{}-{}.service", self.prefix, kind.as_str(), id.0)
     }
 
-    /// Returns the slice of all transfers.
     pub fn store_slice(&self) -> String {
         format!("{}-store.slice", self.prefix)
     }
 
-    /// Returns the slice of a pool of checks.
     pub fn check_slice(&self, pool: Pool) -> String {
         format!("{}-check-{}.slice", self.prefix, pool.as_str())
     }
@@ -210,7 +209,6 @@ impl Names {
         format!("{}.slice", self.prefix)
     }
 
-    /// Returns the slice of all units of one crawl.
     pub fn crawl_slice(&self, id: CrawlId) -> String {
         format!("{}-crawl-{}.slice", self.prefix, id.0)
     }
@@ -243,12 +241,10 @@ impl Names {
         UnitKind::ALL.into_iter().map(pattern).collect()
     }
 
-    /// Returns the pattern of the slices of all crawls.
     pub fn slice_pattern(&self) -> String {
         format!("{}-crawl-*.slice", self.prefix)
     }
 
-    /// Returns the crawl whose slice this is.
     pub fn crawl_of_slice(&self, unit: &str) -> Option<CrawlId> {
         let rest = unit.strip_prefix(self.prefix.as_str())?;
         let number = rest.strip_prefix("-crawl-")?.strip_suffix(".slice")?;

@@ -5,7 +5,6 @@ use super::{Stdio, UnitSpec};
 use crate::model::Subnet;
 use serde::{Serialize, Serializer};
 
-/// The value of one property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Property {
@@ -31,7 +30,6 @@ pub enum Property {
     /// `a(iayu)`: family, address in network order, prefix.
     #[serde(serialize_with = "as_texts")]
     Networks(Vec<Subnet>),
-    /// The descriptor in the call.
     Descriptor,
 }
 

@@ -9,10 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Target of the standard output of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stdio {
-    /// The journal.
     Journal,
     /// A descriptor passed with the call.
     Descriptor,
@@ -31,20 +29,16 @@ pub struct Network {
 /// Drop-ins add the networks that are never reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressFilter {
-    /// Networks in IPAddressDeny=.
     pub refused: Vec<Subnet>,
     /// Exceptions in IPAddressAllow=, which take precedence.
     pub allowed: Vec<Subnet>,
 }
 
-/// A unit to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitSpec {
-    /// Name of the unit with its suffix.
     pub name: String,
     /// Kind of the unit, which determines properties and drop-ins.
     pub kind: UnitKind,
-    /// Name of the slice.
     pub slice: String,
     /// Description for `systemctl status`.
     pub description: String,
@@ -80,9 +74,7 @@ pub struct UnitSpec {
     pub tmp: Option<PathBuf>,
     /// Private network of the unit, which stops with it, instead of the machine's.
     pub network: Option<Network>,
-    /// Networks that its sockets cannot reach.
     pub addresses: AddressFilter,
-    /// Units to start with it.
     pub wants: Vec<String>,
     /// User, unless its drop-ins decide.
     pub user: Option<String>,
@@ -100,7 +92,6 @@ pub struct WorkerSpec<'a> {
     pub url: &'a str,
     /// Path of the worker's program.
     pub program: &'a str,
-    /// Whether the service manager is that of a user.
     pub user_scope: bool,
     /// The archive, which the worker may write to.
     pub archive: PathBuf,
@@ -120,21 +111,15 @@ pub struct HookSpec<'a> {
     pub snapshot: Option<SnapshotId>,
     /// URL of the snapshot, or the first URL of the crawl.
     pub url: &'a str,
-    /// Name of its plugin.
     pub plugin: &'a str,
-    /// Name of the hook within its plugin.
     pub hook: &'a str,
-    /// Part of the unit name for the hook.
     pub unit_part: &'a str,
-    /// Program and arguments.
     pub argv: Vec<String>,
-    /// Variables with their values.
     pub environment: Vec<(String, String)>,
     /// [`UnitSpec::launcher`].
     pub launcher: Option<String>,
     /// [`UnitSpec::not_after`].
     pub not_after: Option<u64>,
-    /// Directory that the hook writes to.
     pub working_directory: PathBuf,
     /// Time limit that systemd enforces.
     pub limit: Duration,
@@ -157,25 +142,18 @@ pub struct HookSpec<'a> {
 pub enum Subject<'a> {
     /// A site of the watch of this name.
     Watch(&'a str),
-    /// The end of a crawl.
     Crawl(CrawlId),
-    /// The end of all crawls.
     Idle,
 }
 
 /// Facts about a check before its start.
 pub struct CheckSpec<'a> {
-    /// Run of the check.
     pub id: RunId,
-    /// What is checked.
     pub kind: CheckKind,
-    /// What it is about.
     pub subject: Subject<'a>,
     /// URL of the site or crawl.
     pub url: &'a str,
-    /// Program and arguments.
     pub argv: Vec<String>,
-    /// Variables with their values.
     pub environment: Vec<(String, String)>,
     /// [`UnitSpec::launcher`].
     pub launcher: Option<String>,
@@ -187,13 +165,11 @@ pub struct CheckSpec<'a> {
     pub network: Option<Network>,
     /// [`UnitSpec::addresses`].
     pub addresses: AddressFilter,
-    /// Units to start with it.
     pub wants: Vec<String>,
 }
 
 /// Facts about a transfer before its start.
 pub struct StoreSpec<'a> {
-    /// What it does.
     pub task: Task,
     /// Path of its program.
     pub program: &'a str,
@@ -201,7 +177,6 @@ pub struct StoreSpec<'a> {
     pub id: Option<SnapshotId>,
     /// Its crawl and its URL; `None` if it was deleted.
     pub page: Option<(CrawlId, &'a str)>,
-    /// Directory of the snapshot.
     pub directory: Option<PathBuf>,
     /// Where the store is. With a directory of this machine, the unit has no network.
     pub store: Location,

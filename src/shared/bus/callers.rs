@@ -1,8 +1,9 @@
 //! Limits on what the calls of one user hold at a time, so that they do not delay the calls of
 //! other users.
 
+use archivist_core::lock;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 use zbus::Connection;
 use zbus::fdo::{self, DBusProxy};
@@ -48,7 +49,6 @@ impl Kind {
 /// User id; `None` on a connection without a bus, which reports no users.
 pub type User = Option<u32>;
 
-/// Bus name of the sender of this call.
 pub async fn user(connection: &Connection, header: &Header<'_>) -> fdo::Result<User> {
     let Some(sender) = header.sender().filter(|_| connection.is_bus()) else {
         return Ok(None);
@@ -101,7 +101,7 @@ struct Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock(&self.counts);
         if let Some(count) = counts.get_mut(&self.key) {
             *count -= 1;
             if *count == 0 {
@@ -111,18 +111,15 @@ impl Drop for Counted {
     }
 }
 
-/// Slots for lists of one user.
 #[derive(Clone)]
 pub struct Places {
     /// Concurrent lists.
     pub lists: Arc<Semaphore>,
     /// Concurrent lists larger than one part.
     pub large: Arc<Semaphore>,
-    /// Slots for lists of all users.
     pub large_of_all: Arc<Semaphore>,
 }
 
-/// All users that have called so far.
 #[derive(Clone)]
 pub struct Callers {
     counts: Arc<Counts>,
@@ -144,7 +141,7 @@ impl Callers {
     /// Counts a resource for `user`, or refuses it at the limit.
     pub fn claim(&self, user: User, kind: Kind) -> fdo::Result<Claim> {
         let key = (user, kind);
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock(&self.counts);
         let count = counts.entry(key).or_default();
         if *count >= kind.most() {
             let who = user.map_or_else(|| "this connection".to_owned(), |id| format!("user {id}"));
@@ -162,7 +159,7 @@ impl Callers {
 
     /// Returns the slots of a user, shared by all of the user's calls.
     pub fn places(&self, user: User) -> Places {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = lock(&self.places);
         let own = places.entry(user).or_insert_with(|| Places {
             lists: Arc::new(Semaphore::new(LISTS)),
             large: Arc::new(Semaphore::new(LARGE_OF_ONE)),

@@ -6,13 +6,13 @@ use crate::database::{self, Finding};
 use crate::systemd::{activate, has_failed};
 use archivist_config::Scope;
 use futures_util::StreamExt;
+use std::path::Path;
 use std::time::Duration;
 use zbus::fdo::DBusProxy;
 use zbus::message::Type;
 use zbus::names::BusName;
 use zbus::{Connection, DBusError, MatchRule, Message, MessageStream};
 
-/// Error of a call.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// No answer (exit status 4).
@@ -20,7 +20,6 @@ pub enum ClientError {
     Unreachable {
         /// What failed, such as a connection or a call.
         what: String,
-        /// Reason.
         why: String,
         /// Command to try next.
         hint: String,
@@ -29,8 +28,8 @@ pub enum ClientError {
     #[error("access denied: {0}")]
     Denied(String),
     /// The policy of the bus does not let the caller call the orchestrator.
-    #[error("access denied: {0}")]
-    NotAdmitted(String),
+    #[error("access denied by the policy of the system bus")]
+    NotAdmitted,
     /// The orchestrator answered with an error.
     #[error("{0}")]
     Refused(String),
@@ -38,13 +37,22 @@ pub enum ClientError {
 
 const BUS: &str = "org.freedesktop.DBus";
 
+/// How dbus-daemon and dbus-broker begin to say that their policy refuses a call: an error of the interface
+/// for buses is passed on without its sender.
+const REFUSALS: [&str; 2] = ["Rejected send message", "Sender is not authorized to send message"];
+
 /// Bus name of the default instance.
 const NAME: &str = "org.archivist1";
 
+/// Unit of the session bus, which a package of its own brings.
+const SESSION_BUS: [&str; 2] =
+    ["/usr/lib/systemd/user/dbus.socket", "/etc/systemd/user/dbus.socket"];
+
 /// Time without an answer after which a call may wait for an orchestrator that does not start.
 const START_TIME: Duration = Duration::from_secs(1);
+/// Interval in which a command that waits for an orchestrator looks whether its unit has failed.
+const FAILURE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Bus and name of an orchestrator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The session bus of the calling user instead of the system bus.
@@ -77,20 +85,17 @@ impl Address {
         }
     }
 
-    /// Connects to the bus of this scope.
     pub async fn connect(&self) -> Result<Connection, ClientError> {
         let bus = if self.user { "session bus" } else { "system bus" };
-        let unreachable = |error: zbus::Error| {
-            ClientError::Unreachable {
+        let unreachable = |error: zbus::Error| ClientError::Unreachable {
             what: format!("failed to connect to the {bus}"),
             why: error.to_string(),
             hint: if self.user {
-                "is there a user session? try: loginctl enable-linger; systemctl --user start dbus.socket"
+                session_hint(SESSION_BUS.iter().any(|unit| Path::new(unit).exists()))
             } else {
                 "is the machine running systemd and D-Bus? try: systemctl status dbus.socket"
             }
             .to_owned(),
-        }
         };
         let bus = builder(self.user).build().await;
         bus.map_err(unreachable)
@@ -181,7 +186,35 @@ impl Address {
         std::future::pending().await
     }
 
-    /// Connects to the interface for workers.
+    /// Returns when a process owns the name. An administrator may have stopped the orchestrator, so this
+    /// starts none, unless the last one has failed and systemd does not restart it. `stopped` is called if
+    /// none runs for a while. Also returns when the bus has closed the connection.
+    ///
+    /// # Errors
+    /// Those of [`Address::start_again`] after a failure.
+    pub async fn until_back(
+        &self,
+        connection: &Connection,
+        stopped: impl FnOnce(&str),
+    ) -> Result<(), ClientError> {
+        let absent = async {
+            tokio::time::sleep(START_TIME).await;
+            let unit = self.unit();
+            if !self.has_owner(connection).await.unwrap_or(true) {
+                stopped(&unit);
+            }
+            // The service manager announces states only while a client subscribes to all of them.
+            while !has_failed(connection, &unit).await {
+                tokio::time::sleep(FAILURE_INTERVAL).await;
+            }
+            self.start_again(connection).await
+        };
+        tokio::select! {
+            up = self.until_up(connection) => up.map_err(|error| self.explain(error)),
+            started = absent => started,
+        }
+    }
+
     pub async fn worker(&self) -> Result<WorkerProxy<'static>, ClientError> {
         let connection = self.connect().await?;
         WorkerProxy::builder(&connection)
@@ -210,7 +243,6 @@ impl Address {
         })
     }
 
-    /// Subscribes to changes of the owner of the name.
     async fn owner_changes(&self, connection: &Connection) -> zbus::Result<MessageStream> {
         let rule = MatchRule::builder()
             .msg_type(Type::Signal)
@@ -241,10 +273,9 @@ impl Address {
             _ => return self.unreachable(error.to_string()),
         };
         let text = text.unwrap_or_else(|| name.clone());
+        is_of_bus |= REFUSALS.iter().any(|begin| text.starts_with(begin));
         match name.as_str() {
-            "org.freedesktop.DBus.Error.AccessDenied" if is_of_bus => {
-                ClientError::NotAdmitted(text)
-            }
+            "org.freedesktop.DBus.Error.AccessDenied" if is_of_bus => ClientError::NotAdmitted,
             "org.freedesktop.DBus.Error.AccessDenied" => ClientError::Denied(text),
             "org.freedesktop.DBus.Error.ServiceUnknown"
             | "org.freedesktop.DBus.Error.NameHasNoOwner"
@@ -268,6 +299,16 @@ impl Address {
             why,
             hint: format!("see: systemctl {user}status {unit}; journalctl {user}-u {unit}"),
         }
+    }
+}
+
+/// Returns what a user without a session bus lacks. `is_installed`: the service manager of the user can start
+/// one.
+fn session_hint(is_installed: bool) -> &'static str {
+    if is_installed {
+        "is there a session of the user? log in, or as root: loginctl enable-linger NAME; then: systemctl --user start dbus.socket"
+    } else {
+        "the session bus requires a package: sudo apt install dbus-user-session libpam-systemd; then log in again"
     }
 }
 
@@ -303,6 +344,24 @@ mod tests {
                 "{unit} is not started: the database '/d' is damaged: x\nrestore '/d'\nit starts again when the file has changed"
             )
         );
+    }
+
+    #[test]
+    fn refusal_by_the_policy_of_the_bus_is_not_one_of_the_orchestrator() {
+        let denied = |text: &str| {
+            let error = zbus::fdo::Error::AccessDenied(text.to_owned());
+            Address::new(false, None).explain(error.into())
+        };
+        let of_bus = denied("Rejected send message, 2 matched rules; type=\"method_call\"");
+        assert!(matches!(of_bus, ClientError::NotAdmitted), "{of_bus}");
+        let ours = denied("c1 is a crawl of another user");
+        assert!(matches!(ours, ClientError::Denied(_)), "{ours}");
+    }
+
+    #[test]
+    fn package_of_the_session_bus_is_named_where_it_is_missing() {
+        assert!(session_hint(false).contains("apt install dbus-user-session"));
+        assert!(!session_hint(true).contains("dbus-user-session"));
     }
 
     #[test]

@@ -7,7 +7,8 @@ pub const PATH: &str = "/org/archivist1";
 
 /// Interface for users: root and members of group `archivist`. Documents are JSON in the shapes of
 /// [`crate::bus::documents::report`]; `urls` is a descriptor open for reading, with one URL per
-/// line.
+/// line. Calls with which a waiting command joins another orchestrator start none: an administrator may
+/// have stopped the last one.
 #[proxy(
     interface = "org.archivist1.Manager",
     default_service = "org.archivist1",
@@ -25,22 +26,11 @@ pub trait Manager {
     /// Deletes crawls and snapshots that have ended, or with `dry_run` says what would be deleted; returns
     /// [`crate::bus::documents::report::Deleted`]. Their files are removed afterwards.
     fn delete(&self, ids: &[String], dry_run: bool) -> zbus::Result<String>;
-    /// Returns pages with ids above `after` that rules of `Retention=` delete now: these, or the configured
-    /// ones if the list is empty; see [`crate::bus::documents::report::Expired`].
-    fn expired(&self, rules: &[String], after: i64) -> zbus::Result<String>;
     /// Keeps a crawl with its pages, or a snapshot, from deletion, or with `dry_run` only says whether it can be
     /// pinned. Returns 0 if it is pinned already, otherwise 1.
     fn pin(&self, id: &str, dry_run: bool) -> zbus::Result<u32>;
     /// Allows the deletion of a pinned crawl or snapshot again. Returns 0 if it is not pinned, otherwise 1.
     fn unpin(&self, id: &str, dry_run: bool) -> zbus::Result<u32>;
-    /// Finds pages by the words of their text. `question` is an object, and so is the answer.
-    fn search(&self, question: &str) -> zbus::Result<String>;
-    /// Builds the index of full text search again, next to the one that is there, and replaces it. Returns
-    /// before the build is complete.
-    fn rebuild_search(&self) -> zbus::Result<()>;
-    /// Lets the rules of `Retention=` delete what is due although it is much, and believes the clock of the
-    /// machine.
-    fn confirm_retention(&self) -> zbus::Result<()>;
     /// Returns those of these settings that no plugin has, as a JSON list.
     fn unknown_settings(&self, names: &[String]) -> zbus::Result<String>;
     /// Returns when a crawl or snapshot has ended and no process of it is left.
@@ -73,20 +63,14 @@ pub trait Manager {
     /// Returns [`crate::bus::documents::report::Details`].
     fn show(&self, id: &str) -> zbus::Result<String>;
     /// Explains why something is not done or has failed; returns
-    /// [`crate::bus::documents::report::Why`], for a run
-    /// [`crate::bus::documents::report::WhyRun`], or for the name of a watch
-    /// [`crate::bus::documents::report::WhyWatch`].
+    /// [`crate::bus::documents::report::Why`], or for a run
+    /// [`crate::bus::documents::report::WhyRun`].
     fn why(&self, id: &str) -> zbus::Result<String>;
-    /// Restores the files of a snapshot (`s345`) that only the store has, and returns when they are
-    /// there: [`crate::bus::documents::report::Copy`].
-    fn fetch(&self, id: &str) -> zbus::Result<String>;
-    /// Writes, reads and removes a small object in the store. Returns the store, or an empty text if
-    /// there is none.
-    fn test_store(&self) -> zbus::Result<String>;
     /// Returns [`crate::bus::documents::report::Plugins`].
     fn plugins(&self) -> zbus::Result<String>;
     /// Returns a stream of [`crate::bus::documents::report::CrawlEvent`], one JSON document per
     /// line, which ends with the crawl.
+    #[zbus(no_autostart)]
     fn watch(&self, crawl: &str) -> zbus::Result<OwnedFd>;
     /// Returns a stream with an empty line whenever the answer of `status` may have changed, at most
     /// four in a second.
@@ -97,9 +81,11 @@ pub trait Manager {
     /// Returns a descriptor that closes when the crawl has ended and none of its units runs. If the
     /// caller closes it earlier, interrupted hooks are skipped and, if `cancel`, the crawl is
     /// cancelled.
+    #[zbus(no_autostart)]
     fn hold(&self, crawl: &str, cancel: bool) -> zbus::Result<OwnedFd>;
     /// Registers a command in the foreground, a [`crate::bus::documents::report::Registration`],
     /// for `status`, until the returned descriptor is closed.
+    #[zbus(no_autostart)]
     fn register(&self, command: &str) -> zbus::Result<OwnedFd>;
     /// Interrupts the hooks that a held crawl, or one of its snapshots, waits for; later hooks wait
     /// for `proceed`. Returns [`crate::bus::documents::report::Interrupted`].
@@ -109,22 +95,80 @@ pub trait Manager {
     /// Returns what `add` with these options would do, without queueing
     /// ([`crate::bus::documents::report::Draft`]).
     fn draft(&self, options: &str) -> zbus::Result<String>;
-    /// Queues checks of a watch: these kinds, or without any all that it has; returns
-    /// [`crate::bus::documents::watches::Queued`].
-    fn check(&self, watch: &str, kinds: &[String]) -> zbus::Result<String>;
-    /// Returns when a check (`r12`) has ended, with a [`crate::bus::documents::work::Ended`].
-    fn await_check(&self, id: &str) -> zbus::Result<String>;
-    /// Returns a list of [`crate::bus::documents::watches::Watch`]; an empty `name` means all.
-    fn watches(&self, name: &str) -> zbus::Result<String>;
-    /// Returns a list of [`crate::bus::documents::watches::Check`], newest first; `filter` is a
-    /// [`crate::bus::documents::watches::HistoryFilter`].
-    fn history(&self, watch: &str, filter: &str) -> zbus::Result<String>;
     /// Reads the configuration and the plugins again.
     fn reload(&self) -> zbus::Result<()>;
     /// Requests the signals about pages, until the caller leaves the bus.
     fn subscribe(&self) -> zbus::Result<()>;
     /// Requests no more signals about pages.
     fn unsubscribe(&self) -> zbus::Result<()>;
+}
+
+/// Interface for the rules of `Retention=`, for those who may call [`Manager`].
+#[proxy(
+    interface = "org.archivist1.Retention",
+    default_service = "org.archivist1",
+    default_path = "/org/archivist1"
+)]
+pub trait Retention {
+    /// Returns pages with ids above `after` that rules of `Retention=` delete now: these, or the configured
+    /// ones if the list is empty; see [`crate::bus::documents::report::Expired`].
+    fn expired(&self, rules: &[String], after: i64) -> zbus::Result<String>;
+    /// Lets the rules of `Retention=` delete what is due although it is much, and believes the clock of the
+    /// machine.
+    fn confirm(&self) -> zbus::Result<()>;
+}
+
+/// Interface for full text search, for root: the texts of pages are for users that may read the archive.
+#[proxy(
+    interface = "org.archivist1.Search",
+    default_service = "org.archivist1",
+    default_path = "/org/archivist1"
+)]
+pub trait Search {
+    /// Finds pages by the words of their text. `question` is an object, and so is the answer.
+    fn search(&self, question: &str) -> zbus::Result<String>;
+    /// Builds the index of full text search again, next to the one that is there, and replaces it. Returns
+    /// before the build is complete.
+    fn rebuild(&self) -> zbus::Result<()>;
+}
+
+/// Interface for the store, for those who may call [`Manager`].
+#[proxy(
+    interface = "org.archivist1.Store",
+    default_service = "org.archivist1",
+    default_path = "/org/archivist1"
+)]
+pub trait Store {
+    /// Restores the files of a snapshot (`s345`) that only the store has, and returns when they are
+    /// there: [`crate::bus::documents::report::Copy`].
+    fn fetch(&self, id: &str) -> zbus::Result<String>;
+    /// Writes, reads and removes a small object in the store. Returns the store, or an empty text if
+    /// there is none.
+    fn test(&self) -> zbus::Result<String>;
+}
+
+/// Interface for watches, for those who may call [`Manager`].
+#[proxy(
+    interface = "org.archivist1.Watches",
+    default_service = "org.archivist1",
+    default_path = "/org/archivist1"
+)]
+pub trait Watches {
+    /// Queues checks of a watch: these kinds, or without any all that it has; returns
+    /// [`crate::bus::documents::watches::Queued`].
+    fn check(&self, watch: &str, kinds: &[String]) -> zbus::Result<String>;
+    /// Returns when a check (`r12`) has ended, with a [`crate::bus::documents::work::Ended`].
+    #[zbus(name = "Await")]
+    fn wait(&self, id: &str) -> zbus::Result<String>;
+    /// Ends the checks of a watch that wait or run; returns their number.
+    fn cancel(&self, watch: &str) -> zbus::Result<u32>;
+    /// Returns a list of [`crate::bus::documents::watches::Watch`]; an empty `name` means all.
+    fn list(&self, name: &str) -> zbus::Result<String>;
+    /// Returns a list of [`crate::bus::documents::watches::Check`], newest first; `filter` is a
+    /// [`crate::bus::documents::watches::HistoryFilter`].
+    fn history(&self, watch: &str, filter: &str) -> zbus::Result<String>;
+    /// Explains why checks wait or fail; returns [`crate::bus::documents::report::WhyWatch`].
+    fn why(&self, watch: &str) -> zbus::Result<String>;
 }
 
 /// Interface for workers. `token` is from the assignment of the worker. A call does not start an

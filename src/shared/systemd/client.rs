@@ -12,7 +12,6 @@ use zbus::{Connection, Message, OwnedVariant};
 const SYSTEMD_PATH: &str = "/org/freedesktop/systemd1";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 pub(super) const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
-/// Well-known name of systemd on the bus.
 pub(super) const SYSTEMD: &str = "org.freedesktop.systemd1";
 
 /// Calls that wait for their answer at the same time; further calls wait for these. The bus refuses
@@ -24,10 +23,8 @@ const DISPLACED: &str = "another orchestrator is active on this data directory";
 /// Whether the caller may still change anything.
 pub type Guard = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Which processes of a unit a signal is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom {
-    /// The main process.
     Main,
     /// All processes in the cgroup.
     All,
@@ -87,7 +84,6 @@ impl SystemdClient {
         subscribed.map(drop).map_err(|error| explain("subscribe to", "systemd", &error))
     }
 
-    /// Calls a method of the manager object.
     pub(super) async fn call<B>(&self, method: &'static str, body: &B) -> zbus::Result<Message>
     where
         B: serde::Serialize + zbus::DynamicType,
@@ -117,7 +113,6 @@ impl SystemdClient {
         self.connection.call_method(Some(SYSTEMD), path, Some(interface), method, body).await
     }
 
-    /// Reads one property of a unit.
     pub(super) async fn unit_property(
         &self,
         unit: &str,
@@ -138,7 +133,6 @@ impl SystemdClient {
         self.call_at(&unit_path(unit), PROPERTIES, "GetAll", &interface).await
     }
 
-    /// Reads a text property of the manager.
     pub(super) async fn manager_property(&self, name: &str) -> zbus::Result<String> {
         let body = (MANAGER, name);
         let reply = self.call_at(SYSTEMD_PATH, PROPERTIES, "Get", &body).await?;

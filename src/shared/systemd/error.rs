@@ -12,7 +12,6 @@ pub struct ManagerError {
     pub object: String,
     /// The text of the error.
     pub why: String,
-    /// What the caller can do about it.
     pub kind: ErrorKind,
 }
 
@@ -21,7 +20,6 @@ pub struct ManagerError {
 pub enum ErrorKind {
     /// A unit of that name is still loaded.
     UnitExists,
-    /// There is no such unit.
     NoSuchUnit,
     /// A job of the unit is running, or the unit is in the wrong state.
     Busy,
@@ -31,7 +29,6 @@ pub enum ErrorKind {
     GoingDown,
     /// The machine lacks what every start requires: space or inodes in `/run`, descriptors, memory.
     Machine,
-    /// systemd refused the call.
     Refused,
 }
 

@@ -27,7 +27,6 @@ pub const MATCH_RULES: &[&str] = &[
 /// The bus itself, as a sender.
 const BUS: &str = "org.freedesktop.DBus";
 
-/// Whose signals are trusted.
 #[derive(Debug)]
 pub enum Senders {
     /// The connection is to systemd alone.
@@ -56,7 +55,6 @@ impl Senders {
     }
 }
 
-/// Reads the signals of one connection.
 pub struct Listener {
     names: Names,
     senders: Senders,

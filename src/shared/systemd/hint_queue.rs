@@ -2,17 +2,16 @@
 //! queued again: its unit is read after the hint is taken, so a second one would add nothing. A
 //! storm of signals about few units therefore takes little memory.
 
+use archivist_core::lock;
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-/// A hint that something may have happened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Hint {
     /// The main process of a unit of this instance has ended. The fields are evidence if the unit
     /// is unloaded before it is read.
     Exited {
-        /// Name of the unit.
         unit: String,
         /// ExecMainCode= (`si_code` of waitid(2)).
         code: i32,
@@ -21,21 +20,17 @@ pub enum Hint {
         /// Result=.
         result: String,
     },
-    /// A job of a unit ended.
     JobRemoved {
-        /// Name of the unit.
         unit: String,
         /// Result of the job: `done`, `failed`, `canceled`, …
         result: String,
     },
     /// A unit of this instance is not loaded any more.
     Removed {
-        /// Name of the unit.
         unit: String,
     },
     /// The manager was reloaded or re-executed: signals may have been lost.
     Reloaded,
-    /// The connection is closed.
     Disconnected,
 }
 
@@ -60,7 +55,7 @@ struct Waiting {
 
 impl HintQueue {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.waiting)
     }
 
     /// Queues a hint, unless it is queued already.

@@ -16,7 +16,6 @@ pub(super) const JOB_REMOVED: &str = "type='signal',sender='org.freedesktop.syst
 /// The error of CleanUnit for a unit without state.
 const NOTHING_TO_CLEAN: &str = "org.freedesktop.systemd1.NothingToClean";
 
-/// A kind of job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
     /// StartUnit.
@@ -40,7 +39,6 @@ impl Job {
 /// A job that did not end as `done`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoneJob {
-    /// Name of the unit.
     pub unit: String,
     /// `failed`, `timeout`, `canceled`, `dependency` …
     pub result: String,
@@ -187,7 +185,6 @@ impl SystemdClient {
         }
     }
 
-    /// Has systemd reload its units and run its generators.
     pub async fn reload(&self) -> Result<(), ManagerError> {
         let reloaded = self.call("Reload", &()).await;
         reloaded.map(drop).map_err(|error| explain("reload", "systemd", &error))

@@ -250,7 +250,6 @@ impl Manager {
         reading::is_being_stopped(&listed.map_err(fail)?).map_err(fail)
     }
 
-    /// Returns the version of systemd.
     pub async fn version(&self) -> Result<String, ManagerError> {
         self.property("Version").await
     }

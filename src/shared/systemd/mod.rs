@@ -2,8 +2,6 @@
 //! has the connection and the calls that several programs make, [`Manager`] those of the
 //! orchestrator.
 
-#![warn(missing_docs)]
-
 mod activation;
 mod client;
 mod encode;
@@ -19,6 +17,7 @@ mod reading;
 mod runner_units;
 mod scope;
 mod signals;
+mod time_server;
 mod unit_list;
 
 pub use activation::{activate, has_failed};
@@ -32,4 +31,5 @@ pub use journal_sync::synchronize_journal;
 pub use manager::{Manager, Release};
 pub use runner_units::{Restarting, kill_all, restarting};
 pub use scope::enter_scope;
+pub use time_server::is_clock_synchronized;
 pub use unit_list::LoadedUnit;

@@ -6,7 +6,6 @@
 use zbus::message::Body;
 use zbus::wire::Endian;
 
-/// A value of one of the types that callers need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'m> {
     Number(u64),

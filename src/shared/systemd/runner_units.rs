@@ -3,7 +3,6 @@
 use super::error::explain;
 use super::{ManagerError, SystemdClient, Whom};
 
-/// Whether systemd restarts a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restarting {
     /// It will restart the service.

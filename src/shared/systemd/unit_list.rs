@@ -5,10 +5,8 @@ use super::log_field_files::LogFieldFiles;
 use super::{Manager, ManagerError, reading};
 use std::collections::HashSet;
 
-/// A loaded unit of this instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedUnit {
-    /// Name of the unit.
     pub name: String,
     /// Its ActiveState=.
     pub active_state: String,

@@ -45,7 +45,6 @@ pub fn read(text: &str, named: Option<&str>) -> Option<Result<CookieFile, String
     Some(Ok(file.without_repetition()))
 }
 
-/// Returns the value of a header line with this name.
 fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let start = line.get(..name.len())?;
     let rest = line[name.len()..].trim_start().strip_prefix(':')?;

@@ -14,7 +14,6 @@ const HTTP_ONLY: [&str; 3] = ["httpOnly", "isHttpOnly", "HTTP only raw"];
 const EXPIRES: [&str; 4] = ["expirationDate", "expires", "expiry", "Expires raw"];
 const HOST_ONLY: [&str; 2] = ["hostOnly", "This domain only raw"];
 
-/// Reads a document.
 pub fn read(text: &str) -> Result<CookieFile, String> {
     let document: Value =
         serde_json::from_str(text).map_err(|error| format!("it is broken JSON: {error}"))?;

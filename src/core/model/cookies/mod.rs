@@ -18,22 +18,18 @@ const LAST_SECOND: i64 = 253_402_300_799;
 /// Largest number that counts seconds; a larger one counts milliseconds, as `Date.now()` does.
 const SECONDS_MAX: f64 = 1e11;
 
-/// One cookie.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cookie {
     /// Host without a leading dot.
     pub host: String,
-    /// Whether it is sent to subdomains of the host, too.
     pub subdomains: bool,
     /// First part of the path of all pages that get it.
     pub path: String,
     /// Whether it is sent over HTTPS only.
     pub secure: bool,
-    /// Whether scripts cannot read it.
     pub http_only: bool,
     /// Seconds since 1970; `None` for a cookie of the session.
     pub expires: Option<i64>,
-    /// Its name.
     pub name: String,
     /// Its value, a secret.
     pub value: String,
@@ -49,9 +45,7 @@ impl fmt::Debug for Cookie {
 /// A part of a file that is not a cookie. Its text may be a secret, so only its position is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedCookie {
-    /// Where it is.
     pub place: Place,
-    /// What is wrong with it.
     pub why: String,
 }
 
@@ -61,7 +55,6 @@ impl fmt::Display for RefusedCookie {
     }
 }
 
-/// The content of a file of cookies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CookieFile {
     /// In their order. Of two with the same name, host and path the later one counts.

@@ -8,7 +8,6 @@ use crate::text::trim_blanks;
 const FORMAT: &str = "it is not a cookie in Netscape format (domain, TRUE or FALSE, path, TRUE or \
                       FALSE, expiry, name and value, separated by tabs)";
 
-/// Reads the lines of a file.
 pub fn read(text: &str) -> CookieFile {
     let mut file = CookieFile::default();
     for (number, line) in (1..).zip(text.split('\n')) {

@@ -162,7 +162,6 @@ proptest! {
         let _ = CookieFile::read(&bytes, Some("a.test"));
     }
 
-    /// What is written is read back equally.
     #[test]
     fn cookies_read_back(lines in prop::collection::vec("(#HttpOnly_)?\\.?[a-z]{1,5}\\.test[\t ](TRUE|FALSE)[\t ]/[a-z]{0,3}[\t ](TRUE|FALSE)[\t ][0-9]{1,13}[\t ][a-z=]{1,3}[\t ]\\PC{0,6}", 0..6)) {
         let file = CookieFile::read(lines.join("\n").as_bytes(), None);

@@ -1,26 +1,24 @@
-//! Filters for archived pages, both given and found: `URL_ALLOWLIST` and `URL_DENYLIST`.
+//! Filters for archived pages, both given and found: `URL_ALLOWLIST`, `URL_DENYLIST` and `CRAWL_SAME_HOST`.
 
 use regex::{Regex, RegexBuilder};
 use std::sync::OnceLock;
 use url::Url;
 
-/// An invalid entry, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{list}: '{entry}' is not a regular expression: {why}")]
 pub struct FilterError {
-    /// Name of the setting with the list.
     pub list: &'static str,
     /// The entry as written.
     pub entry: String,
-    /// Message of the regex parser.
     pub why: String,
 }
 
-/// Both lists, compiled.
+/// Both lists, compiled, and whether found pages must be on the host of the page that names them.
 #[derive(Debug, Clone, Default)]
 pub struct UrlFilter {
     allow: Vec<FilterEntry>,
     deny: Vec<FilterEntry>,
+    same_host: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -52,12 +50,23 @@ impl UrlFilter {
         Ok(UrlFilter {
             allow: entries("URL_ALLOWLIST", allow)?,
             deny: entries("URL_DENYLIST", deny)?,
+            same_host: false,
         })
     }
 
-    /// Returns whether to archive a page that a hook found. Page resources are left out, unless a
-    /// user set the deny list.
-    pub fn follows(&self, url: &str) -> bool {
+    /// Returns this filter, which also leaves out found pages of other hosts if `same_host` is set.
+    pub fn on_host(self, same_host: bool) -> UrlFilter {
+        UrlFilter { same_host, ..self }
+    }
+
+    /// Returns whether to archive a page that a hook found on the page `from`; on none before the first
+    /// page. Page resources are left out, unless a user set the deny list.
+    pub fn follows(&self, url: &str, from: Option<&str>) -> bool {
+        if let Some(from) = from.filter(|_| self.same_host)
+            && host(from) != host(url)
+        {
+            return false;
+        }
         let parts =
             PARTS.get_or_init(|| entries("URL_DENYLIST", PARTS_OF_PAGES).unwrap_or_default());
         let is_part = || {
@@ -79,6 +88,13 @@ impl UrlFilter {
         };
         !hit(&self.deny) && (self.allow.is_empty() || hit(&self.allow))
     }
+}
+
+/// The host of a URL without `www.`, on any port and over http or https.
+fn host(url: &str) -> Option<String> {
+    let url = Url::parse(url.trim()).ok()?;
+    let host = url.host_str()?.trim_end_matches('.');
+    Some(host.strip_prefix("www.").unwrap_or(host).to_owned())
 }
 
 impl FilterEntry {
@@ -191,13 +207,34 @@ mod tests {
             "https://www.googleapis.com/x",
         ];
         for url in parts {
-            assert!(!filter("").follows(url), "{url}");
-            assert!(filter("").allows(url) && filter("b.test").follows(url), "{url}");
+            assert!(!filter("").follows(url, None), "{url}");
+            assert!(filter("").allows(url) && filter("b.test").follows(url, None), "{url}");
         }
         for url in pages {
-            assert!(filter("").follows(url), "{url}");
+            assert!(filter("").follows(url, None), "{url}");
         }
-        assert!(!filter("a.test").follows("http://a.test/"));
+        assert!(!filter("a.test").follows("http://a.test/", None));
+    }
+
+    #[test]
+    fn pages_of_other_hosts_are_left_out_if_asked() {
+        let all = UrlFilter::default();
+        let own = UrlFilter::new("", "b.test/denied").unwrap().on_host(true);
+        let page = Some("https://www.b.test/feed.xml");
+        for (url, follows) in [
+            ("https://www.b.test/a", true),
+            ("http://b.test:8080/a", true),
+            ("https://B.test./a", true),
+            ("https://docs.b.test/a", false),
+            ("https://a.test/?b.test", false),
+            ("https://b.test.a.test/", false),
+            ("https://b.test/denied", false),
+        ] {
+            assert_eq!(own.follows(url, page), follows, "{url}");
+            assert!(all.follows(url, page), "{url}");
+        }
+        assert!(own.follows("https://a.test/", None), "a page that a hook of the crawl names");
+        assert!(own.allows("https://a.test/"), "a given page");
     }
 
     #[test]

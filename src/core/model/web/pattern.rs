@@ -15,7 +15,6 @@ pub struct UrlPattern {
 }
 
 impl UrlPattern {
-    /// Returns the pattern of one page.
     pub fn of_page(url: &str) -> UrlPattern {
         UrlPattern {
             text: url.to_owned(),
@@ -71,7 +70,6 @@ fn of_host(host: &str) -> Vec<(String, String)> {
     [")", ",", ":"].map(|next| beginning_with(&format!("{name}{next}"))).to_vec()
 }
 
-/// A text that names no pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadUrlPattern(String);
 

@@ -9,10 +9,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 use url::{Host, Url};
 
-/// Kind of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressKind {
-    /// An address of the Internet.
     Public,
     /// The machine's loopback.
     Loopback,
@@ -157,9 +155,7 @@ impl AddressKind {
 pub struct Reach {
     /// The machine's loopback.
     pub loopback: bool,
-    /// All private networks.
     pub private: bool,
-    /// Further networks.
     subnets: Vec<Subnet>,
 }
 
@@ -263,7 +259,6 @@ impl Reach {
         !self.private && !self.subnets.iter().any(meets)
     }
 
-    /// Returns whether an address may be reached.
     pub fn allows(&self, ip: IpAddr) -> bool {
         let named = || self.subnets.iter().any(|subnet| subnet.contains(ip.to_canonical()));
         match AddressKind::of(ip) {

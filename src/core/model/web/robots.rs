@@ -1,4 +1,7 @@
 //! Rules of a site for robots (RFC 9309): allowed paths, delay, and sitemaps.
+//!
+//! Not by the crate texting_robots: it misses a group whose robot has a version (`Archivist/1.0`), and
+//! takes two spellings of a path, such as `/é` and `/%c3%A9`, for two paths.
 
 use std::time::Duration;
 
@@ -7,7 +10,6 @@ const MOST: usize = 2000;
 /// Longest delay that is honoured.
 const LONGEST_DELAY: f64 = 3600.0;
 
-/// The part of a robots.txt for one robot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Robots {
     rules: Vec<Rule>,
@@ -23,7 +25,6 @@ struct Rule {
     pattern: String,
 }
 
-/// Rules of the groups for one kind of robot.
 #[derive(Default)]
 struct Groups {
     named: bool,

@@ -1,7 +1,6 @@
 //! Redaction of URLs and settings. The database and hooks have both in full; everything that users,
 //! the journal, HTML pages or other local users read passes through here.
 
-/// Placeholder for a secret.
 pub const HIDDEN: &str = "(hidden)";
 
 /// Characters that end the authority of a URL, also within a longer text. The URL standard

@@ -1,4 +1,7 @@
 //! Networks as an address and the length of its prefix (CIDR, RFC 4632).
+//!
+//! Not by the crate ipnet: its networks keep the bits behind the prefix, so that two can differ and
+//! mean the same, and it neither reads an address alone nor cuts a network out of another.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -45,7 +48,6 @@ impl Subnet {
             .then(|| Subnet { address: address(of, bits(of) & mask(prefix)), prefix })
     }
 
-    /// Returns the network of this address alone.
     pub fn host(address: IpAddr) -> Subnet {
         let prefix = if address.is_ipv4() { 32 } else { 128 };
         Subnet { address, prefix }
@@ -56,12 +58,10 @@ impl Subnet {
         self.address
     }
 
-    /// Returns the length of the prefix.
     pub fn prefix(self) -> u8 {
         self.prefix
     }
 
-    /// Returns whether the address is in the network.
     pub fn contains(self, address: IpAddr) -> bool {
         self.address.is_ipv4() == address.is_ipv4()
             && (bits(self.address) ^ bits(address)) & mask(self.prefix) == 0

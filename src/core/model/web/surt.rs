@@ -257,7 +257,6 @@ fn strip_session_path(path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Removes arguments that are ids of sessions.
 fn strip_session(query: Vec<u8>) -> Vec<u8> {
     let mut query = query;
     let alphanumeric = |value: &[u8]| value.iter().all(u8::is_ascii_alphanumeric);

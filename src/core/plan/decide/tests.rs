@@ -61,7 +61,6 @@ fn crawls_reserve_slots_for_their_pages() {
     assert_eq!(started(4, 4, 1), (0, 0));
 }
 
-/// Pages of a host for each page.
 fn open(id: i64, running: u32, due: std::ops::Range<i64>) -> OpenCrawl {
     OpenCrawl { id: CrawlId(id), running, due: due.map(|id| page(id, id)).collect() }
 }

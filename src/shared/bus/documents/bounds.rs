@@ -22,6 +22,9 @@ const DERIVED_BYTES: usize = 1 << 20;
 /// Longest report as JSON, in bytes. A report within the other limits is shorter.
 pub const REPORT_MAX: usize = 8 << 20;
 
+/// Largest list of URLs in a call, in bytes: a million of 60 bytes.
+pub const LIST_MAX: usize = 64 << 20;
+
 /// Longest reply of the fleet's database as JSON, in bytes.
 pub const DELIVERY_MAX: usize = 16 << 20;
 

@@ -1,5 +1,7 @@
 //! Documents that travel over the bus, and their limits.
 
+#![warn(missing_docs)]
+
 pub mod bounds;
 pub mod fleet;
 pub mod notice;

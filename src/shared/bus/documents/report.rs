@@ -3,13 +3,13 @@
 
 use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{
-    Accounting, CrawlId, HttpRange, Lifecycle, Outcome, Owner, ResultState, RunId,
+    Accounting, CrawlId, HttpRange, LACKS, Lifecycle, Outcome, Owner, ResultState, RunId,
 };
 pub use archivist_core::model::{Figures, OutputFile as File, Uses};
 use archivist_core::model::{SnapshotId, Time, Unsaved};
 use archivist_core::plan::{PageResult, is_saved};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 mod add;
 mod copy;
@@ -24,7 +24,9 @@ pub use copy::{Copy, StoreStatus};
 pub use fleet::{Fleet, FleetNode};
 pub use host::Host;
 pub use metrics::{DURATIONS_MS, HookEnds, HostQueue, METRIC_HOSTS_MAX, Metrics, SiteHealth};
-pub use status::{Command, Registration, Runner, SEARCH_QUEUED_MAX, SearchStatus, Status, Target};
+pub use status::{
+    Command, Registration, Runner, SEARCH_QUEUED_MAX, SearchStatus, Status, Target, Unfaithful,
+};
 pub use timeline::{Span, SpanPage};
 
 /// Counts by the name of the state.
@@ -64,6 +66,12 @@ pub struct Crawl {
     /// Snapshots that ended before their work was done.
     #[serde(default)]
     pub incomplete: u64,
+    /// Other snapshots whose server answered with an HTTP error instead of the page.
+    #[serde(default)]
+    pub errors: u64,
+    /// Saved snapshots of which files lack parts of the page.
+    #[serde(default)]
+    pub partial: u64,
     /// Number of results by status.
     pub results: Counts,
     /// How many of them succeeded and failed.
@@ -74,6 +82,9 @@ pub struct Crawl {
     /// Whether it is kept from deletion, with all its pages.
     #[serde(default)]
     pub pinned: bool,
+    /// Ids of the users who added it or changed its settings, on the machine where it was added.
+    #[serde(default)]
+    pub users: BTreeSet<u32>,
     /// Nodes of the fleet that took part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
@@ -152,6 +163,10 @@ pub struct Snapshot {
     /// `None` if the recording was not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Figures>,
+    /// Results whose files lack parts of the page, such as requests without an answer or the end of a
+    /// picture: the plugin, and its remark.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 impl Snapshot {
@@ -163,6 +178,11 @@ impl Snapshot {
     /// Returns why its work ended early, or what it lacks.
     pub fn lack(&self) -> Option<&str> {
         self.reason.as_deref().or(self.unsaved.map(Unsaved::text))
+    }
+
+    /// Returns what it lacks: the page, or parts of it. Empty for a whole one.
+    pub fn lacks(&self) -> String {
+        self.lack().map_or_else(|| self.missing.join("; "), str::to_owned)
     }
 }
 
@@ -212,6 +232,12 @@ pub struct HookResult {
 }
 
 impl HookResult {
+    /// Whether its files lack parts of the page.
+    pub fn lacks_parts(&self) -> bool {
+        let lacks = self.figures.get(LACKS).is_some_and(|parts| parts > 0.0);
+        self.status == ResultState::Succeeded && lacks
+    }
+
     /// Returns what shows whether its page was saved.
     pub fn of_page(&self) -> PageResult<'_> {
         PageResult {
@@ -312,10 +338,6 @@ pub struct Binary {
     pub plugins: Vec<String>,
     /// How to install it, if it is missing or too old.
     pub missing: Option<String>,
-    /// A provider plugin that needs no root precedes apt in the list of the program: installations
-    /// have it try first.
-    #[serde(default)]
-    pub by_provider: bool,
     /// Required version, if this one is too old.
     pub least: Option<String>,
     /// Uses by the plugins that need it.
@@ -483,9 +505,10 @@ pub struct Filter {
     /// Of the hosts of a fleet, which come in the order of their names: only those after this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_host: Option<String>,
-    /// Of snapshots, and of the time line of a fleet: only pages after this one, oldest first.
+    /// Of snapshots, and of the time line of a fleet: only pages after that of this number, oldest first; 0
+    /// means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after_page: Option<SnapshotId>,
+    pub after_page: Option<i64>,
     /// Of a time line, which comes in batches, oldest first: only runs after this one.
     pub after: Option<RunId>,
 }

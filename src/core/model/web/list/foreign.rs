@@ -73,7 +73,6 @@ pub fn start(text: &[u8]) -> String {
     trim_blanks(&start).to_owned()
 }
 
-/// Refuses binary files.
 pub fn check_bytes(bytes: &[u8]) -> Result<(), ForeignFormat> {
     let known = SIGNATURES.iter().find(|(signature, ..)| bytes.starts_with(signature));
     match known {

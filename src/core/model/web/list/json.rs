@@ -42,7 +42,6 @@ pub fn read(text: &[u8], folders: Folders) -> Result<Option<Structured>, Foreign
     Ok(Some(Structured { format, entries: reader.entries }))
 }
 
-/// Names of the time, of all programs.
 const TIME: [&str; 12] = [
     "bookmarked_at",
     "timestamp",
@@ -66,7 +65,6 @@ const CHROMIUM_ROOTS: &str = "roots";
 /// Folders above an entry that are read.
 const DEPTH_MAX: usize = 16;
 
-/// Returns the name of the format of a document.
 fn format(document: &Value) -> &'static str {
     let first = document.get(0).unwrap_or(document);
     let has = |names: &[&str]| names.iter().all(|name| first.get(name).is_some());

@@ -10,20 +10,20 @@ use super::spot::{Spotted, spot};
 use crate::model::cut;
 use crate::model::web::url::{PageUrl, UrlError};
 use crate::text::trim_blanks;
+use std::collections::BTreeMap;
 
-/// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineEntry {
-    /// Address of the page.
     pub url: PageUrl,
     /// Number of links from a page that the user added, which has depth 0.
     pub depth: u32,
-    /// Title in the list.
     pub title: Option<String>,
     /// Time as in the list of bookmarks.
     pub bookmarked_at: Option<String>,
     /// Tags in the list, in its order.
     pub tags: Vec<String>,
+    /// Settings of the page alone.
+    pub config: BTreeMap<String, String>,
 }
 
 /// Parses one line of a list: an address, also as `<URL>`, `"URL"`, `[TITLE](URL)`, `- URL`,
@@ -50,6 +50,7 @@ impl Spotted<'_> {
             title: title.map(|title| cut(title.to_owned())),
             bookmarked_at: None,
             tags: Vec::new(),
+            config: BTreeMap::new(),
         })
     }
 }

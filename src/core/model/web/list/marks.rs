@@ -48,7 +48,6 @@ fn without_number(text: &str) -> Option<&str> {
     rest.strip_prefix(['.', ')'])
 }
 
-/// Removes marks around an address.
 pub fn unmarked(text: &str) -> Option<&str> {
     let text = text.trim_end_matches([',', ';']);
     let inside = |(begin, end): &(char, char)| {

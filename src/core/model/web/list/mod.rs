@@ -24,7 +24,6 @@ use std::fmt;
 /// Position of an entry in a list. Counts from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A line.
     Line(u64),
     /// An element of a JSON document, which has no lines.
     Element(u64),
@@ -44,12 +43,9 @@ pub fn kept_entry(source: &str) -> String {
     format!("an entry of '{source}', which was not visited")
 }
 
-/// What the folders of bookmarks become.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Folders {
-    /// Tags of the entries in them.
     AsTags,
-    /// Nothing.
     #[default]
     Ignored,
 }
@@ -57,13 +53,11 @@ pub enum Folders {
 /// The entries of a list in a format that has more than an address in each line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Structured {
-    /// Name of the format.
     format: &'static str,
     /// Lines for [`parse_line`].
     entries: Vec<(Place, String)>,
 }
 
-/// A list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List<'a> {
     /// UTF-8 with LF.

@@ -5,12 +5,12 @@ use crate::model::web::url::{PageUrl, UrlError};
 use crate::model::{TIME_MAX, Tags, cut};
 use crate::text::trim_blanks;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// Names of the address: ours, Pinboard's, Firefox's, Pocket's.
 const ADDRESS: [&str; 6] = ["url", "href", "uri", "link", "resolved_url", "given_url"];
 /// Names of the title: ours, Chromium's, Pocket's.
 const TITLE: [&str; 4] = ["title", "name", "resolved_title", "given_title"];
-/// Names of the time.
 const TIME: [&str; 6] =
     ["bookmarked_at", "timestamp", "time", "time_added", "created_at", "savedAt"];
 
@@ -20,7 +20,7 @@ pub fn address(object: &Map<String, Value>) -> Option<&str> {
     values.find_map(Value::as_str)
 }
 
-/// Parses a JSON object with `url`, `depth`, `title`, `tags` and `bookmarked_at` or `timestamp`, or
+/// Parses a JSON object with `url`, `depth`, `title`, `tags`, `config` and `bookmarked_at` or `timestamp`, or
 /// with the names that exports of other programs have.
 pub fn parse(text: &str) -> Result<LineEntry, UrlError> {
     let object: Map<String, Value> =
@@ -46,10 +46,25 @@ pub fn parse(text: &str) -> Result<LineEntry, UrlError> {
             .map_err(|_| UrlError::Object("\"depth\" is too large".to_owned()))?,
         title: title.map(|title| cut(title.to_owned())),
         tags: tags(&object, is_pinboard),
+        config: config(&object)?,
     })
 }
 
-/// Returns the tags of an object.
+/// Returns the settings of a page in an object.
+fn config(object: &Map<String, Value>) -> Result<BTreeMap<String, String>, UrlError> {
+    let of_page = match object.get("config") {
+        None | Some(Value::Null) => None,
+        Some(Value::Object(settings)) => Some(settings),
+        Some(_) => return Err(UrlError::Object("\"config\" is no object".to_owned())),
+    };
+    let setting = |(key, value): (&String, &Value)| match value {
+        Value::String(text) => Ok((key.clone(), text.clone())),
+        Value::Number(_) | Value::Bool(_) => Ok((key.clone(), value.to_string())),
+        _ => Err(UrlError::Object(format!("\"{key}\" in \"config\" is no text"))),
+    };
+    of_page.into_iter().flatten().map(setting).collect()
+}
+
 pub fn tags_of(object: &Map<String, Value>) -> Vec<String> {
     tags(object, object.contains_key("href"))
 }
@@ -115,12 +130,23 @@ mod tests {
     }
 
     #[test]
+    fn settings_of_the_page_are_read_as_text() {
+        let text = r#"{"url":"http://a/","config":{"TIMEOUT":9,"DOM_ENABLED":false,"X":"y"}}"#;
+        let config = parse(text).unwrap().config;
+        let config: Vec<_> = config.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(config, ["DOM_ENABLED=false", "TIMEOUT=9", "X=y"]);
+        assert!(parse(r#"{"url":"http://a/","config":null}"#).unwrap().config.is_empty());
+    }
+
+    #[test]
     fn reasons_name_the_object() {
         for (text, why) in [
             (r#"{"url": 7}"#, "no \"url\""),
             (r#"{"url": "#, "JSON"),
             (r#"{"url":"mailto:a"}"#, "mailto:"),
             (r#"{"url":"http://a/","depth":5000000000}"#, "too large"),
+            (r#"{"url":"http://a/","config":"TIMEOUT=9"}"#, "\"config\" is no object"),
+            (r#"{"url":"http://a/","config":{"TIMEOUT":[9]}}"#, "\"TIMEOUT\" in \"config\""),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

@@ -11,7 +11,6 @@ pub const BEHIND: &str = "there is text after the address; write a blank in an a
 /// Reason against further addresses in a line.
 pub const SEVERAL: &str = "there are several addresses; write each on a line of its own";
 
-/// An address and the title next to it.
 #[derive(Debug, PartialEq)]
 pub struct Spotted<'a> {
     /// As it is in the line.
@@ -20,7 +19,6 @@ pub struct Spotted<'a> {
     pub title: Option<&'a str>,
 }
 
-/// Refuses a line.
 pub fn refuse<T>(why: &'static str) -> Result<T, UrlError> {
     Err(UrlError::Around(why))
 }

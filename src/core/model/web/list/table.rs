@@ -17,7 +17,6 @@ const SERVICES: [(&str, &str, &str); 4] = [
     ("excerpt", "folder", "Raindrop table"),
     ("document tags", "saved date", "Readwise table"),
 ];
-/// Folders that are states.
 const STATES: [&str; 5] = ["Unread", "Archive", "Starred", "Home", "Unsorted"];
 /// What Raindrop writes between the folders of a path.
 const PATH_SEPARATOR: &str = " / ";

@@ -38,6 +38,9 @@ pub struct DraftSkip {
     pub plugin: String,
     /// Reason.
     pub why: String,
+    /// Program that is missing or too old, if that is the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
 }
 
 /// Answer of `add`.

@@ -46,6 +46,9 @@ pub struct Metrics {
     pub store: Option<StoreStatus>,
     /// Number of deleted crawls and snapshots whose files are not removed yet.
     pub deleting: u64,
+    /// Number of pages whose replay does not hold.
+    #[serde(default)]
+    pub unfaithful: u64,
     /// The index of full text search; `None` if its program is not installed.
     #[serde(default)]
     pub search: Option<SearchStatus>,

@@ -26,6 +26,15 @@ pub struct Runner {
     pub directory: Option<String>,
 }
 
+/// Pages whose replay shows less than [`REPLAY_HOLDS`](archivist_core::model::REPLAY_HOLDS) of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfaithful {
+    /// Number of these pages.
+    pub pages: u64,
+    /// The newest of them, at most five.
+    pub newest: Vec<SnapshotId>,
+}
+
 /// `archivist status`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Status {
@@ -44,6 +53,9 @@ pub struct Status {
     /// Pages that ended before their work was done.
     #[serde(default)]
     pub incomplete: u64,
+    /// Pages whose replay does not hold, as far as they were verified.
+    #[serde(default)]
+    pub unfaithful: Unfaithful,
     /// Running units.
     pub running: Vec<Run>,
     /// How often hooks succeeded and failed on this machine, also in attempts that were retried.
