@@ -3,7 +3,7 @@
 use crate::group::{Group, Grouped};
 use crate::index::{self, Opened, Problem, domains, page_number};
 use crate::page;
-use crate::query::{Parsed, Part, parse};
+use crate::query::{Condition, Parsed, Part, Place, parse};
 use crate::schema::Fields;
 use crate::snippet::Marker;
 use crate::stem::Stems;
@@ -99,7 +99,6 @@ fn answer_with(opened: &Opened, question: &SearchQuestion) -> Result<SearchAnswe
     Ok(SearchAnswer { hits, total, meant, is_cut: asked.parsed.is_cut })
 }
 
-/// The stems of all languages that the index has.
 fn languages(searcher: &Searcher, fields: Fields) -> Result<Vec<Stems>, Problem> {
     let mut found = BTreeSet::new();
     for segment in searcher.segment_readers() {
@@ -114,7 +113,6 @@ fn languages(searcher: &Searcher, fields: Fields) -> Result<Vec<Stems>, Problem>
     Ok(found.iter().filter_map(|language| Stems::of(language)).collect())
 }
 
-/// A question to an index.
 struct Asked<'a> {
     fields: Fields,
     stems: Vec<Stems>,
@@ -200,56 +198,96 @@ impl Asked<'_> {
     /// A part as it is written, in any field that it is looked for in.
     fn anywhere(&self, part: &Part) -> Vec<Box<dyn Query>> {
         let title = boosted(as_written(part, self.fields.title), IN_TITLE);
-        if part.in_title {
-            return vec![title];
+        let url = boosted(as_written(part, self.fields.url), IN_URL);
+        match part.place {
+            Place::Title => return vec![title],
+            Place::Url => return vec![url],
+            Place::Anywhere => {}
         }
         let text = match part.initial() {
             Some(letter) => constant(term(self.fields.initial, letter), 1.0),
             None => as_written(part, self.fields.text),
         };
-        vec![boosted(text, IN_TEXT), title, boosted(as_written(part, self.fields.url), IN_URL)]
+        vec![boosted(text, IN_TEXT), title, url]
     }
 
     /// A part or other forms of it.
     fn with_forms(&self, part: &Part) -> Box<dyn Query> {
         let mut queries = self.anywhere(part);
-        let title = self.forms(part, self.fields.title_stems);
-        queries.extend(title.map(|forms| boosted(forms, FORM * IN_TITLE)));
-        if !part.in_title {
-            let text = self.forms(part, self.fields.stems);
-            queries.extend(text.map(|forms| boosted(forms, FORM * IN_TEXT)));
+        let fields = match part.place {
+            Place::Anywhere => {
+                &[(self.fields.title_stems, IN_TITLE), (self.fields.stems, IN_TEXT)][..]
+            }
+            Place::Title => &[(self.fields.title_stems, IN_TITLE)],
+            Place::Url => &[],
+        };
+        for (field, boost) in fields {
+            let forms = self.forms(part, *field);
+            queries.extend(forms.map(|forms| boosted(forms, FORM * boost)));
         }
         one_of(queries)
     }
 
+    /// A part in the title, or where else it is looked for.
+    fn titled(&self, part: &Part) -> Box<dyn Query> {
+        match part.place {
+            Place::Url => as_written(part, self.fields.url),
+            Place::Anywhere | Place::Title => as_written(part, self.fields.title),
+        }
+    }
+
     /// A part or other forms of it in the title.
-    fn in_title(&self, part: &Part) -> Box<dyn Query> {
-        let mut queries = vec![as_written(part, self.fields.title)];
-        queries.extend(self.forms(part, self.fields.title_stems));
+    fn titled_with_forms(&self, part: &Part) -> Box<dyn Query> {
+        let mut queries = vec![self.titled(part)];
+        if part.place != Place::Url {
+            queries.extend(self.forms(part, self.fields.title_stems));
+        }
         one_of(queries)
     }
 
     /// Whether pages with other forms of the words are found, too.
     fn has_forms(&self) -> bool {
-        self.parts().any(|part| self.forms(part, self.fields.stems).is_some())
+        self.parsed.parts().any(|part| self.forms(part, self.fields.stems).is_some())
     }
 
-    fn parts(&self) -> impl Iterator<Item = &Part> {
-        self.parsed.parts.iter().filter(|part| !part.is_without)
+    /// What meets a condition; `words` is what has the words of one.
+    fn meets(
+        &self,
+        condition: &Condition,
+        words: &dyn Fn(&Part) -> Box<dyn Query>,
+    ) -> Box<dyn Query> {
+        let filter = match condition {
+            Condition::Words(part) => return words(part),
+            Condition::Tag(tag) => term(self.fields.tag, tag),
+            Condition::Site(host) => self.of_site(host),
+            Condition::State(state) => term(self.fields.status, state.as_str()),
+        };
+        constant(filter, 0.0)
+    }
+
+    /// What meets all lists of conditions that have words.
+    fn all(&self, words: &dyn Fn(&Part) -> Box<dyn Query>) -> Vec<Box<dyn Query>> {
+        let lists = self.parsed.wanted.iter();
+        let lists = lists.filter(|list| list.iter().any(|condition| condition.part().is_some()));
+        let one = |list: &Vec<Condition>| {
+            one_of(list.iter().map(|condition| self.meets(condition, words)).collect())
+        };
+        lists.map(one).collect()
+    }
+
+    /// Pages of a host and its subdomains.
+    fn of_site(&self, host: &str) -> Box<dyn Query> {
+        let key = page_key(&format!("http://{host}/"));
+        let host = domains(&key).pop().unwrap_or_default();
+        term(self.fields.site, host)
     }
 
     /// Whether there is nothing to look for: signs alone.
     fn is_empty(&self) -> bool {
-        let (parsed, question) = (&self.parsed, self.question);
-        parsed.parts.is_empty()
-            && parsed.tags.is_empty()
-            && parsed.without_tags.is_empty()
-            && parsed.url.is_none()
-            && self.filters().is_empty()
-            && !question.words.trim().is_empty()
+        let has_words = !self.question.words.trim().is_empty();
+        self.parsed.is_empty() && self.filters().is_empty() && has_words
     }
 
-    /// The query for the engine.
     fn query(&self) -> Box<dyn Query> {
         let mut clauses: Vec<Clause> = Vec::new();
         let words = self.words();
@@ -271,30 +309,31 @@ impl Asked<'_> {
     /// What is left out. It is a query of its own, because the exclusion of tantivy 0.27 seeks backwards in
     /// phrases that have no further document.
     fn without(&self) -> Option<Box<dyn Query>> {
-        let parts = self.parsed.parts.iter().filter(|part| part.is_without);
-        let mut queries: Vec<Box<dyn Query>> = parts.map(|part| self.with_forms(part)).collect();
-        let tags = self.parsed.without_tags.iter();
-        queries.extend(tags.map(|tag| term(self.fields.tag, tag)));
-        if self.question.status.is_none() {
+        let without = self.parsed.without.iter();
+        let met = |condition| self.meets(condition, &|part| self.with_forms(part));
+        let mut queries: Vec<Box<dyn Query>> = without.map(met).collect();
+        let is_state = |condition: &Condition| matches!(condition, Condition::State(_));
+        let has_state = self.parsed.wanted.iter().flatten().any(is_state);
+        if self.question.status.is_none() && !has_state {
             queries.push(term(self.fields.status, SearchState::Unsaved.as_str()));
         }
         (!queries.is_empty()).then(|| one_of(queries))
     }
 
-    /// What all words demand, and what raises the score.
     fn words(&self) -> Box<dyn Query> {
-        if self.parts().next().is_none() {
+        let found = self.all(&|part| self.with_forms(part));
+        if found.is_empty() {
             return Box::new(AllQuery);
         }
         let mut clauses: Vec<Clause> = Vec::new();
-        clauses.extend(self.parts().map(|part| (Occur::Must, self.with_forms(part))));
-        let title = all_of(self.parts().map(|part| as_written(part, self.fields.title)).collect());
+        clauses.extend(found.into_iter().map(|query| (Occur::Must, query)));
+        let title = all_of(self.all(&|part| self.titled(part)));
         if self.has_forms() {
             clauses.push((Occur::Should, constant(title, TITLE)));
-            let forms = all_of(self.parts().map(|part| self.in_title(part)).collect());
+            let forms = all_of(self.all(&|part| self.titled_with_forms(part)));
             clauses.push((Occur::Should, constant(forms, TITLE_FORMS)));
-            let written = self.parts().map(|part| one_of(self.anywhere(part)));
-            clauses.push((Occur::Should, constant(all_of(written.collect()), AS_WRITTEN)));
+            let written = all_of(self.all(&|part| one_of(self.anywhere(part))));
+            clauses.push((Occur::Should, constant(written, AS_WRITTEN)));
         } else {
             // All pages have the words as written: the other conditions would read the same terms again.
             clauses.push((Occur::Should, constant(title, TITLE + TITLE_FORMS)));
@@ -302,22 +341,24 @@ impl Asked<'_> {
         Box::new(BooleanQuery::new(clauses))
     }
 
-    /// What the options and tags demand.
     fn filters(&self) -> Vec<Box<dyn Query>> {
         let (fields, question) = (&self.fields, self.question);
         let mut filters: Vec<Box<dyn Query>> = Vec::new();
         let tags = question.tags.iter().map(|tag| fold(tag));
-        let tags = tags.chain(self.parsed.tags.iter().cloned());
         filters.extend(tags.map(|tag| term(fields.tag, &tag)));
+        let lists = self.parsed.wanted.iter();
+        let lists = lists.filter(|list| list.iter().all(|condition| condition.part().is_none()));
+        filters.extend(lists.map(|list| {
+            let conditions = list.iter();
+            one_of(conditions.map(|it| self.meets(it, &|part| self.with_forms(part))).collect())
+        }));
         let plugins = question.plugins.iter();
         filters.extend(plugins.map(|plugin| term(fields.plugin, plugin)));
         if let Some(status) = question.status {
             filters.push(term(fields.status, status.as_str()));
         }
         if let Some(site) = &question.site {
-            let key = page_key(&format!("http://{site}/"));
-            let host = domains(&key).pop().unwrap_or_default();
-            filters.push(term(fields.site, host));
+            filters.push(self.of_site(site));
         }
         if let Some(pattern) = &question.url {
             let ranges = pattern.ranges().iter();
@@ -336,7 +377,7 @@ impl Asked<'_> {
 
     /// Orders pages: of titles that have all words, those that are little more come first.
     fn rank(&self, searcher: &Searcher, mut best: Vec<Group>) -> tantivy::Result<Vec<Group>> {
-        let words: usize = self.parts().map(|part| part.words.len()).sum();
+        let words: usize = self.parsed.parts().map(|part| part.words.len()).sum();
         for group in &mut best {
             if group.score >= TITLE_FORMS && words > 0 {
                 let segment = searcher.segment_reader(group.address.segment_ord);

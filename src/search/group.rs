@@ -10,7 +10,6 @@ use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
 /// Snapshots that are kept while documents are collected; those with the lowest scores are left out then.
 const KEPT_MAX: usize = 1_000_000;
 
-/// A page that was found.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     /// Best score of its snapshots.
@@ -19,15 +18,12 @@ pub struct Group {
     pub time: i64,
     /// The newest.
     pub address: DocAddress,
-    /// Number of the page.
     pub page: u64,
 }
 
 /// Collects groups by the number in a field: that of the page, or that of the snapshot.
 pub struct Grouped {
-    /// Name of the field.
     pub by: &'static str,
-    /// Name of the field of times.
     pub time: &'static str,
     /// Documents that are left out.
     pub without: Arc<HashSet<DocAddress>>,
@@ -140,7 +136,6 @@ impl Collector for Grouped {
     }
 }
 
-/// The groups of one segment.
 pub struct SegmentGroups {
     groups: Groups,
     segment: SegmentOrdinal,

@@ -25,13 +25,10 @@ use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use tantivy::{Index, IndexReader, IndexWriter, ReloadPolicy, TantivyDocument, TantivyError, Term};
 
-/// Link to the directory that is read.
 const CURRENT: &str = "current";
-/// File with the version of the format.
 const VERSION: &str = "version";
 /// Marker of a snapshot whose files are only in the store.
 const IN_STORE: &str = ".stored.json";
-/// Most words of a text.
 const WORDS_MAX: usize = 500_000;
 /// Most characters of a title that count.
 const TITLE_MAX: usize = 2000;
@@ -44,12 +41,10 @@ const SMALL_SEGMENT: u32 = 64;
 /// Share of deleted documents from which a segment is rewritten.
 const DELETED_MAX: f32 = 0.2;
 
-/// Why the index cannot be used.
 #[derive(Debug)]
 pub enum Problem {
     /// It is missing, damaged or of another version, and must be built.
     Rebuild(String),
-    /// Something else failed.
     Failed(String),
 }
 
@@ -61,7 +56,6 @@ impl Display for Problem {
 }
 
 impl Problem {
-    /// A file system call failed.
     fn at(verb: &'static str, path: &Path) -> impl Fn(io::Error) -> Problem {
         let path = path.display().to_string();
         move |error| Problem::Failed(format!("failed to {verb} '{path}': {error}"))
@@ -178,19 +172,15 @@ impl TokenStream for WordStream {
     }
 }
 
-/// Name of the tokenizer of words.
 pub(crate) const WORDS: &str = "words";
-/// Name of the tokenizer of stems.
 pub(crate) const STEMS: &str = "stems";
 
-/// An index that is open.
 pub(crate) struct Opened {
     pub index: Index,
     pub fields: Fields,
 }
 
 impl Opened {
-    /// Opens the index in a directory.
     fn open(directory: &Path, is_written: bool) -> Result<Opened, Problem> {
         let found = fs::read_to_string(directory.join(VERSION)).map_err(|error| match error {
             error if error.kind() == ErrorKind::NotFound => {
@@ -375,12 +365,10 @@ fn document(
     Ok(document)
 }
 
-/// Opens the index that is read.
 pub(crate) fn open(directory: &Path) -> Result<Opened, Problem> {
     Opened::open(&current(directory)?, false)
 }
 
-/// The directory that is read.
 fn current(directory: &Path) -> Result<PathBuf, Problem> {
     let link = directory.join(CURRENT);
     match fs::read_link(&link) {
@@ -442,7 +430,6 @@ pub fn check(directory: &Path) -> Result<BTreeSet<u64>, Problem> {
     Ok(ids)
 }
 
-/// Builds an index next to the one that is read.
 pub struct Builder {
     directory: PathBuf,
     name: String,

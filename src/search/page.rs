@@ -15,17 +15,14 @@ const DESCRIPTION: &str = "text.json";
 const TEXT_MAX: u64 = 1 << 20;
 /// Most bytes of its description.
 const DESCRIPTION_MAX: u64 = 64 << 10;
-/// Most plugins of a snapshot.
 const PLUGINS_MAX: usize = 256;
 
-/// The files of a snapshot that count.
 #[derive(Debug, Default)]
 pub struct PageFiles {
     /// The text of the page; `None` if its files are only in the store, or never were.
     pub text: Option<String>,
     /// Title as the page has it.
     pub title: Option<String>,
-    /// Language of the text.
     pub language: Option<String>,
     /// Names of the plugins that kept files.
     pub plugins: Vec<String>,
@@ -39,14 +36,12 @@ struct Description {
     title: Option<String>,
 }
 
-/// The text of a snapshot.
 #[derive(Debug, Default)]
 pub struct PageText {
     /// The text; `None` if its file is only in the store, or never was.
     pub text: Option<String>,
     /// Title as the page has it.
     pub title: Option<String>,
-    /// Language of the text.
     pub language: Option<String>,
 }
 

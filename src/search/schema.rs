@@ -6,7 +6,6 @@ use tantivy::schema::{
     TextOptions,
 };
 
-/// Number of the format of our fields and words.
 const FORMAT: u32 = 3;
 
 /// Returns the text of the version file of an index: our format and that of tantivy.
@@ -17,24 +16,18 @@ pub fn version() -> String {
 /// The fields of a document, which is a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields {
-    /// Number of the snapshot.
     pub id: Field,
     /// Words and pairs of the text, with their positions.
     pub text: Field,
     /// First letters of the words of the text. Without them, a question for one letter would read the pages of
     /// each of the thousands of words that begin with it.
     pub initial: Field,
-    /// Stems of the words of the text.
     pub stems: Field,
     /// Words and pairs of the title, with their positions.
     pub title: Field,
-    /// Stems of the words of the title.
     pub title_stems: Field,
-    /// Number of words of the title.
     pub title_words: Field,
-    /// Words of the URL.
     pub url: Field,
-    /// SURT of the URL.
     pub key: Field,
     /// First bits of the hash of the key.
     pub page: Field,
@@ -44,7 +37,6 @@ pub struct Fields {
     pub tag: Field,
     /// Host and the domains above it.
     pub site: Field,
-    /// Plugins that kept files.
     pub plugin: Field,
     /// States of the snapshot: each [`archivist_core::model::search::SearchState`] that fits.
     pub status: Field,
@@ -54,7 +46,6 @@ pub struct Fields {
     pub entry: Field,
 }
 
-/// Returns the schema and its fields.
 pub fn schema() -> (Schema, Fields) {
     let mut schema = Schema::builder();
     let with = |tokenizer, record| {

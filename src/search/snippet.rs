@@ -1,6 +1,9 @@
 //! The part of a text that is shown of a hit.
+//!
+//! Not by tantivy: its snippets mark whole terms, not the beginning of a word, count a word that repeats
+//! for several, begin at a mark, are empty without one, and read all words of a text.
 
-use crate::query::Parsed;
+use crate::query::{Parsed, Place};
 use crate::stem::Stems;
 use crate::words::{Span, Spans, WORD_MAX, Word, WordKind, words_of};
 use aho_corasick::AhoCorasick;
@@ -24,7 +27,6 @@ const BACK: usize = BYTES_MAX;
 /// last letter can differ: `study` and `studies` have the stem `studi`.
 const LETTERS_MIN: usize = 3;
 
-/// Finds the words of a question in texts.
 pub struct Marker<'a> {
     /// Words as they are written, with their number.
     written: HashMap<&'a str, usize>,
@@ -43,7 +45,6 @@ pub struct Marker<'a> {
 }
 
 impl<'a> Marker<'a> {
-    /// Takes a question and the languages of the index.
     pub fn new(parsed: &'a Parsed, stems: &[Stems]) -> Marker<'a> {
         let mut marker = Marker {
             written: HashMap::new(),
@@ -56,7 +57,7 @@ impl<'a> Marker<'a> {
         };
         let mut number = 0;
         let mut starts = Vec::new();
-        for part in parsed.parts.iter().filter(|part| !part.is_without) {
+        for part in parsed.parts().filter(|part| part.place != Place::Url) {
             for (at, word) in part.words.iter().enumerate() {
                 number += 1;
                 if part.is_prefix && at + 1 == part.words.len() {
@@ -207,7 +208,6 @@ struct Windows {
     most: usize,
 }
 
-/// A part of a text.
 #[derive(Default)]
 struct Window {
     /// From its first to the end of its last word, in bytes.

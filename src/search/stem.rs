@@ -4,7 +4,6 @@
 use crate::words::{Word, WordKind, fold};
 use frostem::{Algorithm, Stemmer};
 
-/// The stems of one language.
 pub struct Stems {
     language: String,
     stemmer: Stemmer,

@@ -1,6 +1,6 @@
 //! "Did you mean": the words of the index that resemble those that it does not have.
 
-use crate::query::{Parsed, Part};
+use crate::query::{Parsed, Part, Place};
 use crate::schema::Fields;
 use crate::words::WordKind;
 use std::collections::HashMap;
@@ -24,9 +24,9 @@ pub fn nearest(
 ) -> tantivy::Result<Option<String>> {
     let mut meant = question.to_owned();
     let single = |part: &&Part| {
-        part.words.len() == 1 && part.words[0].kind == WordKind::Whole && !part.is_without
+        part.words.len() == 1 && part.words[0].kind == WordKind::Whole && part.place != Place::Url
     };
-    for part in parsed.parts.iter().filter(single).take(COMPARED) {
+    for part in parsed.parts().filter(single).take(COMPARED) {
         let word = part.words[0].text.as_str();
         let length = word.chars().count();
         if !(SHORTEST..=LONGEST).contains(&length) || is_known(searcher, fields, word)? {

@@ -10,7 +10,6 @@ use unicode_normalization::char::{canonical_combining_class, compose, is_combini
 /// Longest word in characters; the rest of a longer word is left out.
 pub const WORD_MAX: usize = 64;
 
-/// A word at its place in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
     /// Without case, accents and width.
@@ -21,11 +20,9 @@ pub struct Word {
     pub position: usize,
     /// Where it begins and ends, in bytes.
     pub range: Range<usize>,
-    /// What it is.
     pub kind: WordKind,
 }
 
-/// What a [`Word`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
     /// Letters and digits between others.
@@ -108,7 +105,6 @@ pub struct Spans<'a> {
 }
 
 impl<'a> Spans<'a> {
-    /// Reads a text from its beginning.
     pub fn of(text: &'a str) -> Spans<'a> {
         Spans { text, at: 0 }
     }

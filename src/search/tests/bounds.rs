@@ -90,7 +90,6 @@ fn files_of_a_page_are_not_followed_out_of_it() {
     sample.put(&entry);
 }
 
-/// The files of the index that is read.
 fn files(sample: &Sample) -> Vec<PathBuf> {
     let current = fs::read_link(sample.index().join("current")).unwrap();
     let entries = fs::read_dir(sample.index().join(current)).unwrap();

@@ -32,6 +32,43 @@ fn words_phrases_and_exclusions_find_pages() {
     }
 }
 
+#[test]
+fn conditions_with_names_and_alternatives() {
+    let mut sample = Sample::new();
+    for (url, title, text, tag) in [
+        ("https://books.test/git/start", "Start", "clone and merge", "reading"),
+        ("https://old.books.test/apt", "Packages", "git is a package", "later"),
+        ("https://other.test/digits", "Git", "checksum", "reading"),
+        ("https://other.test/failed", "Gone", "clone", "reading"),
+    ] {
+        let mut entry = sample.page(url, title, "en", text.as_bytes());
+        entry.tags = vec![tag.to_owned()];
+        entry.is_failure = url.ends_with("failed");
+        sample.put(&entry);
+    }
+    for (words, expected) in [
+        ("site:books.test", vec![1, 2]),
+        ("site:books.test -site:old.books.test", vec![1]),
+        ("site:books.test git", vec![1, 2]),
+        ("inurl:git", vec![1]),
+        ("inurl:dig*", vec![3]),
+        ("intitle:git", vec![3]),
+        ("tag:reading -tag:later", vec![1, 3]),
+        ("merge OR checksums", vec![1, 3]),
+        ("merge | intitle:packages", vec![1, 2]),
+        ("git tag:later OR site:other.test", vec![2, 3]),
+        ("tag:later OR inurl:start", vec![1, 2]),
+        ("is:failed", vec![4]),
+        ("clone is:failed OR is:sealed", vec![1, 4]),
+        ("clone", vec![1]),
+        ("merge OR", vec![1]),
+    ] {
+        let mut found = sample.found(words);
+        found.sort_unstable();
+        assert_eq!(found, expected, "{words}");
+    }
+}
+
 /// `unicode61` of SQLite finds a quarter of these, and says nothing.
 #[test]
 fn every_part_of_a_text_without_blanks_is_found() {
