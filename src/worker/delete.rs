@@ -124,7 +124,6 @@ fn remove(archive: &Path, removed: &Removed) -> Result<(), WorkerError> {
     remove_hidden()
 }
 
-/// Removes imported files of which no page is left.
 fn remove_imported(directory: &Path, unused: &[String]) -> Result<(), WorkerError> {
     if unused.is_empty() {
         return Ok(());

@@ -8,16 +8,17 @@ use crate::page::snapshot_index::SnapshotIndex;
 use crate::run::HookRunner;
 use crate::sequence::{EarlierRuns, HookAction, HookEvent, Purpose, Sequence};
 use archivist_core::model::ResultState;
+use archivist_core::text::exact_span;
 use archivist_plugin::Directory;
 use archivist_shared::bus::documents::report::HookResult;
 use archivist_shared::bus::documents::work::{Assignment, HookMode, HookTask, Standing};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-/// What a worker needs to run hooks.
 pub struct Work<'a> {
     pub assignment: &'a Assignment,
     /// Directory of the crawl or snapshot.
@@ -63,6 +64,7 @@ async fn drive(
         running: RefCell::default(),
         claims: Arc::default(),
         growth: GrowthMonitor::new(),
+        killed: RefCell::default(),
     });
     let begin = Instant::now();
     let (ready_limit, grace_max) = (assignment.ready_limit, assignment.stop_limit);
@@ -81,9 +83,16 @@ async fn drive(
                     let join = std::mem::take(&mut join[position]);
                     tokio::task::spawn_local(runner.run(hook, position, join));
                 }
-                HookAction::Stop(position) | HookAction::Kill(position) => {
-                    let force = matches!(action, HookAction::Kill(_));
+                HookAction::Stop(position) | HookAction::Kill(position, _) => {
                     let (runner, key) = (runner.clone(), hooks[position].key.clone());
+                    let force = match action {
+                        HookAction::Kill(_, grace) => {
+                            let why = why_killed(&hooks[position], grace, grace_max);
+                            runner.killed.borrow_mut().insert(key.clone(), why);
+                            true
+                        }
+                        _ => false,
+                    };
                     tokio::task::spawn_local(async move {
                         if let Err(error) = runner.link.stop(&key, force).await {
                             let _ = runner.events.send(Err(error));
@@ -126,6 +135,16 @@ async fn drive(
     }
 }
 
+/// Returns why a hook is killed that did not end within `grace` after it was stopped.
+fn why_killed(hook: &HookTask, grace: Duration, grace_max: Duration) -> String {
+    let limit = if grace == grace_max {
+        format!("StopTimeoutSec={}", exact_span(grace))
+    } else {
+        format!("its time limit is {}", exact_span(hook.patience))
+    };
+    format!("it did not end within {} after SIGTERM ({limit})", exact_span(grace))
+}
+
 /// Returns the retries that an earlier worker did not come to, from the results in its index: those of
 /// foreground hooks that ended within their limit without success and files, in their only run.
 fn earlier_runs(hooks: &[HookTask], done: &[bool], results: &[HookResult]) -> EarlierRuns {
@@ -158,12 +177,13 @@ fn earlier_runs(hooks: &[HookTask], done: &[bool], results: &[HookResult]) -> Ea
 ///
 /// Daemons of an earlier attempt have ended. While a hook that may use them is open, they run
 /// again, and so do later foreground hooks of the same plugin: this loads the page in the new tab
-/// of a browser.
+/// of a browser. A hook that runs once they are stopped uses none.
 fn done(hooks: &[HookTask], standing: &Standing) -> Vec<bool> {
     let known = |hook: &HookTask| standing.hooks.iter().find(|known| known.key == hook.key);
     let is_final = |hook: &HookTask| known(hook).is_some_and(|known| known.state.is_final());
     let is_daemon = |hook: &HookTask| hook.mode == HookMode::Daemon;
-    let some_open = hooks.iter().any(|hook| !is_daemon(hook) && !is_final(hook));
+    let may_use = |hook: &HookTask| !is_daemon(hook) && !hook.after_background;
+    let some_open = hooks.iter().any(|hook| may_use(hook) && !is_final(hook));
     let is_new = |daemon: &HookTask| !known(daemon).is_some_and(|known| known.joinable);
     let completes = |position: usize| {
         let before = hooks[..position].iter();

@@ -44,12 +44,10 @@ const ASSIGNMENT_MAX: u64 = 16 << 20;
 /// orchestrator retries.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// Standard input is no assignment, with the reason.
     #[error(
         "failed to read the assignment from standard input: {0}\nthe orchestrator starts workers; they cannot be started by hand"
     )]
     Assignment(String),
-    /// A call to the orchestrator failed.
     #[error(transparent)]
     Client(#[from] archivist_shared::bus::client::ClientError),
     /// A file or directory that cannot be read or written.
@@ -59,7 +57,6 @@ pub enum WorkerError {
         verb: &'static str,
         /// The file or directory.
         path: std::path::PathBuf,
-        /// Reason.
         source: std::io::Error,
     },
     /// A hook replaced the directory of a plugin by something else.
@@ -69,7 +66,6 @@ pub enum WorkerError {
     /// identity says, or that it has none.
     #[error("failed to use directory '{}': {belongs}", .path.display())]
     Taken {
-        /// The directory.
         path: std::path::PathBuf,
         /// What is known about its owner.
         belongs: String,
@@ -77,7 +73,6 @@ pub enum WorkerError {
     /// The machine does not reach the Internet, for this reason.
     #[error("the page waits for the network: {0}")]
     NoNetwork(String),
-    /// The archive is that of another installation.
     #[error("failed to use the archive '{}': it belongs to another installation", .0.display())]
     Foreign(std::path::PathBuf),
 }

@@ -41,7 +41,6 @@ impl Link {
         }
     }
 
-    /// Runs a hook and waits for its end.
     pub async fn run(&self, hook: &str, stdout: &File) -> Result<Ended, ClientError> {
         loop {
             match self.proxy().run(&self.token, hook, Fd::from(stdout)).await {

@@ -6,6 +6,7 @@ pub use crate::page::archive_index::flaw_of_snapshot;
 use crate::WorkerError;
 use crate::files::write::replace;
 use crate::page::archive_index::{ArchiveIndex, ListOfPages};
+use crate::page::groups::lists_of;
 use crate::page::pages::{below, day_of, entry_of, existing_files, version_of};
 use crate::page::versions::{self, list_of};
 use crate::page::{ListKind, SnapshotPage};
@@ -20,19 +21,16 @@ use std::sync::Arc;
 /// Name of the page about a snapshot, and of the first page of each list.
 pub const PAGE: &str = "index.html";
 
-/// The lists that an archive must have.
 pub struct Lists {
     archive: PathBuf,
-    /// By their names.
     lists: BTreeMap<String, ListOfPages>,
     /// Directories of crawls, relative to that of the archive.
     crawls: BTreeMap<CrawlId, String>,
 }
 
-/// Which list to rebuild.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ListName {
-    /// That of a day, crawl or URL.
+    /// The list of a day, crawl, site, tag or URL.
     Of(String),
     /// The newest snapshots of the archive, and its days.
     Newest,
@@ -41,9 +39,7 @@ pub enum ListName {
 /// A file of a list that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListProblem {
-    /// The list.
     pub list: ListName,
-    /// The file.
     pub path: PathBuf,
     /// The problem as a sentence.
     pub what: String,
@@ -61,7 +57,7 @@ impl Lists {
         self.crawls.extend(below.map(|directory| (id, directory)));
     }
 
-    /// Notes a sealed snapshot, which must be on the lists of its day, crawl and URL.
+    /// Notes a sealed snapshot, which must be on the lists of its day, crawl, site, tags and URL.
     pub fn add(&mut self, snapshot: &Snapshot, results: &[HookResult]) {
         let page = self.page(snapshot, results);
         let Some(entry) = entry_of(&page) else {
@@ -86,6 +82,7 @@ impl Lists {
             add(name.clone(), ListKind::Crawl(name), directory);
         }
         add(day.clone(), ListKind::Day(day.clone()), day);
+        lists_of(&entry).for_each(|(name, kind, directory)| add(name, kind, directory));
     }
 
     /// Compares the lists. Workers wait while one of them is compared.
@@ -94,12 +91,13 @@ impl Lists {
     /// If the directory of the lists cannot be read.
     pub fn problems(&self) -> Result<Vec<ListProblem>, WorkerError> {
         let mut problems = Vec::new();
-        let (days, of_urls) = {
+        let (days, of_groups, of_urls) = {
             let index = ArchiveIndex::look(&self.archive)?;
-            (index.days()?, index.lists_of_urls()?)
+            (index.days()?, index.lists_of_groups()?, index.lists_of_urls()?)
         };
         let days = days.iter().filter(|day| self.archive.join(day).is_dir());
-        let unknown = days.chain(&of_urls).filter(|name| !self.lists.contains_key(*name));
+        let unknown =
+            days.chain(&of_groups).chain(&of_urls).filter(|name| !self.lists.contains_key(*name));
         let unknown: Vec<ListOfPages> = unknown.map(|name| without_rows(name)).collect();
         // A URL with one snapshot needs no list.
         let is_due = |list: &&ListOfPages| {
@@ -189,11 +187,12 @@ impl Lists {
     }
 }
 
-/// The list of a day or URL of which no row has a snapshot.
+/// The list of a day, site, tag or URL of which no row has a snapshot.
 fn without_rows(name: &str) -> ListOfPages {
     let kind = ListKind::of_name(name);
     let directory = match &kind {
         ListKind::Url => versions::directory_of(name),
+        ListKind::Of(group, text) => group.directory_of(text).unwrap_or_default(),
         _ => name.to_owned(),
     };
     ListOfPages { name: name.to_owned(), kind, directory, entries: Vec::new() }
@@ -223,7 +222,7 @@ mod tests {
             parent: None,
             status: Lifecycle::Sealed,
             reason: None,
-            tags: vec!["reading".into()],
+            tags: vec!["read/ing".into()],
             bookmarked_at: None,
             visited_at: Time(id),
             created_at: Time(id),
@@ -243,6 +242,7 @@ mod tests {
             pinned: false,
             recording: None,
             replay: None,
+            missing: Vec::new(),
         }
     }
 
@@ -299,6 +299,8 @@ mod tests {
             [
                 (of("20261121"), "it lacks s1 and 1 other".to_owned()),
                 (of("c3"), "it lacks s1 and 1 other".to_owned()),
+                (of("site-a.test"), "it lacks s1 and 1 other".to_owned()),
+                (of("tag-read%2Fing"), "it lacks s1 and 1 other".to_owned()),
                 (ListName::Newest, "the lists that it is made of are not right".to_owned()),
             ]
         );
@@ -307,10 +309,17 @@ mod tests {
             lists.write(&problem.list).unwrap();
         }
         assert_eq!(lists.problems().unwrap(), []);
-        for name in ["index.html", "20261121/index.html", "20261121/a.test/c3/index.html"] {
+        let (day, crawl) = ("20261121/index.html", "20261121/a.test/c3/index.html");
+        let (site, tag) = ("sites/a.test/index.html", "tags/read%2Fing/index.html");
+        for name in ["index.html", day, crawl, site, tag] {
             let list = fs::read_to_string(archive.join(name)).unwrap();
             assert!(list.contains("s2/screenshot/thumbnail.png"), "{name}: {list}");
         }
+        let links = |page: &str| fs::read_to_string(archive.join(page)).unwrap();
+        assert!(links("index.html").contains("./tags.html"), "{}", links("index.html"));
+        assert!(links("sites.html").contains("./sites/a.test/index.html"));
+        assert!(links("tags.html").contains(">read/ing</bdi>"));
+        assert!(links("tags.html").contains("./tags/read%252Fing/index.html"));
     }
 
     #[test]

@@ -18,13 +18,14 @@ use crate::share;
 use archivist_core::model::{
     Outcome, Owner, RECORDER, ResultState, Time, Verdict, cut, stderr_file,
 };
+use archivist_core::text::exact_span;
 use archivist_plugin::Directory;
 use archivist_plugin::files::output;
 use archivist_plugin::files::output::Listing;
 use archivist_shared::bus::client::ClientError;
 use archivist_shared::bus::documents::work::{Assignment, Ended, HookMode, HookTask, Report};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -50,7 +51,6 @@ pub struct HookRunner {
     pub units: EndedUnits,
     pub link: Rc<Link>,
     pub index: Rc<SnapshotIndex>,
-    /// Receives what happens to the hooks.
     pub events: mpsc::UnboundedSender<Result<HookEvent, ClientError>>,
     /// Hooks that other hooks requested and that the sequence has not taken yet.
     pub requested: RefCell<Vec<HookTask>>,
@@ -58,6 +58,8 @@ pub struct HookRunner {
     pub running: RefCell<Vec<String>>,
     pub claims: Arc<Mutex<Claims>>,
     pub growth: GrowthMonitor,
+    /// Why hooks were killed, by key.
+    pub killed: RefCell<BTreeMap<String, String>>,
 }
 
 impl HookRunner {
@@ -128,7 +130,8 @@ impl HookRunner {
             HookMode::Foreground | HookMode::Daemon => None,
         };
         let mut report = self.report(hook, &ended, &watch, output).await?;
-        report.verdict = report.verdict.with_remark(removed);
+        let killed = self.killed.borrow_mut().remove(&hook.key);
+        report.verdict = report.verdict.with_remark(removed).with_remark(killed);
         if let Some(why) = &report.network_fault {
             warn(self.index.lacks_network(why));
         }
@@ -197,7 +200,6 @@ impl HookRunner {
         Some(said)
     }
 
-    /// Opens the directory and the output of a hook.
     async fn prepare(&self, hook: &HookTask, join: bool) -> Result<HookOutput, WorkerError> {
         let directory = Arc::new(directory::enter(&self.directory, &hook.plugin)?);
         let name = stdout_name(&self.assignment, hook);
@@ -251,7 +253,8 @@ impl HookRunner {
         self.add_answer(hook, &mut report);
         report.verdict = match ended.verdict.clone() {
             Some(recorded) => recorded,
-            None => disk::retry_if_lacking(report.verdict, &ended.outcome, lack),
+            None => disk::retry_if_lacking(report.verdict, &ended.outcome, lack)
+                .with_remark(limit_reached(hook, ended)),
         };
         if report.verdict.state == ResultState::Failed && ended.unit.is_some() {
             let end = self.end_of_stderr(hook, ended).await?;
@@ -372,7 +375,6 @@ impl HookRunner {
     }
 }
 
-/// Where a hook writes.
 struct HookOutput {
     /// Directory of its plugin.
     directory: Arc<Directory>,
@@ -405,11 +407,9 @@ fn stdout_name(assignment: &Assignment, hook: &HookTask) -> String {
     if siblings > 0 { format!("{}.{}", hook.hook, stdout::NAME) } else { stdout::NAME.to_owned() }
 }
 
-/// What follows a run of a hook.
 enum Next {
     /// The run was interrupted in order to repeat it.
     Repeat,
-    /// The result is recorded.
     Recorded,
     /// The result is recorded, and a retry after the other hooks may succeed.
     RetryLater,
@@ -439,6 +439,13 @@ fn found_nothing(owner: Owner, outcome: &Outcome, report: &Report) -> bool {
         && state != ResultState::Succeeded
         && !by_setting
         && report.files.is_empty()
+}
+
+/// Returns the time limit that ended a hook. `None` if another one did, such as that of a drop-in of its unit.
+fn limit_reached(hook: &HookTask, ended: &Ended) -> Option<String> {
+    let lasted = ended.ended_at?.until(ended.started_at?);
+    let is_limit = ended.outcome == Outcome::TimeLimit && lasted >= hook.limit;
+    is_limit.then(|| format!("the limit of the hook is {}", exact_span(hook.limit)))
 }
 
 /// Whether a hook failed by itself, and its outcome is all that is known about the failure.

@@ -34,7 +34,6 @@ pub enum HookEvent {
     FoundNothing(usize),
     /// A hook that left files ended, and its result is recorded.
     LeftFiles {
-        /// Position of the hook.
         position: usize,
         /// Time since the last change of a file.
         age: Duration,
@@ -43,7 +42,6 @@ pub enum HookEvent {
     DaemonFailed(usize),
     /// The server refused the visit: all hooks will run again later.
     EndVisit,
-    /// The requested deadline has passed.
     Deadline,
     /// The background hooks are no longer needed.
     Release,
@@ -52,15 +50,12 @@ pub enum HookEvent {
 /// What to do next. Numbers are positions of hooks in the assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookAction {
-    /// Run the hook.
     Start(usize),
-    /// Send SIGTERM.
     Stop(usize),
-    /// Send SIGKILL.
-    Kill(usize),
+    /// The hook did not end within this time after it was stopped.
+    Kill(usize, Duration),
     /// All hooks have started; background hooks may continue until [`HookEvent::Release`].
     AllStarted,
-    /// All hooks have ended.
     Done,
 }
 
@@ -76,6 +71,7 @@ enum HookState {
     },
     Stopping {
         until: Duration,
+        grace: Duration,
         killed: bool,
     },
     Ended,
@@ -87,13 +83,11 @@ enum Phase {
     Starting(usize),
     /// Waiting for [`HookEvent::Release`].
     WaitingForRelease,
-    /// Waiting for finite background hooks.
     WaitingForFinite,
     /// Waiting for daemons that are the work themselves.
     WaitingForDaemons,
     /// Retrying hooks, one after another.
     Retrying,
-    /// Waiting for daemons that received SIGTERM.
     Stopping,
     Done,
 }
@@ -129,7 +123,6 @@ pub struct EarlierRuns {
 pub struct Sequence {
     hooks: Vec<HookTask>,
     states: Vec<HookState>,
-    /// Number of restarts of each daemon.
     restarts: Vec<u32>,
     phase: Phase,
     /// Foreground hooks that found nothing, with the start of their run; `None` if an earlier worker
@@ -137,7 +130,6 @@ pub struct Sequence {
     retries: VecDeque<(usize, Option<Duration>)>,
     /// Last change of a file of a finite background hook.
     finite_change: Option<Duration>,
-    /// Whether the daemons are the work.
     daemons_are_work: bool,
     /// Whether background hooks continue until [`HookEvent::Release`].
     hold: bool,
@@ -258,7 +250,7 @@ impl Sequence {
             _ => None,
         };
         let stopping = self.states.iter().filter_map(|state| match state {
-            HookState::Stopping { until, killed: false } => Some(*until),
+            HookState::Stopping { until, killed: false, .. } => Some(*until),
             _ => None,
         });
         stopping.chain(waiting).min()
@@ -377,9 +369,9 @@ impl Sequence {
                 {
                     *ready = true;
                 }
-                HookState::Stopping { until, killed } if !*killed && *until <= now => {
+                HookState::Stopping { until, grace, killed } if !*killed && *until <= now => {
                     *killed = true;
-                    actions.push(HookAction::Kill(position));
+                    actions.push(HookAction::Kill(position, *grace));
                 }
                 _ => {}
             }
@@ -489,7 +481,8 @@ impl Sequence {
             }
             let left = (since + self.hooks[position].patience).saturating_sub(now);
             let grace = left.max(GRACE_MIN).min(self.grace_max);
-            self.states[position] = HookState::Stopping { until: now + grace, killed: false };
+            let until = now + grace;
+            self.states[position] = HookState::Stopping { until, grace, killed: false };
             actions.push(HookAction::Stop(position));
         }
     }

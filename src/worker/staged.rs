@@ -89,7 +89,6 @@ fn move_files(staged: &Path, own: &Directory) -> io::Result<Option<StagedPage>> 
     Ok(Some(page))
 }
 
-/// The report about a result.
 fn report_of(own: &Directory, result: StagedResult) -> io::Result<Report> {
     let mut files = Vec::new();
     if result.has_files

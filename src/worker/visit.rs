@@ -204,7 +204,6 @@ mod tests {
         }
     }
 
-    /// Writes what a hook writes.
     fn hook(page: &std::path::Path, plugin: &str, text: &str) {
         let directory = page.join(plugin);
         std::fs::create_dir_all(&directory).unwrap();

@@ -1,4 +1,5 @@
 use super::*;
+use crate::page::groups::lists_of;
 use crate::page::{ListEntry, ListKind, versions};
 use archivist_core::model::{CrawlId, SnapshotId, Time};
 use archivist_plugin::sample::{deep, depths, poor};
@@ -19,7 +20,7 @@ impl Bed {
         self.top.path().join(below)
     }
 
-    /// A sealed page, which is on the lists of its day, its crawl and the archive.
+    /// A sealed page, which is on the lists of its day, its crawl, its site, its tag and the archive.
     fn page(&self, id: i64) -> PathBuf {
         let directory = format!("20261126/a.test/s{id}");
         let path = self.path(&directory);
@@ -39,6 +40,8 @@ impl Bed {
             succeeded: 1,
             failed: 0,
             unsaved: None,
+            tags: vec![format!("tag of {}", id % 2)],
+            partial: false,
             version: None,
         };
         let index = ArchiveIndex::open(self.top.path()).unwrap();
@@ -46,6 +49,10 @@ impl Bed {
             index.add_all(name, kind, directory, &[(&entry, None)]).unwrap()
         };
         add("c1", ListKind::Crawl("c1".into()), "20261126/a.test/c1");
+        for (name, kind, directory) in lists_of(&entry) {
+            add(&name, kind, &directory);
+        }
+        index.write_groups().unwrap();
         let day = add("20261126", ListKind::Day("20261126".into()), "20261126");
         index.add_newest(&[&entry], "20261126", day.total).unwrap();
         path
@@ -92,12 +99,15 @@ fn files_and_entries_in_lists_are_removed() {
     assert!(bed.remove(vec![bed.removed("s1", "T1")], false));
     assert!(bed.remove(vec![bed.removed("s2", "T2")], true));
     assert_eq!(bed.names("20261126/a.test"), ["c1", "s3"]);
-    for list in ["index.html", "20261126/index.html", "20261126/a.test/c1/index.html"] {
+    let (day, crawl) = ("20261126/index.html", "20261126/a.test/c1/index.html");
+    for list in ["index.html", day, crawl, "sites/a.test/index.html", "tags/tag of 1/index.html"] {
         let page = bed.read(list);
         assert!(page.contains("a.test/3"), "{list}: {page}");
         assert!(!page.contains("a.test/1") && !page.contains("a.test/2"), "{list}: {page}");
     }
     assert_eq!(bed.names(".index/stale"), [""; 0], "no list waits");
+    assert_eq!(bed.names("tags"), ["tag of 1"], "a tag without pages has no list");
+    assert!(!bed.read("tags.html").contains("tag of 0"));
 }
 
 #[test]
@@ -137,6 +147,8 @@ fn snapshot_leaves_the_list_of_its_url() {
             succeeded: 1,
             failed: 0,
             unsaved: None,
+            tags: Vec::new(),
+            partial: false,
             version: None,
         };
         let index = ArchiveIndex::open(bed.top.path()).unwrap();

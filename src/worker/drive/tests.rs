@@ -4,7 +4,6 @@ use super::*;
 use archivist_core::model::{Owner, SnapshotId, Time};
 use archivist_shared::bus::documents::report::File;
 use archivist_shared::bus::documents::work::Known;
-use std::time::Duration;
 
 #[test]
 fn retry_restarts_daemons_and_their_foreground_hooks() {
@@ -27,8 +26,9 @@ fn retry_restarts_daemons_and_their_foreground_hooks() {
         hook("browser", "navigate", HookMode::Foreground),
         hook("picture", "picture", HookMode::Foreground),
         hook("title", "title", HookMode::Foreground),
+        HookTask { after_background: true, ..hook("text", "text", HookMode::Foreground) },
     ];
-    let judged = |states: [ResultState; 5], up: bool| {
+    let judged = |states: [ResultState; 6], up: bool| {
         let known = hooks.iter().zip(states).map(|(hook, state)| Known {
             key: hook.key.clone(),
             state,
@@ -38,15 +38,43 @@ fn retry_restarts_daemons_and_their_foreground_hooks() {
         done(&hooks, &Standing { hooks: hooks_known, earlier: None })
     };
     use ResultState::{Failed, Queued, Started, Succeeded};
-    assert_eq!(judged([Queued; 5], false), [false; 5]);
-    let all = [Succeeded, Succeeded, Succeeded, Failed, Succeeded];
-    assert_eq!(judged(all, false), [true; 5]);
-    let picture = [Succeeded, Succeeded, Succeeded, Queued, Succeeded];
-    assert_eq!(judged(picture, false), [true, false, false, false, true]);
+    assert_eq!(judged([Queued; 6], false), [false; 6]);
+    let all = [Succeeded, Succeeded, Succeeded, Failed, Succeeded, Succeeded];
+    assert_eq!(judged(all, false), [true; 6]);
+    let picture = [Succeeded, Succeeded, Succeeded, Queued, Succeeded, Succeeded];
+    assert_eq!(judged(picture, false), [true, false, false, false, true, true]);
+    let text = [Succeeded, Succeeded, Succeeded, Succeeded, Succeeded, Queued];
+    assert_eq!(judged(text, false), [true, true, true, true, true, false]);
     // A worker replaces one that crashed while the tab still has its page.
-    let taken_over = [Succeeded, Started, Succeeded, Queued, Queued];
-    assert_eq!(judged(taken_over, true), [true, false, true, false, false]);
-    assert_eq!(judged(taken_over, false), [true, false, false, false, false]);
+    let taken_over = [Succeeded, Started, Succeeded, Queued, Queued, Queued];
+    assert_eq!(judged(taken_over, true), [true, false, true, false, false, false]);
+    assert_eq!(judged(taken_over, false), [true, false, false, false, false, false]);
+}
+
+#[test]
+fn killed_hook_names_its_limit() {
+    let hook = HookTask {
+        key: "tab/tab".into(),
+        plugin: "tab".into(),
+        hook: "tab".into(),
+        mode: HookMode::Daemon,
+        limit: Duration::from_secs(600),
+        patience: Duration::from_secs(20),
+        alongside: Vec::new(),
+        after_background: false,
+        uses_daemon: false,
+        awaits: Vec::new(),
+        needs: None,
+    };
+    let (four, fifteen) = (Duration::from_secs(4), Duration::from_secs(15));
+    assert_eq!(
+        why_killed(&hook, four, four),
+        "it did not end within 4s after SIGTERM (StopTimeoutSec=4s)"
+    );
+    assert_eq!(
+        why_killed(&hook, fifteen, Duration::from_secs(90)),
+        "it did not end within 15s after SIGTERM (its time limit is 20s)"
+    );
 }
 
 /// A worker that is killed between the end of a finite hook and the retries loses none of them.

@@ -71,7 +71,7 @@ mod tests {
         std::fs::write(from_path.join(NAME), "{}").unwrap();
         let victim = to_path.join("victim");
         std::fs::write(&victim, "precious").unwrap();
-        std::os::unix::fs::symlink(&victim, to_path.join("..heartbeat.json.new")).unwrap();
+        std::os::unix::fs::symlink(&victim, to_path.join("..heartbeat.json.part")).unwrap();
         assert!(copy(&from, &to));
         assert_eq!(std::fs::read_to_string(to_path.join(NAME)).unwrap(), "{}");
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");

@@ -26,7 +26,7 @@ const NAMES: [&str; 8] = [
     "a.stdout.log",
     "urls.jsonl",
     "index.html",
-    ".index.html.new",
+    ".index.html.part",
     "sub",
     "file",
 ];
@@ -68,7 +68,6 @@ fn make_victim(path: &Path) {
     }
 }
 
-/// One action of the hostile hook.
 #[derive(Clone, Debug)]
 enum Step {
     /// Exchanges the plugin's directory and a symbolic link.
@@ -91,12 +90,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Removes what it replaces: directories that it only renamed would become more with each step, and the
+/// worker, which reads them all, would never end.
 fn hostile(own: &Directory, outside: &Path, step: &Step) {
     let Ok(real) = own.enter("plugin").or_else(|_| own.enter("link")) else {
         return;
     };
     let link = |target: &Path, directory: &Directory, name: &str| {
-        let _ = directory.clear(name);
+        let _ = directory.remove(name);
         let _ = nix::unistd::symlinkat(target, directory, name);
     };
     let swap = |directory: &Directory, a: &str, b: &str| {
@@ -118,7 +119,7 @@ fn hostile(own: &Directory, outside: &Path, step: &Step) {
             let _ = real.create(NAMES[n], 0o755);
         }
         Step::Directory(n) => {
-            let _ = real.clear(NAMES[n]);
+            let _ = real.remove(NAMES[n]);
             let _ = real.make(NAMES[n], 0o770);
         }
     }

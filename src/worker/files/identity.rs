@@ -1,6 +1,29 @@
-//! The identity of a directory: a file that the worker writes before the directory gets its name, and
-//! compares at each later start. An id may be handed out twice, after the database was replaced by an
-//! older copy or a new one, but the identity is random.
+//! Whose directory it is: the identity of a crawl or snapshot, in a file.
+//!
+//! An id may be handed out twice: after an older copy of the database was restored, or with a new
+//! database next to an old archive. The row of a crawl or snapshot therefore gets a random identity
+//! before its first start. Its worker writes that to `.identity.json` in a directory named
+//! `.new-IDENTITY`, and gives the directory its name with rename(2), which replaces empty directories
+//! only. Each later start compares the identity. If the directory is another page's, the worker exits
+//! with 73 and changes nothing, and the page gets a directory
+//! `sN-XXXXXXXX` without losing an attempt (`orchestrator/work/taken.rs`). Its id stays, because
+//! callers, the fleet and the store know it already.
+//!
+//! That is the last defence; it is seldom reached. Each worker leaves the highest ids of crawls, snapshots and
+//! runs as empty files in `archive/.ids` (`shared/id_marks.rs`). At its start, after the archive was
+//! not usable, and after a directory was taken, the orchestrator (`engine/fact_reader.rs`) compares
+//! them with `sqlite_sequence`, and hands out only ids above both
+//! (`orchestrator/main_loop/transaction.rs`). A transfer leaves the highest id of a page in the same
+//! way in a store that is a directory (`src/store/marks.rs`), and the orchestrator compares it, too
+//! (`machine/store_ids.rs`). It has no network for stores on other hosts: there, names of copies have
+//! their SHA-256, and no copy replaces that of another page. Every start of a unit has a run, so an
+//! older database is noticed even if it lacks no page.
+//!
+//! Before each decision, the orchestrator also looks at the archive as a whole (`shared/archive.rs`): a
+//! directory that is missing, of another owner, of another installation (`shared/installation.rs`), or
+//! empty although a hook succeeded before is pressure like a full disk. The same holds for the data
+//! directory, `/run` and the clock (`shared/outage.rs`). A worker that fails while it lasts, whose
+//! mounts fail (226), or that systemd cannot start for lack of space, loses no attempt.
 
 use super::directory::{OWNER_MODE, build, failed, make, make_parent};
 use crate::WorkerError;
@@ -9,9 +32,10 @@ use archivist_core::model::{Owner, without_userinfo};
 use archivist_core::store::STORED_MARKER;
 use archivist_core::text::clean;
 use archivist_plugin::Directory;
+use archivist_plugin::files::whole::{Survives, replace};
 use archivist_shared::bus::documents::work::Assignment;
 use serde::{Deserialize, Serialize};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// Name of the file. It belongs to the worker, and the directory is sticky, so that hooks can neither
@@ -22,7 +46,6 @@ const MODE: u32 = 0o640;
 /// Longest identity that is read, in bytes.
 const READ_MAX: u64 = 64 << 10;
 
-/// Content of the file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     /// The crawl or snapshot, such as `s7`.
@@ -57,7 +80,8 @@ pub fn open_all(assignments: &[Assignment]) -> Result<Vec<Directory>, WorkerErro
             Some(identity) => {
                 let found = find(path, &identity)?;
                 if found.is_none() {
-                    to_name.push((directories.len(), path, build_new(path, &identity, false)?));
+                    let new = build_new(path, &identity, Survives::Kill)?;
+                    to_name.push((directories.len(), path, new));
                 }
                 found
             }
@@ -103,7 +127,7 @@ pub fn open_crawl(assignment: &Assignment) -> Result<Directory, WorkerError> {
 fn open(path: &Path, identity: &Identity) -> Result<Directory, WorkerError> {
     match find(path, identity)? {
         Some(found) => Ok(found),
-        None => name_new(&build_new(path, identity, true)?, path),
+        None => name_new(&build_new(path, identity, Survives::PowerCut)?, path),
     }
 }
 
@@ -139,9 +163,7 @@ fn find(path: &Path, identity: &Identity) -> Result<Option<Directory>, WorkerErr
 
 /// What is at the path of a deleted crawl or snapshot.
 pub enum Found {
-    /// Nothing.
     Nothing,
-    /// Its directory.
     Own,
     /// The directory of another one, or something that is no directory.
     Other,
@@ -183,22 +205,14 @@ fn read(directory: &Directory) -> std::io::Result<Identity> {
 }
 
 /// Creates the directory under another name, and writes its identity. Returns its path.
-/// Without `syncs`, the caller syncs the file before it renames the directory.
-fn build_new(path: &Path, identity: &Identity, syncs: bool) -> Result<PathBuf, WorkerError> {
+/// The file must survive a power cut before the directory gets its name: otherwise it may be empty, and the
+/// directory of no page.
+fn build_new(path: &Path, identity: &Identity, survives: Survives) -> Result<PathBuf, WorkerError> {
     let new = path.with_file_name(format!(".new-{}", identity.token));
     build(&new, OWNER_MODE, false)?;
     let write = || {
-        let directory = Directory::open(&new)?;
-        match directory.unlink(NAME) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = directory.create(NAME, MODE)?;
-        let mut text = serde_json::to_string(identity)?;
-        text.push('\n');
-        file.write_all(text.as_bytes())?;
-        // Otherwise the file may be empty after a power loss, and the directory of no page.
-        if syncs { file.sync_all() } else { Ok(()) }
+        let text = serde_json::to_string(identity)? + "\n";
+        replace(&new.join(NAME), text.as_bytes(), MODE, survives)
     };
     write().map_err(failed("write an identity in", &new))?;
     Ok(new)

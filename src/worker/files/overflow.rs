@@ -18,7 +18,6 @@ const SHARED_FILES: u64 = 500;
 
 /// Where a hook may have written.
 pub struct Reach {
-    /// Directory of its plugin.
     pub own: Arc<Directory>,
     /// Content of `own` before the run, if known.
     pub before: Option<Listing>,

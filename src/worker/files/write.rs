@@ -3,8 +3,9 @@
 
 use crate::WorkerError;
 use archivist_plugin::Directory;
+use archivist_plugin::files::whole::{Survives, Whole};
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 
 fn failed(directory: &Directory, name: &str) -> impl Fn(io::Error) -> WorkerError {
@@ -15,21 +16,14 @@ fn failed(directory: &Directory, name: &str) -> impl Fn(io::Error) -> WorkerErro
 /// Replaces the file `name` of `directory` by one that contains `text`. Only one writer at a time
 /// is supported.
 pub fn replace(directory: &Directory, name: &str, text: &str) -> Result<(), WorkerError> {
-    let new = format!(".{name}.new");
-    let write = || {
-        // Removes the file of a writer that was killed, or anything that a hook put there.
-        directory.clear(&new)?;
-        let mut file = directory.create(&new, 0o640)?;
-        file.write_all(text.as_bytes())?;
-        match directory.rename(&new, name) {
-            Err(error) if error.kind() == ErrorKind::IsADirectory => {
-                directory.clear(name)?;
-                directory.rename(&new, name)
-            }
-            other => other,
+    let write = || Whole::within(directory, name, 0o640)?.write(text.as_bytes(), Survives::Kill);
+    let written = match write() {
+        Err(error) if error.kind() == ErrorKind::IsADirectory => {
+            directory.clear(name).and_then(|()| write())
         }
+        other => other,
     };
-    write().map_err(failed(directory, name))
+    written.map_err(failed(directory, name))
 }
 
 /// Writes all modified data of the file system of `directory` to its disk. Hooks do not sync their
@@ -61,6 +55,7 @@ pub fn is_own_user(user: u32) -> bool {
 mod tests {
     use super::*;
     use std::fs;
+    use std::io::Write;
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -74,14 +69,14 @@ mod tests {
         let at = |name: &str| directory.path().join(name);
         let read = || fs::read_to_string(at("index.html")).unwrap();
 
-        symlink(&victim, at(".index.html.new")).unwrap();
+        symlink(&victim, at(".index.html.part")).unwrap();
         symlink(&victim, at("index.html")).unwrap();
         replace(&held, "index.html", "one").unwrap();
         assert_eq!((read().as_str(), precious().as_str()), ("one", "precious"));
 
         fs::remove_file(at("index.html")).unwrap();
         fs::create_dir_all(at("index.html/full")).unwrap();
-        fs::create_dir_all(at(".index.html.new/full")).unwrap();
+        fs::create_dir_all(at(".index.html.part/full")).unwrap();
         replace(&held, "index.html", "two").unwrap();
         assert_eq!(read(), "two");
         // The two directories were renamed, and no other file is left.

@@ -12,7 +12,6 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Records of one run.
 #[derive(Debug, Default)]
 pub struct HookRecords {
     pub result: Option<ArchiveResult>,

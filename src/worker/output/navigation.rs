@@ -11,10 +11,8 @@ const FILE: &str = "navigation.json";
 /// Bytes of the file that are read. Hooks can write to it.
 const READ_MAX_BYTES: u64 = 1 << 20;
 
-/// How the server answered the request for the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Navigation {
-    /// HTTP status of the document.
     pub status: u16,
     /// Seconds that the server asks to wait.
     pub retry_after: Option<u64>,

@@ -5,6 +5,7 @@ use crate::files::write::sync_filesystem;
 use crate::output::claims::Claims;
 use crate::output::hook_records::HookRecords;
 use crate::output::navigation;
+use archivist_core::lock;
 use archivist_core::model::{Figures, Outcome, ResultState, Verdict, cut};
 use archivist_plugin::files::output;
 use archivist_plugin::files::output::Listing;
@@ -14,7 +15,7 @@ use archivist_shared::bus::documents::bounds;
 use archivist_shared::bus::documents::report::File as OutputFile;
 use archivist_shared::bus::documents::work::Report;
 use std::fs::File;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Status of a network that wants a login before it forwards requests (RFC 6585, section 6).
 const LOGIN_REQUIRED: u16 = 511;
@@ -105,7 +106,7 @@ pub fn build(
         Vec::new()
     });
     let size = {
-        let mut claims = context.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut claims = lock(&context.claims);
         claims.take(directory.path(), key, &found)
     };
     let has_output = match &context.before {
@@ -165,11 +166,12 @@ pub fn build(
     let title = (plugin == "title" && verdict.state == ResultState::Succeeded)
         .then(|| text.clone())
         .flatten();
-    let files = found.into_iter().map(|file| OutputFile {
-        path: file.path,
-        mimetype: file.mimetype,
-        size: file.size,
-    });
+    let mut files: Vec<OutputFile> = found
+        .into_iter()
+        .map(|file| OutputFile { path: file.path, mimetype: file.mimetype, size: file.size })
+        .collect();
+    // A report has no room for all files of some hooks, and main files are next to the directory of others.
+    files.sort_by_key(|file| file.path.matches('/').count());
     let (derived, dropped) = bounds::derived(records.derived);
     left_out.others += dropped;
     Report {
@@ -213,7 +215,6 @@ mod tests {
         built(tempfile::tempdir().unwrap().path(), stdout, children)
     }
 
-    /// The same in this directory.
     fn built(top: &std::path::Path, stdout: &[u8], children: &[u8]) -> Report {
         std::fs::write(top.join("stdout.log"), stdout).unwrap();
         std::fs::write(top.join(CHILDREN_FILE), children).unwrap();
@@ -249,6 +250,18 @@ mod tests {
         );
         // The orchestrator applies the same bounds.
         assert_eq!(serde_json::to_string(&report.bounded()).unwrap(), text);
+    }
+
+    #[test]
+    fn files_of_the_top_are_not_left_out_for_those_below() {
+        let top = tempfile::tempdir().unwrap();
+        std::fs::create_dir(top.path().join("files")).unwrap();
+        for n in 0..FILES_MAX {
+            std::fs::write(top.path().join(format!("files/{n}.png")), "x").unwrap();
+        }
+        std::fs::write(top.path().join("index.html"), "x").unwrap();
+        let report = built(top.path(), b"", b"");
+        assert_eq!((report.files.len(), report.files[0].path.as_str()), (FILES_MAX, "index.html"));
     }
 
     #[test]

@@ -56,7 +56,6 @@ pub fn keep(directory: &Directory, name: &str, end: &[u8]) {
     report(directory, name, "write", kept);
 }
 
-/// Removes the file of an earlier run.
 pub fn remove(directory: &Directory, name: &str) {
     report(directory, name, "remove", directory.unlink(name));
 }

@@ -87,7 +87,6 @@ pub fn link_newest(directory: &Directory, name: &str) {
     }
 }
 
-/// What can happen to an output that grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputEvent {
     /// The first complete line was written.

@@ -1,11 +1,31 @@
-//! The index of an archive: lists of its newest snapshots, of those of a day, of a crawl, and of a URL.
+//! The index of an archive: lists of its newest snapshots, of those of a day, a crawl, a site, a tag, and a URL.
 //!
 //! A list is stored in chunks of one page each, the oldest first. Full pages do not change, so
 //! adding a snapshot costs the same in an archive of any size: it writes the last chunk and the
 //! first page, and a page that becomes full once.
+//!
+//! The chunks are in `archive/.index`, where workers write them under a lock. `archivist fsck` compares chunks with rows and pages with chunks,
+//! and rebuilds what is wrong by the functions of workers (`worker/lists.rs`,
+//! `archive_index/check.rs`).
+//!
+//! A URL with more than one snapshot has a list (`archive_index/versions.rs`) in `archive/urls`, under
+//! the digest of the key by which `archivist versions` finds them. Next to its pages are the links of
+//! each snapshot to the next older and newer one. The page about a snapshot shows this file as an
+//! `object`, because that page itself must not change: its copy in the store has it. Where there is no
+//! such file, as for a single snapshot or outside of the archive, a browser shows nothing. The
+//! assignment of a worker names the newest other snapshots of its page, also those in progress, so that
+//! of two snapshots that are archived at once, the one that is sealed last finds the other. A worker
+//! that begins a list takes their entries from the lists of their days.
+//!
+//! A site and a tag have a list each (`worker/page/groups.rs`) in `archive/sites` and `archive/tags`,
+//! like that of a crawl. A site is the directory of a host below that of a day. The name of a directory
+//! is the site or tag, with escapes for what no file name can have. `sites.html` and `tags.html` are
+//! written when a list begins or ends, not with every snapshot. After a deletion, the list of a day
+//! notes those of sites and tags that its removed snapshots were on.
 
 use crate::WorkerError;
 use crate::files::write::{is_own_user, replace};
+use crate::page::groups::{self, Group};
 use crate::page::versions::{directory_of, is_list_of_url};
 use crate::page::{Day, ListEntry, ListKind, ListPage, PER_PAGE, days};
 use archivist_core::model::{SnapshotId, Time};
@@ -63,13 +83,14 @@ impl Newest {
         self.days.keys().rev().cloned().collect()
     }
 
-    fn page(&self) -> ListPage {
+    /// The page, with links to the lists of these groups.
+    fn page(&self, groups: &[Group]) -> ListPage {
         let days = self.days.iter().rev().map(|(directory, snapshots)| Day {
             directory: directory.clone(),
             snapshots: *snapshots,
         });
         ListPage {
-            kind: ListKind::Archive(days.collect()),
+            kind: ListKind::Archive(days.collect(), groups.to_vec()),
             directory: String::new(),
             total: self.days.values().sum(),
             entries: self.entries.clone(),
@@ -80,12 +101,12 @@ impl Newest {
     }
 }
 
-/// Positions of snapshots that were added to a list.
 pub struct ListPositions {
     /// Number of the page of each, counted from 1, the oldest.
     pub pages: Vec<usize>,
-    /// Number of snapshots in the list.
     pub total: usize,
+    /// Whether there was no list before.
+    pub is_new: bool,
 }
 
 /// A list to which snapshots are added, before its chunks are written.
@@ -201,7 +222,7 @@ impl ArchiveIndex {
         added: &[(&ListEntry, Option<usize>)],
     ) -> Result<ListPositions, WorkerError> {
         let chunks = self.chunks(name);
-        make(&chunks, STATE_MODE)?;
+        self.make_list(&kind, &chunks, directory)?;
         let before = last_chunk(&chunks)?;
         let mut draft = ListDraft {
             chunks: &chunks,
@@ -215,13 +236,58 @@ impl ArchiveIndex {
             write_json(&chunks, &format!("{page}.json"), &read[page])?;
         }
         let list = Pages { index: self, chunks, kind, directory, last };
-        Ok(ListPositions { pages, total: list.update(changed, before)? })
+        Ok(ListPositions { pages, total: list.update(changed, before)?, is_new: before == 0 })
     }
 
-    /// Directory of the chunks of a list.
+    /// Makes the directories of a list that do not belong to a snapshot or crawl.
+    fn make_list(
+        &self,
+        kind: &ListKind,
+        chunks: &Path,
+        directory: &str,
+    ) -> Result<(), WorkerError> {
+        if let ListKind::Of(..) = kind {
+            versions::make_below(&self.state, directory, STATE_MODE)?;
+            return versions::make_below(&self.archive, directory, versions::SHOWN_MODE);
+        }
+        make(chunks, STATE_MODE)
+    }
+
+    /// The groups that have lists: an archive may have no tags.
+    fn groups(&self) -> Vec<Group> {
+        let has_lists = |group: &Group| self.state.join(group.directory()).is_dir();
+        Group::ALL.into_iter().filter(has_lists).collect()
+    }
+
+    /// The pages that list the sites and the tags, with their names.
+    fn pages_of_groups(&self) -> Result<Vec<(&'static str, String)>, WorkerError> {
+        let page = |group: Group| {
+            let lists = versions::names(&self.state.join(group.directory()))?;
+            Ok((group.page(), groups::index(group, lists)))
+        };
+        self.groups().into_iter().map(page).collect()
+    }
+
+    /// Writes the pages that list the sites and the tags, and the archive's first page, which has links to them. This
+    /// costs as much as the archive has of them, and is done if there is a new one, or one is gone.
+    pub fn write_groups(&self) -> Result<(), WorkerError> {
+        let archive = open(&self.archive)?;
+        let pages = self.pages_of_groups()?;
+        pages.iter().try_for_each(|(name, text)| replace(&archive, name, text))?;
+        let newest: Newest = read_json(&self.state.join(NEWEST));
+        let written = replace(&archive, FIRST, &newest.page(&self.groups()).render());
+        let is_gone = |group: &&Group| pages.iter().all(|(name, _)| *name != group.page());
+        for group in Group::ALL.iter().filter(is_gone) {
+            archive.clear(group.page()).map_err(failed("remove", &self.archive))?;
+        }
+        written
+    }
+
     fn chunks(&self, name: &str) -> PathBuf {
         if is_list_of_url(name) {
             self.state.join(directory_of(name))
+        } else if let Some((_, _, directory)) = groups::of_name(name) {
+            self.state.join(directory)
         } else {
             self.state.join(name)
         }
@@ -254,7 +320,7 @@ impl ArchiveIndex {
         if with_days {
             replace(&archive, DAYS, &days(&newest.day_names()))?;
         }
-        replace(&archive, FIRST, &newest.page().render())
+        replace(&archive, FIRST, &newest.page(&self.groups()).render())
     }
 
     /// Restores the pages of a list in a directory that hooks could write to: rewrites pages of
@@ -296,7 +362,6 @@ impl ArchiveIndex {
     }
 }
 
-/// The pages of one list.
 struct Pages<'a> {
     index: &'a ArchiveIndex,
     chunks: PathBuf,

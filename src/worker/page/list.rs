@@ -1,9 +1,10 @@
 //! HTML pages that list snapshots: the newest of the archive, those of a day, of a crawl, of a URL.
 
 use super::frame::document;
+use super::groups::{self, Group};
 use super::versions::{ListedVersion, is_list_of_url};
 use super::{href, text};
-use archivist_core::model::{PageVersion, SnapshotId, Time, Unsaved, is_http_error};
+use archivist_core::model::{CloserLook, PageVersion, SnapshotId, Time, Unsaved, is_http_error};
 use archivist_core::text::clean_to;
 use archivist_shared::id_marks::is_day;
 use maud::{Markup, html};
@@ -16,7 +17,6 @@ const DAYS_SHOWN: usize = 14;
 const TITLE_MAX_CHARS: usize = 160;
 const URL_MAX_CHARS: usize = 300;
 
-/// One snapshot of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListEntry {
     pub id: SnapshotId,
@@ -36,6 +36,11 @@ pub struct ListEntry {
     /// Why it is not a saved page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsaved: Option<Unsaved>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Whether files of the saved page lack parts of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// What the list of its URL shows, and other lists do not have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<ListedVersion>,
@@ -67,7 +72,6 @@ impl ListEntry {
     }
 }
 
-/// One day of the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Day {
     /// Path relative to the archive's directory, such as `20261121`.
@@ -75,22 +79,24 @@ pub struct Day {
     pub snapshots: usize,
 }
 
-/// Subject of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListKind {
-    /// The whole archive. Newest days first; the page [`days`] lists all of them.
-    Archive(Vec<Day>),
+    /// The whole archive. Newest days first; the page [`days`] lists all of them. The groups are those with lists.
+    Archive(Vec<Day>, Vec<Group>),
     Day(String),
     Crawl(String),
-    /// The snapshots of a URL.
+    /// Those of a site or with a tag.
+    Of(Group, String),
     Url,
 }
 
 impl ListKind {
-    /// The subject of the list with a name: that of a day, crawl or URL.
+    /// The subject of the list with a name: that of a day, crawl, site, tag or URL.
     pub fn of_name(name: &str) -> ListKind {
         if is_day(name) {
             ListKind::Day(name.to_owned())
+        } else if let Some((_, kind, _)) = groups::of_name(name) {
+            kind
         } else if is_list_of_url(name) {
             ListKind::Url
         } else {
@@ -99,7 +105,6 @@ impl ListKind {
     }
 }
 
-/// One page of a list.
 #[derive(Clone, Debug)]
 pub struct ListPage {
     pub kind: ListKind,
@@ -124,9 +129,10 @@ impl ListPage {
 
     fn heading(&self) -> String {
         match &self.kind {
-            ListKind::Archive(_) => "Archive".to_owned(),
+            ListKind::Archive(..) => "Archive".to_owned(),
             ListKind::Day(day) => text::day(day),
             ListKind::Crawl(id) => format!("Crawl {id}"),
+            ListKind::Of(_, text) => clean_to(text, TITLE_MAX_CHARS),
             ListKind::Url => {
                 let newest = self.entries.first();
                 let address = newest.map(|entry| text::address(&entry.url, TITLE_MAX_CHARS));
@@ -143,7 +149,7 @@ impl ListPage {
 
     pub fn render(&self) -> String {
         let heading = self.heading();
-        let is_archive = matches!(self.kind, ListKind::Archive(_));
+        let is_archive = matches!(self.kind, ListKind::Archive(..));
         let body = html! {
             @if !is_archive { (self.crumbs(&heading)) }
             main {
@@ -157,7 +163,7 @@ impl ListPage {
                         }
                     }
                 }
-                @if let ListKind::Archive(days) = &self.kind { (recent(days)) }
+                @if let ListKind::Archive(days, groups) = &self.kind { (recent(days, groups)) }
                 div class="grid" {
                     @for (at, entry) in self.entries.iter().enumerate() {
                         @let older = self.entries.get(at + 1).or(self.before.as_ref());
@@ -172,17 +178,21 @@ impl ListPage {
 
     fn crumbs(&self, heading: &str) -> Markup {
         let day = self.directory.split('/').next().unwrap_or_default();
-        let above = matches!(self.kind, ListKind::Crawl(_)).then_some(day);
+        let above = match self.kind {
+            ListKind::Crawl(_) => Some((format!("{day}/index.html"), text::day(day))),
+            ListKind::Of(group, _) => Some((group.page().to_owned(), group.title().to_owned())),
+            _ => None,
+        };
         html! {
             nav {
                 @if let Some(up) = href::relative(self.ups(), "index.html") {
                     a href=(up) rel="up" { "Archive" }
                 }
-                @if let Some(day) = above
-                    && let Some(up) = href::relative(self.ups(), &format!("{day}/index.html")) {
-                    a href=(up) rel="up" { (text::day(day)) }
+                @if let Some((page, name)) = above
+                    && let Some(up) = href::relative(self.ups(), &page) {
+                    a href=(up) rel="up" { (name) }
                 }
-                span { (heading) }
+                span { bdi { (heading) } }
             }
         }
     }
@@ -201,7 +211,8 @@ impl ListPage {
             };
         }
         let now = entry.as_version();
-        let changes = older.map(|older| now.changes_since(&older.as_version()));
+        let changes =
+            older.map(|older| now.changes_since(&older.as_version(), &CloserLook::default()));
         let changes = changes.unwrap_or_default().join(", ");
         CardText {
             anchor: Some(entry.id.to_string()),
@@ -230,7 +241,7 @@ impl ListPage {
     }
 }
 
-fn recent(days: &[Day]) -> Markup {
+fn recent(days: &[Day], groups: &[Group]) -> Markup {
     html! {
         ul class="days" {
             @for day in days.iter().take(DAYS_SHOWN) {
@@ -239,6 +250,11 @@ fn recent(days: &[Day]) -> Markup {
                 }
             }
             @if days.len() > DAYS_SHOWN { li { a href="./days.html" { "All days" } } }
+            @for group in groups {
+                @if let Some(link) = href::relative(0, group.page()) {
+                    li { a href=(link) { (group.title()) } }
+                }
+            }
         }
     }
 }
@@ -249,7 +265,6 @@ fn title_of(entry: &ListEntry) -> Option<String> {
     Some(clean_to(title, TITLE_MAX_CHARS)).filter(|title| !title.is_empty())
 }
 
-/// The words of a card.
 struct CardText {
     /// The part of its address behind `#`.
     anchor: Option<String>,
@@ -280,7 +295,8 @@ fn card(entry: &ListEntry, ups: usize, said: &CardText) -> Markup {
                     (said.row)
                     @if let Some(unsaved) = entry.unsaved.filter(|unsaved| unsaved.is_failure()) {
                         span class="pill failed" { "not saved: " (unsaved.text()) }
-                    } @else if entry.failed > 0 { span class="pill failed" { (entry.failed) " failed" } }
+                    } @else if entry.partial { span class="pill partial" { "parts are missing" } }
+                    @else if entry.failed > 0 { span class="pill failed" { (entry.failed) " failed" } }
                     @else if entry.succeeded == 0 { span class="pill skipped" { "nothing saved" } }
                 }
             }

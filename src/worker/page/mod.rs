@@ -7,6 +7,7 @@
 
 pub mod archive_index;
 mod frame;
+pub mod groups;
 pub mod href;
 mod list;
 pub mod pages;

@@ -3,6 +3,7 @@
 use crate::WorkerError;
 use crate::files::write::{replace, sync_filesystem};
 use crate::page::archive_index::ArchiveIndex;
+use crate::page::groups::lists_of;
 use crate::page::snapshot_index::{IndexContent, SnapshotIndex};
 use crate::page::versions::{ListedVersion, list_of, text_of};
 use crate::page::{ListEntry, ListKind, SnapshotPage};
@@ -65,7 +66,6 @@ async fn write_pages(
     }
 }
 
-/// A page that is added to lists.
 pub struct ToList {
     page: SnapshotPage,
     /// For each list, the list page that has it, as far as this is known.
@@ -206,12 +206,13 @@ pub fn entry_of(page: &SnapshotPage) -> Option<ListEntry> {
         succeeded: page.count(ResultState::Succeeded),
         failed: page.count(ResultState::Failed),
         unsaved: page.unsaved,
+        tags: page.tags.clone(),
+        partial: page.unsaved.is_none() && page.lacking().next().is_some(),
         version: None,
     };
     Some(entry.cut())
 }
 
-/// The entry of a snapshot in the list of its URL.
 pub fn version_of(page: &SnapshotPage, entry: &ListEntry, own: &Path) -> ListEntry {
     ListEntry {
         version: Some(ListedVersion {
@@ -229,14 +230,14 @@ pub fn day_of(entry: &ListEntry) -> String {
     day.unwrap_or_default().to_owned()
 }
 
-/// The list of a crawl or day, and which of the pages belong to it.
+/// The list of a crawl, day, site or tag, and which of the pages belong to it.
 struct OfList {
     kind: ListKind,
     directory: String,
     places: Vec<usize>,
 }
 
-/// Adds snapshots to the lists of their crawls, their days, the archive and their URLs. Returns for each its
+/// Adds snapshots to the lists of their crawls, days, sites, tags, the archive and their URLs. Returns for each its
 /// page in each list; 0 in that of its URL. With `again`, an earlier process may have added some of them
 /// without noting where.
 pub fn list_all(
@@ -259,6 +260,7 @@ pub fn list_all(
             let name = crawl.to_string();
             names.push((name.clone(), ListKind::Crawl(name), directory.clone()));
         }
+        names.extend(lists_of(entry));
         for (name, kind, directory) in names {
             let of_list =
                 of_lists.entry(name).or_insert(OfList { kind, directory, places: Vec::new() });
@@ -267,6 +269,7 @@ pub fn list_all(
     }
     let index = ArchiveIndex::open(archive)?;
     let anywhere = again.then_some(0);
+    let mut has_new_group = false;
     for (name, of_list) in &of_lists {
         let (kind, directory) = (of_list.kind.clone(), &of_list.directory);
         let mut added = Vec::with_capacity(of_list.places.len());
@@ -275,6 +278,7 @@ pub fn list_all(
             added.extend(entries[*place].as_ref().map(|entry| (entry, known)));
         }
         let positions = index.add_all(name, kind, directory, &added)?;
+        has_new_group |= positions.is_new && matches!(of_list.kind, ListKind::Of(..));
         for (place, page) in of_list.places.iter().zip(positions.pages) {
             lists[*place].insert(name.clone(), page);
         }
@@ -282,6 +286,9 @@ pub fn list_all(
             let added: Vec<_> = added.into_iter().map(|(entry, _)| entry).collect();
             index.add_newest(&added, day, positions.total)?;
         }
+    }
+    if has_new_group {
+        index.write_groups()?;
     }
     list_versions(archive, &index, pages, &entries, again, &mut lists)?;
     Ok(lists)

@@ -5,18 +5,26 @@ use super::versions::{directory_of, links_of, list_of};
 use super::{href, text};
 use archivist_core::model::{CrawlId, Figures, RECORDER, ResultState, SnapshotId, Time};
 use archivist_core::model::{Unsaved, VERIFIER, is_http_error, recording_text, replay_text};
+use archivist_core::store::{PICTURES, SMALL_PICTURE};
 use archivist_core::text::{clean_to, human_size};
 use archivist_shared::bus::documents::report::{File, HookResult};
 use maud::{Markup, html};
 
 /// Number of files of a result that are shown. The others are in a collapsed element.
 const FILES_SHOWN: usize = 8;
-/// Longest title and URL in characters.
 const TEXT_MAX_CHARS: usize = 500;
+/// Plugins whose main file shows the page, the best one first, and what it is. The HTML that the browser saved
+/// is none: its addresses are those of the live site.
+const VIEWS: [(&str, &str); 5] = [
+    ("standalone", "Page without scripts"),
+    ("screenshot", "Screenshot"),
+    ("pdf", "PDF"),
+    ("text", "Text"),
+    ("singlefile", "SingleFile"),
+];
 /// Longest reason or output in characters.
 const REASON_MAX_CHARS: usize = 2000;
 
-/// Content of the page.
 #[derive(Clone, Debug)]
 pub struct SnapshotPage {
     pub id: SnapshotId,
@@ -29,7 +37,6 @@ pub struct SnapshotPage {
     /// When it ended.
     pub archived_at: Time,
     pub visited_at: Time,
-    /// HTTP status of the document.
     pub http_status: Option<u16>,
     /// Why it is not a saved page.
     pub unsaved: Option<Unsaved>,
@@ -70,9 +77,13 @@ fn pill(state: ResultState) -> Markup {
 }
 
 impl SnapshotPage {
-    /// Number of results in this state.
     pub fn count(&self, state: ResultState) -> usize {
         self.results.iter().filter(|result| result.status == state).count()
+    }
+
+    /// Results whose files lack parts of the page.
+    pub fn lacking(&self) -> impl Iterator<Item = &HookResult> {
+        self.results.iter().filter(|result| result.lacks_parts())
     }
 
     /// Figures of a hook of the plugin that succeeded.
@@ -93,34 +104,41 @@ impl SnapshotPage {
         }
     }
 
-    /// Path of the screenshot in the snapshot's directory.
-    pub fn screenshot(&self) -> Option<String> {
-        self.picture("screenshot.")
+    /// What shows the page, the best one first: what it is, and the link to its file.
+    fn views(&self) -> Vec<(&'static str, String)> {
+        let view = |(plugin, name)| {
+            let own = |result: &&HookResult| {
+                result.plugin == plugin && result.status == ResultState::Succeeded
+            };
+            let result = self.results.iter().rfind(own)?;
+            let file = main_file(result).or(result.files.first())?;
+            Some((name, href::relative(0, &format!("{plugin}/{}", file.path))?))
+        };
+        VIEWS.into_iter().filter_map(view).collect()
     }
 
     /// Path of the small picture in the snapshot's directory, or that of the screenshot if there is
     /// none.
     pub fn thumbnail(&self) -> Option<String> {
-        self.picture("thumbnail.")
-    }
-
-    /// Path of the picture whose name has this start, or that of another picture.
-    fn picture(&self, start: &str) -> Option<String> {
         let of_plugin = |result: &&HookResult| {
-            result.plugin == "screenshot" && result.status == ResultState::Succeeded
+            result.plugin == PICTURES && result.status == ResultState::Succeeded
         };
         let result = self.results.iter().rfind(of_plugin)?;
         let pictures = || result.files.iter().filter(|file| is_image(file));
         let named = |start: &str| pictures().find(|file| file.path.starts_with(start));
-        let file = named(start).or_else(|| named("screenshot.")).or_else(|| pictures().next())?;
+        let file =
+            named(SMALL_PICTURE).or_else(|| named("screenshot.")).or_else(|| pictures().next())?;
         Some(format!("{}/{}", result.plugin, file.path))
     }
 
     pub fn render(&self) -> String {
         let mut results: Vec<&HookResult> = self.results.iter().collect();
-        results.sort_by_key(|result| rank(result.status));
-        let link = |path: Option<String>| path.and_then(|path| href::relative(0, &path));
-        let (shot, small) = (link(self.screenshot()), link(self.thumbnail()));
+        let place = |plugin: &str| VIEWS.iter().position(|(view, _)| *view == plugin);
+        results.sort_by_key(|result| {
+            (rank(result.status), place(&result.plugin).unwrap_or(VIEWS.len()))
+        });
+        let small = self.thumbnail().and_then(|path| href::relative(0, &path));
+        let views = self.views();
         let body = html! {
             (self.crumbs())
             main {
@@ -131,9 +149,14 @@ impl SnapshotPage {
                         object class="versions" type="text/html" data=(links) aria-label="Older and newer snapshots" {}
                     }
                 }
-                div class={ "hero" @if shot.is_none() { " bare" } } {
-                    @if let Some((shot, small)) = shot.as_ref().zip(small) {
-                        a class="shot" href=(shot) rel="noopener" title="Screenshot in full size" {
+                @if !views.is_empty() {
+                    p class="views" {
+                        @for (name, link) in &views { a href=(link) rel="noopener" { (name) } }
+                    }
+                }
+                div class={ "hero" @if small.is_none() { " bare" } } {
+                    @if let Some(((name, link), small)) = views.first().zip(small) {
+                        a class="shot" href=(link) rel="noopener" title=(name) {
                             img src=(small) alt="Screenshot of the page";
                         }
                     }
@@ -146,7 +169,10 @@ impl SnapshotPage {
                 }
             }
             footer {
-                p { "Saved pages are unchanged: their scripts run in your browser." }
+                p {
+                    "The page without scripts loads nothing from the web. Other saved pages are unchanged: their "
+                    "scripts run in your browser."
+                }
             }
         };
         document_with_strip(&self.name(), body)
@@ -218,6 +244,12 @@ impl SnapshotPage {
                 @if let Some(unsaved) = self.unsaved.filter(|unsaved| *unsaved != Unsaved::Error) {
                     div { dt { "Not saved" } dd class="pills" {
                         span class="pill failed" { (unsaved.text()) }
+                    } }
+                }
+                @if self.unsaved.is_none() && self.lacking().next().is_some() {
+                    div { dt { "Missing" } dd class="pills" {
+                        span class="pill partial" { "parts are missing" }
+                        @for result in self.lacking() { " " (clean_to(&result.plugin, 80)) }
                     } }
                 }
                 @if let Some(text) = self.figures(RECORDER).and_then(recording_text) {

@@ -25,14 +25,11 @@ const READ_MAX_BYTES: u64 = 16 << 20;
 /// Largest number of hooks whose results are read.
 const HOOKS_MAX: usize = 1000;
 
-/// What the file says about a snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct IndexContent {
     pub title: Option<String>,
     pub tags: Vec<String>,
-    /// The present visit.
     visit: VisitRules,
-    /// How the server answered the present visit.
     pub answer: Option<HttpAnswer>,
     /// Why the page could not be visited, if the machine is to blame.
     pub network_fault: Option<String>,
@@ -48,7 +45,6 @@ pub struct SnapshotIndex {
     known: RefCell<IndexContent>,
 }
 
-/// The records that are read.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 enum IndexLine {
@@ -247,7 +243,6 @@ impl SnapshotIndex {
         Ok(index)
     }
 
-    /// Appends the result of a hook.
     pub fn result(
         &self,
         hook: &HookTask,
@@ -342,7 +337,6 @@ impl SnapshotIndex {
         self.note(json!({ "type": "Failed", "http_status": status, "reason": reason }))
     }
 
-    /// Returns what follows from the answer of the server.
     pub fn treatment(&self) -> Treatment {
         let known = self.known();
         known.visit.treatment(known.answer.as_ref())

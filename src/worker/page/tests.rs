@@ -1,7 +1,9 @@
 //! Tests of pages about hostile snapshots, parsed as a browser parses them.
 
+use super::groups::Group;
+use super::pages::entry_of;
 use super::*;
-use archivist_core::model::{CrawlId, Figures, Owner, ResultState, SnapshotId, Time};
+use archivist_core::model::{CrawlId, Figures, Owner, ResultState, SnapshotId, Time, Unsaved};
 use archivist_core::text::clean_to;
 use archivist_shared::bus::documents::report::{File, HookResult};
 use proptest::prelude::*;
@@ -70,8 +72,33 @@ fn entry(text: &str) -> ListEntry {
         succeeded: 3,
         failed: 1,
         unsaved: None,
+        tags: Vec::new(),
+        partial: false,
         version: None,
     }
+}
+
+/// A result of wacz whose recording lacks a part of the page.
+fn with_missing_parts() -> SnapshotPage {
+    let figures = json!({"lacks": 1});
+    let mut recording = result("wacz", ResultState::Succeeded, vec![]);
+    recording.figures = Figures::of(figures.as_object().unwrap());
+    SnapshotPage { results: vec![recording], ..snapshot("http://a/") }
+}
+
+#[test]
+fn page_and_lists_mark_missing_parts() {
+    let shown = |page: &SnapshotPage| {
+        let entry = entry_of(page).unwrap();
+        let list = list(ListKind::Crawl("c3".into()), "20261121/a/c3", vec![entry]).render();
+        [page.render(), list].map(|text| text.contains("parts are missing"))
+    };
+    let partial = with_missing_parts();
+    assert_eq!(shown(&partial), [true, true]);
+    assert_eq!(shown(&snapshot("http://a/")), [false, false]);
+    // A page that was not saved lacks more than parts.
+    let unsaved = Some(Unsaved::Document);
+    assert_eq!(shown(&SnapshotPage { unsaved, ..partial }), [false, false]);
 }
 
 #[test]
@@ -249,12 +276,17 @@ fn all_pages(text: &str) -> Vec<String> {
         list(ListKind::Url, "urls/00/u00", vec![version.clone(), entry(text), version]).render(),
         snapshot(text).render(),
         list(
-            ListKind::Archive(vec![Day { directory: text.into(), snapshots: 1 }]),
+            ListKind::Archive(
+                vec![Day { directory: text.into(), snapshots: 1 }],
+                Group::ALL.to_vec(),
+            ),
             "",
             vec![entry(text)],
         )
         .render(),
         list(ListKind::Day(text.into()), text, vec![entry(text)]).render(),
+        list(ListKind::Of(Group::Tag, text.into()), "tags/t", vec![entry(text)]).render(),
+        groups::index(Group::Site, [text.to_owned()]),
         list(ListKind::Crawl(text.into()), "20261121/example.com/c3", vec![entry(text)]).render(),
         days(&[text.to_owned()]),
     ]
@@ -306,14 +338,14 @@ fn page_shows_failures_with_reasons() {
 #[test]
 fn screenshot_is_an_image_of_a_successful_result() {
     let mut page = snapshot("x");
-    assert_eq!(page.screenshot().as_deref(), Some("screenshot/screenshot.png"));
+    assert_eq!(page.thumbnail().as_deref(), Some("screenshot/screenshot.png"));
     page.results[1].files.insert(0, file("frame.png", "image/png"));
-    assert_eq!(page.screenshot().as_deref(), Some("screenshot/screenshot.png"));
+    assert_eq!(page.thumbnail().as_deref(), Some("screenshot/screenshot.png"));
     page.results[1].files = vec![file("output.html", "text/html")];
-    assert_eq!(page.screenshot(), None);
+    assert_eq!(page.thumbnail(), None);
     page.results[1] =
         result("screenshot", ResultState::Failed, vec![file("screenshot.png", "image/png")]);
-    assert_eq!(page.screenshot(), None);
+    assert_eq!(page.thumbnail(), None);
     assert!(attributes(&page.render(), "src").is_empty());
 }
 
@@ -321,8 +353,46 @@ fn screenshot_is_an_image_of_a_successful_result() {
 fn small_picture_is_shown_and_links_to_the_screenshot() {
     let mut page = snapshot("x");
     page.results[1].files.insert(0, file("thumbnail.png", "image/png"));
-    assert_eq!(attributes(&page.render(), "src"), ["./screenshot/thumbnail.png"]);
-    assert_eq!(page.screenshot().as_deref(), Some("screenshot/screenshot.png"));
+    page.results[1].output = Some("screenshot.png".into());
+    let html = page.render();
+    assert_eq!(attributes(&html, "src"), ["./screenshot/thumbnail.png"]);
+    assert_eq!(linked(&html, "a.shot"), ["./screenshot/screenshot.png"]);
+}
+
+fn linked(html: &str, selector: &str) -> Vec<String> {
+    let selector = Selector::parse(selector).unwrap();
+    let page = Html::parse_document(html);
+    let links = page.select(&selector).filter_map(|element| element.attr("href"));
+    links.map(str::to_owned).collect()
+}
+
+#[test]
+fn page_that_opens_without_the_web_is_offered_first() {
+    let mut page = snapshot("x");
+    fn saved(plugin: &str, status: ResultState, output: &str, files: &[&str]) -> HookResult {
+        let files = files.iter().map(|path| file(path, "text/html")).collect();
+        HookResult { output: Some(output.to_owned()), ..result(plugin, status, files) }
+    }
+    use ResultState::{Failed, Succeeded};
+    page.results.extend([
+        saved("dom", Succeeded, "output.html", &["output.html"]),
+        saved("text", Succeeded, "text.txt", &["text.json", "text.txt"]),
+        saved("pdf", Failed, "no page", &["output.pdf"]),
+    ]);
+    let pictured = page.render();
+    assert_eq!(linked(&pictured, ".views a"), ["./screenshot/screenshot.png", "./text/text.txt"]);
+    assert_eq!(linked(&pictured, "a.shot"), ["./screenshot/screenshot.png"]);
+    let files = ["files/0a/frame.html", "index.html"];
+    page.results.push(saved("standalone", Succeeded, "index.html", &files));
+    let html = page.render();
+    assert_eq!(texts(&html, ".views a"), ["Page without scripts", "Screenshot", "Text"]);
+    assert_eq!(linked(&html, "a.shot"), ["./standalone/index.html"]);
+    assert_eq!(linked(&html, ".views a")[0], "./standalone/index.html");
+    assert_eq!(
+        texts(&html, "article.succeeded h3"),
+        ["standalone", "screenshot", "text", "dom"],
+        "in this order, and what is no page last"
+    );
 }
 
 #[test]
@@ -373,7 +443,8 @@ fn lists_link_to_pages_and_adjacent_lists() {
         ["../../../20261121/example.com/s7/screenshot/example.com.png"]
     );
     let day = |n: usize| Day { directory: format!("202611{n:02}"), snapshots: n };
-    let html = list(ListKind::Archive((1..=20).map(day).collect()), "", vec![]).render();
+    let html =
+        list(ListKind::Archive((1..=20).map(day).collect(), Vec::new()), "", vec![]).render();
     assert_eq!(texts(&html, ".days li").last().unwrap(), "All days");
     let html = days(&["20261202".into(), "20261201".into(), "20261130".into()]);
     assert_eq!(texts(&html, "h2"), ["2026-12", "2026-11"]);
@@ -398,4 +469,12 @@ proptest! {
         let shown = clean_to(&text, 500);
         prop_assert_eq!(&texts(&page, "h1")[0], &shown);
     }
+}
+
+/// "not saved: the server answered with an error" is wider than a card, whose edge would cut it.
+#[test]
+fn a_long_pill_wraps_in_its_card() {
+    let style = include_str!("style.css");
+    let of_pills: Vec<&str> = style.lines().filter(|line| line.starts_with(".pill")).collect();
+    assert!(!of_pills.is_empty() && of_pills.iter().all(|rule| !rule.contains("nowrap")));
 }

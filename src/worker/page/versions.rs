@@ -31,7 +31,6 @@ const DESCRIPTION_MAX_BYTES: u64 = 64 << 10;
 pub struct ListedVersion {
     /// When it was visited, as in `archivist versions`. The list has the order of these times.
     pub at: Time,
-    /// HTTP status of its document.
     pub http_status: Option<u16>,
     /// Its text. `None` if it has none, or the store alone has it.
     pub text: Option<TextDigest>,

@@ -6,6 +6,24 @@ use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::work::Derived;
 
 #[test]
+fn hook_that_its_limit_ended_names_the_limit() {
+    let hook = HookTask::sonic("sonic", Duration::from_secs(90));
+    let remark = |outcome, seconds: i64| {
+        let ended = Ended {
+            started_at: Some(Time(5_000)),
+            ended_at: Some(Time(5_000 + 1000 * seconds)),
+            ..Ended::without_run(outcome)
+        };
+        limit_reached(&hook, &ended)
+    };
+    let said = remark(Outcome::TimeLimit, 91);
+    assert_eq!(said.as_deref(), Some("the limit of the hook is 1min 30s"));
+    // A drop-in of the unit has a lower one.
+    assert_eq!(remark(Outcome::TimeLimit, 4), None);
+    assert_eq!(remark(Outcome::Exit(1), 91), None);
+}
+
+#[test]
 fn hook_of_a_page_that_found_nothing_by_itself_may_be_retried() {
     let of = |owner, outcome, state, files| {
         let verdict = Verdict { state, error: None };

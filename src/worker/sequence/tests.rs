@@ -106,7 +106,7 @@ fn refused_visit_starts_no_further_hook_and_stops_all() {
     assert_eq!(s.handle(HookEvent::EndVisit, at(3)), []);
     assert_eq!(s.handle(HookEvent::FoundNothing(0), at(3)), []);
     assert_eq!(s.deadline(), Some(at(17)), "then the daemon is killed");
-    assert_eq!(s.handle(HookEvent::Deadline, at(17)), [HookAction::Kill(1)]);
+    assert_eq!(s.handle(HookEvent::Deadline, at(17)), [HookAction::Kill(1, at(15))]);
     assert_eq!(s.handle(HookEvent::Ended(1), at(18)), [HookAction::Done]);
     assert_eq!(s.handle(HookEvent::EndVisit, at(19)), []);
 }
@@ -150,7 +150,7 @@ fn daemons_stop_in_reverse_order_and_are_killed_after_the_grace() {
     let actions = s.handle(HookEvent::Ready(1), at(2));
     assert_eq!(actions, [HookAction::AllStarted, HookAction::Stop(1), HookAction::Stop(0)]);
     assert_eq!(s.handle(HookEvent::Ended(0), at(3)), []);
-    assert_eq!(s.handle(HookEvent::Deadline, at(17)), [HookAction::Kill(1)]);
+    assert_eq!(s.handle(HookEvent::Deadline, at(17)), [HookAction::Kill(1, at(15))]);
     assert_eq!(s.deadline(), None);
     assert_eq!(s.handle(HookEvent::Ended(1), at(18)), [HookAction::Done]);
 }
@@ -391,7 +391,7 @@ proptest! {
                         started.push(n);
                         running.push(n);
                     }
-                    HookAction::Stop(n) | HookAction::Kill(n) => prop_assert!(running.contains(&n)),
+                    HookAction::Stop(n) | HookAction::Kill(n, _) => prop_assert!(running.contains(&n)),
                     HookAction::AllStarted => {}
                     HookAction::Done => {
                         prop_assert!(running.is_empty());

@@ -6,15 +6,18 @@
 //! are compared.
 
 use super::{
-    ArchiveIndex, DAYS, FIRST, NEWEST, Newest, Pages, STATE_MODE, last_chunk, make, write_json,
+    ArchiveIndex, DAYS, FIRST, NEWEST, Newest, Pages, last_chunk, versions::remove_below,
+    write_json,
 };
 use crate::WorkerError;
+use crate::page::groups::{Group, lists_of};
 use crate::page::pages::LOCK_TIMEOUT;
 use crate::page::{ListEntry, ListKind, PER_PAGE, days};
 use archivist_core::model::SnapshotId;
 use archivist_plugin::Directory;
 use archivist_shared::id_marks::is_day;
 use serde::de::DeserializeOwned;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
@@ -30,11 +33,9 @@ const ORDER_TOLERANCE: Duration = LOCK_TIMEOUT;
 /// End of every page.
 const END: &str = "</html>";
 
-/// A list, and the snapshots that must be on it.
 pub struct ListOfPages {
-    /// Name of the list, which is that of its day or crawl.
+    /// Name of the list, such as that of its day or crawl.
     pub name: String,
-    /// Its subject.
     pub kind: ListKind,
     /// Directory of its pages, relative to the archive's directory.
     pub directory: String,
@@ -54,7 +55,18 @@ impl ArchiveIndex {
         let chunks = self.chunks(&list.name);
         let last = count_of_chunks(&chunks)?;
         let shown = self.archive.join(&list.directory);
-        let flaws = flaws_of_chunks(list, &chunks, last, &shown);
+        let days = RefCell::new(BTreeMap::new());
+        // A tag that a page got after its end is on no list.
+        let is_due = |entry: &ListEntry| {
+            let ListKind::Of(Group::Tag, tag) = &list.kind else {
+                return true;
+            };
+            let day = entry.directory.split('/').next().unwrap_or_default();
+            let mut days = days.borrow_mut();
+            let of_day = days.entry(day.to_owned()).or_insert_with(|| self.tagged(day, tag));
+            of_day.get(&key(entry)).copied().unwrap_or(true)
+        };
+        let flaws = flaws_of_chunks(list, &chunks, last, &shown, is_due);
         if last == 0 || !flaws.is_empty() {
             return Ok(flaws);
         }
@@ -76,12 +88,20 @@ impl ArchiveIndex {
         Ok(flaws)
     }
 
+    /// Whether the snapshots of a day had a tag when they ended.
+    fn tagged(&self, day: &str, tag: &String) -> BTreeMap<(SnapshotId, String), bool> {
+        let chunks = self.chunks(day);
+        let last = count_of_chunks(&chunks).unwrap_or_default();
+        let entries = (1..=last).flat_map(|page| super::read_chunk(&chunks, page));
+        entries.map(|entry| (key(&entry), entry.tags.contains(tag))).collect()
+    }
+
     /// Rebuilds a list from its readable entries and the snapshots that it must have, in the order in
     /// which they were archived. Leaves out snapshots that were removed.
     pub fn rebuild(&self, list: &ListOfPages) -> Result<(), WorkerError> {
         let chunks = self.chunks(&list.name);
         if list.kind != ListKind::Url {
-            make(&chunks, STATE_MODE)?;
+            self.make_list(&list.kind, &chunks, &list.directory)?;
         }
         let before = count_of_chunks(&chunks)?;
         let mut entries: BTreeMap<(SnapshotId, String), ListEntry> = BTreeMap::new();
@@ -97,7 +117,16 @@ impl ArchiveIndex {
         if list.kind == ListKind::Url {
             return self.write_versions(&list.name, entries);
         }
-        entries.retain(|entry| self.has(entry));
+        let gone: Vec<ListEntry> = entries.extract_if(.., |entry| !self.has(entry)).collect();
+        if let ListKind::Day(_) = list.kind {
+            for (name, _, directory) in gone.iter().flat_map(lists_of) {
+                self.mark_stale(&name, &directory)?;
+            }
+        }
+        if entries.is_empty() && matches!(list.kind, ListKind::Of(..)) {
+            remove_below(&self.state, &list.directory)?;
+            return remove_below(&self.archive, &list.directory);
+        }
         entries.sort_by_key(|entry| (entry.archived_at, entry.id));
         let mut after = 0;
         for entries in entries.chunks(PER_PAGE) {
@@ -148,17 +177,21 @@ impl ArchiveIndex {
         if let Some(what) = lacks(lacking.map(|entry| entry.id.to_string())) {
             return Ok(vec![(first, what)]);
         }
-        let pages = [(FIRST, newest.page().render()), (DAYS, days(&newest.day_names()))];
+        let first = newest.page(&self.groups()).render();
+        let mut pages = vec![(FIRST, first), (DAYS, days(&newest.day_names()))];
+        pages.extend(self.pages_of_groups()?);
         let flaw = |(name, wanted): (&str, String)| {
             flaw_of_page(&self.archive, name, &wanted, Compared::All)
         };
         Ok(pages.into_iter().filter_map(flaw).collect())
     }
 
-    /// Rebuilds the archive's first page and its list of days from the lists of the days.
+    /// Rebuilds the archive's first page and its list of days from the lists of the days, and the lists of sites and
+    /// of tags.
     pub fn rebuild_newest(&self) -> Result<(), WorkerError> {
         let newest = self.newest_of_days()?;
-        self.write_newest(&newest, true)
+        self.write_newest(&newest, true)?;
+        self.write_groups()
     }
 
     /// The newest snapshots of all days, and the number of snapshots of each day.
@@ -248,6 +281,7 @@ pub(super) fn flaws_of_chunks(
     chunks: &Path,
     last: usize,
     shown: &Path,
+    is_due: impl Fn(&ListEntry) -> bool,
 ) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     let mut listed = BTreeSet::new();
@@ -274,6 +308,7 @@ pub(super) fn flaws_of_chunks(
     let first = shown.join(FIRST);
     flaws.extend(twice.map(|id| (first.clone(), format!("it has {id} twice"))));
     let lacking = list.entries.iter().filter(|entry| !listed.contains(&key(entry)));
+    let lacking = lacking.filter(|entry| is_due(entry));
     // What an unreadable chunk has is not missing.
     if flaws.is_empty()
         && let Some(what) = lacks(lacking.map(|entry| entry.id.to_string()))
@@ -283,16 +318,13 @@ pub(super) fn flaws_of_chunks(
     flaws
 }
 
-/// How much of a page is compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compared {
-    /// Everything.
     All,
     /// The entries and the links.
     Entries,
 }
 
-/// Compares a file of a list with the wanted text.
 pub(super) fn flaw_of_page(shown: &Path, name: &str, wanted: &str, how: Compared) -> Option<Flaw> {
     let what = match read_page(shown, name) {
         Ok(found) => difference(wanted, &found, how)?,

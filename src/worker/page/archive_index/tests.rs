@@ -5,7 +5,6 @@ use archivist_core::model::{SnapshotId, Time};
 use archivist_plugin::files::remove::remove_tree;
 use std::fs;
 
-/// Where a snapshot was added.
 pub(super) struct ListPosition {
     pub page: usize,
     pub total: usize,
@@ -41,6 +40,8 @@ impl TestArchive {
             succeeded: 1,
             failed: 0,
             unsaved: None,
+            tags: Vec::new(),
+            partial: false,
             version: None,
         };
         let index = ArchiveIndex::open(self.archive()).unwrap();

@@ -8,6 +8,7 @@ use super::check::{Compared, Flaw, ListOfPages, count_of_chunks, flaw_of_page, f
 use super::{ArchiveIndex, FIRST, Pages, failed, last_chunk, make, order, read_chunk, write_json};
 use crate::WorkerError;
 use crate::files::write::replace;
+use crate::page::groups::{Group, name_in};
 use crate::page::pages::below;
 use crate::page::versions::{
     ListedVersion, URLS, directory_of, is_list_of_url, links, links_of, text_of,
@@ -23,7 +24,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Mode of the directories of pages, which hooks may only read.
-const SHOWN_MODE: u32 = 0o750;
+pub(super) const SHOWN_MODE: u32 = 0o750;
 
 /// Begin of the names of older pages.
 const OLDER: &str = "page-";
@@ -145,7 +146,7 @@ impl ArchiveIndex {
         let chunks = self.chunks(&list.name);
         let last = count_of_chunks(&chunks)?;
         let shown = self.archive.join(&list.directory);
-        let flaws = flaws_of_chunks(list, &chunks, last, &shown);
+        let flaws = flaws_of_chunks(list, &chunks, last, &shown, |_| true);
         if !flaws.is_empty() {
             return Ok(flaws);
         }
@@ -181,6 +182,18 @@ impl ArchiveIndex {
             for shelf in names(&top)? {
                 let found = names(&top.join(shelf))?;
                 lists.extend(found.into_iter().filter(|name| is_list_of_url(name)));
+            }
+        }
+        Ok(lists)
+    }
+
+    /// Names of the lists of sites and tags that have chunks or pages.
+    pub fn lists_of_groups(&self) -> Result<BTreeSet<String>, WorkerError> {
+        let mut lists = BTreeSet::new();
+        for group in Group::ALL {
+            for top in [&self.state, &self.archive] {
+                let found = names(&top.join(group.directory()))?;
+                lists.extend(found.iter().map(|directory| name_in(group, directory)));
             }
         }
         Ok(lists)
@@ -280,8 +293,7 @@ pub(super) fn read_all(chunks: &Path, last: usize) -> Vec<ListEntry> {
     pages.flat_map(|page| read_chunk(chunks, page)).collect()
 }
 
-/// Makes the directories of a path below another one.
-fn make_below(top: &Path, path: &str, mode: u32) -> Result<(), WorkerError> {
+pub(super) fn make_below(top: &Path, path: &str, mode: u32) -> Result<(), WorkerError> {
     let mut made = top.to_owned();
     for name in path.split('/') {
         made.push(name);
@@ -291,7 +303,7 @@ fn make_below(top: &Path, path: &str, mode: u32) -> Result<(), WorkerError> {
 }
 
 /// Removes a directory with its files, and those above it that are empty then, below another one.
-fn remove_below(top: &Path, path: &str) -> Result<(), WorkerError> {
+pub(super) fn remove_below(top: &Path, path: &str) -> Result<(), WorkerError> {
     let own = top.join(path);
     remove_tree(&own).map_err(failed("remove", &own))?;
     let parents = own.ancestors().skip(1).take_while(|parent| *parent != top);
@@ -304,7 +316,7 @@ fn remove_below(top: &Path, path: &str) -> Result<(), WorkerError> {
 }
 
 /// The names in a directory; none if there is no such directory.
-fn names(directory: &Path) -> Result<BTreeSet<String>, WorkerError> {
+pub(super) fn names(directory: &Path) -> Result<BTreeSet<String>, WorkerError> {
     let entries = match fs::read_dir(directory) {
         Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
             return Ok(BTreeSet::new());

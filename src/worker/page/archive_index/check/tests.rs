@@ -19,6 +19,8 @@ fn entry(id: i64) -> ListEntry {
         succeeded: 1,
         failed: 0,
         unsaved: None,
+        tags: Vec::new(),
+        partial: false,
         version: None,
     }
 }
@@ -65,6 +67,26 @@ fn assert_found(archive: &TestArchive, wanted: &[(&str, &str)]) {
     let found: Vec<(&str, &str)> =
         found.iter().map(|(path, what)| (path.as_str(), what.as_str())).collect();
     assert_eq!(found, wanted);
+}
+
+#[test]
+fn tag_that_a_page_got_after_its_end_is_missing_on_no_list() {
+    let archive = archive(1);
+    let tagged = |tags: &[&str]| ListEntry {
+        tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+        ..entry(1)
+    };
+    let of_tag = |tags: &[&str]| ListOfPages {
+        name: "tag-late".to_owned(),
+        kind: ListKind::Of(Group::Tag, "late".to_owned()),
+        directory: "tags/late".to_owned(),
+        entries: vec![Arc::new(tagged(tags))],
+    };
+    let index = ArchiveIndex::open(archive.archive()).unwrap();
+    assert_eq!(index.flaws(&of_tag(&["late"])).unwrap(), []);
+    // The list of its day has what it had when it ended.
+    write_json(&index.chunks(DAY), "1.json", &[tagged(&["late"])]).unwrap();
+    assert_eq!(index.flaws(&of_tag(&["late"])).unwrap().len(), 1);
 }
 
 #[test]

@@ -23,6 +23,8 @@ fn entry(id: i64, at: i64) -> ListEntry {
         succeeded: 1,
         failed: 0,
         unsaved: None,
+        tags: Vec::new(),
+        partial: false,
         version: Some(ListedVersion {
             at: Time(at),
             http_status: Some(200),
@@ -31,7 +33,6 @@ fn entry(id: i64, at: i64) -> ListEntry {
     }
 }
 
-/// Makes the directory of a snapshot.
 fn seal(archive: &TestArchive, entry: &ListEntry) {
     let directory = archive.archive().join(&entry.directory);
     fs::create_dir_all(&directory).unwrap();
