@@ -7,10 +7,9 @@ use archivist_warc::wacz::{Bodies, Wacz};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Directory of the bodies next to a recording.
 pub const DIRECTORY: &str = "bodies";
 /// End of the name of a file with a body.
 const SUFFIX: &str = ".warc.gz";
@@ -29,6 +28,14 @@ pub fn open(path: &Path, file: File) -> Result<Wacz, WarcError> {
     Wacz::open_with(file, next_to(path))
 }
 
+/// Opens the body with this SHA-256 in hex digits next to a recording; `None` if there is none.
+///
+/// # Errors
+/// If it cannot be opened, or the digest is none.
+pub fn of_digest(path: &Path, hex: &str) -> io::Result<Option<File>> {
+    found(&directory(path), hex)
+}
+
 /// Reads all of a recording and of the bodies next to it, and returns what is wrong with them.
 ///
 /// # Errors
@@ -37,14 +44,21 @@ pub fn check(path: &Path, file: File) -> Result<Report, WarcError> {
     check_with(file, next_to(path))
 }
 
-/// Finds the bodies next to a recording.
 fn next_to(path: &Path) -> Bodies {
-    let directory = path.parent().unwrap_or(Path::new("")).join(DIRECTORY);
+    let directory = directory(path);
     Arc::new(move |hex| found(&directory, hex))
+}
+
+fn directory(path: &Path) -> PathBuf {
+    path.parent().unwrap_or(Path::new("")).join(DIRECTORY)
 }
 
 /// Opens the body, which is neither a link nor a pipe.
 fn found(directory: &Path, hex: &str) -> io::Result<Option<File>> {
+    // A reader of foreign files may ask for anything.
+    if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(ErrorKind::InvalidInput.into());
+    }
     let mut options = File::options();
     options.read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
     match options.open(directory.join(name(hex))) {

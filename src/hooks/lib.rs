@@ -6,31 +6,39 @@
 //! is the log. They may start other programs (chromium, wget, curl).
 
 pub mod bodies;
+mod causes;
+mod certificates;
 mod chromium;
 pub mod crawl;
 pub mod page;
+pub mod persona;
 pub mod picture;
 pub mod process;
 mod programs;
 pub mod replay;
+pub mod source;
+pub mod standalone;
 pub mod trial;
+mod visit;
 
-pub use chromium::authorities;
-pub use chromium::recorder::Description as RecordingDescription;
-pub use programs::text::{Description as TextDescription, of_snapshot as text_of_snapshot};
+pub use certificates::authorities;
+pub use chromium::consent::{RULES_SETTING as CONSENT_RULES, is_release as has_consent_rules};
+pub use programs::text::{
+    Description as TextDescription, READERS as DOCUMENT_READERS, Reader as DocumentReader,
+    TEXT_MAX_BYTES, TextFiles,
+};
+pub use visit::recording::Description as RecordingDescription;
 
+use causes::explained;
 use crawl::{housekeeping, sonic, sonic_index};
-use process::finding::Finding;
+use process::finding::{Finding, Outcome};
 use process::invocation::Invocation;
-use process::{finding, network, reach};
+use process::{finding, reach};
 use programs::{
     dom, favicon, hashes, headers, import, outlinks, pdf, screenshot, text, title, verify, wacz,
     wget,
 };
 use std::process::ExitCode;
-
-/// Result of a program. An early end is also a finding, so that every run has a record.
-type Outcome = Result<Finding, Finding>;
 
 /// A built-in program: its name, its plugin, the plugin's `config.json`, and its function.
 struct Builtin {
@@ -54,8 +62,8 @@ macro_rules! builtin {
     };
 }
 
-const BUILTINS: [Builtin; 18] = [
-    builtin!("chromium_launch", chromium, chromium::launch::run),
+const BUILTINS: [Builtin; 19] = [
+    builtin!("chromium_launch", chromium, chromium::browser::launch::run),
     builtin!("chromium_tab", chromium, chromium::tab::run),
     builtin!(wget),
     builtin!(favicon),
@@ -69,6 +77,7 @@ const BUILTINS: [Builtin; 18] = [
     builtin!(verify),
     builtin!(import),
     builtin!(text),
+    builtin!("standalone", standalone, programs::standalone::run),
     builtin!(hashes),
     builtin!(housekeeping),
     builtin!("housekeeping_persona", housekeeping, housekeeping::persona),
@@ -105,18 +114,6 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
     conclude(&explained(finding, &invocation), &invocation)
 }
 
-/// Adds the causes of a failure that the machine and its configuration show.
-fn explained(finding: Finding, invocation: &Invocation) -> Finding {
-    let finding = page::client_certificate::with_explanation(finding, invocation);
-    let finding = chromium::authorities::with_explanation(finding);
-    let url = invocation.web_url().ok();
-    let finding = network::with_explanation(finding, url.as_ref());
-    if finding.has(network::FIELD) {
-        return finding;
-    }
-    reach::with_explanation(finding, url.as_ref())
-}
-
 fn conclude(finding: &Finding, invocation: &Invocation) -> ExitCode {
     // For the journal: with a hook that logs nothing, systemd before 254 stores no entry that has
     // the unit's extra fields.
@@ -144,7 +141,7 @@ mod tests {
             let invocation = Invocation::read(builtin.plugin, builtin.schema, &[], []);
             let prefix = invocation.prefix();
             let is_on = invocation.settings.flag(&format!("{prefix}_ENABLED"));
-            // VerifyReplay= of the orchestrator turns it on.
+            // Pages are replayed when nothing else is to do (VerifyReplay= of the orchestrator).
             assert_eq!(is_on, builtin.name != "verify");
             assert!(invocation.settings.number(&format!("{prefix}_TIMEOUT")) > 0);
         }

@@ -6,10 +6,10 @@
 
 mod server;
 
-use crate::RecordingDescription;
 use crate::chromium::recorder::{self, RECORDING};
-use crate::chromium::session::{self, BROWSER, BrowserInfo};
 use crate::process::scratch::Scratch;
+use crate::visit::recording::Description;
+use crate::visit::{self, BROWSER, BrowserInfo};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
@@ -34,25 +34,19 @@ const WITHOUT_RESULT: &str = "a hook has ended without a result";
 /// Longest output of a hook in bytes.
 const OUTPUT_MAX_BYTES: u64 = 1 << 20;
 
-/// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Trial {
-    /// There is no browser, for this reason.
     NoBrowser(String),
     /// The page was not recorded, for this reason.
     NotRecorded(String),
-    /// The page was recorded.
     Recorded(TrialRecording),
 }
 
-/// A page that was recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialRecording {
-    /// Product name and version of the browser.
     pub product: String,
-    /// Requests of the page.
     pub requests: usize,
     /// Requests that are in the recording.
     pub kept: usize,
@@ -64,7 +58,6 @@ pub struct TrialRecording {
     pub replay: Result<TrialReplay, String>,
 }
 
-/// What a replay showed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrialReplay {
@@ -99,16 +92,16 @@ fn run() -> Result<Trial, Trial> {
         .map_err(|error| Trial::NotRecorded(format!("failed to serve the page: {error}")))?;
     let hooks = TrialHooks { home: &home, url: server.url() };
     let start = Instant::now();
-    let mut tab = hooks.spawn("chromium_tab", session::PLUGIN)?;
+    let mut tab = hooks.spawn("chromium_tab", visit::PLUGIN)?;
     let recorded = ready(&mut tab).and_then(|()| hooks.run("wacz", recorder::PLUGIN));
     let closed = close(tab);
     let elapsed = milliseconds(start.elapsed());
     server.end();
     recorded.and(closed)?;
     let in_home = |plugin: &str, name: &str| home.path(plugin).join(name);
-    let browser: Option<BrowserInfo> = session::read(&in_home(session::PLUGIN, BROWSER));
+    let browser: Option<BrowserInfo> = visit::read(&in_home(visit::PLUGIN, BROWSER));
     let path = in_home(recorder::PLUGIN, RECORDING);
-    let recording = RecordingDescription::read(&path)
+    let recording = Description::read(&path)
         .ok_or_else(|| Trial::NotRecorded(format!("failed to read '{}'", path.display())))?;
     let start = Instant::now();
     let replay = match hooks.run("verify", "verify") {
@@ -132,14 +125,12 @@ fn run() -> Result<Trial, Trial> {
     }))
 }
 
-/// The hooks of the page.
 struct TrialHooks<'a> {
     home: &'a Scratch,
     url: String,
 }
 
 impl TrialHooks<'_> {
-    /// Starts a hook in the directory of its plugin.
     fn spawn(&self, name: &str, plugin: &str) -> Result<Child, Trial> {
         let failed = |error| Trial::NotRecorded(format!("failed to start '{name}': {error}"));
         // The tab records if the directory of that plugin is there.
@@ -186,7 +177,6 @@ fn ready(hook: &mut Child) -> Result<(), Trial> {
     }
 }
 
-/// Ends a background hook.
 fn close(hook: Child) -> Result<(), Trial> {
     if let Ok(id) = i32::try_from(hook.id()) {
         // A hook that has ended needs no signal.

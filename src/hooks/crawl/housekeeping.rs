@@ -5,11 +5,13 @@
 //! before they treat a browser as abandoned, and they take EPERM from `kill(pid, 0)` for a dead
 //! owner. Therefore the process that the file names runs as the user of the hooks.
 
-use crate::Outcome;
-use crate::crawl::persona::{COPY_BOUNDS, copy};
+use crate::persona::{COPY_BOUNDS, copy};
+use crate::process::files::MODE;
+use crate::process::finding::Outcome;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use archivist_plugin::files::remove::remove_tree;
+use archivist_plugin::files::whole::{Survives, replace};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
@@ -20,8 +22,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Name of the heartbeat file, and of the temporary file that replaces it.
-const HEARTBEAT: [&str; 2] = [".heartbeat.json", ".heartbeat.json.new"];
+/// Name of the heartbeat file.
+const HEARTBEAT: &str = ".heartbeat.json";
 /// Milliseconds between two heartbeats.
 const HEARTBEAT_INTERVAL_MS: u16 = 5000;
 /// Seconds without a heartbeat after which other hooks treat the crawl as abandoned.
@@ -58,9 +60,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
             Err(error) => return Err(failed("wait for signals", &error)),
         }
     }
-    for name in HEARTBEAT {
-        let _ = fs::remove_file(crawl_dir.join(name));
-    }
+    let _ = fs::remove_file(crawl_dir.join(HEARTBEAT));
     Ok(Finding::succeeded("the crawl has ended"))
 }
 
@@ -130,7 +130,6 @@ fn crawl_dir(invocation: &Invocation) -> Result<PathBuf, Finding> {
 
 /// Replaces the heartbeat file atomically, so that readers see a complete record.
 fn beat(directory: &Path, crawl: &str) -> std::io::Result<()> {
-    let [name, scratch] = HEARTBEAT.map(|name| directory.join(name));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let record = json!({
         "runtime": "archivebox",
@@ -139,8 +138,8 @@ fn beat(directory: &Path, crawl: &str) -> std::io::Result<()> {
         "last_alive_at": now.as_secs_f64(),
         "kill_after_seconds": ABANDONED_AFTER_SECONDS,
     });
-    fs::write(&scratch, record.to_string())?;
-    fs::rename(&scratch, name)
+    let text = record.to_string();
+    replace(&directory.join(HEARTBEAT), text.as_bytes(), MODE, Survives::Kill)
 }
 
 #[cfg(test)]
@@ -178,11 +177,10 @@ mod tests {
     fn heartbeat_names_process_and_time() {
         let directory = tempfile::tempdir().unwrap();
         beat(directory.path(), "c12").unwrap();
-        let text = fs::read_to_string(directory.path().join(HEARTBEAT[0])).unwrap();
+        let text = fs::read_to_string(directory.path().join(HEARTBEAT)).unwrap();
         let record: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(record["crawl_id"], "c12");
         assert_eq!(record["owner_pid"], std::process::id());
         assert!(record["last_alive_at"].as_f64().unwrap() > 1.7e9);
-        assert!(!directory.path().join(HEARTBEAT[1]).exists());
     }
 }

@@ -2,7 +2,6 @@
 
 pub mod housekeeping;
 mod peer;
-pub mod persona;
 pub mod robots;
 pub mod sonic;
 mod sonic_config;

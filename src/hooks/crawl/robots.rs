@@ -2,9 +2,10 @@
 //! fetched once for each crawl and host. Other rules of the file are ignored, because users choose
 //! their pages.
 
-use crate::page::{charset, fetch};
+use crate::page::charset;
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
+use crate::source::fetch;
 use archivist_core::model::Robots;
 use std::fs::OpenOptions;
 use std::path::Path;

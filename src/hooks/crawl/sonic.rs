@@ -56,7 +56,6 @@ fn run(config: &str, host: &str, port: u16, program: &str) -> Finding {
     }
 }
 
-/// Whether a sonic server answers with its greeting.
 fn answers(host: &str, port: u16) -> bool {
     let Ok(addresses) = (host, port).to_socket_addrs() else {
         return false;

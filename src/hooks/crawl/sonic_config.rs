@@ -1,14 +1,15 @@
 //! Configuration of a sonic server: written for plugins whose hooks do not write one, and read for
 //! the address of the server.
 
+use crate::process::files::MODE;
 use crate::process::settings::PluginSettings;
+use archivist_plugin::files::whole::{Survives, replace};
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 /// Directory of the server in DATA_DIR, as the plugins of abx-plugins name it.
 const DIRECTORY: &str = "sonic";
-/// Its configuration.
 const FILE: &str = "config.cfg";
 /// Copy with another address.
 const COPY: &str = "server.cfg";
@@ -28,9 +29,7 @@ pub fn write(host: &str, port: u16, settings: &PluginSettings) -> io::Result<Pat
     if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
         return Ok(path);
     }
-    let new = directory.join(format!("{FILE}.new"));
-    std::fs::write(&new, text)?;
-    std::fs::rename(&new, &path)?;
+    replace(&path, text.as_bytes(), MODE, Survives::PowerCut)?;
     Ok(path)
 }
 

@@ -4,6 +4,9 @@
 //! expect the server, in their network, and passes connections on to a Unix socket. systemd owns
 //! that socket and starts the server for the first connection, on the machine in a network of its
 //! own; without connections, the server ends. Neither belongs to a crawl or to the orchestrator.
+//!
+//! systemd-socket-proxyd(8) would lose the first connection: it connects once, to a fixed address, and sonic
+//! does not report when it listens, at an address that only the configuration of the plugin has.
 
 use super::{peer, sonic_config};
 use crate::process::finding;

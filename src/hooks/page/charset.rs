@@ -10,7 +10,6 @@ const GUESS_BYTES: usize = 1 << 20;
 /// Bytes of a document in which UTF-16 is recognised.
 const UTF_16_BYTES: usize = 4096;
 
-/// A decoded document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoded {
     /// Its text without byte order mark. Malformed bytes are U+FFFD.
@@ -33,14 +32,15 @@ pub fn decode(bytes: &[u8], content_type: &str, address: Option<&Url>) -> Decode
     Decoded { text: text.into_owned(), encoding }
 }
 
-fn encoding(bytes: &[u8], content_type: &str, address: Option<&Url>) -> &'static Encoding {
+/// Returns the encoding by which [`decode`] reads a document.
+pub fn encoding(bytes: &[u8], content_type: &str, address: Option<&Url>) -> &'static Encoding {
     if let Some((marked, _)) = Encoding::for_bom(bytes) {
         return marked;
     }
     if let Some(named) = in_header(content_type) {
         return named;
     }
-    let kind = super::essence(content_type);
+    let kind = super::content_type::essence(content_type);
     let is_html = matches!(kind.as_str(), "" | "text/html" | "application/xhtml+xml");
     let is_xml = kind.ends_with("/xml") || kind.ends_with("+xml");
     let is_page = is_html && kind != "application/xhtml+xml";

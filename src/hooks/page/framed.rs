@@ -2,17 +2,16 @@
 //! is opened from disk.
 
 use super::tags::{Tag, Tags};
+use archivist_core::text::escape_markup;
 
 /// Attribute that keeps the address of a frame whose document is in `srcdoc`.
 pub const KEPT_SRC: &str = "data-archivist-src";
 /// Attributes of a frame that its copy replaces.
 const REPLACED: [&[u8]; 4] = [b"src", b"srcdoc", b"sandbox", KEPT_SRC.as_bytes()];
 
-/// The document of a frame.
 pub struct FrameCopy {
     /// HTML of the element that owns the frame, as it is in the page.
     pub owner: String,
-    /// HTML of its document.
     pub html: String,
 }
 
@@ -50,7 +49,6 @@ pub fn embed(page: &str, frames: Vec<FrameCopy>, most: usize) -> (String, usize)
     (text, count)
 }
 
-/// The start tag of a frame with this document.
 fn with_document(tag: &Tag<'_>, html: &str) -> String {
     let mut text = "<iframe".to_owned();
     let mut add = |name: &str, value: &str| text += &format!(" {name}=\"{value}\"");
@@ -64,14 +62,14 @@ fn with_document(tag: &Tag<'_>, html: &str) -> String {
         add(KEPT_SRC, &String::from_utf8_lossy(src));
     }
     add("sandbox", "");
-    add("srcdoc", &escape(html));
+    add("srcdoc", &escape_markup(html));
     text + ">"
 }
 
 /// Adds a base to a document, whose relative addresses are relative to the page otherwise. The first
 /// base of a document counts.
 pub fn with_base(html: &str, base: &str) -> String {
-    let element = format!("<base href=\"{}\">", escape(base));
+    let element = format!("<base href=\"{}\">", escape_markup(base));
     let mut tags = Tags::new(html.as_bytes());
     let mut at = None;
     while let Some(tag) = tags.next() {
@@ -87,11 +85,6 @@ pub fn with_base(html: &str, base: &str) -> String {
         // A drawing, or a tree of XML.
         None => html.to_owned(),
     }
-}
-
-/// Text as the value of an attribute.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

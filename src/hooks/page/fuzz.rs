@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::Write;
 use url::Url;
 
-/// Words that mean something to the parsers.
 const WORDS: [&[u8]; 26] = [
     b"\r\n",
     b"\n\r",
@@ -48,7 +47,6 @@ fn seeds(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// One small list in each format.
 const LISTS: [&str; 15] = [
     "<!DOCTYPE NETSCAPE-Bookmark-file-1>\n<TITLE>Bookmarks</TITLE>\n<DL><p>\n<DT><H3 ADD_DATE=\"1\" PERSONAL_TOOLBAR_FOLDER=\"true\">Food &amp; more</H3>\n\
      <DL><p><DT><A HREF=\"http://a.test/?x=1&y\" ADD_DATE=\"1700000000000\" LAST_MODIFIED=\"2\" TAGS=\"a,b c\" TOREAD=\"1\" PRIVATE=\"1\">A &#39;b</A>\n\

@@ -3,7 +3,7 @@
 use super::framed::KEPT_SRC;
 use base64::Engine;
 use encoding_rs::{Encoding, UTF_8};
-use html5ever::driver;
+use html5ever::driver::{self, ParseOpts};
 use html5ever::tendril::{StrTendril, TendrilSink};
 use scraper::{ElementRef, Html, HtmlTreeSink, Selector};
 use std::borrow::Cow;
@@ -15,7 +15,6 @@ const XHTML: &str = "http://www.w3.org/1999/xhtml";
 const URL_MAX_BYTES: usize = 8192;
 /// Depth of `srcdoc` frames whose links are read.
 const SRCDOC_DEPTH_MAX: usize = 3;
-/// Time for parsing a page.
 pub const PARSING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for parsing all `srcdoc` frames of a page.
 const SRCDOC_TIMEOUT: Duration = Duration::from_secs(2);
@@ -33,9 +32,16 @@ pub fn one_line(text: &str, most: usize) -> String {
 /// Parses as much of a page as the time limit allows: one that is nested a hundred thousand deep
 /// takes hours, and unclosed tags fill the memory.
 pub fn parse(text: &str, within: Duration) -> Html {
+    parse_for(text, within, true)
+}
+
+/// Like [`parse`]. Without scripts, the content of `noscript` is elements.
+pub fn parse_for(text: &str, within: Duration, has_scripts: bool) -> Html {
     let begun = Instant::now();
     let sink = HtmlTreeSink::new(Html::new_document());
-    let mut parser = driver::parse_document(sink, Default::default());
+    let mut options = ParseOpts::default();
+    options.tree_builder.scripting_enabled = has_scripts;
+    let mut parser = driver::parse_document(sink, options);
     let mut rest = text;
     while !rest.is_empty() && begun.elapsed() < within {
         let end = (PIECE_BYTES..rest.len()).find(|at| rest.is_char_boundary(*at));
@@ -46,10 +52,29 @@ pub fn parse(text: &str, within: Duration) -> Html {
     parser.finish()
 }
 
-/// The page's title, else its `og:title`. `None` if both are empty.
+/// The root element of XML that is no XHTML and was parsed as HTML, or that chromium shows.
+fn root_of_data(page: &Html) -> Option<ElementRef<'_>> {
+    if let Some(source) = select(page, "#webkit-xml-viewer-source-xml").next() {
+        return source.child_elements().next();
+    }
+    // The declaration is a comment for the parser, which also makes up `html`, `head` and `body`.
+    let first = page.tree.root().first_child()?;
+    let is_declared = first.value().as_comment()?.starts_with("?xml");
+    let html = page.root_element();
+    let [head, body] = ["head", "body"].map(|name| select(page, name).next());
+    let is_made_up = html.value().attrs().next().is_none() && !head?.has_children();
+    body?.child_elements().next().filter(|_| is_declared && is_made_up)
+}
+
+/// The page's title, else its `og:title`. `None` if both are empty. A title of XML that is no XHTML is
+/// that of its root: elements of this name are also data.
 pub fn title(page: &Html) -> Option<String> {
+    let root = root_of_data(page).map(|root| root.id());
     let mut elements = matching(page, "title", Shadow::Outside);
-    let element = elements.find(|element| &*element.value().name.ns == XHTML);
+    let element = elements.find(|element| {
+        let is_of_page = root.is_none() || element.parent().map(|parent| parent.id()) == root;
+        &*element.value().name.ns == XHTML && is_of_page
+    });
     let own = element.map(|element| one_line(&element.text().collect::<String>(), 1024));
     let open_graph =
         || select(page, "meta[property='og:title']").find_map(|element| element.attr("content"));
@@ -57,7 +82,6 @@ pub fn title(page: &Html) -> Option<String> {
         .or_else(|| open_graph().map(|text| one_line(text, 1024)).filter(|text| !text.is_empty()))
 }
 
-/// A link of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     /// Target: an absolute http or https URL without fragment.
@@ -68,7 +92,6 @@ pub struct Link {
     pub text: String,
 }
 
-/// Resolves the URLs of a page.
 #[derive(Debug, Clone)]
 pub struct Resolver {
     base: Url,
@@ -85,6 +108,16 @@ impl Resolver {
         let base = joined
             .filter(|url| matches!(url.scheme(), "http" | "https"))
             .unwrap_or_else(|| address.clone());
+        Resolver { base, encoding }
+    }
+
+    /// What relative addresses are relative to.
+    pub fn base(&self) -> &Url {
+        &self.base
+    }
+
+    /// The resolver of a document without markup, such as a style sheet.
+    pub fn of(base: Url, encoding: &'static Encoding) -> Resolver {
         Resolver { base, encoding }
     }
 
@@ -114,11 +147,11 @@ impl Resolver {
 
     /// Encodes the query in the encoding of the page and the path in UTF-8, as browsers do (URL
     /// standard, "URL parser").
-    fn join(&self, target: &str) -> Option<Url> {
+    pub fn join(&self, target: &str) -> Option<Url> {
         if target.is_empty() || target.len() > URL_MAX_BYTES {
             return None;
         }
-        let in_encoding = encoder(self.encoding);
+        let in_encoding = query_encoder(self.encoding);
         let options = Url::options().base_url(Some(&self.base));
         let options = options.encoding_override(Some(&in_encoding));
         let url = options.parse(target).ok()?;
@@ -130,13 +163,14 @@ impl Resolver {
 /// Resolves the text of a document whose URLs are always UTF-8, such as a feed. Routes keep their
 /// fragment.
 pub fn resolve(base: &Url, target: &str) -> Option<Url> {
-    let resolver = Resolver { base: base.clone(), encoding: UTF_8 };
+    let resolver = Resolver::of(base.clone(), UTF_8);
     let (mut url, route) = resolver.link(target)?;
     url.set_fragment(route.as_deref());
     Some(url)
 }
 
-fn encoder(encoding: &'static Encoding) -> impl Fn(&str) -> Cow<'_, [u8]> {
+/// Writes queries in the encoding of their page.
+pub fn query_encoder(encoding: &'static Encoding) -> impl Fn(&str) -> Cow<'_, [u8]> {
     move |query| encoded(query, encoding)
 }
 

@@ -1,10 +1,11 @@
 //! Documents that list pages: feeds (RSS, RDF, Atom, JSON Feed), sitemaps and their indexes, and
 //! plain text with one URL per line; each may be compressed with gzip.
 
+use super::coding;
 use super::html::{one_line, resolve};
 use super::xml::{self, Name, Piece, TEXT_MAX_BYTES};
-use super::{charset, coding, sitemap};
-use archivist_core::model::parse_line;
+use super::{charset, sitemap};
+use archivist_core::model::{TAGS_MAX, Tags, parse_line};
 use scraper::Html;
 use serde_json::Value;
 pub use url::Url;
@@ -17,23 +18,20 @@ const UNPACKED_MAX_BYTES: u64 = 64 << 20;
 const TITLE_MAX_CHARS: usize = 300;
 const TITLE_MAX_BYTES: usize = 2048;
 
-/// A page that a document lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListingEntry {
-    /// Address of the page.
     pub url: Url,
     /// Title on one line.
     pub title: Option<String>,
     /// Time of the page: RFC 3339, or a date.
     pub date: Option<String>,
+    /// Categories, each on one line.
+    pub tags: Vec<String>,
 }
 
-/// A document that lists pages.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Title of the document.
     pub title: Option<String>,
-    /// The pages in their order.
     pub entries: Vec<ListingEntry>,
 }
 
@@ -44,7 +42,7 @@ pub fn read(bytes: &[u8], content_type: &str, address: &Url) -> Option<Listing> 
     let unpacked = coding::unpacked(bytes, UNPACKED_MAX_BYTES);
     let is_packed = unpacked.is_some();
     let bytes = unpacked.as_ref().map_or(bytes, |(content, _)| content);
-    let kind = super::essence(content_type);
+    let kind = super::content_type::essence(content_type);
     let content_type = if is_packed { "text/plain" } else { content_type };
     let text = charset::decode(bytes, content_type, Some(address)).text;
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
@@ -80,7 +78,6 @@ fn root(text: &str) -> Option<Name> {
     found
 }
 
-/// The entry of a feed that is read.
 #[derive(Default)]
 struct Draft {
     title: String,
@@ -91,6 +88,7 @@ struct Draft {
     enclosure: String,
     published: String,
     updated: String,
+    categories: Vec<String>,
     base: Option<Url>,
 }
 
@@ -103,6 +101,7 @@ enum Field {
     Guid,
     Published,
     Updated,
+    Category,
 }
 
 /// Reads RSS, RDF and Atom. Names have the prefix of the root, except those of dates and of links in
@@ -172,6 +171,12 @@ fn feed(text: &str, address: &Url) -> Listing {
                         Some("item" | "entry"),
                         "pubDate" | "published" | "date" | "issued",
                     ) => Some(Field::Published),
+                    (Some(draft), Some("item" | "entry"), "category")
+                        if is_own && draft.categories.len() < TAGS_MAX =>
+                    {
+                        draft.categories.push(attribute("term").unwrap_or_default().to_owned());
+                        Some(Field::Category)
+                    }
                     (Some(_), Some("item" | "entry"), "updated" | "modified") => {
                         Some(Field::Updated)
                     }
@@ -188,6 +193,10 @@ fn feed(text: &str, address: &Url) -> Listing {
                     (Field::Guid, Some(draft)) => &mut draft.guid,
                     (Field::Published, Some(draft)) => &mut draft.published,
                     (Field::Updated, Some(draft)) => &mut draft.updated,
+                    (Field::Category, Some(draft)) => match draft.categories.last_mut() {
+                        Some(category) => category,
+                        None => return true,
+                    },
                     (_, None) => return true,
                 };
                 if target.len() < TEXT_MAX_BYTES {
@@ -229,6 +238,7 @@ impl Draft {
             url,
             title: title(&self.title),
             date: date(&self.published).or_else(|| date(&self.updated)),
+            tags: tags(self.categories.iter().map(String::as_str)),
         })
     }
 }
@@ -252,6 +262,7 @@ fn json_feed(text: &str, address: &Url) -> Option<Listing> {
             date: field("date_published")
                 .and_then(date)
                 .or_else(|| field("date_modified").and_then(date)),
+            tags: tags(item["tags"].as_array().into_iter().flatten().filter_map(Value::as_str)),
         })
     };
     is_feed.then(|| Listing {
@@ -272,6 +283,7 @@ fn lines(text: &str) -> Option<Listing> {
                 url: Url::parse(entry.url.as_str()).ok()?,
                 title: entry.title.as_deref().and_then(title),
                 date: entry.bookmarked_at,
+                tags: entry.tags,
             })
         })
         .collect();
@@ -288,6 +300,13 @@ pub(super) fn title(text: &str) -> Option<String> {
         one_line(text, TITLE_MAX_CHARS)
     };
     Some(plain).filter(|text| !text.is_empty())
+}
+
+/// Tags of categories: distinct, on one line, up to the limits of a page.
+fn tags<'a>(categories: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut tags = Tags::default();
+    tags.extend(categories.filter_map(title));
+    tags.into_names()
 }
 
 /// A time of RFC 2822 or RFC 3339 in UTC, or a date. `None` if the text is neither.

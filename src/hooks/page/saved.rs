@@ -15,6 +15,7 @@
 mod markup;
 mod mhtml;
 mod packed;
+mod requisites;
 mod webarchive;
 
 use super::{charset, html};
@@ -32,13 +33,10 @@ const FILE_MAX_BYTES: u64 = 64 << 20;
 const DOCUMENT_MAX_BYTES: usize = 16 << 20;
 /// Longest text about a page in bytes: address, title, time.
 const TEXT_MAX_BYTES: usize = 8192;
-/// Time for finding a title.
 const TITLE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A page that another program saved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedPage {
-    /// Name of the format.
     pub format: String,
     /// Whether the file is the document of a page, as SingleFile writes it uncompressed.
     pub is_single_file: bool,
@@ -50,6 +48,9 @@ pub struct SavedPage {
     pub time: Option<String>,
     /// The document of the page in UTF-8; `None` if the file itself is that document.
     pub document: Option<String>,
+    /// Files next to it that it shows, if the file itself is the document: paths relative to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requisites: Vec<String>,
     /// What of the file cannot be used.
     pub faults: Vec<String>,
 }
@@ -77,7 +78,15 @@ pub fn read(mut file: &File, is_page: bool) -> Result<Option<SavedPage>, String>
     }
     match markup::read(&start, is_page) {
         Some(page) if page.is_single_file => packed::of_single_file(file, &start, page).map(Some),
-        page => Ok(page),
+        Some(page) => {
+            let mut document = Vec::new();
+            let read = file
+                .rewind()
+                .and_then(|()| file.take(DOCUMENT_MAX_BYTES as u64).read_to_end(&mut document));
+            read.map_err(|error| error.to_string())?;
+            Ok(Some(SavedPage { requisites: requisites::of(&document), ..page }))
+        }
+        None => Ok(None),
     }
 }
 
@@ -109,7 +118,6 @@ fn with_document(mut page: SavedPage, bytes: &[u8], kind: &str) -> SavedPage {
     page
 }
 
-/// The title of an HTML document.
 fn title(text: &str) -> Option<String> {
     let head = &text[..text.floor_char_boundary(HEAD_MAX_BYTES)];
     html::title(&html::parse(head, TITLE_TIMEOUT))

@@ -6,12 +6,9 @@ use super::listing::{self, ListingEntry};
 use super::xml::{self, Piece};
 use url::Url;
 
-/// Content of one sitemap file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sitemap {
-    /// Further sitemap files.
     pub files: Vec<ListingEntry>,
-    /// Pages.
     pub pages: Vec<ListingEntry>,
     /// Problem of the file; what came before it counts.
     pub problem: Option<String>,
@@ -56,7 +53,6 @@ pub(super) fn read_text(text: &str, address: &Url, most: usize) -> Sitemap {
     if text.starts_with('<') { xml(text, address, most) } else { lines(text, address, most) }
 }
 
-/// A field of an entry.
 #[derive(Clone, Copy, PartialEq)]
 enum Field {
     Loc,
@@ -141,7 +137,8 @@ fn keep(list: &mut Vec<ListingEntry>, text: &str, title: &str, date: &str, addre
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     if let Some(mut url) = url.filter(|url| url.has_host() && url != address) {
         url.set_fragment(None);
-        list.push(ListingEntry { url, title: listing::title(title), date: listing::date(date) });
+        let (title, date) = (listing::title(title), listing::date(date));
+        list.push(ListingEntry { url, title, date, tags: Vec::new() });
     }
 }
 

@@ -6,7 +6,6 @@ use std::ops::Range;
 const TEXT_ELEMENTS: [&[u8]; 8] =
     [b"script", b"style", b"title", b"textarea", b"xmp", b"iframe", b"noembed", b"noframes"];
 
-/// A tag of a document.
 pub struct Tag<'a> {
     pub span: Range<usize>,
     name: &'a [u8],
@@ -21,7 +20,6 @@ impl<'a> Tag<'a> {
         self.name.eq_ignore_ascii_case(name)
     }
 
-    /// Names and values of the attributes.
     pub fn attributes(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         self.attributes.iter().map(|(name, value, _)| (*name, *value))
     }
@@ -41,7 +39,6 @@ pub struct Tags<'a> {
 }
 
 impl<'a> Tags<'a> {
-    /// Begins at the start of the document.
     pub fn new(bytes: &'a [u8]) -> Tags<'a> {
         Tags { bytes, at: 0 }
     }
@@ -124,7 +121,6 @@ impl<'a> Tags<'a> {
         Some(Some((name, &bytes[from..from + length], from..from + length)))
     }
 
-    /// Goes to the end tag of an element of text.
     fn skip_text(&mut self, name: &[u8]) {
         while let Some(at) = find(self.bytes, b"</", self.at) {
             let own = &self.bytes[at + 2..];
@@ -138,7 +134,6 @@ impl<'a> Tags<'a> {
     }
 }
 
-/// Number of blanks at the start.
 pub fn blanks(bytes: &[u8]) -> usize {
     let is_other = |byte: &u8| !byte.is_ascii_whitespace();
     bytes.iter().position(is_other).unwrap_or(bytes.len())

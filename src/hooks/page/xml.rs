@@ -20,14 +20,11 @@ pub struct Name {
     pub local: String,
 }
 
-/// A piece of a document.
 #[derive(Debug)]
 pub enum Piece {
     /// An element begins. Attributes have their full name.
     Start(Name, Vec<(String, String)>),
-    /// Text of the element.
     Text(String),
-    /// An element ends.
     End,
 }
 

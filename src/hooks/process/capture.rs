@@ -29,13 +29,11 @@ pub struct OutputLimits {
 
 /// A part of a program's output.
 pub enum Chunk {
-    /// Standard output.
     Output(Vec<u8>),
     /// A line of standard error.
     Log(Vec<u8>),
 }
 
-/// The captured output of a program.
 pub struct Capture {
     limits: OutputLimits,
     output: Vec<u8>,

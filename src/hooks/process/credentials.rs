@@ -5,7 +5,6 @@ use percent_encoding::percent_decode_str;
 use std::fmt;
 use url::{Origin, Url};
 
-/// User name and password for one server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// User name, decoded.

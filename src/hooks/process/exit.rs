@@ -5,12 +5,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// Why a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitReason {
-    /// The program exited with this status.
     Exited(i32),
-    /// Another process killed the program with this signal.
     Killed(i32),
     /// The hook stopped the program at the time limit.
     TimedOut,
@@ -21,7 +18,6 @@ pub enum ExitReason {
 }
 
 impl ExitReason {
-    /// Converts the status of a process that has exited.
     pub fn of(status: ExitStatus) -> ExitReason {
         match (status.code(), status.signal()) {
             (Some(code), _) => ExitReason::Exited(code),
@@ -29,7 +25,6 @@ impl ExitReason {
         }
     }
 
-    /// Reason for the end of a program of this name.
     pub fn describe(self, program: &str, budget: Duration) -> String {
         match self {
             ExitReason::Exited(status) => format!("{program} failed (exit {status})"),
@@ -53,10 +48,8 @@ impl ProgramOutput {
     }
 }
 
-/// Result of a program.
 #[derive(Debug)]
 pub struct ProgramOutput {
-    /// Why the program ended.
     pub exit: ExitReason,
     /// The start of its standard output, up to the limit.
     pub output: Vec<u8>,

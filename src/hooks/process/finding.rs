@@ -1,26 +1,23 @@
 //! The result of a hook, and the record that reports it.
 
+use archivist_core::model::LACKS;
 use serde_json::{Map, Value};
 use std::io::Write;
 
 /// Exit status of a skipped hook: the one of the contract, as [`std::process::ExitCode`] takes it.
 pub const EXIT_SKIPPED: u8 = archivist_core::model::EXIT_SKIPPED as u8;
 
-/// FindingStatus of an ArchiveResult.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FindingStatus {
-    /// The hook has output.
     Succeeded,
     /// The hook ran without errors and found nothing.
     NoResults,
     /// The configuration, a missing program or a page that is not there prevents the run.
     Skipped,
-    /// The hook failed.
     Failed,
 }
 
 impl FindingStatus {
-    /// The status in an ArchiveResult.
     pub fn word(self) -> &'static str {
         match self {
             FindingStatus::Succeeded => "succeeded",
@@ -31,10 +28,11 @@ impl FindingStatus {
     }
 }
 
-/// The result of a hook.
+/// Result of a program. An early end is also a finding, so that every run has a record.
+pub type Outcome = Result<Finding, Finding>;
+
 #[derive(Debug)]
 pub struct Finding {
-    /// FindingStatus of the run.
     pub status: FindingStatus,
     /// Path of the main output relative to the plugin's directory, or a short text.
     pub output_str: String,
@@ -60,7 +58,6 @@ impl Finding {
         Finding::new(FindingStatus::Succeeded, output_str)
     }
 
-    /// The hook found nothing.
     pub fn noresults(reason: impl Into<String>) -> Finding {
         Finding::new(FindingStatus::NoResults, reason)
     }
@@ -71,14 +68,12 @@ impl Finding {
         Finding::new(FindingStatus::Skipped, reason)
     }
 
-    /// The hook failed for this reason.
     pub fn failed(reason: impl Into<String>) -> Finding {
         let finding = Finding::new(FindingStatus::Failed, reason);
         let reason = finding.output_str.clone();
         finding.with("error", reason)
     }
 
-    /// Adds a field to the ArchiveResult.
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Finding {
         self.fields.push((name, value.into()));
         self
@@ -89,12 +84,42 @@ impl Finding {
         self.fields.iter().any(|(name, _)| *name == field)
     }
 
-    /// Adds a remark about the output, if any.
-    pub fn with_note(self, note: Option<String>) -> Finding {
-        match note {
-            Some(note) => self.with("note", note),
-            None => self,
+    /// Adds numbers about the output.
+    pub fn with_figures(mut self, figures: Map<String, Value>) -> Finding {
+        match self.fields.iter_mut().find(|(name, _)| *name == "figures") {
+            Some((_, Value::Object(stated))) => {
+                stated.extend(figures);
+                self
+            }
+            _ => self.with("figures", figures),
         }
+    }
+
+    /// Adds a remark about the output, if any, to those that it has.
+    pub fn with_note(mut self, note: Option<String>) -> Finding {
+        let Some(note) = note else { return self };
+        match self.fields.iter_mut().find(|(name, _)| *name == "note") {
+            Some((_, Value::String(notes))) => {
+                notes.push_str("; ");
+                notes.push_str(&note);
+                self
+            }
+            _ => self.with("note", note),
+        }
+    }
+
+    /// Adds remarks about parts of the page that the output lacks, and counts them.
+    pub fn lacking<const N: usize>(self, parts: [Option<String>; N]) -> Finding {
+        let count = parts.iter().flatten().count();
+        self.with_lacks(count).with_notes(parts)
+    }
+
+    /// States how many parts of the page the output lacks, which a remark names ([`LACKS`]).
+    pub fn with_lacks(self, count: usize) -> Finding {
+        if count == 0 {
+            return self;
+        }
+        self.with_figures(Map::from_iter([(LACKS.to_owned(), count.into())]))
     }
 
     /// The remark about the output, if any.
@@ -104,10 +129,9 @@ impl Finding {
         note.and_then(|(_, text)| text.as_str().map(str::to_owned))
     }
 
-    /// Adds the remarks about the output as one.
+    /// Adds remarks about the output.
     pub fn with_notes<const N: usize>(self, notes: [Option<String>; N]) -> Finding {
-        let all = notes.into_iter().flatten();
-        self.with_note(all.reduce(|first, next| format!("{first}; {next}")))
+        notes.into_iter().fold(self, Finding::with_note)
     }
 
     /// Appends a cause to the message of a failure, unless the message has it.
@@ -210,6 +234,19 @@ mod tests {
         assert_eq!(note([some("a"), some("b")]), "a; b");
         assert_eq!(note([None, some("b")]), "b");
         assert_eq!(note([None, None]), Value::Null);
+    }
+
+    #[test]
+    fn parts_that_the_output_lacks_are_counted_and_named_first() {
+        let part = |text: &str| Some(text.to_owned());
+        let finding = Finding::succeeded("")
+            .lacking([part("cut"), None, part("no font")])
+            .with_notes([part("rejected consent")]);
+        let record = finding.archive_result();
+        assert_eq!(record["figures"], json!({"lacks": 2}));
+        assert_eq!(record["note"], "cut; no font; rejected consent");
+        let whole = Finding::succeeded("").lacking([None]).archive_result();
+        assert_eq!(whole.get("figures"), None);
     }
 
     #[test]

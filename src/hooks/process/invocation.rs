@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 
-/// One run of a hook program.
+/// Added to the reason of a failure that [`Invocation::answer_time`] would have prevented.
+pub const ALLOWS_MORE: &str = "(ANSWER_TIMEOUT= allows more)";
+
 #[derive(Debug)]
 pub struct Invocation {
-    /// Name of the plugin and of its output directory.
     pub plugin: String,
     /// `--url=` without user name and password, otherwise unchanged.
     pub url: String,
@@ -25,7 +26,6 @@ pub struct Invocation {
     pub snap_dir: PathBuf,
     /// EXTRA_CONTEXT, overridden by `--extra-context=`: fields that are added to every record.
     pub context: Map<String, Value>,
-    /// The plugin's settings.
     pub settings: PluginSettings,
 }
 
@@ -87,6 +87,11 @@ impl Invocation {
             self.settings.number(&format!("{}_TIMEOUT", self.prefix())).clamp(1, 7 * 24 * 3600)
                 as f64;
         Duration::from_secs_f64(limit - (limit / 7.0).min(10.0))
+    }
+
+    /// Time that a server has for its answer, and the browser to load a page.
+    pub fn answer_time(&self) -> Duration {
+        Duration::from_secs(self.settings.number("ANSWER_TIMEOUT").max(1))
     }
 
     /// Path of a file of another plugin of the same snapshot.

@@ -3,6 +3,7 @@
 pub mod capture;
 pub mod credentials;
 pub mod exit;
+pub mod files;
 pub mod finding;
 pub mod invocation;
 pub mod network;

@@ -70,7 +70,10 @@ fn judge(message: &str, url: &Url) -> Option<Judgement> {
     match error {
         NetworkError::Name => Some(lack_of_names().map_or(Judgement::Name, Judgement::Machine)),
         NetworkError::Unreachable => lack_of_route().map(str::to_owned).map(Judgement::Machine),
-        NetworkError::TimedOut | NetworkError::Refused | NetworkError::Certificate => None,
+        NetworkError::TimedOut
+        | NetworkError::Refused
+        | NetworkError::Certificate
+        | NetworkError::Portal => None,
     }
 }
 

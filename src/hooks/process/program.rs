@@ -17,14 +17,12 @@ use tokio::time::{Instant, timeout_at};
 /// Time that a program gets to exit after SIGTERM.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
 
-/// SIGTERM and SIGINT, which end the hook.
 pub struct StopSignals {
     terminate: Signals,
     interrupt: Signals,
 }
 
 impl StopSignals {
-    /// Waits for one of the signals.
     pub async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

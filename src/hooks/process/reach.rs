@@ -2,7 +2,7 @@
 //! address.
 
 use crate::process::finding::Finding;
-use archivist_core::model::AddressKind;
+use archivist_core::model::{AddressKind, REDIRECT_REFUSED};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
 use std::process::ExitCode;
@@ -14,9 +14,6 @@ use url::{Host, Url};
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Text that every explanation contains.
 const EXPLANATION_MARK: &str = " that hooks do not reach";
-/// Explanation when the refused address is not known.
-const UNKNOWN_ADDRESS: &str =
-    "the page leads to an address that hooks do not reach: see Reach= in archivist.conf(5)";
 /// The discard service (RFC 863), which usually has no listener.
 const DISCARD_PORT: u16 = 9;
 
@@ -99,7 +96,7 @@ pub fn with_explanation(finding: Finding, url: Option<&Url>) -> Finding {
         return finding.because(&why);
     }
     if DENIED.iter().any(|text| finding.output_str.contains(text)) {
-        finding.because(UNKNOWN_ADDRESS)
+        finding.because(&format!("{REDIRECT_REFUSED}: see Reach= in archivist.conf(5)"))
     } else {
         finding
     }
@@ -108,6 +105,7 @@ pub fn with_explanation(finding: Finding, url: Option<&Url>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_core::model::NetworkError;
 
     #[test]
     fn failure_without_a_filter_is_not_explained() {
@@ -120,7 +118,13 @@ mod tests {
         let refused =
             with_explanation(Finding::failed("net::ERR_NETWORK_ACCESS_DENIED"), Some(&local));
         let text = with_explanation(refused, Some(&local)).output_str;
-        assert_eq!(text, format!("net::ERR_NETWORK_ACCESS_DENIED; {UNKNOWN_ADDRESS}"));
+        assert_eq!(NetworkError::of(&text), Some(NetworkError::Portal));
+        assert_eq!(
+            text,
+            format!(
+                "net::ERR_NETWORK_ACCESS_DENIED; {REDIRECT_REFUSED}: see Reach= in archivist.conf(5)"
+            )
+        );
     }
 
     #[test]

@@ -49,7 +49,6 @@ impl Scratch {
         }
     }
 
-    /// Path of the directory.
     pub fn dir(&self) -> &Path {
         &self.0
     }

@@ -1,11 +1,13 @@
 //! `dom`: saves the page's HTML after its scripts ran in `output.html`.
 
-use crate::chromium;
-use crate::chromium::PAGE_MAX_BYTES;
+use crate::chromium::view;
+use crate::chromium::view::PAGE_MAX_BYTES;
+use crate::process::files;
+use crate::process::finding::Outcome;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
-use crate::{Outcome, page};
+use crate::source;
 
 /// Reads the HTML from chromium and checks that it is complete.
 pub fn run(invocation: &Invocation) -> Outcome {
@@ -15,7 +17,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
         0 => PAGE_MAX_BYTES,
         most => most.min(PAGE_MAX_BYTES),
     };
-    let read = chromium::with_page(invocation, &mut runner, most, async |view| {
+    let read = view::with_page(invocation, &mut runner, most, async |view| {
         Ok(view.document(most).await?)
     });
     let ((html, note), navigation) = read?;
@@ -27,10 +29,11 @@ pub fn run(invocation: &Invocation) -> Outcome {
     if !looks_like_html(html.as_bytes()) {
         return Err(Finding::failed(format!("chromium returned no HTML ({size} bytes)")));
     }
-    page::write("output.html", html.as_bytes())?;
+    files::write("output.html", html.as_bytes())?;
     Ok(Finding::succeeded("output.html")
-        .with(page::results::VISIT, navigation.target)
-        .with_notes([navigation.note, note]))
+        .with(source::results::VISIT, navigation.target)
+        .lacking([note])
+        .with_note(navigation.note))
 }
 
 /// Declares UTF-8 in documents without an element for that.

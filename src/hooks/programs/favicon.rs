@@ -1,12 +1,15 @@
 //! `favicon`: saves the icon that the browser got with the page, else one that the page names, else
 //! `/favicon.ico` of its site. Requests no other service.
 
-use crate::page::fetch;
 use crate::page::html;
+use crate::process::files;
+use crate::process::finding::Outcome;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
-use crate::{Outcome, chromium, page};
+use crate::source;
+use crate::source::fetch;
+use crate::visit;
 use std::collections::HashSet;
 use std::time::Duration;
 use url::Url;
@@ -18,9 +21,7 @@ const PAGE_START_BYTES: u64 = 512 * 1024;
 /// How long after the page its icon may come: a browser asks for it last.
 const ICON_WAIT: Duration = Duration::from_secs(2);
 
-/// What is known of a page and its icons.
 struct Site {
-    /// Address of the page.
     address: Url,
     /// Icons that the page names.
     named: Vec<Url>,
@@ -63,11 +64,9 @@ pub fn run(invocation: &Invocation) -> Outcome {
 
 /// What the visit of the page by the browser says about its icon.
 enum Visit {
-    /// The icon, which is saved.
     Icon(Finding),
     /// The icon is not there yet, or is no image.
     Site(Site),
-    /// There was no visit.
     None,
 }
 
@@ -82,7 +81,7 @@ fn visited(
         return Ok(Visit::None);
     }
     let within = runner.remaining() / 2;
-    let Some(hops) = chromium::responses(invocation, runner, within)? else {
+    let Some(hops) = visit::responses(invocation, runner, within)? else {
         return Ok(Visit::None);
     };
     let mut site = Site {
@@ -92,10 +91,10 @@ fn visited(
         missing: None,
     };
     // A download has no tab that could have asked for an icon.
-    if chromium::navigation(invocation).is_none() {
+    if visit::navigation(invocation).is_none() {
         return Ok(Visit::Site(site));
     }
-    if let Some(icon) = chromium::icon(invocation, runner, ICON_WAIT)? {
+    if let Some(icon) = visit::icon(invocation, runner, ICON_WAIT)? {
         if icon.status == 200
             && let Some(found) = save(&icon.bytes(), most)?
         {
@@ -105,7 +104,7 @@ fn visited(
         let has_come = icon.status != 200 || !icon.body.is_empty();
         site.missing = Url::parse(&icon.url).ok().filter(|_| has_come);
     }
-    if let Some(page) = page::in_browser(invocation, runner) {
+    if let Some(page) = source::in_browser(invocation, runner) {
         site.named = html::icons(&page.html, &page.resolver());
         site.own = html::own_icon(&page.html);
         site.address = page.address;
@@ -113,17 +112,16 @@ fn visited(
     Ok(Visit::Site(site))
 }
 
-/// Fetches the page.
 fn fetched(
     invocation: &Invocation,
     runner: &mut ProgramRunner,
     url: &Url,
 ) -> Result<Site, Finding> {
     let within = runner.remaining() / 2;
-    let fetched = page::request(runner, invocation, url, PAGE_START_BYTES, within)?;
+    let fetched = source::request(runner, invocation, url, PAGE_START_BYTES, within)?;
     let address = fetched.last().url.clone();
-    let page = page::parse(fetched).ok();
-    let icons = |page: &page::ParsedPage| html::icons(&page.html, &page.resolver());
+    let page = source::parse(fetched).ok();
+    let icons = |page: &source::ParsedPage| html::icons(&page.html, &page.resolver());
     Ok(Site {
         address,
         named: page.as_ref().map(icons).unwrap_or_default(),
@@ -138,7 +136,7 @@ fn save(icon: &[u8], most: u64) -> Result<Option<Finding>, Finding> {
         return Ok(None);
     };
     let name = format!("favicon.{extension}");
-    page::write(&name, icon)?;
+    files::write(&name, icon)?;
     Ok(Some(Finding::succeeded(name)))
 }
 

@@ -4,9 +4,10 @@
 //! entry's hash in hexadecimal, a blank, the name, and a NUL byte. So one hash covers the whole
 //! tree.
 
+use crate::process::files;
 use crate::process::finding::Finding;
+use crate::process::finding::Outcome;
 use crate::process::invocation::Invocation;
-use crate::{Outcome, page};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -33,7 +34,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
             Finding::failed(format!("failed to hash '{}': {error}", invocation.snap_dir.display()))
         }
     })?;
-    page::write("hashes.json", format!("{:#}\n", tree.document(&root)).as_bytes())?;
+    files::write("hashes.json", format!("{:#}\n", tree.document(&root)).as_bytes())?;
     Ok(Finding::succeeded("hashes.json").with("root_hash", root.hash))
 }
 

@@ -2,12 +2,15 @@
 //! browser got them, else with a request of its own.
 
 use crate::crawl::robots;
-use crate::page::fetch::Hop;
+use crate::page::response::ResponseHead;
 use crate::page::retry_after::retry_after;
+use crate::process::files;
+use crate::process::finding::Outcome;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
-use crate::{Outcome, chromium, page};
+use crate::source;
+use crate::visit;
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -17,7 +20,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     let mut runner = ProgramRunner::new(invocation.budget())?;
     let hops = responses(invocation, &mut runner, &url)?;
     let last = &hops[hops.len() - 1];
-    page::write("headers.json", format!("{:#}\n", document(invocation, &hops)).as_bytes())?;
+    files::write("headers.json", format!("{:#}\n", document(invocation, &hops)).as_bytes())?;
     let mut found = Finding::succeeded("headers.json")
         .with("final_url", last.url.as_str())
         .with("http_status", u64::from(last.status))
@@ -39,20 +42,20 @@ fn responses(
     invocation: &Invocation,
     runner: &mut ProgramRunner,
     url: &Url,
-) -> Result<Vec<Hop>, Finding> {
+) -> Result<Vec<ResponseHead>, Finding> {
     if invocation.settings.list("HEADERS_ARGS_EXTRA").is_empty() {
         let within = runner.remaining() / 2;
-        if let Some(hops) = chromium::responses(invocation, runner, within)? {
+        if let Some(hops) = visit::responses(invocation, runner, within)? {
             return Ok(hops);
         }
     }
     progress("requesting the headers");
     let within = runner.remaining();
-    Ok(page::request(runner, invocation, url, 0, within)?.hops)
+    Ok(source::request(runner, invocation, url, 0, within)?.hops)
 }
 
 /// Content of `headers.json`: the keys that other plugins of this contract read, and the redirects.
-fn document(invocation: &Invocation, hops: &[Hop]) -> Value {
+fn document(invocation: &Invocation, hops: &[ResponseHead]) -> Value {
     let last = &hops[hops.len() - 1];
     let redirects: Vec<_> = hops[..hops.len() - 1]
         .iter()
@@ -73,7 +76,7 @@ fn document(invocation: &Invocation, hops: &[Hop]) -> Value {
 }
 
 /// Headers as a JSON object. The values of a repeated header are separated by line feeds.
-fn headers(hop: &Hop) -> Map<String, Value> {
+fn headers(hop: &ResponseHead) -> Map<String, Value> {
     let mut map = Map::new();
     for (name, value) in &hop.headers {
         match map.get_mut(name) {
@@ -92,7 +95,7 @@ fn headers(hop: &Hop) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::fetch;
+    use crate::source::fetch;
 
     #[test]
     fn document_has_final_response_and_redirects() {

@@ -1,9 +1,10 @@
 //! `import`: says from which file or directory `archivist import` added a page. A recording is readable for
 //! the owner of the archive alone, and this program does not need it.
 
+use crate::process::files;
 use crate::process::finding::Finding;
+use crate::process::finding::Outcome;
 use crate::process::invocation::Invocation;
-use crate::{Outcome, page};
 use archivist_core::model::kept_entry;
 use serde_json::json;
 use std::path::Path;
@@ -22,7 +23,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     if invocation.settings.flag("IMPORT_KEEP") {
         return Ok(Finding::noresults(kept_entry(&source)));
     }
-    if !invocation.settings.text("IMPORT_STAGED").is_empty() {
+    if file.is_empty() && !invocation.settings.text("IMPORT_STAGED").is_empty() {
         let reason = "its files are gone; import it again";
         return Err(Finding::failed(reason));
     }
@@ -31,6 +32,6 @@ pub fn run(invocation: &Invocation) -> Outcome {
         return Err(Finding::skipped(reason));
     }
     let document = json!({"file": file, "source": source, "url": invocation.url});
-    page::write("recording.json", format!("{document:#}\n").as_bytes())?;
+    files::write("recording.json", format!("{document:#}\n").as_bytes())?;
     Ok(Finding::succeeded(format!("from '{source}'")))
 }

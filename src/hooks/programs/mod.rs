@@ -8,6 +8,7 @@ pub mod import;
 pub mod outlinks;
 pub mod pdf;
 pub mod screenshot;
+pub mod standalone;
 pub mod text;
 pub mod title;
 pub mod verify;

@@ -1,11 +1,14 @@
 //! `outlinks`: prints the links of the page as records, and writes them to `urls.jsonl`.
 
+use crate::page::html;
 use crate::page::html::Link;
-use crate::page::{Document, html};
+use crate::process::files;
 use crate::process::finding::Finding;
+use crate::process::finding::Outcome;
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
-use crate::{Outcome, page};
+use crate::source;
+use crate::source::Document;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use url::Url;
@@ -16,12 +19,14 @@ struct Child {
     url: Url,
     title: Option<String>,
     date: Option<String>,
+    /// Categories of an entry of a feed.
+    tags: Vec<String>,
 }
 
 /// Finds the page and lists its links, or the entries of a feed, sitemap or list.
 pub fn run(invocation: &Invocation) -> Outcome {
     let mut runner = ProgramRunner::new(invocation.budget())?;
-    let document = page::find(invocation, &mut runner)?;
+    let document = source::find(invocation, &mut runner)?;
     let (children, address, thing) = match document {
         Document::Page(page) => {
             let links = html::links(&page.html, &page.resolver());
@@ -33,6 +38,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
                 url: entry.url,
                 title: entry.title,
                 date: entry.date,
+                tags: entry.tags,
             });
             (entries.collect(), address, ("entry", "entries"))
         }
@@ -46,7 +52,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     }
     let records: Vec<_> = children.iter().map(|child| record(child, invocation)).collect();
     let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
-    page::write("urls.jsonl", lines.as_bytes())?;
+    files::write("urls.jsonl", lines.as_bytes())?;
     let mut text = match children.len() {
         1 => format!("1 {}", thing.0),
         count => format!("{count} {}", thing.1),
@@ -70,7 +76,8 @@ fn children(links: Vec<Link>, routes: &str) -> Vec<Child> {
     let child = |link: Link| {
         let mut url = link.url;
         url.set_fragment(link.route.as_deref().filter(|_| keeps));
-        Child { url, title: Some(link.text).filter(|text| !text.is_empty()), date: None }
+        let title = Some(link.text).filter(|text| !text.is_empty());
+        Child { url, title, date: None, tags: Vec::new() }
     };
     links.into_iter().map(child).collect()
 }
@@ -101,6 +108,9 @@ fn record(child: &Child, invocation: &Invocation) -> Value {
             record.insert(name.into(), text.as_str().into());
         }
     }
+    if !child.tags.is_empty() {
+        record.insert("tags".into(), child.tags.clone().into());
+    }
     record.insert("depth".into(), (invocation.depth + 1).into());
     record.insert("plugin".into(), invocation.plugin.as_str().into());
     Value::Object(record)
@@ -111,7 +121,7 @@ mod tests {
     use super::*;
 
     fn link(url: &str) -> Child {
-        Child { url: Url::parse(url).unwrap(), title: None, date: None }
+        Child { url: Url::parse(url).unwrap(), title: None, date: None, tags: Vec::new() }
     }
 
     #[test]

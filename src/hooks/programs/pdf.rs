@@ -1,13 +1,15 @@
 //! `pdf`: saves the page as a PDF in `output.pdf`.
 
-use crate::chromium;
-use crate::chromium::{PAGE_MAX_BYTES, TabView};
+use crate::chromium::view;
+use crate::chromium::view::glyphs;
+use crate::chromium::view::{PAGE_MAX_BYTES, TabView};
 use crate::process::capture::OutputLimits;
 use crate::process::exit::ExitReason;
+use crate::process::files;
+use crate::process::finding::Outcome;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
-use crate::{Outcome, page};
 use serde_json::{Value, json};
 use std::process::Command;
 use std::time::Duration;
@@ -34,7 +36,7 @@ const TEXT_MAX_BYTES: usize = 32 << 20;
 pub fn run(invocation: &Invocation) -> Outcome {
     let mut runner = ProgramRunner::new(invocation.budget())?;
     progress("printing with chromium");
-    let printed = chromium::with_page(invocation, &mut runner, PAGE_MAX_BYTES, print);
+    let printed = view::with_page(invocation, &mut runner, PAGE_MAX_BYTES, print);
     let (printed, navigation) = printed?;
     let pdf = printed.pdf;
     if !is_pdf(&pdf) {
@@ -42,10 +44,15 @@ pub fn run(invocation: &Invocation) -> Outcome {
         let reason = format!("chromium returned an incomplete PDF ({size} bytes)");
         return Err(Finding::failed(reason));
     }
-    page::write("output.pdf", &pdf)?;
-    let missing = saved_letters(&mut runner).and_then(|saved| printed.letters.missing(saved));
-    let notes = [navigation.note, printed.note, printed.fonts, missing];
-    Ok(Finding::succeeded("output.pdf").with_notes(notes))
+    files::write("output.pdf", &pdf)?;
+    let saved = saved_letters(&mut runner);
+    let [missing, left_out] = saved.map(|saved| printed.letters.missing(saved)).unwrap_or_default();
+    let [as_on_screen, cut] = printed.notes;
+    Ok(Finding::succeeded("output.pdf").lacking([cut, printed.fonts, missing]).with_notes([
+        left_out,
+        navigation.note,
+        as_on_screen,
+    ]))
 }
 
 /// Number of letters and digits in `output.pdf`. `None` if pdftotext is not installed, fails, or
@@ -61,7 +68,6 @@ fn saved_letters(runner: &mut ProgramRunner) -> Option<u64> {
     Some(text.chars().filter(|c| c.is_alphanumeric()).count() as u64)
 }
 
-/// Number of letters and digits that the page shows.
 struct Letters {
     screen: u64,
     /// In the layout that was printed.
@@ -69,28 +75,26 @@ struct Letters {
 }
 
 impl Letters {
-    /// Remark on a PDF that lacks a part of the text, if it has `saved` letters.
-    fn missing(&self, saved: u64) -> Option<String> {
+    /// Remarks on a PDF that has `saved` letters: that it lacks a part of the text, or that the page prints less
+    /// than it shows.
+    fn missing(&self, saved: u64) -> [Option<String>; 2] {
         let Letters { screen, paper } = *self;
         if screen < COMPARED_MIN_LETTERS {
-            None
+            [None, None]
         } else if saved * 100 < paper * PAPER_MIN_PERCENT {
-            Some(format!("the PDF has {saved} of {screen} letters of the page"))
+            [Some(format!("the PDF has {saved} of {screen} letters of the page")), None]
         } else if saved * 100 < screen * SCREEN_MIN_PERCENT {
-            Some(format!("the style sheet for print shows {saved} of {screen} letters"))
+            [None, Some(format!("the style sheet for print shows {saved} of {screen} letters"))]
         } else {
-            None
+            [None, None]
         }
     }
 }
 
-/// A printed page.
 struct Printed {
     pdf: Vec<u8>,
     letters: Letters,
-    /// Remark on how it was printed.
-    note: Option<String>,
-    /// Remark about fonts that the machine lacks.
+    notes: [Option<String>; 2],
     fonts: Option<String>,
 }
 
@@ -98,6 +102,8 @@ struct Printed {
 /// returns a remark about that. Boxes in which the page scrolls are as high as their content
 /// meanwhile, and what stays in view is printed once instead of on each sheet, over the text.
 async fn print(view: &TabView) -> Result<Printed, Finding> {
+    let turned = view.evaluate("() => [innerWidth, innerHeight, turnedHeight()]", &[]).await?;
+    let turned = serde_json::from_value::<[u32; 3]>(turned).ok().filter(|[.., high]| *high > 0);
     let on_screen = Layout::from(view.evaluate(MEASURE, &[]).await?);
     view.set_media("print").await?;
     let on_paper = Layout::from(view.evaluate(MEASURE, &[]).await?);
@@ -110,25 +116,37 @@ async fn print(view: &TabView) -> Result<Printed, Finding> {
     });
     view.set_media(if hides_text { "screen" } else { "" }).await?;
     let layout = if hides_text { &on_screen } else { &on_paper };
-    let width = (layout.width > layout.viewport_width).then(|| layout.width.min(PAPER_MAX_WIDTH));
+    let mut width = layout.width;
     let is_moved = layout.boxes > 0 || layout.fixed > 0;
     if is_moved {
-        view.evaluate(SPREAD, &[json!(true)]).await?;
+        let spread = view.evaluate(SPREAD, &[json!(true)]).await?;
+        width = width.max(u32::try_from(spread.as_u64().unwrap_or_default()).unwrap_or(u32::MAX));
     }
+    if let Some([width, _, high]) = turned {
+        // All of it is in view now.
+        view.resize((width, high)).await?;
+        view.evaluate(view::REACTED, &[]).await?;
+    }
+    // What grows to a side is continued on further sheets.
+    let is_cut = width > PAPER_MAX_WIDTH && !layout.is_sideways;
+    let cut = is_cut.then(|| format!("cut at {PAPER_MAX_WIDTH} of {width} pixels in width"));
+    let width = (width > layout.viewport_width).then(|| width.min(PAPER_MAX_WIDTH));
     let pdf = view.pdf(PAGE_MAX_BYTES, width).await;
     if is_moved {
         view.evaluate(SPREAD, &[json!(false)]).await?;
     }
     view.set_media("").await?;
+    if let Some([width, height, _]) = turned {
+        view.resize((width, height)).await?;
+    }
     Ok(Printed {
         pdf: pdf?,
         letters: Letters { screen: on_screen.letters, paper: layout.letters },
-        note,
-        fonts: chromium::missing_fonts(view).await,
+        notes: [note, cut],
+        fonts: glyphs::missing_fonts(view).await,
     })
 }
 
-/// How the page is laid out.
 struct Layout {
     /// Number of visible words.
     words: u64,
@@ -136,6 +154,8 @@ struct Layout {
     letters: u64,
     width: u32,
     viewport_width: u32,
+    /// Whether the page grows to a side.
+    is_sideways: bool,
     /// Number of boxes in which large parts of the page scroll.
     boxes: u64,
     /// Number of elements that stay in view while the page scrolls.
@@ -151,6 +171,7 @@ impl From<Value> for Layout {
             letters: number("letters"),
             width: pixels("width"),
             viewport_width: pixels("viewport"),
+            is_sideways: value["isSideways"] == json!(true),
             boxes: number("boxes"),
             fixed: number("fixed"),
         }
@@ -169,13 +190,14 @@ const MEASURE: &str = r#"() => {
     letters: (text.slice(0, 4000000).match(/[\p{L}\p{N}]/gu) || []).length,
     width: page && !hidesSides() ? page.scrollWidth : 0,
     viewport: innerWidth,
+    isSideways: Boolean(document.documentElement) && growsSideways(document.documentElement),
     boxes: scrollBoxes(/auto|scroll|hidden/, 1 / 3).length,
     fixed,
   };
 }"#;
 
-/// Lets boxes that scroll be as high as what is in them, puts what stays in view where it is on the
-/// first sheet, and undoes that.
+/// Lets boxes that scroll be as high as what is in them, or as wide, puts what stays in view where it is on
+/// the first sheet, and undoes that. Returns the width of the page if a box became wider.
 const SPREAD: &str = r#"(on) => {
   const mark = "data-archivist-style";
   if (!on) {
@@ -187,11 +209,15 @@ const SPREAD: &str = r#"(on) => {
     }
     return;
   }
-  const spread = new Set();
+  const spread = new Set(), wide = new Set();
   const fixed = [...document.querySelectorAll("body, body *")]
     .filter((element) => getComputedStyle(element).position === "fixed");
   for (const element of scrollBoxes(/auto|scroll|hidden/, 1 / 3)) {
-    for (let at = element; at; at = at.parentElement) spread.add(at);
+    const isWide = growsSideways(element);
+    for (let at = element; at; at = at.parentElement) {
+      spread.add(at);
+      if (isWide) wide.add(at);
+    }
   }
   const keep = (element) => {
     const style = element.getAttribute("style");
@@ -204,10 +230,13 @@ const SPREAD: &str = r#"(on) => {
   }
   for (const element of spread) {
     keep(element);
-    for (const name of ["height", "max-height"]) element.style.setProperty(name, name === "height" ? "auto" : "none", "important");
+    const [side, size] = wide.has(element) ? ["width", "max-content"] : ["height", "auto"];
+    element.style.setProperty(side, size, "important");
+    element.style.setProperty("max-" + side, "none", "important");
     element.style.setProperty("overflow", "visible", "important");
     if (/fixed|absolute/.test(getComputedStyle(element).position)) element.style.setProperty("position", "static", "important");
   }
+  return wide.size > 0 ? (document.scrollingElement || document.documentElement).scrollWidth : 0;
 }"#;
 
 /// Whether the bytes begin with a PDF header and end with its end mark.
@@ -230,7 +259,7 @@ mod tests {
     fn a_pdf_without_a_part_of_the_text_is_named() {
         let note = |screen, paper, saved| {
             let letters = Letters { screen, paper };
-            letters.missing(saved).unwrap_or_default()
+            letters.missing(saved).into_iter().flatten().collect::<String>()
         };
         assert_eq!(note(100, 100, 79), "the PDF has 79 of 100 letters of the page");
         assert_eq!(note(400, 400, 0), "the PDF has 0 of 400 letters of the page");

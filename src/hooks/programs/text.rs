@@ -2,39 +2,42 @@
 //! from the files of other hooks, so the site is not visited.
 
 mod archivebox;
+mod document;
 mod language;
 mod prose;
 mod source;
 
-use crate::page::{self, read_start};
+use crate::process::files;
+use crate::visit;
+pub use document::{READERS, Reader};
+
+use crate::process::files::read_start;
 use crate::process::finding::Finding;
+use crate::process::finding::Outcome;
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
-use crate::{Outcome, chromium};
 use archivist_core::model::TextDigest;
 use archivist_core::text::{human_size, simhash};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::Path;
+use url::Url;
 
-/// Name of the file with the text.
 const TEXT: &str = "text.txt";
 /// Name of the file that describes it, and most bytes of it that are read.
 const DESCRIPTION: &str = "text.json";
 const DESCRIPTION_MAX_BYTES: u64 = 64 << 10;
 /// Longest text in bytes.
-const TEXT_MAX_BYTES: usize = 1 << 20;
+pub const TEXT_MAX_BYTES: usize = 1 << 20;
 
 /// `text.json`: what is known about the text of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
     /// Language of the text as in HTML, such as `en`.
     pub language: Option<String>,
-    /// Title of the page.
     pub title: Option<String>,
     /// Plugin whose file has the text.
     pub source: String,
-    /// Characters of the text.
     pub characters: usize,
     /// Whether the text of the page is longer.
     pub truncated: bool,
@@ -57,47 +60,88 @@ impl Description {
     }
 }
 
-/// Reads the text in the directory of a snapshot. `None` if the snapshot has none.
-pub fn of_snapshot(directory: &Path) -> Option<String> {
-    let bytes = read_start(&directory.join("text").join(TEXT), TEXT_MAX_BYTES as u64)?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// The text of a page.
 struct PageText {
     /// Lines, without blank ones.
     text: String,
     title: Option<String>,
     /// Language that the document declares.
     declared: Option<String>,
+    /// What it lacks.
+    missing: Option<String>,
     /// Plugin whose file it is from.
     source: &'static str,
+}
+
+/// The text of a page and its description, as files of this plugin have them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextFiles {
+    pub text: String,
+    pub description: Description,
+}
+
+impl TextFiles {
+    fn new(page: PageText) -> TextFiles {
+        let truncated = page.text.len() > TEXT_MAX_BYTES;
+        let mut text = page.text;
+        text.truncate(text.floor_char_boundary(TEXT_MAX_BYTES));
+        let description = Description {
+            language: language::of(&text, page.declared.as_deref()),
+            title: page.title,
+            source: page.source.to_owned(),
+            characters: text.chars().count(),
+            truncated,
+            sha256: format!("{:x}", Sha256::digest(&text)),
+            simhash: format!("{:016x}", simhash(&text)),
+        };
+        TextFiles { text, description }
+    }
+
+    /// The text of a document of this media type, which a plugin has kept. `None` if it has none, such as a
+    /// picture.
+    pub fn of_document(
+        plugin: &'static str,
+        document: &[u8],
+        media_type: &str,
+        address: &Url,
+    ) -> Option<TextFiles> {
+        source::of_document(plugin, document, media_type, address).map(TextFiles::new)
+    }
+
+    /// A text that a plugin has kept as such.
+    pub fn of_text(plugin: &'static str, text: &str) -> TextFiles {
+        TextFiles::new(source::plain(plugin, text))
+    }
+
+    /// The files of the plugin, with their names.
+    ///
+    /// # Errors
+    /// If JSON cannot be written.
+    pub fn files(self) -> serde_json::Result<[(&'static str, Vec<u8>); 2]> {
+        let json = serde_json::to_string_pretty(&self.description)?;
+        Ok([(TEXT, self.text.into_bytes()), (DESCRIPTION, format!("{json}\n").into_bytes())])
+    }
 }
 
 /// Reads the page from the best file and writes its text.
 pub fn run(invocation: &Invocation) -> Outcome {
     let mut runner = ProgramRunner::new(invocation.budget())?;
-    let Some(page) = source::read(invocation, &mut runner) else {
-        chromium::skip_if_unreachable(invocation)?;
-        let none = "no plugin has kept a file with text of the page";
-        return Ok(Finding::noresults(none));
+    let mut page = match source::read(invocation, &mut runner) {
+        Ok(page) => page,
+        Err(reason) => {
+            visit::skip_if_unreachable(invocation)?;
+            let none = "no plugin has kept a file with text of the page";
+            return Ok(Finding::noresults(reason.as_deref().unwrap_or(none)));
+        }
     };
-    let truncated = page.text.len() > TEXT_MAX_BYTES;
-    let text = &page.text[..page.text.floor_char_boundary(TEXT_MAX_BYTES)];
-    let description = Description {
-        language: language::of(text, page.declared.as_deref()),
-        title: page.title,
-        source: page.source.to_owned(),
-        characters: text.chars().count(),
-        truncated,
-        sha256: format!("{:x}", Sha256::digest(text)),
-        simhash: format!("{:016x}", simhash(text)),
-    };
-    let json = serde_json::to_string_pretty(&description)
-        .map_err(|error| Finding::failed(format!("failed to write JSON: {error}")))?;
-    page::write(TEXT, text.as_bytes())?;
-    page::write(DESCRIPTION, format!("{json}\n").as_bytes())?;
+    let missing = page.missing.take();
+    let files = TextFiles::new(page);
+    let truncated = files.description.truncated;
+    let files =
+        files.files().map_err(|error| Finding::failed(format!("failed to write JSON: {error}")))?;
+    for (name, content) in files {
+        files::write(name, &content)?;
+    }
     let longest = human_size(TEXT_MAX_BYTES as u64);
     let note = truncated.then(|| format!("only the first {longest} are kept"));
-    Ok(Finding::succeeded(TEXT).with_note(note))
+    Ok(Finding::succeeded(TEXT).lacking([note, missing]))
 }

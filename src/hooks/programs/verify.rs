@@ -1,14 +1,14 @@
 //! `verify`: replays the recording of the page without a network, and compares it with the page.
 
-use crate::Outcome;
 use crate::bodies;
 use crate::chromium::recorder;
-use crate::page;
+use crate::process::files;
+use crate::process::finding::Outcome;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
-use crate::replay::proof::{Evidence, Proof, flaws, prove};
-use crate::replay::{Home, Replay, Seed, Wall, WebUrl};
+use crate::replay::proof::{Evidence, Proof, flaws};
+use crate::replay::{Home, Replay, Wall, WebUrl, World, load};
 use archivist_core::model::{Figures, replay_text};
 use archivist_warc::lookup::Index;
 use serde::Serialize;
@@ -16,7 +16,6 @@ use serde_json::{Map, Value, json};
 use std::fs::File;
 use std::sync::Arc;
 
-/// What the replay showed.
 const FILE: &str = "verify.json";
 
 #[derive(Serialize)]
@@ -29,14 +28,6 @@ struct Document<'a> {
 
 /// Replays the recording, and writes and states how much of the page it shows.
 pub fn run(invocation: &Invocation) -> Outcome {
-    let percent = invocation.settings.number("VERIFY_PERCENT");
-    let id = invocation.context.get("snapshot_id");
-    let id = id.and_then(Value::as_str).unwrap_or_default();
-    if place(id) >= percent {
-        return Err(Finding::skipped(format!(
-            "the page is not among the {percent} % whose recordings are verified (VERIFY_PERCENT)"
-        )));
-    }
     let path = invocation.sibling(recorder::PLUGIN, recorder::FILE);
     let failed = |error: &dyn std::fmt::Display| {
         Finding::failed(format!("failed to read '{}': {error}", path.display()))
@@ -59,37 +50,30 @@ pub fn run(invocation: &Invocation) -> Outcome {
     let replay = Replay {
         url,
         time: page.time,
-        seed: Seed::recorded(&wacz, &page.url, page.time),
+        world: World::recorded(&wacz, &page.url, page.time),
         wall: wall()?,
         viewport: evidence.viewport(),
+        picture: evidence.picture(),
         limit: runner.remaining(),
         settings: invocation.settings.variables().clone(),
     };
     let mut answers = Index::new();
     answers.add(wacz.clone());
     progress("replaying the page without a network");
-    let proving = prove(&replay, Arc::new(answers), &evidence);
-    let mut proof = runner.within("replaying the page", proving)?;
+    let loading = load(&replay, Arc::new(answers));
+    let mut proof = evidence.compare(runner.within("replaying the page", loading)?);
     let file = open().map_err(|error| failed(&error))?;
-    proof.flaws.extend(flaws(&path, file).map_err(|error| failed(&error))?);
+    let report = bodies::check(&path, file).map_err(|error| failed(&error))?;
+    proof.flaws.extend(flaws(report));
     let document = Document { url: &replay.url, recorded: replay.time.to_string(), proof: &proof };
     let text = serde_json::to_vec_pretty(&document)
         .map_err(|error| Finding::failed(format!("failed to write {FILE}: {error}")))?;
-    page::write(FILE, &text)?;
+    files::write(FILE, &text)?;
     let figures = figures(&proof);
     let flaw = proof.flaws.first();
     Ok(Finding::succeeded(FILE)
         .with_notes([replay_text(&Figures::of(&figures)), flaw.cloned()])
-        .with("figures", figures))
-}
-
-/// Place of a page among hundred pages, which is the same in each of its attempts.
-fn place(id: &str) -> u64 {
-    // FNV-1a, because ids of one crawl follow one another.
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    (hash ^ (hash >> 32)) % 100
+        .with_figures(figures))
 }
 
 /// The network namespace of the unit has no network. Where the service manager cannot make one,
@@ -133,18 +117,4 @@ fn figures(proof: &Proof) -> Map<String, Value> {
     state("errors", json!(proof.errors.len()));
     state("flaws", json!(proof.flaws.len()));
     figures
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn share_of_the_pages_is_chosen_evenly() {
-        for percent in [1, 10, 50, 100] {
-            let chosen = (1..=10_000).filter(|id| place(&format!("s{id}")) < percent);
-            let share = chosen.count() as u64 / 100;
-            assert!(share.abs_diff(percent) <= 1, "{percent} % of pages: {share} %");
-        }
-    }
 }

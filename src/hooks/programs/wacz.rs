@@ -1,11 +1,15 @@
 //! `wacz`: ends the recording of the page, which the tab writes to `page.wacz`, and reports it.
 
-use crate::chromium::recorder::{Description, ENDING, FILE, RECORDING};
+use crate::chromium;
+use crate::chromium::recorder::{ENDING, FILE, RECORDING};
+use crate::chromium::view;
+use crate::process::files;
+use crate::process::finding::Outcome;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
-use crate::{Outcome, chromium, page};
-use serde_json::json;
+use crate::visit;
+use crate::visit::recording::Description;
 use std::fs::File;
 use std::path::Path;
 
@@ -15,7 +19,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     invocation.web_url()?;
     let mut runner = ProgramRunner::new(invocation.budget())?;
     if described(invocation).is_none() {
-        chromium::await_tab(invocation, &mut runner)?;
+        visit::await_tab(invocation, &mut runner)?;
     }
     let Some(begun) = described(invocation) else {
         return Err(Finding::failed(
@@ -25,10 +29,10 @@ pub fn run(invocation: &Invocation) -> Outcome {
     if begun.is_complete && begun.has_answers() {
         return conclude(&begun);
     }
-    let ready = chromium::with_page(invocation, &mut runner, 0, async |_| Ok(()));
+    let ready = view::with_page(invocation, &mut runner, 0, async |_| Ok(()));
     let ended = match ready {
         Ok(_) => {
-            page::write(ENDING, b"")?;
+            files::write(ENDING, b"")?;
             progress("completing the recording");
             let completing = Description::completed(Path::new(RECORDING));
             runner.within("waiting for the tab to complete the recording", completing)
@@ -41,7 +45,6 @@ pub fn run(invocation: &Invocation) -> Outcome {
     }
 }
 
-/// The recording of this page that the tab has begun.
 fn described(invocation: &Invocation) -> Option<Description> {
     Description::read(Path::new(RECORDING)).filter(|begun| begun.url == invocation.url)
 }
@@ -81,15 +84,13 @@ fn conclude(description: &Description) -> Outcome {
     let missing = description.missing.iter();
     let missing: Vec<_> =
         missing.map(|missing| format!("{}: {}", missing.url, missing.reason)).collect();
+    let figures = [
+        ("requests", description.requests.into()),
+        ("kept", description.kept.into()),
+        ("bytes", description.bytes.into()),
+    ];
     Ok(Finding::succeeded(FILE)
-        .with(
-            "figures",
-            json!({
-                "requests": description.requests,
-                "kept": description.kept,
-                "bytes": description.bytes,
-            }),
-        )
+        .with_figures(figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
         .with("missing", missing)
-        .with_note(description.note()))
+        .lacking(description.notes()))
 }

@@ -11,20 +11,21 @@ mod markup;
 mod names;
 mod needs;
 mod recording;
-mod style;
 mod transfer;
 mod unfinished;
 mod warc;
 
-use crate::Outcome;
-use crate::chromium::{self, HTTP_ONLY};
-use crate::page;
-use crate::page::identity;
+use crate::certificates::client_certificate;
 use crate::process::exit::ExitReason;
+use crate::process::files;
+use crate::process::finding::Outcome;
 use crate::process::finding::{Finding, FindingStatus, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use crate::process::scratch::Scratch;
+use crate::visit;
+use crate::visit::identity;
+use archivist_core::model::cookies::HTTP_ONLY;
 use recording::{RecordingLimits, WgetRecording};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,8 +37,6 @@ use transfer::Transfer;
 const WARC: &str = "warc/page.warc.gz";
 /// Bytes of a document in which its title is looked for.
 const DOCUMENT_MAX_BYTES: u64 = 4 << 20;
-/// Longest time for which the hook waits for the page in the browser.
-const BROWSER_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Largest cookie file in bytes.
 const COOKIES_MAX_BYTES: u64 = 4 << 20;
 
@@ -71,7 +70,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     if finding.exit_code() == 1 && matches!(ended.exit, ExitReason::Exited(4 | 5)) {
         if let Some(skip) = transfer.unanswered() {
             finding = skip;
-        } else if !page::client_certificate::is_demanded(&finding.output_str)
+        } else if !client_certificate::is_demanded(&finding.output_str)
             && let Some(why) = transfer.explain(&url)
         {
             finding = finding.because(why);
@@ -107,16 +106,16 @@ fn record(transfer: &mut Transfer<'_>, file: Option<&str>) {
 /// Ends the hook if the browser of this visit has requested the page and records it, or could not reach
 /// the site. A browser that failed otherwise leaves the page to wget.
 fn leave_to_browser(invocation: &Invocation, runner: &mut ProgramRunner) -> Result<(), Finding> {
-    let within = (runner.remaining() / 2).min(BROWSER_WAIT_MAX);
+    let within = (runner.remaining() / 2).min(invocation.answer_time());
     // A result that succeeded in an earlier visit is not lost by this one: not skipped.
-    if chromium::is_recorded(invocation, runner, within)? {
+    if visit::is_recorded(invocation, runner, within)? {
         return Err(Finding::noresults(
             "the browser records the page; WGET_ALWAYS=true requests it again",
         ));
     }
     // The options may select another way to the server.
     if invocation.settings.list("WGET_ARGS_EXTRA").is_empty() {
-        chromium::skip_if_unreachable(invocation)?;
+        visit::skip_if_unreachable(invocation)?;
     }
     Ok(())
 }
@@ -155,7 +154,8 @@ fn command(
         command.env("HOME", scratch.dir());
     }
     command.args(["--execute", "robots=off", "--max-redirect=20", "--no-hsts"]);
-    command.arg(format!("--timeout={}", (budget.as_secs() / 2).clamp(1, 60)));
+    let answer = (budget / 2).min(invocation.answer_time());
+    command.arg(format!("--timeout={}", answer.as_secs().max(1)));
     let agent = identity::user_agent(invocation, "WGET_USER_AGENT");
     command.arg(format!("--user-agent={agent}"));
     let languages = identity::accept_language(invocation);
@@ -176,7 +176,7 @@ fn command(
 /// Returns a cookie file that wget reads completely: it takes the cookies that scripts cannot read,
 /// which logins mostly use, for comments. Those lines lose their mark in a copy.
 fn readable_cookies(file: &Path, scratch: &Scratch) -> Result<PathBuf, Finding> {
-    let content = page::read_start(file, COOKIES_MAX_BYTES).unwrap_or_default();
+    let content = files::read_start(file, COOKIES_MAX_BYTES).unwrap_or_default();
     let text = String::from_utf8_lossy(&content);
     if !text.contains(HTTP_ONLY) {
         return Ok(file.to_owned());

@@ -1,12 +1,14 @@
 //! Translates a recorded answer to what the browser gets for a request.
 
-use super::range::{self, Part};
-use crate::chromium::posted::{self, PostedPart};
+use crate::chromium::cdp::posted::{self, PostedPart};
 use archivist_core::model::is_web;
 use archivist_warc::Blocks;
+use archivist_warc::head::is_redirect;
+use archivist_warc::lookup::{Asked, Sent};
 use archivist_warc::wacz::StoredAnswer;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,6 +18,9 @@ use url::Url;
 /// Largest body in bytes that the browser gets in one message: it closes a pipe with messages of
 /// 100 MiB, and base64 adds a third. Media elements get any size in parts.
 const BODY_MAX_BYTES: u64 = 64 << 20;
+/// Largest part in bytes that a media element gets at once. It asks for the next part when it needs
+/// more, so that a video of any size fits in memory.
+const MEDIA_PIECE_BYTES: u64 = 1 << 20;
 
 /// What the viewer of PDFs consists of; the first is its own page.
 const OF_VIEWER: [&str; 3] = [
@@ -34,7 +39,6 @@ pub struct Paused {
     pub request: Request,
 }
 
-/// Where the answer to a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The web, so the recording.
@@ -46,7 +50,6 @@ pub enum Origin {
 }
 
 impl Paused {
-    /// Where the answer comes from.
     pub fn origin(&self) -> Origin {
         let url = &self.request.url;
         let is_inside = ["about:", "blob:", "data:"].iter().any(|scheme| url.starts_with(scheme));
@@ -69,7 +72,6 @@ impl Paused {
     }
 }
 
-/// The request of [`Paused`].
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Request {
@@ -87,12 +89,11 @@ impl Request {
         posted::in_event(&self.post_data_entries)
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         header(self.headers.iter(), name)
     }
 }
 
-/// What the browser gets for a request.
 #[derive(Debug, PartialEq)]
 pub struct Reply {
     pub status: u16,
@@ -104,7 +105,6 @@ pub struct Reply {
 /// Why a recorded answer cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum Unsendable {
-    /// The record is damaged.
     #[error("{0}")]
     Damaged(#[from] io::Error),
     /// The record has other bytes of the resource than those that the request asks for.
@@ -113,7 +113,6 @@ pub enum Unsendable {
     /// The body does not fit in one message to the browser.
     #[error("more than {} MiB, which chromium cannot get at once", BODY_MAX_BYTES >> 20)]
     TooLarge,
-    /// The record has no answer of a server.
     #[error("it has no status")]
     NoStatus,
 }
@@ -124,6 +123,19 @@ pub fn compose(stored: StoredAnswer, paused: &Paused) -> Result<Reply, Unsendabl
     if !(200..=599).contains(&status) {
         return Err(Unsendable::NoStatus);
     }
+    let value = |name| header(headers.iter().map(|(name, value)| (name, value)), name);
+    let sent = value("content-range").filter(|_| status == 206).and_then(Sent::of);
+    if paused.request.method == "HEAD" {
+        let announced = value("x-archive-orig-content-length").or_else(|| value("content-length"));
+        let announced = announced.and_then(|length| length.trim().parse().ok());
+        // The record of a HEAD request has no body.
+        let own = length.filter(|length| *length > 0).or(announced);
+        let total = sent.map_or(own, |sent| sent.total);
+        let mut reply = Reply { status, reason, headers: kept(headers), body: Vec::new() };
+        reply.set_whole();
+        total.into_iter().for_each(|total| reply.set("Content-Length", total.to_string()));
+        return Ok(reply);
+    }
     let (length, mut body): (u64, Box<dyn Read>) = match length {
         Some(length) => (length, body),
         None => {
@@ -131,32 +143,44 @@ pub fn compose(stored: StoredAnswer, paused: &Paused) -> Result<Reply, Unsendabl
             (whole.len() as u64, Box::new(io::Cursor::new(whole)))
         }
     };
-    // Of the resource, the record has the bytes from `first` on.
-    let recorded = header(headers.iter().map(|(name, value)| (name, value)), "content-range")
-        .filter(|_| status == 206)
-        .and_then(range::recorded);
-    let (first, total) = recorded.unwrap_or((0, None));
-    let total = total.unwrap_or(first.saturating_add(length));
-    let wanted = paused.request.header("range");
-    let is_media = paused.resource_type == "Media";
-    let part = match status {
-        200 | 206 => range::select(wanted, total, is_media),
-        _ => Part::Whole,
-    };
+    // A body that is longer has other bytes than the header says.
+    let sent = sent.filter(|sent| length <= sent.count());
+    // Of the resource, the record has the bytes from `first` up to `end`.
+    let first = sent.map_or(0, |sent| sent.first);
+    let end = first.saturating_add(length);
+    let total = sent.and_then(|sent| sent.total).unwrap_or(end);
+    let asked = Asked::of(paused.request.header("range"));
+    let range = asked.within(total);
     let mut reply = Reply { status, reason, headers: kept(headers), body: Vec::new() };
-    match part {
-        Part::Whole => reply.body = read_exactly(&mut body, length)?,
-        Part::Outside => {
+    match (asked, sent) {
+        (Asked::All, Some(sent)) if sent.total != Some(length) => {
+            return Err(Unsendable::OtherPart);
+        }
+        (Asked::All, sent) => {
+            reply.body = read_exactly(&mut body, length)?;
+            if sent.is_some() {
+                reply.set_whole();
+            }
+        }
+        (_, None) if status == 206 => return Err(Unsendable::OtherPart),
+        _ if !matches!(status, 200 | 206) => reply.body = read_exactly(&mut body, length)?,
+        _ if range.is_empty() => {
             reply.set_status(416);
             reply.set("Content-Range", format!("bytes */{total}"));
         }
-        Part::Of(range) => {
-            let end = range.end.min(first.saturating_add(length));
-            if range.start < first || range.start >= end {
+        (_, sent) => {
+            let is_media = paused.resource_type == "Media";
+            let is_cut = sent.is_some_and(|sent| sent.last >= range.end - 1);
+            // Who asks for all that follows, or reads as it needs, asks for the rest.
+            let may_lack_end = is_media || is_cut || matches!(asked, Asked::From(_));
+            let has_begin = (first..end).contains(&range.start);
+            if !has_begin || range.end > end && !may_lack_end {
                 return Err(Unsendable::OtherPart);
             }
+            let most = if is_media { MEDIA_PIECE_BYTES } else { u64::MAX };
+            let length = (range.end.min(end) - range.start).min(most);
             let skipped = range.start - first;
-            let sought = blocks.map(|blocks| seek(&blocks, skipped, end - range.start));
+            let sought = blocks.map(|blocks| seek(&blocks, skipped, length));
             reply.body = match sought.transpose()?.flatten() {
                 Some(bytes) => bytes,
                 None => {
@@ -164,11 +188,11 @@ pub fn compose(stored: StoredAnswer, paused: &Paused) -> Result<Reply, Unsendabl
                     if passed < skipped {
                         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
                     }
-                    read_exactly(&mut body, end - range.start)?
+                    read_exactly(&mut body, length)?
                 }
             };
             reply.set_status(206);
-            let last = end - 1;
+            let last = range.start + length - 1;
             reply.set("Content-Range", format!("bytes {}-{last}/{total}", range.start));
         }
     }
@@ -190,6 +214,13 @@ impl Reply {
         params
     }
 
+    /// Lets cookies be there that were at the time of the visit.
+    pub fn keep_cookies(&mut self, then: Timestamp) {
+        let cookies = self.headers.iter_mut();
+        let cookies = cookies.filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
+        cookies.for_each(|(_, value)| *value = super::set_cookie::lasting(value, then));
+    }
+
     /// The cookies of an answer that redirects, as parameters of `Storage.setCookies`; none for
     /// others, whose cookies chromium keeps by itself.
     pub fn redirect_cookies(&self, url: &str, now: i64) -> Vec<Value> {
@@ -205,7 +236,7 @@ impl Reply {
 
     /// Whether the answer leads to another URL.
     pub fn is_redirect(&self) -> bool {
-        (300..400).contains(&self.status)
+        is_redirect(self.status)
     }
 
     /// Lets a whole script call the function that the wanted URL names, instead of that which the
@@ -216,6 +247,14 @@ impl Reply {
         {
             self.set("Content-Length", body.len().to_string());
             self.body = body;
+        }
+    }
+
+    /// Makes the answer to a request for a part one to a request for the resource.
+    fn set_whole(&mut self) {
+        if self.status == 206 {
+            self.set_status(200);
+            self.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-range"));
         }
     }
 
@@ -347,6 +386,51 @@ mod tests {
         assert_eq!(value(&reply, "content-range"), Some("bytes 5-7/10"));
         let before = compose(part(), &asked("Fetch", Some("bytes=0-1")));
         assert!(matches!(before, Err(Unsendable::OtherPart)));
+        // A reader that goes on by itself gets what there is; others would take it for all.
+        let asked_for = |kind, range| compose(part(), &asked(kind, Some(range)));
+        assert_eq!(asked_for("Media", "bytes=6-8").unwrap().body, b"67");
+        assert!(matches!(asked_for("Fetch", "bytes=6-8"), Err(Unsendable::OtherPart)));
+        assert!(matches!(asked_for("Fetch", "bytes=-4"), Err(Unsendable::OtherPart)));
+        let mut cut = part();
+        (cut.length, cut.body) = (Some(2), Box::new(io::Cursor::new(b"45".to_vec())));
+        assert_eq!(compose(cut, &asked("Fetch", Some("bytes=4-7"))).unwrap().body, b"45");
+    }
+
+    #[test]
+    fn part_answers_a_request_for_the_resource_if_it_is_all_of_it() {
+        let of = |range| stored(206, &[("Content-Range", range)], b"0123456789");
+        let reply = compose(of("bytes 0-9/10"), &asked("Fetch", None)).unwrap();
+        assert_eq!((reply.status, value(&reply, "content-range")), (200, None));
+        for range in ["bytes 0-9/11", "bytes 0-9/*", "bytes 1-10/11"] {
+            let part = compose(of(range), &asked("Fetch", None));
+            assert!(matches!(part, Err(Unsendable::OtherPart)), "{range}");
+        }
+        // Several parts in one body are an answer to the request for them alone.
+        let several = || stored(206, &[("Content-Type", "multipart/byteranges")], b"--x");
+        let reply = compose(several(), &asked("Fetch", Some("bytes=0-1,5-6"))).unwrap();
+        assert_eq!((reply.status, reply.body.as_slice()), (206, &b"--x"[..]));
+        let longer = || stored(206, &[("Content-Range", "bytes 0-1/10")], b"0123");
+        for other in [several(), longer()] {
+            let one = compose(other, &asked("Fetch", Some("bytes=0-1")));
+            assert!(matches!(one, Err(Unsendable::OtherPart)));
+        }
+    }
+
+    #[test]
+    fn head_has_the_length_of_the_resource_and_no_body() {
+        let head = |stored| {
+            let mut paused = asked("Fetch", None);
+            paused.request.method = "HEAD".to_owned();
+            let reply = compose(stored, &paused).unwrap();
+            assert_eq!(reply.body, b"");
+            (reply.status, value(&reply, "content-length").map(str::to_owned))
+        };
+        let of = |length: &str| (200, Some(length.to_owned()));
+        assert_eq!(head(stored(206, &[("Content-Range", "bytes 0-1/512")], b"01")), of("512"));
+        assert_eq!(head(stored(200, &[("Content-Length", "10")], b"0123456789")), of("10"));
+        let own = [("X-Archive-Orig-Content-Length", "512"), ("Content-Length", "0")];
+        assert_eq!(head(stored(200, &own, b"")), of("512"));
+        assert_eq!(head(stored(200, &[("content-length", "512")], b"")), of("512"));
     }
 
     #[test]

@@ -6,23 +6,30 @@
 
 use super::answer::{self, Origin, Paused, Reply, Request};
 use super::tally::{Fate, Requests, Tally};
-use super::{Answer, Answers, Replay, Seed};
+use super::{Answer, Answers, Replay, World};
+use crate::chromium::browser::viewport::DEVICE_SCALE;
+use crate::chromium::browser::world::Numbers;
+use crate::chromium::cdp::console::{Errors, UNCAUGHT, WRITTEN};
+use crate::chromium::cdp::posted::Posted;
 use crate::chromium::cdp::{ATTACHED, CdpError, CdpEvent, Connection, Events, Ignored, Session};
-use crate::chromium::console::{Errors, UNCAUGHT, WRITTEN};
-use crate::chromium::posted::Posted;
+use crate::chromium::recorder::COOKIES;
+use archivist_core::lock;
 use archivist_warc::lookup::{Match, Wanted};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
 /// Answers that are read and sent at the same time.
 const CONCURRENT_ANSWERS: usize = 4;
+/// Largest record of cookies in bytes.
+const COOKIES_MAX_BYTES: u64 = 1 << 20;
 /// Time for what only the page knows. One that waits for its own request does not answer meanwhile.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time without a request after which a page that has loaded is quiet.
@@ -32,7 +39,6 @@ const QUIET_MAX: Duration = Duration::from_secs(5);
 /// Makes scripts believe that there is a network, and that it is the time of the recorded visit.
 const PRELOAD: &str = include_str!("preload.js");
 
-/// URLs of icons and manifests.
 const NAMED_ICONS: &str = r#"Array.from(document.querySelectorAll(
     "link[rel~=icon i], link[rel~=manifest i], link[rel~=apple-touch-icon i]"), (link) => link.href)"#;
 
@@ -40,15 +46,18 @@ const PAUSED: &str = "Fetch.requestPaused";
 const DIALOG: &str = "Page.javascriptDialogOpening";
 const SOCKET: &str = "Network.webSocketCreated";
 
-/// Answers all requests of a browser.
+/// Method, URL and posted body of a request.
+type Made = (String, String, Option<Vec<u8>>);
+
 pub struct Interception {
     connection: Connection,
     answers: Arc<dyn Answers>,
     near: Timestamp,
     /// The script that runs before those of a page or worker.
     preload: String,
-    /// The script that also runs before those of a page.
-    seed: Option<String>,
+    /// The random numbers of documents and workers, if the browser has a seed.
+    numbers: Option<Mutex<Numbers>>,
+    world: World,
     /// Parameters of `Emulation.setUserAgentOverride` for frames and workers; the caller sets those of
     /// pages.
     identity: Option<Value>,
@@ -57,8 +66,13 @@ pub struct Interception {
     /// Whether a page was answered.
     has_page: AtomicBool,
     tally: Mutex<Tally>,
-    /// URLs of the records that answered.
     used: Mutex<BTreeSet<String>>,
+    /// Times of the redirects that answered requests, by their network ids.
+    redirects: Mutex<BTreeMap<String, Timestamp>>,
+    /// How often each request was made.
+    made: Mutex<BTreeMap<Made, usize>>,
+    /// URLs of the documents whose cookies the browser has.
+    begun: Mutex<BTreeSet<String>>,
     errors: Mutex<Errors>,
     room: Semaphore,
     /// Counts requests, once when they are stopped and once when they are answered.
@@ -67,13 +81,13 @@ pub struct Interception {
     pages: watch::Sender<BTreeSet<String>>,
 }
 
-/// A target that chromium has attached to.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Target {
     target_id: String,
     #[serde(rename = "type")]
     kind: String,
+    url: String,
 }
 
 impl Interception {
@@ -95,20 +109,27 @@ impl Interception {
             answers,
             near,
             preload: format!("{PRELOAD}({offset});"),
-            seed: replay.seed.map(Seed::script),
+            numbers: replay.world.seed.map(|_| Mutex::new(Numbers::new(&replay.url))),
+            world: replay.world.clone(),
             identity,
             is_headless,
             has_page: AtomicBool::new(false),
             tally: Mutex::default(),
             used: Mutex::default(),
+            redirects: Mutex::default(),
+            made: Mutex::default(),
+            begun: Mutex::default(),
             errors: Mutex::default(),
             room: Semaphore::new(CONCURRENT_ANSWERS),
             activity: watch::Sender::default(),
             pages: watch::Sender::default(),
         });
         let browser = connection.browser();
-        let events = browser.events(&[ATTACHED]);
+        let events = browser.events(&[ATTACHED, PAUSED]);
         tokio::spawn(interception.clone().watch(browser.clone(), events));
+        // Chromium stops the script of a worker that a worker begins for the browser alone. What a page
+        // or worker has got an answer for does not come to this.
+        let _: Ignored = browser.call("Fetch.enable", requests_of("http*")).await?;
         let _: Ignored = browser.call("Target.setAutoAttach", attach_all()).await?;
         Ok(interception)
     }
@@ -132,7 +153,6 @@ impl Interception {
         while Instant::now() < end && timeout(QUIET, activity.changed()).await.is_ok() {}
     }
 
-    /// How the requests so far were answered.
     pub fn requests(&self) -> Requests {
         lock(&self.tally).requests()
     }
@@ -163,9 +183,10 @@ impl Interception {
             PAUSED => {
                 if let Ok(paused) = serde_json::from_value::<Paused>(params) {
                     let (this, session) = (self.clone(), session.clone());
+                    let given = self.count(&paused.request);
                     tokio::spawn(async move {
                         this.activity.send_modify(|count| *count += 1);
-                        this.clone().answer(session, paused).await;
+                        this.clone().answer(session, paused, given).await;
                         this.activity.send_modify(|count| *count += 1);
                     });
                 }
@@ -202,7 +223,7 @@ impl Interception {
         let session = self.connection.session(attached.session_id);
         let methods = [ATTACHED, PAUSED, DIALOG, WRITTEN, UNCAUGHT, SOCKET];
         let mut events = session.events(&methods);
-        let stops = session.begin::<Ignored>("Fetch.enable", all_requests())?;
+        let stops = session.begin::<Ignored>("Fetch.enable", requests_of("*"))?;
         session.post("Target.setAutoAttach", attach_all())?;
         session.post("Runtime.enable", json!({}))?;
         let none = json!({"maxTotalBufferSize": 1, "maxResourceBufferSize": 1});
@@ -214,12 +235,25 @@ impl Interception {
         let mut prepares = None;
         if ["page", "iframe"].contains(&target.kind.as_str()) {
             session.post("Page.enable", json!({}))?;
-            let source = format!("{}\n{}", self.preload, self.seed.as_deref().unwrap_or_default());
+            self.world.emulate(&session)?;
+            if !self.is_headless && target.kind == "page" {
+                // A picture for another screen was not requested. The size is that of the window.
+                let scale = self.world.device_scale.unwrap_or(DEVICE_SCALE);
+                let screen =
+                    json!({"width": 0, "height": 0, "deviceScaleFactor": scale, "mobile": false});
+                session.post("Emulation.setDeviceMetricsOverride", screen)?;
+            }
+            let numbers = self.numbers.as_ref().map(|it| lock(it).of_document());
+            let source = format!("{}\n{}", self.preload, numbers.unwrap_or_default());
             let script = json!({"source": source, "runImmediately": true});
             let method = "Page.addScriptToEvaluateOnNewDocument";
             prepares = Some(session.begin::<Ignored>(method, script)?);
         } else {
             session.post("Runtime.evaluate", json!({"expression": self.preload}))?;
+            if let Some(numbers) = &self.numbers {
+                let script = lock(numbers).of_worker(&target.url);
+                session.post("Runtime.evaluate", json!({"expression": script}))?;
+            }
         }
         session.post("Runtime.runIfWaitingForDebugger", json!({}))?;
         let this = self.clone();
@@ -254,7 +288,16 @@ impl Interception {
         Ok(())
     }
 
-    async fn answer(self: Arc<Self>, session: Session, paused: Paused) {
+    /// Counts a request. Returns how often it was made before.
+    fn count(&self, request: &Request) -> usize {
+        let own = (request.method.clone(), request.url.clone(), request.posted());
+        let mut made = lock(&self.made);
+        let count = made.entry(own).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    async fn answer(self: Arc<Self>, session: Session, paused: Paused, given: usize) {
         match paused.origin() {
             Origin::Web => {}
             Origin::Inside => {
@@ -276,9 +319,14 @@ impl Interception {
             return;
         };
         let posted = self.posted(&session, &paused).await;
+        if paused.resource_type == "Document" {
+            self.give_cookies(&paused.request.url).await;
+        }
+        let redirect = paused.network_id.as_ref();
+        let redirected = redirect.and_then(|id| lock(&self.redirects).remove(id));
         let (answers, near) = (self.answers.clone(), self.near);
         let reading = tokio::task::spawn_blocking(move || {
-            let found = find(&*answers, &paused, posted.as_deref(), near);
+            let found = find(&*answers, &paused, posted.as_deref(), near, (redirected, given));
             (paused, found)
         });
         let Ok((paused, found)) = reading.await else {
@@ -286,12 +334,16 @@ impl Interception {
         };
         let request = &paused.request;
         let (reply, fate) = match found {
-            Ok((reply, fit, url)) => {
+            Ok(Fitting { reply, fit, url, time }) => {
                 lock(&self.used).insert(url);
                 let fate = match fit {
                     Match::Exact => Fate::Exact,
                     Match::Fuzzy(rule) => Fate::Rule(rule),
                 };
+                if let Some(id) = paused.network_id.clone().filter(|_| reply.is_redirect()) {
+                    lock(&self.redirects)
+                        .insert(id, redirected.map_or(time, |last| last.max(time)));
+                }
                 (Some(reply), fate)
             }
             Err(_) if paused.is_icon() || is_named_icon(&session, &paused).await => {
@@ -334,17 +386,33 @@ impl Interception {
     ) -> Result<(), CdpError> {
         let now = Timestamp::now().as_second();
         let cookies = reply.redirect_cookies(&paused.request.url, now);
-        if !cookies.is_empty() {
-            let browser = self.connection.browser();
-            let cookies = json!({"cookies": cookies});
-            let set = browser.call::<Ignored>("Storage.setCookies", cookies).await;
-            if let Err(error) = set {
-                eprintln!("failed to set the cookies of a redirect: {error}, ignoring");
-            }
-        }
+        self.set_cookies(cookies).await;
         let params = reply.params(&paused.request_id);
         let sent = session.call::<Ignored>("Fetch.fulfillRequest", params);
         sent.await.map(drop)
+    }
+
+    /// Gives the browser the cookies with which the visit of a page began, once.
+    async fn give_cookies(&self, url: &str) {
+        if !lock(&self.begun).insert(url.to_owned()) {
+            return;
+        }
+        let (answers, near, url) = (self.answers.clone(), self.near, format!("{COOKIES}{url}"));
+        let reading = move || begun_with(&*answers, &url, near);
+        if let Ok(Some(cookies)) = tokio::task::spawn_blocking(reading).await {
+            self.set_cookies(cookies).await;
+        }
+    }
+
+    async fn set_cookies(&self, cookies: Vec<Value>) {
+        if cookies.is_empty() {
+            return;
+        }
+        let cookies = json!({"cookies": cookies});
+        let set = self.connection.browser().call::<Ignored>("Storage.setCookies", cookies).await;
+        if let Err(error) = set {
+            eprintln!("failed to set cookies of the recording: {error}, ignoring");
+        }
     }
 
     /// The body of a request, if it has one that can be read.
@@ -379,22 +447,41 @@ async fn is_named_icon(session: &Session, paused: &Paused) -> bool {
     named.any(|url| url.as_str().and_then(|url| url.split('#').next()) == Some(&paused.request.url))
 }
 
-/// Looks a request up and reads its answer. Returns also how the record fits, and its URL.
+/// The cookies that a recording has of the begin of a visit.
+fn begun_with(answers: &dyn Answers, url: &str, near: Timestamp) -> Option<Vec<Value>> {
+    let wanted =
+        Wanted { url, method: "GET", posted: None, range: None, near, redirected: None, given: 0 };
+    let answer = answers.find(&wanted).filter(|answer| answer.fit == Match::Exact)?;
+    serde_json::from_reader(answer.stored.ok()?.body.take(COOKIES_MAX_BYTES)).ok()
+}
+
+/// What answers a request, and the URL and time of its record.
+struct Fitting {
+    reply: Reply,
+    fit: Match,
+    url: String,
+    time: Timestamp,
+}
+
+/// Looks a request up and reads its answer.
 fn find(
     answers: &dyn Answers,
     paused: &Paused,
     posted: Option<&[u8]>,
     near: Timestamp,
-) -> Result<(Reply, Match, String), String> {
-    let wanted = Wanted { url: &paused.request.url, method: &paused.request.method, posted, near };
-    let found = answers.find(&wanted);
-    let Answer { url, fit, stored } = found.ok_or_else(|| "not recorded".to_owned())?;
+    (redirected, given): (Option<Timestamp>, usize),
+) -> Result<Fitting, String> {
+    let request = &paused.request;
+    let (url, method, range) = (&request.url, &request.method, request.header("range"));
+    let found = answers.find(&Wanted { url, method, posted, range, near, redirected, given });
+    let Answer { url, time, fit, stored } = found.ok_or_else(|| "not recorded".to_owned())?;
     let stored = stored.map_err(|error| error.to_string())?;
     let mut reply = answer::compose(stored, paused).map_err(|error| error.to_string())?;
+    reply.keep_cookies(near);
     if fit != Match::Exact {
-        reply.call(&url, &paused.request.url);
+        reply.call(&url, &request.url);
     }
-    Ok((reply, fit, url))
+    Ok(Fitting { reply, fit, url, time })
 }
 
 /// Whether chromium refuses an answer because nothing waits for it any more.
@@ -403,15 +490,11 @@ fn is_gone(message: &str) -> bool {
 }
 
 /// Parameters of `Fetch.enable`.
-fn all_requests() -> Value {
-    json!({"patterns": [{"urlPattern": "*", "requestStage": "Request"}]})
+fn requests_of(urls: &str) -> Value {
+    json!({"patterns": [{"urlPattern": urls, "requestStage": "Request"}]})
 }
 
 /// Parameters of `Target.setAutoAttach`.
 fn attach_all() -> Value {
     json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true})
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

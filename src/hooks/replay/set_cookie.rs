@@ -1,7 +1,25 @@
-//! Cookies of answers that redirect. Chromium ignores those of a redirect that a client answers.
+//! Cookies of recorded answers. Chromium ignores those of a redirect that a client answers.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use url::Url;
+
+/// A `Set-Cookie` header without an end that is after `then`, the time of the visit: it may be over now.
+pub fn lasting(header: &str, then: Timestamp) -> String {
+    let lasts = |attribute: &str| {
+        let (name, value) = attribute.split_once('=').unwrap_or_default();
+        name.trim().eq_ignore_ascii_case("expires") && end(value).is_some_and(|end| end > then)
+    };
+    let mut parts = header.split(';');
+    let cookie = parts.next().into_iter();
+    cookie.chain(parts.filter(|attribute| !lasts(attribute))).collect::<Vec<_>>().join(";")
+}
+
+/// The time of an `Expires` attribute. Old servers have hyphens in the date.
+fn end(value: &str) -> Option<Timestamp> {
+    let date = value.split_once(',').map_or(value, |(_, date)| date).trim().replace('-', " ");
+    Some(jiff::fmt::rfc2822::parse(&date).ok()?.timestamp())
+}
 
 /// Translates a `Set-Cookie` header (RFC 6265, section 5.2) to a cookie of `Storage.setCookies`.
 /// `None` if a browser ignores the header. `now` is in seconds since 1970.
@@ -34,9 +52,9 @@ pub fn parse(header: &str, url: &Url, now: i64) -> Option<Value> {
                 }
                 Err(_) => continue,
             },
-            "expires" if !has_max_age => match jiff::fmt::rfc2822::parse(value) {
-                Ok(time) => ("expires", json!(time.timestamp().as_second())),
-                Err(_) => continue,
+            "expires" if !has_max_age => match end(value) {
+                Some(time) => ("expires", json!(time.as_second())),
+                None => continue,
             },
             _ => continue,
         };
@@ -63,7 +81,20 @@ mod tests {
         assert_eq!(expires("a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:09 GMT"), 1060);
         assert_eq!(expires("a=1; Expires=Thu, 01 Jan 1970 00:00:09 GMT"), 9);
         assert_eq!(expires("a=1; Expires=soon"), Value::Null);
+        assert_eq!(expires("a=1; Expires=Thu, 01-Jan-1970 00:00:09 GMT"), 9);
         assert_eq!(of("=1"), None);
         assert_eq!(of("flag"), None);
+    }
+
+    #[test]
+    fn cookie_does_not_end_between_visit_and_replay() {
+        let then = "2026-11-26T09:53:41Z".parse().unwrap();
+        let of = |header| lasting(header, then);
+        let cookie = "a=1; Path=/; Expires=Thu, 26 Nov 2026 09:53:42 GMT; Secure";
+        assert_eq!(of(cookie), "a=1; Path=/; Secure");
+        assert_eq!(of("expires=1; expires=Fri, 27-Nov-2026 00:00:00 GMT"), "expires=1");
+        for kept in ["a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "a=1; Max-Age=5", "a", ""] {
+            assert_eq!(of(kept), kept);
+        }
     }
 }

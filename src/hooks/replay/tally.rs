@@ -1,12 +1,11 @@
 //! What became of the requests of a replay.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Requests that are listed. A page may ask for new URLs without an end; all are counted.
 const LISTED_MAX: usize = 10_000;
 
-/// How a request was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// With the record of the same URL, method and body.
@@ -17,19 +16,15 @@ pub enum Fate {
     Missing(String),
 }
 
-/// Requests of a replay, and how they were answered.
 #[derive(Debug, Default)]
 pub struct Tally {
     fates: BTreeMap<(String, String), (Fate, String)>,
     unlisted: u64,
 }
 
-/// A request in a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
-    /// Method of the request.
     pub method: String,
-    /// URL of the request.
     pub url: String,
     /// Type of the resource, in lower case.
     pub kind: String,
@@ -38,17 +33,15 @@ pub struct Listed {
 }
 
 /// How many different requests a page made, and which were not answered exactly.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
     /// Answered with the record of the same request.
     pub exact: u64,
-    /// Answered with the record that a rule found.
     pub fuzzy: u64,
     /// Not answered.
     pub missing: u64,
     /// Not answered, because they failed in the recording, too; not in the list.
     pub failed: u64,
-    /// Those that a rule answered.
     pub by_rule: Vec<Listed>,
     /// Those that were not answered.
     pub not_answered: Vec<Listed>,
@@ -75,7 +68,6 @@ impl Tally {
         }
     }
 
-    /// Counts and lists the requests so far.
     pub fn requests(&self) -> Requests {
         let mut requests = Requests { missing: self.unlisted, ..Requests::default() };
         for ((method, url), (fate, kind)) in &self.fates {

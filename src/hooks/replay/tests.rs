@@ -13,7 +13,6 @@ use std::sync::Arc;
 #[derive(Default)]
 struct Memory(HashMap<String, MemoryAnswer>);
 
-/// Status, headers and body.
 type MemoryAnswer = (u16, Vec<(String, String)>, Vec<u8>);
 
 impl Memory {
@@ -47,7 +46,8 @@ impl Answers for Memory {
             blocks: None,
             body: Box::new(Cursor::new(body)),
         };
-        Some(Answer { url: wanted.url.to_owned(), fit: Match::Exact, stored: Ok(stored) })
+        let (url, time) = (wanted.url.to_owned(), wanted.near);
+        Some(Answer { url, time, fit: Match::Exact, stored: Ok(stored) })
     }
 }
 
@@ -102,9 +102,10 @@ async fn loaded_from(
     let replay = Replay {
         url,
         time: Timestamp::UNIX_EPOCH,
-        seed: None,
+        world: World::default(),
         wall: wall.clone(),
         viewport: Some((400, 300)),
+        picture: PictureFormat::Png,
         limit: Duration::from_secs(50),
         settings: BTreeMap::new(),
     };
@@ -139,6 +140,12 @@ async fn page_with_frames_workers_and_redirects_is_answered_from_the_recording()
             worker.onmessage = (event) => say(event.data);
             const shared = new SharedWorker("/shared.js");
             shared.port.onmessage = (event) => say(event.data);
+            const outer = new Worker("/outer.js");
+            outer.onmessage = (event) => say(event.data);
+            addEventListener("message", (event) => say(event.data));
+            const box = document.body.appendChild(document.createElement("iframe"));
+            box.sandbox = "allow-scripts";
+            box.srcdoc = "<script>fetch('https://a.test/boxed').then((a) => a.text()).then((text) => parent.postMessage(text, '*'))</scr" + "ipt>";
             say(await fetch("/missing").catch((error) => error.name));
             console.error("seen");
             await navigator.serviceWorker.register("/service.js");
@@ -168,6 +175,14 @@ async fn page_with_frames_workers_and_redirects_is_answered_from_the_recording()
         )
         .with("https://a.test/s", "text/plain", "shared")
         .with(
+            "https://a.test/outer.js",
+            script,
+            "new Worker('/inner.js').onmessage = (event) => postMessage(event.data)",
+        )
+        .with("https://a.test/inner.js", script, "importScripts('/part.js'); postMessage('nested ' + part)")
+        .with("https://a.test/part.js", script, "self.part = 1")
+        .answer("https://a.test/boxed", 200, &[("Access-Control-Allow-Origin", "*")], b"boxed")
+        .with(
             "https://a.test/service.js",
             script,
             "oninstall = (event) => event.waitUntil(fetch('/v').then((answer) => { if (!answer.ok) throw 1; }))",
@@ -190,6 +205,8 @@ async fn page_with_frames_workers_and_redirects_is_answered_from_the_recording()
         "true; true; way=kept; 1970,2026,1970; true,true,true,7; way=kept; kept=1; posted; 206 234; ",
         "worker true1970;",
         "shared;",
+        "nested 1;",
+        "boxed;",
         "TypeError;",
         "served v;",
     ] {
@@ -207,7 +224,7 @@ async fn page_with_frames_workers_and_redirects_is_answered_from_the_recording()
     let not_answered: Vec<_> = page.requests.not_answered.iter().collect();
     let urls: Vec<_> = not_answered.iter().map(|one| one.url.as_str()).collect();
     assert_eq!(urls, ["https://a.test/missing"]);
-    assert_eq!(page.requests.exact, 13, "{:?}", page.requests);
+    assert_eq!(page.requests.exact, 17, "{:?}", page.requests);
     assert!(page.picture.starts_with(b"\x89PNG"));
 }
 

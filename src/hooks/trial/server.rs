@@ -42,7 +42,6 @@ pub struct TrialServer {
 }
 
 impl TrialServer {
-    /// Listens on the loopback.
     pub fn start() -> io::Result<TrialServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -59,7 +58,6 @@ impl TrialServer {
         Ok(TrialServer { address, is_ending, thread })
     }
 
-    /// URL of the page.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
@@ -74,7 +72,6 @@ impl TrialServer {
     }
 }
 
-/// Answers one request.
 fn answer(mut stream: TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
     stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;

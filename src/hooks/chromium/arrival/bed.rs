@@ -67,7 +67,7 @@ impl Bed {
                 break;
             }
             match self.steps.pop() {
-                Some(Step::Reveal) => self.then(5, TabEvent::Revealed),
+                Some(Step::Reveal | Step::Resume) => self.then(5, TabEvent::Revealed),
                 Some(Step::Grant { .. }) => self.then(1, TabEvent::BudgetExpired),
                 _ => self.wait(1),
             };

@@ -6,7 +6,9 @@
 use super::Step;
 use std::time::Duration;
 
-/// Real time between two grants at the pace of real time.
+/// Real time between two grants at the pace of real time, also while hooks save the page: scrolling, pictures and
+/// printing wait for tasks of a page whose clock stands still. With 50 ms, two frames after each of four steps
+/// take 0.35 s, not 0.16 s.
 pub const TICK: Duration = Duration::from_millis(20);
 /// Real time after which a grant at the pace of real time that has not expired is repeated. Which of
 /// two open grants has expired cannot be known, so that this is for grants that were lost.
@@ -22,9 +24,7 @@ const STUCK_MIN: Duration = Duration::from_millis(500);
 /// What virtual time does while requests are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// It stops.
     PauseForNetwork,
-    /// It goes on.
     Advance,
 }
 
@@ -33,9 +33,7 @@ enum Grant {
     /// The page's clock is the real clock.
     #[default]
     None,
-    /// All the remaining time.
     All,
-    /// A piece of the remaining time.
     Piece,
     /// Time at the pace of real time.
     Tick,
@@ -84,10 +82,11 @@ impl Meter {
     }
 }
 
-/// The clock of a page.
 #[derive(Debug, Default)]
 pub struct Clock {
     remaining: Duration,
+    /// Nothing of the settling time was granted.
+    is_untouched: bool,
     grant: Grant,
     granted_at: Duration,
     now: Duration,
@@ -108,11 +107,13 @@ impl Clock {
     /// Starts the settling time of a document.
     pub fn begin(&mut self, settle: Duration) {
         self.remaining = settle;
+        self.is_untouched = true;
     }
 
     /// Grants all the remaining time, without that of the network.
     pub fn grant_all(&mut self) -> Step {
         self.grant = Grant::All;
+        self.is_untouched = false;
         self.meter = None;
         self.granted_at = self.now;
         Step::Grant { policy: Policy::PauseForNetwork, budget: self.remaining }
@@ -121,6 +122,7 @@ impl Clock {
     /// Grants a piece of the remaining time, whatever the network does.
     pub fn grant_some(&mut self) -> Step {
         self.grant = Grant::Piece;
+        self.is_untouched = false;
         self.meter = None;
         self.granted_at = self.now;
         Step::Grant {
@@ -175,6 +177,16 @@ impl Clock {
     /// Whether a grant of the settling time has not expired.
     pub fn is_running(&self) -> bool {
         matches!(self.grant, Grant::All | Grant::Piece)
+    }
+
+    /// Whether a grant at the pace of real time has not expired. Its end would be taken for that of a grant of
+    /// the settling time.
+    pub fn has_tick(&self) -> bool {
+        self.grant == Grant::Tick
+    }
+
+    pub fn is_untouched(&self) -> bool {
+        self.is_untouched
     }
 
     /// Whether the running grant should have expired: a script does not end.

@@ -1,7 +1,7 @@
 //! The document of a navigation, and whether it is a page.
 
 use super::Response;
-use crate::page;
+use crate::page::content_type;
 use crate::page::html::one_line;
 
 /// Chromium ended a navigation: to a download, to an answer without content, or because it was held.
@@ -13,7 +13,6 @@ pub const NETWORK_CHANGED: &str = "net::ERR_NETWORK_CHANGED";
 
 const BLANK: &str = "about:blank";
 
-/// A document of the main frame.
 #[derive(Debug)]
 pub struct Document {
     /// Id of its loader, which is also that of its request.
@@ -23,7 +22,6 @@ pub struct Document {
     pub response: Option<Response>,
     /// Bytes of its body so far.
     pub bytes: u64,
-    /// Whether its body has ended.
     pub has_ended: bool,
     /// Why its body did not end.
     pub error: Option<String>,
@@ -67,7 +65,7 @@ impl Document {
         if self.url == BLANK {
             return Some((format!("the page went to {BLANK}"), true));
         }
-        if !page::is_viewable(&self.mime_type) {
+        if !content_type::is_viewable(&self.mime_type) {
             return Some(not_a_page(&self.mime_type));
         }
         let status = self.status()?;
@@ -90,7 +88,7 @@ pub fn refusal(error: &str, is_download: bool, response: &Response) -> Option<(S
         "" if !is_download => None,
         NO_BODY if status > 0 => Some(no_content(status)),
         ABORTED if matches!(status, 204 | 205 | 304) => Some(no_content(status)),
-        "" | ABORTED if page::is_viewable(&response.mime_type) => Some(download()),
+        "" | ABORTED if content_type::is_viewable(&response.mime_type) => Some(download()),
         "" | ABORTED => Some(not_a_page(&response.mime_type)),
         _ => {
             let error = one_line(error, 100);

@@ -11,7 +11,10 @@ pub enum TabEvent {
     /// The page asks for a navigation of its own, which has not started yet.
     NavigationRequested,
     /// A navigation sends a request, the first one or after a redirect.
-    Navigating { loader: String, url: String },
+    Navigating {
+        loader: String,
+        url: String,
+    },
     /// The document of a navigation replaces the one before.
     Committed {
         loader: String,
@@ -21,12 +24,18 @@ pub enum TabEvent {
         is_error_page: bool,
     },
     /// A script changed the address of the document.
-    Renamed { url: String },
+    Renamed {
+        url: String,
+    },
     /// A navigation was held, as [`Step::HoldNavigation`] demands.
-    Held { url: String },
+    Held {
+        url: String,
+    },
     /// The response to the request of a document or of anything else.
-    Responded { request: String, response: Response },
-    /// A request begins.
+    Responded {
+        request: String,
+        response: Response,
+    },
     Began {
         request: String,
         url: String,
@@ -35,16 +44,23 @@ pub enum TabEvent {
         frame: Option<String>,
     },
     /// A frame is gone, or lives on in another process, whose requests are not reported here.
-    FrameGone { frame: String },
-    /// A part of a body arrived.
-    Received { request: String, bytes: u64 },
+    FrameGone {
+        frame: String,
+    },
+    Received {
+        request: String,
+        bytes: u64,
+    },
     /// A request has ended with its whole body.
-    Ended { request: String },
-    /// A request has failed.
-    Failed { request: String, error: String },
+    Ended {
+        request: String,
+    },
+    Failed {
+        request: String,
+        error: String,
+    },
     /// The document is parsed (`DOMContentLoaded`).
     Parsed,
-    /// The load event fired.
     Loaded,
     /// The virtual time of the last [`Step::Grant`] is over.
     BudgetExpired,
@@ -52,12 +68,19 @@ pub enum TabEvent {
     Reached,
     /// The page has run the script of [`Step::Probe`].
     Probed,
-    /// The page opened a dialog.
     Dialog,
+    /// [`Step::Reveal`] goes on when the page has settled again; [`Step::Resume`] follows.
+    Resting {
+        /// The most time of the page's clock for its scripts.
+        budget: Duration,
+    },
     /// [`Step::Reveal`] is done, or failed.
     Revealed,
     /// Chromium's answer to the request for the first navigation.
-    NavigationAnswered { error: String, is_download: bool },
+    NavigationAnswered {
+        error: String,
+        is_download: bool,
+    },
 }
 
 impl TabEvent {
@@ -67,10 +90,8 @@ impl TabEvent {
     }
 }
 
-/// The head of a response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Response {
-    /// Status code.
     pub status: u64,
     /// Essence of the content type; empty if unknown.
     pub mime_type: String,
@@ -80,32 +101,33 @@ pub struct Response {
     pub retry_after: Option<u64>,
 }
 
-/// An order to the tab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Navigate to the page again; [`TabEvent::NavigationAnswered`] follows.
     Navigate,
     /// Let the page's clock advance by `budget`. Replaces an earlier grant.
-    Grant { policy: Policy, budget: Duration },
+    Grant {
+        policy: Policy,
+        budget: Duration,
+    },
     /// Ask the browser for an answer, and let the page run a short script; [`TabEvent::Reached`] and
     /// [`TabEvent::Probed`] follow.
     Probe,
     /// End the running script, and allow no further ones.
     StopScripts,
-    /// End the loading of the document.
     StopLoading,
     /// Refuse all further navigation of the main frame.
     HoldNavigation,
-    /// Remove walls, load what is lazy and scroll through the page; [`TabEvent::Revealed`] follows.
+    /// Do what a reader does first, remove walls, load what is lazy and scroll through the page;
+    /// [`TabEvent::Revealed`] follows. Replaces an earlier one, of another document.
     Reveal,
+    /// Go on with that.
+    Resume,
 }
 
-/// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// The page is ready to be saved.
     Page(ReadyPage),
-    /// There is no page.
     NoPage {
         reason: String,
         /// Whether that is a failure. If not, the address has something other than a page.
@@ -115,10 +137,8 @@ pub enum Ending {
     },
 }
 
-/// A page that is ready to be saved.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadyPage {
-    /// Address of the document.
     pub url: String,
     /// The document's response, if it has one.
     pub response: Option<Response>,

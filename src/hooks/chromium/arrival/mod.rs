@@ -15,8 +15,9 @@
 //! [`SAME_ADDRESS_MAX`] times, or goes further than [`NAVIGATIONS_MAX`] documents, is held where it
 //! is.
 //!
-//! A settled page is **revealed**: walls that cover it are removed, its lazy images and frames load
-//! and the page is scrolled to its end and back. Then it is ready, navigation is held, and its clock
+//! A settled page is **revealed**: it gets the input events of a reader, walls that cover it are removed,
+//! its lazy images and frames load and the page is scrolled to its end and back. After each of these
+//! that may have changed it, it settles again. Then it is ready, navigation is held, and its clock
 //! runs at the pace of real time for the hooks that save it.
 //!
 //! [`Arrival`] is this as a state machine without I/O: events of the tab and the time in, [`Step`]s
@@ -33,7 +34,7 @@ mod requests;
 mod tests;
 
 use clock::Clock;
-pub use clock::{Meter, Policy};
+pub use clock::{Meter, Policy, TICK};
 use document::{ABORTED, Document, NETWORK_CHANGED, NO_BODY};
 pub use event::{Ending, ReadyPage, Response, Step, TabEvent};
 pub use requests::RequestKind;
@@ -88,9 +89,7 @@ enum Phase {
     Departing {
         since: Duration,
     },
-    Revealing {
-        since: Duration,
-    },
+    Revealing,
     /// Waits for the requests that the revealing caused.
     Finishing {
         since: Duration,
@@ -98,11 +97,21 @@ enum Phase {
     Over,
 }
 
-/// The arrival of a page in a tab.
+/// How far the revealing of the present document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Revealing {
+    Working,
+    /// Waits until the page has settled again.
+    Resting,
+    Done,
+}
+
 #[derive(Debug)]
 pub struct Arrival {
     limits: ArrivalLimits,
     phase: Phase,
+    /// The revealing of the document, and when it began.
+    revealing: Option<(Revealing, Duration)>,
     document: Option<Document>,
     /// Document of a navigation that has not committed.
     incoming: Option<Document>,
@@ -126,6 +135,7 @@ impl Arrival {
         Arrival {
             limits,
             phase: Phase::Loading { since: Duration::ZERO },
+            revealing: None,
             document: None,
             incoming: None,
             requests: Requests::default(),
@@ -187,7 +197,7 @@ impl Arrival {
             TabEvent::Held { url } => {
                 self.note(format!("the page was held, it navigates on its own: {url}"));
                 if let Phase::Departing { .. } = self.phase {
-                    self.settle(now);
+                    self.stay(now);
                 }
             }
             TabEvent::Responded { request, response } => {
@@ -229,8 +239,15 @@ impl Arrival {
                 }
             }
             TabEvent::Dialog => self.dialog(),
+            TabEvent::Resting { budget } => {
+                self.is_revealing(Revealing::Resting);
+                if self.phase == Phase::Revealing {
+                    self.settle_for(budget, now);
+                }
+            }
             TabEvent::Revealed => {
-                if let Phase::Revealing { .. } = self.phase {
+                self.is_revealing(Revealing::Done);
+                if self.phase == Phase::Revealing {
                     self.phase = Phase::Finishing { since: now };
                 }
             }
@@ -297,7 +314,14 @@ impl Arrival {
             self.hold();
         }
         self.document = Some(document);
+        self.revealing = None;
         self.load(now);
+    }
+
+    fn is_revealing(&mut self, progress: Revealing) {
+        if let Some((own, _)) = &mut self.revealing {
+            *own = progress;
+        }
     }
 
     fn failed(&mut self, request: &str, error: String, now: Duration) {
@@ -310,7 +334,7 @@ impl Arrival {
         if is_incoming && self.document.is_some() && error == ABORTED {
             self.incoming = None;
             if self.document.as_ref().is_some_and(|it| it.is_loaded) {
-                self.settle(now);
+                self.stay(now);
             }
         }
     }

@@ -1,7 +1,8 @@
 //! What the time brings: the phases of an arrival and their limits.
 
 use super::clock::TICK;
-use super::{Arrival, Ending, Phase, ReadyPage, Step};
+use super::{Arrival, Ending, Phase, ReadyPage, Revealing, Step};
+use crate::process::invocation::ALLOWS_MORE;
 use std::time::Duration;
 
 /// Time without any event after which a page that waits for no request is taken to be in an endless
@@ -44,7 +45,7 @@ impl Arrival {
             Phase::Refused { since, .. } => since + EXPLANATION_MAX,
             Phase::Probing { since, .. } => since.max(self.last_event) + SCRIPT_MAX,
             Phase::Departing { since } => since + DEPARTURE_MAX,
-            Phase::Revealing { since } => since + REVEAL_MAX,
+            Phase::Revealing => self.reveal_limit(),
             Phase::Finishing { since } => since + self.limits.settle,
             Phase::Over => return Duration::MAX,
         };
@@ -81,7 +82,6 @@ impl Arrival {
         self.limits.settle.clamp(Duration::from_secs(1), Duration::from_secs(5))
     }
 
-    /// Does what is due.
     pub(super) fn advance(&mut self, now: Duration) {
         self.clock.set_now(now);
         if self.ending.is_none() {
@@ -129,11 +129,11 @@ impl Arrival {
             }
             Phase::Departing { since } => {
                 if now >= since + DEPARTURE_MAX {
-                    self.settle(now);
+                    self.stay(now);
                 }
             }
-            Phase::Revealing { since } => {
-                if now >= since + REVEAL_MAX {
+            Phase::Revealing => {
+                if now >= self.reveal_limit() {
                     self.note("it could not be scrolled to its end".to_owned());
                     self.phase = Phase::Finishing { since: now };
                 }
@@ -151,8 +151,7 @@ impl Arrival {
     fn advance_loading(&mut self, since: Duration, now: Duration) {
         let Some(document) = &self.document else {
             if now >= since + self.limits.load {
-                let seconds = self.limits.load.as_secs();
-                self.no_page(format!("the page did not answer within {seconds} s"), true, None);
+                self.no_page(no_answer(self.limits.load), true, None);
             }
             return;
         };
@@ -162,7 +161,7 @@ impl Arrival {
             let seconds = self.limits.load.as_secs();
             self.note(match &self.incoming {
                 Some(other) => format!("it goes to {}, which did not answer", other.url),
-                None => format!("still loading after {seconds} s"),
+                None => format!("still loading after {seconds} s {ALLOWS_MORE}"),
             });
             self.incoming = None;
             self.steps.push(Step::StopLoading);
@@ -186,17 +185,27 @@ impl Arrival {
 
     /// Lets the scripts of the loaded page run.
     pub(super) fn settle(&mut self, now: Duration) {
-        if self.limits.settle.is_zero() {
+        self.settle_for(self.limits.settle, now);
+    }
+
+    /// Lets the scripts of the page run for at most this time of its clock.
+    pub(super) fn settle_for(&mut self, budget: Duration, now: Duration) {
+        let budget = budget.min(self.limits.settle);
+        if budget.is_zero() {
             self.reveal(now);
             return;
         }
         self.phase = Phase::Settling { since: now };
-        self.clock.begin(self.limits.settle);
-        let grant = if self.requests.has_endless() {
-            self.clock.grant_some()
-        } else {
-            self.clock.grant_all()
-        };
+        self.clock.begin(budget);
+        if !self.clock.has_tick() {
+            self.grant();
+        }
+    }
+
+    /// Grants settling time: all of it at first, but not if requests that never end would stop the page's clock.
+    fn grant(&mut self) {
+        let grants_all = self.clock.is_untouched() && !self.requests.has_endless();
+        let grant = if grants_all { self.clock.grant_all() } else { self.clock.grant_some() };
         self.steps.push(grant);
     }
 
@@ -226,16 +235,37 @@ impl Arrival {
             if !waits {
                 self.reveal(now);
             }
-        } else if !waits {
-            let grant = self.clock.grant_some();
-            self.steps.push(grant);
+        } else if !waits && !self.clock.has_tick() {
+            self.grant();
         }
     }
 
+    /// Continues with the document after a navigation that leads nowhere.
+    pub(super) fn stay(&mut self, now: Duration) {
+        match self.revealing {
+            Some((Revealing::Working, _)) => self.phase = Phase::Revealing,
+            _ => self.settle(now),
+        }
+    }
+
+    /// Reveals the settled page, or continues with that.
     pub(super) fn reveal(&mut self, now: Duration) {
-        self.phase = Phase::Revealing { since: now };
+        let (step, since) = match self.revealing {
+            None => (Step::Reveal, now),
+            Some((Revealing::Done, _)) => {
+                self.phase = Phase::Finishing { since: now };
+                return;
+            }
+            Some((_, since)) => (Step::Resume, since),
+        };
+        self.revealing = Some((Revealing::Working, since));
+        self.phase = Phase::Revealing;
         self.clock.meter();
-        self.steps.push(Step::Reveal);
+        self.steps.push(step);
+    }
+
+    fn reveal_limit(&self) -> Duration {
+        self.revealing.map_or(Duration::ZERO, |(_, since)| since) + REVEAL_MAX
     }
 
     /// Whether the page's clock follows real time.
@@ -243,7 +273,8 @@ impl Arrival {
         match self.phase {
             Phase::Settling { since } => {
                 let patience = since + self.limits.settle;
-                !self.clock.is_running() && self.requests.waits_for(patience)
+                let waits = self.clock.has_tick() || self.requests.waits_for(patience);
+                !self.clock.is_running() && waits
             }
             Phase::Probing { .. } | Phase::Over => false,
             _ => true,
@@ -267,12 +298,14 @@ impl Arrival {
     fn give_up(&mut self) {
         self.note("its scripts did not finish".to_owned());
         if self.document.is_none() {
-            let seconds = self.limits.total.as_secs();
-            let reason = format!("the page did not answer within {seconds} s");
-            self.no_page(reason, true, None);
+            self.no_page(no_answer(self.limits.total), true, None);
         } else {
             self.stop_scripts();
             self.ready();
         }
     }
+}
+
+fn no_answer(within: Duration) -> String {
+    format!("the page did not answer within {} s {ALLOWS_MORE}", within.as_secs())
 }

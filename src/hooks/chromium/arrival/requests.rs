@@ -9,7 +9,6 @@ const OPEN_MAX: usize = 10_000;
 /// Requests that a remark names.
 const NAMED_MAX: usize = 3;
 
-/// What a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
     /// A part of the page, or data of a script.
@@ -34,7 +33,6 @@ struct Open {
     since: Duration,
 }
 
-/// The open requests of a page by their ids.
 #[derive(Debug, Default)]
 pub struct Requests(BTreeMap<String, Open>);
 

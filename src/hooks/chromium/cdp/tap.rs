@@ -2,8 +2,8 @@
 //! events of all sessions and answers. Nothing is read ahead, so the browser waits for a task that
 //! is slow, instead of filling memory.
 
-use super::super::frames::{Frame, Frames};
-use super::super::session::through_directory;
+use super::frames::{Frame, Frames};
+use super::socket::through_directory;
 use super::{CLOSED, CdpError, write_all};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -17,10 +17,8 @@ use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// A request to the browser.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
-    /// Number of the request, which its answer repeats.
     pub id: u64,
     /// Session id; `None` for the browser.
     pub session: Option<String>,

@@ -12,29 +12,23 @@ use url::{Host, Url};
 /// Frames of a page that are searched for the buttons of a wall.
 const FRAMES_MAX: usize = 20;
 
-/// A frame of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     /// Id of the frame, which is that of its target, too.
     pub id: String,
     /// Its host; empty for a document that its parent has made.
     pub host: String,
-    /// Whether it may be clicked.
     pub may_click: bool,
 }
 
 /// The frames of a page without the main frame.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    /// Those in the process of the page.
     pub same_process: Vec<Frame>,
-    /// Those in others.
     pub other_processes: Vec<Frame>,
 }
 
-/// The sites whose frames may be clicked.
 struct Sites<'a> {
-    /// Host of the page.
     page: Option<String>,
     /// Hosts of consent platforms of the setting; their subdomains are meant, too.
     hosts: &'a [String],
@@ -77,7 +71,6 @@ impl Frames {
 }
 
 impl Sites<'_> {
-    /// Judges the frames in the process of the page.
     fn judge(&self, tree: Tree, main: &str) -> Vec<Frame> {
         let mut trees = vec![(tree, true)];
         let mut frames = Vec::new();

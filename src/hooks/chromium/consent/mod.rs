@@ -8,8 +8,8 @@
 mod frames;
 mod rules;
 
-use super::cdp::{CdpError, Session};
-use super::reveal::World;
+use crate::chromium::cdp::isolated_world::IsolatedWorld;
+use crate::chromium::cdp::{CdpError, Session};
 use crate::process::invocation::Invocation;
 use scraper::Selector;
 use serde::Deserialize;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use frames::{Frame, Frames};
 use rules::Done as RuleDone;
-pub use rules::Rules;
+pub use rules::{Rules, SETTING as RULES_SETTING, is_release};
 
 /// Walls that appear one after the other, such as a newsletter after the consent.
 const ROUNDS_MAX: usize = 4;
@@ -57,7 +57,6 @@ pub enum Consent {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Found {
-    /// Number of walls.
     walls: usize,
     /// Number of walls without a known button.
     open: usize,
@@ -80,7 +79,6 @@ struct Done {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct InFrame {
-    /// Whether the frame asks for consent.
     is_consent: bool,
     /// Label of the button that was clicked; empty if none was.
     label: String,
@@ -112,7 +110,6 @@ impl Consent {
     }
 }
 
-/// Removes the walls of a page.
 pub struct Walls<'a> {
     consent: Consent,
     rules: Option<&'a Rules>,
@@ -132,7 +129,7 @@ impl<'a> Walls<'a> {
 
     /// Removes the walls that are there now, one after the other. `frame` is the main frame. Returns
     /// a remark for each. Errors are only logged.
-    pub async fn clear(&mut self, world: &World<'_>, frame: &str) -> Vec<String> {
+    pub async fn clear(&mut self, world: &IsolatedWorld<'_>, frame: &str) -> Vec<String> {
         let mut notes = Vec::new();
         if self.consent == Consent::Keep {
             return notes;
@@ -154,7 +151,7 @@ impl<'a> Walls<'a> {
     /// another document while this waited; the remarks are complete then.
     async fn round(
         &mut self,
-        world: &World<'_>,
+        world: &IsolatedWorld<'_>,
         frame: &str,
         notes: &mut Vec<String>,
     ) -> Result<bool, CdpError> {
@@ -200,7 +197,7 @@ impl<'a> Walls<'a> {
     /// Clicks what rejects consent in a frame that may be clicked, and in others only finds out whether they
     /// ask for it.
     async fn reject_in_frame(&self, session: &Session, frame: &Frame) -> Result<InFrame, CdpError> {
-        let world = World::of(session, &frame.id).await?;
+        let world = IsolatedWorld::of(session, &frame.id).await?;
         let mode = if frame.may_click { self.mode() } else { HIDE };
         step(&world, mode, "frame", &json!({"host": frame.host})).await
     }
@@ -238,7 +235,7 @@ impl<'a> Walls<'a> {
 
     /// Carries out the rule whose popup is open in the page or one of its frames. Returns the remark
     /// about it. Errors are only logged.
-    async fn apply_rules(&mut self, world: &World<'_>, main: &str) -> Option<String> {
+    async fn apply_rules(&mut self, world: &IsolatedWorld<'_>, main: &str) -> Option<String> {
         let rules = self.rules?;
         let begin = Instant::now();
         let done = tokio::time::timeout(self.patience, apply(rules, world, main, self.hosts)).await;
@@ -257,9 +254,8 @@ impl<'a> Walls<'a> {
     }
 }
 
-/// Calls the script in a document.
 async fn step<T: DeserializeOwned + Default>(
-    world: &World<'_>,
+    world: &IsolatedWorld<'_>,
     mode: &str,
     step: &str,
     framed: &Value,
@@ -271,25 +267,25 @@ async fn step<T: DeserializeOwned + Default>(
 
 /// Carries out the rule whose popup is open in the page, else in the first of its frames that may be clicked.
 async fn apply(
-    rules: &Rules,
-    world: &World<'_>,
+    library: &Rules,
+    world: &IsolatedWorld<'_>,
     main: &str,
     hosts: &[String],
 ) -> Result<RuleDone, CdpError> {
-    let done = rules.apply(world).await?;
+    let done = library.apply(world).await?;
     let Some(rules) = &done.frames else {
         return Ok(done);
     };
     let session = world.session;
     let frames = Frames::of(session, main, hosts).await?;
     for frame in frames.same_process.iter().filter(|frame| frame.may_click) {
-        if let Some(done) = changed(rules::apply_in_frame(session, &frame.id, rules).await) {
+        if let Some(done) = changed(library.apply_in_frame(session, &frame.id, rules).await) {
             return Ok(done);
         }
     }
     for frame in frames.other_processes.iter().filter(|frame| frame.may_click) {
         let child = session.connection().attach(&frame.id).await?;
-        let done = rules::apply_in_frame(&child, &frame.id, rules).await;
+        let done = library.apply_in_frame(&child, &frame.id, rules).await;
         let _ = child.detach().await;
         if let Some(done) = changed(done) {
             return Ok(done);

@@ -1,7 +1,7 @@
 //! Events of the DevTools protocol that a recording is made of, with the fields that it needs.
 
-use super::super::posted::PostedPart;
-use crate::page;
+use crate::chromium::cdp::posted::PostedPart;
+use crate::page::content_type;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use encoding_rs::{Encoding, WINDOWS_1252};
@@ -22,6 +22,14 @@ impl Headers {
         let mut own = self.0.iter();
         let (_, value) = own.find(|(own, _)| own.eq_ignore_ascii_case(name))?;
         Some(value)
+    }
+
+    /// Replaces the value of a header, or adds the header.
+    pub fn set(&mut self, name: &str, value: &str) {
+        match self.0.iter_mut().find(|(own, _)| own.eq_ignore_ascii_case(name)) {
+            Some((_, own)) => value.clone_into(own),
+            None => self.0.push((name.to_owned(), value.to_owned())),
+        }
     }
 
     /// Parses the head of a response of HTTP/1.
@@ -71,6 +79,8 @@ pub struct TargetInfo {
     pub target_id: String,
     pub r#type: String,
     #[serde(default)]
+    pub url: String,
+    #[serde(default)]
     pub browser_context_id: String,
 }
 
@@ -97,7 +107,6 @@ pub struct WillBeSent {
 }
 
 impl WillBeSent {
-    /// Time of an event.
     pub fn time_of(wall_time: f64) -> Timestamp {
         Timestamp::from_microsecond((wall_time * 1e6) as i64).unwrap_or_default()
     }
@@ -116,7 +125,6 @@ pub struct Request {
     pub post_data_entries: Vec<PostedPart>,
 }
 
-/// The head of a response.
 #[derive(Debug, Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Response {
@@ -133,6 +141,15 @@ pub struct Response {
     pub from_disk_cache: bool,
     /// Whether a worker made it, maybe with the headers of another response.
     pub from_service_worker: bool,
+}
+
+impl Response {
+    /// Whether a server or a worker sent it. Chromium itself answers with its viewer of PDFs for the address
+    /// of a PDF that is shown in a page.
+    pub fn is_sent(&self) -> bool {
+        let is_from_server = self.remote_ip_address.as_deref().is_some_and(|it| !it.is_empty());
+        is_from_server || self.from_service_worker || !self.headers.0.is_empty()
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -245,13 +262,12 @@ impl Paused {
         Some(Response {
             status: self.response_status_code?,
             status_text: self.response_status_text.clone(),
-            mime_type: page::essence(self.header("content-type").unwrap_or_default()),
+            mime_type: content_type::essence(self.header("content-type").unwrap_or_default()),
             headers: Headers(pairs.collect()),
             ..Response::default()
         })
     }
 
-    /// Value of a header of the response.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.response_headers.iter();
         let header = headers.find(|header| header.name.eq_ignore_ascii_case(name))?;
@@ -269,13 +285,13 @@ pub struct WholeBody<'a> {
 }
 
 impl WholeBody<'_> {
-    /// The bytes of the body, if these are `length` bytes. Chromium returns text as it reads it, in
+    /// The bytes of the body, if these are at least the `length` bytes that the page got. Chromium returns text as it reads it, in
     /// the encoding `charset`, by default windows-1252, and without its byte order mark.
     pub fn bytes(self, charset: &str, length: u64) -> Option<Vec<u8>> {
         let is_whole = |bytes: &Vec<u8>| length == 0 || bytes.len() as u64 == length;
         if self.base64_encoded {
             let bytes = STANDARD.decode(self.body.as_bytes()).ok();
-            return bytes.filter(is_whole);
+            return bytes.filter(|bytes| bytes.len() as u64 >= length);
         }
         let text = self.body.into_owned();
         let encoding = Encoding::for_label(charset.as_bytes()).unwrap_or(WINDOWS_1252);

@@ -6,29 +6,38 @@
 //! other hooks change its size. The hook `wacz` ends the recording by the file `ending`, and gets
 //! `recording.json` in return.
 
+mod calls;
 mod events;
+mod flight;
+mod masks;
 mod media;
-mod report;
 mod requests;
+mod rules;
 mod spool;
+mod targets;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-pub use report::{Description, Row};
-pub use requests::is_secret;
+use crate::visit::recording::Description;
 pub use spool::Spool;
-pub use writer::Writer;
+pub use writer::{COOKIES, Writer};
 
-use super::cdp::{Call, CdpError, Connection, Message, Tap, id_in_start};
-use super::frames::Frame;
-use super::look::{Look, look};
-use super::seed::Seed;
-use super::session;
+use crate::chromium::browser::cookies::Stored as StoredCookies;
+use crate::chromium::browser::world::{Numbers, World};
+use crate::chromium::cdp::frames::Frame;
+use crate::chromium::cdp::{Call, CdpError, Connection, Message, Tap, id_in_start};
+use crate::chromium::view::look::{Look, look};
+use crate::page::secrets::LeftOut;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
+use crate::visit;
+use crate::visit::Seed;
+use calls::Step;
+use masks::Masks;
 use nix::libc::O_NOFOLLOW;
-use requests::{HELD_MAX_BYTES, Requests, Rules, Step};
+use requests::Requests;
+use rules::Rules;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -36,15 +45,15 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+use targets::HELD_MAX_BYTES;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// Name of the plugin and of its output directory.
 pub const PLUGIN: &str = "wacz";
-/// The recording.
 pub const FILE: &str = "page.wacz";
 /// What it has.
 pub const RECORDING: &str = "recording.json";
@@ -53,13 +62,12 @@ pub const ENDING: &str = "ending";
 
 /// Time for bodies that are on their way when the recording ends.
 const REST_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time to fetch what the page has not read of media.
+/// Time to fetch what bodies lack.
 const MEDIA_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time for the browser to begin a recording. On a busy machine, a browser that was just started answers late.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time to complete the file when the tab closes.
 const END_TIMEOUT: Duration = Duration::from_secs(8);
-/// Time for a look at the page.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest answer in bytes while the tab looks at the page: a picture of a large viewport.
 const LOOK_MAX_BYTES: usize = 256 << 20;
@@ -69,21 +77,20 @@ const QUIET: Duration = Duration::from_millis(500);
 /// Time limit of a page that never is.
 const QUIET_MAX: Duration = Duration::from_secs(2);
 
-/// Which tab is recorded.
 pub struct RecordRequest<'a> {
-    /// Socket of the browser.
     pub socket: &'a Path,
-    /// Target id of the tab.
     pub target: &'a str,
-    /// Browser context of the tab.
     pub context: &'a str,
     /// Identity of the tab, see [`Rules::identity`].
     pub identity: Option<&'a Value>,
+    /// Width and height of the viewport in pixels.
+    pub window: (u32, u32),
+    /// Seed of the browser.
+    pub seed: Option<Seed>,
 }
 
-/// A recording that runs.
 pub struct Recorder {
-    looks: mpsc::Sender<Look>,
+    looks: mpsc::Sender<Result<Look, String>>,
     /// See [`Requests::worker_activity`].
     activity: watch::Receiver<u64>,
     end: oneshot::Sender<()>,
@@ -113,9 +120,9 @@ impl FileSink {
 
     /// Adds a file as the body of the stopped response `paused`. Chromium must not report the end of
     /// the request before this returns.
-    pub async fn take(&self, paused: Value, path: &str) {
+    pub async fn take(&self, paused: Value, path: &Path) {
         let (taken, is_taken) = oneshot::channel();
-        let path = PathBuf::from(path);
+        let path = path.to_owned();
         let file = SavedFile { paused, path, taken };
         // The recording may have ended.
         if self.files.send(file).is_ok() {
@@ -159,23 +166,21 @@ impl Recorder {
         }
     }
 
-    /// Keeps what the page looks like now. A failure is only logged.
+    /// Keeps what the page looks like now, or why that is not known.
     pub async fn look(&mut self, request: &RecordRequest<'_>) {
         self.until_quiet().await;
         let looking = async {
             let connection = Connection::open(request.socket, LOOK_MAX_BYTES).await?;
             let session = connection.attach(request.target).await?;
-            look(&session, request.target).await
+            look(&session, request.target, None).await
         };
         let looked = timeout(LOOK_TIMEOUT, looking).await;
-        match looked.unwrap_or_else(|_| Err(Finding::failed("chromium did not answer"))) {
-            // The browser is gone if the recording has ended.
-            Ok(look) => drop(self.looks.send(look).await),
-            Err(finding) => {
-                let reason = finding.output_str.escape_debug().to_string();
-                eprintln!("failed to record what the page looks like: {reason}, ignoring");
-            }
-        }
+        let looked = looked.unwrap_or_else(|_| {
+            let seconds = LOOK_TIMEOUT.as_secs();
+            Err(Finding::failed(format!("chromium did not answer within {seconds} s")))
+        });
+        // The browser is gone if the recording has ended.
+        let _ = self.looks.send(looked.map_err(|finding| finding.output_str)).await;
     }
 
     async fn until_quiet(&mut self) {
@@ -229,16 +234,16 @@ impl Recording {
             0 => u64::MAX,
             most => most,
         };
-        let seed = Seed::of(settings);
         let rules = Rules {
             identity: request.identity.cloned(),
-            preload: seed.map(Seed::script),
+            numbers: request.seed.map(|_| Numbers::new(&invocation.url)),
             body_max: limit("WACZ_MAX_BODY"),
             completes_media: settings.text("WACZ_MEDIA") != "as-played",
-            is_redacted: settings.text("WACZ_REDACT") == "cookies",
+            left_out: LeftOut::of_recording(settings),
+            masks: Arc::default(),
         };
         let most = limit("WACZ_MAX_SIZE");
-        let (tap, requests) = attach(request, rules).await?;
+        let (tap, requests, world) = attach(request, rules, &invocation.url).await?;
         for name in [FILE, RECORDING, ENDING] {
             match fs::remove_file(directory.join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -256,7 +261,8 @@ impl Recording {
             .map_err(|error| failed(FILE, &error))?;
         // The hook `wacz` completes a file that no process has locked.
         file.try_lock().map_err(|error| failed(FILE, &error))?;
-        let writer = Writer::start(file, FILE, &invocation.url, most, seed)
+        let masks = requests.masks();
+        let writer = Writer::start(file, FILE, &invocation.url, most, Some(&world), masks)
             .map_err(|error| failed(FILE, &error))?;
         write(directory, &Description::begun(&invocation.url, FILE))?;
         Ok(Recording {
@@ -274,12 +280,12 @@ impl Recording {
     /// Records until the hook `wacz` or the tab ends the recording, or the browser is gone.
     async fn run(
         mut self,
-        mut looked: mpsc::Receiver<Look>,
+        mut looked: mpsc::Receiver<Result<Look, String>>,
         mut saved: UnboundedReceiver<SavedFile>,
         mut ended: oneshot::Receiver<()>,
     ) {
         let ending = self.directory.join(ENDING);
-        let asked = session::appears(&ending);
+        let asked = visit::appears(&ending);
         let mut asked = std::pin::pin!(asked);
         loop {
             tokio::select! {
@@ -290,7 +296,7 @@ impl Recording {
                 Some(look) = looked.recv() => self.writer.look(look).await,
                 Some(file) = saved.recv() => self.take_file(file),
                 _ = &mut asked => {
-                    self.complete_media().await;
+                    self.complete().await;
                     break;
                 }
                 _ = &mut ended => break,
@@ -314,11 +320,11 @@ impl Recording {
         }
     }
 
-    async fn complete_media(&mut self) {
+    async fn complete(&mut self) {
         let until = Instant::now() + MEDIA_TIMEOUT;
-        let steps = self.requests.complete_media();
+        let steps = self.requests.complete();
         self.carry_out(steps).await;
-        while self.requests.completes_media() {
+        while self.requests.is_completing() {
             match timeout_at(until, self.tap.next()).await {
                 Ok(Ok(frame)) => self.take(&frame).await,
                 _ => break,
@@ -338,7 +344,7 @@ impl Recording {
             },
         };
         self.carry_out(steps).await;
-        let activity = self.requests.worker_activity;
+        let activity = self.requests.worker_activity();
         self.activity.send_if_modified(|last| std::mem::replace(last, activity) != activity);
     }
 
@@ -445,7 +451,7 @@ impl Recording {
 
 /// Writes `recording.json`.
 pub fn write(directory: &Path, description: &Description) -> Result<(), Finding> {
-    let write = || session::write_in(directory, RECORDING, description);
+    let write = || visit::write_in(directory, RECORDING, description);
     let written = write().or_else(|_| {
         // A full disk has room for it without the older one.
         fs::remove_file(directory.join(RECORDING))?;
@@ -458,8 +464,13 @@ fn failed(name: &str, error: &dyn std::fmt::Display) -> Finding {
     Finding::failed(format!("failed to write {name}: {error}"))
 }
 
-/// Attaches to the tab and, for shared workers, which belong to no tab, to the browser.
-async fn attach(request: &RecordRequest<'_>, rules: Rules) -> Result<(Tap, Requests), CdpError> {
+/// Attaches to the tab and, for shared workers, which belong to no tab, to the browser. Before the first
+/// request, the tab is empty: no page can notice what it is asked.
+async fn attach(
+    request: &RecordRequest<'_>,
+    mut rules: Rules,
+    url: &str,
+) -> Result<(Tap, Requests, World), CdpError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Attached {
@@ -479,7 +490,16 @@ async fn attach(request: &RecordRequest<'_>, rules: Rules) -> Result<(Tap, Reque
     let tab = json!({"targetId": request.target, "flatten": true});
     let Attached { session_id: tab } =
         tap.call(&call(3, None, "Target.attachToTarget", tab)).await?;
-    let mut requests = Requests::new(rules, &root, request.context, 3);
+    // Before the first request, these are the cookies of the persona.
+    let own = json!({"browserContextId": request.context});
+    let own = call(4, Some(root.clone()), "Storage.getCookies", own);
+    let StoredCookies { cookies } = tap.call(&own).await?;
+    rules.masks = Arc::new(Masks::new(cookies, url));
+    let asked = call(5, Some(tab.clone()), "Runtime.evaluate", World::question());
+    let asked: Value = tap.call(&asked).await?;
+    let world = World::of(&asked, request.window, request.identity);
+    let world = World { seed: request.seed, ..world };
+    let mut requests = Requests::new(rules, &root, request.context, 5);
     let mut last = 0;
     for step in requests.attach(&tab, request.target, "page") {
         if let Step::Send(call) = step {
@@ -488,5 +508,5 @@ async fn attach(request: &RecordRequest<'_>, rules: Rules) -> Result<(Tap, Reque
         }
     }
     let _: Value = tap.answer(last).await?;
-    Ok((tap, requests))
+    Ok((tap, requests, world))
 }

@@ -8,7 +8,6 @@ use std::path::Path;
 /// Bytes of a body that are kept in memory.
 const MEMORY_MAX_BYTES: usize = 100 << 10;
 
-/// A body.
 #[derive(Default)]
 pub struct Spool {
     memory: Vec<u8>,
@@ -44,7 +43,6 @@ impl Spool {
         self.length
     }
 
-    /// A reader of the whole body.
     pub fn into_reader(self) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self.file {
             Some(mut file) => {

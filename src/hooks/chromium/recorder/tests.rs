@@ -1,11 +1,15 @@
-use super::report::Row;
-use super::requests::{Requests, Rules, Step};
+use super::calls::Step;
+use super::requests::Requests;
+use super::rules::Rules;
 use crate::chromium::cdp::Message;
+use crate::page::secrets::LeftOut;
+use crate::visit::recording::Row;
 use archivist_warc::exchange::{Exchange, Truncated};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 const URL: &str = "http://a.test/x";
 
@@ -44,7 +48,7 @@ impl Bed {
                 }
                 Step::Join { from, to } => {
                     let rest = self.bodies.remove(&from).unwrap();
-                    self.bodies.get_mut(&to).unwrap().extend(rest);
+                    self.bodies.entry(to).or_default().extend(rest);
                 }
                 Step::Clear { request } => drop(self.bodies.remove(&request)),
                 Step::Keep { body, exchange, row } => {
@@ -111,9 +115,10 @@ impl Bed {
 fn rules() -> Rules {
     Rules {
         identity: None,
-        preload: None,
+        numbers: None,
         body_max: 1000,
-        is_redacted: false,
+        left_out: LeftOut::NONE,
+        masks: Arc::default(),
         completes_media: true,
     }
 }
@@ -125,6 +130,28 @@ fn will_be_sent(id: &str, url: &str, kind: &str) -> Value {
 
 fn ok() -> Value {
     json!({"status": 200, "statusText": "OK", "mimeType": "text/plain", "headers": {"B": "b"}})
+}
+
+/// The browser asks for what its cache lacks, and passes on both.
+#[test]
+fn range_of_a_body_from_cache_and_network_is_that_of_the_body() {
+    let mut bed = Bed::new(rules());
+    bed.sent("1", "Fetch");
+    bed.answer("Network.streamResourceContent", json!({"bufferedData": ""}));
+    let head = |range: &str| json!({"Content-Range": format!("bytes {range}/10"), "X-Own": "1"});
+    let asked = json!({"requestId": "1", "headers": {"Range": "bytes=4-5"}});
+    bed.event("Network.requestWillBeSentExtraInfo", asked);
+    let received = json!({"requestId": "1", "headers": head("4-5")});
+    bed.event("Network.responseReceivedExtraInfo", received);
+    let response = json!({"status": 206, "headers": head("0-5")});
+    let received = json!({"requestId": "1", "response": response, "hasExtraInfo": true});
+    bed.event("Network.responseReceived", received);
+    bed.data("1", 6, Some(b"012345"));
+    bed.finished("1");
+    let (exchange, body, _) = &bed.kept[0];
+    assert_eq!(body, b"012345");
+    let response: BTreeMap<_, _> = exchange.response.iter().cloned().collect();
+    assert_eq!((&*response["Content-Range"], &*response["X-Own"]), ("bytes 0-5/10", "1"));
 }
 
 /// A medium of ten bytes of which the page has read four, and then what it fetches.
@@ -139,9 +166,10 @@ fn fetched_medium(bed: &mut Bed, is_open: bool, sent: &str) {
     bed.data("1", 4, Some(b"0123"));
     if !is_open {
         bed.event("Network.loadingFailed", json!({"requestId": "1", "errorText": "cut"}));
+        bed.refuse("Network.getResponseBody", "no data found");
     }
     assert!(bed.kept.is_empty());
-    let steps = bed.requests.complete_media();
+    let steps = bed.requests.complete();
     bed.carry_out(steps);
     bed.answer("Page.createIsolatedWorld", json!({"executionContextId": 3}));
     let script = bed.calls.last().unwrap().3["expression"].to_string();
@@ -156,9 +184,9 @@ fn fetched_medium(bed: &mut Bed, is_open: bool, sent: &str) {
     bed.received("2", part(sent));
     bed.answer("Network.streamResourceContent", json!({"bufferedData": ""}));
     bed.data("2", 6, Some(b"456789"));
-    assert!(bed.requests.completes_media());
+    assert!(bed.requests.is_completing());
     bed.finished("2");
-    assert!(!bed.requests.completes_media());
+    assert!(!bed.requests.is_completing());
     assert_eq!(bed.kept.len(), 1);
 }
 
@@ -190,6 +218,7 @@ fn a_medium_stays_as_it_was_played_if_its_rest_is_another() {
         bed.answer("Network.streamResourceContent", json!({"bufferedData": ""}));
         bed.data("1", 4, Some(b"0123"));
         bed.event("Network.loadingFailed", json!({"requestId": "1", "errorText": "cut"}));
+        bed.refuse("Network.getResponseBody", "no data found");
         assert_eq!(bed.kept.len(), 1);
     }
 }
@@ -242,6 +271,7 @@ fn what_a_stream_lacks_is_asked_for_at_the_end() {
         assert!(bed.kept.is_empty() && !bed.requests.is_idle());
         let whole = json!({"body": whole, "base64Encoded": false});
         bed.answer("Network.getResponseBody", whole);
+        bed.finish();
         let (exchange, body, row) = &bed.kept[0];
         assert_eq!(exchange.truncated, truncated);
         match truncated {
@@ -275,12 +305,13 @@ fn a_body_of_which_the_browser_passes_on_nothing_is_named() {
             let empty = json!({"body": "", "base64Encoded": true});
             bed.answer("Network.getResponseBody", empty);
         }
+        bed.finish();
         let (exchange, body, row) = bed.kept.remove(0);
         assert_eq!(body, b"");
         assert_eq!(exchange.truncated.is_some(), row.reason.is_some());
         row.reason.unwrap_or_default()
     };
-    let of = |status: u16, headers: Value| json!({"status": status, "headers": headers});
+    let of = |status: u16, headers: Value| json!({"status": status, "headers": headers, "remoteIPAddress": "192.0.2.1"});
     let announced = |length: u32| json!({"Content-Length": length.to_string()});
     let coded =
         |length: u32| json!({"Content-Length": length.to_string(), "Content-Encoding": "gzip"});
@@ -307,6 +338,37 @@ fn a_body_of_which_the_browser_passes_on_nothing_is_named() {
     }
 }
 
+/// A large blob, of which the browser holds nothing.
+#[test]
+fn a_body_that_the_browser_does_not_hold_is_requested_again() {
+    for (again, is_whole) in [("v1", true), ("v2", false)] {
+        let mut bed = Bed::new(rules());
+        let answer =
+            |tag: &str| json!({"status": 200, "headers": {"content-length": "4", "etag": tag}});
+        bed.sent("1", "Fetch");
+        bed.received("1", answer("v1"));
+        bed.answer("Network.streamResourceContent", json!({"bufferedData": ""}));
+        let data = json!({"requestId": "1", "dataLength": 0, "encodedDataLength": 4});
+        bed.event("Network.dataReceived", data);
+        bed.finished("1");
+        bed.answer("Network.getResponseBody", json!({"body": "", "base64Encoded": false}));
+        assert!(bed.kept.is_empty() && bed.requests.is_idle());
+        let steps = bed.requests.complete();
+        bed.carry_out(steps);
+        bed.answer("Page.createIsolatedWorld", json!({"executionContextId": 3}));
+        assert!(bed.requests.is_completing());
+        bed.sent("2", "Fetch");
+        bed.received("2", answer(again));
+        bed.answer("Network.streamResourceContent", json!({"bufferedData": ""}));
+        bed.data("2", 4, Some(b"abcd"));
+        bed.finished("2");
+        assert!(!bed.requests.is_completing());
+        let [(_, body, row)] = bed.kept.as_slice() else { panic!("{}", bed.kept.len()) };
+        assert_eq!(body.as_slice(), if is_whole { &b"abcd"[..] } else { b"" });
+        assert_eq!((row.reason.is_none(), row.is_repeated), (is_whole, is_whole));
+    }
+}
+
 #[test]
 fn a_body_that_is_shorter_than_announced_is_named() {
     let reason = |response: Value| {
@@ -316,6 +378,11 @@ fn a_body_that_is_shorter_than_announced_is_named() {
         bed.answer("Network.streamResourceContent", json!({"bufferedData": ""}));
         bed.data("1", 4, Some(b"abcd"));
         bed.finished("1");
+        if bed.kept.is_empty() {
+            let short = json!({"body": STANDARD.encode("abcd"), "base64Encoded": true});
+            bed.answer("Network.getResponseBody", short);
+        }
+        bed.finish();
         let (_, body, row) = bed.kept.remove(0);
         assert_eq!(body, b"abcd");
         row.reason
@@ -333,6 +400,39 @@ fn a_body_that_is_shorter_than_announced_is_named() {
     assert_eq!(reason(coded), None);
 }
 
+/// A page that read the first bytes, and refused the rest.
+#[test]
+fn what_the_network_delivered_is_recorded_if_the_page_does_not_read_it() {
+    for (whole, named) in [("abcd", None), ("abc", Some("net::ERR_ABORTED"))] {
+        let mut bed = Bed::new(rules());
+        bed.sent("1", "Fetch");
+        bed.received("1", json!({"status": 200, "headers": {"content-length": "4"}}));
+        bed.answer("Network.streamResourceContent", json!({"bufferedData": ""}));
+        bed.data("1", 2, Some(b"ab"));
+        let failed = json!({"requestId": "1", "errorText": "net::ERR_ABORTED"});
+        bed.event("Network.loadingFailed", failed);
+        let whole = whole.as_bytes();
+        let answer = json!({"body": STANDARD.encode(whole), "base64Encoded": true});
+        bed.answer("Network.getResponseBody", answer);
+        let (_, body, row) = &bed.kept[0];
+        assert_eq!((body.as_slice(), row.reason.as_deref()), (whole, named));
+    }
+}
+
+/// The page of chromium's viewer stands for a PDF that a page shows.
+#[test]
+fn what_no_server_sent_is_not_recorded() {
+    let mut bed = Bed::new(rules());
+    bed.sent("1", "Document");
+    let viewer =
+        json!({"status": 200, "headers": {}, "mimeType": "text/html", "remoteIPAddress": ""});
+    bed.received("1", viewer);
+    bed.data("1", 2, None);
+    bed.finished("1");
+    bed.finish();
+    assert!(bed.kept.is_empty() && bed.named.is_empty() && bed.bodies.is_empty());
+}
+
 #[test]
 fn text_has_the_bytes_that_the_server_sent() {
     let whole = |charset: &str, length: usize, text: &str| {
@@ -347,6 +447,7 @@ fn text_has_the_bytes_that_the_server_sent() {
         bed.finished("1");
         let whole = json!({"body": text, "base64Encoded": false});
         bed.answer("Network.getResponseBody", whole);
+        bed.finish();
         let (exchange, body, _) = bed.kept.remove(0);
         exchange.truncated.is_none().then_some(body)
     };
@@ -464,19 +565,19 @@ fn bodies_are_cut_off_at_their_limit() {
 
 #[test]
 fn secrets_are_left_out_on_request() {
-    for is_redacted in [false, true] {
-        let mut bed = Bed::new(Rules { is_redacted, ..rules() });
+    for (left_out, left) in [(LeftOut::NONE, (3, 3)), (LeftOut::ALL, (1, 2))] {
+        let mut bed = Bed::new(Rules { left_out, ..rules() });
         let mut sent = will_be_sent("1", URL, "Fetch");
         sent["request"]["headers"] = json!({"Cookie": "a=1", "authorization": "Basic x", "A": "a"});
         bed.event("Network.requestWillBeSent", sent);
         let mut response = ok();
-        response["headers"] = json!({"Set-Cookie": "a=1\nb=2", "content-length": "0"});
+        response["headers"] = json!({"Set-Cookie": "a=1; HttpOnly\nb=2", "content-length": "0"});
         bed.received("1", response);
         bed.refuse("Network.streamResourceContent", "already finished");
         bed.finished("1");
         let exchange = &bed.kept[0].0;
         let counts = (exchange.request.len(), exchange.response.len());
-        assert_eq!(counts, if is_redacted { (1, 1) } else { (3, 3) });
+        assert_eq!(counts, left);
     }
 }
 

@@ -1,43 +1,51 @@
 //! Writes a recording in a thread of its own: compressing bodies must not delay the browser.
 
-use super::super::look::Look;
-use super::super::seed::Seed;
-use super::report::{Description, PageInfo, Row};
+use super::masks::Masks;
 use super::spool::Spool;
+use crate::chromium::browser::world::World;
+use crate::chromium::view::look::Look;
+use crate::picture::{PictureFormat, compressed};
+use crate::visit::recording::{Description, PageInfo, Row};
 use archivist_warc::WarcError;
 use archivist_warc::exchange::Exchange;
 use archivist_warc::wacz::{About, Page, Recording, Summary};
 use jiff::Timestamp;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc;
+use url::Url;
 
 /// Requests that wait until they are written.
 const WAITING_MAX: usize = 32;
 
+/// Begin of the name of the record with the cookies that scripts of a page could read when it began.
+pub const COOKIES: &str = "urn:cookies:";
+
 enum Order {
     Add(Box<Exchange>, Spool, Row),
     Name(Row),
-    Look(Look),
+    Look(Result<Look, String>),
     End(usize),
 }
 
-/// The thread that writes.
 pub struct Writer {
     orders: mpsc::Sender<Order>,
     thread: JoinHandle<Description>,
 }
 
 impl Writer {
-    /// Begins the recording of `url` in an empty file of at most about `most` bytes. `seed` is that of
-    /// the page.
+    /// Begins the recording of `url` in an empty file of at most about `most` bytes. `world` is that
+    /// of the page, if it is known. All that is written is masked.
     pub fn start(
         file: File,
         name: &str,
         url: &str,
         most: u64,
-        seed: Option<Seed>,
+        world: Option<&World>,
+        masks: Arc<Masks>,
     ) -> Result<Writer, WarcError> {
         let begun = Timestamp::now();
         let about = About {
@@ -47,15 +55,18 @@ impl Writer {
             created: begun,
         };
         let mut recording = Recording::create(file, &about)?;
-        if let Some(seed) = seed {
-            let (name, seed) = (Seed::record(url), seed.to_string());
-            recording.add_resource(&name, "text/plain", begun, seed.as_bytes())?;
+        if let Some(world) = world {
+            let name = World::record(url);
+            let world = serde_json::to_vec(world).map_err(|error| failed(&name, error.into()))?;
+            recording.add_resource(&name, "application/json", begun, &world)?;
         }
         let writing = Writing {
             recording,
             url: url.to_owned(),
             begun,
             most,
+            masks,
+            hosts: BTreeSet::new(),
             rows: Vec::new(),
             title: String::new(),
             text: String::new(),
@@ -76,8 +87,8 @@ impl Writer {
         let _ = self.orders.send(Order::Name(row)).await;
     }
 
-    /// Adds what the page looks like.
-    pub async fn look(&self, look: Look) {
+    /// Adds what the page looks like, or why that is not known.
+    pub async fn look(&self, look: Result<Look, String>) {
         let _ = self.orders.send(Order::Look(look)).await;
     }
 
@@ -100,6 +111,9 @@ struct Writing {
     url: String,
     begun: Timestamp,
     most: u64,
+    masks: Arc<Masks>,
+    /// Hosts that were asked, whose cookies scripts may have read.
+    hosts: BTreeSet<String>,
     rows: Vec<Row>,
     title: String,
     text: String,
@@ -111,17 +125,23 @@ impl Writing {
     fn run(mut self, mut orders: mpsc::Receiver<Order>) -> Description {
         while let Some(order) = orders.blocking_recv() {
             match order {
-                Order::Add(exchange, body, row) => self.add(&exchange, body, row),
+                Order::Add(exchange, body, row) => self.add(*exchange, body, row),
                 Order::Name(row) => self.name(row, false),
-                Order::Look(look) => self.look(look),
+                Order::Look(Ok(look)) => self.look(look),
+                Order::Look(Err(reason)) => self.description.not_seen = Some(reason),
                 Order::End(left_out) => return self.end(left_out),
             }
         }
         self.end(0)
     }
 
-    fn add(&mut self, exchange: &Exchange, body: Spool, mut row: Row) {
+    fn add(&mut self, mut exchange: Exchange, body: Spool, mut row: Row) {
         let length = body.length();
+        if !self.masks.are_none() {
+            let url = Url::parse(&exchange.url);
+            self.hosts.extend(url.ok().and_then(|url| url.host_str().map(str::to_owned)));
+            self.masks.exchange(&mut exchange);
+        }
         if self.recording.bytes().saturating_add(length) > self.most {
             row.reason = Some(format!("the recording has WACZ_MAX_SIZE={} bytes", self.most));
             self.name(row, false);
@@ -129,7 +149,10 @@ impl Writing {
         }
         row.bytes = length;
         let reader = body.into_reader().map_err(|error| failed("the body", error));
-        let added = reader.and_then(|mut body| self.recording.add(exchange, &mut body, length));
+        let added = reader.and_then(|body| {
+            let mut body = self.masks.body(body, &row.mime);
+            self.recording.add(&exchange, &mut body, length)
+        });
         if let Err(error) = &added {
             row.bytes = 0;
             row.reason = Some(error.to_string());
@@ -137,7 +160,8 @@ impl Writing {
         self.name(row, added.is_ok());
     }
 
-    fn name(&mut self, row: Row, is_kept: bool) {
+    fn name(&mut self, mut row: Row, is_kept: bool) {
+        row.url = self.masks.text(&row.url);
         self.description.add(&row, is_kept);
         self.rows.push(row);
     }
@@ -145,9 +169,12 @@ impl Writing {
     /// Adds what the page looks like at once, so that it is in the file of a tab that is killed.
     fn look(&mut self, look: Look) {
         let now = Timestamp::now();
-        (self.title, self.text, self.errors) = (look.title, look.text, look.errors);
+        let masked = |text: &String| self.masks.text(text);
+        let errors = look.errors.map(|errors| errors.iter().map(masked).collect());
+        (self.title, self.text, self.errors) = (masked(&look.title), masked(&look.text), errors);
+        let picture = compressed(look.picture);
         let resources = [
-            ("view", "image/png", look.picture.as_slice()),
+            ("view", PictureFormat::of(&picture).media_type(), picture.as_slice()),
             ("text", "text/plain", self.text.as_bytes()),
         ];
         for (kind, mime, bytes) in resources {
@@ -156,13 +183,14 @@ impl Writing {
                 continue;
             }
             if let Err(error) = self.recording.add_resource(&name, mime, now, bytes) {
-                eprintln!("failed to store the {kind} of the page: {error}, ignoring");
+                self.description.not_seen = Some(format!("failed to store its {kind}: {error}"));
             }
         }
     }
 
     fn end(self, left_out: usize) -> Description {
         let mut description = self.description.clone();
+        description.forget_repeated(&self.rows);
         match self.complete(left_out) {
             Ok(summary) => {
                 description.bytes = summary.bytes;
@@ -181,6 +209,13 @@ impl Writing {
             PageInfo { url: url.clone(), requests: self.rows, left_out, errors: self.errors };
         let info = serde_json::to_vec(&info).map_err(|error| failed(&name, error.into()))?;
         self.recording.add_resource(&name, "application/json", now, &info)?;
+        let cookies = self.masks.readable(&self.hosts);
+        if !cookies.is_empty() {
+            let name = format!("{COOKIES}{url}");
+            let cookies =
+                serde_json::to_vec(&cookies).map_err(|error| failed(&name, error.into()))?;
+            self.recording.add_resource(&name, "application/json", self.begun, &cookies)?;
+        }
         self.recording.add_page(Page {
             url,
             title: self.title,

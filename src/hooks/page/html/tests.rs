@@ -37,6 +37,21 @@ fn titles_are_text_on_one_line() {
 }
 
 #[test]
+fn title_in_the_data_of_xml_is_none_of_the_page() {
+    let read = |text: &str| title(&page(text));
+    let data = "<books><book><title>Of a book</title></book></books>";
+    let viewer = format!("<div id=webkit-xml-viewer-source-xml>{data}</div><div>tree</div>");
+    for text in [&format!("<?xml version='1.0'?>\n{data}"), &viewer] {
+        assert_eq!(read(text), None, "{text}");
+    }
+    let article =
+        "<?xml version='1.0'?><article><title>Of all</title><p><title>Part</title></article>";
+    assert_eq!(read(article).as_deref(), Some("Of all"));
+    let xhtml = "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><head><title>Page</title></head><body/></html>";
+    assert_eq!(read(xhtml).as_deref(), Some("Page"));
+}
+
+#[test]
 fn links_are_resolved_against_base_element_and_url() {
     assert_eq!(
         urls(

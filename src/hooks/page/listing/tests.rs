@@ -14,6 +14,24 @@ fn shown(listing: &Listing) -> Vec<String> {
     listing.entries.iter().map(entry).collect()
 }
 
+#[test]
+fn categories_are_tags() {
+    let rss = "<rss><channel><category>of the feed</category><item><link>https://a.test/1</link>
+        <category domain='x'> Climate  Change </category><category><![CDATA[R&D]]></category>
+        <category>R&amp;D</category><category/><media:category xmlns:media='x'>no</media:category></item>
+        <item><link>https://a.test/2</link></item></channel></rss>";
+    let atom = "<feed xmlns='http://www.w3.org/2005/Atom'><entry><link href='https://a.test/1'/>
+        <category term='Climate Change' label='no'/><category term='R&amp;D'/></entry>
+        <entry><link href='https://a.test/2'/></entry></feed>";
+    let json = r#"{"version":"https://jsonfeed.org/version/1.1","items":[
+        {"url":"https://a.test/1","tags":["Climate Change"," R&amp;D ",7]},{"url":"https://a.test/2"}]}"#;
+    for (text, kind) in [(rss, "text/xml"), (atom, "text/xml"), (json, "application/feed+json")] {
+        let feed = of(text, kind).unwrap();
+        let tags: Vec<_> = feed.entries.iter().map(|entry| entry.tags.join("|")).collect();
+        assert_eq!(tags, ["Climate Change|R&D", ""], "{text}");
+    }
+}
+
 const RSS: &str = "<?xml version='1.0'?><rss version='2.0' xmlns:atom='http://www.w3.org/2005/Atom' xmlns:media='x'>
 <channel><title> F &amp; co </title><link>https://a.test/</link><atom:link href='https://a.test/feed' rel='self'/>
 <image><title>no</title><link>https://a.test/no</link></image>

@@ -16,7 +16,6 @@ const SINGLE_FILE: &str = "Page saved with SingleFile";
 /// parentheses follows.
 const SAVED_FROM: &str = "saved from url=";
 
-/// Reads the start of an HTML document.
 pub fn read(start: &[u8], is_page: bool) -> Option<SavedPage> {
     let text = charset::decode(start, "text/html", None).text;
     let trimmed = text.trim_start();
@@ -42,7 +41,6 @@ pub fn origin(text: &str) -> Option<SavedPage> {
     single_file(text).or_else(|| of_attributes(text)).or_else(|| saved_from(text))
 }
 
-/// The comments at the top of a document.
 fn comments(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = &text[..text.floor_char_boundary(COMMENT_MAX_BYTES)];
     std::iter::from_fn(move || {

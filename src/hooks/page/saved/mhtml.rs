@@ -13,10 +13,8 @@ const HEADER_MAX_BYTES: usize = 64 << 10;
 const DIGITS_MAX: usize = DOCUMENT_MAX_BYTES / 3 * 4 + 8;
 /// Parts that are looked at.
 const PARTS_MAX: usize = 100_000;
-/// Levels of parts in parts.
 const DEPTH_MAX: usize = 4;
 
-/// The fields of a header.
 type Fields = Vec<(String, String)>;
 
 /// Whether a file begins as MHTML.
@@ -30,7 +28,6 @@ pub fn is_mhtml(start: &[u8]) -> bool {
     field(&fields, "mime-version").is_some() && is_page
 }
 
-/// Reads the page of a file.
 pub fn read(bytes: &[u8]) -> Result<SavedPage, String> {
     let (fields, body) = header(bytes).ok_or("its header is damaged")?;
     let found = document(&fields, body, 0).ok_or("it has no HTML document")?;
@@ -146,7 +143,6 @@ fn header(bytes: &[u8]) -> Option<(Fields, &[u8])> {
     }
 }
 
-/// A parameter of a content type.
 fn parameter(content_type: &str, name: &str) -> Option<String> {
     let mut rest = content_type.split_once(';')?.1;
     loop {

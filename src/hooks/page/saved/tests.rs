@@ -14,7 +14,6 @@ fn found(bytes: &[u8]) -> SavedPage {
     read(&file(bytes), false).unwrap().unwrap()
 }
 
-/// Format, address, title and time.
 fn about(page: &SavedPage) -> [&str; 4] {
     let text = |text: &'_ Option<String>| text.clone().unwrap_or_default().leak();
     [page.format.clone().leak(), text(&page.url), text(&page.title), text(&page.time)]

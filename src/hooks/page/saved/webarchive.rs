@@ -25,7 +25,6 @@ pub fn is_xml(start: &[u8]) -> bool {
     has("<plist") && (has("WebMainResource") || has("WebSubresources"))
 }
 
-/// Reads the page of a binary property list.
 pub fn read(file: &File) -> Result<SavedPage, String> {
     let list = BinaryList::open(file)?;
     let main = list.value(list.top, MAIN)?.ok_or(NO_ARCHIVE)?;
@@ -42,7 +41,6 @@ pub fn read(file: &File) -> Result<SavedPage, String> {
     page(url, kind, encoding, &list.data(data)?)
 }
 
-/// Reads the page of an XML property list.
 pub fn read_xml(bytes: &[u8]) -> Result<SavedPage, String> {
     let text = String::from_utf8_lossy(bytes);
     let main = after_key(&text, MAIN).ok_or(NO_ARCHIVE)?;
@@ -64,7 +62,6 @@ pub fn read_xml(bytes: &[u8]) -> Result<SavedPage, String> {
     )
 }
 
-/// What follows a key.
 fn after_key<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let key = format!("<key>{name}</key>");
     text.split_once(&key).map(|(_, rest)| rest)
@@ -77,7 +74,7 @@ fn page(
     data: &[u8],
 ) -> Result<SavedPage, String> {
     let kind = kind.unwrap_or_else(|| "text/html".to_owned());
-    if !crate::page::is_html(&kind) {
+    if !crate::page::content_type::is_html(&kind) {
         return Err(format!("its document is no HTML page, but '{kind}'"));
     }
     let kind = match encoding {
@@ -100,7 +97,6 @@ struct BinaryList<'a> {
     /// Bytes of a place, and of a number of an object.
     sizes: (u64, u64),
     objects: u64,
-    /// Number of the outermost object.
     top: u64,
     table: u64,
 }

@@ -25,7 +25,6 @@ const TEXTS: [(&str, &str, &str); 3] = [
     ("htmltotext", "htmltotext.txt", "htmltotext.txt"),
 ];
 
-/// A file that may exist.
 pub enum Kept {
     Html(PathBuf),
     Text(PathBuf),

@@ -1,7 +1,7 @@
 //! The text that a page shows: blocks as lines, without scripts, and without menus if markup tells
 //! them.
 
-use crate::chromium::consent_managers;
+use crate::chromium::consent::consent_managers;
 use crate::page::html::{self, PARSING_TIMEOUT};
 use scraper::node::Element;
 use scraper::{ElementRef, Html, Node, Selector};
@@ -9,15 +9,15 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// Elements that show no text of the page.
-const SILENT: [&str; 15] = [
+const SILENT: [&str; 16] = [
     "audio", "canvas", "datalist", "head", "iframe", "math", "noframes", "noscript", "object",
-    "option", "script", "style", "svg", "template", "video",
+    "option", "rp", "script", "style", "svg", "template", "video",
 ];
 /// Elements that continue the line.
-const INLINE: [&str; 33] = [
+const INLINE: [&str; 36] = [
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em",
-    "font", "i", "img", "ins", "kbd", "label", "mark", "q", "rp", "s", "samp", "small", "span",
-    "strong", "sub", "sup", "time", "tt", "u", "wbr",
+    "font", "i", "img", "ins", "kbd", "label", "mark", "q", "rb", "rt", "rtc", "ruby", "s", "samp",
+    "small", "span", "strong", "sub", "sup", "time", "tt", "u", "wbr",
 ];
 /// Roles of what surrounds the content (WAI-ARIA 1.2, "Landmark Roles" and menus). A `tablist` is none: in
 /// the accordions of jQuery UI and Bootstrap 3 it has the panels, too.
@@ -41,7 +41,7 @@ pub fn text(page: &Html, most: usize) -> String {
     let walls = consent_managers();
     // The second time with everything.
     for walls in [walls.as_ref(), None] {
-        let mut lines = Lines { text: String::new(), is_line: false, is_blank: false, most };
+        let mut lines = Lines { most, ..Lines::default() };
         let until = Instant::now() + PARSING_TIMEOUT;
         let _ = read(page, &mut lines, walls, FRAMES_DEPTH, until);
         lines.end();
@@ -52,9 +52,13 @@ pub fn text(page: &Html, most: usize) -> String {
     String::new()
 }
 
-/// Lines of text that grow word by word.
+#[derive(Default)]
 struct Lines {
     text: String,
+    /// How the words of the line are read, which stands between their letters (ruby, HTML 4.5.10).
+    readings: String,
+    /// How many of the open elements are readings.
+    reading: usize,
     /// Whether the last line has a word.
     is_line: bool,
     /// Whether a blank precedes the next word.
@@ -64,6 +68,10 @@ struct Lines {
 
 impl Lines {
     fn add(&mut self, text: &str) {
+        if self.reading > 0 {
+            self.readings.push_str(text.trim());
+            return;
+        }
         let is_space = |c: char| c.is_whitespace() || c.is_control();
         self.is_blank |= text.starts_with(is_space);
         for word in text.split(is_space).filter(|word| !word.is_empty()) {
@@ -87,6 +95,11 @@ impl Lines {
     }
 
     fn end(&mut self) {
+        if self.reading == 0 && !self.readings.trim().is_empty() {
+            let readings = std::mem::take(&mut self.readings);
+            self.is_blank = true;
+            self.add(&format!("({})", readings.trim()));
+        }
         if self.is_line {
             self.text.push('\n');
         }
@@ -170,13 +183,18 @@ fn read(
 fn open(element: &Element, lines: &mut Lines) {
     match element.name() {
         "td" | "th" => lines.add(" "),
+        "rt" => lines.reading += 1,
         name if INLINE.contains(&name) => {}
         _ => lines.end(),
     }
 }
 
 fn close(element: &Element, lines: &mut Lines) {
-    open(element, lines);
+    match element.name() {
+        "rt" => lines.reading -= 1,
+        "ruby" => lines.readings.push(' '),
+        _ => open(element, lines),
+    }
 }
 
 /// Whether an element has the content of the page, within which headers and footers are content, too.
@@ -293,6 +311,13 @@ mod tests {
     }
 
     #[test]
+    fn readings_split_no_word() {
+        let page = "<p><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rt>じ</rt></ruby>を<ruby><rb>読<rt>よ</ruby>む。<p>end";
+        assert_eq!(of(page), "漢字を読む。 (かんじ よ)\nend\n");
+        assert_eq!(of("<ruby><rt>a<div>b</div></rt></ruby>c"), "c (ab)\n");
+    }
+
+    #[test]
     fn scripts_and_hidden_parts_are_no_text() {
         let page = "<style>a{}</style><script>b</script><noscript>c</noscript><p hidden>d</p>\
             <template>e</template><svg><text>f</text></svg><select><option>g</select><p>Text";
@@ -360,7 +385,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_page_has_lines_without_blank_ones(page in "(</?(p|nav|pre|main|a|td|iframe srcdoc='x'|template)>|[a\u{4e00}\\n ]){0,60}") {
+        fn any_page_has_lines_without_blank_ones(page in "(</?(p|nav|pre|main|a|td|ruby|rt|iframe srcdoc='x'|template)>|[a\u{4e00}\\n ]){0,60}") {
             let text = of(&page);
             proptest::prop_assert!(text.lines().all(|line| !line.trim().is_empty()), "{}", text);
             proptest::prop_assert!(text.is_empty() || text.ends_with('\n'));

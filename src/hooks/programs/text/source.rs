@@ -1,25 +1,43 @@
 //! The file that has the text of a page: the HTML of the browser, else the document of the recording,
 //! else that of wget or SingleFile, else a page that
-//! another program saved, else what ArchiveBox kept of it, else a PDF.
+//! another program saved, else what ArchiveBox kept of it, else a document that is no web page.
 
 use super::archivebox::{self, Kept};
+use super::document::Kind;
 use super::{PageText, TEXT_MAX_BYTES, prose};
 use crate::bodies;
-use crate::page::results::last_success;
-use crate::page::{self, charset, essence, html, listing, read_start};
-use crate::process::capture::OutputLimits;
+use crate::page::content_type;
+use crate::page::content_type::essence;
+use crate::page::{charset, html, listing};
+use crate::process::files;
+use crate::process::files::read_start;
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
-use std::fs::File;
-use std::io::Read;
+use crate::source;
+use crate::source::results::last_success;
+use archivist_warc::wacz::Entry;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
-use std::process::Command;
 use url::Url;
 
-/// Reads the first of these files that has text.
-pub fn read(invocation: &Invocation, runner: &mut ProgramRunner) -> Option<PageText> {
+/// PDFs in a page that are read.
+const EMBEDDED_MAX: usize = 10;
+/// Name of the file that has one of them meanwhile.
+const EMBEDDED: &str = "embedded.pdf";
+
+/// Reads the first of these files that has text, and the PDFs in the page.
+///
+/// # Errors
+/// Why there is none, if a file may have some.
+pub fn read(
+    invocation: &Invocation,
+    runner: &mut ProgramRunner,
+) -> Result<PageText, Option<String>> {
     let most = invocation.settings.size("PAGE_MAX_SIZE");
-    let address = invocation.web_url().ok()?;
+    let address = invocation.web_url().map_err(|_| None)?;
     let has_text = |page: &PageText| !page.text.trim().is_empty();
     let html_of = |plugin: &'static str, path: &Path| {
         let bytes = read_start(path, most)?;
@@ -39,7 +57,7 @@ pub fn read(invocation: &Invocation, runner: &mut ProgramRunner) -> Option<PageT
         of_document("wacz", &bytes, &kind, &address)
     };
     let saved = || {
-        let (bytes, kind) = page::saved_document(invocation, most)?;
+        let (bytes, kind) = source::saved_document(invocation, most)?;
         of_document("wget", &bytes, &kind, &address)
     };
     let single_file =
@@ -51,7 +69,7 @@ pub fn read(invocation: &Invocation, runner: &mut ProgramRunner) -> Option<PageT
         }
         let record = last_success(invocation, "saved")?;
         let main = Path::new(record["output_str"].as_str()?);
-        html_of("saved", &page::named(&invocation.sibling("saved", ""), main)?)
+        html_of("saved", &files::named(&invocation.sibling("saved", ""), main)?)
     };
     let of_archivebox = || {
         let mut files = archivebox::files(invocation, &address).into_iter();
@@ -65,21 +83,79 @@ pub fn read(invocation: &Invocation, runner: &mut ProgramRunner) -> Option<PageT
             page.filter(has_text)
         })
     };
-    let page = dom()
+    // Browsers show JSON as it is, with its escapes.
+    let is_json = essence(&source::content_type(invocation)).ends_with("json");
+    let page = (!is_json)
+        .then(dom)
+        .flatten()
         .filter(has_text)
         .or_else(|| recorded().filter(has_text))
         .or_else(|| saved().filter(has_text))
+        .or_else(|| dom().filter(has_text))
         .or_else(|| single_file().filter(has_text))
         .or_else(|| imported().filter(has_text))
         .or_else(of_archivebox);
-    if page.is_some() {
-        return page;
+    let (inner, missing) = embedded(invocation, &address, most, runner);
+    if let Some(page) = page {
+        return Ok(PageText { text: page.text + &inner, missing, ..page });
     }
-    let printed = ("pdf", invocation.sibling("pdf", "output.pdf"));
-    let own = page::saved_file(invocation).map(|path| ("wget", path));
-    let files = own.into_iter().chain([printed]);
-    let mut texts = files.filter_map(|(plugin, path)| of_pdf(plugin, &path, runner));
-    texts.find(has_text)
+    if !inner.is_empty() {
+        return Ok(PageText { missing, ..plain("wacz", &inner) });
+    }
+    let printed = ("pdf", invocation.sibling("pdf", "output.pdf"), String::new());
+    let own =
+        source::saved_file(invocation).map(|path| ("wget", path, source::content_type(invocation)));
+    let mut reason = missing;
+    for (plugin, path, content_type) in own.into_iter().chain([printed]) {
+        let Some(kind) = Kind::of(&path, &content_type) else {
+            continue;
+        };
+        match kind.text(&path, most, runner) {
+            Ok(text) if text.trim().is_empty() => {}
+            Ok(text) => return Ok(plain(plugin, &text)),
+            Err(why) => reason = reason.or(Some(format!("the page is {}: {why}", kind.name()))),
+        }
+    }
+    Err(reason)
+}
+
+/// The text of PDFs that a page shows in frames, and why that of others is missing.
+fn embedded(
+    invocation: &Invocation,
+    address: &Url,
+    most: u64,
+    runner: &mut ProgramRunner,
+) -> (String, Option<String>) {
+    let mut text = String::new();
+    let mut missing = None;
+    let path = invocation.sibling("wacz", "page.wacz");
+    let recording = File::open(&path).ok().and_then(|file| bodies::open(&path, file).ok());
+    let Some(recording) = recording else {
+        return (text, None);
+    };
+    let mut seen = BTreeSet::from([address.to_string()]);
+    let is_inner = |entry: &&Entry| {
+        entry.media_type == "application/pdf"
+            && entry.method == "GET"
+            && entry.status == Some(200)
+            && seen.insert(entry.url.clone())
+    };
+    for entry in recording.entries().iter().filter(is_inner).take(EMBEDDED_MAX) {
+        let read = recording.read(entry).map_err(|error| error.to_string()).and_then(|answer| {
+            let mut file = File::create(EMBEDDED).map_err(|error| error.to_string())?;
+            io::copy(&mut answer.body.take(most), &mut file).map_err(|error| error.to_string())?;
+            Kind::Pdf.text(Path::new(EMBEDDED), most, runner)
+        });
+        match read {
+            Ok(read) => text.push_str(&plain("wacz", &read).text),
+            Err(why) => {
+                missing =
+                    missing.or(Some(format!("the text of a PDF in the page is missing: {why}")));
+            }
+        }
+    }
+    let _ = fs::remove_file(EMBEDDED);
+    (text, missing)
 }
 
 /// The newest response for the first page of a recording, and its content type.
@@ -101,7 +177,12 @@ fn recorded(path: &Path, most: u64) -> Option<(Vec<u8>, String)> {
 }
 
 /// The text of a document. `None` if it has none, such as a picture.
-fn of_document(source: &'static str, bytes: &[u8], kind: &str, address: &Url) -> Option<PageText> {
+pub fn of_document(
+    source: &'static str,
+    bytes: &[u8],
+    kind: &str,
+    address: &Url,
+) -> Option<PageText> {
     if let Some(listing) = listing::read(bytes, kind, address) {
         let titles = listing.entries.into_iter();
         let lines = titles.map(|entry| entry.title.unwrap_or_else(|| entry.url.to_string()));
@@ -109,11 +190,12 @@ fn of_document(source: &'static str, bytes: &[u8], kind: &str, address: &Url) ->
             text: lines.map(|line| line + "\n").collect(),
             title: listing.title,
             declared: None,
+            missing: None,
             source,
         });
     }
     let name = essence(kind);
-    if page::is_html(kind) {
+    if content_type::is_html(kind) {
         let decoded = charset::decode(bytes, kind, Some(address));
         let page = html::parse(&decoded.text, html::PARSING_TIMEOUT);
         let root = html::select(&page, "html").next();
@@ -122,42 +204,30 @@ fn of_document(source: &'static str, bytes: &[u8], kind: &str, address: &Url) ->
             text: prose::text(&page, TEXT_MAX_BYTES),
             title: html::title(&page),
             declared,
+            missing: None,
             source,
         });
+    }
+    if name.ends_with("json")
+        && let Ok(value) = serde_json::from_slice::<Value>(bytes)
+    {
+        // Letters in place of escapes.
+        return Some(plain(source, &format!("{value:#}")));
     }
     let is_text = name.starts_with("text/") || name.ends_with("json") || name.ends_with("xml");
     is_text.then(|| plain(source, &charset::decode(bytes, kind, Some(address)).text))
 }
 
 /// A text without control characters, NUL among them, except line feeds.
-fn plain(source: &'static str, text: &str) -> PageText {
+pub fn plain(source: &'static str, text: &str) -> PageText {
     let lines = text.lines().map(|line| line.replace(char::is_control, " "));
     let lines = lines.filter(|line| !line.trim().is_empty());
     PageText {
         text: lines.map(|line| line.trim_end().to_owned() + "\n").collect(),
         title: None,
         declared: None,
+        missing: None,
         source,
-    }
-}
-
-/// The text of a PDF. `None` if the file is none, or pdftotext is missing or fails.
-fn of_pdf(source: &'static str, path: &Path, runner: &mut ProgramRunner) -> Option<PageText> {
-    let start = read_start(path, 1024)?;
-    if !start.windows(5).any(|five| five == b"%PDF-") {
-        return None;
-    }
-    let mut command = Command::new("pdftotext");
-    command.args(["-q", "-enc", "UTF-8", "-nopgbrk"]);
-    command.arg(path).arg("-");
-    let limits = OutputLimits { output: TEXT_MAX_BYTES + 1, ..OutputLimits::default() };
-    match runner.run(&mut command, "poppler-utils", limits) {
-        Ok(ended) => Some(plain(source, &String::from_utf8_lossy(&ended.output))),
-        Err(finding) => {
-            let why = finding.output_str.escape_debug().to_string();
-            eprintln!("failed to read '{}': {why}, ignoring", path.display());
-            None
-        }
     }
 }
 

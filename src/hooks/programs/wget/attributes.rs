@@ -1,5 +1,7 @@
 //! Values of attributes in HTML and XML: entities.
 
+use archivist_core::text::escape_markup;
+
 /// Resolves the entities that addresses contain: numbers, and those of ASCII characters.
 pub fn resolved(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
@@ -52,19 +54,12 @@ fn entity(text: &[u8]) -> Option<(char, usize)> {
     Some((c, end + 1))
 }
 
-/// A text as value of an attribute.
+/// A text as value of an attribute. Bytes that are no UTF-8 stay as they are.
 pub fn escaped(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    for byte in text {
-        match byte {
-            b'&' => out.extend(b"&amp;"),
-            b'"' => out.extend(b"&quot;"),
-            b'\'' => out.extend(b"&#39;"),
-            b'<' => out.extend(b"&lt;"),
-            other => out.push(*other),
-        }
-    }
-    out
+    let parts = text.utf8_chunks();
+    parts
+        .flat_map(|part| [escape_markup(part.valid()).as_bytes(), part.invalid()].concat())
+        .collect()
 }
 
 #[cfg(test)]

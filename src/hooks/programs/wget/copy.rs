@@ -5,17 +5,19 @@
 //! of the same name, leaves out suffixes, and converts links only if it is not stopped. The WARC
 //! file has every response, so what is wrong is put right from there.
 
-use super::address::address;
+use super::address::{Base, address};
 use super::body;
 use super::departure;
 use super::markup::{self, Use};
 use super::names;
 use super::needs::{Syntax, of_style, syntax};
-use super::style;
 use super::warc::{Response, Warc};
 use crate::page::coding;
+use crate::page::{style, suffix};
+use crate::process::files::MODE;
+use archivist_plugin::files::whole::{self, Survives, Whole};
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use url::Url;
@@ -25,7 +27,6 @@ const DOCUMENT_MAX_BYTES: u64 = 32 << 20;
 /// Redirects that are followed.
 const REDIRECTS_MAX: usize = 20;
 
-/// A page's copy.
 #[derive(Debug)]
 pub struct PageCopy {
     /// Responses of the page and its requisites.
@@ -108,7 +109,6 @@ impl PageCopy {
         names::existing(path)
     }
 
-    /// The files of the copy with their addresses.
     pub fn files(&self) -> impl Iterator<Item = (&String, &PathBuf)> {
         self.files.iter()
     }
@@ -162,15 +162,12 @@ impl PageCopy {
             target = found.and_then(|found| own.join(&String::from_utf8_lossy(found)).ok());
         }
         if target.is_none() && response.media_type().contains("html") {
-            let mut base = own.clone();
-            departure::each_refresh(&self.text(response)?, &mut |value, usage| match usage {
-                Use::Base => {
-                    base = own.join(&String::from_utf8_lossy(value)).unwrap_or(own.clone());
-                }
+            let text = self.text(response)?;
+            let mut base = Base::of(response, Syntax::Markup, &text)?;
+            departure::each_refresh(&text, &mut |value, usage| match usage {
+                Use::Base => base.set(value),
                 _ if target.is_none() && soon(value) => {
-                    let found = departure::refresh_target(value);
-                    target =
-                        found.and_then(|found| base.join(&String::from_utf8_lossy(found)).ok());
+                    target = departure::refresh_target(value).and_then(|found| base.join(found));
                 }
                 _ => {}
             });
@@ -264,7 +261,7 @@ impl PageCopy {
         response: &Response,
         left: &mut u64,
     ) -> io::Result<Option<PathBuf>> {
-        let suffix = names::suffix(&response.media_type(), response.header("content-disposition"));
+        let suffix = suffix::suffix(&response.media_type(), response.header("content-disposition"));
         let existing = self.file_of(index).or_else(|| self.unlogged(response));
         let wanted = match &existing {
             Some(path) if is_encoded(response) => {
@@ -308,10 +305,9 @@ impl PageCopy {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        let part = names::added(path, ".part");
-        let mut file = File::create(&part)?;
-        let copied = io::copy(&mut body.by_ref().take(*left), &mut file);
-        let count = file.metadata()?.len();
+        let whole = Whole::at(path, MODE)?;
+        let copied = io::copy(&mut body.by_ref().take(*left), &mut whole.file());
+        let count = whole.file().metadata()?.len();
         let is_more = copied.is_ok() && body.read(&mut [0]).is_ok_and(|count| count > 0);
         let failed = match copied {
             _ if is_more => Some(io::Error::other("more bytes than WGET_MAX_SIZE allows")),
@@ -320,11 +316,10 @@ impl PageCopy {
             _ => None,
         };
         if let Some(error) = failed {
-            fs::remove_file(&part)?;
             return Err(error);
         }
         *left -= count;
-        fs::rename(&part, path)
+        whole.place(Survives::Kill)
     }
 
     /// Converts the links of all documents: to files of the copy, else to the Web. Keeps the
@@ -339,36 +334,29 @@ impl PageCopy {
             let Some(text) = self.text(response) else {
                 continue;
             };
-            let new = self.converted(&text, syntax, &response.url, &path);
+            let new = self.converted(&text, syntax, response, &path);
             names::remove_original_of_wget(&path);
             if Some(index) == main {
                 fs::write(names::added(&path, ".orig"), &text)?;
             }
-            let part = names::added(&path, ".part");
-            fs::write(&part, new)?;
-            fs::rename(&part, &path)?;
+            whole::replace(&path, &new, MODE, Survives::Kill)?;
         }
         Ok(())
     }
 
-    fn converted(&self, text: &[u8], syntax: Syntax, url: &str, path: &Path) -> Vec<u8> {
-        let Ok(own) = Url::parse(url) else {
+    fn converted(&self, text: &[u8], syntax: Syntax, response: &Response, path: &Path) -> Vec<u8> {
+        let Some(mut base) = Base::of(response, syntax, text) else {
             return text.to_vec();
         };
-        let mut base = own.clone();
         let mut replace = |value: &[u8], usage: Use| {
-            let value = String::from_utf8_lossy(value);
             if usage == Use::RefreshValue {
                 return None;
             }
             if usage == Use::Base {
-                if value.is_empty() {
-                    return Some(String::new());
-                }
-                base = own.join(&value).unwrap_or_else(|_| own.clone());
+                base.set(value);
                 return Some(String::new());
             }
-            let target = base.join(&value).ok()?;
+            let target = base.join(value)?;
             if !matches!(target.scheme(), "http" | "https") {
                 return None;
             }
@@ -383,7 +371,7 @@ impl PageCopy {
                 }
                 None => target.into(),
             };
-            Some(names::quotable(&link))
+            Some(style::quotable(&link))
         };
         match syntax {
             Syntax::Markup => markup::rewrite(text, &mut replace),

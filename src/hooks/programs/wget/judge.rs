@@ -4,25 +4,22 @@ use super::file_size_limit;
 use crate::page::html::one_line;
 use crate::process::exit::{ExitReason, ProgramOutput};
 use crate::process::finding::Finding;
-use crate::process::invocation::Invocation;
+use crate::process::invocation::{ALLOWS_MORE, Invocation};
 use nix::sys::signal::Signal;
 use regex::Regex;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest note in characters.
 const NOTE_MAX_CHARS: usize = 1000;
 
 /// Why wget cannot read a server's answer.
 const HTTP2: &str = "the server speaks only HTTP/2, which wget does not";
 
-/// What was saved of a page.
 #[derive(Debug, Default)]
 pub struct Copied {
     /// Main file, relative to the working directory.
     pub file: Option<String>,
-    /// Status code of the page.
     pub status: Option<u16>,
     /// Whether the page's response ended before its end.
     pub is_cut_off: bool,
@@ -30,6 +27,8 @@ pub struct Copied {
     pub absent: usize,
     /// Which requisites are missing, if any.
     pub missing: Option<String>,
+    /// How many of these are parts of the page on the web.
+    pub lacking: usize,
     /// Other remarks.
     pub notes: Vec<String>,
 }
@@ -52,8 +51,13 @@ pub fn judge(
             None => other.describe("wget", budget),
         },
     };
+    let is_late = ended.exit == ExitReason::TimedOut || reason.contains("Connection timed out");
     let size = |file: &String| fs::metadata(file).map_or(0, |file| file.len());
     let file = copied.file.clone().filter(|file| size(file) > 0);
+    let reason = match (copied.status, &file) {
+        (None, None) if is_late => format!("{reason} {ALLOWS_MORE}"),
+        _ => reason,
+    };
     let Some(file) = file else {
         let no_content = |status| format!("the answer has no content ({status})");
         return match copied.status {
@@ -98,7 +102,8 @@ pub fn judge(
         .chain(copied.notes.iter().cloned())
         .collect();
     let note = (!notes.is_empty()).then(|| one_line(&notes.join("; "), NOTE_MAX_CHARS));
-    let finding = Finding::succeeded(file).with_note(note);
+    let lacks = copied.lacking + usize::from(copied.is_cut_off);
+    let finding = Finding::succeeded(file).with_note(note).with_lacks(lacks);
     match copied.status {
         Some(status) => finding.with("http_status", status),
         None => finding,
@@ -108,7 +113,7 @@ pub fn judge(
 /// Whether a file is the start of a connection of HTTP/2, which wget takes for a page of HTTP/0.9:
 /// a frame with settings of the connection (RFC 9113, section 6.5).
 fn is_http2(file: &str) -> bool {
-    let start = crate::page::read_start(Path::new(file), 9).unwrap_or_default();
+    let start = crate::process::files::read_start(Path::new(file), 9).unwrap_or_default();
     start.len() == 9 && start[..2] == [0, 0] && start[3..] == [4, 0, 0, 0, 0, 0]
 }
 
@@ -248,7 +253,10 @@ mod tests {
             text(ExitReason::Exited(8), MISSING),
             "wget failed (exit 8): ERROR 404: Not Found"
         );
-        assert_eq!(text(ExitReason::TimedOut, ""), "wget was stopped after 50 s: time limit");
+        assert_eq!(
+            text(ExitReason::TimedOut, ""),
+            "wget was stopped after 50 s: time limit (ANSWER_TIMEOUT= allows more)"
+        );
         assert_eq!(
             text(ExitReason::Killed(25), ""),
             "wget was stopped: more than WGET_MAX_SIZE=1g"

@@ -3,16 +3,15 @@
 
 use super::attributes::{escaped, resolved};
 use super::departure::refresh_target;
-use super::style::{self, StyleUse};
+use crate::page::srcset;
+use crate::page::style::{self, StyleUse};
 
-/// What a page uses an address for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// A file that the page shows or executes.
     Requisite,
     /// A style sheet, or another document within the page, which has requisites itself.
     Document,
-    /// A link to another page.
     Link,
     /// `<base href>`, on which all other addresses depend.
     Base,
@@ -192,7 +191,6 @@ impl Tag {
         tag
     }
 
-    /// Value of an attribute with entities resolved.
     fn value(&self, text: &[u8], name: &str) -> Option<Vec<u8>> {
         let found = self.attributes.iter().find(|own| own.name == name)?;
         Some(resolved(&text[found.start..found.end]))
@@ -320,45 +318,21 @@ const SHOWN_LINKS: [&str; 8] = [
     "manifest",
 ];
 
-/// `srcset`: addresses with descriptors, separated by commas.
+/// `srcset`: addresses with descriptors.
 fn sources(value: &[u8], replace: &mut dyn FnMut(&[u8], Use) -> Option<String>) -> Option<Vec<u8>> {
-    let mut out: Vec<Vec<u8>> = Vec::new();
     let mut is_new = false;
-    let mut at = 0;
-    while at < value.len() {
-        let separator = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b',';
-        at += value[at..].iter().take_while(separator).count();
-        let length = value[at..].iter().position(u8::is_ascii_whitespace);
-        let mut end = length.map_or(value.len(), |length| at + length);
-        let has_comma = end > at && value[end - 1] == b',';
-        while end > at && value[end - 1] == b',' {
-            end -= 1;
+    let all = srcset::candidates(value).map(|(url, descriptor)| {
+        let new = replace(url, Use::Requisite);
+        is_new |= new.is_some();
+        let mut candidate = escaped(new.as_ref().map_or(url, String::as_bytes));
+        if !descriptor.is_empty() {
+            candidate.push(b' ');
+            candidate.extend(escaped(descriptor));
         }
-        let url = &value[at..end];
-        if url.is_empty() {
-            break;
-        }
-        at = length.map_or(value.len(), |length| at + length);
-        let mut candidate = match replace(url, Use::Requisite) {
-            Some(new) => {
-                is_new = true;
-                escaped(new.as_bytes())
-            }
-            None => escaped(url),
-        };
-        if !has_comma {
-            let length = value[at..].iter().position(|byte| *byte == b',');
-            let end = length.map_or(value.len(), |length| at + length);
-            let descriptor = value[at..end].trim_ascii();
-            if !descriptor.is_empty() {
-                candidate.push(b' ');
-                candidate.extend(escaped(descriptor));
-            }
-            at = end;
-        }
-        out.push(candidate);
-    }
-    is_new.then(|| out.join(&b", "[..]))
+        candidate
+    });
+    let all: Vec<_> = all.collect();
+    is_new.then(|| all.join(&b", "[..]))
 }
 
 /// `0; url=…` of a meta element.

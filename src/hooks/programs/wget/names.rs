@@ -1,6 +1,7 @@
 //! Names of the copy's files: what the log of wget says, suffixes that open, short names, and links
 //! from one file to another.
 
+use crate::page::suffix::is_suffix;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use regex::Regex;
 use sha2::{Digest, Sha256};
@@ -24,54 +25,6 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'=')
     .remove(b'+')
     .remove(b',');
-/// Media types and the suffixes of their files; the first is given to files without one.
-const SUFFIXES: [(&str, &[&str]); 41] = [
-    ("text/html", &["html", "htm", "xhtml", "shtml", "xht"]),
-    ("application/xhtml+xml", &["xhtml", "html", "htm", "xht"]),
-    ("text/css", &["css"]),
-    ("text/javascript", &["js", "mjs"]),
-    ("application/javascript", &["js", "mjs"]),
-    ("application/x-javascript", &["js", "mjs"]),
-    ("application/json", &["json"]),
-    ("application/ld+json", &["json", "jsonld"]),
-    ("application/manifest+json", &["json", "webmanifest"]),
-    ("application/xml", &["xml", "rss", "atom", "xsl"]),
-    ("text/xml", &["xml", "rss", "atom", "xsl"]),
-    ("text/xsl", &["xsl", "xslt"]),
-    ("application/xslt+xml", &["xsl", "xslt"]),
-    ("application/rss+xml", &["rss", "xml"]),
-    ("application/atom+xml", &["atom", "xml"]),
-    ("text/plain", &["txt"]),
-    ("text/markdown", &["md"]),
-    ("text/csv", &["csv"]),
-    ("image/png", &["png", "apng"]),
-    ("image/apng", &["png", "apng"]),
-    ("image/jpeg", &["jpg", "jpeg", "jpe", "jfif"]),
-    ("image/jpg", &["jpg", "jpeg"]),
-    ("image/gif", &["gif"]),
-    ("image/webp", &["webp"]),
-    ("image/avif", &["avif"]),
-    ("image/svg+xml", &["svg"]),
-    ("image/x-icon", &["ico"]),
-    ("image/vnd.microsoft.icon", &["ico"]),
-    ("image/bmp", &["bmp"]),
-    ("image/tiff", &["tif", "tiff"]),
-    ("application/pdf", &["pdf"]),
-    ("application/zip", &["zip"]),
-    ("font/woff", &["woff"]),
-    ("font/woff2", &["woff2"]),
-    ("font/ttf", &["ttf"]),
-    ("font/otf", &["otf"]),
-    ("video/mp4", &["mp4", "m4v"]),
-    ("video/webm", &["webm"]),
-    ("audio/mpeg", &["mp3"]),
-    ("audio/ogg", &["ogg", "oga", "opus"]),
-    ("audio/mp4", &["m4a", "mp4"]),
-];
-/// Suffixes of programs on servers: they say nothing about the file.
-const PROGRAMS: [&str; 11] =
-    ["php", "asp", "aspx", "ashx", "cgi", "jsp", "do", "pl", "py", "cfm", "axd"];
-
 /// URLs and paths of the files that wget logged as saved.
 pub fn saved(log: &str) -> Vec<(String, PathBuf)> {
     let Ok(line) = Regex::new(r#"(?m)^\S+ \S+ URL:(\S+) \[[0-9/]*\] -> "([^"]+)" \[[0-9]+\]$"#)
@@ -127,31 +80,6 @@ pub fn existing(logged: &Path) -> Option<PathBuf> {
     }
     let is_file = path.symlink_metadata().is_ok_and(|file| file.is_file());
     is_file.then_some(path)
-}
-
-/// Suffix for a media type; for types that say nothing, that of the name that the server gives.
-pub fn suffix(media_type: &str, disposition: Option<&str>) -> Option<String> {
-    let known = SUFFIXES.iter().find(|(own, _)| *own == media_type);
-    let of_type = known.map(|(_, suffixes)| suffixes[0].to_owned());
-    if media_type != "text/plain"
-        && let Some(suffix) = of_type
-    {
-        return Some(suffix);
-    }
-    let given = disposition.and_then(|text| {
-        let (_, name) = text.split_once("filename")?;
-        let name = name.trim_end_matches(['"', ' ', ';']);
-        let (_, suffix) = name.rsplit_once('.')?;
-        is_suffix(suffix).then(|| suffix.to_ascii_lowercase())
-    });
-    given.or_else(|| known.map(|(_, suffixes)| suffixes[0].to_owned()))
-}
-
-fn is_suffix(text: &str) -> bool {
-    (1..=5).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        && !text.bytes().all(|byte| byte.is_ascii_digit())
-        && !PROGRAMS.contains(&text.to_ascii_lowercase().as_str())
 }
 
 /// The path without the suffix that wget adds for an encoding, such as `.gz`.
@@ -259,7 +187,6 @@ pub fn name_original(path: &Path) {
     }
 }
 
-/// Link from one file of the copy to another.
 pub fn relative(from: &Path, to: &Path) -> String {
     let from: Vec<_> = from.parent().into_iter().flat_map(Path::iter).collect();
     let to: Vec<_> = to.iter().collect();
@@ -269,23 +196,10 @@ pub fn relative(from: &Path, to: &Path) -> String {
     up.into_iter().chain(down).collect::<Vec<_>>().join("/")
 }
 
-/// A link without characters that end it in HTML or in a style sheet.
-pub fn quotable(link: &str) -> String {
-    let mut out = String::new();
-    for c in link.chars() {
-        match c {
-            '"' | '\'' | '(' | ')' | '<' | '>' | '\\' | ' ' | '`' => {
-                out += &format!("%{:02X}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::suffix::suffix;
 
     #[test]
     fn files_get_suffixes_that_open() {

@@ -1,11 +1,11 @@
 //! What a page needs: the addresses of its documents, and which of them were not saved.
 
-use super::address::address;
+use super::address::{Base, address};
 use super::copy::{PageCopy, is_success};
 use super::markup::{self, Use};
-use super::style::{self, StyleUse};
 use super::warc::Response;
 use crate::page::html::one_line;
+use crate::page::style::{self, StyleUse};
 use std::collections::{HashSet, VecDeque};
 use url::Url;
 
@@ -16,16 +16,13 @@ const LEVELS_MAX: usize = 8;
 const NAMED_MAX: usize = 3;
 const URL_MAX_CHARS: usize = 120;
 
-/// How addresses of a document are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
     /// HTML, SVG and XML.
     Markup,
-    /// A style sheet.
     Style,
 }
 
-/// What a page needs.
 #[derive(Debug, Default)]
 pub struct Needs {
     /// Number of its requisites.
@@ -36,7 +33,17 @@ pub struct Needs {
     pub refused: Vec<(String, u16)>,
 }
 
+/// Answers of a server that is overloaded or limits requests (RFC 6585, RFC 9110): a later request may
+/// get the file. Every other answer is what the page has on the web, too.
+const LATER: [u16; 2] = [429, 503];
+
 impl Needs {
+    /// How many parts of the page the copy lacks: what the server does not have is no part of it.
+    pub fn lacking(&self) -> usize {
+        let refused = self.refused.iter().filter(|(_, status)| LATER.contains(status));
+        self.absent.len() + refused.count()
+    }
+
     /// Which requisites are missing, as a remark. `is_over`: whether the transfer was stopped, so that
     /// requests were not made.
     pub fn missing(&self, is_over: bool) -> Option<String> {
@@ -75,7 +82,7 @@ pub fn of_page(copy: &PageCopy, url: &Url) -> Needs {
         let (Some(syntax), Some(text)) = (syntax(response), copy.text(response)) else {
             continue;
         };
-        each_address(&text, syntax, &response.url, &mut |url, usage| {
+        each_address(&text, syntax, response, &mut |url, usage| {
             if !matches!(usage, Use::Requisite | Use::Document) {
                 return;
             }
@@ -103,16 +110,15 @@ pub fn of_page(copy: &PageCopy, url: &Url) -> Needs {
 }
 
 /// Calls `take` for each web address of a document.
-pub fn each_address(text: &[u8], syntax: Syntax, url: &str, take: &mut dyn FnMut(&Url, Use)) {
-    let Ok(own) = Url::parse(url) else { return };
-    let mut base = own.clone();
+fn each_address(text: &[u8], syntax: Syntax, response: &Response, take: &mut dyn FnMut(&Url, Use)) {
+    let Some(mut base) = Base::of(response, syntax, text) else { return };
     let mut read = |value: &[u8], usage: Use| {
-        let target = base.join(&String::from_utf8_lossy(value)).ok()?;
         if usage == Use::Base {
-            if !value.is_empty() {
-                base = target;
-            }
-        } else if matches!(target.scheme(), "http" | "https") {
+            base.set(value);
+            return None;
+        }
+        let target = base.join(value)?;
+        if matches!(target.scheme(), "http" | "https") {
             take(&target, usage);
         }
         None
@@ -156,12 +162,15 @@ mod tests {
             needs.missing(false).unwrap(),
             "1 of 31 files of the page is missing: http://a.test/x.png (404)"
         );
+        assert_eq!(needs.lacking(), 0, "the page has no such file on the web, either");
         needs.absent = vec![url("y"), url("z"), url("last")];
         assert_eq!(
             needs.missing(false).unwrap(),
             "4 of 31 files of the page are missing: http://a.test/x.png (404), http://a.test/y \
              (no answer), http://a.test/z (no answer), …"
         );
+        needs.refused.push((url("busy.png").into(), 503));
+        assert_eq!(needs.lacking(), 4);
         assert!(needs.missing(true).unwrap().contains("/y (not requested)"));
     }
 }

@@ -3,18 +3,20 @@
 //! what a retry loses returns with the files of its plugin.
 
 use super::warc::Warc;
-use crate::chromium::look::Look;
-use crate::chromium::recorder::{
-    self, Description, FILE, PLUGIN, RECORDING, Row, Spool, Writer, is_secret,
-};
+use crate::chromium::recorder::{self, FILE, PLUGIN, RECORDING, Spool, Writer};
+use crate::chromium::view::look::Look;
 use crate::page;
+use crate::page::secrets::LeftOut;
+use crate::process::files;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
+use crate::visit::recording::{Description, Row};
 use archivist_warc::exchange::{Exchange, Truncated};
 use archivist_warc::wacz::{Entry, StoredAnswer, Wacz};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
+use std::sync::Arc;
 use tokio::time::Instant;
 
 /// Value of `recorder` in the description.
@@ -24,14 +26,12 @@ const LATE: &str = "the time limit of the hook ended the recording";
 /// Bytes of a body that are read at once.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The recording that is made of a WARC file.
 pub struct WgetRecording<'a> {
     invocation: &'a Invocation,
     warc: &'a Path,
     limits: RecordingLimits,
 }
 
-/// Limits of a recording.
 #[derive(Clone, Copy)]
 pub struct RecordingLimits {
     /// Most bytes.
@@ -66,7 +66,7 @@ impl<'a> WgetRecording<'a> {
         let mut begun = Description::begun(url, FILE);
         begun.recorder = WGET.to_owned();
         recorder::write(Path::new("."), &begun)?;
-        let writer = Writer::start(file, FILE, url, self.limits.bytes, None)
+        let writer = Writer::start(file, FILE, url, self.limits.bytes, None, Arc::default())
             .map_err(|error| fail(&error))?;
         let mut entries: Vec<&Entry> = wacz.entries().iter().collect();
         entries.retain(|entry| entry.status.is_some());
@@ -88,7 +88,7 @@ impl<'a> WgetRecording<'a> {
             }
         }
         let look = Look { title, ..Look::default() };
-        writer.look(look).await;
+        writer.look(Ok(look)).await;
         let mut description = writer.end(0).await;
         description.recorder = WGET.to_owned();
         recorder::write(Path::new("."), &description)?;
@@ -115,9 +115,9 @@ impl<'a> WgetRecording<'a> {
             None => is_short.then(|| "the answer ended early".to_owned()),
         };
         row.reason.clone_from(&reason);
-        let is_redacted = self.invocation.settings.text("WACZ_REDACT") == "cookies";
+        let left_out = LeftOut::of_recording(&self.invocation.settings);
         let headers = |mut headers: Vec<(String, String)>| {
-            headers.retain(|(name, _)| !(is_redacted && is_secret(name)));
+            headers.retain(|(name, _)| !left_out.has(name));
             headers
         };
         let exchange = Exchange {
@@ -176,7 +176,7 @@ fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
 
 /// The title of a saved document; empty if it has none.
 pub fn title_of(file: &Path, most: u64) -> String {
-    let bytes = page::read_start(file, most).unwrap_or_default();
+    let bytes = files::read_start(file, most).unwrap_or_default();
     let decoded = page::charset::decode(&bytes, "text/html", None);
     let html = page::html::parse(&decoded.text, page::html::PARSING_TIMEOUT);
     page::html::title(&html).unwrap_or_default()

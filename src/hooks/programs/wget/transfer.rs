@@ -4,17 +4,19 @@
 use super::copy::PageCopy;
 use super::judge::{Copied, last_error};
 use super::warc::Warc;
-use super::{BROWSER_WAIT_MAX, WARC, command, file_size_limit, names, needs, unfinished};
-use crate::chromium;
-use crate::page::client_certificate::ClientCertificate;
+use super::{WARC, command, file_size_limit, names, needs, unfinished};
+use crate::certificates::client_certificate;
+use crate::certificates::client_certificate::ClientCertificate;
 use crate::page::html::one_line;
-use crate::page::{client_certificate, fetch};
+use crate::page::secrets::LeftOut;
 use crate::process::capture::OutputLimits;
 use crate::process::exit::{ExitReason, ProgramOutput};
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use crate::process::scratch::Scratch;
+use crate::source::fetch;
+use crate::visit;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
@@ -37,20 +39,16 @@ const ROUND_REQUESTS_MAX: usize = 1000;
 pub struct Transfer<'a> {
     /// The hook's input.
     pub invocation: &'a Invocation,
-    /// Runs the programs.
     pub runner: ProgramRunner,
     /// Time for the work after the transfers.
     pub reserve: Duration,
-    /// Directory for private files.
     pub scratch: Scratch,
-    /// WARC file with all responses.
     pub warc: PathBuf,
     /// Log of the runs that saved files.
     pub log: String,
 }
 
 impl Transfer<'_> {
-    /// Saves the page and completes its copy.
     pub fn save(&mut self, url: &Url) -> Result<(ProgramOutput, Copied), Finding> {
         let settings = &self.invocation.settings;
         let args = settings.list("WGET_ARGS");
@@ -105,6 +103,7 @@ impl Transfer<'_> {
         copied.absent = needs.absent.len();
         copied.notes.append(&mut copy.notes);
         copied.missing = needs.missing(is_over);
+        copied.lacking = needs.lacking();
         if is_over && self.keeps_warc() && unfinished::has_page(url, &copy) {
             unfinished::record(url, &copy).map_err(|error| {
                 Finding::failed(format!("failed to record what is missing: {error}"))
@@ -112,9 +111,7 @@ impl Transfer<'_> {
         } else {
             unfinished::forget();
         }
-        if !settings.flag("WGET_KEEP_CREDENTIALS") {
-            self.clean_warc()?;
-        }
+        self.clean_warc()?;
         Ok((ended, copied))
     }
 
@@ -133,14 +130,14 @@ impl Transfer<'_> {
     }
 
     /// The finding of the hook if the browser got no answer in this visit either, see
-    /// [`chromium::unanswered`].
+    /// [`visit::unanswered`].
     pub fn unanswered(&mut self) -> Option<Finding> {
         // WGET_ARGS_EXTRA may select another way to the server.
         if !self.invocation.settings.list("WGET_ARGS_EXTRA").is_empty() {
             return None;
         }
         self.shown_in_browser().ok()?;
-        chromium::unanswered(self.invocation)
+        visit::unanswered(self.invocation)
     }
 
     /// The copy of an earlier attempt that was stopped before its end, if there is one.
@@ -161,8 +158,8 @@ impl Transfer<'_> {
     /// was stopped.
     fn shown_in_browser(&mut self) -> Result<Option<Url>, Finding> {
         let left = self.runner.remaining().saturating_sub(self.reserve);
-        let within = (left / 2).min(BROWSER_WAIT_MAX);
-        let shown = chromium::awaited_navigation(self.invocation, &mut self.runner, within)?;
+        let within = (left / 2).min(self.invocation.answer_time());
+        let shown = visit::awaited_navigation(self.invocation, &mut self.runner, within)?;
         let url = shown.and_then(|shown| Url::parse(&shown.final_url).ok());
         Ok(url.filter(|url| matches!(url.scheme(), "http" | "https")).map(|mut url| {
             url.set_fragment(None);
@@ -217,7 +214,6 @@ impl Transfer<'_> {
         Ok(page)
     }
 
-    /// Saves another page in addition.
     fn fetch_page(
         &mut self,
         page: &Url,
@@ -290,7 +286,6 @@ impl Transfer<'_> {
         Ok(is_over)
     }
 
-    /// Reads what was saved so far.
     fn copy(&self) -> io::Result<PageCopy> {
         PageCopy::read(&self.warc, &self.log, self.size_max())
     }
@@ -322,11 +317,12 @@ impl Transfer<'_> {
         appended.map_err(|error| Finding::failed(format!("failed to write '{WARC}': {error}")))
     }
 
-    /// Removes passwords from the WARC file. A file that cannot be cleaned is removed.
+    /// Removes the headers from the WARC file that are left out. A file that cannot be cleaned is removed.
     fn clean_warc(&self) -> Result<(), Finding> {
-        Warc::read(&self.warc).and_then(|warc| warc.clean()).map_err(|error| {
+        let left_out = LeftOut::of_warc(&self.invocation.settings);
+        Warc::read(&self.warc).and_then(|warc| warc.clean(left_out)).map_err(|error| {
             let _ = fs::remove_file(&self.warc);
-            Finding::failed(format!("failed to remove passwords from '{WARC}': {error}"))
+            Finding::failed(format!("failed to remove secrets from '{WARC}': {error}"))
         })
     }
 
@@ -343,7 +339,6 @@ impl Transfer<'_> {
         Ok(command)
     }
 
-    /// The client certificate for the server of a URL.
     fn certificate(&self, url: &Url) -> Result<Option<ClientCertificate>, Finding> {
         let found = client_certificate::of(self.invocation)?;
         Ok(found.filter(|found| found.is_for(url)))
@@ -362,7 +357,8 @@ impl Transfer<'_> {
         }
         let name = warc.to_string_lossy();
         command.arg(format!("--warc-file={}", name.trim_end_matches(".warc.gz")));
-        command.arg("--warc-tempdir").arg(self.scratch.dir());
+        // wget prefers it to --warc-tempdir, and leaves a file there when it is killed early.
+        command.env("TMPDIR", self.scratch.dir());
         Ok(command)
     }
 }

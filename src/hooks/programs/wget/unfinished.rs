@@ -37,8 +37,8 @@ pub fn log(url: &Url) -> Option<String> {
     let file = fs::symlink_metadata(RECORD).ok().filter(|file| file.is_file())?;
     let age = SystemTime::now().duration_since(file.modified().ok()?);
     let is_recent = age.is_ok_and(|age| age < AGE_MAX);
-    let text =
-        crate::page::read_start(Path::new(RECORD), RECORD_MAX_BYTES).filter(|_| is_recent)?;
+    let text = crate::process::files::read_start(Path::new(RECORD), RECORD_MAX_BYTES)
+        .filter(|_| is_recent)?;
     let text = String::from_utf8(text).ok()?;
     let (first, log) = text.split_once('\n')?;
     (first == url.as_str()).then(|| log.to_owned())

@@ -3,7 +3,10 @@
 //! The file says which URL had which response, where the log of wget only names files.
 
 use super::body::{self, Headers};
-use archivist_warc::{digest, head};
+use crate::page::secrets::LeftOut;
+use crate::process::files::MODE;
+use archivist_plugin::files::whole::{Survives, Whole};
+use archivist_warc::head;
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
@@ -12,17 +15,12 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Largest request in bytes.
-const REQUEST_MAX_BYTES: u64 = 1 << 20;
 /// Records of a file that are read.
 const RECORDS_MAX: usize = 50_000;
 
-/// A response in a WARC file.
 #[derive(Debug, Clone)]
 pub struct Response {
-    /// The requested URL.
     pub url: String,
-    /// Status code.
     pub status: u16,
     /// Headers of the response; names are in lower case.
     pub headers: Headers,
@@ -44,15 +42,12 @@ impl Response {
     }
 }
 
-/// The responses of a WARC file in their order.
 #[derive(Debug)]
 pub struct Warc {
     file: PathBuf,
-    /// All responses.
     pub responses: Vec<Response>,
-    /// Headers of requests by URL.
     requests: HashMap<String, Headers>,
-    has_credentials: bool,
+    has_secrets: bool,
     /// End of the last complete record; what follows was cut off.
     end: u64,
 }
@@ -90,7 +85,7 @@ impl Warc {
             file: file.to_owned(),
             responses: Vec::new(),
             requests: HashMap::new(),
-            has_credentials: false,
+            has_secrets: false,
             end: 0,
         };
         for _ in 0..RECORDS_MAX {
@@ -114,12 +109,13 @@ impl Warc {
             "request" => {
                 let request = read_head(&mut record)?;
                 let (_, headers) = body::parse_head(&request);
-                self.has_credentials |= headers.iter().any(|(name, _)| is_secret(name));
+                self.has_secrets |= headers.iter().any(|(name, _)| LeftOut::ALL.has(name));
                 self.requests.insert(url(), headers);
             }
             "response" => {
                 let head = read_head(&mut record)?;
                 let (status, headers) = body::parse_head(&head);
+                self.has_secrets |= headers.iter().any(|(name, _)| LeftOut::ALL.has(name));
                 response = Some(Response { url: url(), status, headers, at });
             }
             _ => {}
@@ -167,25 +163,20 @@ impl Warc {
         Ok(())
     }
 
-    /// Removes what was cut off at the end, and the headers that carry passwords. Records without
-    /// such headers stay as they are, to the byte.
-    pub fn clean(&self) -> io::Result<()> {
+    /// Removes what was cut off at the end, and headers that are left out. Records without such headers
+    /// stay as they are, to the byte.
+    pub fn clean(&self, left_out: LeftOut) -> io::Result<()> {
         self.cut()?;
-        if !self.has_credentials {
+        if !self.has_secrets {
             return Ok(());
         }
-        let mut part = self.file.clone().into_os_string();
-        part.push(".part");
-        let written =
-            self.copy_cleaned(Path::new(&part)).and_then(|()| std::fs::rename(&part, &self.file));
-        if written.is_err() {
-            let _ = std::fs::remove_file(&part);
-        }
-        written
+        let whole = Whole::at(&self.file, MODE)?;
+        self.copy_cleaned(whole.file(), left_out)?;
+        whole.place(Survives::PowerCut)
     }
 
-    fn copy_cleaned(&self, to: &Path) -> io::Result<()> {
-        let mut out = io::BufWriter::new(File::create(to)?);
+    fn copy_cleaned(&self, to: &File, left_out: LeftOut) -> io::Result<()> {
+        let mut out = io::BufWriter::new(to);
         let mut raw = File::open(&self.file)?;
         let mut source = Counted { inner: BufReader::new(File::open(&self.file)?), offset: 0 };
         while source.offset < self.end {
@@ -194,25 +185,24 @@ impl Warc {
             let head = read_head(&mut record)?;
             let (_, fields) = body::parse_head(&head);
             let mut cleaned = None;
-            if head::value(&fields, "warc-type") == Some("request") {
-                let mut block = Vec::new();
-                record.by_ref().take(REQUEST_MAX_BYTES).read_to_end(&mut block)?;
-                cleaned = without_secrets(&head, &block);
+            if matches!(head::value(&fields, "warc-type"), Some("request" | "response")) {
+                cleaned = read_head(&mut record).ok().and_then(|message| {
+                    let kept = without(&message, left_out)?;
+                    Some([shortened(&head, message.len() - kept.len())?, kept].concat())
+                });
             }
-            io::copy(&mut record, &mut io::sink())?;
-            match cleaned {
-                Some(record) => {
-                    let mut encoder = GzEncoder::new(&mut out, Compression::default());
-                    encoder.write_all(&record)?;
-                    encoder.finish()?;
-                }
-                None => {
-                    raw.seek(SeekFrom::Start(at))?;
-                    io::copy(&mut (&raw).take(source.offset - at), &mut out)?;
-                }
+            if let Some(heads) = cleaned {
+                let mut encoder = GzEncoder::new(&mut out, Compression::default());
+                encoder.write_all(&heads)?;
+                io::copy(&mut record, &mut encoder)?;
+                encoder.finish()?;
+            } else {
+                io::copy(&mut record, &mut io::sink())?;
+                raw.seek(SeekFrom::Start(at))?;
+                io::copy(&mut (&raw).take(source.offset - at), &mut out)?;
             }
         }
-        out.into_inner()?.sync_all()
+        out.flush()
     }
 }
 
@@ -225,48 +215,41 @@ fn read_head(source: &mut impl BufRead) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-fn is_secret(header: &str) -> bool {
-    matches!(header, "authorization" | "proxy-authorization")
-}
-
-/// The record of a request without the headers that carry passwords, with the length and digest of
-/// what is left. `None` if there are none.
-fn without_secrets(head: &[u8], block: &[u8]) -> Option<Vec<u8>> {
-    let end = block.windows(4).position(|part| part == b"\r\n\r\n")?;
-    // A record ends with two empty lines after its block.
-    let block = block.strip_suffix(b"\r\n\r\n").filter(|it| it.len() >= end + 4);
-    let block = block?;
+/// The head of a message without headers that are left out; `None` if it has none.
+fn without(head: &[u8], left_out: LeftOut) -> Option<Vec<u8>> {
     let mut kept = Vec::new();
     let mut is_dropped = false;
-    let mut has_dropped = false;
-    for line in block[..end].split_inclusive(|byte| *byte == b'\n') {
+    for line in head.split_inclusive(|byte| *byte == b'\n') {
         let is_continued = matches!(line.first(), Some(b' ' | b'\t'));
         if !is_continued {
             let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-            let name = String::from_utf8_lossy(name).trim().to_ascii_lowercase();
-            is_dropped = is_secret(&name);
-            has_dropped |= is_dropped;
+            is_dropped = left_out.has(String::from_utf8_lossy(name).trim());
         }
         if !is_dropped {
             kept.extend_from_slice(line);
         }
     }
-    let kept = kept.strip_suffix(b"\r\n").unwrap_or(&kept);
-    if !has_dropped {
-        return None;
-    }
-    let clean = [kept, &block[end..]].concat();
-    let mut record = String::new();
-    for line in String::from_utf8_lossy(head).lines().filter(|line| !line.is_empty()) {
-        let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
-        if !matches!(name.as_str(), "content-length" | "warc-block-digest" | "warc-payload-digest")
-        {
-            record += &format!("{line}\r\n");
+    (kept.len() < head.len()).then_some(kept)
+}
+
+/// The head of a record whose block is `less` bytes shorter. It has no digest of the block any more; that of
+/// the body is still true.
+fn shortened(head: &[u8], less: usize) -> Option<Vec<u8>> {
+    let mut record = Vec::new();
+    let mut is_known = false;
+    for line in String::from_utf8_lossy(head).lines() {
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        match name.to_ascii_lowercase().as_str() {
+            "warc-block-digest" => {}
+            "content-length" => {
+                let length = value.trim().parse::<usize>().ok()?.checked_sub(less)?;
+                record.extend(format!("{name}: {length}\r\n").into_bytes());
+                is_known = true;
+            }
+            _ => record.extend(format!("{line}\r\n").into_bytes()),
         }
     }
-    let digest = digest::of(&clean);
-    record += &format!("WARC-Block-Digest: {digest}\r\nContent-Length: {}\r\n\r\n", clean.len());
-    Some([record.as_bytes(), &clean, b"\r\n\r\n"].concat())
+    is_known.then_some(record)
 }
 
 #[cfg(test)]
@@ -290,7 +273,7 @@ mod tests {
     }
 
     const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a.test\r\nAuthorization: Basic c2VjcmV0\r\n\
-        Accept: */*\r\n\r\n";
+        Cookie: a=c2VjcmV0\r\nAccept: */*\r\n\r\n";
     const RESPONSE: &str = "HTTP/1.1 200 OK\r\nContent-Type: Text/HTML; charset=x\r\n\
         Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
 
@@ -321,30 +304,30 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_removed_and_other_records_are_unchanged() {
+    fn secrets_are_removed_and_other_records_are_unchanged() {
         let top = tempfile::tempdir().unwrap();
         let path = top.path().join("page.warc.gz");
         let others = file(&[("response", RESPONSE)]);
-        let whole = [file(&[("request", REQUEST)]), others.clone()].concat();
+        let secret = RESPONSE.replace("Transfer", "Set-Cookie: a=c2VjcmV0;\r\n path=/\r\nTransfer");
+        let whole = [file(&[("request", REQUEST), ("response", &secret)]), others.clone()].concat();
         // The file was cut off within a third record.
         std::fs::write(&path, [&whole[..], &others[..20]].concat()).unwrap();
         let warc = Warc::read(&path).unwrap();
-        assert!(warc.has_credentials);
-        warc.clean().unwrap();
+        assert!(warc.has_secrets);
+        warc.clean(LeftOut::NONE).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), whole, "only what was cut off is gone");
+        warc.clean(LeftOut::ALL).unwrap();
         let text = text_of(&path);
         let block = "GET / HTTP/1.1\r\nHost: a.test\r\nAccept: */*\r\n\r\n";
-        let digest = digest::of(block.as_bytes());
-        assert!(
-            text.contains(&format!(
-                "WARC-Block-Digest: {digest}\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\nWARC",
-                block.len()
-            )),
-            "{text}"
-        );
-        assert!(!text.contains("uthorization") && !text.contains("c2VjcmV0"));
+        for block in [block, RESPONSE] {
+            let record = format!("Content-Length: {}\r\n\r\n{block}\r\n\r\n", block.len());
+            assert!(text.contains(&record), "{text}");
+        }
+        assert!(!text.contains("c2VjcmV0"), "{text}");
+        assert_eq!(text.matches("sha1:OLD").count(), 1, "{text}");
         assert!(std::fs::read(&path).unwrap().ends_with(&others));
         let again = Warc::read(&path).unwrap();
-        assert_eq!((again.responses.len(), again.has_credentials), (1, false));
+        assert_eq!((again.responses.len(), again.has_secrets), (2, false));
     }
 
     proptest::proptest! {
@@ -360,7 +343,7 @@ mod tests {
                         let _ = io::copy(&mut body.take(1 << 20), &mut io::sink());
                     }
                 }
-                warc.clean().unwrap();
+                warc.clean(LeftOut::ALL).unwrap();
             }
         }
     }

@@ -3,22 +3,19 @@
 
 mod text;
 
-use super::{Answers, Listed, Loaded, Replay, Requests, load};
-use crate::bodies;
-use crate::chromium::recorder::Row;
-use crate::picture::{Picture, similarity};
-use crate::process::finding::Finding;
-use archivist_warc::WarcError;
+use super::{Listed, Loaded, Requests};
+use crate::picture::{Picture, PictureFormat, similarity};
+use crate::visit::recording::Row;
+use archivist_warc::verify::Report;
 use archivist_warc::wacz::{Entry, Wacz};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::Read;
-use std::path::Path;
-use std::sync::Arc;
 
 /// Largest text or picture in bytes that is read from a recording.
 const EVIDENCE_MAX_BYTES: u64 = 256 << 20;
+/// Type of the requests by which chromium loads pages that a reader may open next.
+const GUESSED: &str = "prefetch";
 
 /// What a recording says about its page, in addition to what servers answered.
 #[derive(Debug, Default)]
@@ -27,12 +24,11 @@ pub struct Evidence {
     listed: Vec<Row>,
     /// Requests of which the file has an answer.
     kept: BTreeSet<(String, String)>,
-    /// Those of them that the page made before it was ready. Later ones are caused by hooks, which print
-    /// the page or make it taller.
+    /// Requests of the page before it was ready, if they are known. Later ones are caused by hooks, which print the page or
+    /// make it taller.
     own: BTreeSet<(String, String)>,
-    /// Visible text of the page.
     text: Option<String>,
-    /// Picture of the viewport, as PNG.
+    /// Picture of the viewport.
     picture: Option<Vec<u8>>,
     /// Errors of the page's scripts until it was ready; `None` if the recorder did not look for them.
     errors: Option<Vec<String>>,
@@ -49,10 +45,8 @@ struct PageInfo {
     errors: Option<Vec<String>>,
 }
 
-/// How a replay compares with its recording.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
-    /// How the requests of the page were answered.
     pub requests: Requests,
     /// URLs that the recorded page asked for before it was ready, and the replayed page did not.
     pub not_requested: Vec<String>,
@@ -65,7 +59,6 @@ pub struct Proof {
     /// Errors of scripts during the replay, without those that the recording had, too, if it has a list
     /// of its own.
     pub errors: Vec<String>,
-    /// What in the file contradicts itself.
     pub flaws: Vec<String>,
     /// Set if the page did not finish loading.
     pub note: Option<String>,
@@ -90,6 +83,15 @@ impl Evidence {
             Some(Err(error)) => evidence.flaws.push(format!("urn:pageinfo:{url}: {error}")),
             None => {}
         }
+        for row in evidence.listed.iter().filter(|row| row.kind == GUESSED) {
+            evidence.own.remove(&(row.method.clone(), row.url.clone()));
+        }
+        // Of several pages in one file, each asked for its own part of the records, if the file says for which.
+        if file.pages().len() != 1 {
+            let listed = evidence.listed.iter().map(|row| (row.method.clone(), row.url.clone()));
+            let listed: BTreeSet<_> = listed.collect();
+            evidence.own.retain(|request| listed.contains(request));
+        }
         let text = evidence.resource(file, "text", url);
         evidence.text = text.map(|text| String::from_utf8_lossy(&text).into_owned());
         evidence.picture = evidence.resource(file, "view", url);
@@ -108,10 +110,14 @@ impl Evidence {
         }
     }
 
-    /// Size of the recorded viewport.
     pub fn viewport(&self) -> Option<(u32, u32)> {
         let picture = Picture::decode(self.picture.as_ref()?).ok()?;
         Some((picture.width.try_into().ok()?, picture.height.try_into().ok()?))
+    }
+
+    /// Format of the recorded picture.
+    pub fn picture(&self) -> PictureFormat {
+        self.picture.as_deref().map_or(PictureFormat::Png, PictureFormat::of)
     }
 
     /// Counts unanswered requests that had no response in the recording either apart from missing ones.
@@ -128,8 +134,7 @@ impl Evidence {
         requests.missing -= requests.failed;
     }
 
-    /// Compares a replay with this.
-    fn compare(&self, mut page: Loaded) -> Proof {
+    pub fn compare(&self, mut page: Loaded) -> Proof {
         self.forgive(&mut page.requests);
         let mut flaws = self.flaws.clone();
         let listed = self.listed.iter().filter(|row| row.reason.is_none());
@@ -209,26 +214,9 @@ impl Proof {
     }
 }
 
-/// Replays a page and compares it with the evidence of its recording.
-///
-/// # Errors
-/// If the page cannot be replayed at all.
-pub async fn prove(
-    replay: &Replay,
-    answers: Arc<dyn Answers>,
-    evidence: &Evidence,
-) -> Result<Proof, Finding> {
-    let page = load(replay, answers).await?;
-    Ok(evidence.compare(page))
-}
-
-/// What in a recording, with the bodies next to `path`, contradicts itself.
-///
-/// # Errors
-/// If the file cannot be read.
-pub fn flaws(path: &Path, file: File) -> Result<Vec<String>, WarcError> {
-    let flaws = bodies::check(path, file)?.flaws.into_iter();
-    Ok(flaws.map(|flaw| format!("{}: {}", flaw.part, flaw.reason)).collect())
+/// What in a recording contradicts itself, one text for each part.
+pub fn flaws(report: Report) -> impl Iterator<Item = String> {
+    report.flaws.into_iter().map(|flaw| format!("{}: {}", flaw.part, flaw.reason))
 }
 
 /// The newest resource `urn:KIND:URL`.
@@ -249,6 +237,9 @@ fn read(file: &Wacz, entry: &Entry) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_warc::exchange::Exchange;
+    use archivist_warc::wacz::{About, Page, Recording};
+    use jiff::Timestamp;
 
     fn request(url: &str) -> (String, String) {
         ("GET".to_owned(), url.to_owned())
@@ -285,6 +276,65 @@ mod tests {
         assert_eq!(unwanted.not_requested, ["http://a/b"]);
         assert_eq!(unwanted.resources, 0.5);
         assert!(!proof(&["http://a/", "http://a/b"], 0, "two one").holds(0.95));
+    }
+
+    /// Files of wget have no list of pages, and a file that was joined has those of several.
+    #[test]
+    fn requests_of_other_pages_are_not_those_of_the_page() {
+        let own = |pages: &[&str], listed: &[&str]| {
+            let file = tempfile::tempfile().unwrap();
+            let about = About {
+                software: "test".to_owned(),
+                title: String::new(),
+                main_url: "http://a/".to_owned(),
+                created: Timestamp::UNIX_EPOCH,
+            };
+            let mut recording = Recording::create(file.try_clone().unwrap(), &about).unwrap();
+            for url in ["http://a/", "http://a/s.css", "http://b/"] {
+                let exchange = Exchange {
+                    url: url.to_owned(),
+                    method: "GET".to_owned(),
+                    time: Timestamp::UNIX_EPOCH,
+                    request: Vec::new(),
+                    posted: None,
+                    status: 200,
+                    reason: String::new(),
+                    response: Vec::new(),
+                    protocols: Vec::new(),
+                    address: None,
+                    kind: String::new(),
+                    truncated: None,
+                };
+                recording.add(&exchange, &mut &b""[..], 0).unwrap();
+            }
+            let requests: Vec<_> = listed
+                .iter()
+                .map(|url| Row {
+                    method: "GET".to_owned(),
+                    url: (*url).to_owned(),
+                    kind: if *url == "http://b/" { GUESSED } else { "" }.to_owned(),
+                    ..Row::default()
+                })
+                .collect();
+            let info = serde_json::json!({"requests": requests}).to_string();
+            let time = Timestamp::UNIX_EPOCH;
+            recording
+                .add_resource("urn:pageinfo:http://a/", "application/json", time, info.as_bytes())
+                .unwrap();
+            for url in pages {
+                let url = (*url).to_owned();
+                recording.add_page(Page { url, title: String::new(), time, text: None });
+            }
+            recording.finish().unwrap();
+            let evidence = Evidence::read(&Wacz::open(file).unwrap(), "http://a/");
+            evidence.own.into_iter().map(|(_, url)| url).collect::<Vec<_>>()
+        };
+        let all = ["http://a/", "http://a/s.css", "http://b/"];
+        assert_eq!(own(&["http://a/"], &[]), all);
+        assert_eq!(own(&["http://a/", "http://b/"], &["http://a/", "http://a/s.css"]), all[..2]);
+        assert_eq!(own(&["http://a/"], &["http://b/"]), all[..2], "loaded by chance");
+        assert_eq!(own(&["http://a/", "http://b/"], &[]), [""; 0]);
+        assert_eq!(own(&[], &[]), [""; 0]);
     }
 
     #[test]
