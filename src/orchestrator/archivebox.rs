@@ -15,7 +15,7 @@ use archivist_shared::archivebox::{
     BoxLine, BoxResult, BoxSnapshot, DATABASE_FILES, FIELD_MAX, UNCHANGED, bookmarked_at, moment,
     without_time,
 };
-use archivist_shared::reader::confine;
+use archivist_shared::reader::{READER_MEMORY_MAX_BYTES, confine};
 use archivist_shared::staged::RESULTS_MAX;
 use nix::unistd::mkdtemp;
 use rusqlite::config::DbConfig;
@@ -44,7 +44,8 @@ pub fn main() -> ExitCode {
         let text = serde_json::to_string(line).map_err(io::Error::other)?;
         writeln!(out, "{text}")
     };
-    let copied = confine().and_then(|()| Copied::receive(io::stdin().lock()));
+    let copied =
+        confine(READER_MEMORY_MAX_BYTES).and_then(|()| CopiedDatabase::receive(io::stdin().lock()));
     let done = match copied {
         Err(error) => print(&BoxLine::Unusable(format!("failed to copy it: {error}"))),
         // It changed, and is sent again.
@@ -64,14 +65,14 @@ pub fn main() -> ExitCode {
 }
 
 /// A copy of the database and its write-ahead log, which may be changed. Removed on drop.
-struct Copied {
+struct CopiedDatabase {
     directory: PathBuf,
 }
 
-impl Copied {
+impl CopiedDatabase {
     /// Copies the files; `None` if they changed while they were sent.
-    fn receive(mut input: impl Read) -> io::Result<Option<Copied>> {
-        let copy = Copied { directory: mkdtemp(COPY)? };
+    fn receive(mut input: impl Read) -> io::Result<Option<CopiedDatabase>> {
+        let copy = CopiedDatabase { directory: mkdtemp(COPY)? };
         match copy.fill(&mut input) {
             Ok(UNCHANGED) => Ok(Some(copy)),
             Ok(_) => Ok(None),
@@ -108,13 +109,12 @@ impl Copied {
     }
 }
 
-impl Drop for Copied {
+impl Drop for CopiedDatabase {
     fn drop(&mut self) {
         let _ = remove_tree(&self.directory);
     }
 }
 
-/// What is known about a database.
 struct Source {
     connection: Connection,
     /// The most snapshots that a file of its size has.

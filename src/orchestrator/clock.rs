@@ -2,7 +2,6 @@
 //! is recorded, because the clock may be set while no orchestrator runs.
 
 use crate::main_loop::action::CallerAction;
-use crate::main_loop::log::{LogEntry, Problem};
 use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::plan::{ClockChange, ClockReading, RetentionReview};
 
@@ -10,7 +9,6 @@ fn reading(turn: &Turn<'_>) -> ClockReading {
     ClockReading { wall: turn.now, boot: turn.engine.boot.clone(), machine: turn.boottime }
 }
 
-/// Looks at the clock.
 pub(crate) fn observe(turn: &mut Turn<'_>) -> TurnResult<()> {
     let state = turn.tx.clock_state()?;
     let is_synchronized = turn.engine.is_clock_synchronized;
@@ -29,7 +27,12 @@ pub(crate) fn confirm(turn: &mut Turn<'_>) -> TurnResult<()> {
 fn take(turn: &mut Turn<'_>, change: ClockChange) -> TurnResult<()> {
     let ClockChange { state, has_gap, confirms_doubt } = change;
     if let Some(doubt) = &state.doubt {
-        turn.log(LogEntry::Problem(Problem::ClockDoubted(doubt.why.clone())));
+        let why = doubt.why.clone();
+        turn.log(move || {
+            tracing::warn!(
+                "{why}: nothing is deleted because of its age until the clock is right, a time server confirms it, or: archivist delete --by-retention"
+            )
+        });
         turn.act(CallerAction::StatusChanged);
     }
     turn.tx.set_clock_state(&state, confirms_doubt)?;

@@ -1,33 +1,69 @@
-//! Deleted crawls and snapshots. Their rows are gone first, so that no user sees them any more; a unit
-//! removes their directories and their entries in lists, and transfers their copies in the store. A
-//! directory is known from its row in `deletion` until it is removed, so nothing stays after a crash.
+//! Deleted crawls and snapshots. Their rows are gone first, so that no user sees them any more. The
+//! directory is in the table `deletion` until a unit has removed it (`worker/delete.rs`), so nothing
+//! stays after a crash:
+//! the unit compares its identity, renames it and removes it, and leaves the directory of another page
+//! alone. A transfer removes the copy in the store; its row outlives that of the page. The pages of a
+//! crawl are deleted in pieces, one per turn; its row in `deletion` says so after a crash. Lists are
+//! written after the last removal, and notes in `archive/.index/stale` say which
+//! (`archive_index/stale.rs`). An imported file goes when no crawl has its tag. After the last removal,
+//! each turn returns some of the unused pages of the database to the file system. A pinned page or
+//! crawl (`pinned` in its row, and the user who pinned it) is refused.
+//!
+//! The file `deleted` in the data directory has the ids of what was deleted (`shared/deleted.rs`). The
+//! orchestrator writes it when the rows are gone and the unit that removes the files is started; both
+//! are repeated after a crash. It is in no backup, and no restoration replaces it: a restoration
+//! compares it with the rows of the backup, asks, and deletes such pages again in the database that it
+//! restores, before it is in place (`backup/deleted.rs`). `fsck` compares it with the rows.
 
+use crate::bus::call::{Answer, Refusal, Reply};
+use crate::database::{Shrunk, UnitRow};
 use crate::main_loop;
+use crate::main_loop::access;
 use crate::main_loop::action::{CallerAction, FileAction, LoopAction};
 use crate::main_loop::due::{Due, DueResult, DueUnit};
 use crate::main_loop::event::{Contents, Event, UnitEnd};
-use crate::main_loop::log::{LogEntry, RemovalLog};
+use crate::main_loop::order::{Order, UserCall};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
-use crate::store::{Shrunk, UnitRow};
 use crate::units::{Kind, life};
+use archivist_core::model::Act;
 use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, SnapshotId};
 use archivist_core::plan::{Allowance, Outlook};
 use archivist_core::store::CopyStatus;
+use archivist_core::text::human_size;
 use archivist_core::unit::{UnitKind, UnitSpec};
-use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::report::{Deleted, NotDeleted};
 use archivist_shared::bus::documents::work::{Removed, ToRemove};
+use archivist_shared::deleted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Pages of a crawl that one turn deletes.
 const PAGES_PER_TURN: u32 = 100;
-/// Directories that one unit removes.
 const DIRECTORIES_PER_UNIT: u32 = 1_000;
 /// `RuntimeMaxSec=` of the unit.
 const LIMIT: Duration = Duration::from_secs(6 * 3600);
+
+/// Deletes crawls and snapshots.
+/// Gets the JSON of [`Deleted`].
+pub(crate) struct Delete {
+    pub ids: Vec<Owner>,
+    /// Whether nothing is deleted, and the answer says what would be.
+    pub dry_run: bool,
+    pub user: u32,
+}
+
+impl Order for Delete {
+    fn carry_out(&self, turn: &mut Turn<'_>, _reply: &Reply) -> TurnResult<Option<Answer>> {
+        let may = |turn: &Turn<'_>, id| access::check_one(turn, Act::Delete, id, self.user);
+        Ok(Some(Answer::json(&delete(turn, &self.ids, self.dry_run, may)?)?))
+    }
+
+    /// The answer names what the caller may not delete.
+    fn user_call(&self) -> Option<UserCall<'_>> {
+        UserCall::of_all("Delete")
+    }
+}
 
 /// Deletes snapshots, and begins to delete crawls, or says what would be deleted. What cannot be deleted
 /// now is left alone, with the reason, and so is what `may` refuses to the caller.
@@ -91,7 +127,7 @@ pub(crate) fn delete_one(turn: &mut Turn<'_>, id: Owner, dry_run: bool) -> TurnR
     match id {
         Owner::Crawl(crawl) => {
             turn.tx.begin_deletion(crawl, turn.now)?;
-            turn.act(LoopAction::Again(Event::DeleteSome));
+            turn.act(LoopAction::Again(Event::of(delete_some)));
         }
         Owner::Snapshot(page) => {
             delete_rows(turn, page)?;
@@ -158,8 +194,13 @@ pub(crate) fn delete_some(turn: &mut Turn<'_>) -> TurnResult<()> {
     let Some(crawl) = turn.tx.half_deleted_crawl()? else {
         match turn.tx.shrink()? {
             Shrunk::Nothing => {}
-            Shrunk::Some => turn.act(LoopAction::Again(Event::DeleteSome)),
-            Shrunk::All(bytes) => turn.log(LogEntry::Shrunk(bytes)),
+            Shrunk::Some => turn.act(LoopAction::Again(Event::of(delete_some))),
+            Shrunk::All(bytes) => turn.log(move || {
+                tracing::info!(
+                    "returned unused space of the database to the file system; its file has {} now",
+                    human_size(bytes)
+                )
+            }),
         }
         return Ok(());
     };
@@ -178,7 +219,7 @@ pub(crate) fn delete_some(turn: &mut Turn<'_>) -> TurnResult<()> {
     if turn.tx.is_without_pages(crawl)? {
         forget_crawl(turn, crawl)?;
     }
-    turn.act(LoopAction::Again(Event::DeleteSome));
+    turn.act(LoopAction::Again(Event::of(delete_some)));
     Ok(())
 }
 
@@ -213,7 +254,7 @@ impl Kind for Removal {
     ) -> TurnResult<()> {
         turn.act(CallerAction::StatusChanged);
         if end.outcome == Outcome::Exit(0) {
-            turn.act(LoopAction::Again(Event::DeleteSome));
+            turn.act(LoopAction::Again(Event::of(delete_some)));
             return Ok(turn.tx.end_removal(run.id)?);
         }
         let is_lost =
@@ -226,11 +267,13 @@ impl Kind for Removal {
         let retries = turn.retries();
         let retry_at = retries.at(attempts);
         turn.tx.repeat_removal(run.id, attempts, retry_at)?;
-        turn.log(LogEntry::Removal(RemovalLog {
-            unit: run.unit.clone(),
-            reason: end.outcome.to_string(),
-            retry_at,
-        }));
+        let (unit, reason) = (run.unit.clone(), end.outcome.clone());
+        turn.log(move || {
+            tracing::warn!(
+                archivist_unit = unit.as_str(),
+                "failed to remove deleted files: {reason}; next attempt after {retry_at}"
+            )
+        });
         Ok(())
     }
 }
@@ -269,12 +312,39 @@ fn begin(turn: &mut Turn<'_>, (): ()) -> TurnResult<()> {
         is_last: !turn.tx.has_other_deletions(run)?,
     };
     // The rows of what is deleted are gone, and after a crash the unit is started again, which records it again.
-    turn.act(FileAction::RecordDeleted {
-        ids: to_remove.directories.iter().map(|removed| removed.owner).collect(),
-        at: turn.now,
-    });
+    let ids = to_remove.directories.iter().map(|removed| removed.owner).collect();
+    record_deletions(turn, ids);
     let stdin = Some(serde_json::to_vec(&to_remove)?);
     life::start(turn, run, spec, stdin, Output::OfUnit, None);
     turn.act(CallerAction::StatusChanged);
     Ok(())
+}
+
+/// A setting such as `Retention=` or `Quota=` deleted pages.
+pub(crate) fn log_deleted(turn: &mut Turn<'_>, cause: String, pages: Vec<SnapshotId>) {
+    turn.log(move || {
+        let ids: Vec<_> = pages.iter().map(SnapshotId::to_string).collect();
+        let count = match pages.len() {
+            1 => "1 page".to_owned(),
+            n => format!("{n} pages"),
+        };
+        tracing::info!("deleted {count} because of {cause}: {}", ids.join(" "));
+    });
+}
+
+/// Records what was deleted where a restored backup does not replace it. A failure is logged and ignored: the pages
+/// are deleted anyway, and only an older backup has them again.
+fn record_deletions(turn: &mut Turn<'_>, ids: Vec<Owner>) {
+    let at = turn.now;
+    turn.act(FileAction::Run(Box::new(move |scope| {
+        let data = scope.data_dir();
+        if let Err(error) = deleted::add(&data, &ids, at) {
+            let file = data.join(deleted::FILE);
+            tracing::warn!(
+                "failed to record deleted pages in '{}': {error}, ignoring",
+                file.display()
+            );
+        }
+        Event::Due
+    })));
 }

@@ -6,35 +6,44 @@ use crate::clock;
 use crate::deletion;
 use crate::expiry;
 use crate::kinds::KINDS;
-use crate::main_loop::action::{CallerAction, EngineAction, LoopAction};
+use crate::main_loop::access;
+use crate::main_loop::action::{CallerAction, LoopAction};
 use crate::main_loop::due::DueResult;
 use crate::main_loop::event::{Event, ReadingContext};
-use crate::main_loop::rooms::{Rooms, Step};
+use crate::main_loop::order::Call;
+use crate::main_loop::rooms::{Rooms, Step, Which};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices;
 use crate::orders;
-use crate::programs;
 use crate::quota;
 use crate::transfer;
 use crate::units::life;
 use crate::watch;
 use crate::work;
-use archivist_core::model::CrawlId;
+use archivist_core::model::{CrawlId, Owner};
 
-/// All rooms.
 pub(crate) struct House;
 
 impl Rooms for House {
+    fn first(&self) -> Vec<Event> {
+        vec![Event::of(|turn| transfer::fill_store(turn, 0)), Event::of(deletion::delete_some)]
+    }
+
     fn before(&self) -> &'static [Step] {
-        &[orders::keep_deadlines, clock::observe, expiry::expire_some, quota::delete_oldest]
+        &[orders::keep_deadlines, clock::observe, expiry::expire_some, quota::delete_some]
     }
 
     fn handle(&self, turn: &mut Turn<'_>, event: &Event) -> TurnResult<()> {
         match event {
-            Event::Request(request) => calls::request(turn, request),
-            Event::Watches(request) => calls::watches(turn, request),
-            Event::Work(work) => work::work(turn, work),
-            Event::Node(call) => orders::node_call(turn, call),
+            Event::Call(Call { order, reply }) => {
+                if let Some(call) = order.user_call() {
+                    access::check(turn, &call)?;
+                }
+                if let Some(answer) = order.carry_out(turn, reply)? {
+                    turn.answer(reply, answer);
+                }
+                Ok(())
+            }
             Event::Hint(hint) => life::hint(turn, KINDS, hint),
             Event::HungUp => {
                 turn.act(LoopAction::Fail("lost the connection to the bus"));
@@ -54,26 +63,21 @@ impl Rooms for House {
             }
             Event::Listed(result) => life::listed(turn, KINDS, result),
             Event::Collected(collected) => life::collected(turn, KINDS, collected),
-            Event::FillStore(after) => transfer::fill_store(turn, *after),
-            Event::DeleteSome => deletion::delete_some(turn),
+            Event::Of(take) => take(turn),
             Event::DiskShort(rate) => {
                 turn.disk_rate = *rate;
                 Ok(())
             }
             Event::Measured(writers, rate) => work::measured(turn, writers, *rate),
-            Event::Inspected(seen) => programs::inspected(turn, seen),
             Event::Abandoned { crawl, cancel } => calls::abandoned(turn, *crawl, *cancel),
             Event::CommandEnded(number) => {
-                turn.act(EngineAction::Deregister(*number));
+                let number = *number;
+                turn.remember(move |engine| engine.commands.remove(number));
                 turn.act(CallerAction::StatusChanged);
                 Ok(())
             }
             Event::ClockSet(by) => Ok(turn.tx.clock_set(*by)?),
-            // Settings, plugins and the table of runners were read again before the turn.
-            Event::Reload => {
-                turn.act(LoopAction::Again(Event::FillStore(0)));
-                Ok(())
-            }
+            Event::Reload => calls::reloaded(turn),
             Event::Hinted(_) | Event::Due | Event::Damaged(_) => Ok(()),
             Event::RunnersChanged => {
                 turn.act(CallerAction::StatusChanged);
@@ -93,6 +97,10 @@ impl Rooms for House {
 
     fn cancel_some(&self, turn: &mut Turn<'_>, crawl: CrawlId, reason: &str) -> TurnResult<()> {
         work::cancel_some(turn, crawl, reason)
+    }
+
+    fn retry(&self, id: Option<Owner>, which: Which) -> Call {
+        calls::retry_later(id, which)
     }
 
     fn after(&self) -> &'static [Step] {

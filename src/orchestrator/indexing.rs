@@ -2,14 +2,15 @@
 //! snapshots that ended, changed or were deleted, and a unit takes them over into the index. A build adds
 //! all snapshots to a new index, which replaces the other one.
 
+use crate::bus::call::{Answer, Reply};
+use crate::database::UnitRow;
 use crate::engine::index::SEARCH;
 use crate::main_loop::action::CallerAction;
 use crate::main_loop::due::{Due, DueResult, DueUnit};
 use crate::main_loop::event::{Contents, UnitEnd};
-use crate::main_loop::log::{IndexLog, LogEntry};
+use crate::main_loop::order::{Order, UserCall};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::UnitRow;
 use crate::units::{Kind, life};
 use archivist_core::model::Outcome;
 use archivist_core::model::search::{REBUILD, SearchWork};
@@ -27,7 +28,6 @@ const LIMIT: Duration = Duration::from_secs(3600);
 /// Failed attempts in a row after which the index is built again.
 const ATTEMPTS: u32 = 4;
 
-/// The changes of the index.
 pub(crate) struct Indexing;
 
 impl Kind for Indexing {
@@ -79,13 +79,35 @@ impl Kind for Indexing {
         } else if rebuilds {
             turn.tx.rebuild_search(attempts, retry_at)?;
         }
-        turn.log(LogEntry::Index(IndexLog {
-            unit: run.unit.clone(),
-            reason: end.outcome.to_string(),
-            rebuilds,
-            retry_at,
-        }));
+        let next = if rebuilds {
+            "it is built again".to_owned()
+        } else {
+            format!("next attempt after {retry_at}")
+        };
+        let (unit, reason) = (run.unit.clone(), end.outcome.clone());
+        turn.log(move || {
+            tracing::warn!(
+                archivist_unit = unit.as_str(),
+                "failed to change the search index: {reason}; {next}"
+            )
+        });
         Ok(())
+    }
+}
+
+/// Builds the index again, next to the one that is there.
+pub(crate) struct Rebuild {
+    pub user: u32,
+}
+
+impl Order for Rebuild {
+    fn carry_out(&self, turn: &mut Turn<'_>, _reply: &Reply) -> TurnResult<Option<Answer>> {
+        rebuild(turn)?;
+        Ok(Some(Answer::Done))
+    }
+
+    fn user_call(&self) -> Option<UserCall<'_>> {
+        UserCall::of("Search.Rebuild", self.user)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::indexing::Indexing;
 use crate::search::Search;
 use crate::transfer::Transfer;
 use crate::units::{Kind, Kinds};
+use crate::verification::Verification;
 use crate::watch::Check;
 use crate::work::{CrawlWorker, Entries, Hook, SnapshotWorker};
 use archivist_core::model::Pool;
@@ -25,5 +26,6 @@ fn of(kind: UnitKind) -> &'static dyn Kind {
         UnitKind::Index => &Indexing,
         UnitKind::Search => &Search,
         UnitKind::Entries => &Entries,
+        UnitKind::Verify => &Verification,
     }
 }

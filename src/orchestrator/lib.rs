@@ -1,10 +1,12 @@
 //! The orchestrator: events → view → decide → perform. It carries; the judgement is in
-//! [`archivist_core::plan`], the memory in [`crate::store`], the processes in systemd.
+//! [`archivist_core::plan`], the memory in [`crate::database`], the processes in systemd.
 
 mod archivebox;
 mod backup;
+mod bus;
 mod calls;
 mod clock;
+pub mod database;
 mod deletion;
 mod engine;
 mod expiry;
@@ -23,10 +25,11 @@ mod query;
 mod quota;
 mod runner;
 mod search;
-pub mod store;
+mod service;
 mod transfer;
 mod unhealthy;
 mod units;
+mod verification;
 mod watch;
 mod work;
 

@@ -1,15 +1,21 @@
-//! `Quota=`: if the archive, a tag or a user has more bytes, the oldest pages are deleted, or new ones refused.
+//! `Quota=`: if the archive, a tag or a user has more bytes, pages are deleted, or new ones refused. Pages that
+//! were not saved go first, then the oldest, and the newest saved version of a page last. Triggers keep the
+//! sums of bytes in the table `stored`, which also has the round, and the page up to which none can be deleted.
 
+use crate::database::rows::quota::{QuotaPlace, Stored};
 use crate::deletion;
-use crate::expiry::{DELETED_PER_TURN, PAGES_PER_TURN};
+use crate::deletion::log_deleted;
+use crate::expiry::DELETED_PER_TURN;
 use crate::main_loop::action::LoopAction;
-use crate::main_loop::log::LogEntry;
+use crate::main_loop::saved;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
-use crate::store::rows::quota::Stored;
 use archivist_core::model::{Owner, SnapshotId};
-use archivist_core::plan::{Quota, QuotaOf};
+use archivist_core::plan::{Quota, QuotaOf, QuotaRound};
 use archivist_core::text::human_size;
 use archivist_shared::bus::documents::report::Reason;
+
+/// Ids of pages that one turn looks through.
+const IDS_PER_TURN: i64 = 5_000;
 
 /// The quotas that are in effect: none on a node of a fleet, where no page can be deleted.
 fn quotas<'a>(turn: &Turn<'a>) -> &'a [Quota] {
@@ -17,7 +23,6 @@ fn quotas<'a>(turn: &Turn<'a>) -> &'a [Quota] {
     if settings.is_in_fleet() { &[] } else { &settings.quotas }
 }
 
-/// The pages that are over a quota.
 fn exceeded(turn: &Turn<'_>, quota: &Quota) -> TurnResult<Vec<Stored>> {
     let of = match &quota.of {
         QuotaOf::All => Stored::All,
@@ -34,20 +39,19 @@ fn exceeded(turn: &Turn<'_>, quota: &Quota) -> TurnResult<Vec<Stored>> {
     Ok(is_over.then_some(of).into_iter().collect())
 }
 
-/// Whether a user has a quota of its own.
 fn has_own(quotas: &[Quota], user: u32) -> bool {
     let is_own = |of: &QuotaOf| matches!(of, QuotaOf::User { uid, .. } if *uid == Some(user));
     quotas.iter().any(|quota| is_own(&quota.of))
 }
 
-/// A quota that deletes pages now, whose pages, and after which page it looks for them.
-type Excess<'a> = (&'a Quota, Stored, i64);
+/// A quota that deletes pages now, whose pages, and where it looks for them.
+type Excess<'a> = (&'a Quota, Stored, QuotaPlace);
 
 fn excess<'a>(turn: &Turn<'a>) -> TurnResult<Option<Excess<'a>>> {
     for quota in quotas(turn).iter().filter(|quota| quota.deletes) {
         for of in exceeded(turn, quota)? {
-            if let Some(after) = turn.tx.oldest_kept(&of)? {
-                return Ok(Some((quota, of, after)));
+            if let Some(place) = turn.tx.quota_place(&of)? {
+                return Ok(Some((quota, of, place)));
             }
         }
     }
@@ -62,31 +66,49 @@ pub(crate) fn schedule(turn: &mut Turn<'_>) -> TurnResult<()> {
     Ok(())
 }
 
-/// Deletes the oldest pages that are over a quota: as many as a short transaction can.
-pub(crate) fn delete_oldest(turn: &mut Turn<'_>) -> TurnResult<()> {
-    let Some((quota, of, after)) = excess(turn)? else {
+/// Deletes pages that are over a quota, in the order of [`QuotaRound`]: as many as a short transaction can.
+pub(crate) fn delete_some(turn: &mut Turn<'_>) -> TurnResult<()> {
+    let Some((quota, of, place)) = excess(turn)? else {
         return Ok(());
     };
-    let pages = turn.tx.pages_after(None, after, PAGES_PER_TURN)?;
-    let is_last = pages.len() < PAGES_PER_TURN as usize;
-    let (mut looked_to, mut is_enough) = (after, false);
+    let to = place.after.saturating_add(IDS_PER_TURN);
+    let is_last = to >= turn.tx.snapshot_range(None)?.1;
+    let mut next = match place.round.next() {
+        Some(round) if is_last => Some(QuotaPlace { round, after: 0 }),
+        None if is_last => None,
+        _ => Some(QuotaPlace { after: to, ..place }),
+    };
     let mut deleted = Vec::new();
-    for page in pages {
-        is_enough = deleted.len() >= DELETED_PER_TURN || turn.tx.stored(&of)? <= quota.bytes;
-        if is_enough {
+    for page in turn.tx.quota_pages(place, to, turn.now)? {
+        if deleted.len() >= DELETED_PER_TURN || turn.tx.stored(&of)? <= quota.bytes {
+            next = Some(QuotaPlace { after: page.0 - 1, ..place });
+            break;
+        }
+        if place.round == QuotaRound::Replaced && !is_replaced(turn, page)? {
+            // The version that counted as newer was not saved: it goes first.
+            next = Some(QuotaPlace { round: QuotaRound::Unsaved, after: 0 });
             break;
         }
         if delete(turn, page, &of)? {
             deleted.push(page);
         }
-        looked_to = page.0;
     }
-    let place = (is_enough || !is_last).then_some(looked_to);
-    turn.tx.set_oldest_kept(&of, place)?;
+    turn.tx.set_quota_place(&of, next)?;
     if !deleted.is_empty() {
-        turn.log(LogEntry::Expired { cause: format!("Quota={}", quota.text), pages: deleted });
+        log_deleted(turn, format!("Quota={}", quota.text), deleted);
     }
     Ok(())
+}
+
+/// Whether the files of the newest version that was saved are there.
+fn is_replaced(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<bool> {
+    let Some(page) = turn.tx.ended_page(id, turn.now)? else {
+        return Ok(true);
+    };
+    match turn.tx.newer_versions(&page, None, 1)?.first() {
+        Some(newer) => saved::is_still_saved(turn, *newer),
+        None => Ok(false),
+    }
 }
 
 /// Deletes a page if it counts and nothing keeps it. Returns whether it did.
@@ -105,7 +127,6 @@ fn delete(turn: &mut Turn<'_>, id: SnapshotId, of: &Stored) -> TurnResult<bool> 
     }
 }
 
-/// Returns what is over a quota, for users.
 fn described(turn: &Turn<'_>, quota: &Quota, of: &Stored) -> TurnResult<String> {
     let what = match (of, &quota.of) {
         (Stored::All, _) => "the archive has".to_owned(),
@@ -151,7 +172,7 @@ pub(crate) fn why(turn: &Turn<'_>, id: SnapshotId, to: &mut Vec<Reason>) -> Turn
             to.push(Reason {
                 code: "quota".to_owned(),
                 text: format!(
-                    "{what}: the oldest of these pages are deleted, and this page may be among them"
+                    "{what}: pages that were not saved are deleted, then the oldest of the others, and this page may be among them"
                 ),
                 until: None,
             });

@@ -17,7 +17,6 @@ use std::time::Duration;
 /// Longest StopSec= that is honoured; systemd reports "infinity" as the largest number.
 const PATIENCE_MAX: Duration = Duration::from_secs(3600);
 
-/// A worker of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
     name: String,
@@ -31,12 +30,10 @@ impl Worker {
         Some(Worker { name: name.to_owned(), index: index.parse().ok()? })
     }
 
-    /// Returns the unit of the worker.
     fn unit(&self) -> String {
         format!("archivist-pool-{}@{}.service", self.name, self.index)
     }
 
-    /// Returns the timer of its health check.
     fn health_timer(&self) -> String {
         format!("archivist-pool-{}-health@{}.timer", self.name, self.index)
     }

@@ -232,7 +232,7 @@ fn database_is_read_as_it_was_sent_and_removed_afterwards() {
     let path = top.path().join("index.sqlite3");
     Connection::open(&path).unwrap().execute_batch(SEVEN).unwrap();
     let database = fs::read(&path).unwrap();
-    let copied = Copied::receive(&sent([&database, b""], &[UNCHANGED])[..]).unwrap();
+    let copied = CopiedDatabase::receive(&sent([&database, b""], &[UNCHANGED])[..]).unwrap();
     let copy = copied.unwrap();
     assert_eq!(fs::read(copy.database()).unwrap(), database);
     let names = fs::read_dir(&copy.directory).unwrap().count();
@@ -246,10 +246,10 @@ fn database_is_read_as_it_was_sent_and_removed_afterwards() {
 #[test]
 fn database_that_changed_or_was_cut_is_not_read() {
     let whole = sent([&[b'x'; 70_000], b"log"], &[UNCHANGED]);
-    assert!(Copied::receive(&whole[..]).unwrap().is_some());
+    assert!(CopiedDatabase::receive(&whole[..]).unwrap().is_some());
     for bytes in [0, 7, 8, 70_007, 70_008, 70_018, whole.len() - 1] {
-        assert!(Copied::receive(&whole[..bytes]).unwrap().is_none());
+        assert!(CopiedDatabase::receive(&whole[..bytes]).unwrap().is_none());
     }
     let changed = sent([b"x", b""], b"!");
-    assert!(Copied::receive(&changed[..]).unwrap().is_none());
+    assert!(CopiedDatabase::receive(&changed[..]).unwrap().is_none());
 }

@@ -2,28 +2,24 @@
 
 use super::{COMPLETE, INDEX, Problem, Result, at, copy};
 use archivist_core::model::Time;
+use archivist_plugin::files::whole::{Survives, replace};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Version of the format of backups.
 pub const FORMAT: u32 = 1;
+/// Permissions of the file, less the umask.
+const MODE: u32 = 0o666;
 
-/// Content of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Complete {
-    /// Version of the format.
     pub format: u32,
     /// When the copy of the database was made.
     pub taken_at: Time,
-    /// Version of the program.
     pub version: String,
-    /// Name of the machine.
     pub host: String,
-    /// The data directory.
     pub data: PathBuf,
-    /// Files.
     pub files: u64,
     /// Their size in bytes.
     pub bytes: u64,
@@ -41,7 +37,6 @@ pub struct LeftOut {
     /// URL of the page, without user and password; empty if it is none.
     #[serde(default)]
     pub url: String,
-    /// Why.
     pub why: String,
 }
 
@@ -52,12 +47,7 @@ impl Complete {
         let write = || -> std::io::Result<()> {
             let mut text = serde_json::to_vec_pretty(self)?;
             text.push(b'\n');
-            let part = backup.join(".COMPLETE.new");
-            let mut file = File::create(&part)?;
-            file.write_all(&text)?;
-            file.sync_all()?;
-            fs::rename(&part, &path)?;
-            File::open(backup)?.sync_all()
+            replace(&path, &text, MODE, Survives::PowerCut)
         };
         write().map_err(at("write", &path))
     }

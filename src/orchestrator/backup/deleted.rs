@@ -1,8 +1,9 @@
 //! Pages of a backup that were deleted since: a restoration lists them and asks.
 
 use super::{Deleted, Problem, Result, at, of_store};
+use crate::database::backup::{ReturnedPage, delete_again, returned};
 use crate::machine::clock::now;
-use crate::store::backup::{ReturnedPage, delete_again, returned};
+use archivist_config::Scope;
 use archivist_core::model::{Owner, SnapshotId, without_userinfo};
 use archivist_core::text::clean;
 use archivist_shared::deleted;
@@ -15,7 +16,6 @@ const SHOWN_MAX: usize = 20;
 
 /// The pages of a restored database that were deleted after its backup.
 pub struct Returned {
-    /// Ids of all recorded deletions.
     ids: Vec<Owner>,
     pages: BTreeMap<SnapshotId, ReturnedPage>,
     /// The first of them, as a user sees them.
@@ -108,11 +108,20 @@ impl Returned {
         delete_again(database, &self.pages, now()).map_err(Problem)
     }
 
+    /// What is printed if they are kept.
+    fn kept(&self, scope: &Scope) -> String {
+        let (count, options) = (self.count(), scope.options());
+        format!(
+            "{count} of the backup had been deleted since, and are there again; to delete them: archivist {options}delete ID\n{}",
+            self.list()
+        )
+    }
+
     /// After the restoration: forgets the deletion of pages that are kept, and prints what became of them.
     ///
     /// # Errors
     /// If the record of deletions cannot be written.
-    pub fn settle(&self, data: &Path) -> Result<()> {
+    pub fn settle(&self, data: &Path, scope: &Scope) -> Result<()> {
         if self.pages.is_empty() {
             return Ok(());
         }
@@ -122,10 +131,7 @@ impl Returned {
             println!("{count} of the backup had been deleted since, and {were} deleted again");
             return Ok(());
         }
-        println!(
-            "{count} of the backup had been deleted since, and are there again; to delete them: archivist delete ID\n{}",
-            self.list()
-        );
+        println!("{}", self.kept(scope));
         let is_back = |owner: &Owner| match owner {
             Owner::Snapshot(id) => self.pages.contains_key(id),
             Owner::Crawl(id) => self.pages.values().any(|page| page.crawl == *id),
@@ -133,5 +139,21 @@ impl Returned {
         let back: Vec<Owner> = self.ids.iter().copied().filter(is_back).collect();
         let forgotten = deleted::forget(data, &back);
         forgotten.map_err(at("write", &data.join(deleted::FILE)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::{CrawlId, Time};
+
+    #[test]
+    fn command_that_deletes_again_is_that_of_the_archive() {
+        let page = || ReturnedPage { crawl: CrawlId(1), url: String::new(), deleted_at: Time(0) };
+        let pages = BTreeMap::from_iter([2, 3].map(|id| (SnapshotId(id), page())));
+        let found = Returned { ids: Vec::new(), pages, shown: Vec::new(), again: false };
+        let own = Scope { user: true, instance: Some("b".to_owned()), ..Scope::system("/") };
+        assert!(found.kept(&own).contains("archivist --user --instance b delete ID"));
+        assert!(found.kept(&Scope::system("/")).contains(": archivist delete ID"));
     }
 }

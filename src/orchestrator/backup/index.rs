@@ -17,7 +17,6 @@ pub struct Look {
     pub size: u64,
     /// Time of the last modification, in nanoseconds since 1970.
     pub modified: i128,
-    /// Number of the inode.
     pub inode: u64,
     /// Time of the last change of content or inode, in nanoseconds since 1970.
     pub changed: i128,
@@ -49,35 +48,27 @@ impl Look {
     }
 }
 
-/// Kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A directory.
+pub enum EntryKind {
     Directory,
-    /// A regular file.
     File {
-        /// What the original looked like.
         look: Look,
         /// SHA-256 in hex.
         sha256: String,
     },
-    /// A symbolic link with its target.
     Link(OsString),
 }
 
-/// A line of the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupEntry {
     /// Path below the directory of the backup.
     pub path: PathBuf,
-    /// Permissions.
     pub mode: u32,
     /// Name of the owner, or its number if it has no name.
     pub user: String,
     /// Name of the group, or its number.
     pub group: String,
-    /// Kind, and what is special to it.
-    pub kind: Kind,
+    pub kind: EntryKind,
 }
 
 impl BackupEntry {
@@ -85,16 +76,16 @@ impl BackupEntry {
     pub fn line(&self) -> Vec<u8> {
         let (user, group) = (&self.user, &self.group);
         let mut line = match &self.kind {
-            Kind::Directory => format!("d\t{:04o}\t{user}\t{group}\t", self.mode),
-            Kind::Link(_) => format!("l\t{:04o}\t{user}\t{group}\t", self.mode),
-            Kind::File { look, sha256 } => format!(
+            EntryKind::Directory => format!("d\t{:04o}\t{user}\t{group}\t", self.mode),
+            EntryKind::Link(_) => format!("l\t{:04o}\t{user}\t{group}\t", self.mode),
+            EntryKind::File { look, sha256 } => format!(
                 "f\t{:04o}\t{user}\t{group}\t{}\t{}\t{}\t{}\t{sha256}\t",
                 self.mode, look.size, look.modified, look.inode, look.changed
             ),
         }
         .into_bytes();
         line.extend(escape(self.path.as_os_str()));
-        if let Kind::Link(target) = &self.kind {
+        if let EntryKind::Link(target) = &self.kind {
             line.push(b'\t');
             line.extend(escape(target));
         }
@@ -107,8 +98,8 @@ impl BackupEntry {
         let text = |at: usize| std::str::from_utf8(fields.get(at)?).ok();
         let mode = u32::from_str_radix(text(1)?, 8).ok()?;
         let (kind, path) = match (text(0)?, fields.len()) {
-            ("d", 5) => (Kind::Directory, fields[4]),
-            ("l", 6) => (Kind::Link(unescape(fields[5])?), fields[4]),
+            ("d", 5) => (EntryKind::Directory, fields[4]),
+            ("l", 6) => (EntryKind::Link(unescape(fields[5])?), fields[4]),
             ("f", 10) => {
                 let look = Look {
                     size: text(4)?.parse().ok()?,
@@ -117,7 +108,7 @@ impl BackupEntry {
                     changed: text(7)?.parse().ok()?,
                 };
                 let sha256 = text(8)?.to_owned();
-                (Kind::File { look, sha256 }, fields[9])
+                (EntryKind::File { look, sha256 }, fields[9])
             }
             _ => return None,
         };
@@ -138,7 +129,7 @@ impl BackupEntry {
     /// Returns the line for sha256sum(1), with its end; none if the entry is no file.
     pub fn sum_line(&self) -> Option<Vec<u8>> {
         match &self.kind {
-            Kind::File { sha256, .. } => Some(sum_line(sha256, &self.path)),
+            EntryKind::File { sha256, .. } => Some(sum_line(sha256, &self.path)),
             _ => None,
         }
     }
@@ -198,10 +189,9 @@ fn unescape(text: &[u8]) -> Option<OsString> {
     Some(OsString::from_vec(out))
 }
 
-/// The lines of an index, in order.
-pub struct Entries<R>(pub R);
+pub struct IndexEntries<R>(pub R);
 
-impl<R: BufRead> Iterator for Entries<R> {
+impl<R: BufRead> Iterator for IndexEntries<R> {
     type Item = io::Result<BackupEntry>;
 
     fn next(&mut self) -> Option<io::Result<BackupEntry>> {
@@ -231,7 +221,7 @@ mod tests {
             mode: 0o640,
             user: "archivist".to_owned(),
             group: "1007".to_owned(),
-            kind: Kind::File {
+            kind: EntryKind::File {
                 look: Look {
                     size: 7,
                     modified: -1_500_000_000,
@@ -269,8 +259,8 @@ mod tests {
             let path = Path::new("data").join(OsStr::from_bytes(&name)).join("end");
             let mut entry = file(path.into_os_string());
             prop_assume!(!entry.path.components().any(|part| part == Component::ParentDir));
-            let link = Kind::Link(OsString::from_vec(target));
-            for kind in [entry.kind.clone(), Kind::Directory, link] {
+            let link = EntryKind::Link(OsString::from_vec(target));
+            for kind in [entry.kind.clone(), EntryKind::Directory, link] {
                 entry.kind = kind;
                 let line = entry.line();
                 prop_assert!(!line.contains(&b'\n'));

@@ -17,6 +17,10 @@
 //! Files that did not change since the backup before are hard links to its copies. Nothing is linked
 //! with the archive itself: a retry appends to files of sealed pages. Copies share its blocks, if the
 //! file system can do that ([`archivist_plugin::files::copy`]).
+//!
+//! It is the program of the orchestrator, started a second time: the database belongs to root, and the
+//! orchestrator itself, which has no capabilities, should write to no directory that a caller names. A
+//! restoration verifies all files before it moves the first.
 
 mod complete;
 mod copy;
@@ -30,15 +34,14 @@ mod take;
 #[cfg(test)]
 mod tests;
 
-use crate::store::StoreError;
+use crate::database::DatabaseError;
+use archivist_config::DATABASE;
 use archivist_config::Scope;
-use archivist_shared::database::DATABASE;
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Names in a backup.
 const COMPLETE: &str = "COMPLETE";
 const INDEX: &str = "INDEX";
 const SUMS: &str = "SHA256SUMS";
@@ -73,26 +76,21 @@ fn at<E: Display>(verb: &'static str, path: &Path) -> impl Fn(E) -> Problem + us
 }
 
 /// Returns a function that names the database of an error.
-fn of_store(database: &Path) -> impl Fn(StoreError) -> Problem + use<> {
+fn of_store(database: &Path) -> impl Fn(DatabaseError) -> Problem + use<> {
     let database = database.to_owned();
     move |error| Problem(error.message(&database))
 }
 
-/// What is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Makes a backup in a directory.
     Backup {
-        /// The directory of all backups.
         to: PathBuf,
         /// How many complete backups stay; all if none.
         keep: Option<usize>,
     },
-    /// Restores a backup.
     Restore {
         /// A backup, or the directory of all, whose newest one is restored.
         from: PathBuf,
-        /// What of it.
         what: What,
         /// What becomes of pages that were deleted since the backup.
         deleted: Deleted,
@@ -110,18 +108,14 @@ pub enum Deleted {
     Keep,
 }
 
-/// What is restored of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// The data directory.
     Data,
-    /// The data directory and the configuration.
     DataAndConfig,
     /// The database: archive and library stay as they are.
     Database,
 }
 
-/// Carries out a task, and prints what was done.
 pub fn main(scope: &Scope, task: &Task) -> ExitCode {
     let done = match task {
         Task::Backup { to, keep } => take::take(scope, to, *keep),

@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 
 /// A directory whose content is replaced: nothing is renamed from one file system to another.
 pub struct Root {
-    /// The directory.
     pub path: PathBuf,
     /// Its path in a backup.
     pub prefix: PathBuf,

@@ -3,14 +3,14 @@
 
 use super::complete::{self, Complete};
 use super::deleted::Returned;
-use super::index::{BackupEntry, Entries, Kind, Look};
+use super::index::{BackupEntry, EntryKind, IndexEntries, Look};
 use super::place::Root;
 use super::{
     COMPLETE, CONFIG, DATA, DATABASE, Deleted, INDEX, Problem, Result, What, at, copy, of_store,
     sync,
 };
+use crate::database::backup::{check_usable, continue_ids_of};
 use crate::runner::locks::RunnerLocks;
-use crate::store::backup::{check_usable, continue_ids_of};
 use archivist_config::Scope;
 use archivist_core::text::human_size;
 use archivist_plugin::files::remove::remove_tree;
@@ -71,8 +71,8 @@ pub fn restore(scope: &Scope, from: &Path, what: What, deleted: Deleted) -> Resu
     for root in roots.iter().filter(|root| root.prefix == Path::new(DATA)) {
         before.extend(root.switch()?);
     }
-    print(&backup, &complete, what, &before, &differing);
-    returned.settle(&data)?;
+    print(&backup, &complete, scope, what, &before, &differing);
+    returned.settle(&data, scope)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -131,7 +131,7 @@ fn fill(
         damage: 0,
         differing: Vec::new(),
     };
-    for entry in Entries(BufReader::new(index)) {
+    for entry in IndexEntries(BufReader::new(index)) {
         filler.entry(&entry.map_err(at("read", &path))?)?;
     }
     if filler.damage > 0 {
@@ -185,13 +185,13 @@ impl Filler<'_> {
             return Ok(());
         }
         let path = self.target(&entry.path);
-        if let Kind::File { look, sha256 } = &entry.kind {
+        if let EntryKind::File { look, sha256 } = &entry.kind {
             return self.file(entry, look, sha256, path.as_deref());
         }
         let Some(path) = path else {
             return Ok(());
         };
-        if let Kind::Link(target) = &entry.kind {
+        if let EntryKind::Link(target) = &entry.kind {
             symlink(target, &path).map_err(at("create", &path))?;
             return match self.owner(entry)? {
                 None => Ok(()),
@@ -345,6 +345,7 @@ fn id(
 fn print(
     backup: &Path,
     complete: &Complete,
+    scope: &Scope,
     what: What,
     before: &[PathBuf],
     differing: &[PathBuf],
@@ -365,8 +366,9 @@ fn print(
     let left_out = complete.left_out.len();
     if left_out > 0 {
         println!(
-            "{left_out} pages were not in the backup, or not whole, see '{}'; those that ran start again, for others: archivist retry --failed",
-            backup.join(COMPLETE).display()
+            "{left_out} pages were not in the backup, or not whole, see '{}'; those that ran start again, for others: archivist {}retry --failed",
+            backup.join(COMPLETE).display(),
+            scope.options()
         );
     }
     if !differing.is_empty() {

@@ -1,7 +1,7 @@
 //! Reads the files of a data directory for a backup. Hooks and workers write to it at the same time, so
 //! everything is opened below the descriptor of its directory, and no link is followed.
 
-use super::index::{BackupEntry, Entries, Kind, Look};
+use super::index::{BackupEntry, EntryKind, IndexEntries, Look};
 use super::{Problem, at, copy};
 use archivist_plugin::Directory;
 use archivist_plugin::files::tidy::Beyond;
@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
 pub enum SourceFailure {
     /// The original cannot be read; the rest of the backup does not need it.
     Unreadable(Problem),
-    /// The backup cannot be written.
     Unwritable(Problem),
 }
 
@@ -51,10 +50,8 @@ pub fn missed(dir: &Directory, below: &Path, why: &Missed) -> SourceFailure {
     unreadable(&path, std::io::Error::other(why.to_string()))
 }
 
-/// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Files in the backup.
+pub struct SourceCounts {
     pub files: u64,
     /// Their size in bytes.
     pub bytes: u64,
@@ -64,9 +61,9 @@ pub struct Counts {
     pub read_bytes: u64,
 }
 
-impl Counts {
+impl SourceCounts {
     /// Adds those of another part.
-    pub fn add(&mut self, other: Counts) {
+    pub fn add(&mut self, other: SourceCounts) {
         self.files += other.files;
         self.bytes += other.bytes;
         self.read += other.read;
@@ -77,14 +74,14 @@ impl Counts {
 /// The index of the backup before, which is read once, in the order of the paths.
 pub struct Previous {
     backup: PathBuf,
-    entries: Entries<BufReader<File>>,
+    entries: IndexEntries<BufReader<File>>,
     next: Option<BackupEntry>,
 }
 
 impl Previous {
     /// Opens the index `file` of the backup in directory `backup`.
     pub fn new(backup: PathBuf, file: File) -> Previous {
-        let mut entries = Entries(BufReader::new(file));
+        let mut entries = IndexEntries(BufReader::new(file));
         // What cannot be read is copied again.
         let next = entries.next().and_then(Result::ok);
         Previous { backup, entries, next }
@@ -99,7 +96,7 @@ impl Previous {
                 Ordering::Less => self.next = self.entries.next().and_then(Result::ok),
                 Ordering::Equal => {
                     return match &entry.kind {
-                        Kind::File { look: old, sha256 } if *old == look => {
+                        EntryKind::File { look: old, sha256 } if *old == look => {
                             Some((self.backup.join(path), sha256.clone()))
                         }
                         _ => None,
@@ -111,7 +108,6 @@ impl Previous {
     }
 }
 
-/// Names of users and groups.
 #[derive(Default)]
 struct Names {
     users: HashMap<u32, String>,
@@ -134,7 +130,6 @@ impl Names {
 
 /// Copies files into the directory of a backup.
 pub struct Copier {
-    /// The directory of the backup.
     pub backup: PathBuf,
     /// The backup before, if any.
     pub previous: Option<Previous>,
@@ -144,10 +139,8 @@ pub struct Copier {
 /// A part of a backup: its entries in order, and what they are.
 #[derive(Default)]
 pub struct Part {
-    /// Its lines of the index.
     pub entries: Vec<BackupEntry>,
-    /// What was copied.
-    pub counts: Counts,
+    pub counts: SourceCounts,
 }
 
 impl Copier {
@@ -161,7 +154,7 @@ impl Copier {
         let to = self.backup.join(path);
         fs::create_dir(&to).map_err(unwritable(&to))?;
         let entry = self.entry(path, found.st_mode & 0o7777, (found.st_uid, found.st_gid));
-        part.entries.push(BackupEntry { kind: Kind::Directory, ..entry });
+        part.entries.push(BackupEntry { kind: EntryKind::Directory, ..entry });
         Ok(())
     }
 
@@ -171,7 +164,7 @@ impl Copier {
             mode,
             user: self.names.user(user),
             group: self.names.group(group),
-            kind: Kind::Directory,
+            kind: EntryKind::Directory,
         }
     }
 
@@ -205,7 +198,7 @@ impl Copier {
             }
         };
         let entry = self.entry(path, found.mode() & 0o777, (found.uid(), found.gid()));
-        part.entries.push(BackupEntry { kind: Kind::File { look, sha256 }, ..entry });
+        part.entries.push(BackupEntry { kind: EntryKind::File { look, sha256 }, ..entry });
         Ok(())
     }
 
@@ -225,7 +218,7 @@ impl Copier {
                 let target =
                     target.map_err(|error| unreadable(&dir.path().join(name), error.into()))?;
                 let entry = self.entry(path, 0o777, (found.st_uid, found.st_gid));
-                part.entries.push(BackupEntry { kind: Kind::Link(target), ..entry });
+                part.entries.push(BackupEntry { kind: EntryKind::Link(target), ..entry });
                 Ok(())
             }
             _ => Ok(()),
@@ -256,7 +249,6 @@ impl Copier {
     }
 }
 
-/// Whether this is a directory.
 pub fn is_directory(found: &FileStat) -> bool {
     found.st_mode & libc::S_IFMT == libc::S_IFDIR
 }

@@ -1,17 +1,18 @@
 //! Makes a backup.
 
 use super::complete::{self, Complete, FORMAT, LeftOut};
-use super::index::{BackupEntry, Kind, Look, sum_line};
+use super::index::{BackupEntry, EntryKind, Look, sum_line};
 use super::source::{
-    Copied, Copier, Counts, Looks, Part, Previous, SourceFailure, entries, is_directory, missed,
+    Copied, Copier, Looks, Part, Previous, SourceCounts, SourceFailure, entries, is_directory,
+    missed,
 };
 use super::{
     ARCHIVE, BEFORE, CONFIG, DATA, DATABASE, INDEX, LOCKS, LOST_FOUND, PARTLY, Problem, RESTORING,
     Result, SUMS, at, copy, of_store, sync,
 };
+use crate::database::DatabaseError;
+use crate::database::backup::{DatabaseCopy, OwnerRow};
 use crate::machine::clock::now;
-use crate::store::StoreError;
-use crate::store::backup::{DatabaseCopy, OwnerRow};
 use archivist_config::Scope;
 use archivist_core::model::{Owner, Time, without_userinfo};
 use archivist_core::text::{clean, human_size};
@@ -49,10 +50,17 @@ const SHOWN_MAX: usize = 20;
 /// Makes a backup of `scope` in the directory `to`, and prints what it has.
 pub fn take(scope: &Scope, to: &Path, keep: Option<usize>) -> Result<ExitCode> {
     let data = scope.data_dir();
-    let (to, _lock) = open(to, &data)?;
-    remove_partial(&to)?;
-    let previous = complete::backups(&to)?.pop();
-    let (taken_at, name) = free_name(&to);
+    let (to, lock) = open(to, &data)?;
+    let taken = take_into(&to, scope, data, keep);
+    // Closing it is not enough: a program that another thread is starting has a copy of the descriptor.
+    lock.unlock().map_err(at("unlock", &to))?;
+    taken
+}
+
+fn take_into(to: &Path, scope: &Scope, data: PathBuf, keep: Option<usize>) -> Result<ExitCode> {
+    remove_partial(to)?;
+    let previous = complete::backups(to)?.pop();
+    let (taken_at, name) = free_name(to);
     let partial = to.join(format!(".{name}{PARTIAL}"));
     make(&partial)?;
     let database = data.join(DATABASE);
@@ -64,7 +72,7 @@ pub fn take(scope: &Scope, to: &Path, keep: Option<usize>) -> Result<ExitCode> {
         rows,
         data: data.clone(),
         began: i128::from(taken_at.0) * 1_000_000 - TICK_NANOS,
-        counts: Counts::default(),
+        counts: SourceCounts::default(),
         left_out: Vec::new(),
         unread: false,
     };
@@ -88,10 +96,10 @@ pub fn take(scope: &Scope, to: &Path, keep: Option<usize>) -> Result<ExitCode> {
     complete.write(&partial)?;
     let path = to.join(name);
     fs::rename(&partial, &path).map_err(at("rename", &partial))?;
-    sync(&to)?;
+    sync(to)?;
     print(&path, &complete, counts);
     if let Some(keep) = keep {
-        prune(&to, keep.max(1))?;
+        prune(to, keep.max(1))?;
     }
     Ok(if unread { ExitCode::from(PARTLY) } else { ExitCode::SUCCESS })
 }
@@ -125,7 +133,6 @@ fn make(path: &Path) -> Result<()> {
     made.map_err(at("create", path))
 }
 
-/// Removes what interrupted backups left.
 fn remove_partial(to: &Path) -> Result<()> {
     for entry in fs::read_dir(to).map_err(at("read", to))? {
         let entry = entry.map_err(at("read", to))?;
@@ -164,7 +171,7 @@ fn previous_index(backup: &Path) -> Option<Previous> {
     Some(Previous::new(backup.to_owned(), index))
 }
 
-fn explain(database: &Path, error: &StoreError) -> Problem {
+fn explain(database: &Path, error: &DatabaseError) -> Problem {
     let path = database.display();
     if let Some(damage) = error.damage() {
         return Problem(format!(
@@ -267,7 +274,7 @@ struct Backup {
     data: PathBuf,
     /// Nanoseconds since 1970.
     began: i128,
-    counts: Counts,
+    counts: SourceCounts,
     left_out: Vec<LeftOut>,
     /// Something could not be read.
     unread: bool,
@@ -478,7 +485,7 @@ impl Backup {
 
     /// Closes the copy of the database, and adds it to the index. Returns what was copied, what was
     /// left out, and the digest of the index.
-    fn finish(mut self, partial: &Path) -> Result<(Counts, Vec<LeftOut>, String)> {
+    fn finish(mut self, partial: &Path) -> Result<(SourceCounts, Vec<LeftOut>, String)> {
         let path = partial.join(DATABASE);
         let failed = of_store(&path);
         for row in self.rows.running().map_err(&failed)? {
@@ -489,13 +496,18 @@ impl Backup {
         let file = File::open(&path).map_err(at("read", &path))?;
         let look = Look::of(&file.metadata().map_err(at("read", &path))?);
         let sha256 = copy::digest(&file).map_err(at("read", &path))?;
-        self.counts.add(Counts { files: 1, bytes: look.size, read: 1, read_bytes: look.size });
+        self.counts.add(SourceCounts {
+            files: 1,
+            bytes: look.size,
+            read: 1,
+            read_bytes: look.size,
+        });
         let entry = BackupEntry {
             path: DATABASE.into(),
             mode: 0o600,
             user: String::new(),
             group: String::new(),
-            kind: Kind::File { look, sha256 },
+            kind: EntryKind::File { look, sha256 },
         };
         let index = partial.join(INDEX);
         self.index.add(&entry).map_err(at("write", &index))?;
@@ -510,7 +522,7 @@ impl Backup {
     }
 }
 
-fn print(path: &Path, complete: &Complete, counts: Counts) {
+fn print(path: &Path, complete: &Complete, counts: SourceCounts) {
     println!(
         "complete: {}\n{} files, {}; {} new or changed, {}",
         path.display(),

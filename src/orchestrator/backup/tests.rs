@@ -4,8 +4,8 @@ use super::complete::{self, Complete};
 use super::restore::restore;
 use super::take::take;
 use super::*;
+use crate::database::Database;
 use crate::runner::locks::{Lock, RunnerLocks};
-use crate::store::Store;
 use archivist_config::UserDirs;
 use archivist_core::model::{CrawlId, Owner, SnapshotId, Time};
 use archivist_plugin::files::remove::remove_tree;
@@ -63,9 +63,9 @@ impl Bed {
         fs::write(config.join("60-set-secrets.conf"), "[Config]\nKEY=1\n").unwrap();
         let private = Permissions::from_mode(0o600);
         fs::set_permissions(config.join("60-set-secrets.conf"), private).unwrap();
-        let mut store = Store::open(&bed.database()).unwrap();
-        store.take_over("unit", "boot", Time(1)).unwrap();
-        drop(store);
+        let mut database = Database::open(&bed.database()).unwrap();
+        database.take_over("unit", "boot", Time(1)).unwrap();
+        drop(database);
         RunnerLocks::open(&bed.data()).unwrap();
         let directory = bed.data().join(DAY).join("c1");
         bed.sql(&format!(
@@ -295,7 +295,7 @@ fn everything_is_restored_on_an_empty_disk() {
     assert_eq!(bed.text("SELECT status FROM snapshot WHERE id = 2").unwrap(), "started");
     assert_eq!(bed.text("SELECT status FROM result WHERE owner = 's2'").unwrap(), "queued");
     assert_eq!(bed.text("SELECT status FROM result WHERE owner = 's1'").unwrap(), "succeeded");
-    Store::open(&bed.database()).unwrap();
+    Database::open(&bed.database()).unwrap();
 }
 
 #[test]

@@ -1,30 +1,31 @@
 //! Adding a list of pages. A long list is queued in chunks, one in each turn, so that other calls
 //! are answered in between. The crawl starts after the last chunk.
 
-use crate::calls::access;
 use crate::calls::listed::Listed;
 use crate::calls::requests;
+use crate::database::rows::fleet::FleetCrawl;
+use crate::database::{DatabaseError, NewCrawl, NewSnapshot, Tx};
 use crate::fleet;
 use crate::main_loop;
-use crate::main_loop::log::CrawlLog;
+use crate::main_loop::access;
+use crate::main_loop::saved;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::notices;
 use crate::quota;
-use crate::store::rows::fleet::FleetCrawl;
-use crate::store::{NewCrawl, NewSnapshot, StoreError, Tx};
+use crate::work;
 use archivist_core::fleet::{Command, CommandVerb, NodeRequest};
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{Act, CrawlId, LineEntry, Owner, SnapshotId, Time, without_userinfo};
 use archivist_core::plan::Notice;
+use archivist_plugin::Values;
 use archivist_shared::archive::{IMPORT_KEEP, IMPORT_PLUGIN};
-use archivist_shared::bus::call::Adding;
-use archivist_shared::bus::documents::report::{AddOptions, Added};
+use archivist_shared::bus::documents::report::{AddOptions, Added, Refused};
+use archivist_shared::journal::message;
 use archivist_shared::staged::STAGED_SETTING;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-/// Pages that one turn queues.
 const PAGES_PER_TURN: usize = 1_000;
 /// Versions of a known page among which is the one that gets what the list says.
 const VERSIONS_READ: u32 = 100;
@@ -36,7 +37,26 @@ const ADDING: &str = "its list is being added";
 pub(crate) const HALF: &str =
     "the orchestrator ended while the list was being added; add the list again";
 
-/// The state of adding a list.
+#[derive(Clone, Debug, Default)]
+pub struct Adding {
+    /// `None` before the first line that names a page.
+    pub crawl: Option<CrawlId>,
+    pub accepted: u64,
+    pub refused: Vec<Refused>,
+    /// Number of pages that are left out because the archive has them.
+    pub known: u64,
+    /// Number of those that got tags, a title or a date from the list.
+    pub completed: u64,
+    /// Crawl of the first of them.
+    pub known_in: Option<CrawlId>,
+    /// Settings of the persona of the crawl, which filter its pages.
+    pub persona: BTreeMap<String, String>,
+    /// Processed lines, and their bytes.
+    pub lines: usize,
+    /// Bytes of these lines.
+    pub bytes: usize,
+}
+
 pub(crate) enum Progress {
     Done(Added),
     /// The next turn continues.
@@ -90,7 +110,8 @@ pub(crate) fn add_some(
         turn.engine.url_filter(&options.config, &adding.persona).map_err(invalid)?;
     let refused = std::mem::take(&mut adding.refused);
     let done = (adding.lines, adding.bytes);
-    let mut listed = Listed::resume(lines, options.depth, &filter, done, refused);
+    let settings = |own: &Values| work::refuse_own(turn, options, own, user);
+    let mut listed = Listed::resume(lines, options.depth, &filter, &settings, done, refused);
     let mut entries: Vec<LineEntry> = listed.by_ref().take(PAGES_PER_TURN).collect();
     (adding.lines, adding.bytes) = listed.done();
     let is_over = listed.is_over();
@@ -157,7 +178,7 @@ fn leave_out_known(
     let mut new = Vec::with_capacity(entries.len());
     for entry in entries.drain(..) {
         let url = entry.url.as_str();
-        if !turn.tx.is_archived(url, own)? {
+        if !saved::is_archived(turn, url, own)? {
             new.push(entry);
             continue;
         }
@@ -237,9 +258,16 @@ fn added(turn: &mut Turn<'_>, crawl: CrawlId, adding: Adding, depth: u32) -> Tur
     still_queued(turn, crawl)?;
     turn.tx.put_off_crawl(crawl, turn.now, None)?;
     let work = main_loop::crawl_of(turn, crawl)?;
-    let log =
-        CrawlLog::Added { url: without_userinfo(work.url.as_str()), urls: adding.accepted, depth };
-    turn.log_crawl(crawl, log);
+    let (url, urls) = (without_userinfo(work.url.as_str()), adding.accepted);
+    turn.log(move || {
+        tracing::info!(
+            message_id = message::CRAWL_ADDED,
+            archivist_crawl_id = crawl.0,
+            archivist_url = url.as_str(),
+            archivist_urls = urls,
+            "crawl {crawl} is added: {urls} URLs, depth {depth}"
+        )
+    });
     notices::announce_crawl(turn, crawl, Notice::Added)?;
     Ok(Progress::Done(Added {
         crawl,
@@ -275,16 +303,19 @@ fn add_pages(
         return fleet::send_entries(turn, crawl, entries, options);
     }
     let added = turn.tx.add_snapshots(crawl, None, &pages, turn.now)?;
-    let own_tags = entries
+    let with_own = entries
         .iter()
-        .filter(|entry| !entry.tags.is_empty())
-        .map(|entry| (entry.url.as_str(), &entry.tags))
+        .filter(|entry| !entry.tags.is_empty() || !entry.config.is_empty())
+        .map(|entry| (entry.url.as_str(), entry))
         .rev()
         .collect::<HashMap<_, _>>();
     for (id, url) in &added {
-        let own = own_tags.get(url.as_str()).copied().into_iter().flatten();
-        for tag in options.tags.iter().chain(own) {
+        let own = with_own.get(url.as_str());
+        for tag in options.tags.iter().chain(own.iter().flat_map(|entry| &entry.tags)) {
             turn.tx.tag_snapshot(*id, tag)?;
+        }
+        if let Some(entry) = own.filter(|entry| !entry.config.is_empty()) {
+            turn.tx.set_snapshot_config(*id, &entry.config)?;
         }
     }
     if is_kept(options) {
@@ -317,7 +348,7 @@ fn digest(lines: &[u8], options: &AddOptions, user: u32) -> TurnResult<Vec<u8>> 
 
 /// Cancels crawls whose lists were added in part when the orchestrator ended, and returns them.
 /// Their callers got an error.
-pub(crate) fn cancel_half_added(tx: &Tx<'_>, now: Time) -> Result<Vec<CrawlId>, StoreError> {
+pub(crate) fn cancel_half_added(tx: &Tx<'_>, now: Time) -> Result<Vec<CrawlId>, DatabaseError> {
     let crawls = tx.crawls_put_off(ADDING)?;
     for crawl in crawls.iter().copied() {
         tx.cancel_unbegun(crawl, HALF, now, crate::machine::notify::beat)?;

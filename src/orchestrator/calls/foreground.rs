@@ -5,11 +5,12 @@
 //! the hook again, `skipped` to continue without it. Until then the worker of a held crawl gets no
 //! answer, so that it waits.
 
+use crate::bus::call::Reply;
+use crate::database::Finished;
 use crate::main_loop;
-use crate::main_loop::action::{CallerAction, EngineAction, UnitAction};
+use crate::main_loop::action::{CallerAction, UnitAction};
 use crate::main_loop::turn::{Change, Turn, TurnResult, failed, invalid};
 use crate::query::show::no_such_run;
-use crate::store::Finished;
 use crate::work;
 use crate::work::ends::ABANDONED;
 use archivist_core::model::{
@@ -17,19 +18,17 @@ use archivist_core::model::{
 };
 use archivist_core::plan::{EndRun, WaitedFor, end_run, interrupted, is_abandoned};
 use archivist_core::unit::UnitKind;
-use archivist_shared::bus::call::Reply;
 use archivist_shared::bus::callers::Claim;
 use archivist_shared::bus::documents::report::{Filter, HookName, Interrupted};
 use archivist_shared::bus::documents::work::HookMode;
 use archivist_shared::systemd::Release;
-use std::os::fd::OwnedFd;
 
 pub(crate) fn hold(
     turn: &mut Turn<'_>,
     crawl: CrawlId,
     cancel: bool,
     claim: &Claim,
-    reply: &Reply<OwnedFd>,
+    reply: &Reply,
 ) -> TurnResult<()> {
     let status = main_loop::crawl_of(turn, crawl)?.status;
     turn.act(CallerAction::Hold { crawl, cancel, claim: claim.clone(), reply: reply.clone() });
@@ -41,7 +40,7 @@ pub(crate) fn hold(
 
 /// A command that held a crawl has ended before the crawl, which others may hold.
 pub(crate) fn abandoned(turn: &mut Turn<'_>, crawl: CrawlId, cancel: bool) -> TurnResult<()> {
-    turn.act(EngineAction::Unhold(crawl));
+    turn.remember(move |engine| engine.unhold(crawl));
     proceed(turn, crawl, false)?;
     let is_held = turn.engine.held.get(&crawl).is_some_and(|count| *count > 1);
     if is_abandoned(main_loop::crawl_of(turn, crawl)?.status, cancel, is_held) {

@@ -2,6 +2,7 @@
 
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{LineEntry, parse_line};
+use archivist_plugin::Values;
 use archivist_shared::bus::documents::report::Refused;
 
 /// Refused lines that are answered individually.
@@ -22,6 +23,8 @@ pub struct Listed<'a> {
     lines: Lines<'a>,
     depth: u32,
     filter: &'a UrlFilter,
+    /// Returns why a page cannot have these settings.
+    settings: &'a dyn Fn(&Values) -> Option<String>,
     /// Lines and bytes that were read, and those before this part.
     place: usize,
     bytes: usize,
@@ -32,12 +35,13 @@ pub struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    /// The next part of a list, for a crawl with this depth and filter. `done`: lines and bytes of
+    /// The next part of a list, for a crawl with this depth and filter, and a check of settings. `done`: lines and bytes of
     /// the parts before; `refused`: their refused lines.
     pub fn resume(
         list: &'a [u8],
         depth: u32,
         filter: &'a UrlFilter,
+        settings: &'a dyn Fn(&Values) -> Option<String>,
         done: (usize, usize),
         refused: Vec<Refused>,
     ) -> Listed<'a> {
@@ -47,6 +51,7 @@ impl<'a> Listed<'a> {
             lines: list.get(bytes..).unwrap_or_default().split(is_end),
             depth,
             filter,
+            settings,
             place,
             bytes,
             before: done,
@@ -65,7 +70,6 @@ impl<'a> Listed<'a> {
         self.bytes >= self.length
     }
 
-    /// Whether this turn has read enough.
     fn is_enough(&self) -> bool {
         let (lines, bytes) = self.before;
         self.place - lines >= LINES_PER_TURN || self.bytes - bytes >= BYTES_PER_TURN
@@ -76,8 +80,12 @@ impl<'a> Listed<'a> {
             let (depth, most) = (entry.depth, self.depth);
             return Some(format!("depth {depth} exceeds the depth of the crawl, {most}"));
         }
-        let why = "left out by UrlAllowList= or UrlDenyList=, see: archivist config";
-        (!self.filter.allows(entry.url.as_str())).then(|| why.to_owned())
+        if !self.filter.allows(entry.url.as_str()) {
+            let why = "left out by UrlAllowList= or UrlDenyList=, see: archivist config";
+            return Some(why.to_owned());
+        }
+        let own = Some(&entry.config).filter(|own| !own.is_empty());
+        own.and_then(|own| (self.settings)(own))
     }
 
     fn refuse(&mut self, place: usize, line: &[u8], why: String) {
@@ -135,10 +143,10 @@ mod tests {
             let list = lines.join("\n");
             let all = UrlFilter::default();
             let whole: Vec<LineEntry> =
-                Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new()).collect();
+                Listed::resume(list.as_bytes(), 0, &all, &|_| None, (0, 0), Vec::new()).collect();
             let (mut done, mut refused, mut found) = ((0, 0), Vec::new(), Vec::new());
             loop {
-                let mut part = Listed::resume(list.as_bytes(), 0, &all, done, refused);
+                let mut part = Listed::resume(list.as_bytes(), 0, &all, &|_| None, done, refused);
                 found.extend(part.by_ref().take(step));
                 done = part.done();
                 refused = part.refused.clone();
@@ -157,10 +165,10 @@ mod tests {
     fn one_turn_reads_a_part_of_a_long_list() {
         let all = UrlFilter::default();
         let list = "\n".repeat(3 * LINES_PER_TURN / 2) + &"x".repeat(LINE_MAX + 1) + "\nhttp://a/";
-        let mut part = Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new());
+        let mut part = Listed::resume(list.as_bytes(), 0, &all, &|_| None, (0, 0), Vec::new());
         assert!(part.next().is_none() && !part.is_over());
         assert_eq!(part.done(), (LINES_PER_TURN, LINES_PER_TURN));
-        let mut rest = Listed::resume(list.as_bytes(), 0, &all, part.done(), Vec::new());
+        let mut rest = Listed::resume(list.as_bytes(), 0, &all, &|_| None, part.done(), Vec::new());
         assert_eq!(rest.next().unwrap().url.as_str(), "http://a/");
         assert!(rest.is_over() && rest.refused[0].why.contains("more than"));
         assert!(rest.refused[0].text.len() <= SHOWN_CHARS);
@@ -172,7 +180,7 @@ mod tests {
         list.push_str(&"\nnonsense".repeat(REFUSED_SHOWN));
         list.push_str("\nhttp://d.test/");
         let all = UrlFilter::default();
-        let mut listed = Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new());
+        let mut listed = Listed::resume(list.as_bytes(), 0, &all, &|_| None, (0, 0), Vec::new());
         let urls = listed.by_ref().map(|entry| entry.url.to_string()).collect::<Vec<_>>();
         assert_eq!(urls, ["http://a.test/", "http://c.test/", "http://d.test/"]);
         assert_eq!(listed.refused.len(), REFUSED_SHOWN);
@@ -185,7 +193,7 @@ mod tests {
     fn lines_too_deep_or_filtered_are_refused() {
         let list = "http://a.test/\n{\"url\":\"http://b.test/\",\"depth\":2}\nhttp://c.test/";
         let filter = UrlFilter::new("", "a.test").unwrap();
-        let mut listed = Listed::resume(list.as_bytes(), 1, &filter, (0, 0), Vec::new());
+        let mut listed = Listed::resume(list.as_bytes(), 1, &filter, &|_| None, (0, 0), Vec::new());
         let urls = listed.by_ref().map(|entry| entry.url.to_string());
         assert_eq!(urls.collect::<Vec<_>>(), ["http://c.test/"]);
         let told = listed.refused.iter().map(|it| (it.line, it.why.as_str())).collect::<Vec<_>>();

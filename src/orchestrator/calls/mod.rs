@@ -1,6 +1,5 @@
 //! Calls of users: adding, cancelling, retrying and holding crawls, and watches.
 
-mod access;
 pub mod add;
 pub mod foreground;
 pub mod listed;
@@ -10,5 +9,4 @@ pub mod retry;
 pub mod watches;
 
 pub(crate) use foreground::abandoned;
-pub(crate) use requests::request;
-pub(crate) use watches::watches;
+pub(crate) use requests::{reloaded, retry_later};

@@ -3,34 +3,47 @@
 //! is over is reopened with the first of them and begun after the last; should we end in between,
 //! the caller has no answer and asks again.
 
+use crate::database::{DatabaseError, SnapshotWork, Tx};
 use crate::machine::library::installed_names;
 use crate::machine::notify::beat;
 use crate::main_loop;
+use crate::main_loop::rooms::Which;
+use crate::main_loop::saved::{has_failed_to_open, page_roles};
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::notices;
 use crate::programs;
-use crate::store::{SnapshotWork, StoreError, Tx};
 use crate::work::ends::WITH_CRAWL;
-use crate::work::saved::{has_failed_to_open, page_roles};
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time};
 use archivist_core::plan::{
     Notice, lacks, may_retry, reopens_crawl, retries_whole_page, retry, with_plugin,
 };
-use archivist_plugin::{HookFamily, Plugin};
-use archivist_shared::bus::call::{Retrying, Which};
+use archivist_plugin::{HookFamily, Plugin, Skip};
+use archivist_shared::bus::documents::report::HookResult;
+use archivist_shared::bus::documents::work::HookTask;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Pages that one turn queues.
 const PAGES_PER_TURN: usize = 100;
-/// Pages that one turn reads.
 const IDS_PER_TURN: i64 = 1_000;
 /// How long a crawl waits for the next chunk of its list. Chunks follow each other at once.
 const NEXT_CHUNK_TIMEOUT: Duration = Duration::from_secs(600);
 /// Why a crawl waits whose pages are being queued.
 const RETRYING: &str = "its pages are being queued again";
 
-/// How far a retry has come.
+/// A retry of very many pages that is being queued in parts.
+#[derive(Clone, Debug, Default)]
+pub struct Retrying {
+    pub count: u32,
+    /// Ids of the affected pages: above the first, up to and including the second.
+    pub range: (i64, i64),
+    /// Pages up to this id are processed.
+    pub after: i64,
+    /// Crawls to start again when all pages are processed.
+    pub reopened: BTreeSet<CrawlId>,
+    /// All pages are queued; next come the crawls of `reopened` without such pages.
+    pub leaving: bool,
+}
+
 pub(crate) enum Retried {
     /// So many results and pages are queued again.
     All(u32),
@@ -139,7 +152,12 @@ fn retry_window(
     let roles = page_roles(turn);
     let opening = roles.iter().filter(|(_, role)| role.opens_page);
     let opening: Vec<&str> = opening.map(|(plugin, _)| plugin.as_str()).collect();
-    let pages = turn.tx.snapshots_to_retry(crawl, with_failed, &opening, window, PAGES_PER_TURN)?;
+    let pages = match which {
+        Which::Waiting(program) => {
+            turn.tx.snapshots_skipped_for(&Skip::begin_for(program), window, PAGES_PER_TURN)?
+        }
+        _ => turn.tx.snapshots_to_retry(crawl, with_failed, &opening, window, PAGES_PER_TURN)?,
+    };
     so_far.after = match pages.last() {
         Some((_, last)) if pages.len() == PAGES_PER_TURN => last.0,
         _ => to,
@@ -169,14 +187,23 @@ fn check_count(turn: &Turn<'_>, id: Option<Owner>, which: &Which, count: u32) ->
         Which::Failed => "failed or skipped result".to_owned(),
         Which::Hook(hook) => format!("'{hook}' result"),
         Which::All => "result".to_owned(),
-        Which::Missing => return Ok(()),
+        Which::Missing | Which::Waiting(_) => return Ok(()),
     };
     // The transaction is rolled back, with the plugin that the plan may have been given.
     turn.engine.forget(match id {
         Owner::Crawl(crawl) => crawl,
         Owner::Snapshot(page) => main_loop::snapshot_of(turn, page)?.crawl,
     });
-    Err(invalid(format!("{id} has no {what} to retry")))
+    let is_open = match id {
+        Owner::Crawl(crawl) => turn.tx.has_open_snapshots(crawl)?,
+        Owner::Snapshot(_) => false,
+    };
+    let of = if is_open {
+        " of a page that has ended; retry is possible when its pages have"
+    } else {
+        ""
+    };
+    Err(invalid(format!("{id} has no {what} to retry{of}")))
 }
 
 /// Makes a final crawl use the plugin that a retry names, which it did not select or which was
@@ -202,9 +229,13 @@ fn admit_plugin(turn: &mut Turn<'_>, id: CrawlId, which: &Which) -> TurnResult<(
     Ok(())
 }
 
-/// Queues the hooks that a page lacks, see [`lacks`]: all of them, or those of a plugin or
-/// hook. Returns their number.
-fn requeue_missing(turn: &Turn<'_>, page: &SnapshotWork, of: Option<&str>) -> TurnResult<usize> {
+/// Queues the hooks that a page lacks, see [`lacks`], and for which `is_asked` is true. Returns their
+/// number.
+fn requeue_missing(
+    turn: &Turn<'_>,
+    page: &SnapshotWork,
+    is_asked: impl Fn(&HookTask, Option<&HookResult>) -> bool,
+) -> TurnResult<usize> {
     let owner = Owner::Snapshot(page.id);
     let crawl = main_loop::crawl_for(turn, owner)?;
     // A crawl whose plugins or settings do not exist any more has no hooks.
@@ -216,8 +247,8 @@ fn requeue_missing(turn: &Turn<'_>, page: &SnapshotWork, of: Option<&str>) -> Tu
     for task in plan.snapshot.iter().map(|hook| &hook.task) {
         let mut results = results.iter();
         let result = results.find(|r| r.plugin == task.plugin && r.hook == task.hook);
-        let is_asked = of.is_none_or(|of| task.plugin == of || task.hook == of);
-        if !is_asked || !lacks(result.map(|result| (result.status, result.attempts))) {
+        if !is_asked(task, result) || !lacks(result.map(|result| (result.status, result.attempts)))
+        {
             continue;
         }
         if result.is_some() {
@@ -233,9 +264,18 @@ fn requeue(turn: &Turn<'_>, page: &SnapshotWork, which: &Which) -> TurnResult<u3
     let count = match which {
         Which::Failed => turn.tx.requeue_results(owner, None)?,
         Which::All => turn.tx.requeue_all_results(owner)?,
-        Which::Missing => requeue_missing(turn, page, None)?,
+        Which::Missing => requeue_missing(turn, page, |_, _| true)?,
+        Which::Waiting(program) => {
+            let begin = Skip::begin_for(program);
+            requeue_missing(turn, page, |_, result| {
+                let why = result.and_then(|result| result.error.as_ref());
+                why.is_some_and(|why| why.starts_with(&begin))
+            })?
+        }
         Which::Hook(hook) => {
-            requeue_missing(turn, page, Some(hook))? + turn.tx.requeue_results(owner, Some(hook))?
+            let of_hook = |task: &HookTask| task.plugin == *hook || task.hook == *hook;
+            requeue_missing(turn, page, |task, _| of_hook(task))?
+                + turn.tx.requeue_results(owner, Some(hook))?
         }
     };
     Ok(u32::try_from(count).unwrap_or(u32::MAX))
@@ -277,7 +317,7 @@ fn retry_snapshot(
     if !may_retry(state) {
         return Err(invalid(format!("{id} is {state}: retry is possible when it has ended")));
     }
-    if *which == Which::Missing && state != Lifecycle::Sealed {
+    if matches!(which, Which::Missing | Which::Waiting(_)) && state != Lifecycle::Sealed {
         return Ok(0);
     }
     let has_failed_to_open = has_failed_to_open(turn, id)?;
@@ -340,7 +380,7 @@ fn reopen(
 
 /// Starts crawls whose pages were queued again in part when the orchestrator ended. Their callers
 /// got an error.
-pub(crate) fn begin_half_retried(tx: &Tx<'_>, now: Time) -> Result<(), StoreError> {
+pub(crate) fn begin_half_retried(tx: &Tx<'_>, now: Time) -> Result<(), DatabaseError> {
     for crawl in tx.crawls_put_off(RETRYING)? {
         let (mut after, last) = tx.snapshot_range(Some(crawl))?;
         while after < last {

@@ -6,7 +6,6 @@ use archivist_core::model::Time;
 use archivist_shared::bus::documents::report::Registration;
 use std::collections::BTreeMap;
 
-/// A command with what the bus reports of its process.
 #[derive(Clone)]
 pub struct RegisteredCommand {
     pub registration: Registration,

@@ -13,7 +13,6 @@ pub struct PlannedHook {
     pub hook: Hook,
     pub plugin: Plugin,
     pub values: BTreeMap<String, serde_json::Value>,
-    /// What a provider hook is asked for.
     pub request: Option<BinaryRequest>,
     /// A command line of archivist instead of the hook's.
     pub command: Option<Vec<String>>,
@@ -41,7 +40,6 @@ pub struct CrawlPlan {
 }
 
 impl CrawlPlan {
-    /// The hook of this key among those of an owner.
     pub fn hook(&self, owner: Owner, key: &str) -> Option<&PlannedHook> {
         let mut hooks: Box<dyn Iterator<Item = &PlannedHook>> = match owner {
             Owner::Crawl(_) => Box::new(self.setup.iter().chain(&self.end)),

@@ -17,9 +17,7 @@ const INHERITED_FROM: [&str; 2] = ["personas", "index"];
 /// Name of a directory before it is complete.
 const NEW: &str = ".new";
 
-/// The data directory.
 pub struct Directories<'a> {
-    /// Its path.
     pub data: &'a Path,
     /// Whether it is that of a user, whose hooks run as that user.
     pub of_user: bool,

@@ -1,7 +1,7 @@
 //! The environment of a run as its record has it.
 
+use crate::database::Variables;
 use crate::engine::state::Engine;
-use crate::store::Variables;
 use archivist_core::model::{HIDDEN, shown_setting};
 use archivist_plugin::contract::environment::is_of_run;
 use std::collections::BTreeSet;

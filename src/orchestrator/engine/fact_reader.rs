@@ -16,6 +16,7 @@ use archivist_core::model::IdMarks;
 use archivist_core::store::Location;
 use archivist_plugin::programs::binary;
 use archivist_shared::{id_marks, installation};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Logs why ids cannot be compared.
@@ -23,6 +24,12 @@ fn unread(what: &str, path: &Path, error: &std::io::Error) -> IdMarks {
     let path = path.display();
     tracing::warn!("failed to read the ids of the {what} '{path}': {error}, ignoring");
     IdMarks::default()
+}
+
+/// Whether there is certainly no such file.
+fn is_gone(path: &Path) -> bool {
+    let missing = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+    path.symlink_metadata().is_err_and(|error| missing.contains(&error.kind()))
 }
 
 impl Engine {
@@ -92,6 +99,7 @@ impl Engine {
         match question {
             Question::Program(name) => FactAnswer::Program(self.search(name)),
             Question::Exists(path) => FactAnswer::Exists(path.exists()),
+            Question::Gone(paths) => FactAnswer::Gone(paths.iter().all(|path| is_gone(path))),
             Question::Stamp(path) => FactAnswer::Stamp(inspect::stamp(path)),
             Question::Persona(name) => {
                 FactAnswer::Persona(persona_files::read(&self.personas(), name))

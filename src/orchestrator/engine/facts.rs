@@ -32,17 +32,17 @@ pub struct StartFacts {
     pub has_search: bool,
 }
 
-/// A question of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
     /// The path of the program with this name; of an absolute path, whether it is a program.
     Program(String),
     /// Whether there is a file of any type.
     Exists(PathBuf),
+    /// Whether certainly none of these files of any type is there.
+    Gone(Vec<PathBuf>),
     /// The stamp of a file, see `inspect::stamp`.
     Stamp(PathBuf),
     Persona(PersonaName),
-    /// The account of the user with this id.
     User(u32),
     /// Whether the process of the runner with this rank is alive.
     Runner(i64),
@@ -53,13 +53,13 @@ pub enum Question {
 pub enum FactAnswer {
     Program(Option<PathBuf>),
     Exists(bool),
+    Gone(bool),
     Stamp(String),
     Persona(PersonaFiles),
     User(UserAccount),
     Runner(bool),
 }
 
-/// The files of a persona.
 #[derive(Clone, Debug)]
 pub struct PersonaFiles {
     /// Its directory exists, and is no link.
@@ -71,7 +71,6 @@ pub struct PersonaFiles {
     pub settings: Result<PersonaSettings, String>,
 }
 
-/// An account of the machine.
 #[derive(Clone, Debug, Default)]
 pub struct UserAccount {
     /// The number if the user has no name.
@@ -80,11 +79,9 @@ pub struct UserAccount {
     pub groups: Vec<u32>,
 }
 
-/// The answers for one turn, and its questions.
 #[derive(Default)]
 pub struct Facts {
     known: BTreeMap<Question, FactAnswer>,
-    /// Questions of the current event.
     asked: RefCell<BTreeSet<Question>>,
     /// Questions of the events that are left for the next turn.
     open: RefCell<BTreeSet<Question>>,
@@ -111,6 +108,11 @@ impl Facts {
         matches!(answer, Some(FactAnswer::Exists(true)))
     }
 
+    /// Whether none of these files is there. What cannot be read counts as there.
+    pub fn are_gone(&self, paths: Vec<PathBuf>) -> bool {
+        matches!(self.ask(Question::Gone(paths)), Some(FactAnswer::Gone(true)))
+    }
+
     /// The stamp of a file; empty if it is missing.
     pub fn stamp(&self, path: &Path) -> String {
         match self.ask(Question::Stamp(path.to_owned())) {
@@ -119,7 +121,6 @@ impl Facts {
         }
     }
 
-    /// The files of a persona.
     pub fn persona(&self, name: &PersonaName) -> PersonaFiles {
         match self.ask(Question::Persona(name.clone())) {
             Some(FactAnswer::Persona(files)) => files.clone(),
@@ -132,7 +133,6 @@ impl Facts {
         }
     }
 
-    /// The account of a user.
     pub fn user(&self, uid: u32) -> UserAccount {
         match self.ask(Question::User(uid)) {
             Some(FactAnswer::User(account)) => account.clone(),

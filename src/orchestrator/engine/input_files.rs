@@ -15,7 +15,6 @@ fn directory(scope: &Scope) -> PathBuf {
     scope.runtime_dir().join("input")
 }
 
-/// Returns the file of a run.
 pub fn path(scope: &Scope, unit: &str, run: RunId) -> PathBuf {
     directory(scope).join(format!("{unit}.{}", run.0))
 }

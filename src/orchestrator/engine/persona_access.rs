@@ -1,13 +1,12 @@
 //! Which persona a crawl uses, and whether its users may use it.
 
+use crate::database::{CrawlWork, Users};
 use crate::engine::state::Engine;
-use crate::store::{CrawlWork, Users};
 use archivist_core::model::{COOKIES, FLEET, Lifecycle, PersonaName};
 use archivist_plugin::Values;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The setting that names the persona in use.
 const ACTIVE: &str = "ACTIVE_PERSONA";
 
 impl Engine {

@@ -1,6 +1,8 @@
 //! What the orchestrator keeps between turns: settings, plugins, and what is derived from them.
 //! Everything else is in the database.
 
+use crate::database::CrawlWork;
+use crate::database::rows::lease::NodeOrders;
 use crate::engine::commands::Commands;
 use crate::engine::crawl_plan::{CrawlPlan, PlannedHook};
 use crate::engine::facts::{Facts, StartFacts};
@@ -9,8 +11,6 @@ use crate::engine::persona;
 use crate::engine::way_out::WayOut;
 use crate::machine::library::{Library, installed_names};
 use crate::runner::locks::RunnerLocks;
-use crate::store::CrawlWork;
-use crate::store::rows::lease::NodeOrders;
 use archivist_config::{Scope, Settings};
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{Backoff, CrawlId, Owner, ProcessLocation, RunId, SnapshotId};
@@ -20,7 +20,9 @@ use archivist_plugin::programs::binary;
 use archivist_plugin::programs::install::{awaited, uses_daemon};
 use archivist_plugin::select;
 use archivist_plugin::settings::derived;
+use archivist_plugin::settings::general::SAME_HOST;
 use archivist_plugin::settings::needs::needs;
+use archivist_plugin::settings::parse::boolean;
 use archivist_plugin::{
     Catalogue, Hook, HookDirectories, HookFamily, Layers, Mode, Selected, Selection,
 };
@@ -37,7 +39,6 @@ const VISIT_DELAY: Duration = Duration::from_secs(10);
 
 static NO_SETTINGS: Values = Values::new();
 
-/// This orchestrator among those of the data directory.
 pub struct OwnRunner {
     pub rank: i64,
     pub place: ProcessLocation,
@@ -46,16 +47,13 @@ pub struct OwnRunner {
     pub directory: String,
 }
 
-/// The programs of archivist that units run.
 #[derive(Default)]
 pub struct Programs {
     /// The orchestrator's own program, which is also the worker.
     pub worker: String,
     /// `archivist`, for checks and for servers that hooks request.
     pub archivist: String,
-    /// For transfers to and from the store.
     pub store: String,
-    /// For full text search.
     pub search: String,
     /// For hooks and alerts. None under a user's service manager: only that user can read its
     /// units, and its environment block would override settings.
@@ -70,7 +68,6 @@ pub struct Engine {
     pub settings: Settings,
     pub names: Names,
     pub catalogue: Catalogue,
-    /// Boot id.
     pub boot: String,
     /// Whether a time server has set the clock.
     pub is_clock_synchronized: bool,
@@ -80,7 +77,6 @@ pub struct Engine {
     pub tokens: HashMap<String, Owner>,
     /// Programs that providers installed.
     pub library: Library,
-    /// Known versions of programs, by path.
     pub versions: HashMap<PathBuf, String>,
     /// Crawls that commands hold in the foreground, and how many of them.
     pub held: HashMap<CrawlId, u32>,
@@ -91,7 +87,6 @@ pub struct Engine {
     /// The load before this turn.
     pub load: Load,
     pub shortage: Shortage,
-    /// Whether the machine reaches the Internet.
     pub network: RefCell<Network>,
     /// The ids of the archive have been compared with those of the database.
     pub are_ids_known: Cell<bool>,
@@ -169,12 +164,24 @@ impl Engine {
         self.ways.borrow_mut().remove(&crawl);
     }
 
-    /// Returns the file with the standard input of a run.
     pub fn input_path(&self, unit: &str, run: RunId) -> PathBuf {
         input_files::path(&self.scope, unit, run)
     }
 
     /// One command that held this crawl has ended.
+    /// The worker of a crawl or snapshot is one no more.
+    pub fn dismiss(&mut self, owner: Owner) {
+        self.tokens.retain(|_, other| *other != owner);
+    }
+
+    /// The program at this path has this version; none if unknown.
+    pub fn set_version(&mut self, path: PathBuf, version: Option<String>) {
+        match version {
+            Some(version) => self.versions.insert(path, version),
+            None => self.versions.remove(&path),
+        };
+    }
+
     pub fn unhold(&mut self, crawl: CrawlId) {
         if let Some(count) = self.held.get_mut(&crawl) {
             *count -= 1;
@@ -300,7 +307,6 @@ impl Engine {
         Ok(plan)
     }
 
-    /// Checks that the configured network can be used.
     pub fn check_network(&self) -> Result<(), String> {
         let lack = self.start_facts.network_lack.as_ref();
         match self.settings.network.obstacle(lack) {
@@ -412,15 +418,20 @@ impl Engine {
     /// The filter for pages: a crawl's own setting, or that of its persona, or of the
     /// configuration.
     pub fn url_filter(&self, config: &Values, persona: &Values) -> Result<UrlFilter, String> {
-        let setting = |names: [&str; 2], default: &str| {
+        let setting = |names: &[&str], default: &str| {
             let layers = [config, persona, &self.settings.values];
             let mut found =
                 layers.iter().flat_map(|layer| names.iter().map(|name| layer.get(*name)));
             found.find_map(|value| value.cloned()).unwrap_or_else(|| default.to_owned())
         };
-        let allow = setting(["URL_ALLOWLIST", "URL_WHITELIST"], &self.settings.url_allow);
-        let deny = setting(["URL_DENYLIST", "URL_BLACKLIST"], &self.settings.url_deny);
-        UrlFilter::new(&allow, &deny).map_err(|error| error.to_string())
+        let allow = setting(&["URL_ALLOWLIST", "URL_WHITELIST"], &self.settings.url_allow);
+        let deny = setting(&["URL_DENYLIST", "URL_BLACKLIST"], &self.settings.url_deny);
+        let same_host = setting(&[SAME_HOST], "");
+        let same_host = boolean(&same_host).ok_or_else(|| {
+            format!("bad value '{same_host}' of {SAME_HOST}, expected true or false")
+        })?;
+        let filter = UrlFilter::new(&allow, &deny).map_err(|error| error.to_string())?;
+        Ok(filter.on_host(same_host))
     }
 }
 

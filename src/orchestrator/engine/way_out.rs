@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 
 /// The address of the machine's resolver in a crawl's own network (archivist-network@.service).
 const OWN_RESOLVER: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
-/// The file with the name servers.
 pub const RESOLVERS: &str = "/etc/resolv.conf";
 /// Directory with the kernel's tables of the machine's network (/proc/1/net), below that of the
 /// orchestrator in /run: the orchestrator has neither this network nor a sight of process 1.

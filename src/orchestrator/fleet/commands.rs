@@ -1,13 +1,13 @@
 //! Commands of users about crawls and pages of the fleet, which any node may have. They wait in the
 //! outbox until the database gets them, after the requests that added what they are about.
 
-use crate::fleet::outbox;
+use crate::database::rows::fleet::FleetCrawl;
+use crate::fleet::send_to_fleet;
+use crate::main_loop::rooms::Which;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
-use crate::store::rows::fleet::FleetCrawl;
 use archivist_core::fleet::{Command, CommandVerb, NodeRequest};
 use archivist_core::model::CrawlId;
 use archivist_core::model::{Lifecycle, Owner};
-use archivist_shared::bus::call::Which;
 
 /// Sends a command of a user to the fleet if its crawl or page is not of this machine alone.
 /// Returns whether this node has something to do at once.
@@ -24,7 +24,7 @@ pub(crate) fn send_command(
     let is_sent_later =
         is_open_here && verb == CommandVerb::Cancel && matches!(target, Owner::Crawl(_));
     if !is_sent_later {
-        outbox::send_to_fleet(turn, &NodeRequest::Command(Command { verb, target }))?;
+        send_to_fleet(turn, &NodeRequest::Command(Command { verb, target }))?;
     }
     Ok(is_open_here && verb != CommandVerb::Retry)
 }
@@ -81,7 +81,7 @@ pub(crate) fn crawl_closed(turn: &mut Turn<'_>, crawl: CrawlId) -> TurnResult<()
         return Ok(());
     }
     turn.tx.set_fleet_crawl(crawl, FleetCrawl::Closing)?;
-    outbox::send_to_fleet(turn, &NodeRequest::CrawlClosed { crawl })
+    send_to_fleet(turn, &NodeRequest::CrawlClosed { crawl })
 }
 
 /// Reports that a user cancelled a crawl of the fleet on this node.
@@ -90,7 +90,7 @@ pub(crate) fn cancel_in_fleet(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()
         return Ok(());
     }
     turn.tx.set_fleet_crawl(id, FleetCrawl::Closing)?;
-    outbox::send_to_fleet(
+    send_to_fleet(
         turn,
         &NodeRequest::Command(Command { verb: CommandVerb::Cancel, target: Owner::Crawl(id) }),
     )

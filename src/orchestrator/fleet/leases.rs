@@ -1,7 +1,7 @@
 //! Deadlines of leases, and pages whose lease is lost.
 
+use crate::database::RunRow;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::RunRow;
 use archivist_core::model::{Outcome, SnapshotId};
 
 /// Returns the time on CLOCK_BOOTTIME, in milliseconds, from which on no hook of a page starts: the

@@ -1,9 +1,9 @@
 //! Crawls that are added on this node of a fleet, and pages that its hooks find: both go to the
 //! fleet's database, which decides which node archives them.
 
-use crate::fleet::outbox;
+use crate::database::rows::fleet::GivenCrawl;
+use crate::fleet::send_to_fleet;
 use crate::main_loop::turn::{Turn, TurnResult, failed, invalid};
-use crate::store::rows::fleet::GivenCrawl;
 use archivist_core::fleet::bounds::DOCUMENT_MAX;
 use archivist_core::fleet::{CrawlSpec, HostKey, NewPage, NodeRequest, Submit};
 use archivist_core::model::{CrawlId, LineEntry};
@@ -11,7 +11,6 @@ use archivist_shared::bus::documents::report::AddOptions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Most pages in one request.
 const PAGES_PER_REQUEST: usize = 500;
 /// Size of the pages in one request as JSON, in bytes.
 const BYTES_PER_REQUEST: usize = 1 << 20;
@@ -25,7 +24,6 @@ pub(crate) struct CrawlDocument {
     pub plugins: Vec<String>,
     /// Settings, secrets included.
     pub config: BTreeMap<String, String>,
-    /// Tags of the crawl.
     pub tags: Vec<String>,
     /// Pages that the archive has are left out.
     #[serde(default)]
@@ -75,7 +73,7 @@ pub(crate) fn add_fleet_crawl(
     if options.only_new {
         turn.tx.set_only_new(id)?;
     }
-    outbox::send_to_fleet(
+    send_to_fleet(
         turn,
         &NodeRequest::Submit(Submit { crawl: id, spec: Some(spec), pages: Vec::new() }),
     )?;
@@ -117,14 +115,13 @@ pub(crate) fn send_entries(
     Ok(entries.len())
 }
 
-/// Sends pages to the fleet.
 pub(crate) fn send_pages(
     turn: &mut Turn<'_>,
     crawl: CrawlId,
     pages: Vec<NewPage>,
 ) -> TurnResult<()> {
     for pages in requests(pages)? {
-        outbox::send_to_fleet(turn, &NodeRequest::Submit(Submit { crawl, spec: None, pages }))?;
+        send_to_fleet(turn, &NodeRequest::Submit(Submit { crawl, spec: None, pages }))?;
     }
     Ok(())
 }

@@ -13,7 +13,6 @@ const READ_MAX: u64 = 1 << 30;
 /// The database of dpkg(1).
 pub const DPKG: &str = "/var/lib/dpkg";
 
-/// One inspected program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InspectedProgram {
     pub name: String,

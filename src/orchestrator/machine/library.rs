@@ -1,6 +1,6 @@
 //! The programs that providers installed, and what is known of others.
 
-use crate::store::{BinaryRow, CrawlWork};
+use crate::database::{BinaryRow, CrawlWork};
 use archivist_core::model::Time;
 use archivist_plugin::programs::install;
 use std::collections::HashMap;
@@ -9,7 +9,6 @@ use std::path::PathBuf;
 /// The provider of programs that no provider installed.
 pub const HERE: &str = "env";
 
-/// A program that a provider installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brought {
     pub path: PathBuf,
@@ -19,7 +18,6 @@ pub struct Brought {
 /// Programs that providers installed, by requested name.
 pub type Library = HashMap<String, Brought>;
 
-/// The library, from the rows of programs.
 pub fn library(rows: Vec<BinaryRow>) -> Library {
     let brought = rows.into_iter().filter(|row| row.provider != HERE);
     let pairs = brought.map(|row| {
@@ -29,7 +27,6 @@ pub fn library(rows: Vec<BinaryRow>) -> Library {
     pairs.collect()
 }
 
-/// Known versions of programs, by path.
 pub fn versions(rows: &[BinaryRow]) -> HashMap<PathBuf, String> {
     rows.iter()
         .filter_map(|row| Some((PathBuf::from(&row.abspath), row.version.clone()?)))

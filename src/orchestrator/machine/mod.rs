@@ -1,7 +1,6 @@
 //! What is read of the machine: clocks, space, memory, programs, the files of watches; and the record of deletions.
 
 pub mod clock;
-pub mod deletions;
 pub mod inspect;
 pub mod library;
 pub mod notify;

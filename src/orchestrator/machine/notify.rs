@@ -1,9 +1,14 @@
 //! Notifications for systemd: readiness, the watchdog's beats and the STATUS= line.
 
 use archivist_shared::bus::documents::report::{Counts, Run};
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use sd_notify::NotifyState;
 use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::{Duration, Instant};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// Running units by kind.
 pub type Units = BTreeMap<String, u64>;
@@ -16,7 +21,7 @@ pub fn units(running: &[Run]) -> Units {
     units
 }
 
-/// `crawl=3q/1w snapshot=20q/8w hook=11w`: queued items and working units by kind.
+/// `crawl=3q/1w snapshot=20q/8w hook=11w`: queued items and working units by kind. No unit runs while it says idle.
 pub fn line(crawls: &Counts, snapshots: &Counts, units: &Units, checks: (u64, u64)) -> String {
     let queued = |counts: &Counts| counts.get("queued").copied().unwrap_or(0);
     let working = |kind: &str| units.get(kind).copied().unwrap_or(0);
@@ -27,13 +32,67 @@ pub fn line(crawls: &Counts, snapshots: &Counts, units: &Units, checks: (u64, u6
             parts.push(format!("{kind}={queued}q/{working}w"));
         }
     }
-    if working("hook") > 0 {
-        parts.push(format!("hook={}w", working("hook")));
-    }
+    let others =
+        units.iter().filter(|(kind, _)| !["crawl", "snapshot", "check"].contains(&kind.as_str()));
+    parts.extend(others.map(|(kind, working)| format!("{kind}={working}w")));
     if checks != (0, 0) {
         parts.push(format!("check={}q/{}w", checks.0, checks.1));
     }
     if parts.is_empty() { "idle, waiting for work".to_owned() } else { parts.join(" ") }
+}
+
+/// A timer of the kernel, which alone wakes a process: one of tokio wakes it several times before its time.
+struct Timer(TimerFd);
+
+impl AsRawFd for Timer {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
+    }
+}
+
+/// When the watchdog expects a beat.
+pub struct Beats(Option<AsyncFd<Timer>>);
+
+impl Beats {
+    /// Beats at half the period of the watchdog; none if this process has no watchdog.
+    ///
+    /// # Errors
+    /// If the kernel gives no timer.
+    pub fn of_watchdog() -> io::Result<Beats> {
+        Beats::every(sd_notify::watchdog_enabled().map(|limit| limit / 2))
+    }
+
+    pub fn every(span: Option<Duration>) -> io::Result<Beats> {
+        let Some(span) = span else {
+            return Ok(Beats(None));
+        };
+        let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+        timer.set(Expiration::Interval(span.into()), TimerSetTimeFlags::empty())?;
+        #[expect(
+            deprecated,
+            reason = "its successor is unsafe; the descriptor is that of the timer inside"
+        )]
+        let timer = AsyncFd::with_interest(Timer(timer), Interest::READABLE)?;
+        Ok(Beats(Some(timer)))
+    }
+
+    pub fn are_expected(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Returns at the time of the next beat.
+    pub async fn due(&self) {
+        while let Some(timer) = &self.0
+            && let Ok(mut ready) = timer.readable().await
+        {
+            // An earlier call may have read the expiration.
+            if let Ok(Ok(())) = ready.try_io(|timer| Ok(timer.get_ref().0.wait()?)) {
+                return;
+            }
+        }
+        std::future::pending().await
+    }
 }
 
 pub fn ready() {
@@ -53,7 +112,6 @@ pub fn status(line: &str) {
 /// Minimum interval of STATUS= lines: systemd sends a signal for every new line.
 const STATUS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The line that systemd has.
 #[derive(Default)]
 pub struct Status {
     told: String,
@@ -116,5 +174,7 @@ mod tests {
             line(&count(0), &Counts::new(), &Units::new(), (0, 0)),
             "idle, waiting for work"
         );
+        let units = Units::from([("verify".to_owned(), 1), ("hook".to_owned(), 2)]);
+        assert_eq!(line(&count(0), &Counts::new(), &units, (0, 0)), "hook=2w verify=1w");
     }
 }

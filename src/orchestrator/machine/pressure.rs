@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 /// How long a figure is reused; the kernel updates it every 2 s.
 const MEMORY_KEPT: Duration = Duration::from_secs(1);
 
-/// The file systems and the slice that are measured.
 pub struct Machine {
     places: Vec<PathBuf>,
     /// The file with the memory pressure of the slice, if the kernel has it.

@@ -1,22 +1,18 @@
 //! The files of watches and of their checks: declarations, lists of URLs, records. They are read
 //! outside the transaction, on a thread.
 
-use crate::machine::private_file;
+use crate::bus::call::Refusal;
 use archivist_config::Scope;
 use archivist_config::declare::files;
 use archivist_config::declare::watch::{Watch, is_name};
 use archivist_config::declare::{Declaration, Kind, url_file};
 use archivist_core::model::{CheckKind, CheckRecord, RunId, without_userinfo};
 use archivist_core::text::Problem;
-use archivist_shared::bus::call::{Refusal, Reply, WatchCall};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-/// URLs of one watch.
 const URLS_MAX: usize = 10_000;
 /// Longest record of a check, in bytes.
 const RECORD_MAX: u64 = 1 << 20;
@@ -32,40 +28,8 @@ pub struct WatchFile {
     pub urls: Result<Vec<String>, String>,
 }
 
-/// A call about watches, with the declarations that it is about.
-#[derive(Clone)]
-pub struct WatchRequest {
-    pub call: WatchCall,
-    pub found: Arc<Result<Vec<WatchFile>, Refusal>>,
-    pub reply: Reply<String>,
-}
-
-impl WatchRequest {
-    /// Reads the declarations for `call`.
-    pub fn read(scope: &Scope, call: WatchCall, reply: Reply<String>) -> WatchRequest {
-        let found = match &call {
-            WatchCall::Await(_) => Ok(Vec::new()),
-            WatchCall::List(None) => Ok(read_all(scope)),
-            WatchCall::Check { watch: name, .. }
-            | WatchCall::List(Some(name))
-            | WatchCall::History { watch: name, .. }
-            | WatchCall::Why(name) => read_named(scope, name).map(|found| vec![found]),
-        };
-        WatchRequest { call, found: Arc::new(found), reply }
-    }
-
-    /// The watch that the call names.
-    ///
-    /// # Errors
-    /// If no file declares it, or its file cannot be read.
-    pub fn named(&self) -> Result<&WatchFile, Refusal> {
-        let found = self.found.as_ref().as_ref().map_err(Clone::clone)?;
-        let missing = || Refusal::Failed("the files of the watch were not read".to_owned());
-        found.first().ok_or_else(missing)
-    }
-}
-
-fn read_all(scope: &Scope) -> Vec<WatchFile> {
+/// Reads all declarations.
+pub fn read_all(scope: &Scope) -> Vec<WatchFile> {
     let (declarations, _) = files::read(scope);
     declarations
         .iter()
@@ -136,13 +100,6 @@ pub fn record_path(scope: &Scope, id: RunId, kind: CheckKind) -> PathBuf {
     };
     let name = format!("{}-{}.json", scope.unit_prefix(), id.0);
     directory.join("checks").join(name)
-}
-
-/// Makes an empty record, to be the standard output of a check.
-pub fn make_record(path: &Path) -> Result<OwnedFd, String> {
-    private_file::create(path)
-        .map(OwnedFd::from)
-        .map_err(|error| format!("failed to create '{}': {error}", path.display()))
 }
 
 /// The last line that is a record: a document of archivist's own program, bounded in size, and read

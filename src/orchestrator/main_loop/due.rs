@@ -1,7 +1,7 @@
 //! What is due to start. Each kind of unit says that for itself; a turn makes the starts.
 
+use crate::database::DatabaseError;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::StoreError;
 use archivist_core::plan::Outlook;
 use std::fmt::Display;
 
@@ -27,7 +27,7 @@ impl DueUnit {
 }
 
 /// What may start, unless the database fails.
-pub(crate) type DueResult = Result<Due, StoreError>;
+pub(crate) type DueResult = Result<Due, DatabaseError>;
 
 /// What a kind of unit may start now, and what is left to do.
 #[derive(Default)]
@@ -39,7 +39,6 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// What this and another kind may start.
     pub fn and(mut self, other: Due) -> Due {
         self.starts.extend(other.starts);
         self.outlook = self.outlook.and(other.outlook);

@@ -2,19 +2,19 @@
 //! is an event. [`crate::main_loop::live`] has the implementations of the product; those of the
 //! tests let PID 1 answer late, in another order, or not at all.
 
+use crate::bus::call::Reply;
 use crate::engine::commands::{Commands, RegisteredCommand};
+use crate::machine::inspect::InspectedProgram;
 use crate::main_loop::event::Event;
 use crate::main_loop::measure::HookDirs;
 use crate::main_loop::starts::Start;
 use archivist_config::Scope;
 use archivist_core::model::{CrawlId, RunId};
 use archivist_core::plan::{Evidence, LoadLimits};
-use archivist_shared::bus::call::{Reply, Request};
 use archivist_shared::bus::callers::Claim;
 use archivist_shared::bus::signals::Signal;
 use archivist_shared::systemd::{Release, Whom};
 use std::collections::BTreeSet;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 /// systemd: calls for units. A unit gets its calls in order, once calls to freeze or thaw it are
@@ -24,33 +24,30 @@ pub trait Systemd {
     fn start(&mut self, start: Start, scope: &Scope);
     /// Reads a unit. `early`: systemd has not answered the start of this run.
     fn read(&mut self, run: RunId, unit: String, early: bool, evidence: Option<Evidence>);
-    /// Releases a unit whose outcome is recorded.
     fn release(&mut self, unit: String, how: Release);
     /// Releases the unit that blocks a start. If it is gone before, no signal follows, so that an
     /// event is made.
     fn unblock(&mut self, unit: String);
-    /// Sends a signal to processes of a unit.
     fn signal(&mut self, unit: String, whom: Whom, signal: i32);
     /// Ends the processes of a unit as its KillMode= says, or by force, and answers then.
-    fn end(&mut self, unit: String, force: bool, reply: Reply<()>);
-    /// Freezes the processes of a unit.
+    fn end(&mut self, unit: String, force: bool, reply: Reply);
     fn freeze(&mut self, unit: String);
-    /// Thaws them.
     fn thaw(&mut self, unit: String);
     /// Thaws units if the machine is shutting down.
     fn thaw_at_shutdown(&mut self, units: Vec<String>);
-    /// Stops a slice and all units in it.
     fn stop_slice(&mut self, slice: String);
     /// Removes the files that systemd leaves of a unit that is gone.
     fn forget(&mut self, unit: &str);
-    /// Lists all units of archivist.
     fn list(&mut self);
     /// Answers with an invocation as soon as the journal has everything that it logged.
-    fn synchronize_journal(&mut self, invocation: String, reply: Reply<String>);
+    fn synchronize_journal(&mut self, invocation: String, reply: Reply);
 }
 
 /// Reads or writes files. It is called outside of the turn, on a thread.
 pub type Job = Box<dyn FnOnce(&Scope) -> Event + Send>;
+
+/// Makes the event of inspected programs.
+pub type Inspection = Box<dyn FnOnce(Vec<InspectedProgram>) -> Event + Send>;
 
 /// Work on threads, and the events of the loop itself.
 pub trait Background {
@@ -60,44 +57,37 @@ pub trait Background {
     fn run(&mut self, job: Job, scope: &Scope);
     /// Measures what hooks have written while the free space shrinks by `rate` bytes a second.
     fn measure(&mut self, hooks: Vec<HookDirs>, rate: u64);
-    /// Inspects programs, then makes the event of the request that waits for it.
-    fn inspect(&mut self, programs: Vec<(String, PathBuf)>, then: Option<Request>);
+    /// Inspects programs, and makes the event of what was found.
+    fn inspect(&mut self, programs: Vec<(String, PathBuf)>, then: Inspection);
     /// Reads the free space of the archive from now on; none: no longer.
     fn watch_disk(&mut self, watched: Option<(PathBuf, LoadLimits)>);
 }
 
 /// Callers on the bus: their sockets, and signals to all.
 pub trait Callers {
-    /// Crawls that have followers.
     fn followed(&self) -> BTreeSet<CrawlId>;
     /// Whether a client requested the signals about pages.
     fn is_subscribed(&self) -> bool;
     /// A new follower of a crawl, with the lines that show the present state.
-    fn follow(&mut self, crawl: CrawlId, first: Vec<String>, claim: Claim, reply: &Reply<OwnedFd>);
-    /// A caller gets a line for each change of the status.
-    fn follow_status(&mut self, claim: Claim, reply: &Reply<OwnedFd>);
-    /// A line for the followers of a crawl.
+    fn follow(&mut self, crawl: CrawlId, first: Vec<String>, claim: Claim, reply: &Reply);
+    fn follow_status(&mut self, claim: Claim, reply: &Reply);
     fn tell(&mut self, crawl: CrawlId, line: &str, last: bool);
     /// The answer to a request for the status may have changed.
     fn tell_of_status(&mut self);
     /// The line of STATUS=. Returns whether it is sent later.
     fn status(&mut self, line: &str) -> Option<std::time::Duration>;
     /// A command holds the crawl in the foreground; `cancel`: the crawl is aborted when it ends.
-    fn hold(&mut self, crawl: CrawlId, cancel: bool, claim: Claim, reply: &Reply<OwnedFd>);
-    /// Releases the commands that hold a crawl.
+    fn hold(&mut self, crawl: CrawlId, cancel: bool, claim: Claim, reply: &Reply);
     fn release_holds(&mut self, crawl: CrawlId);
-    /// A command in the foreground registers.
     fn register(
         &mut self,
         commands: &mut Commands,
         command: RegisteredCommand,
         claim: Claim,
-        reply: &Reply<OwnedFd>,
+        reply: &Reply,
     );
-    /// Sends a signal on the bus.
     fn announce(&mut self, signal: Signal);
 }
 
-/// All collaborators.
 pub trait Effects: Systemd + Background + Callers {}
 impl<T: Systemd + Background + Callers> Effects for T {}

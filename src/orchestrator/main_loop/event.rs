@@ -1,17 +1,17 @@
 //! The events of the loop.
 
-use crate::machine::inspect::InspectedProgram;
-use crate::machine::watch_files::WatchRequest;
-use crate::store::Durability;
+use crate::bus::call::Reply;
+use crate::database::Durability;
+use crate::main_loop::order::Call;
+use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::model::{CrawlId, Outcome, Reading, RunId};
 use archivist_core::plan::{Evidence, Writer};
 use archivist_core::unit::{Names, UnitKind};
-use archivist_shared::bus::call::{Call, NodeCall, Request, Work};
+use archivist_plugin::Catalogue;
 use archivist_shared::systemd::{Hint, HintQueue, LoadedUnit, ManagerError};
 use std::any::Any;
 use std::sync::Arc;
 
-/// How a unit ended.
 #[derive(Clone, Debug)]
 pub struct UnitEnd {
     pub outcome: Outcome,
@@ -38,14 +38,12 @@ pub struct Collected {
     pub contents: Contents,
 }
 
-/// One event.
+/// What became of something that a room asked for, or what it does next.
+pub type Occurrence = Arc<dyn Fn(&mut Turn<'_>) -> TurnResult<()> + Send + Sync>;
+
 #[derive(Clone)]
 pub enum Event {
-    Request(Request),
-    /// A call about watches, with the files that it is about.
-    Watches(WatchRequest),
-    Work(Work),
-    Node(NodeCall),
+    Call(Call),
     Hint(Hint),
     /// Hints are waiting; all are taken together.
     Hinted(HintQueue),
@@ -69,16 +67,12 @@ pub enum Event {
     Listed(Result<Vec<LoadedUnit>, ManagerError>),
     /// The files of a unit that has ended were read.
     Collected(Box<Collected>),
-    /// Queue sealed pages with ids above this one that the store does not have.
-    FillStore(i64),
-    /// Delete the next pages of crawls that are being deleted.
-    DeleteSome,
+    /// What only its room knows.
+    Of(Occurrence),
     /// The disk is nearly full, or shrinks by so many bytes a second that it soon will be.
     DiskShort(u64),
     /// What hooks have written was measured, at this rate.
     Measured(Vec<Writer>, u64),
-    /// Programs were inspected.
-    Inspected(Vec<InspectedProgram>),
     /// A command that held a crawl in the foreground has ended; `cancel`: the crawl is aborted.
     Abandoned {
         crawl: CrawlId,
@@ -88,32 +82,31 @@ pub enum Event {
     CommandEnded(u64),
     /// The wall clock was set by this number of milliseconds.
     ClockSet(i64),
-    /// The bus closed the connection.
     HungUp,
     /// The check of the database found damage.
     Damaged(String),
     /// A requested time has come.
     Due,
-    /// The table of runners changed.
     RunnersChanged,
-    /// SIGHUP.
     Reload,
     /// SIGTERM or SIGINT.
     Terminate,
 }
 
 impl Event {
+    /// An event that its room takes with this function.
+    pub fn of(take: impl Fn(&mut Turn<'_>) -> TurnResult<()> + Send + Sync + 'static) -> Event {
+        Event::Of(Arc::new(take))
+    }
+
     /// What the commit must survive. Anything a user may have seen survives a power cut: requests,
     /// results of hooks, and the end of a page or crawl, which the end of its worker decides.
     /// Starts and ends of hooks are found out again after a power cut.
     pub fn durability(&self, names: &Names) -> Durability {
         let is_hook = |unit: &str| names.kind_of(unit) == Some(UnitKind::Hook);
         match self {
-            Event::Hint(_)
-            | Event::Started { result: Ok(()), .. }
-            | Event::Work(Work::Run { .. } | Work::Attach { .. } | Work::Stop { .. }) => {
-                Durability::ProcessCrash
-            }
+            Event::Hint(_) | Event::Started { result: Ok(()), .. } => Durability::ProcessCrash,
+            Event::Call(call) => call.order.durability(),
             Event::Read { unit, .. } if is_hook(unit) => Durability::ProcessCrash,
             _ => Durability::PowerLoss,
         }
@@ -122,12 +115,28 @@ impl Event {
     /// Whether the event may take long and can wait for a later turn: no event of systemd, and
     /// every request but that for the status.
     pub fn is_heavy(&self) -> bool {
+        matches!(self, Event::Call(call) if call.order.is_heavy())
+    }
+
+    /// Whether configuration and plugins are read again before it.
+    pub fn reloads(&self) -> bool {
         match self {
-            Event::Request(request) => !matches!(request, Request::Status { .. }),
-            Event::Watches(_) => true,
-            Event::Work(work) => matches!(work, Work::Report { .. }),
-            Event::Node(call) => matches!(call, NodeCall::Deliver { .. }),
+            Event::Reload => true,
+            Event::Call(call) => call.order.reloads(),
             _ => false,
+        }
+    }
+
+    /// Whether it is a call that names a plugin or setting that is not in the catalogue.
+    pub fn names_unknown(&self, catalogue: &Catalogue) -> bool {
+        matches!(self, Event::Call(call) if call.order.names_unknown(catalogue))
+    }
+
+    /// The caller that waits for the answer, if one does.
+    pub fn caller(&self) -> Option<&Reply> {
+        match self {
+            Event::Call(call) => Some(&call.reply),
+            _ => None,
         }
     }
 
@@ -140,11 +149,7 @@ impl Event {
 
 impl From<Call> for Event {
     fn from(call: Call) -> Event {
-        match call {
-            Call::Request(request) => Event::Request(request),
-            Call::Work(work) => Event::Work(work),
-            Call::Node(call) => Event::Node(call),
-        }
+        Event::Call(call)
     }
 }
 

@@ -17,7 +17,6 @@ pub struct HookDirs {
     pub all: Vec<PathBuf>,
 }
 
-/// Measures what each hook has written.
 pub fn measured(reaches: &[HookDirs]) -> Vec<Writer> {
     let mut known: HashMap<(PathBuf, Option<String>), Vec<Allocation>> = HashMap::new();
     let mut amount = |dir: &PathBuf, part: Option<&String>, since: Time| {

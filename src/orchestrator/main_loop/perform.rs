@@ -3,15 +3,14 @@
 
 use crate::engine::input_files;
 use crate::engine::state::Engine;
-use crate::machine::{clock, deletions};
+use crate::machine::clock;
 use crate::main_loop::action::{
-    Action, CallerAction, EngineAction, FileAction, LoopAction, ReplyAction, UnitAction,
+    Action, CallerAction, FileAction, LoopAction, ReplyAction, UnitAction,
 };
 use crate::main_loop::effects::Effects;
 use crate::main_loop::event::Event;
 use crate::main_loop::replies::Replies;
 use crate::main_loop::starts::{After, Start, Starts};
-use archivist_config::Scope;
 use archivist_core::model::{RunId, Time};
 use archivist_core::plan::Evidence;
 use archivist_shared::systemd::Hint;
@@ -24,7 +23,6 @@ pub struct Performer {
     /// What signals said about main processes that ended.
     evidence: HashMap<String, Evidence>,
     replies: Replies,
-    /// What hooks have written is being measured.
     measuring: bool,
     pub wake_at: Option<Time>,
     pub exit: bool,
@@ -83,20 +81,20 @@ impl Performer {
             Action::Reply(action) => self.reply(action, effects),
             Action::File(action) => self.file(action, engine, effects),
             Action::Caller(action) => caller(action, engine, effects),
-            Action::Engine(action) => remember(action, engine),
+            Action::Engine(change) => change(engine),
             Action::Loop(action) => self.next(action, effects),
-            Action::Log(entry) => entry.write(),
+            Action::Log(write) => write(),
         }
     }
 
     fn unit(&mut self, action: UnitAction, effects: &mut impl Effects) {
         match action {
-            UnitAction::Start { run, spec, stdin, stdout, watch } => self.starts.push(Start {
+            UnitAction::Start { run, spec, stdin, stdout, needs } => self.starts.push(Start {
                 run,
                 spec: Arc::from(spec),
                 stdin: stdin.map(Arc::new),
                 stdout,
-                watch,
+                needs,
             }),
             UnitAction::Read { run, unit, evidence } => self.read(run, unit, evidence, effects),
             UnitAction::Release { unit, how } => {
@@ -110,6 +108,7 @@ impl Performer {
             UnitAction::ThawAtShutdown(units) => effects.thaw_at_shutdown(units),
             UnitAction::StopSlice(slice) => effects.stop_slice(slice),
             UnitAction::Forget(unit) => effects.forget(&unit),
+            UnitAction::Ended(run) => self.starts.on_ended(run),
             UnitAction::List => effects.list(),
         }
     }
@@ -130,16 +129,13 @@ impl Performer {
     }
 
     fn reply(&mut self, action: ReplyAction, effects: &mut impl Effects) {
-        if let ReplyAction::Withhold(run) | ReplyAction::Settle { run, .. } = &action {
-            self.starts.on_ended(*run);
-        }
         match action {
             ReplyAction::SyncJournal { invocation, reply } => {
                 effects.synchronize_journal(invocation, reply);
             }
             ReplyAction::Unpark => {
-                for work in self.replies.unpark() {
-                    effects.send(Event::Work(work));
+                for call in self.replies.unpark() {
+                    effects.send(Event::Call(call));
                 }
             }
             action => self.replies.perform(action),
@@ -151,13 +147,6 @@ impl Performer {
             FileAction::Run(job) => effects.run(job, &engine.scope),
             FileAction::Remove(path) => {
                 let _ = std::fs::remove_file(path);
-            }
-            FileAction::RecordDeleted { ids, at } => {
-                let record = move |scope: &Scope| {
-                    deletions::record(&scope.data_dir(), &ids, at);
-                    Event::Due
-                };
-                effects.run(Box::new(record), &engine.scope);
             }
             FileAction::KeepInputs(kept) => {
                 input_files::remove_except(&engine.scope, &engine.names, &kept);
@@ -171,7 +160,7 @@ impl Performer {
                     effects.measure(hooks, rate);
                 }
             }
-            FileAction::Inspect { programs, then } => effects.inspect(programs, then),
+            FileAction::Inspect(programs, then) => effects.inspect(programs, then),
         }
     }
 
@@ -214,26 +203,5 @@ fn caller(action: CallerAction, engine: &mut Engine, effects: &mut impl Effects)
             effects.register(&mut engine.commands, command, claim, &reply)
         }
         CallerAction::Announce(signal) => effects.announce(signal),
-    }
-}
-
-fn remember(action: EngineAction, engine: &mut Engine) {
-    match action {
-        EngineAction::Admit { token, owner } => {
-            engine.tokens.insert(token, owner);
-        }
-        EngineAction::Dismiss(owner) => engine.tokens.retain(|_, other| *other != owner),
-        EngineAction::Deregister(number) => engine.commands.remove(number),
-        EngineAction::Unhold(crawl) => engine.unhold(crawl),
-        EngineAction::DiskLacked(lack) => engine.disk_lack = Some(lack),
-        EngineAction::Version { path, version } => {
-            match version {
-                Some(version) => engine.versions.insert(path, version),
-                None => engine.versions.remove(&path),
-            };
-        }
-        EngineAction::Shelve { name, brought } => {
-            engine.library.insert(name, brought);
-        }
     }
 }

@@ -2,15 +2,15 @@
 //! commit.
 
 use crate::engine::input_files;
-use crate::machine::watch_files as files;
+use crate::machine::private_file;
 use crate::main_loop::starts::{Output, Start};
 use archivist_config::Scope;
 use archivist_shared::systemd::{ErrorKind, ManagerError};
 use std::os::fd::OwnedFd;
 
-/// The standard output of a start. Files of watches are read and made on a thread.
+/// The standard output of a start. What it needs is looked at on a thread.
 pub async fn prepared(start: &Start, scope: Scope) -> Result<Option<OwnedFd>, ManagerError> {
-    if start.watch.is_none() {
+    if start.needs.is_none() {
         return prepare(start, &scope);
     }
     let (unit, start) = (start.spec.name.clone(), start.clone());
@@ -26,14 +26,12 @@ fn not_prepared(unit: &str, why: String, kind: ErrorKind) -> ManagerError {
 /// say what that is.
 ///
 /// # Errors
-/// If its watch is not declared any more, or a file cannot be made.
+/// If what it needs is not there any more, or a file cannot be made.
 pub fn prepare(start: &Start, scope: &Scope) -> Result<Option<OwnedFd>, ManagerError> {
     let unit = &start.spec.name;
     let failed = |why: String| not_prepared(unit, why, ErrorKind::Machine);
-    let watch = start.watch.as_deref();
-    if watch.is_some_and(|name| files::is_removed(scope, name)) {
-        let why = "its watch was removed".to_owned();
-        return Err(not_prepared(unit, why, ErrorKind::Refused));
+    if let Some(needs) = &start.needs {
+        needs(scope).map_err(|why| not_prepared(unit, why, ErrorKind::Refused))?;
     }
     if let (Some(path), Some(content)) = (&start.spec.stdin, &start.stdin) {
         input_files::write(path, content).map_err(failed)?;
@@ -44,6 +42,9 @@ pub fn prepare(start: &Start, scope: &Scope) -> Result<Option<OwnedFd>, ManagerE
             let stdout = stdout.try_clone();
             stdout.map(Some).map_err(|error| failed(error.to_string()))
         }
-        Output::Record(path) => files::make_record(path).map(Some).map_err(failed),
+        Output::Record(path) => match private_file::create(path) {
+            Ok(file) => Ok(Some(OwnedFd::from(file))),
+            Err(error) => Err(failed(format!("failed to create '{}': {error}", path.display()))),
+        },
     }
 }

@@ -1,30 +1,19 @@
 //! Callers that wait for something, and what they wait for.
 
-use crate::main_loop::action::ReplyAction;
-use archivist_core::model::{AnyId, CrawlId, RunId, SnapshotId};
-use archivist_shared::bus::call::{Reply, Work};
+use crate::bus::call::{Answer, Reply};
+use crate::main_loop::action::{Awaited, ReplyAction};
+use crate::main_loop::order::Call;
 use std::collections::HashMap;
 
 #[derive(Default)]
 pub struct Replies {
-    /// Workers that wait for the end of a run.
-    of_runs: HashMap<RunId, Vec<Reply<String>>>,
-    /// Workers of crawls that wait for their snapshots.
-    of_snapshots: HashMap<CrawlId, Vec<Reply<()>>>,
-    /// Callers that wait until no unit of a crawl or snapshot runs.
-    of_units: HashMap<AnyId, Vec<Reply<()>>>,
-    of_outbox: Vec<Reply<()>>,
-    /// Callers that wait for restored files.
-    of_copies: HashMap<SnapshotId, Vec<Reply<String>>>,
-    /// Callers that wait for an answer of the index of full text search.
-    of_searches: HashMap<RunId, Reply<String>>,
+    waiting: HashMap<Awaited, Vec<Reply>>,
     /// Calls of workers that are made again later.
-    parked: Vec<Work>,
+    parked: Vec<Call>,
 }
 
 impl Replies {
-    /// The calls that were kept.
-    pub fn unpark(&mut self) -> Vec<Work> {
+    pub fn unpark(&mut self) -> Vec<Call> {
         std::mem::take(&mut self.parked)
     }
 
@@ -32,52 +21,16 @@ impl Replies {
     /// are not for this.
     pub fn perform(&mut self, action: ReplyAction) {
         match action {
-            ReplyAction::Answer(answer) => answer.send(),
-            ReplyAction::Join { run, reply } => self.of_runs.entry(run).or_default().push(reply),
-            ReplyAction::Settle { run, ended } => {
-                let text = serde_json::to_string(&ended).unwrap_or_default();
-                for reply in self.of_runs.remove(&run).unwrap_or_default() {
-                    reply.send(Ok(text.clone()));
+            ReplyAction::Answer(reply, answer) => reply.send(answer),
+            ReplyAction::Await(what, reply) => self.waiting.entry(what).or_default().push(reply),
+            ReplyAction::Settle(what, answer) => {
+                for reply in self.waiting.remove(&what).unwrap_or_default() {
+                    let answer = answer.clone();
+                    reply.send(answer.map(|text| text.map_or(Answer::Done, Answer::Text)));
                 }
             }
-            ReplyAction::AwaitCopy { id, reply } => {
-                self.of_copies.entry(id).or_default().push(reply);
-            }
-            ReplyAction::CopyReady { id, answer } => {
-                for reply in self.of_copies.remove(&id).unwrap_or_default() {
-                    reply.send(answer.clone());
-                }
-            }
-            ReplyAction::AwaitSearch { run, reply } => {
-                self.of_searches.insert(run, reply);
-            }
-            ReplyAction::Found { run, answer } => {
-                if let Some(reply) = self.of_searches.remove(&run) {
-                    reply.send(answer);
-                }
-            }
-            ReplyAction::AwaitOutbox(reply) => self.of_outbox.push(reply),
-            ReplyAction::OutboxChanged => send_all(std::mem::take(&mut self.of_outbox)),
-            ReplyAction::AwaitSnapshots { crawl, reply } => {
-                self.of_snapshots.entry(crawl).or_default().push(reply);
-            }
-            ReplyAction::SnapshotsDone(crawl) => {
-                send_all(self.of_snapshots.remove(&crawl).unwrap_or_default());
-            }
-            ReplyAction::AwaitUnits { of, reply } => {
-                self.of_units.entry(of).or_default().push(reply);
-            }
-            ReplyAction::UnitsEnded(of) => {
-                send_all(self.of_units.remove(&of).unwrap_or_default());
-            }
-            ReplyAction::Park(work) => self.parked.push(work),
-            ReplyAction::Withhold(_) | ReplyAction::Unpark | ReplyAction::SyncJournal { .. } => {}
+            ReplyAction::Park(call) => self.parked.push(call),
+            ReplyAction::Unpark | ReplyAction::SyncJournal { .. } => {}
         }
-    }
-}
-
-fn send_all(replies: Vec<Reply<()>>) {
-    for reply in replies {
-        reply.send(Ok(()));
     }
 }

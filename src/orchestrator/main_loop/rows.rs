@@ -1,13 +1,13 @@
 //! Rows that several parts of a turn read.
 
+use crate::bus::call::Refusal;
+use crate::database::rows::lease::Leases;
+use crate::database::{CrawlWork, DatabaseError, SnapshotWork, Sum};
 use crate::main_loop::turn::{Turn, TurnError, TurnResult};
-use crate::store::rows::lease::Leases;
-use crate::store::{CrawlWork, SnapshotWork, StoreError, Sum};
 use archivist_core::model::{CrawlId, IdMarks, Lifecycle, Owner, PageUrl, ResultState, SnapshotId};
 use archivist_core::plan::{Allowance, Clocks, Host, HostId, pressure};
 use archivist_core::store::KeepLocal;
-use archivist_shared::bus::call::Refusal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// # Errors
 /// If there is no such crawl.
@@ -61,20 +61,24 @@ pub(crate) fn directory(turn: &Turn<'_>, day: &str, url: &str, owner: Owner) -> 
     turn.engine.archive().join(day).join(domain).join(owner.to_string())
 }
 
-/// Whether the directory of a page that was archived is gone, although the archive is there, which
-/// its marks of ids prove: an empty mount point has none. A page whose files only the store has keeps
+/// Whether the directory of a page that was archived is gone. A page whose files only the store has keeps
 /// its directory.
 pub(crate) fn has_lost_directory(
     turn: &Turn<'_>,
     page: Lifecycle,
     directory: Option<&str>,
 ) -> bool {
-    let Some(directory) = directory.filter(|_| page == Lifecycle::Sealed) else {
-        return false;
-    };
+    let directory = directory.filter(|_| page == Lifecycle::Sealed);
+    directory.is_some_and(|directory| has_lost(turn, vec![PathBuf::from(directory)]))
+}
+
+/// Whether none of these files of the archive is there although the archive is, which its marks of ids
+/// prove: an empty mount point has none.
+pub(crate) fn has_lost(turn: &Turn<'_>, files: Vec<PathBuf>) -> bool {
     let facts = &turn.engine.facts;
     let marks = turn.engine.archive().join(IdMarks::DIRECTORY);
-    facts.has_file(&marks) && !facts.has_file(Path::new(directory))
+    let are_gone = facts.are_gone(files);
+    facts.has_file(&marks) && are_gone
 }
 
 pub(crate) fn crawl_directory(turn: &Turn<'_>, crawl: &CrawlWork) -> PathBuf {
@@ -85,7 +89,7 @@ pub(crate) fn crawl_directory(turn: &Turn<'_>, crawl: &CrawlWork) -> PathBuf {
 }
 
 /// What the state of the machine allows to start.
-pub(crate) fn allowance(turn: &Turn<'_>) -> Result<Allowance, StoreError> {
+pub(crate) fn allowance(turn: &Turn<'_>) -> Result<Allowance, DatabaseError> {
     let mut needed = 0u64;
     for (crawl, running) in turn.tx.snapshot_workers()? {
         let pages = turn.tx.used(crawl, Sum::Pages)?.max(1);
@@ -106,7 +110,7 @@ pub(crate) fn keep_local(turn: &Turn<'_>) -> Option<KeepLocal> {
 }
 
 /// Whether pages need leases now, and the clocks.
-pub(crate) fn leases<'a>(turn: &'a Turn<'_>) -> Result<Leases<'a>, StoreError> {
+pub(crate) fn leases<'a>(turn: &'a Turn<'_>) -> Result<Leases<'a>, DatabaseError> {
     Ok(Leases {
         are_needed: turn.tx.node()?.is_some(),
         boot: &turn.engine.boot,

@@ -1,6 +1,7 @@
 //! Starts of units: waiting, in flight, and blocked by an earlier unit. Pure;
 //! [`crate::main_loop::perform`] makes the calls.
 
+use archivist_config::Scope;
 use archivist_core::model::RunId;
 use archivist_core::unit::UnitSpec;
 use archivist_shared::systemd::ErrorKind;
@@ -17,11 +18,12 @@ pub struct Start {
     /// Content of the file that is its standard input.
     pub stdin: Option<Arc<Vec<u8>>>,
     pub stdout: Output,
-    /// Name of the watch without which the unit is not started.
-    pub watch: Option<String>,
+    pub needs: Option<Need>,
 }
 
-/// The standard output of a unit.
+/// Looks whether what a unit needs is there still, or returns why not.
+pub type Need = Arc<dyn Fn(&Scope) -> Result<(), String> + Send + Sync>;
+
 #[derive(Clone)]
 pub enum Output {
     /// What the unit's own settings say.
@@ -41,7 +43,6 @@ struct Flight {
     doubtful: bool,
 }
 
-/// What follows an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum After {
     Nothing,
@@ -78,7 +79,6 @@ impl Starts {
         Some(start)
     }
 
-    /// The main process of a unit ended.
     pub fn on_exited(&mut self, unit: &str) {
         if let Some(flight) = self.in_flight.get_mut(unit) {
             flight.doubtful |= !flight.accepted;
@@ -180,7 +180,7 @@ mod tests {
             spec: Arc::new(UnitSpec::worker(&Names::new("archivist"), worker)),
             stdin: None,
             stdout: Output::OfUnit,
-            watch: None,
+            needs: None,
         }
     }
 

@@ -1,15 +1,15 @@
 //! A batch of events in one transaction.
 
+use crate::database::{Database, DatabaseError, Durability};
 use crate::engine::state::Engine;
 use crate::main_loop::action::Action;
 use crate::main_loop::event::Event;
-use crate::main_loop::log::Problem;
 use crate::main_loop::rooms::Rooms;
 use crate::main_loop::turn::Turn;
 use crate::main_loop::wait;
-use crate::store::{Durability, Store, StoreError};
-use archivist_core::model::{CrawlId, RunId, Time};
+use archivist_core::model::{CrawlId, IdMarks, RunId, Time};
 use archivist_core::plan::Outlook;
+use archivist_shared::journal::message;
 use std::collections::BTreeSet;
 
 /// What a turn gets of the present, apart from the rows.
@@ -19,7 +19,6 @@ pub struct Moment<'a> {
     pub boottime: i64,
     /// Spreads delays; in 0..1.
     pub jitter: f64,
-    /// Crawls that have followers.
     pub followed: &'a BTreeSet<CrawlId>,
     /// A client requested the signals about pages.
     pub is_subscribed: bool,
@@ -43,17 +42,17 @@ pub struct Committed {
 /// # Errors
 /// If the database fails. Nothing of the turn is in it then, and nothing was done.
 pub(crate) fn run(
-    store: &mut Store,
+    database: &mut Database,
     engine: &mut Engine,
     rooms: &'static dyn Rooms,
     moment: &Moment<'_>,
     events: &mut [Event],
-) -> Result<Committed, StoreError> {
+) -> Result<Committed, DatabaseError> {
     let decides = events.iter().any(Event::decides);
     engine.read_facts();
     let engine = &*engine;
     let marks = engine.unknown_ids();
-    let tx = store.begin_with(moment.durability)?;
+    let tx = database.begin_with(moment.durability)?;
     let mut turn = Turn {
         tx: &tx,
         engine,
@@ -73,7 +72,21 @@ pub(crate) fn run(
     if let Some(archive) = marks
         && let Some(database) = tx.raise_ids(archive)?
     {
-        turn.log_problem(Problem::IdsRaised { database, archive });
+        turn.log(move || {
+            tracing::warn!(
+                message_id = message::IDS_RAISED,
+                archivist_archive_ids = %archive,
+                archivist_database_ids = %database,
+                "the archive or its store has ids up to {archive}, {}; new ids are higher",
+                if database == IdMarks::default() {
+                    "and the database is new".to_owned()
+                } else {
+                    format!(
+                        "the database only up to {database}: it is older than the archive, or another one uses the archive, too"
+                    )
+                }
+            )
+        });
     }
     turn.open()?;
     let left = wait::in_turn(events, |event| turn.event(event))?;

@@ -2,21 +2,20 @@
 //! outside the transaction changes before the commit, and nothing outside is read: facts about
 //! files come from [`Facts`](crate::engine::facts::Facts).
 
+use crate::bus::call::{Answer, Refusal, Reply};
+use crate::database::{DatabaseError, Tx};
 use crate::engine::state::Engine;
-use crate::main_loop::action::{Action, CallerAnswer, LoopAction, ReplyAction, UnitAction};
+use crate::main_loop::action::{Action, Awaited, LoopAction, ReplyAction, UnitAction};
 use crate::main_loop::due::{Due, DueUnit};
 use crate::main_loop::event::Event;
-use crate::main_loop::log::{CrawlLog, HookLog, LogEntry, Problem};
 use crate::main_loop::rooms::Rooms;
-use crate::store::{StoreError, Tx};
 use archivist_core::model::{CrawlId, Owner, RunId, Time};
 use archivist_core::plan::{LOAD_INTERVAL, Outlook};
 use archivist_core::store::Retries;
-use archivist_shared::bus::call::{NodeCall, Refusal, Reply, Request, Work};
+use archivist_shared::bus::documents::work::Ended;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A change that followers of a crawl receive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
     Hook { crawl: CrawlId, owner: Owner, plugin: String, hook: String },
@@ -31,7 +30,7 @@ pub(crate) enum TurnError {
     Refused(Refusal),
     /// More pages of the crawl are to end with this reason than one turn cancels.
     ManyPages(CrawlId, String),
-    Store(StoreError),
+    Database(DatabaseError),
 }
 
 impl fmt::Display for TurnError {
@@ -41,34 +40,33 @@ impl fmt::Display for TurnError {
             TurnError::ManyPages(crawl, reason) => {
                 write!(f, "{crawl} has too many pages for one turn: {reason}")
             }
-            TurnError::Store(_) => f.write_str("the database failed"),
+            TurnError::Database(_) => f.write_str("the database failed"),
         }
     }
 }
 
-impl From<StoreError> for TurnError {
-    fn from(error: StoreError) -> Self {
+impl From<DatabaseError> for TurnError {
+    fn from(error: DatabaseError) -> Self {
         match error {
-            StoreError::NoSuch(what) => {
+            DatabaseError::NoSuch(what) => {
                 TurnError::Refused(Refusal::NoSuch(format!("there is no {what}")))
             }
-            StoreError::Illegal { what, source } => {
+            DatabaseError::Illegal { what, source } => {
                 TurnError::Refused(Refusal::Invalid(format!("{what}: {source}")))
             }
-            other => TurnError::Store(other),
+            other => TurnError::Database(other),
         }
     }
 }
 
 impl From<serde_json::Error> for TurnError {
     fn from(error: serde_json::Error) -> Self {
-        TurnError::Store(error.into())
+        TurnError::Database(error.into())
     }
 }
 
 pub(crate) type TurnResult<T> = Result<T, TurnError>;
 
-/// The end of one step of a turn.
 enum Attempt {
     Done,
     /// Facts are missing: the next turn repeats the step.
@@ -78,7 +76,6 @@ enum Attempt {
     InPieces(CrawlId, String),
 }
 
-/// The refusal of an invalid request.
 pub(crate) fn invalid(what: impl Into<String>) -> TurnError {
     TurnError::Refused(Refusal::Invalid(what.into()))
 }
@@ -101,11 +98,9 @@ pub(crate) struct Turn<'a> {
     pub boottime: i64,
     /// Spreads delays; in 0..1.
     pub jitter: f64,
-    /// Crawls that have followers.
     pub followed: &'a BTreeSet<CrawlId>,
     /// A client requested the signals about pages.
     pub is_subscribed: bool,
-    /// Signals in this turn.
     pub announced: usize,
     /// Runs whose start systemd has not answered.
     pub unanswered: &'a BTreeSet<RunId>,
@@ -125,7 +120,7 @@ impl Turn<'_> {
     }
 
     /// The first part of a turn, before its events.
-    pub fn open(&mut self) -> Result<(), StoreError> {
+    pub fn open(&mut self) -> Result<(), DatabaseError> {
         for step in self.rooms.before() {
             self.attempt(step)?;
         }
@@ -134,16 +129,16 @@ impl Turn<'_> {
 
     /// Takes one event. Callers get refusals as answers; other refusals are logged. Returns false
     /// if facts are missing: the event has changed nothing, and is for the next turn.
-    pub fn event(&mut self, event: &Event) -> Result<bool, StoreError> {
+    pub fn event(&mut self, event: &Event) -> Result<bool, DatabaseError> {
         let rooms = self.rooms;
         match self.attempt(|turn| rooms.handle(turn, event))? {
             Attempt::Done => Ok(true),
             Attempt::Left => Ok(false),
             Attempt::Refused(refusal) => {
                 let why = refusal.to_string();
-                match refuse(event, refusal) {
-                    Some(answer) => self.act(ReplyAction::Answer(answer)),
-                    None => self.log_problem(Problem::EventRefused(why)),
+                match event.caller() {
+                    Some(reply) => self.act(ReplyAction::Answer(reply.clone(), Err(refusal))),
+                    None => self.log_refused(why),
                 }
                 Ok(true)
             }
@@ -167,12 +162,12 @@ impl Turn<'_> {
         crawl: CrawlId,
         reason: &str,
         again: Action,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), DatabaseError> {
         self.leaving_out.insert(crawl);
         let rooms = self.rooms;
         match self.attempt(|turn| rooms.cancel_some(turn, crawl, reason))? {
             Attempt::Refused(refusal) => {
-                self.log_problem(Problem::EventRefused(refusal.to_string()));
+                self.log_refused(refusal.to_string());
             }
             Attempt::Done | Attempt::Left | Attempt::InPieces(..) => self.act(again),
         }
@@ -184,7 +179,7 @@ impl Turn<'_> {
     fn attempt(
         &mut self,
         step: impl FnOnce(&mut Self) -> TurnResult<()>,
-    ) -> Result<Attempt, StoreError> {
+    ) -> Result<Attempt, DatabaseError> {
         let engine = self.engine;
         let (mark, facts) = (self.actions.len(), &engine.facts);
         let changes = std::mem::take(&mut self.changes);
@@ -193,7 +188,7 @@ impl Turn<'_> {
         let result = step(self);
         let mut made = std::mem::replace(&mut self.changes, changes);
         let attempt = match result {
-            Err(TurnError::Store(error)) => return Err(error),
+            Err(TurnError::Database(error)) => return Err(error),
             _ if !facts.are_complete() => {
                 facts.leave();
                 Attempt::Left
@@ -224,7 +219,7 @@ impl Turn<'_> {
     }
 
     /// Makes all starts that are due, and returns what is left to do.
-    pub fn start_all(&mut self) -> Result<Outlook, StoreError> {
+    pub fn start_all(&mut self) -> Result<Outlook, DatabaseError> {
         loop {
             let Due { starts, outlook } = self.rooms.due(self)?;
             if starts.is_empty() {
@@ -242,7 +237,7 @@ impl Turn<'_> {
                     Attempt::Refused(refusal) => {
                         // It would be due again and again; the next turn is soon enough.
                         let why = refusal.to_string();
-                        self.log_problem(Problem::StartRefused { what, why });
+                        self.log(move || tracing::error!("failed to carry out {what}: {why}"));
                         return Ok(outlook);
                     }
                 }
@@ -251,12 +246,12 @@ impl Turn<'_> {
     }
 
     /// The last part of a turn: messages for followers, and the STATUS= line.
-    pub fn close(&mut self, outlook: &Outlook) -> Result<(), StoreError> {
+    pub fn close(&mut self, outlook: &Outlook) -> Result<(), DatabaseError> {
         for step in self.rooms.after() {
             match step(self) {
                 Ok(()) => {}
-                Err(TurnError::Store(error)) => return Err(error),
-                Err(error) => self.log_problem(Problem::EventRefused(error.to_string())),
+                Err(TurnError::Database(error)) => return Err(error),
+                Err(error) => self.log_refused(error.to_string()),
             }
         }
         let units = self.tx.open_run_counts()?;
@@ -283,90 +278,33 @@ impl Turn<'_> {
         self.actions.push(action.into());
     }
 
-    /// Queues a log entry, to be written after the commit.
-    pub(crate) fn log(&mut self, entry: LogEntry) {
-        self.act(entry);
+    /// Changes what the process remembers, after the commit.
+    pub(crate) fn remember(&mut self, change: impl FnOnce(&mut Engine) + Send + 'static) {
+        self.actions.push(Action::Engine(Box::new(change)));
     }
 
-    pub(crate) fn log_crawl(&mut self, id: CrawlId, log: CrawlLog) {
-        self.log(LogEntry::Crawl(id, log));
+    /// Answers the callers that wait for the end of a run.
+    pub(crate) fn settle(&mut self, run: RunId, ended: &Ended) -> TurnResult<()> {
+        self.act(UnitAction::Ended(run));
+        let ended = serde_json::to_string(ended)?;
+        self.act(ReplyAction::Settle(Awaited::end_of(run), Ok(Some(ended))));
+        Ok(())
     }
 
-    pub(crate) fn log_hook(&mut self, crawl: CrawlId, log: HookLog) {
-        self.log(LogEntry::Hook(crawl, log));
+    /// Writes a log entry after the commit: the journal reports no change that was not made. The
+    /// message catalog explains the entries that have a message id, from their fields.
+    pub(crate) fn log(&mut self, write: impl FnOnce() + Send + 'static) {
+        self.actions.push(Action::Log(Box::new(write)));
     }
 
-    /// Queues a log entry about something that failed and is survived.
-    pub(crate) fn log_problem(&mut self, problem: Problem) {
-        self.log(LogEntry::Problem(problem));
+    fn log_refused(&mut self, why: String) {
+        self.log(move || {
+            tracing::error!("failed to handle an internal event: {why}, ignoring");
+        });
     }
 
-    pub(crate) fn answer(&mut self, reply: &Reply<()>) {
-        self.act(ReplyAction::Answer(CallerAnswer::Done(reply.clone(), Ok(()))));
-    }
-
-    pub(crate) fn answer_text(&mut self, reply: &Reply<String>, text: String) {
-        self.act(ReplyAction::Answer(CallerAnswer::Text(reply.clone(), Ok(text))));
-    }
-}
-
-/// The refusal as an answer to the caller that waits for this event; none if no caller does.
-pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<CallerAnswer> {
-    let text = |reply: &Reply<String>| CallerAnswer::Text(reply.clone(), Err(refusal.clone()));
-    let done = |reply: &Reply<()>| CallerAnswer::Done(reply.clone(), Err(refusal.clone()));
-    match event {
-        Event::Request(request) => Some(match request {
-            Request::Add { reply, .. }
-            | Request::Delete { reply, .. }
-            | Request::Expired { reply, .. }
-            | Request::Install { reply, .. }
-            | Request::Status { reply }
-            | Request::Metrics { reply }
-            | Request::List { reply, .. }
-            | Request::Show { reply, .. }
-            | Request::ShowRun { reply, .. }
-            | Request::Why { reply, .. }
-            | Request::Interrupt { reply, .. }
-            | Request::Draft { reply, .. }
-            | Request::Watches { reply, .. }
-            | Request::UnknownSettings { reply, .. }
-            | Request::Fetch { reply, .. }
-            | Request::TestStore { reply, .. }
-            | Request::Search { reply, .. }
-            | Request::Plugins { reply } => text(reply),
-            Request::Cancel { reply, .. }
-            | Request::CancelRun { reply, .. }
-            | Request::RebuildSearch { reply, .. }
-            | Request::ConfirmRetention { reply, .. }
-            | Request::Abort { reply, .. }
-            | Request::AwaitUnits { reply, .. }
-            | Request::Pause { reply, .. }
-            | Request::Resume { reply, .. }
-            | Request::Amend { reply, .. }
-            | Request::Reload { reply, .. } => done(reply),
-            Request::Retry { reply, .. }
-            | Request::Pin { reply, .. }
-            | Request::Proceed { reply, .. } => CallerAnswer::Number(reply.clone(), Err(refusal)),
-            Request::Watch { reply, .. }
-            | Request::WatchStatus { reply, .. }
-            | Request::Hold { reply, .. }
-            | Request::Register { reply, .. } => CallerAnswer::NoDescriptor(reply.clone(), refusal),
-        }),
-        Event::Watches(request) => Some(text(&request.reply)),
-        Event::Work(work) => Some(match work {
-            Work::Attach { reply, .. }
-            | Work::Run { reply, .. }
-            | Work::Report { reply, .. }
-            | Work::Invocation { reply, .. } => text(reply),
-            Work::Stop { reply, .. } | Work::SnapshotsDone { reply, .. } => done(reply),
-        }),
-        Event::Node(call) => Some(match call {
-            NodeCall::Holdings { reply } => text(reply),
-            NodeCall::Deliver { reply, .. }
-            | NodeCall::Stop { reply }
-            | NodeCall::Leave { reply }
-            | NodeCall::Await { reply } => done(reply),
-        }),
-        _ => None,
+    /// Answers a caller after the commit.
+    pub(crate) fn answer(&mut self, reply: &Reply, answer: Answer) {
+        self.act(ReplyAction::Answer(reply.clone(), Ok(answer)));
     }
 }

@@ -1,9 +1,10 @@
 //! What the loop waits for: events and the requested time, with beats for the watchdog.
 
+use crate::machine::notify::Beats;
 use crate::main_loop::event::Event;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, Interval, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 /// Most events of one transaction.
 const BATCH_MAX: usize = 256;
@@ -13,7 +14,7 @@ const BATCH_MAX: usize = 256;
 pub async fn next(
     events: &mut UnboundedReceiver<Event>,
     alarm: Option<Instant>,
-    beats: &mut Interval,
+    beats: &Beats,
     beat: impl Fn(),
 ) -> Option<Vec<Event>> {
     let mut batch = Vec::new();
@@ -28,7 +29,7 @@ pub async fn next(
         tokio::select! {
             count = events.recv_many(&mut batch, BATCH_MAX) => return (count > 0).then_some(batch),
             () = &mut alarm => return Some(vec![Event::Due]),
-            _ = beats.tick() => beat(),
+            () = beats.due() => beat(),
         }
     }
 }
@@ -103,7 +104,8 @@ pub fn in_turn<E>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archivist_shared::bus::call::{Reply, Request};
+    use crate::main_loop::order::Call;
+    use crate::query::orders::Query;
     use std::cell::Cell;
     use tokio::sync::mpsc;
 
@@ -111,11 +113,11 @@ mod tests {
     #[tokio::test]
     async fn beats_do_not_delay_the_alarm() {
         let (_sender, mut events) = mpsc::unbounded_channel();
-        let mut beats = tokio::time::interval(Duration::from_millis(5));
+        let beats = Beats::every(Some(Duration::from_millis(5))).unwrap();
         let count = Cell::new(0);
         let alarm = Some(Instant::now() + Duration::from_millis(100));
         let beat = || count.set(count.get() + 1);
-        let next = next(&mut events, alarm, &mut beats, beat);
+        let next = next(&mut events, alarm, &beats, beat);
         let batch =
             tokio::time::timeout(Duration::from_secs(20), next).await.expect("the alarm").unwrap();
         assert!(matches!(batch[..], [Event::Due]));
@@ -125,8 +127,8 @@ mod tests {
     /// A status is answered in the turn that it arrives in, however many other requests wait.
     #[test]
     fn urgent_events_come_first_in_order() {
-        let plugins = || Event::Request(Request::Plugins { reply: Reply::new().0 });
-        let status = Event::Request(Request::Status { reply: Reply::new().0 });
+        let plugins = || Event::Call(Call::own(Query::Plugins));
+        let status = Event::Call(Call::own(Query::Status));
         let mut events = vec![plugins(), Event::Due, plugins(), status, plugins()];
         let mut order = Vec::new();
         let left = in_turn(&mut events, |event| {
@@ -159,12 +161,12 @@ mod tests {
     #[tokio::test]
     async fn batches_end_when_all_senders_are_gone() {
         let (sender, mut events) = mpsc::unbounded_channel();
-        let mut beats = tokio::time::interval(Duration::from_secs(3600));
+        let beats = Beats::every(None).unwrap();
         sender.send(Event::RunnersChanged).unwrap();
         sender.send(Event::Terminate).unwrap();
         drop(sender);
-        let batch = next(&mut events, None, &mut beats, || ()).await.unwrap();
+        let batch = next(&mut events, None, &beats, || ()).await.unwrap();
         assert!(matches!(batch[..], [Event::RunnersChanged, Event::Terminate]));
-        assert!(next(&mut events, None, &mut beats, || ()).await.is_none());
+        assert!(next(&mut events, None, &beats, || ()).await.is_none());
     }
 }

@@ -1,9 +1,9 @@
 //! Signals about crawls and pages: actions, so that they are sent after the commit.
 
+use crate::database::Counts;
 use crate::main_loop;
 use crate::main_loop::action::CallerAction;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::Counts;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, public_url, without_userinfo};
 use archivist_core::plan::{Notice, is_announced};
 use archivist_shared::bus::documents::notice::{CrawlNotice, PagesNotice, SnapshotNotice};
@@ -23,7 +23,6 @@ fn counts_notice(turn: &mut Turn<'_>, owner: Owner, notice: Notice) -> bool {
     sent
 }
 
-/// Queues a signal about a crawl.
 pub(crate) fn announce_crawl(turn: &mut Turn<'_>, id: CrawlId, notice: Notice) -> TurnResult<()> {
     if !counts_notice(turn, Owner::Crawl(id), notice) {
         return Ok(());

@@ -1,30 +1,61 @@
 //! What followers of a crawl receive: lines of JSON, in the order of the changes.
 
+use crate::bus::call::{Answer, Reply};
+use crate::database::DatabaseError;
 use crate::main_loop;
 use crate::main_loop::action::CallerAction;
+use crate::main_loop::order::{Order, UserCall};
 use crate::main_loop::turn::{Change, Turn, TurnResult};
-use crate::store::StoreError;
 use archivist_core::model::{CrawlId, Owner};
-use archivist_shared::bus::call::Reply;
 use archivist_shared::bus::callers::Claim;
 use archivist_shared::bus::documents::report::{CrawlEvent, Filter};
-use std::os::fd::OwnedFd;
 
 /// Snapshots that a new follower receives at once; of a larger crawl it receives the changes.
 const PRESENT_MAX: u32 = 500;
 
-fn line(event: &CrawlEvent) -> Result<String, StoreError> {
+fn line(event: &CrawlEvent) -> Result<String, DatabaseError> {
     let mut text = serde_json::to_string(event)?;
     text.push('\n');
     Ok(text)
 }
 
-pub(crate) fn follow(
-    turn: &mut Turn<'_>,
-    crawl: CrawlId,
-    claim: &Claim,
-    reply: &Reply<OwnedFd>,
-) -> TurnResult<()> {
+/// A stream that the caller reads.
+pub(crate) enum Follow {
+    /// Gets a stream of [`CrawlEvent`], one JSON document per line.
+    Crawl {
+        crawl: CrawlId,
+        /// Counts for the caller while the stream is open.
+        claim: Claim,
+    },
+    /// Report when the answer to `Status` may have changed.
+    /// Gets a stream of empty lines.
+    Status {
+        /// Counts for the caller while the stream is open.
+        claim: Claim,
+    },
+}
+
+impl Order for Follow {
+    fn carry_out(&self, turn: &mut Turn<'_>, reply: &Reply) -> TurnResult<Option<Answer>> {
+        match self {
+            Follow::Crawl { crawl, claim } => follow(turn, *crawl, claim, reply)?,
+            Follow::Status { claim } => {
+                let (claim, reply) = (claim.clone(), reply.clone());
+                turn.act(CallerAction::FollowStatus { claim, reply });
+            }
+        }
+        Ok(None)
+    }
+
+    fn user_call(&self) -> Option<UserCall<'_>> {
+        UserCall::of_all(match self {
+            Follow::Crawl { .. } => "Watch",
+            Follow::Status { .. } => "WatchStatus",
+        })
+    }
+}
+
+fn follow(turn: &mut Turn<'_>, crawl: CrawlId, claim: &Claim, reply: &Reply) -> TurnResult<()> {
     main_loop::crawl_of(turn, crawl)?;
     let first = present_state(turn, crawl)?;
     turn.act(CallerAction::Follow { crawl, first, claim: claim.clone(), reply: reply.clone() });
@@ -32,7 +63,7 @@ pub(crate) fn follow(
 }
 
 /// The lines that a new follower receives at once.
-fn present_state(turn: &Turn<'_>, crawl: CrawlId) -> Result<Vec<String>, StoreError> {
+fn present_state(turn: &Turn<'_>, crawl: CrawlId) -> Result<Vec<String>, DatabaseError> {
     let open = |status: &str| Filter {
         status: Some(status.to_owned()),
         limit: PRESENT_MAX,
@@ -49,7 +80,7 @@ fn present_state(turn: &Turn<'_>, crawl: CrawlId) -> Result<Vec<String>, StoreEr
     Ok(lines)
 }
 
-fn crawl_line(turn: &Turn<'_>, id: CrawlId) -> Result<Option<(String, bool)>, StoreError> {
+fn crawl_line(turn: &Turn<'_>, id: CrawlId) -> Result<Option<(String, bool)>, DatabaseError> {
     let filter = Filter::of(Owner::Crawl(id));
     let crawl = turn.tx.list_crawls(&filter)?.into_iter().next();
     crawl

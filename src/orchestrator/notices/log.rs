@@ -1,9 +1,8 @@
 //! Log entries about the ends of units and workers.
 
+use crate::database::{RunRow, SnapshotWork};
 use crate::main_loop;
-use crate::main_loop::log::{LogEntry, SnapshotLog, UnitEnd};
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::{RunRow, SnapshotWork};
 use archivist_core::model::{Outcome, Owner, Reading, ResultState, Step, without_userinfo};
 use archivist_core::unit::UnitKind;
 use archivist_shared::journal::message;
@@ -17,6 +16,14 @@ fn message_of(kind: UnitKind, outcome: &Outcome) -> Option<&'static str> {
         Outcome::Exit(0) => None,
         _ if kind == UnitKind::Hook => None,
         _ => Some(message::WORKER_DIED),
+    }
+}
+
+/// The field `archivist_snapshot_id`: crawls have none.
+pub(crate) fn snapshot_id(owner: Owner) -> Option<i64> {
+    match owner {
+        Owner::Snapshot(id) => Some(id.0),
+        Owner::Crawl(_) => None,
     }
 }
 
@@ -34,18 +41,24 @@ pub(crate) fn log_end(
         Owner::Snapshot(id) => main_loop::snapshot_of(turn, id)?.url,
         Owner::Crawl(id) => main_loop::crawl_of(turn, id)?.url,
     };
-    turn.log(LogEntry::UnitEnded(Box::new(UnitEnd {
-        message,
-        crawl: run.crawl,
-        owner: run.owner,
-        url: without_userinfo(&url),
-        plugin: run.plugin.clone(),
-        hook: run.hook.clone(),
-        unit: run.unit.clone(),
-        outcome: outcome.clone(),
-        attempt: run.attempt,
-        memory_peak: reading.accounting.memory_peak,
-    })));
+    let (run, outcome, url) = (run.clone(), outcome.clone(), without_userinfo(&url));
+    let memory_peak = reading.accounting.memory_peak;
+    turn.log(move || {
+        tracing::warn!(
+            message_id = message,
+            archivist_crawl_id = run.crawl.0,
+            archivist_snapshot_id = snapshot_id(run.owner),
+            archivist_url = url.as_str(),
+            archivist_plugin = run.plugin.as_deref(),
+            archivist_hook = run.hook.as_deref(),
+            archivist_unit = run.unit.as_str(),
+            archivist_outcome = %outcome,
+            archivist_attempt = run.attempt,
+            archivist_memory_peak = memory_peak,
+            "{}: {outcome}",
+            run.unit
+        )
+    });
     Ok(())
 }
 
@@ -56,18 +69,49 @@ pub(crate) fn log_snapshot(
     step: Step,
     reason: Option<&str>,
 ) -> TurnResult<()> {
+    let (id, crawl, attempts) = (snapshot.id, snapshot.crawl, snapshot.attempts);
     let url = without_userinfo(&snapshot.url);
-    let log = match (step, reason) {
+    let said = reason.map(str::to_owned);
+    match (step, said) {
         (Step::Seal, None) => {
-            let results = turn.tx.results(Owner::Snapshot(snapshot.id))?;
+            let results = turn.tx.results(Owner::Snapshot(id))?;
             let failed = results.iter().filter(|result| result.status == ResultState::Failed);
-            SnapshotLog::Sealed { url, failed: failed.count(), hooks: results.len() }
+            let (failed, hooks) = (failed.count(), results.len());
+            turn.log(move || match failed {
+                0 => tracing::info!(
+                    archivist_crawl_id = crawl.0,
+                    archivist_snapshot_id = id.0,
+                    "snapshot {id} is sealed"
+                ),
+                _ => tracing::warn!(
+                    message_id = message::SNAPSHOT_FAILURES,
+                    archivist_crawl_id = crawl.0,
+                    archivist_snapshot_id = id.0,
+                    archivist_url = url.as_str(),
+                    archivist_failed = failed,
+                    archivist_hooks = hooks,
+                    "snapshot {id} is sealed, {failed} of {hooks} hooks failed"
+                ),
+            });
         }
-        (Step::Seal, Some(reason)) => {
-            SnapshotLog::Quarantined { url, attempts: snapshot.attempts, reason: reason.to_owned() }
-        }
-        (_, reason) => SnapshotLog::WorkerEnded(reason.map(str::to_owned)),
-    };
-    turn.log(LogEntry::Snapshot(snapshot.crawl, snapshot.id, log));
+        (Step::Seal, Some(reason)) => turn.log(move || {
+            tracing::error!(
+                message_id = message::SNAPSHOT_QUARANTINED,
+                archivist_crawl_id = crawl.0,
+                archivist_snapshot_id = id.0,
+                archivist_url = url.as_str(),
+                archivist_attempt = attempts,
+                "snapshot {id} is quarantined: {reason}"
+            )
+        }),
+        (_, reason) => turn.log(move || {
+            tracing::warn!(
+                archivist_crawl_id = crawl.0,
+                archivist_snapshot_id = id.0,
+                "snapshot {id}: {}",
+                reason.as_deref().unwrap_or("its worker ended")
+            )
+        }),
+    }
     Ok(())
 }

@@ -2,12 +2,12 @@
 //! the fleet are recorded, or this node had none for a while. Users' commands about them go to the
 //! fleet.
 
+use crate::database::rows::fleet::{FleetCrawl, GivenCrawl};
 use crate::fleet::submit::CrawlDocument;
 use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices;
 use crate::orders::row_check;
-use crate::store::rows::fleet::{FleetCrawl, GivenCrawl};
 use crate::work;
 use archivist_core::fleet::{NodeRequest, Order, Orders};
 use archivist_core::model::{CrawlId, FLEET, Lifecycle, Owner, Step, Time};

@@ -1,8 +1,9 @@
 //! Replies of the fleet's database: leases with pages, orders, and what became of requests.
 
+use crate::database::rows::fleet::{FleetCrawl, GivenPage, NodeRow};
+use crate::database::rows::lease::NodeOrders;
 use crate::fleet;
 use crate::main_loop;
-use crate::main_loop::log::Problem;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::notices;
 use crate::orders::crawls;
@@ -11,8 +12,6 @@ use crate::orders::recall;
 use crate::orders::release;
 use crate::orders::row_check;
 use crate::orders::row_check::{PageTexts, Refused, check_id, document_of};
-use crate::store::rows::fleet::{FleetCrawl, GivenPage, NodeRow};
-use crate::store::rows::lease::NodeOrders;
 use archivist_core::fleet::{
     BootTime, Claimed, CrawlSpec, Delivery, Epoch, Fate, KEEP, KEEP_LONG, Lease, LeasedPage,
     NodeRefusal, NodeReply, NodeRequest, PageEnd, PageTimes, RECALL, Record, Renewal, Renewed,
@@ -21,7 +20,6 @@ use archivist_core::model::{CrawlId, Lifecycle, Owner, PageUrl, Step};
 use archivist_core::plan::{HostId, Notice};
 use std::time::Duration;
 
-/// Stores a reply of the database.
 pub(crate) fn deliver(turn: &mut Turn<'_>, delivery: &Delivery) -> TurnResult<()> {
     match delivery {
         Delivery::Welcomed { node, generation, forgot } => {
@@ -38,7 +36,7 @@ pub(crate) fn deliver(turn: &mut Turn<'_>, delivery: &Delivery) -> TurnResult<()
         Delivery::Answered { number, reply } if *number == RECALL => recall::recalled(turn, reply),
         Delivery::Answered { number, reply } => answered(turn, *number, reply),
         Delivery::Refused { refusal, .. } => {
-            turn.log_problem(Problem::FleetRefused(refusal.to_string()));
+            log_refusal(turn, refusal.to_string());
             Ok(())
         }
     }
@@ -163,7 +161,6 @@ fn set_lease(turn: &mut Turn<'_>, lease: &Lease) -> TurnResult<HostId> {
     Ok(host)
 }
 
-/// The database answered an entry of the outbox.
 fn answered(
     turn: &mut Turn<'_>,
     number: u64,
@@ -186,7 +183,7 @@ fn answered(
         }
         Ok(_) => {}
         Err(refusal) => {
-            turn.log_problem(Problem::FleetRefused(refusal.to_string()));
+            log_refusal(turn, refusal.to_string());
             return Ok(turn.tx.remove_entry(number)?);
         }
     }
@@ -195,13 +192,19 @@ fn answered(
     Ok(turn.tx.prune_outbox(before, long_before)?)
 }
 
+/// The database of the fleet refuses a request of this node.
+pub(super) fn log_refusal(turn: &mut Turn<'_>, why: String) {
+    turn.log(move || tracing::error!("the database of the fleet refuses a request: {why}"));
+}
+
 /// Returns the crawls that this node cannot take.
 fn take_crawls(turn: &mut Turn<'_>, crawls: &[(CrawlId, CrawlSpec)]) -> TurnResult<Refused> {
     let mut refused = Refused::new();
     for (id, spec) in crawls {
         if let Some(why) = take_crawl(turn, *id, spec)? {
-            turn.log_problem(Problem::FleetCrawlUnreadable(*id, why.clone()));
-            refused.insert(*id, why);
+            let (id, said) = (*id, why.clone());
+            turn.log(move || tracing::error!("failed to take crawl {id} of the fleet: {said}"));
+            refused.insert(id, why);
         }
     }
     Ok(refused)
@@ -336,7 +339,6 @@ fn take_crawl(turn: &mut Turn<'_>, id: CrawlId, spec: &CrawlSpec) -> TurnResult<
     Ok(None)
 }
 
-/// The time on CLOCK_BOOTTIME.
 fn boot_time(turn: &Turn<'_>) -> BootTime {
     BootTime(turn.boottime.unsigned_abs())
 }

@@ -1,9 +1,9 @@
 //! What this node reports to the fleet's database about pages that have ended.
 
+use crate::database::DatabaseError;
 use crate::fleet;
 use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::orders::release;
-use crate::store::StoreError;
 use archivist_core::fleet::{Epoch, HookResult, NodeRequest, PageEnd, PageTimes, Record};
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_shared::bus::documents::report;
@@ -39,7 +39,7 @@ pub(super) fn record_of(
     turn: &Turn<'_>,
     id: SnapshotId,
     epoch: Epoch,
-) -> Result<Option<Record>, StoreError> {
+) -> Result<Option<Record>, DatabaseError> {
     let Some(page) = turn.tx.snapshot(id)? else {
         return Ok(None);
     };
@@ -57,7 +57,8 @@ pub(super) fn record_of(
         page: id,
         epoch,
         end,
-        reason: page.reason,
+        // The fleet has archived a page that is sealed without a reason.
+        reason: page.reason.or(page.unsaved.map(|lack| lack.text().to_owned())),
         directory: page.directory,
         results: results.into_iter().map(result).collect(),
         children: Vec::new(),

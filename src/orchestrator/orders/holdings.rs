@@ -1,19 +1,20 @@
 //! Calls of the fleet service, and what the orchestrator holds and wants.
 
+use crate::bus::call::{Answer, Reply};
+use crate::database::rows::lease::LeaseRow;
 use crate::fleet;
 use crate::main_loop;
 use crate::main_loop::action::ReplyAction;
-use crate::main_loop::turn::{Turn, TurnResult};
+use crate::main_loop::order::{Order, UserCall};
+use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::orders::crawls;
 use crate::orders::crawls::LINGER;
 use crate::orders::deliver;
-use crate::orders::leave;
 use crate::orders::recall;
 use crate::orders::release;
-use crate::store::rows::lease::LeaseRow;
-use archivist_core::fleet::{Claim, Held, Holdings, NodeRequest, OutboxEntry, Pace};
+use archivist_core::fleet::{Claim, Delivery, Held, Holdings, NodeRequest, OutboxEntry, Pace};
 use archivist_core::plan::pressure;
-use archivist_shared::bus::call::NodeCall;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Entries of the outbox in one answer.
@@ -27,35 +28,54 @@ const CRAWL_IDS_MIN: u64 = 50;
 /// How many it asks for.
 const CRAWL_IDS: u32 = 100;
 
-/// Carries out a call of the fleet service.
-pub(crate) fn node_call(turn: &mut Turn<'_>, call: &NodeCall) -> TurnResult<()> {
+/// A call of the fleet service.
+#[derive(Clone)]
+pub enum NodeCall {
+    /// Gets the JSON of [`Holdings`](archivist_core::fleet::Holdings).
+    Holdings,
+    /// Store a reply of the fleet's database.
+    Deliver { delivery: Arc<Delivery> },
+    /// Release the hosts that have no running page.
+    Stop,
+    /// Forget the fleet.
+    Leave,
+    /// Wait until the outbox has a new entry.
+    /// Answered then.
+    Await,
+}
+
+impl Order for NodeCall {
+    fn carry_out(&self, turn: &mut Turn<'_>, reply: &Reply) -> TurnResult<Option<Answer>> {
+        node_call(turn, self, reply)
+    }
+
+    fn user_call(&self) -> Option<UserCall<'_>> {
+        None
+    }
+
+    fn is_heavy(&self) -> bool {
+        matches!(self, NodeCall::Deliver { .. })
+    }
+}
+
+fn node_call(turn: &mut Turn<'_>, call: &NodeCall, reply: &Reply) -> TurnResult<Option<Answer>> {
     match call {
-        NodeCall::Holdings { reply } => {
+        NodeCall::Holdings => {
             // Crawls without pages keep no slot that another one waits for.
             let is_short = turn.tx.has_waiting_fleet_crawl()?;
             crawls::close_idle_crawls(turn, if is_short { Duration::ZERO } else { LINGER })?;
             request_crawl_ids(turn)?;
-            let holdings = holdings(turn)?;
-            turn.answer_text(reply, serde_json::to_string(&holdings)?);
+            return Ok(Some(Answer::json(&holdings(turn)?)?));
         }
-        NodeCall::Deliver { delivery, reply } => {
-            deliver::deliver(turn, delivery)?;
-            turn.answer(reply);
-        }
-        NodeCall::Stop { reply } => {
-            release::release_unused(turn)?;
-            turn.answer(reply);
-        }
-        NodeCall::Leave { reply } => {
-            leave::leave_fleet(turn)?;
-            turn.answer(reply);
-        }
-        NodeCall::Await { reply } => {
-            let reply = reply.clone();
-            turn.act(ReplyAction::AwaitOutbox(reply));
+        NodeCall::Deliver { delivery } => deliver::deliver(turn, delivery)?,
+        NodeCall::Stop => release::release_unused(turn)?,
+        NodeCall::Leave => leave_fleet(turn)?,
+        NodeCall::Await => {
+            turn.act(ReplyAction::Await(fleet::outbox(), reply.clone()));
+            return Ok(None);
         }
     }
-    Ok(())
+    Ok(Some(Answer::Done))
 }
 
 fn holdings(turn: &Turn<'_>) -> TurnResult<Holdings> {
@@ -68,13 +88,15 @@ fn holdings(turn: &Turn<'_>) -> TurnResult<Holdings> {
     let slots = limits.workers_per_kind.min(limits.workers_max);
     let taken = u32::try_from(leases.len() + released.len()).unwrap_or(u32::MAX);
     let room = slots.saturating_mul(HOSTS_PER_SLOT).saturating_sub(taken);
+    let has_outage = turn.engine.network.borrow().outage().is_some();
     let claim = Claim {
-        hosts: room.min(slots),
+        // Without a page, nothing would show that the network is back.
+        hosts: if has_outage { room.min(1) } else { room.min(slots) },
         pages_per_host: PAGES_PER_HOST,
         delay: turn.engine.settings.host_delay,
     };
     let is_blocked = pressure(&turn.engine.load, 0, &turn.engine.load_limits()).is_some()
-        || turn.engine.network.borrow().outage().is_some();
+        || (has_outage && !leases.is_empty());
     let orders = turn.engine.node_orders.get();
     let draining = orders.is_some_and(|orders| orders.draining);
     let claims_none = orders.is_some_and(|orders| orders.claims_none);
@@ -150,4 +172,22 @@ fn request_crawl_ids(turn: &mut Turn<'_>) -> TurnResult<()> {
         fleet::send_to_fleet(turn, &request)?;
     }
     Ok(())
+}
+
+/// Forgets the fleet. What this node archived stays as history of the machine.
+///
+/// # Errors
+/// If the node holds a lease, has something to send, or a crawl of the fleet is open here.
+fn leave_fleet(turn: &mut Turn<'_>) -> TurnResult<()> {
+    let leases = turn.tx.leases(&turn.engine.boot)?.len() + turn.tx.released_leases()?.len();
+    if leases > 0 {
+        return Err(invalid(format!("{leases} hosts of the fleet are leased")));
+    }
+    if !turn.tx.unanswered_entries(1)?.is_empty() {
+        return Err(invalid("not everything was sent to the fleet yet"));
+    }
+    if let Some(crawl) = turn.tx.open_fleet_crawl()? {
+        return Err(invalid(format!("crawl {crawl} of the fleet has not ended here")));
+    }
+    Ok(turn.tx.leave_fleet()?)
 }

@@ -9,7 +9,6 @@ use archivist_core::plan::Notice;
 
 /// Reason of pages that wait because their lease was not renewed.
 const LEASE_ENDED: &str = "the lease of its host was not renewed in time";
-/// Reason of pages whose lease was lost.
 const LEASE_LOST: &str = "the fleet gave it to another node";
 
 /// Stops the pages whose lease has no time left; they wait for its renewal. It precedes the

@@ -4,12 +4,10 @@ pub mod crawls;
 pub mod deliver;
 pub mod ended;
 pub mod holdings;
-pub mod leave;
 pub mod lost;
 pub mod recall;
 pub mod release;
 pub mod row_check;
 
 pub(crate) use ended::report_ended_pages;
-pub(crate) use holdings::node_call;
 pub(crate) use lost::keep_deadlines;

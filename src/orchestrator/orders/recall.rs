@@ -2,12 +2,12 @@
 //! generation, which lost transactions or was restored from a backup. The rules are in
 //! `core/fleet/recall.rs` and `core/fleet/memory.rs`.
 
+use crate::database::rows::recall::Remembered;
 use crate::fleet::submit::CrawlDocument;
 use crate::main_loop;
-use crate::main_loop::log::Problem;
 use crate::main_loop::turn::{Turn, TurnResult};
+use crate::orders::deliver::log_refusal;
 use crate::orders::ended;
-use crate::store::rows::recall::Remembered;
 use archivist_core::fleet::{
     Compare, CrawlSpec, Fate, Item, Memory, NodeRefusal, NodeReply, NodeRequest, OutboxEntry,
     RECALL, Restored, crawl_again, resent_since,
@@ -106,13 +106,14 @@ pub(crate) fn recalled(
         }
         Ok(NodeReply::Restored { refused }) => {
             for page in refused {
-                turn.log_problem(Problem::FleetRefused(format!(
+                let why = format!(
                     "{page} of this node: the database has another page with its id or URL; its files stay"
-                )));
+                );
+                log_refusal(turn, why);
             }
         }
         Ok(_) => {}
-        Err(refusal) => turn.log_problem(Problem::FleetRefused(refusal.to_string())),
+        Err(refusal) => log_refusal(turn, refusal.to_string()),
     }
     Ok(turn.tx.recall_answered(&items, &lacking)?)
 }

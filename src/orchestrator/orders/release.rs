@@ -1,11 +1,12 @@
 //! The end of leases: of hosts without a page, of hosts that go to another node, and of all while the
 //! node drains.
 
+use crate::database::rows::lease::{LeaseRow, ReleasedLease};
+use crate::fleet;
 use crate::main_loop::action::ReplyAction;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::orders::holdings;
 use crate::orders::lost;
-use crate::store::rows::lease::{LeaseRow, ReleasedLease};
 use archivist_core::fleet::{HostKey, Release};
 
 /// Ends the leases of those of `hosts` that have no page here.
@@ -77,6 +78,6 @@ fn release(turn: &mut Turn<'_>, lease: &LeaseRow) -> TurnResult<()> {
     };
     let after = turn.tx.last_entry()?;
     turn.tx.release_lease(lease.host, &ReleasedLease { release, after })?;
-    turn.act(ReplyAction::OutboxChanged);
+    turn.act(ReplyAction::Settle(fleet::outbox(), Ok(None)));
     Ok(())
 }

@@ -2,9 +2,9 @@
 //! can write them, so they are read with the rules for lists and options of users, and cannot name
 //! crawls and pages of this machine alone. A row that is refused does not concern the others.
 
+use crate::database::rows::fleet::FleetCrawl;
 use crate::fleet::submit::CrawlDocument;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::rows::fleet::FleetCrawl;
 use crate::work::bounds::{check_depth_and_tags, check_size};
 use archivist_core::fleet::{CrawlSpec, ID_MAX, LeasedPage, NewPage};
 use archivist_core::model::{CrawlId, Lifecycle, Owner, PageUrl, TIME_MAX, Tags, cut};

@@ -8,11 +8,11 @@
 //! a boot or a crash, and half a minute later with a million pages (6 GB). The quick check would save half
 //! of that and not find an index that differs from its table, which makes rows vanish from answers.
 
+use crate::database::damage::{FileCheck, check};
 use crate::machine::notify;
 use crate::main_loop::event::Event;
 use crate::process::error::OrchestratorError;
 use crate::process::setup;
-use crate::store::damage::{Check, check};
 use archivist_config::Scope;
 use archivist_core::text::human_span;
 use archivist_shared::database::{self, Finding};
@@ -74,7 +74,7 @@ pub async fn before_work(
     notify::status(&line);
     let found = loop {
         tokio::select! {
-            found = &mut check => break found.unwrap_or(Check::Unknown),
+            found = &mut check => break found.unwrap_or(FileCheck::Unknown),
             _ = beats.tick() => {
                 notify::starting(BEAT_INTERVAL * 3);
                 notify::beat();
@@ -92,10 +92,10 @@ pub async fn before_work(
         tracing::info!("{line} took {}", human_span(began.elapsed()));
     }
     match found {
-        Check::Damaged(what) => return Err(setup::damaged(scope, &what)),
-        Check::Whole => checked.set(),
+        FileCheck::Damaged(what) => return Err(setup::damaged(scope, &what)),
+        FileCheck::Whole => checked.set(),
         // The file does not exist yet, or the open finds out why it cannot be used.
-        Check::Unknown => {}
+        FileCheck::Unknown => {}
     }
     Ok(true)
 }
@@ -107,16 +107,16 @@ pub fn next_to_work(scope: &Scope, checked: &Checked, events: mpsc::UnboundedSen
     }
     let (path, checked) = (database::path(scope), checked.clone());
     std::thread::spawn(move || match check(&path) {
-        Check::Damaged(what) => drop(events.send(Event::Damaged(what))),
-        Check::Whole => checked.set(),
-        Check::Unknown => {}
+        FileCheck::Damaged(what) => drop(events.send(Event::Damaged(what))),
+        FileCheck::Whole => checked.set(),
+        FileCheck::Unknown => {}
     });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
+    use crate::database::Database;
     use std::path::PathBuf;
 
     /// A data directory with a database, as a normal exit leaves it.
@@ -124,7 +124,7 @@ mod tests {
         let scope = Scope::system(root.path());
         std::fs::create_dir_all(scope.data_dir()).unwrap();
         let path = database::path(&scope);
-        drop(Store::open(&path).unwrap());
+        drop(Database::open(&path).unwrap());
         (scope, path)
     }
 
@@ -161,7 +161,7 @@ mod tests {
         checked.record(&scope, Some(why.clone()));
         assert_eq!(database::known(&scope), Some(Finding::Damaged(why)));
         std::fs::remove_file(&path).unwrap();
-        drop(Store::open(&path).unwrap());
+        drop(Database::open(&path).unwrap());
         assert_eq!(database::known(&scope), None);
         assert!(checked_before(&scope, &checked).await.unwrap());
     }
@@ -182,8 +182,8 @@ mod tests {
         assert!(events.recv().await.is_none(), "no damage");
         assert!(next.0.load(Ordering::Relaxed), "but next to the work");
         // An orchestrator that is killed leaves no record of what it wrote.
-        let mut store = Store::open(&path).unwrap();
-        store.take_over("killed", "boot", archivist_core::model::Time(1)).unwrap();
+        let mut database = Database::open(&path).unwrap();
+        database.take_over("killed", "boot", archivist_core::model::Time(1)).unwrap();
         let third = Checked::default();
         assert!(checked_before(&scope, &third).await.unwrap());
         assert!(third.0.load(Ordering::Relaxed), "it was checked");

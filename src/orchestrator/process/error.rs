@@ -2,7 +2,6 @@
 
 use archivist_core::model::Runner;
 
-/// Why the orchestrator ends.
 #[derive(Debug, thiserror::Error)]
 pub enum OrchestratorError {
     /// Trying again does not help.

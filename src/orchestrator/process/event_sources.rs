@@ -1,12 +1,12 @@
-//! Sources of events, apart from signals and the loop itself.
+//! Sources of events, apart from the loop itself.
 
 use crate::main_loop::event::Event;
 use crate::runner::locks::News;
 use archivist_shared::systemd::HintQueue;
 use futures_util::StreamExt;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// The table of runners has changed.
 pub async fn runner_changes(mut news: News, events: mpsc::UnboundedSender<Event>) {
     while let Some(Ok(_)) = news.next().await {
         if events.send(Event::RunnersChanged).is_err() {
@@ -15,9 +15,8 @@ pub async fn runner_changes(mut news: News, events: mpsc::UnboundedSender<Event>
     }
 }
 
-/// The connection to the bus was closed.
 pub async fn hung_up(connection: zbus::Connection, events: mpsc::UnboundedSender<Event>) {
-    archivist_shared::bus::service::hung_up(connection).await;
+    crate::service::hung_up(connection).await;
     let _ = events.send(Event::HungUp);
 }
 
@@ -42,4 +41,25 @@ pub async fn forward<T>(
     while let Some(thing) = arriving.recv().await {
         let _ = events.send(thing.into());
     }
+}
+
+/// SIGTERM and SIGINT end the orchestrator, SIGHUP makes it read its configuration again.
+pub fn signals(events: &mpsc::UnboundedSender<Event>) -> std::io::Result<()> {
+    let pairs = [
+        (SignalKind::terminate(), Event::Terminate),
+        (SignalKind::interrupt(), Event::Terminate),
+        (SignalKind::hangup(), Event::Reload),
+    ];
+    for (kind, event) in pairs {
+        let mut stream = signal(kind)?;
+        let events = events.clone();
+        tokio::spawn(async move {
+            while stream.recv().await.is_some() {
+                if events.send(event.clone()).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    Ok(())
 }

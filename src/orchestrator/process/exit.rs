@@ -17,7 +17,7 @@ pub const EXIT_CONFIG: u8 = 78;
 /// by (TEMPFAIL, EX_TEMPFAIL of sysexits.h).
 const EXIT_DISPLACED: u8 = 75;
 
-pub enum After {
+pub enum AfterRun {
     /// Start again in the same process.
     Again,
     Exit(ExitCode),
@@ -30,38 +30,38 @@ pub async fn after(
     result: Result<(), OrchestratorError>,
     scope: &Scope,
     me: Option<&Identity>,
-) -> After {
+) -> AfterRun {
     let Err(error) = result.map_err(|error| setup::explain(scope, error)) else {
-        return After::Exit(ExitCode::SUCCESS);
+        return AfterRun::Exit(ExitCode::SUCCESS);
     };
     match (error, me) {
         // Commands that wait for the start print the line of STATUS=.
         (OrchestratorError::Unusable(why), _) => {
             notify::status(&one_line(&why));
             tracing::error!("{why}");
-            After::Exit(EXIT_CONFIG.into())
+            AfterRun::Exit(EXIT_CONFIG.into())
         }
         // These are logged.
         (OrchestratorError::DatabaseRefused(why), _) => {
             notify::status(&one_line(&why));
-            After::Exit(EXIT_CONFIG.into())
+            AfterRun::Exit(EXIT_CONFIG.into())
         }
         (OrchestratorError::DatabaseDamaged(why), _) => {
             notify::status(&one_line(&why));
-            After::Damaged(why)
+            AfterRun::Damaged(why)
         }
         (OrchestratorError::Displaced(newer), Some(me)) if me.row.restarts => {
             gate::announce(&newer);
-            After::Exit(EXIT_DISPLACED.into())
+            AfterRun::Exit(EXIT_DISPLACED.into())
         }
-        (OrchestratorError::Displaced(_), Some(_)) => After::Again,
+        (OrchestratorError::Displaced(_), Some(_)) => AfterRun::Again,
         (error, _) => match startup_wait::wait(scope, &error.to_string()).await {
-            Wait::Over => After::Again,
-            Wait::Told => After::Exit(ExitCode::SUCCESS),
-            Wait::Elsewhere => After::Exit(ExitCode::FAILURE),
+            Wait::Over => AfterRun::Again,
+            Wait::Told => AfterRun::Exit(ExitCode::SUCCESS),
+            Wait::Elsewhere => AfterRun::Exit(ExitCode::FAILURE),
             Wait::Nothing => {
                 tracing::error!("{error}");
-                After::Exit(ExitCode::FAILURE)
+                AfterRun::Exit(ExitCode::FAILURE)
             }
         },
     }

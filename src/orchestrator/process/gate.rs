@@ -23,23 +23,24 @@
 //! | standby_until_leader_needed, standby_until_runtime_stack_needed | `Gate::StandBy` |
 //! | standby_until_foreground_runner_needed | the same for an orchestrator; `archivist run` follows its crawl under the active one |
 
+use crate::bus::call::{Answer, Refusal};
+use crate::bus::subscribers::Subscribers;
+use crate::database::{Database, DatabaseError};
 use crate::machine::clock::now;
-use crate::machine::notify;
+use crate::machine::notify::{self, Beats};
 use crate::main_loop::event::Event;
+use crate::main_loop::order::{Call, Calls};
 use crate::process::error::OrchestratorError;
 use crate::runner::identity::Identity;
 use crate::runner::locks::{Lock, News};
 use crate::runner::reported::reported;
-use crate::store::{Store, StoreError};
+use crate::service::{offer, request_name};
 use archivist_config::Scope;
 use archivist_core::model::{Locality, Runner};
 use archivist_core::plan;
 use archivist_core::plan::{Gate, OtherRunner, may_be_killed};
-use archivist_shared::bus::call::{Call, Request};
 use archivist_shared::bus::client::Address;
 use archivist_shared::bus::documents::report;
-use archivist_shared::bus::service::{Calls, offer, request_name};
-use archivist_shared::bus::subscribers::Subscribers;
 use archivist_shared::database;
 use archivist_shared::journal::message;
 use archivist_shared::systemd::kill_all;
@@ -81,7 +82,7 @@ pub struct Face {
 impl Face {
     pub async fn new(scope: &Scope) -> Result<Face, OrchestratorError> {
         let address = Address::new(scope.user, scope.instance.as_deref());
-        let (calls, arriving): (Calls, _) = mpsc::unbounded_channel();
+        let (calls, arriving) = Calls::new();
         let subscribers = Subscribers::default();
         let connection = offer(&address, calls, subscribers.clone()).await.map_err(failed)?;
         Ok(Face { address, connection, subscribers, asked: None, pending: Vec::new(), arriving })
@@ -98,7 +99,7 @@ impl Face {
 
 struct Waiter<'a> {
     me: &'a mut Identity,
-    store: &'a mut Store,
+    database: &'a mut Database,
     scope: &'a Scope,
     face: Face,
     news: News,
@@ -116,7 +117,7 @@ fn failed(error: impl std::fmt::Display) -> OrchestratorError {
     OrchestratorError::Failed(error.to_string())
 }
 
-fn not_stored(scope: &Scope, error: &StoreError) -> OrchestratorError {
+fn not_stored(scope: &Scope, error: &DatabaseError) -> OrchestratorError {
     OrchestratorError::Failed(error.message(&database::path(scope)))
 }
 
@@ -124,21 +125,21 @@ fn not_stored(scope: &Scope, error: &StoreError) -> OrchestratorError {
 pub async fn pass(
     face: Face,
     me: &mut Identity,
-    store: &mut Store,
+    database: &mut Database,
     scope: &Scope,
     events: &mut mpsc::UnboundedReceiver<Event>,
     leave_when_done: bool,
 ) -> Result<Option<Passed>, OrchestratorError> {
     // Watch from now on, so that no later registration is missed.
     let news = me.locks.news().map_err(failed)?;
-    if !register(me, store, scope, events).await? {
+    if !register(me, database, scope, events).await? {
         return Ok(None);
     }
     me.locks.tell();
     let waiter = Waiter {
         face,
         me,
-        store,
+        database,
         scope,
         news,
         deadline: None,
@@ -155,12 +156,12 @@ pub async fn pass(
 /// timeout of SQLite). Returns false if this process received SIGTERM.
 async fn register(
     me: &mut Identity,
-    store: &mut Store,
+    database: &mut Database,
     scope: &Scope,
     events: &mut mpsc::UnboundedReceiver<Event>,
 ) -> Result<bool, OrchestratorError> {
     loop {
-        let registered = store.register(&me.row, me.heir, |rank| me.hold_rank(rank));
+        let registered = database.register(&me.row, me.heir, |rank| me.hold_rank(rank));
         match registered {
             Ok(rank) => {
                 me.row.rank = rank;
@@ -171,7 +172,7 @@ async fn register(
                 tracing::warn!("{}, {line}", error.message(&database::path(scope)));
                 notify::status(line);
                 notify::starting(STOP_TIMEOUT * 3);
-                for runner in working(me, store, scope)? {
+                for runner in working(me, database, scope)? {
                     end(me, scope, &runner).await;
                 }
             }
@@ -188,8 +189,12 @@ async fn register(
 }
 
 /// All other orchestrators that work.
-fn working(me: &Identity, store: &Store, scope: &Scope) -> Result<Vec<Runner>, OrchestratorError> {
-    let mut runners = store.runners().map_err(|error| not_stored(scope, &error))?;
+fn working(
+    me: &Identity,
+    database: &Database,
+    scope: &Scope,
+) -> Result<Vec<Runner>, OrchestratorError> {
+    let mut runners = database.runners().map_err(|error| not_stored(scope, &error))?;
     runners
         .retain(|runner| runner.rank != me.row.rank && me.locks.is_held(Lock::Work(runner.rank)));
     Ok(runners)
@@ -223,8 +228,7 @@ impl Waiter<'_> {
         events: &mut mpsc::UnboundedReceiver<Event>,
         leave_when_done: bool,
     ) -> Result<Option<Passed>, OrchestratorError> {
-        let beat = sd_notify::watchdog_enabled().map(|limit| limit / 2);
-        let mut beats = tokio::time::interval(beat.unwrap_or(Duration::from_secs(3600)));
+        let beats = Beats::of_watchdog().map_err(failed)?;
         let mut waiting: Option<(Lock, oneshot::Receiver<io::Result<()>>)> = None;
         let mut stood_by = false;
         loop {
@@ -251,9 +255,9 @@ impl Waiter<'_> {
                 Gate::StandBy(newer) => {
                     stood_by = true;
                     let not_stored = |error| not_stored(self.scope, &error);
-                    if leave_when_done && !self.store.has_work().map_err(not_stored)? {
+                    if leave_when_done && !self.database.has_work().map_err(not_stored)? {
                         tracing::info!("all work complete, exiting");
-                        self.store.leave(self.me.row.rank).map_err(not_stored)?;
+                        self.database.leave(self.me.row.rank).map_err(not_stored)?;
                         return Ok(None);
                     }
                     self.stand_by(&newer).await?;
@@ -297,10 +301,10 @@ impl Waiter<'_> {
                     Some(event) = events.recv() => if matches!(event, Event::Terminate) {
                         notify::stopping();
                         // If this fails, the released lock shows that this process is gone.
-                        let _ = self.store.leave(self.me.row.rank);
+                        let _ = self.database.leave(self.me.row.rank);
                         return Ok(None);
                     },
-                    _ = beats.tick(), if beat.is_some() => notify::beat(),
+                    () = beats.due() => notify::beat(),
                 }
             }
         }
@@ -332,9 +336,9 @@ impl Waiter<'_> {
                 verdict => verdict,
             }
         };
-        match self.store.promote(rank, now(), judge) {
+        match self.database.promote(rank, now(), judge) {
             Err(error) if error.is_busy() => {
-                let working = working(self.me, self.store, self.scope)?;
+                let working = working(self.me, self.database, self.scope)?;
                 if working.is_empty() {
                     Err(not_stored(self.scope, &error))
                 } else {
@@ -385,7 +389,7 @@ impl Waiter<'_> {
     async fn run_out_of_patience(&mut self) -> Result<(), OrchestratorError> {
         self.patient = false;
         self.deadline = Some(Instant::now() + STOP_TIMEOUT);
-        for runner in working(self.me, self.store, self.scope)? {
+        for runner in working(self.me, self.database, self.scope)? {
             end(self.me, self.scope, &runner).await;
         }
         Ok(())
@@ -397,10 +401,10 @@ impl Waiter<'_> {
         if self.leader.as_ref().is_some_and(|newer| self.me.locks.is_alive(newer)) {
             return;
         }
-        let Call::Request(Request::Status { reply }) = call else {
+        if call.name() != Some("Status") {
             return self.face.pending.push(call);
-        };
-        let runners = self.store.runners().unwrap_or_default();
+        }
+        let runners = self.database.runners().unwrap_or_default();
         let status = report::Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             data: self.scope.data_dir().to_string_lossy().into_owned(),
@@ -410,7 +414,8 @@ impl Waiter<'_> {
             }),
             ..report::Status::default()
         };
-        reply.send(Ok(serde_json::to_string(&status).unwrap_or_default()));
+        let answer = Answer::json(&status);
+        call.reply.send(answer.map_err(|error| Refusal::Failed(error.to_string())));
     }
 }
 

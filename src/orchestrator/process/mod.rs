@@ -8,5 +8,4 @@ pub mod gate;
 pub mod orchestrator;
 pub mod run;
 pub mod setup;
-pub mod signals;
 pub mod startup_wait;

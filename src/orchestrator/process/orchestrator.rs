@@ -1,29 +1,27 @@
 //! The loop: it takes a batch of events in one transaction, then performs the actions.
 
+use crate::bus::call::Refusal;
+use crate::database::{Database, DatabaseError, Durability};
 use crate::engine::state::Engine;
 use crate::machine::clock;
 use crate::machine::clock::{jitter, now};
-use crate::machine::notify;
+use crate::machine::notify::{self, Beats};
 use crate::machine::pressure;
 use crate::main_loop::effects::Callers;
 use crate::main_loop::event;
 use crate::main_loop::event::Event;
 use crate::main_loop::live::Live;
-use crate::main_loop::new_plugins::names_unknown;
 use crate::main_loop::perform::Performer;
 use crate::main_loop::rooms::Rooms;
 use crate::main_loop::transaction;
 use crate::main_loop::transaction::{Committed, Moment};
-use crate::main_loop::turn;
 use crate::main_loop::wait;
 use crate::process::error::OrchestratorError;
 use crate::process::setup;
 use crate::runner::identity::Identity;
-use crate::store::{Durability, Store, StoreError};
 use archivist_core::model::{RunId, Runner};
-use archivist_core::plan::{Idle, Load, Outlook, still};
+use archivist_core::plan::{ClockReading, Idle, Load, Outlook, still};
 use archivist_shared::archive;
-use archivist_shared::bus::call::{Refusal, Request};
 use archivist_shared::outage;
 use archivist_shared::systemd::Hint;
 use std::cell::Cell;
@@ -39,14 +37,13 @@ const FAREWELL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Delay of a retry after the database failed.
 const DATABASE_PAUSE: Duration = Duration::from_secs(5);
 
-/// The orchestrator between two turns.
 pub struct Orchestrator<'a> {
     pub(crate) me: &'a Identity,
     pub(crate) rooms: &'static dyn Rooms,
     /// There was work in the last turn.
     pub(crate) busy: bool,
     pub(crate) engine: Engine,
-    pub(crate) store: Store,
+    pub(crate) database: Database,
     pub(crate) performer: Performer,
     pub(crate) live: Live,
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
@@ -66,12 +63,12 @@ pub struct Orchestrator<'a> {
 impl Orchestrator<'_> {
     /// Runs until the process should end.
     pub async fn run(&mut self) -> Result<(), OrchestratorError> {
-        let beat = sd_notify::watchdog_enabled().map(|limit| limit / 2);
-        let mut beats = tokio::time::interval(beat.unwrap_or(Duration::from_secs(3600)));
+        let beats = Beats::of_watchdog();
+        let beats = beats.map_err(|error| OrchestratorError::Failed(error.to_string()))?;
         let mut yielding = wait::Yielding::default();
         let told = Cell::new(None);
         let tell = || {
-            if beat.is_some() {
+            if beats.are_expected() {
                 notify::beat();
                 told.set(Some(Instant::now()));
             }
@@ -80,13 +77,14 @@ impl Orchestrator<'_> {
             let wake_at = self.performer.wake_at;
             let alarm = wake_at.and_then(|time| Instant::now().checked_add(time.until(now())));
             let batch = if self.backlog.is_empty() {
-                wait::next(&mut self.events, alarm, &mut beats, tell).await
+                wait::next(&mut self.events, alarm, &beats, tell).await
             } else {
                 Some(wait::more(&mut self.events))
             };
             let Some(batch) = batch else { return Ok(()) };
             let began = Instant::now();
-            self.turn(batch)?;
+            let set = self.look_at_clock().await;
+            self.turn(batch, set)?;
             yielding.let_in(began).await;
             // During consecutive long turns, such as for a very long list, the timer gets no chance
             // to tick.
@@ -107,16 +105,31 @@ impl Orchestrator<'_> {
         }
     }
 
-    /// Takes a batch of events: one transaction, then the actions.
-    fn turn(&mut self, batch: Vec<Event>) -> Result<(), OrchestratorError> {
+    /// Reads the clock. Returns by how many milliseconds it was set since. Only of a clock that does not run as
+    /// expected it is asked whether a time server has set it: the question starts a service.
+    async fn look_at_clock(&mut self) -> Option<i64> {
+        let machine = clock::machine();
+        let wall = now();
+        let set = self.clock.observe(wall, machine);
+        let reading = ClockReading { wall, boot: self.engine.boot.clone(), machine };
+        let is_unexpected = self.database.clock_state().is_ok_and(|state| !state.expects(&reading));
+        let scope = &self.engine.scope;
+        let ask = async || clock::is_synchronized(scope).await;
+        self.engine.is_clock_synchronized =
+            is_unexpected && self.clock.is_synchronized(machine, ask).await;
+        set
+    }
+
+    /// Takes a batch of events: one transaction, then the actions. `set`: by how much the clock was set.
+    fn turn(&mut self, batch: Vec<Event>, set: Option<i64>) -> Result<(), OrchestratorError> {
         let batch = event::unfold(batch);
         // The state before this batch: a reading in it may be older than an answer in it.
         let unanswered = self.performer.unanswered();
         for event in &batch {
             self.performer.observe(event, &mut self.live);
-            if matches!(event, Event::Reload | Event::Request(Request::Reload { .. })) {
+            if event.reloads() {
                 self.reload();
-            } else if names_unknown(event, &self.engine.catalogue) {
+            } else if event.names_unknown(&self.engine.catalogue) {
                 self.look_for_plugins(event);
             }
             if let Event::Damaged(what) = event {
@@ -131,8 +144,6 @@ impl Orchestrator<'_> {
             let why = format!("'{}' was removed; restarting", directory.display());
             return Err(OrchestratorError::Failed(why));
         }
-        self.engine.is_clock_synchronized = clock::is_synchronized(&self.engine.scope);
-        let set = self.clock.observe(now(), clock::machine());
         if let Some(by) = set {
             tracing::info!("clock was set by {} s", by / 1000);
         }
@@ -161,22 +172,22 @@ impl Orchestrator<'_> {
                 }
                 Ok(())
             }
-            Err(error @ StoreError::Superseded(_)) => {
-                let runners = self.store.runners().unwrap_or_default();
+            Err(error @ DatabaseError::Superseded(_)) => {
+                let runners = self.database.runners().unwrap_or_default();
                 let active = runners.into_iter().find(|runner| runner.active);
                 Err(match active {
                     Some(newer) => OrchestratorError::Displaced(Box::new(newer)),
-                    None => OrchestratorError::Failed(error.message(self.store.path())),
+                    None => OrchestratorError::Failed(error.message(self.database.path())),
                 })
             }
             // The file that is there now is checked by the next process.
-            Err(error @ StoreError::Moved) if self.store.has_file() => {
-                Err(OrchestratorError::Failed(error.message(self.store.path())))
+            Err(error @ DatabaseError::Moved) if self.database.has_file() => {
+                Err(OrchestratorError::Failed(error.message(self.database.path())))
             }
             Err(error) => match error.damage() {
                 Some(what) => Err(setup::damaged(&self.engine.scope, &what)),
                 None => {
-                    if matches!(error, StoreError::Moved) {
+                    if matches!(error, DatabaseError::Moved) {
                         self.observe_moved_data();
                     }
                     self.defer(events, &error);
@@ -186,12 +197,11 @@ impl Orchestrator<'_> {
         }
     }
 
-    /// Runs the transaction.
     fn transact(
         &mut self,
         events: &mut [Event],
         unanswered: &BTreeSet<RunId>,
-    ) -> Result<Committed, StoreError> {
+    ) -> Result<Committed, DatabaseError> {
         let decides = events.iter().any(Event::decides);
         let followed = self.live.followed();
         if decides {
@@ -213,7 +223,7 @@ impl Orchestrator<'_> {
             unanswered,
             durability: durability.unwrap_or(Durability::ProcessCrash),
         };
-        transaction::run(&mut self.store, &mut self.engine, self.rooms, &moment, events)
+        transaction::run(&mut self.database, &mut self.engine, self.rooms, &moment, events)
     }
 
     /// Why the machine can do no work at all, if so.
@@ -230,7 +240,7 @@ impl Orchestrator<'_> {
     fn archive_problem(&self) -> Option<String> {
         let problem = archive::problem(&self.engine.scope, &self.engine.archive())?;
         let is_usual = problem.is_usual_at_first(&self.engine.scope);
-        let is_new = is_usual && !self.store.has_archived().unwrap_or(false);
+        let is_new = is_usual && !self.database.has_archived().unwrap_or(false);
         (!is_new).then(|| problem.to_string())
     }
 
@@ -245,11 +255,11 @@ impl Orchestrator<'_> {
 
     /// The transaction failed. Users get an error; events of systemd and workers are kept and taken
     /// again, so that nothing is lost.
-    fn defer(&mut self, events: Vec<Event>, error: &StoreError) {
+    fn defer(&mut self, events: Vec<Event>, error: &DatabaseError) {
         // It may have been the one that raised the ids.
         self.engine.are_ids_known.set(false);
         let pause = DATABASE_PAUSE;
-        let message = error.message(self.store.path());
+        let message = error.message(self.database.path());
         let line = message.replace('\n', "; ");
         // Each call of a user begins another transaction.
         if self.logged_failure.as_ref() != Some(&line) {
@@ -260,11 +270,8 @@ impl Orchestrator<'_> {
         }
         for event in events {
             match &event {
-                Event::Request(_) | Event::Watches(_) => {
-                    let refusal = Refusal::Failed(message.clone());
-                    if let Some(answer) = turn::refuse(&event, refusal) {
-                        answer.send();
-                    }
+                Event::Call(call) if call.name().is_some() => {
+                    call.reply.send(Err(Refusal::Failed(message.clone())));
                 }
                 Event::Due => {}
                 // Paused hooks cannot be thawed first: that would have to be recorded.
@@ -297,7 +304,7 @@ impl Orchestrator<'_> {
     /// the request can be carried out with them.
     fn look_for_plugins(&mut self, event: &Event) {
         let catalogue = setup::plugins(&self.engine.scope, &self.engine.settings);
-        if !names_unknown(event, &catalogue) {
+        if !event.names_unknown(&catalogue) {
             let settings = self.engine.settings.clone();
             self.engine.replace(settings, catalogue);
             tracing::info!("read the plugins again for a request that names a new one");
@@ -306,10 +313,10 @@ impl Orchestrator<'_> {
 
     /// Yields to a newer orchestrator that is alive, whatever the batch contains.
     fn yield_to_newer(&self) -> Result<(), OrchestratorError> {
-        let runners = match self.store.runners() {
+        let runners = match self.database.runners() {
             Ok(runners) => runners,
             Err(error) => {
-                tracing::warn!("{}, ignoring", error.message(self.store.path()));
+                tracing::warn!("{}, ignoring", error.message(self.database.path()));
                 return Ok(());
             }
         };

@@ -2,16 +2,16 @@
 
 use crate::calls::add;
 
+use crate::bus::announcer::Announcer;
 use crate::calls::retry;
+use crate::database::{Database, DatabaseError};
 use crate::machine::clock;
 use crate::machine::clock::now;
 use crate::machine::library;
 use crate::machine::notify;
 use crate::machine::pressure;
 use crate::main_loop::effects::Systemd;
-use crate::main_loop::event::Event;
 use crate::main_loop::live::Live;
-use crate::main_loop::log::{CrawlLog, LogEntry};
 use crate::main_loop::perform::Performer;
 use crate::main_loop::rooms::Rooms;
 use crate::process::database_check;
@@ -19,19 +19,17 @@ use crate::process::database_check::Checked;
 use crate::process::error::OrchestratorError;
 use crate::process::event_sources;
 use crate::process::exit;
-use crate::process::exit::{After, EXIT_CONFIG};
+use crate::process::exit::{AfterRun, EXIT_CONFIG};
 use crate::process::gate;
 use crate::process::gate::Face;
 use crate::process::orchestrator::Orchestrator;
 use crate::process::setup;
-use crate::process::signals;
 use crate::runner::identity;
 use crate::runner::identity::Identity;
-use crate::store::{Store, StoreError};
+use crate::work::ends::log_cancelled;
 use archivist_config::{Scope, Settings};
 use archivist_core::plan::Idle;
 use archivist_core::text::human_span;
-use archivist_shared::bus::announcer::Announcer;
 use archivist_shared::database;
 use archivist_shared::journal;
 use std::process::ExitCode;
@@ -42,9 +40,7 @@ use tokio::sync::mpsc;
 /// Shortest step back of the clock that is logged; time synchronisation makes shorter ones.
 const STEP_LOGGED: Duration = Duration::from_secs(1);
 
-/// Options of the orchestrator.
 pub struct Options {
-    /// Instance, service manager and directories.
     pub scope: Scope,
     /// Exit when there is no work, and none is due later.
     pub exit_on_idle: bool,
@@ -71,12 +67,12 @@ pub(crate) fn main(options: Options, rooms: &'static dyn Rooms) -> ExitCode {
         // This ends all connections, calls and tasks.
         runtime.shutdown_background();
         match after {
-            After::Again => me.iter().for_each(Identity::stop_working),
-            After::Damaged(why) => {
+            AfterRun::Again => me.iter().for_each(Identity::stop_working),
+            AfterRun::Damaged(why) => {
                 checked.record(&options.scope, Some(why));
                 return EXIT_CONFIG.into();
             }
-            After::Exit(code) => {
+            AfterRun::Exit(code) => {
                 if ended_normally {
                     checked.record(&options.scope, None);
                 }
@@ -93,33 +89,35 @@ async fn run(
     me: &mut Option<Identity>,
 ) -> Result<(), OrchestratorError> {
     let scope = &options.scope;
-    let database = database::path(scope);
-    let failed = |error: StoreError| OrchestratorError::Failed(error.message(&database));
+    let file = database::path(scope);
+    let failed = |error: DatabaseError| OrchestratorError::Failed(error.message(&file));
     let (sender, mut events) = mpsc::unbounded_channel();
-    signals::listen(&sender).map_err(|e| OrchestratorError::Failed(format!("signals: {e}")))?;
+    event_sources::signals(&sender)
+        .map_err(|e| OrchestratorError::Failed(format!("signals: {e}")))?;
     let mut configuration = setup::configuration(scope).map_err(OrchestratorError::Unusable)?;
     if !database_check::before_work(scope, checked, &sender, &mut events).await? {
         return Ok(());
     }
-    let mut store = setup::store(scope)?;
+    let mut database = setup::database(scope)?;
     let face = Face::new(scope).await?;
     if me.is_none() {
         *me = Some(Identity::new(scope).await.map_err(OrchestratorError::Failed)?);
     }
     let Some(me) = me else { return Ok(()) };
-    let passed = gate::pass(face, me, &mut store, scope, &mut events, options.exit_on_idle).await?;
+    let passed =
+        gate::pass(face, me, &mut database, scope, &mut events, options.exit_on_idle).await?;
     let Some(passed) = passed else { return Ok(()) };
     if passed.stood_by {
         configuration = setup::configuration(scope).map_err(OrchestratorError::Unusable)?;
     }
-    let fence = Arc::new(store.fence().map_err(failed)?);
+    let fence = Arc::new(database.fence().map_err(failed)?);
     let (mut engine, manager) =
-        setup::open(scope, configuration, (me, store.epoch()), &sender).await?;
+        setup::open(scope, configuration, (me, database.epoch()), &sender).await?;
     let manager = manager.guarded_by(Arc::new(move || fence.holds()));
     let announcer = Announcer::new(passed.connection.clone(), passed.subscribers);
     let live = Live::new(manager, sender.clone(), announcer);
     {
-        let tx = store.begin().map_err(failed)?;
+        let tx = database.begin().map_err(failed)?;
         engine.tokens.extend(tx.tokens().map_err(failed)?);
         let programs = tx.binaries().map_err(failed)?;
         engine.versions = library::versions(&programs);
@@ -128,10 +126,10 @@ async fn run(
         retry::begin_half_retried(&tx, now()).map_err(failed)?;
         tx.commit().map_err(failed)?;
         for crawl in cancelled {
-            LogEntry::Crawl(crawl, CrawlLog::Cancelled(add::HALF.to_owned())).write();
+            log_cancelled(crawl, add::HALF);
         }
-        if let Err(error) = adjust_to_clock(&mut store, &engine.settings) {
-            let why = error.message(&database);
+        if let Err(error) = adjust_to_clock(&mut database, &engine.settings) {
+            let why = error.message(&file);
             tracing::warn!("failed to adjust due times to the clock: {why}, ignoring");
         }
     }
@@ -141,7 +139,7 @@ async fn run(
     let mut daemon = Orchestrator {
         machine: pressure::Machine::new(places),
         engine,
-        store,
+        database,
         performer: Performer::default(),
         live,
         events,
@@ -159,8 +157,9 @@ async fn run(
     for call in passed.pending {
         let _ = sender.send(call.into());
     }
-    let _ = sender.send(Event::FillStore(0));
-    let _ = sender.send(Event::DeleteSome);
+    for event in rooms.first() {
+        let _ = sender.send(event);
+    }
     database_check::next_to_work(scope, checked, sender.clone());
     tokio::spawn(event_sources::runner_changes(passed.news, sender.clone()));
     tokio::spawn(event_sources::hung_up(passed.connection.clone(), sender.clone()));
@@ -168,7 +167,7 @@ async fn run(
     notify::ready();
     let result = daemon.run().await;
     if result.is_ok() {
-        let _ = daemon.store.leave(daemon.me.row.rank);
+        let _ = daemon.database.leave(daemon.me.row.rank);
     }
     drop(passed.connection);
     result
@@ -176,8 +175,8 @@ async fn run(
 
 /// If the ends of runs show that the clock was set back while no orchestrator ran, shifts all due times.
 /// Then limits each due time to the latest possible one, counted from now.
-fn adjust_to_clock(store: &mut Store, settings: &Settings) -> Result<(), StoreError> {
-    let tx = store.begin()?;
+fn adjust_to_clock(database: &mut Database, settings: &Settings) -> Result<(), DatabaseError> {
+    let tx = database.begin()?;
     let now = now();
     let back = tx.set_back_by(now)?;
     if !back.is_zero() {

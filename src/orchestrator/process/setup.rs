@@ -1,15 +1,15 @@
 //! What the loop requires: settings, plugins, database, systemd.
 
+use crate::database::damage::{FileCheck, check, log_is_damaged};
+use crate::database::{Database, OpenError};
 use crate::engine::state::{Engine, OwnRunner, Programs};
 use crate::main_loop::event::Event;
 use crate::process::error::OrchestratorError;
 use crate::process::startup_wait;
 use crate::runner::identity::Identity;
-use crate::store::damage::{Check, check, log_is_damaged};
-use crate::store::{OpenError, Store};
 use archivist_config as config;
 use archivist_config::programs::{
-    ARCHIVIST, FLEET, FLEET_FIX, FLEET_MISSING, LAUNCHER, SEARCH, STORE,
+    ARCHIVIST, FLEET, FLEET_FIX, FLEET_MISSING, LAUNCHER, SEARCH, STORE, of_workers,
 };
 use archivist_config::{Scope, Settings};
 use archivist_core::plan::{Quota, QuotaOf};
@@ -79,7 +79,6 @@ pub fn plugins(scope: &Scope, settings: &Settings) -> Catalogue {
     let trust = if scope.user { Trust::User(nix::unistd::geteuid().as_raw()) } else { Trust::Root };
     let mut catalogue = Catalogue::load(&scope.plugin_roots(settings), trust);
     catalogue.default_timeout(settings.hook_timeout);
-    catalogue.default_verification(settings.verify_replay);
     let os_release = std::fs::read_to_string(scope.rooted("/etc/os-release")).unwrap_or_default();
     catalogue.distribution = Distribution::of(&os_release);
     for problem in &catalogue.problems {
@@ -89,7 +88,7 @@ pub fn plugins(scope: &Scope, settings: &Settings) -> Catalogue {
 }
 
 /// Opens the database. A user gets errors in this order: configuration, database, systemd.
-pub fn store(scope: &Scope) -> Result<Store, OrchestratorError> {
+pub fn database(scope: &Scope) -> Result<Database, OrchestratorError> {
     let data = scope.data_dir();
     if scope.user {
         let archive = data.join("archive");
@@ -102,7 +101,7 @@ pub fn store(scope: &Scope) -> Result<Store, OrchestratorError> {
     }
     let path = database::path(scope);
     keep_damaged_log(&path);
-    Store::open(&path).map_err(|error| {
+    Database::open(&path).map_err(|error| {
         if error.may_pass() && startup_wait::data_obstacle(scope).is_some() {
             return OrchestratorError::Failed(error.to_string());
         }
@@ -159,8 +158,8 @@ pub fn explain(scope: &Scope, error: OrchestratorError) -> OrchestratorError {
         return error;
     };
     match check(&database::path(scope)) {
-        Check::Damaged(what) => damaged(scope, &what),
-        Check::Whole | Check::Unknown => error,
+        FileCheck::Damaged(what) => damaged(scope, &what),
+        FileCheck::Whole | FileCheck::Unknown => error,
     }
 }
 
@@ -174,7 +173,7 @@ fn programs(scope: &Scope) -> Result<Programs, OrchestratorError> {
         store: text(STORE.path_from(&own)),
         search: text(SEARCH.path_from(&own)),
         launcher: (!scope.user).then(|| text(LAUNCHER.path_from(&own))),
-        worker: text(own),
+        worker: text(of_workers(&own)),
     })
 }
 

@@ -4,7 +4,7 @@
 use crate::machine::notify;
 use crate::machine::pressure;
 use crate::main_loop::event::Event;
-use crate::process::signals;
+use crate::process::event_sources;
 use archivist_config::Scope;
 use archivist_shared::bus::socket;
 use archivist_shared::outage;
@@ -24,7 +24,6 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What prevents any work.
 enum Obstacle {
-    /// The data directory cannot be used, for this reason.
     Data(String),
     /// No bus listens on its socket.
     Bus(PathBuf),
@@ -74,11 +73,9 @@ pub fn data_obstacle(scope: &Scope) -> Option<String> {
     machine.look().stuck().map(|stuck| stuck.why)
 }
 
-/// How the wait ended.
 pub enum Wait {
     /// There is no obstacle: the failure had another cause.
     Nothing,
-    /// The obstacle is gone.
     Over,
     /// This process received SIGTERM.
     Told,
@@ -93,7 +90,7 @@ pub async fn wait(scope: &Scope, error: &str) -> Wait {
         return Wait::Nothing;
     };
     let (sender, mut events) = mpsc::unbounded_channel();
-    if let Err(error) = signals::listen(&sender) {
+    if let Err(error) = event_sources::signals(&sender) {
         tracing::error!("signals: {error}");
         return Wait::Elsewhere;
     }

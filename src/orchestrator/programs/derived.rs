@@ -1,14 +1,13 @@
 //! What hooks report for later hooks: settings, programs, a server. Archived pages may have
 //! influenced it, so that it reaches only hooks of the same crawl.
 
+use crate::database::{BinaryRow, CrawlWork};
 use crate::engine::crawl_plan::PlannedHook;
 use crate::engine::state::Engine;
 use crate::machine::library::{HERE, installed_names};
 use crate::main_loop;
-use crate::main_loop::log::HookLog;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::programs::inspected;
-use crate::store::{BinaryRow, CrawlWork};
 use archivist_core::model::Owner;
 use archivist_plugin::contract::record::SonicDaemonStart;
 use archivist_plugin::programs::binary;
@@ -134,7 +133,13 @@ pub(crate) fn take_derived(
             let name: String = name.escape_debug().take(VERSION_MAX).collect();
             let key = key.to_owned();
             let why = why.to_string();
-            turn.log_hook(crawl.id, HookLog::SettingRefused { key, name, why });
+            let crawl = crawl.id;
+            turn.log(move || {
+                tracing::info!(
+                    archivist_crawl_id = crawl.0,
+                    "crawl {crawl} {key}: setting '{name}' is ignored: {why}"
+                )
+            });
         }
     }
     if let (Some(wish), Some((plugin, _))) = (&said.sonic, key.split_once('/')) {
@@ -144,7 +149,13 @@ pub(crate) fn take_derived(
             None => derived::set_requested_server(&mut config, plugin, &start(wish)),
             Some(why) => {
                 let key = key.to_owned();
-                turn.log_hook(crawl.id, HookLog::ServerRefused { key, why });
+                let crawl = crawl.id;
+                turn.log(move || {
+                    tracing::warn!(
+                        archivist_crawl_id = crawl.0,
+                        "crawl {crawl} {key}: failed to start its server: {why}, ignoring"
+                    )
+                });
             }
         }
     }
@@ -179,7 +190,12 @@ pub(crate) fn take_requests(
     if config != crawl.config {
         let id = crawl.id;
         let key = key.to_owned();
-        turn.log_hook(id, HookLog::ProgramsMissing { key });
+        turn.log(move || {
+            tracing::info!(
+                archivist_crawl_id = id.0,
+                "crawl {id} {key}: requested programs are missing; see: archivist why {id}"
+            )
+        });
         turn.tx.set_crawl_config(id, &config)?;
         crawl.config = config;
     }

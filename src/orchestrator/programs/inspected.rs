@@ -1,11 +1,14 @@
 //! Programs of plugins that have to be inspected, and those that were.
 
+use crate::database::BinaryRow;
 use crate::machine::inspect::InspectedProgram;
 use crate::machine::library::HERE;
-use crate::main_loop::action::{EngineAction, FileAction};
+use crate::main_loop::action::{FileAction, LoopAction};
+use crate::main_loop::event::Event;
+use crate::main_loop::order::Call;
+use crate::main_loop::rooms::Which;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::BinaryRow;
-use archivist_shared::bus::call::Request;
+use archivist_plugin::{Skip, Values};
 use std::path::PathBuf;
 
 /// Requests the inspection of programs that are unknown or have changed, and returns whether
@@ -13,7 +16,7 @@ use std::path::PathBuf;
 pub(crate) fn inspect(
     turn: &mut Turn<'_>,
     programs: &[(String, PathBuf)],
-    then: Option<Request>,
+    then: Option<Call>,
 ) -> TurnResult<bool> {
     let known = turn.tx.binaries()?;
     let is_fresh = |name: &String, path: &PathBuf| {
@@ -26,13 +29,38 @@ pub(crate) fn inspect(
     let programs: Vec<_> = stale.cloned().collect();
     let any = !programs.is_empty();
     if any {
-        turn.act(FileAction::Inspect { programs, then });
+        turn.act(inspection(programs, then));
     }
     Ok(any)
 }
 
+/// Inspects programs, then makes the call that waits for it.
+pub(crate) fn inspection(programs: Vec<(String, PathBuf)>, then: Option<Call>) -> FileAction {
+    FileAction::Inspect(programs, Box::new(|found| seen(found, then)))
+}
+
+/// The event of inspected programs.
+pub(crate) fn seen(found: Vec<InspectedProgram>, then: Option<Call>) -> Event {
+    Event::of(move |turn| {
+        inspected(turn, &found)?;
+        if let Some(call) = &then {
+            turn.act(LoopAction::Again(Event::Call(call.clone())));
+        }
+        Ok(())
+    })
+}
+
+/// Requests the inspection of the programs of all plugins that are unknown or have changed.
+pub(crate) fn inspect_all(turn: &mut Turn<'_>, then: Option<Call>) -> TurnResult<bool> {
+    let none = Values::new();
+    let layers = turn.engine.layers(&none, &none);
+    let plugins = turn.engine.catalogue.plugins.iter();
+    let programs = turn.engine.programs(plugins, &layers);
+    inspect(turn, &programs, then)
+}
+
 /// Records inspected programs; the version that a provider reported for the same file stays.
-pub(crate) fn inspected(turn: &mut Turn<'_>, seen: &[InspectedProgram]) -> TurnResult<()> {
+fn inspected(turn: &mut Turn<'_>, seen: &[InspectedProgram]) -> TurnResult<()> {
     for seen in seen {
         let abspath = seen.path.to_string_lossy().into_owned();
         let old = turn.tx.binary(&seen.name)?.filter(|row| row.abspath == abspath);
@@ -47,9 +75,27 @@ pub(crate) fn inspected(turn: &mut Turn<'_>, seen: &[InspectedProgram]) -> TurnR
             found_at: turn.now,
             abspath,
         };
+        let is_new = old.as_ref().and_then(|row| row.stamp.as_ref()) != row.stamp.as_ref();
         turn.tx.record_binary(&row)?;
+        if is_new {
+            run_what_waited(turn, &row.name)?;
+        }
         let (path, version) = (seen.path.clone(), row.version);
-        turn.act(EngineAction::Version { path, version });
+        turn.remember(move |engine| engine.set_version(path, version));
     }
+    Ok(())
+}
+
+/// Queues the hooks of this machine that were skipped because this program, which has appeared, was missing. A fleet
+/// runs no single hook of a page that has ended, see [`crate::query::why`]: any node may have to visit it again.
+fn run_what_waited(turn: &mut Turn<'_>, program: &str) -> TurnResult<()> {
+    let all = (0, i64::MAX);
+    let begin = Skip::begin_for(program);
+    let is_fleet = turn.engine.settings.is_in_fleet();
+    if is_fleet || turn.tx.snapshots_skipped_for(&begin, all, 1)?.is_empty() {
+        return Ok(());
+    }
+    let which = Which::Waiting(program.to_owned());
+    turn.act(LoopAction::Again(Event::Call(turn.rooms.retry(None, which))));
     Ok(())
 }

@@ -1,15 +1,17 @@
 //! Programs that plugins require: installing them on request, and the variables for hooks that use
 //! them. An installation is a crawl without pages: its worker runs provider hooks.
 
+use crate::bus::call::{Answer, Reply};
+use crate::database::{BinaryRow, CrawlWork, NewCrawl};
 use crate::engine::crawl_plan::{CrawlPlan, PlannedHook};
 use crate::engine::state::Engine;
 use crate::machine::library::{Brought, HERE, installed_names};
 use crate::main_loop;
-use crate::main_loop::action::{EngineAction, FileAction};
-use crate::main_loop::log::CrawlLog;
+use crate::main_loop::order::{Order, UserCall};
+use crate::main_loop::rooms::Which;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::notices;
-use crate::store::{BinaryRow, CrawlWork, NewCrawl};
+use crate::programs::inspected::inspection;
 use archivist_core::model::{CrawlId, Owner, ResultState, Time, Verdict};
 use archivist_core::plan::Notice;
 use archivist_plugin::programs::binary;
@@ -17,10 +19,10 @@ use archivist_plugin::programs::binary::Source;
 use archivist_plugin::programs::install;
 use archivist_plugin::programs::install::InstallStep;
 use archivist_plugin::programs::version::reaches;
-use archivist_plugin::{BinaryRequest, Hook, Layers, Plugin, Programs, Values, resolve};
-use archivist_shared::bus::call::Which;
+use archivist_plugin::{BinaryRequest, Catalogue, Hook, Layers, Plugin, Programs, Values, resolve};
 use archivist_shared::bus::documents::report::{Added, Binary};
 use archivist_shared::bus::documents::work::{Found, HookMode, HookTask, Report};
+use archivist_shared::journal::message;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,7 +33,6 @@ const PROVIDER_LIMIT: Duration = Duration::from_secs(300);
 /// bytes.
 const VARIABLES_MAX: usize = 64;
 const VARIABLE_MAX: usize = 4096;
-/// Names in one request.
 const NAMES_MAX: usize = 100;
 
 impl Engine {
@@ -194,13 +195,42 @@ pub(crate) fn retry_install(turn: &mut Turn<'_>, id: CrawlId, which: &Which) -> 
         Which::Failed => turn.tx.requeue_results(owner, None)?,
         Which::Hook(hook) => turn.tx.requeue_results(owner, Some(hook))?,
         Which::All => turn.tx.requeue_all_results(owner)?,
-        Which::Missing => 0,
+        Which::Missing | Which::Waiting(_) => 0,
     };
     Ok(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 /// Queues the installation of the missing programs of these plugins or programs.
-pub(crate) fn install(turn: &mut Turn<'_>, names: &[String], user: u32) -> TurnResult<Added> {
+/// Gets the JSON of [`Added`].
+pub(crate) struct Install {
+    /// Names of plugins or programs.
+    pub names: Vec<String>,
+    pub user: u32,
+}
+
+impl Order for Install {
+    fn carry_out(&self, turn: &mut Turn<'_>, _reply: &Reply) -> TurnResult<Option<Answer>> {
+        Ok(Some(Answer::json(&install(turn, &self.names, self.user)?)?))
+    }
+
+    fn user_call(&self) -> Option<UserCall<'_>> {
+        UserCall::of("Install", self.user)
+    }
+
+    fn names_unknown(&self, catalogue: &Catalogue) -> bool {
+        self.names.iter().any(|name| !knows_program(catalogue, name))
+    }
+}
+
+/// Whether `name` is a plugin, or a program by its literal name.
+fn knows_program(catalogue: &Catalogue, name: &str) -> bool {
+    catalogue.plugins.iter().any(|plugin| {
+        let mut programs = plugin.schema.required_binaries.iter();
+        plugin.name.eq_ignore_ascii_case(name) || programs.any(|program| program.name == name)
+    })
+}
+
+fn install(turn: &mut Turn<'_>, names: &[String], user: u32) -> TurnResult<Added> {
     if names.is_empty() || names.len() > NAMES_MAX {
         return Err(invalid(format!("expected 1 to {NAMES_MAX} names")));
     }
@@ -221,7 +251,15 @@ pub(crate) fn install(turn: &mut Turn<'_>, names: &[String], user: u32) -> TurnR
         user,
         now: turn.now,
     })?;
-    turn.log_crawl(crawl, CrawlLog::InstallAdded { url, missing });
+    turn.log(move || {
+        tracing::info!(
+            message_id = message::CRAWL_ADDED,
+            archivist_crawl_id = crawl.0,
+            archivist_url = url.as_str(),
+            archivist_urls = 0,
+            "crawl {crawl} is added: it installs {missing} programs"
+        )
+    });
     notices::announce_crawl(turn, crawl, Notice::Added)?;
     Ok(Added {
         crawl,
@@ -284,11 +322,14 @@ pub(crate) fn take_binary(
     }
     turn.tx.record_binary(&row(found, provider, turn.now))?;
     let (name, at) = (found.name.clone(), turn.now);
-    turn.act(EngineAction::Version { path: path.clone(), version: found.version.clone() });
-    turn.act(FileAction::Inspect { programs: vec![(name.clone(), path.clone())], then: None });
+    let (file, version) = (path.clone(), found.version.clone());
+    turn.remember(move |engine| engine.set_version(file, version));
+    turn.act(inspection(vec![(name.clone(), path.clone())], None));
     if found.provider.as_deref() != Some(HERE) {
         let brought = Brought { path, at };
-        turn.act(EngineAction::Shelve { name, brought });
+        turn.remember(move |engine| {
+            engine.library.insert(name, brought);
+        });
     }
     Ok(None)
 }
@@ -321,7 +362,6 @@ pub(crate) fn layer_program_env(
     Ok(())
 }
 
-/// All programs that plugins require, by name.
 pub(crate) fn binaries(turn: &Turn<'_>) -> TurnResult<Vec<Binary>> {
     let none = Values::new();
     let layers = turn.engine.layers(&none, &none);
@@ -356,13 +396,11 @@ fn binary(turn: &Turn<'_>, plugin: &Plugin, request: &BinaryRequest) -> TurnResu
     let shelved = || turn.engine.library.get(name).map(|known| known.path.clone());
     let path = found.or_else(|| shelved().filter(|path| turn.engine.facts.has_file(path)));
     let catalogue = &turn.engine.catalogue;
-    let by_provider = install::precedes_apt(catalogue, &request.requirement);
     let Some(path) = path else {
         let source = install::advice(catalogue, plugin, &request.requirement);
         return Ok(Binary {
             name: name.clone(),
             missing: Some(source.to_string()),
-            by_provider,
             ..Binary::default()
         });
     };
@@ -380,7 +418,6 @@ fn binary(turn: &Turn<'_>, plugin: &Plugin, request: &BinaryRequest) -> TurnResu
     if version.is_some_and(|version| request.requirement.is_too_old(version)) {
         let source = install::advice(catalogue, plugin, &request.requirement);
         binary.missing = Some(source.to_string());
-        binary.by_provider = by_provider;
         binary.least.clone_from(&request.requirement.min_version);
     }
     Ok(binary)

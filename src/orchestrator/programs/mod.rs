@@ -5,8 +5,10 @@ pub mod inspected;
 pub mod install;
 
 pub(crate) use derived::{take_derived, take_programs, take_requests, why_wanted};
-pub(crate) use inspected::{inspect, inspected};
+#[cfg(test)]
+pub(crate) use inspected::seen;
+pub(crate) use inspected::{inspect, inspect_all};
 pub(crate) use install::{
-    binaries, install, is_brought, layer_program_env, note_by_hand, note_skipped, retry_install,
+    Install, binaries, is_brought, layer_program_env, note_by_hand, note_skipped, retry_install,
     take_binary,
 };

@@ -1,7 +1,7 @@
 //! Makes documents of the bus from rows that the orchestrator works with, too. Lists are documents already
-//! (`store/lists.rs`).
+//! (`database/lists.rs`).
 
-use crate::store::BinaryRow;
+use crate::database::BinaryRow;
 use archivist_core::model::CheckRecord;
 use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::watches::Check;

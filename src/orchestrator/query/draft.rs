@@ -1,12 +1,11 @@
 //! What a crawl with given options would do, without adding it.
 
+use crate::database::Users;
 use crate::engine::crawl_plan::PlannedHook;
 use crate::main_loop::turn::{Turn, TurnResult, failed};
-use crate::store::Users;
 use archivist_shared::bus::documents::report::{AddOptions, Draft, DraftHook, DraftSkip};
 use archivist_shared::bus::documents::work::HookMode;
 
-/// What a crawl with these options would do.
 pub(crate) fn draft(turn: &Turn<'_>, options: &AddOptions, users: &Users) -> TurnResult<Draft> {
     let (plugins, config) = (&options.plugins, &options.config);
     let tmp = turn.engine.archive();
@@ -27,10 +26,11 @@ pub(crate) fn draft(turn: &Turn<'_>, options: &AddOptions, users: &Users) -> Tur
         });
         shown.collect()
     };
-    let skipped = selected
-        .skipped
-        .iter()
-        .map(|(plugin, why)| DraftSkip { plugin: plugin.name.clone(), why: why.to_string() });
+    let skipped = selected.skipped.iter().map(|(plugin, why)| DraftSkip {
+        plugin: plugin.name.clone(),
+        why: why.to_string(),
+        program: why.program().map(str::to_owned),
+    });
     Ok(Draft {
         setup: hooks(&mut plan.setup.iter()),
         page: hooks(&mut plan.snapshot.iter().chain(&plan.snapshot_end)),

@@ -4,8 +4,6 @@ use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::programs;
 use crate::query::steps;
 use archivist_core::model::{Lifecycle, ResultState};
-use archivist_plugin::Values;
-use archivist_shared::bus::call::Request;
 use archivist_shared::bus::documents::report::Filter;
 
 pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<String> {
@@ -14,7 +12,7 @@ pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<S
         "snapshots" | "versions" => Lifecycle::ALL
             .iter()
             .map(|state| state.as_str())
-            .chain(["incomplete", "unsaved"])
+            .chain(["incomplete", "partial", "unsaved"])
             .collect(),
         "results" => ResultState::ALL.iter().map(|state| state.as_str()).collect(),
         "runs" => vec!["starting", "running", "ended", "open"],
@@ -53,13 +51,4 @@ pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<S
         "timeline" => serde_json::to_string(&turn.tx.list_spans(&filter)?)?,
         _ => serde_json::to_string(&turn.tx.list_runs(&filter)?)?,
     })
-}
-
-/// Whether programs have to be inspected before they are listed: the request then comes again.
-pub(crate) fn inspect_first(turn: &mut Turn<'_>, request: &Request) -> TurnResult<bool> {
-    let none = Values::new();
-    let layers = turn.engine.layers(&none, &none);
-    let plugins = turn.engine.catalogue.plugins.iter();
-    let programs = turn.engine.programs(plugins, &layers);
-    programs::inspect(turn, &programs, Some(request.clone()))
 }

@@ -25,6 +25,7 @@ pub(crate) fn metrics(turn: &Turn<'_>) -> TurnResult<report::Metrics> {
         sites: turn.tx.site_health(turn.now)?,
         store: transfer::store_status(turn)?,
         deleting: turn.tx.deletions()?,
+        unfaithful: turn.tx.unfaithful_pages(0)?.pages,
         search: indexing::status(turn)?,
     })
 }

@@ -4,6 +4,7 @@ pub mod documents;
 pub mod draft;
 pub mod lists;
 pub mod metrics;
+pub mod orders;
 pub mod plugins;
 pub mod show;
 pub mod status;
@@ -13,7 +14,7 @@ pub mod why_run;
 pub mod why_watch;
 
 pub(crate) use draft::draft;
-pub(crate) use lists::{inspect_first, list};
+pub(crate) use lists::list;
 pub(crate) use metrics::metrics;
 pub(crate) use plugins::plugins;
 pub(crate) use show::{details, details_of_run};

@@ -1,10 +1,10 @@
 //! Everything about one crawl or snapshot.
 
+use crate::bus::call::Refusal;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult};
 use crate::query::steps;
 use crate::transfer;
 use archivist_core::model::{Owner, RunId};
-use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::report::{Details, Filter, ROWS_MAX};
 
@@ -14,7 +14,6 @@ pub(crate) fn no_such_run(id: RunId) -> TurnError {
     TurnError::Refused(Refusal::NoSuch(what))
 }
 
-/// A single run, with the present result of its hook.
 pub(crate) fn details_of_run(turn: &Turn<'_>, id: RunId) -> TurnResult<Details> {
     let filter = Filter { before: Some(id.0.saturating_add(1)), limit: 1, ..Filter::default() };
     let runs = turn.tx.list_runs(&filter)?;

@@ -11,6 +11,8 @@ use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::report::Filter;
 use archivist_shared::bus::documents::watches::Certificate;
 
+/// Pages whose replay does not hold that are named.
+const UNFAITHFUL_SHOWN: u32 = 5;
 /// Milliseconds of a day.
 const DAY: i64 = 86_400_000;
 
@@ -27,6 +29,7 @@ pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
         crawls,
         snapshots,
         incomplete: turn.tx.incomplete_pages(None)?,
+        unfaithful: turn.tx.unfaithful_pages(UNFAITHFUL_SHOWN)?,
         running,
         uses: turn.tx.uses()?.into_values().sum(),
         ids: turn.tx.highest_ids()?,

@@ -4,13 +4,19 @@
 use crate::expiry;
 use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::notices::reason::{reason, until};
+use crate::notices::{reason, until};
 use crate::programs;
 use crate::quota;
 use crate::transfer;
 use crate::work;
-use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId, Time, without_userinfo};
-use archivist_core::plan::{Blocker, Places, View, against_host, incomplete_text};
+use archivist_core::model::{
+    Lifecycle, Owner, REPLAY_HOLDS, ResultState, SnapshotId, Time, fidelity, replay_text,
+    without_userinfo,
+};
+use archivist_core::plan::{
+    Blocker, Places, View, against_host, errors_text, incomplete_text, partial_text,
+};
+use archivist_plugin::Skip;
 use archivist_shared::bus::documents::report::{Crawl, Filter, HookResult, Reason, Snapshot, Why};
 
 /// Results that are listed individually.
@@ -50,11 +56,12 @@ pub(crate) fn of_result(result: &HookResult, logs: &str) -> Reason {
     reason(word, text)
 }
 
-/// What crawls and snapshots have in common.
 struct Item<'a> {
     id: Owner,
     status: Lifecycle,
     reason: Option<&'a str>,
+    /// Whether it was saved without all of its parts, which other reasons name.
+    is_partial: bool,
     attempts: u32,
     retry_at: Option<Time>,
 }
@@ -98,6 +105,7 @@ fn why_crawl(turn: &Turn<'_>, crawl: &Crawl, view: &View, to: &mut Vec<Reason>) 
         id: Owner::Crawl(crawl.id),
         status: crawl.status,
         reason: crawl.reason.as_deref(),
+        is_partial: crawl.incomplete + crawl.errors + crawl.partial > 0,
         attempts: crawl.attempts,
         retry_at: crawl.retry_at,
     };
@@ -113,6 +121,15 @@ fn why_crawl(turn: &Turn<'_>, crawl: &Crawl, view: &View, to: &mut Vec<Reason>) 
     }
     let is_open = why_item(turn, &item, to)?;
     why_incomplete(turn, crawl, to)?;
+    let id = crawl.id;
+    if let Some(text) = errors_text(crawl.errors) {
+        let text = format!("{text}; to list them: archivist list snapshots {id} --http 400-599");
+        to.push(reason("errors", text));
+    }
+    if let Some(text) = partial_text(crawl.partial) {
+        let text = format!("{text}; to list them: archivist list snapshots {id} --status partial");
+        to.push(reason("missing", text));
+    }
     if !is_open {
         return Ok(());
     }
@@ -184,7 +201,8 @@ fn why_snapshot(
     let item = Item {
         id,
         status: snapshot.status,
-        reason: snapshot.reason.as_deref(),
+        reason: snapshot.lack(),
+        is_partial: !snapshot.missing.is_empty(),
         attempts: snapshot.attempts,
         retry_at: snapshot.retry_at,
     };
@@ -200,7 +218,23 @@ fn why_snapshot(
         to.push(reason("removed", text));
         return Ok(());
     }
-    if !why_item(turn, &item, to)? {
+    if let Some(problem) = turn.tx.replay_problem(snapshot.id)? {
+        to.push(reason("replay", format!("its recording could not be replayed: {problem}")));
+    }
+    let replay = turn.tx.shown_by_replay(snapshot.id)?.unwrap_or_default();
+    if fidelity(&replay).is_some_and(|share| share < REPLAY_HOLDS) {
+        let shown = replay_text(&replay).unwrap_or_default();
+        let text = format!(
+            "its replay does not hold: {shown}; to record it again: archivist retry --all {id}"
+        );
+        to.push(reason("replay", text));
+    }
+    let is_open = why_item(turn, &item, to)?;
+    let parts = snapshot.missing.iter();
+    to.extend(
+        parts.map(|part| reason("missing", format!("parts of the page are missing: {part}"))),
+    );
+    if !is_open {
         return Ok(());
     }
     let crawl = main_loop::crawl_of(turn, snapshot.crawl)?;
@@ -277,6 +311,7 @@ fn why_item(turn: &Turn<'_>, item: &Item<'_>, to: &mut Vec<Reason>) -> TurnResul
             let text = format!("{recorded}; to retry: archivist retry {id}");
             to.push(reason("quarantined", text));
         }
+        Lifecycle::Sealed if recorded.is_empty() && item.is_partial => {}
         Lifecycle::Sealed if recorded.is_empty() => to.push(reason("done", "done")),
         Lifecycle::Sealed => to.push(reason("done", format!("done, but {recorded}"))),
         Lifecycle::Queued | Lifecycle::Started => return Ok(true),
@@ -306,7 +341,6 @@ fn why_waiting(
     Ok(())
 }
 
-/// Adds the units that run for an item.
 fn why_running(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
     let runs = turn.tx.open_runs_of(id)?;
     let hooks = runs.iter().filter(|run| run.hook.is_some());
@@ -346,6 +380,15 @@ fn why_results(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<V
         let logs = format!("{} --hook {}", result.owner, result.plugin);
         of_result(result, &logs)
     }));
+    let waits = |result: &&HookResult| Skip::is_for_program(result.error.as_deref());
+    if let Some(result) = bad.iter().find(waits).filter(|_| turn.engine.settings.is_in_fleet()) {
+        // On one machine, the hook runs when the program appears.
+        let text = format!(
+            "a fleet runs no single hook of a page that has ended; when the nodes have the program: archivist retry {}",
+            result.owner
+        );
+        to.push(reason("program", text));
+    }
     match count.saturating_sub(bad.len() as u64) {
         0 => {}
         more => to.push(reason("more", format!("{more} more results failed or were skipped"))),

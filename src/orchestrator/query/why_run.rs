@@ -1,13 +1,13 @@
 //! Why a single run has not ended, or how it ended and what followed.
 
+use crate::database::{RunRow, RunState};
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::notices::reason::reason;
+use crate::notices::reason;
 use crate::query::documents::without_details;
 use crate::query::show::no_such_run;
 use crate::query::why::of_result;
 use crate::query::why_watch;
 use crate::query::why_watch::why_bad;
-use crate::store::{RunRow, RunState};
 use archivist_core::model::{Lifecycle, Outcome, Owner, RunId};
 use archivist_shared::bus::documents::report::{Reason, WhyRun};
 use archivist_shared::bus::documents::watches::Check;
@@ -95,7 +95,6 @@ fn why_check(turn: &Turn<'_>, check: Check) -> TurnResult<WhyRun> {
     Ok(WhyRun { run: check.id, status: check.state, reasons })
 }
 
-/// The name of an outcome for programs.
 fn code(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Exit(0) => "done",

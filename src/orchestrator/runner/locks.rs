@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::oneshot;
 
-/// Name of the file in the data directory.
 const FILE: &str = "runner.lock";
 
 /// The locks of one rank.

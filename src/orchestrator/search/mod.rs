@@ -1,21 +1,23 @@
 //! The index of full text search answers users of the bus. A unit reads it, because what is in it comes
 //! from pages. `archivist search` asks it without the orchestrator.
 
+pub mod bus;
 pub mod files;
 
+use crate::bus::call::{Answer, Refusal, Reply};
+use crate::database::UnitRow;
 use crate::engine::index::SEARCH;
 use crate::indexing;
-use crate::main_loop::action::{FileAction, ReplyAction};
+use crate::main_loop::action::{Awaited, FileAction, ReplyAction};
 use crate::main_loop::event::{Contents, UnitEnd};
+use crate::main_loop::order::{Order, UserCall};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult, failed};
 use crate::search::files::{Found, answer_path};
-use crate::store::UnitRow;
 use crate::units::{Kind, ReadFiles, life};
-use archivist_core::model::Outcome;
 use archivist_core::model::search::{HITS_MAX, REBUILD, SearchQuestion};
+use archivist_core::model::{Outcome, RunId};
 use archivist_core::unit::{UnitKind, UnitSpec};
-use archivist_shared::bus::call::{Refusal, Reply};
 use std::time::Duration;
 
 /// `RuntimeMaxSec=` of the unit: a user waits for it.
@@ -23,7 +25,6 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Units that may run at one time.
 const UNITS_MAX: usize = 8;
 
-/// A question to the index.
 pub(crate) struct Search;
 
 impl Kind for Search {
@@ -50,17 +51,34 @@ impl Kind for Search {
             }
             (outcome, _) => Err(format!("{outcome}; see: journalctl -u {}", run.unit)),
         };
-        turn.act(ReplyAction::Found { run: run.id, answer: answer.map_err(Refusal::Failed) });
+        let answer = answer.map(Some).map_err(Refusal::Failed);
+        turn.act(ReplyAction::Settle(answer_of(run.id), answer));
         Ok(())
     }
 }
 
-/// Asks the index for a user.
-pub(crate) fn ask(
-    turn: &mut Turn<'_>,
-    question: &SearchQuestion,
-    reply: &Reply<String>,
-) -> TurnResult<()> {
+/// A question to the index. Its caller gets the answer as JSON.
+pub(crate) struct Ask {
+    pub question: SearchQuestion,
+}
+
+impl Order for Ask {
+    fn carry_out(&self, turn: &mut Turn<'_>, reply: &Reply) -> TurnResult<Option<Answer>> {
+        ask(turn, &self.question, reply)?;
+        Ok(None)
+    }
+
+    fn user_call(&self) -> Option<UserCall<'_>> {
+        UserCall::of_all("Search.Search")
+    }
+}
+
+/// The answer of a search, for which its caller waits.
+fn answer_of(run: RunId) -> Awaited {
+    Awaited::new("search", run)
+}
+
+fn ask(turn: &mut Turn<'_>, question: &SearchQuestion, reply: &Reply) -> TurnResult<()> {
     if !turn.engine.start_facts.has_search {
         return Err(failed("archivist-search is not installed".to_owned()));
     }
@@ -80,6 +98,6 @@ pub(crate) fn ask(
     let stdin = Some(serde_json::to_vec(&question)?);
     let stdout = Output::Record(answer_path(&turn.engine.scope, run));
     life::start(turn, run, spec, stdin, stdout, None);
-    turn.act(ReplyAction::AwaitSearch { run, reply: reply.clone() });
+    turn.act(ReplyAction::Await(answer_of(run), reply.clone()));
     Ok(())
 }

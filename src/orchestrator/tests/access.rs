@@ -1,10 +1,17 @@
 //! Which user may make which call: the policy of the bus and the rules of the orchestrator together.
 
 use super::bed::Bed;
+use crate::bus::call::Refusal;
+use crate::calls::requests::Request;
+use crate::deletion::Delete;
+use crate::expiry::RetentionCall;
+use crate::indexing::Rebuild;
+use crate::main_loop::rooms::Which;
+use crate::programs::Install;
+use crate::service;
+use crate::transfer::StoreCall;
 use archivist_core::model::{Act, CALLS, CrawlId, Owner, RETRY_HOOK, SnapshotId};
-use archivist_shared::bus::call::{Refusal, Request, Which};
 use archivist_shared::bus::documents::report::{AddOptions, Deleted};
-use archivist_shared::bus::service;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -22,20 +29,14 @@ const CALLERS: [u32; 5] = [ROOT, OWNER, MEMBER, TIMER, STRANGER];
 
 /// Each call, with the callers that may make it about a crawl that OWNER added: root, the owner, another
 /// member, the services of timers, a user outside of the group.
-const MATRIX: [(&str, &str); 43] = [
+const MATRIX: [(&str, &str); 45] = [
     ("Abort", "rom--"),
     ("Add", "rom--"),
     ("Amend", "ro---"),
-    ("AwaitCheck", "rom--"),
     ("AwaitUnits", "rom--"),
     ("Cancel", "rom--"),
-    ("Check", "romt-"),
-    ("ConfirmRetention", "r----"),
     ("Delete", "ro---"),
     ("Draft", "rom--"),
-    ("Expired", "rom--"),
-    ("Fetch", "rom--"),
-    ("History", "rom--"),
     ("Hold", "rom--"),
     ("Install", "rom--"),
     ("Interrupt", "rom--"),
@@ -45,26 +46,34 @@ const MATRIX: [(&str, &str); 43] = [
     ("Pin", "ro---"),
     ("Plugins", "rom--"),
     ("Proceed", "rom--"),
-    ("RebuildSearch", "r----"),
     ("Register", "rom--"),
     ("Reload", "r----"),
     ("Resume", "rom--"),
-    ("Retry", "romt-"),
+    ("Retention.Confirm", "r----"),
+    ("Retention.Expired", "rom--"),
     (RETRY_HOOK, "ro---"),
+    ("Retry", "romt-"),
     ("RetryAll", "ro---"),
     ("Run", "rom--"),
-    ("Search", "r----"),
+    ("Search.Rebuild", "r----"),
+    ("Search.Search", "r----"),
     ("Show", "rom--"),
     ("Status", "romt-"),
+    ("Store.Fetch", "rom--"),
+    ("Store.Test", "r----"),
     ("Subscribe", "rom--"),
-    ("TestStore", "r----"),
     ("UnknownSettings", "rom--"),
     ("Unpin", "r----"),
     ("Unsubscribe", "rom--"),
     ("Update", "rom--"),
     ("Watch", "rom--"),
     ("WatchStatus", "rom--"),
-    ("Watches", "rom--"),
+    ("Watches.Await", "rom--"),
+    ("Watches.Cancel", "rom--"),
+    ("Watches.Check", "romt-"),
+    ("Watches.History", "rom--"),
+    ("Watches.List", "rom--"),
+    ("Watches.Why", "rom--"),
     ("Why", "rom--"),
 ];
 
@@ -77,6 +86,8 @@ fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 /// Whether the policy lets a caller call a method of the interface for users: the last rule that fits decides,
 /// and rules of users come after those of groups, and these after the default (dbus-daemon(1)).
 fn is_admitted(caller: u32, method: &str) -> bool {
+    let (interface, method) = method.split_once('.').unwrap_or(("Manager", method));
+    let interface = format!("org.archivist1.{interface}");
     let mut contexts = vec!["context=\"default\"".to_owned()];
     contexts.push(match caller {
         ROOT => "user=\"root\"".to_owned(),
@@ -93,7 +104,7 @@ fn is_admitted(caller: u32, method: &str) -> bool {
         let rules = rest.split_once("</policy>").unwrap().0.lines();
         for rule in rules.map(str::trim).filter(|rule| rule.contains(" send_destination=")) {
             let fits = |name: &str, value: &str| attribute(rule, name).is_none_or(|of| of == value);
-            if fits("send_interface", "org.archivist1.Manager") && fits("send_member", method) {
+            if fits("send_interface", &interface) && fits("send_member", method) {
                 is_allowed = rule.starts_with("<allow");
             }
         }
@@ -101,14 +112,21 @@ fn is_admitted(caller: u32, method: &str) -> bool {
     is_allowed
 }
 
-/// The methods of the interface for users, as it describes itself.
+/// The methods of the interfaces for users, as these describe themselves.
 fn methods() -> BTreeSet<String> {
-    let description = service::description();
-    let (_, rest) = description.split_once("<interface name=\"org.archivist1.Manager\">").unwrap();
-    let (interface, _) = rest.split_once("</interface>").unwrap();
-    let lines = interface.lines().map(str::trim);
-    let methods = lines.filter(|line| line.starts_with("<method "));
-    methods.map(|line| attribute(line, "name").unwrap().to_owned()).collect()
+    let mut found = BTreeSet::new();
+    for (name, description) in service::descriptions() {
+        let interface = match name.strip_prefix("org.archivist1.").unwrap() {
+            "Manager" => String::new(),
+            "Worker" | "Node" => continue,
+            feature => format!("{feature}."),
+        };
+        let lines = description.lines().map(str::trim);
+        let methods = lines.filter(|line| line.starts_with("<method "));
+        found
+            .extend(methods.map(|line| format!("{interface}{}", attribute(line, "name").unwrap())));
+    }
+    found
 }
 
 /// A sealed crawl of OWNER, with the page s1.
@@ -119,13 +137,12 @@ fn archived() -> Bed {
 }
 
 fn add(bed: &mut Bed, user: u32) {
-    bed.request(|reply| Request::Add {
+    bed.request(Request::Add {
         lines: Arc::new(b"http://a.example/\n".to_vec()),
         options: AddOptions::default(),
         user,
         joins: false,
         so_far: None,
-        reply,
     });
     loop {
         bed.until_quiet();
@@ -148,40 +165,34 @@ fn refusal(bed: &mut Bed, call: &str, user: u32) -> Option<String> {
     let retry = |bed: &mut Bed, which: Which| {
         // What this asks for may leave its final state.
         bed.finals.clear();
-        why(bed.request(|reply| Request::Retry { id: Some(id), which, user, so_far: None, reply }))
+        why(bed.request(Request::Retry { id: Some(id), which, user, so_far: None }))
     };
     let pin = |bed: &mut Bed, pinned: bool| {
-        why(bed.request(|reply| Request::Pin { id, pinned, dry_run: false, user, reply }))
+        why(bed.request(Request::Pin { id, pinned, dry_run: false, user }))
     };
     match call {
-        "Amend" => why(bed.request(|reply| Request::Amend {
+        "Amend" => why(bed.request(Request::Amend {
             id,
             config: [("TIMEOUT".to_owned(), "9".to_owned())].into(),
             user,
-            reply,
         })),
         "Delete" => {
-            let answer =
-                bed.request(|reply| Request::Delete { ids: vec![id], dry_run: true, user, reply });
+            let answer = bed.request(Delete { ids: vec![id], dry_run: true, user });
             let answer: Deleted = serde_json::from_str(&answer?.unwrap()).unwrap();
             answer.left.into_iter().next().map(|left| left.reason)
         }
-        "Install" => why(bed.request(|reply| Request::Install {
-            names: vec!["beta".to_owned()],
-            user,
-            reply,
-        })),
+        "Install" => why(bed.request(Install { names: vec!["beta".to_owned()], user })),
         "Pin" => pin(bed, true),
         "Unpin" => {
-            let tx = bed.store.begin().unwrap();
+            let tx = bed.database.begin().unwrap();
             tx.set_pinned(id, Some(ROOT)).unwrap();
             tx.commit().unwrap();
             pin(bed, false)
         }
-        "ConfirmRetention" => why(bed.request(|reply| Request::ConfirmRetention { user, reply })),
-        "RebuildSearch" => why(bed.request(|reply| Request::RebuildSearch { user, reply })),
-        "Reload" => why(bed.request(|reply| Request::Reload { user, reply })),
-        "TestStore" => why(bed.request(|reply| Request::TestStore { user, reply })),
+        "Retention.Confirm" => why(bed.request(RetentionCall::Confirm { user })),
+        "Search.Rebuild" => why(bed.request(Rebuild { user })),
+        "Reload" => why(bed.request(Request::Reload { user })),
+        "Store.Test" => why(bed.request(StoreCall::Test { user })),
         "RetryAll" => retry(bed, Which::All),
         RETRY_HOOK => retry(bed, Which::Hook("alpha".to_owned())),
         other => panic!("no request for '{other}', which is not for all"),

@@ -1,11 +1,12 @@
 //! Units that start when crawls end: which, once each, and also after a kill of the orchestrator.
 
 use super::bed::Bed;
+use crate::calls::requests::Request;
 use crate::main_loop::event::Event;
+use crate::main_loop::rooms::Which;
 use archivist_config::Settings;
 use archivist_config::alert::Alert;
 use archivist_core::model::{CrawlId, Owner};
-use archivist_shared::bus::call::{Request, Which};
 
 fn configure(settings: &mut Settings) {
     let unit = |name: &str| Some(Alert::Unit(name.to_owned()));
@@ -60,7 +61,7 @@ fn cancelled_crawl_only_makes_the_orchestrator_idle() {
     bed.until_quiet();
     let cancel = |bed: &mut Bed, n| {
         let id = Owner::Crawl(CrawlId(n));
-        bed.request(|reply| Request::Cancel { id, reply });
+        bed.request(Request::Cancel { id });
     };
     cancel(&mut bed, 1);
     bed.until_quiet();
@@ -75,7 +76,7 @@ fn open_crawl_takes_back_an_alert_of_idleness_that_has_not_started() {
     let mut bed = configured();
     bed.add(1);
     let id = Owner::Crawl(CrawlId(1));
-    bed.request(|reply| Request::Cancel { id, reply });
+    bed.request(Request::Cancel { id });
     // The alert starts in the next turn, in which the crawl is retried before it.
     bed.retry_some(Some(id), Which::All);
     bed.come_to_an_end();

@@ -2,8 +2,8 @@
 
 use super::bed::Bed;
 use super::world::{Call, State};
+use crate::database::RunRow;
 use crate::main_loop::event::Event;
-use crate::store::RunRow;
 use archivist_core::model::{Lifecycle, Owner};
 use archivist_core::unit::UnitKind;
 use archivist_shared::bus::documents::report::{Counts, Filter, HookResult};

@@ -1,8 +1,8 @@
 //! Retries, delays and time limits when the clock of the machine is set.
 
 use super::bed::Bed;
+use crate::database::rows::lease::Leases;
 use crate::main_loop::event::Event;
-use crate::store::rows::lease::Leases;
 use archivist_core::model::{Lifecycle, SnapshotId, Time};
 use archivist_core::plan::{Clocks, HostNetwork};
 use archivist_shared::bus::documents::report::{Crawl, Filter};

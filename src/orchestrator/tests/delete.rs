@@ -1,10 +1,13 @@
 //! Deleted crawls and snapshots: their rows, and the unit that removes their files.
 
 use super::bed::{Bed, DATABASE};
+use crate::bus::call::Refusal;
+use crate::calls::requests::Request;
+use crate::deletion::Delete;
 use crate::main_loop::event::Event;
+use crate::main_loop::rooms::Which;
 use archivist_core::model::{CrawlId, Owner, SnapshotId};
 use archivist_core::store::{Assignment, Copy, CopyStatus, StoredObject, Task};
-use archivist_shared::bus::call::{Refusal, Request, Which};
 use archivist_shared::bus::documents::report::{Deleted, Filter};
 use archivist_shared::bus::documents::work::ToRemove;
 use archivist_shared::deleted;
@@ -40,7 +43,6 @@ fn end(bed: &mut Bed, status: i32, result: &str) {
     bed.world.end(&unit, 1, status, result);
 }
 
-/// What the running unit removes.
 fn to_remove(bed: &Bed) -> ToRemove {
     let unit = &bed.world.units[&unit(bed)];
     serde_json::from_slice(unit.stdin.as_ref().unwrap()).unwrap()
@@ -101,7 +103,7 @@ fn crawl_goes_with_its_last_page() {
 #[test]
 fn imported_file_goes_with_the_last_crawl_of_its_tag() {
     let mut bed = archived(1);
-    let tx = bed.store.begin().unwrap();
+    let tx = bed.database.begin().unwrap();
     tx.tag_crawl(CrawlId(1), "imported-0a1b").unwrap();
     tx.tag_crawl(CrawlId(1), "reading").unwrap();
     tx.commit().unwrap();
@@ -116,8 +118,8 @@ fn imported_file_goes_with_the_last_crawl_of_its_tag() {
 
 fn pin(bed: &mut Bed, id: &str, pinned: bool, dry_run: bool) -> u32 {
     let id: Owner = id.parse().unwrap();
-    let answer = bed.request(|reply| Request::Pin { id, pinned, dry_run, user: 0, reply });
-    answer.unwrap().unwrap()
+    let answer = bed.request(Request::Pin { id, pinned, dry_run, user: 0 });
+    answer.unwrap().unwrap().parse().unwrap()
 }
 
 fn refusals(bed: &mut Bed, ids: &[&str]) -> Vec<String> {
@@ -154,7 +156,7 @@ fn pinned_pages_and_crawls_are_not_deleted() {
 fn crawl_of_many_pages_is_deleted_in_pieces() {
     let mut bed = Bed::new();
     bed.add(250);
-    let reply = |reply| Request::Cancel { id: Owner::Crawl(CrawlId(1)), reply };
+    let reply = Request::Cancel { id: Owner::Crawl(CrawlId(1)) };
     bed.request(reply);
     bed.until_quiet();
     while let Some(hook) = bed.running_hook() {
@@ -162,16 +164,15 @@ fn crawl_of_many_pages_is_deleted_in_pieces() {
         bed.until_quiet();
     }
     assert_eq!(delete(&mut bed, &["c1"], false).pages, 250);
-    let retry = bed.request(|reply| Request::Retry {
+    let retry = bed.request(Request::Retry {
         id: Some(Owner::Crawl(CrawlId(1))),
         which: Which::All,
         user: 0,
         so_far: None,
-        reply,
     });
     assert!(matches!(retry, Some(Err(Refusal::Invalid(_)))), "{retry:?}");
     bed.world.answers.clear();
-    bed.turn(vec![Event::DeleteSome]);
+    bed.turn(vec![Event::of(crate::deletion::delete_some)]);
     assert_eq!(pages(&mut bed).len(), 150);
     bed.restart(0);
     bed.until_quiet();
@@ -191,12 +192,8 @@ fn only_what_has_ended_is_deleted() {
     }
     assert_eq!(pages(&mut bed), [1]);
     bed.engine.settings.fleet_database = "postgresql://db.test/archive".to_owned();
-    let refused = bed.request(|reply| Request::Delete {
-        ids: vec![Owner::Snapshot(SnapshotId(1))],
-        dry_run: false,
-        user: 0,
-        reply,
-    });
+    let refused =
+        bed.request(Delete { ids: vec![Owner::Snapshot(SnapshotId(1))], dry_run: false, user: 0 });
     assert!(matches!(refused, Some(Err(Refusal::Invalid(_)))), "{refused:?}");
 }
 
@@ -270,7 +267,7 @@ fn copy_in_the_store_is_removed() {
 }
 
 fn set(bed: &mut Bed, copy: &Copy) {
-    let tx = bed.store.begin().unwrap();
+    let tx = bed.database.begin().unwrap();
     tx.set_copy(SnapshotId(1), copy).unwrap();
     tx.commit().unwrap();
 }
@@ -306,7 +303,7 @@ fn crawl_without_pages_is_deleted() {
 fn file_of_the_database_becomes_smaller() {
     const NAMES: usize = 12_000;
     let mut bed = archived(2);
-    let tx = bed.store.begin().unwrap();
+    let tx = bed.database.begin().unwrap();
     for number in 0..NAMES {
         let name = format!("imported-{number:0300}");
         tx.tag_crawl(CrawlId(1), &name).unwrap();

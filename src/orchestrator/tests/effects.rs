@@ -2,6 +2,7 @@
 //! callers answer at once.
 
 use super::world::{Call, World};
+use crate::bus::call::{Answer, Reply};
 use crate::engine::commands::{Commands, RegisteredCommand};
 use crate::main_loop::effects::{Background, Callers, Job, Systemd};
 use crate::main_loop::event::Event;
@@ -11,12 +12,10 @@ use crate::main_loop::starts::Start;
 use archivist_config::Scope;
 use archivist_core::model::{CrawlId, RunId};
 use archivist_core::plan::{Evidence, LoadLimits};
-use archivist_shared::bus::call::{Reply, Request};
 use archivist_shared::bus::callers::Claim;
 use archivist_shared::bus::signals::Signal;
 use archivist_shared::systemd::{Release, Whom};
 use std::collections::BTreeSet;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -51,9 +50,9 @@ impl Systemd for World {
         self.calls.push_back(Call::Kill(unit, signal));
     }
 
-    fn end(&mut self, unit: String, force: bool, reply: Reply<()>) {
+    fn end(&mut self, unit: String, force: bool, reply: Reply) {
         self.calls.push_back(Call::Kill(unit, if force { 9 } else { 15 }));
-        reply.send(Ok(()));
+        reply.send(Ok(Answer::Done));
     }
 
     fn freeze(&mut self, unit: String) {
@@ -76,8 +75,8 @@ impl Systemd for World {
         self.calls.push_back(Call::List);
     }
 
-    fn synchronize_journal(&mut self, invocation: String, reply: Reply<String>) {
-        reply.send(Ok(invocation));
+    fn synchronize_journal(&mut self, invocation: String, reply: Reply) {
+        reply.send(Ok(Answer::Text(invocation)));
     }
 }
 
@@ -88,7 +87,7 @@ impl Background for World {
 
     fn run(&mut self, job: Job, scope: &Scope) {
         match job(scope) {
-            event @ Event::Watches(_) => self.read.push(event),
+            event @ Event::Call(_) => self.read.push(event),
             event => self.answers.push(event),
         }
     }
@@ -97,7 +96,12 @@ impl Background for World {
         self.measured = Some((hooks, rate));
     }
 
-    fn inspect(&mut self, _programs: Vec<(String, PathBuf)>, _then: Option<Request>) {}
+    fn inspect(
+        &mut self,
+        _programs: Vec<(String, PathBuf)>,
+        _then: crate::main_loop::effects::Inspection,
+    ) {
+    }
 
     fn watch_disk(&mut self, _watched: Option<(PathBuf, LoadLimits)>) {}
 }
@@ -111,9 +115,9 @@ impl Callers for World {
         self.is_subscribed
     }
 
-    fn follow(&mut self, _crawl: CrawlId, _: Vec<String>, _: Claim, _: &Reply<OwnedFd>) {}
+    fn follow(&mut self, _crawl: CrawlId, _: Vec<String>, _: Claim, _: &Reply) {}
 
-    fn follow_status(&mut self, _claim: Claim, _reply: &Reply<OwnedFd>) {}
+    fn follow_status(&mut self, _claim: Claim, _reply: &Reply) {}
 
     fn tell(&mut self, _crawl: CrawlId, _line: &str, _last: bool) {}
 
@@ -125,7 +129,7 @@ impl Callers for World {
         None
     }
 
-    fn hold(&mut self, _crawl: CrawlId, _cancel: bool, _: Claim, _: &Reply<OwnedFd>) {}
+    fn hold(&mut self, _crawl: CrawlId, _cancel: bool, _: Claim, _: &Reply) {}
 
     fn release_holds(&mut self, _crawl: CrawlId) {}
 
@@ -134,7 +138,7 @@ impl Callers for World {
         commands: &mut Commands,
         command: RegisteredCommand,
         _claim: Claim,
-        _reply: &Reply<OwnedFd>,
+        _reply: &Reply,
     ) {
         commands.add(command);
     }

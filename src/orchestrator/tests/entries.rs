@@ -1,8 +1,8 @@
 //! Entries of lists that are kept without a visit: one unit writes the directories of many.
 
 use super::bed::Bed;
+use crate::calls::requests::Request;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId};
-use archivist_shared::bus::call::Request;
 use archivist_shared::bus::documents::report::Filter;
 use archivist_shared::bus::documents::work::EntriesToWrite;
 
@@ -21,7 +21,6 @@ fn unit(bed: &Bed) -> Option<String> {
     units.pop()
 }
 
-/// What the running unit writes.
 fn to_write(bed: &Bed) -> EntriesToWrite {
     let unit = &bed.world.units[&unit(bed).unwrap()];
     serde_json::from_slice(unit.stdin.as_ref().unwrap()).unwrap()
@@ -52,7 +51,6 @@ fn crawl_status(bed: &mut Bed) -> Lifecycle {
     bed.look(|tx| tx.status_of(Owner::Crawl(CrawlId(1))))
 }
 
-/// Units of single pages and hooks.
 fn single_units(bed: &Bed) -> usize {
     bed.running_of("-snapshot-").len() + bed.running_of("-hook-").len()
 }
@@ -148,12 +146,12 @@ fn cancelled_entries_are_deleted_after_the_end_of_their_unit() {
 fn paused_entries_wait() {
     let mut bed = kept(2);
     let page = Owner::Snapshot(SnapshotId(2));
-    bed.request(|reply| Request::Pause { id: page, reply });
+    bed.request(Request::Pause { id: page });
     end(&mut bed, 1, 0, "success");
     assert_eq!(count(&mut bed, Lifecycle::Sealed), 1);
     assert_eq!(bed.look(|tx| tx.status_of(page)), Lifecycle::Paused);
     assert_eq!(unit(&bed), None);
-    bed.request(|reply| Request::Resume { id: page, reply });
+    bed.request(Request::Resume { id: page });
     bed.until_quiet();
     assert_eq!(to_write(&bed).pages.len(), 1);
     end(&mut bed, 1, 0, "success");

@@ -1,17 +1,22 @@
 //! `Retention=`: which pages it deletes, and when.
 
 use super::bed::{Bed, DATABASE};
+use crate::calls::requests::Request;
+use crate::database::Durability;
+use crate::expiry::RetentionCall;
 use crate::house::House;
 use crate::main_loop::event::Event;
 use crate::main_loop::transaction::{self, Moment};
-use crate::store::Durability;
-use archivist_core::model::{CrawlId, SnapshotId, Time};
+use crate::query::orders::Query;
+use archivist_core::model::{CrawlId, IdMarks, Owner, SnapshotId, Time};
 use archivist_core::plan::RetentionRule;
 use archivist_core::store::{Copy, CopyStatus};
-use archivist_shared::bus::call::Request;
-use archivist_shared::bus::documents::report::{Expired, Filter, Why};
+use archivist_plugin::files::remove::remove_tree;
+use archivist_shared::bus::documents::report::{AddOptions, Added, Details, Expired, Filter, Why};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -52,13 +57,34 @@ fn until_over_with(bed: &mut Bed, succeeds: bool) {
 }
 
 /// Archives a version of a page, and returns its id.
-fn add_version(bed: &mut Bed, is_good: bool) -> i64 {
+pub fn add_version(bed: &mut Bed, is_good: bool) -> i64 {
     bed.add(1);
     until_over_with(bed, is_good);
     let id = *pages(bed).last().unwrap();
     let page = bed.look(|tx| tx.list_snapshots(&Filter::default())).remove(0);
     assert_eq!((page.id.0, page.is_saved()), (id, is_good), "{page:?}");
     id
+}
+
+fn directory(bed: &mut Bed, id: i64) -> String {
+    let filter = Filter::of(Owner::Snapshot(SnapshotId(id)));
+    bed.look(|tx| tx.list_snapshots(&filter)).remove(0).directory.unwrap()
+}
+
+/// Makes the directories of pages, which no worker of the bed does, and the marks of an archive.
+pub fn make_files(bed: &mut Bed, ids: &[i64]) {
+    std::fs::create_dir_all(bed.engine.archive().join(IdMarks::DIRECTORY)).unwrap();
+    for id in ids {
+        let directory = PathBuf::from(directory(bed, *id));
+        for result in bed.look(|tx| tx.results(Owner::Snapshot(SnapshotId(*id)))) {
+            std::fs::create_dir_all(directory.join(result.plugin)).unwrap();
+        }
+    }
+}
+
+/// A user removes the directory of a page by hand.
+pub fn remove_files(bed: &mut Bed, id: i64) {
+    remove_tree(&PathBuf::from(directory(bed, id))).unwrap();
 }
 
 fn set(bed: &mut Bed, rules: &[&str]) {
@@ -70,8 +96,8 @@ fn set(bed: &mut Bed, rules: &[&str]) {
 
 /// An administrator lets the rules delete what is due.
 pub fn confirm(bed: &mut Bed) {
-    let answer = bed.request(|reply| Request::ConfirmRetention { user: 0, reply });
-    assert_eq!(answer, Some(Ok(())));
+    let answer = bed.request(RetentionCall::Confirm { user: 0 });
+    assert_eq!(answer, Some(Ok(String::new())));
     expire(bed);
 }
 
@@ -97,8 +123,7 @@ fn next(bed: &mut Bed) -> Option<Time> {
 /// What `archivist why` says about the rules.
 fn why(bed: &mut Bed, id: i64) -> String {
     let id = SnapshotId(id).to_string().parse().unwrap();
-    let answer = bed.request(|reply| Request::Why { id, reply });
-    let why: Why = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
+    let why: Why = bed.document(Query::Why { id });
     let codes = ["retention", "pinned"];
     let reason = why.reasons.into_iter();
     let mut reason = reason.filter(|reason| codes.contains(&reason.code.as_str()));
@@ -108,8 +133,8 @@ fn why(bed: &mut Bed, id: i64) -> String {
 pub fn pin(bed: &mut Bed, id: &str, pinned: bool) {
     let id = id.parse().unwrap();
     let dry_run = false;
-    let answer = bed.request(|reply| Request::Pin { id, pinned, dry_run, user: 0, reply });
-    assert_eq!(answer.unwrap().unwrap(), 1);
+    let answer = bed.request(Request::Pin { id, pinned, dry_run, user: 0 });
+    assert_eq!(answer.unwrap().unwrap(), "1");
     expire(bed);
 }
 
@@ -152,6 +177,65 @@ fn versions_beyond_the_number_go() {
     add(&mut bed, 1);
     expire(&mut bed);
     assert_eq!(pages(&mut bed), [4, 5]);
+}
+
+/// A newer version whose directory is gone replaces no page, whatever its row says.
+#[test]
+fn versions_without_files_replace_none() {
+    for (rule, gone, left) in [
+        ("versions=1", &[3][..], &[2][..]),
+        ("versions=1", &[2, 3], &[1]),
+        ("versions=2", &[3], &[1, 2]),
+        ("age=1h", &[3], &[2]),
+        ("age=1h", &[2, 3], &[1]),
+        ("age=1h newest=no", &[3], &[]),
+    ] {
+        let mut bed = archived(3, 1);
+        make_files(&mut bed, &[1, 2, 3]);
+        gone.iter().for_each(|id| remove_files(&mut bed, *id));
+        set(&mut bed, &[rule]);
+        let rows = bed.look(|tx| tx.list_snapshots(&Filter::default()));
+        let saved = rows.iter().rev().filter(|page| page.is_saved()).map(|page| page.id.0);
+        assert_eq!(saved.collect::<Vec<_>>(), left, "{rule} without {gone:?}");
+    }
+    // An archive whose file system is not mounted has lost nothing.
+    let mut bed = archived(2, 1);
+    set(&mut bed, &["versions=1"]);
+    assert_eq!(pages(&mut bed), [2]);
+    assert!(bed.look(|tx| tx.list_snapshots(&Filter::default()))[0].is_saved());
+}
+
+/// What deletes, leaves out and opens pages asks for the same.
+#[test]
+fn page_without_files_is_archived_again() {
+    let mut bed = archived(2, 1);
+    make_files(&mut bed, &[1, 2]);
+    let url = bed.look(|tx| tx.list_snapshots(&Filter::default())).remove(0).url;
+    let known = |bed: &mut Bed| {
+        let options = AddOptions { only_new: true, ..AddOptions::default() };
+        let answer = bed.request(Request::Add {
+            lines: Arc::new(url.clone().into_bytes()),
+            options,
+            user: 0,
+            joins: false,
+            so_far: None,
+        });
+        serde_json::from_str::<Added>(&answer.unwrap().unwrap()).unwrap().known
+    };
+    let is_saved = |bed: &mut Bed, id| {
+        let id = Owner::Snapshot(SnapshotId(id));
+        let answer = bed.request(Query::Show { id });
+        match serde_json::from_str(&answer.unwrap().unwrap()).unwrap() {
+            Details::Snapshot { snapshot, .. } => snapshot.is_saved(),
+            _ => panic!("no page"),
+        }
+    };
+    remove_files(&mut bed, 2);
+    assert_eq!(known(&mut bed), 1, "the older version");
+    assert!(is_saved(&mut bed, 1) && !is_saved(&mut bed, 2));
+    remove_files(&mut bed, 1);
+    assert!(!is_saved(&mut bed, 1));
+    assert_eq!(known(&mut bed), 0);
 }
 
 #[test]
@@ -202,7 +286,7 @@ fn page_stays_until_its_copy_is_complete() {
     let mut bed = archived(2, 1);
     let set_copy = |bed: &mut Bed, status| {
         let copy = Copy { status, ..Copy::default() };
-        let tx = bed.store.begin().unwrap();
+        let tx = bed.database.begin().unwrap();
         tx.set_copy(SnapshotId(1), &copy).unwrap();
         tx.commit().unwrap();
     };
@@ -219,14 +303,14 @@ fn page_stays_until_its_copy_is_complete() {
 #[test]
 fn tags_have_rules_of_their_own() {
     let mut bed = archived(4, 1);
-    let tx = bed.store.begin().unwrap();
+    let tx = bed.database.begin().unwrap();
     tx.tag_crawl(CrawlId(1), "kept").unwrap();
     tx.tag_snapshot(SnapshotId(2), "news").unwrap();
     tx.commit().unwrap();
     set(&mut bed, &["age=10d", "tag:news age=2d", "tag:kept forever"]);
     assert_eq!(pages(&mut bed), [1, 3, 4]);
     // A tag that comes later counts, too.
-    let tx = bed.store.begin().unwrap();
+    let tx = bed.database.begin().unwrap();
     tx.tag_snapshot(SnapshotId(3), "news").unwrap();
     tx.commit().unwrap();
     expire(&mut bed);
@@ -296,19 +380,20 @@ proptest! {
     /// Whatever versions are archived, however the clock is set and whichever rules apply, the newest version
     /// that was saved stays, unless a rule says that it goes.
     #[test]
-    fn newest_saved_version_stays(steps in prop::collection::vec((0..6u8, 0..6usize), 1..14)) {
+    fn newest_saved_version_stays(steps in prop::collection::vec((0..7u8, 0..6usize), 1..14)) {
         const DAYS: i64 = 24 * 3_600_000;
         let rules = ["versions=1", "versions=2", "age=1d", "age=2d versions=3", "age=400d", "forever"];
         let mut bed = Bed::new();
         bed.now = Time(20_000 * DAYS);
-        let (mut newest, mut wrong_by) = (None, 0);
+        let (mut saved, mut wrong_by) = (Vec::new(), 0);
         for (step, which) in steps {
             match step {
                 0 | 1 => {
                     bed.pass(3_600_000);
                     let is_good = which < 3;
                     let id = add_version(&mut bed, is_good);
-                    newest = if is_good { Some(id) } else { newest };
+                    make_files(&mut bed, &[id]);
+                    saved.extend(is_good.then_some(id));
                 }
                 2 => bed.pass((which as u64 + 1) * DAYS as u64),
                 3 => {
@@ -320,12 +405,20 @@ proptest! {
                 4 => {
                     bed.engine.settings.retention = vec![RetentionRule::parse(rules[which]).unwrap()];
                 }
+                5 => {
+                    // An older one may be deleted already.
+                    if let Some(id) = saved.pop() {
+                        remove_files(&mut bed, id);
+                    }
+                    saved.retain(|id| pages(&mut bed).contains(id));
+                }
                 _ if wrong_by == 0 => confirm(&mut bed),
                 _ => {}
             }
             expire(&mut bed);
             let left = pages(&mut bed);
-            prop_assert!(newest.is_none_or(|newest| left.contains(&newest)), "{newest:?} of {left:?}");
+            let newest = saved.last();
+            prop_assert!(newest.is_none_or(|newest| left.contains(newest)), "{newest:?} of {left:?}");
         }
     }
 }
@@ -345,8 +438,8 @@ fn many_pages_go_in_pieces() {
     assert_eq!(pages(&mut bed).len(), 250, "held");
     bed.restart(0);
     bed.engine.settings.retention = vec![rule.clone()];
-    let answer = bed.request(|reply| Request::ConfirmRetention { user: 0, reply });
-    assert_eq!(answer, Some(Ok(())));
+    let answer = bed.request(RetentionCall::Confirm { user: 0 });
+    assert_eq!(answer, Some(Ok(String::new())));
     bed.turn(vec![Event::Due]);
     let left = pages(&mut bed).len();
     assert!((1..250).contains(&left), "{left}");
@@ -381,8 +474,7 @@ fn pages_that_a_rule_would_delete_are_listed() {
     let mut listed = |rules: &[&str]| {
         let rules = rules.iter().map(|text| RetentionRule::parse(text).unwrap());
         let rules = rules.collect();
-        let answer = bed.request(|reply| Request::Expired { rules, after: 0, reply });
-        let expired: Expired = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
+        let expired: Expired = bed.document(RetentionCall::Expired { rules, after: 0 });
         assert_eq!(expired.next, None);
         let ids = expired.pages.iter().map(|page| page.id.0);
         ids.collect::<Vec<_>>()
@@ -448,12 +540,12 @@ fn transactions_stay_short() {
         };
         let began = Instant::now();
         let mut batch = [Event::Due];
-        transaction::run(&mut bed.store, &mut bed.engine, &House, &moment, &mut batch).unwrap();
+        transaction::run(&mut bed.database, &mut bed.engine, &House, &moment, &mut batch).unwrap();
         times.push(began.elapsed());
         turns += 1;
         let (state, review) = bed.look(|tx| Ok((tx.retention_state()?, tx.retention_review()?)));
         if review.as_ref().is_some_and(|review| review.held.is_some()) {
-            let tx = bed.store.begin().unwrap();
+            let tx = bed.database.begin().unwrap();
             tx.set_retention_review(None).unwrap();
             tx.commit().unwrap();
         } else if review.is_none()

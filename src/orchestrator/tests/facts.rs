@@ -2,7 +2,7 @@
 
 use super::bed::Bed;
 use crate::machine::library::Brought;
-use archivist_shared::bus::call::Request;
+use crate::programs::Install;
 use archivist_shared::bus::documents::report::{Added, Filter};
 use std::fs;
 use std::path::PathBuf;
@@ -11,8 +11,7 @@ impl Bed {
     /// Requests the installation of the program of `beta`. Returns the number of missing programs.
     fn missing(&mut self) -> u64 {
         let names = vec!["beta".to_owned()];
-        let answer = self.request(|reply| Request::Install { names, user: 0, reply });
-        let added: Added = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
+        let added: Added = self.document(Install { names, user: 0 });
         added.accepted
     }
 

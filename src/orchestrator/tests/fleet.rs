@@ -12,13 +12,15 @@ mod recall;
 mod rows;
 
 use super::bed::Bed;
+use super::worker::Server;
+use crate::bus::call::Refusal;
+use crate::calls::requests::Request;
 use crate::main_loop::event::Event;
 use archivist_core::fleet::{
     BootTime, Claimed, CrawlUse, Delivery, Epoch, Fate, Grant, HostKey, NodeId, NodeRefusal,
     NodeReply, NodeRequest, PageEnd,
 };
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId};
-use archivist_shared::bus::call::{Refusal, Request};
 use archivist_shared::bus::documents::report::AddOptions;
 use node::*;
 use std::sync::Arc;
@@ -42,13 +44,12 @@ fn machine_with_open_crawls_joins_no_fleet() {
 fn node_adds_no_crawl_of_its_own_before_the_fleet_welcomed_it() {
     let mut bed = Bed::new();
     bed.engine.settings.fleet_database = "postgresql://db.test/archive".to_owned();
-    let refused = bed.request(|reply| Request::Add {
+    let refused = bed.request(Request::Add {
         lines: Arc::new(b"http://b.test/z\n".to_vec()),
         options: AddOptions::default(),
         user: 0,
         joins: false,
         so_far: None,
-        reply,
     });
     let refused = refused.unwrap().unwrap_err();
     assert!(
@@ -82,13 +83,12 @@ fn added_list_goes_to_the_fleet_and_starts_nothing() {
 
     let options = AddOptions::default();
     assert_eq!(bed.add_with("http://b.test/y", options).crawl, CrawlId(8));
-    let refused = bed.request(|reply| Request::Add {
+    let refused = bed.request(Request::Add {
         lines: Arc::new(b"http://b.test/z\n".to_vec()),
         options: AddOptions::default(),
         user: 0,
         joins: false,
         so_far: None,
-        reply,
     });
     let refused = refused.unwrap().unwrap_err();
     assert!(
@@ -124,6 +124,17 @@ fn refused_node_finishes_its_pages_accepts_crawls_and_keeps_the_outbox() {
 }
 
 #[test]
+fn node_without_network_claims_no_more_than_it_needs_to_try() {
+    let mut bed = node();
+    let hosts = |bed: &mut Bed| bed.holdings().claim.map(|claim| claim.hosts);
+    assert!(hosts(&mut bed) > Some(1));
+    bed.engine.network.borrow_mut().is_down(SnapshotId(101), "no name server", bed.now);
+    assert_eq!(hosts(&mut bed), Some(1));
+    bed.claim(3, &[101]);
+    assert_eq!(hosts(&mut bed), None);
+}
+
+#[test]
 fn leased_pages_run_and_their_ends_are_reported_once() {
     let mut bed = node();
     bed.claim(3, &[101, 102]);
@@ -132,6 +143,22 @@ fn leased_pages_run_and_their_ends_are_reported_once() {
     assert_eq!(bed.outbox().iter().map(recorded).collect::<Vec<_>>(), sealed);
     bed.turn(vec![Event::Due]);
     assert_eq!(bed.outbox().len(), 2);
+}
+
+/// The fleet has archived a page that is recorded without a reason.
+#[test]
+fn page_that_was_not_saved_is_recorded_with_a_reason() {
+    for (status, reason) in [(200, None), (404, Some("the server answered with an error"))] {
+        let mut bed = node();
+        bed.world.server = Some(Server { status, retry_after: None });
+        bed.claim(3, &[101]);
+        bed.run_units();
+        let outbox = bed.outbox();
+        let [NodeRequest::Record(record)] = &outbox[..] else {
+            panic!("{outbox:?}");
+        };
+        assert_eq!(record.reason.as_deref(), reason, "HTTP status {status}");
+    }
 }
 
 #[test]
@@ -292,7 +319,7 @@ fn page_of_a_lost_lease_is_stopped_and_not_reported() {
 fn lease_of_an_earlier_boot_waits_for_its_renewal() {
     let mut bed = node();
     bed.claim(5, &[101]);
-    let tx = bed.store.begin().unwrap();
+    let tx = bed.database.begin().unwrap();
     tx.reboot_leases("another boot").unwrap();
     tx.commit().unwrap();
     bed.run_units();

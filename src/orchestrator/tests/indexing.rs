@@ -1,18 +1,17 @@
 //! The queue of full text search, and the unit that works it off.
 
 use super::bed::{Bed, DATABASE};
-use crate::main_loop::event::Event;
+use crate::database::UnitRow;
+use crate::database::backup::DatabaseCopy;
+use crate::indexing::Rebuild;
+use crate::search::Ask;
 use crate::search::files::answer_path;
-use crate::store::UnitRow;
-use crate::store::backup::DatabaseCopy;
 use archivist_core::model::search::{REBUILD, SearchChange, SearchQuestion, SearchWork};
 use archivist_core::model::{CrawlId, SnapshotId};
 use archivist_core::unit::UnitKind;
-use archivist_shared::bus::call::{Refusal, Reply, Request};
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 use std::time::Duration;
-use tokio::sync::oneshot;
 
 const UNIT: &str = "archivist-index-pages.service";
 
@@ -40,7 +39,6 @@ fn archived(pages: usize) -> Bed {
     bed
 }
 
-/// What the running unit reads.
 fn work(bed: &Bed) -> SearchWork {
     let unit = &bed.world.units[UNIT];
     serde_json::from_slice(unit.stdin.as_ref().unwrap()).unwrap()
@@ -106,7 +104,7 @@ fn pages_that_end_within_a_second_share_a_unit() {
 fn deleted_and_tagged_pages_are_changed() {
     let mut bed = archived(2);
     all_changes(&mut bed);
-    let tx = bed.store.begin().unwrap();
+    let tx = bed.database.begin().unwrap();
     tx.tag_snapshot(SnapshotId(2), "later").unwrap();
     tx.commit().unwrap();
     bed.pass(1);
@@ -179,10 +177,10 @@ fn unusable_index_is_built_again() {
 fn user_has_the_index_built_again() {
     let mut bed = archived(1);
     all_changes(&mut bed);
-    bed.request(|reply| Request::RebuildSearch { user: 0, reply });
+    bed.request(Rebuild { user: 0 });
     bed.until_quiet();
     // Another request while the unit runs does not begin again.
-    bed.request(|reply| Request::RebuildSearch { user: 0, reply });
+    bed.request(Rebuild { user: 0 });
     bed.until_quiet();
     assert_eq!(work(&bed).build.unwrap().number, 2);
     assert_eq!(all_changes(&mut bed), ["+1"]);
@@ -192,10 +190,10 @@ fn user_has_the_index_built_again() {
 fn retried_page_is_indexed_when_it_ends() {
     let mut bed = archived(1);
     all_changes(&mut bed);
-    let tx = bed.store.begin().unwrap();
+    let tx = bed.database.begin().unwrap();
     tx.tag_crawl(CrawlId(1), "of-crawl").unwrap();
     tx.commit().unwrap();
-    bed.request(|reply| Request::RebuildSearch { user: 0, reply });
+    bed.request(Rebuild { user: 0 });
     bed.until_quiet();
     let SearchChange::Put(entry) = work(&bed).changes.remove(0) else {
         panic!("nothing is deleted");
@@ -212,11 +210,10 @@ fn nothing_starts_without_a_directory() {
 }
 
 /// Asks the index. Returns the unit, and the answer once there is one.
-fn ask(bed: &mut Bed, words: &str) -> (String, oneshot::Receiver<Result<String, Refusal>>) {
-    let (reply, answer) = Reply::new();
+fn ask(bed: &mut Bed, words: &str) -> (String, super::requests::Pending) {
     let question =
         SearchQuestion { words: words.to_owned(), limit: 0, ..SearchQuestion::default() };
-    bed.turn(vec![Event::Request(Request::Search { question, reply })]);
+    let answer = bed.call(Ask { question });
     bed.until_quiet();
     let units = bed.world.units.keys().rev();
     let mut units = units.filter(|unit| unit.starts_with("archivist-search-"));

@@ -1,8 +1,9 @@
 //! Tests of interrupts and of commands in the foreground.
 
 use super::bed::Bed;
+use crate::bus::call::Refusal;
+use crate::calls::requests::Request;
 use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, RunId};
-use archivist_shared::bus::call::{Refusal, Request};
 use archivist_shared::bus::documents::report::{AddOptions, Added, Details, Filter};
 use std::sync::Arc;
 
@@ -131,22 +132,15 @@ fn a_single_run_is_shown_and_ended() {
 impl Bed {
     /// `archivist run URL` of a user: adds or joins a crawl, and holds it.
     fn run_url(&mut self, url: &str, options: &AddOptions, user: u32) -> Added {
-        let added = self.request(|reply| Request::Add {
+        let added: Added = self.document(Request::Add {
             lines: Arc::new(format!("{url}\n").into_bytes()),
             options: options.clone(),
             user,
             joins: true,
             so_far: None,
-            reply,
         });
-        let added: Added = serde_json::from_str(&added.unwrap().unwrap()).unwrap();
         let crawl = added.crawl;
-        self.request(|reply| Request::Hold {
-            crawl,
-            cancel: true,
-            claim: Default::default(),
-            reply,
-        });
+        self.request(Request::Hold { crawl, cancel: true, claim: Default::default() });
         added
     }
 

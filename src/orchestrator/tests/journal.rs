@@ -1,9 +1,10 @@
 //! The journal reports a change after its transaction was committed, and not otherwise.
 
 use super::bed::{Bed, DATABASE};
+use crate::calls::requests::Request;
 use crate::main_loop::event::Event;
+use crate::main_loop::order::Call;
 use archivist_core::model::CheckKind;
-use archivist_shared::bus::call::{Reply, Request, Work};
 use archivist_shared::bus::documents::report::AddOptions;
 use rusqlite::Connection;
 use std::cell::RefCell;
@@ -92,14 +93,13 @@ fn fail_commits(bed: &Bed, table: &str, fail: bool) {
 
 fn add() -> Event {
     let lines = Arc::new(b"http://a.example/".to_vec());
-    Event::Request(Request::Add {
+    Event::Call(Call::own(Request::Add {
         lines,
         options: AddOptions::default(),
         user: 0,
         joins: false,
         so_far: None,
-        reply: Reply::new().0,
-    })
+    }))
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_report_that_is_retried_is_logged_once() {
             bed.turn_with(9, 9, 0);
         }
         let report = bed.next_call();
-        assert!(matches!(report, Event::Work(Work::Report { .. })));
+        assert!(matches!(&report, Event::Call(call) if call.order.is_heavy()));
         fail_commits(&bed, "result", true);
         journal.take("");
         for _ in 0..3 {

@@ -1,9 +1,8 @@
 //! Lists of users as snapshots.
 
 use super::bed::Bed;
-use crate::main_loop::event::Event;
+use crate::calls::requests::Request;
 use archivist_core::model::{List, SnapshotId};
-use archivist_shared::bus::call::{Reply, Request};
 use archivist_shared::bus::documents::report::{AddOptions, Filter, Snapshot};
 use std::sync::Arc;
 
@@ -20,9 +19,8 @@ fn pages_of_a_bookmark_file_have_its_titles_tags_and_times() {
         user: 0,
         joins: false,
         so_far: None,
-        reply: Reply::new().0,
     };
-    bed.turn(vec![Event::Request(request)]);
+    bed.call(request);
     let mut pages = bed.look(|tx| tx.list_snapshots(&Default::default()));
     pages.sort_by_key(|page| page.id);
     let shown = |page: &Snapshot| {
@@ -60,7 +58,7 @@ fn pages_are_listed_by_tag_and_url() {
     assert_eq!(ids(Filter { url_prefix: of("http://a"), tag, ..all() }), [2, 1]);
     let older = Filter { exact_url: same, before: Some(SnapshotId(4).0), ..all() };
     assert_eq!(ids(older), [1]);
-    let oldest_first = Filter { after_page: Some(SnapshotId(1)), limit: 2, ..all() };
+    let oldest_first = Filter { after_page: Some(1), limit: 2, ..all() };
     assert_eq!(ids(oldest_first), [2, 3]);
     bed.come_to_an_end();
 }

@@ -2,10 +2,10 @@
 
 use super::bed::Bed;
 use super::world::Mood;
-use crate::main_loop::event::Event;
+use crate::main_loop::rooms::Which;
+use crate::query::orders::Query;
 use archivist_core::model::{CrawlId, IdMarks, Lifecycle, Outcome, Owner, ResultState, SnapshotId};
 use archivist_plugin::files::remove::remove_tree;
-use archivist_shared::bus::call::{Reply, Request, Which};
 use archivist_shared::bus::documents::report::{Filter, Status};
 
 const PAGE: &str = "archivist-snapshot-1.service";
@@ -25,8 +25,7 @@ fn running() -> (Bed, String) {
 }
 
 fn status(bed: &mut Bed) -> Status {
-    let (reply, mut answer) = Reply::new();
-    bed.turn(vec![Event::Request(Request::Status { reply })]);
+    let mut answer = bed.call(Query::Status);
     serde_json::from_str(&answer.try_recv().unwrap().unwrap()).unwrap()
 }
 

@@ -33,6 +33,7 @@ mod signals;
 mod taken;
 mod transfer;
 mod url_file;
+mod verification;
 mod versions;
 mod visit;
 mod watches;
@@ -60,7 +61,6 @@ enum Operation {
         entries: usize,
     },
     Install,
-    /// A timer of a watch elapses.
     Elapse(usize),
     Cancel(usize),
     Delete(usize),

@@ -2,8 +2,8 @@
 
 use super::bed::Bed;
 use super::worker::{Fault, Server};
+use crate::query::orders::Query;
 use archivist_core::model::{AnyId, Lifecycle, Owner, ResultState, SnapshotId};
-use archivist_shared::bus::call::Request;
 use archivist_shared::bus::documents::report::{AddOptions, Filter, Snapshot, Status, Why};
 
 const WHY: &str = "names cannot be resolved: no name server answers (127.0.0.53)";
@@ -20,8 +20,7 @@ fn count(bed: &mut Bed, status: Lifecycle) -> usize {
 }
 
 fn status(bed: &mut Bed) -> Status {
-    let answer = bed.request(|reply| Request::Status { reply });
-    serde_json::from_str(&answer.unwrap().unwrap()).unwrap()
+    bed.document(Query::Status)
 }
 
 /// A list of pages, each of another host.
@@ -38,6 +37,25 @@ fn rest(bed: &mut Bed) {
 fn starts(bed: &mut Bed) -> usize {
     let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
     runs.iter().filter(|run| run.unit.starts_with("archivist-snapshot-")).count()
+}
+
+/// A network in which users must sign in redirects all sites to its own page.
+#[test]
+fn redirects_to_a_private_address_hold_the_queue() {
+    let mut bed = Bed::new();
+    bed.world.server = None;
+    bed.world.fault = Some(Fault::Unknown(
+        "192.168.77.1, an address of a private network that hooks do not reach: Reach=private in archivist.conf(5) allows it",
+    ));
+    add(&mut bed, 30, "example.org");
+    rest(&mut bed);
+    let blocked = status(&mut bed).blocked.unwrap();
+    assert!(blocked.ends_with("as where users must sign in"), "{blocked}");
+    bed.world.fault = None;
+    bed.world.server = Some(GOOD);
+    bed.come_to_an_end();
+    let results = bed.look(|tx| tx.list_results(&Filter::default()));
+    assert!(results.iter().all(|result| result.status != ResultState::Failed), "{results:?}");
 }
 
 #[test]
@@ -58,9 +76,7 @@ fn dead_name_server_holds_the_queue_without_a_failed_attempt() {
     let blocked = status(&mut bed).blocked.unwrap();
     assert!(blocked.starts_with("the network is down since 1970-01-01T00:16:4"), "{blocked}");
     assert!(blocked.ends_with(WHY), "{blocked}");
-    let why = bed
-        .request(|reply| Request::Why { id: AnyId::Owner(Owner::Snapshot(SnapshotId(12))), reply });
-    let why: Why = serde_json::from_str(&why.unwrap().unwrap()).unwrap();
+    let why: Why = bed.document(Query::Why { id: AnyId::Owner(Owner::Snapshot(SnapshotId(12))) });
     assert!(why.reasons.iter().any(|reason| reason.code == "network"), "{:?}", why.reasons);
 
     // One page tries at a time, and later each time.

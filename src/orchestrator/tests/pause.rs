@@ -2,8 +2,9 @@
 
 use super::bed::Bed;
 use super::world::Mood;
+use crate::bus::call::Refusal;
+use crate::calls::requests::Request;
 use archivist_core::model::{Lifecycle, Owner, ResultState};
-use archivist_shared::bus::call::{Refusal, Request};
 use archivist_shared::bus::documents::report::Filter;
 
 /// Resumed crawls get their slots back at once, in addition to those that took them. They wait for
@@ -46,12 +47,12 @@ fn frozen_unit_is_thawed_before_its_crawl_is_cancelled() {
 impl Bed {
     pub fn pause(&mut self, n: usize) {
         let Some(id) = self.owner(n) else { return };
-        self.request(|reply| Request::Pause { id, reply });
+        self.request(Request::Pause { id });
     }
 
     pub fn resume(&mut self, n: usize) {
         let Some(id) = self.owner(n) else { return };
-        self.request(|reply| Request::Resume { id, reply });
+        self.request(Request::Resume { id });
     }
 
     /// The disk is full from now on, or is not any more: seen with the next turn.
@@ -67,7 +68,7 @@ impl Bed {
         let crawls = crawls.iter().map(|crawl| Owner::Crawl(crawl.id));
         let snapshots = snapshots.iter().map(|s| Owner::Snapshot(s.id));
         for id in crawls.chain(snapshots) {
-            self.request(|reply| Request::Resume { id, reply });
+            self.request(Request::Resume { id });
         }
     }
 }
@@ -171,16 +172,16 @@ fn cancel_ends_frozen_hooks() {
 fn repeated_request_succeeds() {
     let (mut bed, _) = paused();
     let id = bed.owner(0).unwrap();
-    let pause = |bed: &mut Bed| bed.request(|reply| Request::Pause { id, reply });
-    let resume = |bed: &mut Bed| bed.request(|reply| Request::Resume { id, reply });
-    let cancel = |bed: &mut Bed| bed.request(|reply| Request::Cancel { id, reply });
+    let pause = |bed: &mut Bed| bed.request(Request::Pause { id });
+    let resume = |bed: &mut Bed| bed.request(Request::Resume { id });
+    let cancel = |bed: &mut Bed| bed.request(Request::Cancel { id });
     for (call, then) in [
         (&pause as &dyn Fn(&mut Bed) -> _, Lifecycle::Paused),
         (&resume, Lifecycle::Started),
         (&cancel, Lifecycle::Cancelled),
     ] {
         for _ in 0..2 {
-            assert_eq!(call(&mut bed), Some(Ok(())));
+            assert_eq!(call(&mut bed), Some(Ok(String::new())));
             bed.until_quiet();
             assert_eq!(status(&mut bed), then);
         }

@@ -1,13 +1,15 @@
 //! `Quota=`: which pages it deletes or refuses.
 
 use super::bed::{Bed, DATABASE};
-use super::expiry::{add, archived, expire, pages, pin};
-use crate::store::rows::quota::Stored;
-use archivist_core::model::{CrawlId, SnapshotId};
+use super::expiry::{add, add_version, archived, expire, make_files, pages, pin, remove_files};
+use crate::bus::call::Refusal;
+use crate::calls::requests::Request;
+use crate::database::rows::quota::Stored;
+use crate::query::orders::Query;
+use archivist_core::model::{CrawlId, Owner, SnapshotId};
 use archivist_core::plan::Quota;
 use archivist_core::store::{Copy, CopyStatus};
-use archivist_shared::bus::call::{Refusal, Request};
-use archivist_shared::bus::documents::report::{AddOptions, Why};
+use archivist_shared::bus::documents::report::{AddOptions, Filter, Why};
 use std::sync::Arc;
 
 /// Gives each of the results so many bytes that each page has 1000.
@@ -46,6 +48,48 @@ fn oldest_pages_go_first() {
     assert_eq!(pages(&mut bed), [4, 5, 6, 7]);
 }
 
+/// Versions 1 to 4 of a page, of which the third was not saved, then another page.
+#[test]
+fn unsaved_pages_go_first_and_newest_saved_versions_last() {
+    let mut bed = archived(1, 1);
+    add_version(&mut bed, true);
+    add_version(&mut bed, false);
+    add_version(&mut bed, true);
+    make_files(&mut bed, &[1, 2, 4]);
+    fill(&mut bed);
+    for (quota, left) in [
+        ("3500 delete", &[1, 2, 4][..]),
+        ("2500 delete", &[2, 4]),
+        ("1500 delete", &[4]),
+        ("500 delete", &[]),
+    ] {
+        set(&mut bed, &[quota]);
+        assert_eq!(pages(&mut bed), left, "{quota}");
+    }
+    // The newest of another page is older, and stays until only newest versions are left.
+    let mut bed = archived(1, 2);
+    add_version(&mut bed, true);
+    add_version(&mut bed, true);
+    make_files(&mut bed, &[1, 2, 3, 4]);
+    fill(&mut bed);
+    let key = |bed: &mut Bed, id: i64| {
+        let id = Owner::Snapshot(SnapshotId(id));
+        bed.look(|tx| tx.list_snapshots(&Filter::of(id))).remove(0).url
+    };
+    let of_other = (1..3).find(|id| key(&mut bed, *id) != key(&mut bed, 4)).unwrap();
+    set(&mut bed, &["2500 delete"]);
+    assert_eq!(pages(&mut bed), [of_other, 4]);
+    // A version whose files were removed by hand replaces none.
+    add_version(&mut bed, true);
+    fill(&mut bed);
+    make_files(&mut bed, &[5]);
+    remove_files(&mut bed, 5);
+    expire(&mut bed);
+    assert_eq!(pages(&mut bed), [of_other, 4]);
+    set(&mut bed, &["1500 delete"]);
+    assert_eq!(pages(&mut bed), [4], "the oldest");
+}
+
 #[test]
 fn pinned_pages_stay_and_are_not_looked_at_again() {
     let mut bed = archived(3, 1);
@@ -55,7 +99,7 @@ fn pinned_pages_stay_and_are_not_looked_at_again() {
     }
     set(&mut bed, &["1500 delete"]);
     assert_eq!(pages(&mut bed), [1, 2, 3]);
-    assert_eq!(bed.look(|tx| tx.oldest_kept(&Stored::All)), None);
+    assert_eq!(bed.look(|tx| tx.quota_place(&Stored::All)), None);
     assert_eq!(bed.performer.wake_at, None, "nothing can be done");
     pin(&mut bed, "s2", false);
     assert_eq!(pages(&mut bed), [1, 3]);
@@ -66,7 +110,7 @@ fn pinned_pages_stay_and_are_not_looked_at_again() {
 #[test]
 fn tags_and_users_have_quotas() {
     let mut bed = archived(4, 1);
-    let tx = bed.store.begin().unwrap();
+    let tx = bed.database.begin().unwrap();
     tx.tag_crawl(CrawlId(2), "news").unwrap();
     tx.tag_snapshot(SnapshotId(3), "news").unwrap();
     tx.commit().unwrap();
@@ -91,13 +135,12 @@ fn new_pages_are_refused() {
     let mut refusal = |quotas: &[&str], tag: &str, user: u32| {
         set(&mut bed, quotas);
         let options = AddOptions { tags: vec![tag.to_owned()], ..AddOptions::default() };
-        let answer = bed.request(|reply| Request::Add {
+        let answer = bed.request(Request::Add {
             lines: Arc::new(b"https://new.test/\n".to_vec()),
             options,
             user,
             joins: false,
             so_far: None,
-            reply,
         });
         match answer.unwrap() {
             Ok(_) => String::new(),
@@ -129,19 +172,18 @@ fn why_says_that_the_oldest_pages_go() {
     fill(&mut bed);
     pin(&mut bed, "s2", true);
     let copy = Copy { status: CopyStatus::Running, ..Copy::default() };
-    let tx = bed.store.begin().unwrap();
+    let tx = bed.database.begin().unwrap();
     tx.set_copy(SnapshotId(1), &copy).unwrap();
     tx.commit().unwrap();
     set(&mut bed, &["1500 delete"]);
     assert_eq!(pages(&mut bed), [1, 2]);
     let mut why = |id: &str| {
         let id = id.parse().unwrap();
-        let answer = bed.request(|reply| Request::Why { id, reply });
-        let why: Why = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
+        let why: Why = bed.document(Query::Why { id });
         let reason = why.reasons.into_iter().find(|reason| reason.code == "quota");
         reason.map(|reason| reason.text)
     };
-    let text = "the archive has 2.0K of files, more than Quota=1500 delete: the oldest of these pages are deleted, and this page may be among them";
+    let text = "the archive has 2.0K of files, more than Quota=1500 delete: pages that were not saved are deleted, then the oldest of the others, and this page may be among them";
     assert_eq!(why("s1").as_deref(), Some(text));
     assert_eq!(why("s2"), None);
 }

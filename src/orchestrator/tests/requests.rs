@@ -2,36 +2,67 @@
 
 use super::bed::Bed;
 use super::world::Mood;
+use crate::bus::call::{Answer, Refusal, Reply};
+use crate::calls::requests::Request;
+use crate::deletion::Delete;
 use crate::main_loop::event::Event;
+use crate::main_loop::order::Call;
+use crate::main_loop::order::Order;
+use crate::main_loop::rooms::Which;
+use crate::programs::Install;
+use crate::query::orders::Query;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, RunId, Time};
-use archivist_shared::bus::call::{Refusal, Reply, Request, Which};
 use archivist_shared::bus::documents::report::{AddOptions, Added, Deleted, Details, Filter};
 use archivist_shared::bus::documents::report::{Registration, Snapshot, Status};
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 /// Settings of a crawl whose pages are entries that are kept without a visit.
 const KEPT: [(&str, &str); 2] = [("IMPORT_KEEP", "true"), ("IMPORT_SOURCE", "list.csv")];
 
+/// An answer that may not have come yet.
+pub struct Pending(pub oneshot::Receiver<Result<Answer, Refusal>>);
+
+impl Pending {
+    /// Returns the answer as a text, if it is there.
+    pub fn try_recv(&mut self) -> Result<Result<String, Refusal>, TryRecvError> {
+        let answer = self.0.try_recv()?;
+        Ok(answer.map(|answer| match answer {
+            Answer::Text(text) => text,
+            Answer::Number(number) => number.to_string(),
+            Answer::Done | Answer::Descriptor(_) => String::new(),
+        }))
+    }
+}
+
 impl Bed {
-    /// Returns the answer, if the turn sent one.
-    pub fn request<T>(
-        &mut self,
-        make: impl FnOnce(Reply<T>) -> Request,
-    ) -> Option<Result<T, Refusal>> {
-        let (reply, mut answer) = Reply::new();
-        self.turn(vec![Event::Request(make(reply))]);
-        answer.try_recv().ok()
+    /// Takes a call in one turn. Returns where its answer arrives.
+    pub fn call(&mut self, order: impl Order) -> Pending {
+        let (reply, answer) = Reply::new();
+        self.turn(vec![Event::Call(Call { order: Arc::new(order), reply })]);
+        Pending(answer)
+    }
+
+    /// Returns the answer as a text, if the turn sent one.
+    pub fn request(&mut self, order: impl Order) -> Option<Result<String, Refusal>> {
+        self.call(order).try_recv().ok()
+    }
+
+    /// Returns the document or the number that is the answer.
+    pub fn document<T: DeserializeOwned>(&mut self, order: impl Order) -> T {
+        serde_json::from_str(&self.request(order).unwrap().unwrap()).unwrap()
     }
 
     pub fn add(&mut self, urls: usize) {
         let lines = (0..urls).map(|n| format!("http://{n}.example/\n"));
-        self.request(|reply| Request::Add {
+        self.request(Request::Add {
             lines: Arc::new(lines.collect::<String>().into_bytes()),
             options: AddOptions::default(),
             user: 0,
             joins: false,
             so_far: None,
-            reply,
         });
     }
 
@@ -39,7 +70,7 @@ impl Bed {
     pub fn keep(&mut self, entries: usize) {
         let lines = (0..entries).map(|n| format!("http://{n}.example/\n"));
         let config = KEPT.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        self.request(|reply| Request::Add {
+        self.request(Request::Add {
             lines: Arc::new(lines.collect::<String>().into_bytes()),
             options: AddOptions {
                 plugins: vec!["import".to_owned()],
@@ -49,19 +80,18 @@ impl Bed {
             user: 0,
             joins: false,
             so_far: None,
-            reply,
         });
     }
 
     pub fn install(&mut self) {
         let names = vec!["beta".to_owned()];
-        self.request(|reply| Request::Install { names, user: 0, reply });
+        self.request(Install { names, user: 0 });
     }
 
     pub fn hold(&mut self, n: usize) {
         let Some(crawl) = self.crawl(n) else { return };
         let cancel = true;
-        self.request(|reply| Request::Hold { crawl, cancel, claim: Default::default(), reply });
+        self.request(Request::Hold { crawl, cancel, claim: Default::default() });
     }
 
     /// The caller that holds a crawl disconnects.
@@ -74,31 +104,31 @@ impl Bed {
 
     pub fn abort(&mut self, n: usize) {
         let Some(id) = self.crawl(n) else { return };
-        self.request(|reply| Request::Abort { id, reply });
+        self.request(Request::Abort { id });
     }
 
     pub fn interrupt(&mut self, n: usize) {
         let Some(id) = self.owner(n) else { return };
-        self.request(|reply| Request::Interrupt { id, reply });
+        self.request(Request::Interrupt { id });
     }
 
     pub fn cancel_run(&mut self, id: RunId) -> Result<(), Refusal> {
-        self.request(|reply| Request::CancelRun { id, reply }).unwrap()
+        self.request(Request::CancelRun { id }).unwrap().map(drop)
     }
 
     pub fn show_run(&mut self, id: RunId) -> Result<Details, Refusal> {
-        let shown = self.request(|reply| Request::ShowRun { id, reply });
+        let shown = self.request(Query::ShowRun { id });
         shown.unwrap().map(|text| serde_json::from_str(&text).unwrap())
     }
 
     pub fn proceed(&mut self, n: usize, again: bool) {
         let Some(crawl) = self.crawl(n) else { return };
-        self.request(|reply| Request::Proceed { crawl, again, reply });
+        self.request(Request::Proceed { crawl, again });
     }
 
     pub fn cancel(&mut self, n: usize) {
         let Some(id) = self.owner(n) else { return };
-        self.request(|reply| Request::Cancel { id, reply });
+        self.request(Request::Cancel { id });
     }
 
     pub fn delete(&mut self, n: usize) {
@@ -119,8 +149,7 @@ impl Bed {
         let gone = gone.flat_map(|page| [Owner::Snapshot(page.id), Owner::Crawl(page.crawl)]);
         let before = self.deleted.clone();
         self.deleted.extend(gone.chain(ids.iter().copied()));
-        let answer =
-            self.request(|reply| Request::Delete { ids: ids.to_vec(), dry_run, user: 0, reply });
+        let answer = self.request(Delete { ids: ids.to_vec(), dry_run, user: 0 });
         let answer = answer.unwrap().unwrap();
         let answer: Deleted = serde_json::from_str(&answer).unwrap();
         if dry_run || answer.pages == 0 && !answer.left.is_empty() {
@@ -148,22 +177,19 @@ impl Bed {
     pub fn retry_some(&mut self, id: Option<Owner>, which: Which) -> Option<u32> {
         // What this asks for may leave its final state.
         self.finals.clear();
-        let retried =
-            self.request(|reply| Request::Retry { id, which, user: 0, so_far: None, reply });
-        retried.and_then(Result::ok)
+        let retried = self.request(Request::Retry { id, which, user: 0, so_far: None });
+        retried.and_then(Result::ok).map(|count| count.parse().unwrap())
     }
 
     /// Queues a page with these options, and returns the answer.
     pub fn add_with(&mut self, url: &str, options: AddOptions) -> Added {
-        let added = self.request(|reply| Request::Add {
+        self.document(Request::Add {
             lines: Arc::new(format!("{url}\n").into_bytes()),
             options,
             user: 0,
             joins: false,
             so_far: None,
-            reply,
-        });
-        serde_json::from_str(&added.unwrap().unwrap()).unwrap()
+        })
     }
 }
 
@@ -230,19 +256,18 @@ fn large_crawl_is_cancelled_in_chunks() {
 fn large_crawl_that_is_retried_is_cancelled_in_chunks() {
     let mut bed = crawl_of(450);
     let id = bed.crawl(0).unwrap();
-    let tx = bed.store.begin().unwrap();
+    let tx = bed.database.begin().unwrap();
     for page in tx.open_snapshots(id).unwrap() {
         tx.equip_snapshot(page, "", "/archive").unwrap();
     }
     tx.commit().unwrap();
-    bed.request(|reply| Request::Cancel { id: Owner::Crawl(id), reply });
+    bed.request(Request::Cancel { id: Owner::Crawl(id) });
     let left = pages_in(&mut bed, "queued");
     assert!((300..450).contains(&left), "{left}");
     bed.come_to_an_end();
     assert_eq!(pages_in(&mut bed, "queued"), 0);
 }
 
-/// Pages in this state, of all crawls.
 fn pages_in(bed: &mut Bed, state: &str) -> u64 {
     let counts = bed.look(|tx| tx.counts("snapshot", None));
     counts.get(state).copied().unwrap_or(0)
@@ -271,12 +296,7 @@ fn pages_over_a_limit_are_left_out_in_chunks() {
     let mut bed = crawl_of(1300);
     let id = bed.crawl(0).unwrap();
     let limit = ("CRAWL_MAX_URLS".to_owned(), "1".to_owned());
-    bed.request(|reply| Request::Amend {
-        id: Owner::Crawl(id),
-        config: [limit].into(),
-        user: 0,
-        reply,
-    });
+    bed.request(Request::Amend { id: Owner::Crawl(id), config: [limit].into(), user: 0 });
     let (mut left, mut most) = (pages_in(&mut bed, "queued"), 0);
     while bed.moves_on() {
         let now = pages_in(&mut bed, "queued");
@@ -295,11 +315,10 @@ fn pages_over_a_limit_are_left_out_in_chunks() {
 fn pages_over_a_limit_are_left_out_after_a_kill() {
     let mut bed = crawl_of(1300);
     let id = bed.crawl(0).unwrap();
-    bed.request(|reply| Request::Amend {
+    bed.request(Request::Amend {
         id: Owner::Crawl(id),
         config: [("CRAWL_MAX_URLS".to_owned(), "1".to_owned())].into(),
         user: 0,
-        reply,
     });
     while pages_in(&mut bed, "cancelled") == 0 {
         assert!(bed.moves_on());
@@ -342,17 +361,10 @@ fn pages_of_a_crawl_that_is_given_up_are_cancelled_in_pieces() {
 fn retry_to_the_end(bed: &mut Bed) -> u32 {
     let id = Some(Owner::Crawl(bed.crawl(0).unwrap()));
     bed.finals.clear();
-    let (reply, mut answer) = Reply::new();
-    bed.turn(vec![Event::Request(Request::Retry {
-        id,
-        which: Which::Failed,
-        user: 0,
-        so_far: None,
-        reply,
-    })]);
+    let mut answer = bed.call(Request::Retry { id, which: Which::Failed, user: 0, so_far: None });
     loop {
         if let Ok(count) = answer.try_recv() {
-            return count.unwrap();
+            return count.unwrap().parse().unwrap();
         }
         bed.finals.clear();
         bed.turn_with(0, 1, 0);
@@ -365,14 +377,7 @@ fn large_crawl_is_retried_after_a_kill() {
     let mut bed = cancelled(400);
     let id = Some(Owner::Crawl(bed.crawl(0).unwrap()));
     bed.finals.clear();
-    let (reply, mut answer) = Reply::new();
-    bed.turn(vec![Event::Request(Request::Retry {
-        id,
-        which: Which::Failed,
-        user: 0,
-        so_far: None,
-        reply,
-    })]);
+    let mut answer = bed.call(Request::Retry { id, which: Which::Failed, user: 0, so_far: None });
     let first = pages_in(&mut bed, "queued");
     assert!((1..400).contains(&first), "{first}");
     bed.restart(0);
@@ -386,14 +391,7 @@ fn large_crawl_is_retried_in_chunks() {
     let mut bed = cancelled(400);
     let id = Some(Owner::Crawl(bed.crawl(0).unwrap()));
     bed.finals.clear();
-    let (reply, mut answer) = Reply::new();
-    bed.turn(vec![Event::Request(Request::Retry {
-        id,
-        which: Which::Failed,
-        user: 0,
-        so_far: None,
-        reply,
-    })]);
+    let mut answer = bed.call(Request::Retry { id, which: Which::Failed, user: 0, so_far: None });
     let first = pages_in(&mut bed, "queued");
     assert!((1..=100).contains(&first), "{first}");
     // Its pages wait for the last of them.
@@ -401,7 +399,7 @@ fn large_crawl_is_retried_in_chunks() {
     assert_eq!(crawls[0].status, Lifecycle::Queued);
     assert!(crawls[0].retry_at.unwrap() > bed.now);
     while answer.try_recv().ok().is_none_or(|count| {
-        assert_eq!(count.unwrap(), 400);
+        assert_eq!(count.unwrap(), "400");
         false
     }) {
         bed.finals.clear();
@@ -417,14 +415,7 @@ fn retry_of_a_crawl_cancelled_in_between_is_refused() {
     let mut bed = cancelled(400);
     let id = Some(Owner::Crawl(bed.crawl(0).unwrap()));
     bed.finals.clear();
-    let (reply, mut answer) = Reply::new();
-    bed.turn(vec![Event::Request(Request::Retry {
-        id,
-        which: Which::Failed,
-        user: 0,
-        so_far: None,
-        reply,
-    })]);
+    let mut answer = bed.call(Request::Retry { id, which: Which::Failed, user: 0, so_far: None });
     bed.cancel(0);
     bed.come_to_an_end();
     let refused = answer.try_recv().unwrap().unwrap_err();
@@ -441,12 +432,10 @@ fn many_pages_are_left_behind_in_chunks() {
     bed.come_to_an_end();
     let (page, crawl) = (bed.owner(1).unwrap(), bed.crawl(0).unwrap());
     bed.finals.clear();
-    let (reply, mut answer) = Reply::new();
-    let request =
-        Request::Retry { id: Some(page), which: Which::Failed, user: 0, so_far: None, reply };
-    bed.turn(vec![Event::Request(request)]);
+    let request = Request::Retry { id: Some(page), which: Which::Failed, user: 0, so_far: None };
+    let mut answer = bed.call(request);
     assert!(answer.try_recv().is_err());
-    while answer.try_recv().ok().is_none_or(|count| count.unwrap() != 1) {
+    while answer.try_recv().ok().is_none_or(|count| count.unwrap() != "1") {
         bed.turn_with(0, 1, 0);
     }
     let left = bed.look(|tx| tx.left_for(crawl, &crate::work::ends::WITH_CRAWL));
@@ -464,16 +453,14 @@ fn status_shows_registered_commands_until_they_end() {
         // A clock ahead of the orchestrator's.
         since: Some(Time(bed.now.0 + 1)),
     };
-    bed.request(|reply| Request::Register {
+    bed.request(Request::Register {
         command: registration,
         pid: Some(12),
         user: Some(1000),
         claim: Default::default(),
-        reply,
     });
     let status = |bed: &mut Bed| {
-        let answer = bed.request(|reply| Request::Status { reply });
-        let status: Status = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
+        let status: Status = bed.document(Query::Status);
         status.commands
     };
     let commands = status(&mut bed);
@@ -496,6 +483,6 @@ fn status_changes_with_work_and_not_with_questions() {
     bed.until_quiet();
     let started = bed.world.status_changes;
     assert!(0 < added && added < started, "{added} {started}");
-    bed.request(|reply| Request::Status { reply });
+    bed.request(Query::Status);
     assert_eq!(bed.world.status_changes, started);
 }

@@ -1,14 +1,17 @@
 //! Retries of crawls, pages and failed results.
 
 use super::bed::Bed;
+use super::expiry::make_files;
+use crate::calls::requests::Request;
+use crate::main_loop::rooms::Which;
 use archivist_core::model::{
     CheckKind, CrawlId, IdMarks, Lifecycle, Owner, ResultState, SnapshotId,
 };
 use archivist_plugin::sample;
-use archivist_shared::bus::call::{Request, Which};
 use archivist_shared::bus::documents::report::Run;
 use archivist_shared::bus::documents::report::{AddOptions, Added, Filter, Snapshot};
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 #[test]
@@ -201,6 +204,23 @@ fn retry_of_a_page_while_its_crawl_ends_runs_the_setup_again() {
 }
 
 #[test]
+fn refusal_says_that_pages_are_still_in_work() {
+    let mut bed = Bed::new();
+    bed.add_with("http://a.example/", only_alpha());
+    bed.until_quiet();
+    let which = || Which::Hook("alpha".to_owned());
+    let id = Some(Owner::Crawl(CrawlId(1)));
+    let mut refusal = |which| {
+        let answer = bed.request(Request::Retry { id, which, user: 0, so_far: None });
+        answer.unwrap().unwrap_err().to_string()
+    };
+    let text = refusal(which());
+    assert!(text.contains("retry is possible when its pages have"), "{text}");
+    bed.come_to_an_end();
+    assert_eq!(bed.retry_some(id, which()), Some(1));
+}
+
+#[test]
 fn a_plugin_that_came_later_runs_on_complete_pages() {
     let mut bed = Bed::new();
     bed.add_with("http://a.example/", only_alpha());
@@ -232,6 +252,35 @@ fn an_update_runs_what_pages_lack_of_their_plugins() {
     want.extend(["late".to_owned(), "late".to_owned()]);
     assert_eq!(runs_of_pages(&mut bed), want, "not on the page of another selection");
     assert_eq!(bed.retry_some(None, Which::Missing), Some(0));
+}
+
+/// As after the installation of a package: the hook runs on the pages that were archived before.
+#[test]
+fn what_was_skipped_for_a_program_runs_when_it_appears() {
+    let mut bed = Bed::new();
+    let path = bed.directory.path().join("tool");
+    let name = path.to_str().unwrap().to_owned();
+    let needs = json!({"required_binaries": [{"name": name, "binproviders": "env"}]});
+    let mut plugins = bed.engine.catalogue.plugins.clone();
+    plugins.push(sample::plugin("gamma", needs, &["on_Snapshot__30_gamma.py"]));
+    let settings = bed.engine.settings.clone();
+    bed.engine.replace(settings, sample::catalogue(plugins));
+    bed.add(1);
+    bed.add_with("http://a.example/", only_alpha());
+    bed.come_to_an_end();
+    let before = runs_of_pages(&mut bed);
+    assert!(!before.contains(&"gamma".to_owned()));
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let seen = crate::machine::inspect::look(&[(name, path)], std::path::Path::new("/nowhere"));
+    bed.turn(vec![crate::programs::seen(seen.clone(), None)]);
+    bed.come_to_an_end();
+    let mut want = before;
+    want.push("gamma".to_owned());
+    assert_eq!(runs_of_pages(&mut bed), want, "not on the page of another selection");
+    bed.turn(vec![crate::programs::seen(seen.clone(), None)]);
+    bed.come_to_an_end();
+    assert_eq!(runs_of_pages(&mut bed), want, "once");
 }
 
 #[test]
@@ -303,6 +352,7 @@ fn pages_that_were_given_up_are_incomplete_everywhere() {
     assert_eq!(incomplete[0].id, SnapshotId(1));
 
     // The page that was archived is known, the other one is not.
+    make_files(&mut bed, &[2]);
     let again = bed.add_with("http://a.example/\nhttp://b.example/", only_new());
     assert_eq!((again.accepted, again.known), (1, 1));
     bed.come_to_an_end();
@@ -350,14 +400,12 @@ fn known_pages_get_what_the_list_says_of_them() {
 
     // Tags decide how long a page is kept: those of other users stay as they are.
     let list = line("http://c.example/", "Foreign", "foreign");
-    let added = bed.request(|reply| Request::Add {
+    let added: Added = bed.document(Request::Add {
         lines: Arc::new(list.into_bytes()),
         options: only_new(),
         user: 1000,
         joins: false,
         so_far: None,
-        reply,
     });
-    let added: Added = serde_json::from_str(&added.unwrap().unwrap()).unwrap();
     assert_eq!((added.known, added.completed), (1, 0));
 }

@@ -1,8 +1,11 @@
 //! What callers may set.
 
 use super::bed::Bed;
+use crate::bus::call::Refusal;
+use crate::calls::requests::Request;
+use crate::main_loop::rooms::Which;
+use crate::programs::Install;
 use archivist_core::model::{Owner, SnapshotId};
-use archivist_shared::bus::call::{Refusal, Request, Which};
 use archivist_shared::bus::documents::report::{AddOptions, Filter};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,11 +25,10 @@ fn installations_take_no_settings_and_may_be_for_root_alone() {
     let mut bed = Bed::new();
     bed.install();
     let crawl = bed.crawl(0).unwrap();
-    let refused = bed.request(|reply| Request::Amend {
+    let refused = bed.request(Request::Amend {
         id: Owner::Crawl(crawl),
         config: [("TIMEOUT".to_owned(), "3".to_owned())].into(),
         user: 0,
-        reply,
     });
     let why = refusal(refused.unwrap().unwrap_err());
     assert!(why.ends_with("is an installation, which takes no settings"), "{why}");
@@ -34,7 +36,7 @@ fn installations_take_no_settings_and_may_be_for_root_alone() {
     bed.engine.settings.members_install = false;
     for user in [0, 1000] {
         let names = vec!["beta".to_owned()];
-        let answer = bed.request(|reply| Request::Install { names, user, reply });
+        let answer = bed.request(Install { names, user });
         assert_eq!(answer.unwrap().is_ok(), user == 0, "{user}");
     }
     bed.come_to_an_end();
@@ -43,7 +45,7 @@ fn installations_take_no_settings_and_may_be_for_root_alone() {
 #[test]
 fn settings_of_the_wrong_type_are_refused() {
     let mut bed = Bed::new();
-    let answer = bed.request(|reply| Request::Add {
+    let answer = bed.request(Request::Add {
         lines: Arc::new(b"http://a.example/\n".to_vec()),
         options: AddOptions {
             config: [("TIMEOUT".to_owned(), "abc".to_owned())].into(),
@@ -52,7 +54,6 @@ fn settings_of_the_wrong_type_are_refused() {
         user: 0,
         joins: false,
         so_far: None,
-        reply,
     });
     let why = refusal(answer.unwrap().unwrap_err());
     assert!(why.contains("TIMEOUT: 'abc' is not a whole number"), "{why}");
@@ -61,13 +62,12 @@ fn settings_of_the_wrong_type_are_refused() {
 impl Bed {
     fn amend(&mut self, id: Owner, setting: (&str, &str)) -> Result<(), Refusal> {
         let (key, value) = setting;
-        let amended = self.request(|reply| Request::Amend {
+        let amended = self.request(Request::Amend {
             id,
             config: [(key.to_owned(), value.to_owned())].into(),
             user: 0,
-            reply,
         });
-        amended.unwrap()
+        amended.unwrap().map(drop)
     }
 
     /// The time limits of the hooks of a page.

@@ -1,8 +1,8 @@
 //! With which recordings that of a page shares its bodies.
 
 use super::bed::Bed;
+use crate::calls::requests::Request;
 use archivist_plugin::sample;
-use archivist_shared::bus::call::Request;
 use archivist_shared::bus::documents::report::AddOptions;
 use archivist_shared::bus::documents::work::{Assignment, Sharing};
 use serde_json::json;
@@ -18,13 +18,12 @@ fn sharing(user: u32, is_on: Option<bool>, plugin: &str) -> Option<Sharing> {
     let settings = bed.engine.settings.clone();
     bed.engine.replace(settings, sample::catalogue([recorder]));
     let setting = is_on.map(|is_on| ("WACZ_DEDUPE".to_owned(), is_on.to_string()));
-    let answer = bed.request(|reply| Request::Add {
+    let answer = bed.request(Request::Add {
         lines: Arc::new(b"http://a.example/\n".to_vec()),
         options: AddOptions { config: setting.into_iter().collect(), ..AddOptions::default() },
         user,
         joins: false,
         so_far: None,
-        reply,
     });
     assert!(answer.unwrap().is_ok());
     bed.until_quiet();

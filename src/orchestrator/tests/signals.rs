@@ -1,9 +1,10 @@
 //! Signals on the bus: which, in which order, and how many.
 
 use super::bed::Bed;
+use crate::calls::requests::Request;
+use crate::main_loop::rooms::Which;
 use archivist_core::model::{CrawlId, Owner, SnapshotId};
 use archivist_core::plan::Notice;
-use archivist_shared::bus::call::{Request, Which};
 use archivist_shared::bus::documents::notice::{CrawlNotice, PagesNotice, SnapshotNotice};
 use archivist_shared::bus::documents::report::AddOptions;
 use archivist_shared::bus::signals::Signal;
@@ -29,13 +30,12 @@ fn list(bed: &mut Bed, pages: usize) {
 
 fn add(bed: &mut Bed, list: &str) {
     let lines = Arc::new(list.as_bytes().to_vec());
-    bed.request(|reply| Request::Add {
+    bed.request(Request::Add {
         lines,
         options: AddOptions::default(),
         user: 0,
         joins: false,
         so_far: None,
-        reply,
     });
 }
 
@@ -69,10 +69,10 @@ fn idle_follows_the_end_of_the_last_open_crawl() {
     bed.add(1);
     bed.add(1);
     let [first, second] = [1, 2].map(|n| Owner::Crawl(CrawlId(n)));
-    bed.request(|reply| Request::Pause { id: first, reply });
+    bed.request(Request::Pause { id: first });
     heard(&mut bed);
-    bed.request(|reply| Request::Cancel { id: second, reply });
-    bed.request(|reply| Request::Cancel { id: first, reply });
+    bed.request(Request::Cancel { id: second });
+    bed.request(Request::Cancel { id: first });
     assert_eq!(heard(&mut bed), ["c2 Cancelled", "c1 Cancelled", "idle"]);
     bed.come_to_an_end();
     bed.retry_some(Some(first), Which::All);
@@ -85,7 +85,7 @@ fn idle_follows_the_end_of_the_last_open_crawl() {
 fn refused_request_sends_no_signal() {
     let mut bed = Bed::new();
     list(&mut bed, 0);
-    let refused = bed.request(|reply| Request::Cancel { id: Owner::Crawl(CrawlId(7)), reply });
+    let refused = bed.request(Request::Cancel { id: Owner::Crawl(CrawlId(7)) });
     assert!(refused.unwrap().is_err());
     assert_eq!(heard(&mut bed), [""; 0]);
 }

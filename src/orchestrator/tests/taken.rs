@@ -22,7 +22,6 @@ fn started(unit: &str) -> Bed {
     bed
 }
 
-/// What the worker of a unit was given.
 fn assignment(bed: &Bed, unit: &str) -> Assignment {
     let stdin = bed.world.units[unit].stdin.as_ref().unwrap();
     serde_json::from_slice(stdin).unwrap()

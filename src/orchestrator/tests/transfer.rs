@@ -3,11 +3,13 @@
 
 use super::bed::Bed;
 use crate::main_loop::event::Event;
+use crate::main_loop::rooms::Which;
+use crate::query::orders::Query;
+use crate::transfer::StoreCall;
 use crate::transfer::files::record_path;
 use archivist_core::model::{AnyId, Owner, SnapshotId};
 use archivist_core::store::{Assignment, Copy, CopyStatus, KeepLocal, Location, Record};
 use archivist_core::store::{StoredObject, Task};
-use archivist_shared::bus::call::{Request, Which};
 use archivist_shared::bus::documents::report;
 use std::time::Duration;
 
@@ -41,7 +43,6 @@ fn object() -> StoredObject {
     StoredObject { store: STORE.into(), name: "a.tar".into(), sha256: "ab".into(), size: 7 }
 }
 
-/// The assignment of the running transfer of a page.
 fn assignment(bed: &Bed, unit: &str) -> Assignment {
     let unit = &bed.world.units[unit];
     serde_json::from_slice(unit.stdin.as_ref().unwrap()).unwrap()
@@ -97,13 +98,11 @@ fn failed_copy_is_retried_and_why_says_it() {
         end(&mut bed, UNIT, Some("failed to open store"));
         let failed = copy(&mut bed);
         assert_eq!((failed.attempts, failed.is_local), (attempt, true));
-        let answer =
-            bed.request(|reply| Request::Why { id: AnyId::Owner(Owner::Snapshot(PAGE)), reply });
+        let answer = bed.request(Query::Why { id: AnyId::Owner(Owner::Snapshot(PAGE)) });
         let why = answer.unwrap().unwrap();
         assert!(why.contains("failed to open store"), "{why}");
         assert!(why.contains(&failed.due_at.unwrap().to_string()), "{why}");
-        let answer = bed.request(|reply| Request::Status { reply });
-        let status: report::Status = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
+        let status: report::Status = bed.document(Query::Status);
         assert_eq!(status.store.unwrap().failed, 1);
         bed.until_woken();
         bed.until_quiet();
@@ -129,13 +128,13 @@ fn local_files_go_after_the_copy_and_come_back_on_request() {
     end(&mut bed, UNIT, None);
     assert!(!copy(&mut bed).is_local);
 
-    let early = bed.request(|reply| Request::Fetch { id: PAGE, reply });
+    let early = bed.request(StoreCall::Fetch { id: PAGE });
     assert!(early.is_none(), "the files are not there yet");
     bed.until_quiet();
     assert_eq!(assignment(&bed, UNIT).task, Task::Get);
     end(&mut bed, UNIT, None);
     assert!(copy(&mut bed).is_local);
-    let answer = bed.request(|reply| Request::Fetch { id: PAGE, reply });
+    let answer = bed.request(StoreCall::Fetch { id: PAGE });
     assert!(answer.unwrap().unwrap().contains("\"is_local\":true"));
     // They stay for a day after the last request.
     bed.pass(80_000_000);
@@ -165,8 +164,7 @@ fn failed_restoration_is_answered() {
     archive(&mut bed, 1);
     end(&mut bed, UNIT, None);
     end(&mut bed, UNIT, None);
-    let (reply, mut answer) = archivist_shared::bus::call::Reply::new();
-    bed.turn(vec![Event::Request(Request::Fetch { id: PAGE, reply })]);
+    let mut answer = bed.call(StoreCall::Fetch { id: PAGE });
     bed.until_quiet();
     end(&mut bed, UNIT, Some("no route to host"));
     let refused = format!("{:?}", answer.try_recv().unwrap());
@@ -221,15 +219,15 @@ fn earlier_pages_are_copied_to_a_new_store() {
     let mut bed = Bed::new();
     archive(&mut bed, 1);
     bed.engine.settings.store = Location::parse(STORE);
-    bed.turn(vec![Event::FillStore(0)]);
+    bed.turn(vec![Event::of(|turn| crate::transfer::fill_store(turn, 0))]);
     bed.until_quiet();
     assert_eq!(assignment(&bed, UNIT).task, Task::Put);
     end(&mut bed, UNIT, None);
-    bed.turn(vec![Event::FillStore(0)]);
+    bed.turn(vec![Event::of(|turn| crate::transfer::fill_store(turn, 0))]);
     bed.until_quiet();
     assert!(bed.world.units.is_empty(), "it is there");
     bed.engine.settings.store = Location::parse("/srv/other");
-    bed.turn(vec![Event::FillStore(0)]);
+    bed.turn(vec![Event::of(|turn| crate::transfer::fill_store(turn, 0))]);
     bed.until_quiet();
     assert_eq!(assignment(&bed, UNIT).store, "/srv/other");
 }
@@ -255,13 +253,12 @@ fn killed_orchestrator_adopts_transfers() {
 #[test]
 fn store_is_tested_on_request() {
     let mut bed = Bed::new();
-    let answer = bed.request(|reply| Request::TestStore { user: 0, reply });
+    let answer = bed.request(StoreCall::Test { user: 0 });
     assert_eq!(answer.unwrap().unwrap(), "", "there is none");
     bed.engine.settings.store = Location::parse(STORE);
     let unit = "archivist-store-test.service";
     for error in [Some("permission denied"), None] {
-        let (reply, mut answer) = archivist_shared::bus::call::Reply::new();
-        bed.turn(vec![Event::Request(Request::TestStore { user: 0, reply })]);
+        let mut answer = bed.call(StoreCall::Test { user: 0 });
         bed.until_quiet();
         assert_eq!(assignment(&bed, unit).task, Task::Test);
         end(&mut bed, unit, error);

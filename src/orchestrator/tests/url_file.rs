@@ -1,7 +1,7 @@
 //! Lines of a URLFile= that are refused, as users see them.
 
 use super::bed::Bed;
-use archivist_shared::bus::call::WatchCall;
+use crate::calls::watches::WatchCall;
 use std::fs;
 
 #[test]

@@ -2,8 +2,9 @@
 
 use super::bed::Bed;
 use super::worker::Server;
+use crate::main_loop::rooms::Which;
+use crate::query::orders::Query;
 use archivist_core::model::{AnyId, HttpErrors, Lifecycle, Owner, ResultState, SnapshotId};
-use archivist_shared::bus::call::{Request, Which};
 use archivist_shared::bus::documents::report::Snapshot;
 use archivist_shared::bus::documents::report::{AddOptions, Filter, Reason, Why};
 
@@ -36,8 +37,7 @@ fn until_visited(bed: &mut Bed) {
 }
 
 fn why(bed: &mut Bed) -> Vec<Reason> {
-    let answer = bed.request(|reply| Request::Why { id: AnyId::Owner(PAGE), reply });
-    let why: Why = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
+    let why: Why = bed.document(Query::Why { id: AnyId::Owner(PAGE) });
     why.reasons
 }
 

@@ -1,18 +1,19 @@
 //! Tests of watches, and the invariants of their checks after each turn.
 
 use super::bed::Bed;
-use super::world::{Mood, State};
+use super::requests::Pending;
+use super::world::{Call, Mood, State};
+use crate::bus::call::{Refusal, Reply};
+use crate::calls::watches::WatchCall;
+use crate::database::UnitRow;
 use crate::main_loop::event::Event;
-use crate::store::UnitRow;
+use crate::main_loop::order;
 use archivist_core::model::{CheckKind, Outcome, RunId};
 use archivist_core::unit::UnitKind;
-use archivist_shared::bus::call::{Refusal, Reply, Request, WatchCall};
 use archivist_shared::bus::documents::watches::{HistoryFilter, Queued};
 use std::fs;
 use std::time::Duration;
-use tokio::sync::oneshot;
 
-/// Watches of the random operations.
 pub const NAMES: [&str; 3] = ["one", "two", "three"];
 const DAY: u64 = 86_400_000;
 
@@ -24,10 +25,8 @@ impl Bed {
         fs::write(directory.join(format!("{name}.watch")), text).unwrap();
     }
 
-    pub fn ask(&mut self, call: WatchCall) -> oneshot::Receiver<Result<String, Refusal>> {
-        let (reply, answer) = Reply::new();
-        self.turn(vec![Event::Request(Request::Watches { call, reply })]);
-        answer
+    pub fn ask(&mut self, call: WatchCall) -> Pending {
+        Bed::call(self, call)
     }
 
     pub fn queue(&mut self, name: &str, kinds: &[CheckKind]) -> Result<Queued, Refusal> {
@@ -36,7 +35,6 @@ impl Bed {
         Ok(serde_json::from_str(&text).unwrap())
     }
 
-    /// One of the timers of random operations elapses.
     pub fn elapse(&mut self, n: usize) {
         let name = NAMES[n % NAMES.len()];
         if !self.engine.scope.root.join("etc").exists() {
@@ -190,6 +188,30 @@ fn time_limit_counts_as_failure() {
     let check = bed.history("site").remove(0);
     assert_eq!((check.ok, check.record.status_code), (Some(false), Some(408)));
     assert_eq!(check.record.error.as_deref(), Some("time limit reached"));
+}
+
+/// The setting of the watch precedes that of the configuration.
+#[test]
+fn checks_wait_for_slow_servers() {
+    let limit_of = |own: &str, all: &str| {
+        let mut bed = watched(own);
+        let values = &mut bed.engine.settings.values;
+        values.extend((!all.is_empty()).then(|| ("ANSWER_TIMEOUT".to_owned(), all.to_owned())));
+        bed.queue("site", &[CheckKind::Status]).unwrap();
+        let start = bed.world.calls.iter().find_map(|call| match call {
+            Call::Start(start) => Some(start.clone()),
+            _ => None,
+        });
+        let start = start.unwrap();
+        let request = String::from_utf8(start.stdin.unwrap().to_vec()).unwrap();
+        (start.spec.limit.unwrap().as_secs(), request)
+    };
+    let (limit, request) = limit_of("", "");
+    assert_eq!((limit, request.contains("read_s")), (60, false));
+    let (limit, request) = limit_of("", "40");
+    assert_eq!((limit, request.contains(r#""read_s":40"#)), (180, true), "{request}");
+    let (limit, request) = limit_of("ArchiveSettings=ANSWER_TIMEOUT=50\n", "40");
+    assert_eq!((limit, request.contains(r#""read_s":50"#)), (210, true), "{request}");
 }
 
 /// Whatever is killed, no row stays running for ever.
@@ -408,4 +430,34 @@ fn why_shows_what_blocks_a_check_and_what_failed() {
     let again = "; to check again: archivist watch run --kind lighthouse site";
     assert!(lost.1.contains("SIGKILL") && lost.1.ends_with(again), "{}", lost.1);
     assert!(bed.ask(WatchCall::Why("../site".into())).try_recv().unwrap().is_err());
+}
+
+#[test]
+fn cancelled_checks_end_without_a_verdict() {
+    let mut bed = watched("OnDown=/bin/true\n");
+    bed.declare("other", "[Watch]\nURL=http://b.example\n");
+    bed.queue("site", &[CheckKind::Status]).unwrap();
+    bed.queue("other", &[CheckKind::Status]).unwrap();
+    bed.until_quiet();
+    assert_eq!(bed.running_of("-check-").len(), 2, "{:?}", bed.world.running());
+    let request = |call: WatchCall| {
+        let (reply, answer) = Reply::new();
+        (Event::Call(order::Call::new(call, &reply)), Pending(answer))
+    };
+    let kinds = vec![CheckKind::Crawl];
+    let (queue, _queued) = request(WatchCall::Check { watch: "site".to_owned(), kinds });
+    let (cancel, mut cancelled) = request(WatchCall::Cancel("site".to_owned()));
+    // In one turn, so that the second check does not start.
+    bed.turn(vec![queue, cancel]);
+    assert_eq!(cancelled.try_recv().unwrap().unwrap(), "2");
+    bed.until_quiet();
+    let history = bed.history("site");
+    assert_eq!(history.len(), 2);
+    for check in history {
+        assert_eq!((check.ok, check.record.error.as_deref()), (None, Some("interrupted by user")));
+    }
+    assert_eq!(bed.running_of("-check-").len(), 1, "the check of the other watch");
+    let mut cancel = |name: &str| bed.ask(WatchCall::Cancel(name.to_owned())).try_recv().unwrap();
+    assert_eq!(cancel("site").unwrap(), "0");
+    assert!(matches!(cancel("nosuch"), Err(Refusal::NoSuch(_))));
 }

@@ -1,9 +1,10 @@
 //! The reasons of `archivist why`, by the rules of the plan.
 
-use super::bed::Bed;
-use crate::main_loop::event::Event;
+use super::bed::{Bed, DATABASE};
+use crate::calls::requests::Request;
+use crate::main_loop::rooms::Which;
+use crate::query::orders::Query;
 use archivist_core::model::{AnyId, CheckKind, CrawlId, IdMarks, Owner, SnapshotId};
-use archivist_shared::bus::call::{Reply, Request, Which};
 use archivist_shared::bus::documents::report::{AddOptions, Filter, Why, WhyRun};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +12,7 @@ use std::time::Duration;
 impl Bed {
     pub fn why(&mut self, id: &str) -> Vec<(String, String)> {
         let id: AnyId = id.parse().unwrap();
-        let (reply, mut answer) = Reply::new();
-        self.turn(vec![Event::Request(Request::Why { id, reply })]);
+        let mut answer = self.call(Query::Why { id });
         let text = answer.try_recv().unwrap().unwrap();
         let reasons = match id {
             AnyId::Owner(id) => {
@@ -63,16 +63,46 @@ fn why_names_limits() {
 }
 
 #[test]
+fn missing_parts_of_a_page_come_before_anything_else() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.come_to_an_end();
+    assert_eq!(bed.why("s1")[0].0, "done");
+    let file = rusqlite::Connection::open(bed.directory.path().join(DATABASE)).unwrap();
+    let lacks = r#"UPDATE result SET status = 'succeeded', error = 'no font', figures = '{"lacks": 1}'
+        WHERE id = (SELECT min(id) FROM result WHERE snapshot_id = 1)"#;
+    assert_eq!(file.execute(lacks, []).unwrap(), 1);
+    let page = bed.why("s1");
+    assert_eq!(page[0].0, "missing", "{page:?}");
+    assert!(page[0].1.ends_with(": no font"), "{page:?}");
+    let crawl = bed.why("c1");
+    assert_eq!(crawl[0].0, "missing", "{crawl:?}");
+    assert!([page, crawl].concat().iter().all(|(code, _)| code != "done"));
+}
+
+#[test]
+fn a_crawl_whose_page_shows_an_error_is_not_done() {
+    let mut bed = Bed::new();
+    bed.add(2);
+    bed.come_to_an_end();
+    let file = rusqlite::Connection::open(bed.directory.path().join(DATABASE)).unwrap();
+    let error = "UPDATE snapshot SET http_status = 404, unsaved = 'error' WHERE id = 1";
+    assert_eq!(file.execute(error, []).unwrap(), 1);
+    let text = "1 page shows an error of its server; to list them: archivist list snapshots c1 --http 400-599";
+    assert_eq!(bed.why("c1"), [("errors".to_owned(), text.to_owned())]);
+    assert_eq!(bed.why("s2")[0].0, "done");
+}
+
+#[test]
 fn page_without_hooks_says_so() {
     let mut bed = Bed::new();
     let options = AddOptions { plugins: vec!["setup".to_owned()], ..AddOptions::default() };
-    bed.request(|reply| Request::Add {
+    bed.request(Request::Add {
         lines: Arc::new(b"http://a.example/\n".to_vec()),
         options,
         user: 0,
         joins: false,
         so_far: None,
-        reply,
     });
     bed.come_to_an_end();
     let why = bed.why("s1");
@@ -121,11 +151,11 @@ fn why_names_actions_of_users_and_workers() {
     bed.add(2);
     ready(&mut bed);
     let id = Owner::Snapshot(SnapshotId(1));
-    bed.request(|reply| Request::Pause { id, reply });
+    bed.request(Request::Pause { id });
     let why = bed.why("s1");
     let text = "paused by request; to continue: archivist resume s1";
     assert_eq!(why, [("paused".to_owned(), text.to_owned())]);
-    bed.request(|reply| Request::Cancel { id, reply });
+    bed.request(Request::Cancel { id });
     assert_eq!(bed.why("s1")[0].1, "cancelled by request");
     assert!(bed.codes("s1").contains(&"failed".to_owned()));
 
@@ -156,9 +186,9 @@ fn why_explains_a_single_run() {
     bed.until_quiet();
     assert_eq!(bed.codes("r2"), ["running"]);
     let id = Owner::Crawl(CrawlId(1));
-    bed.request(|reply| Request::Pause { id, reply });
+    bed.request(Request::Pause { id });
     assert_eq!(bed.codes("r2"), ["paused", "running"]);
-    bed.request(|reply| Request::Resume { id, reply });
+    bed.request(Request::Resume { id });
     ready(&mut bed);
     let ended = bed.why("r2");
     assert_eq!(ended[0].0, "done", "{ended:?}");
@@ -182,9 +212,8 @@ fn why_explains_a_single_run() {
     assert_eq!(bed.codes(&failed.to_string()), ["exit", "later"]);
     assert_eq!(bed.codes("r1"), ["done", "worker"]);
 
-    let (reply, mut answer) = Reply::new();
     let id = "r999".parse().unwrap();
-    bed.turn(vec![Event::Request(Request::Why { id, reply })]);
+    let mut answer = bed.call(Query::Why { id });
     assert!(answer.try_recv().unwrap().is_err());
 }
 

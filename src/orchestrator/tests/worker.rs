@@ -1,9 +1,11 @@
 //! A worker that does what workers do, one call after another.
 
+use crate::bus::call::{Answer, Refusal, Reply};
 use crate::main_loop::event::Event;
+use crate::main_loop::order::Call;
+use crate::work::calls::WorkerCall;
 use archivist_core::model::web::reach::Hosts;
 use archivist_core::model::{Figures, Owner, ResultState, Verdict, is_on_internet};
-use archivist_shared::bus::call::{Refusal, Reply, Work};
 use archivist_shared::bus::documents::work::{Assignment, Ended, NO_NETWORK, Report, Standing};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -12,20 +14,12 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
-type Answer<T> = oneshot::Receiver<Result<T, Refusal>>;
-
-#[derive(Debug)]
-enum Call {
-    Attach(Answer<String>),
-    Run(String, Answer<String>),
-    Report(String, Answer<String>),
-    SnapshotsDone(Answer<()>),
-}
+type Answered = oneshot::Receiver<Result<Answer, Refusal>>;
 
 #[derive(Debug)]
 pub struct Worker {
     assignment: Assignment,
-    call: Option<Call>,
+    call: Option<(WorkerCall, Answered)>,
     /// Hooks still to run; for a crawl's worker those after the snapshots come last.
     todo: Option<VecDeque<String>>,
     last: VecDeque<String>,
@@ -34,9 +28,7 @@ pub struct Worker {
     waited: bool,
     /// How the server answers the hooks of a page.
     server: Option<Server>,
-    /// Why they fail.
     fault: Option<Fault>,
-    /// Exit status at the end.
     exit: i32,
 }
 
@@ -56,26 +48,11 @@ pub struct Server {
     pub retry_after: Option<u64>,
 }
 
-/// What a worker did in a step.
 pub enum Did {
     Called(Box<Event>),
     /// It waits for an answer.
     Waits,
-    /// It ends with this exit status.
     Exits(i32),
-}
-
-fn called(work: Work) -> Did {
-    Did::Called(Box::new(Event::Work(work)))
-}
-
-/// The answer, if it came: `Err` if none will come.
-fn take<T>(answer: &mut Answer<T>) -> Option<Result<Result<T, Refusal>, ()>> {
-    match answer.try_recv() {
-        Ok(answer) => Some(Ok(answer)),
-        Err(TryRecvError::Empty) => None,
-        Err(TryRecvError::Closed) => Some(Err(())),
-    }
 }
 
 impl Worker {
@@ -99,7 +76,7 @@ impl Worker {
 
     /// The orchestrator died: whatever it was asked is asked again.
     pub fn call_again(&mut self) {
-        if let Some(Call::Run(hook, _)) = self.call.take()
+        if let Some((WorkerCall::Run { hook, .. }, _)) = self.call.take()
             && let Some(todo) = &mut self.todo
         {
             todo.push_front(hook);
@@ -109,48 +86,38 @@ impl Worker {
     pub fn step(&mut self) -> Did {
         match self.call.take() {
             None => self.next(),
-            Some(call) => self.wait(call),
+            Some((work, answer)) => self.wait(work, answer),
         }
     }
 
-    fn wait(&mut self, call: Call) -> Did {
-        match call {
-            Call::Attach(mut answer) => match take(&mut answer) {
-                None => self.call = Some(Call::Attach(answer)),
-                Some(Ok(Ok(text))) => self.attached(&text),
-                Some(Ok(Err(_))) => return Did::Exits(1),
-                Some(Err(())) => {}
-            },
-            Call::Run(hook, mut answer) => match take(&mut answer) {
-                None => self.call = Some(Call::Run(hook, answer)),
-                Some(Ok(Ok(text))) => {
-                    let ended: Ended = serde_json::from_str(&text).unwrap();
-                    if ended.again {
-                        self.todo.as_mut().unwrap().push_front(hook)
-                    } else {
-                        self.ended = Some((hook, ended))
-                    }
+    fn wait(&mut self, work: WorkerCall, mut answer: Answered) -> Did {
+        match (work, answer.try_recv()) {
+            (work, Err(TryRecvError::Empty)) => {
+                self.call = Some((work, answer));
+                return Did::Waits;
+            }
+            (_, Ok(Err(_))) => return Did::Exits(1),
+            (WorkerCall::Attach { .. }, Ok(Ok(Answer::Text(text)))) => self.attached(&text),
+            (WorkerCall::Run { hook, .. }, Ok(Ok(Answer::Text(text)))) => {
+                let ended: Ended = serde_json::from_str(&text).unwrap();
+                if ended.again {
+                    self.todo.as_mut().unwrap().push_front(hook)
+                } else {
+                    self.ended = Some((hook, ended))
                 }
-                Some(Ok(Err(_))) => return Did::Exits(1),
-                Some(Err(())) => self.todo.as_mut().unwrap().push_front(hook),
-            },
-            Call::Report(hook, mut answer) => match take(&mut answer) {
-                None => self.call = Some(Call::Report(hook, answer)),
-                Some(Ok(Ok(_))) => self.ended = None,
-                Some(Ok(Err(_))) => return Did::Exits(1),
-                Some(Err(())) => {}
-            },
-            Call::SnapshotsDone(mut answer) => match take(&mut answer) {
-                None => self.call = Some(Call::SnapshotsDone(answer)),
-                Some(Ok(Ok(()))) => self.waited = true,
-                Some(Ok(Err(_))) => return Did::Exits(1),
-                Some(Err(())) => {}
-            },
+            }
+            (WorkerCall::Run { hook, .. }, _) => self.todo.as_mut().unwrap().push_front(hook),
+            (WorkerCall::Report { .. }, Ok(Ok(_))) => self.ended = None,
+            (WorkerCall::SnapshotsDone { .. }, Ok(Ok(_))) => self.waited = true,
+            _ => {}
         }
-        match self.call {
-            Some(_) => Did::Waits,
-            None => self.next(),
-        }
+        self.next()
+    }
+
+    fn called(&mut self, work: WorkerCall) -> Did {
+        let (reply, answer) = Reply::new();
+        self.call = Some((work.clone(), answer));
+        Did::Called(Box::new(Event::Call(Call::new(work, &reply))))
     }
 
     fn attached(&mut self, text: &str) {
@@ -167,13 +134,9 @@ impl Worker {
     fn next(&mut self) -> Did {
         let token = self.assignment.token.clone();
         let Some(todo) = &mut self.todo else {
-            let (reply, answer) = Reply::new();
-            self.call = Some(Call::Attach(answer));
-            return called(Work::Attach { token, reply });
+            return self.called(WorkerCall::Attach { token });
         };
         if let Some((hook, ended)) = &self.ended {
-            let (reply, answer) = Reply::new();
-            self.call = Some(Call::Report(hook.clone(), answer));
             let report = Arc::new(Report {
                 key: hook.clone(),
                 verdict: match self.fault {
@@ -209,19 +172,15 @@ impl Worker {
                 todo.clear();
                 self.exit = NO_NETWORK;
             }
-            return called(Work::Report { token, report, done: 0, reply });
+            return self.called(WorkerCall::Report { token, report, done: 0 });
         }
         if let Some(hook) = todo.pop_front() {
-            let (reply, answer) = Reply::new();
-            self.call = Some(Call::Run(hook.clone(), answer));
             let stdout = Arc::new(File::open("/dev/null").unwrap().into());
-            return called(Work::Run { token, hook, stdout, reply });
+            return self.called(WorkerCall::Run { token, hook, stdout });
         }
         let is_crawl = matches!(self.assignment.owner, Owner::Crawl(_));
         if is_crawl && !self.waited {
-            let (reply, answer) = Reply::new();
-            self.call = Some(Call::SnapshotsDone(answer));
-            return called(Work::SnapshotsDone { token, reply });
+            return self.called(WorkerCall::SnapshotsDone { token });
         }
         if !self.last.is_empty() {
             std::mem::swap(todo, &mut self.last);

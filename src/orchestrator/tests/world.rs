@@ -62,7 +62,6 @@ pub struct Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
     Fine,
-    /// The call is refused.
     Refuse,
     /// The call fails: the machine lacks space in `/run`, for example.
     Lack,
@@ -84,7 +83,6 @@ pub struct World {
     pub fault: Option<Fault>,
     /// Whether a client requested the signals about pages.
     pub is_subscribed: bool,
-    /// Signals on the bus.
     pub announced: Vec<Signal>,
     /// How often the status was reported as changed.
     pub status_changes: u32,
@@ -281,7 +279,6 @@ impl World {
         running.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The main process of a unit ends.
     pub fn end(&mut self, unit: &str, code: i32, status: i32, result: &str) {
         let Some(loaded) = self.units.get_mut(unit) else {
             return;

@@ -1,16 +1,17 @@
 //! The start of a transfer: the record first, then the action.
 
+use crate::bus::call::Refusal;
+use crate::database::{STORE_TEST, SnapshotWork};
 use crate::main_loop;
 use crate::main_loop::action::{CallerAction, ReplyAction};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::{STORE_TEST, SnapshotWork};
 use crate::transfer::files::record_path;
+use crate::transfer::queue;
 use crate::units::life;
 use archivist_core::model::{Lifecycle, SnapshotId};
 use archivist_core::store::{Assignment, Copy, CopyStatus, KeepLocal, Location, Task};
 use archivist_core::unit::{StoreSpec, UnitSpec};
-use archivist_shared::bus::call::Refusal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ pub(crate) fn begin_transfer(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
     let Some((task, store)) = next_task(turn, &copy, snapshot.as_ref()) else {
         if copy.task.is_urgent() {
             let answer = Err(Refusal::Failed("there is no store any more".to_owned()));
-            turn.act(ReplyAction::CopyReady { id, answer });
+            turn.act(ReplyAction::Settle(queue::files_of(id), answer));
         }
         return Ok(turn.tx.set_copy(id, &copy.nothing_to_do(turn.now))?);
     };

@@ -1,12 +1,13 @@
 //! Transfers as a kind of unit: which are due, and what follows from the end of one.
 
+use crate::bus::call::Refusal;
+use crate::database::{STORE_TEST, TransferRow, UnitRow};
+use crate::deletion;
 use crate::main_loop;
 use crate::main_loop::action::{CallerAction, FileAction, LoopAction, ReplyAction};
 use crate::main_loop::due::{Due, DueResult, DueUnit};
 use crate::main_loop::event::{Contents, Event, UnitEnd};
-use crate::main_loop::log::{LogEntry, StoreLog};
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::{STORE_TEST, TransferRow, UnitRow};
 use crate::transfer::begin::begin_transfer;
 use crate::transfer::files::{self, record_path};
 use crate::transfer::queue;
@@ -15,13 +16,12 @@ use crate::units::{Kind, ReadFiles};
 use archivist_core::model::Outcome;
 use archivist_core::plan::{Allowance, Outlook, Started};
 use archivist_core::store::{Copy, CopyStatus, End, Record, Task, decide_transfers};
-use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::work::Ended;
+use archivist_shared::journal::message;
 
 /// Pages that are kept for users after they were restored.
 const RESTORED_MAX: u32 = 100;
 
-/// A transfer between the archive and its store.
 pub(crate) struct Transfer;
 
 impl Kind for Transfer {
@@ -77,7 +77,7 @@ fn transfer_ended(
     let after = before.ended(end, &retries);
     // A crawl whose pages are deleted may have waited for its end.
     if turn.tx.half_deleted_crawl()?.is_some() {
-        turn.act(LoopAction::Again(Event::DeleteSome));
+        turn.act(LoopAction::Again(Event::of(deletion::delete_some)));
     }
     if before.task == Task::Delete && after.status == CopyStatus::Idle {
         turn.tx.forget_copy(transfer)?;
@@ -90,9 +90,7 @@ fn transfer_ended(
     }
     let record = record_path(&turn.engine.scope, transfer.run);
     turn.act(FileAction::Remove(record));
-    let ended = Ended::without_run(Outcome::Exit(0));
-    let run = transfer.run;
-    turn.act(ReplyAction::Settle { run, ended });
+    turn.settle(transfer.run, &Ended::without_run(Outcome::Exit(0)))?;
     turn.act(CallerAction::StatusChanged);
     if before.task == Task::Get && after.is_local {
         turn.tx.limit_restored(RESTORED_MAX, turn.now)?;
@@ -103,15 +101,28 @@ fn transfer_ended(
 
 fn log_transfer(turn: &mut Turn<'_>, transfer: &TransferRow, unit: &str, after: &Copy) {
     let (id, task) = (transfer.snapshot, transfer.copy.task);
-    let log = match &after.reason {
-        Some(reason) => StoreLog::Failed {
-            unit: unit.to_owned(),
-            reason: reason.clone(),
-            retry_at: after.due_at,
-        },
-        None => StoreLog::Done,
+    let what = match task {
+        Task::Put => format!("copy of {id} to the store"),
+        Task::Drop => format!("removal of the local files of {id}"),
+        Task::Get => format!("restoration of {id} from the store"),
+        Task::Delete => format!("removal of {id} from the store"),
+        Task::Test => "test of the store".to_owned(),
     };
-    turn.log(LogEntry::Store(id, task, log));
+    let (unit, reason, retry_at) = (unit.to_owned(), after.reason.clone(), after.due_at);
+    turn.log(move || {
+        let Some(reason) = reason else {
+            tracing::info!(archivist_snapshot_id = id.0, "{what} is complete");
+            return;
+        };
+        let next = retry_at.map_or(String::new(), |time| format!("; next attempt after {time}"));
+        tracing::warn!(
+            message_id = message::TRANSFER_FAILED,
+            archivist_snapshot_id = id.0,
+            archivist_unit = unit.as_str(),
+            archivist_reason = reason.as_str(),
+            "{what} failed: {reason}{next}"
+        );
+    });
 }
 
 /// Answers users that wait for restored files, or for the test of the store.
@@ -126,7 +137,7 @@ fn answer_waiting(turn: &mut Turn<'_>, transfer: &TransferRow, after: &Copy) -> 
         _ if after.status == CopyStatus::Waiting => return Ok(()),
         (_, why) => Err(Refusal::Failed(why.unwrap_or_default())),
     };
-    turn.act(ReplyAction::CopyReady { id, answer });
+    turn.act(ReplyAction::Settle(queue::files_of(id), answer.map(Some)));
     Ok(())
 }
 

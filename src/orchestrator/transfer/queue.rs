@@ -1,17 +1,17 @@
 //! Which pages wait for the store, and users that wait for pages.
 
+use crate::bus::call::{Answer, Reply};
+use crate::database::{STORE_TEST, SnapshotWork};
 use crate::main_loop;
-use crate::main_loop::action::{LoopAction, ReplyAction};
+use crate::main_loop::action::{Awaited, LoopAction, ReplyAction};
 use crate::main_loop::event::Event;
+use crate::main_loop::order::{Order, UserCall};
 use crate::main_loop::turn::{Turn, TurnResult, failed};
-use crate::store::{STORE_TEST, SnapshotWork};
 use crate::transfer::report;
 use archivist_core::model::SnapshotId;
 use archivist_core::store::{Copy, CopyStatus, Refused, Task};
-use archivist_shared::bus::call::Reply;
 use std::time::Duration;
 
-/// Pages that one turn looks at.
 const PAGES_PER_TURN: u32 = 2_000;
 /// When a page that is retried looks again whether its files were restored.
 const RESTORE_PAUSE: Duration = Duration::from_secs(10);
@@ -51,7 +51,7 @@ pub(crate) fn fill_store(turn: &mut Turn<'_>, after: i64) -> TurnResult<()> {
         };
         turn.tx.set_copy(id, &copy)?;
     }
-    turn.act(LoopAction::Again(Event::FillStore(to)));
+    turn.act(LoopAction::Again(Event::of(move |turn| fill_store(turn, to))));
     Ok(())
 }
 
@@ -76,8 +76,38 @@ pub(crate) fn has_local_files(turn: &mut Turn<'_>, snapshot: &SnapshotWork) -> T
     }
 }
 
+/// The restored files of a snapshot, or the end of the test of the store, for which users wait.
+pub(super) fn files_of(id: SnapshotId) -> Awaited {
+    Awaited::new("files", id)
+}
+
+/// A call about the store.
+pub(crate) enum StoreCall {
+    /// Restore the files of a snapshot that only the store has.
+    /// Gets the JSON of [`Copy`](archivist_shared::bus::documents::report::Copy) when the files are there.
+    Fetch { id: SnapshotId },
+    /// Gets the name of the store when the test has succeeded; an empty text without a store.
+    Test { user: u32 },
+}
+
+impl Order for StoreCall {
+    fn carry_out(&self, turn: &mut Turn<'_>, reply: &Reply) -> TurnResult<Option<Answer>> {
+        match self {
+            StoreCall::Fetch { id } => fetch(turn, *id, reply),
+            StoreCall::Test { .. } => test_store(turn, reply),
+        }
+    }
+
+    fn user_call(&self) -> Option<UserCall<'_>> {
+        match self {
+            StoreCall::Fetch { .. } => UserCall::of_all("Store.Fetch"),
+            StoreCall::Test { user } => UserCall::of("Store.Test", *user),
+        }
+    }
+}
+
 /// Restores the files of a page for a user.
-pub(crate) fn fetch(turn: &mut Turn<'_>, id: SnapshotId, reply: &Reply<String>) -> TurnResult<()> {
+fn fetch(turn: &mut Turn<'_>, id: SnapshotId, reply: &Reply) -> TurnResult<Option<Answer>> {
     main_loop::snapshot_of(turn, id)?;
     let copy = turn.tx.copy(id)?.unwrap_or(Copy { is_local: true, ..Copy::default() });
     let refused = |Refused::NoObject| failed(format!("the store has no copy of {id}"));
@@ -85,21 +115,16 @@ pub(crate) fn fetch(turn: &mut Turn<'_>, id: SnapshotId, reply: &Reply<String>) 
     if copy.object.is_some() {
         turn.tx.set_copy(id, &requested)?;
     }
-    let reply = reply.clone();
     if copy.is_usable() {
-        let text = serde_json::to_string(&report::copy_document(id, &requested))?;
-        turn.answer_text(&reply, text);
-    } else {
-        turn.act(ReplyAction::AwaitCopy { id, reply });
+        return Ok(Some(Answer::json(&report::copy_document(id, &requested))?));
     }
-    Ok(())
+    turn.act(ReplyAction::Await(files_of(id), reply.clone()));
+    Ok(None)
 }
 
-/// Tests the store for a user.
-pub(crate) fn test_store(turn: &mut Turn<'_>, reply: &Reply<String>) -> TurnResult<()> {
+fn test_store(turn: &mut Turn<'_>, reply: &Reply) -> TurnResult<Option<Answer>> {
     if turn.engine.settings.store.is_none() {
-        turn.answer_text(reply, String::new());
-        return Ok(());
+        return Ok(Some(Answer::Text(String::new())));
     }
     let copy = turn.tx.copy(STORE_TEST)?.unwrap_or_default();
     if copy.status == CopyStatus::Idle {
@@ -111,6 +136,6 @@ pub(crate) fn test_store(turn: &mut Turn<'_>, reply: &Reply<String>) -> TurnResu
         };
         turn.tx.set_copy(STORE_TEST, &waiting)?;
     }
-    turn.act(ReplyAction::AwaitCopy { id: STORE_TEST, reply: reply.clone() });
-    Ok(())
+    turn.act(ReplyAction::Await(files_of(STORE_TEST), reply.clone()));
+    Ok(None)
 }

@@ -1,13 +1,12 @@
 //! What users see of copies.
 
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::notices::reason::{reason, until};
+use crate::notices::{reason, until};
 use crate::transfer::queue;
 use archivist_core::model::{Lifecycle, SnapshotId};
 use archivist_core::store::{Copy, CopyStatus, Task};
 use archivist_shared::bus::documents::report::{self, Reason, StoreStatus};
 
-/// The document about a copy.
 pub(super) fn copy_document(id: SnapshotId, copy: &Copy) -> report::Copy {
     report::Copy {
         id,

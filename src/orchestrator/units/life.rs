@@ -2,21 +2,21 @@
 //! comparison with the rows of runs at the orchestrator's own start.
 
 use super::{Kind, Kinds};
+use crate::database::UnitRow;
 use crate::main_loop::action::{FileAction, LoopAction, UnitAction};
 use crate::main_loop::allowance;
 use crate::main_loop::due::{Due, DueResult};
 use crate::main_loop::event::{Collected, Contents, UnitEnd};
 use crate::main_loop::event::{Event, ReadingContext};
-use crate::main_loop::log::{LogEntry, Problem};
-use crate::main_loop::starts::Output;
+use crate::main_loop::starts::{Need, Output};
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::UnitRow;
 use archivist_core::model::{DEPENDENCY, Outcome, Reading, RunId};
 use archivist_core::plan::{
     Evidence, LiveUnit, OpenRun, Repair, StartError, Started, UnitSeen, UnitState, reconcile,
     started, unit_state,
 };
 use archivist_core::unit::UnitSpec;
+use archivist_shared::journal::message;
 use archivist_shared::systemd::{ErrorKind, Hint, LoadedUnit, ManagerError, Release};
 
 /// systemd's answer to a start, as the plan takes it.
@@ -40,12 +40,10 @@ fn reason(result: &Result<(), ManagerError>) -> String {
     error.map(|error| error.why.clone()).unwrap_or_default()
 }
 
-/// The implementation of the kind of this run.
 fn kind_of(kinds: Kinds, run: &UnitRow) -> &'static dyn Kind {
     (kinds.of)(run.kind)
 }
 
-/// What units of all kinds may start now.
 pub(crate) fn due(turn: &Turn<'_>, kinds: Kinds) -> DueResult {
     let allowance = allowance(turn)?;
     let each = kinds.all.iter().map(|kind| (kinds.of)(*kind));
@@ -106,14 +104,13 @@ pub(crate) fn start(
     mut spec: UnitSpec,
     stdin: Option<Vec<u8>>,
     stdout: Output,
-    watch: Option<String>,
+    needs: Option<Need>,
 ) {
     let has_input = stdin.is_some();
     spec.stdin = has_input.then(|| turn.engine.input_path(&spec.name, run));
-    turn.act(UnitAction::Start { run, spec: Box::new(spec), stdin, stdout, watch });
+    turn.act(UnitAction::Start { run, spec: Box::new(spec), stdin, stdout, needs });
 }
 
-/// systemd answered a start.
 pub(crate) fn started_unit(
     turn: &mut Turn<'_>,
     kinds: Kinds,
@@ -141,7 +138,6 @@ pub(crate) fn started_unit(
     }
 }
 
-/// A unit was read.
 pub(crate) fn read(
     turn: &mut Turn<'_>,
     kinds: Kinds,
@@ -157,7 +153,8 @@ pub(crate) fn read(
         Ok(reading) => reading,
         // Without an answer there is no outcome: a lost connection is an event of its own.
         Err(error) => {
-            turn.log_problem(Problem::UnitNotRead(error.to_string()));
+            let why = error.to_string();
+            turn.log(move || tracing::warn!("{why}, ignoring"));
             return Ok(());
         }
     };
@@ -202,7 +199,6 @@ pub(crate) fn read(
     }
 }
 
-/// A unit has ended, and its files were read.
 pub(crate) fn collected(
     turn: &mut Turn<'_>,
     kinds: Kinds,
@@ -220,7 +216,6 @@ fn is_leftover(turn: &Turn<'_>, unit: &str, reading: &Reading) -> TurnResult<boo
     Ok(before.is_some_and(|before| before == reading.invocation))
 }
 
-/// Records the end of a run and what follows from it.
 fn end(
     turn: &mut Turn<'_>,
     kinds: Kinds,
@@ -260,7 +255,8 @@ pub(crate) fn listed(
     let listed = match result {
         Ok(listed) => listed,
         Err(error) => {
-            turn.log_problem(Problem::UnitsNotListed(error.to_string()));
+            let why = error.to_string();
+            turn.log(move || tracing::error!("{why}"));
             let why = "failed to compare runs with units";
             turn.act(LoopAction::Fail(why));
             return Ok(());
@@ -315,7 +311,15 @@ pub(crate) fn listed(
         (kinds.of)(*kind).reconciled(turn, listed)?;
     }
     if adopted + lost + stray > 0 {
-        turn.log(LogEntry::Recovered { adopted, lost, released: stray });
+        turn.log(move || {
+            tracing::info!(
+                message_id = message::RECOVERED,
+                archivist_adopted = adopted,
+                archivist_lost = lost,
+                archivist_stray = stray,
+                "recovered: adopted {adopted} running units, lost {lost}, released {stray} unknown units"
+            )
+        });
     }
     Ok(())
 }

@@ -4,10 +4,10 @@
 
 pub(crate) mod life;
 
+use crate::database::UnitRow;
 use crate::main_loop::due::{Due, DueResult};
 use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::UnitRow;
 use archivist_config::Scope;
 use archivist_core::model::Outcome;
 use archivist_core::plan::{Allowance, Started};
@@ -76,7 +76,6 @@ pub(crate) trait Kind: Sync {
         Ok(None)
     }
 
-    /// The outcome to record.
     fn recorded(&self, _turn: &Turn<'_>, _run: &UnitRow, end: &UnitEnd) -> TurnResult<Outcome> {
         Ok(end.outcome.clone())
     }
@@ -97,11 +96,9 @@ pub(crate) trait Kind: Sync {
     }
 }
 
-/// The table of kinds.
 #[derive(Clone, Copy)]
 pub(crate) struct Kinds {
     /// All kinds, each once.
     pub all: &'static [UnitKind],
-    /// The implementation of one.
     pub of: fn(UnitKind) -> &'static dyn Kind,
 }

@@ -2,14 +2,13 @@
 //! unit like every other check, so that it has a time limit, a row and a journal, and starts even if
 //! the orchestrator is killed after the commit.
 
+use crate::database::{CheckRow, NewCheck};
 use crate::main_loop::action::LoopAction;
 use crate::main_loop::action::{Action, CallerAction};
 use crate::main_loop::event::Event;
-use crate::main_loop::log::{LogEntry, WatchLog};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices;
 use crate::notices::announce::is_any_open;
-use crate::store::{CheckRow, NewCheck};
 use crate::watch::checks::{AlertRequest, NO_WATCH};
 use archivist_config::Settings;
 use archivist_config::alert::Alert;
@@ -18,6 +17,7 @@ use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Flip, Health, witho
 use archivist_core::plan::becomes_idle;
 use archivist_core::plan::{CrawlEnd, Notice, Occasion};
 use archivist_shared::bus::signals::Signal;
+use archivist_shared::journal::message;
 use std::time::Duration;
 
 /// The command of an alert that only starts another unit, which comes with it.
@@ -75,11 +75,23 @@ pub(super) fn note_health(
     let why = record.error.as_deref().unwrap_or_default();
     let code = record.status_code.unwrap_or_default();
     let url = without_userinfo(&check.url);
-    let log = match flip {
-        Flip::Down => WatchLog::SiteDown { url, status_code: code, since, error: why.to_owned() },
-        Flip::Up => WatchLog::SiteUp { url, since },
-    };
-    turn.log(LogEntry::Watch(check.watch.clone(), log));
+    let (watched, error) = (check.watch.clone(), why.to_owned());
+    turn.log(move || match flip {
+        Flip::Down => tracing::warn!(
+            message_id = message::SITE_DOWN,
+            archivist_watch = watched.as_str(),
+            archivist_url = url.as_str(),
+            archivist_status_code = code,
+            "{url} is down since {since}: {code} {error}"
+        ),
+        Flip::Up => tracing::info!(
+            message_id = message::SITE_UP,
+            archivist_watch = watched.as_str(),
+            archivist_url = url.as_str(),
+            archivist_since = %since,
+            "{url} is up again, it was down since {since}"
+        ),
+    });
     let alert = match flip {
         Flip::Down => watch.on_down.as_ref(),
         Flip::Up => watch.on_recovery.as_ref(),
@@ -198,7 +210,6 @@ pub(crate) fn queue_idle_alert(turn: &mut Turn<'_>) -> TurnResult<()> {
     Ok(())
 }
 
-/// Whether the action reports the end of a crawl.
 fn ends_crawl(action: &Action) -> bool {
     matches!(action, Action::Caller(CallerAction::Announce(Signal::Crawl { notice, .. })) if notice.is_end())
 }

@@ -1,36 +1,34 @@
 //! Checks of watches, from the queue to their end: the record first, then the action, as for
 //! workers.
 
+use crate::database::{CheckRow, RunState, UnitRow};
 use crate::machine::watch_files::record_path;
-use crate::main_loop::action::{FileAction, LoopAction, ReplyAction};
+use crate::main_loop::action::{FileAction, LoopAction, UnitAction};
 use crate::main_loop::due::{Due, DueResult, DueUnit};
 use crate::main_loop::event::{Contents, UnitEnd};
-use crate::main_loop::log::{LogEntry, Problem, WatchLog};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices::announce::is_any_open;
-use crate::store::{CheckRow, RunState, UnitRow};
 use crate::units::{Kind, ReadFiles, life};
 use crate::watch::alerts;
 use crate::watch::files::{self, CheckFiles};
 use archivist_core::model::{
     CheckKind, ClientIdentity, CrawlId, Outcome, Pool, Probe, Reach, RunId, without_userinfo,
 };
-use archivist_core::plan::{Allowance, Occasion, Started};
-use archivist_core::plan::{conclude, due_checks, prune_at, starts_again};
+use archivist_core::plan::{Allowance, Ending, Occasion, Started};
+use archivist_core::plan::{conclude, due_checks, prune_at, recorded_outcome, starts_again};
 use archivist_core::unit::{AddressFilter, CheckSpec, Subject, UnitSpec};
 use archivist_shared::bus::documents::work::Ended;
+use archivist_shared::systemd::Release;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
-/// What the start of an alert requires.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct AlertRequest {
     pub argv: Vec<String>,
     pub environment: Vec<(String, String)>,
     pub wants: Vec<String>,
-    /// The crawl that was sealed.
     pub crawl: Option<CrawlId>,
-    /// Its URL.
     #[serde(default)]
     pub url: String,
 }
@@ -38,8 +36,20 @@ pub(crate) struct AlertRequest {
 /// What the start of a check needs of the request that its program reads.
 #[derive(Deserialize)]
 struct CheckRequest {
-    settings: Probe,
+    settings: CheckSettings,
 }
+
+#[derive(Deserialize)]
+struct CheckSettings {
+    #[serde(flatten)]
+    probe: Probe,
+    /// Time in seconds for an answer, if it is set.
+    read_s: Option<u32>,
+}
+
+/// Answers, each as slow as may be, for which a unit has time in addition to that of its kind: one before
+/// the last redirect, and head and body of the last.
+const SLOW_ANSWERS: u32 = 3;
 
 /// Name of the watch of an alert that belongs to none. Its URL is the occasion.
 pub(crate) const NO_WATCH: &str = "";
@@ -81,6 +91,11 @@ impl Kind for Check {
         Ok(check.is_some_and(|check| starts_again(check.kind, outcome, !run.starting)))
     }
 
+    fn recorded(&self, turn: &Turn<'_>, run: &UnitRow, end: &UnitEnd) -> TurnResult<Outcome> {
+        let interrupted = turn.tx.is_interrupted(run.id)?;
+        Ok(recorded_outcome(&end.outcome, Ending { interrupted, ..Ending::default() }))
+    }
+
     fn files(&self, turn: &Turn<'_>, run: &UnitRow) -> TurnResult<Option<ReadFiles>> {
         let check = turn.tx.open_check(run.id)?;
         let Some(check) = check.filter(|check| check.kind != CheckKind::Alert) else {
@@ -116,15 +131,15 @@ fn begin_check(turn: &mut Turn<'_>, id: RunId) -> TurnResult<()> {
     }
     let spec = check_spec(turn, &check)?;
     turn.tx.start_check(id, &spec.name, &turn.engine.boot, turn.now)?;
-    let (stdin, stdout, watch) = match check.kind {
+    let (stdin, stdout, needs) = match check.kind {
         CheckKind::Alert => (spec.launch(), Output::OfUnit, None),
         kind => {
             let record = record_path(&turn.engine.scope, id, kind);
             let stdin = Some(check.request.into_bytes());
-            (stdin, Output::Record(record), Some(check.watch))
+            (stdin, Output::Record(record), Some(files::declared(check.watch)))
         }
     };
-    life::start(turn, id, spec, stdin, stdout, watch);
+    life::start(turn, id, spec, stdin, stdout, needs);
     Ok(())
 }
 
@@ -152,15 +167,18 @@ fn check_spec(turn: &Turn<'_>, check: &CheckRow) -> TurnResult<UnitSpec> {
         addresses: AddressFilter::default(),
         wants: Vec::new(),
     };
+    let mut longer = Duration::ZERO;
     if let Some(alert) = &alert {
         spec.argv.clone_from(&alert.argv);
         spec.environment.clone_from(&alert.environment);
         spec.wants.clone_from(&alert.wants);
         spec.launcher = turn.engine.programs.launcher.clone();
     } else {
+        let written: CheckRequest = serde_json::from_str(&check.request)?;
+        let answer = Duration::from_secs(written.settings.read_s.unwrap_or_default().into());
+        longer = answer * SLOW_ANSWERS;
         if check.kind != CheckKind::Lighthouse {
-            let written: CheckRequest = serde_json::from_str(&check.request)?;
-            let identity = written.settings.identity.iter();
+            let identity = written.settings.probe.identity.iter();
             spec.credentials = identity.flat_map(ClientIdentity::credentials).collect();
         }
         let arguments = ["check", check.kind.as_str()];
@@ -178,7 +196,9 @@ fn check_spec(turn: &Turn<'_>, check: &CheckRow) -> TurnResult<UnitSpec> {
     if check.kind == CheckKind::Lighthouse {
         spec.bind_read_only.extend(turn.engine.library_directory());
     }
-    Ok(UnitSpec::check(&turn.engine.names, spec))
+    let mut unit = UnitSpec::check(&turn.engine.names, spec);
+    unit.limit = unit.limit.map(|limit| limit + longer);
+    Ok(unit)
 }
 
 /// Records what a check found that has ended, and what follows from it.
@@ -193,7 +213,7 @@ fn check_ended(
     let (ok, mut record) = conclude(check.kind, outcome, files.record.clone());
     // The request says what the unit had; the file of the watch may have changed.
     let request = serde_json::from_str::<CheckRequest>(&check.request).ok();
-    let identity = request.and_then(|request| request.settings.identity);
+    let identity = request.and_then(|request| request.settings.probe.identity);
     if let Some(own) = identity.filter(|_| outcome.lacks_credentials()) {
         record.error = Some(format!(
             "the service manager failed to read ClientCertificate='{}' or ClientKey='{}'",
@@ -203,19 +223,26 @@ fn check_ended(
     turn.tx.note_check(check.id, (ok, &record))?;
     let is_failure = ok.is_none() || (check.kind == CheckKind::Alert && ok != Some(true));
     if is_failure && check.watch == NO_WATCH {
-        turn.log_problem(Problem::AlertFailed {
-            occasion: check.url.clone(),
-            unit: unit.to_owned(),
-            why: record.error.clone().unwrap_or_default(),
+        let (occasion, unit) = (check.url.clone(), unit.to_owned());
+        let why = record.error.clone().unwrap_or_default();
+        turn.log(move || {
+            tracing::warn!(
+                archivist_unit = unit.as_str(),
+                "failed to run the alert '{occasion}' as unit '{unit}': {why}, ignoring"
+            )
         });
     } else if is_failure {
-        let log = WatchLog::CheckFailed {
-            kind: check.kind,
-            url: without_userinfo(&check.url),
-            unit: unit.to_owned(),
-            error: record.error.clone(),
-        };
-        turn.log(LogEntry::Watch(check.watch.clone(), log));
+        let (kind, watch, unit) = (check.kind, check.watch.clone(), unit.to_owned());
+        let (url, error) = (without_userinfo(&check.url), record.error.clone());
+        turn.log(move || {
+            tracing::warn!(
+                archivist_watch = watch.as_str(),
+                archivist_url = url.as_str(),
+                archivist_unit = unit.as_str(),
+                "check {kind} of watch {watch}, {url}: {}",
+                error.as_deref().unwrap_or("no reason is known")
+            )
+        });
     }
     let output = record_path(&turn.engine.scope, check.id, check.kind);
     turn.act(FileAction::Remove(output));
@@ -227,13 +254,34 @@ fn check_ended(
         ..Ended::without_run(outcome.clone())
     };
     let run = check.id;
-    turn.act(ReplyAction::Settle { run, ended });
+    turn.settle(run, &ended)?;
     match (check.kind, ok) {
         (CheckKind::Status, Some(ok)) => {
             alerts::note_health(turn, check, ok, &record, files.watch.as_ref())
         }
         _ => Ok(()),
     }
+}
+
+/// Ends the checks of a watch that wait or run. Returns their number.
+pub(crate) fn cancel_checks(turn: &mut Turn<'_>, watch: &str) -> TurnResult<usize> {
+    let open = turn.tx.open_checks_of_watch(watch)?;
+    let units = turn.tx.open_units()?;
+    for check in &open {
+        let run = check.id;
+        if check.status == RunState::Queued {
+            let outcome = Outcome::Interrupted;
+            let (ok, record) = conclude(check.kind, &outcome, None);
+            turn.tx.end_check_at_once(run, (ok, &record), turn.now)?;
+            let ended_at = Some(turn.now);
+            let ended = Ended { run: Some(run), ended_at, ..Ended::without_run(outcome) };
+            turn.settle(run, &ended)?;
+        } else if let Some(unit) = units.iter().find(|unit| unit.id == run) {
+            turn.tx.interrupt_run(run)?;
+            turn.act(UnitAction::Release { unit: unit.unit.clone(), how: Release::Stop });
+        }
+    }
+    Ok(open.len())
 }
 
 /// Deletes expired results, all of a day together, and schedules the next time.
@@ -246,7 +294,7 @@ pub(crate) fn prune_checks(turn: &mut Turn<'_>) -> TurnResult<()> {
         return Ok(());
     }
     let count = turn.tx.prune_checks(turn.now)?;
-    turn.log(LogEntry::ChecksPruned(count));
+    turn.log(move || tracing::info!("deleted {count} expired results of checks"));
     if let Some(next) = prune_at(turn.tx.oldest_check_until()?) {
         turn.act(LoopAction::WakeAt(next));
     }

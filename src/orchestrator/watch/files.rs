@@ -1,20 +1,19 @@
 //! The files of watches and of their checks come to the turn as values in events.
 
-use crate::machine::watch_files::{WatchRequest, read_named, read_record, record_path};
-use crate::main_loop::effects::Job;
-use crate::main_loop::event::Event;
+use crate::machine::watch_files::{is_removed, read_named, read_record, record_path};
+use crate::main_loop::starts::Need;
 use crate::units::ReadFiles;
 use archivist_config::declare::watch::Watch;
 use archivist_core::model::{CheckKind, CheckRecord, RunId};
-use archivist_shared::bus::call::{Reply, WatchCall};
 use std::sync::Arc;
 
-/// Makes the event of a call about watches, with the declarations that it is about.
-pub fn with_watches(call: WatchCall, reply: Reply<String>) -> Job {
-    Box::new(move |scope| Event::Watches(WatchRequest::read(scope, call, reply)))
+/// A check is not started if its watch was removed meanwhile.
+pub fn declared(watch: String) -> Need {
+    Arc::new(move |scope| {
+        if is_removed(scope, &watch) { Err("its watch was removed".to_owned()) } else { Ok(()) }
+    })
 }
 
-/// What the files of a check say that has ended.
 #[derive(Clone, Debug, Default)]
 pub struct CheckFiles {
     /// What the check printed; none if that is not a record.

@@ -1,17 +1,17 @@
 //! Starting workers and hooks: the record first, then the action.
 
+use crate::database::{CrawlWork, NewRun, SnapshotWork};
 use crate::engine::crawl_plan::{CrawlPlan, PlannedHook};
 use crate::engine::persona;
 use crate::fleet;
 use crate::machine::library::installed_names;
 use crate::machine::token::token;
 use crate::main_loop;
-use crate::main_loop::action::EngineAction;
+use crate::main_loop::saved::{judge_page, page_roles};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Change, Turn, TurnResult, failed};
 use crate::notices;
 use crate::programs;
-use crate::store::{CrawlWork, NewRun, SnapshotWork};
 use crate::transfer;
 use crate::units::life;
 use crate::work::certificate;
@@ -20,7 +20,6 @@ use crate::work::host_delay;
 use crate::work::limits;
 use crate::work::network;
 use crate::work::reach;
-use crate::work::saved::{judge_page, page_roles};
 use crate::work::visit;
 use archivist_config::HOOK_USERS;
 use archivist_core::model::{CrawlId, IdMarks, Owner, RECORDER, RunId, SnapshotId, Step};
@@ -257,7 +256,10 @@ fn start_worker(
     let run = record(turn, &spec, owner, crawl.id, None, attempt, &BTreeSet::new())?;
     assignment.ids = turn.tx.highest_ids()?;
     let stdin = Some(serde_json::to_vec(&assignment)?);
-    turn.act(EngineAction::Admit { token: assignment.token, owner });
+    let token = assignment.token;
+    turn.remember(move |engine| {
+        engine.tokens.insert(token, owner);
+    });
     life::start(turn, run, spec, stdin, Output::OfUnit, None);
     Ok(())
 }

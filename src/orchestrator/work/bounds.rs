@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 
 /// Largest settings of a crawl, in bytes: they are read for each of its hooks.
 const SETTINGS_MAX: usize = 256 << 10;
-/// Most plugins that a crawl may name.
 const PLUGINS_MAX: usize = 1000;
-/// Highest depth of a crawl.
 const DEPTH_MAX: u32 = 4;
 
 /// Returns why a crawl or page cannot have this depth and these tags, if so.

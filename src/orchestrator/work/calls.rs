@@ -1,106 +1,186 @@
 //! Calls of workers. A worker may only report about its own crawl or snapshot.
 
+use crate::bus::call::{Answer, Refusal, Reply};
+use crate::database::{CrawlWork, Durability, Finished, RunRow};
 use crate::main_loop;
-use crate::main_loop::action::{LoopAction, ReplyAction, UnitAction};
-use crate::main_loop::event::Event;
-use crate::main_loop::log::HookLog;
+use crate::main_loop::action::{Awaited, LoopAction, ReplyAction, UnitAction};
+use crate::main_loop::order::{Call, Order, UserCall};
 use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult, invalid, parts};
+use crate::notices::snapshot_id;
 use crate::programs;
-use crate::store::{CrawlWork, Finished, RunRow};
 use crate::work::begin;
 use crate::work::children;
 use crate::work::children::is_short;
+use crate::work::ends::end_of_pages;
 use crate::work::host_delay;
 use crate::work::limits;
 use crate::work::network;
 use crate::work::pause;
 use crate::work::run_result;
 use crate::work::visit;
-use archivist_core::model::{EXIT_SKIPPED, Outcome, Owner, ResultState, SnapshotId, Verdict};
+use archivist_core::model::{
+    EXIT_SKIPPED, Outcome, Owner, ResultState, RunId, SnapshotId, Verdict,
+};
 use archivist_core::plan::{
     LastRun, Reporter, RunCall, RunFacts, admits_worker, is_joinable, run_call,
 };
 use archivist_plugin::HookFamily;
-use archivist_shared::bus::call::{Refusal, Work};
 use archivist_shared::bus::documents::work::{Earlier, Ended, Known, Report, Standing};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 fn denied(what: &str) -> TurnError {
     TurnError::Refused(Refusal::Denied(what.to_owned()))
 }
 
-pub(crate) fn work(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
-    match work {
-        Work::Attach { token, reply } => {
-            let owner = authenticate(turn, token)?;
-            let standing = standing(turn, owner)?;
-            turn.answer_text(reply, serde_json::to_string(&standing)?);
-            Ok(())
+/// A call of a worker.
+#[derive(Clone, Debug)]
+pub enum WorkerCall {
+    /// Start or continue the work of a worker.
+    /// Gets the JSON of [`Standing`](archivist_shared::bus::documents::work::Standing).
+    Attach { token: String },
+    /// Run a hook, or join its run.
+    /// Gets the JSON of [`Ended`](archivist_shared::bus::documents::work::Ended) when the hook has ended.
+    Run {
+        /// Token of the worker's assignment.
+        token: String,
+        /// `PLUGIN/HOOK`.
+        hook: String,
+        /// File for standard output of the hook.
+        stdout: Arc<OwnedFd>,
+    },
+    /// Answered after the call to systemd.
+    Stop {
+        /// Token of the worker's assignment.
+        token: String,
+        /// `PLUGIN/HOOK`.
+        hook: String,
+        /// Kill it instead of sending SIGTERM.
+        force: bool,
+    },
+    /// The recorded verdict.
+    Report {
+        /// Token of the worker's assignment.
+        token: String,
+        report: Arc<Report>,
+        /// Number of child pages that are queued already; a long report is processed in parts.
+        done: usize,
+    },
+    /// The InvocationID of the newest run of this hook.
+    /// Gets 32 hexadecimal digits, or an empty text if the run has not ended.
+    Invocation {
+        /// Token of the worker's assignment.
+        token: String,
+        /// `PLUGIN/HOOK`.
+        hook: String,
+    },
+    /// Wait until no snapshot of the crawl is open.
+    /// Answered when the last snapshot is sealed or cancelled.
+    SnapshotsDone {
+        /// Token of the crawl worker's assignment.
+        token: String,
+    },
+}
+
+impl Order for WorkerCall {
+    fn carry_out(&self, turn: &mut Turn<'_>, reply: &Reply) -> TurnResult<Option<Answer>> {
+        work(turn, self, reply)
+    }
+
+    fn user_call(&self) -> Option<UserCall<'_>> {
+        None
+    }
+
+    fn durability(&self) -> Durability {
+        match self {
+            WorkerCall::Run { .. } | WorkerCall::Attach { .. } | WorkerCall::Stop { .. } => {
+                Durability::ProcessCrash
+            }
+            _ => Durability::PowerLoss,
         }
-        Work::Run { .. } => run(turn, work),
-        Work::Stop { token, hook, force, reply } => {
+    }
+
+    fn is_heavy(&self) -> bool {
+        matches!(self, WorkerCall::Report { .. })
+    }
+}
+
+fn work(turn: &mut Turn<'_>, work: &WorkerCall, reply: &Reply) -> TurnResult<Option<Answer>> {
+    match work {
+        WorkerCall::Attach { token } => {
+            let owner = authenticate(turn, token)?;
+            Ok(Some(Answer::json(&standing(turn, owner)?)?))
+        }
+        WorkerCall::Run { token, hook, stdout } => match run(turn, token, hook, stdout)? {
+            Running::Over(ended) => Ok(Some(Answer::json(&ended)?)),
+            Running::Joined(run) => {
+                turn.act(ReplyAction::Await(Awaited::end_of(run), reply.clone()));
+                Ok(None)
+            }
+            Running::Later => {
+                turn.act(ReplyAction::Park(Call::new(work.clone(), reply)));
+                Ok(None)
+            }
+        },
+        WorkerCall::Stop { token, hook, force } => {
             let owner = authenticate(turn, token)?;
             match last_run(turn, owner, hook)? {
                 Some(run) if run.outcome.is_none() => {
                     pause::thaw(turn, &run);
                     let (unit, force, reply) = (run.unit, *force, reply.clone());
                     turn.act(UnitAction::End { unit, force, reply });
+                    Ok(None)
                 }
-                _ => turn.answer(reply),
+                _ => Ok(Some(Answer::Done)),
             }
-            Ok(())
         }
-        Work::Report { token, report, done, reply } => {
+        WorkerCall::Report { token, report, done } => {
             let owner = authenticate(turn, token)?;
             if let Some(done) = children::add_some_children(turn, owner, report, *done)? {
-                turn.act(LoopAction::Again(Event::Work(Work::Report {
-                    token: token.clone(),
-                    report: report.clone(),
-                    done,
-                    reply: reply.clone(),
-                })));
-                return Ok(());
+                let (token, report) = (token.clone(), report.clone());
+                turn.act(LoopAction::again(WorkerCall::Report { token, report, done }, reply));
+                return Ok(None);
             }
-            let verdict = take_report(turn, owner, report)?;
-            turn.answer_text(reply, serde_json::to_string(&verdict)?);
-            Ok(())
+            Ok(Some(Answer::json(&take_report(turn, owner, report)?)?))
         }
-        Work::Invocation { token, hook, reply } => {
+        WorkerCall::Invocation { token, hook } => {
             let owner = authenticate(turn, token)?;
             let run = last_run(turn, owner, hook)?;
             let invocation = match run.filter(|run| run.outcome.is_some()) {
                 Some(run) => turn.tx.ended_invocation(&run.unit)?,
                 None => None,
             };
-            match invocation {
-                Some(invocation) => {
-                    turn.act(ReplyAction::SyncJournal { invocation, reply: reply.clone() })
-                }
-                None => turn.answer_text(reply, String::new()),
-            }
-            Ok(())
+            let Some(invocation) = invocation else {
+                return Ok(Some(Answer::Text(String::new())));
+            };
+            turn.act(ReplyAction::SyncJournal { invocation, reply: reply.clone() });
+            Ok(None)
         }
-        Work::SnapshotsDone { token, reply } => {
+        WorkerCall::SnapshotsDone { token } => {
             let Owner::Crawl(crawl) = authenticate(turn, token)? else {
                 return Err(denied("only the worker of a crawl may wait for its snapshots"));
             };
             turn.tx.set_crawl_ready(crawl)?;
             if turn.tx.awaits_pages(crawl)? {
-                let reply = reply.clone();
-                turn.act(ReplyAction::AwaitSnapshots { crawl, reply });
-            } else {
-                turn.tx.release_crawl(crawl)?;
-                turn.answer(reply);
+                turn.act(ReplyAction::Await(end_of_pages(crawl), reply.clone()));
+                return Ok(None);
             }
-            Ok(())
+            turn.tx.release_crawl(crawl)?;
+            Ok(Some(Answer::Done))
         }
     }
 }
 
-/// A worker wants a hook to be run.
-fn run(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
-    let Work::Run { token, hook, stdout, reply } = work else {
-        return Ok(());
-    };
+/// What becomes of a worker's call to run a hook.
+enum Running {
+    Over(Ended),
+    /// The caller waits for this run.
+    Joined(RunId),
+    /// The call is made again later.
+    Later,
+}
+
+fn run(turn: &mut Turn<'_>, token: &str, hook: &str, stdout: &Arc<OwnedFd>) -> TurnResult<Running> {
     let owner = authenticate(turn, token)?;
     let crawl = main_loop::crawl_for(turn, owner)?;
     let plan = turn.engine.plan(&crawl).map_err(invalid)?;
@@ -126,15 +206,8 @@ fn run(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
     let ended = match (run_call(&facts), last) {
         (RunCall::SkipInstalled, _) => Ended::without_run(Outcome::Exit(EXIT_SKIPPED)),
         (RunCall::Answer, Some(run)) => run_result::run_result(turn, &run)?,
-        (RunCall::Join, Some(run)) => {
-            let (run, reply) = (run.id, reply.clone());
-            turn.act(ReplyAction::Join { run, reply });
-            return Ok(());
-        }
-        (RunCall::Park, _) => {
-            turn.act(ReplyAction::Park(work.clone()));
-            return Ok(());
-        }
+        (RunCall::Join, Some(run)) => return Ok(Running::Joined(run.id)),
+        (RunCall::Park, _) => return Ok(Running::Later),
         (RunCall::SkipTooLarge, _) => {
             let why = too_large.unwrap_or_default();
             let verdict = Verdict { state: ResultState::Skipped, error: Some(why.clone()) };
@@ -143,13 +216,10 @@ fn run(turn: &mut Turn<'_>, work: &Work) -> TurnResult<()> {
         }
         (RunCall::Begin | RunCall::Answer | RunCall::Join, _) => {
             let run = begin::begin_hook(turn, owner, &crawl, planned, stdout.clone())?;
-            let reply = reply.clone();
-            turn.act(ReplyAction::Join { run, reply });
-            return Ok(());
+            return Ok(Running::Joined(run));
         }
     };
-    turn.answer_text(reply, serde_json::to_string(&ended)?);
-    Ok(())
+    Ok(Running::Over(ended))
 }
 
 /// The owner that this token belongs to.
@@ -241,14 +311,24 @@ fn record_result(
         turn.tx.set_run_ready(owner, plugin, hook, at)?;
     }
     let (plugin, hook) = (plugin.to_owned(), hook.to_owned());
-    let log = HookLog::Result {
+    turn.changes.insert(Change::Hook {
+        crawl: crawl.id,
         owner,
         plugin: plugin.clone(),
         hook: hook.clone(),
-        verdict: verdict.clone(),
-    };
-    turn.log_hook(crawl.id, log);
-    turn.changes.insert(Change::Hook { crawl: crawl.id, owner, plugin, hook });
+    });
+    let (id, verdict) = (crawl.id, verdict.clone());
+    turn.log(move || {
+        tracing::info!(
+            archivist_crawl_id = id.0,
+            archivist_snapshot_id = snapshot_id(owner),
+            archivist_plugin = plugin.as_str(),
+            archivist_hook = hook.as_str(),
+            "{owner} {plugin}: {}{}",
+            verdict.state,
+            verdict.error.iter().map(|why| format!(": {why}")).collect::<String>()
+        )
+    });
     programs::take_programs(turn, &report.derived.programs)?;
     programs::take_requests(turn, &mut crawl, &report.key, &report.derived.wanted)?;
     let takes_children =

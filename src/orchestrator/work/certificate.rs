@@ -1,13 +1,12 @@
 //! Which hosts get the client certificate of a crawl.
 
+use crate::database::CrawlWork;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::CrawlWork;
 use archivist_core::model::PageUrl;
 use std::collections::BTreeSet;
 
 /// The setting with the certificate; a persona may have one, too.
 const CERTIFICATE: &str = "CLIENT_CERTIFICATE";
-/// The setting with the hosts.
 const HOSTS: &str = "CLIENT_CERTIFICATE_HOSTS";
 /// Longest list of hosts in bytes.
 const BYTES_MAX: usize = 64 << 10;

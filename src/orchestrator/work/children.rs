@@ -2,12 +2,13 @@
 //! the result is recorded: if the orchestrator ends in between, the worker reports again, and no
 //! page is queued twice.
 
+use crate::database::rows::fleet::FleetCrawl;
+use crate::database::{CrawlWork, NewSnapshot};
 use crate::fleet;
 use crate::main_loop;
+use crate::main_loop::saved;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid, parts};
 use crate::notices;
-use crate::store::rows::fleet::FleetCrawl;
-use crate::store::{CrawlWork, NewSnapshot};
 use archivist_core::fleet::{HostKey, NewPage};
 use archivist_core::model::{Owner, PageUrl, SnapshotId};
 use archivist_core::plan::{ReportStep, Reporter, report_step, takes_depth};
@@ -66,10 +67,8 @@ pub(crate) fn add_children(
     parent: Option<SnapshotId>,
     children: &[Child],
 ) -> TurnResult<()> {
-    let depth = match parent {
-        Some(parent) => main_loop::snapshot_of(turn, parent)?.depth + 1,
-        None => 0,
-    };
+    let from = parent.map(|parent| main_loop::snapshot_of(turn, parent)).transpose()?;
+    let depth = from.as_ref().map_or(0, |from| from.depth + 1);
     if children.is_empty() || !takes_depth(crawl.status, depth, crawl.max_depth) {
         return Ok(());
     }
@@ -80,10 +79,10 @@ pub(crate) fn add_children(
         let Ok(url) = PageUrl::parse(&child.url) else {
             continue;
         };
-        if !plan.filter.follows(url.as_str()) {
+        if !plan.filter.follows(url.as_str(), from.as_ref().map(|from| from.url.as_str())) {
             continue;
         }
-        if only_new && turn.tx.is_archived(url.as_str(), crawl.id)? {
+        if only_new && saved::is_archived(turn, url.as_str(), crawl.id)? {
             continue;
         }
         let host = url.domain();

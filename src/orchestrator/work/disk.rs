@@ -1,12 +1,26 @@
 //! The disk while hooks run: when it is nearly full, the hook that has written most is ended, so
 //! that the rest is left for other hooks and the machine.
+//!
+//! # What happens when the disk fills
+//!
+//! | when | what acts | what happens |
+//! |---|---|---|
+//! | less than `MinFreeSpace=`, with what running pages will probably write | `machine/pressure.rs` measures, `core/plan/pressure.rs` decides | nothing starts; fast checks, alerts and transfers do, because some transfers make space |
+//! | hooks run | `main_loop/live/disk_watch.rs` reads the free space, the more often the faster it shrinks (`core/plan/disk.rs`) | – |
+//! | it is nearly full, or soon will be | `main_loop/measure.rs` sums up what each hook wrote, `core/plan/disk.rs` chooses, `work/disk.rs` kills | the hook that wrote most ends as `disk-limit` |
+//! | the hook has ended | its worker, with `worker/files/overflow.rs` | what it wrote is removed, and the other hooks of the page continue |
+//! | a file reaches 4 GiB | the kernel (`LimitFSIZE=` of the unit) | SIGXFSZ ends the hook |
+//! | a hook logs too much | its relay (`src/hook-exec/log.rs`) | the rest is dropped and counted, before it reaches journald |
+//! | a hook ends while nothing is free | `worker/output/disk.rs` | its result is retried, because programs ignore failed writes |
+//! | a worker ends while nothing could be written | `Shortage` (`core/plan/pressure.rs`), asked by `work/ends.rs` and `work/run_result.rs` | no attempt is counted |
+//! | a transaction fails for lack of space | `defer()` in `process/orchestrator.rs` | callers get the error; other events are kept, and the next turn takes them again |
+//! | the orchestrator starts and cannot write | `process/startup_wait.rs` | it waits, and `STATUS=` has the reason |
 
+use crate::database::RunRow;
 use crate::main_loop;
-use crate::main_loop::action::{EngineAction, FileAction, UnitAction};
-use crate::main_loop::log::{HookLog, Problem};
+use crate::main_loop::action::{FileAction, UnitAction};
 use crate::main_loop::measure::HookDirs;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::RunRow;
 use crate::work::pause;
 use archivist_core::model::{Outcome, Owner, Time};
 use archivist_core::plan::{Lack, Writer, lack, worst};
@@ -73,7 +87,8 @@ pub(crate) fn measured(turn: &mut Turn<'_>, writers: &[Writer], rate: u64) -> Tu
         return Ok(());
     };
     let Some(writer) = worst(lack, writers, &turn.engine.load_limits()) else {
-        turn.log_problem(Problem::DiskShort(said(lack)));
+        let shortage = said(lack);
+        turn.log(move || tracing::debug!("{shortage}, and no hook has written much of it"));
         return Ok(());
     };
     let Some(run) = turn.tx.open_run_by_id(writer.run)? else {
@@ -83,19 +98,23 @@ pub(crate) fn measured(turn: &mut Turn<'_>, writers: &[Writer], rate: u64) -> Tu
         0 => writer.shared,
         _ => writer.own,
     };
-    let log = HookLog::KilledForDisk {
-        unit: run.unit.clone(),
-        plugin: run.plugin.clone(),
-        hook: run.hook.clone(),
-        shortage: said(lack),
-        bytes: amount.bytes,
-        files: amount.files,
-    };
-    turn.log_hook(run.crawl, log);
+    let (killed, shortage) = (run.clone(), said(lack));
+    turn.log(move || {
+        tracing::warn!(
+            archivist_crawl_id = killed.crawl.0,
+            archivist_plugin = killed.plugin.as_deref(),
+            archivist_hook = killed.hook.as_deref(),
+            archivist_unit = killed.unit.as_str(),
+            "killed {}: {shortage} (MinFreeSpace=), and it has written most: {} MiB in {} files",
+            killed.unit,
+            amount.bytes >> 20,
+            amount.files
+        )
+    });
     turn.tx.mark_run(run.id, &Outcome::DiskLimit)?;
     pause::thaw(turn, &run);
     turn.act(UnitAction::Signal { unit: run.unit, whom: Whom::All, signal: SIGKILL });
-    turn.act(EngineAction::DiskLacked(lack));
+    turn.remember(move |engine| engine.disk_lack = Some(lack));
     Ok(())
 }
 

@@ -1,18 +1,17 @@
 //! What follows for a crawl or a snapshot when its worker ends, and when a user cancels it.
 
+use crate::database::{RunRow, SnapshotWork};
 use crate::fleet;
 use crate::main_loop;
-use crate::main_loop::action::{CallerAction, EngineAction, ReplyAction, UnitAction};
-use crate::main_loop::log::CrawlLog;
+use crate::main_loop::action::{Awaited, CallerAction, ReplyAction, UnitAction};
+use crate::main_loop::saved;
 use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult};
 use crate::notices;
-use crate::store::{RunRow, SnapshotWork};
 use crate::transfer;
 use crate::watch;
 use crate::work::lost;
 use crate::work::network;
 use crate::work::pause;
-use crate::work::saved;
 use crate::work::taken;
 use crate::work::visit;
 use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step};
@@ -21,6 +20,7 @@ use archivist_core::plan::{
     WorkerEnd, abort, after_crawl_worker, after_worker, incomplete_text, tidy,
 };
 use archivist_core::unit::UnitKind;
+use archivist_shared::journal::message;
 use archivist_shared::systemd::{Release, Whom};
 
 const SIGKILL: i32 = 9;
@@ -40,7 +40,6 @@ pub(crate) const ABANDONED: &str = "the command that ran it in the foreground ha
 /// Reasons with which pages are cancelled together with their crawl.
 pub(crate) const WITH_CRAWL: [&str; 2] = [ABORTED, ABANDONED];
 
-/// The end of the worker of this run.
 fn worker_end(turn: &Turn<'_>, run: &RunRow, attempts: u32) -> TurnResult<WorkerEnd> {
     let owner = run.owner;
     let outcome = run.outcome.clone().unwrap_or(Outcome::Lost);
@@ -128,7 +127,7 @@ pub(super) fn snapshot_worker_ended(
 ) -> TurnResult<()> {
     let snapshot = main_loop::snapshot_of(turn, id)?;
     let owner = Owner::Snapshot(id);
-    turn.act(EngineAction::Dismiss(owner));
+    turn.remember(move |engine| engine.dismiss(owner));
     let mut end = worker_end(turn, run, snapshot.attempts)?;
     if snapshot.status == Lifecycle::Started || snapshot.status == Lifecycle::Paused {
         end.uncounted = uncounted(turn, run, &end, snapshot.directory.as_deref())?;
@@ -188,7 +187,7 @@ fn step_snapshot(
 pub(super) fn crawl_worker_ended(turn: &mut Turn<'_>, id: CrawlId, run: &RunRow) -> TurnResult<()> {
     let crawl = main_loop::crawl_of(turn, id)?;
     let owner = Owner::Crawl(id);
-    turn.act(EngineAction::Dismiss(owner));
+    turn.remember(move |engine| engine.dismiss(owner));
     let mut end = worker_end(turn, run, crawl.attempts)?;
     if crawl.status == Lifecycle::Started || crawl.status == Lifecycle::Paused {
         end.uncounted = uncounted(turn, run, &end, crawl.directory.as_deref())?;
@@ -231,12 +230,17 @@ fn seal_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
     let reason =
         [left_out, incomplete, reason].into_iter().flatten().reduce(|a, b| format!("{a}; {b}"));
     turn.tx.step_crawl(id, Step::Seal, None, reason.as_deref(), turn.now)?;
-    let log = CrawlLog::Sealed {
-        succeeded: results_that(turn, "succeeded", id)?,
-        failed,
-        remark: reason,
-    };
-    turn.log_crawl(id, log);
+    let succeeded = results_that(turn, "succeeded", id)?;
+    turn.log(move || {
+        tracing::info!(
+            message_id = message::CRAWL_SEALED,
+            archivist_crawl_id = id.0,
+            archivist_succeeded = succeeded,
+            archivist_failed = failed,
+            "crawl {id} is complete{}",
+            reason.iter().map(|text| format!(", {text}")).collect::<String>()
+        )
+    });
     fleet::crawl_closed(turn, id)?;
     watch::crawl_sealed(turn, id)
 }
@@ -255,12 +259,18 @@ fn waiting_in(turn: &Turn<'_>, crawl: CrawlId) -> TurnResult<u64> {
 /// Seals a crawl that cannot continue, with the reason, and cancels its snapshots.
 pub(super) fn give_up_crawl(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
     turn.tx.step_crawl(id, Step::Seal, None, Some(reason), turn.now)?;
-    let log = CrawlLog::GivenUp {
-        succeeded: results_that(turn, "succeeded", id)?,
-        failed: results_that(turn, "failed", id)?,
-        reason: reason.to_owned(),
-    };
-    turn.log_crawl(id, log);
+    let succeeded = results_that(turn, "succeeded", id)?;
+    let failed = results_that(turn, "failed", id)?;
+    let why = reason.to_owned();
+    turn.log(move || {
+        tracing::error!(
+            message_id = message::CRAWL_SEALED,
+            archivist_crawl_id = id.0,
+            archivist_succeeded = succeeded,
+            archivist_failed = failed,
+            "crawl {id} is given up: {why}"
+        )
+    });
     end_crawl(turn, id, reason)?;
     fleet::crawl_closed(turn, id)?;
     watch::crawl_sealed(turn, id)
@@ -275,9 +285,19 @@ pub(crate) fn cancel_crawl(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> Tu
 /// Cancels a crawl and all its snapshots that are not final, on this machine.
 pub(crate) fn cancel_crawl_here(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
     turn.tx.step_crawl(id, Step::Cancel, None, Some(reason), turn.now)?;
-    turn.log_crawl(id, CrawlLog::Cancelled(reason.to_owned()));
+    let why = reason.to_owned();
+    turn.log(move || log_cancelled(id, &why));
     end_crawl(turn, id, reason)?;
     notices::announce_crawl(turn, id, Notice::Cancelled)
+}
+
+/// Writes the log entry of a cancelled crawl, after the commit.
+pub(crate) fn log_cancelled(id: CrawlId, reason: &str) {
+    tracing::info!(
+        message_id = message::CRAWL_CANCELLED,
+        archivist_crawl_id = id.0,
+        "crawl {id} is cancelled: {reason}"
+    );
 }
 
 /// Cancels the open pages of a crawl, whose worker then runs the last hooks; see [`Abort`].
@@ -326,7 +346,7 @@ fn end_crawl(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> TurnResult<()> {
     cancel_pages(turn, id, reason)?;
     turn.changes.insert(Change::Crawl(id));
     turn.engine.forget(id);
-    turn.act(EngineAction::Dismiss(Owner::Crawl(id)));
+    turn.remember(move |engine| engine.dismiss(Owner::Crawl(id)));
     // systemd 257 does not stop a frozen unit.
     for unit in turn.tx.units_once_frozen(id)? {
         turn.act(UnitAction::Thaw(unit));
@@ -361,7 +381,7 @@ pub(crate) fn stop_units_of(turn: &mut Turn<'_>, owner: Owner) -> TurnResult<()>
         let (unit, how) = (run.unit, Release::Stop);
         turn.act(UnitAction::Release { unit, how });
     }
-    turn.act(EngineAction::Dismiss(owner));
+    turn.remember(move |engine| engine.dismiss(owner));
     turn.act(ReplyAction::Unpark);
     Ok(())
 }
@@ -377,6 +397,11 @@ pub(super) fn kill_hooks(turn: &mut Turn<'_>, owner: Owner) -> TurnResult<()> {
     Ok(())
 }
 
+/// The end of the last open page of a crawl, for which its worker waits.
+pub(super) fn end_of_pages(crawl: CrawlId) -> Awaited {
+    Awaited::new("pages", crawl)
+}
+
 /// Answers a crawl's worker when no snapshot is open, and stops the slice of a final crawl
 /// without units; see [`tidy`].
 pub(crate) fn tidy_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
@@ -385,7 +410,7 @@ pub(crate) fn tidy_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
     let tidy = tidy(status, open, turn.tx.has_open_runs(id)?);
     if tidy.snapshots_done {
         turn.tx.release_crawl(id)?;
-        turn.act(ReplyAction::SnapshotsDone(id));
+        turn.act(ReplyAction::Settle(end_of_pages(id), Ok(None)));
     }
     if tidy.stop_slice {
         turn.engine.forget(id);

@@ -2,15 +2,14 @@
 //! one unit writes the directories of many, and they are sealed after its end. The pages stay queued
 //! until then: a unit that is killed leaves nothing but directories, which the next one completes.
 
+use crate::database::{CrawlWork, SnapshotWork, UnitRow};
 use crate::engine::crawl_plan::{CrawlPlan, PlannedHook};
 use crate::main_loop;
 use crate::main_loop::due::{Due, DueResult, DueUnit};
 use crate::main_loop::event::{Contents, UnitEnd};
-use crate::main_loop::log::{CrawlLog, EntriesLog, LogEntry};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::notices;
-use crate::store::{CrawlWork, SnapshotWork, UnitRow};
 use crate::transfer;
 use crate::units::{Kind, life};
 use crate::work::begin;
@@ -77,11 +76,14 @@ impl Kind for Entries {
         } else {
             turn.tx.repeat_entries(run.id, attempts)?;
         }
-        turn.log(LogEntry::Entries(EntriesLog {
-            unit: run.unit.clone(),
-            reason: end.outcome.to_string(),
-            is_last,
-        }));
+        let (unit, reason) = (run.unit.clone(), end.outcome.clone());
+        turn.log(move || {
+            tracing::warn!(
+                archivist_unit = unit.as_str(),
+                "failed to record entries of a list: {reason}; {}",
+                if is_last { "each gets a worker" } else { "trying again" }
+            )
+        });
         Ok(())
     }
 }
@@ -213,7 +215,10 @@ fn seal(turn: &mut Turn<'_>, run: &UnitRow, end: &UnitEnd) -> TurnResult<()> {
         transfer::queue_copy(turn, *page)?;
         notices::announce_snapshot(turn, *page, Notice::Sealed)?;
     }
-    turn.log_crawl(id, CrawlLog::EntriesKept(pages.len()));
+    let count = pages.len();
+    turn.log(move || {
+        tracing::info!(archivist_crawl_id = id.0, "crawl {id}: {count} entries are sealed")
+    });
     turn.changes.insert(Change::Crawl(id));
     ends::tidy_crawl(turn, id)
 }

@@ -1,7 +1,6 @@
 //! Delays of hosts: configured, and requested by the host.
 
 use crate::main_loop;
-use crate::main_loop::log::LogEntry;
 use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::model::{CrawlId, SnapshotId, Time};
 use archivist_shared::bus::documents::work::Report;
@@ -32,7 +31,9 @@ pub(super) fn apply_host_limits(
         turn.tx.set_asked(id, until)?;
         let said = format!("the host requested no further page before {until} (Retry-After)");
         turn.tx.host_until(host, until, &said, turn.now)?;
-        turn.log(LogEntry::HostDelayed { id, until });
+        turn.log(move || {
+            tracing::info!("{id}: host requested no further page before {until} (Retry-After)")
+        });
     }
     if let Some(millis) = report.crawl_delay {
         let delay = Duration::from_millis(millis).min(DELAY_MAX);

@@ -1,16 +1,15 @@
 //! The limits of a crawl: what they leave out, and how they are raised; and the limit of a page.
 
+use crate::database::Users;
+use crate::database::{CrawlWork, RunRow, SnapshotWork, Sum};
 use crate::engine::state::Engine;
 use crate::machine::library::installed_names;
 use crate::main_loop;
 use crate::main_loop::action::LoopAction;
 use crate::main_loop::event::Event;
-use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::failed;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::notices;
-use crate::store::Users;
-use crate::store::{CrawlWork, RunRow, SnapshotWork, Sum};
 use crate::work::bounds::check_size;
 use crate::work::ends;
 use crate::work::ends::PAGES_PER_TURN;
@@ -20,6 +19,7 @@ use archivist_core::text::exact_span;
 use archivist_plugin::settings::check::check;
 use archivist_plugin::settings::derived::is_derived;
 use archivist_plugin::{Used, Values};
+use archivist_shared::bus::documents::report::AddOptions;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -76,7 +76,10 @@ pub(crate) fn admit(
         turn.leaving_out.insert(crawl.id);
         turn.act(LoopAction::Again(Event::Due));
     }
-    turn.log_crawl(crawl.id, CrawlLog::PagesLeftOut(why, count));
+    let id = crawl.id;
+    turn.log(move || {
+        tracing::info!(archivist_crawl_id = id.0, "crawl {id}: {why}, {count} pages left out")
+    });
     turn.changes.insert(Change::Crawl(crawl.id));
     turn.changes.insert(Change::Snapshot { crawl: crawl.id, id: snapshot.id });
     notices::announce_crawl(turn, crawl.id, Notice::Changed)?;
@@ -144,6 +147,25 @@ pub(crate) fn amend(
     turn.tx.set_foreground(crawl.id, None)?;
     turn.engine.forget(crawl.id);
     Ok(())
+}
+
+/// Returns why a page of a new crawl with these options cannot have settings of its own.
+pub(crate) fn refuse_own(
+    turn: &Turn<'_>,
+    options: &AddOptions,
+    own: &BTreeMap<String, String>,
+    user: u32,
+) -> Option<String> {
+    if turn.engine.settings.is_in_fleet() {
+        return Some("a fleet takes no settings of single pages".to_owned());
+    }
+    if let Some(key) = own.keys().find(|key| is_of_crawl(key)) {
+        return Some(format!("{key} is a setting of the crawl"));
+    }
+    let mut config = options.config.clone();
+    config.extend(own.clone());
+    let checked = check_settings(turn, &options.plugins, &config, &Users::from([user]));
+    checked.err().map(|error| error.to_string())
 }
 
 /// Whether a setting has its effect on the crawl as a whole: on its pages, or on the persona that is

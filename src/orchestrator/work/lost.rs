@@ -2,8 +2,8 @@
 //! unit was stopped while no orchestrator worked, by a stop of archivist.slice, for example, or at the end of
 //! a user's session. That is an interruption and no failed attempt.
 
+use crate::database::{FORGIVEN_MAX, RunRow};
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::{FORGIVEN_MAX, RunRow};
 use archivist_core::model::Outcome;
 use archivist_core::plan::Uncounted;
 use archivist_core::unit::UnitKind;

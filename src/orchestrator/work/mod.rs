@@ -15,7 +15,6 @@ mod network;
 pub mod pause;
 pub mod reach;
 pub mod run_result;
-pub mod saved;
 pub mod taken;
 pub mod units;
 pub mod view;
@@ -24,13 +23,12 @@ pub mod visit;
 pub(crate) use entries::{Entries, why as why_entries};
 pub(crate) use units::{CrawlWorker, Hook, SnapshotWorker};
 
-pub(crate) use calls::work;
 pub(crate) use disk::{measured, watch_disk};
 pub(crate) use ends::{
     abort_crawl, cancel_crawl, cancel_crawl_here, cancel_snapshot, cancel_some, stop_units_of,
     tidy_crawl,
 };
-pub(crate) use limits::{amend, check_settings};
+pub(crate) use limits::{amend, check_settings, refuse_own};
 pub(crate) use pause::{is_wanted, pause_owner, resume_owner, thaw, thaw_at_shutdown};
 pub(crate) use reach::why_reach;
 pub(crate) use run_result::{is_held, settle};

@@ -1,16 +1,37 @@
 //! Pages on the Internet, when the machine does not reach it: they wait, and their visits count for nothing.
 //! What follows is decided by [`Network`](archivist_core::plan::Network).
+//!
+//! # What happens when the network is down
+//!
+//! | when | what acts | what happens |
+//! |---|---|---|
+//! | a built-in hook fails to resolve or to reach a host on the Internet | `hooks/process/network.rs` asks the name servers, and looks for a route | the record says `network_fault` if the machine is to blame; a check of a watch is skipped |
+//! | a record says that, or a server answers 511 | `worker/output/report.rs`, `worker/run.rs` | the worker ends the visit, removes its files, and exits with 69 |
+//! | the orchestrator reads the report, and the end of the worker | `orchestrator/work/network.rs`, `Network` (`core/plan/network.rs`) | the page is queued again without an attempt; hosts on the Internet wait (`HostNetwork`), and one page at a time tries |
+//! | hosts in a row fail with the same error, of whatever hook | the same, by `NetworkError::of` | the same; pages that have failed are queued again when a server answers |
+//!
+//! A network in which users must sign in redirects each request. If it redirects to a private address,
+//! hooks refuse it, which counts as the same error. If it redirects to a public host, nothing shows
+//! that the machine is to blame: the domains of a list that have expired lead to the same seller of
+//! names, and those of a company to its new site, also several in a row and although nothing asked for
+//! that host. To hold the queue for them would delay the rest of such a list by minutes for each page,
+//! and only a request that no page names could tell them apart. Such a page for signing in is not saved
+//! if it has a field for a password (`hooks/chromium/tab/login_check.rs`).
+//!
+//! The outage is in memory: after a restart, the first page finds it again. No event says that a name
+//! server answers again, so the next trial is part of the outlook. A node of a fleet takes no hosts
+//! meanwhile.
 
+use crate::database::{RunRow, SnapshotWork};
 use crate::main_loop::action::LoopAction;
 use crate::main_loop::event::Event;
+use crate::main_loop::rooms::Which;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::{RunRow, SnapshotWork};
 use archivist_core::model::{
     NetworkError, Outcome, Owner, PageUrl, ResultState, SnapshotId, Time, is_domain_on_internet,
     is_on_internet,
 };
 use archivist_core::plan::{HostNetwork, Uncounted};
-use archivist_shared::bus::call::{Reply, Request, Which};
 use archivist_shared::bus::documents::work::{NO_NETWORK, Report};
 use std::time::Duration;
 
@@ -29,7 +50,6 @@ impl crate::engine::state::Engine {
     }
 }
 
-/// The page starts.
 pub(super) fn starts(turn: &Turn<'_>, page: &SnapshotWork) {
     if turn.engine.is_on_internet(&page.url) {
         turn.engine.network.borrow_mut().page_starts(page.id, turn.now);
@@ -57,13 +77,8 @@ pub(super) fn take_report(
 fn is_up(turn: &mut Turn<'_>) {
     let pages = turn.engine.network.borrow_mut().is_up();
     for page in pages {
-        turn.act(LoopAction::Again(Event::Request(Request::Retry {
-            id: Some(Owner::Snapshot(page)),
-            which: Which::Failed,
-            user: 0,
-            so_far: None,
-            reply: Reply::new().0,
-        })));
+        let (id, which) = (Some(Owner::Snapshot(page)), Which::Failed);
+        turn.act(LoopAction::Again(Event::Call(turn.rooms.retry(id, which))));
     }
 }
 

@@ -6,13 +6,12 @@
 //! (257), and a frozen process takes no signal but SIGKILL. The time limit of a hook belongs to
 //! systemd and continues; a hook that reaches it while frozen is run again.
 
+use crate::database::RunRow;
 use crate::main_loop;
 use crate::main_loop::action::{ReplyAction, UnitAction};
-use crate::main_loop::log::LogEntry;
 use crate::main_loop::turn::invalid;
 use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::notices;
-use crate::store::RunRow;
 use archivist_core::model::Lifecycle;
 use archivist_core::model::{Outcome, Owner, Step};
 use archivist_core::plan::Wanted;
@@ -33,7 +32,7 @@ pub(crate) fn pause_owner(turn: &mut Turn<'_>, id: Owner) -> TurnResult<()> {
             turn.tx.note_paused(run.id)?;
         }
     }
-    turn.log(LogEntry::Paused(id));
+    turn.log(move || tracing::info!("{id} is paused"));
     Ok(())
 }
 
@@ -53,7 +52,7 @@ pub(crate) fn resume_owner(turn: &mut Turn<'_>, id: Owner) -> TurnResult<()> {
         }
     }
     turn.act(ReplyAction::Unpark);
-    turn.log(LogEntry::Resumed(id));
+    turn.log(move || tracing::info!("{id} is resumed"));
     Ok(())
 }
 

@@ -20,6 +20,8 @@ const NO_CONNECTION: [&str; 7] = [
     "did not answer",
     "net::ERR_",
 ];
+/// Words in the errors of connections that the other side refused, which no filter does.
+const REFUSED: [&str; 3] = ["ERR_CONNECTION_REFUSED", "onnection refused", "ECONNREFUSED"];
 /// Words in the errors of names, which no setting explains.
 const NO_NAME: &str = "net::ERR_NAME_";
 
@@ -112,16 +114,23 @@ pub(super) fn way_out(turn: &Turn<'_>, crawl: CrawlId) -> TurnResult<Rc<WayOut>>
     Ok(way_out)
 }
 
+/// Returns whether a connection failed that networks may explain, and whether one was refused because nothing
+/// listens. Without the machine's loopback interface, nothing listens on the one of the hooks.
+fn connections(errors: &[String], has_loopback: bool) -> (bool, bool) {
+    let has = |error: &String, words: &[&str]| words.iter().any(|word| error.contains(word));
+    let is_refused = |error: &String| has_loopback && has(error, &REFUSED);
+    let mut others = errors.iter().filter(|error| !error.contains(NO_NAME) && !is_refused(error));
+    (others.any(|error| has(error, &NO_CONNECTION)), errors.iter().any(is_refused))
+}
+
 /// Why results of a crawl with these errors may have failed because of its networks.
 pub(crate) fn why_reach(
     turn: &Turn<'_>,
     crawl: CrawlId,
     errors: &[String],
 ) -> TurnResult<Vec<Reason>> {
-    let mut connections = errors.iter().filter(|error| !error.contains(NO_NAME));
-    let is_connection =
-        connections.any(|error| NO_CONNECTION.iter().any(|word| error.contains(word)));
     let way_out = way_out(turn, crawl)?;
+    let (is_connection, is_refused) = connections(errors, way_out.reach.loopback);
     let mut reasons = Vec::new();
     let mut tell = |text: String| {
         let (code, until) = ("reach".to_owned(), None);
@@ -132,6 +141,9 @@ pub(crate) fn why_reach(
         tell(format!(
             "{crawl} has a URL on the machine's loopback interface, which Network=private hides: set Network=auto, or add the port to LOOPBACK_PORTS= of archivist-network@.service"
         ));
+    }
+    if is_refused {
+        tell("a connection was refused: no server listens at this address and port".to_owned());
     }
     if way_out.reach != Reach::any() && is_connection {
         let others = if way_out.reach == Reach::default() {
@@ -149,4 +161,20 @@ pub(crate) fn why_reach(
         ));
     }
     Ok(reasons)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_connection_is_not_explained_by_networks() {
+        let found = |error: &str, has_loopback| connections(&[error.to_owned()], has_loopback);
+        for error in ["net::ERR_CONNECTION_REFUSED", "wget failed (exit 4): Connection refused"] {
+            assert_eq!(found(error, true), (false, true), "{error}");
+        }
+        assert_eq!(found("net::ERR_CONNECTION_REFUSED", false), (true, false));
+        assert_eq!(found("net::ERR_NETWORK_ACCESS_DENIED", true), (true, false));
+        assert_eq!(found("net::ERR_NAME_NOT_RESOLVED", true), (false, false));
+    }
 }

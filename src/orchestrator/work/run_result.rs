@@ -1,9 +1,9 @@
 //! The answer of a worker about a run that has ended.
 
+use crate::database::RunRow;
 use crate::main_loop;
-use crate::main_loop::action::ReplyAction;
+use crate::main_loop::action::UnitAction;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::RunRow;
 use archivist_core::model::CrawlId;
 use archivist_core::model::{Outcome, ResultState};
 use archivist_core::plan::{RunFlags, awaits_decision, runs_again};
@@ -25,16 +25,14 @@ pub(super) fn is_undecided(turn: &Turn<'_>, run: &RunRow) -> TurnResult<bool> {
 
 /// Answers the callers that wait for a run that has ended, unless a decision about it is open.
 pub(crate) fn settle(turn: &mut Turn<'_>, run: &RunRow) -> TurnResult<()> {
-    let action = if is_undecided(turn, run)? {
-        ReplyAction::Withhold(run.id)
-    } else {
-        ReplyAction::Settle { run: run.id, ended: run_result(turn, run)? }
-    };
-    turn.act(action);
-    Ok(())
+    if is_undecided(turn, run)? {
+        turn.act(UnitAction::Ended(run.id));
+        return Ok(());
+    }
+    let ended = run_result(turn, run)?;
+    turn.settle(run.id, &ended)
 }
 
-/// The end of a run, for its worker.
 pub(super) fn run_result(turn: &Turn<'_>, run: &RunRow) -> TurnResult<Ended> {
     let flags =
         RunFlags { interrupted: run.interrupted, frozen: run.frozen, starting: run.starting };

@@ -1,10 +1,9 @@
 //! A directory that belongs to another page: after the database was replaced by an older copy or a new
 //! one, ids are handed out again, and with them the names of directories.
 
+use crate::database::RunRow;
 use crate::machine::token::token;
-use crate::main_loop::log::Problem;
 use crate::main_loop::turn::{Turn, TurnResult, failed};
-use crate::store::RunRow;
 use crate::work::ends;
 use archivist_core::model::Outcome;
 use archivist_core::plan::Uncounted;
@@ -39,10 +38,13 @@ pub(super) fn leave_taken(
     let suffix = identity.get(..SUFFIX).unwrap_or(&identity);
     let other = taken.with_file_name(format!("{owner}-{suffix}"));
     turn.tx.relocate(owner, &other.to_string_lossy(), &identity)?;
-    turn.log_problem(Problem::DirectoryTaken {
-        owner,
-        taken: taken.to_owned(),
-        other: other.clone(),
+    let (from, to) = (taken.to_owned(), other.clone());
+    turn.log(move || {
+        tracing::warn!(
+            "directory '{}' belongs to another page than {owner}, which gets '{}'; was the database replaced by an older one?",
+            from.display(),
+            to.display()
+        )
     });
     Ok(Some(Uncounted {
         why: format!(

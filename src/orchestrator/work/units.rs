@@ -1,12 +1,13 @@
 //! The kinds of units that archive pages: the workers of crawls and snapshots, and hooks.
 
+use crate::bus::call::{Answer, Reply};
+use crate::database::{RunRow, UnitRow};
 use crate::fleet;
-use crate::main_loop::action::{ReplyAction, UnitAction};
+use crate::main_loop::action::{Awaited, ReplyAction, UnitAction};
 use crate::main_loop::due::{Due, DueResult};
 use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::turn::{Turn, TurnResult, failed};
 use crate::notices;
-use crate::store::{RunRow, UnitRow};
 use crate::units::Kind;
 use crate::work::ends;
 use crate::work::lost;
@@ -16,14 +17,10 @@ use crate::work::view;
 use archivist_core::model::{AnyId, Lifecycle, Outcome, Owner};
 use archivist_core::plan::{Allowance, Ending, RunningUnit, recorded_outcome, running_unit, tidy};
 use archivist_core::unit::UnitKind;
-use archivist_shared::bus::call::Reply;
 use archivist_shared::systemd::{LoadedUnit, Release};
 
-/// The worker of a crawl.
 pub(crate) struct CrawlWorker;
-/// The worker of a snapshot.
 pub(crate) struct SnapshotWorker;
-/// One run of a hook.
 pub(crate) struct Hook;
 
 /// What the kinds of units that archive pages do each in its own way; the rest is [`Kind`] for all
@@ -190,10 +187,14 @@ fn tell_of_ended_units(turn: &mut Turn<'_>, run: &RunRow) -> TurnResult<()> {
     let owners = [run.owner, Owner::Crawl(run.crawl)].map(AnyId::Owner);
     for of in owners.into_iter().chain([AnyId::Run(run.id)]) {
         if is_over(turn, of)? {
-            turn.act(ReplyAction::UnitsEnded(of));
+            turn.act(ReplyAction::Settle(end_of_units(of), Ok(None)));
         }
     }
     Ok(())
+}
+
+fn end_of_units(of: AnyId) -> Awaited {
+    Awaited::new("units", of)
 }
 
 /// Whether a crawl or snapshot is final and none of its units runs, or a run has ended.
@@ -207,14 +208,16 @@ fn is_over(turn: &Turn<'_>, of: AnyId) -> TurnResult<bool> {
 }
 
 /// Answers when a crawl or snapshot is final and none of its units runs, or a run has ended.
-pub(crate) fn await_units(turn: &mut Turn<'_>, of: AnyId, reply: &Reply<()>) -> TurnResult<()> {
+pub(crate) fn await_units(
+    turn: &mut Turn<'_>,
+    of: AnyId,
+    reply: &Reply,
+) -> TurnResult<Option<Answer>> {
     if is_over(turn, of)? {
-        turn.answer(reply);
-    } else {
-        let reply = reply.clone();
-        turn.act(ReplyAction::AwaitUnits { of, reply });
+        return Ok(Some(Answer::Done));
     }
-    Ok(())
+    turn.act(ReplyAction::Await(end_of_units(of), reply.clone()));
+    Ok(None)
 }
 
 /// The run of a hook has ended; if its crawl or snapshot is final, its worker does not report

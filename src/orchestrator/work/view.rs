@@ -1,9 +1,9 @@
 //! Which workers are due to start.
 
+use crate::database::{DatabaseError, ViewQuery};
 use crate::main_loop;
 use crate::main_loop::due::{Due, DueResult, DueUnit};
 use crate::main_loop::turn::Turn;
-use crate::store::{StoreError, ViewQuery};
 use crate::work::begin::{begin_crawl, begin_snapshot};
 use archivist_core::plan::{Allowance, Decision, Limits, View, decide};
 
@@ -23,12 +23,11 @@ pub(super) fn due(turn: &Turn<'_>, allowance: &Allowance) -> DueResult {
     })
 }
 
-/// What the plan decides from.
 pub(crate) fn view(
     turn: &Turn<'_>,
     limits: &Limits,
     allowance: &Allowance,
-) -> Result<View, StoreError> {
+) -> Result<View, DatabaseError> {
     let leases = main_loop::leases(turn)?;
     let network = |name: &str| turn.engine.host_network(name, turn.now);
     let mut view = turn.tx.view(&ViewQuery {

@@ -6,7 +6,6 @@ use archivist_core::plan::{
     Treatment, Visit, VisitRules, WorkerEnd, became_error, is_last_visit, is_lost, kept_note,
 };
 
-/// The rules of the present visit of a page.
 pub(super) fn visit_rules(turn: &Turn<'_>, id: SnapshotId) -> TurnResult<VisitRules> {
     let (visit, settings) = (turn.tx.visit(id)?, &turn.engine.settings);
     Ok(VisitRules {

@@ -1,13 +1,12 @@
 //! Work on threads.
 
 use crate::machine::inspect;
-use crate::main_loop::effects::{Background, Job};
+use crate::main_loop::effects::{Background, Inspection, Job};
 use crate::main_loop::event::Event;
 use crate::main_loop::live::Live;
 use crate::main_loop::measure::{HookDirs, measured};
 use archivist_config::Scope;
 use archivist_core::plan::LoadLimits;
-use archivist_shared::bus::call::Request;
 use std::path::{Path, PathBuf};
 
 impl Background for Live {
@@ -29,14 +28,11 @@ impl Background for Live {
         });
     }
 
-    fn inspect(&mut self, programs: Vec<(String, PathBuf)>, then: Option<Request>) {
+    fn inspect(&mut self, programs: Vec<(String, PathBuf)>, then: Inspection) {
         let events = self.events.clone();
         tokio::task::spawn_blocking(move || {
             let inspected = inspect::look(&programs, Path::new(inspect::DPKG));
-            let _ = events.send(Event::Inspected(inspected));
-            if let Some(request) = then {
-                let _ = events.send(Event::Request(request));
-            }
+            let _ = events.send(then(inspected));
         });
     }
 

@@ -1,15 +1,14 @@
 //! Callers on the bus, and the line that systemd shows of the service.
 
+use crate::bus::announcer::Announcer;
+use crate::bus::call::Reply;
 use crate::engine::commands::{Commands, RegisteredCommand};
 use crate::main_loop::effects::Callers;
 use crate::main_loop::live::{Live, registered};
 use archivist_core::model::CrawlId;
-use archivist_shared::bus::announcer::Announcer;
-use archivist_shared::bus::call::Reply;
 use archivist_shared::bus::callers::Claim;
 use archivist_shared::bus::signals::Signal;
 use std::collections::BTreeSet;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 impl Callers for Live {
@@ -22,11 +21,11 @@ impl Callers for Live {
         announcer.is_some_and(Announcer::is_subscribed)
     }
 
-    fn follow(&mut self, crawl: CrawlId, first: Vec<String>, claim: Claim, reply: &Reply<OwnedFd>) {
+    fn follow(&mut self, crawl: CrawlId, first: Vec<String>, claim: Claim, reply: &Reply) {
         self.followers.follow(crawl, first, claim, reply);
     }
 
-    fn follow_status(&mut self, claim: Claim, reply: &Reply<OwnedFd>) {
+    fn follow_status(&mut self, claim: Claim, reply: &Reply) {
         self.followers.follow_status(claim, reply);
     }
 
@@ -43,7 +42,7 @@ impl Callers for Live {
         self.status.tell(line)
     }
 
-    fn hold(&mut self, crawl: CrawlId, cancel: bool, claim: Claim, reply: &Reply<OwnedFd>) {
+    fn hold(&mut self, crawl: CrawlId, cancel: bool, claim: Claim, reply: &Reply) {
         self.holds.hold((crawl, cancel), claim, reply, &self.events);
     }
 
@@ -56,7 +55,7 @@ impl Callers for Live {
         commands: &mut Commands,
         command: RegisteredCommand,
         claim: Claim,
-        reply: &Reply<OwnedFd>,
+        reply: &Reply,
     ) {
         registered::register(commands, command, claim, reply, &self.events);
     }

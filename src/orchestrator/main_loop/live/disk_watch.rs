@@ -27,7 +27,6 @@ impl DiskWatch {
         self.running = Some((limits, task));
     }
 
-    /// Ends reading.
     pub fn end(&mut self) {
         if let Some((_, task)) = self.running.take() {
             task.abort();

@@ -1,13 +1,12 @@
 //! Callers that follow crawls or the status: a socket for each, which gets the lines of its crawl, or
 //! an empty line whenever the status may have changed.
 
+use crate::bus::call::{Answer, Reply};
 use crate::main_loop::live::hold::{hung_up, socket_pair};
 use archivist_core::model::CrawlId;
-use archivist_shared::bus::call::Reply;
 use archivist_shared::bus::callers::Claim;
 use archivist_shared::bus::documents::report::CrawlEvent;
 use std::collections::{BTreeSet, HashMap};
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
@@ -26,20 +25,13 @@ pub struct Followers {
 }
 
 impl Followers {
-    /// Crawls that have followers.
     pub fn crawls(&self) -> BTreeSet<CrawlId> {
         self.of_crawls.keys().copied().collect()
     }
 
     /// Answers with a socket that gets the lines of a crawl, starting with `first`. `claim` counts
     /// for the follower until it closes the socket or the crawl is over.
-    pub fn follow(
-        &mut self,
-        crawl: CrawlId,
-        first: Vec<String>,
-        claim: Claim,
-        reply: &Reply<OwnedFd>,
-    ) {
+    pub fn follow(&mut self, crawl: CrawlId, first: Vec<String>, claim: Claim, reply: &Reply) {
         let Some(sender) = open(FOLLOWER_QUEUE, Duration::ZERO, claim, reply) else {
             return;
         };
@@ -70,7 +62,7 @@ impl Followers {
 impl Followers {
     /// Answers with a socket that gets a line for each change of the status, at most one in
     /// [`STATUS_INTERVAL`]. `claim` counts for the follower until it closes the socket.
-    pub fn follow_status(&mut self, claim: Claim, reply: &Reply<OwnedFd>) {
+    pub fn follow_status(&mut self, claim: Claim, reply: &Reply) {
         // Changes that the caller has not read yet are one.
         if let Some(sender) = open(1, STATUS_INTERVAL, claim, reply) {
             self.of_status.retain(|follower| !follower.is_closed());
@@ -105,7 +97,7 @@ fn open(
     queue: usize,
     pause: Duration,
     claim: Claim,
-    reply: &Reply<OwnedFd>,
+    reply: &Reply,
 ) -> Option<mpsc::Sender<String>> {
     let (ours, theirs) = match socket_pair() {
         Ok(pair) => pair,
@@ -134,7 +126,7 @@ fn open(
             () = hung_up(from) => {}
         }
     });
-    reply.send(Ok(theirs));
+    reply.send(Ok(Answer::Descriptor(theirs)));
     Some(sender)
 }
 
@@ -148,7 +140,9 @@ fn is_final(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bus::call::FromAnswer;
     use std::io::Read;
+    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
     use tokio::time::Instant;
 
@@ -164,7 +158,8 @@ mod tests {
         let mut followers = Followers::default();
         let (reply, mut answer) = Reply::new();
         followers.follow_status(Claim::default(), &reply);
-        let stream = UnixStream::from(answer.try_recv().unwrap().unwrap());
+        let descriptor = zbus::OwnedFd::from_answer(answer.try_recv().unwrap().unwrap());
+        let stream = UnixStream::from(OwnedFd::from(descriptor.unwrap()));
         let begin = Instant::now();
         followers.compare_line("one");
         assert_eq!(read(&stream).await, 1);

@@ -1,9 +1,9 @@
 //! The descriptors of commands that hold a crawl in the foreground: closed by the orchestrator when
 //! the crawl is over and none of its units runs, by the kernel when the command ends.
 
+use crate::bus::call::{Answer, Refusal, Reply};
 use crate::main_loop::event::Event;
 use archivist_core::model::CrawlId;
-use archivist_shared::bus::call::{Refusal, Reply};
 use archivist_shared::bus::callers::Claim;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -24,7 +24,7 @@ impl Holds {
         &mut self,
         (crawl, cancel): (CrawlId, bool),
         claim: Claim,
-        reply: &Reply<OwnedFd>,
+        reply: &Reply,
         events: &mpsc::UnboundedSender<Event>,
     ) {
         let (ours, theirs) = match socket_pair() {
@@ -48,7 +48,7 @@ impl Holds {
                 _ = released => {}
             }
         });
-        reply.send(Ok(theirs));
+        reply.send(Ok(Answer::Descriptor(theirs)));
     }
 
     /// Closes the descriptors of all holders of a crawl, which is over.
@@ -76,7 +76,9 @@ pub(crate) async fn hung_up(mut stream: impl AsyncRead + Unpin) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bus::call::FromAnswer;
     use std::io::{Read, Write};
+    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream as Std;
 
     fn held(cancel: bool) -> (Holds, Std, mpsc::UnboundedReceiver<Event>) {
@@ -85,7 +87,7 @@ mod tests {
         let (reply, mut answer) = Reply::new();
         holds.hold((CrawlId(1), cancel), Claim::default(), &reply, &events);
         let descriptor = answer.try_recv().unwrap().unwrap();
-        (holds, descriptor.into(), arriving)
+        (holds, OwnedFd::from(zbus::OwnedFd::from_answer(descriptor).unwrap()).into(), arriving)
     }
 
     #[tokio::test]

@@ -9,9 +9,9 @@ pub mod hold;
 mod registered;
 mod systemd;
 
+use crate::bus::announcer::Announcer;
 use crate::machine::notify;
 use crate::main_loop::event::Event;
-use archivist_shared::bus::announcer::Announcer;
 use archivist_shared::bus::signals::Signal;
 use archivist_shared::systemd::Manager;
 use disk_watch::DiskWatch;

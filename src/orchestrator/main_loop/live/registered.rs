@@ -1,11 +1,10 @@
 //! The descriptors of commands in the foreground that registered themselves.
 
+use crate::bus::call::{Answer, Reply};
 use crate::engine::commands::{Commands, RegisteredCommand};
 use crate::main_loop::event::Event;
 use crate::main_loop::live::hold::{hung_up, socket_pair};
-use archivist_shared::bus::call::Reply;
 use archivist_shared::bus::callers::Claim;
-use std::os::fd::OwnedFd;
 use tokio::sync::mpsc;
 
 /// Keeps a command registered until it closes the descriptor that it gets; an event follows then.
@@ -14,7 +13,7 @@ pub fn register(
     commands: &mut Commands,
     command: RegisteredCommand,
     claim: Claim,
-    reply: &Reply<OwnedFd>,
+    reply: &Reply,
     events: &mpsc::UnboundedSender<Event>,
 ) {
     let (ours, theirs) = match socket_pair() {
@@ -28,7 +27,7 @@ pub fn register(
         hung_up(ours).await;
         let _ = events.send(Event::CommandEnded(number));
     });
-    reply.send(Ok(theirs));
+    reply.send(Ok(Answer::Descriptor(theirs)));
 }
 
 #[cfg(test)]

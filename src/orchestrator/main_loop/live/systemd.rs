@@ -1,5 +1,6 @@
 //! Calls to systemd.
 
+use crate::bus::call::{Answer, Reply};
 use crate::main_loop::effects::Systemd;
 use crate::main_loop::event::Event;
 use crate::main_loop::live::{Live, freezer};
@@ -8,7 +9,6 @@ use crate::main_loop::starts::Start;
 use archivist_config::Scope;
 use archivist_core::model::{Reading, RunId};
 use archivist_core::plan::Evidence;
-use archivist_shared::bus::call::Reply;
 use archivist_shared::systemd::{ErrorKind, Hint, Release, Whom, synchronize_journal};
 
 const SIGKILL: i32 = 9;
@@ -82,7 +82,7 @@ impl Systemd for Live {
 
     /// Sends SIGTERM as KillMode= of the unit says, or SIGKILL to all, without stopping the unit,
     /// whose outcome has to be read.
-    fn end(&mut self, unit: String, force: bool, reply: Reply<()>) {
+    fn end(&mut self, unit: String, force: bool, reply: Reply) {
         let (manager, settled) = (self.manager.clone(), self.freezer.settled(&unit));
         tokio::spawn(async move {
             settled.await;
@@ -103,7 +103,7 @@ impl Systemd for Live {
                 Err(error) => tracing::warn!("{error}, ignoring"),
                 Ok(()) => {}
             }
-            reply.send(Ok(()));
+            reply.send(Ok(Answer::Done));
         });
     }
 
@@ -141,10 +141,10 @@ impl Systemd for Live {
         });
     }
 
-    fn synchronize_journal(&mut self, invocation: String, reply: Reply<String>) {
+    fn synchronize_journal(&mut self, invocation: String, reply: Reply) {
         tokio::spawn(async move {
             synchronize_journal().await;
-            reply.send(Ok(invocation));
+            reply.send(Ok(Answer::Text(invocation)));
         });
     }
 }

@@ -31,8 +31,8 @@ impl Bed {
     pub fn restart(&mut self, heard: usize) {
         self.world.orphan(heard);
         self.performer = Performer::default();
-        self.store = open(&self.directory, self.now);
-        let tx = self.store.begin().unwrap();
+        self.database = open(&self.directory, self.now);
+        let tx = self.database.begin().unwrap();
         cancel_half_added(&tx, self.now).unwrap();
         begin_half_retried(&tx, self.now).unwrap();
         tx.commit().unwrap();
@@ -41,7 +41,7 @@ impl Bed {
         let tokens = self.look(|tx| tx.tokens());
         self.engine.tokens.extend(tokens);
         self.world.calls.push_back(Call::List);
-        self.world.answers.push(Event::DeleteSome);
+        self.world.answers.push(Event::of(crate::deletion::delete_some));
     }
 
     /// PID 1, the loop and the workers run until nothing is left to do; no hook ends by itself.

@@ -1,16 +1,17 @@
 //! The stop of the fleet service, and a node that leaves its fleet.
 
 use super::node::*;
+use crate::bus::call::Refusal;
+use crate::orders::holdings::NodeCall;
 use crate::tests::bed::Bed;
 use archivist_core::fleet::{Delivery, Epoch, Fate, HostKey, NodeReply, PageEnd};
 use archivist_core::model::Lifecycle;
-use archivist_shared::bus::call::{NodeCall, Refusal};
 
 #[test]
 fn stop_of_the_fleet_service_releases_the_hosts_without_running_pages() {
     let mut bed = node();
     bed.claim(3, &[101, 102]);
-    bed.node_call(|reply| NodeCall::Stop { reply }).unwrap().unwrap();
+    bed.request(NodeCall::Stop).unwrap().unwrap();
     let holdings = bed.holdings();
     assert!(holdings.leases.is_empty(), "{holdings:?}");
     assert_eq!(holdings.releases.len(), 1);
@@ -20,7 +21,7 @@ fn stop_of_the_fleet_service_releases_the_hosts_without_running_pages() {
     bed.deliver(released).unwrap();
     bed.claim(4, &[103]);
     bed.until_page_runs(103);
-    bed.node_call(|reply| NodeCall::Stop { reply }).unwrap().unwrap();
+    bed.request(NodeCall::Stop).unwrap().unwrap();
     assert_eq!(bed.holdings().leases.len(), 1, "its page runs");
     bed.run_units();
     assert_eq!(bed.status(103), Lifecycle::Sealed);
@@ -30,7 +31,7 @@ fn stop_of_the_fleet_service_releases_the_hosts_without_running_pages() {
 fn node_leaves_when_it_holds_nothing_and_keeps_its_pages() {
     let mut bed = node();
     bed.claim(3, &[101]);
-    let leave = |bed: &mut Bed| bed.node_call(|reply| NodeCall::Leave { reply }).unwrap();
+    let leave = |bed: &mut Bed| bed.request(NodeCall::Leave).unwrap();
     let why = leave(&mut bed).unwrap_err();
     assert!(matches!(&why, Refusal::Invalid(why) if why.contains("1 hosts")), "{why:?}");
     bed.run_units();

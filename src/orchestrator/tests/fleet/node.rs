@@ -1,13 +1,15 @@
 //! A node under test, and replies of the database.
 
-use crate::main_loop::event::Event;
+use crate::bus::call::Refusal;
+use crate::calls::requests::Request;
+use crate::main_loop::rooms::Which;
+use crate::orders::holdings::NodeCall;
 use crate::tests::bed::Bed;
 use archivist_core::fleet::{
     BootTime, Claimed, CrawlSpec, CrawlUse, Delivery, Epoch, Generation, Grant, Holdings, HostKey,
     LeasedPage, NewPage, NodeId, NodeRequest, Order, Orders, PageEnd, Renewal, Renewed,
 };
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId};
-use archivist_shared::bus::call::{NodeCall, Refusal, Reply, Request, Which};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,23 +21,13 @@ pub const LIVE_MS: u64 = 270_000;
 pub const CRAWL: CrawlId = CrawlId(12);
 
 impl Bed {
-    pub fn node_call<T>(
-        &mut self,
-        make: impl FnOnce(Reply<T>) -> NodeCall,
-    ) -> Option<Result<T, Refusal>> {
-        let (reply, mut answer) = Reply::new();
-        self.turn(vec![Event::Node(make(reply))]);
-        answer.try_recv().ok()
-    }
-
     pub fn deliver(&mut self, delivery: Delivery) -> Result<(), Refusal> {
         let delivery = Arc::new(delivery);
-        self.node_call(|reply| NodeCall::Deliver { delivery, reply }).unwrap()
+        self.request(NodeCall::Deliver { delivery }).unwrap().map(drop)
     }
 
     pub fn holdings(&mut self) -> Holdings {
-        let answer = self.node_call(|reply| NodeCall::Holdings { reply });
-        serde_json::from_str(&answer.unwrap().unwrap()).unwrap()
+        self.document(NodeCall::Holdings)
     }
 
     /// Unanswered requests, apart from that for ids of crawls.
@@ -46,14 +38,13 @@ impl Bed {
     }
 
     pub fn retry_in_fleet(&mut self, id: Owner) -> Result<u32, Refusal> {
-        let retried = self.request(|reply| Request::Retry {
+        let retried = self.request(Request::Retry {
             id: Some(id),
             which: Which::Failed,
             user: 0,
             so_far: None,
-            reply,
         });
-        retried.unwrap()
+        retried.unwrap().map(|count| count.parse().unwrap())
     }
 
     pub fn status(&mut self, id: i64) -> Lifecycle {

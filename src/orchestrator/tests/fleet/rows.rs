@@ -1,7 +1,7 @@
 //! Rows of the database that no node would have written.
 
 use super::node::*;
-use crate::store::NewCrawl;
+use crate::database::NewCrawl;
 use crate::tests::bed::Bed;
 use archivist_core::fleet::{
     BootTime, Claimed, CrawlSpec, Delivery, ID_MAX, LeasedPage, NodeReply, NodeRequest, Order,
@@ -79,7 +79,7 @@ fn crawl_of_this_machine_takes_no_pages_from_the_fleet() {
 fn orders_are_about_the_fleet_alone() {
     let mut bed = node();
     // As an installation, which is of this machine, also on a node.
-    let tx = bed.store.begin().unwrap();
+    let tx = bed.database.begin().unwrap();
     let crawl = tx
         .add_crawl(&NewCrawl {
             url: "http://b.test/",

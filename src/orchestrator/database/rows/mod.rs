@@ -1,0 +1,29 @@
+//! Reads and writes rows; one file for each table or subject.
+
+pub mod binary;
+pub mod cancel;
+pub mod check;
+pub mod complete;
+pub mod copy;
+pub mod crawl;
+pub mod deletion;
+pub mod directory;
+pub mod entry;
+pub mod expiry;
+pub mod fleet;
+pub mod host;
+pub mod lease;
+pub mod outbox;
+pub mod pause;
+pub mod quota;
+pub mod recall;
+pub mod result;
+pub mod retention;
+pub mod run;
+pub mod search;
+pub mod snapshot;
+pub mod tag;
+pub mod unit;
+pub mod usage;
+pub mod verification;
+pub mod visit;
