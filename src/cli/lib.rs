@@ -1,6 +1,23 @@
 //! The command line. Each verb is one file: it parses its arguments, makes one call over the bus
 //! and prints the answer.
 
+/// Prints a line to standard error as the macro of std does, but goes on if its reader has gone: the command
+/// is done nevertheless, and its exit status says so.
+macro_rules! eprintln {
+    ($($line:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($line)*);
+    }};
+}
+
+/// As [`eprintln`], without the end of the line.
+macro_rules! eprint {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = write!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod client;
 mod display;
 mod hint;
@@ -22,8 +39,7 @@ use verb::Verb;
     name = "archivist",
     version,
     about = "Archive web pages; every worker and every hook is a systemd unit",
-    after_help = client::exit::HELP,
-    disable_help_subcommand = true
+    after_help = client::exit::HELP
 )]
 struct Cli {
     #[command(flatten)]
@@ -42,9 +58,10 @@ struct ScopeArgs {
     /// It is on the session bus, and requires no root privileges. Its data is in
     /// $XDG_DATA_HOME/archivist and its configuration in $XDG_CONFIG_HOME/archivist.
     ///
-    /// At logout, this service manager stops with all work, which continues when a command is run
-    /// after the next login. 'loginctl enable-linger' keeps it running without a session. The first
-    /// archivist add and archivist doctor say so if the user does not linger.
+    /// This requires the package dbus-user-session. At logout, the service manager stops with all work,
+    /// which continues after the next login. 'loginctl enable-linger', for which a machine without polkit
+    /// requires root, keeps it running without a session, and starts it at boot. The first archivist add
+    /// and archivist doctor say so if the user does not linger.
     #[arg(long, global = true, display_order = LAST)]
     user: bool,
     /// Use the instance NAME, which has its own queue, database and units
@@ -75,5 +92,6 @@ pub fn main() -> ExitCode {
     }
     let cli = Cli::try_parse().unwrap_or_else(|error| hint::with_hint(error).exit());
     let scope = Scope::from_env(cli.scope.user, cli.scope.instance, |name| std::env::var_os(name));
+    client::hint::remember(&scope);
     cli.verb.run(&scope)
 }

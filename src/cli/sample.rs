@@ -28,11 +28,14 @@ pub fn crawl(id: i64) -> Crawl {
         attempts: 1,
         snapshots: Counts::new(),
         incomplete: 0,
+        errors: 0,
+        partial: 0,
         results: Counts::new(),
         uses: Uses::default(),
         directory: Some("/var/lib/archivist/archive/20261121/example.com/c1".into()),
         nodes: Vec::new(),
         pinned: false,
+        users: Default::default(),
     }
 }
 
@@ -66,6 +69,7 @@ pub fn snapshot(id: i64) -> Snapshot {
         pinned: false,
         recording: None,
         replay: None,
+        missing: Vec::new(),
     }
 }
 

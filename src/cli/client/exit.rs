@@ -7,12 +7,9 @@ use archivist_core::text::clean_lines;
 use archivist_shared::bus::client::ClientError;
 use std::process::ExitCode;
 
-/// Exit status of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Success.
     Done = 0,
-    /// The operation failed.
     Failed = 1,
     /// Wrong usage, or bad input.
     Usage = 2,
@@ -41,7 +38,6 @@ impl Exit {
     pub const ALL: [Exit; 6] =
         [Exit::Done, Exit::Failed, Exit::Usage, Exit::Partly, Exit::Unreachable, Exit::Interrupted];
 
-    /// Returns the number.
     pub fn code(self) -> u8 {
         self as u8
     }
@@ -133,18 +129,18 @@ impl Failure {
     }
 }
 
-const WHO_MAY: &str = "only root and members of group 'archivist' may use the orchestrator: sudo adduser NAME archivist";
+const WHO_MAY: &str = "only root and members of group 'archivist' may use the orchestrator: sudo adduser NAME archivist\nor use an archive of your own, which requires neither: archivist --user";
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Failure {
         let exit = match error {
             ClientError::Unreachable { .. } => Exit::Unreachable,
-            ClientError::Denied(_) | ClientError::NotAdmitted(_) | ClientError::Refused(_) => {
+            ClientError::Denied(_) | ClientError::NotAdmitted | ClientError::Refused(_) => {
                 Exit::Failed
             }
         };
         let message = match &error {
-            ClientError::NotAdmitted(_) => format!("{error}\n{WHO_MAY}"),
+            ClientError::NotAdmitted => format!("{error}\n{WHO_MAY}"),
             _ => error.to_string(),
         };
         Failure { exit, message }

@@ -6,13 +6,14 @@ use crate::client::server::{Server, decode};
 use archivist_config::programs::{FLEET, FLEET_FIX, FLEET_MISSING};
 use archivist_config::{Scope, Settings, load};
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId};
-use archivist_core::text::human_span;
+use archivist_core::text::{clean, human_span};
 use archivist_shared::bus::client::Address;
 use archivist_shared::bus::documents::fleet::{Fleet as Members, Member, NodeState};
 use archivist_shared::bus::documents::report::{Crawl, Details, Filter, ROWS_MAX, Snapshot};
 use archivist_shared::bus::wire::{FleetNodeProxy, FleetProxy};
 use clap::Args;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
 use zbus::DBusError;
@@ -40,11 +41,12 @@ pub struct Local {
     pub local: bool,
 }
 
-/// The fleet service of this machine.
 pub struct Fleet {
     proxy: FleetProxy<'static>,
     /// Name of this node; empty if unknown.
     node: String,
+    /// Whether the user was told that no node works with the database.
+    is_fault_said: AtomicBool,
 }
 
 impl Fleet {
@@ -73,25 +75,40 @@ impl Fleet {
         let alive = alive.await.map_err(|_| late())?;
         alive.map_err(explain)?;
         let node = settings.node_name().unwrap_or_default();
-        Ok(Some(Fleet { proxy, node }))
+        Ok(Some(Fleet { proxy, node, is_fault_said: AtomicBool::new(false) }))
     }
 
-    /// Returns whether a page is on this machine.
     pub fn is_here(&self, node: Option<&str>) -> bool {
         node == Some(self.node.as_str())
     }
 
     pub async fn status(&self) -> Result<String, Failure> {
-        answer(REPLY_TIMEOUT, self.proxy.status()).await
+        let status = answer(REPLY_TIMEOUT, self.proxy.status()).await?;
+        self.say_fault().await;
+        Ok(status)
     }
 
     pub async fn list(&self, what: &str, filter: &str) -> Result<String, Failure> {
-        answer(REPLY_TIMEOUT, self.proxy.list(what, filter)).await
+        let rows = answer(REPLY_TIMEOUT, self.proxy.list(what, filter)).await?;
+        self.say_fault().await;
+        Ok(rows)
     }
 
     pub async fn show(&self, id: Owner) -> Result<Details, Failure> {
-        let id = id.to_string();
-        decode(&answer(REPLY_TIMEOUT, self.proxy.show(&id)).await?)
+        let name = id.to_string();
+        let details = decode(&answer(REPLY_TIMEOUT, self.proxy.show(&name)).await?)?;
+        self.say_fault().await;
+        Ok(details)
+    }
+
+    /// Prints once to standard error why no node works with a database that answers: one that went back to an
+    /// earlier state lacks what is later.
+    async fn say_fault(&self) {
+        if let Ok(Some(fault)) = self.fault().await
+            && !self.is_fault_said.swap(true, Ordering::Relaxed)
+        {
+            eprintln!("archivist: {}", clean(&fault));
+        }
     }
 
     pub async fn why(&self, id: Owner) -> Result<String, Failure> {
@@ -108,10 +125,18 @@ impl Fleet {
 
     /// Returns whether this machine has sent everything to the database.
     pub async fn has_sent_all(&self) -> Result<bool, Failure> {
+        Ok(!self.node().await?.is_sending)
+    }
+
+    /// Returns why this node does not work with the database, although that may answer.
+    pub async fn fault(&self) -> Result<Option<String>, Failure> {
+        Ok(self.node().await?.fault)
+    }
+
+    async fn node(&self) -> Result<NodeState, Failure> {
         let node = FleetNodeProxy::new(self.proxy.inner().connection()).await;
         let node = node.map_err(explain)?;
-        let state: NodeState = decode(&answer(REPLY_TIMEOUT, node.state()).await?)?;
-        Ok(!state.is_sending)
+        decode(&answer(REPLY_TIMEOUT, node.state()).await?)
     }
 
     /// Waits until no node has a page of a crawl or page that was cancelled.
@@ -178,7 +203,6 @@ impl Fleet {
         decode(&answer(REPLY_TIMEOUT, node.nodes()).await?)
     }
 
-    /// Returns the number of cancelled pages of a crawl.
     pub async fn cancelled_pages(&self, id: CrawlId) -> Result<u64, Failure> {
         let found = self.crawl(id).await?;
         let cancelled = found.and_then(|crawl| crawl.snapshots.get("cancelled").copied());
@@ -243,7 +267,6 @@ impl Orders {
         self.fleet.as_ref()
     }
 
-    /// Returns whether this machine is a node of a fleet.
     pub fn is_in_fleet(&self) -> bool {
         self.is_away || self.fleet.is_some()
     }

@@ -5,30 +5,26 @@ use crate::display::style::Tone;
 use crate::display::text;
 use archivist_core::model::is_http_error;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Time};
-use archivist_core::plan::{CrawlEnd, is_incomplete};
+use archivist_core::plan::{CrawlEnd, is_incomplete, partial_text};
 use archivist_core::text::{clean, human_span};
 use archivist_shared::bus::documents::report::{Counts, Crawl, CrawlEvent, HookResult, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A line of progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub text: String,
     pub tone: Tone,
-    /// Print the line even while progress bars show the rest.
+    /// Print the line even while a screen shows the rest.
     pub lasting: bool,
 }
 
-/// A page with a running worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     pub url: String,
     pub started_at: Option<Time>,
-    /// Running hooks with their start times.
     pub hooks: BTreeMap<String, Option<Time>>,
 }
 
-/// State of the followed crawl.
 #[derive(Debug)]
 pub struct Follow {
     id: CrawlId,
@@ -40,7 +36,6 @@ pub struct Follow {
     http_errors: BTreeMap<SnapshotId, u16>,
     /// URLs of the crawl and its pages, for the lines of hooks.
     urls: BTreeMap<Owner, String>,
-    /// Pages that have a worker.
     working: BTreeMap<SnapshotId, Page>,
     results: BTreeMap<(Owner, String, String), ResultState>,
     problems: BTreeMap<(Owner, String), String>,
@@ -182,7 +177,6 @@ impl Follow {
         with_reason(line, why)
     }
 
-    /// Returns whether the crawl has ended.
     pub fn is_final(&self) -> bool {
         self.crawl.as_ref().is_some_and(|crawl| crawl.status.is_final())
     }
@@ -226,7 +220,6 @@ impl Follow {
         self.problems.values().map(String::as_str)
     }
 
-    /// Exit status for the present state.
     pub fn exit(&self) -> Exit {
         let count = |counts: &Counts, status: &str| counts.get(status).copied().unwrap_or(0);
         let is_success = self.crawl.as_ref().is_some_and(|crawl| {
@@ -267,6 +260,12 @@ impl Follow {
         let Some(crawl) = &self.crawl else {
             return out;
         };
+        if let Some(text) = partial_text(crawl.partial) {
+            out.push_str(&format!(
+                "{text}; see: archivist list snapshots {} --status partial\n",
+                self.id
+            ));
+        }
         let took = text::elapsed(crawl.started_at, crawl.ended_at, now);
         let results = text::counts(&self.results(), &text::result_states());
         let status = with_reason(crawl.status.to_string(), crawl.reason.as_deref());

@@ -2,19 +2,29 @@
 
 use archivist_config::Scope;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Name of the command, as messages print it before a verb.
 const COMMAND: &str = "archivist ";
+
+/// Scope of this process.
+static SCOPE: OnceLock<Scope> = OnceLock::new();
+
+/// Sets the scope for [`here`].
+pub fn remember(scope: &Scope) {
+    let _ = SCOPE.set(scope.clone());
+}
+
+/// Returns the text with commands for the orchestrator of this process.
+pub fn here(text: &str) -> String {
+    SCOPE.get().map_or_else(|| text.to_owned(), |scope| in_scope(text, scope))
+}
 
 /// Returns the text with `--user` and `--instance` of the scope in each command.
 pub fn in_scope(text: &str, scope: &Scope) -> String {
     let line = crate::command();
     let is_verb = |word: &str| line.find_subcommand(word).is_some();
-    let user = if scope.user { "--user " } else { "" };
-    let instance = match &scope.instance {
-        Some(name) => format!("--instance {name} "),
-        None => String::new(),
-    };
+    let options = scope.options();
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(COMMAND) {
@@ -23,8 +33,7 @@ pub fn in_scope(text: &str, scope: &Scope) -> String {
         let end = after.find(|c: char| !c.is_ascii_lowercase());
         out.push_str(before);
         if is_word && is_verb(&after[..end.unwrap_or(after.len())]) {
-            out.push_str(user);
-            out.push_str(&instance);
+            out.push_str(&options);
         }
         rest = after;
     }

@@ -9,20 +9,25 @@ const LINGER: &str = "/var/lib/systemd/linger";
 /// Directory with a file for each user whom systemd-logind knows.
 const USERS: &str = "/run/systemd/users";
 
+const ENABLE: &str = "loginctl enable-linger";
+/// The daemon of polkit, in Debian 12 and later, and before.
+const POLKIT: [&str; 2] = ["/usr/lib/polkit-1/polkitd", "/usr/libexec/polkitd"];
+
 /// Returns what a logout does to the work of `--user`, and the command against it. `None` if the user
 /// lingers or systemd-logind does not know the user, and for the machine's orchestrator.
-pub fn logout_hint(scope: &Scope) -> Option<(&'static str, &'static str)> {
+pub fn logout_hint(scope: &Scope) -> Option<(&'static str, String)> {
     let user = User::from_uid(Uid::effective()).ok().flatten()?;
     hint_for(&user.name, user.uid, scope)
 }
 
-fn hint_for(user: &str, uid: Uid, scope: &Scope) -> Option<(&'static str, &'static str)> {
+fn hint_for(user: &str, uid: Uid, scope: &Scope) -> Option<(&'static str, String)> {
     let has_session = scope.rooted(USERS).join(uid.to_string()).exists();
     let lingers = scope.rooted(LINGER).join(user).exists();
-    (scope.user && has_session && !lingers).then_some((
-        "at logout, all work stops until a command is run after the next login",
-        "loginctl enable-linger",
-    ))
+    // Without polkit, systemd-logind lets root alone change that.
+    let has_polkit = POLKIT.iter().any(|daemon| scope.rooted(daemon).exists());
+    let fix = if has_polkit { ENABLE.to_owned() } else { format!("sudo {ENABLE} {user}") };
+    let is_ending = scope.user && has_session && !lingers;
+    is_ending.then_some(("at logout, all work stops until the next login", fix))
 }
 
 #[cfg(test)]
@@ -42,6 +47,10 @@ mod tests {
         for uid in ["1000", "1001"] {
             std::fs::write(user.rooted(USERS).join(uid), "").unwrap();
         }
+        assert_eq!(hint("ann", 1000).unwrap().1, "sudo loginctl enable-linger ann");
+        let polkit = user.rooted(POLKIT[0]);
+        std::fs::create_dir_all(polkit.parent().unwrap()).unwrap();
+        std::fs::write(polkit, "").unwrap();
         assert_eq!(hint("ann", 1000).unwrap().1, "loginctl enable-linger");
         assert_eq!(hint_for("ann", Uid::from_raw(1000), &system), None);
         std::fs::write(user.rooted(LINGER).join("ann"), "").unwrap();

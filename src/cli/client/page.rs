@@ -4,16 +4,15 @@ use crate::client::exit::Failure;
 use crate::client::paging::{Paging, Source};
 use crate::client::server::Server;
 use archivist_core::model::web::pattern::UrlPattern;
-use archivist_core::model::{Lifecycle, Owner, ParseIdError, Time};
+use archivist_core::model::{Lifecycle, Owner, ParseIdError, SnapshotId, Time, Unsaved};
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{Filter, Snapshot};
+use archivist_shared::bus::documents::report::{Details, Filter, Snapshot};
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 use std::cmp::Reverse;
 use std::str::FromStr;
 
-/// What an argument names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageName {
     /// A crawl or snapshot.
@@ -93,6 +92,13 @@ pub async fn of_id(id: Owner, server: &Server) -> Result<Snapshot, Failure> {
     found.ok_or_else(|| Failure::failed(format!("there is no {id} on this machine")))
 }
 
+/// Whether a page is saved: the orchestrator looks for its files.
+pub async fn is_still_saved(id: SnapshotId, server: &Server) -> Result<bool, Failure> {
+    let id = id.to_string();
+    let shown = server.ask_if_known(|| server.proxy().show(&id)).await?;
+    Ok(matches!(shown, Some(Details::Snapshot { snapshot, .. }) if snapshot.is_saved()))
+}
+
 /// Returns the sealed snapshot of a page on this machine that is nearest to a time; of several, the
 /// newest. One that was not saved is returned only if none was.
 ///
@@ -104,15 +110,21 @@ pub async fn nearest(url: &str, when: When, server: &Server) -> Result<Snapshot,
         status: Some(Lifecycle::Sealed.as_str().to_owned()),
         ..Filter::default()
     };
-    let versions: Vec<Snapshot> = Paging::new(server, filter).collect().await?;
+    let mut versions: Vec<Snapshot> = Paging::new(server, filter).collect().await?;
+    let chosen = loop {
+        let chosen = choose(&mut versions, when).ok_or_else(|| {
+            let url = clean(url);
+            Failure::failed(format!(
+                "no snapshot of '{url}' is archived on this machine; see: archivist versions '{url}'"
+            ))
+        })?;
+        if !chosen.is_saved() || is_still_saved(chosen.id, server).await? {
+            break chosen.clone();
+        }
+        chosen.unsaved = Some(Unsaved::Files);
+    };
     let newest = versions.iter().max_by_key(|page| (page.visited_at, page.id));
-    let newest = newest.filter(|_| when == When::Newest).cloned();
-    let chosen = choose(versions, when).ok_or_else(|| {
-        let url = clean(url);
-        Failure::failed(format!(
-            "no snapshot of '{url}' is archived on this machine; see: archivist versions '{url}'"
-        ))
-    })?;
+    let newest = newest.filter(|_| when == When::Newest);
     if let Some(newest) = newest.filter(|newest| !newest.is_saved()) {
         let lack = clean(newest.lack().unwrap_or_default());
         if chosen.id == newest.id {
@@ -124,19 +136,18 @@ pub async fn nearest(url: &str, when: When, server: &Server) -> Result<Snapshot,
     Ok(chosen)
 }
 
-fn choose(versions: Vec<Snapshot>, when: When) -> Option<Snapshot> {
+fn choose(versions: &mut [Snapshot], when: When) -> Option<&mut Snapshot> {
     let order = |page: &Snapshot| {
         let time = page.visited_at;
         (!page.is_saved(), when.distance(time), Reverse(time), Reverse(page.id))
     };
-    versions.into_iter().min_by_key(order)
+    versions.iter_mut().min_by_key(|page| order(page))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample;
-    use archivist_core::model::SnapshotId;
 
     #[test]
     fn name_is_an_id_or_a_url_with_a_time() {
@@ -200,8 +211,8 @@ mod tests {
             ("2024-01-01", 1),
         ] {
             let when = When::parse(time, &TimeZone::UTC).unwrap();
-            let found = choose(versions.to_vec(), when).unwrap();
-            assert_eq!(found.id, SnapshotId(id), "{time}");
+            let found = choose(&mut versions.to_vec(), when).unwrap().id;
+            assert_eq!(found, SnapshotId(id), "{time}");
         }
     }
 

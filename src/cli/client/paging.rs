@@ -3,7 +3,7 @@
 use crate::client::exit::Failure;
 use crate::client::fleet::Fleet;
 use crate::client::server::{Server, decode};
-use archivist_core::model::{Owner, SnapshotId};
+use archivist_core::model::Owner;
 use archivist_shared::bus::documents::report::{
     ANSWER_BYTES, Crawl, Filter, HookResult, Host, ROWS_MAX, Run, Snapshot, Version,
 };
@@ -20,12 +20,9 @@ pub trait Row: DeserializeOwned {
     }
 }
 
-/// Who answers.
 #[derive(Clone, Copy)]
 pub enum Source<'a> {
-    /// The orchestrator of this machine.
     Machine(&'a Server),
-    /// The whole fleet.
     Fleet(&'a Fleet),
 }
 
@@ -40,7 +37,6 @@ impl Source<'_> {
         }
     }
 
-    /// Returns the rows of one answer.
     pub async fn list<T: DeserializeOwned>(
         self,
         what: &str,
@@ -107,7 +103,6 @@ pub struct Batch<T> {
     pub documents: Vec<Box<RawValue>>,
 }
 
-/// A list that is read batch by batch.
 pub struct Paging<'a> {
     source: Source<'a>,
     filter: Filter,
@@ -121,7 +116,6 @@ impl<'a> Paging<'a> {
         Paging::of(Source::Machine(server), filter)
     }
 
-    /// Returns the list of a source.
     pub fn of(source: Source<'a>, filter: Filter) -> Paging<'a> {
         let left = match filter.limit {
             0 => u64::MAX,
@@ -151,7 +145,7 @@ impl<'a> Paging<'a> {
             self.filter.after_host = next_name;
         } else if self.filter.after_page.is_some() {
             let last = rows.last().and_then(T::number);
-            self.filter.after_page = last.map(SnapshotId).or(self.filter.after_page);
+            self.filter.after_page = last.or(self.filter.after_page);
         } else {
             self.filter.before = rows.last().and_then(T::number);
         }
@@ -167,7 +161,6 @@ impl<'a> Paging<'a> {
         Ok(Batch { rows, documents })
     }
 
-    /// Returns all rows in the order of the list.
     pub async fn collect<T: Row>(mut self) -> Result<Vec<T>, Failure> {
         let mut all = Vec::new();
         loop {

@@ -6,10 +6,14 @@ use super::exit::Failure;
 use super::transfer::run_words;
 use archivist_config::Scope;
 use archivist_core::text::clean;
-use archivist_shared::reader::{READER_MEMORY_MAX_BYTES, READER_UNITS, READER_USER};
+use archivist_shared::reader::{
+    COMPARER_MEMORY_MAX_BYTES, READER_MEMORY_MAX_BYTES, READER_UNITS, READER_USER,
+};
 use nix::unistd::{User, geteuid};
 use serde::de::DeserializeOwned;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
@@ -24,15 +28,18 @@ const NOBODY: &str = "nobody";
 /// Where the service manager of a user listens, below its runtime directory.
 const USER_MANAGER: &str = "systemd/private";
 
+/// Directory that exists if systemd is process 1 (sd_booted(3)).
+pub const BOOTED: &str = "/run/systemd/system";
+
 /// Number of the next reader of this process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A process that reads a foreign file.
 pub struct Reader {
     command: Command,
+    /// Bytes of memory that it may use.
+    memory: u64,
 }
 
-/// The wall around a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wall {
     /// A unit of the machine with the user of readers. Root always has it where systemd runs.
@@ -46,7 +53,6 @@ enum Wall {
 }
 
 impl Reader {
-    /// A reader with this standard input.
     pub fn new(program: &Path, arguments: &[&str], input: Stdio) -> Reader {
         let is_root = geteuid().is_root();
         let words = wall().words(is_root, program);
@@ -54,7 +60,7 @@ impl Reader {
         command.args(&words[1..]).args(arguments);
         command.stdin(input);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Reader { command }
+        Reader { command, memory: READER_MEMORY_MAX_BYTES }
     }
 
     /// `archivist survey`, this program as a reader.
@@ -69,15 +75,24 @@ impl Reader {
         Ok(Reader::new(&own, &arguments, input))
     }
 
-    /// Runs the reader, and passes on the lines of JSON that it prints, at most so many bytes. `write`
-    /// gets its standard input in another thread, if that is a pipe.
+    /// `archivist survey --room`, which asks for files over this socket (`client/room.rs`).
+    ///
+    /// # Errors
+    /// If the path of this program is unknown.
+    pub fn room(socket: Stdio) -> Result<Reader, Failure> {
+        let reader = Reader::survey(&["--room"], socket)?;
+        Ok(Reader { memory: COMPARER_MEMORY_MAX_BYTES, ..reader })
+    }
+
+    /// Runs the reader, and passes on the lines of JSON that it prints, at most so many bytes. `serve` runs
+    /// in another thread, and gets its standard input if that is a pipe.
     ///
     /// # Errors
     /// If it cannot be started, fails, or prints anything else.
     pub fn lines<T: DeserializeOwned>(
         mut self,
         most: u64,
-        write: impl FnOnce(ChildStdin) + Send,
+        serve: impl FnOnce(Option<ChildStdin>) + Send,
         mut found: impl FnMut(T),
     ) -> Result<(), Failure> {
         let mut child = self.command.spawn().map_err(|error| failed(&error))?;
@@ -86,9 +101,7 @@ impl Reader {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let errors = child.stderr.take();
         let (read, reason) = std::thread::scope(|scope| {
-            if let Some(input) = input {
-                scope.spawn(|| write(input));
-            }
+            scope.spawn(|| serve(input));
             let reason = scope.spawn(|| errors.and_then(last_line));
             let mut read = Ok(());
             // The output is closed at the end, so that the reader and its writer end, too.
@@ -111,11 +124,19 @@ impl Reader {
             return Ok(());
         }
         let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
-        let mib = READER_MEMORY_MAX_BYTES >> 20;
+        let mib = self.memory >> 20;
         Err(failed(&format!(
             "its reader ended with {status}{reason}; it may use {mib} MiB of memory"
         )))
     }
+}
+
+/// Opens a file again, for reading alone and at its start: a descriptor for a reader.
+///
+/// # Errors
+/// If this user may not read it any more.
+pub fn reopened(file: &File) -> std::io::Result<File> {
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 fn failed(error: &dyn std::fmt::Display) -> Failure {
@@ -137,8 +158,7 @@ fn wall() -> Wall {
     static FOUND: OnceLock<Wall> = OnceLock::new();
     *FOUND.get_or_init(|| {
         let is_root = geteuid().is_root();
-        // sd_booted(3) looks for the directory.
-        if is_root && Path::new("/run/systemd/system").is_dir() {
+        if is_root && Path::new(BOOTED).is_dir() {
             // No trial: root's readers have this wall or do not run.
             return Wall::SystemUnit;
         }

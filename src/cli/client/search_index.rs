@@ -1,11 +1,16 @@
-//! The index of full text search, which a program of its own reads for the caller.
+//! The index of full text search, which a program of its own reads for the caller: for root, in the unit of searches.
 
 use crate::client::exit::Failure;
+use crate::client::reader::BOOTED;
 use crate::client::server::Server;
+use crate::client::transfer::run_words;
+use archivist_config::Scope;
 use archivist_config::programs::SEARCH;
 use archivist_core::model::SnapshotId;
 use archivist_core::model::search::{REBUILD, SearchAnswer, SearchQuestion};
 use archivist_core::text::clean;
+use archivist_shared::bus::wire::SearchProxy;
+use nix::unistd::geteuid;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
@@ -17,16 +22,20 @@ use std::process::{Command, Output, Stdio};
 pub const INDEX: &str = "index/search";
 /// Link to the part of it that is read.
 const CURRENT: &str = "current";
+/// Exit status of systemd-run(1) if a signal ended the unit.
+const KILLED: i32 = 255;
+/// Time limit of a unit (systemd.time(7)).
+const LIMIT: &str = "1h";
 
 /// Asks the index. Returns the answer, or why the index must be built again.
 pub fn ask(
-    directory: &Path,
+    scope: &Scope,
     question: &SearchQuestion,
 ) -> Result<Result<SearchAnswer, String>, Failure> {
-    need_access(directory)?;
+    need_access(&scope.data_dir().join(INDEX))?;
     let document = serde_json::to_vec(question)
         .map_err(|error| Failure::failed(format!("failed to write the question: {error}")))?;
-    let output = run("answer", directory, &document)?;
+    let output = run("answer", scope, &document)?;
     if output.status.success() {
         return serde_json::from_slice(&output.stdout)
             .map(Ok)
@@ -38,7 +47,7 @@ pub fn ask(
     }
     if output.status.code() != Some(1) {
         // What a damaged file makes of a program is not foreseen: its checksums say whether it is one.
-        if let Err(reason) = check(directory)? {
+        if let Err(reason) = check(scope)? {
             return Ok(Err(reason));
         }
     }
@@ -47,8 +56,8 @@ pub fn ask(
 
 /// Compares the files of the index with their checksums. Returns the snapshots that it has, or why it must
 /// be built again.
-pub fn check(directory: &Path) -> Result<Result<BTreeSet<SnapshotId>, String>, Failure> {
-    let output = run("check", directory, b"")?;
+pub fn check(scope: &Scope) -> Result<Result<BTreeSet<SnapshotId>, String>, Failure> {
+    let output = run("check", scope, b"")?;
     if output.status.success() {
         let ids = String::from_utf8_lossy(&output.stdout);
         let ids = ids.lines().map(|id| id.parse().map(SnapshotId));
@@ -58,8 +67,9 @@ pub fn check(directory: &Path) -> Result<Result<BTreeSet<SnapshotId>, String>, F
             .map_err(|error| Failure::failed(format!("failed to read the answer: {error}")));
     }
     let is_unusable = output.status.code() == Some(REBUILD.into());
+    let is_killed = output.status.signal().is_some() || output.status.code() == Some(KILLED);
     let reason = reason(&output);
-    if is_unusable || output.status.signal().is_some() {
+    if is_unusable || is_killed {
         return Ok(Err(reason));
     }
     Err(Failure::failed(reason))
@@ -67,7 +77,7 @@ pub fn check(directory: &Path) -> Result<Result<BTreeSet<SnapshotId>, String>, F
 
 /// Asks the orchestrator to build the index again.
 pub async fn rebuild(server: &Server) -> Result<(), Failure> {
-    server.call(|| server.proxy().rebuild_search()).await
+    server.call(|| async { server.feature::<SearchProxy<'_>>().await?.rebuild().await }).await
 }
 
 /// Reports that the caller may not read the index, which has the texts of all pages.
@@ -91,12 +101,19 @@ fn program() -> Result<PathBuf, Failure> {
     Ok(SEARCH.path_from(&own))
 }
 
-fn run(task: &str, directory: &Path, document: &[u8]) -> Result<Output, Failure> {
+fn run(task: &str, scope: &Scope, document: &[u8]) -> Result<Output, Failure> {
     let program = program()?;
     let failed = |error: std::io::Error| {
         Failure::failed(format!("failed to run '{}': {error}", program.display()))
     };
-    let mut child = Command::new(&program)
+    let directory = scope.data_dir().join(INDEX);
+    let mut words = Vec::new();
+    if geteuid().is_root() && !scope.user && Path::new(BOOTED).is_dir() {
+        words = unit(&[&directory, &scope.data_dir().join("archive")]);
+    }
+    words.push(program.display().to_string());
+    let mut child = Command::new(&words[0])
+        .args(&words[1..])
         .args([OsStr::new(task), directory.as_os_str()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -107,6 +124,21 @@ fn run(task: &str, directory: &Path, document: &[u8]) -> Result<Output, Failure>
         write(&mut stdin, document)?;
     }
     child.wait_with_output().map_err(failed)
+}
+
+/// The start of a command line of systemd-run(1). The drop-ins of searches apply to the name of the unit, which is
+/// none of the orchestrator.
+fn unit(visible: &[&Path]) -> Vec<String> {
+    let mut words = vec!["systemd-run".to_owned()];
+    words.extend(run_words(&Scope::system("/")));
+    words.push(format!("--unit=archivist-search-caller-{}.service", std::process::id()));
+    words.push("--slice=archivist.slice".to_owned());
+    words.push("--description=archivist: search".to_owned());
+    words.push(format!("--property=RuntimeMaxSec={LIMIT}"));
+    let bind = |path: &&Path| format!("--property=BindReadOnlyPaths=-{}", path.display());
+    words.extend(visible.iter().map(bind));
+    words.push("--".to_owned());
+    words
 }
 
 /// The last line of what a program said, or how it ended.

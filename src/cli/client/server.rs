@@ -5,10 +5,12 @@ use archivist_config::Scope;
 use archivist_shared::bus::client::{Address, ClientError};
 use archivist_shared::bus::wire::ManagerProxy;
 use serde::de::DeserializeOwned;
+use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 use zbus::DBusError;
+use zbus::proxy::{CacheProperties, Defaults};
 
 /// Deadline of a call; most answers take milliseconds.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
@@ -45,11 +47,10 @@ impl Patience {
     }
 }
 
-/// Connection to the orchestrator of a scope.
 pub struct Server {
     address: Address,
-    /// Command that shows why the orchestrator does not answer.
-    status_command: String,
+    /// Name of the command that controls the unit of the orchestrator, and that unit.
+    control: (&'static str, String),
     proxy: ManagerProxy<'static>,
     /// A call could not be written. The connection notices that it is closed only when it reads.
     is_broken: AtomicBool,
@@ -69,8 +70,8 @@ impl Server {
     pub async fn reach(scope: &Scope) -> Result<Server, Failure> {
         let address = address(scope);
         let proxy = address.manager().await?;
-        let status_command = format!("{} status {}", systemctl(scope), scope.orchestrator_unit());
-        Ok(Server { address, status_command, proxy, is_broken: AtomicBool::new(false) })
+        let control = (systemctl(scope), scope.orchestrator_unit());
+        Ok(Server { address, control, proxy, is_broken: AtomicBool::new(false) })
     }
 
     /// Connects again after the bus has closed the connection, as at its restart. There is no event
@@ -86,7 +87,7 @@ impl Server {
                 Ok(proxy) => {
                     return Ok(Server {
                         address: self.address.clone(),
-                        status_command: self.status_command.clone(),
+                        control: self.control.clone(),
                         proxy,
                         is_broken: AtomicBool::new(false),
                     });
@@ -103,6 +104,12 @@ impl Server {
     /// Returns whether the bus has closed the connection.
     pub fn is_cut_off(&self) -> bool {
         self.is_broken.load(Ordering::Relaxed) || self.proxy.inner().connection().is_closed()
+    }
+
+    /// The command with this verb for the unit of the orchestrator.
+    fn command(&self, verb: &str) -> String {
+        let (systemctl, unit) = &self.control;
+        format!("{systemctl} {verb} {unit}")
     }
 
     fn explain(&self, error: zbus::Error) -> ClientError {
@@ -133,6 +140,18 @@ impl Server {
             Err(_) if self.is_cut_off() => Ok(()),
             up => Ok(up.map_err(|error| self.explain(error))?),
         }
+    }
+
+    /// Returns the proxy of the interface of a feature.
+    pub async fn feature<T>(&self) -> zbus::Result<T>
+    where
+        T: Defaults + From<zbus::Proxy<'static>>,
+    {
+        zbus::proxy::Builder::new(self.proxy.inner().connection())
+            .destination(self.address.name.clone())
+            .cache_properties(CacheProperties::No)
+            .build()
+            .await
     }
 
     pub fn proxy(&self) -> &ManagerProxy<'static> {
@@ -173,14 +192,9 @@ impl Server {
         let connection = self.proxy.inner().connection();
         let mut lost = 0;
         loop {
-            let replaced =
-                self.address.replaced(connection).await.map_err(|error| self.explain(error))?;
-            let answer = tokio::select! {
-                biased;
-                answer = self.answer(patience, make()) => answer,
-                // The previous orchestrator may be frozen, and does not answer after a takeover.
-                () = replaced => continue,
-                refused = self.address.refused(connection) => return Err(refused.into()),
+            let refused = self.address.refused(connection);
+            let Some(answer) = self.answer_of_one(patience, make(), refused).await? else {
+                continue;
             };
             match answer {
                 Err(failure) if failure.is_unreachable() => {
@@ -192,6 +206,58 @@ impl Server {
                 }
                 answer => return answer,
             }
+        }
+    }
+
+    /// Same for a command that waits already, and a call with `NO_AUTO_START`: an administrator may stop the
+    /// orchestrator meanwhile. Waits until it runs again; `say` gets a line if that takes a while.
+    pub async fn rejoin<T, F>(
+        &self,
+        make: impl Fn() -> F,
+        say: impl Fn(String),
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = zbus::Result<T>>,
+    {
+        let connection = self.proxy.inner().connection();
+        let mut lost = 0;
+        loop {
+            let answer = self.answer_of_one(Patience::usual(), make(), pending());
+            let Some(answer) = answer.await? else { continue };
+            match answer {
+                Err(failure) if failure.is_unreachable() && !self.is_cut_off() => {
+                    lost = if self.is_up().await { lost + 1 } else { 0 };
+                    if lost == ATTEMPTS {
+                        return Err(failure);
+                    }
+                    let stopped = |unit: &str| {
+                        let start = self.command("start");
+                        say(format!("{unit} was stopped; to continue: {start}"));
+                    };
+                    self.address.until_back(connection, stopped).await?;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Waits for the answer of one orchestrator. `None` if another one takes over before: the previous one may
+    /// be frozen, and does not answer then.
+    ///
+    /// # Errors
+    /// If the connection is lost, or that of `refused`, which speaks against every further attempt.
+    async fn answer_of_one<T>(
+        &self,
+        patience: Patience,
+        call: impl Future<Output = zbus::Result<T>>,
+        refused: impl Future<Output = ClientError>,
+    ) -> Result<Option<Result<T, Failure>>, Failure> {
+        let replaced = self.replaced().await?;
+        tokio::select! {
+            biased;
+            answer = self.answer(patience, call) => Ok(Some(answer)),
+            () = replaced => Ok(None),
+            refused = refused => Err(refused.into()),
         }
     }
 
@@ -272,7 +338,7 @@ impl Server {
         ClientError::Unreachable {
             what: format!("the orchestrator ({}) does not answer", self.address.name),
             why: format!("no answer within {} s", begin.elapsed().as_secs()),
-            hint: format!("see: {}", self.status_command),
+            hint: format!("see: {}", self.command("status")),
         }
     }
 
@@ -339,7 +405,6 @@ fn has_name(error: &zbus::Error, name: &str) -> bool {
     }
 }
 
-/// Parses a JSON document of the orchestrator.
 pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     serde_json::from_str(text).map_err(|error| {
         Failure::failed(format!(

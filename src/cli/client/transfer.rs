@@ -19,11 +19,8 @@ const LIMIT: &str = "6h";
 /// Bytes of standard error that are kept.
 const ERRORS_MAX: u64 = 1 << 16;
 
-/// What the program is asked to do.
 pub struct Transfer<'a> {
-    /// Its argument.
     pub task: &'a str,
-    /// The store.
     pub store: &'a Location,
     /// A directory that it may write.
     pub directory: Option<&'a Path>,

@@ -1,46 +1,39 @@
-//! Follows a crawl to its end. If the stream ends with the orchestrator, it is requested again, and
-//! the bus starts the orchestrator if necessary. If the bus itself is restarted, the command
-//! connects again.
+//! Shows a crawl to its end: one of this machine, or of its whole fleet.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::Fleet;
 use crate::client::follow::{Follow, Note};
 use crate::client::paging::{Paging, Source};
 use crate::client::server::{Server, decode};
-use crate::display::progress::Bars;
+use crate::client::stream::{Job, News, Silence, follow};
+use crate::display::progress;
+use crate::display::screen::Screen;
 use crate::display::style;
-use crate::display::style::Style;
-use archivist_core::model::{CrawlId, Lifecycle, Owner};
-use archivist_shared::bus::documents::report::{Crawl, CrawlEvent, Filter, HookResult, Snapshot};
-use std::io::{BufRead, BufReader};
-use std::os::fd::OwnedFd;
+use crate::display::style::{Style, Tone};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, Time};
+use archivist_shared::bus::documents::report::{
+    Crawl, CrawlEvent, Filter, HookResult, Snapshot, Why,
+};
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
-/// Form of the progress output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Bars on a terminal.
-    Bars,
+    /// The running pages and a bar, on a terminal.
+    Screen,
     /// A line for each page and hook that ends.
     Lines,
     /// Every event as JSON.
     Json,
 }
 
-/// Interval between two updates of the bars.
+/// Interval between two updates of the screen.
 const REDRAW: Duration = Duration::from_millis(250);
 
-/// Deadline for a stream that does not end with its crawl.
-const AFTER_THE_END: Duration = Duration::from_secs(5);
-
-/// Delay between two attempts to reach the fleet.
 const FLEET_DELAY_MIN: Duration = Duration::from_millis(500);
 const FLEET_DELAY_MAX: Duration = Duration::from_secs(5);
-
-/// Most streams in a row that end without news.
-const EMPTY_STREAMS: u32 = 5;
 
 /// Shows the progress of `crawl`, in its whole fleet if there is one, until it ends or the user
 /// presses Ctrl-C.
@@ -61,50 +54,50 @@ pub async fn wait(
         done = to_the_end => done,
         _ = tokio::signal::ctrl_c() => {
             view.close();
-            eprintln!(
+            style::note(&format!(
                 "detached: the crawl continues; see 'archivist status {crawl}', stop it with 'archivist cancel {crawl}'"
-            );
+            ));
             return Ok(Exit::Interrupted);
         }
     };
     view.close();
     done?;
     if form != Form::Json {
-        style::print(&view.follow.summary(style::now()))?;
+        style::say(&view.follow.summary(style::now()))?;
     }
     Ok(view.follow.exit())
 }
 
 async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(), Failure> {
-    let id = crawl.to_string();
-    let mut without_news = 0;
-    let mut reconnected: Option<Server> = None;
-    while !view.follow.is_final() {
-        let server = reconnected.as_ref().unwrap_or(server);
-        let stream = match server.call(|| server.proxy().watch(&id)).await {
-            Err(failure) if failure.is_unreachable() && server.is_cut_off() => {
-                reconnected = Some(server.reconnected().await?);
-                continue;
-            }
-            stream => stream?,
-        };
-        view.follow.stream_begins();
-        if one_stream(read_lines(stream.into()), view).await? {
-            without_news = 0
-        } else {
-            without_news += 1
+    let job = Job::of(crawl);
+    let (sender, mut news) = mpsc::unbounded_channel();
+    let mut following = pin!(follow(server, &job, None, sender));
+    let mut redraw = tokio::time::interval(REDRAW);
+    let ended = loop {
+        tokio::select! {
+            biased;
+            Some((_, event)) = news.recv() => view.take(event)?,
+            ended = &mut following => break ended,
+            _ = redraw.tick(), if view.screen.is_some() => view.draw(),
         }
-        if without_news == EMPTY_STREAMS && !view.follow.is_final() {
-            return Err(Failure::failed(format!(
-                "the orchestrator stopped reporting {crawl}; the crawl may continue, see: archivist status {crawl}"
-            )));
-        }
+    };
+    while let Ok((_, event)) = news.try_recv() {
+        view.take(event)?;
     }
-    let server = reconnected.as_ref().unwrap_or(server);
+    ended?;
     if view.follow.has_gaps() {
+        let again = if server.is_cut_off() { Some(server.reconnected().await?) } else { None };
+        let server = again.as_ref().unwrap_or(server);
         fill_gaps(Source::Machine(server), crawl, view).await?;
     }
     Ok(())
+}
+
+/// Asks at this time what a crawl waits for.
+async fn why_at(time: Instant, fleet: &Fleet, crawl: CrawlId) -> Option<Why> {
+    tokio::time::sleep_until(time).await;
+    let why = fleet.why(Owner::Crawl(crawl)).await;
+    why.ok().and_then(|answer| decode(&answer).ok())
 }
 
 /// The fleet reports a crawl as a whole; its pages are listed at the end. The crawl continues while
@@ -113,13 +106,24 @@ async fn fleet_to_the_end(fleet: &Fleet, crawl: CrawlId, view: &mut View) -> Res
     let mut known = String::new();
     let mut delay = FLEET_DELAY_MIN;
     let mut redraw = tokio::time::interval(REDRAW);
+    let mut silence = Silence::default();
+    let mut silent = Instant::now() + silence.next;
     while !view.follow.is_final() {
         let answer = {
+            // Both at the same time: either may hold a lock of the connection while it waits for an answer.
             let mut wait = pin!(fleet.wait(crawl, &known));
+            let mut why = pin!(why_at(silent, fleet, crawl));
             loop {
                 tokio::select! {
                     answer = &mut wait => break answer,
-                    _ = redraw.tick(), if view.bars.is_some() => view.draw(),
+                    _ = redraw.tick(), if view.screen.is_some() => view.draw(),
+                    answer = &mut why => {
+                        if let Some(line) = answer.and_then(|why| silence.line(&why)) {
+                            view.take(News::Waits(line))?;
+                        }
+                        silent = Instant::now() + silence.next;
+                        why.set(why_at(silent, fleet, crawl));
+                    }
                 }
             }
         };
@@ -127,6 +131,10 @@ async fn fleet_to_the_end(fleet: &Fleet, crawl: CrawlId, view: &mut View) -> Res
             Ok(document) => {
                 delay = FLEET_DELAY_MIN;
                 let is_new = document != known;
+                if is_new {
+                    silence.ends();
+                    silent = Instant::now() + silence.next;
+                }
                 known = document;
                 if known.is_empty() {
                     continue;
@@ -139,7 +147,7 @@ async fn fleet_to_the_end(fleet: &Fleet, crawl: CrawlId, view: &mut View) -> Res
                     crawl.status = Lifecycle::Sealed;
                 }
                 if is_sealed || is_new {
-                    view.take_event(CrawlEvent::Crawl { crawl })?;
+                    view.take(News::Event(Box::new(CrawlEvent::Crawl { crawl })))?;
                 }
                 if is_done && !is_sealed {
                     // The rest of a long list has not been sent yet. It may be of pages that the
@@ -185,50 +193,16 @@ async fn fill_gaps(source: Source<'_>, crawl: CrawlId, view: &mut View) -> Resul
     let snapshots = snapshots.into_iter().rev().map(|snapshot| CrawlEvent::Snapshot { snapshot });
     let results = results.into_iter().rev().map(|result| CrawlEvent::Hook { result });
     for event in snapshots.chain(results) {
-        view.take_event(event)?;
+        view.take(News::Event(Box::new(event)))?;
     }
     Ok(())
-}
-
-/// Shows one stream to its end; returns whether it brought news.
-async fn one_stream(mut lines: mpsc::Receiver<String>, view: &mut View) -> Result<bool, Failure> {
-    let mut news = false;
-    let mut redraw = tokio::time::interval(REDRAW);
-    loop {
-        let over = view.follow.is_final();
-        tokio::select! {
-            line = lines.recv() => match line {
-                Some(line) => news |= view.take(&line)?,
-                None => return Ok(news),
-            },
-            _ = redraw.tick(), if view.bars.is_some() => view.draw(),
-            () = tokio::time::sleep(AFTER_THE_END), if over => return Ok(news),
-        }
-    }
-}
-
-/// Reads a stream, pipe or socket on its own thread. An incomplete last line is dropped: the next
-/// stream repeats it.
-pub(crate) fn read_lines(stream: OwnedFd) -> mpsc::Receiver<String> {
-    let (sender, receiver) = mpsc::channel(256);
-    std::thread::spawn(move || {
-        let mut reader = BufReader::new(std::fs::File::from(stream));
-        let mut line = String::new();
-        while reader.read_line(&mut line).is_ok_and(|n| n > 0) && line.ends_with('\n') {
-            let line = std::mem::take(&mut line);
-            if sender.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
 }
 
 struct View {
     follow: Follow,
     form: Form,
-    bars: Option<Bars>,
-    style: Style,
+    screen: Option<Screen>,
+    began: Time,
 }
 
 impl View {
@@ -236,57 +210,57 @@ impl View {
         View {
             follow: Follow::new(crawl),
             form,
-            bars: (form == Form::Bars).then(Bars::new),
-            style: Style::of_stdout(),
+            screen: (form == Form::Screen).then(Screen::default),
+            began: style::now(),
         }
     }
 
-    /// Applies one line of the stream; returns whether it was news.
-    fn take(&mut self, line: &str) -> Result<bool, Failure> {
-        if self.form == Form::Json {
-            style::print_document(line)?;
-        }
-        self.tell(decode(line)?)
-    }
-
-    /// The same with an event of the command itself.
-    fn take_event(&mut self, event: CrawlEvent) -> Result<bool, Failure> {
+    fn take(&mut self, news: News) -> Result<(), Failure> {
+        let event = match news {
+            News::Event(event) => *event,
+            News::Begins => {
+                self.follow.stream_begins();
+                return Ok(());
+            }
+            News::Waits(text) if self.form == Form::Json => {
+                eprintln!("{text}");
+                return Ok(());
+            }
+            News::Waits(text) => {
+                return self.show(&Note { text, tone: Tone::Busy, lasting: true });
+            }
+        };
         if self.form == Form::Json {
             let text = serde_json::to_string(&event)
                 .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
             style::print_document(&format!("{text}\n"))?;
         }
-        self.tell(event)
-    }
-
-    fn tell(&mut self, event: CrawlEvent) -> Result<bool, Failure> {
-        let note = self.follow.apply(event);
-        if let Some(note) = &note {
-            self.show(note)?;
+        match self.follow.apply(event) {
+            Some(note) => self.show(&note),
+            None => Ok(()),
         }
-        Ok(note.is_some())
     }
 
-    fn show(&self, note: &Note) -> Result<(), Failure> {
-        match (&self.bars, self.form) {
-            (Some(bars), _) if note.lasting => {
-                bars.print(&self.style.paint(&note.text, note.tone));
+    fn show(&mut self, note: &Note) -> Result<(), Failure> {
+        match (&mut self.screen, self.form) {
+            (Some(screen), _) if note.lasting => {
+                screen.print(&Style::of_stdout().paint(&note.text, note.tone));
                 Ok(())
             }
-            (None, Form::Lines) => style::print(&format!("{}\n", note.text)),
+            (None, Form::Lines) => style::say(&format!("{}\n", note.text)),
             _ => Ok(()),
         }
     }
 
     fn draw(&mut self) {
-        if let Some(bars) = &mut self.bars {
-            bars.draw(&self.follow, style::now());
+        if let Some(screen) = &mut self.screen {
+            screen.draw(progress::lines(&self.follow, self.began, style::now(), Screen::size()));
         }
     }
 
     fn close(&mut self) {
-        if let Some(bars) = self.bars.take() {
-            bars.clear();
+        if let Some(screen) = &mut self.screen {
+            screen.clear();
         }
     }
 }
@@ -294,7 +268,6 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     #[test]
     fn a_crawl_of_the_fleet_is_done_when_all_its_pages_are() {
@@ -308,16 +281,5 @@ mod tests {
         assert!(!are_done(&crawl(started, &[("sealed", 2), ("queued", 1)])));
         assert!(!are_done(&crawl(started, &[])));
         assert!(!are_done(&crawl(Lifecycle::Paused, &[("sealed", 2)])));
-    }
-
-    #[tokio::test]
-    async fn an_incomplete_last_line_is_dropped() {
-        let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-        theirs.write_all(b"one\ntwo\nthr").unwrap();
-        drop(theirs);
-        let mut lines = read_lines(ours.into());
-        assert_eq!(lines.recv().await.as_deref(), Some("one\n"));
-        assert_eq!(lines.recv().await.as_deref(), Some("two\n"));
-        assert_eq!(lines.recv().await, None);
     }
 }

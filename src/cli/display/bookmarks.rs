@@ -1,5 +1,6 @@
 //! Pages as a bookmark file, which browsers and other programs import.
 
+use archivist_core::text::escape_markup;
 use archivist_shared::bus::documents::report::Snapshot;
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -43,18 +44,7 @@ fn seconds(text: &str) -> Option<i64> {
 
 /// Text of HTML, also of an attribute, on one line.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
+    escape_markup(&text.replace(char::is_control, " "))
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ pub enum Format {
     Prometheus,
 }
 
-/// Kinds of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     Gauge,
@@ -24,10 +23,8 @@ pub enum MetricKind {
     Info,
 }
 
-/// Name and value of a label.
 pub type MetricLabel<'a> = (&'a str, &'a str);
 
-/// Text that is being written.
 pub struct Exposition {
     format: Format,
     text: String,
@@ -61,7 +58,6 @@ impl Exposition {
         }
     }
 
-    /// Writes a sample of the present metric.
     pub fn sample(&mut self, labels: &[MetricLabel<'_>], value: f64) {
         let suffix = match self.kind {
             MetricKind::Counter => "_total",
@@ -93,7 +89,6 @@ impl Exposition {
         self.row("_sum", &[label], sum);
     }
 
-    /// Returns the whole text.
     pub fn finish(mut self) -> String {
         if self.format == Format::Openmetrics {
             self.text.push_str("# EOF\n");
@@ -121,7 +116,6 @@ fn float(number: f64) -> String {
     if number.fract() == 0.0 { format!("{number:.1}") } else { number.to_string() }
 }
 
-/// The value of a label.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,88 +1,39 @@
-//! Progress bars of `add --wait`: one for each running page, and one for the crawl.
+//! Progress of `add --wait`: a line for each running page, and one for the crawl.
 
 use crate::client::follow::{Follow, Page};
 use crate::display::text;
-use archivist_core::model::{SnapshotId, Time};
+use archivist_core::model::Time;
 use archivist_core::text::clean;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use std::collections::BTreeMap;
 
-/// Bars on the terminal at standard error.
-pub struct Bars {
-    multi: MultiProgress,
-    overall: ProgressBar,
-    pages: BTreeMap<SnapshotId, ProgressBar>,
-    /// Most bars of pages.
-    room: usize,
-    columns: usize,
+/// Returns a line for each running page, as far as the terminal has room for them, and one for the
+/// crawl, which is followed since `began`.
+pub fn lines(follow: &Follow, began: Time, now: Time, (rows, columns): (u16, u16)) -> String {
+    let working = follow.working();
+    let room = usize::from(rows).saturating_sub(4).max(1);
+    let mut lines = String::new();
+    for (id, page) in working.iter().take(room) {
+        lines += &format!("{id} {}\n", message(page, now, columns.into()));
+    }
+    let (done, all) = follow.pages();
+    let results = text::counts(&follow.results(), &text::result_states());
+    let hidden = match working.len().saturating_sub(room) {
+        0 => String::new(),
+        n => format!("; {n} more pages running"),
+    };
+    let elapsed = text::elapsed(Some(began), None, now);
+    lines
+        + &format!("{elapsed} [{}] {done}/{all} pages results: {results}{hidden}\n", bar(done, all))
 }
 
-impl Bars {
-    pub fn new() -> Bars {
-        let multi = MultiProgress::new();
-        let overall = multi.add(ProgressBar::new(0));
-        overall.set_style(style("{elapsed_precise} [{bar:30}] {pos}/{len} pages {wide_msg}"));
-        let (rows, columns) = console::Term::stderr().size();
-        Bars {
-            multi,
-            overall,
-            pages: BTreeMap::new(),
-            room: usize::from(rows).saturating_sub(4).max(1),
-            columns: usize::from(columns),
-        }
-    }
-
-    /// Prints a line above the bars.
-    pub fn print(&self, line: &str) {
-        // Writing fails only if the terminal is gone; ignoring.
-        let _ = self.multi.println(line);
-    }
-
-    pub fn draw(&mut self, follow: &Follow, now: Time) {
-        let working = follow.working();
-        self.pages.retain(|id, bar| {
-            let keep = working.contains_key(id);
-            if !keep {
-                bar.finish_and_clear();
-                self.multi.remove(bar);
-            }
-            keep
-        });
-        for (id, page) in working.iter().take(self.room) {
-            let bar = self.pages.entry(*id).or_insert_with(|| {
-                let bar =
-                    ProgressBar::new_spinner().with_style(style("{spinner} {prefix} {wide_msg}"));
-                self.multi.insert_before(&self.overall, bar)
-            });
-            bar.set_prefix(id.to_string());
-            bar.set_message(message(page, now, self.columns));
-            bar.tick();
-        }
-        let (done, all) = follow.pages();
-        self.overall.set_length(all);
-        self.overall.set_position(done);
-        let hidden = working.len().saturating_sub(self.pages.len());
-        let results = text::counts(&follow.results(), &text::result_states());
-        self.overall.set_message(match hidden {
-            0 => format!("results: {results}"),
-            n => format!("results: {results}; {n} more pages running"),
-        });
-        self.overall.tick();
-    }
-
-    pub fn clear(self) {
-        // Ignoring errors as in `print`.
-        let _ = self.multi.clear();
-    }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+fn bar(done: u64, all: u64) -> String {
+    const CELLS: u64 = 30;
+    let full = (done * CELLS).checked_div(all).unwrap_or(0).min(CELLS);
+    (0..CELLS).map(|cell| if cell < full { '█' } else { '░' }).collect()
 }
 
 /// Returns `12s  screenshot 3s, pdf 1s  https://…` in at most `width` columns.
 fn message(page: &Page, now: Time, columns: usize) -> String {
-    /// Columns of spinner and id, and one that stays empty.
+    /// Columns of the id, and one that stays empty.
     const BESIDE: usize = 12;
     let hooks: Vec<_> = page
         .hooks
@@ -115,12 +66,9 @@ mod tests {
     }
 
     #[test]
-    fn the_templates_are_valid() {
-        for template in [
-            "{elapsed_precise} [{bar:30}] {pos}/{len} pages {wide_msg}",
-            "{spinner} {prefix} {wide_msg}",
-        ] {
-            assert!(ProgressStyle::with_template(template).is_ok());
-        }
+    fn the_bar_grows_with_the_pages() {
+        let full = |done, all| bar(done, all).chars().filter(|cell| *cell == '█').count();
+        assert_eq!((full(0, 0), full(1, 3), full(3, 3), full(4, 3)), (0, 10, 30, 30));
+        assert_eq!(bar(1, 2).chars().count(), 30);
     }
 }

@@ -33,9 +33,17 @@ fn bad(count: u64) -> Cell {
     }
 }
 
-/// Failed results of a crawl, and its incomplete pages: a page may end before it has any result.
+/// Failed results of a crawl, its incomplete pages, and those that show an error of their server: a page
+/// may end before it has any result, and hooks succeed in saving an error.
 fn failed_of_crawl(crawl: &Crawl) -> Cell {
-    bad(count(&crawl.results, &["failed"]) + crawl.incomplete)
+    bad(count(&crawl.results, &["failed"]) + crawl.incomplete + crawl.errors)
+}
+
+fn partial(count: u64) -> Cell {
+    match count {
+        0 => Cell::default(),
+        n => Cell::toned(n.to_string(), Tone::Busy),
+    }
 }
 
 fn pinned(is_pinned: bool) -> Cell {
@@ -44,7 +52,7 @@ fn pinned(is_pinned: bool) -> Cell {
 
 pub fn crawls(crawls: &[Crawl], style: &Style) -> Table {
     let mut table = Table::new(
-        "ID  STATUS  PINNED  PAGES  RESULTS  FAILED  ADDED  NODES…  TAGS…  URL…  REASON…",
+        "ID  STATUS  PINNED?  PAGES  RESULTS?  FAILED  PARTIAL  ADDED?  NODES…?  TAGS…?  URL…  REASON…",
     );
     for crawl in crawls {
         let tone = text::tone_of_lifecycle(crawl.status, crawl.reason.as_deref());
@@ -55,6 +63,7 @@ pub fn crawls(crawls: &[Crawl], style: &Style) -> Table {
             done_of_all(&crawl.snapshots, &["sealed", "cancelled"]).into(),
             done_of_all(&crawl.results, &RESULTS_DONE).into(),
             failed_of_crawl(crawl),
+            partial(crawl.partial),
             text::when(Some(crawl.created_at), style).into(),
             crawl.nodes.join(",").into(),
             crawl.tags.join(",").into(),
@@ -65,7 +74,6 @@ pub fn crawls(crawls: &[Crawl], style: &Style) -> Table {
     table
 }
 
-/// Returns the cell of an HTTP status.
 pub fn http(status: Option<u16>) -> Cell {
     match status {
         Some(status) if is_http_error(status) => Cell::toned(status.to_string(), Tone::Bad),
@@ -92,7 +100,7 @@ pub fn visited_at(snapshot: &Snapshot) -> Option<Time> {
 
 pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
     let mut table = Table::new(
-        "ID  CRAWL  DEPTH  STATUS  PINNED  HTTP  REPLAY  RESULTS  FAILED  VISITED  NODE  URL…  TITLE…  REASON…",
+        "ID  CRAWL?  DEPTH?  STATUS  PINNED?  HTTP  REPLAY?  RESULTS?  FAILED  VISITED  NODE?  URL…  TITLE…?  REASON…",
     );
     for snapshot in snapshots {
         let tone = text::tone_of_lifecycle(snapshot.status, snapshot.lack());
@@ -110,7 +118,7 @@ pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
             snapshot.node.as_deref().unwrap_or_default().into(),
             snapshot.url.as_str().into(),
             snapshot.title.as_deref().unwrap_or_default().into(),
-            snapshot.lack().unwrap_or_default().into(),
+            snapshot.lacks().into(),
         ]);
     }
     table
@@ -118,7 +126,7 @@ pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
 
 /// `with_owner` adds a column with the id of the crawl or snapshot.
 pub fn results(results: &[HookResult], style: &Style, with_owner: bool) -> Table {
-    let mut table = Table::new("OF  HOOK  STATUS  TRIES  TIME  SIZE  OUTPUT…  WHY…");
+    let mut table = Table::new("OF  HOOK  STATUS  TRIES?  TIME?  SIZE?  OUTPUT…  WHY…");
     for result in results {
         let tries = match result.attempts {
             0 | 1 => String::new(),
@@ -146,7 +154,7 @@ pub fn results(results: &[HookResult], style: &Style, with_owner: bool) -> Table
 }
 
 pub fn runs(runs: &[Run], style: &Style) -> Table {
-    let mut table = Table::new("ID  UNIT…  TRY  STATUS  OUTCOME…  TIME  CPU  MEMORY");
+    let mut table = Table::new("ID  UNIT…  TRY?  STATUS  OUTCOME…  TIME  CPU?  MEMORY?");
     for run in runs {
         let outcome = match &run.outcome {
             Some(outcome) if outcome.is_success() => Cell::toned("success", Tone::Good),
@@ -174,7 +182,7 @@ pub fn runs(runs: &[Run], style: &Style) -> Table {
 
 pub fn hosts(hosts: &[Host], style: &Style) -> Table {
     let mut table = Table::new(
-        "HOST…  PAGES  RESULTS  FAILED  HEALTH  LAST  OPEN  NODE  LEASED  DELAY  ASKED…",
+        "HOST…  PAGES?  RESULTS  FAILED  HEALTH  LAST?  OPEN  NODE  LEASED  DELAY  ASKED…",
     );
     for host in hosts {
         let health = host.uses.health();
@@ -333,5 +341,50 @@ mod tests {
             "HOST       OPEN  NODE  LEASED\n\
              a.example  7     web2  2026-11-21T09:25:05.123Z\n"
         );
+    }
+
+    /// A line that wraps puts the reason of one page under the URL of the next one.
+    #[test]
+    fn rows_fit_the_narrowest_usual_terminal() {
+        let style = Style { width: Some(80), ..style() };
+        let long = |word: &str| Some(format!("{word}: 'https://cdn.example/{}'", "a/".repeat(40)));
+        let page = Snapshot {
+            pinned: true,
+            http_status: Some(200),
+            recording: Some(Figures::default()),
+            results: Counts::from([("succeeded".into(), 12), ("failed".into(), 1)]),
+            title: long("title"),
+            reason: long("not recorded"),
+            node: Some("web2".into()),
+            ..sample::snapshot(123_456)
+        };
+        let crawl = Crawl {
+            pinned: true,
+            partial: 21,
+            incomplete: 12,
+            errors: 3,
+            snapshots: Counts::from([("sealed".into(), 465)]),
+            results: Counts::from([("succeeded".into(), 12_345), ("failed".into(), 123)]),
+            tags: vec!["a long name of a tag".into()],
+            reason: long("limit"),
+            ..sample::crawl(12_345)
+        };
+        let result = HookResult {
+            attempts: 3,
+            output: long("output"),
+            error: long("why"),
+            ..sample::result(123_456, "chromium", "on_Snapshot__10_chromium_tab.bg")
+        };
+        let run = sample::run(1_234_567, "parse_netscape_urls", "on_Snapshot__71_parse.bg");
+        let tables = [
+            snapshots(&[page], &style),
+            crawls(&[crawl], &style),
+            results(&[result], &style, true),
+            runs(&[run], &style),
+        ];
+        for table in tables {
+            let text = table.render(&style);
+            assert!(text.lines().all(|line| console::measure_text_width(line) <= 80), "{text}");
+        }
     }
 }

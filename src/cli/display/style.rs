@@ -1,12 +1,12 @@
 //! Style of the output: for a terminal, or for a file or pipe.
 
 use crate::client::exit::Failure;
+use crate::client::hint::here;
 use archivist_core::model::Time;
 use archivist_core::text::escape_json;
 use jiff::tz::TimeZone;
 use std::io::{ErrorKind, IsTerminal, Write};
 
-/// Width, colours and clock of the output.
 #[derive(Clone, Debug)]
 pub struct Style {
     /// Columns of the terminal; `None` for a file or pipe, where nothing is cut and times are
@@ -29,7 +29,6 @@ pub enum Tone {
 }
 
 impl Style {
-    /// Returns the style for standard output.
     pub fn of_stdout() -> Style {
         let terminal = std::io::stdout().is_terminal();
         let size = console::Term::stdout().size_checked();
@@ -41,7 +40,6 @@ impl Style {
         }
     }
 
-    /// Returns the style for a file.
     #[cfg(test)]
     pub fn plain(now: Time) -> Style {
         Style { width: None, color: false, now, zone: TimeZone::UTC }
@@ -76,6 +74,16 @@ pub fn print(text: &str) -> Result<(), Failure> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::broken_pipe()),
         Err(error) => Err(Failure::failed(format!("failed to write the output: {error}"))),
     }
+}
+
+/// Writes a text of ours to standard output. Its commands are those for the orchestrator that was called.
+pub fn say(text: &str) -> Result<(), Failure> {
+    print(&here(text))
+}
+
+/// Same to standard error, as a line.
+pub fn note(text: &str) {
+    eprintln!("{}", here(text));
 }
 
 /// Writes a JSON document of the orchestrator, including fields that this version does not know.

@@ -1,7 +1,7 @@
 //! SVG pictures without scripts.
 
 use crate::display::text;
-use archivist_core::text::clean;
+use archivist_core::text::{clean, escape_markup};
 use std::fmt::Write;
 
 /// Longest text in a picture, in characters.
@@ -10,21 +10,10 @@ const TEXT_MAX: usize = 400;
 /// Returns untrusted text for an SVG element: markup is escaped, characters that XML forbids or
 /// that reorder text become U+FFFD, and long text is cut.
 pub fn escape(text: &str) -> String {
-    let mut out = String::new();
-    for c in clean(&text::cut_middle(text, TEXT_MAX)).chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '\u{fffe}'..='\u{ffff}' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
+    let text = clean(&text::cut_middle(text, TEXT_MAX));
+    escape_markup(&text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}"))
 }
 
-/// Alignment of a text to its coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     Start,

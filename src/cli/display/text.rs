@@ -4,7 +4,11 @@ use crate::display::style::{Style, Tone};
 use archivist_core::model::{Lifecycle, ResultState, Time};
 use archivist_core::text::human_span;
 use archivist_shared::bus::documents::report::{Counts, Uses};
+use nix::unistd::{Uid, User};
 use std::time::Duration;
+
+/// Fewest columns of a path that are shown for a whole host.
+const SHORTEST_PATH: usize = 6;
 
 /// Returns `text` in at most `width` columns, with `…` in place of its middle.
 pub fn cut_middle(text: &str, width: usize) -> String {
@@ -12,6 +16,11 @@ pub fn cut_middle(text: &str, width: usize) -> String {
         return text.to_owned();
     }
     let room = width.saturating_sub(1);
+    cut(text, room.div_ceil(2), room / 2)
+}
+
+/// The first and the last columns of a text, with `…` between them.
+fn cut(text: &str, first: usize, last: usize) -> String {
     let fits = |chars: &mut dyn Iterator<Item = char>, room: usize| {
         let mut used = 0;
         chars
@@ -21,10 +30,39 @@ pub fn cut_middle(text: &str, width: usize) -> String {
             })
             .collect::<Vec<_>>()
     };
-    let head = fits(&mut text.chars(), room.div_ceil(2));
-    let mut tail = fits(&mut text.chars().rev(), room / 2);
+    let head = fits(&mut text.chars(), first);
+    let mut tail = fits(&mut text.chars().rev(), last);
     tail.reverse();
     head.into_iter().chain(['…']).chain(tail).collect()
+}
+
+/// Returns a URL in at most `width` columns: without `http://` if it does not fit, then with its host and
+/// the end of its path, if there is room for both.
+pub fn cut_url(url: &str, width: usize) -> String {
+    if console::measure_text_width(url) <= width {
+        return url.to_owned();
+    }
+    let url = ["https://", "http://"]
+        .into_iter()
+        .find_map(|scheme| url.strip_prefix(scheme))
+        .unwrap_or(url);
+    let Some((host, path)) = url.split_once('/') else {
+        return cut_middle(url, width);
+    };
+    let rest = width.saturating_sub(console::measure_text_width(host) + 1);
+    let is_whole = console::measure_text_width(path) <= rest;
+    if rest < SHORTEST_PATH || is_whole {
+        cut_middle(url, width)
+    } else {
+        // Pages of a site differ at the end.
+        format!("{host}/{}", cut(path, 0, rest - 1))
+    }
+}
+
+/// The name of a user; the id if this machine has none.
+pub fn user(uid: u32) -> String {
+    let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    user.map_or(uid.to_string(), |user| user.name)
 }
 
 /// Returns the time between `from` and `to`, or up to `now` without an end; empty without a start.
@@ -103,12 +141,10 @@ pub fn health(uses: Uses) -> String {
     }
 }
 
-/// States of crawls and snapshots.
 pub fn lifecycles() -> [&'static str; 5] {
     Lifecycle::ALL.map(Lifecycle::as_str)
 }
 
-/// States of results.
 pub fn result_states() -> [&'static str; 7] {
     ResultState::ALL.map(ResultState::as_str)
 }
@@ -166,6 +202,11 @@ mod tests {
         assert_eq!(cut_middle("https://example.com/", 40), "https://example.com/");
         assert_eq!(cut_middle("https://example.com/a/b", 11), "https…m/a/b");
         assert_eq!(cut_middle("日本語日本語", 7), "日…語");
+        assert_eq!(cut_url("https://example.com/a/b", 23), "https://example.com/a/b");
+        assert_eq!(cut_url("https://example.com/a/b", 22), "example.com/a/b");
+        let long = "http://books.example/guide/start.html";
+        assert_eq!(cut_url(long, 24), "books.example/…tart.html");
+        assert_eq!(cut_url(long, 14), "books.e…t.html");
         for width in 1..20 {
             let cut = cut_middle("日本語abcdefghijklmnop日本語", width);
             assert!(console::measure_text_width(&cut) <= width, "{cut} in {width}");

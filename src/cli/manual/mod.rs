@@ -21,12 +21,12 @@ mod options;
 mod roff;
 
 use archivist_core::model::{Act, CALLS};
-use archivist_shared::bus::service;
 use bus::Member;
 use clap::Command;
 use keys::Key;
 use roff::{Words, with_facts};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Text by hand about verbs or keys, each with the number of its first line.
 type Prose<'a> = BTreeMap<&'a str, (usize, String)>;
@@ -34,6 +34,8 @@ type Prose<'a> = BTreeMap<&'a str, (usize, String)>;
 /// A page that is being made.
 struct Page<'a> {
     command: &'a Command,
+    /// Directory of the descriptions of the interfaces of the bus.
+    interfaces: &'a Path,
     /// Keys of each file that have no place yet.
     files: Vec<Vec<Key>>,
     /// Number of the file that the page is about.
@@ -45,9 +47,10 @@ struct Page<'a> {
 ///
 /// # Errors
 /// If a request is unknown or names what the program does not have.
-pub fn page(template: &str, command: &Command) -> Result<String, String> {
+pub fn page(template: &str, command: &Command, interfaces: &Path) -> Result<String, String> {
     let mut page = Page {
         command,
+        interfaces,
         files: keys::all(),
         file: None,
         out: String::with_capacity(2 * template.len()),
@@ -119,15 +122,6 @@ fn all_used(prose: Prose<'_>) -> Result<(), String> {
             Err(format!("prose about '{name}' (line {number}), which does not exist"))
         }
     }
-}
-
-/// Returns the members of an interface.
-fn interface(name: &str) -> Result<Vec<Member>, String> {
-    let members = bus::members(name, &service::description());
-    if members.is_empty() {
-        return Err(format!("there is no interface '{name}'"));
-    }
-    Ok(members)
 }
 
 /// Whether the head of an entry by hand names a member.
@@ -240,8 +234,16 @@ impl Page<'_> {
         Ok(())
     }
 
+    /// Returns the members of an interface.
+    fn members_of(&self, name: &str) -> Result<Vec<Member>, String> {
+        let file = self.interfaces.join(format!("{name}.xml"));
+        let description = std::fs::read_to_string(&file)
+            .map_err(|error| format!("failed to read '{}': {error}", file.display()))?;
+        Ok(bus::members(name, &description))
+    }
+
     fn interface(&mut self, name: &str) -> Result<(), String> {
-        let members = interface(name)?;
+        let members = self.members_of(name)?;
         self.push(&format!(".EX\ninterface {name}\nmethods:"));
         for (number, member) in members.iter().enumerate() {
             if member.is_signal && !members[..number].iter().any(|before| before.is_signal) {
@@ -254,7 +256,7 @@ impl Page<'_> {
     }
 
     fn members(&mut self, name: &str, template: &str) -> Result<(), String> {
-        for member in interface(name)? {
+        for member in self.members_of(name)? {
             if describes(template, &member.name) {
                 continue;
             }
@@ -297,6 +299,12 @@ impl Page<'_> {
 mod tests {
     use super::*;
     use clap::Arg;
+
+    fn make(template: &str) -> Result<String, String> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let interfaces = source.join("packaging/tree/usr/share/dbus-1/interfaces");
+        page(template, &command(), &interfaces)
+    }
 
     fn command() -> Command {
         let depth = Arg::new("depth").long("depth").value_name("N").default_value("0");
@@ -342,7 +350,7 @@ b
 \\fBarchivist hook\\fR
 Run a hook.
 ";
-        assert_eq!(page(template, &command()).unwrap(), expected);
+        assert_eq!(make(template).unwrap(), expected);
     }
 
     #[test]
@@ -350,7 +358,7 @@ Run a hook.
         let others = ".\\\" keys: Archive\n.\\\" end\n.\\\" keys: Hooks\n.\\\" end\n.\\\" keys: Orchestrator\n.\\\" end\n";
         let template =
             format!("{others}.\\\" keys: Fleet\n.\\\" prose: Store\n.IP\nby hand\n.\\\" end\n");
-        let made = page(&template, &command()).unwrap();
+        let made = make(&template).unwrap();
         for part in [
             "\n.TP\n\\fIRetryMaxSec=\\fR\nMaximum delay between two attempts. Defaults to 1h.\n.TP\n",
             "there is no store.\n.IP\nby hand\n.TP\n\\fIKeepLocal=\\fR\n",
@@ -362,29 +370,27 @@ Run a hook.
     #[test]
     fn members_of_the_bus_have_their_text() {
         let template = ".\\\" interface: org.archivist1.Manager\n.TP\n.BR Add \"(), \" Run ()\n";
-        let made = page(template, &command()).unwrap();
+        let made = make(template).unwrap();
         assert!(made.contains(".EX\ninterface org.archivist1.Manager\nmethods:\n  Add(in h urls, in s options, out s);\n"));
         assert!(made.contains(";\nsignals:\n  CrawlAdded(s id, s document);\n"), "{made}");
         let members = format!("{template}.\\\" members: org.archivist1.Manager\n");
-        let error = page(&members, &command()).unwrap_err();
+        let error = make(&members).unwrap_err();
         assert_eq!(error, "line 4: org.archivist1.Manager.Install has no text");
-        assert_eq!(
-            page(".\\\" interface: org.archivist1.None\n", &command()).unwrap_err(),
-            "line 1: there is no interface 'org.archivist1.None'"
-        );
+        let error = make(".\\\" interface: org.archivist1.None\n").unwrap_err();
+        assert!(error.starts_with("line 1: failed to read '"), "{error}");
     }
 
     #[test]
     fn configurations_show_every_default_once() {
         let section = |name: &str| format!("[{name}]\n# defaults: {name}\n");
         let all = ["Orchestrator", "Archive", "Hooks", "Fleet"].map(section);
-        let made = page(&all.concat(), &command()).unwrap();
+        let made = make(&all.concat()).unwrap();
         assert!(made.contains("[Archive]\n#MinFreeSpace=1G\n#PluginPath=\n"), "{made}");
         let assignments = made.lines().filter(|line| line.starts_with('#'));
         assert_eq!(assignments.count(), archivist_config::keys::KEYS.len());
-        let missing = page(&all[..3].concat(), &command()).unwrap_err();
+        let missing = make(&all[..3].concat()).unwrap_err();
         assert_eq!(missing, "no place for the keys of section [Fleet]");
-        let twice = page(&all[0].repeat(2), &command()).unwrap_err();
+        let twice = make(&all[0].repeat(2)).unwrap_err();
         assert_eq!(twice, "line 4: no keys of a section [Orchestrator] are left");
     }
 
@@ -401,7 +407,7 @@ Run a hook.
             (".\\\" verbs", "line 1: no line '.\\\" end' after it"),
             (".\\\" verb", "line 1: unknown request 'verb'"),
         ] {
-            assert_eq!(page(template, &command()).unwrap_err(), error);
+            assert_eq!(make(template).unwrap_err(), error);
         }
     }
 }

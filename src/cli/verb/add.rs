@@ -11,6 +11,7 @@ use crate::verb::urls::Urls;
 use archivist_config::Scope;
 use archivist_core::model::{CrawlId, PersonaName};
 use archivist_core::text::is_value_name;
+use archivist_plugin::settings::general::SAME_HOST;
 use archivist_shared::bus::documents::report::{AddOptions, Added};
 use clap::Args;
 use std::ffi::OsString;
@@ -29,15 +30,22 @@ const FIRST_CRAWL: CrawlId = CrawlId(1);
 /// survives a power cut.
 #[derive(Args)]
 pub struct AddArgs {
-    /// Follow links up to N steps from the given pages
+    /// Follow links up to N steps from the given pages, also to other hosts
     ///
-    /// These pages are part of the same crawl. At most 4.
+    /// These pages are part of the same crawl. At most 4. See --same-host.
     #[arg(long, value_name = "N", default_value_t = 0)]
     depth: u32,
+    /// Follow links only to pages on the host of the page that has them
+    ///
+    /// Ports and www. make no difference; other subdomains are other hosts. The given pages may be on
+    /// different ones, and the entries of a given feed must be on its own. Equivalent to
+    /// --set CRAWL_SAME_HOST=true.
+    #[arg(long)]
+    same_host: bool,
     /// Tag the given pages; may be given more than once
     ///
-    /// Pages that are found from them are not tagged, because a tag says what a user chose;
-    /// archivist list snapshots CRAWL lists all pages of a crawl.
+    /// Pages that are found from them are not tagged, because a tag says what a user chose; entries of a feed
+    /// have its categories. archivist list snapshots CRAWL lists all pages of a crawl.
     #[arg(long = "tag", value_name = "T")]
     tags: Vec<String>,
     /// Run only these plugins, separated by commas
@@ -59,7 +67,7 @@ pub struct AddArgs {
     /// Leave out pages that another crawl has archived or is going to
     ///
     /// Pages that this crawl finds are left out in the same way. A page that was not saved, because it did
-    /// not load, shows an error or is incomplete, is archived again. The newest snapshot of a page that is
+    /// not load, shows an error or is incomplete, or whose files are gone, is archived again. The newest snapshot of a page that is
     /// left out gets the tags of its line in a list, and the title and the date if it has none. If none is
     /// left, no crawl is added, and the
     /// exit status is 0. In a fleet, the pages of all machines count; if only other machines have
@@ -68,7 +76,8 @@ pub struct AddArgs {
     only_new: bool,
     /// Accepted for scripts that give this option to abx-dl
     ///
-    /// A crawl never installs anything, and skips hooks whose programs are missing.
+    /// archivist add installs nothing, and a crawl skips hooks whose programs are missing; archivist run
+    /// --install installs them first.
     #[arg(long)]
     no_install: bool,
     /// Read a list of URLs from FILE: one per line, a bookmark file of a browser, a table or JSON
@@ -76,7 +85,7 @@ pub struct AddArgs {
     file: Option<PathBuf>,
     /// Show the progress until the crawl is sealed or cancelled
     ///
-    /// On a terminal, the progress is shown as bars, otherwise as one line per event. If the
+    /// A terminal shows a bar and the running pages, other output has one line per event. If the
     /// orchestrator or the bus restarts in the meantime, the command reconnects and continues.
     /// 'Ctrl-C' detaches: the crawl continues, and the exit status is 130.
     #[arg(long)]
@@ -99,6 +108,11 @@ pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
         }
         None => Err("expected KEY=VALUE, such as WGET_TIMEOUT=30".to_owned()),
     }
+}
+
+/// Returns the setting that keeps a crawl on the hosts of its pages.
+pub(crate) fn same_host(is_set: bool) -> Option<(String, String)> {
+    is_set.then(|| (SAME_HOST.to_owned(), "true".to_owned()))
 }
 
 /// Returns the setting that selects a persona.
@@ -124,7 +138,7 @@ pub async fn run(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     if added.crawl == FIRST_CRAWL
         && let Some((what, fix)) = logout_hint(scope)
     {
-        eprintln!("{what}; to continue without a session: {fix}");
+        eprintln!("{what}; to continue without a session, also after a boot: {fix}");
     }
     if added.accepted == 0 {
         return Err(Failure::usage("no URL that can be archived"));
@@ -135,7 +149,7 @@ pub async fn run(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     let form = if args.json {
         Form::Json
     } else if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() {
-        Form::Bars
+        Form::Screen
     } else {
         Form::Lines
     };
@@ -174,7 +188,10 @@ async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, 
         depth: args.depth,
         tags: args.tags.clone(),
         plugins: args.plugins.clone(),
-        config: persona(args.persona.as_ref()).chain(args.settings.iter().cloned()).collect(),
+        config: persona(args.persona.as_ref())
+            .chain(same_host(args.same_host))
+            .chain(args.settings.iter().cloned())
+            .collect(),
         only_new: args.only_new,
     })
     .map_err(|error| Failure::failed(format!("failed to write the options: {error}")))?;

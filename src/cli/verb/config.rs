@@ -37,8 +37,8 @@ pub struct ConfigArgs {
     /// Write this setting into a drop-in, after validation; may be given more than once
     ///
     /// The setting is one of archivist.conf(5), or of a plugin. The drop-in is
-    /// /etc/archivist/archivist.conf.d/60-set.conf, and the command that applies it is printed. The
-    /// value replaces the one of an earlier --set; an empty value restores the built-in one. The
+    /// /etc/archivist/archivist.conf.d/60-set.conf, or with --user in ~/.config/archivist, and the command
+    /// that applies it is printed. The value replaces the one of an earlier --set; an empty value restores the built-in one. The
     /// value must be of the type that the plugin declares. The whole configuration is validated
     /// with the setting first; if the value is invalid, nothing is written.
     ///
@@ -52,7 +52,6 @@ pub struct ConfigArgs {
     json: bool,
 }
 
-/// One value in effect.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Effective {
     section: &'static str,

@@ -1,6 +1,7 @@
 //! `archivist delete`: deletes pages and crawls with their files.
 
 use crate::client::exit::{Exit, Failure};
+use crate::client::page;
 use crate::client::paging::Paging;
 use crate::client::server::{Server, decode};
 use crate::display::{listing, style};
@@ -11,10 +12,13 @@ use archivist_core::model::{Lifecycle, Owner, SnapshotId, Time};
 use archivist_core::plan::{RetentionRule, newest};
 use archivist_core::text::{clean, human_size, parse_span};
 use archivist_shared::bus::documents::report::{Deleted, Expired, Filter, Snapshot};
+use archivist_shared::bus::wire::RetentionProxy;
 use clap::Args;
+use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::io::{IsTerminal, Write};
+use std::iter::repeat;
 use std::time::Duration;
 
 /// Ids of one call: the orchestrator deletes their rows in one transaction.
@@ -59,9 +63,12 @@ pub struct DeleteArgs {
         conflicts_with_all = ["ids", "which"]
     )]
     by_retention: Option<Vec<String>>,
-    /// Print what would be deleted, and delete nothing
+    /// Print what would be deleted, with the name of each page, and delete nothing
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
+    /// Print what was deleted, or would be, as JSON
+    #[arg(long)]
+    json: bool,
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
@@ -85,7 +92,7 @@ struct WhichArgs {
     status: Option<Lifecycle>,
     /// Of the pages that fit, keep the newest N of each page that were saved
     ///
-    /// A snapshot that shows an error, or of which nothing was saved, is kept only if none of the page
+    /// A snapshot that shows an error, or of which no file is in the archive, is kept only if none of the page
     /// was saved.
     #[arg(long, value_name = "N")]
     keep_newest: Option<usize>,
@@ -133,7 +140,7 @@ pub async fn run(args: DeleteArgs, scope: &Scope) -> Result<Exit, Failure> {
         None => Selection { ids: args.ids.clone(), ..Selection::default() },
     };
     if found.pinned > 0 {
-        eprintln!("{}", kept(found.pinned));
+        style::note(&kept(found.pinned));
     }
     let confirms = args.by_retention.as_ref().is_some_and(|rules| are_configured(rules));
     let confirms = confirms && !args.dry_run;
@@ -141,7 +148,11 @@ pub async fn run(args: DeleteArgs, scope: &Scope) -> Result<Exit, Failure> {
         if confirms {
             confirm_retention(&server).await?;
         }
-        style::print("nothing to delete: no page that has ended fits\n")?;
+        if args.json {
+            print_json(&found, &Deleted::default())?;
+        } else {
+            style::print("nothing to delete: no page that has ended fits\n")?;
+        }
         return Ok(Exit::Done);
     }
     let would = call(&server, &found.ids, true).await?;
@@ -151,7 +162,13 @@ pub async fn run(args: DeleteArgs, scope: &Scope) -> Result<Exit, Failure> {
         return Err(Failure::failed("nothing was deleted"));
     }
     let what = summary(&would);
-    found.list()?;
+    if args.dry_run && args.json {
+        print_json(&found, &would)?;
+        return Ok(Exit::Done);
+    }
+    if !args.json {
+        found.list(if args.dry_run { usize::MAX } else { SHOWN })?;
+    }
     if args.dry_run {
         style::print(&format!("would delete {what}\n"))?;
         return Ok(Exit::Done);
@@ -160,14 +177,18 @@ pub async fn run(args: DeleteArgs, scope: &Scope) -> Result<Exit, Failure> {
         return Err(Failure::failed("nothing was deleted"));
     }
     let left: BTreeSet<Owner> = would.left.iter().map(|left| left.id).collect();
-    let ids = found.ids.into_iter().filter(|id| !left.contains(id));
+    let ids = found.ids.iter().copied().filter(|id| !left.contains(id));
     let ids: Vec<Owner> = ids.collect();
     let done = call(&server, &ids, false).await?;
     if confirms {
         confirm_retention(&server).await?;
     }
     report_left(&done);
-    style::print(&format!("deleted {}\n", summary(&done)))?;
+    if args.json {
+        print_json(&found, &done)?;
+    } else {
+        style::print(&format!("deleted {}\n", summary(&done)))?;
+    }
     if would.left.is_empty() && done.left.is_empty() {
         Ok(Exit::Done)
     } else {
@@ -175,12 +196,11 @@ pub async fn run(args: DeleteArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
 }
 
-/// What is deleted.
 #[derive(Default)]
 struct Selection {
     ids: Vec<Owner>,
-    /// The first of them, as the user sees them.
-    shown: Vec<String>,
+    /// Their URLs, unless the user named the ids.
+    urls: Vec<String>,
     /// Number of pages that fit and are pinned.
     pinned: u64,
 }
@@ -188,20 +208,28 @@ struct Selection {
 impl Selection {
     fn add(&mut self, id: SnapshotId, url: &str) {
         self.ids.push(Owner::Snapshot(id));
-        if self.shown.len() < SHOWN {
-            self.shown.push(format!("{id}  {}", clean(url)));
-        }
+        self.urls.push(url.to_owned());
     }
 
-    fn list(&self) -> Result<(), Failure> {
-        for name in &self.shown {
-            style::print(&format!("  {name}\n"))?;
+    /// Prints the first of them as the user sees them.
+    fn list(&self, most: usize) -> Result<(), Failure> {
+        for (id, url) in self.ids.iter().zip(&self.urls).take(most) {
+            style::print(&format!("  {id}  {}\n", clean(url)))?;
         }
-        match self.ids.len() - self.shown.len() {
-            more @ 1.. if !self.shown.is_empty() => style::print(&format!("  and {more} more\n")),
-            _ => Ok(()),
+        match self.urls.len().saturating_sub(most) {
+            0 => Ok(()),
+            more => style::print(&format!("  and {more} more; --dry-run names all\n")),
         }
     }
+}
+
+fn print_json(found: &Selection, deleted: &Deleted) -> Result<(), Failure> {
+    let urls = found.urls.iter().map(Some).chain(repeat(None));
+    let pages = found.ids.iter().zip(urls);
+    let pages: Vec<_> = pages.map(|(id, url)| json!({"id": id, "url": url})).collect();
+    let Deleted { pages: count, bytes, left } = deleted;
+    let document = json!({"selected": pages, "pages": count, "bytes": bytes, "left": left});
+    style::print_document(&format!("{document:#}\n"))
 }
 
 /// The pages that fit the options, the newest first.
@@ -219,7 +247,8 @@ async fn fitting(which: &WhichArgs, server: &Server) -> Result<Selection, Failur
         fitting.extend(rows.filter(|page| which.fits(page, now)).map(Fitting::of));
     }
     if let Some(count) = which.keep_newest {
-        fitting = beyond_newest(fitting, count);
+        let is_still_saved = async |id| page::is_still_saved(id, server).await;
+        fitting = beyond_newest(fitting, count, is_still_saved).await?;
     }
     let mut found = Selection::default();
     for page in fitting {
@@ -232,7 +261,6 @@ async fn fitting(which: &WhichArgs, server: &Server) -> Result<Selection, Failur
     Ok(found)
 }
 
-/// A page that fits the options.
 struct Fitting {
     id: SnapshotId,
     url: String,
@@ -253,8 +281,13 @@ impl Fitting {
     }
 }
 
-/// The pages but for the newest versions of each.
-fn beyond_newest(pages: Vec<Fitting>, count: usize) -> Vec<Fitting> {
+/// The pages but for the newest versions of each. Those that are kept instead of saved ones must still be
+/// saved.
+async fn beyond_newest(
+    pages: Vec<Fitting>,
+    count: usize,
+    is_still_saved: impl AsyncFn(SnapshotId) -> Result<bool, Failure>,
+) -> Result<Vec<Fitting>, Failure> {
     let mut versions: HashMap<String, Vec<Fitting>> = HashMap::new();
     for page in pages {
         versions.entry(page_key(&page.url)).or_default().push(page);
@@ -262,13 +295,25 @@ fn beyond_newest(pages: Vec<Fitting>, count: usize) -> Vec<Fitting> {
     let mut beyond = Vec::new();
     for mut versions in versions.into_values() {
         versions.sort_by_key(|page| Reverse((page.time, page.id)));
-        let are_saved: Vec<bool> = versions.iter().map(|page| page.is_saved).collect();
-        let kept = newest(&are_saved, count);
+        let mut looked_at = BTreeSet::new();
+        let kept = loop {
+            let are_saved: Vec<bool> = versions.iter().map(|page| page.is_saved).collect();
+            let kept = newest(&are_saved, count);
+            let saved = are_saved.iter().filter(|is_saved| **is_saved).count();
+            let mut newest = versions.iter_mut().filter(|page| page.is_saved).take(count);
+            match newest.find(|page| !looked_at.contains(&page.id)) {
+                Some(page) if saved > count => {
+                    looked_at.insert(page.id);
+                    page.is_saved = is_still_saved(page.id).await?;
+                }
+                _ => break kept,
+            }
+        };
         let versions = versions.into_iter().zip(kept);
         beyond.extend(versions.filter(|(_, keeps)| !keeps).map(|(page, _)| page));
     }
     beyond.sort_by_key(|page| Reverse(page.id));
-    beyond
+    Ok(beyond)
 }
 
 /// Whether these are the configured rules.
@@ -278,7 +323,7 @@ fn are_configured(rules: &[String]) -> bool {
 
 /// Lets the orchestrator delete what is due from now on.
 async fn confirm_retention(server: &Server) -> Result<(), Failure> {
-    server.call(|| server.proxy().confirm_retention()).await
+    server.call(|| async { server.feature::<RetentionProxy<'_>>().await?.confirm().await }).await
 }
 
 /// The pages that rules delete now, the oldest first.
@@ -287,7 +332,11 @@ async fn expired(rules: &[String], server: &Server) -> Result<Selection, Failure
     let mut found = Selection::default();
     let mut after = 0;
     loop {
-        let answer = server.call(|| server.proxy().expired(&rules, after)).await?;
+        let answer = server
+            .call(|| async {
+                server.feature::<RetentionProxy<'_>>().await?.expired(&rules, after).await
+            })
+            .await?;
         let expired: Expired = decode(&answer)?;
         for page in &expired.pages {
             found.add(page.id, &page.url);
@@ -383,8 +432,8 @@ mod tests {
         assert!(!which.fits(&page("started", 0), Time(10_000)), "not over");
     }
 
-    #[test]
-    fn newest_saved_versions_are_kept() {
+    #[tokio::test]
+    async fn newest_saved_versions_are_kept() {
         let version = |id, second: i64, unsaved: Option<Unsaved>| {
             let mut page = page("sealed", 0);
             page.id = SnapshotId(id);
@@ -392,10 +441,11 @@ mod tests {
             page.unsaved = unsaved;
             Fitting::of(page)
         };
-        let beyond = |versions: Vec<Fitting>, count| {
-            let pages = beyond_newest(versions, count).into_iter();
-            pages.map(|page| page.id.0).collect::<Vec<_>>()
+        let without = async |versions: Vec<Fitting>, count, gone: &[i64]| {
+            let pages = beyond_newest(versions, count, async |id| Ok(!gone.contains(&id.0)));
+            pages.await.unwrap().into_iter().map(|page| page.id.0).collect::<Vec<_>>()
         };
+        let beyond = async |versions: Vec<Fitting>, count| without(versions, count, &[]).await;
         let failures =
             [Unsaved::Document, Unsaved::Error, Unsaved::Files, Unsaved::Work, Unsaved::Visit];
         for unsaved in failures.map(Some) {
@@ -407,10 +457,15 @@ mod tests {
                     version(1, 1, None),
                 ]
             };
-            assert_eq!(beyond(versions(), 1), [4, 3, 1], "{unsaved:?}");
-            assert_eq!(beyond(versions(), 2), [4, 1]);
+            assert_eq!(beyond(versions(), 1).await, [4, 3, 1], "{unsaved:?}");
+            assert_eq!(beyond(versions(), 2).await, [4, 1]);
             let none = vec![version(2, 2, unsaved), version(1, 1, unsaved)];
-            assert_eq!(beyond(none, 1), [1]);
+            assert_eq!(beyond(none, 1).await, [1]);
+            // Files that were removed by hand.
+            assert_eq!(without(versions(), 1, &[2]).await, [4, 2, 1]);
+            assert_eq!(without(versions(), 1, &[2, 3]).await, [4, 3, 2]);
+            assert_eq!(without(versions(), 2, &[2]).await, [4, 2]);
+            assert_eq!(without(versions(), 1, &[1, 2, 3]).await, [4, 3, 2]);
         }
     }
 

@@ -1,31 +1,29 @@
 //! `archivist diff`: what changed in the text or in the picture between two snapshots.
 
-mod pictures;
-
+use super::survey::room::Job;
+use super::survey::texts::Change;
 use crate::client::exit::{Exit, Failure};
 use crate::client::page::{self, PageName};
-use crate::client::replace::replace;
+use crate::client::reader::reopened;
+use crate::client::room::{self, Wanted};
 use crate::client::server::Server;
 use crate::display::style::{self, Style, Tone};
 use crate::verb::open::place_of;
 use archivist_config::Scope;
 use archivist_core::model::{Owner, SnapshotId};
 use archivist_core::text::clean;
-use archivist_hooks::picture::Picture;
-use archivist_hooks::text_of_snapshot;
 use archivist_plugin::Directory;
+use archivist_plugin::files::whole::{Survives, replace};
 use clap::Args;
-use similar::{ChangeTag, TextDiff};
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// Lines without a change that are shown around one.
-const CONTEXT_LINES: usize = 3;
-/// Time for the comparison; after it, the rest is shown as replaced.
-const TIMEOUT: Duration = Duration::from_secs(5);
-/// Largest screenshot in bytes.
-const PICTURE_MAX_BYTES: u64 = 256 << 20;
+/// Bytes that the reader of two texts may print.
+const CHANGES_MAX_BYTES: u64 = 64 << 20;
+/// Bytes that the reader of two pictures may print.
+const SUMMARY_MAX_BYTES: u64 = 4096;
 
 /// Show what changed in the text of a page between two snapshots
 ///
@@ -55,8 +53,9 @@ pub async fn run(args: DiffArgs, scope: &Scope) -> Result<Exit, Failure> {
     if let Some(path) = &args.pictures {
         return compare_pictures(&from, &to, path);
     }
-    let (from, to) = (from.with_text()?, to.with_text()?);
-    let text = unified(&from, &to, &Style::of_stdout());
+    let files = [from.open(Part::Text)?, to.open(Part::Text)?];
+    let changes = compare_texts(&files)?;
+    let text = unified(&changes, (&from.name, &to.name), &Style::of_stdout());
     if text.is_empty() {
         let (from, to) = (from.id, to.id);
         eprintln!("the texts of {from} and {to} are the same");
@@ -65,22 +64,40 @@ pub async fn run(args: DiffArgs, scope: &Scope) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Opens the files of a job: two to read, and one to write.
+fn file_of<'a>(
+    files: &'a [File; 2],
+    output: Option<&'a File>,
+) -> impl FnMut(Wanted) -> io::Result<Vec<OwnedFd>> + Send + 'a {
+    move |wanted| {
+        let file = match wanted {
+            Wanted::File(number @ 0..2) => reopened(&files[number])?,
+            Wanted::Output if output.is_some() => output.ok_or(ErrorKind::NotFound)?.try_clone()?,
+            _ => return Err(ErrorKind::NotFound.into()),
+        };
+        Ok(vec![file.into()])
+    }
+}
+
 /// Writes a picture of the two screenshots and of what differs.
 fn compare_pictures(from: &Version, to: &Version, path: &Path) -> Result<Exit, Failure> {
-    let (old, new) = (from.picture()?, to.picture()?);
-    let difference = pictures::Difference::of(&old, &new);
+    let files = [from.open(Part::Picture)?, to.open(Part::Picture)?];
     let failed = |error: std::io::Error| {
         let path = clean(&path.display().to_string());
         Failure::failed(format!("failed to write '{path}': {error}"))
     };
-    let png = difference.to_png().map_err(failed)?;
-    replace(path, &png).map_err(failed)?;
-    let summary = difference.summary();
+    let mut png = room::scratch().map_err(failed)?;
+    let mut summary = String::new();
+    let open = file_of(&files, Some(&png));
+    room::read(&Job::Pictures, SUMMARY_MAX_BYTES, open, |text: String| summary = text)?;
+    let mut bytes = Vec::new();
+    png.rewind().and_then(|()| png.read_to_end(&mut bytes)).map_err(failed)?;
+    replace(path, &bytes, 0o644, Survives::PowerCut).map_err(failed)?;
+    let summary = clean(&summary);
     style::print(&format!("screenshots of {} and {}: {summary}\n", from.id, to.id))?;
     Ok(Exit::Done)
 }
 
-/// A snapshot whose files are on this machine.
 struct Version {
     id: SnapshotId,
     /// URL and time of the snapshot.
@@ -88,12 +105,40 @@ struct Version {
     directory: PathBuf,
 }
 
-/// A snapshot and its text.
-struct Side {
-    id: SnapshotId,
-    /// URL and time of the snapshot.
-    name: String,
-    text: String,
+/// What is compared, which hooks have made of a page of the web.
+#[derive(Clone, Copy)]
+pub enum Part {
+    Text,
+    Picture,
+}
+
+impl Part {
+    /// Plugin and name of the file.
+    fn place(self) -> (&'static str, &'static str) {
+        match self {
+            Part::Text => ("text", "text.txt"),
+            Part::Picture => ("screenshot", "screenshot.png"),
+        }
+    }
+
+    /// Opens the file of a snapshot.
+    ///
+    /// # Errors
+    /// If there is none, or this user may not read it.
+    pub fn open(self, directory: &Path) -> io::Result<File> {
+        let (plugin, name) = self.place();
+        Directory::open(directory)?.enter(plugin)?.read(name)
+    }
+}
+
+/// Lets a reader compare two texts.
+///
+/// # Errors
+/// If the reader fails.
+pub fn compare_texts(files: &[File; 2]) -> Result<Vec<Change>, Failure> {
+    let mut changes = Vec::new();
+    room::read(&Job::Texts, CHANGES_MAX_BYTES, file_of(files, None), |part| changes.push(part))?;
+    Ok(changes)
 }
 
 impl Version {
@@ -115,80 +160,43 @@ impl Version {
         Ok(Version { id, name: format!("{id} {url}\t{time}"), directory: place.directory })
     }
 
-    fn with_text(self) -> Result<Side, Failure> {
-        let Version { id, name, directory } = self;
-        let text = text_of_snapshot(&directory).ok_or_else(|| {
-            let path = directory.join("text/text.txt");
+    /// Opens the file of a plugin.
+    fn open(&self, part: Part) -> Result<File, Failure> {
+        let (id, (plugin, name)) = (self.id, part.place());
+        part.open(&self.directory).map_err(|error| {
+            let path = self.directory.join(plugin).join(name);
             let path = path.display();
             Failure::failed(format!(
-                "there is no text of {id} that you can read: '{path}'\n\
-                 texts are saved by the plugin 'text', see archivist-hooks(7); to make it: archivist retry {id} --hook text"
+                "there is no {plugin} of {id} that you can read: '{path}': {error}\n\
+                 it is saved by the plugin '{plugin}', see archivist-hooks(7); to make it: archivist retry {id} --hook {plugin}"
             ))
-        })?;
-        Ok(Side { id, name, text })
-    }
-
-    /// The screenshot. Its file was made by a hook from a page of the web.
-    fn picture(&self) -> Result<Picture, Failure> {
-        let id = self.id;
-        let path = self.directory.join("screenshot/screenshot.png");
-        let shown = path.display();
-        let read = || {
-            let directory = Directory::open(&self.directory)?.enter("screenshot")?;
-            let mut png = Vec::new();
-            let file = directory.read("screenshot.png")?;
-            file.take(PICTURE_MAX_BYTES).read_to_end(&mut png)?;
-            Ok(png)
-        };
-        let png = read().map_err(|error: std::io::Error| {
-            Failure::failed(format!(
-                "there is no screenshot of {id} that you can read: '{shown}': {error}\n\
-                 to make it: archivist retry {id} --hook screenshot"
-            ))
-        })?;
-        Picture::decode(&png).map_err(|error| Failure::failed(format!("'{shown}': {error}")))
+        })
     }
 }
 
-/// Returns a unified diff of two texts; empty if they are the same.
-fn unified(from: &Side, to: &Side, style: &Style) -> String {
-    let lines = |text: &str| text.lines().map(clean).collect::<Vec<_>>();
-    let (old, new) = (lines(&from.text), lines(&to.text));
-    let (old, new) = (as_texts(&old), as_texts(&new));
-    let diff = TextDiff::configure().timeout(TIMEOUT).diff_slices(&old, &new);
-    let groups = diff.grouped_ops(CONTEXT_LINES);
-    if groups.is_empty() {
+/// Returns a unified diff of what a reader found; empty if there is no change.
+fn unified(changes: &[Change], (from, to): (&str, &str), style: &Style) -> String {
+    if changes.is_empty() {
         return String::new();
     }
-    let mut text = style.paint(&format!("--- {}", from.name), Tone::Bad) + "\n";
-    text += &(style.paint(&format!("+++ {}", to.name), Tone::Good) + "\n");
-    for group in groups {
-        let Some((first, last)) = group.first().zip(group.last()) else {
-            continue;
-        };
-        let old = range(first.old_range().start, last.old_range().end);
-        let new = range(first.new_range().start, last.new_range().end);
-        text += &(style.paint(&format!("@@ -{old} +{new} @@"), Tone::Dim) + "\n");
-        for op in &group {
-            for change in diff.iter_inline_changes(op) {
-                let (sign, tone) = match change.tag() {
-                    ChangeTag::Delete => ('-', Tone::Bad),
-                    ChangeTag::Insert => ('+', Tone::Good),
-                    ChangeTag::Equal => (' ', Tone::Plain),
-                };
-                let parts = change.iter_strings_lossy();
-                let parts = parts.map(|(is_changed, part)| word(&part, is_changed, tone, style));
-                let line: String = parts.collect();
-                text +=
-                    &(style.paint(&sign.to_string(), tone) + line.trim_end_matches('\n') + "\n");
+    let mut text = style.paint(&format!("--- {from}"), Tone::Bad) + "\n";
+    text += &(style.paint(&format!("+++ {to}"), Tone::Good) + "\n");
+    for change in changes {
+        let (sign, tone, parts) = match change {
+            Change::At { old, new } => {
+                let [old, new] = [old, new].map(|(start, end)| range(*start, *end));
+                text += &(style.paint(&format!("@@ -{old} +{new} @@"), Tone::Dim) + "\n");
+                continue;
             }
-        }
+            Change::Removed(parts) => ("-", Tone::Bad, parts),
+            Change::Added(parts) => ("+", Tone::Good, parts),
+            Change::Same(parts) => (" ", Tone::Plain, parts),
+        };
+        let words =
+            parts.iter().map(|(is_changed, part)| word(&clean(part), *is_changed, tone, style));
+        text += &(style.paint(sign, tone) + &words.collect::<String>() + "\n");
     }
     text
-}
-
-fn as_texts(lines: &[String]) -> Vec<&str> {
-    lines.iter().map(String::as_str).collect()
 }
 
 /// A part of a line; a changed one stands out on a terminal.
@@ -202,7 +210,7 @@ fn word(part: &str, is_changed: bool, tone: Tone, style: &Style) -> String {
 
 /// First line and number of lines, as diff(1) writes them.
 fn range(start: usize, end: usize) -> String {
-    match end - start {
+    match end.saturating_sub(start) {
         0 => format!("{start},0"),
         1 => (start + 1).to_string(),
         length => format!("{},{length}", start + 1),
@@ -212,17 +220,14 @@ fn range(start: usize, end: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verb::survey::texts::changes;
     use archivist_core::model::Time;
     use std::io::Write;
     use std::process::{Command, Stdio};
 
-    fn side(id: i64, text: &str) -> Side {
-        Side { id: SnapshotId(id), name: format!("s{id}"), text: text.to_owned() }
-    }
-
     fn diff(old: &str, new: &str, color: bool) -> String {
         let style = Style { color, ..Style::plain(Time(0)) };
-        unified(&side(1, old), &side(2, new), &style)
+        unified(&changes(old, new), ("s1", "s2"), &style)
     }
 
     #[test]

@@ -1,39 +1,45 @@
-//! `archivist export`: writes the recordings of pages into one WACZ.
+//! `archivist export`: writes the recordings of pages into one WACZ, or the pages as files.
 
-use super::replay::recordings::{Located, first_page};
+use super::replay::recordings::Located;
+use super::survey::export::{self, About, Written};
+use super::survey::room::Job;
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
 use crate::client::paging::{Paging, Source};
-use crate::client::replace::replace;
+use crate::client::room::{self, Wanted};
 use crate::client::server::Server;
 use crate::display::bookmarks::netscape;
 use crate::display::{listing, style};
-use crate::verb::open::fetch;
 use archivist_config::Scope;
 use archivist_core::model::web::pattern::UrlPattern;
-use archivist_core::model::{Lifecycle, Owner, SnapshotId};
+use archivist_core::model::{Owner, SnapshotId};
 use archivist_core::text::{clean, human_size};
-use archivist_hooks::bodies;
-use archivist_hooks::replay::WebUrl;
+use archivist_hooks::bodies::of_digest;
+use archivist_plugin::files::whole::{Survives, replace};
 use archivist_shared::bus::documents::report::{Filter, Snapshot};
-use archivist_warc::wacz::{About, Merge, Page, Summary, Wacz};
+use archivist_warc::wacz::Summary;
 use clap::Args;
 use jiff::Timestamp;
 use nix::libc::O_TMPFILE;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+mod html;
 
 /// End of the name of a file that is not complete.
 const PARTIAL: &str = ".partial";
 /// Pages that are named because they are missing.
 const NAMED_MAX: usize = 20;
+/// Bytes that the reader may print: faults.
+const ANSWER_MAX_BYTES: u64 = 256 << 20;
 
-/// Write the recordings of pages into one WACZ file, or their addresses into a bookmark file
+/// Write recorded pages into one WACZ file, as files for any browser, or as a bookmark file
 ///
 /// The file has all that was recorded of the pages, as it was recorded, and replays without this
 /// archive: `archivist replay FILE`, or another viewer of WACZ files. It has the cookies and passwords
@@ -51,8 +57,16 @@ pub struct ExportArgs {
     #[arg(long, value_name = "URL|PREFIX*|*.HOST")]
     url: Option<UrlPattern>,
     /// The file; an existing one is replaced when the new one is complete
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "html")]
+    output: Option<PathBuf>,
+    /// Write the pages as files that any browser opens, into a new or empty directory
+    ///
+    /// Open index.html in the directory: the page, or a list of the pages, which lead to each other. No
+    /// server, network or archivist is needed, so the directory can be copied to a USB stick. Pages are
+    /// as the browser saw them, without scripts. What they refer to and the recordings do not have stays
+    /// an address of the web, which no page loads by itself, and is counted.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "netscape"])]
+    html: Option<PathBuf>,
     /// Write a bookmark file instead: addresses, titles, tags and dates
     ///
     /// In the format of Netscape, which browsers and services for bookmarks read.
@@ -65,13 +79,14 @@ pub struct ExportArgs {
 pub async fn run(args: ExportArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let pages = pages(&args, &server, scope).await?;
+    let output = args.output.as_deref().unwrap_or(Path::new(""));
     if args.netscape {
-        return bookmarks(&args.output, &pages);
+        return bookmarks(output, &pages);
     }
     let mut missing = Vec::new();
     let mut found = Vec::new();
     for page in pages.into_values() {
-        match recording(&page, &server).await? {
+        match Located::of_listed(&page, &server).await? {
             Ok(located) => found.push((page, located)),
             Err(reason) => missing.push((page.id, reason)),
         }
@@ -81,12 +96,15 @@ pub async fn run(args: ExportArgs, scope: &Scope) -> Result<Exit, Failure> {
         return Err(Failure::failed("there is no recording to export"));
     }
     let about = about(&args, &found);
-    let done = write(&args.output, &about, &found)?;
+    if let Some(directory) = &args.html {
+        return html::write(directory, about.title, &found, missing);
+    }
+    let done = write(output, &about, &found)?;
     let pages = found.len();
     let plural = if pages == 1 { "" } else { "s" };
     style::print(&format!(
         "{}: {pages} page{plural}, {} records, {}\n",
-        clean(&args.output.display().to_string()),
+        clean(&output.display().to_string()),
         done.entries,
         human_size(done.bytes)
     ))?;
@@ -94,11 +112,10 @@ pub async fn run(args: ExportArgs, scope: &Scope) -> Result<Exit, Failure> {
     Ok(if missing.is_empty() { Exit::Done } else { Exit::Partly })
 }
 
-/// Writes a bookmark file.
 fn bookmarks(path: &Path, pages: &BTreeMap<SnapshotId, Snapshot>) -> Result<Exit, Failure> {
     let shown = clean(&path.display().to_string());
     let text = netscape(pages.values());
-    replace(path, text.as_bytes())
+    replace(path, text.as_bytes(), 0o644, Survives::PowerCut)
         .map_err(|error| Failure::failed(format!("failed to write '{shown}': {error}")))?;
     let plural = if pages.len() == 1 { "" } else { "s" };
     style::print(&format!("{shown}: {} bookmark{plural}\n", pages.len()))?;
@@ -151,27 +168,6 @@ async fn pages(
     Ok(pages)
 }
 
-/// The recording of a page, or why it has none.
-async fn recording(page: &Snapshot, server: &Server) -> Result<Result<Located, String>, Failure> {
-    if page.status != Lifecycle::Sealed {
-        return Ok(Err(format!("is {}", page.status)));
-    }
-    let Some(directory) = page.directory.as_deref() else {
-        let node = page.node.as_deref().unwrap_or("another machine");
-        return Ok(Err(format!("is on {node}")));
-    };
-    if let Err(error) = fs::read_dir(directory)
-        && error.kind() == ErrorKind::PermissionDenied
-    {
-        return Err(Failure::failed(format!(
-            "failed to open '{directory}': {error}\n\
-             the archive is not readable by all users: run this with sudo"
-        )));
-    }
-    fetch(server, page.id, Some(directory)).await?;
-    Ok(Located::of(page).ok_or_else(|| "has no recording".to_owned()))
-}
-
 fn about(args: &ExportArgs, found: &[(Snapshot, Located)]) -> About {
     let mut words: Vec<String> = args.ids.iter().map(Owner::to_string).collect();
     words.extend(args.tag.iter().map(|tag| format!("tag {tag}")));
@@ -182,7 +178,7 @@ fn about(args: &ExportArgs, found: &[(Snapshot, Located)]) -> About {
         software: format!("archivist {}", env!("CARGO_PKG_VERSION")),
         title: title.filter(|_| found.len() == 1).unwrap_or_else(|| words.join(", ")),
         main_url: main.map(|page| page.url.clone()).unwrap_or_default(),
-        created: Timestamp::now(),
+        created: Timestamp::now().to_string(),
     }
 }
 
@@ -199,6 +195,7 @@ fn write(path: &Path, about: &About, found: &[(Snapshot, Located)]) -> Result<Su
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
+    // Not `Whole`: a second command must find the lock of the first one.
     let mut partial = OsString::from(name);
     partial.push(PARTIAL);
     let partial = directory.join(partial);
@@ -230,7 +227,7 @@ fn write(path: &Path, about: &About, found: &[(Snapshot, Located)]) -> Result<Su
     written
 }
 
-/// Writes the recordings of all pages into an empty file.
+/// Lets a reader write the recordings of all pages into an empty file.
 fn fill(
     file: &File,
     directory: &Path,
@@ -238,59 +235,42 @@ fn fill(
     found: &[(Snapshot, Located)],
     failed: &dyn Fn(&dyn std::fmt::Display) -> Failure,
 ) -> Result<Summary, Failure> {
-    let file = file.try_clone().map_err(|error| failed(&error))?;
-    let scratch = || unnamed(directory).or_else(|_| unnamed(&env::temp_dir()));
-    let mut merge = Merge::create(file, about, &scratch).map_err(|error| failed(&error))?;
-    let mut added = BTreeSet::new();
-    let mut last: Option<(&Path, Wacz)> = None;
+    // Pages that were imported share a file.
+    let mut files: Vec<&Path> = Vec::new();
+    let mut numbers = BTreeMap::new();
+    let mut pages = Vec::new();
     for (page, located) in found {
         let path = located.path.as_path();
-        let in_page = |error: &dyn std::fmt::Display| {
-            let error = clean(&error.to_string());
-            failed(&format!("{}: '{}': {error}", page.id, path.display()))
-        };
-        let wacz = match last.take() {
-            Some((open, wacz)) if open == path => wacz,
-            _ => {
-                let opened = File::open(path).map_err(|error| in_page(&error))?;
-                bodies::open(path, opened).map_err(|error| in_page(&error))?
+        let number = *numbers.entry(path).or_insert_with(|| {
+            files.push(path);
+            files.len() - 1
+        });
+        pages.push(export::Page::of(page, located, number));
+    }
+    let job = Job::Export(export::Job { about: about.clone(), pages });
+    let open = |wanted| {
+        let file = match wanted {
+            Wanted::File(number) => File::open(files.get(number).ok_or(ErrorKind::NotFound)?)?,
+            Wanted::Body(number, hex) => {
+                let path = files.get(number).ok_or(ErrorKind::NotFound)?;
+                let body = of_digest(path, &hex)?;
+                return Ok(body.map(OwnedFd::from).into_iter().collect());
             }
+            Wanted::Output => file.try_clone()?,
+            Wanted::Scratch => unnamed(directory).or_else(|_| unnamed(&env::temp_dir()))?,
+            _ => return Err(ErrorKind::NotFound.into()),
         };
-        // Pages that were imported share a file.
-        if added.insert(path) {
-            let faults = [wacz.faults(), &wacz.missing_bodies()].concat();
-            listing::report(&faults, |fault| {
-                format!("{}: {}, ignoring", page.id, clean(&fault.to_string()))
-            });
-            merge.add(&wacz).map_err(|error| in_page(&error))?;
-        }
-        for mut one in listed(page, located, &wacz) {
-            one.text = wacz.text_of(&one);
-            merge.add_page(&one).map_err(|error| failed(&error))?;
-        }
-        last = Some((path, wacz));
-    }
-    merge.finish().map_err(|error| failed(&error))
-}
-
-/// The pages of a recording that the list has for a snapshot.
-fn listed(page: &Snapshot, located: &Located, wacz: &Wacz) -> Vec<Page> {
-    let all = wacz.pages();
-    let one = |(url, time): (WebUrl, Timestamp)| Page {
-        url: (*url).to_owned(),
-        title: page.title.clone().unwrap_or_default(),
-        time,
-        text: None,
+        Ok(vec![file.into()])
     };
-    match &located.shown {
-        Some(shown) => {
-            let same = |listed: &&Page| listed.time == shown.1 && listed.url == *shown.0;
-            let found = all.iter().find(same).cloned();
-            vec![found.unwrap_or_else(|| one(shown.clone()))]
+    let mut done = None;
+    room::read(&job, ANSWER_MAX_BYTES, open, |part| match part {
+        Written::Faults(id, faults) => {
+            listing::report(&faults, |fault| format!("{id}: {}, ignoring", clean(fault)));
         }
-        None if all.is_empty() => first_page(wacz).map(one).into_iter().collect(),
-        None => all.to_vec(),
-    }
+        Written::All { entries, bytes } => done = Some(Summary { entries, bytes }),
+    })
+    .map_err(|failure| failed(&failure.message()))?;
+    done.ok_or_else(|| failed(&"the reader has no result"))
 }
 
 /// A file that is gone with its last descriptor. Not every file system has such files.

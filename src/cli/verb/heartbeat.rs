@@ -1,4 +1,7 @@
 //! `archivist heartbeat`: a heartbeat from any program of a pool (sd_notify(3)).
+//!
+//! By libsystemd, not by sd-notify as in the services: sd-notify passes the descriptor of the barrier
+//! only with one more crate, and cannot reach an abstract socket.
 
 use crate::client::exit::{Exit, Failure};
 use libsystemd::daemon::{NotifyState, notify, notify_with_fds};

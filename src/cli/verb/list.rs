@@ -15,15 +15,21 @@ use archivist_core::model::{HttpRange, Owner};
 use archivist_shared::bus::documents::report::{Filter, HookResult};
 use clap::{Args, ValueEnum};
 
+/// Entries that are listed unless the user says how many.
+pub const LIMIT: u32 = 50;
+
 /// State of snapshots that ended before their work was done, in addition to those of the lifecycle.
 const INCOMPLETE: &str = "incomplete";
+/// State of saved pages whose files lack parts of them, in addition to their own.
+const PARTIAL: &str = "partial";
 /// State of pages that were not saved, in addition to their own.
 const UNSAVED: &str = "unsaved";
 
 /// List the newest crawls, snapshots, results, runs or web hosts
 ///
-/// On a terminal, long texts are shortened in the middle and times are relative. To a file or pipe,
-/// texts are complete and times are in RFC 3339 format.
+/// On a terminal, long texts are shortened in the middle and times are relative, and a narrow one has no
+/// room for the columns that say least. To a file or pipe, texts are complete and times are in RFC 3339
+/// format.
 #[derive(Args)]
 pub struct ListArgs {
     /// What to list
@@ -35,8 +41,9 @@ pub struct ListArgs {
     /// List only entries in this state, see STATES in archivist(1)
     ///
     /// Runs are starting, running or ended; snapshots can also be incomplete: their work ended
-    /// before it was done, and the REASON says why; or unsaved: incomplete, an error of the server, or
-    /// nothing was saved. Hosts have no states.
+    /// before it was done, and the REASON says why; unsaved: incomplete, an error of the server, or
+    /// nothing was saved; or partial: saved, but requests, the end of a picture or characters are missing
+    /// in the files that the REASON names. Hosts have no states.
     #[arg(long, value_name = "S")]
     status: Option<String>,
     /// List only snapshots whose document has this HTTP status: 404, 4xx or 400-499
@@ -56,7 +63,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "URL|PREFIX*|*.HOST")]
     url: Option<UrlPattern>,
     /// List at most N entries; 0 lists all
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = LIMIT)]
     limit: u32,
     #[command(flatten)]
     local: Local,
@@ -88,7 +95,7 @@ impl What {
     fn states(self) -> Vec<&'static str> {
         match self {
             What::Crawls => text::lifecycles().to_vec(),
-            What::Snapshots => [&text::lifecycles()[..], &[INCOMPLETE, UNSAVED]].concat(),
+            What::Snapshots => [&text::lifecycles()[..], &[INCOMPLETE, PARTIAL, UNSAVED]].concat(),
             What::Results => text::result_states().to_vec(),
             What::Runs => vec!["starting", "running", "ended"],
             What::Hosts => Vec::new(),
@@ -122,8 +129,9 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
         ..Filter::default()
     };
     // Runs are units, which only their machine knows; the fleet knows neither HTTP statuses nor which
-    // pages are incomplete or were not saved, and searches no tags and URLs.
-    let asks_for_incomplete = matches!(args.status.as_deref(), Some(INCOMPLETE | UNSAVED));
+    // pages are incomplete, partial or were not saved, and searches no tags and URLs.
+    let asks_for_incomplete =
+        matches!(args.status.as_deref(), Some(INCOMPLETE | PARTIAL | UNSAVED));
     let asks_for_pages = args.http.is_some() || args.tag.is_some() || args.url.is_some();
     let is_local =
         args.local.local || args.what == What::Runs || asks_for_pages || asks_for_incomplete;

@@ -5,7 +5,10 @@ use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use crate::manual;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// The descriptions of the interfaces, in the directory of the source.
+const INTERFACES: &str = "packaging/tree/usr/share/dbus-1/interfaces";
 
 /// Print a page of the manual with the options, keys and defaults of this program
 ///
@@ -21,7 +24,7 @@ pub fn run(args: &ManualArgs) -> Result<Exit, Failure> {
     let name = args.file.display();
     let template = std::fs::read_to_string(&args.file)
         .map_err(|error| Failure::failed(format!("failed to read '{name}': {error}")))?;
-    let page = manual::page(&template, &crate::command())
+    let page = manual::page(&template, &crate::command(), Path::new(INTERFACES))
         .map_err(|error| Failure::failed(format!("{name}: {error}")))?;
     style::print(&page)?;
     Ok(Exit::Done)

@@ -2,7 +2,6 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
-use crate::client::replace::replace;
 use crate::client::server::{Server, decode};
 use crate::display::exposition::{Exposition, Format, MetricKind};
 use crate::display::style;
@@ -11,6 +10,7 @@ use archivist_config::Scope;
 use archivist_config::declare::{Kind, files};
 use archivist_core::model::Time;
 use archivist_core::text::clean;
+use archivist_plugin::files::whole::{Survives, replace};
 use archivist_shared::bus::documents::report::{self, DURATIONS_MS, HookEnds, Metrics, SiteHealth};
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,7 +54,8 @@ pub async fn run(args: MetricsArgs, scope: &Scope) -> Result<Exit, Failure> {
     let text = out.finish();
     match &args.output {
         None => style::print(&text)?,
-        Some(path) => replace(path, text.as_bytes()).map_err(|error| {
+        // Written every minute.
+        Some(path) => replace(path, text.as_bytes(), 0o644, Survives::Kill).map_err(|error| {
             let path = clean(&path.display().to_string());
             Failure::failed(format!("failed to write '{path}': {error}"))
         })?,
@@ -131,6 +132,11 @@ fn of_orchestrator(metrics: &Metrics, out: &mut Exposition) {
         "archivist_deletions_pending",
         "Deleted crawls and pages whose files are not removed yet.",
         metrics.deleting as f64,
+    );
+    out.gauge(
+        "archivist_pages_unfaithful",
+        "Verified pages whose replay shows less than 95 % of them.",
+        metrics.unfaithful as f64,
     );
     if let Some(search) = &metrics.search {
         out.gauge(

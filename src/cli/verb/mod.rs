@@ -117,7 +117,6 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Runs the verb, and reports its failure.
     pub fn run(self, scope: &Scope) -> ExitCode {
         let done = match self {
             Verb::Hook(args) => return hook::run(args),

@@ -11,6 +11,7 @@ use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::store::STORED_MARKER;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Crawl, Details, Snapshot};
+use archivist_shared::bus::wire::StoreProxy;
 use clap::Args;
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -243,7 +244,10 @@ pub(super) async fn fetch(
         return Ok(());
     }
     let id = id.to_string();
-    server.wait_for(|| server.proxy().fetch(&id)).await.map(drop)
+    server
+        .wait_for(|| async { server.feature::<StoreProxy<'_>>().await?.fetch(&id).await })
+        .await
+        .map(drop)
 }
 
 fn why_there_is_no_page(id: Owner, status: Lifecycle) -> &'static str {

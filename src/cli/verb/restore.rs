@@ -2,6 +2,7 @@
 //! stopped, and no call may start it before the end: its unit is masked until then.
 
 use crate::client::exit::{Exit, Failure};
+use crate::client::reader::BOOTED;
 use crate::client::server::systemctl;
 use crate::verb::backup::{need_root, real};
 use crate::verb::orchestrator::command;
@@ -41,11 +42,8 @@ pub struct RestoreArgs {
     keep_deleted: bool,
 }
 
-/// Directory that exists if systemd is process 1 (sd_booted(3)).
-const BOOTED: &str = "/run/systemd/system";
 /// The server of the search index, which all instances share.
 const INDEX_SERVER: &str = "archivist-sonic.service";
-/// The directories of the package, with their owners.
 const TMPFILES: &str = "archivist.conf";
 
 pub async fn run(args: RestoreArgs, scope: &Scope) -> Result<Exit, Failure> {

@@ -3,7 +3,7 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::page::When;
-use crate::client::search_index::{INDEX, ask, rebuild};
+use crate::client::search_index::{ask, rebuild};
 use crate::client::server::Server;
 use crate::display::style::{self, Style};
 use crate::display::text::{stamp, when};
@@ -21,9 +21,12 @@ use jiff::tz::TimeZone;
 ///
 /// A page has all of the words. Case, accents and width do not count, and other forms of a word are
 /// found after those as written: archive, archives, archiving. "A phrase" in double quotes is words as
-/// written that follow each other, -word leaves pages out, archiv* is the beginning of a word, title:word
-/// is a word of the title and #tag a tag. A pasted URL finds its page first. All other characters
+/// written that follow each other, -word leaves pages out, and archiv* is the beginning of a word. OR
+/// between two conditions asks for one of them. A pasted URL finds its page first. All other characters
 /// separate words.
+///
+/// Conditions with a name: title:word (or intitle:), url:word (or inurl:), #tag (or tag:), site:host with its
+/// subdomains, is:failed, is:sealed or is:cancelled (as --status), after:2024-05 and before:2024-05-17.
 ///
 /// Each page is listed once, with its newest snapshot that was found, and the number of its snapshots.
 /// If nothing is found, a similar word of the index is proposed. It requires permission to read the
@@ -84,7 +87,6 @@ fn state(text: &str) -> Result<SearchState, String> {
 }
 
 pub async fn run(args: SearchArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let directory = scope.data_dir().join(INDEX);
     if args.rebuild {
         rebuild(&Server::reach(scope).await?).await?;
         style::print(
@@ -93,7 +95,7 @@ pub async fn run(args: SearchArgs, scope: &Scope) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let question = question(&args)?;
-    let answer = match ask(&directory, &question)? {
+    let answer = match ask(scope, &question)? {
         Ok(answer) => answer,
         Err(reason) => {
             rebuild(&Server::reach(scope).await?).await?;
@@ -115,13 +117,17 @@ pub async fn run(args: SearchArgs, scope: &Scope) -> Result<Exit, Failure> {
 }
 
 fn question(args: &SearchArgs) -> Result<SearchQuestion, Failure> {
+    let (words, since, until) = without_times(&args.words.join(" "))?;
+    let moment = |text: &Option<String>| text.as_deref().map(time).transpose();
+    let from = moment(&args.since)?.map(|(from, _)| from);
+    let to = moment(&args.until)?.map(|(_, to)| to);
     Ok(SearchQuestion {
-        words: args.words.join(" "),
+        words,
         tags: args.tag.clone(),
         site: args.site.clone(),
         url: args.url.clone(),
-        since: args.since.as_deref().map(time).transpose()?.map(|(from, _)| from),
-        until: args.until.as_deref().map(time).transpose()?.map(|(_, to)| to),
+        since: from.max(since),
+        until: to.into_iter().chain(until).min(),
         plugins: args.plugin.clone(),
         status: args.status,
         limit: match args.limit {
@@ -130,6 +136,28 @@ fn question(args: &SearchArgs) -> Result<SearchQuestion, Failure> {
         },
         all: args.all,
     })
+}
+
+/// The words without after:TIME and before:TIME, and the moment from which, and before which, pages are
+/// wanted.
+fn without_times(words: &str) -> Result<(String, Option<Time>, Option<Time>), Failure> {
+    let (mut since, mut until) = (None, None);
+    let mut kept = Vec::new();
+    let mut is_phrase = false;
+    for word in words.split(' ') {
+        let is_within = is_phrase;
+        is_phrase ^= word.matches('"').count() % 2 == 1;
+        let named = |name| word.strip_prefix(name).filter(|time| !is_within && !time.is_empty());
+        if let Some(text) = named("after:") {
+            since = since.max(Some(time(text)?.0));
+        } else if let Some(text) = named("before:") {
+            let begin = time(text)?.0;
+            until = Some(until.map_or(begin, |until: Time| until.min(begin)));
+        } else {
+            kept.push(word);
+        }
+    }
+    Ok((kept.join(" "), since, until))
 }
 
 /// The beginning and the end of a year, month, day or moment.
@@ -212,6 +240,21 @@ fn short(words: &str) -> String {
 mod tests {
     use super::*;
     use archivist_core::model::SnapshotId;
+
+    #[test]
+    fn times_are_no_words() {
+        let times = |words: &str| {
+            let (words, since, until) = without_times(words).unwrap();
+            let year = |time: Option<Time>| time.map(|time| time.0 / 31_557_600_000 + 1970);
+            (words, year(since), year(until))
+        };
+        let text = |text: &str| text.to_owned();
+        let both = times("web after:2015-07 before:2020-07 after:2014-07 before:2022-07");
+        assert_eq!(both, (text("web"), Some(2015), Some(2020)));
+        let phrase = "\"web before:2020-07 \" after: -x";
+        assert_eq!(times(phrase), (text(phrase), None, None));
+        assert!(without_times("before:noon").is_err());
+    }
 
     #[test]
     fn words_are_marked_without_colours() {

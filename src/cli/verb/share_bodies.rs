@@ -13,6 +13,7 @@ use crate::client::exit::{Exit, Failure};
 use archivist_core::text::{clean, human_size};
 use archivist_hooks::bodies;
 use archivist_plugin::Directory;
+use archivist_plugin::files::whole::{Survives, Whole};
 use archivist_warc::wacz::{Shared, Shelf, Wacz, share};
 use clap::Args;
 use nix::libc::{S_IFDIR, S_IFMT};
@@ -84,16 +85,12 @@ fn share_of(recordings: &Directory, pool: &Path) -> Result<Option<Shared>, Strin
         Err(error) => return Err(text(error)),
     };
     let mut shelf = Links { pool: pool.to_owned(), bodies: make_bodies(recordings).map_err(text)? };
-    remove(recordings, PART).map_err(text)?;
-    let to = recordings.create_for_writing(PART, RECORDING_MODE);
-    let to = to.map_err(text)?;
-    let written = to.try_clone().map_err(text)?;
+    let whole = Whole::within(recordings, RECORDING, RECORDING_MODE).map_err(text)?;
+    let written = whole.file().try_clone().map_err(text)?;
     let shared = share(file, written, &mut shelf).map_err(|error| error.to_string())?;
     if shared.is_some() {
-        to.sync_all().map_err(text)?;
         shelf.bodies.sync().map_err(text)?;
-        recordings.rename(PART, RECORDING).map_err(text)?;
-        recordings.sync().map_err(text)?;
+        whole.place(Survives::PowerCut).map_err(text)?;
     }
     Ok(shared)
 }
@@ -154,7 +151,6 @@ fn remove(directory: &Directory, name: impl AsRef<std::ffi::OsStr>) -> io::Resul
 struct Links {
     /// Directory of the archive's bodies.
     pool: PathBuf,
-    /// That of the recording.
     bodies: Directory,
 }
 

@@ -6,15 +6,19 @@ use crate::client::server::{Server, decode};
 use crate::display::rows;
 use crate::display::style;
 use crate::display::style::Style;
+use crate::display::table::Table;
 use crate::display::text;
+use crate::verb::list::LIMIT;
 use crate::verb::{standard_error, suppressed};
 use archivist_config::Scope;
 use archivist_core::model::{
-    AnyId, Lifecycle, Owner, RunId, Time, VERIFIER, is_http_error, recording_text, replay_text,
+    AnyId, Lifecycle, Owner, ResultState, RunId, Time, VERIFIER, is_http_error, recording_text,
+    replay_text,
 };
+use archivist_core::plan::{errors_text, partial_text};
 use archivist_core::text::{clean, human_size};
 use archivist_shared::bus::documents::report::{
-    Copy, Counts, Crawl, Details, HookResult, ROWS_MAX, Run, Snapshot,
+    Copy, Counts, Crawl, Details, HookResult, Run, Snapshot,
 };
 use clap::Args;
 use serde_json::Value;
@@ -22,15 +26,15 @@ use std::collections::BTreeMap;
 
 mod run;
 
-/// Plugin of the browser, which records.
 const BROWSER: &str = "chromium";
 
 /// Show everything about a crawl, snapshot or run
 ///
 /// Show its state and the reason for it, its results with their output or error, and its runs with
 /// unit name, CPU time and peak memory. A snapshot has the HTTP status of its document, if a hook
-/// reported one, and a recorded one the bytes that plugins sent and received beyond the recording. For a crawl with more than 1000 snapshots, results or runs, show the newest 1000
-/// of each; archivist list has all of them.
+/// reported one, and a recorded one the bytes that plugins sent and received beyond the recording. Of a
+/// crawl, show the newest 50 failed results and the newest 50 pages, each in one line; archivist list has
+/// all of them, and --json up to 1000 snapshots, results and runs.
 #[derive(Args)]
 pub struct ShowArgs {
     /// A crawl (c12), a snapshot (s345) or a run (r678)
@@ -57,7 +61,7 @@ pub async fn run(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
     let files = standard_error::lines(details.runs());
     let gap = if files.is_empty() { "" } else { "\n" };
     let suppressed = what_is_suppressed(details.runs(), &suppressed);
-    style::print(&(text + gap + &files + &suppressed))?;
+    style::say(&(text + gap + &files + &suppressed))?;
     Ok(Exit::Done)
 }
 
@@ -131,7 +135,7 @@ fn merged(wide: Details, here: Details, is_here: impl Fn(Option<&str>) -> bool) 
             Details::Crawl { crawl, snapshots, results, .. },
             Details::Crawl { crawl: known, runs, .. },
         ) => Details::Crawl {
-            crawl: Crawl { directory: known.directory, ..crawl },
+            crawl: Crawl { directory: known.directory, users: known.users, ..crawl },
             snapshots,
             results,
             runs,
@@ -177,40 +181,50 @@ impl Block {
     }
 }
 
-/// Returns the head, then tables of results, pages and runs.
+/// Returns the head, then the tables of a snapshot, or what failed of a crawl and its pages.
 pub fn long(details: &Details, style: &Style) -> String {
     let mut out = short(details, style);
-    let (snapshots, results, runs) = match details {
-        Details::Crawl { snapshots, results, runs, .. } => (snapshots.as_slice(), results, runs),
-        Details::Snapshot { results, runs, .. } => ([].as_slice(), results, runs),
-        Details::Run { .. } => return out,
-    };
-    let is_crawl = matches!(details, Details::Crawl { .. });
-    for table in [
-        rows::snapshots(snapshots, style),
-        rows::results(results, style, is_crawl),
-        rows::runs(runs, style),
-    ] {
-        if !table.is_empty() {
-            out.push('\n');
-            out.push_str(&table.render(style));
+    match details {
+        Details::Crawl { crawl, snapshots, results, .. } => {
+            let is_failed = |result: &&HookResult| result.status == ResultState::Failed;
+            let failed: Vec<HookResult> = results.iter().filter(is_failed).cloned().collect();
+            let (failed, snapshots) = (newest(&failed), newest(snapshots));
+            add(&mut out, &rows::results(failed, style, true), style);
+            add(&mut out, &rows::snapshots(snapshots, style), style);
+            out.push_str(&what_is_left_out(crawl, failed.len(), snapshots.len()));
         }
+        Details::Snapshot { results, runs, .. } => {
+            add(&mut out, &rows::results(results, style, false), style);
+            add(&mut out, &rows::runs(runs, style), style);
+        }
+        Details::Run { .. } => {}
     }
-    out.push_str(&what_is_cut(details));
     out
 }
 
-/// Long tables show only the newest rows.
-fn what_is_cut(details: &Details) -> String {
-    let Details::Crawl { crawl, snapshots, results, runs } = details else {
-        return String::new();
-    };
-    let most = ROWS_MAX as usize;
-    let cut = [("snapshots", snapshots.len()), ("results", results.len()), ("runs", runs.len())]
-        .into_iter()
-        .filter(|(_, shown)| *shown >= most);
-    let line = |(what, shown): (&str, usize)| {
-        format!("\nthe newest {shown} {what}; all: archivist list {what} {} --limit 0", crawl.id)
+fn add(out: &mut String, table: &Table, style: &Style) {
+    if !table.is_empty() {
+        out.push('\n');
+        out.push_str(&table.render(style));
+    }
+}
+
+/// The last rows of a table, as many as `archivist list` shows.
+fn newest<T>(rows: &[T]) -> &[T] {
+    &rows[rows.len().saturating_sub(LIMIT as usize)..]
+}
+
+/// Says how to see the rest of a crawl.
+fn what_is_left_out(crawl: &Crawl, failed: usize, snapshots: usize) -> String {
+    let id = crawl.id;
+    let all_failed = crawl.results.get(ResultState::Failed.as_str()).copied().unwrap_or(0);
+    let cut = [
+        (failed, all_failed, "failed results", format!("results {id} --status failed")),
+        (snapshots, crawl.snapshots.values().sum(), "pages", format!("snapshots {id}")),
+    ];
+    let cut = cut.into_iter().filter(|(shown, all, ..)| (*shown as u64) < *all);
+    let line = |(shown, all, what, list): (usize, u64, &str, String)| {
+        format!("\nthe newest {shown} of {all} {what}; all: archivist list {list} --limit 0")
     };
     let lines: String = cut.map(line).collect();
     if lines.is_empty() { lines } else { lines + "\n" }
@@ -268,9 +282,13 @@ fn crawl_head(crawl: &Crawl, runs: &[Run], style: &Style) -> String {
             None => block.line("Set", format!("{key}={value}")),
         }
     }
+    let users: Vec<String> = crawl.users.iter().map(|uid| text::user(*uid)).collect();
+    block.line("Users", users.join(", "));
     block.line("Pinned", pinned(crawl.pinned));
     block.line("Nodes", crawl.nodes.join(", "));
     block.line("Pages", text::counts(&crawl.snapshots, &text::lifecycles()));
+    block.line("Errors", errors_text(crawl.errors).unwrap_or_default());
+    block.line("Partial", partial_text(crawl.partial).unwrap_or_default());
     block.line("Results", results(&crawl.results));
     block.line("Health", text::health(crawl.uses));
     block.line("Directory", crawl.directory.clone().unwrap_or_default());
@@ -351,7 +369,7 @@ fn snapshot_head(
     copy: Option<&Copy>,
     style: &Style,
 ) -> String {
-    let reason = snapshot.reason.as_deref();
+    let reason = snapshot.lack();
     let since = match snapshot.status {
         Lifecycle::Queued => None,
         _ => snapshot.ended_at.or(snapshot.started_at),
@@ -366,6 +384,9 @@ fn snapshot_head(
     block.line("Took", took(snapshot.started_at, snapshot.ended_at, style));
     block.line("HTTP", snapshot.http_status.map(http).unwrap_or_default());
     block.line("Recorded", recording(snapshot));
+    for part in &snapshot.missing {
+        block.line("Missing", clean(part));
+    }
     block.line("Network", beyond_recording(snapshot, runs));
     block.line("Replay", replay(snapshot, of_hooks, style));
     let parent = match snapshot.parent {

@@ -12,11 +12,11 @@ use crate::verb::show::Block;
 use crate::verb::watch::list;
 use archivist_config::Scope;
 use archivist_config::declare::{Kind, files};
-use archivist_core::model::AnyId;
+use archivist_core::model::{AnyId, REPLAY_HOLDS};
 use archivist_core::plan::incomplete_text;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{
-    Command, Runner, SEARCH_QUEUED_MAX, SearchStatus, Status, StoreStatus,
+    Command, Runner, SEARCH_QUEUED_MAX, SearchStatus, Status, StoreStatus, Unfaithful,
 };
 use archivist_shared::systemd::SystemdClient;
 use clap::Args;
@@ -188,6 +188,9 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
         let fix = "archivist list snapshots --status incomplete; archivist retry --failed";
         block.line("Incomplete", format!("{text}; see: {fix}"));
     }
+    if status.unfaithful.pages > 0 {
+        block.line("Replay", unfaithful(&status.unfaithful));
+    }
     for certificate in &status.certificates {
         let site = format!("{} of watch {}", clean(&certificate.url), clean(&certificate.watch));
         let expiry = list::expiry(certificate.expires, style);
@@ -243,6 +246,19 @@ pub fn network(status: &Status) -> String {
 }
 
 /// What the search index lacks; `None` if it lacks nothing.
+/// Pages whose replay does not hold, the newest by name.
+fn unfaithful(unfaithful: &Unfaithful) -> String {
+    let Unfaithful { pages, newest } = unfaithful;
+    let names: Vec<_> = newest.iter().map(ToString::to_string).collect();
+    let more = if *pages > names.len() as u64 { " ..." } else { "" };
+    let what = if *pages == 1 { "page does" } else { "pages do" };
+    let least = REPLAY_HOLDS;
+    format!(
+        "{pages} {what} not hold: {}{more}; to record again: archivist retry --unfaithful {least}",
+        names.join(" ")
+    )
+}
+
 fn search(search: SearchStatus) -> Option<String> {
     let SearchStatus { queued, is_building, failed } = search;
     let mut text = match (is_building, queued) {
@@ -438,6 +454,10 @@ mod tests {
             crawls: Counts::from([("queued".into(), 3), ("started".into(), 1)]),
             snapshots: Counts::from([("queued".into(), 20)]),
             incomplete: 0,
+            unfaithful: Unfaithful {
+                pages: 7,
+                newest: vec![9, 8].into_iter().map(archivist_core::model::SnapshotId).collect(),
+            },
             running: vec![running, starting],
             uses: Uses { succeeded: 32, failed: 1 },
             ids: IdMarks::default(),
@@ -480,6 +500,7 @@ mod tests {
     Crawls: 3 queued, 1 started
      Pages: 20 queued
     Health: 96%: 32 succeeded, 1 failed
+    Replay: 7 pages do not hold: s9 s8 ...; to record again: archivist retry --unfaithful 0.95
      Store: /srv/store, 3 waiting (1 failed), 1 running; s7: failed to open store '/srv/store'
       Next: Sat 2026-11-21 09:26:05 UTC; in 1min 0s
     Runner: active, archivist-run-412-0badcafe.scope (pid 412) since Sat 2026-11-21 09:24:05 UTC; 1min 0s ago

@@ -1,19 +1,30 @@
-//! `archivist survey`, hidden: reads a file that `archivist import` has got, in a process without
-//! rights. Prints what it has, one JSON object a line.
+//! `archivist survey`, hidden: reads files for other verbs in a process without rights. Prints what they have, one
+//! JSON object a line. Without `--room`, the file is one that `archivist import` has got.
 
 pub mod archivebox;
+pub mod export;
+pub mod html;
+pub mod pictures;
+pub mod replay;
+pub mod room;
+pub mod texts;
+pub mod verify;
 
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use crate::verb::urls::INPUT_MAX_BYTES;
 use archivist_core::model::{Folders, List, URL_MAX};
-use archivist_core::text::clean;
+use archivist_core::text::{clean, human_size};
+use archivist_hooks::TextFiles;
 use archivist_hooks::page::charset;
 use archivist_hooks::page::listing::{self, Url};
 use archivist_hooks::page::saved::{self, SavedPage};
-use archivist_shared::reader::confine;
+use archivist_shared::archive::IMPORT_PLUGIN;
+use archivist_shared::reader::{COMPARER_MEMORY_MAX_BYTES, READER_MEMORY_MAX_BYTES, confine};
 use archivist_warc::PackedFiles;
-use archivist_warc::wacz::Wacz;
+use archivist_warc::wacz::{Page, Parts, Wacz};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -21,9 +32,16 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 /// Address of a feed that does not say its own. Its relative links are no pages.
 const NO_ADDRESS: &str = "https://no-address.invalid/";
+
+/// Time for a comparison; after it, the rest is taken for replaced.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bytes of texts and pictures of the pages of a recording, as they are printed.
+const PARTS_MAX_BYTES: usize = 768 << 20;
 
 #[derive(Args)]
 pub struct SurveyArgs {
@@ -39,34 +57,53 @@ pub struct SurveyArgs {
     /// Read files of ArchiveBox about snapshots
     #[arg(long)]
     archivebox: bool,
+    /// Do a job with the files that the caller gives over standard input
+    #[arg(long, exclusive = true)]
+    room: bool,
 }
 
-/// What a line says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Surveyed {
-    /// A page, and when it was recorded.
-    Page { url: String, title: String, time: String },
+    /// A page, when it was recorded, and what its snapshot gets.
+    Page {
+        url: String,
+        title: String,
+        time: String,
+        parts: Option<Box<PageParts>>,
+    },
     /// The file is a recording, not a list.
     Recording,
-    /// The file is a page that another program saved.
     Saved(Box<SavedPage>),
     /// The format of a list.
     Format(String),
     /// An entry of a list, for `parse_line`, and where it is.
-    Entry { place: String, line: String },
+    Entry {
+        place: String,
+        line: String,
+    },
     /// A part of the file that cannot be used, and why.
     Fault(String),
-    /// The file cannot be used at all.
     Unusable(String),
 }
 
-/// Reads the file that is standard input.
+/// What of a recording the snapshot of a page gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageParts {
+    pub text: Option<TextFiles>,
+    /// Bytes of a picture in base64.
+    pub picture: Option<String>,
+}
+
 pub fn run(args: &SurveyArgs) -> Result<Exit, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::failed(format!("failed to read the file: {error}"))
     };
-    confine().map_err(|error| failed(&error))?;
+    let memory = if args.room { COMPARER_MEMORY_MAX_BYTES } else { READER_MEMORY_MAX_BYTES };
+    confine(memory).map_err(|error| failed(&error))?;
+    if args.room {
+        return room::run().map(|()| Exit::Done);
+    }
     if args.archivebox {
         let read = archivebox::read(std::io::stdin().lock(), std::io::stdout().lock());
         return read.map(|()| Exit::Done).map_err(|error| failed(&error));
@@ -96,29 +133,64 @@ pub fn run(args: &SurveyArgs) -> Result<Exit, Failure> {
 }
 
 fn recording(file: File) -> Result<Exit, Failure> {
-    let survey = match Wacz::survey(file) {
-        Ok(survey) => survey,
+    let mut printed = Ok(());
+    let mut rest = PARTS_MAX_BYTES;
+    let mut is_cut = false;
+    let surveyed = Wacz::survey(file, &mut |page, parts| {
+        if printed.is_err() {
+            return;
+        }
+        if page.url.len() > URL_MAX {
+            let start: String = clean(&page.url).chars().take(80).collect();
+            printed = print(&Surveyed::Fault(format!("URL of a page is too long: {start}…")));
+            return;
+        }
+        let mut text = text_of(page, parts);
+        let own = text.as_mut().and_then(|text| text.description.title.take());
+        let title =
+            if page.title.is_empty() { own.unwrap_or_default() } else { page.title.clone() };
+        let parts = PageParts {
+            text: text.filter(|text| !text.text.trim().is_empty()),
+            picture: parts.picture().map(|bytes| STANDARD.encode(bytes)),
+        };
+        let bytes = serde_json::to_string(&parts).map_or(0, |parts| parts.len());
+        let left = rest.checked_sub(bytes);
+        (rest, is_cut) = (left.unwrap_or(rest), is_cut || left.is_none());
+        printed = print(&Surveyed::Page {
+            url: page.url.clone(),
+            title: title.chars().take(1000).collect(),
+            time: page.time.to_string(),
+            parts: left.map(|_| Box::new(parts)),
+        });
+    });
+    printed?;
+    let faults = match surveyed {
+        Ok(faults) => faults,
         Err(error) => {
             print(&Surveyed::Unusable(error.to_string()))?;
             return Ok(Exit::Done);
         }
     };
-    for fault in &survey.faults {
+    if is_cut {
+        let most = human_size(PARTS_MAX_BYTES as u64);
+        print(&Surveyed::Fault(format!(
+            "only {most} of texts and pictures of its pages are taken"
+        )))?;
+    }
+    for fault in &faults {
         print(&Surveyed::Fault(fault.to_string()))?;
     }
-    for page in survey.pages {
-        if page.url.len() > URL_MAX {
-            let start: String = clean(&page.url).chars().take(80).collect();
-            print(&Surveyed::Fault(format!("URL of a page is too long: {start}…")))?;
-            continue;
-        }
-        print(&Surveyed::Page {
-            url: page.url,
-            title: page.title.chars().take(1000).collect(),
-            time: page.time.to_string(),
-        })?;
-    }
     Ok(Exit::Done)
+}
+
+/// The text of a page: what the recording program has written, else that of the document.
+fn text_of(page: &Page, parts: &Parts<'_>) -> Option<TextFiles> {
+    if let Some(text) = parts.text().filter(|text| !text.trim().is_empty()) {
+        return Some(TextFiles::of_text(IMPORT_PLUGIN, &text));
+    }
+    let (document, media_type) = parts.document()?;
+    let address = Url::parse(&page.url).ok()?;
+    TextFiles::of_document(IMPORT_PLUGIN, &document, &media_type, &address)
 }
 
 /// Reads the lists of a file, or of the files in a ZIP file.
@@ -222,7 +294,8 @@ fn feed(bytes: &[u8], within: &str, lines: &mut Vec<Surveyed>) -> Option<String>
             continue;
         }
         let line = json!({
-            "url": entry.url.as_str(), "title": entry.title, "bookmarked_at": entry.date,
+            "url": entry.url.as_str(), "title": entry.title, "tags": entry.tags,
+            "bookmarked_at": entry.date,
         });
         lines.push(Surveyed::Entry { place, line: line.to_string() });
     }
@@ -253,7 +326,7 @@ fn in_utf8(bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(text)
 }
 
-fn print(line: &Surveyed) -> Result<(), Failure> {
+fn print(line: &impl Serialize) -> Result<(), Failure> {
     let line = serde_json::to_string(line)
         .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
     style::print(&format!("{line}\n"))
@@ -279,12 +352,13 @@ mod tests {
     #[test]
     fn feeds_are_lists() {
         let feed = b"<?xml version=\"1.0\"?><rss><channel><item><title>A</title>\
-            <link>http://a.test/</link><pubDate>Tue, 14 Nov 2023 22:13:20 GMT</pubDate></item>\
+            <link>http://a.test/</link><pubDate>Tue, 14 Nov 2023 22:13:20 GMT</pubDate>\
+            <category>News</category></item>\
             <item><link>/relative</link></item></channel></rss>";
         let mut lines = Vec::new();
         let format = list(feed, Folders::AsTags, "x, ", &mut lines);
         assert_eq!(format.as_deref(), Ok("feed or sitemap"));
-        let line = r#"{"url":"http://a.test/","title":"A","bookmarked_at":"2023-11-14T22:13:20Z"}"#;
+        let line = r#"{"url":"http://a.test/","title":"A","tags":["News"],"bookmarked_at":"2023-11-14T22:13:20Z"}"#;
         let entry = Surveyed::Entry { place: "x, entry 1".to_owned(), line: line.to_owned() };
         assert_eq!(lines[0], entry);
         assert!(matches!(&lines[1], Surveyed::Fault(why) if why.contains("'/relative' refused")));

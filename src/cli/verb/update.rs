@@ -35,7 +35,6 @@ pub async fn run(args: UpdateArgs, scope: &Scope) -> Result<Exit, Failure> {
     each(&args.ids, update).await
 }
 
-/// Updates the whole archive.
 pub async fn run_all(scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let count = server.call_once(server.proxy().update("")).await?;

@@ -6,8 +6,8 @@ use crate::client::exit::Failure;
 use crate::display::text::cut_middle;
 use archivist_core::model::{List, Place, parse_line};
 use archivist_core::text::clean;
+use archivist_shared::bus::documents::bounds::LIST_MAX;
 use archivist_shared::bus::documents::report::Refused;
-use archivist_shared::bus::list::LIST_MAX;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::ffi::OsStr;
@@ -15,8 +15,8 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-/// Position of a URL in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Counts from 1.
@@ -34,7 +34,6 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// A refused URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     pub origin: Origin,
@@ -64,12 +63,10 @@ pub fn read_input(source: impl Read, name: &str) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Finds the entries of an input.
 pub fn read_list<'a>(bytes: &'a [u8], name: &str) -> Result<List<'a>, Failure> {
     List::read(bytes).map_err(|error| Failure::usage(format!("failed to read {name}: {error}")))
 }
 
-/// Collected URLs.
 #[derive(Debug, Default)]
 pub struct Urls {
     lines: Vec<u8>,
@@ -79,7 +76,6 @@ pub struct Urls {
 }
 
 impl Urls {
-    /// Adds an argument of the command line.
     pub fn add_argument(&mut self, number: u64, argument: &OsStr) {
         self.add(Origin::Argument(number), argument.as_bytes());
     }
@@ -117,6 +113,9 @@ impl Urls {
                 }
             }
             Ok(text) if text.contains(['\n', '\r', '\0']) => "it contains a line break",
+            Ok(text) if matches!(origin, Origin::Argument(_)) && is_file(text) => {
+                "it is a file; to read URLs from it, write: - <FILE"
+            }
             Ok(text) => {
                 self.origins.push((origin, self.lines.len()));
                 self.lines.extend_from_slice(text.as_bytes());
@@ -176,6 +175,11 @@ impl Urls {
     }
 }
 
+/// Whether a text that cannot be a URL is the name of a file.
+fn is_file(text: &str) -> bool {
+    !text.contains(':') && Path::new(text).is_file()
+}
+
 /// Returns the URL of the JSON object in the first of these lines.
 fn address(lines: &[u8]) -> Option<String> {
     let line = lines.split(|byte| *byte == b'\n').next()?;
@@ -219,6 +223,16 @@ mod tests {
         );
         assert_eq!(message[2], "argument 3: '' refused: it is empty");
         assert_eq!(message[3], "argument 4: '#x' refused: it is not a URL");
+    }
+
+    #[test]
+    fn a_list_that_is_given_as_an_argument_is_named_as_a_file() {
+        let mut urls = Urls::default();
+        let list = tempfile::NamedTempFile::new().unwrap();
+        urls.add_argument(1, list.path().as_os_str());
+        urls.add_argument(2, OsStr::new("nosuch/list.txt"));
+        assert_eq!((urls.len(), urls.rejected.len()), (1, 1), "the orchestrator refuses the other");
+        assert!(urls.rejected[0].to_string().ends_with("write: - <FILE"));
     }
 
     #[test]

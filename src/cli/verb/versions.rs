@@ -7,22 +7,30 @@ use crate::display::rows;
 use crate::display::style::{self, Style};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
+use crate::verb::diff::{Part, compare_texts};
+use crate::verb::survey::texts::Change as LineChange;
 use archivist_config::Scope;
 use archivist_core::model::web::pattern::UrlPattern;
-use archivist_core::model::{PageVersion, TextDigest};
-use archivist_core::text::{clean, human_size, human_span};
+use archivist_core::model::{CloserLook, PageVersion, TextDigest};
+use archivist_core::text::{TextChange, clean, human_size, human_span, text_change};
 use archivist_hooks::TextDescription;
 use archivist_shared::bus::documents::report::{Filter, Snapshot, Version};
 use clap::Args;
 use serde::Serialize;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
+
+/// Versions whose files are compared with those of the one before: each takes a process.
+const LOOKS_MAX: usize = 20;
 
 /// List all snapshots of a page, newest first, and what changed between them
 ///
 /// A page is the same whatever the scheme, `www.`, a fragment, the order of arguments and those of
 /// campaigns (utm_source, fbclid and the like) are. A fleet does not know it, so this is about this
-/// machine alone. Texts are compared if the plugin text has saved them and the caller can read the
-/// archive.
+/// machine alone. Texts and screenshots are compared if the plugins text and screenshot have saved them and the
+/// caller can read the archive. Two snapshots are identical if both are the same. Of the newest 20, the first new
+/// sentence is shown; numbers, dates and times make none.
 #[derive(Args)]
 pub struct VersionsArgs {
     /// URL of the page
@@ -99,11 +107,59 @@ fn newest(mut versions: Vec<Version>, limit: u32) -> Vec<Version> {
     versions
 }
 
+/// Compares the files of two versions. A reader that fails says nothing about the page.
+fn look_at(before: &Snapshot, now: &Snapshot, differ_in_text: bool) -> CloserLook {
+    let directories = [before, now].map(|page| page.directory.as_deref().map(Path::new));
+    let [Some(before), Some(now)] = directories else {
+        return CloserLook::default();
+    };
+    let open = |part: Part| Some([part.open(before).ok()?, part.open(now).ok()?]);
+    let pictures = open(Part::Picture);
+    let texts = if differ_in_text { open(Part::Text) } else { None };
+    let changes = texts.and_then(|texts| compare_texts(&texts).ok());
+    CloserLook {
+        same_picture: pictures.and_then(|[one, other]| is_same(one, other).ok()),
+        text: changes.map(|changes| change_of(&changes)),
+    }
+}
+
+fn is_same(one: File, other: File) -> io::Result<bool> {
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
+    loop {
+        let (part, same) = (one.fill_buf()?, other.fill_buf()?);
+        let length = part.len().min(same.len());
+        if length == 0 || part[..length] != same[..length] {
+            return Ok(part.is_empty() && same.is_empty());
+        }
+        one.consume(length);
+        other.consume(length);
+    }
+}
+
+fn change_of(changes: &[LineChange]) -> TextChange {
+    let joined = |parts: &[(bool, String)]| -> String {
+        parts.iter().map(|(_, part)| part.as_str()).collect()
+    };
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
+    for change in changes {
+        match change {
+            LineChange::Removed(parts) => removed.push(joined(parts)),
+            LineChange::Added(parts) => added.push(joined(parts)),
+            _ => {}
+        }
+    }
+    text_change(removed.iter().map(String::as_str), added.iter().map(String::as_str))
+}
+
 /// Compares each version with the one before, and returns the newest first.
 fn compared(versions: Vec<Version>) -> Vec<Change> {
     let mut compared: Vec<Change> = Vec::with_capacity(versions.len());
-    let mut text_before = None;
-    for version in versions {
+    let mut text_before: Option<TextDigest> = None;
+    let first_look = versions.len().saturating_sub(LOOKS_MAX);
+    for (number, version) in versions.into_iter().enumerate() {
         let text = text_of(&version.snapshot);
         let before = compared.last().map(|change| &change.version.snapshot);
         let now = &version.snapshot;
@@ -111,8 +167,14 @@ fn compared(versions: Vec<Version>) -> Vec<Change> {
         compared.push(Change {
             after_ms: after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
             changes: before.map_or_else(Vec::new, |before| {
+                let differ = matches!((&text_before, &text), (Some(a), Some(b)) if a != b);
+                let look = if number >= first_look {
+                    look_at(before, now, differ)
+                } else {
+                    CloserLook::default()
+                };
                 let before = compared_of(before, text_before.as_ref());
-                compared_of(now, text.as_ref()).changes_since(&before)
+                compared_of(now, text.as_ref()).changes_since(&before, &look)
             }),
             version,
         });
@@ -124,7 +186,7 @@ fn compared(versions: Vec<Version>) -> Vec<Change> {
 
 fn table(changes: &[Change], style: &Style) -> Table {
     let mut table =
-        Table::new("ID  TIME  AFTER  STATUS  HTTP  SIZE  CHANGES…  TITLE…  KEPT BY…  REASON…");
+        Table::new("ID  TIME  AFTER?  STATUS  HTTP  SIZE?  CHANGES…  TITLE…?  KEPT BY…?  REASON…");
     for Change { version, after_ms, changes } in changes {
         let snapshot = &version.snapshot;
         let tone = text::tone_of_lifecycle(snapshot.status, snapshot.lack());
@@ -197,6 +259,39 @@ mod tests {
         let changes: Vec<String> = compared.iter().rev().map(|c| c.changes.join(", ")).collect();
         let near = "text 99% the same";
         assert_eq!(changes, ["", near, "same text", "text 83% the same", "", "", ""]);
+    }
+
+    #[test]
+    fn pictures_are_compared_by_their_bytes() {
+        let archive = tempfile::tempdir().unwrap();
+        let with_picture = |id: i64, bytes: &[u8]| {
+            let directory = archive.path().join(format!("s{id}"));
+            std::fs::create_dir_all(directory.join("screenshot")).unwrap();
+            std::fs::write(directory.join("screenshot/screenshot.png"), bytes).unwrap();
+            let mut version = version(id, id, 200, "Home");
+            version.snapshot.directory = Some(directory.to_str().unwrap().to_owned());
+            version
+        };
+        let large = vec![7; 100_000];
+        let mut other = large.clone();
+        other[99_999] = 8;
+        let versions = [&large, &large, &other, &vec![8; 100_001]];
+        let versions = (1..).zip(versions).map(|(id, bytes)| with_picture(id, bytes)).collect();
+        let compared = compared(newest(versions, 0));
+        let changes: Vec<String> = compared.iter().rev().map(|c| c.changes.join(", ")).collect();
+        assert_eq!(changes, ["", "", "picture changed", "picture changed"]);
+    }
+
+    #[test]
+    fn lines_of_a_comparison_are_sentences() {
+        let old = "Heading\nOne. Two.\n1 visitor\n";
+        let change = |new: &str| change_of(&crate::verb::survey::texts::changes(old, new));
+        assert_eq!(
+            change("Heading\nOne. Two.\n2 visitors\n"),
+            TextChange::New("2 visitors".to_owned())
+        );
+        assert_eq!(change("Heading\nOne. Two.\n2 visitor\n"), TextChange::Figures);
+        assert_eq!(change("Heading\nOne. 2.\n1 visitor\n"), TextChange::Gone("Two.".to_owned()));
     }
 
     #[test]

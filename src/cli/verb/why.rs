@@ -12,6 +12,7 @@ use archivist_core::model::{AnyId, Owner};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Details, Reason, Why, WhyRun, WhyWatch};
 use archivist_shared::bus::documents::watches::Watch;
+use archivist_shared::bus::wire::WatchesProxy;
 use clap::Args;
 
 /// Explain why a crawl, snapshot, run or watch is not done, or failed
@@ -41,13 +42,26 @@ pub async fn run(args: WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
         _ => None,
     };
     if let Some((id, fleet)) = fleet {
-        let why = of_fleet(id, &fleet, scope).await?;
+        let mut why = of_fleet(id, &fleet, scope).await?;
+        if !why.status.is_final()
+            && let Ok(Some(text)) = fleet.fault().await
+        {
+            // Without the database, what it says of the queue is not the reason.
+            let code = "fleet".to_owned();
+            why.reasons.insert(0, Reason { code, text, until: None });
+        }
         print(&why, args.json)?;
         return name_files(AnyId::Owner(id), &args, scope).await;
     }
     let server = Server::reach(scope).await?;
-    let answer = server.call(|| server.proxy().why(&args.id)).await?;
     let id = args.id.parse::<AnyId>();
+    let ask = || async {
+        match &id {
+            Ok(_) => server.proxy().why(&args.id).await,
+            Err(_) => server.feature::<WatchesProxy<'_>>().await?.why(&args.id).await,
+        }
+    };
+    let answer = server.call(ask).await?;
     let (head, reasons) = match id {
         Ok(AnyId::Owner(_)) => {
             let why: Why = decode(&answer)?;
@@ -66,7 +80,7 @@ pub async fn run(args: WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
     if args.json {
         style::print_json(&answer)?;
     } else {
-        style::print(&summary(&head, &reasons))?;
+        style::say(&summary(&head, &reasons))?;
     }
     match id {
         Ok(id) => name_files(id, &args, scope).await,
@@ -110,15 +124,21 @@ async fn of_fleet(id: Owner, fleet: &Fleet, scope: &Scope) -> Result<Why, Failur
     }
 }
 
-/// Returns the reasons of the fleet, then those of this machine that differ.
+/// Returns the reasons of the fleet, then those of this machine that differ. Of a page that ended here, the machine
+/// alone knows what its files lack.
 fn joined(wide: Why, here: Why) -> Why {
-    let is_final = wide.status.is_final() || here.status.is_final();
-    let mut reasons = wide.reasons;
-    if !is_final {
-        let known: Vec<String> = reasons.iter().map(|reason| reason.text.clone()).collect();
-        let more = here.reasons.into_iter();
-        reasons.extend(more.filter(|reason| !known.contains(&reason.text)));
-    }
+    let is_page = matches!(wide.id, Owner::Snapshot(_));
+    let reasons = match (wide.status.is_final(), here.status.is_final()) {
+        (true, true) if is_page => here.reasons,
+        (false, false) => {
+            let more = here.reasons.into_iter();
+            let more =
+                more.filter(|reason| wide.reasons.iter().all(|known| known.text != reason.text));
+            let more: Vec<Reason> = more.collect();
+            [wide.reasons, more].concat()
+        }
+        _ => wide.reasons,
+    };
     Why { reasons, ..wide }
 }
 
@@ -127,7 +147,7 @@ fn print(why: &Why, is_json: bool) -> Result<Exit, Failure> {
         style::print_json(&serde_json::to_string(why).unwrap_or_default())?;
     } else {
         let head = format!("{} is {}", why.id, why.status);
-        style::print(&summary(&head, &why.reasons))?;
+        style::say(&summary(&head, &why.reasons))?;
     }
     Ok(Exit::Done)
 }
@@ -146,7 +166,7 @@ async fn of_watch(
         style::print_json(&serde_json::to_string(&why).unwrap_or_default())?;
     } else {
         let head = format!("watch {}", why.watch);
-        style::print(&summary(&head, &why.reasons))?;
+        style::say(&summary(&head, &why.reasons))?;
     }
     Ok(Exit::Done)
 }
@@ -156,7 +176,9 @@ async fn idle(server: &Server, name: &str, scope: &Scope) -> Result<Option<Reaso
     let Some(timers) = timers::all(scope).await else {
         return Ok(None);
     };
-    let watches: Vec<Watch> = server.ask(|| server.proxy().watches(name)).await?;
+    let watches: Vec<Watch> = server
+        .ask(|| async { server.feature::<WatchesProxy<'_>>().await?.list(name).await })
+        .await?;
     let mut problems = watches.iter().filter_map(|watch| timers.problem(watch, scope));
     Ok(problems.next().map(|text| Reason { code: "timers".to_owned(), text, until: None }))
 }
@@ -193,6 +215,9 @@ mod tests {
         assert!(texts(both).eq(["leased", "b", "c"]));
         let done = joined(why(Lifecycle::Sealed, &["done"]), why(started, &["running"]));
         assert!(texts(done).eq(["done"]));
+        let sealed = Lifecycle::Sealed;
+        let partial = joined(why(sealed, &["done on web1"]), why(sealed, &["missing", "skipped"]));
+        assert!(texts(partial).eq(["missing", "skipped"]));
     }
 
     #[test]

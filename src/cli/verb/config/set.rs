@@ -9,16 +9,14 @@ use archivist_config::fragments::Fragment;
 use archivist_config::{Scope, Settings, fragments, ini, inputs, keys};
 use archivist_core::model::HIDDEN;
 use archivist_core::text::is_value_name;
+use archivist_plugin::files::whole::{self, Survives};
 use archivist_plugin::settings::check::check;
 use archivist_plugin::{Catalogue, Trust};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Name of the drop-in.
 const NAME: &str = "60-set.conf";
 /// Name of the drop-in for secrets, which only its owner can read.
 const SECRETS_NAME: &str = "60-set-secrets.conf";
@@ -198,19 +196,10 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(|error| failed("create the directory of", &error))?;
     }
-    let new = path.with_extension("new");
     let is_secret = path.ends_with(SECRETS_NAME);
     let mode = if is_secret { 0o600 } else { 0o644 };
-    let written = match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&new)
-            .and_then(|mut file| file.write_all(text.as_bytes())),
-    };
-    written.and_then(|()| fs::rename(&new, path)).map_err(|error| failed("write", &error))
+    whole::replace(path, text.as_bytes(), mode, Survives::PowerCut)
+        .map_err(|error| failed("write", &error))
 }
 
 #[cfg(test)]

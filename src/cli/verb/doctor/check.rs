@@ -4,7 +4,6 @@
 use archivist_core::text::clean;
 use serde::Serialize;
 
-/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {

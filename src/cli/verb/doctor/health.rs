@@ -5,6 +5,7 @@ use crate::display::text;
 use archivist_core::plan::incomplete_text;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Host, Status, Uses};
+use std::path::PathBuf;
 
 /// Results below which failures are no sign of anything.
 const RESULTS_MIN: u64 = 20;
@@ -25,6 +26,21 @@ const REMOVAL_FIX: &str = "for the error: journalctl --unit='archivist-delete-*'
 const HELD_FIX: &str =
     "see 'archivist delete --by-retention --dry-run'; to let it: archivist delete --by-retention";
 const UNDATED_FIX: &str = "no rule of Retention= deletes them: to archive them again: archivist add; then: archivist delete";
+
+const UNKNOWN_FIX: &str = "if the database is an older copy, restore a newer one: archivist restore; or to import the recordings of these pages as new ones: archivist fsck --repair. It leaves their directories, which can be removed then, and names those without a recording";
+
+/// Returns a check that names the directories of pages without a row, if there are any.
+pub fn unknown_pages(directories: &[PathBuf]) -> Option<Check> {
+    let first = directories.first()?.to_string_lossy();
+    let first = clean(&first);
+    let what = match directories.len() {
+        1 => format!("the database does not know the page in '{first}'"),
+        n => {
+            format!("the database does not know {n} pages of the archive ('{first}' is the first)")
+        }
+    };
+    Some(Check::warn("unknown", what, UNKNOWN_FIX))
+}
 
 /// Returns a check of the machine, unless no hook ran, and one of each host with many failures.
 pub fn checks(status: &Status, hosts: &[Host]) -> Vec<Check> {
@@ -76,6 +92,20 @@ mod tests {
 
     fn uses(succeeded: u64, failed: u64) -> Uses {
         Uses { succeeded, failed }
+    }
+
+    #[test]
+    fn pages_that_the_database_does_not_know_are_named() {
+        let path = |id: u32| PathBuf::from(format!("/archive/20261124/a.test/s{id}"));
+        assert!(unknown_pages(&[]).is_none());
+        let one = unknown_pages(&[path(7)]).unwrap();
+        assert_eq!(
+            one.what,
+            "the database does not know the page in '/archive/20261124/a.test/s7'"
+        );
+        let two = unknown_pages(&[path(7), path(8)]).unwrap();
+        assert!(two.what.contains("2 pages of the archive ('/archive/20261124/a.test/s7'"));
+        assert_eq!(two.verdict(), Verdict::Warn);
     }
 
     #[test]

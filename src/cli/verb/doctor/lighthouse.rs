@@ -19,7 +19,6 @@ const NODE: [&str; 2] = ["/usr/local/bin/node", "/usr/bin/node"];
 /// Major and minor version.
 type Version = (u32, u32);
 
-/// What is installed.
 struct Found {
     lighthouse: bool,
     chromium: bool,

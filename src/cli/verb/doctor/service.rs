@@ -4,13 +4,15 @@ use super::{Check, health, watches};
 use crate::client::exit::Failure;
 use crate::client::paging::Paging;
 use crate::client::server::{Server, address, systemctl};
+use crate::verb::fsck;
 use archivist_config::Scope;
 use archivist_shared::bus::documents::report::{Filter, Host, Plugins, Status};
 use archivist_shared::bus::documents::watches::Watch;
+use archivist_shared::bus::wire::{StoreProxy, WatchesProxy};
 use nix::unistd::geteuid;
+use std::path::PathBuf;
 use std::time::Duration;
 
-/// Deadline for an answer of the service manager.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Oldest supported version of systemd.
@@ -37,6 +39,7 @@ pub async fn checks(scope: &Scope) -> Vec<Check> {
             checks.extend(store(answers.store, &answers.status));
             checks.extend(plugin_checks(&answers.plugins));
             checks.extend(health::checks(&answers.status, &answers.hosts));
+            checks.extend(health::unknown_pages(&answers.unknown));
             checks.extend(watches::checks(&answers.watches, scope).await);
         }
     }
@@ -85,12 +88,13 @@ fn manager(version: Result<String, String>, scope: &Scope) -> Check {
     }
 }
 
-/// What the orchestrator knows.
 struct Answers {
     status: Status,
     plugins: Plugins,
     hosts: Vec<Host>,
     watches: Vec<Watch>,
+    /// Directories of pages that the database does not know.
+    unknown: Vec<PathBuf>,
     /// The tested store, or why the test failed; `None` if it was not tested: there is none, or the caller is
     /// not root.
     store: Option<Result<String, String>>,
@@ -104,17 +108,21 @@ async fn ask(scope: &Scope) -> Result<Answers, Failure> {
         _ => None,
     };
     Ok(Answers {
+        unknown: fsck::unknown_pages(&server, &status, scope).await?,
         status,
         store,
         plugins: server.ask(|| server.proxy().plugins()).await?,
         hosts: hosts(&server).await,
-        watches: server.ask(|| server.proxy().watches("")).await?,
+        watches: server
+            .ask(|| async { server.feature::<WatchesProxy<'_>>().await?.list("").await })
+            .await?,
     })
 }
 
 /// Has a transfer test the store. Its own time limit ends it.
 async fn tested(server: &Server) -> Result<String, String> {
-    let tested = server.wait_for(|| server.proxy().test_store()).await;
+    let tested =
+        server.wait_for(|| async { server.feature::<StoreProxy<'_>>().await?.test().await }).await;
     tested.map_err(|failure| failure.message().to_owned())
 }
 

@@ -24,7 +24,6 @@ const LIMIT_SECONDS: u64 = 120;
 const OF_BROWSER: &str = "CHROME_";
 const INSTALL: &str =
     "apt install chromium, or name another browser by CHROME_BINARY= in archivist.conf(5)";
-/// How to see what the browser logs.
 const SEE_LOG: &str = "for the log of the browser, run as an ordinary user: archivist hook trial";
 
 /// Returns the checks of recording and replay, or why they cannot run.
@@ -51,7 +50,6 @@ fn obstacle(scope: &Scope, is_root: bool) -> Option<&'static str> {
     }
 }
 
-/// Runs the trial in a unit.
 async fn trial(scope: &Scope) -> Result<Trial, String> {
     let failed = |error: &dyn std::fmt::Display| format!("failed to run systemd-run: {error}");
     let program = std::env::current_exe().map_err(|error| failed(&error))?;

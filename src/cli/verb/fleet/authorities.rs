@@ -9,12 +9,10 @@ use std::path::Path;
 /// Most bytes of the file: a credential of systemd is limited to 1 MiB.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// A file of certificates.
 #[derive(Debug)]
 pub(super) struct Authorities {
     /// Its path, for messages.
     pub(super) name: String,
-    /// Its content.
     pub(super) pem: Vec<u8>,
 }
 

@@ -7,11 +7,10 @@ use crate::display::style;
 use crate::verb::config::to_failure;
 use archivist_config::{Scope, load};
 use archivist_core::fleet::FLEET_USER;
+use archivist_plugin::files::whole::{Survives, Whole};
 use clap::Args;
 use nix::unistd::User;
-use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -84,47 +83,28 @@ fn dump(command: &mut Command, file: &Path) -> Result<(), Failure> {
     let failed = |verb: &str, path: &Path, error: &io::Error| {
         Failure::failed(format!("failed to {verb} '{}': {error}", path.display()))
     };
-    let mut name = file.as_os_str().to_owned();
-    name.push(".partial");
-    let partial = PathBuf::from(name);
-    match fs::remove_file(&partial) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(failed("remove", &partial, &error));
-        }
-        _ => {}
-    }
-    let mut options = OpenOptions::new();
-    let opened = options.write(true).create_new(true).mode(0o600);
-    let output = opened.open(&partial);
-    let output = output.map_err(|error| failed("create", &partial, &error))?;
-    let copy = output.try_clone();
-    let copy = copy.map_err(|error| failed("write", &partial, &error))?;
+    let whole = Whole::at(file, 0o600).map_err(|error| failed("create", file, &error))?;
+    let output = whole.file().try_clone().map_err(|error| failed("write", file, &error))?;
     let program = command.get_program().to_string_lossy().into_owned();
-    let done = command.stdin(Stdio::null()).stdout(copy).stderr(Stdio::piped()).output();
-    let result = match done {
-        Ok(done) if done.status.success() => Ok(()),
-        Ok(done) => Err(format!("{program}: {}", String::from_utf8_lossy(&done.stderr).trim())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(format!("failed to run {program}: {error}; try: apt install postgresql-client"))
+    let done = command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped()).output();
+    let why = match done {
+        Ok(done) if done.status.success() => {
+            let placed = whole.place(Survives::PowerCut);
+            return placed.map_err(|error| failed("write", file, &error));
         }
-        Err(error) => Err(format!("failed to run {program}: {error}")),
+        Ok(done) => format!("{program}: {}", String::from_utf8_lossy(&done.stderr).trim()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            format!("failed to run {program}: {error}; try: apt install postgresql-client")
+        }
+        Err(error) => format!("failed to run {program}: {error}"),
     };
-    if let Err(why) = result {
-        // What is there is no backup.
-        let _ = fs::remove_file(&partial);
-        return Err(Failure::failed(why));
-    }
-    let directory = file.parent().filter(|path| !path.as_os_str().is_empty());
-    let written = output.sync_all().and_then(|()| {
-        fs::rename(&partial, file)?;
-        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
-    });
-    written.map_err(|error| failed("write", file, &error))
+    Err(Failure::failed(why))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     fn shell(script: &str) -> Command {

@@ -4,20 +4,18 @@
 use super::authorities::Authorities;
 use crate::client::exit::Failure;
 use archivist_config::Scope;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use archivist_plugin::files::whole::{self, Survives};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Name of the drop-in.
 const DROP_IN: &str = "fleet.conf";
-/// Directory of credentials.
 const CREDENTIALS: &str = "/etc/credstore";
 /// Names of the credentials, as in archivist-fleet.service.
 const PASSWORD: &str = "archivist-fleet.password";
 const AUTHORITIES: &str = "archivist-fleet.ca";
 
-/// The files of a node, by scope.
 pub(super) struct Files {
     drop_in: PathBuf,
     password: PathBuf,
@@ -42,7 +40,6 @@ impl Files {
         }
     }
 
-    /// Returns what the files contain.
     pub(super) fn read(&self) -> Result<Contents, Failure> {
         Ok(Contents {
             drop_in: content(&self.drop_in)?,
@@ -71,7 +68,6 @@ impl Files {
         replace(&self.drop_in, text.as_bytes(), 0o644, 0o755)
     }
 
-    /// Makes the files what they were.
     pub(super) fn restore(&self, before: &Contents) -> Result<(), Failure> {
         for (path, content) in
             [(&self.password, &before.password), (&self.authorities, &before.authorities)]
@@ -87,7 +83,6 @@ impl Files {
         }
     }
 
-    /// Removes all.
     pub(super) fn remove(&self) -> Result<(), Failure> {
         remove(&self.drop_in)?;
         remove(&self.password)?;
@@ -101,13 +96,11 @@ impl Files {
 }
 
 impl Contents {
-    /// Returns the password.
     pub(super) fn password(&self) -> Option<String> {
         let text = String::from_utf8_lossy(self.password.as_deref()?).into_owned();
         Some(text.trim_end_matches('\n').to_owned())
     }
 
-    /// Returns the authorities.
     pub(super) fn authorities(&self) -> Option<&[u8]> {
         self.authorities.as_deref()
     }
@@ -140,23 +133,8 @@ fn replace(path: &Path, content: &[u8], mode: u32, directory_mode: u32) -> Resul
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(directory_mode).create(directory);
     made.map_err(|error| failed("make", directory, &error))?;
-    let new = path.with_extension("new");
-    let written = write_new(&new, content, mode).and_then(|()| {
-        fs::rename(&new, path)?;
-        File::open(directory)?.sync_all()
-    });
-    written.map_err(|error| failed("write", path, &error))
-}
-
-fn write_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(mode).open(path)?;
-    file.write_all(content)?;
-    file.sync_all()
+    whole::replace(path, content, mode, Survives::PowerCut)
+        .map_err(|error| failed("write", path, &error))
 }
 
 fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {

@@ -38,7 +38,6 @@ pub struct JoinArgs {
 const CREATED: &str = "created";
 const EXISTED: &str = "existed";
 
-/// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Init,

@@ -54,7 +54,6 @@ fn drained(name: &str, is_undone: bool, has_stopped: bool) -> String {
     }
 }
 
-/// Removes a node from the fleet.
 pub(super) async fn leave(args: &LeaveArgs, scope: &Scope) -> Result<Exit, Failure> {
     let Some(name) = &args.node else {
         return leave_here(scope).await;

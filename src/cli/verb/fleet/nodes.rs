@@ -25,9 +25,11 @@ struct FleetStatus {
     fleet: Option<Fleet>,
 }
 
-/// Lists the nodes.
 pub(super) async fn nodes(args: &ShowArgs) -> Result<Exit, Failure> {
     let fleet = service::fleet().await?;
+    if let Some(fault) = service::state().await.ok().and_then(|node| node.fault) {
+        eprintln!("archivist: {}", clean(&fault));
+    }
     if args.json {
         print(&fleet.nodes)?;
     } else {

@@ -17,7 +17,6 @@ use tokio::time::timeout;
 use zbus::DBusError;
 use zbus::proxy::CacheProperties;
 
-/// Unit of the fleet service.
 pub(super) const UNIT: &str = "archivist-fleet.service";
 /// Limit until the service has connected, or says why not.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -72,12 +71,10 @@ pub(super) async fn start(scope: &Scope) -> Result<(), Failure> {
     systemctl(&["restart", UNIT])
 }
 
-/// Stops the service for good.
 pub(super) fn stop() -> Result<(), Failure> {
     systemctl(&["disable", "--now", UNIT])
 }
 
-/// Makes the orchestrator read its configuration.
 pub(super) async fn reload(scope: &Scope) -> Result<(), Failure> {
     let server = Server::reach(scope).await?;
     server.call(|| server.proxy().reload()).await
@@ -95,7 +92,6 @@ fn systemctl(arguments: &[&str]) -> Result<(), Failure> {
     Err(Failure::failed(format!("{}: {}", what(), said.trim())))
 }
 
-/// Returns the interface of the fleet service.
 pub(super) async fn proxy() -> Result<FleetNodeProxy<'static>, Failure> {
     let bus = Address::new(false, None).connect().await?;
     let proxy = FleetNodeProxy::builder(&bus);
@@ -159,7 +155,6 @@ pub(crate) async fn state() -> Result<NodeState, Failure> {
     parse(&answered(proxy.state()).await?)
 }
 
-/// Returns the fleet with its nodes.
 pub(crate) async fn fleet() -> Result<Fleet, Failure> {
     let proxy = proxy().await?;
     parse(&answered(proxy.nodes()).await?)

@@ -15,12 +15,10 @@ use std::path::{Path, PathBuf};
 /// End of the name of an object.
 const ENDING: &str = ".tar";
 
-/// The copies that rows have.
 #[derive(Default)]
 pub struct Copies {
     /// Directories of pages, as paths below the archive. Each object has the path of its page.
     pages: BTreeSet<PathBuf>,
-    /// Stores of rows.
     stores: BTreeSet<PathBuf>,
 }
 

@@ -7,7 +7,6 @@ use archivist_plugin::files::digest::sha256;
 use serde::Deserialize;
 use std::io::{self, ErrorKind, Read};
 
-/// Name of the plugin and of its directory.
 pub const PLUGIN: &str = "hashes";
 const FILE: &str = "hashes/hashes.json";
 /// Longest list of digests that is read, in bytes: a page has at most some 100,000 files.

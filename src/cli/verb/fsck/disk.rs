@@ -4,10 +4,10 @@
 use archivist_core::model::{IdMarks, Owner};
 use archivist_shared::id_marks::each_entry;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the archive has.
 pub struct Disk {
     /// Paths below the archive of the directories whose row was not seen yet.
     directories: BTreeSet<PathBuf>,
@@ -37,6 +37,15 @@ impl Disk {
         if let Ok(path) = directory.strip_prefix(archive) {
             self.directories.remove(path);
         }
+    }
+
+    /// Returns the paths below the archive of the directories of pages without a row.
+    pub fn pages_without_row(&self) -> impl Iterator<Item = &PathBuf> {
+        let is_page = |path: &&PathBuf| {
+            let name = path.file_name().and_then(OsStr::to_str);
+            matches!(name.and_then(Owner::of_directory), Some(Owner::Snapshot(_)))
+        };
+        self.directories.iter().filter(is_page)
     }
 
     /// Returns the paths below the archive of the directories without a row.
@@ -71,6 +80,9 @@ mod tests {
         disk.has_row(archive, Path::new("/elsewhere/s7"));
         let left: Vec<_> = disk.without_row().collect();
         assert_eq!(left, [Path::new("20261124/a.test/s7")]);
+        assert_eq!(disk.pages_without_row().collect::<Vec<_>>(), left);
+        let again = Disk::read(archive).unwrap();
+        assert_eq!(again.pages_without_row().count(), 2, "without the crawl");
         assert_eq!(disk.highest.crawl, CrawlId(3));
         assert_eq!(disk.highest.snapshot, SnapshotId(12));
         let none = Disk::read(&archive.join("missing")).unwrap();

@@ -9,13 +9,11 @@ use archivist_worker::lists::ListName;
 use serde::{Serialize, Serializer};
 use std::path::PathBuf;
 
-/// What a finding is about, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// The directory of a crawl or page is missing, or that of another one.
     Directory,
-    /// A file of a result is missing.
     File,
     /// A file has another size than its result says.
     Size,
@@ -42,9 +40,7 @@ pub enum Repair {
     Retry(SnapshotId),
     /// New ids are higher than these.
     Ids(IdMarks),
-    /// The page about a snapshot is rebuilt.
     Page(SnapshotId),
-    /// A list is rebuilt.
     List(ListName),
     /// The search index is built again.
     Index,
@@ -71,7 +67,6 @@ impl Serialize for Repair {
     }
 }
 
-/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub kind: Kind,
@@ -100,7 +95,6 @@ impl Finding {
     }
 }
 
-/// What was compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Checked {
     pub crawls: u64,
@@ -108,9 +102,7 @@ pub struct Checked {
     pub pages: u64,
     /// Of these, the ones whose files are in the store alone.
     pub stored: u64,
-    /// Files of results.
     pub files: u64,
-    /// Copies in the store.
     pub copies: u64,
     /// Of these, the ones on other hosts whose size alone was compared.
     pub unread: u64,
@@ -201,22 +193,26 @@ impl Report {
         } = self.checked;
         let found = match self.findings.len() {
             0 => "no problem".to_owned(),
-            1 => "1 problem".to_owned(),
-            n => format!("{n} problems"),
+            n => counted(n as u64, "problem", "problems"),
         };
-        let mut parts =
-            vec![format!("{crawls} crawls"), format!("{pages} pages"), format!("{files} files")];
+        let pages_of = |count| counted(count, "page", "pages");
+        let mut parts = vec![
+            counted(crawls, "crawl", "crawls"),
+            pages_of(pages),
+            counted(files, "file", "files"),
+        ];
         if stored > 0 {
-            parts.push(format!("{stored} pages in the store alone"));
+            parts.push(format!("{} in the store alone", pages_of(stored)));
         }
         if copies > 0 {
-            parts.push(format!("{copies} copies"));
+            parts.push(counted(copies, "copy", "copies"));
         }
         if digests > 0 {
-            parts.push(format!("{digests} digests ({})", human_size(bytes)));
+            let digests = counted(digests, "digest", "digests");
+            parts.push(format!("{digests} ({})", human_size(bytes)));
         }
         if let Some(indexed) = indexed {
-            parts.push(format!("{indexed} pages of the search index"));
+            parts.push(format!("{} of the search index", pages_of(indexed)));
         }
         let mut out = format!("compared {}: {found}\n", parts.join(", "));
         if index_is_behind {
@@ -237,6 +233,11 @@ impl Report {
     }
 }
 
+/// A number and what it counts.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,8 +253,12 @@ mod tests {
             report.listed(&style, &scope),
             "compared 0 crawls, 0 pages, 0 files: no problem\n"
         );
-        report.checked.digests = 3;
-        report.checked.bytes = 2048;
+        report.checked = Checked { crawls: 1, pages: 1, digests: 1, ..Checked::default() };
+        assert_eq!(
+            report.listed(&style, &scope),
+            "compared 1 crawl, 1 page, 0 files, 1 digest (0B): no problem\n"
+        );
+        report.checked = Checked { digests: 3, bytes: 2048, ..Checked::default() };
         report.add(Finding {
             id: Some(Owner::Snapshot(SnapshotId(3))),
             repair: Some(Repair::Retry(SnapshotId(3))),

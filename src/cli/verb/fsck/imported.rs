@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// The imported files of an archive.
 pub struct Imported {
     directory: PathBuf,
     /// Names of the files that were there before the rows were read.

@@ -24,7 +24,7 @@ impl Check<'_> {
             repair: Some(Repair::Index),
             ..Finding::new(Kind::Index, path.as_str(), what)
         };
-        let known = match search_index::check(&directory)? {
+        let known = match search_index::check(scope)? {
             Ok(known) => known,
             // The first build is not complete.
             Err(_) if search.is_building => {

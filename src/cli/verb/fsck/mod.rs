@@ -44,6 +44,9 @@ use std::path::{Path, PathBuf};
 /// store.
 const READ_AGAIN_MAX: usize = 1000;
 
+/// Directories of pages up to which `doctor` compares each with the rows.
+const COMPARED_MAX: usize = 20_000;
+
 /// Compare the rows of crawls and pages with the files of the archive
 ///
 /// The orchestrator may run meanwhile. Without --repair, nothing is changed. The command prints
@@ -132,6 +135,38 @@ pub async fn run(args: FsckArgs, scope: &Scope) -> Result<Exit, Failure> {
     Ok(if report.is_clean() { Exit::Done } else { Exit::Partly })
 }
 
+/// Returns the directories of pages that no row has. Returns none if this user cannot read the archive or
+/// while deleted files are removed, and of a large archive only if it has more directories than pages were
+/// visited.
+pub async fn unknown_pages(
+    server: &Server,
+    status: &Status,
+    scope: &Scope,
+) -> Result<Vec<PathBuf>, Failure> {
+    let archive = scope.data_dir().join("archive");
+    let Ok(mut disk) = Disk::read(&archive) else {
+        return Ok(Vec::new());
+    };
+    let visited = [Lifecycle::Sealed, Lifecycle::Started, Lifecycle::Paused];
+    let visited = visited.iter().filter_map(|state| status.snapshots.get(state.as_str()));
+    let visited: u64 = visited.sum();
+    let count = disk.pages_without_row().count();
+    if status.deleting > 0 || count > COMPARED_MAX && count as u64 <= visited {
+        return Ok(Vec::new());
+    }
+    let mut paging = Paging::new(server, Filter::default());
+    loop {
+        let pages = paging.next::<Snapshot>().await?.rows;
+        if pages.is_empty() {
+            break;
+        }
+        let directories = pages.iter().filter_map(|page| page.directory.as_deref());
+        directories.for_each(|directory| disk.has_row(&archive, Path::new(directory)));
+    }
+    let unknown = disk.pages_without_row().map(|path| archive.join(path));
+    Ok(unknown.filter(|path| path.exists()).collect())
+}
+
 /// Refuses to compare with an archive whose file system is not mounted: all pages would be missing, and
 /// archived again.
 async fn need_archive(archive: &Path, server: &Server, scope: &Scope) -> Result<(), Failure> {
@@ -164,7 +199,6 @@ fn is_remote(object: &StoredObject) -> bool {
     location.is_none_or(|location| location.directory().is_none())
 }
 
-/// A check in progress.
 struct Check<'a> {
     server: &'a Server,
     archive: PathBuf,
@@ -174,11 +208,9 @@ struct Check<'a> {
     copies: Copies,
     /// Copies on other hosts.
     remote: Remote,
-    /// Lists that the rows give.
     lists: Lists,
     /// Pages that the search index must have.
     ended: BTreeSet<SnapshotId>,
-    /// What was deleted.
     deleted: DeletedIds,
     reads_content: bool,
     report: Report,
@@ -319,7 +351,6 @@ impl Check<'_> {
         Page::read(self.server, listed.id).await
     }
 
-    /// Compares the lists of the archive.
     fn lists(&mut self) -> Result<(), Failure> {
         let problems = self.lists.problems();
         for problem in problems.map_err(|error| Failure::failed(error.to_string()))? {

@@ -30,7 +30,6 @@ pub struct Page {
     pub copy: Option<Copy>,
 }
 
-/// Whose directory it is.
 #[derive(Deserialize)]
 pub struct Identity {
     id: String,

@@ -20,7 +20,6 @@ pub struct Remote {
 
 /// A copy that differs, or one that no row has.
 pub enum Difference {
-    /// A copy of this page.
     Of(SnapshotId, StoredObject, Finding),
     /// A file with the path of this page, below the archive.
     Unknown(PathBuf, Finding),
@@ -29,7 +28,6 @@ pub enum Difference {
 }
 
 impl Remote {
-    /// Notes a copy.
     pub fn add(&mut self, id: SnapshotId, object: &StoredObject) {
         let store = self.stores.entry(object.store.clone()).or_default();
         store.insert(object.name.clone(), (id, object.clone()));

@@ -19,9 +19,7 @@ use std::path::Path;
 pub const REST: &str = "import";
 /// Mode of the directories of plugins, to which hooks may write, as in that of a page.
 pub const PLUGIN_MODE: u32 = 0o770;
-/// Mode of directories in them.
 pub const DIRECTORY_MODE: u32 = 0o750;
-/// Mode of files.
 pub const FILE_MODE: u32 = 0o640;
 /// Entries of one snapshot that are copied.
 const ENTRIES_MAX: u64 = 200_000;
@@ -32,7 +30,6 @@ const FAULTS_MAX: usize = 20;
 /// Name of the file with the output of a hook.
 const OUTPUT: &str = "stdout.log";
 
-/// What was found in the directory of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub files: u64,
@@ -43,7 +40,6 @@ pub struct Tally {
     pub damaged: u64,
     /// Names of the first of both, with reasons.
     pub faults: Vec<String>,
-    /// Files of each plugin.
     pub by_plugin: BTreeMap<String, u64>,
     /// Plugins of which a file could not be read.
     pub broken: BTreeSet<String>,
@@ -51,13 +47,11 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a file that cannot be read.
     pub fn damaged(&mut self, path: &str, error: &io::Error) {
         self.damaged += 1;
         self.fault(path, &error.to_string());
     }
 
-    /// Counts an entry that is left out.
     pub fn left_out(&mut self, path: &str, why: &str) {
         self.left_out += 1;
         self.fault(path, why);
@@ -101,21 +95,25 @@ pub fn write_records(page: &StagedPage, target: &Target<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the record of a page, which its worker reads, and what is known of its origin, for a reader of the
-/// archive: a file of this name.
+/// Writes the record of a page, which its worker reads, and, unless its hook does so, what is known of its
+/// origin, for a reader of the archive: a file of this name.
 ///
 /// # Errors
 /// If the archive cannot be written.
 pub fn finish(
     page: &StagedPage,
-    (name, origin): (&str, &serde_json::Value),
+    origin: Option<(&str, &serde_json::Value)>,
     target: &Target<'_>,
 ) -> io::Result<()> {
     let page = serde_json::to_vec(page)?;
-    let rest = make(target, OsStr::new(REST), PLUGIN_MODE)?;
+    if let Some((name, origin)) = origin {
+        let rest = make(target, OsStr::new(REST), PLUGIN_MODE)?;
+        as_owner(target.archive, || {
+            let mut file = rest.create(name, FILE_MODE)?;
+            file.write_all(format!("{origin:#}\n").as_bytes())
+        })?;
+    }
     as_owner(target.archive, || {
-        let mut file = rest.create(name, FILE_MODE)?;
-        file.write_all(format!("{origin:#}\n").as_bytes())?;
         // The record is written last: without it, no worker takes anything.
         let mut record = target.directory.create(RECORD, FILE_MODE)?;
         record.write_all(&page)

@@ -41,7 +41,6 @@ pub struct FoundList {
     refused: Vec<String>,
     /// Number of entries whose page another entry has.
     repeated: usize,
-    /// Whether texts of pages are kept.
     keeps_texts: bool,
 }
 
@@ -57,7 +56,6 @@ struct PageEntry {
     text: Option<String>,
 }
 
-/// What a file is.
 pub enum Content {
     Recording,
     List(FoundList),
@@ -76,7 +74,7 @@ pub fn read(file: &File, args: &ImportArgs, is_page: bool) -> Result<Content, Fa
     let mut found = FoundList { keeps_texts: args.keep_only, ..FoundList::default() };
     let mut places = HashMap::new();
     let mut other = None;
-    reader::read(file, &arguments, |line| match line {
+    reader::read(file, &arguments, reader::LIST_MAX_BYTES, |line| match line {
         Surveyed::Recording => other = Some(Content::Recording),
         Surveyed::Saved(page) => other = Some(Content::Page(page)),
         Surveyed::Format(format) => found.format = format,
@@ -171,7 +169,6 @@ fn address(line: &str) -> String {
     url.unwrap_or(line).to_owned()
 }
 
-/// Queues the pages of a list.
 pub async fn import(
     path: &Path,
     file: &File,
@@ -266,7 +263,6 @@ pub async fn import(
     Ok(exit)
 }
 
-/// What became of entries.
 struct Kept {
     taken: u64,
     known: u64,
@@ -275,7 +271,6 @@ struct Kept {
     exit: Exit,
 }
 
-/// Keeps entries with the text of their page.
 async fn keep_texts(
     pages: Vec<PageEntry>,
     list: (&str, &str),

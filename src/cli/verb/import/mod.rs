@@ -24,6 +24,9 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
+/// Begin of an ARC file.
+const ARC: &[u8] = b"filedesc://";
+
 /// Add the pages of recordings, saved pages, bookmark files, reading lists and ArchiveBox
 ///
 /// The content of a file decides what it is, not its name. The pages of a recording (WACZ, WARC) are
@@ -70,7 +73,6 @@ pub struct ImportArgs {
 }
 
 impl ImportArgs {
-    /// The arguments that import one file.
     pub fn of(file: &Path) -> ImportArgs {
         ImportArgs {
             files: vec![file.to_owned()],
@@ -168,10 +170,11 @@ async fn import(
         return Err(Failure::usage(format!("'{path}' {what}")));
     }
     let mut start = Vec::new();
-    let read = file.by_ref().take(4).read_to_end(&mut start);
+    let read = file.by_ref().take(ARC.len() as u64).read_to_end(&mut start);
     read.map_err(|error| failed("read", path, &error))?;
     let found = match start.as_slice() {
-        b"WARC" | [0x1f, 0x8b, ..] => Content::Recording,
+        // A reader says what an ARC file is.
+        [b'W', b'A', b'R', b'C', ..] | [0x1f, 0x8b, ..] | ARC => Content::Recording,
         _ => list::read(&file, args, is_page)?,
     };
     match found {
@@ -181,9 +184,6 @@ async fn import(
         }
         _ if is_page => Err(Failure::usage("--url is for a saved page, and this is none")),
         Content::List(found) => list::import(path, &file, found, args, scope).await,
-        Content::Recording if args.dry_run => {
-            Err(Failure::usage("--dry-run is for lists and saved pages, and this is a recording"))
-        }
         Content::Recording => recording::import(path, args, scope).await,
     }
 }

@@ -2,13 +2,14 @@
 
 use super::Surveyed;
 use crate::client::exit::Failure;
-use crate::client::reader::Reader;
+use crate::client::reader::{Reader, reopened};
 use archivist_core::text::clean;
 use std::fs::File;
-use std::os::fd::AsRawFd;
 
-/// Bytes that the reader may print about a file.
-const SURVEY_MAX_BYTES: u64 = 256 << 20;
+/// Bytes that the reader may print about a list or a saved page, which are in memory then.
+pub const LIST_MAX_BYTES: u64 = 256 << 20;
+/// Bytes that it may print about a recording.
+pub const RECORDING_MAX_BYTES: u64 = 1 << 30;
 
 fn failed(error: &dyn std::fmt::Display) -> Failure {
     Failure::failed(format!("failed to read the file: {error}"))
@@ -18,13 +19,12 @@ fn failed(error: &dyn std::fmt::Display) -> Failure {
 pub fn read(
     file: &File,
     arguments: &[&str],
+    most: u64,
     mut found: impl FnMut(Surveyed),
 ) -> Result<(), Failure> {
-    // Opened again, so that the descriptor of the reader is for reading alone, and begins at the start.
-    let input = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let input = input.map_err(|error| failed(&error))?;
+    let input = reopened(file).map_err(|error| failed(&error))?;
     let mut unusable = None;
-    Reader::survey(arguments, input.into())?.lines(SURVEY_MAX_BYTES, drop, |line| match line {
+    Reader::survey(arguments, input.into())?.lines(most, drop, |line| match line {
         Surveyed::Unusable(reason) => unusable = Some(reason),
         line => found(line),
     })?;

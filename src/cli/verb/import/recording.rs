@@ -1,31 +1,32 @@
 //! The pages of a recording that another program made. The file becomes one of the
 //! archive, named after its digest, and its pages become snapshots that refer to it: their bodies stay
-//! where they are, because no file says which records belong to which page.
+//! where they are, because no file says which records belong to which page. Their texts and pictures are staged
+//! ([`archivist_shared::staged`]).
 
-use super::reader::read;
+use super::copy::{FILE_MODE, PLUGIN_MODE, Target, finish, make};
+use super::reader::{RECORDING_MAX_BYTES, read};
+use super::saved::result;
+use super::stage::{Queue, Stage, StagedEntry};
 use super::{ImportArgs, Surveyed, failed};
 use crate::client::exit::{Exit, Failure};
-use crate::client::fleet::{Fleet, Local};
 use crate::client::owner::as_owner;
 use crate::client::paging::Paging;
-use crate::client::server::{Server, decode};
-use crate::client::wait::{self, Form};
-use crate::display::{listing, style};
-use crate::verb::add::summary;
-use crate::verb::backup::need_root;
-use crate::verb::urls::Urls;
+use crate::display::style;
+use crate::verb::survey::PageParts;
 use archivist_config::Scope;
-use archivist_core::model::{CrawlId, PageUrl};
+use archivist_core::model::{PageUrl, Time};
 use archivist_core::text::clean;
 use archivist_plugin::files;
 use archivist_plugin::files::digest::sha256;
 use archivist_shared::archive::{IMPORT_FILE, IMPORT_PLUGIN, IMPORT_SOURCE, IMPORT_TAG, IMPORTED};
-use archivist_shared::bus::documents::report::{AddOptions, Added, Filter, Snapshot};
-use serde_json::json;
+use archivist_shared::bus::documents::report::{AddOptions, Filter, Snapshot};
+use archivist_shared::staged::StagedPage;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Seek};
-use std::os::fd::AsFd;
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -36,45 +37,48 @@ const MODE: u32 = 0o750;
 /// Name of a file that is not complete.
 const PARTIAL: &str = ".partial";
 
-/// A page of the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// URL and time of a page.
+type Key = (String, String);
+
 struct Page {
     url: String,
     title: String,
     time: String,
+    parts: PageParts,
 }
 
-/// Imports a recording.
 pub async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
-    need_root(scope, "import into")?;
-    if Fleet::reach(scope, Local::default()).await?.is_some() {
-        return Err(Failure::failed(
-            "a node of a fleet imports nothing: other nodes would not have the file",
-        ));
+    let shown = clean(&path.display().to_string());
+    if args.dry_run {
+        return dry_run(path, &shown);
     }
-    let server = Server::reach(scope).await?;
+    let (stage, _, server) = Stage::open(scope).await?;
     let archive = scope.data_dir().join("archive");
     let kept = Kept::copy(path, &archive)?;
-    let surveyed = survey(&kept.file);
+    let tag = format!("{IMPORT_TAG}{}", &kept.name[..16]);
+    let filter = Filter { tag: Some(tag.clone()), ..Filter::default() };
+    let before: Vec<Snapshot> = Paging::new(&server, filter).collect().await?;
+    let known = before.into_iter().filter_map(|page| Some((page.url, page.bookmarked_at?)));
+    let mut rounds = Rounds {
+        stage: &stage,
+        seen: known.collect(),
+        counts: BTreeMap::new(),
+        queues: Vec::new(),
+    };
+    let surveyed = survey(&kept.file, |page| rounds.add(page));
     let (pages, faults) = surveyed.inspect_err(|_| kept.remove(&archive))?;
-    let shown = clean(&path.display().to_string());
-    for fault in faults.iter().take(FAULTS_MAX) {
-        eprintln!("'{shown}': {}, ignoring", clean(fault));
-    }
-    if let Some(more @ 1..) = faults.len().checked_sub(FAULTS_MAX) {
-        eprintln!("'{shown}': {more} more faults");
-    }
-    let so_far = if faults.is_empty() { Exit::Done } else { Exit::Partly };
-    if pages.is_empty() {
+    report(&shown, &faults);
+    let mut exit = if faults.is_empty() { Exit::Done } else { Exit::Partly };
+    if pages == 0 {
         kept.remove(&archive);
         return Err(Failure::failed(format!("'{shown}' has no page")));
     }
+    let queues = std::mem::take(&mut rounds.queues);
     let name = kept.keep(&archive)?;
-    let tag = format!("{IMPORT_TAG}{}", &name[..16]);
-    let filter = Filter { tag: Some(tag.clone()), ..Filter::default() };
-    let before: Vec<Snapshot> = Paging::new(&server, filter).collect().await?;
-    let known: BTreeSet<(String, String)> =
-        before.into_iter().filter_map(|page| Some((page.url, page.bookmarked_at?))).collect();
+    if queues.is_empty() {
+        style::print("nothing new: the archive has all pages of this file\n")?;
+        return Ok(exit);
+    }
     let options = AddOptions {
         tags: [vec![tag], args.tags.clone()].concat(),
         plugins: vec![IMPORT_PLUGIN.to_owned()],
@@ -84,72 +88,129 @@ pub async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exi
         ]),
         ..AddOptions::default()
     };
-    let rounds = rounds(pages, &known);
-    if rounds.is_empty() {
-        style::print("nothing new: the archive has all pages of this file\n")?;
-        return Ok(so_far);
-    }
-    let mut exit = so_far;
-    for round in rounds {
-        let (crawl, refused) = add(&round, &options, &server).await?;
-        if refused {
-            exit = Exit::Partly;
-        }
-        if args.wait
-            && let Some(crawl) = crawl
-        {
-            match wait::wait(&server, None, crawl, Form::Lines).await? {
-                Exit::Done => {}
-                other => exit = other,
-            }
+    for queue in queues {
+        match queue.add(options.clone(), args.wait, &server).await? {
+            None | Some((_, Exit::Done)) => {}
+            Some((_, other)) => exit = other,
         }
     }
     Ok(exit)
 }
 
-/// Queues the pages of a round. Returns its crawl, if it has one, and whether a page was refused.
-async fn add(
-    pages: &[Page],
-    options: &AddOptions,
-    server: &Server,
-) -> Result<(Option<CrawlId>, bool), Failure> {
-    let failed = |error: serde_json::Error| Failure::failed(format!("failed to write: {error}"));
-    let mut urls = Urls::default();
-    let mut lines = Vec::new();
-    for page in pages {
-        let line = json!({"url": page.url, "title": page.title, "bookmarked_at": page.time});
-        lines.extend(serde_json::to_vec(&line).map_err(failed)?);
-        lines.push(b'\n');
+/// Prints the pages of a file, and what of it cannot be used.
+fn dry_run(path: &Path, shown: &str) -> Result<Exit, Failure> {
+    let file = File::open(path).map_err(|error| failed("open", path, &error))?;
+    let mut seen = BTreeSet::new();
+    let mut lines = String::new();
+    let (pages, faults) = survey(&file, |page| {
+        let title = match &page.title[..] {
+            "" => String::new(),
+            title => format!(" '{}',", clean(title)),
+        };
+        let what = match (&page.parts.text, &page.parts.picture) {
+            (Some(_), Some(_)) => ", with text and picture",
+            (Some(_), None) => ", with text",
+            (None, Some(_)) => ", with a picture",
+            (None, None) => "",
+        };
+        if seen.insert((page.url.clone(), page.time.clone())) {
+            let (url, time) = (clean(&page.url), clean(&page.time));
+            lines.push_str(format!("{title} {url}, of {time}{what}\n").trim_start());
+        }
+        Ok(())
+    })?;
+    let count = match seen.len() {
+        1 => "1 page".to_owned(),
+        n => format!("{n} pages"),
+    };
+    let again = match pages - seen.len() {
+        0 => String::new(),
+        n => format!(", {n} of them again"),
+    };
+    style::print(&format!("'{shown}': a recording of {count}{again}\n{lines}"))?;
+    report(shown, &faults);
+    Ok(if faults.is_empty() { Exit::Done } else { Exit::Partly })
+}
+
+fn report(shown: &str, faults: &[String]) {
+    for fault in faults.iter().take(FAULTS_MAX) {
+        eprintln!("'{shown}': {}, ignoring", clean(fault));
     }
-    urls.add_list(&lines[..], "the list of pages")?;
-    let options = serde_json::to_string(options).map_err(failed)?;
-    let memfd = urls.to_memfd()?;
-    let call = server.proxy().add(memfd.as_fd().into(), &options);
-    let added: Added = decode(&server.call_with_urls(urls.len(), call).await?)?;
-    listing::report(&added.refused, |refused| urls.located(refused.clone()).to_string());
-    style::print(&format!("{}\n", summary(&added)))?;
-    let crawl = (added.accepted > 0).then_some(added.crawl);
-    Ok((crawl, !added.refused.is_empty()))
+    if let Some(more @ 1..) = faults.len().checked_sub(FAULTS_MAX) {
+        eprintln!("'{shown}': {more} more faults");
+    }
 }
 
 /// The pages that are not known, in rounds: a crawl has a URL once, and a file may have it at several
 /// times.
-fn rounds(pages: Vec<Page>, known: &BTreeSet<(String, String)>) -> Vec<Vec<Page>> {
-    let mut rounds: Vec<Vec<Page>> = Vec::new();
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let mut seen = known.clone();
-    for page in pages {
-        if !seen.insert((page.url.clone(), page.time.clone())) {
-            continue;
+struct Rounds<'a> {
+    stage: &'a Stage,
+    seen: BTreeSet<Key>,
+    counts: BTreeMap<String, usize>,
+    queues: Vec<Queue>,
+}
+
+impl Rounds<'_> {
+    /// Writes what the snapshot of a page gets to the directory of its round.
+    fn add(&mut self, page: Page) -> Result<(), Failure> {
+        if !self.seen.insert((page.url.clone(), page.time.clone())) {
+            return Ok(());
         }
-        let round = counts.entry(page.url.clone()).or_default();
-        if *round == rounds.len() {
-            rounds.push(Vec::new());
+        let round = self.counts.entry(page.url.clone()).or_default();
+        if *round == self.queues.len() {
+            self.queues.push(self.stage.begin()?);
         }
-        rounds[*round].push(page);
+        let queue = &mut self.queues[*round];
         *round += 1;
+        write_parts(&page, queue).map_err(|error| queue.failed(&error))?;
+        queue.entries.push(StagedEntry {
+            url: page.url,
+            title: Some(page.title).filter(|title| !title.is_empty()),
+            tags: Vec::new(),
+            time: Some(page.time),
+        });
+        Ok(())
     }
-    rounds
+}
+
+fn write_parts(page: &Page, queue: &Queue) -> io::Result<()> {
+    let mut plugins = Vec::new();
+    if let Some(text) = page.parts.text.clone() {
+        plugins.push(("text", Vec::from(text.files()?)));
+    }
+    let picture = page.parts.picture.as_ref().and_then(|text| STANDARD.decode(text).ok());
+    if let Some((picture, name)) =
+        picture.and_then(|bytes| picture_name(&bytes).map(|name| (bytes, name)))
+    {
+        plugins.push(("screenshot", vec![(name, picture)]));
+    }
+    if plugins.is_empty() {
+        return Ok(());
+    }
+    let directory = queue.page(&page.url)?;
+    let target = Target { archive: &queue.archive, directory: &directory };
+    let time: Option<Time> = page.time.parse().ok().map(|time: jiff::Timestamp| time.into());
+    let mut record = StagedPage::default();
+    for (plugin, files) in plugins {
+        let own = make(&target, OsStr::new(plugin), PLUGIN_MODE)?;
+        record.results.push(result(plugin, files[0].0.to_owned(), time));
+        as_owner(&queue.archive, || {
+            files
+                .iter()
+                .try_for_each(|(name, content)| own.create(name, FILE_MODE)?.write_all(content))
+        })?;
+    }
+    finish(&record, None, &target)
+}
+
+/// The name that a picture gets, by its first bytes.
+fn picture_name(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("screenshot.png"),
+        [0xff, 0xd8, 0xff, ..] => Some("screenshot.jpg"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("screenshot.webp"),
+        _ => None,
+    }
 }
 
 /// The name of the file, as it was.
@@ -158,14 +219,14 @@ pub fn source_name(path: &Path) -> String {
     clean(&name).chars().take(200).collect()
 }
 
-/// A copy of the file in the archive, which has no name yet.
+/// A copy of the file in the archive.
 struct Kept {
     file: File,
-    suffix: &'static str,
+    /// The name that it gets, which is that of its digest.
+    name: String,
 }
 
 impl Kept {
-    /// Copies a file.
     fn copy(path: &Path, archive: &Path) -> Result<Kept, Failure> {
         let mut source = File::open(path).map_err(|error| failed("open", path, &error))?;
         let metadata = source.metadata();
@@ -178,6 +239,7 @@ impl Kept {
         let suffix = match (read, &start) {
             (Ok(()), b"PK\x03\x04") => "wacz",
             (Ok(()), b"WARC") => "warc",
+            (Ok(()), b"file") => "arc",
             (Ok(()), [0x1f, 0x8b, ..]) => "warc.gz",
             _ => {
                 let path = clean(&path.display().to_string());
@@ -190,6 +252,7 @@ impl Kept {
             let mut builder = DirBuilder::new();
             builder.mode(MODE).recursive(true).create(&directory)?;
             let mut options = OpenOptions::new();
+            // Not `Whole`: its name is its digest, and a second command must find the lock.
             options.read(true).write(true).create(true).mode(0o640);
             let mut file = options.open(directory.join(PARTIAL))?;
             file.try_lock()
@@ -198,10 +261,10 @@ impl Kept {
             files::copy::copy(&source, &file)?;
             file.sync_all()?;
             file.rewind()?;
-            Ok(file)
+            let (hex, _) = sha256(&file)?;
+            Ok(Kept { file, name: format!("{hex}.{suffix}") })
         });
-        let file = copied.map_err(|error| failed("copy", path, &error))?;
-        Ok(Kept { file, suffix })
+        copied.map_err(|error| failed("copy", path, &error))
     }
 
     /// Removes the copy. The error that counts is the one before.
@@ -209,62 +272,38 @@ impl Kept {
         let _ = as_owner(archive, || fs::remove_file(archive.join(IMPORTED).join(PARTIAL)));
     }
 
-    /// Gives the copy the name of its digest, and returns that.
-    fn keep(mut self, archive: &Path) -> Result<String, Failure> {
+    /// Gives the copy its name, and returns that.
+    fn keep(self, archive: &Path) -> Result<String, Failure> {
         let directory = archive.join(IMPORTED);
         let named = as_owner(archive, || {
-            self.file.rewind()?;
-            let (hex, _) = sha256(&self.file)?;
-            let name = format!("{hex}.{}", self.suffix);
-            fs::rename(directory.join(PARTIAL), directory.join(&name))?;
-            File::open(&directory)?.sync_all()?;
-            Ok(name)
+            fs::rename(directory.join(PARTIAL), directory.join(&self.name))?;
+            File::open(&directory)?.sync_all()
         });
-        named.map_err(|error| failed("keep a file in", &directory, &error))
+        named.map_err(|error| failed("keep a file in", &directory, &error))?;
+        Ok(self.name)
     }
 }
 
-/// Returns the pages of the file and its faults.
-fn survey(file: &File) -> Result<(Vec<Page>, Vec<String>), Failure> {
-    let mut pages = Vec::new();
-    let mut faults = Vec::new();
-    read(file, &[], |line| match line {
-        Surveyed::Page { url, title, time } => {
-            pages.push(Page { url: as_archived(url), title, time })
+/// Passes on the pages of a file. Returns their number, and what cannot be used.
+fn survey(
+    file: &File,
+    mut add: impl FnMut(Page) -> Result<(), Failure>,
+) -> Result<(usize, Vec<String>), Failure> {
+    let (mut pages, mut faults) = (0, Vec::new());
+    let mut added = Ok(());
+    read(file, &[], RECORDING_MAX_BYTES, |line| match line {
+        Surveyed::Page { url, title, time, parts } if added.is_ok() => {
+            pages += 1;
+            let parts = parts.map(|parts| *parts).unwrap_or_default();
+            added = add(Page { url: as_archived(url), title, time, parts });
         }
         Surveyed::Fault(fault) => faults.push(fault),
         _ => {}
     })?;
-    Ok((pages, faults))
+    added.map(|()| (pages, faults))
 }
 
 /// A URL in the form that the archive has it in, which distinguishes known pages.
 fn as_archived(url: String) -> String {
     PageUrl::parse(&url).map_or(url, |parsed| parsed.as_str().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_is_once_in_a_round_and_known_pages_are_left_out() {
-        let page = |url: &str, time: &str| Page {
-            url: url.to_owned(),
-            title: String::new(),
-            time: time.to_owned(),
-        };
-        let pages = vec![
-            page("http://a/", "1"),
-            page("http://a/", "2"),
-            page("http://b/", "1"),
-            page("http://a/", "2"),
-            page("http://a/", "3"),
-        ];
-        let known = BTreeSet::from([("http://a/".to_owned(), "1".to_owned())]);
-        let expected =
-            [vec![page("http://a/", "2"), page("http://b/", "1")], vec![page("http://a/", "3")]];
-        assert_eq!(rounds(pages.clone(), &known), expected);
-        assert_eq!(rounds(pages, &BTreeSet::new()).len(), 3);
-    }
 }

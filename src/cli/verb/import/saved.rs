@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// Plugin of saved pages, except those of SingleFile.
 const PLUGIN: &str = "saved";
@@ -35,14 +35,11 @@ const ABOUT: &str = "saved.json";
 const DOCUMENT: &str = "document.html";
 /// Names in the directory of a plugin that are not those of a saved file.
 const RESERVED: [&str; 3] = ["stdout.log", "stderr.log", DOCUMENT];
-/// Plugin of SingleFile, and the file that it writes.
 const SINGLE_FILE: (&str, &str) = ("singlefile", "singlefile.html");
 /// Document of a folder.
 pub const INDEX: &str = "index.html";
 
-/// Where a page is.
 pub enum Source<'a> {
-    /// A file, and its path.
     File(&'a File, &'a Path),
     /// A folder with the document [`INDEX`], and its path.
     Folder(&'a Directory, &'a Path),
@@ -78,7 +75,6 @@ impl Source<'_> {
     }
 }
 
-/// The saved pages of a command.
 pub struct SavedPages<'a> {
     args: &'a ImportArgs,
     scope: &'a Scope,
@@ -204,7 +200,6 @@ impl SavedPages<'_> {
         Ok(tally)
     }
 
-    /// Queues what was copied.
     async fn flush(&mut self) -> Result<(), Failure> {
         let (Some(round), Some((_, _, server))) = (self.queue.take(), &self.open) else {
             return Ok(());
@@ -230,7 +225,6 @@ impl SavedPages<'_> {
         Ok(())
     }
 
-    /// Queues the rest, and reports what was taken.
     pub async fn finish(mut self) -> Result<Exit, Failure> {
         if self.found == 0 || self.args.dry_run {
             return Ok(Exit::Done);
@@ -250,7 +244,6 @@ fn time_of(text: &str) -> Option<Time> {
     text.parse::<Timestamp>().ok().map(Time::from)
 }
 
-/// Describes a page in one line.
 fn description(entry: &Entry) -> String {
     let title = entry.page.title.as_deref().unwrap_or_default();
     let title = match title {
@@ -261,7 +254,6 @@ fn description(entry: &Entry) -> String {
     format!("{},{title} {url}, of {time}", clean(&entry.page.format))
 }
 
-/// Copies the files of a page.
 fn copy_page(source: &Source<'_>, entry: &Entry, queue: &Queue) -> io::Result<Tally> {
     let archive = &queue.archive;
     let mut tally = Tally::default();
@@ -279,7 +271,7 @@ fn copy_page(source: &Source<'_>, entry: &Entry, queue: &Queue) -> io::Result<Ta
         Source::File(file, path) => {
             copy_open(file, &name, &into)?;
             if plugin == PLUGIN && entry.page.document.is_none() {
-                copy_companions(path, &into, &mut tally)?;
+                copy_companions(path, &entry.page.requisites, &into, &mut tally)?;
             }
         }
         Source::Folder(from, _) => {
@@ -301,7 +293,7 @@ fn copy_page(source: &Source<'_>, entry: &Entry, queue: &Queue) -> io::Result<Ta
         "format": entry.page.format, "file": own_name.to_string_lossy(), "url": entry.url,
         "title": entry.page.title, "saved_at": entry.time,
     });
-    finish(&page, (ABOUT, &about), &target)?;
+    finish(&page, Some((ABOUT, &about)), &target)?;
     Ok(tally)
 }
 
@@ -330,32 +322,57 @@ pub fn keep_text(
         "format": list.0, "file": list.1, "url": entry.url, "title": entry.title,
         "tags": entry.tags, "bookmarked_at": entry.time,
     });
-    finish(&page, (ABOUT, &about), &target)
+    finish(&page, Some((ABOUT, &about)), &target)
 }
 
-/// Copies the folder in which a browser saved the pictures of an HTML file: `NAME_files` of `NAME.html`.
-fn copy_companions(path: &Path, into: &Target<'_>, tally: &mut Tally) -> io::Result<()> {
+/// Copies the folders in which a browser saved what an HTML file shows, and names the files that are in none of
+/// them. Each browser names the folder in its language, such as `NAME_files` or `NAME-Dateien` of `NAME.html`.
+fn copy_companions(
+    path: &Path,
+    requisites: &[String],
+    into: &Target<'_>,
+    tally: &mut Tally,
+) -> io::Result<()> {
     let Some(stem) = path.file_stem() else {
         return Ok(());
     };
-    let mut name = stem.to_owned();
-    name.push("_files");
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    // Without one, the page has no pictures of its own.
-    let Ok(parent) = Directory::open(parent) else {
-        return Ok(());
+    let mut of_chromium = stem.to_owned();
+    of_chromium.push("_files");
+    let stem = stem.to_string_lossy();
+    let shown = requisites.iter().filter_map(|file| file.split_once('/'));
+    // A short name is also the begin of words.
+    let is_of_page = |folder: &&str| {
+        let rest = folder.strip_prefix(&*stem);
+        rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
     };
-    if parent.enter(&name).is_err() {
-        return Ok(());
+    let of_page = shown.map(|(folder, _)| folder).filter(is_of_page);
+    let mut folders: BTreeSet<OsString> = of_page.map(OsString::from).collect();
+    folders.insert(of_chromium);
+    // Without the directory, each file is missing.
+    if let Ok(parent) = Directory::open(parent) {
+        folders.retain(|folder| parent.enter(folder).is_ok());
+        for folder in &folders {
+            copy(&parent, folder, Some(into), 1, tally)?;
+        }
     }
-    copy(&parent, &name, Some(into), 1, tally)
+    for file in requisites {
+        let is_copied = file.split_once('/').is_some_and(|(folder, rest)| {
+            let is_plain = Path::new(rest).components().all(|c| matches!(c, Component::Normal(_)));
+            folders.contains(OsStr::new(folder)) && is_plain && parent.join(file).is_file()
+        });
+        if !is_copied {
+            tally.left_out(file, "the page shows it, and it is in no folder of the page");
+        }
+    }
+    Ok(())
 }
 
 /// The result of a page that another program saved.
-fn result(plugin: &str, output: String, time: Option<Time>) -> StagedResult {
+pub fn result(plugin: &str, output: String, time: Option<Time>) -> StagedResult {
     StagedResult {
         plugin: plugin.to_owned(),
         hook: SAVED_HOOK.to_owned(),

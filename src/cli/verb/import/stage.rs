@@ -17,6 +17,7 @@ use archivist_core::model::{Lifecycle, Owner, Place};
 use archivist_core::text::clean;
 use archivist_plugin::Directory;
 use archivist_plugin::files::remove::remove_tree;
+use archivist_shared::archive::IMPORT_FILE;
 use archivist_shared::bus::documents::report::{AddOptions, Added, Crawl, Filter, Snapshot};
 use archivist_shared::staged::{STAGED, STAGED_SETTING, is_name, name_of};
 use nix::sys::stat::{Mode, umask};
@@ -39,7 +40,6 @@ const MODE: u32 = 0o750;
 /// URL and time of a page.
 pub type Key = (String, Option<String>);
 
-/// A page that is staged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StagedEntry {
     pub url: String,
@@ -116,7 +116,6 @@ impl Stage {
         removed.map_err(|error| failed("clean", &self.path, &error))
     }
 
-    /// Makes a directory for the pages of a crawl.
     pub fn begin(&self) -> Result<Queue, Failure> {
         let made = as_owner(&self.archive, || {
             let mut random = [0; 16];
@@ -142,7 +141,8 @@ impl Stage {
 /// URL and time of the pages that were imported before.
 async fn imported(crawls: &[&Crawl], server: &Server) -> Result<BTreeSet<Key>, Failure> {
     let mut known = BTreeSet::new();
-    for crawl in crawls {
+    // The pages of a recording are known by its tag.
+    for crawl in crawls.iter().filter(|crawl| !crawl.config.contains_key(IMPORT_FILE)) {
         let filter = Filter::of(Owner::Crawl(crawl.id));
         let pages: Vec<Snapshot> = Paging::new(server, filter).collect().await?;
         // The files of a cancelled page are gone.
@@ -163,7 +163,6 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Makes the directory of a page.
     pub fn page(&self, url: &str) -> io::Result<Directory> {
         let name = name_of(url);
         as_owner(&self.archive, || {
@@ -172,7 +171,6 @@ impl Queue {
         })
     }
 
-    /// The error of a copy.
     pub fn failed(&self, error: &io::Error) -> Failure {
         failed("write to", self.directory.path(), error)
     }

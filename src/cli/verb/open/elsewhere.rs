@@ -69,7 +69,6 @@ pub async fn fetch(
     }
 }
 
-/// Largest copy of a page with these results.
 fn size_max(results: &[HookResult]) -> u64 {
     let size = |sum: u64, result: &HookResult| sum.saturating_add(result.size);
     let files = results.iter().fold(0, size);

@@ -2,11 +2,11 @@
 
 use super::{failed, read_next_to, write_next_to};
 use crate::client::exit::Failure;
-use crate::display::style;
+use crate::display::{style, text};
 use archivist_config::Scope;
 use archivist_core::model::{Audience, PersonaName};
 use clap::Args;
-use nix::unistd::{Gid, Group, Uid, User};
+use nix::unistd::{Gid, Group, User};
 use std::path::Path;
 
 #[derive(Args)]
@@ -89,16 +89,12 @@ pub(super) fn usual(sudo_uid: Option<&str>) -> Audience {
 
 /// Returns the users and groups of a list by name, root first.
 pub(super) fn words(audience: &Audience) -> Vec<String> {
-    let user = |uid: &u32| {
-        let user = User::from_uid(Uid::from_raw(*uid)).ok().flatten();
-        user.map_or(uid.to_string(), |user| user.name)
-    };
     let group = |gid: &u32| {
         let group = Group::from_gid(Gid::from_raw(*gid)).ok().flatten();
         format!("@{}", group.map_or(gid.to_string(), |group| group.name))
     };
     let mut words = vec!["root".to_owned()];
-    words.extend(audience.users.iter().map(user));
+    words.extend(audience.users.iter().map(|uid| text::user(*uid)));
     words.extend(audience.groups.iter().map(group));
     words.extend(audience.fleet.then(|| "--fleet".to_owned()));
     words.extend(audience.everyone.then(|| "*".to_owned()));

@@ -12,10 +12,11 @@ use archivist_config::Scope;
 use archivist_core::model::cookies::CookieFile;
 use archivist_core::model::{Audience, COOKIES, PersonaName, PersonaSettings};
 use archivist_core::text::clean;
-use archivist_hooks::crawl::persona::{
+use archivist_hooks::persona::{
     COPY_BOUNDS, IN_USE, PROFILE, copy_opened, open_below, open_without_links,
 };
 use archivist_plugin::files::remove::remove_tree;
+use archivist_plugin::files::whole::{self, Survives};
 use clap::Args;
 use nix::sys::stat::{Mode, umask};
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -120,9 +121,7 @@ pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<Exit, 
         Some(file) => format!(" with {}", file.summary(style::now().0 / 1000)),
         None => String::new(),
     };
-    style::print(&format!(
-        "persona {name} is ready{with}: archivist add --persona {name}\n{users}"
-    ))?;
+    style::say(&format!("persona {name} is ready{with}: archivist add --persona {name}\n{users}"))?;
     Ok(match cookies {
         Some(file) if !file.refused.is_empty() => Exit::Partly,
         _ => Exit::Done,
@@ -192,11 +191,11 @@ fn fill(args: &ImportArgs, new: &Path, scope: &Scope) -> Result<Option<CookieFil
         return Err(unusable("it has no cookie that can be used"));
     }
     let to = new.join(COOKIES);
-    fs::write(&to, file.to_netscape()).map_err(|error| failed("write", &to, &error))?;
+    whole::replace(&to, file.to_netscape().as_bytes(), 0o666, Survives::PowerCut)
+        .map_err(|error| failed("write", &to, &error))?;
     Ok(Some(file))
 }
 
-/// Reads a file of cookies.
 fn text_of(cookies: &Path, scope: &Scope) -> Result<Vec<u8>, Failure> {
     let unreadable = |error| failed("read", cookies, &error);
     let file = open(cookies, scope)?;

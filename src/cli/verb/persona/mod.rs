@@ -12,16 +12,14 @@ use crate::display::style::Style;
 use crate::display::table::Table;
 use archivist_config::Scope;
 use archivist_core::model::{COOKIES, PersonaName};
-use archivist_hooks::crawl::persona::PROFILE;
+use archivist_hooks::persona::PROFILE;
 use archivist_plugin::files::remove::remove_tree;
+use archivist_plugin::files::whole::{self, Survives};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::fmt::Display;
 use std::fs;
-use std::fs::{File, Permissions};
 use std::io;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -106,15 +104,8 @@ fn read_next_to<T: FromStr<Err: Display> + Default>(all: &Path, file: &str) -> R
 /// Replaces a file next to the personas, which only the owner can read.
 fn write_next_to(all: &Path, file: &str, text: &str) -> Result<(), Failure> {
     let path = all.join(file);
-    // No persona and no other file has this name.
-    let new = all.join(format!("{file}~"));
-    let written = File::create(&new).and_then(|mut file| {
-        file.set_permissions(Permissions::from_mode(0o600))?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &path)
-    });
-    written.map_err(|error| failed("write", &path, &error))
+    whole::replace(&path, text.as_bytes(), 0o600, Survives::PowerCut)
+        .map_err(|error| failed("write", &path, &error))
 }
 
 fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {

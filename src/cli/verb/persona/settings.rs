@@ -56,7 +56,6 @@ pub(super) fn set(args: &SetArgs, all: &Path, scope: &Scope) -> Result<(), Failu
     style::print(&format!("set {} of {name}\n", keys.join(", ")))
 }
 
-/// Removes settings.
 pub(super) fn unset(args: &UnsetArgs, all: &Path) -> Result<(), Failure> {
     let name = &args.name;
     let mut settings = of_existing(all, name)?;
@@ -112,7 +111,6 @@ pub(super) fn read(all: &Path, name: &PersonaName) -> Result<PersonaSettings, Fa
     read_next_to(all, &name.settings())
 }
 
-/// Replaces the settings of a persona.
 pub(super) fn write(
     all: &Path,
     name: &PersonaName,

@@ -6,7 +6,7 @@ use crate::display::style;
 use crate::verb::show::Block;
 use archivist_config::Scope;
 use archivist_core::model::{COOKIES, PersonaName, PersonaSettings, shown_setting};
-use archivist_hooks::crawl::persona::PROFILE;
+use archivist_hooks::persona::PROFILE;
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

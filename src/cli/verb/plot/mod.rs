@@ -46,21 +46,16 @@ struct Subject {
     url: String,
     status: Lifecycle,
     reason: Option<String>,
-    /// Pages of a crawl.
     pages: Option<u64>,
     created_at: Time,
 }
 
-/// What the rows of a picture are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Workers and hooks of one machine.
     Units,
-    /// Nodes of a fleet and their pages.
     Nodes,
 }
 
-/// What is drawn.
 struct Picture {
     kind: Kind,
     subject: Subject,

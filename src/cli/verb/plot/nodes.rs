@@ -7,7 +7,7 @@ use super::{Kind, Picture, Subject, first};
 use crate::client::exit::Failure;
 use crate::client::fleet::Fleet;
 use crate::client::paging::Source;
-use archivist_core::model::{Lifecycle, Owner, Time};
+use archivist_core::model::{Lifecycle, Owner, SnapshotId, Time};
 use archivist_shared::bus::documents::report::{Crawl, Filter, Snapshot};
 use std::collections::BTreeMap;
 
@@ -32,8 +32,10 @@ pub async fn picture(fleet: &Fleet, id: Owner, limit: u32) -> Result<Option<Pict
             }
         }
     };
-    let pages =
-        first(source, limit, |after, limit| Filter { limit, after_page: after, ..Filter::of(id) });
+    let pages = first(source, limit, |after: Option<SnapshotId>, limit| {
+        let after_page = after.map(|page| page.0);
+        Filter { limit, after_page, ..Filter::of(id) }
+    });
     let (pages, more) = pages.await?;
     let left = more.then(|| worked_on.saturating_sub(pages.len() as u64).max(1));
     Ok(Some(of(subject, &pages, left)))
@@ -171,7 +173,7 @@ mod tests {
     use super::*;
     use crate::display::style::Style;
     use crate::verb::plot::draw::draw;
-    use archivist_core::model::{CrawlId, SnapshotId, Uses};
+    use archivist_core::model::{CrawlId, Uses};
     use std::path::Path;
 
     /// A page that ran from `from` to `to` seconds; without an end, it is open.
@@ -206,6 +208,7 @@ mod tests {
             node: Some(node.to_owned()),
             recording: None,
             replay: None,
+            missing: Vec::new(),
         }
     }
 

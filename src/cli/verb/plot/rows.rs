@@ -8,7 +8,6 @@ use archivist_core::text::human_size;
 use archivist_shared::bus::documents::report::Span;
 use std::collections::BTreeMap;
 
-/// Shape of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Worker,
@@ -27,7 +26,6 @@ pub enum State {
     Unknown,
 }
 
-/// One attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub level: usize,

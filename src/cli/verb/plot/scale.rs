@@ -57,7 +57,6 @@ struct Piece {
     x: f64,
 }
 
-/// Maps times to pixels.
 pub struct Scale {
     pieces: Vec<Piece>,
     /// Pixels per millisecond.
@@ -88,7 +87,6 @@ impl Scale {
         Scale { pieces, rate, right }
     }
 
-    /// Returns the start of the axis.
     pub fn origin(&self) -> Time {
         Time(self.pieces[0].from)
     }

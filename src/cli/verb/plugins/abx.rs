@@ -13,9 +13,10 @@ use crate::display::style;
 use crate::verb::config::to_failure;
 use crate::verb::plugins::unit;
 use archivist_config::Scope;
-use archivist_hooks::crawl::persona::{CopyBounds, copy_opened, open_below};
+use archivist_hooks::persona::{CopyBounds, copy_opened, open_below};
 use archivist_plugin::Values;
 use archivist_plugin::files::remove::remove_tree;
+use archivist_plugin::files::whole::{self, Survives};
 use archivist_plugin::programs::install::ABX_DIRECTORY;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::stat::{Mode, umask};
@@ -29,7 +30,6 @@ use std::path::{Path, PathBuf};
 
 /// Newest release of the package that was tested with this version.
 const VERSION: &str = "1.13.572";
-/// Program that the unit runs.
 const SETUP: &str = "/usr/lib/archivist/setup-abx";
 /// Limits for the copy, far above what the package contains.
 const COPY_BOUNDS: CopyBounds =
@@ -73,7 +73,7 @@ pub async fn add(version: Option<&str>, scope: &Scope) -> Result<Exit, Failure> 
     write_drop_in(&path, version, &plugins, &programs)
         .map_err(|error| failed("write", &path, &error))?;
     reload(scope).await?;
-    style::print(&format!(
+    style::say(&format!(
         "abx-plugins {version} is ready in {}; see: archivist plugins\n",
         plugins.display()
     ))?;
@@ -93,7 +93,7 @@ pub async fn remove(scope: &Scope) -> Result<Exit, Failure> {
     for name in [&plugins, &sibling(&plugins, "new"), &sibling(&plugins, "old")] {
         clear(name)?;
     }
-    style::print(&format!(
+    style::say(&format!(
         "removed the plugin set abx; its Python and node modules stay in {}\n",
         scope.data_dir().join("lib").display()
     ))?;
@@ -135,7 +135,6 @@ fn clear(path: &Path) -> Result<(), Failure> {
     remove_tree(path).map_err(|error| failed("remove", path, &error))
 }
 
-/// Replaces the plugins with what the unit made.
 fn take(stage: &Stage, plugins: &Path) -> Result<(), Failure> {
     let [new, old] = ["new", "old"].map(|ending| sibling(plugins, ending));
     clear(&new)?;
@@ -205,7 +204,6 @@ fn write_drop_in(
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
-    let new = sibling(path, "new");
     let mut text = format!(
         "# Written by archivist plugins add abx: abx-plugins {version}.\n[Archive]\nPluginPath={}\n",
         plugins.display()
@@ -216,8 +214,7 @@ fn write_drop_in(
     for (key, program) in programs {
         text.push_str(&format!("{key}={}\n", program.display()));
     }
-    fs::write(&new, text)?;
-    fs::rename(&new, path)
+    whole::replace(path, text.as_bytes(), 0o644, Survives::PowerCut)
 }
 
 /// A directory that only root can enter, with one directory for each unit. It is removed on drop.

@@ -7,11 +7,11 @@ use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use archivist_config::Scope;
 use archivist_plugin::Trust;
+use archivist_plugin::files::whole::{self, Survives};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Name of the abx-plugins package.
 const ABX: &str = "abx";
 
 /// Add a directory of plugins, or the PyPI package abx-plugins ('abx')
@@ -149,7 +149,8 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
             path.display(),
             there.trim_end()
         ))),
-        Err(_) => fs::write(path, text).map_err(|error| failed("write", path, &error)),
+        Err(_) => whole::replace(path, text.as_bytes(), 0o644, Survives::PowerCut)
+            .map_err(|error| failed("write", path, &error)),
     }
 }
 

@@ -16,12 +16,11 @@ pub async fn run(json: bool, scope: &Scope) -> Result<Exit, Failure> {
     if json {
         style::print_json(&answer)?
     } else {
-        style::print(&listed(&decode::<Vec<Binary>>(&answer)?, &Style::of_stdout()))?
+        style::say(&listed(&decode::<Vec<Binary>>(&answer)?, &Style::of_stdout()))?
     }
     Ok(Exit::Done)
 }
 
-/// Returns all programs that plugins need.
 pub async fn fetch(server: &Server) -> Result<Vec<Binary>, Failure> {
     let filter = all()?;
     server.ask(|| server.proxy().list("binaries", &filter)).await
@@ -36,7 +35,8 @@ fn all() -> Result<String, Failure> {
 const DIGEST_SHOWN: usize = 12;
 
 fn listed(binaries: &[Binary], style: &Style) -> String {
-    let mut table = Table::new("PROGRAM  VERSION  FROM  SHA256  USED  FAILED  PATH…  NEEDED BY…");
+    let mut table =
+        Table::new("PROGRAM  VERSION  FROM  SHA256?  USED?  FAILED  PATH…  NEEDED BY…?");
     for binary in binaries {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let path = match (&binary.abspath, &binary.missing) {

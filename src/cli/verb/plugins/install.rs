@@ -82,10 +82,10 @@ async fn install_missing(server: &Server, args: &InstallArgs) -> Result<Exit, Fa
         missing::lacking_of(&binaries, &plugins, &args.names)?
     };
     if lacking.is_empty() {
-        style::print("the plugins have all their programs\n")?;
+        style::say("the plugins have all their programs\n")?;
         return Ok(Exit::Done);
     }
-    style::print(&missing::listed(&lacking, &Style::of_stdout()))?;
+    style::say(&missing::listed(&lacking, &Style::of_stdout()))?;
     if args.dry_run {
         return Ok(Exit::Done);
     }
@@ -106,10 +106,10 @@ async fn install(server: &Server, names: &[String], shown: &[String]) -> Result<
             1 => "1 program is".to_owned(),
             n => format!("{n} programs are"),
         };
-        style::print(&format!("{programs} missing; looking for them as {}\n", added.crawl))?;
+        style::say(&format!("{programs} missing; looking for them as {}\n", added.crawl))?;
     }
     let form = if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() {
-        Form::Bars
+        Form::Screen
     } else {
         Form::Lines
     };
@@ -119,7 +119,7 @@ async fn install(server: &Server, names: &[String], shown: &[String]) -> Result<
     }
     let listed = binaries::fetch(server).await?;
     let (lines, missing) = outcome(shown, &listed, added.crawl);
-    style::print(&lines)?;
+    style::say(&lines)?;
     Ok(if !missing { Exit::Done } else { Exit::Failed })
 }
 

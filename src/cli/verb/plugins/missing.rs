@@ -61,7 +61,7 @@ pub fn lacking_of<'a>(
 pub fn installable(lacking: &[&Binary]) -> Vec<String> {
     let by_providers = lacking.iter().filter(|binary| {
         let how = binary.missing.as_deref();
-        binary.by_provider || how.is_some_and(|how| how.starts_with("archivist plugins install "))
+        how.is_some_and(|how| how.starts_with("archivist plugins install "))
     });
     by_providers.map(|binary| binary.name.clone()).collect()
 }
@@ -127,13 +127,6 @@ mod tests {
         assert_eq!(names(&binaries), ["git", "lit"]);
         binaries[2].least = Some("22".into());
         assert_eq!(names(&binaries), ["git", "lit", "node"], "too old");
-        binaries[0].by_provider = true;
-        assert_eq!(
-            installable(&lacking(&binaries, &plugins)),
-            ["git", "lit"],
-            "its provider precedes apt"
-        );
-        binaries[0].by_provider = false;
         let lacking = lacking(&binaries, &plugins);
         assert_eq!(installable(&lacking), ["lit"]);
         let of = |name: &str| lacking_of(&binaries, &plugins, &[name.to_owned()]);

@@ -84,9 +84,9 @@ pub async fn run(args: PluginsArgs, scope: &Scope) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let style = Style::of_stdout();
-    style::print(&listed(&plugins, &style))?;
+    style::say(&listed(&plugins, &style))?;
     if let ([plugin], [_]) = (&plugins.plugins[..], &args.names[..]) {
-        style::print(&format!("\n{}", named::details(plugin, &style)))?;
+        style::say(&format!("\n{}", named::details(plugin, &style)))?;
     }
     for problem in &plugins.problems {
         eprintln!("{}: {}", clean(&problem.path), clean(&problem.what));
@@ -111,7 +111,7 @@ fn failed(uses: &Uses) -> Cell {
 }
 
 fn listed(plugins: &Plugins, style: &Style) -> String {
-    let mut table = Table::new("PLUGIN  RUNS  USED  FAILED  HOOKS…  WHY NOT…  DESCRIPTION…");
+    let mut table = Table::new("PLUGIN  RUNS  USED?  FAILED  HOOKS…?  WHY NOT…  DESCRIPTION…");
     for plugin in &plugins.plugins {
         let hooks: Vec<_> = plugin.hooks.iter().map(|hook| text::short_hook(hook)).collect();
         table.row([

@@ -69,7 +69,6 @@ const LIMIT: &str = "1h";
 /// Longest line that is printed at once, in bytes.
 const LINE_MAX: usize = 4096;
 
-/// A command for the unit.
 pub(super) struct Sandbox<'a> {
     /// Last part of the unit's name.
     pub name: &'a str,

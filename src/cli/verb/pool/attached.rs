@@ -11,7 +11,6 @@ use futures_util::StreamExt;
 use std::slice::from_ref;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that end the command and its pool.
 pub struct EndSignals([Signal; 3]);
 
 impl EndSignals {

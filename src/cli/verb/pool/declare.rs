@@ -10,6 +10,7 @@ use archivist_config::{Scope, ini};
 use archivist_generator as generate;
 use archivist_generator::{Context, Pool, WORKERS_MAX, command_line};
 use archivist_plugin::files::remove::remove_tree;
+use archivist_plugin::files::whole::{Survives, replace};
 use archivist_shared::systemd::{Job, SystemdClient};
 use clap::Args;
 use std::io::ErrorKind;
@@ -36,7 +37,8 @@ struct Parts {
 
 /// Declare a pool that starts at boot: write /etc/archivist/NAME.pool
 ///
-/// A command that contains a slash is resolved relative to the current directory.
+/// With --user, the file is in ~/.config/archivist. A command that contains a slash is resolved relative to
+/// the current directory.
 #[derive(Args)]
 pub struct PoolAddArgs {
     /// Name of the pool
@@ -270,7 +272,6 @@ pub async fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Directory of declarations that stay.
 fn strongest(scope: &Scope) -> PathBuf {
     scope.declaration_dirs().pop().unwrap_or_default()
 }
@@ -362,7 +363,7 @@ fn make(name: &str, path: &Path, text: &str, scope: &Scope) -> Result<(), Failur
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let put = || {
         std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
-        std::fs::write(path, text)
+        replace(path, text.as_bytes(), 0o644, Survives::PowerCut)
     };
     put().map_err(|error| cannot("write", path, &error))
 }

@@ -87,7 +87,6 @@ pub(crate) async fn reports(scope: &Scope) -> Result<Vec<Report>, Failure> {
     Ok(reports)
 }
 
-/// Returns the pool of this name.
 fn find(name: &str, scope: &Scope) -> Result<Pool, Failure> {
     let (pools, problems) = declared(scope);
     let names: Vec<_> = pools.iter().map(|pool| pool.name.as_str()).collect();

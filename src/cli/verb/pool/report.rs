@@ -11,6 +11,7 @@ use archivist_shared::systemd::{Properties, SystemdClient};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Time after the start of a worker within which systemd starts the timer of its health check.
@@ -18,24 +19,44 @@ const TIMER_START_MAX: Duration = Duration::from_secs(2);
 /// How much earlier than the clock the kernel may set the time of a file: one tick at 100 Hz.
 const MTIME_LAG: Duration = Duration::from_millis(10);
 
-/// A pool with its workers.
+/// Lines of the log of a check that are read.
+const LOG_LINES: u32 = 100;
+/// How Python begins what it prints of an exception that nothing caught, before it exits with status 1.
+const TRACEBACK: &str = "Traceback (most recent call last):";
+
+/// Returns the last lines that a unit logged before this time; empty if the journal cannot be read.
+fn log_before(unit: &str, time: Time, scope: &Scope) -> String {
+    let mut journalctl = Command::new("journalctl");
+    journalctl.args(["--quiet", "--output=cat"]).stdin(Stdio::null()).stderr(Stdio::null());
+    journalctl.arg(format!("--until=@{}", time.0.div_euclid(1000) + 1));
+    journalctl.arg(format!("--lines={LOG_LINES}"));
+    let of = if scope.user { "--user-unit" } else { "--unit" };
+    let said = journalctl.arg(format!("{of}={unit}")).output();
+    said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned()).unwrap_or_default()
+}
+
+/// Returns the exception of a traceback since the last start of a unit.
+fn traceback(log: &str) -> Option<&str> {
+    let (_, last) = log.rsplit_once("\nStarting ").unwrap_or(("", log));
+    let (_, after) = last.rsplit_once(TRACEBACK)?;
+    let mut lines = after.lines().filter(|line| !line.is_empty());
+    lines.find(|line| !line.starts_with(' '))
+}
+
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     pub file: String,
-    /// Number of declared workers.
     pub declared: u32,
     pub running: usize,
     pub restarts: u64,
     pub pids: Vec<u64>,
     pub workers: Vec<Worker>,
-    /// Problems of the files.
     pub problems: Vec<String>,
 }
 
-/// One worker.
 #[derive(Debug, Serialize)]
 pub struct Worker {
     pub index: u32,
@@ -56,7 +77,6 @@ pub struct Worker {
     pub restart_reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_beat: Option<Time>,
-    /// Problem, and what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -123,7 +143,13 @@ pub async fn of(
             worker.problem = fault.or(worker.problem);
             let key = format!("{}-{index}", pool.name);
             let since = worker.since.unwrap_or(now);
-            worker.restart_reason = restart_reason(&key, worker.restarts, since, scope);
+            let reason = restart_reason(&key, worker.restarts, since, scope);
+            worker.restart_reason = reason.map(|why| {
+                let log = log_before(&pool.health_service(index), since, scope);
+                traceback(&log).map_or(why.clone(), |error| {
+                    format!("{why}: exit status 1 of a traceback, so the check itself may have failed: {error}")
+                })
+            });
         }
         workers.push(worker);
     }
@@ -181,7 +207,7 @@ fn worker(pool: &Pool, index: u32, unit: String, service: &Properties, now: Time
 }
 
 /// Returns why no health check of a running worker is executed: its timer does not run, or the
-/// newest check was not executed.
+/// newest check that has ended was not executed.
 async fn check_problem(
     pool: &Pool,
     worker: &Worker,
@@ -200,8 +226,10 @@ async fn check_problem(
         );
     }
     let path = fault_path(&format!("{}-{}", pool.name, worker.index), scope);
-    let newest_check = time(&timer, "LastTriggerUSec").unwrap_or(since);
-    let Some(fault) = fault_since(&path, since.max(newest_check)) else {
+    // What the last check that ended left stays until the next one has ended.
+    let check = systemd.service(&pool.health_service(worker.index)).await.map_err(failure)?;
+    let last_end = time(&check, "InactiveEnterTimestamp").unwrap_or(since);
+    let Some(fault) = fault_since(&path, since.max(last_end)) else {
         return Ok(None);
     };
     Ok(Some(format!(
@@ -267,5 +295,19 @@ fn problem(
             }
         }
         State::Starting | State::Stopping | State::Stopped => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_that_failed_itself_differs_from_an_unhealthy_worker() {
+        let failed = "Starting a check...\nTraceback (most recent call last):\n  File \"x\", line 1, in f\n    \
+                      f()\nValueError: no port\na.service: Main process exited\n";
+        assert_eq!(traceback(failed), Some("ValueError: no port"));
+        assert_eq!(traceback(&format!("{failed}Starting a check...\nno answer\n")), None);
+        assert_eq!(traceback("no answer\n"), None);
     }
 }

@@ -53,7 +53,7 @@ pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
     if reports.is_empty() {
         eprintln!("no pools")
     } else {
-        style::print(&table(&reports, &style))?
+        style::say(&table(&reports, &style))?
     }
     Ok(Exit::Done)
 }
@@ -98,7 +98,7 @@ pub async fn status(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
     if args.json {
         return json(&report);
     }
-    style::print(&summary(&report, &style))?;
+    style::say(&summary(&report, &style))?;
     Ok(Exit::Done)
 }
 
@@ -111,7 +111,6 @@ fn tone(state: State) -> Tone {
     }
 }
 
-/// Returns a head, the workers and their problems.
 pub fn summary(report: &Report, style: &Style) -> String {
     let dot = match report.running {
         0 => Tone::Dim,

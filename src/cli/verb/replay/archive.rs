@@ -6,57 +6,25 @@
 //! recording lacks, because the browser had it already, is looked for in recordings of the same crawl
 //! and host that were made shortly before or after.
 
-use super::recordings::{Located, variants};
-use crate::client::exit::Failure;
-use crate::client::paging::Paging;
-use crate::client::server::Server;
-use crate::verb::open::fetch;
-use archivist_core::model::{Lifecycle, Owner, SnapshotId};
-use archivist_core::text::clean;
-use archivist_hooks::bodies;
+use super::shelf::{Place, Shelf};
+use archivist_core::lock;
+use archivist_core::model::{SnapshotId, is_web};
 use archivist_hooks::replay::{Answer, Answers};
-use archivist_shared::bus::documents::report::{Filter, Snapshot};
-use archivist_warc::lookup::{Index, Match, Wanted};
+use archivist_warc::lookup::{ID, Index, Match, Wanted};
 use archivist_warc::wacz::Wacz;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::runtime::Handle;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Recordings of pages that are open: each has a file and an index in memory.
 const OPEN_MAX: usize = 200;
-/// Recordings of the same crawl and host in which a missing resource is looked for.
-const NEIGHBOURS: u32 = 16;
 /// URLs without a snapshot that are remembered.
 const UNKNOWN_MAX: usize = 10_000;
 /// The rule for answers from recordings of neighbours.
 const NEIGHBOUR: &str = "recording of another page";
 
-/// The snapshots of the archive.
-pub trait Snapshots: Send + Sync {
-    /// Returns all snapshots of a list.
-    async fn list(&self, filter: Filter) -> Result<Vec<Snapshot>, Failure>;
-    /// Waits until the files of a snapshot are on this machine.
-    async fn fetch(&self, page: &Snapshot) -> Result<(), Failure>;
-}
-
-impl Snapshots for Server {
-    async fn list(&self, filter: Filter) -> Result<Vec<Snapshot>, Failure> {
-        Paging::new(self, filter).collect().await
-    }
-
-    async fn fetch(&self, page: &Snapshot) -> Result<(), Failure> {
-        fetch(self, page.id, page.directory.as_deref()).await
-    }
-}
-
-/// All recordings of the archive.
 pub struct Archive<S> {
-    snapshots: S,
-    /// Looks up are made in threads that may wait.
-    runtime: Handle,
+    shelf: S,
     state: Mutex<State>,
 }
 
@@ -66,7 +34,7 @@ struct State {
     pages: Index,
     opened: BTreeSet<SnapshotId>,
     /// Files of the pages: those that were imported have several pages.
-    paths: BTreeSet<PathBuf>,
+    files: BTreeSet<usize>,
     /// The page that was opened last.
     current: Option<SnapshotId>,
     neighbours: Index,
@@ -76,45 +44,34 @@ struct State {
     unknown: BTreeSet<String>,
 }
 
-impl<S: Snapshots> Archive<S> {
-    /// Returns the archive in which `file` is the recording of the page that is shown first. Must be
-    /// called within a runtime.
-    pub fn new(snapshots: S, first: &Located, file: Arc<Wacz>) -> Archive<S> {
+impl<S: Shelf> Archive<S> {
+    /// Returns the archive in which `file` is the recording of the page that is shown first.
+    pub fn new(shelf: S, first: Place, file: Arc<Wacz>) -> Archive<S> {
         let mut state = State::default();
         state.add(first, file);
-        Archive { snapshots, runtime: Handle::current(), state: Mutex::new(state) }
+        Archive { shelf, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Opens the recording of the snapshot of a URL that is nearest in time. Returns whether one was
     /// opened.
-    async fn open_page(&self, url: &str, near: Timestamp) -> Result<bool, Failure> {
-        for url in variants(url) {
-            let filter = Filter {
-                status: Some(Lifecycle::Sealed.as_str().to_owned()),
-                exact_url: Some(url),
-                ..Filter::default()
+    fn open_page(&self, url: &str, near: Timestamp) -> Result<bool, String> {
+        for page in self.shelf.pages(url, near)? {
+            if self.state().opened.contains(&page) {
+                return Ok(false);
+            }
+            let Some(place) = self.shelf.place(page)? else {
+                continue;
             };
-            let mut pages = self.snapshots.list(filter).await?;
-            pages.sort_by_cached_key(|page| distance(page, near));
-            for page in pages {
-                if self.state().opened.contains(&page.id) {
-                    return Ok(false);
-                }
-                self.snapshots.fetch(&page).await?;
-                let Some(located) = Located::of(&page) else {
-                    continue;
-                };
-                if self.state().notes(&located) {
-                    return Ok(false);
-                }
-                if let Some(file) = open(&located) {
-                    self.state().add(&located, file);
-                    return Ok(true);
-                }
+            if self.state().notes(place) {
+                return Ok(false);
+            }
+            if let Some(file) = self.open(place) {
+                self.state().add(place, file);
+                return Ok(true);
             }
         }
         Ok(false)
@@ -122,7 +79,7 @@ impl<S: Snapshots> Archive<S> {
 
     /// Opens recordings around the page that was opened last. Returns whether they are not those
     /// that were open before.
-    async fn open_neighbours(&self) -> Result<bool, Failure> {
+    fn open_neighbours(&self) -> Result<bool, String> {
         let (current, around) = {
             let state = self.state();
             (state.current, state.around)
@@ -130,59 +87,51 @@ impl<S: Snapshots> Archive<S> {
         let Some(id) = current.filter(|_| current != around) else {
             return Ok(false);
         };
-        let own = Filter::of(Owner::Snapshot(id));
-        let page = self.snapshots.list(own).await?.pop();
+        let places = self.shelf.around(id)?;
+        let files: BTreeMap<_, _> = places.into_iter().map(|place| (place.file, place)).collect();
+        let open_files = self.state().files.clone();
         let mut index = Index::new();
-        if let Some((page, site)) = page.and_then(|page| site(&page.url).map(|site| (page, site))) {
-            let filter = Filter {
-                status: Some(Lifecycle::Sealed.as_str().to_owned()),
-                url_prefix: Some(site),
-                before: Some(id.0 + i64::from(NEIGHBOURS / 2) + 1),
-                limit: NEIGHBOURS,
-                ..Filter::of(Owner::Crawl(page.crawl))
-            };
-            let pages = self.snapshots.list(filter).await?;
-            let others = pages.iter().filter(|page| page.id != id);
-            let open_paths = self.state().paths.clone();
-            let paths = others.filter_map(Located::of);
-            let paths: BTreeMap<_, _> = paths.map(|one| (one.path.clone(), one)).collect();
-            let closed = paths.into_values().filter(|one| !open_paths.contains(&one.path));
-            closed.filter_map(|one| open(&one)).for_each(|file| index.add(file));
-        }
+        let closed = files.into_values().filter(|place| !open_files.contains(&place.file));
+        closed.filter_map(|place| self.open(place)).for_each(|file| index.add(file));
         let mut state = self.state();
         state.neighbours = index;
         state.around = current;
         Ok(true)
     }
 
-    /// Waits for a look-up. One that fails has found nothing.
-    fn wait(&self, looked: impl Future<Output = Result<bool, Failure>>) -> bool {
-        self.runtime.block_on(looked).unwrap_or_else(|failure| {
-            eprintln!("{}, ignoring", clean(failure.message()));
+    /// Opens a recording; `None` if it cannot be read.
+    fn open(&self, place: Place) -> Option<Arc<Wacz>> {
+        let opened = self.shelf.open(place);
+        opened.inspect_err(|error| self.shelf.warn(error)).ok().map(Arc::new)
+    }
+
+    /// Returns what a look-up has found: one that fails has found nothing.
+    fn found(&self, looked: Result<bool, String>) -> bool {
+        looked.unwrap_or_else(|error| {
+            self.shelf.warn(&error);
             false
         })
     }
 }
 
 impl State {
-    /// Adds the recording of a page.
-    fn add(&mut self, located: &Located, file: Arc<Wacz>) {
-        if self.paths.len() >= OPEN_MAX {
+    fn add(&mut self, place: Place, file: Arc<Wacz>) {
+        if self.files.len() >= OPEN_MAX {
             self.pages = Index::new();
-            self.paths.clear();
+            self.files.clear();
             self.opened.clear();
         }
         self.pages.add(file);
-        self.paths.insert(located.path.clone());
-        self.notes(located);
+        self.files.insert(place.file);
+        self.notes(place);
     }
 
     /// Notes that a page was opened, if its file is open. Returns whether it is.
-    fn notes(&mut self, located: &Located) -> bool {
-        let is_open = self.paths.contains(&located.path);
+    fn notes(&mut self, place: Place) -> bool {
+        let is_open = self.files.contains(&place.file);
         if is_open {
-            self.opened.extend(located.page);
-            self.current = located.page;
+            self.opened.insert(place.page);
+            self.current = Some(place.page);
         }
         is_open
     }
@@ -192,19 +141,22 @@ impl State {
     }
 
     fn of_neighbours(&self, wanted: &Wanted<'_>) -> Option<Answer> {
-        let answer = Answers::find(&self.neighbours, wanted)?;
+        // In the recording of another page, another id is that of something else.
+        let found = Answers::find(&self.neighbours, wanted);
+        let answer = found.filter(|answer| answer.fit != Match::Fuzzy(ID))?;
         Some(Answer { fit: Match::Fuzzy(NEIGHBOUR), ..answer })
     }
 }
 
-impl<S: Snapshots> Answers for Archive<S> {
+impl<S: Shelf> Answers for Archive<S> {
     fn find(&self, wanted: &Wanted<'_>) -> Option<Answer> {
         let own = self.state().of_page(wanted);
-        if own.as_ref().is_some_and(|answer| answer.fit == Match::Exact) {
+        // What a recording has of its own page is in no other.
+        if !is_web(wanted.url) || own.as_ref().is_some_and(|answer| answer.fit == Match::Exact) {
             return own;
         }
         if wanted.method == "GET" && !self.state().unknown.contains(wanted.url) {
-            if self.wait(self.open_page(wanted.url, wanted.near)) {
+            if self.found(self.open_page(wanted.url, wanted.near)) {
                 let other = self.state().of_page(wanted);
                 if other.is_some() {
                     return other;
@@ -219,50 +171,26 @@ impl<S: Snapshots> Answers for Archive<S> {
         own.or_else(|| {
             let known = self.state().of_neighbours(wanted);
             known.or_else(|| {
-                let is_new = self.wait(self.open_neighbours());
+                let is_new = self.found(self.open_neighbours());
                 is_new.then(|| self.state().of_neighbours(wanted)).flatten()
             })
         })
     }
 }
 
-/// Opens a recording; `None` if it cannot be read.
-fn open(located: &Located) -> Option<Arc<Wacz>> {
-    let path = &located.path;
-    let opened = read(path).inspect_err(|error| {
-        eprintln!("'{}': {}, ignoring", path.display(), clean(error));
-    });
-    opened.ok().map(Arc::new)
-}
-
-fn read(path: &Path) -> Result<Wacz, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    bodies::open(path, file).map_err(|error| error.to_string())
-}
-
-/// How far the recording of a snapshot is from a time, in milliseconds.
-fn distance(page: &Snapshot, near: Timestamp) -> u64 {
-    let shown = Located::of(page).and_then(|located| located.shown);
-    let own = page.visited_at.0;
-    let time = shown.map_or(own, |(_, time)| time.as_millisecond());
-    time.abs_diff(near.as_millisecond())
-}
-
-/// The begin of all URLs of the same host.
-fn site(url: &str) -> Option<String> {
-    let (scheme, rest) = url.split_once("://")?;
-    let host = rest.split(['/', '?', '#']).next()?;
-    Some(format!("{scheme}://{host}/"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::exit::Failure;
     use crate::sample;
-    use archivist_core::model::{CrawlId, Time};
+    use crate::verb::replay::recordings::Located;
+    use crate::verb::replay::shelf::{Local, Snapshots};
+    use archivist_core::model::{CrawlId, Lifecycle, Owner, Time};
+    use archivist_shared::bus::documents::report::{Filter, Snapshot};
     use archivist_warc::exchange::Exchange;
     use archivist_warc::wacz::{About, Recording};
-    use std::fs;
+    use std::fs::{self, File};
+    use std::path::Path;
 
     /// Rows in the order of their ids, and the URLs that were looked for.
     #[derive(Default)]
@@ -340,12 +268,12 @@ mod tests {
             of(4, 2, 2020, &["http://b.test/", "http://a.test/other-site.css"]),
             of(5, 3, 9000, &["http://a.test/b", "http://a.test/new.css"]),
         ];
-        let first = Located::of(&rows[1]).unwrap();
-        let file = open(&first).unwrap();
+        let path = Located::of(&rows[1]).unwrap().path;
         let looked_for = Arc::new(Mutex::new(Vec::new()));
-        let rows = Rows(rows, looked_for.clone());
-        let archive = Archive::new(rows, &first, file);
-        let archive = Arc::new(archive);
+        let shelf = Local::new(Rows(rows, looked_for.clone()), path);
+        let first = Place { page: SnapshotId(2), file: 0 };
+        let file = Arc::new(shelf.open(first).unwrap());
+        let archive = Arc::new(Archive::new(shelf, first, file));
         let find = async |url: &'static str| {
             let archive = archive.clone();
             let found = tokio::task::spawn_blocking(move || {
@@ -353,7 +281,10 @@ mod tests {
                     url,
                     method: "GET",
                     posted: None,
+                    range: None,
                     near: Timestamp::from_second(2000).unwrap(),
+                    redirected: None,
+                    given: 0,
                 };
                 archive.find(&wanted)
             });

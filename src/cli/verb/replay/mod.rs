@@ -1,10 +1,14 @@
 //! `archivist replay`: shows a recorded page in a browser without a network.
 
-mod archive;
+pub mod archive;
+pub mod reader;
 pub mod recordings;
+pub mod shelf;
 pub mod wall;
 
+use super::survey::room::Job;
 use crate::client::exit::{Exit, Failure};
+use crate::client::room::{self, Wanted};
 use crate::client::server::Server;
 use crate::display::{listing, style};
 use crate::verb::config::browser;
@@ -12,13 +16,17 @@ use crate::verb::open::has_desktop;
 use archive::Archive;
 use archivist_config::Scope;
 use archivist_core::text::clean;
+use archivist_hooks::picture::PictureFormat;
 use archivist_hooks::process::finding::Finding;
-use archivist_hooks::replay::{self, Answers, Listed, Loaded, Replay, Requests, Wall};
+use archivist_hooks::replay::{self, Answers, Listed, Replay, Requests, Wall};
 use archivist_plugin::Values;
+use archivist_plugin::files::whole::{Survives, replace};
 use clap::Args;
 use nix::unistd::geteuid;
 use recordings::{Located, Recording, Target};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use shelf::{Local, Place};
+use std::io::{self, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +35,7 @@ use std::time::Duration;
 pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Faults of the recording that are printed.
-const FLAWS_MAX: usize = 20;
+pub const FLAWS_MAX: usize = 20;
 
 /// Show a recorded page in the browser, without a network
 ///
@@ -59,81 +67,92 @@ pub struct ReplayArgs {
     json: bool,
 }
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Document<'a> {
-    url: &'a str,
-    recorded: String,
+/// A replay, as `--json` prints it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Shown {
+    pub url: String,
+    pub recorded: String,
     #[serde(flatten)]
-    requests: &'a Requests,
+    pub requests: Requests,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    page: Option<PageDocument<'a>>,
+    pub page: Option<Page>,
 }
 
 /// What is known of a page that was loaded without a window.
-#[derive(Serialize)]
-struct PageDocument<'a> {
-    final_url: &'a str,
-    errors: &'a [String],
-    note: Option<&'a str>,
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Page {
+    pub final_url: String,
+    pub errors: Vec<String>,
+    pub note: Option<String>,
 }
 
 pub async fn run(args: ReplayArgs, scope: &Scope) -> Result<Exit, Failure> {
-    if !args.headless {
-        check_display()?;
+    let shown = if args.headless { load(&args, scope).await? } else { show(&args, scope).await? };
+    if args.json {
+        print_json(&shown)?;
+    } else {
+        style::print(&text(&shown, listing::most(&std::io::stdout())))?;
     }
+    Ok(Exit::Done)
+}
+
+/// Shows the page in a window, in this process.
+async fn show(args: &ReplayArgs, scope: &Scope) -> Result<Shown, Failure> {
+    check_display()?;
     let recording = Recording::open(&args.target, scope).await?;
     let settings = browser_settings(scope, args.no_wall)?;
     let replay = Replay {
         url: recording.url.clone(),
         time: recording.time,
-        seed: recording.seed(),
+        world: recording.world(),
         wall: find_wall(args.no_wall, &settings)?,
         viewport: None,
+        picture: PictureFormat::Png,
         limit: LIMIT,
         settings,
     };
     let file = Arc::clone(&recording.file);
-    let answers: Arc<dyn Answers> = match args.target {
-        Target::File(_) => Arc::new(recording.index()),
-        Target::Id(_) | Target::Url(_) => {
-            let server = Server::reach(scope).await?;
-            let first = Located { page: recording.page, path: recording.path, shown: None };
-            Arc::new(Archive::new(server, &first, recording.file))
+    let answers: Arc<dyn Answers> = match recording.page {
+        None => Arc::new(recording.index()),
+        Some(page) => {
+            let shelf = Local::new(Server::reach(scope).await?, recording.path);
+            Arc::new(Archive::new(shelf, Place { page, file: 0 }, recording.file))
         }
     };
-    let loaded;
-    let (requests, page) = if args.headless {
-        loaded = replay::load(&replay, answers).await.map_err(failure)?;
-        if let Some(file) = &args.screenshot {
-            save(file, &loaded)?;
-        }
-        let page = PageDocument {
-            final_url: &loaded.final_url,
-            errors: &loaded.errors,
-            note: loaded.note.as_deref(),
-        };
-        (loaded.requests.clone(), Some(page))
-    } else {
-        let requests = replay::show(&replay, answers).await.map_err(failure)?;
-        (requests, None)
-    };
+    let requests = replay::show(&replay, answers).await.map_err(failure)?;
     for flaw in file.noticed().iter().take(FLAWS_MAX) {
         eprintln!("{}, ignoring", clean(&flaw.to_string()));
     }
-    if args.json {
-        let document = Document {
-            url: &replay.url,
-            recorded: replay.time.to_string(),
-            requests: &requests,
-            page,
-        };
-        print_json(&document)?;
-    } else {
-        let most = listing::most(&std::io::stdout());
-        style::print(&text(&replay, &requests, page.as_ref(), most))?;
+    let (url, recorded) = ((*replay.url).to_owned(), replay.time.to_string());
+    Ok(Shown { url, recorded, requests, page: None })
+}
+
+/// Lets a reader load the page.
+async fn load(args: &ReplayArgs, scope: &Scope) -> Result<Shown, Failure> {
+    let located = Located::find(&args.target, scope).await?;
+    let unwritten = |error: io::Error| {
+        let path = args.screenshot.as_deref().unwrap_or(Path::new("the picture"));
+        Failure::failed(format!("failed to write '{}': {error}", path.display()))
+    };
+    let mut picture = room::scratch().map_err(unwritten)?;
+    let output = picture.try_clone().map_err(unwritten)?;
+    let shelf = match located.page {
+        Some(_) => Some(Local::new(Server::reach(scope).await?, located.path.clone())),
+        None => None,
+    };
+    let open = move |wanted| match (wanted, &shelf) {
+        (Wanted::Output, _) => Ok(vec![output.try_clone()?.into()]),
+        (wanted, Some(shelf)) => reader::of_archive(shelf, wanted),
+        _ => Err(ErrorKind::NotFound.into()),
+    };
+    let (target, no_wall) = (&args.target, args.no_wall);
+    let shown = reader::read(target, located, scope, no_wall, Job::Replay, open).await?;
+    if let Some(path) = &args.screenshot {
+        let mut bytes = Vec::new();
+        picture.rewind().and_then(|()| picture.read_to_end(&mut bytes)).map_err(unwritten)?;
+        replace(path, &bytes, 0o644, Survives::PowerCut).map_err(unwritten)?;
     }
-    Ok(Exit::Done)
+    Ok(shown)
 }
 
 /// Finds the wall of a replay in the browser of these settings, unless the caller wants none.
@@ -178,11 +197,6 @@ fn check_display() -> Result<(), Failure> {
     Ok(())
 }
 
-fn save(file: &Path, page: &Loaded) -> Result<(), Failure> {
-    std::fs::write(file, &page.picture)
-        .map_err(|error| Failure::failed(format!("failed to write '{}': {error}", file.display())))
-}
-
 /// The first `most` requests of a list, one a line, with their reasons.
 pub fn lines(head: &str, listed: &[Listed], most: usize) -> String {
     if listed.is_empty() {
@@ -196,15 +210,16 @@ pub fn lines(head: &str, listed: &[Listed], most: usize) -> String {
     format!("{head}:\n{lines}")
 }
 
-fn text(replay: &Replay, requests: &Requests, page: Option<&PageDocument>, most: usize) -> String {
-    let mut text = format!("{}, recorded {}\n", clean(&replay.url), replay.time);
+fn text(shown: &Shown, most: usize) -> String {
+    let requests = &shown.requests;
+    let mut text = format!("{}, recorded {}\n", clean(&shown.url), clean(&shown.recorded));
     text.push_str(&format!(
         "requests: {} answered exactly, {} by a rule, {} not recorded\n",
         requests.exact, requests.fuzzy, requests.missing
     ));
     text.push_str(&lines("answered by a rule", &requests.by_rule, most));
     text.push_str(&lines("not answered", &requests.not_answered, most));
-    if let Some(note) = page.and_then(|page| page.note) {
+    if let Some(note) = shown.page.as_ref().and_then(|page| page.note.as_ref()) {
         text.push_str(&format!("note: {}\n", clean(note)));
     }
     text
@@ -213,7 +228,6 @@ fn text(replay: &Replay, requests: &Requests, page: Option<&PageDocument>, most:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archivist_hooks::replay::WebUrl;
 
     #[test]
     fn requests_that_were_not_answered_exactly_are_listed() {
@@ -231,17 +245,14 @@ mod tests {
             by_rule: vec![listed("query of a static file")],
             not_answered: vec![listed("not recorded")],
         };
-        let replay = Replay {
-            url: WebUrl::of("http://a.test/").unwrap(),
-            time: "2026-11-26T09:00:00Z".parse().unwrap(),
-            seed: None,
-            wall: Wall::none(),
-            viewport: None,
-            limit: LIMIT,
-            settings: Values::new(),
+        let shown = Shown {
+            url: "http://a.test/".to_owned(),
+            recorded: "2026-11-26T09:00:00Z".to_owned(),
+            requests,
+            page: None,
         };
         assert_eq!(
-            text(&replay, &requests, None, 1),
+            text(&shown, 1),
             "http://a.test/, recorded 2026-11-26T09:00:00Z\n\
              requests: 5 answered exactly, 1 by a rule, 1 not recorded\n\
              answered by a rule:\n  \

@@ -3,34 +3,30 @@
 use crate::client::exit::Failure;
 use crate::client::paging::{Paging, Source};
 use crate::client::server::Server;
-use crate::verb::open::place_of;
+use crate::verb::open::{fetch, place_of};
 use archivist_config::Scope;
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::text::clean;
-use archivist_hooks::RecordingDescription;
 use archivist_hooks::bodies;
-use archivist_hooks::replay::{Seed, WebUrl};
+use archivist_hooks::replay::{WebUrl, World};
+use archivist_hooks::source::results::RecordingFile;
 use archivist_shared::archive::IMPORTED;
 use archivist_shared::bus::documents::report::{Filter, Snapshot};
 use archivist_warc::lookup::Index;
 use archivist_warc::wacz::Wacz;
 use jiff::Timestamp;
-use std::fs::File;
+use std::fmt;
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Path of the browser's recording in the directory of a snapshot.
-const RECORDING: &str = "wacz/page.wacz";
-/// Path of the recording that wget makes of a page without one.
-const OF_WGET: &str = "wget/page.wacz";
 /// Path of what names the file of a page that was imported.
 const REFERENCE: &str = "import/recording.json";
 /// Longest reference in bytes.
 const REFERENCE_MAX_BYTES: u64 = 64 << 10;
 
-/// What an argument names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A crawl or snapshot of the archive.
@@ -56,9 +52,7 @@ impl FromStr for Target {
 
 /// An open recording, and the page of it that is shown first.
 pub struct Recording {
-    /// Path of the file.
     pub path: PathBuf,
-    /// The file.
     pub file: Arc<Wacz>,
     /// URL of the first page.
     pub url: WebUrl,
@@ -74,25 +68,34 @@ impl Recording {
     /// # Errors
     /// If there is no such recording, or it cannot be read.
     pub async fn open(target: &Target, scope: &Scope) -> Result<Recording, Failure> {
-        let Located { page, path, shown } = match target {
-            Target::File(path) => Located::whole(None, path.clone()),
-            Target::Id(id @ Owner::Snapshot(page)) => of_snapshot(*id, *page, scope).await?,
-            Target::Id(id @ Owner::Crawl(_)) => of_crawl(*id, scope).await?,
-            Target::Url(url) => of_url(url, scope).await?,
+        let located = Located::find(target, scope).await?;
+        let file = located.open(target)?;
+        let name = located.path.display().to_string();
+        let failed = |error: &dyn fmt::Display| {
+            let error = clean(&error.to_string());
+            Failure::failed(format!("failed to read '{name}': {error}"))
         };
-        let file = Arc::new(open(&path, target)?);
-        let found = shown.or_else(|| first_page(&file));
-        let (url, time) = found.ok_or_else(|| {
-            let flaw = file.noticed().first().map(|flaw| clean(&flaw.to_string()));
-            let why = flaw.map_or_else(String::new, |flaw| format!(": {flaw}"));
-            Failure::failed(format!("the recording '{}' has no page{why}", path.display()))
-        })?;
-        Ok(Recording { path, file, url, time, page })
+        let file = bodies::open(&located.path, file).map_err(|error| failed(&error))?;
+        Recording::of(file, located, &name).map_err(Failure::failed)
     }
 
-    /// The seed with which the first page was recorded, if it had one.
-    pub fn seed(&self) -> Option<Seed> {
-        Seed::recorded(&self.file, &self.url, self.time)
+    /// The recording in an open file, whose name is shown.
+    ///
+    /// # Errors
+    /// If it has no page.
+    pub fn of(file: Wacz, located: Located, name: &str) -> Result<Recording, String> {
+        let Located { page, path, shown } = located;
+        let (url, time) = shown.or_else(|| first_page(&file)).ok_or_else(|| {
+            let flaw = file.noticed().first().map(|flaw| clean(&flaw.to_string()));
+            let why = flaw.map_or_else(String::new, |flaw| format!(": {flaw}"));
+            format!("the recording '{name}' has no page{why}")
+        })?;
+        Ok(Recording { path, file: Arc::new(file), url, time, page })
+    }
+
+    /// The world in which the first page was recorded.
+    pub fn world(&self) -> World {
+        World::recorded(&self.file, &self.url, self.time)
     }
 
     /// The index of this file alone.
@@ -103,12 +106,10 @@ impl Recording {
     }
 }
 
-/// Where the recording of a page is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
     /// The snapshot, if it is one of the archive.
     pub page: Option<SnapshotId>,
-    /// The file.
     pub path: PathBuf,
     /// URL and time of the page, if the file has several.
     pub shown: Option<(WebUrl, Timestamp)>,
@@ -119,10 +120,78 @@ impl Located {
         Located { page, path, shown: None }
     }
 
+    /// Finds what an argument names.
+    ///
+    /// # Errors
+    /// If there is no such recording.
+    pub async fn find(target: &Target, scope: &Scope) -> Result<Located, Failure> {
+        match target {
+            Target::File(path) => Ok(Located::whole(None, path.clone())),
+            Target::Id(id @ Owner::Snapshot(page)) => of_snapshot(*id, *page, scope).await,
+            Target::Id(id @ Owner::Crawl(_)) => of_crawl(*id, scope).await,
+            Target::Url(url) => of_url(url, scope).await,
+        }
+    }
+
+    /// Opens the file that an argument names.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is no file.
+    pub fn open(&self, target: &Target) -> Result<File, Failure> {
+        let shown = self.path.display();
+        let file = File::open(&self.path).map_err(|error| match (error.kind(), target) {
+            (ErrorKind::NotFound, Target::File(_)) => Failure::usage(format!(
+                "'{}' is no file, no URL and no id (c12 is a crawl, s345 a snapshot)",
+                clean(&shown.to_string())
+            )),
+            (ErrorKind::NotFound, _) => Failure::failed(format!(
+                "the page has no recording: '{shown}' does not exist\n\
+                 recordings are made by the plugin 'wacz', see archivist-hooks(7)"
+            )),
+            (ErrorKind::PermissionDenied, _) => Failure::failed(format!(
+                "failed to open '{shown}': {error}\n\
+                 the archive is not readable by all users: run this with sudo, or copy the file"
+            )),
+            _ => Failure::failed(format!("failed to open '{shown}': {error}")),
+        })?;
+        if file.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(Failure::usage(format!("'{shown}' is not a regular file")));
+        }
+        Ok(file)
+    }
+
+    /// The recording of a page of a list, whose files are restored if only the store has them, or why it
+    /// has none.
+    ///
+    /// # Errors
+    /// If this user may not read the archive, or the files cannot be restored.
+    pub async fn of_listed(
+        page: &Snapshot,
+        server: &Server,
+    ) -> Result<Result<Located, String>, Failure> {
+        if page.status != Lifecycle::Sealed {
+            return Ok(Err(format!("is {}", page.status)));
+        }
+        let Some(directory) = page.directory.as_deref() else {
+            let node = page.node.as_deref().unwrap_or("another machine");
+            return Ok(Err(format!("is on {node}")));
+        };
+        if let Err(error) = fs::read_dir(directory)
+            && error.kind() == ErrorKind::PermissionDenied
+        {
+            return Err(Failure::failed(format!(
+                "failed to open '{directory}': {error}\n\
+                 the archive is not readable by all users: run this with sudo"
+            )));
+        }
+        fetch(server, page.id, Some(directory)).await?;
+        Ok(Located::of(page).ok_or_else(|| "has no recording".to_owned()))
+    }
+
     /// The recording of a snapshot; `None` if there is none on this machine.
     pub fn of(page: &Snapshot) -> Option<Located> {
         let directory = Path::new(page.directory.as_deref()?);
-        let own = own(directory);
+        let own = RecordingFile::of(directory).path;
         if own.is_file() {
             return Some(Located::whole(Some(page.id), own));
         }
@@ -131,16 +200,6 @@ impl Located {
         let url = WebUrl::of(&page.url)?;
         Some(Located { page: Some(page.id), path, shown: Some((url, time)) })
     }
-}
-
-/// Path of the recording in the directory of a snapshot: that of the browser, unless it has no answer
-/// of a server and wget has made one.
-fn own(directory: &Path) -> PathBuf {
-    let of_browser = directory.join(RECORDING);
-    let of_wget = directory.join(OF_WGET);
-    let description = RecordingDescription::read(&of_browser.with_file_name("recording.json"));
-    let is_empty = description.is_some_and(|description| !description.has_answers());
-    if of_wget.is_file() && (is_empty || !of_browser.is_file()) { of_wget } else { of_browser }
 }
 
 /// The imported file that the directory of a page refers to.
@@ -163,7 +222,7 @@ fn imported(directory: &Path) -> Option<PathBuf> {
 /// The recording of a snapshot, whose files are restored if only the store has them.
 async fn of_snapshot(id: Owner, page: SnapshotId, scope: &Scope) -> Result<Located, Failure> {
     let directory = place_of(id, scope).await?.directory;
-    let own = own(&directory);
+    let own = RecordingFile::of(&directory).path;
     if own.is_file() || imported(&directory).is_none() {
         return Ok(Located::whole(Some(page), own));
     }
@@ -186,34 +245,9 @@ pub fn first_page(file: &Wacz) -> Option<(WebUrl, Timestamp)> {
     })
 }
 
-fn open(path: &Path, target: &Target) -> Result<Wacz, Failure> {
-    let shown = path.display();
-    let file = File::open(path).map_err(|error| match (error.kind(), target) {
-        (ErrorKind::NotFound, Target::File(_)) => Failure::usage(format!(
-            "'{}' is no file, no URL and no id (c12 is a crawl, s345 a snapshot)",
-            clean(&shown.to_string())
-        )),
-        (ErrorKind::NotFound, _) => Failure::failed(format!(
-            "the page has no recording: '{shown}' does not exist\n\
-             recordings are made by the plugin 'wacz', see archivist-hooks(7)"
-        )),
-        (ErrorKind::PermissionDenied, _) => Failure::failed(format!(
-            "failed to open '{shown}': {error}\n\
-             the archive is not readable by all users: run this with sudo, or copy the file"
-        )),
-        _ => Failure::failed(format!("failed to open '{shown}': {error}")),
-    })?;
-    if file.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(Failure::usage(format!("'{shown}' is not a regular file")));
-    }
-    bodies::open(path, file).map_err(|error| {
-        Failure::failed(format!("failed to read '{shown}': {}", clean(&error.to_string())))
-    })
-}
-
 /// The first page of a crawl that has a recording on this machine.
 async fn of_crawl(id: Owner, scope: &Scope) -> Result<Located, Failure> {
-    let oldest_first = Filter { after_page: Some(SnapshotId(0)), ..Filter::of(id) };
+    let oldest_first = Filter { after_page: Some(0), ..Filter::of(id) };
     let server = Server::reach(scope).await?;
     let first = first_recorded(Paging::new(&server, oldest_first)).await?;
     first.ok_or_else(|| {
@@ -275,26 +309,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recording_of_wget_stands_in_for_an_empty_one() {
-        let top = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| {
-            let path = top.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        let found = || own(top.path()).strip_prefix(top.path()).unwrap().to_owned();
-        assert_eq!(found(), Path::new(RECORDING));
-        write(OF_WGET, "");
-        assert_eq!(found(), Path::new(OF_WGET));
-        write(RECORDING, "");
-        assert_eq!(found(), Path::new(RECORDING));
-        write("wacz/recording.json", r#"{"isComplete": true, "kept": 0}"#);
-        assert_eq!(found(), Path::new(OF_WGET));
-        write("wacz/recording.json", r#"{"isComplete": true, "kept": 9}"#);
-        assert_eq!(found(), Path::new(RECORDING));
-    }
-
-    #[test]
     fn argument_is_an_id_a_url_or_a_file() {
         let of = |text: &str| text.parse::<Target>().unwrap();
         assert_eq!(of("s3"), Target::Id(Owner::Snapshot(SnapshotId(3))));
@@ -307,12 +321,13 @@ mod tests {
     fn file_that_cannot_be_opened_is_named() {
         let target = |path: &str| path.parse::<Target>().unwrap();
         let top = tempfile::tempdir().unwrap();
-        let missing = top.path().join("x.wacz");
-        let failure = open(&missing, &target("x.wacz")).err().unwrap();
+        let missing = Located::whole(None, top.path().join("x.wacz"));
+        let failure = missing.open(&target("x.wacz")).err().unwrap();
         assert!(failure.message().contains("is no file, no URL and no id"));
-        let failure = open(&missing, &target("s3")).err().unwrap();
+        let failure = missing.open(&target("s3")).err().unwrap();
         assert!(failure.message().contains("the page has no recording"));
-        let failure = open(top.path(), &target("/")).err().unwrap();
+        let directory = Located::whole(None, top.path().to_owned());
+        let failure = directory.open(&target("/")).err().unwrap();
         assert!(failure.message().contains("is not a regular file"));
     }
 

@@ -74,7 +74,6 @@ fn program(name: &str) -> Vec<PathBuf> {
     all.filter(|program| program.is_file()).take(1).collect()
 }
 
-/// A way to get a network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     SystemUnit,

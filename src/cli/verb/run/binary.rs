@@ -2,11 +2,11 @@
 //! installation is a crawl without pages, so that it is held, shown and cancelled like every other.
 
 use super::debug::JournalFeed;
-use super::stream::Job;
 use super::work::Work;
 use super::{RunArgs, registration, scope};
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
+use crate::client::stream::Job;
 use crate::display::style;
 use crate::verb::plugins::binaries;
 use crate::verb::plugins::install::outcome;

@@ -2,10 +2,9 @@
 
 use crate::display::style::{Style, Tone};
 use crate::display::text;
-use archivist_core::model::{Lifecycle, Owner, ResultState, Time};
+use archivist_core::model::{Lifecycle, Owner, ResultState};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{CrawlEvent, HookResult};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
 
 /// A page or the crawl itself, with its hooks in order of their start.
@@ -15,21 +14,10 @@ struct Page {
     hooks: Vec<HookResult>,
 }
 
-/// Content of the table. Pure.
 #[derive(Debug, Default)]
 pub struct Board {
     pages: BTreeMap<Owner, Page>,
     urls: BTreeMap<Owner, String>,
-}
-
-/// Returns at most `room` lines; the last one counts the rest.
-fn fit(mut lines: Vec<String>, room: usize) -> Vec<String> {
-    if lines.len() > room {
-        let hidden = lines.len() - room.saturating_sub(1);
-        lines.truncate(room.saturating_sub(1));
-        lines.push(format!("… and {hidden} more"));
-    }
-    lines
 }
 
 impl Board {
@@ -88,11 +76,9 @@ impl Board {
         }
     }
 
-    /// Returns the lines to draw.
-    pub fn lines(&self, style: &Style, room: usize) -> Vec<String> {
+    pub fn lines(&self, style: &Style) -> Vec<String> {
         let pages = self.pages.iter();
-        let lines = pages.flat_map(|(owner, page)| lines_of(*owner, page, "", style));
-        fit(lines.collect(), room)
+        pages.flat_map(|(owner, page)| lines_of(*owner, page, "", style)).collect()
     }
 }
 
@@ -134,90 +120,6 @@ fn row(hook: &HookResult, style: &Style, width: usize) -> String {
     line.trim_end().to_owned()
 }
 
-/// The board on the terminal at standard error.
-pub struct Screen {
-    multi: MultiProgress,
-    bars: Vec<ProgressBar>,
-    /// A question is open: nothing is drawn, and lines that stay are held back.
-    quiet: bool,
-    waiting: Vec<String>,
-}
-
-impl Screen {
-    pub fn new() -> Screen {
-        Screen { multi: MultiProgress::new(), bars: Vec::new(), quiet: false, waiting: Vec::new() }
-    }
-
-    /// Returns the style of the terminal.
-    pub fn style(now: Time) -> Style {
-        let (_, columns) = console::Term::stderr().size();
-        Style {
-            width: Some(usize::from(columns).saturating_sub(1)),
-            color: console::colors_enabled_stderr(),
-            now,
-            ..Style::of_stdout()
-        }
-    }
-
-    /// Prints lines above the table.
-    pub fn print(&mut self, lines: Vec<String>) {
-        if self.quiet {
-            return self.waiting.extend(lines);
-        }
-        for line in lines {
-            // Writing fails only if the terminal is gone; ignoring.
-            let _ = self.multi.println(line);
-        }
-    }
-
-    pub fn draw(&mut self, board: &Board, now: Time) {
-        if self.quiet {
-            return;
-        }
-        let (rows, _) = console::Term::stderr().size();
-        let room = usize::from(rows).saturating_sub(2).max(1);
-        let lines = board.lines(&Screen::style(now), room);
-        while self.bars.len() > lines.len() {
-            if let Some(bar) = self.bars.pop() {
-                bar.finish_and_clear();
-                self.multi.remove(&bar);
-            }
-        }
-        while self.bars.len() < lines.len() {
-            let style = ProgressStyle::with_template("{msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner());
-            let bar = ProgressBar::new_spinner().with_style(style);
-            self.bars.push(self.multi.add(bar));
-        }
-        for (bar, line) in self.bars.iter().zip(lines) {
-            bar.set_message(line);
-            bar.tick();
-        }
-    }
-
-    /// Clears the table for a question.
-    pub fn ask(&mut self, question: &str) {
-        self.clear();
-        self.quiet = true;
-        eprint!("{question}");
-    }
-
-    /// Draws the table again after the answer.
-    pub fn resume(&mut self) {
-        self.quiet = false;
-        let waiting = std::mem::take(&mut self.waiting);
-        self.print(waiting);
-    }
-
-    pub fn clear(&mut self) {
-        for bar in self.bars.drain(..) {
-            bar.finish_and_clear();
-            self.multi.remove(&bar);
-        }
-        let _ = self.multi.clear();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,19 +146,18 @@ mod tests {
         board.apply(&hook("wget", ResultState::Started), &style());
         board.apply(&hook("pdf", ResultState::Failed), &style());
         assert_eq!(
-            board.lines(&style(), 10),
+            board.lines(&style()),
             [
                 "s3 https://example.com/",
                 "  wget                  started    1min 0s  screenshot.png",
                 "  pdf                   failed        1.2s  no \u{fffd}[31m luck",
             ]
         );
-        assert_eq!(board.lines(&style(), 2)[1], "… and 2 more");
         board.apply(&hook("wget", ResultState::Succeeded), &style());
         let snapshot = sample::snapshot(3);
         let stays = board.apply(&CrawlEvent::Snapshot { snapshot }, &style());
         assert_eq!(stays[0], "s3 https://example.com/  sealed");
         assert!(stays[1].contains("succeeded"), "{stays:?}");
-        assert!(board.lines(&style(), 10).is_empty());
+        assert!(board.lines(&style()).is_empty());
     }
 }

@@ -30,7 +30,6 @@ const PARTIAL: &str = ".archivist-partial";
 const FILE_MODE: u32 = 0o666;
 const DIRECTORY_MODE: u32 = 0o777;
 
-/// How pages are laid out in DIR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// One page, whose plugins have their directories in DIR.
@@ -74,7 +73,7 @@ fn clear_partial(directory: &Directory) -> Result<(), Failure> {
     }
 }
 
-/// Creates the file whose content is about to be copied.
+/// Creates the file whose content is about to be copied. Not `Whole`: a name may have all 255 bytes.
 fn create_partial(directory: &Directory) -> Result<File, Failure> {
     clear_partial(directory)?;
     let failed = |error| failed("create a file in", directory.path(), error);
@@ -107,12 +106,10 @@ impl Target {
         Ok(Target { directory, layout, _lock: lock })
     }
 
-    /// How pages are laid out.
     pub fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// Path of the directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }

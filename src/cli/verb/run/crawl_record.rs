@@ -14,13 +14,11 @@ pub struct Options {
     only_new: Option<bool>,
 }
 
-/// Names of the setting with the list of plugins.
 const PLUGINS: [&str; 3] = ["PLUGINS", "ENABLED_PLUGINS", "ENABLED_EXTRACTORS"];
 
 /// Settings of ArchiveBox under other names, with the names that they have here.
 const TRANSLATED: [(&str, &str); 2] =
     [("MAX_URLS", "CRAWL_MAX_URLS"), ("MAX_SIZE", "CRAWL_MAX_SIZE")];
-/// Names of the setting with the depth of a crawl.
 const DEPTH: [&str; 2] = ["MAX_DEPTH", "DEPTH"];
 /// Name of the setting that leaves out pages that the archive has.
 const ONLY_NEW: &str = "ONLY_NEW";

@@ -75,7 +75,11 @@ mod tests {
             mode: "foreground".into(),
             limit: 30,
         };
-        let skip = |plugin: &str| DraftSkip { plugin: plugin.into(), why: "not selected".into() };
+        let skip = |plugin: &str| DraftSkip {
+            plugin: plugin.into(),
+            why: "not selected".into(),
+            program: None,
+        };
         let draft = Draft {
             page: vec![hook("wget"), hook("pdf")],
             skipped: vec![skip("a"), skip("b")],

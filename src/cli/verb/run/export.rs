@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::signal::unix::Signal;
 
-/// Pages of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pages {
     pub crawl: CrawlId,

@@ -13,21 +13,28 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::io::Read;
 
-/// Name of the input in messages.
 const INPUT: &str = "standard input";
 
-/// Request of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
     /// Returns a page as the orchestrator reads it. Its depth is 0, whatever depth it was found at.
     Page(String),
-    /// A crawl of its own.
-    Crawl { urls: Vec<String>, options: Options },
+    Crawl {
+        urls: Vec<String>,
+        options: Options,
+    },
     /// Queues something of this archive again.
-    Requeue { id: Owner, what: Redo },
+    Requeue {
+        id: Owner,
+        what: Redo,
+    },
     /// Retry of the row that has this URL here. A record of another archive may have an id that is
     /// taken or unknown here; then `otherwise` applies.
-    Known { id: Owner, url: String, otherwise: Box<Wish> },
+    Known {
+        id: Owner,
+        url: String,
+        otherwise: Box<Wish>,
+    },
     /// A program that another archive had.
     Program(String),
     /// Not a request.
@@ -41,7 +48,6 @@ pub enum Redo {
     Open,
     /// Those with failed and skipped results; all of a complete page.
     OpenOrAll,
-    /// This one.
     Hook(String),
 }
 
@@ -55,7 +61,6 @@ impl Redo {
     }
 }
 
-/// All requests.
 #[derive(Debug, Default)]
 pub struct Input {
     /// Pages of the crawl that the command line describes.
@@ -258,6 +263,9 @@ fn page(record: &Map<String, Value>) -> Result<Wish, String> {
             line.insert(key.to_owned(), time.clone());
         }
     }
+    if let Some(config) = record.get("config") {
+        line.insert("config".to_owned(), config.clone());
+    }
     let tags = words(record.get("tags").or_else(|| record.get("tags_str")));
     if !tags.is_empty() {
         line.insert("tags".to_owned(), tags.into());
@@ -277,8 +285,8 @@ mod tests {
     fn records_are_created_retried_or_passed_on() {
         let page = |line: &str| Wish::Page(line.to_owned());
         assert_eq!(wish("http://X.test"), page("http://x.test/"));
-        let foreign = r#"{"type":"Snapshot","id":"0198-uuid","url":"http://x.test/","depth":3,"tags":"a, b","title":"T","timestamp":12}"#;
-        let line = r#"{"url":"http://x.test/","title":"T","timestamp":12,"tags":["a","b"]}"#;
+        let foreign = r#"{"type":"Snapshot","id":"0198-uuid","url":"http://x.test/","depth":3,"tags":"a, b","title":"T","timestamp":12,"config":{"TIMEOUT":"9"}}"#;
+        let line = r#"{"url":"http://x.test/","title":"T","timestamp":12,"config":{"TIMEOUT":"9"},"tags":["a","b"]}"#;
         assert_eq!(wish(foreign), page(line));
         let of = |id: &str, hook: Option<&str>| Wish::Requeue {
             id: id.parse().unwrap(),

@@ -7,13 +7,10 @@ pub enum Input<'a> {
     Signal,
     /// A line from the terminal, without its line feed.
     Line(&'a str),
-    /// The terminal was closed.
     NoTerminal,
-    /// The interruption failed.
     Failed,
 }
 
-/// Action of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Interrupt the hooks and ask; [`Input::Line`] answers.

@@ -15,12 +15,12 @@ mod printed;
 mod programs;
 mod registration;
 mod scope;
-mod stream;
 mod takeover_notice;
 mod work;
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
+use crate::client::stream::Job;
 use crate::display::text;
 use crate::display::{listing, style};
 use crate::verb::add::{setting, summary};
@@ -44,7 +44,6 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use stream::Job;
 use tokio::signal::unix::{SignalKind, signal};
 use work::Work;
 
@@ -57,9 +56,12 @@ use work::Work;
 /// any case. When the command returns, nothing that it queued is running.
 #[derive(Args)]
 pub struct RunArgs {
-    /// Follow links up to N steps from the given pages, as with archivist add
+    /// Follow links up to N steps from the given pages, also to other hosts, as with archivist add
     #[arg(long, value_name = "N", default_value_t = 0)]
     depth: u32,
+    /// Follow links only to pages on the host of the page that has them, as with archivist add
+    #[arg(long)]
+    same_host: bool,
     /// Tag the given pages, as with archivist add; may be given more than once
     #[arg(long = "tag", value_name = "T")]
     tags: Vec<String>,
@@ -94,10 +96,11 @@ pub struct RunArgs {
     /// Start no hook when a page has S bytes; same as --set SNAPSHOT_MAX_SIZE=S
     #[arg(long, value_name = "S")]
     snapshot_max_size: Option<String>,
-    /// Before the pages, install the missing programs of Binary records
+    /// Before the pages, install the programs that the plugins of the crawl lack, and those of Binary
+    /// records
     ///
-    /// They are installed as with archivist plugins install. The exit status is 3 if one is missing
-    /// after that.
+    /// They are installed as with archivist plugins install: what only root can install is not. The exit
+    /// status is 3 if an installation fails, or a program of a record is missing after that.
     #[arg(long, conflicts_with = "dry_run", overrides_with = "no_install")]
     install: bool,
     /// Install nothing
@@ -225,7 +228,10 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
         .map_err(|error| Failure::failed(format!("failed to wait for signals: {error}")))?;
     let server = Server::reach(scope).await?;
     let since = style::now();
-    match programs::settle(&server, &input.programs, args.install, &mut interrupts).await? {
+    let is_new = !input.urls.is_empty() || !input.crawls.is_empty();
+    let options = is_new.then(|| args.options());
+    let (names, crawl) = (&input.programs, options.as_ref());
+    match programs::settle(&server, names, args.install, crawl, &mut interrupts).await? {
         Exit::Interrupted => return Ok(Exit::Interrupted),
         exit => partly |= exit != Exit::Done,
     }

@@ -1,7 +1,7 @@
 //! The options of `archivist run` as options of a new crawl.
 
 use super::RunArgs;
-use crate::verb::add::persona;
+use crate::verb::add::{persona, same_host};
 use archivist_shared::bus::documents::report::AddOptions;
 
 impl RunArgs {
@@ -31,6 +31,7 @@ impl RunArgs {
             config: short
                 .chain(disabled)
                 .chain(persona(self.persona.as_ref()))
+                .chain(same_host(self.same_host))
                 .chain(self.settings.iter().cloned())
                 .collect(),
             only_new: false,
@@ -53,14 +54,14 @@ mod tests {
     #[test]
     fn options_are_short_for_settings() {
         let words = "run --timeout 5 --max-urls 3 --crawl-max-size 1.5M --crawl-timeout 60 \
-                     --snapshot-max-size 10k --disable wget,my-own --set TIMEOUT=7 http://x/";
+                     --snapshot-max-size 10k --disable wget,my-own --same-host --set TIMEOUT=7 http://x/";
         let line = Line::try_parse_from(words.split_whitespace()).unwrap();
         let options = line.args.options();
         let config: Vec<String> =
             options.config.iter().map(|(key, value)| format!("{key}={value}")).collect();
         assert_eq!(
             config.join(" "),
-            "CRAWL_MAX_SIZE=1.5M CRAWL_MAX_URLS=3 CRAWL_TIMEOUT=60 MY_OWN_ENABLED=false \
+            "CRAWL_MAX_SIZE=1.5M CRAWL_MAX_URLS=3 CRAWL_SAME_HOST=true CRAWL_TIMEOUT=60 MY_OWN_ENABLED=false \
              SNAPSHOT_MAX_SIZE=10k TIMEOUT=7 WGET_ENABLED=false"
         );
         assert!(Line::try_parse_from(["run", "--crawl-id", "c1", "http://x/"]).is_err());

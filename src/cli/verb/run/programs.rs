@@ -1,25 +1,33 @@
-//! Programs of `Binary` records, which another archive had. They are installed only on request, and
-//! only if a plugin needs them here: a record could name any software.
+//! Programs that are installed before the pages, on request: those of the plugins of the crawl, and those
+//! of `Binary` records, which another archive had, if a plugin needs them here: a record could name
+//! any software.
 
-use super::stream::{Job, follow};
+use super::encode;
 use crate::client::exit::{Exit, Failure};
+use crate::client::hint::here;
 use crate::client::server::{Server, decode};
+use crate::client::stream::{Job, News, follow};
+use crate::display::style;
 use crate::verb::plugins::{binaries, install, missing};
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{Added, Binary};
+use archivist_shared::bus::documents::report::{AddOptions, Added, Binary, Draft};
 use std::collections::BTreeSet;
+use std::pin::pin;
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
 
-/// Prints which of these programs are missing here. With `may_install`, has provider plugins
-/// install them, and returns [`Exit::Partly`] if one is still missing.
+/// Prints which of these programs of records are missing here. With `may_install`, has provider plugins
+/// install them, and what the plugins of a new crawl lack, and returns [`Exit::Partly`] if one is still
+/// missing.
 pub async fn settle(
     server: &Server,
     names: &BTreeSet<String>,
     may_install: bool,
+    crawl: Option<&AddOptions>,
     interrupts: &mut Signal,
 ) -> Result<Exit, Failure> {
-    if names.is_empty() {
+    let crawl = crawl.filter(|_| may_install);
+    if names.is_empty() && crawl.is_none() {
         return Ok(Exit::Done);
     }
     let known = binaries::fetch(server).await?;
@@ -30,17 +38,25 @@ pub async fn settle(
     }
     let lacking = lacking(names, &known);
     if !may_install {
-        eprint!("{}", listed(&lacking));
-    }
-    if lacking.is_empty() || !may_install {
+        eprint!("{}", here(&listed(&lacking)));
         return Ok(Exit::Done);
     }
-    let wanted: Vec<String> = lacking.iter().map(|binary| binary.name.clone()).collect();
-    let installable = missing::installable(&lacking);
+    let draft: Draft = match crawl.map(encode).transpose()? {
+        Some(options) => server.ask(|| server.proxy().draft(&options)).await?,
+        None => Draft::default(),
+    };
+    let of_plugins = of_plugins(&draft, &known);
+    let installable: BTreeSet<String> = missing::installable(&lacking)
+        .into_iter()
+        .chain(missing::installable(&of_plugins))
+        .collect();
+    let of_records = lacking.iter().map(|binary| binary.name.clone());
+    let wanted: BTreeSet<String> = of_records.chain(installable.iter().cloned()).collect();
     if installable.is_empty() {
-        eprint!("{}", listed(&lacking));
-        return Ok(Exit::Partly);
+        eprint!("{}", here(&listed(&lacking)));
+        return Ok(if lacking.is_empty() { Exit::Done } else { Exit::Partly });
     }
+    let (wanted, installable) = (Vec::from_iter(wanted), Vec::from_iter(installable));
     let call = server.proxy().install(&installable);
     let crawl = decode::<Added>(&server.call_once(call).await?)?.crawl;
     eprintln!("installing {} as {crawl}", clean(&installable.join(", ")));
@@ -51,15 +67,23 @@ pub async fn settle(
         _ = interrupts.recv() => return Ok(Exit::Interrupted),
     }
     let (lines, is_missing) = install::outcome(&wanted, &binaries::fetch(server).await?, crawl);
-    eprint!("{lines}");
+    eprint!("{}", here(&lines));
     Ok(if is_missing { Exit::Partly } else { Exit::Done })
 }
 
 async fn until_the_end(server: &Server, job: &Job) -> Result<(), Failure> {
     let id = job.crawl.to_string();
     let hold = server.call(|| server.proxy().hold(&id, job.owned)).await?;
-    let (sender, _ignored) = mpsc::unbounded_channel();
-    follow(server, job, hold.into(), sender).await
+    let (sender, mut news) = mpsc::unbounded_channel();
+    let mut following = pin!(follow(server, job, Some(hold.into()), sender));
+    loop {
+        tokio::select! {
+            Some((_, news)) = news.recv() => if let News::Waits(line) = news {
+                style::note(&line);
+            },
+            done = &mut following => return done,
+        }
+    }
 }
 
 /// Returns the names that no plugin needs here.
@@ -70,11 +94,24 @@ fn unknown(names: &BTreeSet<String>, known: &[Binary]) -> Vec<String> {
 
 /// Returns the programs of these names that are missing or too old.
 fn lacking<'a>(names: &BTreeSet<String>, known: &'a [Binary]) -> Vec<&'a Binary> {
-    let is_lacking = |binary: &&Binary| {
-        let unusable = binary.abspath.is_none() || binary.least.is_some();
-        unusable && names.contains(&binary.name)
+    let is_named = |binary: &&Binary| names.contains(&binary.name);
+    known.iter().filter(is_unusable).filter(is_named).collect()
+}
+
+/// Returns the programs that are missing or too old for plugins whose hooks would otherwise run.
+fn of_plugins<'a>(draft: &Draft, known: &'a [Binary]) -> Vec<&'a Binary> {
+    let skips = || draft.skipped.iter().filter(|skip| skip.program.is_some());
+    let is_needed = |binary: &&Binary| {
+        let mut skips = skips();
+        skips.any(|skip| {
+            skip.program.as_ref() == Some(&binary.name) || binary.plugins.contains(&skip.plugin)
+        })
     };
-    known.iter().filter(is_lacking).collect()
+    known.iter().filter(is_unusable).filter(is_needed).collect()
+}
+
+fn is_unusable(binary: &&Binary) -> bool {
+    binary.abspath.is_none() || binary.least.is_some()
 }
 
 /// Returns a line for each program with the command that installs it.
@@ -97,6 +134,7 @@ fn listed(lacking: &[&Binary]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_shared::bus::documents::report::DraftSkip;
 
     #[test]
     fn missing_programs_are_listed_with_their_command() {
@@ -115,6 +153,23 @@ mod tests {
         ];
         let names = BTreeSet::from(["git", "node", "odd", "wget"].map(str::to_owned));
         assert_eq!(unknown(&names, &known), ["odd"]);
+        let skip = |plugin: &str, program: Option<&str>| DraftSkip {
+            plugin: plugin.into(),
+            why: String::new(),
+            program: program.map(str::to_owned),
+        };
+        let mut of_media = known.to_vec();
+        of_media[2].plugins = vec!["media".into()];
+        let draft = |skipped| Draft { skipped, ..Draft::default() };
+        let found = |skipped| -> Vec<String> {
+            let found = of_plugins(&draft(skipped), &of_media);
+            found.iter().map(|binary| binary.name.clone()).collect()
+        };
+        assert_eq!(
+            found(vec![skip("media", Some("git")), skip("x", Some("wget"))]),
+            ["git", "other"]
+        );
+        assert!(found(vec![skip("media", None)]).is_empty(), "disabled");
         assert_eq!(
             listed(&lacking(&names, &known)),
             "program 'git' of a record is missing; to install it: apt install git\n\

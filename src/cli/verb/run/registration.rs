@@ -1,8 +1,8 @@
 //! The registration of this command, so that `archivist status` shows it. Archiving does not depend
 //! on it.
 
-use super::stream::{Job, until_released};
 use crate::client::server::Server;
+use crate::client::stream::{Job, until_released};
 use archivist_core::model::{Owner, Time};
 use archivist_shared::bus::documents::report::Registration;
 use std::convert::Infallible;
@@ -38,7 +38,7 @@ pub async fn keep(server: &Server, command: Registration) -> Infallible {
     let mut short = 0;
     while short < SHORT_MAX {
         let begin = Instant::now();
-        match server.call(|| server.proxy().register(&document)).await {
+        match server.rejoin(|| server.proxy().register(&document), drop).await {
             Ok(descriptor) => until_released(descriptor.into()).await,
             Err(failure) => tracing::debug!("{}, ignoring", failure.message()),
         }

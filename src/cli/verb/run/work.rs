@@ -1,16 +1,18 @@
 //! The foreground: shows events of the streams, and passes on what the user types.
 
-use super::board::{Board, Screen};
+use super::board::Board;
 use super::debug::JournalFeed;
 use super::interrupt::{Input, Interrupts, State, Step};
 use super::named;
 use super::printed::Printed;
-use super::stream::{Job, follow};
 use super::takeover_notice::TakeoverNotice;
 use crate::client::exit::{Exit, Failure};
 use crate::client::follow::Follow;
+use crate::client::hint::here;
 use crate::client::paging::Paging;
 use crate::client::server::{Server, decode};
+use crate::client::stream::{Job, News, follow};
+use crate::display::screen::Screen;
 use crate::display::style;
 use crate::display::style::Style;
 use crate::display::text;
@@ -22,6 +24,7 @@ use archivist_shared::bus::documents::report::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, IsTerminal};
+use std::pin::pin;
 use std::time::Duration;
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
@@ -30,13 +33,11 @@ use tokio::sync::mpsc;
 const REDRAW: Duration = Duration::from_millis(250);
 const QUESTION: &str = "skip (Enter), retry (r), abort (a)? ";
 
-/// Progress of one crawl.
 struct Shown {
     follow: Follow,
     only: BTreeSet<SnapshotId>,
     owned: bool,
     targets: Vec<Owner>,
-    /// Requested pages that have ended.
     ended: BTreeMap<SnapshotId, Snapshot>,
 }
 
@@ -93,7 +94,7 @@ impl<'a> Work<'a> {
             shown: shown.collect(),
             records: records.then(|| Printed::new(since)),
             board: Board::default(),
-            screen: screen.then(Screen::new),
+            screen: screen.then(Screen::default),
             interrupts: Interrupts::new(screen && std::fs::File::open("/dev/tty").is_ok()),
             takeover_notice: TakeoverNotice::default(),
             journal: None,
@@ -107,24 +108,62 @@ impl<'a> Work<'a> {
         jobs: Vec<Job>,
         signals: &mut Signal,
     ) -> Result<Option<Exit>, Failure> {
-        let (sender, mut news) = mpsc::unbounded_channel();
+        let (sender, news) = mpsc::unbounded_channel();
         let mut jobs = jobs;
         let holds: Vec<_> = jobs.iter_mut().map(|job| job.hold.take()).collect();
         let server = self.server;
-        let follow_all = jobs.iter().zip(holds).filter_map(|(job, hold)| {
-            let sender = sender.clone();
-            hold.map(|hold| follow(server, job, hold, sender))
-        });
-        let all = futures_util::future::try_join_all(follow_all);
-        tokio::pin!(all);
+        let following = async {
+            let all = jobs.iter().zip(holds);
+            let all = all.map(|(job, hold)| follow(server, job, hold, sender.clone()));
+            let done = futures_util::future::try_join_all(all).await;
+            drop(sender);
+            done
+        };
+        // Both at the same time: while one waits for an answer, the other may hold a lock of the connection.
+        {
+            let (mut following, mut showing) =
+                (pin!(following), pin!(self.show_all(news, signals)));
+            let mut followed = None;
+            loop {
+                tokio::select! {
+                    left = &mut showing => {
+                        if left? {
+                            return Ok(None);
+                        }
+                        followed.transpose()?;
+                        break;
+                    }
+                    done = &mut following, if followed.is_none() => followed = Some(done),
+                }
+            }
+        }
+        self.fill_gaps().await?;
+        if let Some(journal) = self.journal.take() {
+            for message in journal.rest().await {
+                self.say(&message);
+            }
+        }
+        self.close().map(Some)
+    }
+
+    /// Shows the news until none can come any more, and passes on what the user types. Returns whether the user
+    /// leaves before that.
+    async fn show_all(
+        &mut self,
+        mut news: mpsc::UnboundedReceiver<(CrawlId, News)>,
+        signals: &mut Signal,
+    ) -> Result<bool, Failure> {
         let mut redraw = tokio::time::interval(REDRAW);
         loop {
             tokio::select! {
                 biased;
-                Some((crawl, what)) = news.recv() => self.take(crawl, what).await?,
+                what = news.recv() => match what {
+                    Some((crawl, what)) => self.take(crawl, what).await?,
+                    None => return Ok(false),
+                },
                 _ = signals.recv() => {
                     if self.input(Input::Signal).await? {
-                        return Ok(None);
+                        return Ok(true);
                     }
                 }
                 line = next_line(&mut self.typed) => {
@@ -136,42 +175,35 @@ impl<'a> Work<'a> {
                         }
                     };
                     if left {
-                        return Ok(None);
+                        return Ok(true);
                     }
                 }
                 message = next_message(&mut self.journal) => self.say(&message),
                 _ = redraw.tick(), if self.screen.is_some() => self.draw(),
-                done = &mut all => {
-                    done?;
-                    break;
-                }
             }
         }
-        while let Ok((crawl, what)) = news.try_recv() {
-            self.take(crawl, what).await?;
-        }
-        self.fill_gaps().await?;
-        if let Some(journal) = self.journal.take() {
-            for message in journal.rest().await {
-                self.say(&message);
-            }
-        }
-        self.close().map(Some)
     }
 
     fn draw(&mut self) {
         if let Some(screen) = &mut self.screen {
-            screen.draw(&self.board, style::now());
+            screen.draw(self.board.lines(&Screen::style(style::now())).join("\n"));
         }
     }
 
-    async fn take(&mut self, crawl: CrawlId, news: Option<CrawlEvent>) -> Result<(), Failure> {
-        let Some(event) = news else {
-            if let Some(shown) = self.shown.get_mut(&crawl) {
-                shown.follow.stream_begins();
+    async fn take(&mut self, crawl: CrawlId, news: News) -> Result<(), Failure> {
+        let event = match news {
+            News::Event(event) => *event,
+            News::Begins => {
+                if let Some(shown) = self.shown.get_mut(&crawl) {
+                    shown.follow.stream_begins();
+                }
+                self.look_for_newer().await;
+                return Ok(());
             }
-            self.look_for_newer().await;
-            return Ok(());
+            News::Waits(line) => {
+                self.say(&line);
+                return Ok(());
+            }
         };
         let owner = match &event {
             CrawlEvent::Crawl { crawl } => Owner::Crawl(crawl.id),
@@ -212,7 +244,7 @@ impl<'a> Work<'a> {
         }
         if let Some(screen) = &mut self.screen {
             let stays = self.board.apply(&event, &Screen::style(style::now()));
-            screen.print(stays);
+            stays.iter().for_each(|line| screen.print(line));
             shown.follow.apply(event);
             return Ok(());
         }
@@ -283,7 +315,7 @@ impl<'a> Work<'a> {
                 let known = self.shown[&crawl].ended.contains_key(&snapshot.id);
                 if snapshot.status.is_final() && !known {
                     let event = CrawlEvent::Snapshot { snapshot };
-                    self.take(crawl, Some(event)).await?;
+                    self.take(crawl, News::Event(Box::new(event))).await?;
                 }
             }
         }
@@ -298,7 +330,6 @@ impl<'a> Work<'a> {
         Ok(snapshots)
     }
 
-    /// Prints the summary and returns the exit status.
     fn close(&mut self) -> Result<Exit, Failure> {
         if let Some(screen) = &mut self.screen {
             screen.resume();
@@ -316,8 +347,8 @@ impl<'a> Work<'a> {
                 shown.ended.values().map(line).collect()
             };
             match (self.records.is_some(), &self.screen) {
-                (false, _) => style::print(&summary)?,
-                (true, Some(_)) => eprint!("{summary}"),
+                (false, _) => style::say(&summary)?,
+                (true, Some(_)) => eprint!("{}", here(&summary)),
                 (true, None) => {}
             }
         }
@@ -387,8 +418,8 @@ impl<'a> Work<'a> {
     /// Prints a line above the table.
     fn say(&mut self, line: &str) {
         match &mut self.screen {
-            Some(screen) => screen.print(vec![line.to_owned()]),
-            None => eprintln!("{line}"),
+            Some(screen) => screen.print(line),
+            None => style::note(line),
         }
     }
 

@@ -65,7 +65,7 @@ fn a_snapshot_like_systemctl_status() {
       HTTP: 200
   Recorded: 52 of 53 requests
    Network: wget: 12.1K beyond the recording
-    Replay: 99.0 % of resources answered (51 exactly, 1 by a rule, 0 not recorded); Sat 2026-11-21 09:24:06 UTC; 58s ago
+    Replay: 99.0 % of resources answered (51 exactly, 1 by a rule, 0 not recorded), text not recorded, picture not recorded; Sat 2026-11-21 09:24:06 UTC; 58s ago
      Crawl: c1, depth 0
       Tags: news
    Results: 1 succeeded, 1 failed
@@ -92,6 +92,7 @@ fn a_crawl_that_waits() {
             status: Lifecycle::Queued,
             retry_at: Some(Time(sample::NOW.0 + 120_000)),
             attempts: 2,
+            users: [0, 4_000_000_000].into(),
             started_at: None,
             ended_at: None,
             ..sample::crawl(12)
@@ -105,6 +106,42 @@ fn a_crawl_that_waits() {
     assert!(text.contains("  Next try: Sat 2026-11-21 09:27:05 UTC; in 2min 0s\n"), "{text}");
     assert!(text.contains("  Attempts: 2\n"), "{text}");
     assert!(text.contains("     Pages: none\n"), "{text}");
+    assert!(text.contains("     Users: root, 4000000000\n"), "{text}");
+}
+
+#[test]
+fn a_long_crawl_is_its_failures_and_its_newest_pages() {
+    let failed = |page| HookResult {
+        status: ResultState::Failed,
+        output: Some(format!("reason {page}")),
+        ..sample::result(page, "pdf", "on_Snapshot__52_pdf")
+    };
+    let details = Details::Crawl {
+        crawl: Crawl {
+            snapshots: [("sealed".to_owned(), 166)].into(),
+            results: [("succeeded".to_owned(), 166), ("failed".to_owned(), 80)].into(),
+            ..sample::crawl(2)
+        },
+        snapshots: (1..=166).map(sample::snapshot).collect(),
+        results: (1..=166)
+            .flat_map(|page| [sample::result(page, "dom", "x"), failed(page)])
+            .collect(),
+        runs: (1..=166).map(|id| sample::run(id, "pdf", "on_Snapshot__52_pdf")).collect(),
+    };
+    let text = long(&details, &Style::plain(sample::NOW));
+    let head = short(&details, &Style::plain(sample::NOW)).lines().count();
+    // Two tables with their headings, and the hints.
+    assert_eq!(text.lines().count(), head + 2 * (2 + 50) + 3, "{text}");
+    assert!(text.contains("reason 117") && !text.contains("reason 116"), "{text}");
+    assert!(text.contains("\ns117 ") && !text.contains("\ns116 "), "{text}");
+    assert!(!text.contains(".service"), "{text}");
+    assert!(
+        text.ends_with(
+            "\nthe newest 50 of 80 failed results; all: archivist list results c2 --status failed --limit 0\n\
+             the newest 50 of 166 pages; all: archivist list snapshots c2 --limit 0\n"
+        ),
+        "{text}"
+    );
 }
 
 #[test]

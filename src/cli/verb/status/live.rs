@@ -3,8 +3,8 @@
 use super::{StatusArgs, render};
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::client::wait::read_lines;
-use crate::display::redraw::Redraw;
+use crate::client::stream::read_lines;
+use crate::display::screen::Redraw;
 use crate::display::style;
 use crate::display::style::Style;
 use archivist_config::Scope;
@@ -19,7 +19,6 @@ const REDRAW: Duration = Duration::from_secs(1);
 const SHORT: Duration = Duration::from_secs(1);
 const SHORT_STREAMS: u32 = 5;
 
-/// Form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// In its place on a terminal.

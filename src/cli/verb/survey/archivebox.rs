@@ -24,23 +24,19 @@ const HEADER_MAX: u64 = 4096;
 /// What precedes a file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Header {
-    /// Name of the directory that has the file.
     pub name: String,
-    /// Its length.
     pub bytes: u64,
     /// Whether the file is about all snapshots.
     #[serde(default)]
     pub is_list: bool,
 }
 
-/// The file about all snapshots.
 #[derive(Deserialize)]
 struct List<'a> {
     #[serde(borrow)]
     links: Vec<&'a RawValue>,
 }
 
-/// Reads all files, and writes what they say.
 pub fn read(mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     loop {
         let mut header = Vec::new();
@@ -64,7 +60,6 @@ pub fn read(mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     }
 }
 
-/// Writes the snapshots of the file about all of them.
 fn write_list(name: &str, content: &[u8], output: &mut impl Write) -> io::Result<()> {
     let text = String::from_utf8_lossy(content);
     let mut write = |line: BoxLine| writeln!(output, "{}", serde_json::to_string(&line)?);

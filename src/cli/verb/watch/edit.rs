@@ -1,7 +1,8 @@
 //! `archivist watch add` and `remove`: write or delete a watch file and start or stop its timers.
 
-use super::timers;
+use super::{queue, timers};
 use crate::client::exit::{Exit, Failure};
+use crate::client::server::Server;
 use crate::display::style;
 use archivist_config::declare::watch::{KEYS, Watch, When};
 use archivist_config::declare::{Declaration, Kind, url_file};
@@ -9,15 +10,17 @@ use archivist_config::{Scope, ini};
 use archivist_core::model::CheckKind;
 use archivist_core::text::{Problem, clean};
 use archivist_generator::watch::timer_name;
+use archivist_plugin::files::whole::{Survives, Whole};
 use clap::Args;
 use std::fs;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Write NAME.watch and start its timers
+/// Write NAME.watch, start its timers, and queue a first check of each kind
 ///
-/// The file in /etc/archivist is written atomically, and systemd is reloaded.
+/// The file in /etc/archivist, or with --user in ~/.config/archivist, is written atomically, and systemd is
+/// reloaded.
 #[derive(Args)]
 pub struct WatchAddArgs {
     /// Name of the watch
@@ -67,7 +70,6 @@ pub struct RemoveArgs {
     name: String,
 }
 
-/// Returns the directory of declarations.
 fn directory(scope: &Scope) -> PathBuf {
     scope.config_dirs().pop().unwrap_or_default()
 }
@@ -106,10 +108,22 @@ pub async fn add(args: WatchAddArgs, scope: &Scope) -> Result<Exit, Failure> {
         )));
     }
     style::print(&format!("{}\n", path.display()))?;
+    if before.as_ref() != Some(&text) && !kinds.is_empty() {
+        // The first elapse of a timer may be a week away.
+        queue_first(&args.name, scope).await;
+    }
     for sentence in watch.left_out() {
         eprintln!("note: {}", clean(&sentence));
     }
     Ok(complain(&watch))
+}
+
+/// Queues each kind of check once. A failure is only printed: the timers queue them, too.
+async fn queue_first(name: &str, scope: &Scope) {
+    let asked = async { queue::ask(&Server::reach(scope).await?, name, &[]).await }.await;
+    if let Err(failure) = asked {
+        eprintln!("note: the first checks wait for their timers: {}", failure.first_line());
+    }
 }
 
 /// Prints what the file of URLs has that is not watched. The file is read at every check, so it may
@@ -131,7 +145,6 @@ fn complain(watch: &Watch) -> Exit {
     if problems.is_empty() { Exit::Done } else { Exit::Partly }
 }
 
-/// Returns the content of the watch file.
 fn text(args: &WatchAddArgs) -> Result<String, Failure> {
     let mut lines = vec!["[Watch]".to_owned()];
     let mut line = |key: &str, value: &str| {
@@ -214,19 +227,10 @@ fn write(path: &Path, text: &str, mode: u32, replace: bool) -> Result<(), Failur
     };
     let parent = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(parent).map_err(failed)?;
-    let temporary = parent.join(format!(
-        ".{}.{}",
-        path.file_name().unwrap_or_default().to_string_lossy(),
-        std::process::id()
-    ));
-    let mut options = fs::File::options();
-    let options = options.write(true).create_new(true).mode(mode);
-    let written = options.open(&temporary).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        if replace { fs::rename(&temporary, path) } else { fs::hard_link(&temporary, path) }
+    let written = Whole::at(path, mode).and_then(|whole| {
+        whole.file().write_all(text.as_bytes())?;
+        if replace { whole.place(Survives::PowerCut) } else { whole.place_new(Survives::PowerCut) }
     });
-    let _ = fs::remove_file(&temporary);
     written.map_err(failed)
 }
 

@@ -10,6 +10,7 @@ use crate::display::text;
 use archivist_config::Scope;
 use archivist_core::model::{CheckKind, RunId};
 use archivist_shared::bus::documents::watches::{Check, HistoryFilter};
+use archivist_shared::bus::wire::WatchesProxy;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -65,7 +66,11 @@ pub async fn fetch_down_to(
     while left > 0 {
         filter.limit = u32::try_from(left).unwrap_or(at_once).min(at_once);
         let document = serde_json::to_string(&filter).unwrap_or_default();
-        let piece: Vec<Check> = server.ask(|| server.proxy().history(name, &document)).await?;
+        let piece: Vec<Check> = server
+            .ask(|| async {
+                server.feature::<WatchesProxy<'_>>().await?.history(name, &document).await
+            })
+            .await?;
         let is_last = piece.len() < filter.limit as usize;
         left = left.saturating_sub(piece.len());
         filter.before = piece.last().map(|check| check.id);
@@ -117,7 +122,6 @@ pub fn print(checks: &[Check], json: bool) -> Result<(), Failure> {
     style::print(&table(checks, &style).render(&style))
 }
 
-/// Returns the result of a check in a few words.
 pub fn result(check: &Check) -> Cell {
     let record = &check.record;
     let mut words = Vec::new();
@@ -147,7 +151,7 @@ pub fn result(check: &Check) -> Cell {
 }
 
 fn table(checks: &[Check], style: &Style) -> Table {
-    let mut table = Table::new("ID  KIND  STATE  RESULT…  TIME  WHEN  URL…");
+    let mut table = Table::new("ID  KIND  STATE  RESULT…  TIME?  WHEN  URL…");
     for check in checks {
         let state = match (check.state.as_str(), check.ok) {
             ("ended", Some(true)) => Cell::toned("ok", Tone::Good),

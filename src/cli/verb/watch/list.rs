@@ -14,6 +14,7 @@ use archivist_config::Scope;
 use archivist_core::model::{CheckKind, Pool, Time};
 use archivist_core::text::{clean, human_span};
 use archivist_shared::bus::documents::watches::{Site, Watch};
+use archivist_shared::bus::wire::WatchesProxy;
 use clap::Args;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -46,7 +47,9 @@ pub struct ShowArgs {
 /// Returns the document with the next runs that systemd reports.
 async fn fetch(scope: &Scope, name: &str) -> Result<(Vec<Watch>, Option<Timers>, String), Failure> {
     let server = Server::reach(scope).await?;
-    let answer = server.call(|| server.proxy().watches(name)).await?;
+    let answer = server
+        .call(|| async { server.feature::<WatchesProxy<'_>>().await?.list(name).await })
+        .await?;
     let watches: Vec<Watch> = decode(&answer)?;
     let timers = timers::all(scope).await;
     let next = timers.as_ref().map(|timers| &timers.next);
@@ -74,7 +77,7 @@ pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     complain(&watches, timers.as_ref(), scope);
     if watches.is_empty() {
-        eprintln!("no watches; see: archivist watch add --help");
+        style::note("no watches; see: archivist watch add --help");
         return Ok(Exit::Done);
     }
     let style = Style::of_stdout();
@@ -107,7 +110,7 @@ fn uptime(site: &Site) -> String {
 }
 
 fn table(watches: &[Watch], timers: Option<&Timers>, style: &Style) -> Table {
-    let mut table = Table::new("NAME  STATE  UPTIME  LAST  WHEN  NEXT  KIND  URL…");
+    let mut table = Table::new("NAME  STATE  UPTIME?  LAST?  WHEN  NEXT  KIND  URL…");
     for watch in watches {
         let next = timers.into_iter().flat_map(|timers| &timers.next);
         let soonest =

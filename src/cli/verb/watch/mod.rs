@@ -28,6 +28,7 @@ enum WatchVerb {
     Add(edit::WatchAddArgs),
     Remove(edit::RemoveArgs),
     Run(queue::RunArgs),
+    Cancel(queue::CancelArgs),
     History(history::HistoryArgs),
     #[command(hide = true)]
     Queue(queue::QueueArgs),
@@ -40,12 +41,12 @@ pub async fn run(args: WatchArgs, scope: &Scope) -> Result<Exit, Failure> {
         WatchVerb::Add(args) => edit::add(args, scope).await,
         WatchVerb::Remove(args) => edit::remove(args, scope).await,
         WatchVerb::Run(args) => queue::run(args, scope).await,
+        WatchVerb::Cancel(args) => queue::cancel(args, scope).await,
         WatchVerb::History(args) => history::run(args, scope).await,
         WatchVerb::Queue(args) => queue::queue(args, scope).await,
     }
 }
 
-/// Parses a kind of check.
 fn kind(text: &str) -> Result<CheckKind, String> {
     let known = CheckKind::SCHEDULED.map(CheckKind::as_str);
     let kind = CheckKind::parse(text).filter(|kind| *kind != CheckKind::Alert);

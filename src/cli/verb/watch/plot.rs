@@ -13,7 +13,6 @@ const TOP: f64 = 56.0;
 const PLOT: f64 = 180.0;
 const STRIP: f64 = 10.0;
 const PANEL: f64 = TOP + PLOT + STRIP + 62.0;
-/// Fonts and colours for light and dark backgrounds.
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.paper{fill:#fff}.t{font-size:15px;font-weight:600;fill:#111}\
 .g{stroke:#e3e3e3;stroke-width:1}.a{stroke:#888;stroke-width:1}.l{fill:none;stroke:#2463b0;stroke-width:1.5;\
 stroke-linejoin:round}.d{fill:#c8322b;fill-opacity:.14}.ok{fill:#2f8f4e}.bad{fill:#c8322b}.un{fill:#aaa}\
@@ -21,7 +20,6 @@ stroke-linejoin:round}.d{fill:#c8322b;fill-opacity:.14}.ok{fill:#2f8f4e}.bad{fil
 .g{stroke:#2a3037}.a{stroke:#717c89}.l{stroke:#6aa5ee}.p{fill:#6aa5ee}.d{fill-opacity:.25}.ok{fill:#46b06b}\
 .bad{fill:#e5625a}.un{fill:#717c89}}";
 
-/// A finished check.
 struct Point {
     at: Time,
     ok: Option<bool>,

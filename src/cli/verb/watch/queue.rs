@@ -8,6 +8,7 @@ use archivist_config::Scope;
 use archivist_core::model::{CheckKind, RunId};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::watches::{Check, Queued, Watch};
+use archivist_shared::bus::wire::WatchesProxy;
 use clap::Args;
 
 /// Queue checks of a watch now
@@ -36,6 +37,17 @@ pub struct RunArgs {
     json: bool,
 }
 
+/// End the checks of a watch that wait or run
+///
+/// Their results say "interrupted by user", which is neither up nor down. The schedules of the watch stay: to
+/// stop them, archivist watch remove.
+#[derive(Args)]
+pub struct CancelArgs {
+    /// Name of the watch
+    #[arg(value_name = "NAME", value_parser = super::name)]
+    name: String,
+}
+
 /// Queue the check of a timer (what archivist-watch@.service runs)
 #[derive(Args)]
 pub struct QueueArgs {
@@ -57,17 +69,28 @@ pub async fn queue(args: QueueArgs, scope: &Scope) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+pub async fn cancel(args: CancelArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let server = Server::reach(scope).await?;
+    server
+        .call(|| async { server.feature::<WatchesProxy<'_>>().await?.cancel(&args.name).await })
+        .await?;
+    style::print(&format!("no check of watch {} waits or runs\n", args.name))?;
+    Ok(Exit::Done)
+}
+
 /// Queueing a check twice queues it once, so a call whose answer was lost can be repeated.
-async fn ask(server: &Server, name: &str, kinds: &[CheckKind]) -> Result<String, Failure> {
+pub async fn ask(server: &Server, name: &str, kinds: &[CheckKind]) -> Result<String, Failure> {
     let kinds: Vec<String> = kinds.iter().map(|kind| kind.as_str().to_owned()).collect();
-    server.call(|| server.proxy().check(name, &kinds)).await
+    server
+        .call(|| async { server.feature::<WatchesProxy<'_>>().await?.check(name, &kinds).await })
+        .await
 }
 
 pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let names = names(&args, &server).await?;
     if names.is_empty() {
-        eprintln!("no watches; see: archivist watch add --help");
+        style::note("no watches; see: archivist watch add --help");
         return Ok(Exit::Done);
     }
     let mut exit = Exit::Done;
@@ -85,7 +108,11 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     if args.wait {
         let done = ended(&server, &queued).await?;
-        history::print(&done, args.json)?;
+        if done.is_empty() && !args.json {
+            style::print(&summaries(&queued))?;
+        } else {
+            history::print(&done, args.json)?;
+        }
         let all_good = done.iter().all(|check| check.ok == Some(true));
         return Ok(if all_good { exit } else { Exit::Partly });
     }
@@ -96,9 +123,7 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
         };
         style::print_json(&text.unwrap_or_default())?;
     } else {
-        for queued in &queued {
-            style::print(&format!("{}\n", summary(queued)))?;
-        }
+        style::print(&summaries(&queued))?;
     }
     Ok(exit)
 }
@@ -107,7 +132,8 @@ async fn names(args: &RunArgs, server: &Server) -> Result<Vec<String>, Failure> 
     if let Some(name) = &args.name {
         return Ok(vec![name.clone()]);
     }
-    let watches: Vec<Watch> = server.ask(|| server.proxy().watches("")).await?;
+    let watches: Vec<Watch> =
+        server.ask(|| async { server.feature::<WatchesProxy<'_>>().await?.list("").await }).await?;
     Ok(watches.into_iter().map(|watch| watch.name).collect())
 }
 
@@ -120,7 +146,9 @@ async fn ended(server: &Server, queued: &[Queued]) -> Result<Vec<Check>, Failure
         for id in &waited {
             // Longer than any check takes; the orchestrator may restart in the meantime.
             let id = id.to_string();
-            server.wait_for(|| server.proxy().await_check(&id)).await?;
+            server
+                .wait_for(|| async { server.feature::<WatchesProxy<'_>>().await?.wait(&id).await })
+                .await?;
         }
         let Some(first) = waited.iter().min().copied() else {
             continue;
@@ -130,6 +158,10 @@ async fn ended(server: &Server, queued: &[Queued]) -> Result<Vec<Check>, Failure
         all.extend(done.into_iter().filter(|check| waited.contains(&check.id)));
     }
     Ok(all)
+}
+
+fn summaries(queued: &[Queued]) -> String {
+    queued.iter().map(|queued| format!("{}\n", summary(queued))).collect()
 }
 
 fn summary(queued: &Queued) -> String {

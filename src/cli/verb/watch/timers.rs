@@ -11,10 +11,8 @@ use archivist_shared::systemd::{Job, ManagerError, Properties, SystemdClient};
 use nix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Next run of each kind, by watch.
 pub type Next = BTreeMap<(String, CheckKind), Time>;
 
-/// The timers that systemd runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timers {
     pub next: Next,
@@ -85,7 +83,6 @@ async fn ask(systemd: &SystemdClient) -> Result<Timers, ManagerError> {
     Ok(timers)
 }
 
-/// Returns watch and kind of a timer.
 fn key(unit: &str) -> Option<(String, CheckKind)> {
     let stem = unit.strip_prefix("archivist-watch-")?.strip_suffix(".timer")?;
     let (name, kind) = stem.rsplit_once('-')?;

@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
 
-/// How a result was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Taken {
     /// As ArchiveBox recorded it.

@@ -6,10 +6,8 @@ use std::collections::BTreeSet;
 
 /// Plugins of ours whose files have another meaning than those of ArchiveBox with the same name.
 const OWN: [&str; 6] = [REST, "chromium", "hashes", "text", "verify", "wacz"];
-/// Longest name of a plugin.
 const PLUGIN_MAX: usize = 64;
 
-/// How the directory of a snapshot is arranged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// Up to 0.8: `archive/TIMESTAMP`, in which each extractor has files of fixed names. 0.9 moves such a

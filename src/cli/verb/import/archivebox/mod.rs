@@ -31,7 +31,6 @@ pub use survey::is_box;
 
 /// Faults that are printed.
 const FAULTS_MAX: usize = 100;
-/// Imports a directory.
 pub async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
     let top = Directory::open(path).map_err(|error| failed("open", path, &error))?;
     let shown = clean(&path.display().to_string());
@@ -141,7 +140,6 @@ fn key(snapshot: &BoxSnapshot) -> Key {
     (snapshot.url.clone(), snapshot.bookmarked_at.clone())
 }
 
-/// Copies the files of a snapshot.
 fn copy(
     snapshot: BoxSnapshot,
     places: &Places,
@@ -176,7 +174,7 @@ fn copy_files(
         "title": snapshot.title, "tags": snapshot.tags, "bookmarked_at": snapshot.bookmarked_at,
         "results": snapshot.results,
     });
-    finish(&page, ("archivebox.json", &origin), &target)?;
+    finish(&page, Some(("archivebox.json", &origin)), &target)?;
     Ok((tally, results))
 }
 

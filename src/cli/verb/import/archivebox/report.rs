@@ -42,12 +42,10 @@ pub fn description(found: &Found) -> String {
     text
 }
 
-/// The report of an import.
 pub struct Report {
     /// The directory, as it is printed.
     shown: String,
     has_faults: bool,
-    /// Snapshots that were queued.
     pub queued: u64,
     snapshots: u64,
     refused: u64,
@@ -89,13 +87,11 @@ impl Report {
         }
     }
 
-    /// Notes a snapshot that cannot be archived.
     pub fn refuse(&mut self, snapshot: &BoxSnapshot, why: &str) {
         self.refused += 1;
         self.line(snapshot, &format!("refused: {why}"));
     }
 
-    /// Notes a snapshot that was copied.
     pub fn add(
         &mut self,
         snapshot: &BoxSnapshot,

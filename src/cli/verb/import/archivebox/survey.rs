@@ -20,7 +20,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Stdio};
 
-/// The database.
 const DATABASE: &str = DATABASE_FILES[0];
 /// Bytes that the readers may print.
 const LINES_MAX_BYTES: u64 = 1 << 30;
@@ -35,7 +34,6 @@ const OLD_INDEX: &str = "index.json";
 /// Files about a snapshot, of which the first counts.
 const INDEXES: [&str; 2] = [OLD_INDEX, "index.jsonl"];
 
-/// What was found.
 #[derive(Debug, Default)]
 pub struct Found {
     pub snapshots: Vec<BoxSnapshot>,
@@ -44,7 +42,6 @@ pub struct Found {
     pub faults: Vec<String>,
 }
 
-/// The directories of snapshots.
 pub struct Places {
     top: Directory,
     /// The names of the directories in `archive`.
@@ -53,13 +50,11 @@ pub struct Places {
     by_id: BTreeMap<String, Vec<OsString>>,
 }
 
-/// Whether a directory is one of ArchiveBox.
 pub fn is_box(top: &Directory) -> bool {
     top.stat(DATABASE).is_ok() || enter(top, &["archive".into()]).is_ok()
 }
 
 impl Places {
-    /// Lists the directories of snapshots.
     pub fn list(top: Directory, faults: &mut Vec<String>) -> Places {
         let mut places = Places { top, flat: BTreeSet::new(), by_id: BTreeMap::new() };
         let archive: OsString = "archive".into();
@@ -296,6 +291,11 @@ fn take_lines(
     mut take: impl FnMut(&mut Found, BoxSnapshot),
 ) -> Result<(), Failure> {
     let mut unusable = None;
+    let write = |input: Option<ChildStdin>| {
+        if let Some(input) = input {
+            write(input);
+        }
+    };
     reader.lines(LINES_MAX_BYTES, write, |line| match line {
         BoxLine::Snapshot(snapshot) => take(found, snapshot),
         BoxLine::Fault(fault) => found.faults.push(fault),

@@ -2,10 +2,16 @@
 //! added to a page moves everything below it.
 
 use super::TIMEOUT;
+use super::room::say;
+use crate::client::room::{Caller, Wanted};
 use archivist_hooks::picture::Picture;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Read, Write};
+use std::sync::Arc;
 use std::time::Instant;
+
+/// Largest screenshot in bytes.
+const PICTURE_MAX_BYTES: u64 = 256 << 20;
 
 /// Pixels between the pictures.
 const GAP: usize = 16;
@@ -16,6 +22,25 @@ const GONE: [u8; 3] = [214, 40, 40];
 /// What is new.
 const ADDED: [u8; 3] = [30, 140, 60];
 
+/// Compares the files 0 and 1 of the job, and writes a picture of both and of what differs.
+pub fn compare(caller: &Arc<Caller>) -> Result<(), String> {
+    let picture = |number| {
+        let mut png = Vec::new();
+        let file = caller.file(&Wanted::File(number));
+        file.and_then(|file| file.take(PICTURE_MAX_BYTES).read_to_end(&mut png))
+            .map_err(|error| error.to_string())?;
+        Picture::decode(&png)
+    };
+    let named = |name| move |reason| format!("the {name} screenshot: {reason}");
+    let (old, new) = (picture(0).map_err(named("older"))?, picture(1).map_err(named("newer"))?);
+    let difference = Difference::of(&old, &new);
+    let output = caller.file(&Wanted::Output).map(BufWriter::new);
+    output
+        .and_then(|output| difference.write(output))
+        .map_err(|error| format!("failed to write the picture: {error}"))?;
+    say(difference.summary())
+}
+
 /// A row of the result: which rows of the pictures it shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Row {
@@ -25,7 +50,6 @@ enum Row {
     Added(usize),
 }
 
-/// Two screenshots, row by row.
 pub struct Difference<'a> {
     old: &'a Picture,
     new: &'a Picture,
@@ -96,15 +120,14 @@ impl Difference<'_> {
         format!("{changed} rows of pixels changed, {gone} removed, {added} added; {sizes}")
     }
 
-    /// Both pictures and their difference side by side, as PNG.
+    /// Writes both pictures and their difference side by side, as PNG.
     ///
     /// # Errors
     /// If the picture has no pixels or more than the format allows.
-    pub fn to_png(&self) -> io::Result<Vec<u8>> {
+    fn write(&self, mut file: impl Write) -> io::Result<()> {
         let widest = self.old.width.max(self.new.width);
         let width = self.old.width + self.new.width + widest + 2 * GAP;
         let size = |pixels: usize| u32::try_from(pixels).map_err(io::Error::other);
-        let mut file = Vec::new();
         let mut encoder = png::Encoder::new(&mut file, size(width)?, size(self.rows.len())?);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_compression(png::Compression::Fast);
@@ -118,10 +141,9 @@ impl Difference<'_> {
         }
         stream.finish()?;
         drop(writer);
-        Ok(file)
+        file.flush()
     }
 
-    /// Draws a row of the result.
     fn draw(&self, row: Row, line: &mut Vec<u8>) {
         let (old, new) = match row {
             Row::Both(a, b) => (self.old.row(a), self.new.row(b)),
@@ -216,7 +238,8 @@ mod tests {
         rows[2] = [9, 0, 0];
         rows.push([7, 7, 7]);
         let new = picture(3, &rows);
-        let shown = Difference::of(&old, &new).to_png().unwrap();
+        let mut shown = Vec::new();
+        Difference::of(&old, &new).write(&mut shown).unwrap();
         let shown = Picture::decode(&shown).unwrap();
         assert_eq!((shown.width, shown.height), (2 + 3 + 3 + 2 * GAP, 7));
         for y in 0..6 {
