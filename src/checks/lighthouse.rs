@@ -32,7 +32,6 @@ const APPARMOR_LABEL: &str = "archivist-browser (unconfined)";
 const CLOSED: &str = "; it reaches its browser on the loopback, which this check does not reach in the machine's network: \
                       install passt, see Network= in archivist.conf(5)";
 
-/// Runs lighthouse for the URL.
 pub fn check(request: &Request) -> CheckResult {
     let mut result = CheckResult::new(Kind::Lighthouse, request.url.as_str());
     if let Some(why) = request.settings.probe.closed_to_lighthouse() {
@@ -59,7 +58,6 @@ pub fn check(request: &Request) -> CheckResult {
     }
 }
 
-/// Reason for a missing report.
 struct Trouble {
     /// A program is missing.
     missing: bool,
@@ -94,13 +92,18 @@ fn look(request: &Request) -> Result<Report, Trouble> {
     let chromium = named(&settings.chromium).ok_or_else(|| missing("chromium"))?;
     let scratch =
         Scratch::new("lighthouse").map_err(|finding| Trouble::failed(finding.output_str))?;
-    let budget = settings.deadline(DEADLINE);
+    let slow = settings.read_s.filter(|seconds| (0.0..3600.0).contains(seconds)).unwrap_or(0.0);
+    let budget = settings.deadline(DEADLINE + Duration::from_secs_f64(slow));
     let mut runner =
         ProgramRunner::new(budget).map_err(|finding| Trouble::failed(finding.output_str))?;
     let mut command = Command::new(&lighthouse);
     command
         .arg(request.url.as_str())
         .args(arguments(settings.user_agent.as_deref(), &settings.probe.headers));
+    if slow > 0.0 {
+        // By default, Lighthouse waits 45 s until a page is loaded.
+        command.arg(format!("--max-wait-for-load={}", 45_000 + (slow * 1000.0) as u64));
+    }
     command
         .env("CHROME_PATH", &chromium)
         .env("PATH", std::env::join_paths(&search).unwrap_or_default())
@@ -120,7 +123,6 @@ fn look(request: &Request) -> Result<Report, Trouble> {
     })
 }
 
-/// Options of lighthouse and of its browser.
 fn arguments(user_agent: Option<&str>, headers: &[(String, String)]) -> Vec<String> {
     let mut flags = vec!["--headless=new", "--disable-dev-shm-usage", "--disable-gpu"];
     if !can_sandbox() {

@@ -10,12 +10,10 @@ use url::Url;
 /// Upper bound of every time limit.
 const LONGEST: f64 = 86_400.0;
 
-/// One check.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// An http or https URL.
     pub url: Url,
-    /// Settings that differ from the defaults.
     pub settings: Settings,
 }
 
@@ -23,7 +21,6 @@ pub struct Request {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// User-Agent.
     pub user_agent: Option<String>,
     /// Limit for a connection.
     pub connect_s: Option<f64>,
@@ -42,9 +39,7 @@ pub struct Settings {
     pub probe: Probe,
     /// Library of the data directory, where programs are searched.
     pub lib_dir: Option<PathBuf>,
-    /// Path of lighthouse.
     pub lighthouse: Option<PathBuf>,
-    /// Path of chromium.
     pub chromium: Option<PathBuf>,
     /// What the check may reach in addition to the Internet; never taken from the request.
     #[serde(skip)]
@@ -65,7 +60,6 @@ impl Settings {
         seconds(self.deadline_s, usual)
     }
 
-    /// Returns the User-Agent.
     pub fn user_agent(&self) -> &str {
         let own = self.user_agent.as_deref().map(str::trim);
         own.filter(|text| !text.is_empty()).unwrap_or(USER_AGENT)

@@ -18,15 +18,12 @@ const HEADERS: usize = 100;
 const HEADER: usize = 1000;
 
 archivist_core::text::named! {
-    /// Kind of check.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Kind {
         /// Whether the site answers, how, and how fast.
         Status = "status",
-        /// Problems of the pages of the site.
         Crawl = "crawl",
-        /// Four scores from lighthouse.
         Lighthouse = "lighthouse",
     }
 }
@@ -43,27 +40,20 @@ pub enum Type {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Scores {
-    /// Performance.
     pub performance: Option<f64>,
-    /// Accessibility.
     pub accessibility: Option<f64>,
-    /// Best practices.
     pub best_practices: Option<f64>,
-    /// Search engine optimization.
     pub seo: Option<f64>,
 }
 
-/// A finding about one URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Kind, such as `broken-link`.
     pub kind: String,
-    /// URL that it is about.
     pub url: String,
     /// Page with the link, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
-    /// Description.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
@@ -97,9 +87,7 @@ pub struct CheckResult {
     /// `CheckResult`
     #[serde(rename = "type")]
     pub record: Type,
-    /// What was checked.
     pub kind: Kind,
-    /// Requested URL.
     pub url: String,
     /// URL after redirects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,7 +117,6 @@ pub struct CheckResult {
     /// lines.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub headers: Map<String, Value>,
-    /// Scores of lighthouse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<Scores>,
     /// Findings of a crawl, most severe first.
@@ -138,7 +125,6 @@ pub struct CheckResult {
     /// Number of findings beyond the limit.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub findings_left_out: usize,
-    /// Number of read pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<usize>,
     /// Whether it ended early, with the findings so far.
@@ -148,7 +134,6 @@ pub struct CheckResult {
     /// machine does not reach the Internet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
-    /// Error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

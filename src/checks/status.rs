@@ -46,7 +46,7 @@ pub fn check(request: &Request) -> CheckResult {
         identity,
     );
     let mut asker = Asker::new(&client, &settings.probe, &request.url);
-    let longest = settings.deadline(LONGEST);
+    let longest = settings.deadline(LONGEST.max(settings.patience(PATIENCE).read));
     let answered = follow(&request.url, REDIRECTS, longest, |url| asker.ask(url));
     if let Ok((url, answer)) = &answered {
         result.set_headers(&answer.headers);
@@ -87,7 +87,6 @@ pub fn check(request: &Request) -> CheckResult {
     }
 }
 
-/// Sends the requests of one check.
 struct Asker<'a> {
     client: &'a Client,
     probe: &'a Probe,

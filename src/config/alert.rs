@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// Types of units that an alert can start.
 const UNITS: [&str; 4] = [".service", ".target", ".path", ".timer"];
 
 /// What runs when something happens: `OnDown=` and `OnRecovery=` of watches, `OnSealed=`,
@@ -12,7 +11,6 @@ pub enum Alert {
     /// Start this unit; for a template (`notify@.service`) the instance named after the watch or the
     /// crawl.
     Unit(String),
-    /// Run this command in its own unit.
     Command(Vec<String>),
 }
 

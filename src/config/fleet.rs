@@ -21,13 +21,11 @@ pub(super) fn database(text: &str) -> Result<String, &'static str> {
     Ok(text.to_owned())
 }
 
-/// Accepts the name of a node.
 pub(super) fn name(text: &str) -> Result<String, &'static str> {
     let name = is_node_name(text).then(|| text.to_owned());
     name.ok_or(NODE_NAME_ALLOWED)
 }
 
-/// Accepts the duration of leases.
 pub(super) fn lease(text: &str) -> Result<Option<Duration>, &'static str> {
     let span = parse_span(text).filter(|span| (LEASE_MIN..=LEASE_MAX).contains(span));
     span.map(Some).ok_or("a time span from 30s to 1d, like 5min")
@@ -41,7 +39,6 @@ pub fn host_name() -> Option<String> {
 }
 
 impl Settings {
-    /// Returns whether the machine is a node of a fleet.
     pub fn is_in_fleet(&self) -> bool {
         !self.fleet_database.is_empty()
     }

@@ -8,12 +8,9 @@ use archivist_core::text::{Location, Problem};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// A file with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// Path of the file.
     pub path: PathBuf,
-    /// Content of the file.
     pub text: String,
 }
 

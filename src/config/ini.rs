@@ -4,7 +4,6 @@
 use archivist_core::text::{Location, Problem};
 use std::path::Path;
 
-/// One assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IniEntry {
     /// Name of the section, without brackets.
@@ -13,7 +12,6 @@ pub struct IniEntry {
     pub key: String,
     /// Value, without blanks at both ends; continued lines are joined.
     pub value: String,
-    /// File and line of the assignment.
     pub location: Location,
 }
 
@@ -21,7 +19,6 @@ pub struct IniEntry {
 /// comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
-    /// Assignments in the order of the file.
     pub entries: Vec<IniEntry>,
     /// Fatal; a reader that only warns of them makes them [ignored](Problem::ignored).
     pub malformed: Vec<Problem>,

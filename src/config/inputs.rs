@@ -6,30 +6,23 @@ use super::ini::{self, IniEntry};
 use super::keys::{self, Key};
 use archivist_core::text::{Location, Problem, is_value_name};
 
-/// What an assignment sets.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// A setting of archivist.
     Setting(&'static Key),
-    /// A value for plugins.
     Value(String),
 }
 
-/// One assignment to something known.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// What is assigned.
     pub target: Target,
     /// Value as written.
     pub value: String,
-    /// File and line.
     pub location: Location,
 }
 
 /// All assignments, weakest first.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
-    /// Assignments in the order of precedence.
     pub inputs: Vec<Input>,
     /// Assignments that have no effect.
     pub warnings: Vec<Problem>,

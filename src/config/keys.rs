@@ -227,13 +227,14 @@ keys! {
     /// and similar) and everything on gstatic.com and fonts.googleapis.com. Defaults to none.
     [Archive] UrlDenyList += url_deny, patterns, String::clone;
 
-    /// Whether the recording of each page is replayed without a network, and compared with the page
+    /// Share of the pages whose recordings are replayed without a network, and compared with the page
     ///
-    /// yes, no, or a share of the pages such as 10%. The hook verify does this once the page is
-    /// recorded, which takes about as long as loading the page, and leaves its figures with the
-    /// result: archivist list, show and the page about the snapshot have them, and archivist retry
-    /// \-\-unfaithful records pages again. Crawls and pages can differ from it with VERIFY_ENABLED
-    /// and VERIFY_PERCENT.
+    /// yes, no, or a share such as 10%; the first page of each host is among them. A unit at idle
+    /// priority, archivist-verify-N, does this when no other unit of archivist runs, one page at a
+    /// time. archivist list and show have its figures; archivist status, why and metrics report pages
+    /// whose replay shows less than 95 %, and archivist retry --unfaithful records pages again.
+    /// With VERIFY_ENABLED=true, the hook verify replays every page of a crawl before the page ends,
+    /// which takes about as long as loading the page; with VERIFY_ENABLED=false, none is replayed.
     [Archive] VerifyReplay = verify_replay, share, shown_share;
 
     /// How long pages are kept: older ones, or older versions of the same page, are deleted
@@ -255,15 +256,15 @@ keys! {
     /// orchestrator. Before the rules delete anything after a change of them, or after a day without
     /// an orchestrator, all pages that are due are counted. If these are more than a tenth of the
     /// archive or of the pages of a rule, nothing is deleted until archivist delete
-    /// \-\-by-retention confirms it: archivist status, archivist doctor and the failed unit
+    /// --by-retention confirms it: archivist status, archivist doctor and the failed unit
     /// archivist-retention-held.service say so. In the same way the rules wait while the clock of
     /// the machine is not believed: it was set by more than a day, or is more than a month ahead of
-    /// the last run, and no time server has confirmed it (systemd-timesyncd.service(8)). Pages that
+    /// the last run, and no time server has confirmed it (NTPSynchronized of timedatectl(1)). Pages that
     /// ended meanwhile, or have a time in the future, are deleted by no rule.
     ///
     /// A rule deletes no page that archivist pin keeps, whose crawl has not ended, or whose copy to
     /// the store is not complete. archivist why says when a page will go,
-    /// archivist delete \-\-by-retention \-\-dry-run which pages are due, also by a rule that is not
+    /// archivist delete --by-retention --dry-run which pages are due, also by a rule that is not
     /// yet configured, and the journal which ones were deleted. A node of a fleet ignores this
     /// setting. Defaults to none: no page is deleted.
     [Archive] Retention += retention, retention, shown_retention;
@@ -277,9 +278,11 @@ keys! {
     /// ignored, and the journal says so.
     ///
     /// With 'refuse' after the size, which is the default, archivist add and the checks of watches
-    /// add no page while there is more; crawls that were added before continue. With 'delete', the
-    /// oldest pages are deleted until there is not more, except for pinned pages, those of crawls
-    /// that have not ended, and those whose copy to the store is not complete. archivist add and
+    /// add no page while there is more; crawls that were added before continue. With 'delete', pages
+    /// are deleted until there is not more: first those that were not saved, then versions of a page
+    /// that has a newer one that was saved, and the newest saved versions last, in each case the
+    /// oldest first. Pinned pages are kept, and those of crawls that have not ended, and whose copy to
+    /// the store is not complete. archivist add and
     /// archivist why say which quota it is, and the journal which pages were deleted. The setting
     /// may be given more than once; a line replaces an earlier one for the same pages, and an empty
     /// value removes all. A node of a fleet ignores this setting. Defaults to none.
@@ -292,7 +295,7 @@ keys! {
     /// Maximum time that the next hook waits for the first line of output of a daemon
     ///
     /// A hook waits longer for a daemon with .daemon.bg in its name if the daemon is of the same plugin
-    /// or of one that it requires: see archivist\-hooks(7).
+    /// or of one that it requires: see archivist-hooks(7).
     [Hooks] ReadyTimeoutSec = ready_limit, positive_span, shown_span;
     /// Maximum time between SIGTERM to a daemon and SIGKILL to its control group
     ///
@@ -354,8 +357,8 @@ keys! {
     ///
     /// Files are only removed when the copy was verified and the files are still the same; a copy
     /// that was verified more than a day ago is read again first. A page with the command that
-    /// restores the files takes their place: archivist open and a retry restore them, for at least
-    /// a day.
+    /// restores the files takes their place, next to the small picture that lists show: archivist
+    /// open and a retry restore them, for at least a day.
     [Fleet] KeepLocal = keep_local, keep_local, KeepLocal::to_string;
 }
 

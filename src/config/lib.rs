@@ -20,7 +20,7 @@ mod settings;
 
 pub use fleet::host_name;
 pub use network::NetworkMode;
-pub use scope::{HOOK_USERS, INSTANCE_ALLOWED, Scope, UserDirs, is_instance_name};
+pub use scope::{DATABASE, HOOK_USERS, INSTANCE_ALLOWED, Scope, UserDirs, is_instance_name};
 pub use settings::Settings;
 
 /// Errors of the configuration, each with its file and, if known, its line.

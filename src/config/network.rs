@@ -3,7 +3,6 @@
 use super::Scope;
 
 archivist_core::text::named! {
-    /// Network of the hooks of a crawl.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum NetworkMode {
         /// A private network where it is available and useful, otherwise the machine's.

@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// One program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Program {
     name: &'static str,
@@ -19,6 +18,16 @@ pub const ORCHESTRATOR: Program = Program {
     name: "archivist-orchestrator",
     installed: "/usr/lib/archivist/archivist-orchestrator",
 };
+
+/// Another name of the orchestrator's program, which its workers have in ps(1) and in the journal.
+const WORKER: &str = "archivist-worker";
+
+/// Returns the path of the program of workers for the orchestrator `own`: its other name next to it, if the
+/// package has made that.
+pub fn of_workers(own: &Path) -> PathBuf {
+    let worker = own.with_file_name(WORKER);
+    if worker.is_file() { worker } else { own.to_owned() }
+}
 
 /// The launcher of hooks and alerts: it reads their arguments and variables from standard input and
 /// executes them, so that no property of the unit contains them.
@@ -71,6 +80,10 @@ mod tests {
             Path::new("/usr/lib/archivist/archivist-orchestrator")
         );
         std::fs::write(&other, "").unwrap();
+        assert_eq!(of_workers(&other), other);
+        let worker = built.path().join("archivist-worker");
+        std::os::unix::fs::symlink("archivist-orchestrator", &worker).unwrap();
+        assert_eq!(of_workers(&other), worker);
         assert_eq!(ORCHESTRATOR.path_from(&own), other);
         assert_eq!(ARCHIVIST.path_from(&other), Path::new("/usr/bin/archivist"));
     }

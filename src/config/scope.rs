@@ -37,9 +37,11 @@ const HOOK_USER: &str = "archivist-hook";
 /// User for hooks whose data belong to the archive.
 const INDEX_USER: &str = "archivist-index";
 
-/// Allowed instance names, for messages.
 pub const INSTANCE_ALLOWED: &str = "a lower-case letter followed by lower-case letters, digits and '_' (32 at most), and no word \
      that follows 'archivist-' in the names of units, such as crawl or hook";
+
+/// Name of the database in the data directory.
+pub const DATABASE: &str = "archivist.sqlite3";
 
 /// The directories of a user (XDG Base Directory Specification).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,7 +73,6 @@ impl UserDirs {
     }
 }
 
-/// Identifies one of the orchestrators of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     /// Use the calling user's service manager and session bus instead of the machine's.
@@ -107,6 +108,13 @@ impl Scope {
         env: impl Fn(&str) -> Option<OsString>,
     ) -> Scope {
         Scope { user, instance, root: "/".into(), dirs: UserDirs::from_env(env) }
+    }
+
+    /// Returns the options of commands in messages, each with a blank: `--user --instance NAME `.
+    pub fn options(&self) -> String {
+        let user = if self.user { "--user " } else { "" };
+        let instance = self.instance.iter().map(|name| format!("--instance {name} "));
+        user.to_owned() + &instance.collect::<String>()
     }
 
     /// Returns `archivist` or `archivist-NAME`, the prefix of unit names, file names and the data
@@ -154,15 +162,18 @@ impl Scope {
         }
     }
 
-    /// Returns the unit of the orchestrator.
     pub fn orchestrator_unit(&self) -> String {
         format!("{}-orchestrator.service", self.unit_prefix())
     }
 
-    /// Returns the directory of database and archive.
     pub fn data_dir(&self) -> PathBuf {
         let base = if self.user { self.dirs.data.clone() } else { "/var/lib".into() };
         self.rooted(base.join(self.unit_prefix()))
+    }
+
+    /// Returns the path of the database.
+    pub fn database(&self) -> PathBuf {
+        self.data_dir().join(DATABASE)
     }
 
     /// Returns the directory for files that last until the next boot.
@@ -213,7 +224,6 @@ impl Scope {
         roots.into_iter().map(|dir| self.rooted(dir)).collect()
     }
 
-    /// Returns a path below the root of the scope.
     pub fn rooted(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))

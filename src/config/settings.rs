@@ -167,7 +167,7 @@ impl Settings {
             shared_index: true,
             url_allow: String::new(),
             url_deny: String::new(),
-            verify_replay: 0,
+            verify_replay: 5,
             retention: Vec::new(),
             quotas: Vec::new(),
             hook_timeout: Duration::from_secs(60),

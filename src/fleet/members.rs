@@ -53,7 +53,7 @@ const REMOVE: &str = "
     WHERE name = $1 AND (ended OR seen + (SELECT lease_ms FROM archivist.fleet) * interval '1 ms' < archivist.clock())";
 const EXISTS: &str = "SELECT true FROM archivist.node WHERE name = $1";
 
-/// Begins a generation above all that nodes remember, as `core/fleet/reference/ledger/hello.rs` does.
+/// Begins a generation above all that nodes remember, as `tests/fleet-model/ledger/hello.rs` does.
 const RESTORED: &str = "
     UPDATE archivist.fleet
     SET server = archivist.server(), went_back = false,
@@ -68,11 +68,9 @@ const SKIP_PAGES: &str = "
 /// Why a node was not removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// It is removed.
     Done,
     /// It was seen within the duration of a lease.
     Alive,
-    /// There is no node of this name.
     Unknown,
 }
 

@@ -18,9 +18,7 @@ const COMPARE: &str = "
 /// The highest ids of a machine; 0 without any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnIds {
-    /// Of its crawls.
     pub crawl: i64,
-    /// Of its pages.
     pub page: i64,
 }
 
@@ -28,7 +26,6 @@ pub struct OwnIds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap {
     own: OwnIds,
-    /// First ids of the fleet.
     first: OwnIds,
 }
 

@@ -28,10 +28,8 @@ const CREATED: &str = "created";
 const MIGRATED: &str = "migrated";
 const EXISTED: &str = "existed";
 
-/// What the arguments ask for.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
-    /// The fleet service.
     Serve,
     /// Creates the schema of a fleet, or migrates it.
     Create(Setup),
@@ -39,7 +37,6 @@ enum Asked {
     Check(Setup),
 }
 
-/// The database of a fleet, for this machine.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Setup {
     url: String,
@@ -48,7 +45,6 @@ struct Setup {
     authorities: Option<String>,
 }
 
-/// Why the program ends.
 #[derive(Debug, thiserror::Error)]
 enum ProgramError {
     #[error("unexpected arguments; use archivist(1)")]
@@ -85,7 +81,6 @@ impl ProgramError {
     }
 }
 
-/// Runs what the arguments ask for.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let asked = asked(arguments);
     let serves = asked == Some(Asked::Serve);
@@ -181,7 +176,6 @@ async fn open(setup: &Setup) -> Result<Link, ProgramError> {
     Ok(Link::open(&target, &secrets, SETUP).await?)
 }
 
-/// Returns the node of the configuration.
 fn configured() -> Result<Node, ProgramError> {
     let (settings, _) = load(&Scope::system("/"))?;
     if !settings.is_in_fleet() {

@@ -10,10 +10,8 @@ use crate::connect::{Link, Problem};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Row, Transaction};
 
-/// A step of the schema.
 #[derive(Clone, Copy, Debug)]
 pub struct Migration {
-    /// Statements.
     pub text: &'static str,
     /// Oldest version whose programs may use the schema after this step; never less than that of the
     /// step before.
@@ -43,7 +41,6 @@ const TABLE: &str = "
         applied_at timestamptz NOT NULL DEFAULT now()
     )";
 
-/// The latest step.
 const LATEST: &str =
     "SELECT version, programs_from FROM archivist.migration ORDER BY version DESC LIMIT 1";
 

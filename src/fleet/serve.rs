@@ -31,7 +31,6 @@ const LOOK_MIN: Duration = Duration::from_millis(500);
 /// Time after which a call that waits for a crawl returns in any case.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// What a connection is made with.
 struct Access {
     target: Target,
     secrets: Secrets,

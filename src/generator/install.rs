@@ -8,7 +8,6 @@ use archivist_config::declare::reader::Reader;
 const WANTS: [(&str, &str); 3] =
     [("WantedBy", "wants"), ("RequiredBy", "requires"), ("UpheldBy", "upholds")];
 
-/// Makes the links of `unit`.
 pub fn links(reader: &mut Reader<'_>, unit: &str, units: &mut Units) {
     let entries: Vec<_> = reader.section("Install").collect();
     // An empty assignment resets earlier ones.

@@ -15,7 +15,7 @@ use archivist_config::declare::{Declaration, Kind, Reader};
 use archivist_core::text::Problem;
 pub use pool::{KEYS as POOL_KEYS, TEXTS as POOL_TEXTS};
 pub use pool::{Pool, WORKERS_MAX, command_line};
-pub use run::{dry_run, main, write_all};
+pub use run::{dry_run, main, scope, write_all};
 pub use unit_file::{Content, UnitFile, Units};
 
 /// What the units depend on in addition to the declarations.
@@ -29,12 +29,9 @@ pub struct Context {
     pub program: String,
 }
 
-/// Units and problems of a set of declarations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Generated {
-    /// Files to write.
     pub units: Units,
-    /// What is wrong with the declarations.
     pub problems: Vec<Problem>,
 }
 

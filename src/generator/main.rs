@@ -1,7 +1,5 @@
 //! `archivist-generator NORMAL EARLY LATE`: the program that service managers run (systemd.generator(7)).
 
-use archivist_config::Scope;
-use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -18,31 +16,10 @@ fn main() -> ExitCode {
         return ExitCode::from(USAGE);
     };
     let env = |name: &str| std::env::var_os(name);
-    if archivist_generator::main(&scope(env), Path::new(&directory)) {
+    let scope = archivist_generator::scope(env);
+    if archivist_generator::main(&scope, Path::new(&directory)) {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    }
-}
-
-/// Returns the scope of the service manager that runs this program, which says it in `SYSTEMD_SCOPE`
-/// since systemd 251.
-fn scope(env: impl Fn(&str) -> Option<OsString>) -> Scope {
-    let user = env("SYSTEMD_SCOPE").is_some_and(|scope| scope == "user");
-    Scope::from_env(user, None, env)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_manager_names_its_scope() {
-        let said = |value: Option<&'static str>| {
-            scope(|name| value.filter(|_| name == "SYSTEMD_SCOPE").map(OsString::from)).user
-        };
-        assert!(said(Some("user")));
-        assert!(!said(Some("system")));
-        assert!(!said(None));
     }
 }

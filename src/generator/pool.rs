@@ -347,7 +347,12 @@ impl Pool {
         Names(&self.name).worker(index)
     }
 
-    /// Returns the timer of the health check of a worker.
+    /// Returns the service of the health check of a worker.
+    pub fn health_service(&self, index: u32) -> String {
+        Names(&self.name).health(&index.to_string(), "service")
+    }
+
+    /// Returns its timer.
     pub fn health_timer(&self, index: u32) -> String {
         Names(&self.name).health(&index.to_string(), "timer")
     }

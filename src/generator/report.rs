@@ -15,7 +15,6 @@ const KERNEL_LOG: &str = "/dev/kmsg";
 /// Longest line of the kernel log (LOG_LINE_MAX), less the prefix.
 const KERNEL_LINE_MAX: usize = 900;
 
-/// Logs all problems.
 pub fn problems(problems: &[Problem]) {
     for problem in problems {
         let level = if problem.fatal { 3 } else { 4 };

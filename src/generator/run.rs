@@ -1,13 +1,21 @@
 //! What the program does, and its dry run.
 
-use super::{Context, Generated, generate, report, systemd_version, write};
+use super::{Context, Generated, Units, generate, report, systemd_version, write};
 use archivist_config::Scope;
 use archivist_config::declare::{Kind, files};
 use archivist_core::text::Problem;
+use std::ffi::OsString;
 use std::path::Path;
 
 /// Path of the command if the process does not know it.
 const PROGRAM: &str = "/usr/bin/archivist";
+
+/// Returns the scope of the service manager that runs this program, which says it in `SYSTEMD_SCOPE`
+/// since systemd 251.
+pub fn scope(env: impl Fn(&str) -> Option<OsString>) -> Scope {
+    let user = env("SYSTEMD_SCOPE").is_some_and(|scope| scope == "user");
+    Scope::from_env(user, None, env)
+}
 
 /// Entry point for systemd (systemd.generator(7)): reads the declarations of `scope` and writes
 /// their units into `directory`. Logs problems; returns `false` if any is fatal.
@@ -22,6 +30,7 @@ pub fn main(scope: &Scope, directory: &Path) -> bool {
 pub fn write_all(scope: &Scope, directory: &Path) -> Vec<Problem> {
     let mut found = files::find(scope);
     let context = context(scope, found.has(Kind::Pool));
+    found.problems.extend(write::units(&start_of_user(scope), directory));
     for place in 0..found.count() {
         let (declarations, unread) = found.read(place..place + 1);
         let generated = generate(&declarations, &context);
@@ -40,9 +49,22 @@ pub fn dry_run(scope: &Scope, file: Option<&Path>) -> Generated {
         Some(Err(problem)) => (Vec::new(), vec![problem]),
     };
     let has_pools = declarations.iter().any(|one| one.kind == Kind::Pool);
-    let generated = generate(&declarations, &context(scope, has_pools));
+    let mut generated = generate(&declarations, &context(scope, has_pools));
+    generated.units.append(start_of_user(scope));
     problems.extend(generated.problems);
     Generated { problems, ..generated }
+}
+
+/// Returns the link by which the service manager of a user who has an archive starts the orchestrator, so
+/// that queued pages do not wait for a command: at login, or at boot if the user lingers.
+fn start_of_user(scope: &Scope) -> Units {
+    let mut units = Units::default();
+    if scope.user && scope.database().exists() {
+        let unit = scope.orchestrator_unit();
+        let installed = format!("/usr/lib/systemd/user/{unit}");
+        units.link(format!("default.target.wants/{unit}"), installed);
+    }
+    units
 }
 
 /// Only units of pools depend on the version of systemd.

@@ -1,5 +1,6 @@
 use super::*;
-use archivist_config::ini;
+use archivist_config::{Scope, UserDirs, ini};
+use std::ffi::OsString;
 use std::path::Path;
 
 fn declared(file: &str, text: &str) -> Declaration {
@@ -97,4 +98,35 @@ fn links_stay_within_the_directory() {
     let generated = generate(&[declared], &Context::default());
     let link = "multi-user.target.wants/archivist-pool-a.target";
     assert_eq!(generated.units.files[link], Content::Link("../archivist-pool-a.target".to_owned()));
+}
+
+#[test]
+fn the_manager_names_its_scope() {
+    let said = |value: Option<&'static str>| {
+        scope(|name| value.filter(|_| name == "SYSTEMD_SCOPE").map(OsString::from)).user
+    };
+    assert!(said(Some("user")));
+    assert!(!said(Some("system")));
+    assert!(!said(None));
+}
+
+/// Only a start of the orchestrator continues with pages that were queued before a boot.
+#[test]
+fn orchestrator_of_a_user_with_an_archive_starts_with_the_service_manager() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("units");
+    std::fs::create_dir(&directory).unwrap();
+    let link = directory.join("default.target.wants/archivist-orchestrator.service");
+    let dirs = UserDirs { data: "/home/ann/data".into(), ..Default::default() };
+    let user = Scope { user: true, dirs, ..Scope::system(root.path()) };
+    let is_linked = |scope: &Scope| {
+        assert!(write_all(scope, &directory).is_empty());
+        link.symlink_metadata().is_ok()
+    };
+    assert!(!is_linked(&user), "without an archive");
+    std::fs::create_dir_all(user.data_dir()).unwrap();
+    std::fs::write(user.database(), "").unwrap();
+    assert!(!is_linked(&Scope { user: false, ..user.clone() }));
+    assert!(is_linked(&user));
+    assert!(link.read_link().unwrap().ends_with("systemd/user/archivist-orchestrator.service"));
 }

@@ -8,9 +8,7 @@ use std::path::Path;
 /// Content of a path below the generator's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Text of a file.
     Text(String),
-    /// A symbolic link to this.
     Link(String),
 }
 
@@ -22,7 +20,6 @@ pub struct Units {
 }
 
 impl Units {
-    /// Adds a unit file.
     pub fn unit(&mut self, name: &str, file: &UnitFile) {
         self.files.insert(name.to_owned(), Content::Text(file.render()));
     }
@@ -38,7 +35,6 @@ impl Units {
     }
 }
 
-/// A unit file under construction.
 #[derive(Clone, Debug)]
 pub struct UnitFile {
     text: String,
@@ -60,7 +56,6 @@ impl UnitFile {
         file
     }
 
-    /// Starts a drop-in for an existing unit.
     pub fn drop_in() -> UnitFile {
         UnitFile {
             text: "# Made by archivist-generator; changes here are lost\n".to_owned(),

@@ -14,7 +14,6 @@ use archivist_core::text::exact_span;
 /// to the services that they start.
 const PASSED: [&str; 4] = ["Unit", "Service", "Timer", "Install"];
 
-/// Name of the timer of one kind.
 pub fn timer_name(watch: &str, kind: CheckKind) -> String {
     format!("archivist-watch-{watch}-{kind}.timer")
 }
@@ -25,7 +24,6 @@ pub fn service_name(watch: &str, kind: CheckKind) -> String {
     format!("archivist-watch@{kind}-{watch}.service")
 }
 
-/// Returns the units of one watch.
 pub fn units(reader: &mut Reader<'_>, _context: &Context) -> Units {
     reader.know(KEYS, &PASSED);
     let watch = Watch::read(reader);

@@ -1,7 +1,8 @@
 //! Bounds what a program writes to the journal: a process between its standard error and journald.
 //!
-//! journald limits the number of lines (`LogRateLimitBurst=`, systemd.exec(5)), and a line may have
-//! 48 KiB. A journal namespace would be limited in bytes, but `journalctl -u UNIT` does not show it.
+//! journald limits the number of lines (`LogRateLimitBurst=`, systemd.exec(5)), of which it drops the last, and
+//! a line may have 48 KiB. Therefore its limit is above what passes here: 8,192 lines at once and the last 2,176.
+//! A journal namespace would be limited in bytes, but `journalctl -u UNIT` does not show it.
 //!
 //! The process is in the unit of the program, so that lines keep their fields. The program can kill
 //! it, and loses its log, but can neither trace it nor open its files: it is not dumpable
@@ -26,10 +27,11 @@ const REFILL: Duration = Duration::from_secs(3600);
 const LINE_COST: u64 = 512;
 /// Available bytes at which lines are passed on again.
 const RESUME: u64 = BUDGET / 16;
-/// The end of the suppressed text, which is passed on when the program has ended: at most these bytes
-/// and lines. It usually says why the program failed.
-const TAIL_BYTES: usize = 4096;
-const TAIL_LINES: usize = 20;
+/// The end of the suppressed text, which is passed on when the program has ended: at most these bytes,
+/// which are those that the worker keeps of a hook that failed and a line before them, and lines. It usually
+/// says why the program failed.
+const TAIL_BYTES: usize = (64 + 4) << 10;
+const TAIL_LINES: usize = TAIL_BYTES / 32;
 
 /// Connects standard error to a new relay, which writes to the present standard error.
 ///
@@ -79,7 +81,6 @@ fn ends_line(byte: u8) -> bool {
     matches!(byte, b'\n' | 0)
 }
 
-/// Passes lines on within the budget.
 struct Relay<W> {
     out: W,
     /// Bytes that may be written.
@@ -223,11 +224,33 @@ mod tests {
         relay.take(b"error: the reason\nhint\n", Duration::ZERO);
         relay.end();
         let said = said(&relay);
-        assert!((BUDGET - 200_000..BUDGET + 8192).contains(&(said.len() as u64)));
+        assert!(
+            (BUDGET - 200_000..BUDGET + TAIL_BYTES as u64 + 4096).contains(&(said.len() as u64))
+        );
         assert!(said.contains("\narchivist-hook-exec: the log reached its limit of 4M, "));
         let (_, end) = said.rsplit_once("archivist-hook-exec: ").unwrap();
         assert!(end.starts_with("suppressed 42"), "{end}");
-        assert!(end.ends_with(" bytes, at the end:\nerror: the reason\nhint\n"));
+        let last =
+            format!(" bytes, at the end:\n{}\nerror: the reason\nhint\n", "x".repeat(47_000));
+        assert!(end.ends_with(&last), "{end}");
+    }
+
+    /// What the worker keeps of a hook that failed, whatever was suppressed before.
+    #[test]
+    fn the_last_64_kib_of_many_lines_are_passed_on() {
+        let lines = |from: u32, to| -> String {
+            (from..to).map(|n| format!("line {n:06} of what is long enough\n")).collect()
+        };
+        let mut relay = relay();
+        for part in lines(0, 100_000).as_bytes().chunks(64 << 10) {
+            relay.take(part, Duration::ZERO);
+        }
+        relay.take(b"error: the reason\n", Duration::ZERO);
+        relay.end();
+        let expected = lines(90_000, 100_000) + "error: the reason\n";
+        let (said, kept) = (said(&relay), 64 << 10);
+        assert!(said[said.len() - kept..] == expected[expected.len() - kept..]);
+        assert!(said.lines().count() < 20_000, "LogRateLimitBurst= of the units");
     }
 
     #[test]
@@ -278,7 +301,7 @@ mod tests {
             let lines = relay.out.iter().filter(|byte| ends_line(**byte)).count() as u64;
             let used = relay.out.len() as u64 + lines * LINE_COST;
             let refilled = BUDGET * (now.as_secs() + 1) / REFILL.as_secs();
-            let own = 100 * (now.as_secs() / 225 + 2) + (lines.min(100)) * LINE_COST + TAIL_BYTES as u64;
+            let own = 100 * (now.as_secs() / 225 + 2) + lines.min(TAIL_LINES as u64 + 100) * LINE_COST + TAIL_BYTES as u64;
             prop_assert!(used <= BUDGET + refilled + own, "{used} in {now:?}");
         }
     }

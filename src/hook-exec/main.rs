@@ -34,7 +34,6 @@ const EXIT_SECCOMP: u8 = 228;
 /// sees the end of the lease.
 const EXIT_LATE: u8 = 190;
 
-/// A program to execute.
 #[derive(Debug, PartialEq, Eq)]
 struct Launch {
     /// Nothing is executed from this time on: milliseconds on CLOCK_BOOTTIME.

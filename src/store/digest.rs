@@ -12,7 +12,6 @@ pub struct Sum {
     pub sha256: String,
 }
 
-/// A stream with the sum of what passed.
 pub struct Summed<S> {
     inner: S,
     hash: Sha256,
@@ -25,7 +24,6 @@ impl<S> Summed<S> {
         Summed { inner, hash: Sha256::new(), size: 0 }
     }
 
-    /// Returns the sum of what passed.
     pub fn sum(self) -> Sum {
         let hash = self.hash.finalize();
         Sum { size: self.size, sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect() }
@@ -57,7 +55,6 @@ impl<W: Write> Write for Summed<W> {
     }
 }
 
-/// Reads a stream to its end, and returns its sum.
 pub fn sum_of(reader: impl Read) -> io::Result<Sum> {
     let mut reader = Summed::new(reader);
     io::copy(&mut reader, &mut io::sink())?;

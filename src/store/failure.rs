@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::Path;
 
-/// An error of a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferFailure {
     /// `failed to VERB OBJECT: reason`.
@@ -12,7 +11,6 @@ pub struct TransferFailure {
     pub differs: bool,
 }
 
-/// The result of a step of a transfer.
 pub type Result<T> = std::result::Result<T, TransferFailure>;
 
 impl TransferFailure {

@@ -6,7 +6,6 @@ pub mod backend;
 pub mod compare;
 pub mod digest;
 pub mod failure;
-pub mod files;
 pub mod foreign;
 pub mod marker;
 mod marks;

@@ -34,7 +34,6 @@ fn run<T: DeserializeOwned>(perform: impl Fn(&T) -> ExitCode) -> ExitCode {
     }
 }
 
-/// Writes the record of a transfer.
 fn recorded(done: Result<Option<StoredObject>, TransferFailure>) -> ExitCode {
     let record = match done {
         Ok(object) => Record { object, ..Record::default() },
@@ -47,7 +46,6 @@ fn recorded(done: Result<Option<StoredObject>, TransferFailure>) -> ExitCode {
     ExitCode::from(u8::from(!(print(&record) && is_done)))
 }
 
-/// Writes a line for each copy.
 fn compared(comparison: &Comparison) -> ExitCode {
     let mut is_written = true;
     let mut see = |compared: Compared| is_written &= print(&compared);

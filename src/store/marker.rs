@@ -3,11 +3,11 @@
 //! would look like a page.
 
 use crate::failure::{Result, TransferFailure, at};
-use crate::files;
 use archivist_core::store::{STORED_MARKER, StoredObject};
 use archivist_plugin::Directory;
 use archivist_plugin::files::beneath::is_file;
 use archivist_plugin::files::remove::remove_tree;
+use archivist_plugin::files::whole::{Survives, Whole};
 use nix::unistd::geteuid;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -17,6 +17,8 @@ pub const MARKER: &str = STORED_MARKER;
 /// Page of the snapshot, which links of other pages lead to.
 pub const PAGE: &str = "index.html";
 
+/// Permissions of both files, less the umask.
+const MODE: u32 = 0o666;
 /// Longest marker, in bytes.
 const MARKER_BYTES_MAX: u64 = 1 << 16;
 
@@ -45,21 +47,26 @@ pub fn write(directory: &Directory, object: &StoredObject) -> Result<()> {
     let path = directory.path().join(MARKER);
     // A hook may have made a directory of this name.
     directory.clear(MARKER).map_err(at("remove", &path))?;
-    files::replace(directory, MARKER, &text).map_err(at("write", &path))?;
+    put(directory, MARKER, &text)?;
     let name = directory.path().file_name().unwrap_or_default();
     let id = name.to_string_lossy();
     let page = format!(
         "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<title>{id} is in the store</title>\n\
          <p>The files of this page are in the store of the archive. To restore and open them:</p>\n\
-         <pre>archivist open {id}</pre>\n"
+         <pre>archivist open {id}</pre>\n<p><a href=\"../../../index.html\">Archive</a></p>\n"
     );
-    let path = directory.path().join(PAGE);
-    files::replace(directory, PAGE, page.as_bytes()).map_err(at("write", &path))
+    put(directory, PAGE, page.as_bytes())
+}
+
+fn put(directory: &Directory, name: &str, content: &[u8]) -> Result<()> {
+    let whole = Whole::within(directory, name, MODE);
+    let written = whole.and_then(|whole| whole.write(content, Survives::PowerCut));
+    written.map_err(at("write", &directory.path().join(name)))
 }
 
 /// Removes the marker, when all files are restored.
 pub fn remove(directory: &Path) -> Result<()> {
     let path = directory.join(MARKER);
     remove_tree(&path).map_err(at("remove", &path))?;
-    files::sync(directory).map_err(at("write", directory))
+    Directory::open(directory).and_then(|opened| opened.sync()).map_err(at("write", directory))
 }

@@ -83,7 +83,6 @@ fn long(entry: &mut Entry<'_, impl Read>) -> Result<OsString> {
     Ok(OsString::from_vec(name))
 }
 
-/// The files that are restored.
 struct Restored<'d> {
     directory: &'d Directory,
     top: &'d str,

@@ -126,7 +126,6 @@ fn insecure(site: &Site, found: &mut Vec<Finding>) {
     }
 }
 
-/// Returns what each page lacks.
 fn texts(site: &Site, found: &mut Vec<Finding>) {
     for (known, page) in listed(site) {
         let lacks = [

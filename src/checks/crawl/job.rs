@@ -30,44 +30,31 @@ const NAME: &str = "archivist";
 /// A request. Numbers are those of the site's URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Job {
-    /// Fetch robots.txt.
     Robots(Url),
-    /// Fetch a file of a sitemap.
     Sitemap(Url),
-    /// Fetch a URL of the site.
     Page(usize, Url),
-    /// Check a URL of another site.
     External(usize, Url),
 }
 
-/// Result of a job.
 #[derive(Debug)]
 pub enum Done {
     /// Rules, or why there are none.
     Robots(Rules),
-    /// Result for this sitemap.
     Sitemap(Url, Result<Sitemap, String>),
-    /// An answer of the site.
     Page(usize, Result<Response, Fault>),
-    /// Status of a URL of another site.
     External(usize, Result<u16, Fault>),
 }
 
-/// Rules of a site for robots.
 #[derive(Debug)]
 pub enum Rules {
-    /// These rules apply.
     Known(Robots),
-    /// There are no rules.
     None,
     /// The rules are unknown, so the site must not be read (RFC 9309, 2.3.1.4); the text says why.
     Unknown(String),
 }
 
-/// An answer of the site.
 #[derive(Debug)]
 pub struct Response {
-    /// The status number.
     pub status: u16,
     /// Time until the headers.
     pub after: Duration,
@@ -118,7 +105,6 @@ impl Fetcher {
         self.own.get_some(&ask, most)
     }
 
-    /// Carries out a job.
     pub fn carry_out(&self, job: Job) -> Done {
         match job {
             Job::Robots(url) => Done::Robots(self.robots(&url)),

@@ -10,12 +10,13 @@ mod tests;
 
 use super::request::{Request, Settings};
 use super::result::{CheckResult, Kind};
+use archivist_core::lock;
 use archivist_hooks::page::html::one_line;
 use job::{Done, Fetcher, Job, Rules};
 use nix::sys::signal::{SigSet, Signal};
 use site::{Found, Next, Site};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,14 +26,12 @@ const AT_ONCE: usize = 4;
 /// The unit's limit is 540 s; a check that met it would have found nothing.
 const DEADLINE: Duration = Duration::from_secs(530);
 
-/// Message to the main thread.
 enum Message {
     Done(Box<Done>),
     /// SIGTERM or SIGINT arrived.
     Stop,
 }
 
-/// Reason for the end of a crawl.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Done,
@@ -101,7 +100,7 @@ fn start(
 }
 
 fn take(queue: &Mutex<Receiver<Job>>) -> Option<Job> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+    lock(queue).recv().ok()
 }
 
 /// Hands out jobs and takes in what comes of them, until there is nothing more, or no more time.

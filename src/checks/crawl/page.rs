@@ -15,20 +15,15 @@ const LINKS: usize = 2000;
 /// Most insecure resources of one page that are named.
 const INSECURE: usize = 10;
 
-/// A parsed page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// Its title on one line.
     pub title: Option<String>,
-    /// Description for search results.
     pub description: Option<String>,
-    /// Whether it has a top-level heading.
     pub has_heading: bool,
-    /// Whether it declares its language.
     pub has_language: bool,
     /// Whether it asks search engines to leave it out.
     pub no_index: bool,
-    /// Canonical address that it declares.
     pub canonical: Option<Url>,
     /// Link targets, each once.
     pub links: Vec<Url>,

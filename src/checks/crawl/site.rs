@@ -29,23 +29,19 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Most such waits.
 const PAUSES: usize = 5;
 
-/// A known URL.
 #[derive(Debug)]
 pub struct Known {
     /// The URL without fragment.
     pub url: Url,
     /// Numbers of the first pages that link to it.
     pub on: Vec<usize>,
-    /// Whether a sitemap lists it.
     pub in_sitemap: bool,
-    /// Result of its request.
     pub answer: Option<Found>,
     tries: u8,
     /// Whether it was requested again, because a cookie was set on the way back to it.
     is_again: bool,
 }
 
-/// Result of a request.
 #[derive(Debug)]
 pub enum Found {
     /// A page, with the time until its headers and whether it was too long.
@@ -54,22 +50,18 @@ pub enum Found {
     Redirect(u16, Option<usize>),
     /// An answer with this status that is not a page.
     Status(u16),
-    /// No answer.
     Fault(Fault),
     /// Not requested: robots.txt forbids it.
     Forbidden,
 }
 
-/// Next step of the crawl.
 #[derive(Debug, PartialEq)]
 pub enum Next {
-    /// Carry out this job.
     Job(Job),
     /// Wait until this time, or for a result.
     Wait(Instant),
     /// Wait for a result.
     CheckAnswer,
-    /// The crawl is complete.
     Done,
 }
 
@@ -80,20 +72,17 @@ enum Phase {
     Open,
 }
 
-/// The site.
 #[derive(Debug)]
 pub struct Site {
     /// Known URLs; the first is that of the check.
     pub urls: Vec<Known>,
     /// Start of the site, after redirects.
     pub start: usize,
-    /// Rules for robots.
     pub rules: Rules,
     /// Files of the sitemap that failed, and why.
     pub broken_sitemaps: Vec<(Url, String)>,
     /// Whether any URL is in a sitemap.
     pub has_sitemap: bool,
-    /// Number of read pages.
     pub pages: usize,
     /// Whether a limit left something out.
     pub is_cut: bool,
@@ -148,7 +137,6 @@ impl Site {
         site
     }
 
-    /// Returns the next step.
     pub fn next(&mut self, now: Instant) -> Next {
         let job = match self.phase {
             Phase::Robots if self.under_way == 0 => {
@@ -176,7 +164,6 @@ impl Site {
         }
     }
 
-    /// Applies the result of a job.
     pub fn apply(&mut self, done: Done, now: Instant) {
         self.under_way = self.under_way.saturating_sub(1);
         match done {

@@ -18,10 +18,8 @@ use url::Url;
 /// answer, everything else is a page.
 struct Web {
     answers: HashMap<String, String>,
-    /// All requests in order.
     asked: Vec<String>,
     now: Instant,
-    /// Time of each request.
     times: Vec<Instant>,
 }
 

@@ -7,10 +7,8 @@ use super::head::{self, Head};
 use std::io::Read;
 use std::time::Duration;
 
-/// One answer.
 #[derive(Debug)]
 pub struct CheckAnswer {
-    /// The status number.
     pub status: u16,
     /// Names in lower case; values that are not UTF-8 are read as Latin-1.
     pub headers: Vec<(String, String)>,
@@ -22,7 +20,6 @@ pub struct CheckAnswer {
     pub is_cut: bool,
     /// Why the body is incomplete, if it is.
     pub problem: Option<Fault>,
-    /// Whether the answer set a cookie.
     pub sets_cookie: bool,
     /// End of validity of the server's certificate, in seconds since 1970.
     pub certificate_expires: Option<i64>,
@@ -39,7 +36,6 @@ impl CheckAnswer {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Returns the target of a redirect.
     pub fn location(&self) -> Option<&str> {
         match self.status {
             301 | 302 | 303 | 307 | 308 => self.location.as_deref(),
@@ -118,5 +114,21 @@ fn location(value: &[u8]) -> String {
                 _ => format!("%{byte:02X}"),
             })
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9110, section 15.4: the other statuses name no address to go on at.
+    #[test]
+    fn redirects_are_five_statuses() {
+        let redirects = (200..400).filter(|status| {
+            let head = format!("HTTP/1.1 {status} -\r\nLocation: /there\r\n\r\n");
+            let head = head::parse(head.as_bytes()).expect("a head");
+            CheckAnswer::of(&head, Duration::ZERO).location() == Some("/there")
+        });
+        assert_eq!(Vec::from_iter(redirects), [301, 302, 303, 307, 308]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::client::Patience;
 use super::connection::{Connection, Protocol};
-use super::fault::{CheckFailure, Fault, unsent};
+use super::fault::{CheckFailure, Fault, NO_ANSWER, unsent};
 use super::framing::Framing;
 use super::head::{self, Head};
 use super::http2::{self, Session};
@@ -37,7 +37,6 @@ impl Channel {
         })
     }
 
-    /// The connection below.
     pub fn connection(&self) -> &Connection {
         match self {
             Channel::Old(connection) => connection,
@@ -45,7 +44,6 @@ impl Channel {
         }
     }
 
-    /// Ends all calls at this time.
     pub fn end_at(&mut self, until: Instant) {
         match self {
             Channel::Old(connection) => connection.end_at(until),
@@ -164,9 +162,7 @@ fn read_head(connection: &mut Connection, is_secure: bool) -> Result<Head, Check
             return Err(Fault::Other(reason).into());
         }
         searched = bytes.len().saturating_sub(2);
-        let received = connection
-            .receive()
-            .map_err(|error| unsent(&error, "no answer within the time limit"))?;
+        let received = connection.receive().map_err(|error| unsent(&error, NO_ANSWER))?;
         if received > 0 {
             continue;
         }

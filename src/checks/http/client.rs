@@ -12,14 +12,14 @@ use super::identity::Identity;
 use super::request::{self, Ask};
 use super::trust::Trust;
 use crate::reach::Guard;
+use archivist_core::lock;
 use archivist_hooks::page::html::one_line;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// Default User-Agent.
 pub const USER_AGENT: &str =
     concat!("Mozilla/5.0 (compatible; archivist/", env!("CARGO_PKG_VERSION"), ")");
 /// Most idle connections to one server.
@@ -48,7 +48,6 @@ impl Patience {
 /// How much of a body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Nothing.
     Nothing,
     /// The first bytes, as they are; for a stream, nothing: the next bytes may be hours away.
     Start,
@@ -122,7 +121,6 @@ impl Client {
         self.send(ask, |answer| Wanted::some(most(answer)))
     }
 
-    /// Sends HEAD.
     pub fn head(&self, url: &Url) -> Result<CheckAnswer, Fault> {
         self.send(&Ask::new("HEAD", url), |_| Wanted::Nothing)
     }
@@ -249,8 +247,4 @@ fn closed() -> Fault {
 
 fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

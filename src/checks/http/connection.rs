@@ -19,7 +19,6 @@ const OLD: &[u8] = b"http/1.1";
 /// Bytes that are read at once.
 const PIECE: usize = 16 << 10;
 
-/// A connection to the server of a URL.
 pub struct Connection {
     stream: Stream,
     buffer: Vec<u8>,
@@ -45,11 +44,8 @@ pub enum Protocol {
     Modern,
 }
 
-/// How to begin TLS.
 pub struct Tls {
-    /// Whom the client trusts.
     pub trust: Trust,
-    /// Its certificate.
     pub identity: Option<Identity>,
     /// Whether the server may choose HTTP/2.
     pub is_modern: bool,
@@ -171,7 +167,6 @@ impl Connection {
         &self.answerer
     }
 
-    /// Ends all calls at this time.
     pub fn end_at(&mut self, until: Instant) {
         match &mut self.stream {
             Stream::Plain(socket) => socket.until = until,
@@ -179,7 +174,6 @@ impl Connection {
         }
     }
 
-    /// Sends a request.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.stream {
             Stream::Plain(socket) => socket.write_all(bytes),

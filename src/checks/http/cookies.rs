@@ -1,5 +1,8 @@
 //! Cookies that an exchange of requests keeps (RFC 6265): without them, a site that sets a cookie
 //! and redirects to itself redirects for ever.
+//!
+//! Not by the crate cookie: it refuses cookies without a name, which browsers keep, reads only UTF-8, and
+//! knows no hosts and paths to compare, so that it would replace the loop over the attributes alone.
 
 use std::time::Duration;
 use url::{Host, Url};
@@ -20,7 +23,6 @@ struct Cookie {
     is_secure: bool,
 }
 
-/// Cookies of one check.
 #[derive(Debug, Default)]
 pub struct Jar {
     cookies: Vec<Cookie>,

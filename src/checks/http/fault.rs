@@ -8,7 +8,6 @@ use std::io;
 use std::time::Duration;
 use x509_cert::der::DateTime;
 
-/// Reason for a missing answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// TLS failed: certificate or protocol.
@@ -22,7 +21,6 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Returns the reason for a failure of the network.
     pub fn of(error: &io::Error) -> Fault {
         let text = match error.kind() {
             io::ErrorKind::TimedOut => return Fault::Late("the network timed out".to_owned()),
@@ -45,7 +43,6 @@ fn day(seconds: i64) -> String {
 }
 
 impl Fault {
-    /// Returns the reason for a failure of TLS.
     pub fn of_tls(error: &Error) -> Fault {
         match error {
             Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. }) => {
@@ -71,7 +68,6 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why a request has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckFailure {
     /// The connection ended before the answer.
@@ -107,6 +103,9 @@ impl CheckFailure {
         }
     }
 }
+
+/// Reason of an answer that did not begin in time.
+pub const NO_ANSWER: &str = "no answer within the time limit (ANSWER_TIMEOUT= allows more)";
 
 /// Returns the reason why no answer arrived.
 pub fn unsent(error: &io::Error, late: &str) -> CheckFailure {

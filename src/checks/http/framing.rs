@@ -6,16 +6,12 @@ use std::io::{self, BufRead, Read};
 /// Longest line with the size of a chunk, in bytes.
 const SIZE_LINE: u64 = 16 << 10;
 
-/// End of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is no body.
     Empty,
     /// The body has this many bytes.
     Length(u64),
-    /// The body is in chunks.
     Chunked,
-    /// The body ends with the connection.
     Close,
 }
 

@@ -3,7 +3,6 @@
 /// Bytes that may precede the status line, as in Chromium.
 const SLOP: usize = 4;
 
-/// Status line and headers of one answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Status number; 200 if the line has none.

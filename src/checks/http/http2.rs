@@ -10,7 +10,7 @@
 //! required, because the session polls everything after each step.
 
 use super::connection::Connection;
-use super::fault::{CheckFailure, Fault, unsent};
+use super::fault::{CheckFailure, Fault, NO_ANSWER, unsent};
 use super::head::Head;
 use bytes::Bytes;
 use h2::client::{self, SendRequest};
@@ -43,7 +43,6 @@ pub struct Session {
     pipe: DuplexStream,
     driver: client::Connection<DuplexStream, Bytes>,
     sender: SendRequest<Bytes>,
-    /// Whether the driver has ended.
     is_closed: bool,
     body: Option<RecvStream>,
     /// Received part of the body that was not read yet.
@@ -80,12 +79,10 @@ impl Session {
         })
     }
 
-    /// The connection below.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// Ends all calls at this time.
     pub fn end_at(&mut self, until: Instant) {
         self.connection.end_at(until);
     }
@@ -160,8 +157,7 @@ impl Session {
     /// Waits for bytes of the server, and hands them to h2.
     fn receive(&mut self, context: &mut Context<'_>) -> Result<(), CheckFailure> {
         let received = self.connection.fill_buf();
-        let received =
-            received.map_err(|error| unsent(&error, "no answer within the time limit"))?;
+        let received = received.map_err(|error| unsent(&error, NO_ANSWER))?;
         if received.is_empty() {
             return Err(CheckFailure::Stale);
         }
@@ -182,7 +178,6 @@ impl Read for Session {
     }
 }
 
-/// The body of the current answer.
 impl BufRead for Session {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if let Some(mut body) = self.body.take() {

@@ -9,7 +9,6 @@ use rustls::{InconsistentKeys, SignatureScheme};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A certificate with its chain and its key.
 #[derive(Clone, Debug)]
 pub struct Identity(Arc<CertifiedKey>);
 

@@ -46,6 +46,17 @@ pub fn is_trusted(
     path.leads_from(&own, DEPTH)
 }
 
+/// Returns whether the certificate of the issuer is not among those that the server sent, as if its chain of
+/// certificates were not installed. Browsers fetch it from the address that the certificate names.
+pub fn is_missing(certificate: &CertificateDer<'_>, sent: &[CertificateDer<'_>]) -> bool {
+    let Some(own) = Known::read(certificate) else {
+        return false;
+    };
+    let tbs = &own.0.tbs_certificate;
+    let is_issuer = |other: Known| other.0.tbs_certificate.subject == tbs.issuer;
+    tbs.issuer != tbs.subject && !sent.iter().filter_map(Known::read).any(is_issuer)
+}
+
 struct Path<'a> {
     sent: &'a [Known],
     trusted: &'a [Known],

@@ -7,7 +7,7 @@
 //! 100 KiB), and would add 30 libraries to the start of each hook, as hooks and checks are one
 //! program. This client reads answers by the rules of Chromium; rustls makes connections. It asks by
 //! HTTP/1.1, and by the crate h2 only servers that refuse that (`http2.rs`). Hooks use
-//! curl(1) nevertheless, because the contract of plugins promises its options (`hooks/page/fetch.rs`).
+//! curl(1) nevertheless, because the contract of plugins promises its options (`hooks/source/fetch.rs`).
 
 mod answer;
 mod channel;

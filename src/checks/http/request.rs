@@ -7,16 +7,13 @@ use http::{Request, Uri, Version};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-/// A request.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
     /// The method, such as `GET`.
     pub method: &'a str,
-    /// The URL.
     pub url: &'a Url,
     /// Headers that replace those of the client, or that it would not send.
     pub headers: &'a [(String, String)],
-    /// Body of the request.
     pub body: Option<&'a [u8]>,
 }
 
@@ -80,7 +77,6 @@ pub fn modern(ask: &Ask<'_>, fields: &[(String, Vec<u8>)]) -> Result<Request<()>
     request.map_err(|error| Fault::Other(format!("HTTP/2: the request is not valid: {error}")))
 }
 
-/// Returns the headers of a request.
 pub fn fields(ask: &Ask<'_>, user_agent: &str, cookies: Option<Vec<u8>>) -> Vec<(String, Vec<u8>)> {
     let url = ask.url;
     let mut usual: Vec<(&str, Vec<u8>)> = vec![

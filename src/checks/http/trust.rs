@@ -15,7 +15,6 @@ use rustls::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The configuration of TLS.
 #[derive(Clone, Debug)]
 pub struct Trust {
     config: ClientConfig,
@@ -44,7 +43,6 @@ impl Trust {
         Ok(Trust { config })
     }
 
-    /// Returns the configuration of one connection.
     pub fn config(&self, answerer: &Arc<Answerer>) -> Arc<ClientConfig> {
         let mut config = self.config.clone();
         config.client_auth_cert_resolver = answerer.clone();
@@ -74,6 +72,10 @@ impl ServerCertVerifier for Verifier {
         let Err(error) = judged.as_ref().map_err(Clone::clone) else {
             return judged;
         };
+        let is_unknown = matches!(kind(&error), Some(Refusal::UnknownIssuer));
+        if is_unknown && !self.trusted.contains(own) && issuer::is_missing(own, sent) {
+            return Err(Error::General(NO_ISSUER.to_owned()));
+        }
         let end = issuer::end_of_validity(own).and_then(|end| u64::try_from(end).ok());
         if let Some(end) = end.filter(|end| *end < now.as_secs())
             && matches!(kind(&error), Some(Refusal::IsExpired | Refusal::IsAuthority))
@@ -117,6 +119,10 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
+/// Why a certificate is refused that may be fine with another one.
+const NO_ISSUER: &str =
+    "the server does not send the certificate of its issuer, which this machine does not trust";
+
 enum Refusal {
     IsExpired,
     UnknownIssuer,
@@ -158,6 +164,7 @@ pub fn in_words(error: &Error) -> String {
         error if matches!(kind(error), Some(Refusal::IsAuthority)) => {
             "this machine trusts neither the certificate, which is one of an authority, nor its issuer"
         }
+        Error::General(text) if text == NO_ISSUER => NO_ISSUER,
         Error::InvalidCertificate(CertificateError::Revoked) => "the certificate was revoked",
         Error::InvalidMessage(_) => "the server does not speak TLS",
         error => return one_line(&error.to_string(), 300),

@@ -24,12 +24,9 @@ pub const HINTS: &str = "archivist";
 /// Payload of a hint about orders, which nodes that are busy with pages want to know at once, too.
 const ORDERS: &str = "orders";
 
-/// What another node announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// There are pages.
     Pages,
-    /// A user has commanded something.
     Orders,
 }
 
@@ -124,7 +121,6 @@ impl Link {
         within(HEARTBEAT, &self.target, done).await
     }
 
-    /// Returns whether the connection has ended.
     pub fn is_closed(&self) -> bool {
         self.client.is_closed()
     }

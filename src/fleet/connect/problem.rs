@@ -10,7 +10,6 @@ use tokio_postgres::error::{DbError, SqlState};
 /// A fault of the connection, of the server, or of an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// Certificates of authorities cannot be read.
     #[error("failed to read the certificates of authorities: {0}")]
     Authorities(String),
     /// No connection, for a reason of the network.
@@ -29,7 +28,6 @@ pub enum Problem {
         /// What is wrong, and what to do.
         reason: String,
     },
-    /// The server refuses the login.
     #[error("failed to log in to {server}: {reason}")]
     Login {
         /// The URL without secrets.
@@ -37,7 +35,6 @@ pub enum Problem {
         /// What is wrong, and what to do.
         reason: String,
     },
-    /// The server accepts no changes.
     #[error(
         "failed to use {server}: the database is read-only (a standby, or default_transaction_read_only); use the URL of the primary"
     )]
@@ -45,24 +42,20 @@ pub enum Problem {
         /// The URL without secrets.
         server: String,
     },
-    /// The database has no schema of a fleet.
     #[error(
-        "failed to use {server}: the database has no schema of a fleet; set up the fleet first"
+        "failed to use {server}: the database is empty, it has no fleet. If it had one, restore a backup of it, see archivist-backup(7); a new fleet: archivist fleet init"
     )]
     NoFleet {
         /// The URL without secrets.
         server: String,
     },
-    /// A newer program has migrated the schema.
     #[error(
         "failed to use {server}: its schema is version {found}, and this program knows versions up to {known}; upgrade archivist on this machine"
     )]
     Newer {
         /// The URL without secrets.
         server: String,
-        /// Version of the schema in the database.
         found: i32,
-        /// Latest version that this program knows.
         known: i32,
     },
     /// An older schema, which only the setup of a fleet migrates.
@@ -72,7 +65,6 @@ pub enum Problem {
     Older {
         /// The URL without secrets.
         server: String,
-        /// Version of the schema in the database.
         found: i32,
         /// Version that this program requires.
         known: i32,

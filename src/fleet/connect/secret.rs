@@ -4,7 +4,6 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Credential with the password of the database user.
 pub const PASSWORD: &str = "fleet.password";
 /// Credential with the certificates of the authorities that the server's certificate may come from.
 pub const AUTHORITY: &str = "fleet.ca";
@@ -17,10 +16,8 @@ const PASSWORD_MAX: usize = 4096;
 /// Most bytes of certificates, as of a credential of systemd.
 const AUTHORITIES_MAX: usize = 1 << 20;
 
-/// Certificates of authorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Authorities {
-    /// Name of the file, for messages.
     pub(super) name: String,
     /// Content of the file, which may be of another format.
     pub(super) pem: Vec<u8>,
@@ -79,7 +76,6 @@ impl Secrets {
         Ok(Secrets { password, authorities })
     }
 
-    /// Returns the password of the database user.
     pub(super) fn password(&self) -> Option<&str> {
         self.password.as_deref()
     }

@@ -17,10 +17,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Idle time before the first keepalive probe, and time between probes.
 const KEEPALIVE: Duration = Duration::from_secs(5);
-/// Unanswered probes that end the connection.
 const KEEPALIVE_PROBES: u32 = 2;
 
-/// An unusable URL of a database.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{shown}' is not the URL of a fleet's database: {reason}")]
 pub struct TargetError {
@@ -118,7 +116,6 @@ impl Target {
         config
     }
 
-    /// Returns whether the connection uses TLS.
     pub fn uses_tls(&self) -> bool {
         self.config.get_ssl_mode() == SslMode::Require
     }
@@ -128,12 +125,10 @@ impl Target {
         self.authorities.as_ref()
     }
 
-    /// Returns the name of the database.
     pub fn database(&self) -> &str {
         self.config.get_dbname().unwrap_or(DATABASE)
     }
 
-    /// Returns the user that logs in, for messages.
     pub(super) fn user(&self) -> &str {
         self.config.get_user().unwrap_or("the user of this process")
     }

@@ -220,7 +220,6 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Returns the crawls with these ids.
     pub(super) async fn specs(&self, ids: &[i64]) -> Answer<CrawlSpecs> {
         if ids.is_empty() {
             return Ok(Vec::new());

@@ -1,5 +1,5 @@
 //! The operations of a fleet on PostgreSQL. Each does what the ledger in
-//! `core/fleet/reference` does with values; a test compares the two. Statements touch rows by index only, and never more
+//! `tests/fleet-model` does with values; a test compares the two. Statements touch rows by index only, and never more
 //! rows than they change or return.
 
 /// The condition of the row of a node that a session holds: `$1` is the node, `$2` is [`mark`].
@@ -60,7 +60,6 @@ pub enum Fault {
     Problem(#[from] Problem),
 }
 
-/// A fault inside a transaction.
 enum StatementFailure {
     Refused(NodeRefusal),
     Client(Error),
@@ -81,7 +80,6 @@ impl From<NodeRefusal> for StatementFailure {
 type Answer<T> = Result<T, StatementFailure>;
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// The database of a fleet, over one connection.
 #[derive(Debug)]
 pub struct Ledger {
     link: Link,
@@ -123,7 +121,6 @@ impl Ledger {
         std::mem::take(&mut self.has_freed)
     }
 
-    /// Returns the connection, for heartbeats and hints.
     pub fn link(&self) -> &Link {
         &self.link
     }
@@ -236,7 +233,6 @@ impl Ledger {
     }
 }
 
-/// A transaction with its statements.
 struct Work<'a> {
     transaction: Transaction<'a>,
     statements: &'a HashMap<&'static str, Statement>,

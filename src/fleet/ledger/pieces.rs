@@ -110,7 +110,6 @@ const WAKE_CRAWL: &str = "
         FROM known k WHERE h.key = k.key
     )
     SELECT count(*), coalesce(max(id), $2) FROM chosen";
-/// The statements of this file.
 pub(super) const TEXTS: &[&str] = &[CRAWL, CANCEL, RETRY_FAILED, RETRY_CRAWL, WAKE_CRAWL];
 
 /// The rest of a command about a crawl. Kept for the connection: a command that is sent again over

@@ -1,4 +1,4 @@
-//! What nodes send again to a database of another generation: `core/fleet/reference/ledger/recall.rs` does
+//! What nodes send again to a database of another generation: `tests/fleet-model/ledger/recall.rs` does
 //! the same with values.
 
 use super::command::RETRY_PAGE;

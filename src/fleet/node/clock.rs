@@ -33,7 +33,6 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Reads the identity of this machine.
     pub async fn read(bus: &Connection) -> Result<Identity, IdentityError> {
         let began = began(bus)
             .await

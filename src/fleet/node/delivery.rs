@@ -20,7 +20,6 @@ const UNUSABLE: &str =
 type LeftOut = (SnapshotId, Epoch);
 
 impl Running<'_> {
-    /// Passes a reply of the database to the orchestrator.
     pub(super) async fn deliver(&mut self, delivery: Delivery) -> Event {
         if let Delivery::Refused { refusal, .. } = &delivery {
             let kind = std::mem::discriminant(refusal);
@@ -173,7 +172,6 @@ fn halves(delivery: Delivery, left_out: &mut Vec<LeftOut>) -> Halves {
     }
 }
 
-/// A host with pages.
 trait Host: Clone {
     fn pages(&mut self) -> &mut Vec<LeasedPage>;
     fn epoch(&self) -> Epoch;
@@ -226,7 +224,6 @@ fn divide<H: Host>(
     }
 }
 
-/// Returns the crawls of these pages.
 fn crawls_of<'a>(
     pages: impl Iterator<Item = &'a Vec<LeasedPage>>,
     crawls: &CrawlSpecs,

@@ -20,13 +20,9 @@ pub(super) type Leave = oneshot::Sender<Result<bool, String>>;
 /// Object `org.archivist1.FleetNode`. The bus policy decides who may call it; what changes the fleet is
 /// refused here, too, unless root asks.
 pub(super) struct FleetNode {
-    /// What the service says of itself.
     pub states: watch::Receiver<NodeState>,
-    /// To the loop of the service.
     pub leaves: mpsc::UnboundedSender<Leave>,
-    /// The database.
     pub target: Target,
-    /// Secrets for it.
     pub secrets: Secrets,
 }
 

@@ -32,7 +32,6 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 use zbus::Connection;
 
-/// Bus name of the fleet service.
 const BUS_NAME: &str = "org.archivist1.Fleet";
 /// Limit for the reply to a request.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -47,35 +46,26 @@ const FOLD_INTERVAL: Duration = Duration::from_secs(60);
 /// Counters that one round reads.
 const FOLD_ROWS: u32 = 1_000;
 
-/// What the service is started with.
 #[derive(Debug)]
 pub struct Node {
-    /// Name of the node.
     pub name: String,
-    /// The database.
     pub target: Target,
-    /// Secrets for it.
     pub secrets: Secrets,
-    /// Duration of leases that this node is configured for.
     pub lease: Option<Duration>,
 }
 
 /// Why the service ends. Faults of the database and of the orchestrator are no reason.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// There is no bus.
     #[error(transparent)]
     Bus(#[from] ClientError),
-    /// The bus refuses something.
     #[error("failed to use the bus: {0}")]
     Use(#[from] zbus::Error),
     /// The bus closed the connection, as at its restart.
     #[error("the bus closed the connection")]
     BusClosed,
-    /// The machine has no identity.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// The signals of the process cannot be handled.
     #[error("failed to handle signals: {0}")]
     Signals(std::io::Error),
 }
@@ -121,7 +111,6 @@ impl Node {
     }
 }
 
-/// The running service.
 struct Running<'a> {
     node: &'a Node,
     bus: Connection,
@@ -411,7 +400,6 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Shows a fault of the database.
     fn failed(&mut self, problem: &Problem) -> Event {
         self.status.failed(&problem.to_string());
         Event::Disconnected
@@ -422,7 +410,6 @@ impl<'a> Running<'a> {
         self.failed(&Problem::Late { server, after })
     }
 
-    /// Shows a fault of the orchestrator.
     fn answer<T>(&mut self, answer: Result<T, CallError>) -> Option<T> {
         match answer {
             Ok(value) => Some(value),
@@ -443,7 +430,6 @@ enum ReleaseError {
     Database(#[from] Fault),
 }
 
-/// Releases the hosts that have no running page.
 async fn release(
     ledger: &mut Ledger,
     session: Session,

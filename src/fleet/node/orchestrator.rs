@@ -13,16 +13,13 @@ use zbus::proxy::CacheProperties;
 /// Limit for an answer of the orchestrator.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallError {
-    /// The call failed.
     #[error("{0}")]
     Failed(ClientError),
     /// The answer is not readable: the orchestrator has another version.
     #[error("failed to parse the answer of the orchestrator: {0}")]
     Answer(#[from] serde_json::Error),
-    /// No answer.
     #[error("no answer from the orchestrator within {} s", REPLY_TIMEOUT.as_secs())]
     Late,
 }
@@ -55,7 +52,6 @@ impl Orchestrator {
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// Passes a reply of the database.
     pub async fn deliver(&self, delivery: &Delivery) -> Result<(), CallError> {
         let text = serde_json::to_string(delivery)?;
         self.answered(self.node.deliver(&text)).await
@@ -66,7 +62,6 @@ impl Orchestrator {
         self.answered(self.node.stop()).await
     }
 
-    /// Makes the orchestrator forget the fleet.
     pub async fn leave(&self) -> Result<(), CallError> {
         self.answered(self.node.leave()).await
     }

@@ -10,7 +10,6 @@ use tokio::time::{Interval, interval};
 /// Interval of beats without a watchdog.
 const NO_WATCHDOG: Duration = Duration::from_secs(3600);
 
-/// What the service reports of itself.
 pub(super) struct Status {
     state: watch::Sender<NodeState>,
     shown: String,
@@ -26,7 +25,6 @@ impl Status {
         Status { state: watch::Sender::new(state), shown: String::new() }
     }
 
-    /// Returns the state and its changes.
     pub fn states(&self) -> watch::Receiver<NodeState> {
         self.state.subscribe()
     }
@@ -69,7 +67,6 @@ impl Status {
     }
 }
 
-/// Returns the STATUS= line.
 fn line(state: &NodeState) -> String {
     let name = &state.name;
     if let Some(fault) = &state.fault {
@@ -91,22 +88,18 @@ pub(super) fn beats() -> Interval {
     interval(limit.map_or(NO_WATCHDOG, |limit| limit / 3))
 }
 
-/// Reports to the watchdog that the loop runs.
 pub(super) fn beat() {
     send(&[NotifyState::Watchdog]);
 }
 
-/// Reports that the service has started.
 pub(super) fn ready() {
     send(&[NotifyState::Ready]);
 }
 
-/// Reports that the service ends.
 pub(super) fn stopping() {
     send(&[NotifyState::Stopping]);
 }
 
-/// Shows why the service ends.
 pub fn show_failure(why: &str) {
     send(&[NotifyState::Status(why)]);
 }

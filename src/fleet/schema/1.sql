@@ -1,5 +1,5 @@
 -- PostgreSQL decides which node owns which host, and has the pages and results of all nodes. The rules are those of
--- src/core/fleet; its ledger does the same with values.
+-- src/core/fleet; tests/fleet-model/ledger does the same with values.
 --
 -- Pages have no foreign keys: each check would lock the row of the crawl, which every node requires.
 

@@ -98,7 +98,6 @@ impl Bed {
         Bed { ledger, session, view, link }
     }
 
-    /// Columns of a table, with their types.
     async fn columns(&self, table: &str) -> Vec<(String, String)> {
         let sql = "SELECT column_name::text, data_type::text FROM information_schema.columns
             WHERE table_schema = 'archivist' AND table_name = $1 ORDER BY ordinal_position";

@@ -16,7 +16,6 @@ const PORT: u16 = 5432;
 const HOSTS: u32 = 4;
 /// Pages of a host that wait on a node, as the orchestrator asks for.
 const PAGES: u32 = 16;
-/// How often each host is filled.
 const FILLS: u32 = 2;
 
 /// Most statements of a page: its claim, its links and its record, with its share of those for its host.
@@ -34,7 +33,6 @@ struct Cost {
     updated: i64,
 }
 
-/// A node of a fleet with a crawl.
 struct Bed {
     ledger: Ledger,
     session: Session,

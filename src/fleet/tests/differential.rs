@@ -5,7 +5,6 @@ use crate::rows::{self, Rows};
 use crate::server::{Server, shared};
 use crate::steps::{Step, new_pages, pace_of, secs, step};
 use crate::{database, open};
-use archivist_core::fleet::reference::ledger::{DbTime, Ledger as Model};
 use archivist_core::fleet::{
     Claim, Command, CommandVerb, CrawlSpec, Epoch, Held, Hello, HookResult, HostKey, NodeId,
     NodeRefusal, NodeReply, NodeRequest, PageEnd, PageTimes, Record, Release, Renew, SCHEMA,
@@ -14,6 +13,7 @@ use archivist_core::fleet::{
 use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId};
 use archivist_fleet::ledger::{Fault, Ledger};
 use archivist_fleet::schema::{MIGRATIONS, migrate};
+use archivist_fleet_model::ledger::{DbTime, Ledger as Model};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;

@@ -2,7 +2,6 @@
 
 use crate::server::{programs, shared};
 use crate::{administer, database, open};
-use archivist_core::fleet::reference::{Desk, Room};
 use archivist_core::fleet::{
     BootTime, Claim, Command as FleetCommand, CommandVerb, CrawlSpec, Delivery, Hello, HookResult,
     HostKey, NewPage, NodeRefusal, NodeReply, NodeRequest, OutboxEntry, PageEnd, PageTimes, Record,
@@ -12,6 +11,7 @@ use archivist_core::model::{CrawlId, Owner, ResultState};
 use archivist_fleet::ledger::{Fault, Ledger};
 use archivist_fleet::members;
 use archivist_fleet::schema::{MIGRATIONS, migrate};
+use archivist_fleet_model::{Desk, Room};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +20,6 @@ use tokio_postgres::Client;
 
 const ROOM: Room = Room { hosts: 8, slots: 8, pages_per_host: 8, delay: Duration::ZERO };
 
-/// A node with its connection.
 struct Node {
     name: &'static str,
     machine: &'static str,
@@ -87,7 +86,6 @@ impl Node {
         }
     }
 
-    /// Sends everything.
     async fn flush(&mut self) -> Vec<OutboxEntry> {
         let mut sent = Vec::new();
         while let Some(entry) = self.desk.holdings(Node::now(), ROOM).entries.first() {
@@ -100,7 +98,6 @@ impl Node {
         sent
     }
 
-    /// Adds a crawl with these pages.
     async fn add(&mut self, crawl: i64, paths: std::ops::Range<u32>) {
         let page = |path| NewPage {
             url: format!("https://{}.c{crawl}.example/{path}", path % 4),

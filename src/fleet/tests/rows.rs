@@ -1,8 +1,8 @@
 //! The rows of both databases in one form.
 
-use archivist_core::fleet::reference::ledger::{CrawlState, DbTime, Ledger as Model, PageState};
 use archivist_core::fleet::{LeasedPage, NodeRefusal, NodeReply, NodeRequest, Order, PageEnd};
 use archivist_core::model::{Owner, SnapshotId};
+use archivist_fleet_model::ledger::{CrawlState, DbTime, Ledger as Model, PageState};
 use std::collections::BTreeMap;
 use tokio_postgres::{Client, Row};
 

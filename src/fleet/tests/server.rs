@@ -128,7 +128,6 @@ impl Server {
         format!("postgresql://postgres@{socket}:{}/{database}", self.port)
     }
 
-    /// A file in the directory of the server.
     pub fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }

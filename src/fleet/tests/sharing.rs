@@ -40,7 +40,6 @@ fn page(host: &str, number: u32) -> NewPage {
     }
 }
 
-/// Two nodes of a fleet.
 struct Bed {
     name: &'static str,
     nodes: Vec<(Ledger, Session)>,

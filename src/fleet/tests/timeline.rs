@@ -27,12 +27,7 @@ async fn end(bed: &mut Bed, node: usize, grant: &Grant, end: PageEnd, took: Dura
 }
 
 fn filter(after: i64, limit: u32) -> Filter {
-    Filter {
-        owner: Some(Owner::Crawl(CRAWL)),
-        after_page: Some(SnapshotId(after)),
-        limit,
-        ..Filter::default()
-    }
+    Filter { owner: Some(Owner::Crawl(CRAWL)), after_page: Some(after), limit, ..Filter::default() }
 }
 
 fn shown(pages: &[Snapshot]) -> Vec<(i64, &str, Option<&str>)> {

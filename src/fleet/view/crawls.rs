@@ -4,7 +4,7 @@ use super::*;
 use archivist_core::model::{Uses, shown_setting, without_userinfo};
 use archivist_shared::bus::documents::report::Counts;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const TEXTS: &[&str] = &[CRAWL, CRAWLS];
 
@@ -54,7 +54,6 @@ const CRAWLS: &str = crawls!(
         ORDER BY created_at DESC, id DESC LIMIT $2"
 );
 
-/// What orchestrators wrote about a crawl.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Document {
@@ -122,6 +121,7 @@ fn crawl(row: &Row) -> Crawl {
     });
     Crawl {
         pinned: false,
+        users: BTreeSet::new(),
         id: CrawlId(row.get(0)),
         status,
         reason: reason.map(str::to_owned),
@@ -138,6 +138,8 @@ fn crawl(row: &Row) -> Crawl {
         snapshots: facts.pages(),
         // The database has no reasons of pages.
         incomplete: 0,
+        errors: 0,
+        partial: 0,
         uses: Uses::of_results(&results),
         results,
         directory: None,
@@ -148,7 +150,6 @@ fn crawl(row: &Row) -> Crawl {
 /// Reason of a crawl without pages.
 const NOTHING_NEW: &str = "nothing new: the archive has all its pages";
 
-/// What the state of a crawl follows from.
 struct Facts<'a> {
     wanted: &'a str,
     pages: u64,
@@ -156,7 +157,6 @@ struct Facts<'a> {
     /// Open pages that nodes have.
     held: u64,
     cancelled: u64,
-    /// A node took part.
     is_begun: bool,
     /// A node that took part has not run its last hooks.
     is_closing: bool,

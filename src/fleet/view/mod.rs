@@ -27,16 +27,13 @@ const SETTINGS: &str = "SET LOCAL statement_timeout = '5s'; SET LOCAL enable_sor
 /// Rows that are in memory at a time.
 const PORTION: i32 = 50;
 
-/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewFault {
-    /// The request is wrong.
     #[error("{0}")]
     Invalid(String),
     /// The fleet has no such crawl or page.
     #[error("there is no {0}")]
     NoSuch(Owner),
-    /// The answer takes too long.
     #[error("the answer of {0} takes longer than 5 s; name a crawl, or request another state")]
     Slow(String),
     /// The connection or the server failed.
@@ -47,7 +44,6 @@ pub enum ViewFault {
     Json(#[from] serde_json::Error),
 }
 
-/// A fault inside a transaction.
 enum ViewFailure {
     Client(Error),
     NoSuch(Owner),
@@ -83,7 +79,6 @@ impl View {
         View { link, statements: HashMap::new(), node: node.to_owned() }
     }
 
-    /// Returns the connection, for heartbeats and hints.
     pub fn link(&self) -> &Link {
         &self.link
     }
@@ -283,7 +278,6 @@ impl Work<'_> {
     }
 }
 
-/// The list of an answer.
 struct Documents<T> {
     list: Vec<T>,
     rows_max: u32,

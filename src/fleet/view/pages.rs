@@ -136,5 +136,6 @@ pub(super) fn page(row: &Row) -> Snapshot {
         pinned: false,
         recording: None,
         replay: None,
+        missing: Vec::new(),
     }
 }

@@ -5,7 +5,6 @@ use archivist_core::text::human_span;
 use archivist_shared::bus::documents::report::Reason;
 use std::time::Duration;
 
-/// What the whole fleet does.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
     pub now: Time,
@@ -16,7 +15,6 @@ pub(super) struct Standing {
     pub claims_from: Option<Time>,
 }
 
-/// A host, and who leases it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostFacts {
     pub name: String,
@@ -31,7 +29,6 @@ pub(super) struct HostFacts {
     pub hosts_ahead: u64,
 }
 
-/// An open page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PageFacts {
     /// Node that has it; `None` while it waits.

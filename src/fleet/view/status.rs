@@ -15,7 +15,6 @@ macro_rules! is_connected {
 }
 pub(super) use is_connected;
 
-/// Nodes, with what they lease.
 const NODES: &str = concat!(
     "SELECT n.name, ",
     is_connected!(),

@@ -2,7 +2,6 @@
 
 use super::pages::{columns, page, state};
 use super::*;
-use archivist_core::model::SnapshotId;
 use archivist_shared::bus::documents::report::Snapshot;
 
 pub(super) const TEXTS: &[&str] = &[TIMELINE];
@@ -36,16 +35,16 @@ const TIMELINE: &str = concat!(
 impl Work<'_> {
     /// Returns the pages of a crawl that nodes have or ended; of a page, the page if it is one.
     pub(super) async fn timeline(&self, filter: &Filter) -> Answer<Vec<Snapshot>> {
-        let after = filter.after_page.unwrap_or(SnapshotId(0));
+        let after = filter.after_page.unwrap_or(0);
         match filter.owner {
             None => Ok(Vec::new()),
             Some(Owner::Crawl(crawl)) => {
-                let values: Values<'_> = &[&crawl.0, &after.0, &i64::from(filter.limit)];
+                let values: Values<'_> = &[&crawl.0, &after, &i64::from(filter.limit)];
                 self.documents(TIMELINE, values, page).await
             }
             Some(Owner::Snapshot(id)) => {
                 let mut pages = self.pages(filter).await?;
-                pages.retain(|page| page.node.is_some() && id > after);
+                pages.retain(|page| page.node.is_some() && id.0 > after);
                 Ok(pages)
             }
         }

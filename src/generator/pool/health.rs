@@ -27,7 +27,6 @@ const SHARED: [&str; 10] = [
     "NetworkNamespacePath",
 ];
 
-/// Health check of a pool.
 pub struct Check<'a> {
     command: &'a IniEntry,
     interval: Duration,

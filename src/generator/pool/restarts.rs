@@ -21,7 +21,6 @@ const SHORT_LIFE: Duration = Duration::from_secs(1);
 /// First systemd with RestartSteps=.
 const KNOWS_STEPS: u32 = 254;
 
-/// Restart delays of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restarts {
     first: Duration,

@@ -11,7 +11,6 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-/// A store in a directory of this machine.
 pub struct Directory {
     root: PathBuf,
     opened: Beneath,

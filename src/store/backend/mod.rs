@@ -7,7 +7,6 @@ use crate::failure::{Result, TransferFailure};
 use archivist_core::store::Location;
 use std::io::{self, Read, Write};
 
-/// A file of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEntry {
     /// Name without directories.
@@ -16,12 +15,9 @@ pub struct StoredEntry {
     pub size: u64,
 }
 
-/// Writes a content to a stream.
 pub type Content<'c> = &'c mut dyn FnMut(&mut dyn Write) -> Result<()>;
-/// Reads a content from a stream.
 pub type Reader<'r> = &'r mut dyn FnMut(&mut dyn Read) -> Result<()>;
 
-/// A store.
 pub trait Store {
     /// Returns the files in a directory; a missing directory has none.
     ///
@@ -41,11 +37,9 @@ pub trait Store {
     fn read(&self, name: &str, reader: Reader<'_>) -> Result<()>;
     /// Renames a file within its directory: the new name is complete or missing.
     fn rename(&self, from: &str, to: &str) -> Result<()>;
-    /// Removes a file.
     fn remove(&self, name: &str) -> Result<()>;
 }
 
-/// Returns the store at a location.
 pub fn open(location: &str) -> Result<Box<dyn Store>> {
     match Location::parse(location) {
         Some(Location::Directory(path)) => Ok(Box::new(directory::Directory::open(path)?)),
@@ -69,7 +63,6 @@ pub struct Watched<W> {
 }
 
 impl<W> Watched<W> {
-    /// Wraps a stream.
     pub fn new(inner: W) -> Watched<W> {
         Watched { inner, error: None }
     }

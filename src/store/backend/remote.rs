@@ -35,12 +35,10 @@ const COMMON: [(&str, &str); 9] = [
     ("RCLONE_BUFFER_SIZE", "4M"),
 ];
 
-/// A store that rclone speaks to.
 pub struct Remote {
     environment: Vec<(String, String)>,
     /// Part of the location that rclone sees as the first directory.
     root: String,
-    /// The location, for messages.
     location: String,
 }
 
@@ -60,7 +58,6 @@ fn credential(name: &str, what: &str) -> Result<PathBuf> {
 }
 
 impl Remote {
-    /// Opens a directory of another host.
     pub fn ssh(ssh: &SshLocation) -> Result<Remote> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let key = credential(SSH_KEY, "an SSH key without passphrase")?;
@@ -80,7 +77,6 @@ impl Remote {
         Ok(Remote::new(&options, ssh.path.clone(), &Location::Ssh(ssh.clone())))
     }
 
-    /// Opens a part of a bucket.
     pub fn s3(s3: &S3Location) -> Result<Remote> {
         let keys = credential(S3_KEYS, "keys in the format of ~/.aws/credentials")?;
         let options = [
@@ -215,7 +211,6 @@ fn listed(output: &[u8]) -> serde_json::Result<Vec<StoredEntry>> {
     Ok(list.into_iter().filter_map(entry).collect())
 }
 
-/// A running rclone.
 struct Running {
     child: Child,
     errors: JoinHandle<String>,

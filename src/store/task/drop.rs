@@ -5,13 +5,18 @@ use super::{object_of, read_back};
 use crate::backend::{Store, split};
 use crate::digest::Sum;
 use crate::failure::{Result, TransferFailure, at};
-use crate::files;
 use crate::marker::{self, MARKER, PAGE};
-use archivist_core::store::{Assignment, StoredObject};
+use archivist_core::store::{Assignment, PICTURES, SMALL_PICTURE, StoredObject};
 use archivist_plugin::Directory;
+use archivist_plugin::files::beneath::is_file;
 use archivist_plugin::files::remove::remove_tree;
+use std::io;
 
-/// Removes the local files, and leaves a page that names the command to restore them.
+/// Largest picture that stays, in bytes: hooks can make a file of any size and name.
+const SMALL_PICTURE_BYTES_MAX: i64 = 1 << 20;
+
+/// Removes the local files, and leaves a page that names the command to restore them, and the small
+/// picture for the lists of the archive.
 ///
 /// # Errors
 /// If the local files are not those of the object, or the store has no intact object: nothing is
@@ -33,12 +38,30 @@ pub fn drop(store: &dyn Store, assignment: &Assignment) -> Result<()> {
     }
     for entry in std::fs::read_dir(directory).map_err(at("read", directory))? {
         let entry = entry.map_err(at("read", directory))?;
-        if entry.file_name() != MARKER && entry.file_name() != PAGE {
-            let path = entry.path();
+        let (name, path) = (entry.file_name(), entry.path());
+        let is_picture = name == PICTURES && keeps_picture(&page).map_err(at("remove", &path))?;
+        if name != MARKER && name != PAGE && !is_picture {
             remove_tree(&path).map_err(at("remove", &path))?;
         }
     }
-    files::sync(directory).map_err(at("write", directory))
+    page.sync().map_err(at("write", directory))
+}
+
+/// Removes all pictures but the small one. Returns false if there is none.
+fn keeps_picture(page: &Directory) -> io::Result<bool> {
+    let Ok(pictures) = page.enter(PICTURES) else { return Ok(false) };
+    let names = pictures.names()?;
+    let is_small = |name: &&std::ffi::OsString| {
+        name.as_encoded_bytes().starts_with(SMALL_PICTURE.as_bytes())
+            && pictures
+                .stat(name)
+                .is_ok_and(|found| is_file(&found) && found.st_size <= SMALL_PICTURE_BYTES_MAX)
+    };
+    let Some(small) = names.iter().find(is_small) else { return Ok(false) };
+    for name in names.iter().filter(|name| *name != small) {
+        pictures.remove(name)?;
+    }
+    Ok(true)
 }
 
 fn check(store: &dyn Store, object: &StoredObject, sum: &Sum, reread: bool) -> Result<()> {

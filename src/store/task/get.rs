@@ -5,7 +5,6 @@ use super::object_of;
 use crate::backend::Store;
 use crate::digest::Summed;
 use crate::failure::{Result, TransferFailure, at};
-use crate::files;
 use crate::marker;
 use crate::unpack::unpack;
 use archivist_core::store::{Assignment, RESTORING, StoredObject};
@@ -72,5 +71,5 @@ fn show(new: &Directory, page: &Directory) -> Result<()> {
         remove_tree(&path).map_err(at("remove", &path))?;
         new.move_into(&name, page).map_err(at("create", &path))?;
     }
-    files::sync(page.path()).map_err(at("write", page.path()))
+    page.sync().map_err(at("write", page.path()))
 }

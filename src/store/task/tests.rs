@@ -54,7 +54,6 @@ impl Bed {
         self.run(Task::Put, None).unwrap().unwrap()
     }
 
-    /// Names in the directory of the object.
     fn names(&self) -> Vec<String> {
         let Ok(list) = fs::read_dir(self.store().join("20261123/a.test")) else {
             return Vec::new();
@@ -108,6 +107,31 @@ fn copied_page_is_removed_and_restored() {
     assert_eq!(local(&bed.page()), ["index.html", "wget"]);
     assert_eq!(fs::read(bed.page().join("wget/warc.gz")).unwrap(), vec![7; 300_000]);
     assert_eq!(bed.put(), object, "the same files have the same name");
+}
+
+/// The cards in the lists of the archive show it.
+#[test]
+fn small_picture_stays_and_is_replaced_by_the_restored_one() {
+    let bed = Bed::new();
+    let pictures = bed.page().join("screenshot");
+    fs::create_dir(&pictures).unwrap();
+    for name in ["screenshot.png", "thumbnail.webp"] {
+        fs::write(pictures.join(name), name).unwrap();
+    }
+    let object = bed.put();
+    for _ in 0..2 {
+        bed.run(Task::Drop, Some(&object)).unwrap();
+        assert_eq!(local(&bed.page()), [MARKER, "index.html", "screenshot"]);
+        assert_eq!(local(&pictures), ["thumbnail.webp"]);
+    }
+    let page = fs::read_to_string(bed.page().join("index.html")).unwrap();
+    assert!(page.contains("href=\"../../../index.html\""), "a way back: {page}");
+    bed.run(Task::Get, Some(&object)).unwrap();
+    assert_eq!(local(&pictures), ["screenshot.png", "thumbnail.webp"]);
+    fs::write(pictures.join("thumbnail.webp"), vec![0; 2 << 20]).unwrap();
+    let object = bed.put();
+    bed.run(Task::Drop, Some(&object)).unwrap();
+    assert_eq!(local(&bed.page()), [MARKER, "index.html"], "it is not small");
 }
 
 #[test]

@@ -25,7 +25,6 @@ impl Drop for Server {
 
 /// How a test replaces an object of the store.
 enum Behind {
-    /// The store is this directory of files.
     Directory(PathBuf),
     /// A server of S3 at this port, and a header of requests.
     Requests(u16, &'static str),
@@ -48,7 +47,6 @@ fn has(program: &str) -> bool {
     found.is_ok()
 }
 
-/// Where a server says that it listens.
 enum Output {
     Standard,
     Errors,
@@ -121,7 +119,6 @@ fn make_keys(place: &Path, port: u16) -> impl Fn(&str) -> String + use<> {
 }
 
 impl Bed {
-    /// The SFTP server of rclone.
     pub fn ssh() -> Option<Bed> {
         if !has("rclone") || !has("ssh-keygen") {
             return None;
@@ -202,7 +199,6 @@ impl Bed {
         })
     }
 
-    /// moto.
     pub fn s3() -> Option<Bed> {
         if !has("rclone") || !has("moto_server") {
             return None;
@@ -256,12 +252,10 @@ impl Bed {
         child
     }
 
-    /// Starts the program.
     pub fn start(&self, task: Task, object: Option<&StoredObject>) -> Child {
         self.spawn(&self.assignment(task, object))
     }
 
-    /// Runs the program.
     pub fn run(&self, task: Task, object: Option<&StoredObject>) -> Record {
         finished(self.start(task, object))
     }

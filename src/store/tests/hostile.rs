@@ -34,7 +34,6 @@ fn archive(entries: &[StoredEntry<'_>]) -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-/// All files below a directory, with their sizes.
 fn files(directory: &Path) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(directory).unwrap() {

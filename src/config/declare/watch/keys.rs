@@ -180,7 +180,10 @@ declared_keys! {
     ///
     /// May be given more than once, one setting in each line; an empty assignment removes all
     /// previous ones. CRAWL_MAX_URLS= limits the pages of a crawl, CRAWL_MAX_SIZE= and
-    /// SNAPSHOT_MAX_SIZE= the bytes, CRAWL_TIMEOUT= the time. The checks of Archive= fail if no
+    /// SNAPSHOT_MAX_SIZE= the bytes, CRAWL_TIMEOUT= the time; CRAWL_SAME_HOST=true keeps them on the
+    /// host of the site. ANSWER_TIMEOUT= is the time in which a
+    /// page must answer, also for the other checks; without it, and without one in archivist.conf(5),
+    /// status checks wait 10 seconds, and crawl checks 15. The checks of Archive= fail if no
     /// plugin has the setting, or if the persona does not exist.
     ArchiveSettings;
 }
