@@ -9,14 +9,19 @@
 #   needs NAME…      in a case: skips the case unless these cases passed
 #   skip REASON…     in a case: skips the case; elsewhere: skips the script
 #   fail REASON…     fails the case; the next case runs
+#   assert_nothing WHAT COMMAND…    fails the case if COMMAND fails or prints anything
 #   bail REASON…     fails the case and ends the script
 #   figure TEXT…     prints a measurement, which is shown for a case that passed, too
-#   wait_for SECONDS COMMAND…    repeats COMMAND until it succeeds, and fails at the deadline
+#   wait_for SECONDS COMMAND…    repeats COMMAND until it succeeds, and fails at the deadline; sleeps between the
+#                                tries, 0.1 s at first and at most 1 s. If there is a function until_COMMAND, it
+#                                is called instead with the remaining SECONDS and the arguments of COMMAND, and
+#                                blocks until the event after which COMMAND succeeds
 #   deadline SECONDS             prints the time at which such a wait ends, in seconds since 1970
 #
 # A script may define these functions:
 #   prepare                  runs before the first case, in the shell of the script
 #   after_failure            runs after each case that failed
+#   describe_state           prints what helps to understand a failure, before anything is ended
 #   leaves_nothing_behind    is the last case of the script
 #   clean                    runs at the end unless leaves_nothing_behind passed, which calls it
 #
@@ -42,14 +47,18 @@ figure() { echo "figure: $*"; }
 
 # If there is a command that waits for an event (systemctl start, archivist add --wait), prefer that.
 wait_for() {
-    local last
+    local last pause=100
     last=$(deadline "$1")
     shift
-    until "$@"; do
+    until "$@" || { blocks_until "$last" "$@" && "$@"; }; do
         ((EPOCHSECONDS < last)) || fail "not within the deadline: $*"
-        sleep 0.2
+        sleep $((pause / 1000)).$((pause % 1000))
+        pause=$((pause < 667 ? pause * 3 / 2 : 1000))
     done
 }
+
+# blocks_until TIME COMMAND…: fails without a function for its event.
+blocks_until() { defined "until_$2" && (($1 > EPOCHSECONDS)) && "until_$2" $(($1 - EPOCHSECONDS)) "${@:3}"; }
 
 # In a short run, several capsules and the compiler share the cores, and what takes seconds alone may take several times as long.
 deadline() {
@@ -62,6 +71,7 @@ fail() {
     give_reason "$*"
     echo "failed: $*" >&2
     echo "  at $(call_chain 2)" >&2
+    if defined describe_state; then describe_state >&2 || true; fi
     exit 1
 }
 
@@ -99,6 +109,14 @@ keep() {
         tap_text=$(declare -p "$tap_name")
         echo "${tap_text/#declare/declare -g}" >>"$tap_report/kept"
     done
+}
+
+# assert_nothing WHAT COMMAND…: the command succeeds and prints nothing. `assert_eq "" "$(COMMAND)"` passes when
+# the command fails, too.
+assert_nothing() {
+    local printed
+    printed=$("${@:2}")
+    [[ -z $printed ]] || fail "$1: expected nothing, got '${printed:0:4000}'"
 }
 
 give_reason() { printf '%s\n' "$*" >"$tap_report/reason"; }

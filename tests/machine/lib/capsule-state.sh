@@ -21,7 +21,7 @@ state_of() { printf '%s\n' "$(<"$CACHE/capsules/$1/$2")"; }
 
 is_running() {
     local alive=$CACHE/capsules/$1/alive
-    [[ -e $alive ]] && ! flock -n -s "$alive" true
+    [[ -e $alive ]] && ! flock -n -s 8 8<"$alive"
 }
 
 need_running() {

@@ -7,13 +7,15 @@ STOP_SECONDS=90
 # The command joins the cgroup of the inner PID 1, because a process outside could not be moved into a scope.
 enter() { (become "$@"); }
 
-# become NAME COMMAND…: the same, in place of this shell.
+# become NAME COMMAND…: the same, in place of this shell. Reads the state as state_of does, without its subshells: scripts
+# run thousands of commands.
 become() {
-    local name=$1 pid cgroup spaces=(--net)
+    local state=$CACHE/capsules/$1 pid cgroup clock spaces=(--net)
     shift
-    pid=$(state_of "$name" pid)
-    cgroup=$(state_of "$name" cgroup)
-    [[ -z $(state_of "$name" clock) ]] || spaces+=(--time)
+    read -r pid <"$state/pid"
+    read -r cgroup <"$state/cgroup"
+    read -r clock <"$state/clock" || true
+    [[ -z $clock ]] || spaces+=(--time)
     echo "$BASHPID" >"$cgroup/payload/init.scope/cgroup.procs"
     exec nsenter --target "$pid" --pid --mount --cgroup --uts --ipc "${spaces[@]}" --root --wd \
         env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
