@@ -9,11 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-#[path = "check/kinds.rs"]
 mod kinds;
-#[path = "check/modern.rs"]
 mod modern;
-#[path = "check/tls.rs"]
 mod tls;
 
 /// What a server does with one connection: gets method, path, and what to write to.
@@ -170,8 +167,8 @@ fn a_site_that_is_down() {
 #[test]
 fn a_site_that_is_slow_at_any_stage() {
     let stages = [
-        ("/silent", "no answer within the time limit"),
-        ("/drip", "no answer within the time limit"),
+        ("/silent", "no answer within the time limit (ANSWER_TIMEOUT= allows more)"),
+        ("/drip", "no answer within the time limit (ANSWER_TIMEOUT= allows more)"),
         ("/no-body", "no body within the time limit"),
     ];
     let server = Server::new(|_, path, to| {
@@ -295,6 +292,7 @@ fn tls_that_is_broken_in_every_way() {
         (made.expired(), "has expired"),
         (made.of_another(), "for another name"),
         (made.self_signed(), "no authority that this machine trusts"),
+        (made.without_issuer(), "the server does not send the certificate of its issuer"),
         (made.own_authority().0, "trusts neither the certificate"),
         (made.expired_authority(), "has expired"),
     ];

@@ -32,6 +32,25 @@ fn told(output: Output) -> (i32, String, String) {
 }
 
 #[test]
+fn standard_error_that_is_closed_changes_no_exit_status() {
+    let home = tempfile::tempdir().unwrap();
+    for args in [&["status"][..], &["import", "--dry-run", "/etc/passwd"], &["add", "nonsense"]] {
+        let expected = told(archivist(home.path()).args(args).output().unwrap()).0;
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = archivist(home.path());
+        let status = command.args(args).stdout(Stdio::null()).stderr(writer).status().unwrap();
+        assert_eq!(status.code(), Some(expected), "{args:?}");
+    }
+}
+
+#[test]
+fn help_of_a_verb_is_printed() {
+    let (code, stdout, _) = run(&["help", "search"]);
+    assert_eq!((code, stdout), (0, run(&["search", "--help"]).1));
+}
+
+#[test]
 fn wrong_usage_exits_with_two_and_a_hint() {
     for (args, words) in [
         (&["add"][..], "<URL>"),
@@ -48,6 +67,9 @@ fn wrong_usage_exits_with_two_and_a_hint() {
         (&["list", "pages"], "crawls"),
         (&["list", "crawls", "--status", "failed"], "queued, started, sealed"),
         (&["open", "12"], "c12 is a crawl, s345 a snapshot"),
+        (&["list", "results", "--status", "nonsense"], "succeeded"),
+        (&["show", "nonsense"], "c12 is a crawl, s345 a snapshot"),
+        (&["--no-such-option"], "--no-such-option"),
         (&["logs", "s3", "-n", "x"], "--lines"),
         (&["status", "--instance", "a-b"], "lower-case letter"),
         (&["completions", "tcsh"], "bash"),
@@ -123,6 +145,24 @@ fn the_configuration_of_a_user() {
     assert_eq!(code, 1);
     assert!(stderr.contains("archivist.conf:2: unknown key Timeoutsec="), "{stderr}");
     assert!(stderr.contains("did you mean TimeoutSec="), "{stderr}");
+}
+
+#[test]
+fn only_valid_settings_are_written() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join(".config/archivist/archivist.conf.d/60-set.conf");
+    let config = |args: &[&str]| {
+        told(archivist(home.path()).args(["config", "--user"]).args(args).output().unwrap())
+    };
+    let (code, _, stderr) = config(&["--set", "WorkersMax=many"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains(file.to_str().unwrap()), "{stderr}");
+    assert!(!file.exists());
+    let (code, stdout, stderr) = config(&["--set", "WorkersMax=7"]);
+    assert_eq!(code, 0, "{stderr}");
+    let apply = "to apply: systemctl --user reload archivist-orchestrator.service\n";
+    assert!(stdout.ends_with(apply), "{stdout}");
+    assert_eq!(config(&["--get", "WorkersMax"]).1, "7\n");
 }
 
 #[test]

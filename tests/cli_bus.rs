@@ -1,36 +1,24 @@
 //! The built binary against an orchestrator of cardboard on a bus of its own: what travels, what
 //! is printed, and the exit statuses. Skipped, and said so, where there is no dbus-daemon.
 
-#[path = "cli_bus/bus_restart.rs"]
 mod bus_restart;
-#[path = "cli_bus/export.rs"]
 mod export;
-#[path = "cli_bus/foreground.rs"]
 mod foreground;
-#[path = "cli_bus/import.rs"]
 mod import;
-#[path = "cli_bus/import_archivebox.rs"]
 mod import_archivebox;
-#[path = "cli_bus/import_lists.rs"]
+mod import_bed;
 mod import_lists;
-#[path = "cli_bus/import_saved.rs"]
 mod import_saved;
-#[path = "cli_bus/lists.rs"]
 mod lists;
-#[path = "cli_bus/metrics.rs"]
 mod metrics;
-#[path = "cli_bus/paging.rs"]
 mod paging;
-#[path = "cli_bus/plot.rs"]
 mod plot;
-#[path = "cli_bus/status.rs"]
 mod status;
-#[path = "cli_bus/versions.rs"]
+mod terminal;
 mod versions;
-#[path = "cli_bus/watches.rs"]
 mod watches;
 
-use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Time};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Time};
 use archivist_shared::bus::documents::report::{
     AddOptions, Added, Crawl, CrawlEvent, Details, Filter, HookResult, ROWS_MAX, Refused, Snapshot,
 };
@@ -140,27 +128,6 @@ impl Face {
         })
     }
 
-    fn check(&self, watch: &str, kinds: Vec<String>) -> zbus::fdo::Result<String> {
-        watches::check(&self.0, watch, &kinds)
-    }
-
-    fn await_check(&self, id: &str) -> String {
-        self.0.say(format!("await {id}"));
-        json(&archivist_shared::bus::documents::work::Ended::without_run(Outcome::Exit(0)))
-    }
-
-    fn watches(&self, name: &str) -> zbus::fdo::Result<String> {
-        watches::watches(&self.0, name)
-    }
-
-    fn history(&self, watch: &str, filter: &str) -> zbus::fdo::Result<String> {
-        watches::history(&self.0, watch, filter)
-    }
-
-    fn why(&self, id: &str) -> zbus::fdo::Result<String> {
-        watches::why(id)
-    }
-
     fn cancel(&self, id: &str) -> zbus::fdo::Result<()> {
         match id {
             "c1" => Ok(()),
@@ -232,11 +199,14 @@ fn crawl(status: Lifecycle) -> Crawl {
         attempts: 1,
         snapshots: Default::default(),
         incomplete: 0,
+        errors: 0,
+        partial: 0,
         results: Default::default(),
         uses: Default::default(),
         directory: None,
         nodes: Vec::new(),
         pinned: false,
+        users: Default::default(),
     }
 }
 
@@ -270,6 +240,7 @@ fn snapshot(status: Lifecycle) -> Snapshot {
         bookmarked_at: None,
         recording: None,
         replay: None,
+        missing: Vec::new(),
     }
 }
 
@@ -314,6 +285,7 @@ fn serve(address: &str, face: Face, ready: &std::sync::mpsc::Sender<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let _connection = zbus::connection::Builder::address(address)
+            .serve_at("/org/archivist1", watches::WatchesFace(Arc::clone(&face.0)))
             .serve_at("/org/archivist1", face)
             .name("org.archivist1")
             .build()
@@ -469,7 +441,7 @@ fn wait_shows_lines_and_survives_a_restart_of_the_orchestrator() {
          s3 https://a/ sealed\n\
          c1 sealed\n\
          c1 sealed: 1 page, results: 1 succeeded, in 2.5s\n\
-         see: archivist show c1\n"
+         see: archivist --user show c1\n"
     );
 }
 

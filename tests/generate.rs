@@ -92,7 +92,7 @@ fn directories_become_directories() {
             fs::write(case.join("problems"), &said).unwrap();
         }
         let hint = format!(
-            "{}: UPDATE_GOLDEN=1 cargo test --test generate writes it anew",
+            "{}: UPDATE_GOLDEN=1 cargo test --test all generate:: writes it anew",
             case.display()
         );
         assert_eq!(tree(&case.join("out")), made, "{hint}");

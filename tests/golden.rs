@@ -238,7 +238,7 @@ fn unit_shapes_are_as_agreed() {
             differing.push(format!("{}:\n{text}", path.display()));
         }
     }
-    let hint = "UPDATE_GOLDEN=1 cargo test --test golden writes them anew";
+    let hint = "UPDATE_GOLDEN=1 cargo test --test all golden:: writes them anew";
     assert!(differing.is_empty(), "{hint}\n{}", differing.join("\n"));
 }
 
@@ -263,6 +263,28 @@ fn no_unit_of_the_machine_shows_a_secret() {
         let launch = spec.launch().map(|bytes| String::from_utf8(bytes).unwrap());
         assert_eq!(launch.is_some(), spec.launcher.is_some(), "{name}");
         assert!(launch.is_none_or(|text| text.contains("hunter2")), "{name}");
+    }
+}
+
+/// systemd refuses to start a unit with a property that it does not know; 252 knows these.
+const KNOWN_SINCE_252: &str = "After BindPaths BindReadOnlyPaths BindsTo CollectMode Description Environment ExecStart \
+    ExecStartEx IPAddressAllow IPAddressDeny LoadCredential LogExtraFields \
+    NetworkNamespacePath NotifyAccess RemainAfterExit RuntimeMaxUSec Slice StandardError \
+    StandardInput StandardInputFile StandardOutput StandardOutputFileDescriptor \
+    SyslogIdentifier Type User Wants WorkingDirectory";
+
+/// A unit with `ExecStartEx=` loses its slice after a `daemon-reload` of systemd 252, so only those
+/// have it that need it.
+#[test]
+fn every_release_starts_every_shape() {
+    for (name, spec) in shapes() {
+        for (property, value) in properties(&spec) {
+            let mut known = KNOWN_SINCE_252.split_whitespace();
+            assert!(known.any(|known| known == property), "{name}: {property} is newer than 252");
+            if let Property::LiteralCommand(argv) = value {
+                assert!(argv.concat().contains('$'), "{name}: {property} for {argv:?}");
+            }
+        }
     }
 }
 

@@ -204,6 +204,18 @@ fn every_page_is_in_a_package() {
     assert_eq!(listed, pages);
 }
 
+/// Texts of options and keys are plain: an escape of roff in them would be printed.
+#[test]
+fn no_text_has_escapes_of_roff() {
+    for name in names() {
+        let text = made(&format!("man/{name}"));
+        for escape in ["\\e\\-", "\\e(", "\\efB", "\\efI", "\\efR"] {
+            let line = text.lines().find(|line| line.contains(escape));
+            assert!(line.is_none(), "{name}: {}", line.unwrap_or_default());
+        }
+    }
+}
+
 /// Skipped, and said so, where there is no groff.
 #[test]
 fn groff_has_nothing_to_complain_about() {

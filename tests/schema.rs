@@ -4,8 +4,8 @@
 use archivist_core::model::{
     CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Step, Time, Verdict,
 };
-use archivist_orchestrator::store::schema::{MIGRATIONS, migrate, version};
-use archivist_orchestrator::store::{NewCrawl, NewSnapshot, OpenError, Store, Tx};
+use archivist_orchestrator::database::schema::{MIGRATIONS, migrate, version};
+use archivist_orchestrator::database::{Database, NewCrawl, NewSnapshot, OpenError, Tx};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 
@@ -19,8 +19,8 @@ const NEXT: &str = "
 ";
 const BROKEN: &str = "CREATE TABLE half (a TEXT); UPDATE no_such_table SET a = 1;";
 
-fn open(path: &Path) -> Store {
-    let mut store = Store::open(path).unwrap_or_else(|error| panic!("{error}"));
+fn open(path: &Path) -> Database {
+    let mut store = Database::open(path).unwrap_or_else(|error| panic!("{error}"));
     store.take_over("archivist-orchestrator.service", "boot", NOW).unwrap();
     store
 }
@@ -106,7 +106,7 @@ fn database_of_a_development_version_is_refused_and_left_alone() {
         .unwrap();
     drop(connection);
     let before = std::fs::read(&path).unwrap();
-    let error = Store::open(&path).err().unwrap();
+    let error = Database::open(&path).err().unwrap();
     assert!(matches!(error, OpenError::Development { .. }), "{error}");
     assert!(error.to_string().contains("move it away"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
@@ -128,7 +128,7 @@ fn newer_schema_is_refused_and_left_alone() {
     migrate(&mut connection, &with(&[NEXT])).unwrap();
     drop(connection);
     let before = std::fs::read(&path).unwrap();
-    let error = Store::open(&path).err().unwrap();
+    let error = Database::open(&path).err().unwrap();
     let OpenError::Newer { found, known, .. } = error else {
         panic!("{error}");
     };
@@ -228,6 +228,29 @@ fn older_pages_are_judged() {
     assert_eq!(judged, expected);
     assert_eq!(reasons[2].as_deref(), Some("nothing of the page was saved"));
     assert_eq!(reasons.iter().flatten().count(), 2);
+}
+
+/// Before the eighth schema, only the remark of a result said what its files lack.
+#[test]
+fn older_results_say_what_they_lack() {
+    let mut connection = Connection::open_in_memory().unwrap();
+    migrate(&mut connection, &MIGRATIONS[..7]).unwrap();
+    let rows = "
+        INSERT INTO crawl (id, url, max_depth, plugins, config, created_at, users)
+            VALUES (1, '', 0, '[]', '{}', 0, '[0]');
+        INSERT INTO result (owner, crawl_id, snapshot_id, plugin, hook, status, error, figures)
+            VALUES ('s1', 1, 1, 'wacz', '1', 'succeeded', 'not recorded as a whole: ''http://x/'' (x)', '{\"kept\": 1}'),
+                ('s1', 1, 1, 'screenshot', '2', 'succeeded', 'rejected consent; cut at 9 of 10 pixels', NULL),
+                ('s1', 1, 1, 'pdf', '3', 'succeeded', 'no font for Han: apt install x', NULL),
+                ('s1', 1, 1, 'dom', '4', 'succeeded', 'rejected consent', NULL),
+                ('s1', 1, 1, 'screenshot', '5', 'failed', 'cut at 9 of 10 pixels', NULL);";
+    connection.execute_batch(rows).unwrap();
+    migrate(&mut connection, MIGRATIONS).unwrap();
+    let mut found = connection
+        .prepare("SELECT hook FROM result WHERE figures ->> 'lacks' > 0 ORDER BY hook")
+        .unwrap();
+    let found = found.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    assert_eq!(found.map(Result::unwrap).collect::<Vec<_>>(), ["1", "2", "3"]);
 }
 
 #[test]

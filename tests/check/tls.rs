@@ -80,6 +80,16 @@ impl Made {
         config(vec![certificate.der().clone(), sent.der().clone()], &own)
     }
 
+    /// Issued by an authority below the trusted one, which the server does not send.
+    pub fn without_issuer(&self) -> Arc<ServerConfig> {
+        let mut params = authority();
+        params.distinguished_name.push(DnType::CommonName, "an authority below");
+        let issuer = Issuer::new(params, KeyPair::generate().unwrap());
+        let own = KeyPair::generate().unwrap();
+        let certificate = of("127.0.0.1").signed_by(&own, &issuer).unwrap();
+        config(vec![certificate.der().clone()], &own)
+    }
+
     /// Valid for some days from now.
     pub fn of_days(&self, days: i64) -> Arc<ServerConfig> {
         let mut params = of("127.0.0.1");

@@ -136,6 +136,35 @@ fn recordings_of_all_pages_become_one_file() {
 }
 
 #[test]
+fn every_page_of_a_crawl_is_verified() {
+    let archive = tempfile::tempdir().unwrap();
+    let queued = Snapshot { id: SnapshotId(3), ..snapshot(Lifecycle::Queued) };
+    let bare = page(archive.path(), 4, 1);
+    let recordings = Path::new(bare.directory.as_ref().unwrap()).join("wacz");
+    remove_tree(&recordings).unwrap();
+    let cardboard = Arc::new(Cardboard::default());
+    *cardboard.pages.lock().unwrap() = vec![queued, bare];
+    let Some(bus) = Bus::start(&cardboard) else {
+        return;
+    };
+    let filter = || serde_json::from_str::<Filter>(&cardboard.filter.lock().unwrap()).unwrap();
+    let (code, stdout, stderr) = bus.run(&["verify", "--no-wall", "c1"]);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert_eq!(lines, ["2 pages: 0 hold, 0 do not hold, 2 without a recording"]);
+    assert_eq!((filter().after_page, filter().owner.unwrap().to_string()), (Some(0), "c1".into()));
+    let (code, stdout, _) = bus.run(&["verify", "--no-wall", "--tag", "t", "--json"]);
+    assert_eq!((code, filter().tag.as_deref()), (0, Some("t")));
+    let last: serde_json::Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(last["unrecorded"], 2);
+    let (code, _, stderr) = bus.run(&["replay", "--headless", "--no-wall", "c1"]);
+    assert!(code == 1 && stderr.contains("no page of c1 has a recording"), "{stderr}");
+    for wrong in [&["verify"][..], &["verify", "c1", "--all"]] {
+        assert_eq!(bus.run(wrong).0, 2);
+    }
+}
+
+#[test]
 fn bodies_that_recordings_share_are_in_the_exported_file() {
     let archive = tempfile::tempdir().unwrap();
     let cardboard = Arc::new(Cardboard::default());
@@ -201,7 +230,7 @@ fn failed_export_leaves_what_was_there() {
     let path = to.path().join("x.wacz");
     fs::write(&path, "before").unwrap();
     let file = path.to_str().unwrap();
-    // The kernel kills a process whose file gets larger.
+    // The kernel kills a reader whose file gets larger.
     let limited = |bytes: &str| {
         let command = bus.command(&["export", "c1", "-o", file]);
         let mut limit = Command::new("prlimit");
@@ -211,10 +240,10 @@ fn failed_export_leaves_what_was_there() {
         limit.env("PATH", "/usr/bin").output().unwrap()
     };
     assert!(!limited("20000").status.success());
-    let mut left = names(to.path());
-    left.sort();
-    assert_eq!(left, ["x.wacz", "x.wacz.partial"]);
+    assert_eq!(names(to.path()), ["x.wacz"]);
     assert_eq!(fs::read(&path).unwrap(), b"before");
+    // As a command leaves it that was killed.
+    fs::write(to.path().join("x.wacz.partial"), "a part").unwrap();
 
     fs::write(&recording, "no archive").unwrap();
     let (code, _, stderr) = bus.run(&["export", "c1", "-o", file]);
@@ -257,4 +286,50 @@ fn file_of_imported_pages_is_exported_once() {
     let wacz = Wacz::open(File::open(&to).unwrap()).unwrap();
     let pages: Vec<_> = wacz.pages().iter().map(|page| (&*page.url, &*page.title)).collect();
     assert_eq!(pages, [("https://b.test/", "A title"), ("https://b.test//1", "")]);
+}
+
+#[test]
+fn pages_become_files_that_lead_to_each_other() {
+    let archive = tempfile::tempdir().unwrap();
+    let queued = Snapshot { id: SnapshotId(5), ..snapshot(Lifecycle::Queued) };
+    let body = b"<a href=/4>four</a><a href=/3/1>one</a><img src=/lost.png><script>bad()</script>";
+    let built = page(archive.path(), 4, 1);
+    let directory = Path::new(built.directory.as_ref().unwrap()).join("dom");
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("output.html"), "<p>built</p>").unwrap();
+    let cardboard = Arc::new(Cardboard::default());
+    let pages = [queued, page_with(archive.path(), 3, body), built];
+    *cardboard.pages.lock().unwrap() = pages.to_vec();
+    let Some(bus) = Bus::start(&cardboard) else {
+        return;
+    };
+    let to = tempfile::tempdir().unwrap();
+    let path = to.path().join("copy");
+    let directory = path.to_str().unwrap();
+    let (code, stdout, stderr) = bus.run(&["export", "c1", "--html", directory]);
+    assert_eq!((code, stderr.as_str()), (3, "not exported: s5: is queued\n"));
+    let summary = "copy: 2 pages, 0 files, 1 address not in the recordings\n";
+    assert!(stdout.ends_with(summary), "{stdout}");
+    let read = |name: &str| fs::read_to_string(path.join(name)).unwrap();
+    let list = read("index.html");
+    assert!(list.contains("pages/a-test-3-s3.html") && list.contains("pages/a-test-4-s4.html"));
+    assert!(read("pages/a-test-4-s4.html").contains("<p>built</p>"));
+    let three = read("pages/a-test-3-s3.html");
+    assert!(three.contains("href=\"../pages/a-test-4-s4.html\"") && !three.contains("bad()"));
+    assert!(three.contains("https://a.test/3/1\">one"), "{three}");
+
+    // Nothing is written into a directory with files.
+    let (code, _, stderr) = bus.run(&["export", "c1", "--html", directory]);
+    assert!(code == 1 && stderr.contains("the directory is not empty"), "{stderr}");
+    let (code, _, stderr) = bus.run(&["export", "c1", "--html", directory, "-o", "x.wacz"]);
+    assert!(code == 2 && stderr.contains("cannot be used with"), "{stderr}");
+
+    // A recording that cannot be read leaves nothing behind.
+    let recording = Path::new(pages[1].directory.as_ref().unwrap()).join("wacz/page.wacz");
+    fs::write(&recording, "no archive").unwrap();
+    *cardboard.pages.lock().unwrap() = vec![pages[1].clone()];
+    let other = to.path().join("other");
+    let (code, _, stderr) = bus.run(&["export", "s3", "--html", other.to_str().unwrap()]);
+    assert!(code == 1 && stderr.contains("neither a WACZ"), "{stderr}");
+    assert_eq!(names(to.path()), ["copy"]);
 }

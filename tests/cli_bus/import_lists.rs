@@ -1,13 +1,11 @@
 //! `archivist import` of bookmark files and reading lists: what is queued, and what is said.
 
-use super::{Bus, Cardboard, snapshot};
+use super::import_bed::Bed;
+use super::{Cardboard, snapshot};
 use archivist_core::model::Lifecycle;
-use archivist_shared::bus::documents::report::{AddOptions, Refused, Snapshot};
+use archivist_shared::bus::documents::report::{Refused, Snapshot};
 use serde_json::{Value, json};
-use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 const BOOKMARKS: &str = r#"<!DOCTYPE NETSCAPE-Bookmark-file-1>
 <DL><p>
@@ -23,43 +21,13 @@ const BOOKMARKS: &str = r#"<!DOCTYPE NETSCAPE-Bookmark-file-1>
 </DL><p>
 </DL>"#;
 
-struct Bed {
-    top: tempfile::TempDir,
-    cardboard: Arc<Cardboard>,
-    bus: Bus,
-}
-
-impl Bed {
-    fn new(refused: Vec<Refused>) -> Option<Bed> {
-        let cardboard = Arc::new(Cardboard { refused, ..Cardboard::default() });
-        let bus = Bus::start(&cardboard)?;
-        let top = tempfile::tempdir().unwrap();
-        Some(Bed { top, cardboard, bus })
-    }
-
-    fn file(&self, name: &str, content: &[u8]) -> String {
-        let path: PathBuf = self.top.path().join(name);
-        fs::write(&path, content).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-
-    /// The lines that the orchestrator got since the last look.
-    fn sent(&self) -> Vec<Value> {
-        let sent = std::mem::take(&mut *self.cardboard.urls.lock().unwrap());
-        let lines = sent.lines();
-        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-}
-
 fn page(url: &str, title: Option<&str>, tags: &[&str], time: Option<&str>) -> Value {
     json!({"url": url, "title": title, "tags": tags, "bookmarked_at": time})
 }
 
 #[test]
 fn bookmarks_are_queued_with_what_the_file_says_of_them() {
-    let Some(bed) = Bed::new(Vec::new()) else {
-        return;
-    };
+    let Some(bed) = Bed::new() else { return };
     // Neither its name nor its first line says what it is.
     let file = bed.file("export.csv", format!("\u{feff}\n{BOOKMARKS}").as_bytes());
     let said = "Netscape bookmark file: 2 pages, 1 of them again, 2 with tags, 1 with dates from \
@@ -81,8 +49,7 @@ fn bookmarks_are_queued_with_what_the_file_says_of_them() {
     );
     let second = page("http://b.test/", Some("B"), &["Later", "mine"], None);
     assert_eq!(bed.sent(), [first, second]);
-    let options = bed.cardboard.options.lock().unwrap().clone();
-    let options: AddOptions = serde_json::from_str(&options).unwrap();
+    let options = bed.options();
     assert_eq!((options.tags, options.only_new), (vec!["mine".to_owned()], true));
     assert_eq!(options.config["IMPORT_SOURCE"], "export.csv");
 
@@ -108,9 +75,8 @@ fn bookmarks_are_queued_with_what_the_file_says_of_them() {
 #[test]
 fn refusals_of_the_orchestrator_name_the_line_of_the_file() {
     let refused = Refused { line: 2, text: "{".into(), why: "no".into() };
-    let Some(bed) = Bed::new(vec![refused]) else {
-        return;
-    };
+    let cardboard = Cardboard { refused: vec![refused], ..Cardboard::default() };
+    let Some(bed) = Bed::with(cardboard) else { return };
     let file = bed.file("bookmarks.html", BOOKMARKS.as_bytes());
     let (code, stdout, stderr) = bed.bus.run(&["import", &file]);
     assert_eq!(code, 3);
@@ -165,9 +131,7 @@ fn zip(files: &[(&str, &str)]) -> Vec<u8> {
 
 #[test]
 fn exports_in_a_zip_file_are_one_crawl() {
-    let Some(bed) = Bed::new(Vec::new()) else {
-        return;
-    };
+    let Some(bed) = Bed::new() else { return };
     let head = "title,url,time_added,tags,status\n";
     let first = format!("{head}\"A, 1\",http://a.test/,1700000000,x|y,unread\n");
     let second = format!("{head},http://b.test/,1700000000,,archive\nC,ftp://c.test/,0,,\n");
@@ -192,9 +156,7 @@ fn exports_in_a_zip_file_are_one_crawl() {
 /// What `list --json` prints can be imported into another archive.
 #[test]
 fn a_list_of_snapshots_is_imported_with_everything() {
-    let Some(bed) = Bed::new(Vec::new()) else {
-        return;
-    };
+    let Some(bed) = Bed::new() else { return };
     let pages = ["http://a.test/?x=1&y=%20", "http://b.test/"].map(|url| Snapshot {
         url: url.to_owned(),
         title: Some("Ein Titel, \"so\" <b>".to_owned()),
@@ -221,9 +183,7 @@ fn a_list_of_snapshots_is_imported_with_everything() {
 
 #[test]
 fn a_file_that_is_no_list_is_named() {
-    let Some(bed) = Bed::new(Vec::new()) else {
-        return;
-    };
+    let Some(bed) = Bed::new() else { return };
     for (content, reason) in [
         (&b"<!doctype html><title>x</title><p>"[..], "it is an HTML page"),
         (b"%PDF-1.7", "it is a PDF document"),

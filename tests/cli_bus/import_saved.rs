@@ -1,14 +1,13 @@
 //! `archivist import` of pages that other programs saved: what is queued and staged, and what is refused.
 
-use super::{Bus, Cardboard};
+use super::import_bed::{Bed, text};
 use archivist_core::model::Lifecycle;
-use archivist_shared::bus::documents::report::{AddOptions, Snapshot};
-use archivist_shared::staged::{RECORD, StagedPage, name_of};
+use archivist_shared::bus::documents::report::Snapshot;
+use archivist_shared::staged::{RECORD, StagedPage};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Output;
-use std::sync::Arc;
+use std::path::Path;
+use std::process::Command;
 
 const SINGLE: &str = "<!DOCTYPE html> <html><!--\n Page saved with SingleFile \n url: http://a.test/\n \
     saved date: Fri Nov 27 2026 00:04:28 GMT+0000 (UTC)\n--><title>A</title><p>kept";
@@ -16,56 +15,6 @@ const MHTML: &str = "Snapshot-Content-Location: http://b.test/\nDate: Fri, 27 No
     Content-Type: multipart/related; boundary=x\n\n--x\nContent-Type: text/html; charset=windows-1252\n\
     Content-Transfer-Encoding: quoted-printable\n\n<title>B=E4r</title>\n--x--\n";
 const BOOK: &str = "<!doctype html><html data-scrapbook-source=\"http://c.test/\" data-scrapbook-create=\"20210203040506789\"><title>C</title>";
-
-struct Bed {
-    top: tempfile::TempDir,
-    cardboard: Arc<Cardboard>,
-    bus: Bus,
-}
-
-impl Bed {
-    fn new() -> Option<Bed> {
-        let top = tempfile::tempdir().unwrap();
-        fs::create_dir_all(top.path().join("archivist/archive")).unwrap();
-        let cardboard = Arc::new(Cardboard::default());
-        let bus = Bus::start(&cardboard)?;
-        Some(Bed { top, cardboard, bus })
-    }
-
-    fn import(&self, arguments: &[&str]) -> Output {
-        let mut command = self.bus.command(&[&["import"], arguments].concat());
-        command.current_dir(self.top.path()).env("XDG_DATA_HOME", self.top.path()).output().unwrap()
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        let path = self.top.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    /// The lines that the orchestrator got since the last look.
-    fn sent(&self) -> Vec<Value> {
-        let sent = std::mem::take(&mut *self.cardboard.urls.lock().unwrap());
-        let lines = sent.lines();
-        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    fn options(&self) -> AddOptions {
-        serde_json::from_str(&self.cardboard.options.lock().unwrap()).unwrap()
-    }
-
-    /// The directory that is staged for a page.
-    fn staged(&self, url: &str) -> PathBuf {
-        let name = &self.options().config["IMPORT_STAGED"];
-        let top = self.top.path().join("archivist/archive/.importing");
-        top.join(name).join(name_of(url))
-    }
-}
-
-fn text(output: &Output) -> String {
-    let both = [&output.stdout[..], &output.stderr].concat();
-    String::from_utf8(both).unwrap()
-}
 
 /// The files below a directory.
 fn files(directory: &Path) -> Vec<String> {
@@ -86,13 +35,48 @@ fn files(directory: &Path) -> Vec<String> {
 }
 
 #[test]
+fn folders_of_a_page_are_those_to_which_it_refers() {
+    let Some(bed) = Bed::new() else { return };
+    let page = |picture: &str| {
+        format!(
+            "<!-- saved from url=(0014)http://d.test/ --><html><title>D</title><img src=\"{picture}\">"
+        )
+    };
+    bed.file("Zeitung – D.html", page("./Zeitung%20%E2%80%93%20D-Dateien/b.png"));
+    bed.file("Zeitung – D-Dateien/b.png", "picture");
+    bed.file("Zeitung – D-other/c.png", "no part of the page");
+    let output = bed.import(&["Zeitung – D.html"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let one = bed.staged("http://d.test/");
+    let pictures: Vec<_> = files(&one).into_iter().filter(|name| name.ends_with(".png")).collect();
+    assert_eq!(pictures, ["saved/Zeitung – D-Dateien/b.png"]);
+
+    let Some(bed) = Bed::new() else { return };
+    bed.file("d.html", page("d_fichiers/gone.png"));
+    bed.file("d_fichiers/other.png", "picture");
+    let output = bed.import(&["d.html"]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    let said = "'d.html': left out: d_fichiers/gone.png: the page shows it, and it is in no folder of the page";
+    assert!(text(&output).contains(said), "{}", text(&output));
+
+    // Its name begins with a d, too.
+    let Some(bed) = Bed::new() else { return };
+    bed.file("d.html", page("diary/p.png"));
+    bed.file("diary/p.png", "no part of the page");
+    let output = bed.import(&["d.html"]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    let staged = files(&bed.staged("http://d.test/"));
+    assert!(!staged.iter().any(|name| name.contains("diary")), "{staged:?}");
+}
+
+#[test]
 fn saved_pages_are_staged_with_their_files() {
     let Some(bed) = Bed::new() else { return };
     // Names say nothing.
-    bed.write("a.txt", SINGLE);
-    bed.write("b.html", MHTML);
-    bed.write("c/index.html", BOOK);
-    bed.write("c/p.png", "picture");
+    bed.file("a.txt", SINGLE);
+    bed.file("b.html", MHTML);
+    bed.file("c/index.html", BOOK);
+    bed.file("c/p.png", "picture");
     let all = ["a.txt", "b.html", "c"];
     let dry = bed.import(&[&["--dry-run"], &all[..]].concat());
     assert_eq!(dry.status.code(), Some(0), "{}", text(&dry));
@@ -148,8 +132,8 @@ fn saved_pages_are_staged_with_their_files() {
 #[test]
 fn plain_html_needs_its_address() {
     let Some(bed) = Bed::new() else { return };
-    bed.write("page.html", "<!doctype html><title>A</title>");
-    bed.write("page_files/p.png", "picture");
+    bed.file("page.html", "<!doctype html><title>A</title>");
+    bed.file("page_files/p.png", "picture");
     let output = bed.import(&["page.html"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     assert!(text(&output).contains("--url"), "{}", text(&output));
@@ -178,11 +162,11 @@ fn plain_html_needs_its_address() {
 #[test]
 fn bad_files_are_named_and_known_pages_left_out() {
     let Some(bed) = Bed::new() else { return };
-    bed.write("a.html", SINGLE);
-    bed.write("local.html", &SINGLE.replace("http://a.test/", "file:///etc/passwd"));
-    bed.write("none.html", &SINGLE.replace(" url: http://a.test/\n", ""));
-    bed.write("cut.webarchive", "bplist00");
-    bed.write("again.html", SINGLE);
+    bed.file("a.html", SINGLE);
+    bed.file("local.html", SINGLE.replace("http://a.test/", "file:///etc/passwd"));
+    bed.file("none.html", SINGLE.replace(" url: http://a.test/\n", ""));
+    bed.file("cut.webarchive", "bplist00");
+    bed.file("again.html", SINGLE);
     let output = bed.import(&["local.html", "none.html", "cut.webarchive", "a.html", "again.html"]);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
     for part in [
@@ -211,7 +195,7 @@ fn bad_files_are_named_and_known_pages_left_out() {
 #[test]
 fn entries_are_kept_without_a_visit_and_with_their_texts() {
     let Some(bed) = Bed::new() else { return };
-    bed.write("list.csv", "url,title,tags\nhttp://a.test/,A,x\n");
+    bed.file("list.csv", "url,title,tags\nhttp://a.test/,A,x\n");
     let output = bed.import(&["--keep-only", "list.csv"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let options = bed.options();
@@ -225,7 +209,7 @@ fn entries_are_kept_without_a_visit_and_with_their_texts() {
             "created_at": "2020-01-02T03:04:05+00:00"},
         {"is_archived": 0, "url": "http://c.test/", "title": "C", "content": ""},
     ]);
-    bed.write("wallabag.json", &wallabag.to_string());
+    bed.file("wallabag.json", wallabag.to_string());
     let output = bed.import(&["--keep-only", "wallabag.json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     assert!(
@@ -263,14 +247,78 @@ fn page_that_cannot_be_copied_is_named_and_nothing_is_queued() {
     let Some(bed) = Bed::new() else { return };
     // In the archive it gets a longer name.
     let name = format!(".{}", "x".repeat(250));
-    bed.write(&name, MHTML);
+    bed.file(&name, MHTML);
     let output = bed.import(&[&name, &name]);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
     let said = text(&output);
     assert!(said.contains("failed to copy '.xxx"), "{said}");
     assert!(said.contains("2 saved pages: 0 taken, 0 known"), "{said}");
     assert_eq!(bed.sent(), [Value::Null; 0]);
-    let staged = bed.top.path().join("archivist/archive/.importing");
-    let left = files(&staged);
+    let left = files(&bed.staging());
     assert!(left.iter().all(|file| !file.contains('/')), "{}", left.join(" "));
+}
+
+/// Writes hostile files into the working directory, and the name of each of them.
+const HOSTILE: &str = r#"
+import os, zipfile
+page = '<!doctype html><html data-scrapbook-source="http://{0}.test/" data-scrapbook-create="20210203040506789"><title>{0}</title>'
+with zipfile.ZipFile("dots.htz", "w") as file:
+    file.writestr("index.html", page.format("dots"))
+    file.writestr("../" * 9 + "srv/saved-escaped", "x")
+with zipfile.ZipFile("bomb.htz", "w", zipfile.ZIP_DEFLATED) as file:
+    with file.open("index.html", "w", force_zip64=True) as member:
+        for _ in range(1 << 9):
+            member.write(b"<" * (1 << 20))
+with open("length.webarchive", "wb") as file:
+    file.write(b"bplist00" + b"\xdf\x13" + b"\xff" * 8 + b"\0" * 6 + b"\1\1")
+    file.write(b"".join(number.to_bytes(8, "big") for number in (1, 0, 8)))
+with open("header.mhtml", "wb") as file:
+    file.write(b"MIME-Version: 1.0\nContent-Type: multipart/related; boundary=x\nX: " + b"x" * (1 << 20))
+with open("deep.html", "w") as file:
+    file.write("<!-- saved from url=(0017)http://deep.test/ --><html><title>Deep</title>" + "<div>" * 100000 + "end")
+with open("bytes.html", "wb") as file:
+    file.write(b"<!-- saved from url=(0018)http://bytes.test/ --><html><title>B\xff\xfe</title><p>Aurora \xc3\x28 \xf0\x9f")
+os.mkdir("links")
+with open("links/index.html", "w") as file:
+    file.write(page.format("links"))
+os.symlink("/etc/passwd", "links/passwd")
+"#;
+
+#[test]
+fn hostile_files_are_named_and_lead_to_nothing_outside() {
+    let Some(bed) = Bed::new() else { return };
+    let mut python = Command::new("python3");
+    python.args(["-c", HOSTILE]).current_dir(bed.top.path());
+    assert!(python.status().unwrap().success());
+    let all = [
+        "bomb.htz",
+        "bytes.html",
+        "deep.html",
+        "dots.htz",
+        "header.mhtml",
+        "length.webarchive",
+        "links",
+    ];
+    let output = bed.import(&all);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    for part in [
+        "'bomb.htz': failed to read the file: 'index.html': ",
+        "srv/saved-escaped' leads out of the archive",
+        "'length.webarchive': failed to read the file: ",
+        "'header.mhtml': failed to read the file: ",
+        "links/passwd: a symbolic link",
+        "3 saved pages: 3 taken, 0 known",
+    ] {
+        assert!(text(&output).contains(part), "{part}: {}", text(&output));
+    }
+    assert!(!Path::new("/srv/saved-escaped").exists());
+    let lines = bed.sent();
+    let titles: Vec<_> = lines.iter().map(|line| line["title"].as_str().unwrap()).collect();
+    assert_eq!(titles, ["B\u{ff}\u{fe}", "Deep", "links"]);
+    assert_eq!(
+        files(&bed.staged("http://links.test/").join("saved")),
+        ["links/index.html", "stdout.log"]
+    );
+    let document = fs::read(bed.staged("http://bytes.test/").join("saved/bytes.html")).unwrap();
+    assert!(document.windows(6).any(|bytes| bytes == b"Aurora"));
 }

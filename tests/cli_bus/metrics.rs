@@ -59,6 +59,7 @@ pub fn answer() -> Metrics {
             site("gone", true),
         ],
         store: Some(StoreStatus { waiting: 4, ..StoreStatus::default() }),
+        unfaithful: 2,
         deleting: 0,
         search: Some(SearchStatus { queued: 12, ..SearchStatus::default() }),
     }

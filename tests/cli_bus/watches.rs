@@ -49,63 +49,74 @@ fn no_such(watch: &str) -> zbus::fdo::Result<()> {
     }
 }
 
-pub fn check(cardboard: &Cardboard, watch: &str, kinds: &[String]) -> zbus::fdo::Result<String> {
-    no_such(watch)?;
-    cardboard.say(format!("check {watch} {}", kinds.join(",")));
-    Ok(json(&Queued {
-        watch: watch.into(),
-        queued: vec![RunId(8)],
-        open: 1,
-        // It ends before the command asks again.
-        open_ids: vec![RunId(7)],
-        crawl: None,
-    }))
-}
+pub struct WatchesFace(pub Arc<Cardboard>);
 
-pub fn watches(cardboard: &Cardboard, name: &str) -> zbus::fdo::Result<String> {
-    no_such(name)?;
-    cardboard.say(format!("watches {name}"));
-    let [open, last] = checks(false);
-    Ok(json(&[Watch {
-        name: "site".into(),
-        label: "The shop\u{1b}[2J".into(),
-        notes: vec!["Ask Eve".into()],
-        file: "/etc/archivist/site.watch".into(),
-        problems: vec!["site.watch:3: no such key\u{1b}[2J".into()],
-        headers: Vec::new(),
-        left_out: Vec::new(),
-        schedules: [(CheckKind::Status, "every 3min".into())].into(),
-        retention_s: [(CheckKind::Status, 259_200)].into(),
-        sites: vec![Site {
-            url: "https://a/".into(),
-            down_since: Some(Time(1000)),
-            failures: 2,
-            uptime: Some(50.0),
-            status_checks: 2,
-            last: vec![last],
-            open: vec![open],
-        }],
-    }]))
-}
+#[zbus::interface(name = "org.archivist1.Watches")]
+impl WatchesFace {
+    fn check(&self, watch: &str, kinds: Vec<String>) -> zbus::fdo::Result<String> {
+        no_such(watch)?;
+        self.0.say(format!("check {watch} {}", kinds.join(",")));
+        Ok(json(&Queued {
+            watch: watch.into(),
+            queued: vec![RunId(8)],
+            open: 1,
+            // It ends before the command asks again.
+            open_ids: vec![RunId(7)],
+            crawl: None,
+        }))
+    }
 
-pub fn history(cardboard: &Cardboard, watch: &str, filter: &str) -> zbus::fdo::Result<String> {
-    no_such(watch)?;
-    cardboard.say(format!("history {watch}"));
-    *cardboard.filter.lock().unwrap() = filter.to_owned();
-    let done = cardboard.said().iter().any(|call| call == "await r8");
-    Ok(json(&checks(done)))
-}
+    #[zbus(name = "Await")]
+    fn wait(&self, id: &str) -> String {
+        self.0.say(format!("await {id}"));
+        json(&archivist_shared::bus::documents::work::Ended::without_run(Outcome::Exit(0)))
+    }
 
-pub fn why(name: &str) -> zbus::fdo::Result<String> {
-    no_such(name)?;
-    Ok(json(&WhyWatch {
-        watch: name.into(),
-        reasons: vec![Reason {
-            code: "pool-full".into(),
-            text: "status of https://a/ is queued\u{1b}[31m".into(),
-            until: None,
-        }],
-    }))
+    fn list(&self, name: &str) -> zbus::fdo::Result<String> {
+        no_such(name)?;
+        self.0.say(format!("watches {name}"));
+        let [open, last] = checks(false);
+        Ok(json(&[Watch {
+            name: "site".into(),
+            label: "The shop\u{1b}[2J".into(),
+            notes: vec!["Ask Eve".into()],
+            file: "/etc/archivist/site.watch".into(),
+            problems: vec!["site.watch:3: no such key\u{1b}[2J".into()],
+            headers: Vec::new(),
+            left_out: Vec::new(),
+            schedules: [(CheckKind::Status, "every 3min".into())].into(),
+            retention_s: [(CheckKind::Status, 259_200)].into(),
+            sites: vec![Site {
+                url: "https://a/".into(),
+                down_since: Some(Time(1000)),
+                failures: 2,
+                uptime: Some(50.0),
+                status_checks: 2,
+                last: vec![last],
+                open: vec![open],
+            }],
+        }]))
+    }
+
+    fn history(&self, watch: &str, filter: &str) -> zbus::fdo::Result<String> {
+        no_such(watch)?;
+        self.0.say(format!("history {watch}"));
+        *self.0.filter.lock().unwrap() = filter.to_owned();
+        let done = self.0.said().iter().any(|call| call == "await r8");
+        Ok(json(&checks(done)))
+    }
+
+    fn why(&self, name: &str) -> zbus::fdo::Result<String> {
+        no_such(name)?;
+        Ok(json(&WhyWatch {
+            watch: name.into(),
+            reasons: vec![Reason {
+                code: "pool-full".into(),
+                text: "status of https://a/ is queued\u{1b}[31m".into(),
+                until: None,
+            }],
+        }))
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Very many calls at once.
 
-use crate::systemd::{Fake, soon};
+use super::systemd::{Fake, soon};
 use archivist_shared::systemd::Whom;
 use futures_util::future::join_all;
 

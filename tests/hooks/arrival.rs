@@ -20,7 +20,7 @@ impl Bed {
             return None;
         }
         let snap = Snapshot::new();
-        Some(Bed { session: Session::start(&snap, &[]), web: WebServer::start(name), snap })
+        Some(Bed { session: Session::shared(&snap, &[]), web: WebServer::start(name), snap })
     }
 
     /// Opens a page. Returns what its hook printed first, and the time that it took.
@@ -151,7 +151,8 @@ fn answers_without_a_page_have_a_reason() {
     for (path, exit, reason) in reasons {
         let (_, took) = bed.open(path);
         println!("{path}: {took:?}");
-        assert!(took < Duration::from_secs(2), "{path}: {took:?}");
+        // Nothing is waited for until a time limit.
+        assert!(took < Duration::from_secs(10), "{path}: {took:?}");
         for hook in ["pdf", "dom"] {
             let status = if exit == 0 { "noresults" } else { "skipped" };
             bed.save(hook, path).assert(exit, status, reason);
@@ -176,10 +177,10 @@ fn endless_scripts_and_dialogs_are_stopped() {
     let Some(mut bed) = Bed::start("17-memory-page") else {
         return;
     };
-    // The dialogs take 5 s; concurrently with other browsers they took 13 s.
+    // The dialogs take 5 s; concurrently with other browsers they took 24 s.
     let pages = [
-        ("/alerts", 20, "dialogs"),
-        ("/alerts-later", 20, "dialogs"),
+        ("/alerts", 45, "dialogs"),
+        ("/alerts-later", 45, "dialogs"),
         ("/spin", 15, "a script that did not end was stopped"),
         ("/late-spin", 8, "a script that did not end was stopped"),
     ];

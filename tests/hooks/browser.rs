@@ -1,7 +1,7 @@
 //! One browser for many pages: tests of the hooks of the plugin `chromium`, and of those that save
 //! its page.
 
-use crate::fixture::{Session, Site, Snapshot, has};
+use crate::fixture::{Ran, Session, Site, Snapshot, has};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -43,7 +43,7 @@ fn screenshot_pdf_and_html_of_a_page_are_complete() {
     tab.assert(0, "succeeded", "page loaded http=200");
     let closed = snap.run("screenshot", &url, &[]);
     closed.assert(1, "failed", "the tab of the page is closed");
-    let (exit, text) = session.browser.end();
+    let (exit, text) = session.take_browser().end();
     assert_eq!(exit, Some(0));
     assert!(!text.contains("ArchiveResult"), "{text}");
     for gone in ["cdp_url.txt", "cdp.sock", "target_id.txt"] {
@@ -60,12 +60,16 @@ fn check_for_robots_is_no_page() {
         return;
     }
     let (site, snap) = (Site::start(), Snapshot::new());
-    let mut session = Session::start(&snap, &[]);
+    let mut session = Session::shared(&snap, &[]);
     for (path, name) in [
         ("cloudflare", "Cloudflare"),
         ("anubis", "Anubis"),
         ("datadome", "DataDome"),
         ("human", "HUMAN"),
+        ("kasada", "Kasada"),
+        ("hcaptcha", "hCaptcha"),
+        ("recaptcha", "reCAPTCHA"),
+        ("title", "Imperva"),
     ] {
         let url = site.url(&format!("check/{path}"));
         let text = session.open(&snap, &url, &[]);
@@ -73,8 +77,28 @@ fn check_for_robots_is_no_page() {
         assert!(text.contains(&reason), "{path}: {text}");
         snap.run("dom", &url, &[]).assert(10, "skipped", &reason);
     }
-    let url = site.url("check/widget");
-    assert_eq!(session.open(&snap, &url, &[]), "page loaded http=200\n");
+    for path in ["check/widget", "check/contact"] {
+        assert_eq!(session.open(&snap, &site.url(path), &[]), "page loaded http=200\n", "{path}");
+    }
+}
+
+/// A page for signing in to which the server redirects is not the page; one that was asked for is, and so is
+/// an article with a form for signing in.
+#[test]
+fn page_for_signing_in_is_not_the_page_that_was_asked_for() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let mut session = Session::shared(&snap, &[]);
+    let url = site.url("wall/article");
+    let text = session.open(&snap, &url, &[]);
+    let reason = "the server shows a page for signing in instead of the page";
+    assert!(text.contains(reason), "{text}");
+    for path in ["wall/header", "wall/moved", "users/sign_in"] {
+        let text = session.open(&snap, &site.url(path), &[]);
+        assert!(text.starts_with("page loaded http=200"), "{path}: {text}");
+    }
 }
 
 /// A worker waits only five seconds for a page before it starts the hooks that follow.
@@ -84,7 +108,7 @@ fn hooks_that_start_before_the_page_is_ready_wait_for_it() {
         return;
     }
     let (site, snap) = (Site::start(), Snapshot::new());
-    let mut session = Session::start(&snap, &[]);
+    let mut session = Session::shared(&snap, &[]);
     let url = site.url("js-title");
     let hooks = [
         ("title", "Set by script"),
@@ -200,7 +224,7 @@ impl Proxy {
 
 /// The answer of the crawl's browser to a request.
 fn ask(snap: &Snapshot, request: &Value) -> Value {
-    let mut browser = UnixStream::connect(snap.file("crawl/chromium/cdp.sock")).unwrap();
+    let mut browser = UnixStream::connect(snap.crawl().join("chromium/cdp.sock")).unwrap();
     browser.write_all(format!("{request}\0").as_bytes()).unwrap();
     for message in BufReader::new(browser).split(0) {
         let message: Value = serde_json::from_slice(&message.unwrap()).unwrap();
@@ -227,7 +251,7 @@ fn every_page_ends() {
     let endless = page("endless", "screenshot");
     endless.assert(0, "succeeded", "screenshot.png");
     let note = endless.result()["note"].as_str().unwrap_or_default();
-    assert!(note.starts_with("still loading"), "{note}");
+    assert!(note.contains("still loading"), "{note}");
     page("slow-image", "pdf").assert(0, "succeeded", "output.pdf");
     page("js-forever", "dom").assert(0, "succeeded", "output.html");
     page("missing", "dom").assert(0, "succeeded", "output.html");
@@ -240,6 +264,38 @@ fn every_page_ends() {
     assert!(reason.starts_with("the page did not answer within"), "{reason}");
     assert_eq!(hanging.exit, Some(10));
     assert!(hanging.elapsed < Duration::from_secs(10), "{:?}", hanging.elapsed);
+}
+
+/// The page answers after three seconds.
+#[test]
+fn a_slow_server_gets_the_time_of_the_setting_that_the_reason_names() {
+    let site = Site::start();
+    let url = site.url("slow?s=3");
+    let short = [("TIMEOUT", "20"), ("ANSWER_TIMEOUT", "1")];
+    let long = [("TIMEOUT", "20"), ("ANSWER_TIMEOUT", "9")];
+    if has(&["chromium"]) {
+        let snap = Snapshot::new();
+        let mut session = Session::start(&snap, &[]);
+        session.open(&snap, &url, &short);
+        let reason = "the page did not answer within 1 s (ANSWER_TIMEOUT= allows more)";
+        snap.run("dom", &url, &short).assert(10, "skipped", reason);
+        session.open(&snap, &url, &long);
+        snap.run("dom", &url, &long).assert(0, "succeeded", "output.html");
+    }
+    let has_reason = |ran: &Ran| {
+        let reason = ran.result()["output_str"].as_str().unwrap_or_default();
+        assert!(reason.ends_with("(ANSWER_TIMEOUT= allows more)"), "{reason}");
+    };
+    if has(&["curl"]) {
+        let snap = Snapshot::new();
+        has_reason(&snap.run("headers", &url, &[("TIMEOUT", "2")]));
+        snap.run("headers", &url, &long).assert(0, "succeeded", "headers.json");
+    }
+    if has(&["wget"]) {
+        let snap = Snapshot::new();
+        has_reason(&snap.run("wget", &url, &short));
+        assert_eq!(snap.run("wget", &url, &long).result()["status"], "succeeded");
+    }
 }
 
 #[test]
@@ -267,7 +323,7 @@ fn cookie_file_is_loaded_before_the_first_navigation() {
         return;
     }
     let (site, snap) = (Site::start(), Snapshot::new());
-    let mut session = Session::start(&snap, &[]);
+    let mut session = Session::shared(&snap, &[]);
     let file = snap.file("cookies.txt");
     let line = "#HttpOnly_127.0.0.1\tFALSE\t/\tFALSE\t0\tclub\tmember\n";
     std::fs::write(&file, line).unwrap();
@@ -305,12 +361,12 @@ fn crashed_browser_fails_all_hooks_that_use_it() {
     let mut session = Session::start(&snap, &[]);
     let url = site.url("page/1");
     session.open(&snap, &url, &[]);
-    let browser = child_of(session.browser.pid());
+    let browser = child_of(session.browser().pid());
     nix::sys::signal::kill(browser, nix::sys::signal::SIGKILL).unwrap();
     let (exit, text) = session.tab().ended();
     assert_eq!(exit, Some(1), "{text}");
     assert!(text.contains("lost the connection to chromium: the browser closed it"), "{text}");
-    let (exit, text) = session.browser.ended();
+    let (exit, text) = session.take_browser().ended();
     assert_eq!(exit, Some(1), "{text}");
     assert!(text.contains("chromium was killed (SIGKILL)"), "{text}");
     let late = snap.run("chromium_tab", &url, &[]);
@@ -337,7 +393,7 @@ fn crashing_and_busy_pages_do_not_affect_other_pages() {
 
     let url = site.url("page/1");
     session.open(&snap, &url, &[]);
-    for renderer in renderers_below(session.browser.pid()) {
+    for renderer in renderers_below(session.browser().pid()) {
         let _ = nix::sys::signal::kill(renderer, nix::sys::signal::SIGKILL);
     }
     let (exit, text) = session.tab().ended();

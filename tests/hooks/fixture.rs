@@ -1,12 +1,14 @@
 //! Test bench for hooks: the test site, a snapshot's directory, an ordinary user.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The test site, which stops on drop.
@@ -133,7 +135,11 @@ impl Drop for WebServer {
 }
 
 /// A snapshot's directory, writable by the user of hooks.
-pub struct Snapshot(tempfile::TempDir);
+pub struct Snapshot {
+    directory: tempfile::TempDir,
+    /// Directory of a crawl that has other snapshots, too.
+    crawl: OnceLock<PathBuf>,
+}
 
 /// Output of a hook.
 pub struct Ran {
@@ -160,9 +166,9 @@ impl Ran {
 
 impl Snapshot {
     pub fn new() -> Snapshot {
-        let dir = tempfile::tempdir().unwrap();
-        open_to_all(dir.path());
-        Snapshot(dir)
+        let directory = tempfile::tempdir().unwrap();
+        open_to_all(directory.path());
+        Snapshot { directory, crawl: OnceLock::new() }
     }
 
     /// Makes the directory of a plugin, as a worker does for all plugins that run.
@@ -173,7 +179,12 @@ impl Snapshot {
     }
 
     pub fn file(&self, path: &str) -> PathBuf {
-        self.0.path().join(path)
+        self.directory.path().join(path)
+    }
+
+    /// The directory of its crawl.
+    pub fn crawl(&self) -> PathBuf {
+        self.crawl.get().cloned().unwrap_or_else(|| self.file("crawl"))
     }
 
     pub fn read(&self, path: &str) -> Vec<u8> {
@@ -186,13 +197,24 @@ impl Snapshot {
 
     /// Starts the hook file of a plugin in the plugin's output directory.
     pub fn spawn(&self, hook: &str, url: &str, settings: &[(&str, &str)], stdout: Stdio) -> Child {
+        let mut command = self.prepare(as_ordinary_user(&hook_file(hook)), hook, url, settings);
+        command.stdin(Stdio::null()).stdout(stdout).spawn().unwrap()
+    }
+
+    /// Adds to a command what a hook gets.
+    fn prepare(
+        &self,
+        mut command: Command,
+        hook: &str,
+        url: &str,
+        settings: &[(&str, &str)],
+    ) -> Command {
         let directory = self.file(directory_of(hook));
         std::fs::create_dir_all(&directory).unwrap();
         open_to_all(&directory);
         let temporary = self.file("tmp");
         std::fs::create_dir_all(&temporary).unwrap();
         open_to_all(&temporary);
-        let mut command = as_ordinary_user(&hook_file(hook));
         command.args([
             &format!("--url={url}"),
             "--snapshot-id=7",
@@ -200,10 +222,10 @@ impl Snapshot {
             "--event-id=unknown",
         ]);
         command.env_clear().env("PATH", path()).env("HOME", &temporary).env("TMPDIR", &temporary);
-        command.env("SNAP_DIR", self.0.path()).env("CRAWL_DIR", self.file("crawl"));
+        command.env("SNAP_DIR", self.directory.path()).env("CRAWL_DIR", self.crawl());
         command.env("EXTRA_CONTEXT", r#"{"snapshot_id":"7","snapshot_depth":1}"#);
-        command.envs(settings.iter().copied()).current_dir(&directory).stdin(Stdio::null());
-        command.stdout(stdout).stderr(Stdio::null()).spawn().unwrap()
+        command.envs(settings.iter().copied()).current_dir(&directory).stderr(Stdio::null());
+        command
     }
 
     /// Runs a hook until it ends. Its standard output goes to `stdout.log`.
@@ -295,16 +317,78 @@ impl Drop for Daemon {
     }
 }
 
-/// A crawl's browser, which is closed on drop.
+/// Runs the hook of a browser until standard input is closed, which happens when the tests end, however they do; then
+/// closes the browser and removes its directory. A terminal's SIGINT does not reach the hook.
+const KEEPER: &str = r#"directory=$1; shift; "$@" & read -r _; kill $!; wait; rm -rf "$directory""#;
+
+/// A browser of several tests. It is closed when the tests have ended.
+struct SharedBrowser {
+    /// Directory of its crawl.
+    crawl: PathBuf,
+    /// Its standard streams are open as long as the tests run.
+    _keeper: Child,
+}
+
+impl SharedBrowser {
+    fn start(settings: &[(&str, &str)]) -> SharedBrowser {
+        let home = Snapshot::new();
+        let hook = as_ordinary_user(&hook_file("chromium_launch"));
+        let mut keeper = Command::new("sh");
+        keeper.args(["-c", KEEPER, "sh"]).arg(home.directory.path());
+        keeper.arg(hook.get_program()).args(hook.get_args()).process_group(0);
+        let mut keeper = home.prepare(keeper, "chromium_launch", "", settings);
+        let mut keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut byte = [0];
+        while byte != *b"\n" {
+            keeper.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+        }
+        let crawl = home.crawl();
+        std::mem::forget(home);
+        SharedBrowser { crawl, _keeper: keeper }
+    }
+
+    /// The hook removes the address of a browser that has ended.
+    fn is_running(&self) -> bool {
+        self.crawl.join("chromium/cdp_url.txt").exists()
+    }
+}
+
+/// By the settings with which they were started.
+static SHARED_BROWSERS: Mutex<BTreeMap<String, SharedBrowser>> = Mutex::new(BTreeMap::new());
+
+/// A browser and a tab. The tab is closed on drop, and the browser, unless other tests use it.
 pub struct Session {
-    pub browser: Daemon,
+    browser: Option<Daemon>,
     tab: Option<Daemon>,
 }
 
 impl Session {
-    /// Starts the browser of this snapshot's crawl.
+    /// Starts a browser for this snapshot's crawl alone.
     pub fn start(snapshot: &Snapshot, settings: &[(&str, &str)]) -> Session {
-        Session { browser: snapshot.daemon("chromium_launch", "", settings), tab: None }
+        Session { browser: Some(snapshot.daemon("chromium_launch", "", settings)), tab: None }
+    }
+
+    /// Puts the snapshot into a crawl of other tests, whose browser has these settings. Their pages share its processes,
+    /// and neither cookies nor caches.
+    pub fn shared(snapshot: &Snapshot, settings: &[(&str, &str)]) -> Session {
+        let mut browsers = SHARED_BROWSERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_settings = browsers.entry(format!("{settings:?}"));
+        let browser = of_settings.or_insert_with(|| SharedBrowser::start(settings));
+        if !browser.is_running() {
+            *browser = SharedBrowser::start(settings);
+        }
+        snapshot.crawl.set(browser.crawl.clone()).ok();
+        Session { browser: None, tab: None }
+    }
+
+    /// The browser's hook, of a session that has the browser alone.
+    pub fn browser(&self) -> &Daemon {
+        self.browser.as_ref().unwrap()
+    }
+
+    /// Removes and returns the browser's hook, so that the test stops it.
+    pub fn take_browser(&mut self) -> Daemon {
+        self.browser.take().unwrap()
     }
 
     /// Opens a page in a tab, replacing the previous one. Returns the output of its hook up to its

@@ -1,6 +1,6 @@
 //! Frames of a page in its saved DOM and among its links.
 
-use crate::fixture::{Session, Snapshot, WebServer, has};
+use crate::fixture::{Session, Site, Snapshot, WebServer, has};
 use std::time::Duration;
 
 /// A browser with one tab, and the server of its pages.
@@ -16,7 +16,7 @@ impl Bed {
             return None;
         }
         let snap = Snapshot::new();
-        Some(Bed { session: Session::start(&snap, &[]), web: WebServer::start("54-frames"), snap })
+        Some(Bed { session: Session::shared(&snap, &[]), web: WebServer::start("54-frames"), snap })
     }
 
     /// Opens a page and saves its DOM. Returns it with the note of the result.
@@ -122,4 +122,25 @@ fn title_is_that_of_this_visit() {
     title(&bed, "visit 1");
     bed.session.open(&bed.snap, &url, &[]);
     title(&bed, "visit 2");
+}
+
+/// Chromium puts pages of its own into frames: the viewer of a PDF, and what it says about an error.
+#[test]
+fn pages_of_the_browser_are_no_frames_of_the_page() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap) = (Site::of_kinds(), Snapshot::new());
+    let mut session = Session::shared(&snap, &[]);
+    let url = site.url("papers");
+    session.open(&snap, &url, &[]);
+    let ran = snap.run("dom", &url, &[]);
+    ran.assert(0, "succeeded", "output.html");
+    let html = String::from_utf8(snap.read("dom/output.html")).unwrap();
+    for own in ["chrome-extension:", "chrome-error:", "ERR_CONNECTION", "srcdoc="] {
+        assert!(!html.contains(own), "{own} in {html}");
+    }
+    for source in ["/paper.pdf?frame", "/pieces.pdf", "http://127.0.0.1:10/"] {
+        assert!(html.contains(&format!("<iframe src=\"{source}\"")), "{source} not in {html}");
+    }
 }

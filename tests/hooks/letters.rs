@@ -48,7 +48,7 @@ fn saved_dom_is_readable_and_its_links_have_the_encoding_of_the_page() {
         return;
     }
     let (web, snap) = (WebServer::start("05-dom-charset"), Snapshot::new());
-    let mut session = Session::start(&snap, &[]);
+    let mut session = Session::shared(&snap, &[]);
     for (path, words, query) in [
         ("/shift_jis", "こんにちは、世界", "%82%B1%82%F1"),
         ("/pragma/euc-kr", "안녕하세요 세계", "%BE%C8%B3%E7"),
@@ -91,7 +91,7 @@ fn routes_frames_and_shadow_roots_have_links() {
         return;
     }
     let (web, snap) = (WebServer::start("14-hash-routes"), Snapshot::new());
-    let mut session = Session::start(&snap, &[]);
+    let mut session = Session::shared(&snap, &[]);
     let url = web.url("/");
     session.open(&snap, &url, &[]);
     let expected = ["#/home", "#/about", "#!/old", "shadow", "framed", "by-script"];
@@ -165,7 +165,7 @@ fn entries_of_feeds_that_a_browser_shows_are_pages() {
         return;
     }
     let (web, snap) = (WebServer::start("15-feed-depth"), Snapshot::new());
-    let mut session = Session::start(&snap, &[]);
+    let mut session = Session::shared(&snap, &[]);
     for list in LISTS.iter().filter(|(path, ..)| *path != "sitemap.xml.gz") {
         let url = web.url(&format!("/{}", list.0));
         session.open(&snap, &url, &[]);

@@ -18,6 +18,7 @@ mod recording_limits;
 mod replay;
 mod reports;
 mod sharing;
+mod standalone;
 mod text;
 mod trial;
 mod visits;

@@ -38,7 +38,7 @@ fn password_in_the_url_reaches_the_server_and_nothing_else() {
     }
     let (server, snap) = (WebServer::start("22-password-in-url"), Snapshot::new());
     let url = server.url("/").replace("http://", "http://reader:s3cretPW@");
-    let mut session = Session::start(&snap, &[]);
+    let mut session = Session::shared(&snap, &[]);
     let opened = session.open(&snap, &url, &[]);
     assert!(opened.contains("http=200"), "{opened}");
     for hook in ["dom", "pdf", "screenshot", "headers", "title", "wget"] {

@@ -25,7 +25,7 @@ impl Bed {
         }
         let snap = Snapshot::new();
         Some(Bed {
-            session: Session::start(&snap, &[]),
+            session: Session::shared(&snap, &[]),
             web: WebServer::start("25-lazy-images"),
             snap,
         })
@@ -81,6 +81,17 @@ fn decode(bytes: &[u8]) -> Picture {
     Picture { width, height, red: red.count() }
 }
 
+fn thumbnail(snap: &Snapshot) -> archivist_hooks::picture::Picture {
+    let file = snap.read("screenshot/thumbnail.webp");
+    archivist_hooks::picture::Picture::decode(&file).unwrap()
+}
+
+/// The number of pixels that are more or less red: not every colour is kept.
+fn red_of(picture: &archivist_hooks::picture::Picture) -> usize {
+    let rows = (0..picture.height).flat_map(|y| picture.row(y).chunks_exact(3));
+    rows.filter(|pixel| pixel[0] > 200 && pixel[1] < 80 && pixel[2] < 80).count()
+}
+
 /// Width, height and pixels of a PNG.
 pub fn pixels(bytes: &[u8]) -> (u32, u32, Vec<[u8; 3]>) {
     let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
@@ -116,7 +127,7 @@ fn lazy_pictures_are_in_the_screenshot_and_in_the_pdf() {
         let (_, pictures, _) = bed.pdf(path);
         assert!(pictures >= 1, "{path}: no picture in the PDF");
     }
-    let thumbnail = decode(&bed.snap.read("screenshot/thumbnail.png"));
+    let thumbnail = thumbnail(&bed.snap);
     assert_eq!((thumbnail.width, thumbnail.height), (720, 540));
 }
 
@@ -131,7 +142,7 @@ fn picture_of_a_long_page_has_no_transition_that_the_camera_began() {
     assert_eq!(picture.red, 60_000);
 }
 
-/// Each part has 200 x 100 red pixels, as has the picture whose turn it is.
+/// Each part has 200 x 100 red pixels, as have the two pictures whose turn it is.
 #[test]
 fn what_fades_out_of_view_is_in_the_picture_as_it_is_in_view() {
     let Some(mut bed) = Bed::start() else {
@@ -139,11 +150,11 @@ fn what_fades_out_of_view_is_in_the_picture_as_it_is_in_view() {
     };
     bed.open("/fades");
     let (picture, _) = bed.picture("/fades", &[]);
-    assert_eq!(picture.red, 9 * 200 * 100);
+    assert_eq!(picture.red, 10 * 200 * 100);
     let (html, note) = bed.document("/fades");
     assert_eq!(note, "kept 8 parts that the page hides out of view");
     assert_eq!(html.matches(r#"class="part in""#).count(), 4, "{html}");
-    assert_eq!(html.matches(r#"class="slide on""#).count(), 1, "{html}");
+    assert_eq!(html.matches(r#"class="slide on""#).count(), 2, "{html}");
     assert!(!html.contains(r#"class="top on""#), "{html}");
 }
 
@@ -183,6 +194,75 @@ fn what_waits_for_the_reader_is_opened_and_started_if_that_is_wanted() {
     assert_eq!((count(&bed, "/idle.wav"), count(&bed, "/eager.wav")), (1, 2));
     assert!(html.contains("preload=\"none\"") && !html.contains("<title>1"), "{html}");
     assert!(!html.contains("muted"), "{html}");
+}
+
+/// The first screen of the picture is that of the page before it was scrolled.
+#[test]
+fn picture_shows_the_page_at_its_top_and_at_rest() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    for path in ["/pinned-short", "/pinned-long", "/late-header", "/late-header#end"] {
+        let plain = path.trim_end_matches("#end");
+        bed.open_with(plain, &[("CHROMIUM_SCROLL", "false")]);
+        bed.picture(plain, &[("SCREENSHOT_FULL_PAGE", "no")]);
+        let (width, height, first) = pixels(&bed.snap.read("screenshot/screenshot.png"));
+        bed.open(path);
+        // What a picture does to the page is not in the next one.
+        for _ in 0..3 {
+            bed.picture(path, &[]);
+            let (_, whole, picture) = pixels(&bed.snap.read("screenshot/screenshot.png"));
+            assert!(whole > height, "{path}: {whole}");
+            let screen = &picture[..(width * height) as usize];
+            assert!(screen == first, "{path}: another first screen");
+        }
+    }
+}
+
+/// The window has room for its viewport, the screen for the window, also when a picture was taken.
+#[test]
+fn window_is_one_of_a_browser_with_a_screen() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    bed.open("/window");
+    for _ in 0..2 {
+        let (html, _) = bed.document("/window");
+        assert!(html.contains(">true,true,1440,2000<"), "{html}");
+        bed.picture("/window", &[]);
+    }
+}
+
+/// Each page waits for one kind of event of the browser, loads something slow, and shows it later.
+#[test]
+fn what_waits_for_the_first_event_of_a_reader_is_there() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    for kind in
+        ["mousemove", "mouseover", "pointermove", "keydown", "wheel", "touchstart", "pointerdown"]
+    {
+        let path = format!("/first-{kind}");
+        assert_eq!(bed.open(&path), "page loaded http=200\n", "{path}");
+        let (html, note) = bed.document(&path);
+        assert!(html.contains(&format!("FULL {kind}")), "{path}: {html}");
+        assert!(!html.contains("<title>CLICKED"), "{path}: {html}");
+        assert_eq!(note, "", "{path}");
+    }
+    for path in ["/first-late", "/first-body", "/first-moves"] {
+        bed.open(path);
+        assert!(bed.document(path).0.contains(">FULL<"), "{path}");
+    }
+    bed.open("/hovers");
+    let (html, _) = bed.document("/hovers");
+    assert!(
+        html.contains("data-seen=\"moved\"") && html.contains("data-open=\"closed\""),
+        "{html}"
+    );
+    assert!(!html.contains(">DO NOT GO"), "{html}");
+    let (text, _, _) = bed.pdf("/hovers");
+    let is_closed = text.contains("MENU") && !text.contains("OPEN MENU");
+    assert!(is_closed || !has(&["pdftotext"]), "{text}");
 }
 
 #[test]
@@ -255,6 +335,96 @@ fn page_is_printed_as_wide_and_as_long_as_it_is() {
     bed.open("/more");
     let (picture, _) = bed.picture("/more", &[]);
     assert!(picture.height > 12_000, "{}", picture.height);
+}
+
+/// Text that runs from top to bottom, or from right to left, begins at the right side of the page.
+#[test]
+fn pages_that_begin_at_the_right_are_whole() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    let square = 64 * 64;
+    let has_text = has(&["pdftotext"]);
+    for (path, squares) in
+        [("/rtl-wide", 1), ("/vertical", 2), ("/vertical-body", 2), ("/vertical-box", 2)]
+    {
+        bed.open(path);
+        let (picture, note) = bed.picture(path, &[]);
+        assert_eq!((picture.red, note.as_str()), (squares * square, ""), "{path}");
+        assert!(picture.width > 4000, "{path}: {}", picture.width);
+        let red = red_of(&thumbnail(&bed.snap));
+        assert!((850..1150).contains(&red), "{path}: {red}");
+        let (text, pictures, note) = bed.pdf(path);
+        let last = if squares == 1 { "COLUMN19" } else { "END OF THE PAGE" };
+        assert!(text.contains(last) || !has_text, "{path}: {text}");
+        assert!(pictures >= 1 && note.is_empty(), "{path}: {note}");
+        let (viewport, _) = bed.picture(path, &[("SCREENSHOT_FULL_PAGE", "no")]);
+        assert_eq!((viewport.width, viewport.red), (1440, square), "{path}");
+    }
+    for (path, note) in [
+        ("/rtl-wider", "cut at 5760 of 15008 pixels in width"),
+        ("/vertical-long", "cut at 32000 of 402"),
+    ] {
+        bed.open(path);
+        let (picture, found) = bed.picture(path, &[]);
+        assert_eq!(picture.red, square, "{path}");
+        assert!(found.starts_with(note), "{path}: {found}");
+    }
+    let (text, _, note) = bed.pdf("/vertical-long");
+    assert!(text.contains("END OF THE PAGE") || !has_text, "{text}");
+    assert_eq!(note, "");
+    bed.open("/rtl-wider");
+    let (_, _, note) = bed.pdf("/rtl-wider");
+    assert_eq!(note, "cut at 14400 of 15008 pixels in width");
+}
+
+#[test]
+fn rows_that_a_list_holds_only_in_view_are_in_the_document() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    let rows = |html: &str| (0..9000).filter(|n| html.contains(&format!(">Row {n}!<"))).count();
+    for (path, count) in [("/rows-box", 1000), ("/rows-page", 600)] {
+        bed.open(path);
+        let (html, note) = bed.document(path);
+        assert_eq!(rows(&html), count, "{path}: {note}");
+        assert_eq!(html.matches("Row 99!").count(), 1, "{path}");
+        assert!(html.find("Row 99!") < html.find("Row 100!"), "{path}");
+        assert!(!html.contains("data-archivist"), "{path}");
+        let end = format!(" of {count} rows; text and DOM have them all");
+        assert!(note.starts_with("a list shows ") && note.ends_with(&end), "{path}: {note}");
+        // The page is as it was.
+        let (_, of_picture) = bed.picture(path, &[]);
+        let (_, _, of_pdf) = bed.pdf(path);
+        assert!(of_picture.contains(&note) && of_pdf.contains(&note), "{of_picture} {of_pdf}");
+        let (html, _) = bed.document(path);
+        assert_eq!(rows(&html), count, "{path}, again");
+    }
+    bed.open("/rows-many");
+    let (html, note) = bed.document("/rows-many");
+    let seen = rows(&html);
+    assert!(
+        note.ends_with(&format!(" of about 9000 rows; text and DOM have {seen} of them")),
+        "{note}"
+    );
+    assert!(seen > 1000, "{note}");
+    bed.open("/rows-all");
+    assert_eq!(bed.document("/rows-all").1, "");
+}
+
+#[test]
+fn wheel_shows_all_parts_of_a_page_that_moves_its_content() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    bed.open("/wheel");
+    let (picture, _) = bed.picture("/wheel", &[]);
+    assert_eq!((picture.height, picture.red), (6000, 4 * 64 * 64));
+    let (text, pictures, _) = bed.pdf("/wheel");
+    assert!(text.contains("FOUR") || !has(&["pdftotext"]), "{text}");
+    assert!(pictures >= 4, "{pictures}");
+    let (html, _) = bed.document("/wheel");
+    assert!(html.contains("translate3d(0px, 0px, 0px)"), "{html}");
 }
 
 #[test]

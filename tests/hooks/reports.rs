@@ -1,6 +1,8 @@
 //! Kinds of pages that users of other archivers have reported (tests/web/README.md, second table).
 
 use crate::fixture::{Session, Snapshot, WebServer, has};
+use crate::recording::recorded;
+use crate::replay::has_wall;
 use std::process::Command;
 
 /// A browser with one tab, and the server of its pages.
@@ -16,7 +18,7 @@ impl Bed {
             return None;
         }
         let snap = Snapshot::new();
-        Some(Bed { session: Session::start(&snap, &[]), web: WebServer::start(case), snap })
+        Some(Bed { session: Session::shared(&snap, &[]), web: WebServer::start(case), snap })
     }
 
     fn open(&mut self, path: &str) -> String {
@@ -298,4 +300,37 @@ fn titles_and_icons_are_those_of_browsers() {
     assert_eq!(run("favicon", "/svg-icon"), "favicon.svg");
     assert_eq!(run("favicon", "/data-icon"), "favicon.svg");
     assert_eq!(run("headers", "/head-405"), "headers.json");
+}
+
+/// A page shows a line for each request that was answered as wanted.
+#[test]
+fn replays_answer_as_the_server_did() {
+    if !has_wall() {
+        return;
+    }
+    let web = WebServer::start("66-replay");
+    for (path, lines) in [
+        ("/turns", 4),
+        ("/kinds", 15),
+        ("/next", 1),
+        ("/stored", 1),
+        ("/goes", 1),
+        ("/posts", 1),
+        ("/refused", 1),
+    ] {
+        let (snap, url) = (Snapshot::new(), web.url(path));
+        snap.select("wacz");
+        let mut session = Session::shared(&snap, &[]);
+        session.open(&snap, &url, &[]);
+        snap.run("wacz", &url, &[]).assert(0, "succeeded", "page.wacz");
+        session.tab().stopped(&snap);
+        let text = recorded(&snap).text();
+        let is_right = |line: &&str| line.ends_with(": RIGHT");
+        assert_eq!(text.lines().filter(is_right).count(), lines, "{path}: {text}");
+        let ran = snap.run("verify", &url, &[("VERIFY_ENABLED", "true")]);
+        ran.assert(0, "succeeded", "verify.json");
+        let proof = snap.json("verify/verify.json");
+        assert_eq!((&proof["text"], &proof["resources"]), (&1.0.into(), &1.0.into()), "{proof}");
+        assert_eq!(proof["requests"]["fuzzy"], 0, "{proof}");
+    }
 }

@@ -63,7 +63,7 @@ const SCRIPT: &str = "fetch('/data').then((answer) => answer.arrayBuffer()).then
 fn visit(url: &str) -> Snapshot {
     let snap = Snapshot::new();
     snap.select("wacz");
-    let mut session = Session::start(&snap, &[]);
+    let mut session = Session::shared(&snap, &[]);
     session.open(&snap, url, &[]);
     snap.run("wacz", url, &[]).assert(0, "succeeded", "page.wacz");
     session.tab().stopped(&snap);

@@ -2,7 +2,12 @@
 //! exist, so a request to it would fail.
 
 use crate::fixture::{Snapshot, has};
+use archivist_warc::exchange::Exchange;
+use archivist_warc::wacz::{About, Recording};
 use serde_json::json;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 const NOWHERE: &str = "http://127.0.0.1:1/";
 
@@ -73,6 +78,124 @@ fn text_is_that_of_the_best_file_and_no_site_is_visited() {
         assert_eq!(value.len(), digits, "{name}");
         assert!(value.bytes().all(|byte| byte.is_ascii_hexdigit()), "{value}");
     }
+}
+
+/// A PATH with what starts a hook, and without programs that read documents.
+fn bare_path(snap: &Snapshot) -> String {
+    let directory = snap.file("bin");
+    std::fs::create_dir_all(&directory).unwrap();
+    for name in ["env", "sh", "setpriv"] {
+        let _ = std::fs::remove_file(directory.join(name));
+        std::os::unix::fs::symlink(format!("/usr/bin/{name}"), directory.join(name)).unwrap();
+    }
+    let own = Path::new(env!("CARGO_BIN_EXE_archivist")).parent().unwrap();
+    format!("{}:{}", own.display(), directory.display())
+}
+
+/// The text of a page that is this file, which wget has saved.
+fn text_of(file: &str, bytes: &[u8], content_type: &str) -> String {
+    let snap = Snapshot::new();
+    leave(&snap, "wget", &format!("127.0.0.1+1/{file}"), bytes);
+    leave(
+        &snap,
+        "headers",
+        "headers.json",
+        json!({"content_type": content_type}).to_string().as_bytes(),
+    );
+    snap.run("text", NOWHERE, &[]).assert(0, "succeeded", "text.txt");
+    String::from_utf8(snap.read("text/text.txt")).unwrap()
+}
+
+#[test]
+fn documents_that_are_no_web_pages_are_read() {
+    let json = br#"{"name": "caf\u00e9", "list": ["\u65e5\u672c"]}"#;
+    let kind = br#"{"content_type": "application/problem+json"}"#;
+    let snap = Snapshot::new();
+    leave(&snap, "headers", "headers.json", kind);
+    // What the browser shows.
+    let shown = [b"<pre>", &json[..], b"</pre>"].concat();
+    leave(&snap, "dom", "output.html", &shown);
+    leave(&snap, "wget", "127.0.0.1+1/data.json", json);
+    snap.run("text", NOWHERE, &[]).assert(0, "succeeded", "text.txt");
+    let text = String::from_utf8(snap.read("text/text.txt")).unwrap();
+    assert!(text.contains("\"name\": \"café\"") && text.contains("日本"), "{text}");
+    let message = "From: =?utf-8?Q?Ren=C3=A9e?= <r@a.test>\r\nSubject: =?utf-8?B?R3LDvMOfZQ==?=\r\nMIME-Version: 1.0\r\n\
+        Content-Type: multipart/alternative; boundary=x\r\n\r\n--x\r\nContent-Type: text/plain; charset=iso-8859-1\r\n\
+        Content-Transfer-Encoding: quoted-printable\r\n\r\nWords of the m=FChle\r\n--x\r\n\
+        Content-Type: text/html\r\n\r\n<p>Words of the markup</p>\r\n--x--\r\n";
+    let text = text_of("a.eml", message.as_bytes(), "message/rfc822");
+    assert_eq!(text, "Grüße\nRenée\nWords of the mühle\n");
+    if !has(&["pandoc"]) {
+        return;
+    }
+    for kind in ["docx", "odt", "epub", "rtf"] {
+        let mut pandoc = Command::new("pandoc");
+        pandoc.args(["--standalone", "--metadata=title:T", "--output=-", "--to", kind]);
+        let mut made = pandoc.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // pandoc 2.17 loses the letter after an escape of RTF.
+        let words = if kind == "rtf" { "Words" } else { "Wörter" };
+        let page = format!("{words} of the *document*");
+        made.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
+        let bytes = made.wait_with_output().unwrap().stdout;
+        let text = text_of(&format!("a.{kind}"), &bytes, "application/octet-stream");
+        let text = text.replace('_', "");
+        assert!(text.contains(&format!("{words} of the document")), "{kind}: {text}");
+    }
+}
+
+#[test]
+fn program_that_a_document_needs_is_named() {
+    let snap = Snapshot::new();
+    leave(&snap, "wget", "127.0.0.1+1/a.rtf", br"{\rtf1 Words}");
+    let ran = snap.run("text", NOWHERE, &[("PATH", &bare_path(&snap))]);
+    assert_eq!(ran.result()["status"], "noresults");
+    assert_eq!(
+        ran.result()["output_str"],
+        "the page is an RTF document: pandoc is not installed (Debian package pandoc)"
+    );
+}
+
+#[test]
+fn pdfs_in_the_page_are_read() {
+    let snap = Snapshot::new();
+    let path = snap.file("wacz/page.wacz");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let file = std::fs::File::options().read(true).write(true).create_new(true).open(path).unwrap();
+    let mut recording = Recording::create(file, &About::default()).unwrap();
+    let mut add = |path: &str, kind: &str, body: &str| {
+        let exchange = Exchange {
+            url: format!("{NOWHERE}{path}"),
+            method: "GET".to_owned(),
+            time: jiff::Timestamp::now(),
+            request: Vec::new(),
+            posted: None,
+            status: 200,
+            reason: "OK".to_owned(),
+            response: vec![("Content-Type".to_owned(), kind.to_owned())],
+            protocols: Vec::new(),
+            address: None,
+            kind: "other".to_owned(),
+            truncated: None,
+        };
+        recording.add(&exchange, &mut body.as_bytes(), body.len() as u64).unwrap();
+    };
+    add("", "text/html", "<p>Words of the page<iframe src=a.pdf></iframe>");
+    add("a.pdf", "application/pdf", &pdf("Words of the plan"));
+    add("a.png", "image/png", "no words");
+    recording.finish().unwrap();
+    leave(&snap, "dom", "output.html", b"<p>Words of the page<iframe src=a.pdf></iframe>");
+    let ran = snap.run("text", NOWHERE, &[]);
+    ran.assert(0, "succeeded", "text.txt");
+    if has(&["pdftotext"]) {
+        assert_eq!(snap.read("text/text.txt"), b"Words of the page\nWords of the plan\n");
+    }
+    let ran = snap.run("text", NOWHERE, &[("PATH", &bare_path(&snap))]);
+    ran.assert(0, "succeeded", "text.txt");
+    assert_eq!(
+        ran.result()["note"],
+        "the text of a PDF in the page is missing: pdftotext is not installed (Debian package poppler-utils)"
+    );
+    assert!(!snap.file("text/embedded.pdf").exists());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 /// Opens a page in the browser, and runs hooks as a crawl without wget does. Returns their results.
 fn visit<const N: usize>(snap: &Snapshot, url: &str, hooks: [&str; N]) -> [Ran; N] {
-    let mut session = Session::start(snap, &[]);
+    let mut session = Session::shared(snap, &[]);
     session.open(snap, url, &[]);
     let ran = hooks.map(|hook| snap.run(hook, url, &[]));
     session.tab().stopped(snap);
@@ -46,7 +46,7 @@ fn a_recorded_page_is_left_to_the_browser_by_wget() {
     let (site, snap) = (Site::start(), Snapshot::new());
     snap.select("wacz");
     let (page, download) = (site.url("icon"), site.url("download"));
-    let mut session = Session::start(&snap, &[]);
+    let mut session = Session::shared(&snap, &[]);
     let left = "the browser records the page; WGET_ALWAYS=true requests it again";
     session.open(&snap, &page, &[]);
     for hook in ["favicon", "headers", "dom", "title", "outlinks", "wacz"] {
@@ -80,7 +80,7 @@ fn a_page_that_the_browser_fails_to_show_is_requested_by_wget() {
     snap.select("wacz");
     // Its coding is another one than it says.
     let url = site.url("/false-gzip");
-    let mut session = Session::start(&snap, &[]);
+    let mut session = Session::shared(&snap, &[]);
     session.open(&snap, &url, &[]);
     let tab = session.tab().stopped(&snap);
     assert_eq!(tab.result()["status"], "failed");
@@ -243,7 +243,7 @@ fn a_large_list_is_fetched_once() {
     headers.assert(0, "succeeded", "headers.json");
     title.assert(0, "noresults", "the page has no title");
     assert_eq!(outlinks.exit, Some(0), "{:?}", outlinks.result());
-    assert!(snap.read("chromium/document") == list.as_bytes());
+    assert!(snap.read("chromium/document/list.csv") == list.as_bytes());
     let requests: Vec<_> = requests.try_iter().collect();
     let visits = requests.iter().filter(|(line, _)| line.contains("/list"));
     assert_eq!(visits.count(), 1, "{requests:?}");
@@ -254,7 +254,13 @@ fn a_large_list_is_fetched_once() {
 
     let url = format!("{address}/zeros");
     let [_] = visit(&snap, &url, ["headers"]);
-    assert!(snap.read("chromium/document") == zeros);
+    assert!(snap.read("chromium/document/zeros.csv") == zeros);
+
+    let mut session = Session::shared(&snap, &[]);
+    session.open(&snap, "http://127.0.0.1:1/", &[]);
+    let (exit, text) = session.tab().ended();
+    assert!(exit == Some(1) && text.contains("ERR_"), "{text}");
+    assert!(snap.read("chromium/document/zeros.csv") == zeros, "of the last visit that saved it");
 }
 
 #[test]
@@ -287,7 +293,7 @@ fn a_large_download_is_fetched_once_and_recorded() {
         assert!(reason.starts_with("the browser records"), "{reason}");
         wacz.assert(0, "succeeded", "page.wacz");
         assert_eq!(wacz.result()["missing"], serde_json::json!([]));
-        assert!(snap.read("chromium/document") == file.body, "{url}");
+        assert!(snap.read(&format!("chromium/document{}", file.path)) == file.body, "{url}");
         let recorded = recorded(&snap);
         let bodies = &recorded.bodies[&format!("GET {url}")];
         assert!(bodies.len() == 1 && bodies[0] == file.body, "{url}");
@@ -308,7 +314,7 @@ fn a_download_that_exceeds_the_limit_is_left_to_wget() {
     let (address, _) = serve(vec![file]);
     let (snap, url) = (Snapshot::new(), format!("{address}/a.zip"));
     snap.select("wacz");
-    let mut session = Session::start(&snap, &[]);
+    let mut session = Session::shared(&snap, &[]);
     session.open(&snap, &url, &[("WACZ_MAX_BODY", "2500k")]);
     session.tab().stopped(&snap);
     assert!(!snap.file("chromium/document").exists());
@@ -338,7 +344,7 @@ fn a_site_that_is_down_is_asked_by_the_browser_alone() {
         snap.run("wget", &url, &[]).assert(10, "skipped", reason);
     }
     session.tab().stopped(&snap).assert(1, "failed", reason);
-    session.browser.end();
+    session.take_browser().end();
     // Without a browser, that was an earlier visit.
     let again = snap.run("headers", &url, &[]);
     let reason = again.result()["output_str"].as_str().unwrap();
@@ -353,7 +359,7 @@ fn an_invalid_certificate_is_refused_by_the_browser_alone() {
     }
     let (site, snap) = (Site::start(), Snapshot::new());
     let url = site.url("page/1");
-    let session = Session::start(&snap, &[]);
+    let _session = Session::shared(&snap, &[]);
     let visit = |error: &str| {
         let reason = format!("failed to load the page in chromium: net::{error}");
         let navigation = serde_json::json!({"url": url, "final_url": url, "mime_type": "",
@@ -376,7 +382,6 @@ fn an_invalid_certificate_is_refused_by_the_browser_alone() {
     visit("ERR_CERT_AUTHORITY_INVALID");
     let ran = snap.run("wget", &url, &[]);
     assert_eq!(ran.result()["status"], "succeeded", "{:?}", ran.records);
-    session.browser.end();
 }
 
 #[test]
@@ -388,7 +393,7 @@ fn a_server_that_does_not_answer_is_one_failure() {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || listener.incoming().for_each(drop));
-    let mut session = Session::start(&snap, &[]);
+    let mut session = Session::shared(&snap, &[]);
     session.open(&snap, &url, &[]);
     let (exit, text) = session.tab().ended();
     assert_eq!(exit, Some(1), "{text}");

@@ -42,7 +42,8 @@ def is_macro(package):
 
 
 bom = json.load(gzip.open(f"{root}/usr/share/doc/archivist/archivist.cdx.json.gz"))
-scopes = {key_of(part): part["scope"] for part in [bom["metadata"]["component"], *bom["components"]]}
+listed = [bom["metadata"]["component"], *bom["components"]]
+scopes = {key_of(part): part["scope"] for part in listed if part["purl"].startswith("pkg:cargo/")}
 faults, runtime = [], set()
 for program in PROGRAMS:
     packages = embedded(program)

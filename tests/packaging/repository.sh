@@ -1,6 +1,5 @@
 #!/bin/bash
 # Machines install and upgrade the packages from a repository that packaging/repo makes.
-# In a short run in turn 3 of 3.
 source "$(dirname "$0")/../capsule/lib.sh"
 
 unit=archivist-repository-test.service

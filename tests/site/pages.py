@@ -79,6 +79,9 @@ ROBOT_CHECKS = {
     "anubis": """<p>Making sure you are not a bot!</p><script id="anubis_challenge" type="application/json">{}</script>""",
     "datadome": """<iframe src="https://geo.captcha-delivery.com/captcha/?cid=1"></iframe>""",
     "human": """<div id="px-captcha"></div>""",
+    "kasada": """<script src="/149e9513-01fa-4fb0-aad4-566afd725d1b/2d206a39-8ed7-437e-a3be-0aa18be23ee1/ips.js"></script>""",
+    "hcaptcha": """<p>One more step</p><form><div class="h-captcha"></div><textarea hidden name="h-captcha-response"></textarea></form>""",
+    "recaptcha": """<p>Are you a robot?</p><div class="g-recaptcha"></div>""",
 }
 
 
@@ -87,9 +90,32 @@ def robot_check(name):
     return simple("One moment", ROBOT_CHECKS[name])
 
 
+def robot_title():
+    """A check that is known by its title."""
+    return simple("Pardon Our Interruption", "<p>Something about your browser made us think you were a bot.")
+
+
+def robot_contact():
+    """A short page with a form that a widget protects."""
+    return simple("Contact", "<form><input name=mail>" + ROBOT_CHECKS["hcaptcha"])
+
+
 def robot_widget():
     """A long page with a form that such a check protects."""
     return simple("Sign in", "<p>" + "A sentence of the page itself. " * 200 + "</p>" + ROBOT_CHECKS["human"])
+
+
+SIGN_IN = '<form><input name="user"><input type="password" name="password"></form>'
+
+
+def sign_in():
+    """A page for signing in."""
+    return simple("Sign in", SIGN_IN)
+
+
+def page_with_sign_in_form():
+    """An article with a small form for signing in in its header."""
+    return simple("An article", f"<header>{SIGN_IN}</header><p>The text of the article.</p>")
 
 
 def js_forever():

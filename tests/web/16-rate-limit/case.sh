@@ -1,4 +1,5 @@
 # shellcheck shell=bash disable=SC2154 # $port is that of tests/capsule/web.sh
+# Judged last: its pages wait for each other, 8 s each.
 queue() {
     local base=http://127.0.0.1:$port
     local plugins=wget,headers,title,dom,screenshot,outlinks

@@ -9,7 +9,7 @@ judge() {
     local line said
     assert_status 0 archivist watch run --kind status --wait w32
     assert_eq "http://127.0.0.1:$port/blog http://127.0.0.1:$port/shop" \
-        "$(query 'map(select(.ok).url) | sort' watch history w32)" "sites that are checked"
+        "$(query 'map(select(.ok).url) | unique' watch history w32)" "sites that are checked"
     said=$(in_capsule journalctl --quiet --no-pager --output=cat --unit=archivist-orchestrator.service)
     for line in 3 4; do
         assert_contains "$crawl_watch_said" "/srv/lists/sites.txt:$line: " "watch add"
