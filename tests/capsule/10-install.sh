@@ -1,6 +1,6 @@
 #!/bin/bash
 # apt makes a working, enabled service of it; installing it again ends no running work.
-# In a short run on testing, too.
+# In a short run on every release.
 source "$(dirname "$0")/lib.sh"
 
 service=archivist-orchestrator.service

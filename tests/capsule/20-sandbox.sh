@@ -1,7 +1,7 @@
 #!/bin/bash
 # The units and drop-ins that the packages ship, as they work: validity, exposure, and what a hostile hook, a worker and
 # Chromium can and cannot do.
-# In a short run on testing, too.
+# In a short run on every release.
 source "$(dirname "$0")/lib.sh"
 
 state=/var/lib/archivist
@@ -68,6 +68,7 @@ CEILINGS=(
     "25 archivist-store-s1.service"
     "20 archivist-delete-1.service"
     "20 archivist-entries-1.service"
+    "30 archivist-verify-1.service"
     "18 archivist-index-pages.service"
     "18 archivist-search-1.service"
     "40 archivist-check-lighthouse-test.service"
@@ -121,8 +122,8 @@ analyze() {
 
 is_little_exposed() {
     local unit missing
-    assert_eq "" "$(exposed system "${CEILINGS[@]}")" "units above their ceiling, in tenths"
-    assert_eq "" "$(exposed user "${USER_CEILINGS[@]}")" "units of a user above their ceiling, in tenths"
+    assert_nothing "units above their ceiling, in tenths" exposed system "${CEILINGS[@]}"
+    assert_nothing "units of a user above their ceiling, in tenths" exposed user "${USER_CEILINGS[@]}"
     # A service or a prefix that is not in the list.
     for unit in $(in_capsule sh -c 'cd /usr/lib/systemd/system && ls -d archivist-*.service archivist-*.service.d | sed "s/[.]service.*//" | sort -u'); do
         [[ " ${CEILINGS[*]} " == *" $unit"* || $unit == archivist-hook-* ]] || missing+=" $unit"
@@ -274,11 +275,16 @@ assert_let_through() {
 
 guards_its_bus_name() {
     in_capsule useradd --groups archivist sandbox-member
-    assert_let_through root org.archivist1.Manager
-    assert_let_through sandbox-member org.archivist1.Manager
+    local feature
+    for feature in Manager Retention Store Watches; do
+        assert_let_through root org.archivist1.$feature
+        assert_let_through sandbox-member org.archivist1.$feature
+        assert_refused archivist org.archivist1.$feature
+    done
+    assert_let_through root org.archivist1.Search
+    assert_refused sandbox-member org.archivist1.Search
     assert_let_through archivist org.archivist1.Worker
     assert_refused sandbox-member org.archivist1.Worker
-    assert_refused archivist org.archivist1.Manager
     assert_refused archivist org.freedesktop.DBus.Properties
     local user
     for user in archivist-hook $hook_user; do
@@ -287,7 +293,9 @@ guards_its_bus_name() {
     done
     assert_refused daemon org.archivist1.Manager
     local method
-    for method in Check Metrics Retry; do assert_let_through archivist-timer org.archivist1.Manager $method; done
+    for method in Metrics Retry; do assert_let_through archivist-timer org.archivist1.Manager $method; done
+    assert_let_through archivist-timer org.archivist1.Watches Check
+    assert_refused archivist-timer org.archivist1.Watches History
     for method in Add Cancel List Reload Show; do assert_refused archivist-timer org.archivist1.Manager $method; done
     assert_refused archivist-timer org.archivist1.Worker
     assert_refused archivist-timer org.freedesktop.DBus.Properties

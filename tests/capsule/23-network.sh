@@ -122,14 +122,14 @@ a_network_that_is_stopped_while_it_starts_is_no_failure() {
     for n in $(seq 12); do
         in_capsule sh -c "systemctl start --no-block $unit; sleep 0.$((RANDOM % 3))$((RANDOM % 10)); systemctl stop $unit" ||
             fail "stop $n of the network"
-        assert_eq "" "$(in_capsule systemctl list-units --failed --plain --no-legend)" "units that failed at stop $n"
+        assert_nothing "units that failed at stop $n" in_capsule systemctl list-units --failed --plain --no-legend
     done
     in_capsule systemctl stop archivist-crawl-990000.slice
 }
 
 no_network_is_left() {
     assert_nothing_is_left
-    assert_eq "" "$(in_capsule ip netns list)" "network namespaces that are left"
+    assert_nothing "network namespaces that are left" in_capsule ip netns list
 }
 
 cases is_refused_without_pasta hooks_of_a_crawl_reach_each_other_only survives_the_end_of_pasta a_browser_works_in_it \

@@ -101,9 +101,9 @@ what_is_left_anywhere_is_harmless() {
     local crawl directory
     crawl=$(crawl_of testlitter,testplain)
     for directory in "$(page_directory "$crawl")" "$(crawl_directory "$crawl")"; do
-        assert_eq "" "$(of "$directory" -type l)" "links in ${directory##*/}"
-        assert_eq "" "$(of "$directory" -type f -perm /7111)" "programs in ${directory##*/}"
-        assert_eq "" "$(of "$directory" -type p)" "pipes in ${directory##*/}"
+        assert_nothing "links in ${directory##*/}" of "$directory" -type l
+        assert_nothing "programs in ${directory##*/}" of "$directory" -type f -perm /7111
+        assert_nothing "pipes in ${directory##*/}" of "$directory" -type p
         assert_eq "/etc/shadow" "$(in_capsule cat "$directory/shadow-link.broken-symlink.txt")" "what is left of a link in ${directory##*/}"
     done
 }
@@ -127,7 +127,7 @@ what_outlives_its_hook_is_waited_for() {
     local crawl
     crawl=$(crawl_of testlinger,testplain)
     wait_for 15 nothing_lingers
-    assert_eq "" "$(of "$(page_directory "$crawl")" -type l)" "links of a process that outlived its hook"
+    assert_nothing "links of a process that outlived its hook" of "$(page_directory "$crawl")" -type l
     # systemd remembers that it had to kill the process.
     in_capsule systemctl reset-failed "archivist-hook-testlinger-*" 2>/dev/null || true
     assert_nothing_is_left

@@ -114,7 +114,7 @@ journal_is_silent() {
     in_capsule sh -c "cd /var/lib/archivist/archive && find . -name 'index.*' -size -1024k -exec cat {} +" |
         assert_silent "pages and records of the archive" ""
     local lines
-    lines=$(in_capsule journalctl --quiet --output=json "ARCHIVIST_CRAWL_ID=${crawl#c}" ARCHIVIST_PLUGIN=testsecret --grep EMERGENCY)
+    lines=$(journal --output=json "ARCHIVIST_CRAWL_ID=${crawl#c}" ARCHIVIST_PLUGIN=testsecret --grep EMERGENCY)
     assert_contains "$lines" '"PRIORITY":"6"' "priority of what a hook calls an emergency"
     assert_contains "$lines" "<0>EMERGENCY" "what the hook wrote"
 }
@@ -139,7 +139,7 @@ failures_to_execute_are_reported() {
     broken=$(add --plugins testbroken http://private.test/)
     wait_for 20 is_over "$broken"
     assert_contains "$(archivist list results "$broken" --json)" "its program cannot be executed" "result of a hook without interpreter"
-    in_capsule journalctl --quiet "ARCHIVIST_CRAWL_ID=${broken#c}" | grep -q "failed to execute '.*testbroken.sh': ENOENT\|failed to execute '.*testbroken.sh': No such file" ||
+    journal "ARCHIVIST_CRAWL_ID=${broken#c}" | grep -q "failed to execute '.*testbroken.sh': ENOENT\|failed to execute '.*testbroken.sh': No such file" ||
         fail "the journal does not say why"
 }
 

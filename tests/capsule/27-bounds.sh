@@ -1,18 +1,19 @@
 #!/bin/bash
 # Hooks, members of the group and other users that send excessive input: little of it is stored, and other callers do not wait.
 # The figures are the times of `Status` for another caller meanwhile: calls, median, maximum in ms.
-# In a short run when nothing else runs, as it asserts times, and on the stable release alone.
-# In a short run in turn 3 of 3.
+# In a short run early.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
 state=/var/lib/archivist
 tools=/opt/bounds
-# Limit in ms; an idle machine needs a tenth of it.
+# Limit in ms. An idle machine needs a tenth of a second; in a short run, other tests have the processors, too.
 WORST=1000
+[[ $EXTENT == full ]] || WORST=5000
 
 clean() {
-    in_capsule sh -c "touch $signs/stop $signs/go; umount $state/archive 2>/dev/null; rm -rf $tools; userdel member; userdel stranger" 2>/dev/null || true
+    in_capsule sh -c "touch $signs/stop $signs/go; rm -rf $tools; userdel member; userdel stranger" 2>/dev/null || true
+    unmount $state/archive
     forget_configuration
 }
 
@@ -297,7 +298,7 @@ the_relay_of_a_log_cannot_be_opened() {
 
 # Last, as it covers the archive.
 the_hook_that_fills_the_disk_is_ended() {
-    in_capsule systemctl stop $service
+    stop_all
     in_capsule mount -t tmpfs -o size=160m,mode=2750,uid=archivist,gid=archivist-hook tmpfs $state/archive
     # An empty archive of a machine that has archived pages is taken for one that is not mounted.
     in_capsule mkdir $state/archive/.new
@@ -312,8 +313,7 @@ the_hook_that_fills_the_disk_is_ended() {
     assert_eq "" "$(in_capsule sh -c "ls '$page'/testfills/full*" 2>/dev/null)" "files of the hook"
     assert_eq "before beside fine" "$(in_capsule cat "$page"/testfills/before "$page"/testbeside/file "$page"/testafter/file | xargs)" \
         "files of other hooks"
-    in_capsule systemctl stop $service
-    in_capsule umount $state/archive
+    unmount $state/archive
     configure </dev/null
     figure "a hook that fills the disk: ended, and its page goes on; status: $figures"
 }

@@ -108,7 +108,7 @@ hooks_are_started_without_installer() {
 nothing_is_left_of_it() {
     assert_status 0 archivist plugins remove abx
     assert_eq "" "$(in_capsule sh -c "ls -d $state/.setup $state/abx-plugins* /etc/archivist/archivist.conf.d/50-abx.conf 2>/dev/null")" "what is left"
-    assert_eq "" "$(in_capsule systemctl list-units --all --plain --no-legend 'archivist-hook-setup-*')" "units"
+    assert_nothing "units" in_capsule systemctl list-units --all --plain --no-legend 'archivist-hook-setup-*'
 }
 
 cases nothing_is_reached the_terminal_obeys_nothing its_environment_is_its_own only_files_become_plugins \

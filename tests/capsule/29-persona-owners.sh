@@ -139,7 +139,7 @@ root_follows_no_link() {
     assert_status 1 archivist persona import test --cookies /home/member/real/etc/shadow
     assert_status 1 archivist persona import test --profile /home/member/link
     assert_status 0 archivist persona import test --profile /home/member/profile
-    assert_eq "" "$(in_capsule find $personas/test/chrome_profile -mindepth 1)" "what a link in a profile brought"
+    assert_nothing "what a link in a profile brought" in_capsule find $personas/test/chrome_profile -mindepth 1
     archivist persona remove test
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # A site is archived at depth 1, every worker and hook a unit; what is there afterwards, and what is not there any more.
-# In a short run on testing, too.
+# In a short run on every release.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -39,6 +39,16 @@ SH
     configure </dev/null
 }
 
+# listed LIST: the number of pages of the crawl that are on a list of the archive.
+listed() {
+    local list id count=0
+    list=$(in_capsule cat "/var/lib/archivist/archive/$1/index.html")
+    for id in $(query 'map(.id)' list snapshots "$crawl"); do
+        [[ $list != *"/$id/index.html\""* ]] || count=$((count + 1))
+    done
+    echo $count
+}
+
 # Links, images, a redirect, a 404, a slow page, an endless page; one of them fails in parts, which is status 3.
 archives_a_site() {
     local pages='(page/1|redirect/3|missing|slow|endless|hostile|js-title)?$'
@@ -48,6 +58,8 @@ archives_a_site() {
     keep crawl
     assert_eq sealed "$(crawl_status "$crawl")" "status of the crawl"
     assert_eq "8 sealed" "$(query '[length, (map(.status) | unique[])]' list snapshots "$crawl")" "the snapshots"
+    # The tag is that of the given page.
+    assert_eq "8 1" "$(listed "sites/$(sed 's,^http://,,; s,/$,,; s,:,_,' <<<"$site")") $(listed tags/site)" "pages in the lists of site and tag"
     # How far a browser gets with a page that never ends is a matter of the machine's speed.
     assert_eq "missing/testrefuse" "$(query '.crawl | [.results[] as $result | .snapshots[] | select($result.status == "failed" and .id == $result.owner)
         | select((.url | endswith("/endless") | not) or ($result.plugin | IN("chromium", "dom", "pdf", "screenshot") | not))
@@ -84,14 +96,14 @@ tells_the_story() {
     needs archives_a_site
     local id number story
     id=$(page page/1 '.id') number=${id#s}
-    story=$(in_capsule journalctl --no-pager --output=json ARCHIVIST_SNAPSHOT_ID="$number" |
+    story=$(journal --output=json ARCHIVIST_SNAPSHOT_ID="$number" |
         gojq --raw-output '"\(.UNIT // ._SYSTEMD_UNIT) \(.ARCHIVIST_CRAWL_ID) \(.ARCHIVIST_PLUGIN) \(.ARCHIVIST_HOOK) \(.ARCHIVIST_URL)"')
     assert_contains "$story" "archivist-snapshot-$number.service ${crawl#c} null null $site""page/1" "story: the worker"
     assert_contains "$story" "archivist-hook-wget-$id.service ${crawl#c} wget on_Snapshot__12_wget.finite.bg $site""page/1" "story: a hook"
     assert_contains "$story" "archivist-orchestrator.service ${crawl#c}" "story: the orchestrator"
     assert_contains "$(archivist logs "$id")" "snapshot $id is sealed" "archivist logs"
     assert_contains "$(archivist logs "$id" --hook wget)" "$id wget: succeeded" "archivist logs --hook"
-    story=$(in_capsule journalctl --quiet --no-pager --catalog -u $service ARCHIVIST_CRAWL_ID="${crawl#c}")
+    story=$(journal --catalog -u $service ARCHIVIST_CRAWL_ID="${crawl#c}")
     assert_contains "$story" "The crawl has no open pages" "explanations of key events"
     [[ ! $story =~ ARCHIVIST_[A-Z]+ ]] || fail "an explanation without its value: ${BASH_REMATCH[0]}"
 }
@@ -168,7 +180,7 @@ is_the_tree_that_was_designed() {
     assert_contains "$(archivist status)" "archivist-hook-testhold-s$snapshot.service" "archivist status"
     assert_eq "" "$(in_capsule sh -c "tr '\\0' '\\n' </proc/\$(systemctl show --value -p MainPID archivist-snapshot-$snapshot)/environ | grep -i token")" \
         "tokens in a worker's environment"
-    assert_eq "holding on --url=http://held.test/tree" "$(in_capsule journalctl --quiet --no-pager --output=cat \
+    assert_eq "holding on --url=http://held.test/tree" "$(journal --output=cat \
         ARCHIVIST_SNAPSHOT_ID="$snapshot" ARCHIVIST_PLUGIN=testhold _UID="$(in_capsule id -u "$user")")" "what a hook wrote to standard error"
     in_capsule touch $signs/go
     wait_for 30 is_over "$held"

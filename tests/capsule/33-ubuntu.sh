@@ -1,6 +1,5 @@
 #!/bin/bash
 # How Ubuntu differs from Debian, imitated: chromium is a snap, and the bus may be dbus-broker.
-# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 source "$(dirname "$0")/registries.sh"

@@ -1,6 +1,5 @@
 #!/bin/bash
 # One browser for the pages of a crawl: number of starts, remaining processes and files, death of the browser.
-# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

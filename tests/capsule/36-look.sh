@@ -1,6 +1,5 @@
 #!/bin/bash
 # The archive in a browser without a server: a page for every snapshot, lists, valid links.
-# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -24,7 +23,7 @@ line.txt' 'back\slash' '&lt;.html'; do echo "$name" >"$name"; done
 mkdir 'https:' && echo x >'https:/evil.test'
 touch "$SNAP_DIR/victim"
 ln -s "$SNAP_DIR/victim" "$SNAP_DIR/index.html"
-ln -s "$SNAP_DIR/victim" "$SNAP_DIR/.index.html.new"
+ln -s "$SNAP_DIR/victim" "$SNAP_DIR/.index.html.part"
 ln -s "$SNAP_DIR/victim" "$CRAWL_DIR/index.html" || mkdir "$CRAWL_DIR/page-1.html"
 echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "<script>alert(1)</script>"}'
 SH
@@ -58,7 +57,7 @@ makes_a_page() {
     directory=$(directory_of "$crawl")
     keep crawl directory
     see "$directory/index.html" '<bdi>$(touch /tmp/pwned) &quot;&lt;b&gt;</bdi>' 'the &lt;b&gt;reason&lt;/b&gt; why' \
-        '&lt;script&gt;alert(1)&lt;/script&gt;' '<img src="./screenshot/thumbnail.png"' 'href="./screenshot/screenshot.png"' 'href="./testnames/javascript%3Aalert%281%29"' \
+        '&lt;script&gt;alert(1)&lt;/script&gt;' '<img src="./screenshot/thumbnail.webp"' 'href="./screenshot/screenshot.png"' 'href="./testnames/javascript%3Aalert%281%29"' \
         "Content-Security-Policy" "$site""hostile"
     refute "$directory/index.html" '<script'
     refute "$directory/index.html" 'href="javascript'
@@ -70,7 +69,7 @@ makes_a_page() {
 lists_it() {
     needs makes_a_page
     local below=${directory#"$archive/"}
-    see $archive/index.html "./$below/index.html" "./$below/screenshot/thumbnail.png" '1 failed' '$(touch /tmp/pwned) &quot;&lt;b&gt;'
+    see $archive/index.html "./$below/index.html" "./$below/screenshot/thumbnail.webp" '1 failed' '$(touch /tmp/pwned) &quot;&lt;b&gt;'
     see "$archive/${below%%/*}/index.html" "../$below/index.html"
     see "$(query '.[0].directory' list crawls "$crawl")/index.html" "../../../$below/index.html"
     assert_eq "2700 archivist" "$(in_capsule stat -c '%a %U' $archive/.index)" "the directory of the lists"
@@ -140,7 +139,7 @@ opens() {
 # The worker of the crawl rewrites its lists without warnings.
 the_worker_of_the_crawl_has_no_complaint() {
     needs makes_a_page
-    assert_eq "" "$(in_capsule journalctl --quiet --no-pager --output=cat --priority=warning --unit="archivist-crawl-${crawl#c}.service")" \
+    assert_eq "" "$(journal --output=cat --priority=warning --unit="archivist-crawl-${crawl#c}.service")" \
         "warnings of the worker of $crawl"
     assert_nothing_is_left
 }

@@ -117,6 +117,25 @@ heeds_lists_of_urls() {
     assert_contains "$output" "depth 1 exceeds the depth of the crawl, 0" "words about a page that is too deep"
 }
 
+# With --same-host, links to other hosts are not followed; without it, they are.
+stays_on_the_host() {
+    local crawl
+    plugin testlinks <<'SH'
+#!/bin/sh
+for url in http://www.limit.test:8080/own http://other.test/; do
+    echo "{\"type\": \"Snapshot\", \"url\": \"$url\"}"
+done
+SH
+    assert_status 0 archivist add --wait --plugins testlinks --depth 1 --same-host http://limit.test/
+    crawl=$(query '.[0].id' list crawls --limit 1)
+    assert_eq "http://limit.test/ http://www.limit.test:8080/own" "$(query 'map(.url) | sort' list snapshots "$crawl")" "the pages of one host"
+    assert_status 0 archivist add --wait --plugins testlinks --depth 1 http://limit.test/
+    crawl=$(query '.[0].id' list crawls --limit 1)
+    assert_contains "$(query 'map(.url)' list snapshots "$crawl")" "http://other.test/" "the pages of all hosts"
+    assert_status 2 archivist add --set CRAWL_SAME_HOST=perhaps http://limit.test/
+    assert_contains "$output" "bad value 'perhaps' of CRAWL_SAME_HOST" "error for a word"
+}
+
 refuses_nonsense() {
     assert_status 2 archivist add --set CRAWL_MAX_SIZE=much http://limit.test/
     assert_contains "$output" "bad value 'much' of CRAWL_MAX_SIZE" "error for a size"
@@ -124,4 +143,4 @@ refuses_nonsense() {
 }
 
 cases limits_pages_and_goes_on limits_bytes limits_time_and_goes_on limits_hooks works_with_few_places \
-    heeds_lists_of_urls refuses_nonsense
+    heeds_lists_of_urls stays_on_the_host refuses_nonsense

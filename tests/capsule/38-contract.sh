@@ -1,6 +1,5 @@
 #!/bin/bash
 # The contract of hooks beyond what built-in plugins use: concurrent hooks, daemons, and the records of hooks of a crawl.
-# In a short run on the stable release alone: the contract does not depend on systemd.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -565,8 +564,27 @@ SH
     archivist retry "$page" >/dev/null
     wait_for 60 has_succeeded "$page" testkeeps
     wait_for 60 is_over "$crawl"
-    assert_eq "" "$(in_capsule find "$directory" -name '*stderr*')" "files after a retry that succeeded"
+    assert_nothing "files after a retry that succeeded" in_capsule find "$directory" -name '*stderr*'
     [[ $(archivist show "$page") != *stderr.log* ]] || fail "show names a file that is gone"
+}
+
+# A hook that writes more lines than journald would take, and more bytes than the journal gets, keeps its last ones.
+keeps_the_end_of_a_flood() {
+    needs keeps_what_failed_hooks_wrote
+    local directory flood='seq -f "line %07.0f of a flood of lines" 100000; echo "error: the last line"'
+    plugin testfloods <<SH
+#!/bin/sh
+{ $flood; } >&2
+exit 4
+SH
+    restart
+    crawl=$(add --plugins testfloods http://contract.test/flood)
+    wait_for 120 is_over "$crawl"
+    page=$(page_of "$crawl")
+    directory=$(query '.[0].directory' list snapshots "$page")
+    in_capsule sh -c "{ $flood; } | tail -c 65536 | cmp - $directory/testfloods/on_Snapshot__20_testfloods.stderr.log" ||
+        fail "the file has other lines: $(in_capsule sh -c "head -n 3 $directory/testfloods/*.stderr.log; tail -n 3 $directory/testfloods/*.stderr.log")"
+    assert_contains "$(archivist why "$page")" "error: the last line" "the reason"
 }
 
 has_succeeded() { [[ $(query "of(\"$2\") | only.status" list results "$1") == succeeded ]]; }
@@ -639,7 +657,7 @@ passes_settings_on() {
         [[ $seen != *"by hook"* ]] || fail "a hook's word outranks the user's"
     done
     assert_contains "$(archivist show "$crawl")" "machine/TESTDERIVE_BINARY=/opt/derived" "where it is seen"
-    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service ARCHIVIST_CRAWL_ID="${crawl#c}")" "'PATH' is ignored" "the refusal"
+    assert_contains "$(journal -u $service ARCHIVIST_CRAWL_ID="${crawl#c}")" "'PATH' is ignored" "the refusal"
     crawl testuse http://contract.test/3
     assert_eq "" "$(output "$(page_of "$crawl")" testuse/page.txt | variable TESTDERIVE_BINARY)" "what another crawl sees of it"
 }
@@ -793,6 +811,6 @@ plugin_file() { in_capsule sh -c "mkdir -p $plugins/search_backend_sonic && cat 
 
 cases starts_a_daemon_that_ends_slowly waits_for_no_finite_hook kills_what_ignores_a_cancel tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages shares_an_index \
     a_daemon_that_ended_slowly_has_its_result no_grace_is_longer_than_the_administrator_allows \
-    attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote keeps_what_failed_hooks_wrote tells_it_if_the_journal_is_late takes_execute_bits_off keeps_links_within_a_page \
+    attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote keeps_what_failed_hooks_wrote keeps_the_end_of_a_flood tells_it_if_the_journal_is_late takes_execute_bits_off keeps_links_within_a_page \
     believes_no_hook_about_programs names_what_hooks_ask_for runs_sonic shares_a_sonic_server \
     a_plugin_that_requests_no_server_gets_that_of_the_archive

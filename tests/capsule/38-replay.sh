@@ -1,8 +1,6 @@
 #!/bin/bash
 # `archivist replay` and `archivist verify` behind real walls: a unit of the machine for root, a unit of their own service manager for
 # others. A page that was recorded on another host asks a server on the loopback of the capsule, which must not be reached.
-# In a short run on the stable release alone: replays depend on the browser, which oldstable has in the same version.
-# In a short run in turn 2 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -11,7 +9,7 @@ file=/srv/testreplay.warc.gz
 uid=
 
 clean() {
-    in_capsule systemctl stop test-reached.service 2>/dev/null || true
+    in_capsule systemctl stop test-reached.service test-stuck.service 2>/dev/null || true
     in_capsule loginctl disable-linger $name 2>/dev/null || true
     [[ -z $uid ]] || in_capsule systemctl stop "user@$uid.service" 2>/dev/null || true
     in_capsule userdel --remove $name 2>/dev/null || true
@@ -70,13 +68,13 @@ assert_replayed() {
 root_replays_in_a_unit_without_network() {
     assert_status 0 archivist replay $file --headless
     assert_replayed "$output" root
-    assert_contains "$(in_capsule journalctl -o cat -u 'archivist-replay-page-*')" "browser without a network" "the unit of the browser"
+    assert_contains "$(journal -o cat -u 'archivist-replay-page-*')" "browser without a network" "the unit of the browser"
 }
 
 a_user_replays_in_their_service_manager() {
     assert_status 0 as_user archivist replay $file --headless
     assert_replayed "$output" "a user"
-    assert_contains "$(in_capsule journalctl -o cat "_UID=$uid")" "browser without a network" "the unit of the browser"
+    assert_contains "$(journal -o cat "_UID=$uid")" "browser without a network" "the unit of the browser"
 }
 
 # systemd starts a unit with the network of the machine if it cannot make a namespace.
@@ -171,19 +169,77 @@ CHROME_BINARY=/nowhere/chromium"
 recorded_pages_are_verified_in_units_without_network() {
     local crawl page
     start_site
-    configure <<<"VerifyReplay=yes
-[Hooks]
+    configure <<<"[Hooks]
 Reach=loopback"
-    assert_status 0 archivist add --wait --plugins wacz,verify "${site}page/1"
+    assert_status 0 archivist add --wait --plugins wacz,verify --set VERIFY_ENABLED=true "${site}page/1"
     crawl=$(query '.[0].id' list crawls) page=$(query '.[0].id' list snapshots)
     assert_eq true "$(query '.[0] | field("replay").fidelity > 0.9' list snapshots "$crawl")" "what the replay shows"
-    assert_contains "$(in_capsule journalctl -o cat -u 'archivist-hook-verify-*')" "namespace of the browser is that of the unit" "the wall"
+    assert_contains "$(journal -o cat -u 'archivist-hook-verify-*')" "namespace of the browser is that of the unit" "the wall"
     assert_contains "$(archivist show "$page")" "of resources answered" "archivist show"
     assert_contains "$(in_capsule sh -c 'cat /var/lib/archivist/archive/*/*/s*/index.html')" "of resources answered" "the page about the snapshot"
-    assert_status 0 archivist retry --unfaithful 0.5
+    assert_status 0 archivist retry --unfaithful 0.5 "$page"
     assert_contains "$output" "nothing to retry" "a page that replays"
+    assert_status 0 archivist verify "$crawl"
+    assert_contains "$output" "1 page: 1 hold, 0 do not hold" "a crawl"
+    in_capsule sh -c "cd /var/lib/archivist/archive/*/*/$page/wacz && printf X | dd of=page.wacz bs=1 seek=2000 conv=notrunc status=none"
+    assert_status 1 archivist verify --all
+    assert_contains "$(archivist verify "$crawl" || true)" "1 page: 0 hold" "a damaged recording"
     stop_site
     forget_configuration
 }
 
-cases doctor_records_and_replays_a_page recorded_pages_are_verified_in_units_without_network root_replays_in_a_unit_without_network a_user_replays_in_their_service_manager a_unit_with_the_network_of_the_machine_is_refused replays_use_the_browser_of_hooks files_of_the_machine_are_not_shown the_home_directory_is_hidden verify_says_what_a_recording_lacks
+is_replayed() { [[ $(query '.[0].replay' list snapshots "$1") != null ]]; }
+
+# By default, the first page of each host is replayed once nothing else runs.
+recordings_are_replayed_when_nothing_else_runs() {
+    local good drift journal
+    in_capsule mkdir -p /srv/drift
+    in_capsule sh -c 'cat >/srv/drift/index.html' <<'HTML'
+<title>drift</title><p id="words"></p><script>
+let seed = Math.floor(performance.now() * 1e6 + performance.timeOrigin * 1e3) % 2147483647, text = ""
+for (let n = 0; n < 300; n++) { seed = seed * 48271 % 2147483647; text += seed.toString(36) + " " }
+words.textContent = text
+</script>
+HTML
+    in_capsule systemd-run --quiet --collect --unit=test-drift --property=Type=exec \
+        python3 -m http.server --directory /srv/drift --bind 127.0.0.2 8123
+    start_site
+    configure <<<"VerifyReplay=5%
+[Hooks]
+Reach=loopback"
+    assert_status 0 archivist add --wait --plugins wacz "${site}page/1"
+    good=$(query '.[0].id' list crawls)
+    wait_for 120 is_replayed "$good"
+    assert_eq true "$(query '.[0] | field("replay").fidelity > 0.9' list snapshots "$good")" "what the replay shows"
+    journal=$(journal -o cat -u 'archivist-verify-*')
+    assert_contains "$journal" "namespace of the browser is that of the unit" "the wall"
+    assert_status 0 archivist add --wait --plugins wacz http://127.0.0.2:8123/
+    drift=$(query '.[0].id' list crawls)
+    wait_for 240 is_replayed "$drift"
+    assert_contains "$(archivist why "$(query '.[0].id' list snapshots "$drift")")" "its replay does not hold" "archivist why"
+    assert_contains "$(archivist status)" "does not hold" "archivist status"
+    assert_eq "" "$(in_capsule sh -c 'ls -d /var/lib/archivist/archive/*/*/s*/verify' 2>/dev/null)" "files of a page that has ended"
+    stop_site
+    in_capsule systemctl stop test-drift
+    in_capsule rm -r /srv/drift
+    forget_configuration
+}
+
+# The browser ends a script that takes for ever while the page loads, but another one follows, so that it cannot look at the page.
+page_that_was_not_looked_at_is_named() {
+    local port=$((8480 + release_number)) crawl page
+    in_capsule sh -c 'mkdir -p /srv/teststuck && echo "<title>t</title><p>shown</p><script>setInterval(() => { for (;;); }, 50)</script>" >/srv/teststuck/index.html'
+    in_capsule systemd-run --quiet --collect --unit=test-stuck --property=Type=exec python3 -m http.server $port --bind 127.0.0.1 --directory /srv/teststuck
+    wait_for 20 in_capsule python3 -c "import urllib.request; urllib.request.urlopen('http://127.0.0.1:$port/')"
+    crawl=$(add --plugins wacz --set CHROMIUM_TIMEOUT=30 "http://127.0.0.1:$port/")
+    wait_for 120 is_over "$crawl"
+    assert_contains "$(archivist list results "$crawl")" "text and picture of the page not recorded (chromium did not answer within 10 s)" "the note"
+    page=$(query '.[0].id' list snapshots "$crawl")
+    assert_contains "$(archivist why "$page")" "parts of the page are missing: wacz: text and picture" "archivist why"
+    assert_contains "$(archivist verify "$page")" "as far as compared: text and picture not recorded" "archivist verify"
+    in_capsule systemctl stop test-stuck.service
+    in_capsule rm -r /srv/teststuck
+}
+
+cases recordings_are_replayed_when_nothing_else_runs doctor_records_and_replays_a_page recorded_pages_are_verified_in_units_without_network root_replays_in_a_unit_without_network a_user_replays_in_their_service_manager a_unit_with_the_network_of_the_machine_is_refused replays_use_the_browser_of_hooks files_of_the_machine_are_not_shown the_home_directory_is_hidden verify_says_what_a_recording_lacks \
+    page_that_was_not_looked_at_is_named

@@ -97,8 +97,7 @@ keeps_their_order() {
 told_of_unit() {
     local unit
     unit=$(query "map(select(.hook // \"\" | endswith(\"$1\")).unit)" list runs "$page")
-    in_capsule journalctl --sync
-    in_capsule journalctl --quiet --output=cat _PID=1 UNIT="$unit"
+    journal --output=cat _PID=1 UNIT="$unit"
 }
 
 judges_them() {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A running crawl survives when any process is killed, restarted or removed: it ends, no hook runs twice concurrently, and no
 # page is lost.
-# In a short run on testing, too.
+# In a short run on every release.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -104,7 +104,7 @@ survives_kills_of_the_orchestrator() {
     crawl=$(crawl_of 24 kill)
     disturb $KILLS kill_orchestrator
     assert_complete "$crawl" 24
-    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" "recovered: adopted" "words of the orchestrator"
+    assert_contains "$(journal -u $service)" "recovered: adopted" "words of the orchestrator"
     in_capsule systemctl reset-failed $service
 }
 
@@ -209,6 +209,34 @@ a_waiting_command_survives_a_restart_of_the_bus() {
     assert_nothing_is_left
 }
 
+# Commands that wait for a crawl start no orchestrator: only a call of a user does.
+a_waiting_command_leaves_the_orchestrator_stopped() {
+    local verb
+    for verb in "add --wait" run; do
+        in_capsule rm -f $signs/go
+        in_capsule systemctl reset-failed $service
+        # shellcheck disable=SC2086 # words of the verb
+        in_capsule systemd-run --quiet --unit=test-waiter --property=RemainAfterExit=yes \
+            archivist $verb --plugins testhold "http://stopped.test/${verb%% *}"
+        wait_for 20 has_unit 'archivist-hook-testhold-s*.service'
+        assert_status 0 in_capsule systemctl stop $service
+        wait_for 20 waiter_says_that_it_waits
+        assert_eq inactive "$(unit_property $service ActiveState)" "the orchestrator that was stopped, $verb"
+        in_capsule systemctl start $service
+        in_capsule touch $signs/go
+        wait_for 60 waiter_has_ended
+        assert_eq 0 "$(unit_property test-waiter ExecMainStatus)" "exit status of $verb"
+        in_capsule systemctl stop test-waiter
+        assert_nothing_is_left
+    done
+}
+
+# By its process: archivist run enters a scope of its own.
+waiter_says_that_it_waits() {
+    in_capsule journalctl --quiet --no-pager --boot --output=cat _PID="$(unit_property test-waiter MainPID)" |
+        grep --quiet "was stopped; to continue: systemctl start $service"
+}
+
 waiter_has_ended() { [[ $(unit_property test-waiter SubState) == exited ]]; }
 
 # Installing the package again does not affect running hooks and workers.
@@ -259,5 +287,5 @@ survives_the_removal_of_temporary_files() {
 
 cases survives_kills_of_the_orchestrator survives_kills_of_workers a_page_of_a_dead_worker_precedes_the_queue survives_the_kill_of_a_hook \
     survives_restarts_of_everything a_reload_leaves_running_units_whole survives_a_restart_of_the_bus \
-    a_waiting_command_survives_a_restart_of_the_bus a_reinstallation_keeps_running_hooks \
+    a_waiting_command_survives_a_restart_of_the_bus a_waiting_command_leaves_the_orchestrator_stopped a_reinstallation_keeps_running_hooks \
     survives_the_removal_of_temporary_files a_reboot_is_a_pause

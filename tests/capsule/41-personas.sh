@@ -69,11 +69,11 @@ works_on_a_copy() {
         assert_eq "logged-in" "$(file profile.txt)" "the profile in crawl $round"
         assert_eq "netscape" "$(file cookies.txt)" "the cookies in crawl $round"
         assert_eq "./chrome_profile/Default/Cookies ./cookies.txt" "$(file files.txt | paste -sd' ')" "the files in crawl $round"
-        assert_eq "" "$(file template.txt)" "what a hook sees of the original"
+        assert_nothing "what a hook sees of the original" file template.txt
     done
     assert_eq "logged-in netscape" "$(in_capsule sh -c "cat $personas/office/chrome_profile/Default/Cookies; cut -sf 7 $personas/office/cookies.txt" | paste -sd' ')" \
         "the original"
-    assert_eq "" "$(in_capsule find /var/lib/archivist/archive/.run -mindepth 1)" "what is left of the copies"
+    assert_nothing "what is left of the copies" in_capsule find /var/lib/archivist/archive/.run -mindepth 1
     assert_contains "$(archivist show "$crawl")" "ACTIVE_PERSONA=office" "where it is seen"
 }
 
@@ -131,7 +131,7 @@ says_what_it_cannot_copy() {
     in_capsule sh -c "truncate -s 5G $personas/office/chrome_profile/huge"
     crawl --persona office http://persona.test/huge
     assert_contains "$(query 'map(select(.hook | endswith("housekeeping_persona")).error)' list results "$crawl")" "too large" "the reason"
-    assert_eq "" "$(file profile.txt)" "the profile"
+    assert_nothing "the profile" file profile.txt
 }
 
 cases imports works_on_a_copy copies_for_each_page uses_the_default settings_apply_to_its_crawls says_what_it_cannot_copy

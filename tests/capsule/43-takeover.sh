@@ -2,7 +2,6 @@
 # Several orchestrators use one data directory: the newest works, the others stand by and continue when it ends. Running units
 # are not disturbed, and an orchestrator that was frozen meanwhile writes nothing when it is thawed. This is fault F7; the last
 # line has its figures.
-# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -107,8 +106,8 @@ a_second_one_takes_over_and_gives_back() {
     wait_for 10 test "$(waiting)" = 1
     assert_contains "$(archivist status)" "waiting, $service (pid $(service_pid))" "the table of status"
     assert_eq "$before" "$(invocations)" "invocations of running units"
-    assert_eq 1 "$(in_capsule journalctl --quiet --no-pager -u $service _SYSTEMD_INVOCATION_ID="$invocation" | count_said)" "announcements"
-    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" "(pid=$(pid_of second), archivist-run-" "the announcement"
+    assert_eq 1 "$(journal -u $service _SYSTEMD_INVOCATION_ID="$invocation" | count_said)" "announcements"
+    assert_contains "$(journal -u $service)" "(pid=$(pid_of second), archivist-run-" "the announcement"
 
     # SIGKILL: the older orchestrator continues at once and adopts the running units.
     in_capsule kill -KILL "$(pid_of second)"
@@ -231,7 +230,7 @@ a_stranger_is_not_killed() {
         in_capsule kill -TERM "$pid"
         wait_for 10 gone "$pid"
     done
-    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" \
+    assert_contains "$(journal -u $service)" \
         "an orchestrator in another PID namespace (pid=1" "the warning"
 }
 

@@ -1,7 +1,6 @@
 #!/bin/bash
 # Signals on the bus, as tools of others see them: who receives them, and which. Units at the end of crawls start once, also if the
 # orchestrator is killed.
-# In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -62,7 +61,7 @@ a_member_sees_crawls_and_a_stranger_nothing() {
     in_capsule systemctl stop $service
     wait_for 10 has_heard root "Stopping"
     [[ $(heard stranger) != *Crawl* ]] || fail "a stranger received signals: $(heard stranger)"
-    ! in_capsule journalctl --quiet -u test-bus-member | grep -E 'hunter2|token=' || fail "a secret in a signal"
+    ! journal -u test-bus-member | grep -E 'hunter2|token=' || fail "a secret in a signal"
 }
 
 pages_are_reported_to_subscribers() {
@@ -124,7 +123,7 @@ killed_orchestrator_starts_them() {
         wait_for 30 has_told_each "idle idle sealed $crawl"
         in_capsule systemctl stop "test-bus-killer$round"
     done
-    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service -n 200)" "code=killed, status=9/KILL" "journal"
+    assert_contains "$(journal -u $service -n 200)" "code=killed, status=9/KILL" "journal"
 }
 
 cases a_member_sees_crawls_and_a_stranger_nothing pages_are_reported_to_subscribers units_start_at_the_end_of_crawls \

@@ -1,7 +1,5 @@
 #!/bin/bash
 # `archivist run`: the table, Ctrl-C, the crawl after the death of the command, input and output records, the scope.
-# In a short run on the stable release alone.
-# In a short run in turn 2 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -383,7 +381,7 @@ lands_after_a_kill() {
     wait_for 20 has_unit "archivist-hook-testhold-s*.service"
     in_capsule kill -s KILL "$(in_capsule cat /run/test-run.pid)"
     wait_for 20 is_cancelled
-    assert_eq "" "$(in_capsule ls -A $to)" "files of a page that was not finished"
+    assert_nothing "files of a page that was not finished" in_capsule ls -A $to
     in_capsule touch $signs/go
     id=$(newest snapshots '.[0].id')
     assert_status 0 archivist run --snapshot-id "$id" --dir $to

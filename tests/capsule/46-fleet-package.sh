@@ -1,8 +1,6 @@
 #!/bin/bash
 # The package archivist-fleet: what a machine says that lacks it, and its installation, upgrade, removal and purge. The database
 # cannot be reached, so this requires no PostgreSQL.
-# In a short run on testing, too.
-# In a short run in turn 1 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -42,7 +40,7 @@ version() { in_capsule dpkg-query --show --showformat '${Version}' "$1"; }
 one_machine_has_nothing_of_a_fleet() {
     assert_eq "" "$(in_capsule dpkg --listfiles archivist | grep fleet || true)" "files of the package archivist"
     ! in_capsule dpkg-query --show --showformat '${Depends} ${Recommends}' archivist | grep fleet || fail "archivist pulls the fleet in"
-    assert_eq "" "$(in_capsule find / -xdev -name 'archivist-fleet*' ! -path '/var/cache/*' ! -path '/var/log/*')" "files of that name"
+    assert_nothing "files of that name" in_capsule find / -ignore_readdir_race -xdev -name 'archivist-fleet*' ! -path '/var/cache/*' ! -path '/var/log/*'
 }
 
 every_verb_names_the_package() {
@@ -58,14 +56,14 @@ every_verb_names_the_package() {
 # It has no ids of its fleet yet. 46-fleet.sh has a node that has some.
 a_node_without_the_package_never_archives_alone() {
     become_node
-    assert_contains "$(in_capsule journalctl --quiet --no-pager --output=cat -u $service -n 20)" "$hint" "the log of the orchestrator"
+    assert_contains "$(journal --output=cat -u $service -n 20)" "$hint" "the log of the orchestrator"
     assert_status 1 archivist add --plugins testpage "${site}page/1"
     assert_contains "$output" "archivist doctor" "add"
     assert_status 1 archivist doctor
     assert_contains "$output" "$hint" "doctor"
     assert_status 4 archivist status
     assert_contains "$output" "$hint" "status"
-    assert_eq "" "$(query '.[].id' list crawls --local)" "crawls"
+    assert_nothing "crawls" query '.[].id' list crawls --local
     in_capsule rm $membership
     restart
 }

@@ -1,7 +1,6 @@
 #!/bin/bash
 # Limits for hosts: a delay between starts, Retry-After, robots.txt; hosts do not delay each other. A full
 # disk stops new work until there is space.
-# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -10,9 +9,7 @@ log=/srv/archivist-polite.log
 
 clean() {
     in_capsule systemctl stop test-hosts.service 2>/dev/null || true
-    if in_capsule mountpoint --quiet $data; then
-        in_capsule sh -c "systemctl stop $service; umount $data"
-    fi
+    unmount $data
     in_capsule rm -f /srv/hosts.py $log
     forget_configuration
 }
@@ -159,23 +156,27 @@ left_alone() {
 status_says() { [[ $(unit_property $service StatusText) == *"$1"* ]]; }
 
 a_full_disk_is_waited_out() {
-    local crawl
-    in_capsule sh -c "systemctl stop $service; mount -t tmpfs -o size=64M,mode=755 tmpfs $data; systemd-tmpfiles --create"
+    local crawl waiting
+    stop_all
+    in_capsule sh -c "mount -t tmpfs -o size=64M,mode=755 tmpfs $data; systemd-tmpfiles --create"
     configure <<'END'
 [Archive]
 MinFreeSpace=32M
 END
     in_capsule fallocate -l 48M $data/ballast
-    crawl=$(add --plugins testpage http://127.0.0.1/full)
+    archivist add --wait --plugins testpage http://127.0.0.1/full >"$work/waits" 2>&1 &
+    waiting=$!
+    wait_for 20 grep -q "waits: no start is possible: .*MiB are free" "$work/waits"
+    crawl=$(query '.[0].id' list crawls --limit 1)
     assert_eq pressure "$(codes "$crawl")" "why $crawl"
     assert_contains "$(archivist status)" "Blocked: nothing is started: " "status"
     # systemd may process the status text later than the bus delivers other answers.
     wait_for 10 status_says "MiB are free"
-    assert_eq "" "$(in_capsule systemctl list-units --plain --no-legend 'archivist-crawl-*.service')" "workers"
+    assert_nothing "workers" in_capsule systemctl list-units --plain --no-legend 'archivist-crawl-*.service'
     in_capsule rm $data/ballast
-    wait_for 30 is_over "$crawl"
+    wait "$waiting" || fail "the command that waited: $(<"$work/waits")"
     assert_eq sealed "$(crawl_status "$crawl")" "status of $crawl"
-    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" "resources are available again" "words of the orchestrator"
+    assert_contains "$(journal -u $service)" "resources are available again" "words of the orchestrator"
     assert_nothing_is_left
 }
 

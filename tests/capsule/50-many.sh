@@ -1,13 +1,11 @@
 #!/bin/bash
 # Very many pages with a trivial plugin: all sealed, none lost, no unit left. Prints the cost of a page, of a unit without
 # archivist, and of a process.
-# In a short run on the stable release alone.
-# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
-[[ ${EXTENT-short} == full ]] && PAGES=10000 || PAGES=300
-BARE=100
+[[ ${EXTENT-short} == full ]] && PAGES=10000 || PAGES=60
+BARE=20
 
 clean() { forget_configuration; }
 

@@ -1,7 +1,6 @@
 #!/bin/bash
 # archivist delete: pages and crawls with their files, their entries in lists and their copies in the store; what it refuses;
 # removals that are killed; and the lists of URLs, before and after deletions.
-# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -49,6 +48,7 @@ asks_before_it_deletes() {
     assert_status 2 archivist delete
     assert_status 0 archivist delete --dry-run --keep-newest 1
     assert_contains "$output" "would delete 3 pages" "older pages of the same URLs"
+    assert_eq "3 3" "$(query '"\(.pages) \(.selected | map(select(.url)) | length)"' delete --dry-run --keep-newest 1)" "the same for programs"
     assert_status 0 archivist delete --dry-run --url 'https://kept.test/*' --tag none
     assert_contains "$output" "nothing to delete" "no page has the tag"
     assert_status 1 archivist delete --yes s99999
@@ -68,6 +68,7 @@ deletes_with_files_and_lists() {
     assert_eq "4 4" "$(directories) $(rows)" "directories and rows"
     assert_eq "old.test/1 1" "$(in_capsule grep -o 'old.test/1<' $archive/index.html | sort | uniq -c | awk '{ sub("<", "", $2); print $2, $1 }')" \
         "the page in the list of the archive"
+    assert_eq 1 "$(in_capsule grep -o 'old.test/1<' $archive/sites/old.test/index.html | wc -l)" "the page in the list of its site"
     assert_status 1 archivist show "$first"
     assert_status 0 archivist fsck
 }
@@ -143,7 +144,7 @@ retention_deletes_older_versions() {
     wait_for 20 versions_are 2
     assert_status 0 archivist unpin "$pinned"
     wait_for 20 versions_are 1
-    in_capsule journalctl --quiet --unit $service --grep "because of Retention=$rule: $pinned" --output cat | grep -q . ||
+    journal --unit $service --grep "because of Retention=$rule: $pinned" --output cat | grep -q . ||
         fail "the journal does not name $pinned"
     wait_for 20 files_are_removed
     in_capsule rm "$retention"
@@ -171,7 +172,7 @@ continues_after_kills() {
     done
     echo "figure: $kills kills"
     assert_eq "$(rows)" "$(directories)" "directories of pages, and rows"
-    assert_eq "" "$(in_capsule find $archive -mindepth 3 -maxdepth 3 -name '.deleted-*')" "what is left"
+    assert_nothing "what is left" in_capsule find $archive -mindepth 3 -maxdepth 3 -name '.deleted-*'
     in_capsule sh -c "! test -d $archive/*/many.test" || fail "the directory of the host is left"
     # Copies that are still being removed are no problem.
     assert_status 0 archivist fsck

@@ -1,7 +1,6 @@
 #!/bin/bash
 # Versions of a page that were not saved: the server is down, refuses, or answers with an error or nothing. No verb takes one for the page,
 # and none replaces a version that was saved.
-# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

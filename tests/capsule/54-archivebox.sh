@@ -1,9 +1,8 @@
 #!/bin/bash
 # archivist import DIR: the data directories that ArchiveBox 0.4.21, 0.5.4, 0.6.2 and 0.7.4 wrote of the same three local pages, without
 # a browser, the last one as 0.9.73 upgraded it, and one of 0.9.73's own (archivebox/data.tar.xz has them without their own HTML pages,
-# logs, sources, settings and accounts): counts as in their databases, a hostile directory, kills, deletion. With EXTENT=full, a
-# directory on the file system of the archive, with and without reflinks.
-# In a short run on the stable release alone.
+# logs, sources, settings and accounts): counts as in their databases, a hostile directory, kills, deletion.
+# tests/cli_bus has one that is older than the database. With EXTENT=full, a directory on the file system of the archive, with and without reflinks.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -117,34 +116,6 @@ takes_nothing_from_outside() {
     assert_eq 1 "$(query 'map(select(.url == "http://a.test/")) | length' list snapshots)" "the URL without its time"
 }
 
-# As 0.2.4 leaves it: no database, and its own words and times in the files about the snapshots.
-takes_what_is_older_than_the_database() {
-    local at=$boxes/0.2.4 page
-    needs imports_each_version
-    in_capsule sh -c "mkdir -p $at/archive/1550000000/old.test && cd $at && cat >archive/1550000000/index.json &&
-        { echo '{\"info\": \"ArchiveBox Index\", \"num_links\": 2, \"links\": ['; cat archive/1550000000/index.json
-          echo ',{\"url\": \"http://lost.test/\", \"timestamp\": \"1550000001\", \"title\": \"Lost\", \"tags\": \"birds\"}]}'; } >index.json &&
-        echo '<title>Old</title><p>pelican' >archive/1550000000/old.test/index.html && echo PDF >archive/1550000000/output.pdf" <<'END'
-{"url": "http://old.test/", "domain": "old.test", "timestamp": "1550000000", "title": "Old", "tags": "birds", "sources": ["x.html"],
- "latest": {"wget": "old.test/index.html", "pdf": "output.pdf", "screenshot": null}, "history": {
- "wget": [{"timestamp": "1550000100", "status": "succeded", "duration": "1500", "cmd": ["wget"], "output": "old.test/index.html"}],
- "pdf": [{"timestamp": "1550000102", "status": "succeded", "duration": "900", "cmd": ["chrome"], "output": "output.pdf"}],
- "screenshot": [{"timestamp": "1550000103", "status": "failed", "duration": "10", "cmd": ["chrome"], "output": "Failed to screenshot"}]}}
-END
-    # The screenshot failed.
-    assert_status 3 archivist import --wait $at
-    assert_contains "$output" "2 taken, 0 known, 1 without a directory, 0 with files left out, 0 refused" "the report"
-    assert_eq "Lost birds 2019-02-12T19:33:21Z" \
-        "$(query '.[] | select(.url == "http://lost.test/") | "\(.title) \(.tags[0]) \(.bookmarked_at)"' list snapshots)" "a page without files"
-    page=$(query '.[] | select(.url == "http://old.test/") | .id' list snapshots)
-    assert_eq "pdf=succeeded screenshot=failed wget=succeeded" \
-        "$(query 'map(select(.hook == "archivebox") | "\(.plugin)=\(.status)") | sort' list results "$page")" results
-    assert_eq "2019-02-12T19:35:00.000Z 2019-02-12T19:35:01.500Z" \
-        "$(query 'of("wget") | only | "\(.started_at) \(.ended_at)"' list results "$page")" "times of wget"
-    assert_eq "Old birds 2019-02-12T19:33:20Z" "$(query '.[] | select(.url == "http://old.test/") | "\(.title) \(.tags[0]) \(.bookmarked_at)"' list snapshots)" page
-    in_capsule test -s "$(query '.[0].directory' list snapshots "$page")/pdf/output.pdf" || fail "no PDF"
-}
-
 # Killed at any time: the next command takes the rest, and nothing twice.
 continues_after_kills() {
     local kills=0 count=100
@@ -241,8 +212,9 @@ PY
 }
 
 detach() {
-    in_capsule sh -c "mountpoint -q $disk || exit 0
-        systemctl stop archivist.slice; mountpoint -q $archive && umount $archive; umount $disk; rm -f $image"
+    unmount $archive
+    unmount $disk
+    in_capsule rm -f $image
 }
 
 used() { in_capsule sh -c "sync --file-system $disk && df --output=used --block-size=1 $disk | tail -n 1"; }
@@ -314,5 +286,4 @@ copies_without_reflinks() {
     detach
 }
 
-cases imports_each_version keeps_titles_tags_dates_and_files adds_nothing_twice takes_nothing_from_outside takes_what_is_older_than_the_database \
-    continues_after_kills takes_an_upgraded_directory deletes_all takes_a_directory_of_0_9 shares_blocks_on_one_file_system copies_without_reflinks
+cases imports_each_version keeps_titles_tags_dates_and_files adds_nothing_twice takes_nothing_from_outside continues_after_kills takes_an_upgraded_directory deletes_all takes_a_directory_of_0_9 shares_blocks_on_one_file_system copies_without_reflinks

@@ -25,11 +25,12 @@ as() {
     in_capsule runuser -u "$user" -- "$@"
 }
 
-# call USER METHOD ARGUMENT…: a call of the interface for users, past the command line.
+# call USER [INTERFACE.]METHOD ARGUMENT…: a call of an interface for users, past the command line.
 call() {
-    local user=$1
-    shift
-    as "$user" busctl --json=short call org.archivist1 /org/archivist1 org.archivist1.Manager "$@"
+    local user=$1 interface=Manager method=$2
+    shift 2
+    [[ $method != *.* ]] || interface=${method%.*} method=${method#*.}
+    as "$user" busctl --json=short call org.archivist1 /org/archivist1 org.archivist1."$interface" "$method" "$@"
 }
 
 # page USER: archives a page of this user; sets $crawl, $page and $file.
@@ -101,7 +102,7 @@ members_stop_and_retry_crawls_of_root() {
 
 the_machine_is_for_root() {
     local method
-    for method in Reload RebuildSearch TestStore; do
+    for method in Reload Search.Rebuild Store.Test Retention.Confirm; do
         # busctl prints no text of the error.
         assert_status 1 call member $method
         assert_contains "$output" "Access denied" "$method by a member"

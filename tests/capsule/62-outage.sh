@@ -1,7 +1,6 @@
 #!/bin/bash
 # The machine does not reach the Internet: no page fails, the reason is named, and work continues by itself. Names of the Internet
 # lead to a server of the capsule, by a name server of the test.
-# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

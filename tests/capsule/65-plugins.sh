@@ -1,6 +1,5 @@
 #!/bin/bash
 # Programs that plugins require: missing, installed by a provider plugin, used; and added directories of plugins.
-# In a short run in turn 2 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

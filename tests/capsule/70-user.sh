@@ -56,6 +56,7 @@ archives_as_a_user() {
     local directory
     assert_status 0 as_user archivist --user add --wait --plugins testquick http://user.test/
     assert_contains "$output" "c1 sealed" "add --wait"
+    assert_contains "$output" "see: archivist --user show c1" "the command that add --wait names"
     assert_eq sealed "$(ask '.[0].status' list crawls)" "list"
     directory=$(ask '.snapshot.snapshot.directory' show s1)
     assert_contains "$directory" "/home/$name/.local/share/archivist/archive/" "directory of the snapshot"
@@ -118,6 +119,17 @@ takes_up_a_persona() {
     wait_for 20 no_work_is_left
 }
 
+# No command is run after the start of the service manager, as at boot.
+continues_when_the_manager_starts() {
+    local crawl
+    crawl=$(ask '.crawl' add --plugins testquick http://user.test/boot)
+    in_capsule systemctl stop "user@$uid.service"
+    in_capsule systemctl start "user@$uid.service"
+    wait_for 20 as_user systemctl --user --quiet is-active archivist-orchestrator.service
+    wait_for 30 is_over_for_user "$crawl"
+    wait_for 20 no_work_is_left
+}
+
 cancels_as_a_user() {
     local crawl
     crawl=$(ask '.crawl' add --plugins testhold http://user.test/hold)
@@ -127,7 +139,7 @@ cancels_as_a_user() {
     wait_for 20 is_over_for_user "$crawl"
     assert_eq cancelled "$(ask '.crawl.crawl.status' show "$crawl")" "the cancelled crawl"
     wait_for 20 no_work_is_left
-    assert_eq "" "$(units_of_user --failed)" "failed units of the user"
+    assert_nothing "failed units of the user" units_of_user --failed
 }
 
 # The index of a user's archive has one server for all crawls, here the stand-in of 38-contract.sh.
@@ -171,7 +183,7 @@ keeps_workers_of_a_user() {
     wait_for 30 pool_pid_is_new 0 "$pid"
     assert_eq "$other" "$(pool_pid 1)" "the worker that is well"
     as_user archivist --user pool remove testmine
-    assert_eq "" "$(units_of_user 'archivist-pool-testmine*.service')" "what is left of the user's pool"
+    assert_nothing "what is left of the user's pool" units_of_user 'archivist-pool-testmine*.service'
     assert_status 1 as_user archivist pool add testtheirs -- sleep 1
     assert_contains "$output" "sudo" "a pool of the machine, by a user"
 }
@@ -180,8 +192,9 @@ keeps_workers_of_a_user() {
 leaves_the_system_alone() {
     assert_status 1 as_user archivist list crawls
     assert_contains "$output" "denied" "the system's orchestrator, asked by a stranger"
+    assert_contains "$output" "archivist --user" "the way out"
     [[ -z $(in_capsule systemctl list-units --all --plain --no-legend 'archivist-hook-*') ]] || fail "a user's hook runs in the system's manager"
 }
 
 uid=
-cases archives_as_a_user follows_hooks_of_a_user transfers_write_their_own_directories units_of_a_user_start_at_the_end_of_crawls takes_up_a_persona has_a_search_index cancels_as_a_user keeps_workers_of_a_user leaves_the_system_alone
+cases archives_as_a_user follows_hooks_of_a_user transfers_write_their_own_directories units_of_a_user_start_at_the_end_of_crawls takes_up_a_persona has_a_search_index continues_when_the_manager_starts cancels_as_a_user keeps_workers_of_a_user leaves_the_system_alone

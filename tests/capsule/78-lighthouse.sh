@@ -1,7 +1,6 @@
 #!/bin/bash
 # npm's lighthouse with Debian's chromium and node: scores of a page on the loopback, and of a page that is measured in a network of
 # its own; doctor says what is required. With EXTENT=full, because npm takes minutes to install.
-# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 source "$(dirname "$0")/registries.sh"
@@ -71,7 +70,7 @@ measures_a_page_from_a_network_of_its_own() {
     [[ -n $address ]] || skip "no address but those of the loopback"
     watch_page lightnet "$address"
     measures lightnet
-    assert_contains "$(in_capsule journalctl --quiet --no-pager --output=cat 'UNIT=archivist-network-local@check-slow.service')" \
+    assert_contains "$(journal --output=cat 'UNIT=archivist-network-local@check-slow.service')" \
         "Started" "the network of the check"
 }
 

@@ -77,7 +77,7 @@ every_scrape_succeeds() {
     done
     assert_eq 1 "$(value "min_over_time(up[${SECONDS_OF_SCRAPES}s])")" "least value of up"
     assert_eq 0 "$(value "max_over_time(node_textfile_scrape_error[${SECONDS_OF_SCRAPES}s])")" "scrapes with an error"
-    assert_eq "" "$(firing)" "alerts"
+    assert_nothing "alerts" firing
     wait_for 120 value_is $((rounds * 20)) 'archivist_pages{status="sealed"}'
     wait_for 10 value_is $((rounds * 20)) 'archivist_results_total{plugin="testfiles",status="succeeded"}'
     echo "figure: $(value "count_over_time(up[${SECONDS_OF_SCRAPES}s])") scrapes in $SECONDS_OF_SCRAPES s, $(value "changes(node_textfile_mtime_seconds[${SECONDS_OF_SCRAPES}s])") times with new metrics"

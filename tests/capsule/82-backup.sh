@@ -1,8 +1,6 @@
 #!/bin/bash
 # Backups while work runs: every file is what its digest says, a second one reads what is new alone, an interrupted one is none,
 # and a restoration on an empty disk gives back every byte, or changes nothing.
-# In a short run on the stable release alone.
-# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -46,8 +44,6 @@ fingerprint() {
     in_capsule sh -c 'find "$@" -type f -exec sha256sum {} + ; find "$@" -printf "%p %M %u %g\n"' sh $(sealed_pages) | sort
 }
 
-stop_all() { in_capsule systemctl stop archivist.slice; }
-
 backs_up_while_work_runs() {
     local done_crawl running output backup
     done_crawl=$(in_capsule sh -c 'seq -f http://backup.test/%g 5 | archivist add --json --plugins testfiles -' | evaluate '.crawl')
@@ -62,7 +58,7 @@ backs_up_while_work_runs() {
     verify "$backup"
     assert_eq "700 root" "$(in_capsule stat --format='%a %U' "$backup")" "the directory"
     assert_eq "600 root" "$(in_capsule stat --format='%a %U' "$backup/config/archivist.conf.d/91-test-secrets.conf")" "secrets"
-    assert_eq "" "$(in_capsule find "$backup" -name early)" "files of the running page"
+    assert_nothing "files of the running page" in_capsule find "$backup" -name early
     assert_eq 5 "$(in_capsule find "$backup" -name random | wc -l)" "files of the pages"
     assert_eq ok "$(in_capsule python3 -c "import sqlite3; print(sqlite3.connect('file:$backup/archivist.sqlite3?mode=ro', uri=True).execute('PRAGMA integrity_check').fetchone()[0])")" "the database"
 }
@@ -227,7 +223,7 @@ asks_about_deleted_pages() {
     in_capsule systemctl start $service
     assert_eq "$kept" "$(query 'map(.id) | only' list snapshots "$crawl")" "pages of the crawl"
     wait_for 30 are_removed
-    assert_eq "" "$(in_capsule find $data/archive -name "$gone")" "its files"
+    assert_nothing "its files" in_capsule find $data/archive -name "$gone"
     stop_all
     assert_status 0 archivist restore --database --keep-deleted $backups
     assert_contains "$output" "are there again" "what was kept"

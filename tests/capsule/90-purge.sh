@@ -15,7 +15,7 @@ removal_ends_what_runs() {
     in_capsule touch $kept
     apt_in_capsule remove archivist
     # Without --all: links to the removed service are kept until the purge, and are no units.
-    assert_eq "" "$(in_capsule systemctl list-units --plain --no-legend 'archivist*')" "units after the removal"
+    assert_nothing "units after the removal" in_capsule systemctl list-units --plain --no-legend 'archivist*'
     in_capsule test -e /etc/archivist/archivist.conf || fail "a removal must keep the configuration"
     assert_system_running
 }
@@ -53,7 +53,7 @@ purge_keeps_files_of_the_administrator() {
         assert_contains "$said" "  $file" "names of kept files"
     done
     assert_eq "$(own_files | sort)" "$(in_capsule find /etc/archivist /run/archivist ! -type d | sort)" "files after the purge"
-    assert_eq "" "$(in_capsule find /etc/archivist -type d -empty)" "empty directories"
+    assert_nothing "empty directories" in_capsule find /etc/archivist -type d -empty
     in_capsule test -e $kept || fail "a purge must keep the archive"
     # The next installation leaves them as they are.
     install
@@ -88,17 +88,17 @@ assert_nothing_left() {
     ! in_capsule test -e /etc/archivist || fail "/etc/archivist is left"
     assert_eq "" "$(in_capsule systemctl list-unit-files --no-legend 'archivist*')" "unit files"
     for place in /etc/systemd /usr/lib/systemd /usr/share/dbus-1 /usr/lib/sysusers.d /usr/lib/tmpfiles.d /var/lib/systemd; do
-        assert_eq "" "$(in_capsule find $place -name '*archivist*' ! -path '/var/lib/systemd/catalog/*')" "files in $place"
+        assert_nothing "files in $place" in_capsule find $place -name '*archivist*' ! -path '/var/lib/systemd/catalog/*'
     done
     ! in_capsule sh -c 'command -v archivist' || fail "the program is left"
-    assert_eq "" "$(files)" "files of that name"
+    assert_nothing "files of that name" files
     assert_eq "" "$(in_capsule debconf-show archivist)" "answers of debconf"
     assert_system_running
 }
 
 # Except for the archive and what apt and this test keep.
 files() {
-    in_capsule find / -xdev -name '*archivist*' ! -path '/var/cache/*' ! -path '/var/lib/archivist*' ! -path '/var/lib/apt/*' \
+    in_capsule find / -ignore_readdir_race -xdev -name '*archivist*' ! -path '/var/cache/*' ! -path '/var/lib/archivist*' ! -path '/var/lib/apt/*' \
         ! -path '/var/log/*' ! -path '/var/lib/systemd/catalog/*' ! -path '/tmp/*'
 }
 

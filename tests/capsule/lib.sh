@@ -16,6 +16,14 @@ source "$ROOT/tests/machine/lib/capsule-here.sh"
 
 in_capsule() { capsule run "$CAPSULE" "$@"; }
 
+# journal OPTION…: what the journal has of the time since this script began. Scripts before it in the same capsule may have had
+# crawls and pages of the same numbers.
+journal() {
+    in_capsule journalctl --sync
+    in_capsule journalctl --quiet --no-pager --since="@$script_began" "$@"
+}
+script_began=$EPOCHREALTIME
+
 # assert_eq EXPECTED ACTUAL WHAT
 assert_eq() {
     [[ $1 == "$2" ]] || fail "$3: expected '$1', got '$2'"
@@ -32,7 +40,7 @@ unit_property() { in_capsule systemctl show --property="$2" --value -- "$1"; }
 # systemctl is-system-running: no failed unit and no pending job.
 assert_system_running() {
     assert_eq running "$(in_capsule systemctl is-system-running || true)" "state of the system"
-    assert_eq "" "$(in_capsule systemctl list-units --failed --plain --no-legend)" "failed units"
+    assert_nothing "failed units" in_capsule systemctl list-units --failed --plain --no-legend
 }
 
 # The last case of every script.

@@ -81,7 +81,13 @@ queues() {
     keep $(compgen -v | grep -E '^crawl_' || true)
 }
 
-judges() { case_names | sed 's/^[0-9]*-//; s/-/_/g; s/^/judge_/'; }
+# What waits for a server is judged after the others.
+judges() {
+    local name
+    for name in $(case_names); do
+        grep -q '^# Judged last' "$WEB/$name/case.sh" && echo "1 $name" || echo "0 $name"
+    done | sort -s -k 1,1 | cut -d ' ' -f 2 | sed 's/^[0-9]*-//; s/-/_/g; s/^/judge_/'
+}
 for name in $(case_names); do
     eval "judge_$(sed 's/^[0-9]*-//; s/-/_/g' <<<"$name")() { needs queues; load_case $name; judge; }"
 done

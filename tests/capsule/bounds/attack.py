@@ -124,7 +124,7 @@ def hold(crawl, count):
 
 def quote(mib):
     bus = Bus()
-    print(call(bus, "Check", "sas", ["x", "k" * (int(mib) << 20)]), end=" ")
+    print(bus.call(NAME, PATH, "org.archivist1.Watches", "Check", "sas", ["x", "k" * (int(mib) << 20)]), end=" ")
     print(call(Bus(), "Status"))
 
 

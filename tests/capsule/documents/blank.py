@@ -167,7 +167,7 @@ def look_at_page(directory, succeeded, common, has_query):
         facts["pdf"] = look("pdf", "output.pdf", look_at_pdf, set() if has_query else set(document) - common)
     if "screenshot" in succeeded:
         facts["picture"] = look("screenshot", "screenshot.png", look_at_picture)
-        look("screenshot", "thumbnail.png", look_at_picture)
+        look("screenshot", "thumbnail.webp", look_at_picture)
     if "wget" in succeeded:
         look("wget", succeeded["wget"] or "", words_of_document)
     return facts, blank
