@@ -7,7 +7,6 @@
 # Skipped where the registries cannot be reached.
 # RELEASE_OF_PLUGINS=VERSION tests this release, with hooks-VERSION.tsv; abx-dl has the same version, or DL_VERSION.
 # KEEP=DIRECTORY, a new one, has what was said afterwards; judge.py prints the table of what is there so far.
-# In a short run in turn 1 of 3.
 source "$(dirname "$(readlink -f "$0")")/../capsule/lib.sh"
 source "$ROOT/tests/capsule/archivist.sh"
 source "$ROOT/tests/capsule/registries.sh"

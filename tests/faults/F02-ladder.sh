@@ -66,7 +66,7 @@ outlives_nothing() {
     snapshot=$(query '.[0].id' list snapshots "$crawl")
     milliseconds=$(tool cancel "$crawl" "archivist-hook-test$1-$snapshot.service")
     ((milliseconds <= (GRACE + 1) * 1000)) || fail "$1: it took $milliseconds ms"
-    assert_eq "" "$(query 'map(select(.status == "succeeded").status)' list results "$crawl")" "$1: successes"
+    assert_nothing "$1: successes" query 'map(select(.status == "succeeded").status)' list results "$crawl"
     assert_eq cancelled "$(crawl_status "$crawl")" "$1: the crawl"
     has_unit $canary || fail "$1: the canary is dead"
     assert_nothing_is_left

@@ -1,6 +1,5 @@
 #!/bin/bash
 # F3: repeated daemon-reexec and daemon-reload under load: the run of every hook has its exit status.
-# In a short run in turn 1 of 3.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 20 200) HOOKS=10 TIMES=$(times 5 20)

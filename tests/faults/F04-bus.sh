@@ -1,7 +1,6 @@
 #!/bin/bash
 # F4: the bus stops and starts under load, at once and after longer than systemd restarts a failing service: the
 # orchestrator returns without an administrator, and the end of every hook is recorded.
-# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 20 200) HOOKS=10 TIMES=$(times 3 10) AWAY=$(times 5 45)

@@ -1,7 +1,6 @@
 #!/bin/bash
 # F5: journald is stopped, killed, restarted and flooded under load, and its disk is full: the orchestrator answers, and the run of
 # every hook has its exit status. The time of an answer is printed but not judged, because it depends on the machine.
-# In a short run in turn 2 of 3.
 source "$(dirname "$0")/lib.sh"
 
 journals=(/var/log/journal /run/log/journal)

@@ -1,7 +1,6 @@
 #!/bin/bash
 # F6: the package is installed again, as in an upgrade, while hooks run: every hook ends with the same invocation. It is removed
 # while hooks run, which stops them, and installed again: all of them run to their end then.
-# In a short run in turn 2 of 3.
 source "$(dirname "$0")/lib.sh"
 
 HOOKS=50

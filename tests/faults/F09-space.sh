@@ -2,7 +2,6 @@
 # F9: no space, no inodes, a read-only file system, for the data and for /tmp of hooks: the orchestrator survives, reports
 # the reason, continues by itself afterwards, and records no incomplete result as a success.
 # tests/capsule/60-bad-input.sh and 48-polite.sh test the answers to callers while the disk is full.
-# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 12 100) ROUNDS=$(times 1 5) SIZE=262144
@@ -69,7 +68,7 @@ stands() { [[ -z $(in_capsule systemctl list-units --plain --no-legend --state=r
 assert_whole() {
     local partial
     finish "$1" 300
-    assert_eq "" "$(query 'map(select(.status != "succeeded") | "\(.status) \(.error)")' list results "$1" --limit 0)" "results of $1 that failed"
+    assert_nothing "results of $1 that failed" query 'map(select(.status != "succeeded") | "\(.status) \(.error)")' list results "$1" --limit 0
     assert_eq "sealed $((PAGES * 2)) succeeded" "$(crawl_status "$1") $(query '[length, (map(.status) | unique[])]' list results "$1" --limit 0)" \
         "results of $1"
     partial=$(in_capsule sh -c "find $data/archive -path '*/testcare*/whole' ! -size ${SIZE}c | wc -l")
@@ -161,7 +160,7 @@ archive_of_another_installation() {
     assert_contains "$(archivist doctor || true)" "to use this one from now on: rm $data/installation" "archivist doctor"
     restart
     wait_for 20 says "$reason"
-    assert_eq "" "$(in_capsule find $data/archive -mindepth 1 ! -path '*/.ids*' ! -path '*/.run*' ! -path '*/.fetched')" "files in the archive of others"
+    assert_nothing "files in the archive of others" in_capsule find $data/archive -mindepth 1 ! -path '*/.ids*' ! -path '*/.run*' ! -path '*/.fetched'
     in_capsule umount $data/archive
     assert_whole "$crawl"
     assert_eq "1 1" "$(query '[(map(.attempts) | unique[])]' list crawls "$crawl") $(query 'map(.attempts) | unique' list snapshots "$crawl" --limit 0)" \

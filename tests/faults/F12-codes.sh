@@ -1,7 +1,6 @@
 #!/bin/bash
 # F12: many concurrent hooks with different exit statuses: the run of each has its own. F13: failed hooks
 # leave no failed units, and the memory of PID 1 does not grow with their number.
-# In a short run in turn 1 of 3.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 30 1000) HOOKS=10

@@ -1,7 +1,6 @@
 #!/bin/bash
 # F14: very many units end at once while the orchestrator is frozen: it records the end of each. F15: an orchestrator that
 # stays frozen is restarted by the watchdog, without effect on hooks.
-# In a short run in turn 2 of 3.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 2 20) EACH=50 DEAF=5 WATCHDOG=5

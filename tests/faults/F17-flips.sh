@@ -3,7 +3,6 @@
 # hint, or recovers and reports; never silently. Silent means: it works without a message on a database that fails SQLite's
 # integrity_check, or on a log that lost more than the last transaction. A flip that makes another valid document, such as a
 # letter of a title, cannot be detected. A short run is always the same; SEED=N repeats a full one.
-# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 
 COUNT=${COUNT-$(times 24 400)} SEED=${SEED-$(times 1 $RANDOM)}

@@ -28,7 +28,7 @@ every_slot_is_alive_and_a_stop_is_final() {
     local died hung deaf began took left again
     archivist pool add $POOL -n "$WORKERS" --set HeartbeatSec=2s --set StopSec=1s --set RestartMaxSec=3s --now -- /usr/bin/python3 /opt/pools/worker.py $STATE
     in_capsule sleep "$SECONDS_OF_IT"
-    assert_eq "" "$(ask '.workers | map(select(.state == "failed").unit)')" "abandoned workers"
+    assert_nothing "abandoned workers" ask '.workers | map(select(.state == "failed").unit)'
     in_capsule touch $STATE/calm
     wait_for 30 is_whole
     died=$(count 'Failed with result') hung=$(count 'Watchdog timeout') deaf=$(count "Failed with result 'timeout'\|State 'stop-watchdog' timed out\|State 'stop-sigterm' timed out")

@@ -1,7 +1,6 @@
 #!/bin/bash
 # F22: crawls are cancelled at random times, between restarts of the orchestrator: no process and no failed unit
 # of them remains.
-# In a short run in turn 1 of 3.
 source "$(dirname "$0")/lib.sh"
 
 ROUNDS=$(times 15 500) SEED=${SEED-$RANDOM}

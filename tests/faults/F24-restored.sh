@@ -1,7 +1,6 @@
 #!/bin/bash
 # F24: the database is replaced by an older copy, moved away, or takes turns with another one: no file of an earlier page
 # changes, no id is handed out twice, and the journal says why ids jump.
-# In a short run in turn 1 of 3.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 12 200)

@@ -117,7 +117,7 @@ attacked() {
     # A hook that found a full disk may have written nothing that matters.
     assert_contains "$(query "of(\"$2\") | map(.error) | join(\"; \")" list results "$crawl" --limit 0)" "(limit: disk); removed what it wrote: " \
         "the reasons of the hooks"
-    assert_eq "" "$(in_capsule find $state/archive -name 'full*')" "files of the hooks"
+    assert_nothing "files of the hooks" in_capsule find $state/archive -name 'full*'
     ((before - $(free) < 64)) || fail "$before MiB were free, and $(free) MiB are"
     figure "F28 $1, $3 at once: of $before MiB free, at least $least MiB were left, and $(free) MiB at the end"
 }

@@ -108,7 +108,7 @@ removal_is_killed() {
     done
     wait_for 300 files_are_removed
     assert_eq "" "$(in_capsule sh -c "ls -d $archive/2*/removed* 2>/dev/null")" "directories of deleted pages"
-    assert_eq "" "$(in_capsule find $archive -mindepth 3 -maxdepth 3 -name '.deleted-*')" "what is left"
+    assert_nothing "what is left" in_capsule find $archive -mindepth 3 -maxdepth 3 -name '.deleted-*'
     assert_eq "$(query 'map(select(.directory)) | length' list snapshots --limit 0)" \
         "$(in_capsule find $archive -mindepth 3 -maxdepth 3 -name 's*' -printf . | wc -c)" "rows, and directories of pages"
     wait_for 180 index_is_idle

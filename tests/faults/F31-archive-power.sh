@@ -59,7 +59,7 @@ assert_kept() {
         ! grep -q "^$n " <<<"$rows" || fail "the deletion of list $n was reported, and it is there"
         gone=$((gone + 1))
     done < <(sed -n 's/^deleted //p' "$said")
-    assert_eq "" "$(in_capsule find $archive -mindepth 3 -maxdepth 3 -name '.deleted-*')" "what removals left"
+    assert_nothing "what removals left" in_capsule find $archive -mindepth 3 -maxdepth 3 -name '.deleted-*'
     wait_for 600 is_everything_sealed
     assert_eq "$(query 'map(select(.directory)) | length' list snapshots --limit 0)" \
         "$(in_capsule find $archive -mindepth 3 -maxdepth 3 -name 's*' -printf . | wc -c)" "rows, and directories of pages"

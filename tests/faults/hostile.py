@@ -7,14 +7,8 @@ import struct
 import sys
 
 BUS = "/run/dbus/system_bus_socket"
-METHODS = {
-    "Manager": {
-        "Add": "hs", "Amend": "ss", "Cancel": "s", "Draft": "s", "Hold": "sb", "Install": "as", "Interrupt": "s", "List": "ss",
-        "Plugins": "", "Proceed": "sb", "Reload": "", "Retry": "ss", "Run": "hs", "Show": "s", "Status": "", "Watch": "s",
-        "Pause": "s", "Resume": "s", "Why": "s", "Abort": "s",
-        "Check": "sas", "AwaitCheck": "s", "Watches": "s", "History": "ss"},
-    "Worker": {"Attach": "s", "Report": "ss", "Run": "ssh", "SnapshotsDone": "s", "Stop": "ssb"},
-}
+# Of each method, a line "INTERFACE.MEMBER SIGNATURE", next to this program.
+METHODS = os.path.splitext(__file__)[0] + ".methods"
 VICTIMS = ("c1", "s1", "", "../../etc/passwd", "x" * 100000, '{"key":"a/b"}')
 
 
@@ -67,11 +61,14 @@ class Bus:
     def send(self, to, path, interface, member, signature, arguments, kind=1):
         """Sends a call (1) or a signal (4), without waiting for anything."""
         body, files = Writer(), []
-        for code, argument in zip(signature.replace("as", "A"), arguments):
+        for code, argument in zip(codes(signature), arguments):
             if code == "s":
                 body.text(argument)
             elif code == "b":
                 body.u32(int(argument))
+            elif code == "x":
+                body.align(8)
+                body.data += struct.pack("<q", argument)
             elif code == "h":
                 body.u32(len(files))
                 files.append(argument)
@@ -146,22 +143,28 @@ def fields_of(data):
     return fields
 
 
+def codes(signature):
+    """The types of the arguments: "A" is an array of strings."""
+    return signature.replace("as", "A")
+
+
 def main():
     victims = VICTIMS + tuple(sys.argv[1:])
     only = os.environ.get("ONLY")
-    for interface, methods in METHODS.items():
-        for member, signature in methods.items():
-            for victim in victims if only in (None, member) else ():
-                answer = attempt("org.archivist1." + interface, member, signature, victim)
-                print(interface + "." + member, answer)
+    with open(METHODS, encoding="ascii") as methods:
+        for line in methods:
+            method, signature = line.split()
+            for victim in victims if only in (None, method) else ():
+                print(method, attempt(method, signature.strip("-"), victim))
 
 
-def attempt(interface, member, signature, victim):
+def attempt(method, signature, victim):
+    interface, _, member = method.rpartition(".")
     try:
         bus = Bus()
         with open("/dev/null", "rb") as nothing:
-            arguments = [{"h": nothing.fileno(), "b": True}.get(kind, victim) for kind in signature.replace("as", "A")]
-            return bus.call("org.archivist1", "/org/archivist1", interface, member, signature, arguments)
+            arguments = [{"h": nothing.fileno(), "b": True, "x": 1}.get(kind, victim) for kind in codes(signature)]
+            return bus.call("org.archivist1", "/org/archivist1", "org.archivist1." + interface, member, signature, arguments)
     except (OSError, ConnectionError) as error:
         return "unreachable:" + type(error).__name__
 

@@ -1,6 +1,5 @@
 #!/bin/bash
 # N1: a node loses its power in mid-crawl. Other nodes take over within a lease and 15 s; no page is lost or recorded twice.
-# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 
 CUTS=$(times 1 20) PAGES=42

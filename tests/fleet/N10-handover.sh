@@ -1,7 +1,6 @@
 #!/bin/bash
 # Hosts that change hands: a node that drains starts no page after the answer, nodes without work get hosts of the one that has
 # all, and a cancelled page of a node without power is named, and not fetched when it is back.
-# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 
 # A page that runs at the time of the answer has requested its URL within this time, in milliseconds.

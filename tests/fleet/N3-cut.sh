@@ -1,7 +1,6 @@
 #!/bin/bash
 # N3, N6: the network of a node is cut for two leases, while the clocks of all machines differ by days and drift (see lab.sh). No
 # two nodes request pages of a host too close to each other, and no page is lost, also of those that the cut node accepted.
-# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 
 CUTS=$(times 1 10) PAGES=42

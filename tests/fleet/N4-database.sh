@@ -1,6 +1,5 @@
 #!/bin/bash
 # N4: PostgreSQL is killed, has no disk space, or does not answer. Accepted URLs are not lost, and all nodes continue by themselves.
-# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=42 SILENCE=900

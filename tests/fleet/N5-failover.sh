@@ -1,7 +1,6 @@
 #!/bin/bash
 # N5: the primary dies, and its standby lacks the last 5 s. Every page is recorded once by the new primary, and URLs that a node
 # accepted in these seconds are sent again.
-# In a short run in turn 3 of 3.
 source "$(dirname "$0")/lib.sh"
 
 FAILOVERS=$(times 1 5) PAGES=42 LOST_SECONDS=5

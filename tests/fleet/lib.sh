@@ -142,6 +142,17 @@ taken_over_after() {
         END { printf "%d\n", most }' "$lab/web.log"
 }
 
+# Who is connected, who holds what, and what is left to do.
+describe_state() {
+    local n
+    sql "SELECT 'node', name, seen, archivist.clock() - seen, wanting, draining, drains, ended FROM archivist.node"
+    sql "SELECT 'host', key, owner, due_at, lease_until - archivist.clock() FROM archivist.host ORDER BY 2"
+    sql "SELECT 'pages', crawl, status, wanted, node, count(*) FROM archivist.page GROUP BY 2, 3, 4, 5 ORDER BY 2"
+    for n in "${NODES[@]}"; do
+        ! is_on "$n" || on "$n" journalctl --no-pager --lines 15 --unit archivist-fleet --unit archivist-orchestrator
+    done
+}
+
 # Ends what a failed case left: all machines run and are connected.
 after_failure() { mend_lab; }
 
