@@ -95,3 +95,30 @@ pub fn main() -> ExitCode {
     client::hint::remember(&scope);
     cli.verb.run(&scope)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+
+    /// As in systemctl(1) and journalctl(1).
+    #[test]
+    fn the_number_of_entries_is_n_in_every_verb() {
+        let mut names = Vec::new();
+        collect(&super::command(), &mut names);
+        names.sort();
+        let all = ["list limit", "logs lines", "plot limit", "search limit", "versions limit"];
+        assert!(all.iter().all(|name| names.iter().any(|one| one == name)), "{names:?}");
+    }
+
+    fn collect(command: &Command, names: &mut Vec<String>) {
+        for argument in command.get_arguments() {
+            let Some(long @ ("limit" | "lines")) = argument.get_long() else { continue };
+            let name = format!("{} {long}", command.get_name());
+            assert_eq!(argument.get_short(), Some('n'), "{name}");
+            names.push(name);
+        }
+        for verb in command.get_subcommands() {
+            collect(verb, names);
+        }
+    }
+}

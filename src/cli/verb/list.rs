@@ -63,7 +63,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "URL|PREFIX*|*.HOST")]
     url: Option<UrlPattern>,
     /// List at most N entries; 0 lists all
-    #[arg(long, value_name = "N", default_value_t = LIMIT)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = LIMIT)]
     limit: u32,
     #[command(flatten)]
     local: Local,

@@ -37,7 +37,7 @@ pub struct VersionsArgs {
     #[arg(value_name = "URL")]
     url: String,
     /// List at most N snapshots; 0 lists all
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     limit: u32,
     /// Print JSON
     #[arg(long)]

@@ -34,7 +34,7 @@ pub struct PlotArgs {
     #[arg(value_name = "ID")]
     id: Owner,
     /// Draw the first N units, or in a fleet pages; 0 draws all
-    #[arg(long, value_name = "N", default_value_t = 2000)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 2000)]
     limit: u32,
     #[command(flatten)]
     local: Local,
