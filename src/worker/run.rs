@@ -16,8 +16,9 @@ use crate::page::snapshot_index::SnapshotIndex;
 use crate::sequence::HookEvent;
 use crate::share;
 use archivist_core::model::{
-    Outcome, Owner, RECORDER, ResultState, Time, Verdict, cut, stderr_file,
+    HttpAnswer, Outcome, Owner, RECORDER, ResultState, Time, Verdict, cut, stderr_file,
 };
+use archivist_core::plan::skipped_with_visit;
 use archivist_core::text::exact_span;
 use archivist_plugin::Directory;
 use archivist_plugin::files::output;
@@ -135,7 +136,8 @@ impl HookRunner {
         if let Some(why) = &report.network_fault {
             warn(self.index.lacks_network(why));
         }
-        let is_refused = self.is_refused(&report) || report.network_fault.is_some();
+        let is_refused = self.assignment.visit.ends_early(self.answer_with(&report).as_ref())
+            || report.network_fault.is_some();
         if is_refused {
             // What an error page links to or is called is not about the page.
             report.children.clear();
@@ -256,6 +258,7 @@ impl HookRunner {
             None => disk::retry_if_lacking(report.verdict, &ended.outcome, lack)
                 .with_remark(limit_reached(hook, ended)),
         };
+        report.verdict = self.verdict_of_visit(&report, &ended.outcome);
         if report.verdict.state == ResultState::Failed && ended.unit.is_some() {
             let end = self.end_of_stderr(hook, ended).await?;
             stderr::keep(&directory, &stderr_file(&hook.hook), &end);
@@ -282,15 +285,26 @@ impl HookRunner {
         Ok(stderr::read(&invocation, unit).await)
     }
 
-    /// Whether the server refuses the visit, with the answer in this report or before.
-    fn is_refused(&self, report: &Report) -> bool {
-        let rules = &self.assignment.visit;
+    /// The answer of the server that counts, with the one in this report or before.
+    fn answer_with(&self, report: &Report) -> Option<HttpAnswer> {
         let known = self.index.known().answer.clone();
-        let answer = match report.answer() {
-            Some(answer) => Some(rules.newer(known, answer)),
+        match report.answer() {
+            Some(answer) => Some(self.assignment.visit.newer(known, answer)),
             None => known,
-        };
-        rules.ends_early(answer.as_ref())
+        }
+    }
+
+    /// The verdict of this report, if the visit counts.
+    fn verdict_of_visit(&self, report: &Report, outcome: &Outcome) -> Verdict {
+        let verdict = report.verdict.clone();
+        let known = self.index.known().network_fault.clone();
+        match report.network_fault.as_ref().or(known.as_ref()) {
+            Some(why) => skipped_with_visit(verdict, why),
+            None => {
+                let answer = self.answer_with(report);
+                self.assignment.visit.verdict(verdict, outcome, answer.as_ref())
+            }
+        }
     }
 
     /// Adds the answer that a browser's tab got to the report about a foreground hook without one of

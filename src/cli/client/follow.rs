@@ -58,10 +58,10 @@ impl Follow {
 
     /// Applies one event; returns a line if the event changes the state. A stream that starts again
     /// repeats what is known already.
-    pub fn apply(&mut self, event: CrawlEvent) -> Option<Note> {
+    pub fn apply(&mut self, event: CrawlEvent, now: Time) -> Option<Note> {
         match event {
             CrawlEvent::Crawl { crawl } => self.crawl_event(crawl),
-            CrawlEvent::Snapshot { snapshot } => self.snapshot_event(snapshot),
+            CrawlEvent::Snapshot { snapshot } => self.snapshot_event(snapshot, now),
             CrawlEvent::Hook { result } => self.hook_event(result),
         }
     }
@@ -97,7 +97,7 @@ impl Follow {
         note
     }
 
-    fn snapshot_event(&mut self, snapshot: Snapshot) -> Option<Note> {
+    fn snapshot_event(&mut self, snapshot: Snapshot, now: Time) -> Option<Note> {
         let owner = Owner::Snapshot(snapshot.id);
         let before = self.statuses.insert(snapshot.id, snapshot.status);
         self.urls.insert(owner, snapshot.url.clone());
@@ -126,12 +126,15 @@ impl Follow {
         } else {
             self.problems.remove(&key)
         };
-        // A queued page with a reason waits for its next attempt.
-        let is_reported = snapshot.status != Lifecycle::Queued || snapshot.reason.is_some();
+        let waits = waiting(&snapshot, now);
+        let is_reported = snapshot.status != Lifecycle::Queued || waits.is_some();
         (before != Some(snapshot.status) && is_reported).then(|| Note {
-            text: page_line(&snapshot),
+            lasting: snapshot.status.is_final() || waits.is_some(),
+            text: match waits {
+                Some(waits) => format!("{} {} {waits}", snapshot.id, clean(&snapshot.url)),
+                None => page_line(&snapshot),
+            },
             tone: text::tone_of_lifecycle(snapshot.status, snapshot.reason.as_deref()),
-            lasting: snapshot.status.is_final(),
         })
     }
 
@@ -290,6 +293,14 @@ fn answered(count: u64, all: u64, status: u16) -> String {
         1 => format!("the page answered {status}"),
         _ => format!("{count} of {all} pages answered {status}"),
     }
+}
+
+/// Why a queued page waits for its next attempt, and when that is due. `None` for a page that does not.
+pub fn waiting(snapshot: &Snapshot, now: Time) -> Option<String> {
+    let reason = snapshot.reason.as_deref().filter(|_| snapshot.status == Lifecycle::Queued)?;
+    let next = snapshot.retry_at.filter(|time| *time > now);
+    let next = next.map(|time| format!("; next attempt {}", text::relative(time, now)));
+    Some(format!("queued: {}{}", clean(reason), next.unwrap_or_default()))
 }
 
 fn page_line(snapshot: &Snapshot) -> String {

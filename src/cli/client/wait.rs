@@ -235,7 +235,7 @@ impl View {
                 .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
             style::print_document(&format!("{text}\n"))?;
         }
-        match self.follow.apply(event) {
+        match self.follow.apply(event, style::now()) {
             Some(note) => self.show(&note),
             None => Ok(()),
         }

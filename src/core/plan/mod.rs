@@ -73,5 +73,5 @@ pub use takeover::{Gate, OtherRunner, gate, may_be_killed};
 pub use view::{Due, Host, HostId, OpenCrawl, View};
 pub use visit::{
     HEADERS, Treatment, Visit, VisitRules, became_error, is_last_visit, is_lost, kept_note,
-    shows_document,
+    shows_document, skipped_with_visit,
 };

@@ -4,7 +4,9 @@
 //! a visit counts for nothing: the page waits, and all hooks visit it again. After the last visit
 //! the results that show the document fail. Other errors are kept unless a setting says otherwise.
 
-use crate::model::{Backoff, HttpAnswer, HttpErrors, ResultState, Time, is_http_error};
+use crate::model::{
+    Backoff, HttpAnswer, HttpErrors, Outcome, ResultState, Time, Verdict, is_http_error,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -70,6 +72,26 @@ impl VisitRules {
         }
     }
 
+    /// Returns the verdict on a hook of a visit with this answer. A visit that is repeated ends hooks
+    /// that run, which is no failure of theirs; in the last one, their reason is the answer.
+    pub fn verdict(
+        &self,
+        verdict: Verdict,
+        outcome: &Outcome,
+        answer: Option<&HttpAnswer>,
+    ) -> Verdict {
+        let Some(answer) = answer.filter(|_| verdict.state == ResultState::Failed) else {
+            return verdict;
+        };
+        match self.treatment(Some(answer)) {
+            Treatment::Wait => skipped_with_visit(verdict, &answer.reason()),
+            Treatment::GiveUp if matches!(outcome, Outcome::Signal(_)) => {
+                Verdict { error: Some(answer.reason()), ..verdict }
+            }
+            Treatment::GiveUp | Treatment::Fail | Treatment::Keep => verdict,
+        }
+    }
+
     /// Whether the visit ends now, because no later answer changes what follows.
     pub fn ends_early(&self, answer: Option<&HttpAnswer>) -> bool {
         match self.treatment(answer) {
@@ -77,6 +99,17 @@ impl VisitRules {
             Treatment::GiveUp => answer.is_some_and(HttpAnswer::is_of_browser),
             Treatment::Keep | Treatment::Fail => false,
         }
+    }
+}
+
+/// The verdict on a hook that failed in a visit which is repeated for this reason.
+pub fn skipped_with_visit(verdict: Verdict, why: &str) -> Verdict {
+    match verdict.state {
+        ResultState::Failed => Verdict {
+            state: ResultState::Skipped,
+            error: Some(format!("the visit ended: {why}; the page is visited again")),
+        },
+        _ => verdict,
     }
 }
 
@@ -262,6 +295,27 @@ mod tests {
                 attempts: 5,
             },
         }
+    }
+
+    #[test]
+    fn hooks_that_a_refused_visit_ends_have_not_failed() {
+        let terminated = Outcome::Signal(15);
+        let verdict = |is_last: bool, outcome: &Outcome, status: u16| {
+            let failed = Verdict { state: ResultState::Failed, error: Some(outcome.to_string()) };
+            rules(HttpErrors::Keep, is_last).verdict(failed, outcome, Some(&answer(status, "wget")))
+        };
+        let repeated = verdict(false, &terminated, 503);
+        assert_eq!(repeated.state, ResultState::Skipped);
+        assert_eq!(
+            repeated.error.as_deref(),
+            Some("the visit ended: http 503; the page is visited again")
+        );
+        assert_eq!(verdict(false, &terminated, 200).state, ResultState::Failed);
+
+        let last = verdict(true, &terminated, 429);
+        assert_eq!(last.state, ResultState::Failed);
+        assert_eq!(last.error.as_deref(), Some("http 429"));
+        assert_eq!(verdict(true, &Outcome::Exit(1), 429).error.as_deref(), Some("exit code 1"));
     }
 
     #[test]

@@ -27,8 +27,11 @@ fn crawl(status: Lifecycle) -> CrawlEvent {
 /// Applies `events` and returns the lines and the exit status.
 fn follow(events: Vec<CrawlEvent>) -> (Vec<String>, Follow) {
     let mut follow = Follow::new(CrawlId(1));
-    let lines =
-        events.into_iter().filter_map(|event| follow.apply(event)).map(|note| note.text).collect();
+    let lines = events
+        .into_iter()
+        .filter_map(|event| follow.apply(event, sample::NOW))
+        .map(|note| note.text)
+        .collect();
     (lines, follow)
 }
 
@@ -87,6 +90,31 @@ fn page_with_an_http_error_is_no_success() {
 
     let (_, good) = follow(vec![page(3, Some(200)), crawl(Lifecycle::Sealed)]);
     assert_eq!(good.exit(), Exit::Done);
+}
+
+#[test]
+fn a_page_that_is_visited_again_says_when() {
+    let waits = Snapshot {
+        retry_at: Some(Time(sample::NOW.0 + 30_000)),
+        status: Lifecycle::Queued,
+        reason: Some("http 429; visit 1 of 5 was refused".to_owned()),
+        ..sample::snapshot(3)
+    };
+    let refused = "the visit ended: http 429; the page is visited again";
+    let (lines, follow) = follow(vec![
+        snapshot(Lifecycle::Started, None),
+        hook(ResultState::Skipped, Some(refused)),
+        CrawlEvent::Snapshot { snapshot: waits },
+    ]);
+    assert_eq!(
+        lines[1..],
+        [
+            format!("s3 https://example.com/ screenshot skipped 1.2s: {refused}"),
+            "s3 https://example.com/ queued: http 429; visit 1 of 5 was refused; next attempt in 30s"
+                .to_owned(),
+        ]
+    );
+    assert_eq!(follow.problems().len(), 0);
 }
 
 #[test]
@@ -158,12 +186,12 @@ fn gaps_in_the_streams_are_detected() {
     };
     let (_, mut follow) = follow(vec![CrawlEvent::Crawl { crawl: ended }]);
     assert!(follow.has_gaps());
-    follow.apply(snapshot(Lifecycle::Started, None));
+    follow.apply(snapshot(Lifecycle::Started, None), sample::NOW);
     assert!(follow.has_gaps());
     follow.stream_begins();
     assert!(follow.working().is_empty());
-    follow.apply(snapshot(Lifecycle::Sealed, None));
-    follow.apply(hook(ResultState::Failed, None));
+    follow.apply(snapshot(Lifecycle::Sealed, None), sample::NOW);
+    follow.apply(hook(ResultState::Failed, None), sample::NOW);
     assert!(!follow.has_gaps());
 }
 

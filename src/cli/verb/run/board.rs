@@ -1,5 +1,6 @@
 //! Table of hooks on a terminal: one row for each hook of the running pages.
 
+use crate::client::follow::waiting;
 use crate::display::style::{Style, Tone};
 use crate::display::text;
 use archivist_core::model::{Lifecycle, Owner, ResultState};
@@ -32,6 +33,9 @@ impl Board {
             CrawlEvent::Snapshot { snapshot } => {
                 let owner = Owner::Snapshot(snapshot.id);
                 self.urls.insert(owner, snapshot.url.clone());
+                if let Some(why) = waiting(snapshot, style.now) {
+                    return self.ended(owner, &why, style);
+                }
                 match snapshot.status {
                     Lifecycle::Started => {
                         self.pages.entry(owner).or_default().url = snapshot.url.clone();

@@ -245,10 +245,10 @@ impl<'a> Work<'a> {
         if let Some(screen) = &mut self.screen {
             let stays = self.board.apply(&event, &Screen::style(style::now()));
             stays.iter().for_each(|line| screen.print(line));
-            shown.follow.apply(event);
+            shown.follow.apply(event, style::now());
             return Ok(());
         }
-        let note = shown.follow.apply(event);
+        let note = shown.follow.apply(event, style::now());
         match note {
             Some(note) if self.records.is_none() => {
                 let style = Style::of_stdout();
