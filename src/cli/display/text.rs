@@ -131,12 +131,10 @@ pub fn counts(counts: &Counts, states: &[&str]) -> String {
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-/// `97%: 32 succeeded, 1 failed`; empty without any.
+/// `97%: 1 of 33 failed`; empty without any. Next to it, the results are counted by state.
 pub fn health(uses: Uses) -> String {
     match uses.health() {
-        Some(percent) => {
-            format!("{percent}%: {} succeeded, {} failed", uses.succeeded, uses.failed)
-        }
+        Some(percent) => format!("{percent}%: {} of {} failed", uses.failed, uses.all()),
         None => String::new(),
     }
 }

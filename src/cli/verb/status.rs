@@ -499,7 +499,7 @@ mod tests {
    Network: one for each crawl (Network=auto), Reach=public; address filters have no effect here
     Crawls: 3 queued, 1 started
      Pages: 20 queued
-    Health: 96%: 32 succeeded, 1 failed
+    Health: 96%: 1 of 33 failed
     Replay: 7 pages do not hold: s9 s8 ...; to record again: archivist retry --unfaithful 0.95
      Store: /srv/store, 3 waiting (1 failed), 1 running; s7: failed to open store '/srv/store'
       Next: Sat 2026-11-21 09:26:05 UTC; in 1min 0s

@@ -69,7 +69,7 @@ fn a_snapshot_like_systemctl_status() {
      Crawl: c1, depth 0
       Tags: news
    Results: 1 succeeded, 1 failed
-    Health: 50%: 1 succeeded, 1 failed
+    Health: 50%: 1 of 2 failed
  Directory: /var/lib/archivist/archive/20261121/example.com/s3
    Running: 1
             └─ archivist-hook-pdf-s3.service 1min 0s

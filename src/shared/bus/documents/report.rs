@@ -74,7 +74,7 @@ pub struct Crawl {
     pub partial: u64,
     /// Number of results by status.
     pub results: Counts,
-    /// How many of them succeeded and failed.
+    /// How many of them succeeded or had nothing to save, and how many failed.
     #[serde(default)]
     pub uses: Uses,
     /// Path of its directory; `None` before its first start.
@@ -129,7 +129,7 @@ pub struct Snapshot {
     pub attempts: u32,
     /// Its results by status.
     pub results: Counts,
-    /// How many of them succeeded and failed.
+    /// How many of them succeeded or had nothing to save, and how many failed.
     #[serde(default)]
     pub uses: Uses,
     /// Path of its directory; `None` before its first start.
