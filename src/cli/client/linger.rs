@@ -23,11 +23,21 @@ pub fn logout_hint(scope: &Scope) -> Option<(&'static str, String)> {
 fn hint_for(user: &str, uid: Uid, scope: &Scope) -> Option<(&'static str, String)> {
     let has_session = scope.rooted(USERS).join(uid.to_string()).exists();
     let lingers = scope.rooted(LINGER).join(user).exists();
+    let is_ending = scope.user && has_session && !lingers;
+    let what = "at logout, all work stops until the next login";
+    is_ending.then(|| (what, command(user, scope)))
+}
+
+/// Returns the command that keeps the service manager of the caller running, and starts it.
+pub fn enable_linger(scope: &Scope) -> String {
+    let user = User::from_uid(Uid::effective()).ok().flatten();
+    command(user.as_ref().map_or("NAME", |user| &user.name), scope)
+}
+
+fn command(user: &str, scope: &Scope) -> String {
     // Without polkit, systemd-logind lets root alone change that.
     let has_polkit = POLKIT.iter().any(|daemon| scope.rooted(daemon).exists());
-    let fix = if has_polkit { ENABLE.to_owned() } else { format!("sudo {ENABLE} {user}") };
-    let is_ending = scope.user && has_session && !lingers;
-    is_ending.then_some(("at logout, all work stops until the next login", fix))
+    if has_polkit { ENABLE.to_owned() } else { format!("sudo {ENABLE} {user}") }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Checks of the machine that read files: systemd, users, disk, cgroups, user namespaces.
 
 use super::Check;
-use crate::client::linger::logout_hint;
+use crate::client::linger::{enable_linger, logout_hint};
 use crate::display::style;
 use archivist_config::{HOOK_USERS, Scope};
 use archivist_core::model::Time;
@@ -23,6 +23,18 @@ const SPACE_WANTED: u64 = 100 << 20;
 
 /// Line of the loaded AppArmor profile of browsers.
 const BROWSER_PROFILE: &str = "archivist-browser (unconfined)";
+
+/// What to do about controllers that the kernel does not have.
+const KERNEL_FIX: &str = "see cgroup_disable= and cgroup_no_v1= of the kernel command line";
+
+/// The commands that give a user's service manager all controllers (systemd.resource-control(5)).
+fn delegation(uid: Uid) -> String {
+    format!(
+        "printf '[Service]\\nDelegate=cpu io memory pids\\n' | sudo install -D --mode=644 /dev/stdin \
+         /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload && \
+         sudo systemctl restart user@{uid}.service"
+    )
+}
 
 /// The checked machine; in tests, a directory with its files.
 pub struct Host<'a> {
@@ -234,41 +246,48 @@ impl<'a> Host<'a> {
 
     fn cgroups(&self) -> Check {
         const NAME: &str = "cgroups";
-        let uid = Uid::effective();
-        let path = if self.scope.user {
-            format!(
-                "sys/fs/cgroup/user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
-            )
-        } else {
-            "sys/fs/cgroup/cgroup.controllers".to_owned()
-        };
-        let Some(controllers) = self.read(&path) else {
+        let Some(of_machine) = self.read("sys/fs/cgroup/cgroup.controllers") else {
             return Check::warn(
                 NAME,
                 "no unified cgroup hierarchy: limits and accounting do not work",
                 "boot without systemd.unified_cgroup_hierarchy=0",
             );
         };
-        let missing: Vec<_> = ["memory", "pids", "cpu", "io"]
-            .into_iter()
-            .filter(|wanted| !controllers.split(' ').any(|c| c == *wanted))
-            .collect();
+        let uid = Uid::effective();
+        let controllers = if self.scope.user {
+            let unit = format!("user-{uid}.slice/user@{uid}.service");
+            match self.read(&format!("sys/fs/cgroup/user.slice/{unit}/cgroup.controllers")) {
+                Some(controllers) => controllers,
+                None => {
+                    let what = "your service manager does not run, so its controllers are unknown";
+                    return Check::warn(NAME, what, enable_linger(self.scope));
+                }
+            }
+        } else {
+            of_machine.clone()
+        };
+        let lacks = |controllers: &str| -> Vec<&str> {
+            let all = ["memory", "pids", "cpu", "io"].into_iter();
+            all.filter(|wanted| !controllers.split(' ').any(|it| it == *wanted)).collect()
+        };
+        let missing = lacks(&controllers);
         match missing.as_slice() {
             [] => Check::ok(NAME, controllers),
             // A user's manager has no io controller unless an administrator delegates it.
             ["io"] | ["cpu", "io"] if self.scope.user => Check::ok(NAME, controllers),
-            some => Check::warn(
-                NAME,
-                format!(
-                    "no cgroup controller for {}: these limits and figures are missing",
-                    some.join(", ")
-                ),
-                if self.scope.user {
-                    "Delegate=cpu io memory pids in a drop-in of user@.service"
+            some => {
+                let some = some.join(", ");
+                let what = format!(
+                    "no cgroup controller for {some}: these limits and figures are missing"
+                );
+                // What the machine lacks cannot be delegated.
+                if self.scope.user && lacks(&of_machine) != missing {
+                    let what = format!("{what}; to get them, your service manager restarts");
+                    Check::warn(NAME, what, delegation(uid))
                 } else {
-                    "see cgroup_disable= and cgroup_no_v1= of the kernel command line"
-                },
-            ),
+                    Check::warn(NAME, what, KERNEL_FIX)
+                }
+            }
         }
     }
 
@@ -396,6 +415,30 @@ mod tests {
     }
 
     #[test]
+    fn controllers_that_a_user_lacks_are_delegated_unless_the_machine_has_none() {
+        let root = tempfile::tempdir().unwrap();
+        let scope = Scope { user: true, ..Scope::system(root.path()) };
+        let host = Host::of(&scope);
+        let machine = |names: &str| write(root.path(), "sys/fs/cgroup/cgroup.controllers", names);
+        machine("cpuset cpu io memory pids\n");
+        assert!(host.cgroups().what.starts_with("your service manager does not run"));
+        assert!(host.cgroups().fix().unwrap().contains("loginctl enable-linger"));
+
+        let uid = Uid::effective();
+        let path = format!(
+            "sys/fs/cgroup/user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
+        );
+        write(root.path(), &path, "cpu memory pids\n");
+        assert_eq!(host.cgroups().verdict(), Verdict::Ok);
+        write(root.path(), &path, "pids\n");
+        let fix = host.cgroups().fix().unwrap().to_owned();
+        assert!(fix.contains("Delegate=cpu io memory pids"), "{fix}");
+        assert!(fix.contains("sudo install"), "{fix}");
+        machine("pids\n");
+        assert_eq!(host.cgroups().fix(), Some(KERNEL_FIX));
+    }
+
+    #[test]
     fn checks_of_a_fake_root() {
         let root = tempfile::tempdir().unwrap();
         let scope = Scope::system(root.path());
@@ -418,6 +461,7 @@ mod tests {
 
         write(root.path(), "sys/fs/cgroup/cgroup.controllers", "cpu io pids\n");
         assert!(host.cgroups().what.starts_with("no cgroup controller for memory:"));
+        assert_eq!(host.cgroups().fix(), Some(KERNEL_FIX));
         write(root.path(), "proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1\n");
         let unprofiled = host.user_namespaces();
         assert_eq!(unprofiled.verdict(), Verdict::Warn);
