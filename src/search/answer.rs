@@ -10,16 +10,16 @@ use crate::stem::Stems;
 use crate::suggest::nearest;
 use crate::words::{WordKind, fold};
 use archivist_core::model::search::{
-    SearchAnswer, SearchEntry, SearchHit, SearchQuestion, SearchState,
+    SearchAnswer, SearchEntry, SearchHit, SearchQuestion, SearchState, WITHOUT_MAX,
 };
 use archivist_core::model::web::surt::page_key;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::Path;
 use tantivy::collector::{Count, DocSetCollector};
 use tantivy::query::{
     AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, InvertedIndexRangeQuery, Occur,
-    PhrasePrefixQuery, PhraseQuery, Query, RangeQuery, TermQuery,
+    PhrasePrefixQuery, PhraseQuery, Query, RangeQuery, TermQuery, TermSetQuery,
 };
 use tantivy::schema::{Field, IndexRecordOption, TantivyDocument, Value};
 use tantivy::{DocAddress, Searcher, Term};
@@ -76,10 +76,7 @@ fn answer_with(opened: &Opened, question: &SearchQuestion) -> Result<SearchAnswe
     }
     let failed = |error| Problem::of("search", error);
     let by = if question.all { "id" } else { "page" };
-    let without = match asked.without() {
-        Some(query) => searcher.search(&query, &DocSetCollector).map_err(failed)?,
-        None => HashSet::new(),
-    };
+    let without = searcher.search(&asked.without(), &DocSetCollector).map_err(failed)?;
     let groups = Grouped { by, time: "time", without: without.into() };
     let groups = searcher.search(&asked.query(), &groups).map_err(failed)?;
     let total = groups.total();
@@ -308,7 +305,7 @@ impl Asked<'_> {
 
     /// What is left out. It is a query of its own, because the exclusion of tantivy 0.27 seeks backwards in
     /// phrases that have no further document.
-    fn without(&self) -> Option<Box<dyn Query>> {
+    fn without(&self) -> Box<dyn Query> {
         let without = self.parsed.without.iter();
         let met = |condition| self.meets(condition, &|part| self.with_forms(part));
         let mut queries: Vec<Box<dyn Query>> = without.map(met).collect();
@@ -317,7 +314,15 @@ impl Asked<'_> {
         if self.question.status.is_none() && !has_state {
             queries.push(term(self.fields.status, SearchState::Unsaved.as_str()));
         }
-        (!queries.is_empty()).then(|| one_of(queries))
+        queries.push(self.deleted());
+        one_of(queries)
+    }
+
+    /// The snapshots that the question leaves out.
+    fn deleted(&self) -> Box<dyn Query> {
+        let ids = self.question.without.iter().take(WITHOUT_MAX);
+        let ids = ids.map(|id| Term::from_field_u64(self.fields.id, index::number(*id)));
+        Box::new(TermSetQuery::new(ids))
     }
 
     fn words(&self) -> Box<dyn Query> {
@@ -400,6 +405,10 @@ impl Asked<'_> {
         let page = page_number(&page_key(&entry.url));
         let versions = Term::from_field_u64(self.fields.page, page);
         let versions = TermQuery::new(versions, IndexRecordOption::Basic);
+        let versions = BooleanQuery::new(vec![
+            (Occur::Must, Box::new(versions)),
+            (Occur::MustNot, self.deleted()),
+        ]);
         let versions = searcher.search(&versions, &Count);
         let saved = page::text(&entry);
         let text = saved.text.as_deref().unwrap_or_default();

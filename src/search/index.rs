@@ -286,7 +286,7 @@ impl Opened {
     }
 }
 
-fn number(id: SnapshotId) -> u64 {
+pub fn number(id: SnapshotId) -> u64 {
     id.0.unsigned_abs()
 }
 

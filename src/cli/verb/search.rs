@@ -135,6 +135,7 @@ fn question(args: &SearchArgs) -> Result<SearchQuestion, Failure> {
             limit => limit.min(HITS_MAX),
         },
         all: args.all,
+        without: Vec::new(),
     })
 }
 

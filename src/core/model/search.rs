@@ -85,6 +85,9 @@ pub struct SearchQuestion {
     /// Whether each snapshot is a hit, instead of each URL.
     #[serde(default)]
     pub all: bool,
+    /// Snapshots that are no hits: the index still has those that were deleted a moment ago.
+    #[serde(default)]
+    pub without: Vec<SnapshotId>,
 }
 
 crate::text::named! {
@@ -109,6 +112,8 @@ impl SearchQuestion {
 }
 
 pub const HITS_MAX: u32 = 10_000;
+/// Most snapshots that a question leaves out.
+pub const WITHOUT_MAX: usize = 10_000;
 /// Most hits of an answer if the user does not say how many.
 pub const HITS_USUAL: u32 = 20;
 

@@ -15,7 +15,7 @@ use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult, failed};
 use crate::search::files::{Found, answer_path};
 use crate::units::{Kind, ReadFiles, life};
-use archivist_core::model::search::{HITS_MAX, REBUILD, SearchQuestion};
+use archivist_core::model::search::{HITS_MAX, REBUILD, SearchQuestion, WITHOUT_MAX};
 use archivist_core::model::{Outcome, RunId};
 use archivist_core::unit::{UnitKind, UnitSpec};
 use std::time::Duration;
@@ -88,7 +88,9 @@ fn ask(turn: &mut Turn<'_>, question: &SearchQuestion, reply: &Reply) -> TurnRes
         let why = format!("{UNITS_MAX} searches are running: ask again when one has ended");
         return Err(failed(why));
     }
-    let question = SearchQuestion { limit: question.limit.clamp(1, HITS_MAX), ..question.clone() };
+    let mut question = question.clone();
+    question.limit = question.limit.clamp(1, HITS_MAX);
+    question.without.extend(turn.tx.deleted_but_found(WITHOUT_MAX)?);
     let (names, boot) = (&turn.engine.names, &turn.engine.boot);
     let run = turn.tx.queue_run(UnitKind::Search, turn.now)?;
     let directories = (turn.engine.indexes().join(SEARCH), turn.engine.archive());

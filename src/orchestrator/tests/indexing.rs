@@ -237,6 +237,19 @@ fn users_of_the_bus_are_answered_by_a_unit() {
 }
 
 #[test]
+fn pages_that_were_deleted_are_left_out_before_the_index_changes() {
+    let mut bed = archived(2);
+    all_changes(&mut bed);
+    bed.delete_these(&["s2".parse().unwrap()], false);
+    bed.until_quiet();
+    assert_eq!(changes(&bed), "-2", "a unit takes it out, and has not ended");
+    let (unit, _answer) = ask(&mut bed, "chain");
+    let question = bed.world.units[&unit].stdin.clone().unwrap();
+    let question: SearchQuestion = serde_json::from_slice(&question).unwrap();
+    assert_eq!(question.without, [SnapshotId(2)]);
+}
+
+#[test]
 fn search_that_fails_says_why() {
     let mut bed = archived(1);
     all_changes(&mut bed);

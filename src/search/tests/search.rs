@@ -2,7 +2,7 @@
 
 use crate::sample::{Sample, ids};
 use archivist_core::model::search::{SearchChange, SearchQuestion, SearchState};
-use archivist_core::model::{Lifecycle, Time};
+use archivist_core::model::{Lifecycle, SnapshotId, Time};
 use archivist_plugin::files::remove::remove_tree;
 use archivist_search::change;
 
@@ -30,6 +30,26 @@ fn words_phrases_and_exclusions_find_pages() {
         }
         assert_eq!(found, expected, "{words}");
     }
+}
+
+#[test]
+fn snapshots_that_were_deleted_are_no_hits() {
+    let mut sample = Sample::new();
+    for url in ["https://a.test/", "https://a.test/", "https://b.test/"] {
+        sample.add(url, "Word", "word");
+    }
+    let found = |without: &[i64]| {
+        let answer = sample.ask(&SearchQuestion {
+            words: "word".to_owned(),
+            without: without.iter().copied().map(SnapshotId).collect(),
+            ..SearchQuestion::default()
+        });
+        let versions = answer.hits.last().map(|hit| hit.versions);
+        (ids(&answer.hits), answer.total, versions)
+    };
+    assert_eq!(found(&[]), (vec![3, 2], 2, Some(2)));
+    assert_eq!(found(&[2]), (vec![3, 1], 2, Some(1)), "the other version stands for its page");
+    assert_eq!(found(&[1, 2, 3]), (vec![], 0, None));
 }
 
 #[test]

@@ -75,6 +75,17 @@ impl Tx<'_> {
         self.one("SELECT count(*) FROM (SELECT 1 FROM search_queue LIMIT ?1)", [SEARCH_QUEUED_MAX])
     }
 
+    /// Returns at most `count` snapshots that were deleted, and that the index has until a unit has taken
+    /// them out.
+    pub fn deleted_but_found(&self, count: usize) -> Result<Vec<SnapshotId>> {
+        let ids: Vec<i64> = self.all(
+            "SELECT snapshot_id FROM search_queue AS queued
+             WHERE NOT EXISTS (SELECT 1 FROM snapshot WHERE id = queued.snapshot_id) LIMIT ?1",
+            [count as i64],
+        )?;
+        Ok(ids.into_iter().map(SnapshotId).collect())
+    }
+
     /// Begins another build of the index at a time, whatever there is. It has all that is queued.
     pub fn rebuild_search(&self, attempts: u32, due: Time) -> Result<()> {
         self.execute("DELETE FROM search_queue", [])?;
