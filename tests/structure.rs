@@ -400,6 +400,7 @@ const ROOMS: &[Room] = &[
     ),
     room("checks", ALL, &["tokio"]),
     // The verbs, what they print with, and how they reach the orchestrator.
+    room("cli/staging", ALL, COPIES_FILES),
     room("cli/verb/import", ALL, COPIES_FILES),
     room("cli/verb/run", ALL, COPIES_FILES),
     room("cli/display", &["client", "display"], &["zbus"]),
@@ -638,8 +639,8 @@ fn no_message_is_debug_output() {
 /// What is renamed here is a directory, a link, a file that another program wrote, or for the reason that the
 /// file gives. Whole files are written by `plugin/files/whole.rs` alone.
 const RENAMES: [&str; 15] = [
+    "cli/staging/recording.rs",
     "cli/verb/export.rs",
-    "cli/verb/import/recording.rs",
     "cli/verb/persona/import.rs",
     "cli/verb/plugins/abx.rs",
     "hooks/crawl/housekeeping.rs",
@@ -1227,8 +1228,11 @@ fn parsers_without_wall(file: &str, text: &str, reading: &[&str]) -> Vec<String>
     };
     let verb = path.strip_prefix("verb/").unwrap_or_default();
     let verb = verb.split(['/', '.']).next().unwrap_or_default();
-    // The reader of lists of URLs that verbs share.
-    if reading.contains(&verb.replace('_', "-").as_str()) || path == "verb/urls.rs" {
+    // What verbs share: the reader of lists of URLs, recordings, and what runs in the unit of readers.
+    let shared = ["queue/urls.rs", "recording/", "survey/"];
+    if reading.contains(&verb.replace('_', "-").as_str())
+        || shared.iter().any(|room| path.starts_with(room))
+    {
         return Vec::new();
     }
     let code = code(text);

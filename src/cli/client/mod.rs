@@ -2,6 +2,7 @@
 
 pub mod exit;
 pub mod fleet;
+#[path = "../progress/follow.rs"]
 pub mod follow;
 pub mod hint;
 pub mod linger;
@@ -14,4 +15,5 @@ pub mod search_index;
 pub mod server;
 pub mod stream;
 pub mod transfer;
+#[path = "../progress/wait.rs"]
 pub mod wait;

@@ -3,6 +3,7 @@
 pub mod bookmarks;
 pub mod exposition;
 pub mod listing;
+#[path = "../progress/bar.rs"]
 pub mod progress;
 pub mod rows;
 pub mod screen;

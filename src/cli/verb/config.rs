@@ -1,6 +1,7 @@
 //! `archivist config`: the configuration in effect and the origin of each value. What the
 //! orchestrator only warns about is an error here. `--set` changes it.
 
+#[path = "../machine/browser.rs"]
 pub(crate) mod browser;
 mod set;
 

@@ -2,6 +2,7 @@
 //! a verb and its options, in `--help` and in the manual, are the doc comments of its arguments.
 
 pub mod add;
+#[path = "../client/background.rs"]
 pub mod background;
 pub mod backup;
 pub mod cancel;
@@ -11,6 +12,7 @@ pub mod config;
 pub mod delete;
 pub mod diff;
 pub mod doctor;
+#[path = "../display/each.rs"]
 pub mod each;
 pub mod export;
 pub mod fleet;
@@ -23,6 +25,7 @@ pub mod list;
 pub mod logs;
 pub mod manual;
 pub mod metrics;
+#[path = "../client/location.rs"]
 pub mod open;
 pub mod orchestrator;
 pub mod pause;
@@ -39,12 +42,17 @@ pub mod retry;
 pub mod run;
 pub mod search;
 pub mod share_bodies;
+#[path = "../display/details.rs"]
 pub mod show;
+#[path = "../display/standard_error.rs"]
 pub mod standard_error;
 pub mod status;
+#[path = "../client/journal.rs"]
 pub mod suppressed;
+#[path = "../survey/mod.rs"]
 pub mod survey;
 pub mod update;
+#[path = "../queue/urls.rs"]
 pub mod urls;
 pub mod verify;
 pub mod versions;

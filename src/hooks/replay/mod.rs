@@ -9,8 +9,8 @@
 //! # When a page is replayed
 //!
 //! `archivist replay` and `verify` are the command line alone: it opens the recording with the rights
-//! of its caller, which a reader reads (`cli/verb/replay/reader.rs`), starts Chromium in a network
-//! namespace without a network (`cli/verb/replay/wall.rs` chooses a unit or a user namespace,
+//! of its caller, which a reader reads (`cli/replay/reader.rs`), starts Chromium in a network
+//! namespace without a network (`cli/replay/wall.rs` chooses a unit or a user namespace,
 //! `hooks/chromium/browser/sandbox.sh` checks it from inside), and answers every request over the pipe
 //! of the browser (`hooks/replay/interception.rs`), those that chromium stops for a page or frame
 //! there, and the others, such as the script of a worker within a worker, for the browser.
@@ -23,7 +23,7 @@
 //! loopback of its own network namespace.
 //!
 //! The index of the archive is in two places: the database has the snapshots of each URL, and each
-//! recording the index of what its page requested. `cli/verb/replay/archive.rs` opens the recordings
+//! recording the index of what its page requested. `cli/recording/archive.rs` opens the recordings
 //! that a page asks for.
 //!
 //! An index of more than 2 MiB that is sorted is not read before the first answer
@@ -56,8 +56,8 @@
 //! deletions (`worker/delete.rs`).
 //!
 //! An imported file stays one file, in `.imported` of the archive: its snapshots are pages of a crawl
-//! with the plugin `import` alone, whose result names the file (`cli/verb/replay/recordings.rs` follows
-//! it). `archivist import` runs itself as a reader without rights (`cli/verb/survey.rs`) to read the
+//! with the plugin `import` alone, whose result names the file (`cli/recording/recordings.rs` follows
+//! it). `archivist import` runs itself as a reader without rights (`cli/survey/mod.rs`) to read the
 //! list of pages, and texts and pictures of these (`warc/wacz/survey.rs`; of an HTML document, with the
 //! code of the plugin `text`), which their snapshots get as staged files, because no hook may read the
 //! recording. In the same way it reads bookmark files and reading lists: their formats are in
@@ -75,7 +75,7 @@
 //! (`shared/staged.rs`), and queues the snapshots. The worker of a snapshot moves the files into its
 //! directory and reports the results with their own times (`worker/staged.rs`), so that rows, lists and
 //! pages are made as those of any other snapshot. Pages that other programs saved as files take the
-//! same way (`cli/verb/import/saved.rs`, `stage.rs`, `copy.rs`): the process without rights finds
+//! same way (`cli/verb/import/saved.rs`, `cli/staging/`): the process without rights finds
 //! address, title, time and document (`hooks/page/saved`), and the plugin `text` reads that document.
 //! Entries that `--keep-only` records have no files: the plugin `import` is their only one, and its
 //! result is noresults, so that the archive does not count the page as archived. No hook has to run for

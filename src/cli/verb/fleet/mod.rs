@@ -9,6 +9,7 @@ mod leave;
 mod nodes;
 mod password;
 mod restored;
+#[path = "../../client/fleet_service.rs"]
 pub(crate) mod service;
 
 use crate::client::exit::{Exit, Failure};

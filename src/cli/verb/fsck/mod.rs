@@ -7,6 +7,7 @@
 
 mod copies;
 mod digests;
+#[path = "../../machine/pages.rs"]
 mod disk;
 mod finding;
 mod imported;

@@ -3,11 +3,15 @@
 //! their content is foreign.
 
 mod archivebox;
+#[path = "../../staging/copy.rs"]
 mod copy;
 mod list;
+#[path = "../../staging/reader.rs"]
 mod reader;
+#[path = "../../staging/recording.rs"]
 mod recording;
 mod saved;
+#[path = "../../staging/stage.rs"]
 mod stage;
 
 use crate::client::exit::{Exit, Failure};

@@ -4,7 +4,9 @@ mod abx;
 mod add;
 pub mod binaries;
 mod drop_in;
+#[path = "../../programs/install.rs"]
 pub mod install;
+#[path = "../../programs/missing.rs"]
 pub mod missing;
 mod named;
 mod unit;

@@ -5,6 +5,7 @@ mod attached;
 mod control;
 mod declare;
 mod logs;
+#[path = "../../machine/pools.rs"]
 mod report;
 mod show;
 

@@ -5,6 +5,7 @@ mod history;
 pub mod list;
 mod plot;
 mod queue;
+#[path = "../../client/timers.rs"]
 pub mod timers;
 
 use crate::client::exit::{Exit, Failure};

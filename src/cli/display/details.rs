@@ -24,6 +24,7 @@ use clap::Args;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+#[path = "details/run.rs"]
 mod run;
 
 const BROWSER: &str = "chromium";
@@ -470,4 +471,5 @@ pub fn running(runs: &[Run], style: &Style) -> String {
 }
 
 #[cfg(test)]
+#[path = "details/tests.rs"]
 mod tests;

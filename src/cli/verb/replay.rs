@@ -1,9 +1,14 @@
 //! `archivist replay`: shows a recorded page in a browser without a network.
 
+#[path = "../recording/archive.rs"]
 pub mod archive;
+#[path = "../replay/reader.rs"]
 pub mod reader;
+#[path = "../recording/recordings.rs"]
 pub mod recordings;
+#[path = "../recording/shelf.rs"]
 pub mod shelf;
+#[path = "../replay/wall.rs"]
 pub mod wall;
 
 use super::survey::room::Job;

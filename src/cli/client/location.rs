@@ -19,6 +19,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+#[path = "location/elsewhere.rs"]
 mod elsewhere;
 
 /// Open the page about a crawl, a snapshot or the whole archive in the browser
