@@ -21,7 +21,15 @@ macro_rules! eprint {
 mod client;
 mod display;
 mod hint;
+mod machine;
 mod manual;
+mod programs;
+mod progress;
+mod queue;
+mod recording;
+mod replay;
+mod staging;
+mod survey;
 mod verb;
 
 #[cfg(test)]
@@ -92,8 +100,9 @@ pub fn main() -> ExitCode {
     }
     let cli = Cli::try_parse().unwrap_or_else(|error| hint::with_hint(error).exit());
     let scope = Scope::from_env(cli.scope.user, cli.scope.instance, |name| std::env::var_os(name));
+    client::hint::know(command);
     client::hint::remember(&scope);
-    cli.verb.run(&scope)
+    cli.verb.run(&scope, command)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Exit statuses of the command line, and errors that carry one.
 
 use super::hint::in_scope;
-use archivist_config::Scope;
+use archivist_config::{ConfigError, Scope};
 use archivist_core::model::ParseIdError;
 use archivist_core::text::clean_lines;
 use archivist_shared::bus::client::ClientError;
@@ -144,6 +144,12 @@ impl From<ClientError> for Failure {
             _ => error.to_string(),
         };
         Failure { exit, message }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        Failure::failed(error.to_string())
     }
 }
 

@@ -290,6 +290,19 @@ impl Orders {
             Err(failure) => Err(failure),
         }
     }
+
+    /// Queues all hooks of a page again, on any node of a fleet.
+    pub async fn retry_all(&self, page: Owner, server: &Server) -> Result<(), Failure> {
+        let name = page.to_string();
+        if self.is_in_fleet() {
+            self.check(page, server).await?;
+            server.call_once(server.proxy().retry(&name, "")).await?;
+        } else {
+            let call = server.proxy().retry_all(&name);
+            server.call_once_in_pieces(call).await?;
+        }
+        Ok(())
+    }
 }
 
 async fn answer<T>(

@@ -2,6 +2,7 @@
 
 use crate::client::exit::Failure;
 use crate::client::server::Server;
+use crate::client::transfer::own_path;
 use archivist_config::Scope;
 use archivist_config::programs::FLEET;
 use archivist_core::fleet::FLEET_USER;
@@ -17,23 +18,25 @@ use tokio::time::timeout;
 use zbus::DBusError;
 use zbus::proxy::CacheProperties;
 
-pub(super) const UNIT: &str = "archivist-fleet.service";
+const UNIT: &str = "archivist-fleet.service";
 /// Limit until the service has connected, or says why not.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Returns the user of the fleet service.
+pub fn user() -> Result<User, Failure> {
+    User::from_name(FLEET_USER).ok().flatten().ok_or_else(|| {
+        Failure::failed(format!("there is no user '{FLEET_USER}'; try: systemd-sysusers"))
+    })
+}
+
 /// Runs the program of the fleet service with the permissions of the service, and with `input` as
 /// standard input. Returns its output.
-pub(super) fn program(arguments: &[&str], input: &[u8]) -> Result<String, Failure> {
-    let own = std::env::current_exe().map_err(|error| {
-        Failure::failed(format!("failed to find the path of this program: {error}"))
-    })?;
-    let program = FLEET.path_from(&own);
+pub fn program(arguments: &[&str], input: &[u8]) -> Result<String, Failure> {
+    let program = FLEET.path_from(&own_path()?);
     let failed = |error: io::Error| {
         Failure::failed(format!("failed to run '{}': {error}", program.display()))
     };
-    let user = User::from_name(FLEET_USER).ok().flatten().ok_or_else(|| {
-        Failure::failed(format!("there is no user '{FLEET_USER}'; try: systemd-sysusers"))
-    })?;
+    let user = user()?;
     let mut child = Command::new(&program)
         .args(arguments)
         .env_clear()
@@ -65,17 +68,17 @@ pub(super) fn program(arguments: &[&str], input: &[u8]) -> Result<String, Failur
 
 /// Makes the orchestrator read its configuration, and starts the fleet service now and with every
 /// start of the orchestrator.
-pub(super) async fn start(scope: &Scope) -> Result<(), Failure> {
+pub async fn start(scope: &Scope) -> Result<(), Failure> {
     reload(scope).await?;
     systemctl(&["enable", UNIT])?;
     systemctl(&["restart", UNIT])
 }
 
-pub(super) fn stop() -> Result<(), Failure> {
+pub fn stop() -> Result<(), Failure> {
     systemctl(&["disable", "--now", UNIT])
 }
 
-pub(super) async fn reload(scope: &Scope) -> Result<(), Failure> {
+pub async fn reload(scope: &Scope) -> Result<(), Failure> {
     let server = Server::reach(scope).await?;
     server.call(|| server.proxy().reload()).await
 }
@@ -92,7 +95,7 @@ fn systemctl(arguments: &[&str]) -> Result<(), Failure> {
     Err(Failure::failed(format!("{}: {}", what(), said.trim())))
 }
 
-pub(super) async fn proxy() -> Result<FleetNodeProxy<'static>, Failure> {
+async fn proxy() -> Result<FleetNodeProxy<'static>, Failure> {
     let bus = Address::new(false, None).connect().await?;
     let proxy = FleetNodeProxy::builder(&bus);
     let proxy = proxy.cache_properties(CacheProperties::No).build().await;
@@ -100,23 +103,20 @@ pub(super) async fn proxy() -> Result<FleetNodeProxy<'static>, Failure> {
 }
 
 /// Returns what the service says when it has connected, or knows why it cannot.
-pub(super) async fn settled() -> Result<NodeState, Failure> {
-    let proxy = proxy().await?;
-    let answer = timeout(SETTLE_TIMEOUT, proxy.settled()).await;
-    let late = |_| Failure::failed(format!("{UNIT} does not answer; {SEE}"));
-    parse(&answer.map_err(late)?.map_err(|error| explain(&error))?)
+pub async fn settled() -> Result<NodeState, Failure> {
+    parse(&answered(proxy().await?.settled()).await?)
 }
 
 /// Command that shows why the service does not work.
 const SEE: &str = "see: systemctl status archivist-fleet.service";
 
-pub(super) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Failure> {
+fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Failure> {
     let fail = |error| Failure::failed(format!("failed to parse the answer of {UNIT}: {error}"));
     serde_json::from_str(text).map_err(fail)
 }
 
 /// Returns an error of a call to the fleet service as a message for the user.
-pub(super) fn explain(error: &zbus::Error) -> Failure {
+fn explain(error: &zbus::Error) -> Failure {
     let (name, text) = match error {
         zbus::Error::MethodError(name, text, _) => (name.to_string(), text.clone()),
         zbus::Error::FDO(error) => {
@@ -139,7 +139,7 @@ pub(super) fn explain(error: &zbus::Error) -> Failure {
 }
 
 /// Returns what systemd knows about the service, as lines of systemctl(1) show; empty if unknown.
-pub(crate) fn unit_state() -> String {
+pub fn unit_state() -> String {
     let output = Command::new("systemctl")
         .args(["show", UNIT, "--property=ActiveState,UnitFileState,Job"])
         .output();
@@ -150,38 +150,32 @@ pub(crate) fn unit_state() -> String {
 }
 
 /// Returns what the service says of itself now.
-pub(crate) async fn state() -> Result<NodeState, Failure> {
-    let proxy = proxy().await?;
-    parse(&answered(proxy.state()).await?)
+pub async fn state() -> Result<NodeState, Failure> {
+    parse(&answered(proxy().await?.state()).await?)
 }
 
-pub(crate) async fn fleet() -> Result<Fleet, Failure> {
-    let proxy = proxy().await?;
-    parse(&answered(proxy.nodes()).await?)
+pub async fn fleet() -> Result<Fleet, Failure> {
+    parse(&answered(proxy().await?.nodes()).await?)
 }
 
 /// Stops or resumes giving hosts to a node. Returns whether a node that drains has stopped starting pages.
-pub(super) async fn drain(name: &str, draining: bool) -> Result<bool, Failure> {
-    let proxy = proxy().await?;
-    answered(proxy.drain(name, draining)).await
+pub async fn drain(name: &str, draining: bool) -> Result<bool, Failure> {
+    answered(proxy().await?.drain(name, draining)).await
 }
 
 /// Removes a node whose machine is gone.
-pub(super) async fn remove(name: &str) -> Result<(), Failure> {
-    let proxy = proxy().await?;
-    answered(proxy.remove(name)).await
+pub async fn remove(name: &str) -> Result<(), Failure> {
+    answered(proxy().await?.remove(name)).await
 }
 
 /// Declares that the database was restored. Returns the time until hosts are leased again.
-pub(super) async fn restored() -> Result<Duration, Failure> {
-    let proxy = proxy().await?;
-    Ok(Duration::from_millis(answered(proxy.restored()).await?))
+pub async fn restored() -> Result<Duration, Failure> {
+    Ok(Duration::from_millis(answered(proxy().await?.restored()).await?))
 }
 
 /// Removes this node if it holds nothing of the fleet any more. Returns whether it is removed.
-pub(super) async fn leave() -> Result<bool, Failure> {
-    let proxy = proxy().await?;
-    answered(proxy.leave()).await
+pub async fn leave() -> Result<bool, Failure> {
+    answered(proxy().await?.leave()).await
 }
 
 async fn answered<T>(call: impl Future<Output = zbus::Result<T>>) -> Result<T, Failure> {

@@ -10,6 +10,14 @@ const COMMAND: &str = "archivist ";
 /// Scope of this process.
 static SCOPE: OnceLock<Scope> = OnceLock::new();
 
+/// The definition of the command line, whose verbs are above all that prints their names.
+static COMMAND_LINE: OnceLock<fn() -> clap::Command> = OnceLock::new();
+
+/// Sets the verbs for [`in_scope`], which changes no text without them.
+pub fn know(line: fn() -> clap::Command) {
+    let _ = COMMAND_LINE.set(line);
+}
+
 /// Sets the scope for [`here`].
 pub fn remember(scope: &Scope) {
     let _ = SCOPE.set(scope.clone());
@@ -22,7 +30,9 @@ pub fn here(text: &str) -> String {
 
 /// Returns the text with `--user` and `--instance` of the scope in each command.
 pub fn in_scope(text: &str, scope: &Scope) -> String {
-    let line = crate::command();
+    let Some(line) = COMMAND_LINE.get().map(|line| line()) else {
+        return text.to_owned();
+    };
     let is_verb = |word: &str| line.find_subcommand(word).is_some();
     let options = scope.options();
     let mut out = String::with_capacity(text.len());
@@ -53,6 +63,7 @@ mod tests {
 
     #[test]
     fn commands_keep_the_scope() {
+        know(crate::command);
         let scope = |user, instance: Option<&str>| Scope {
             user,
             instance: instance.map(str::to_owned),

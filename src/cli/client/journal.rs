@@ -1,11 +1,12 @@
-//! Messages of hooks that journald suppressed, from its own lines in the journal.
+//! The journal: whose lines are believed, and how many messages of hooks journald suppressed.
 
 use archivist_config::Scope;
 use archivist_core::model::RunId;
 use archivist_shared::bus::documents::report::Run;
 use archivist_shared::journal::unit_field;
+use nix::unistd::{User, geteuid};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 
 /// SD_MESSAGE_JOURNAL_DROPPED of sd-messages(3): messages of a unit went over its rate limit.
@@ -20,8 +21,20 @@ struct Line {
     invocation: String,
 }
 
+/// Returns the matches of the users whose lines are believed (systemd.journal-fields(7), `_UID`): any
+/// other local user can send lines with the ids of pages.
+pub fn believed(scope: &Scope) -> Vec<String> {
+    let users = scope.senders().into_iter();
+    let known = users.filter_map(|name| User::from_name(&name).ok().flatten());
+    let mut uids: BTreeSet<u32> = known.map(|user| user.uid.as_raw()).collect();
+    if scope.user {
+        uids.insert(geteuid().as_raw());
+    }
+    uids.iter().map(|uid| format!("_UID={uid}")).collect()
+}
+
 /// Returns the number of suppressed messages of each run. Empty if the journal cannot be read.
-pub fn messages(runs: &[Run], scope: &Scope) -> BTreeMap<RunId, u64> {
+pub fn suppressed(runs: &[Run], scope: &Scope) -> BTreeMap<RunId, u64> {
     if runs.iter().all(|run| run.started_at.is_none()) {
         return BTreeMap::new();
     }

@@ -1,83 +1,29 @@
-//! `archivist open`: opens a page of the archive in the browser.
+//! Where the files of a page are: on this machine, or restored from the store, also those of another node.
 
-use crate::client::exit::{Exit, Failure};
+mod elsewhere;
+
+use crate::client::exit::Failure;
 use crate::client::fleet::{Fleet, Local};
-use crate::client::page::{self, PageName};
 use crate::client::paging::Source;
 use crate::client::server::Server;
-use crate::display::style;
 use archivist_config::Scope;
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::store::STORED_MARKER;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Crawl, Details, Snapshot};
 use archivist_shared::bus::wire::StoreProxy;
-use clap::Args;
-use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-#[path = "location/elsewhere.rs"]
-mod elsewhere;
-
-/// Open the page about a crawl, a snapshot or the whole archive in the browser
-///
-/// Without an id, open the start page in the directory of the archive, which lists the newest
-/// snapshots.
-#[derive(Args)]
-pub struct OpenArgs {
-    /// A crawl (c12), a snapshot (s345), or the URL of a page; without it the whole archive
-    ///
-    /// With a URL, the newest snapshot of the page on this machine is opened, or with @TIME at the end
-    /// the nearest one: https://example.com/@2024-05 is about a month, @2024 and @2024-05-17 about a year
-    /// and a day, and @2024-05-17T12:00 about a moment.
-    #[arg(value_name = "ID|URL[@TIME]")]
-    page: Option<PageName>,
-    /// Print the path of the page instead of opening it
-    ///
-    /// This is the default if neither DISPLAY nor WAYLAND_DISPLAY is set.
-    #[arg(long)]
-    print: bool,
-}
-
-pub async fn run(args: OpenArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let id = match &args.page {
-        Some(PageName::Id(id)) => Some(*id),
-        Some(PageName::Url(url, when)) => {
-            let server = Server::reach(scope).await?;
-            Some(Owner::Snapshot(page::nearest(url, *when, &server).await?.id))
-        }
-        None => None,
-    };
-    let place = match id {
-        Some(id) => place_of(id, scope).await?,
-        None => of_archive(scope),
-    };
-    let page = place.directory.join("index.html");
-    std::fs::File::open(&page).map_err(|error| unreadable(id, &page, &error, &place, scope))?;
-    if args.print || !has_desktop(|name| std::env::var_os(name)) {
-        style::print(&format!("{}\n", page.display()))?;
-        return Ok(Exit::Done);
-    }
-    // Replaces this process: archivist has no children.
-    let error = Command::new("xdg-open").arg(&page).exec();
-    Err(Failure::failed(format!(
-        "failed to run xdg-open: {error}; it is part of the package xdg-utils; the page is {}",
-        page.display()
-    )))
-}
 
 /// Directory of a page, and why the page may be missing.
-pub(super) struct PageLocation {
-    pub(super) directory: PathBuf,
+pub struct PageLocation {
+    pub directory: PathBuf,
     without: &'static str,
     /// Whether it was archived, so that it had a directory.
     is_done: bool,
 }
 
-fn of_archive(scope: &Scope) -> PageLocation {
+pub fn of_archive(scope: &Scope) -> PageLocation {
     PageLocation {
         directory: scope.data_dir().join("archive"),
         without: "nothing has been archived yet",
@@ -86,7 +32,7 @@ fn of_archive(scope: &Scope) -> PageLocation {
 }
 
 /// Requests only the row of `id`; `show` returns much more.
-pub(super) async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, Failure> {
+pub async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, Failure> {
     let server = Server::reach(scope).await?;
     let source = Source::Machine(&server);
     let row = match id {
@@ -230,7 +176,7 @@ fn newest(page: &Snapshot, is_here: bool, here: Option<&str>) -> Result<Option<S
 
 /// Waits until the files of a page are restored that only the store has. The orchestrator notes that
 /// a user reads the page, so that its files stay for a while.
-pub(super) async fn fetch(
+pub async fn fetch(
     server: &Server,
     id: SnapshotId,
     directory: Option<&str>,
@@ -267,7 +213,7 @@ fn why_there_is_no_page(id: Owner, status: Lifecycle) -> &'static str {
 }
 
 /// Returns the error for a page that cannot be read, with a hint.
-fn unreadable(
+pub fn unreadable(
     id: Option<Owner>,
     page: &Path,
     error: &std::io::Error,
@@ -305,15 +251,10 @@ fn was_removed(place: &PageLocation) -> bool {
     place.is_done && !place.directory.exists() && archive.is_some_and(Path::exists)
 }
 
-/// Returns whether a browser has a display to open on.
-pub(super) fn has_desktop(env: impl Fn(&str) -> Option<OsString>) -> bool {
-    let is_set = |name| env(name).is_some_and(|value| !value.is_empty());
-    is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::exit::Exit;
     use crate::sample;
     use std::io::Error;
 
@@ -343,17 +284,6 @@ mod tests {
         assert!(again.unwrap().contains("this copy is older"));
         let running = newest(&page(Lifecycle::Started, "n2", &[]), false, None).unwrap_err();
         assert!(running.contains("node 'n2', and not done"), "{running}");
-    }
-
-    #[test]
-    fn a_desktop_is_a_display() {
-        let env = |set: &'static str, value: &'static str| {
-            move |name: &str| (name == set).then(|| OsString::from(value))
-        };
-        assert!(has_desktop(env("DISPLAY", ":0")));
-        assert!(has_desktop(env("WAYLAND_DISPLAY", "wayland-0")));
-        assert!(!has_desktop(env("DISPLAY", "")));
-        assert!(!has_desktop(env("TERM", "xterm")));
     }
 
     #[test]

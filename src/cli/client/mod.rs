@@ -1,11 +1,14 @@
 //! Connection to the orchestrator.
 
+pub mod background;
+pub mod details;
 pub mod exit;
 pub mod fleet;
-#[path = "../progress/follow.rs"]
-pub mod follow;
+pub mod fleet_service;
 pub mod hint;
+pub mod journal;
 pub mod linger;
+pub mod location;
 pub mod owner;
 pub mod page;
 pub mod paging;
@@ -14,6 +17,5 @@ pub mod room;
 pub mod search_index;
 pub mod server;
 pub mod stream;
+pub mod timers;
 pub mod transfer;
-#[path = "../progress/wait.rs"]
-pub mod wait;

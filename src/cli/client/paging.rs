@@ -28,7 +28,7 @@ pub enum Source<'a> {
 
 impl Source<'_> {
     /// Returns the rows of a list, as JSON.
-    async fn answer(self, what: &str, filter: &Filter) -> Result<String, Failure> {
+    pub async fn answer(self, what: &str, filter: &Filter) -> Result<String, Failure> {
         let filter = serde_json::to_string(filter)
             .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))?;
         match self {

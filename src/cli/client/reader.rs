@@ -3,7 +3,7 @@
 //! standard input, and what they print is all that leaves them.
 
 use super::exit::Failure;
-use super::transfer::run_words;
+use super::transfer::{own_path, run_words};
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use archivist_shared::reader::{
@@ -68,11 +68,8 @@ impl Reader {
     /// # Errors
     /// If the path of this program is unknown.
     pub fn survey(arguments: &[&str], input: Stdio) -> Result<Reader, Failure> {
-        let own = std::env::current_exe().map_err(|error| {
-            Failure::failed(format!("failed to find the path of this program: {error}"))
-        })?;
         let arguments = [&["survey"], arguments].concat();
-        Ok(Reader::new(&own, &arguments, input))
+        Ok(Reader::new(&own_path()?, &arguments, input))
     }
 
     /// `archivist survey --room`, which asks for files over this socket (`client/room.rs`).

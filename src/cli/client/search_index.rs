@@ -3,7 +3,7 @@
 use crate::client::exit::Failure;
 use crate::client::reader::BOOTED;
 use crate::client::server::Server;
-use crate::client::transfer::run_words;
+use crate::client::transfer::{own_path, run_words};
 use archivist_config::Scope;
 use archivist_config::programs::SEARCH;
 use archivist_core::model::SnapshotId;
@@ -95,10 +95,7 @@ fn need_access(directory: &Path) -> Result<(), Failure> {
 }
 
 fn program() -> Result<PathBuf, Failure> {
-    let own = std::env::current_exe().map_err(|error| {
-        Failure::failed(format!("failed to find the path of this program: {error}"))
-    })?;
-    Ok(SEARCH.path_from(&own))
+    Ok(SEARCH.path_from(&own_path()?))
 }
 
 fn run(task: &str, scope: &Scope, document: &[u8]) -> Result<Output, Failure> {

@@ -91,10 +91,7 @@ fn wait(
 /// Returns the arguments of systemd-run(1). The drop-ins of transfers apply to a name with this start,
 /// of further instances too.
 fn arguments(transfer: &Transfer<'_>, scope: &Scope) -> Result<Vec<String>, Failure> {
-    let own = std::env::current_exe().map_err(|error| {
-        Failure::failed(format!("failed to find the path of this program: {error}"))
-    })?;
-    Ok(words(transfer, scope, &STORE.path_from(&own)))
+    Ok(words(transfer, scope, &STORE.path_from(&own_path()?)))
 }
 
 /// Returns the first arguments of systemd-run(1) for a unit that the command waits for.
@@ -102,6 +99,13 @@ pub fn run_words(scope: &Scope) -> Vec<String> {
     let user = scope.user.then_some("--user");
     let waiting = ["--quiet", "--pipe", "--wait", "--collect", "--no-ask-password"];
     user.into_iter().chain(waiting).map(str::to_owned).collect()
+}
+
+/// Returns the path of this program, next to which the others are.
+pub fn own_path() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| {
+        Failure::failed(format!("failed to find the path of this program: {error}"))
+    })
 }
 
 fn words(transfer: &Transfer<'_>, scope: &Scope, program: &Path) -> Vec<String> {

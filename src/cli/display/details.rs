@@ -1,186 +1,24 @@
-//! `archivist show`: everything about a crawl, snapshot or run, in the form of `systemctl status`.
+//! Everything about a crawl, snapshot or run, in the form of `systemctl status`.
 
-use crate::client::exit::{Exit, Failure};
-use crate::client::fleet::{Fleet, Local};
-use crate::client::server::{Server, decode};
+use crate::display::block::Block;
+use crate::display::listing::ROWS_MAX;
 use crate::display::rows;
-use crate::display::style;
 use crate::display::style::Style;
 use crate::display::table::Table;
 use crate::display::text;
-use crate::verb::list::LIMIT;
-use crate::verb::{standard_error, suppressed};
-use archivist_config::Scope;
 use archivist_core::model::{
-    AnyId, Lifecycle, Owner, ResultState, RunId, Time, VERIFIER, is_http_error, recording_text,
-    replay_text,
+    Lifecycle, ResultState, Time, VERIFIER, is_http_error, recording_text, replay_text,
 };
 use archivist_core::plan::{errors_text, partial_text};
 use archivist_core::text::{clean, human_size};
 use archivist_shared::bus::documents::report::{
     Copy, Counts, Crawl, Details, HookResult, Run, Snapshot,
 };
-use clap::Args;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
-#[path = "details/run.rs"]
 mod run;
 
 const BROWSER: &str = "chromium";
-
-/// Show everything about a crawl, snapshot or run
-///
-/// Show its state and the reason for it, its results with their output or error, and its runs with
-/// unit name, CPU time and peak memory. A snapshot has the HTTP status of its document, if a hook
-/// reported one, and a recorded one the bytes that plugins sent and received beyond the recording. Of a
-/// crawl, show the newest 50 failed results and the newest 50 pages, each in one line; archivist list has
-/// all of them, and --json up to 1000 snapshots, results and runs.
-#[derive(Args)]
-pub struct ShowArgs {
-    /// A crawl (c12), a snapshot (s345) or a run (r678)
-    #[arg(value_name = "ID")]
-    id: AnyId,
-    #[command(flatten)]
-    local: Local,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-pub async fn run(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let answer = fetch(args.id, args.local, scope).await?;
-    let details: Details = decode(&answer)?;
-    let suppressed = suppressed::messages(details.runs(), scope);
-    if args.json {
-        let mut document: Value = decode(&answer)?;
-        note_of_runs(&mut document, details.runs(), &suppressed);
-        style::print_document(&format!("{document:#}\n"))?;
-        return Ok(Exit::Done);
-    }
-    let text = long(&details, &Style::of_stdout());
-    let files = standard_error::lines(details.runs());
-    let gap = if files.is_empty() { "" } else { "\n" };
-    let suppressed = what_is_suppressed(details.runs(), &suppressed);
-    style::say(&(text + gap + &files + &suppressed))?;
-    Ok(Exit::Done)
-}
-
-/// Adds `suppressed`, and `stderr`, the file with the end of the standard error of a failed hook, to the
-/// runs in the document.
-fn note_of_runs(document: &mut Value, known: &[Run], suppressed: &BTreeMap<RunId, u64>) {
-    let kinds = document.as_object_mut().into_iter().flat_map(|kinds| kinds.values_mut());
-    let runs = kinds.filter_map(|kind| kind.get_mut("runs")?.as_array_mut());
-    for run in runs.flatten() {
-        let id = run.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
-        if let Some(messages) = id.and_then(|id| suppressed.get(&id)) {
-            run["suppressed"] = (*messages).into();
-        }
-        let known = known.iter().find(|known| Some(known.id) == id);
-        if let Some(file) = known.and_then(standard_error::file) {
-            run["stderr"] = file.to_string_lossy().into();
-        }
-    }
-}
-
-/// Returns a line for each run whose messages are not all in the journal.
-fn what_is_suppressed(runs: &[Run], suppressed: &BTreeMap<RunId, u64>) -> String {
-    let line = |run: &Run| {
-        let messages = suppressed.get(&run.id)?;
-        let (id, unit) = (run.id, clean(&run.unit));
-        Some(format!(
-            "{id} ({unit}) wrote more than its LogRateLimitBurst= to the journal: {messages} messages suppressed\n"
-        ))
-    };
-    let lines: String = runs.iter().filter_map(line).collect();
-    if lines.is_empty() { lines } else { format!("\n{lines}") }
-}
-
-/// Queries the document about `id`. Runs are known to their machine alone.
-pub async fn fetch(id: AnyId, local: Local, scope: &Scope) -> Result<String, Failure> {
-    let fleet = Fleet::reach(scope, local).await?;
-    if let (AnyId::Owner(id), Some(fleet)) = (id, fleet) {
-        let details = of_fleet(id, &fleet, scope).await?;
-        return serde_json::to_string(&details)
-            .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")));
-    }
-    let server = Server::reach(scope).await?;
-    let id = id.to_string();
-    server.call(|| server.proxy().show(&id)).await
-}
-
-/// Queries the fleet, and this machine, which knows more of what it works on. A crawl that was just
-/// added may not have reached the fleet.
-async fn of_fleet(id: Owner, fleet: &Fleet, scope: &Scope) -> Result<Details, Failure> {
-    let wide = fleet.show(id).await;
-    let here = match Server::reach(scope).await {
-        Ok(server) => {
-            let id = id.to_string();
-            server.ask(|| server.proxy().show(&id)).await
-        }
-        Err(failure) => Err(failure),
-    };
-    match (wide, here) {
-        (Ok(wide), Ok(here)) => Ok(merged(wide, here, |node| fleet.is_here(node))),
-        (Ok(wide), Err(_)) => Ok(wide),
-        (Err(failure), Ok(here)) if !failure.is_unreachable() => Ok(here),
-        (Err(failure), _) => Err(failure),
-    }
-}
-
-/// Returns what the fleet knows, with the runs of this machine; of a page on this machine, what the
-/// machine knows.
-fn merged(wide: Details, here: Details, is_here: impl Fn(Option<&str>) -> bool) -> Details {
-    match (wide, here) {
-        (
-            Details::Crawl { crawl, snapshots, results, .. },
-            Details::Crawl { crawl: known, runs, .. },
-        ) => Details::Crawl {
-            crawl: Crawl { directory: known.directory, users: known.users, ..crawl },
-            snapshots,
-            results,
-            runs,
-        },
-        (
-            Details::Snapshot { snapshot, .. },
-            Details::Snapshot { snapshot: known, results, runs, copy },
-        ) if is_here(snapshot.node.as_deref()) => Details::Snapshot {
-            snapshot: Snapshot {
-                node: snapshot.node,
-                older_copies: snapshot.older_copies,
-                parent: snapshot.parent,
-                ..known
-            },
-            results,
-            runs,
-            copy,
-        },
-        (wide, _) => wide,
-    }
-}
-
-/// Lines `   Label: text`, with the labels right-aligned as in systemctl.
-pub struct Block {
-    lines: Vec<(&'static str, String)>,
-}
-
-impl Block {
-    pub fn new() -> Block {
-        Block { lines: Vec::new() }
-    }
-
-    /// Adds a line, unless its text is empty.
-    pub fn line(&mut self, label: &'static str, text: impl Into<String>) {
-        let text = text.into();
-        if !text.is_empty() {
-            self.lines.push((label, text));
-        }
-    }
-
-    pub fn render(&self) -> String {
-        self.lines.iter().map(|(label, text)| format!("{label:>10}: {}\n", clean(text))).collect()
-    }
-}
 
 /// Returns the head, then the tables of a snapshot, or what failed of a crawl and its pages.
 pub fn long(details: &Details, style: &Style) -> String {
@@ -212,7 +50,7 @@ fn add(out: &mut String, table: &Table, style: &Style) {
 
 /// The last rows of a table, as many as `archivist list` shows.
 fn newest<T>(rows: &[T]) -> &[T] {
-    &rows[rows.len().saturating_sub(LIMIT as usize)..]
+    &rows[rows.len().saturating_sub(ROWS_MAX as usize)..]
 }
 
 /// Says how to see the rest of a crawl.
@@ -471,5 +309,4 @@ pub fn running(runs: &[Run], style: &Style) -> String {
 }
 
 #[cfg(test)]
-#[path = "details/tests.rs"]
 mod tests;

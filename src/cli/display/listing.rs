@@ -3,6 +3,9 @@
 
 use std::io::IsTerminal;
 
+/// Rows of a table, unless the user says how many.
+pub const ROWS_MAX: u32 = 50;
+
 /// Entries of a list that a terminal shows.
 const SHOWN_MAX: usize = 100;
 

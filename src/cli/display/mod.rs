@@ -1,12 +1,14 @@
 //! Output: text, tables, progress and SVG pictures.
 
+pub mod block;
 pub mod bookmarks;
+pub mod details;
+pub mod each;
 pub mod exposition;
 pub mod listing;
-#[path = "../progress/bar.rs"]
-pub mod progress;
 pub mod rows;
 pub mod screen;
+pub mod standard_error;
 pub mod style;
 pub mod svg;
 pub mod table;

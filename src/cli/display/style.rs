@@ -5,6 +5,7 @@ use crate::client::hint::here;
 use archivist_core::model::Time;
 use archivist_core::text::escape_json;
 use jiff::tz::TimeZone;
+use serde::Serialize;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 #[derive(Clone, Debug)]
@@ -90,6 +91,13 @@ pub fn note(text: &str) {
 pub fn print_json(document: &str) -> Result<(), Failure> {
     let value: serde_json::Value = crate::client::server::decode(document)?;
     print_document(&format!("{value:#}\n"))
+}
+
+/// Writes a document of this program as JSON.
+pub fn print_value(document: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(document)
+        .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
+    print_document(&format!("{text}\n"))
 }
 
 /// Writes JSON text, with every character escaped that a terminal would obey.

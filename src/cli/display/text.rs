@@ -2,8 +2,8 @@
 
 use crate::display::style::{Style, Tone};
 use archivist_core::model::{Lifecycle, ResultState, Time};
-use archivist_core::text::human_span;
-use archivist_shared::bus::documents::report::{Counts, Uses};
+use archivist_core::text::{clean, human_span};
+use archivist_shared::bus::documents::report::{Counts, Status, Uses};
 use nix::unistd::{Uid, User};
 use std::time::Duration;
 
@@ -189,6 +189,31 @@ pub fn hook_label(plugin: &str, hook: &str) -> String {
         short if short == plugin => plugin.to_owned(),
         short => format!("{plugin}/{short}"),
     }
+}
+
+/// `expires in 12 days, 2026-12-07 … (in 12d)`, or `expired 3 days ago, …`.
+pub fn expiry(end: Time, style: &Style) -> String {
+    let day = Duration::from_secs(86_400);
+    let stamp = stamp_and_age(end, style);
+    let (left, over) = (end.until(style.now), style.now.until(end));
+    let days = |span: Duration| match span.as_secs() / day.as_secs() {
+        1 => "1 day".to_owned(),
+        days => format!("{days} days"),
+    };
+    if over > Duration::ZERO {
+        format!("expired {} ago, {stamp}", days(over))
+    } else {
+        format!("expires in {}, {stamp}", days(left))
+    }
+}
+
+/// Returns in which network hooks run, what they may reach, and whether address filters work.
+pub fn network(status: &Status) -> String {
+    let kept = match status.address_filter {
+        Some(false) => "; address filters have no effect here",
+        _ => "",
+    };
+    clean(&status.network) + kept
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! The settings of the browser, as hooks get them: for verbs that run the browser themselves.
 
-use super::set::catalogue;
-use super::to_failure;
+use super::plugins::catalogue;
 use crate::client::exit::Failure;
 use archivist_config::Scope;
 use archivist_plugin::programs::binary;
 use archivist_plugin::settings::parse::plain;
 use archivist_plugin::{Catalogue, Layers, Values, resolve};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Setting with the name or path of the browser.
-pub(crate) const BROWSER: &str = "CHROME_BINARY";
+pub const BROWSER: &str = "CHROME_BINARY";
 /// The plugin that replays recordings. Its hooks get the settings of the plugins that it requires,
 /// which record.
 const PLUGIN: &str = "verify";
@@ -21,8 +21,8 @@ const PLUGIN: &str = "verify";
 ///
 /// # Errors
 /// If the configuration cannot be read.
-pub(crate) fn settings(scope: &Scope, in_library: bool) -> Result<Values, Failure> {
-    let (settings, _) = archivist_config::load(scope).map_err(to_failure)?;
+pub fn settings(scope: &Scope, in_library: bool) -> Result<Values, Failure> {
+    let (settings, _) = archivist_config::load(scope)?;
     let library = in_library.then(|| scope.data_dir().join("lib"));
     let find = |name: &str| binary::hook_lookup(library.as_deref(), name);
     let catalogue = catalogue(scope, &settings);
@@ -34,9 +34,15 @@ pub(crate) fn settings(scope: &Scope, in_library: bool) -> Result<Values, Failur
 }
 
 /// Path of the browser in these settings, if it was found.
-pub(crate) fn path(settings: &Values) -> Option<PathBuf> {
+pub fn path(settings: &Values) -> Option<PathBuf> {
     let path = PathBuf::from(settings.get(BROWSER)?);
     path.is_absolute().then_some(path)
+}
+
+/// Returns whether a browser has a display to open on.
+pub fn has_desktop(env: impl Fn(&str) -> Option<OsString>) -> bool {
+    let is_set = |name| env(name).is_some_and(|value| !value.is_empty());
+    is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
 }
 
 fn resolved(
@@ -117,5 +123,16 @@ mod tests {
         assert_eq!(path(&values(&[(BROWSER, "/opt/a")])), Some("/opt/a".into()));
         assert_eq!(path(&values(&[(BROWSER, "chromium")])), None);
         assert_eq!(path(&Values::new()), None);
+    }
+
+    #[test]
+    fn a_desktop_is_a_display() {
+        let env = |set: &'static str, value: &'static str| {
+            move |name: &str| (name == set).then(|| OsString::from(value))
+        };
+        assert!(has_desktop(env("DISPLAY", ":0")));
+        assert!(has_desktop(env("WAYLAND_DISPLAY", "wayland-0")));
+        assert!(!has_desktop(env("DISPLAY", "")));
+        assert!(!has_desktop(env("TERM", "xterm")));
     }
 }

@@ -1,12 +1,20 @@
 //! The directories of crawls and pages in the archive: `DAY/HOST/s345`, `DAY/HOST/c12`, and
 //! `DAY/HOST/s345-1f0c9a3e` for a page whose first directory was taken.
 
-use archivist_core::model::{IdMarks, Owner};
+use crate::client::exit::Failure;
+use crate::client::paging::Paging;
+use crate::client::server::Server;
+use archivist_config::Scope;
+use archivist_core::model::{IdMarks, Lifecycle, Owner};
+use archivist_shared::bus::documents::report::{Filter, Snapshot, Status};
 use archivist_shared::id_marks::each_entry;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Directories of pages up to which each is compared with the rows.
+const COMPARED_MAX: usize = 20_000;
 
 pub struct Disk {
     /// Paths below the archive of the directories whose row was not seen yet.
@@ -52,6 +60,38 @@ impl Disk {
     pub fn without_row(&self) -> impl Iterator<Item = &PathBuf> {
         self.directories.iter()
     }
+}
+
+/// Returns the directories of pages that no row has. Returns none if this user cannot read the archive or
+/// while deleted files are removed, and of a large archive only if it has more directories than pages were
+/// visited.
+pub async fn unknown_pages(
+    server: &Server,
+    status: &Status,
+    scope: &Scope,
+) -> Result<Vec<PathBuf>, Failure> {
+    let archive = scope.data_dir().join("archive");
+    let Ok(mut disk) = Disk::read(&archive) else {
+        return Ok(Vec::new());
+    };
+    let visited = [Lifecycle::Sealed, Lifecycle::Started, Lifecycle::Paused];
+    let visited = visited.iter().filter_map(|state| status.snapshots.get(state.as_str()));
+    let visited: u64 = visited.sum();
+    let count = disk.pages_without_row().count();
+    if status.deleting > 0 || count > COMPARED_MAX && count as u64 <= visited {
+        return Ok(Vec::new());
+    }
+    let mut paging = Paging::new(server, Filter::default());
+    loop {
+        let pages = paging.next::<Snapshot>().await?.rows;
+        if pages.is_empty() {
+            break;
+        }
+        let directories = pages.iter().filter_map(|page| page.directory.as_deref());
+        directories.for_each(|directory| disk.has_row(&archive, Path::new(directory)));
+    }
+    let unknown = disk.pages_without_row().map(|path| archive.join(path));
+    Ok(unknown.filter(|path| path.exists()).collect())
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
-//! State of a pool and its workers as systemd reports it.
+//! The declared pools, and the state of their workers as systemd reports it.
 
-use super::failure;
 use crate::client::exit::Failure;
+use crate::display::style;
 use archivist_config::Scope;
+use archivist_config::declare::files;
 use archivist_core::model::Time;
-use archivist_core::text::human_span;
+use archivist_core::text::{Problem, human_span};
 use archivist_generator::Pool;
 use archivist_shared::pool_health::{fault_path, restart_reason};
-use archivist_shared::systemd::{Properties, SystemdClient};
+use archivist_shared::systemd::{ErrorKind, ManagerError, Properties, SystemdClient};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -41,6 +42,46 @@ fn traceback(log: &str) -> Option<&str> {
     let (_, after) = last.rsplit_once(TRACEBACK)?;
     let mut lines = after.lines().filter(|line| !line.is_empty());
     lines.find(|line| !line.starts_with(' '))
+}
+
+/// Returns all declared pools, and the problems of their files.
+pub fn declared(scope: &Scope) -> (Vec<Pool>, Vec<Problem>) {
+    let (declarations, problems) = files::read(scope);
+    (Pool::all(&declarations), problems)
+}
+
+/// Returns all pools with their workers; an instance has none.
+pub async fn reports(scope: &Scope) -> Result<Vec<Report>, Failure> {
+    let pools = match scope.instance {
+        Some(_) => Vec::new(),
+        None => declared(scope).0,
+    };
+    if pools.is_empty() {
+        return Ok(Vec::new());
+    }
+    let systemd = connect(scope).await?;
+    let mut reports = Vec::new();
+    for pool in &pools {
+        reports.push(of(pool, &systemd, scope, style::now()).await?);
+    }
+    Ok(reports)
+}
+
+pub async fn connect(scope: &Scope) -> Result<SystemdClient, Failure> {
+    SystemdClient::subscribed(scope.user).await.map_err(failure)
+}
+
+/// Returns an error of systemd, with a hint if there is one.
+pub fn failure(error: ManagerError) -> Failure {
+    let denied = ["ccess denied", "ermission denied", "nteractive authentication"];
+    let hint = if denied.iter().any(|words| error.why.contains(words)) {
+        "; use sudo, or --user for your own service manager"
+    } else if error.kind == ErrorKind::NoSuchUnit {
+        "; 'systemctl daemon-reload' creates the units of new files, 'archivist generate --dry-run' prints problems of files"
+    } else {
+        ""
+    };
+    Failure::failed(format!("{error}{hint}"))
 }
 
 #[derive(Debug, Serialize)]

@@ -1,92 +1,45 @@
-//! `archivist plugins install`: has provider plugins install programs, and waits for them.
+//! Has provider plugins install programs, and waits for them.
 
-use super::{binaries, missing};
+use super::{fetch, missing};
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::client::wait;
-use crate::client::wait::Form;
 use crate::display::style;
 use crate::display::style::Style;
+use crate::progress::wait::{self, Form};
 use archivist_config::Scope;
 use archivist_core::model::CrawlId;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Added, Binary, Plugins};
-use clap::Args;
-use std::io::IsTerminal;
-
-/// Have provider plugins install programs: those of these names, or that plugins of these names
-/// need
-///
-/// The command waits for the result. This is a crawl without pages, with the URL
-/// 'archivist:install/NAME': its hooks are units, and archivist list, archivist logs and archivist
-/// cancel work as for every other crawl. If an installation requires root, the command only prints
-/// the 'apt install' command line. The exit status is 1 if a program is still missing.
-#[derive(Args)]
-pub struct InstallArgs {
-    /// Programs, or plugins whose programs to install
-    #[arg(value_name = "NAME", required_unless_present = "missing")]
-    names: Vec<String>,
-    /// Install the programs that the enabled plugins lack
-    ///
-    /// The command first lists all of them, with the plugins that need them, and then installs
-    /// those that do not require root: those of which a provider plugin precedes 'apt' in the list
-    /// of the plugin, and those that Debian does not have.
-    #[arg(long, conflicts_with = "names")]
-    missing: bool,
-    /// Install nothing, also with names, and only list what is missing
-    #[arg(long)]
-    dry_run: bool,
-}
-
-/// Install programs that plugins need; short for archivist plugins install
-///
-/// Without names, it is short for archivist plugins install --missing.
-#[derive(Args)]
-pub struct InstallVerbArgs {
-    /// Programs, or plugins whose programs to install; without one, all that enabled plugins lack
-    #[arg(value_name = "NAME")]
-    names: Vec<String>,
-    /// Install nothing, also with names, and only list what is missing
-    #[arg(long)]
-    dry_run: bool,
-}
-
-/// `archivist install`: a shorter form of `archivist plugins install`.
-pub async fn run_verb(args: InstallVerbArgs, scope: &Scope) -> Result<Exit, Failure> {
-    run_for(args.names, args.dry_run, scope).await
-}
 
 /// Installs what these plugins and programs lack; without names, what all enabled plugins lack.
-pub async fn run_for(names: Vec<String>, dry_run: bool, scope: &Scope) -> Result<Exit, Failure> {
-    let missing = names.is_empty();
-    let args = InstallArgs { names, missing, dry_run };
-    run(args, scope).await
-}
-
-pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
+pub async fn run(names: &[String], dry_run: bool, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    if args.missing || args.dry_run {
-        return install_missing(&server, &args).await;
+    if names.is_empty() || dry_run {
+        return install_missing(&server, names, dry_run).await;
     }
-    install(&server, &args.names, &args.names).await
+    install(&server, names, names).await
 }
 
 /// Shows what the named plugins, or all enabled ones, lack, and has provider plugins install what
 /// they can.
-async fn install_missing(server: &Server, args: &InstallArgs) -> Result<Exit, Failure> {
-    let binaries = binaries::fetch(server).await?;
+async fn install_missing(
+    server: &Server,
+    names: &[String],
+    dry_run: bool,
+) -> Result<Exit, Failure> {
+    let binaries = fetch(server).await?;
     let plugins: Plugins = server.ask(|| server.proxy().plugins()).await?;
-    let lacking = if args.missing {
+    let lacking = if names.is_empty() {
         missing::lacking(&binaries, &plugins)
     } else {
-        missing::lacking_of(&binaries, &plugins, &args.names)?
+        missing::lacking_of(&binaries, &plugins, names)?
     };
     if lacking.is_empty() {
         style::say("the plugins have all their programs\n")?;
         return Ok(Exit::Done);
     }
     style::say(&missing::listed(&lacking, &Style::of_stdout()))?;
-    if args.dry_run {
+    if dry_run {
         return Ok(Exit::Done);
     }
     let installable = missing::installable(&lacking);
@@ -108,16 +61,11 @@ async fn install(server: &Server, names: &[String], shown: &[String]) -> Result<
         };
         style::say(&format!("{programs} missing; looking for them as {}\n", added.crawl))?;
     }
-    let form = if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() {
-        Form::Screen
-    } else {
-        Form::Lines
-    };
-    let watched = wait::wait(server, None, added.crawl, form).await?;
+    let watched = wait::wait(server, None, added.crawl, Form::of_terminal()).await?;
     if watched == Exit::Interrupted {
         return Ok(watched);
     }
-    let listed = binaries::fetch(server).await?;
+    let listed = fetch(server).await?;
     let (lines, missing) = outcome(shown, &listed, added.crawl);
     style::say(&lines)?;
     Ok(if !missing { Exit::Done } else { Exit::Failed })

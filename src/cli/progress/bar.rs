@@ -1,7 +1,7 @@
 //! Progress of `add --wait`: a line for each running page, and one for the crawl.
 
-use crate::client::follow::{Follow, Page};
 use crate::display::text;
+use crate::progress::follow::{Follow, Page};
 use archivist_core::model::Time;
 use archivist_core::text::clean;
 

@@ -318,5 +318,4 @@ fn with_reason(mut line: String, reason: Option<&str>) -> String {
 }
 
 #[cfg(test)]
-#[path = "follow/tests.rs"]
 mod tests;

@@ -2,18 +2,19 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::Fleet;
-use crate::client::follow::{Follow, Note};
 use crate::client::paging::{Paging, Source};
 use crate::client::server::{Server, decode};
 use crate::client::stream::{Job, News, Silence, follow};
-use crate::display::progress;
 use crate::display::screen::Screen;
 use crate::display::style;
 use crate::display::style::{Style, Tone};
+use crate::progress::bar;
+use crate::progress::follow::{Follow, Note};
 use archivist_core::model::{CrawlId, Lifecycle, Owner, Time};
 use archivist_shared::bus::documents::report::{
     Crawl, CrawlEvent, Filter, HookResult, Snapshot, Why,
 };
+use std::io::IsTerminal;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -27,6 +28,14 @@ pub enum Form {
     Lines,
     /// Every event as JSON.
     Json,
+}
+
+impl Form {
+    /// Returns the form for people.
+    pub fn of_terminal() -> Form {
+        let is_terminal = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
+        if is_terminal { Form::Screen } else { Form::Lines }
+    }
 }
 
 /// Interval between two updates of the screen.
@@ -254,7 +263,7 @@ impl View {
 
     fn draw(&mut self) {
         if let Some(screen) = &mut self.screen {
-            screen.draw(progress::lines(&self.follow, self.began, style::now(), Screen::size()));
+            screen.draw(bar::lines(&self.follow, self.began, style::now(), Screen::size()));
         }
     }
 

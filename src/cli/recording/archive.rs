@@ -182,9 +182,9 @@ impl<S: Shelf> Answers for Archive<S> {
 mod tests {
     use super::*;
     use crate::client::exit::Failure;
+    use crate::recording::recordings::Located;
+    use crate::recording::shelf::{Local, Snapshots};
     use crate::sample;
-    use crate::verb::replay::recordings::Located;
-    use crate::verb::replay::shelf::{Local, Snapshots};
     use archivist_core::model::{CrawlId, Lifecycle, Owner, Time};
     use archivist_shared::bus::documents::report::{Filter, Snapshot};
     use archivist_warc::exchange::Exchange;

@@ -1,9 +1,9 @@
 //! The recording that an argument names: one of the archive, or a file.
 
 use crate::client::exit::Failure;
+use crate::client::location::{fetch, place_of};
 use crate::client::paging::{Paging, Source};
 use crate::client::server::Server;
-use crate::verb::open::{fetch, place_of};
 use archivist_config::Scope;
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::text::clean;

@@ -2,9 +2,9 @@
 
 use super::recordings::{Located, variants};
 use crate::client::exit::Failure;
+use crate::client::location::fetch;
 use crate::client::paging::Paging;
 use crate::client::server::Server;
-use crate::verb::open::fetch;
 use archivist_core::lock;
 use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::text::clean;

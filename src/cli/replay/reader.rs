@@ -1,13 +1,13 @@
 //! Readers of recordings that control a browser, which this process has started.
 
-use super::recordings::{Located, Target};
-use super::shelf::{Local, Shelf, Snapshots};
 use super::{LIMIT, browser_settings, failure, find_wall};
 use crate::client::exit::Failure;
 use crate::client::reader::reopened;
 use crate::client::room::{self, Wanted, document};
-use crate::verb::survey::replay::Job;
-use crate::verb::survey::room::Job as AnyJob;
+use crate::recording::recordings::{Located, Target};
+use crate::recording::shelf::{Local, Shelf, Snapshots};
+use crate::survey::replay::Job;
+use crate::survey::room::Job as AnyJob;
 use archivist_config::Scope;
 use archivist_hooks::bodies::of_digest;
 use archivist_hooks::process::finding::Finding;

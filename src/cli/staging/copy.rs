@@ -2,11 +2,11 @@
 //! and directories are copied.
 
 use crate::client::owner::as_owner;
-use archivist_core::model::ResultState;
+use archivist_core::model::{ResultState, Time, Verdict};
 use archivist_plugin::Directory;
 use archivist_plugin::files;
 use archivist_plugin::files::beneath::{is_file, is_foreign_link};
-use archivist_shared::staged::{RECORD, StagedPage};
+use archivist_shared::staged::{RECORD, SAVED_HOOK, StagedPage, StagedResult};
 use nix::libc::{S_IFDIR, S_IFLNK, S_IFMT};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -254,6 +254,19 @@ pub fn make(target: &Target<'_>, name: &OsStr, mode: u32) -> io::Result<Director
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
         _ => target.directory.enter(name),
     })
+}
+
+/// The result of a page that another program saved.
+pub fn result(plugin: &str, output: String, time: Option<Time>) -> StagedResult {
+    StagedResult {
+        plugin: plugin.to_owned(),
+        hook: SAVED_HOOK.to_owned(),
+        verdict: Verdict { state: ResultState::Succeeded, error: None },
+        output: Some(output),
+        started_at: time,
+        ended_at: time,
+        has_files: true,
+    }
 }
 
 #[cfg(test)]

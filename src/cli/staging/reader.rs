@@ -1,8 +1,8 @@
 //! What a foreign file has, as a process without rights finds it (`archivist survey`).
 
-use super::Surveyed;
 use crate::client::exit::Failure;
 use crate::client::reader::{Reader, reopened};
+use crate::survey::Surveyed;
 use archivist_core::text::clean;
 use std::fs::File;
 

@@ -3,16 +3,15 @@
 //! where they are, because no file says which records belong to which page. Their texts and pictures are staged
 //! ([`archivist_shared::staged`]).
 
-use super::copy::{FILE_MODE, PLUGIN_MODE, Target, finish, make};
+use super::copy::{FILE_MODE, PLUGIN_MODE, Target, finish, make, result};
+use super::failed;
 use super::reader::{RECORDING_MAX_BYTES, read};
-use super::saved::result;
 use super::stage::{Queue, Stage, StagedEntry};
-use super::{ImportArgs, Surveyed, failed};
 use crate::client::exit::{Exit, Failure};
 use crate::client::owner::as_owner;
 use crate::client::paging::Paging;
 use crate::display::style;
-use crate::verb::survey::PageParts;
+use crate::survey::{PageParts, Surveyed};
 use archivist_config::Scope;
 use archivist_core::model::{PageUrl, Time};
 use archivist_core::text::clean;
@@ -47,11 +46,14 @@ struct Page {
     parts: PageParts,
 }
 
-pub async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
+/// Imports a recording, whose pages get these tags.
+pub async fn import(
+    path: &Path,
+    tags: &[String],
+    waits: bool,
+    scope: &Scope,
+) -> Result<Exit, Failure> {
     let shown = clean(&path.display().to_string());
-    if args.dry_run {
-        return dry_run(path, &shown);
-    }
     let (stage, _, server) = Stage::open(scope).await?;
     let archive = scope.data_dir().join("archive");
     let kept = Kept::copy(path, &archive)?;
@@ -80,7 +82,7 @@ pub async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exi
         return Ok(exit);
     }
     let options = AddOptions {
-        tags: [vec![tag], args.tags.clone()].concat(),
+        tags: [&[tag][..], tags].concat(),
         plugins: vec![IMPORT_PLUGIN.to_owned()],
         config: BTreeMap::from([
             (IMPORT_FILE.to_owned(), name),
@@ -89,7 +91,7 @@ pub async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exi
         ..AddOptions::default()
     };
     for queue in queues {
-        match queue.add(options.clone(), args.wait, &server).await? {
+        match queue.add(options.clone(), waits, &server).await? {
             None | Some((_, Exit::Done)) => {}
             Some((_, other)) => exit = other,
         }
@@ -98,7 +100,8 @@ pub async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exi
 }
 
 /// Prints the pages of a file, and what of it cannot be used.
-fn dry_run(path: &Path, shown: &str) -> Result<Exit, Failure> {
+pub fn dry_run(path: &Path) -> Result<Exit, Failure> {
+    let shown = clean(&path.display().to_string());
     let file = File::open(path).map_err(|error| failed("open", path, &error))?;
     let mut seen = BTreeSet::new();
     let mut lines = String::new();
@@ -128,7 +131,7 @@ fn dry_run(path: &Path, shown: &str) -> Result<Exit, Failure> {
         n => format!(", {n} of them again"),
     };
     style::print(&format!("'{shown}': a recording of {count}{again}\n{lines}"))?;
-    report(shown, &faults);
+    report(&shown, &faults);
     Ok(if faults.is_empty() { Exit::Done } else { Exit::Partly })
 }
 

@@ -2,7 +2,7 @@
 
 use super::room::say;
 use crate::client::room::{Caller, Wanted};
-use crate::verb::replay::recordings::{Located, first_page};
+use crate::recording::recordings::{Located, first_page};
 use archivist_core::model::SnapshotId;
 use archivist_core::text::clean;
 use archivist_hooks::replay::WebUrl;

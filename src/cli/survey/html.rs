@@ -3,7 +3,7 @@
 use super::export::{self, shown};
 use super::room::say;
 use crate::client::room::{Caller, Wanted};
-use crate::verb::replay::recordings::first_page;
+use crate::recording::recordings::first_page;
 use archivist_core::model::SnapshotId;
 use archivist_core::text::clean;
 use archivist_hooks::standalone::{Page, Plan, Site};

@@ -1,7 +1,8 @@
-//! `archivist survey`, hidden: reads files for other verbs in a process without rights. Prints what they have, one
-//! JSON object a line. Without `--room`, the file is one that `archivist import` has got.
+//! What `archivist survey` does for other verbs in a process without rights: reads files, and prints what they have,
+//! one JSON object a line.
 
 pub mod archivebox;
+pub mod compare;
 pub mod export;
 pub mod html;
 pub mod pictures;
@@ -10,9 +11,9 @@ pub mod room;
 pub mod texts;
 pub mod verify;
 
-use crate::client::exit::{Exit, Failure};
+use crate::client::exit::Failure;
 use crate::display::style;
-use crate::verb::urls::INPUT_MAX_BYTES;
+use crate::queue::urls::INPUT_MAX_BYTES;
 use archivist_core::model::{Folders, List, URL_MAX};
 use archivist_core::text::{clean, human_size};
 use archivist_hooks::TextFiles;
@@ -20,18 +21,15 @@ use archivist_hooks::page::charset;
 use archivist_hooks::page::listing::{self, Url};
 use archivist_hooks::page::saved::{self, SavedPage};
 use archivist_shared::archive::IMPORT_PLUGIN;
-use archivist_shared::reader::{COMPARER_MEMORY_MAX_BYTES, READER_MEMORY_MAX_BYTES, confine};
 use archivist_warc::PackedFiles;
 use archivist_warc::wacz::{Page, Parts, Wacz};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// Address of a feed that does not say its own. Its relative links are no pages.
@@ -42,25 +40,6 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bytes of texts and pictures of the pages of a recording, as they are printed.
 const PARTS_MAX_BYTES: usize = 768 << 20;
-
-#[derive(Args)]
-pub struct SurveyArgs {
-    /// Read bookmark files, reading lists and saved pages
-    #[arg(long)]
-    lists: bool,
-    /// Take any HTML document for a saved page
-    #[arg(long)]
-    page: bool,
-    /// Make tags of folders
-    #[arg(long)]
-    folders: bool,
-    /// Read files of ArchiveBox about snapshots
-    #[arg(long)]
-    archivebox: bool,
-    /// Do a job with the files that the caller gives over standard input
-    #[arg(long, exclusive = true)]
-    room: bool,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -95,44 +74,26 @@ pub struct PageParts {
     pub picture: Option<String>,
 }
 
-pub fn run(args: &SurveyArgs) -> Result<Exit, Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::failed(format!("failed to read the file: {error}"))
-    };
-    let memory = if args.room { COMPARER_MEMORY_MAX_BYTES } else { READER_MEMORY_MAX_BYTES };
-    confine(memory).map_err(|error| failed(&error))?;
-    if args.room {
-        return room::run().map(|()| Exit::Done);
+/// Prints the entries of a list, or a saved page.
+pub fn list_or_page(file: File, is_page: bool, folders: Folders) -> Result<(), Failure> {
+    match saved::read(&file, is_page) {
+        Ok(None) => {}
+        Ok(Some(page)) => return print(&Surveyed::Saved(Box::new(page))),
+        Err(reason) => return print(&Surveyed::Unusable(reason)),
     }
-    if args.archivebox {
-        let read = archivebox::read(std::io::stdin().lock(), std::io::stdout().lock());
-        return read.map(|()| Exit::Done).map_err(|error| failed(&error));
-    }
-    let input = std::io::stdin().as_fd().try_clone_to_owned();
-    let file = File::from(input.map_err(|error| failed(&error))?);
-    if args.lists {
-        match saved::read(&file, args.page) {
-            Ok(None) => {}
-            Ok(Some(page)) => {
-                return print(&Surveyed::Saved(Box::new(page))).map(|()| Exit::Done);
-            }
-            Err(reason) => return print(&Surveyed::Unusable(reason)).map(|()| Exit::Done),
+    let is_page = saved::read(&file, true).is_ok_and(|page| page.is_some());
+    match lists(file, folders) {
+        Err(reason) if is_page => {
+            let hint = "; of a saved page, say with --url which one it is";
+            print(&Surveyed::Unusable(reason + hint))
         }
-        let folders = if args.folders { Folders::AsTags } else { Folders::Ignored };
-        let is_page = saved::read(&file, true).is_ok_and(|page| page.is_some());
-        return match lists(file, folders) {
-            Err(reason) if is_page => {
-                let hint = "; of a saved page, say with --url which one it is";
-                print(&Surveyed::Unusable(reason + hint)).map(|()| Exit::Done)
-            }
-            Ok(lines) => lines.iter().try_for_each(print).map(|()| Exit::Done),
-            Err(reason) => print(&Surveyed::Unusable(reason)).map(|()| Exit::Done),
-        };
+        Ok(lines) => lines.iter().try_for_each(print),
+        Err(reason) => print(&Surveyed::Unusable(reason)),
     }
-    recording(file)
 }
 
-fn recording(file: File) -> Result<Exit, Failure> {
+/// Prints the pages of a recording.
+pub fn recording(file: File) -> Result<(), Failure> {
     let mut printed = Ok(());
     let mut rest = PARTS_MAX_BYTES;
     let mut is_cut = false;
@@ -167,8 +128,7 @@ fn recording(file: File) -> Result<Exit, Failure> {
     let faults = match surveyed {
         Ok(faults) => faults,
         Err(error) => {
-            print(&Surveyed::Unusable(error.to_string()))?;
-            return Ok(Exit::Done);
+            return print(&Surveyed::Unusable(error.to_string()));
         }
     };
     if is_cut {
@@ -177,10 +137,7 @@ fn recording(file: File) -> Result<Exit, Failure> {
             "only {most} of texts and pictures of its pages are taken"
         )))?;
     }
-    for fault in &faults {
-        print(&Surveyed::Fault(fault.to_string()))?;
-    }
-    Ok(Exit::Done)
+    faults.iter().try_for_each(|fault| print(&Surveyed::Fault(fault.to_string())))
 }
 
 /// The text of a page: what the recording program has written, else that of the document.

@@ -4,14 +4,13 @@ use super::export::shown;
 use super::print;
 use super::room::say;
 use crate::client::room::{Caller, Said, Wanted};
-use crate::verb::replay::archive::Archive;
-use crate::verb::replay::recordings::{Located, Recording};
-use crate::verb::replay::shelf::{Place, Shelf};
-use crate::verb::replay::{FLAWS_MAX, Page, Shown};
+use crate::recording::archive::Archive;
+use crate::recording::recordings::{Located, Recording};
+use crate::recording::shelf::{Place, Shelf};
 use archivist_core::model::SnapshotId;
 use archivist_core::text::clean;
 use archivist_hooks::picture::PictureFormat;
-use archivist_hooks::replay::{Answers, Loaded, Replay, Wall, connect, load_over};
+use archivist_hooks::replay::{Answers, Loaded, Replay, Requests, Wall, connect, load_over};
 use archivist_plugin::Values;
 use archivist_warc::wacz::Wacz;
 use jiff::Timestamp;
@@ -26,6 +25,9 @@ use tokio::runtime::Builder;
 
 /// Threads that look up answers; the unit may have 16 tasks.
 const THREADS_MAX: usize = 4;
+
+/// Faults of the recording that are printed.
+pub const FLAWS_MAX: usize = 20;
 
 /// A recording, which is file 0 of the job.
 #[derive(Debug, Serialize, Deserialize)]
@@ -69,6 +71,25 @@ impl Job {
             settings: self.settings.clone(),
         }
     }
+}
+
+/// A replay, as `--json` prints it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Shown {
+    pub url: String,
+    pub recorded: String,
+    #[serde(flatten)]
+    pub requests: Requests,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub page: Option<Page>,
+}
+
+/// What is known of a page that was loaded without a window.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Page {
+    pub final_url: String,
+    pub errors: Vec<String>,
+    pub note: Option<String>,
 }
 
 fn opened(caller: &Arc<Caller>, file: usize) -> Result<Wacz, String> {

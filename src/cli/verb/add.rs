@@ -4,19 +4,16 @@ use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
 use crate::client::linger::logout_hint;
 use crate::client::server::{Server, decode};
-use crate::client::wait;
-use crate::client::wait::Form;
 use crate::display::{listing, style};
-use crate::verb::urls::Urls;
+use crate::progress::wait::{self, Form};
+use crate::queue::urls::Urls;
+use crate::queue::{encode, persona, same_host, setting, summary};
 use archivist_config::Scope;
 use archivist_core::model::{CrawlId, PersonaName};
-use archivist_core::text::is_value_name;
-use archivist_plugin::settings::general::SAME_HOST;
 use archivist_shared::bus::documents::report::{AddOptions, Added};
 use clap::Args;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
@@ -100,27 +97,6 @@ pub struct AddArgs {
     urls: Vec<OsString>,
 }
 
-pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if is_value_name(key) => Ok((key.to_owned(), value.to_owned())),
-        Some((key, _)) => {
-            Err(format!("'{key}' is not the name of a plugin's setting (such as WGET_TIMEOUT)"))
-        }
-        None => Err("expected KEY=VALUE, such as WGET_TIMEOUT=30".to_owned()),
-    }
-}
-
-/// Returns the setting that keeps a crawl on the hosts of its pages.
-pub(crate) fn same_host(is_set: bool) -> Option<(String, String)> {
-    is_set.then(|| (SAME_HOST.to_owned(), "true".to_owned()))
-}
-
-/// Returns the setting that selects a persona.
-pub(crate) fn persona(name: Option<&PersonaName>) -> impl Iterator<Item = (String, String)> {
-    let setting = name.map(|name| ("ACTIVE_PERSONA".to_owned(), name.to_string()));
-    setting.into_iter()
-}
-
 pub async fn run(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     let urls = collect(&args)?;
     for rejected in &urls.rejected {
@@ -146,13 +122,7 @@ pub async fn run(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     if !args.wait {
         return Ok(so_far);
     }
-    let form = if args.json {
-        Form::Json
-    } else if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() {
-        Form::Screen
-    } else {
-        Form::Lines
-    };
+    let form = if args.json { Form::Json } else { Form::of_terminal() };
     let fleet = Fleet::reach(scope, Local::default()).await?;
     match wait::wait(&server, fleet.as_ref(), added.crawl, form).await? {
         Exit::Done => Ok(so_far),
@@ -184,7 +154,7 @@ fn collect(args: &AddArgs) -> Result<Urls, Failure> {
 
 /// Queues the crawl and prints which URLs were refused; returns whether any was.
 async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, bool), Failure> {
-    let options = serde_json::to_string(&AddOptions {
+    let options = encode(&AddOptions {
         depth: args.depth,
         tags: args.tags.clone(),
         plugins: args.plugins.clone(),
@@ -193,8 +163,7 @@ async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, 
             .chain(args.settings.iter().cloned())
             .collect(),
         only_new: args.only_new,
-    })
-    .map_err(|error| Failure::failed(format!("failed to write the options: {error}")))?;
+    })?;
     let memfd = urls.to_memfd()?;
     let call = server.proxy().add(memfd.as_fd().into(), &options);
     let answer = server.call_with_urls(urls.len(), call).await?;
@@ -209,67 +178,4 @@ async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, 
     }
     let refused = !added.refused.is_empty() || !urls.rejected.is_empty();
     Ok((added, refused))
-}
-
-/// Returns how many URLs were queued, and how many the archive has.
-pub(crate) fn summary(added: &Added) -> String {
-    let urls = |count: u64| match count {
-        1 => "1 URL".to_owned(),
-        n => format!("{n} URLs"),
-    };
-    let crawl = added.crawl;
-    let queued = match (added.accepted, added.known) {
-        (0, 1) => format!("nothing new: the archive has this URL, in {crawl}"),
-        (0, known) if known > 0 => {
-            format!("nothing new: the archive has all {known} URLs, the first in {crawl}")
-        }
-        (accepted, 0) => format!("queued {} as {crawl}", urls(accepted)),
-        (accepted, known) => {
-            format!("queued {} as {crawl}; the archive has {}", urls(accepted), urls(known))
-        }
-    };
-    queued + &with_details(added.completed)
-}
-
-/// How many known pages got something from the list.
-pub(crate) fn with_details(pages: u64) -> String {
-    match pages {
-        0 => String::new(),
-        1 => "; 1 known page got tags, a title or a date".to_owned(),
-        n => format!("; {n} known pages got tags, titles or dates"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn known_urls_are_counted() {
-        let text = |accepted, known| {
-            summary(&Added {
-                crawl: archivist_core::model::CrawlId(5),
-                accepted,
-                refused: Vec::new(),
-                known,
-                completed: known / 2,
-                joined: None,
-            })
-        };
-        assert_eq!(text(1, 0), "queued 1 URL as c5");
-        assert_eq!(
-            text(3, 2),
-            "queued 3 URLs as c5; the archive has 2 URLs; 1 known page got tags, a title or a date"
-        );
-        assert_eq!(text(0, 1), "nothing new: the archive has this URL, in c5");
-        assert!(text(0, 9).contains("all 9 URLs, the first in c5; 4 known pages got tags, titles"));
-    }
-
-    #[test]
-    fn settings_of_plugins() {
-        assert_eq!(setting("WGET_ARGS=--a=b"), Ok(("WGET_ARGS".into(), "--a=b".into())));
-        assert!(setting("WGET").is_err());
-        assert!(setting("wget=1").is_err());
-        assert!(setting("=1").is_err());
-    }
 }

@@ -3,12 +3,10 @@
 //! rights of the caller, who names a directory, and the orchestrator need not work.
 
 use crate::client::exit::{Exit, Failure};
-use crate::verb::orchestrator::command;
+use crate::machine::orchestrator::{command, exec, need_root, real};
 use archivist_config::Scope;
 use clap::Args;
-use nix::unistd::geteuid;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf, absolute};
+use std::path::PathBuf;
 
 /// Back up database, archive, configuration, personas and library, while work runs
 ///
@@ -34,20 +32,5 @@ pub fn run(args: BackupArgs, scope: &Scope) -> Result<Exit, Failure> {
     if let Some(keep) = args.keep {
         command.args(["--keep", &keep.to_string()]);
     }
-    let error = command.exec();
-    Err(Failure::failed(format!("failed to run '{}': {error}", command.get_program().display())))
-}
-
-/// # Errors
-/// If the files of the scope are those of root, and the caller is not root.
-pub(super) fn need_root(scope: &Scope, verb: &str) -> Result<(), Failure> {
-    if scope.user || geteuid().is_root() {
-        return Ok(());
-    }
-    Err(Failure::failed(format!("only root can {verb} the archivist of the machine: use sudo")))
-}
-
-/// Returns an absolute path, which no option of the program looks like.
-pub(super) fn real(path: &Path) -> Result<PathBuf, Failure> {
-    absolute(path).map_err(|error| Failure::usage(format!("'{}': {error}", path.display())))
+    exec(command)
 }

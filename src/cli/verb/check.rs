@@ -3,7 +3,7 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
-use crate::verb::config::browser;
+use crate::machine::browser;
 use archivist_checks as check;
 use archivist_checks::{CheckResult, Kind, Request};
 use archivist_config as config;

@@ -2,7 +2,7 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
-use clap::{Args, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 use clap_complete::{Shell, generate};
 
 /// Print the completion script of a shell
@@ -22,14 +22,14 @@ enum Which {
     Fish,
 }
 
-pub fn run(args: CompletionsArgs) -> Result<Exit, Failure> {
+pub fn run(args: CompletionsArgs, mut line: Command) -> Result<Exit, Failure> {
     let shell = match args.shell {
         Which::Bash => Shell::Bash,
         Which::Zsh => Shell::Zsh,
         Which::Fish => Shell::Fish,
     };
     let mut script = Vec::new();
-    generate(shell, &mut crate::command(), "archivist", &mut script);
+    generate(shell, &mut line, "archivist", &mut script);
     style::print(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }

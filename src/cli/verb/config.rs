@@ -1,16 +1,13 @@
 //! `archivist config`: the configuration in effect and the origin of each value. What the
 //! orchestrator only warns about is an error here. `--set` changes it.
 
-#[path = "../machine/browser.rs"]
-pub(crate) mod browser;
 mod set;
-
-pub(crate) use set::plugins;
 
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
+use crate::machine::plugins::catalogue;
 use archivist_config::inputs::Inputs;
 use archivist_config::{Scope, Settings, fragments, inputs, keys};
 use archivist_core::model::HIDDEN;
@@ -62,10 +59,6 @@ struct Effective {
     from: Option<String>,
 }
 
-pub(crate) fn to_failure(error: archivist_config::ConfigError) -> Failure {
-    Failure::failed(error.to_string())
-}
-
 /// Returns the setting of this name among those in effect.
 fn only<'a>(effective: &'a [Effective], key: &str) -> Result<&'a Effective, Failure> {
     let found = effective.iter().find(|one| one.key == key);
@@ -82,10 +75,10 @@ pub fn run(args: ConfigArgs, scope: &Scope) -> Result<Exit, Failure> {
     if !args.set.is_empty() {
         return set::run(&args.set, scope);
     }
-    let inputs = inputs::collect(&fragments::read(scope).map_err(to_failure)?);
-    let settings = Settings::from_inputs(&inputs, &Settings::built_in()).map_err(to_failure)?;
+    let inputs = inputs::collect(&fragments::read(scope)?);
+    let settings = Settings::from_inputs(&inputs, &Settings::built_in())?;
     let mut effective = effective(&settings, &inputs);
-    let catalogue = set::catalogue(scope, &settings);
+    let catalogue = catalogue(scope, &settings);
     if let Some(key) = args.get.as_ref().or(args.key.as_ref()) {
         let is_set = effective.iter().any(|one| one.key == *key);
         if let Some(path) = fragments::private(scope).first()
@@ -110,9 +103,7 @@ pub fn run(args: ConfigArgs, scope: &Scope) -> Result<Exit, Failure> {
         }
     }
     if args.json {
-        let json = serde_json::to_string(&effective)
-            .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-        style::print_json(&json)?;
+        style::print_value(&effective)?;
     } else {
         let style = Style::of_stdout();
         style::print(&table(&effective).render(&style))?;

@@ -1,27 +1,23 @@
 //! `archivist diff`: what changed in the text or in the picture between two snapshots.
 
-use super::survey::room::Job;
-use super::survey::texts::Change;
 use crate::client::exit::{Exit, Failure};
+use crate::client::location::place_of;
 use crate::client::page::{self, PageName};
-use crate::client::reader::reopened;
-use crate::client::room::{self, Wanted};
+use crate::client::room;
 use crate::client::server::Server;
 use crate::display::style::{self, Style, Tone};
-use crate::verb::open::place_of;
+use crate::survey::compare::{Part, compare_texts, file_of};
+use crate::survey::room::Job;
+use crate::survey::texts::Change;
 use archivist_config::Scope;
 use archivist_core::model::{Owner, SnapshotId};
 use archivist_core::text::clean;
-use archivist_plugin::Directory;
 use archivist_plugin::files::whole::{Survives, replace};
 use clap::Args;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Seek};
-use std::os::fd::OwnedFd;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
-/// Bytes that the reader of two texts may print.
-const CHANGES_MAX_BYTES: u64 = 64 << 20;
 /// Bytes that the reader of two pictures may print.
 const SUMMARY_MAX_BYTES: u64 = 4096;
 
@@ -64,21 +60,6 @@ pub async fn run(args: DiffArgs, scope: &Scope) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Opens the files of a job: two to read, and one to write.
-fn file_of<'a>(
-    files: &'a [File; 2],
-    output: Option<&'a File>,
-) -> impl FnMut(Wanted) -> io::Result<Vec<OwnedFd>> + Send + 'a {
-    move |wanted| {
-        let file = match wanted {
-            Wanted::File(number @ 0..2) => reopened(&files[number])?,
-            Wanted::Output if output.is_some() => output.ok_or(ErrorKind::NotFound)?.try_clone()?,
-            _ => return Err(ErrorKind::NotFound.into()),
-        };
-        Ok(vec![file.into()])
-    }
-}
-
 /// Writes a picture of the two screenshots and of what differs.
 fn compare_pictures(from: &Version, to: &Version, path: &Path) -> Result<Exit, Failure> {
     let files = [from.open(Part::Picture)?, to.open(Part::Picture)?];
@@ -103,42 +84,6 @@ struct Version {
     /// URL and time of the snapshot.
     name: String,
     directory: PathBuf,
-}
-
-/// What is compared, which hooks have made of a page of the web.
-#[derive(Clone, Copy)]
-pub enum Part {
-    Text,
-    Picture,
-}
-
-impl Part {
-    /// Plugin and name of the file.
-    fn place(self) -> (&'static str, &'static str) {
-        match self {
-            Part::Text => ("text", "text.txt"),
-            Part::Picture => ("screenshot", "screenshot.png"),
-        }
-    }
-
-    /// Opens the file of a snapshot.
-    ///
-    /// # Errors
-    /// If there is none, or this user may not read it.
-    pub fn open(self, directory: &Path) -> io::Result<File> {
-        let (plugin, name) = self.place();
-        Directory::open(directory)?.enter(plugin)?.read(name)
-    }
-}
-
-/// Lets a reader compare two texts.
-///
-/// # Errors
-/// If the reader fails.
-pub fn compare_texts(files: &[File; 2]) -> Result<Vec<Change>, Failure> {
-    let mut changes = Vec::new();
-    room::read(&Job::Texts, CHANGES_MAX_BYTES, file_of(files, None), |part| changes.push(part))?;
-    Ok(changes)
 }
 
 impl Version {
@@ -220,7 +165,7 @@ fn range(start: usize, end: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verb::survey::texts::changes;
+    use crate::survey::texts::changes;
     use archivist_core::model::Time;
     use std::io::Write;
     use std::process::{Command, Stdio};

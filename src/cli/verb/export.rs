@@ -1,8 +1,5 @@
 //! `archivist export`: writes the recordings of pages into one WACZ, or the pages as files.
 
-use super::replay::recordings::Located;
-use super::survey::export::{self, About, Written};
-use super::survey::room::Job;
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
 use crate::client::paging::{Paging, Source};
@@ -10,6 +7,9 @@ use crate::client::room::{self, Wanted};
 use crate::client::server::Server;
 use crate::display::bookmarks::netscape;
 use crate::display::{listing, style};
+use crate::recording::recordings::Located;
+use crate::survey::export::{self, About, Written};
+use crate::survey::room::Job;
 use archivist_config::Scope;
 use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{Owner, SnapshotId};

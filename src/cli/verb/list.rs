@@ -4,6 +4,7 @@ use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
 use crate::client::paging::{Paging, Row, Source};
 use crate::client::server::{Server, decode};
+use crate::display::listing::ROWS_MAX;
 use crate::display::rows;
 use crate::display::style;
 use crate::display::style::Style;
@@ -14,9 +15,6 @@ use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{HttpRange, Owner};
 use archivist_shared::bus::documents::report::{Filter, HookResult};
 use clap::{Args, ValueEnum};
-
-/// Entries that are listed unless the user says how many.
-pub const LIMIT: u32 = 50;
 
 /// State of snapshots that ended before their work was done, in addition to those of the lifecycle.
 const INCOMPLETE: &str = "incomplete";
@@ -63,7 +61,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "URL|PREFIX*|*.HOST")]
     url: Option<UrlPattern>,
     /// List at most N entries; 0 lists all
-    #[arg(short = 'n', long, value_name = "N", default_value_t = LIMIT)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = ROWS_MAX)]
     limit: u32,
     #[command(flatten)]
     local: Local,

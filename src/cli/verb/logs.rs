@@ -1,18 +1,19 @@
 //! `archivist logs`: the journal, selected by the fields that every line of a worker or hook
 //! carries, or for the units of a user, whose lines have no such fields, by unit and slice.
 
+use crate::client::details;
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
+use crate::client::journal::believed;
 use crate::client::server::{Server, address, decode};
+use crate::display::standard_error;
 use crate::display::text::short_hook;
-use crate::verb::{show, standard_error};
 use archivist_config::Scope;
 use archivist_core::model::{AnyId, Owner, RunId};
 use archivist_core::unit::Names;
 use archivist_shared::bus::documents::report::{Details, Plugins, Run};
 use archivist_shared::journal::unit_field;
 use clap::Args;
-use nix::unistd::{User, geteuid};
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -72,18 +73,6 @@ struct Known {
     hooks: Vec<(String, String)>,
 }
 
-/// Returns the matches of the users whose lines are believed (systemd.journal-fields(7), `_UID`): any
-/// other local user can send lines with the ids of pages.
-pub(crate) fn believed(scope: &Scope) -> Vec<String> {
-    let users = scope.senders().into_iter();
-    let known = users.filter_map(|name| User::from_name(&name).ok().flatten());
-    let mut uids: BTreeSet<u32> = known.map(|user| user.uid.as_raw()).collect();
-    if scope.user {
-        uids.insert(geteuid().as_raw());
-    }
-    uids.iter().map(|uid| format!("_UID={uid}")).collect()
-}
-
 /// Returns what is known about `id` if an orchestrator is up and answers soon. The journal is
 /// readable without it, and explains why it is down.
 async fn known(id: Owner, scope: &Scope) -> Known {
@@ -133,7 +122,7 @@ async fn known_run(id: RunId, args: &LogsArgs, scope: &Scope) -> Result<Run, Fai
         let why = format!("--hook selects hooks of a crawl or snapshot; {id} is a single run");
         return Err(Failure::usage(why));
     }
-    match decode(&show::fetch(AnyId::Run(id), Local::default(), scope).await?)? {
+    match decode(&details::fetch(AnyId::Run(id), Local::default(), scope).await?)? {
         Details::Run { run, .. } => Ok(*run),
         _ => Err(Failure::failed(format!("there is no run {id}"))),
     }

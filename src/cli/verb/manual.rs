@@ -4,7 +4,7 @@
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use crate::manual;
-use clap::Args;
+use clap::{Args, Command};
 use std::path::{Path, PathBuf};
 
 /// The descriptions of the interfaces, in the directory of the source.
@@ -20,11 +20,11 @@ pub struct ManualArgs {
     file: PathBuf,
 }
 
-pub fn run(args: &ManualArgs) -> Result<Exit, Failure> {
+pub fn run(args: &ManualArgs, line: &Command) -> Result<Exit, Failure> {
     let name = args.file.display();
     let template = std::fs::read_to_string(&args.file)
         .map_err(|error| Failure::failed(format!("failed to read '{name}': {error}")))?;
-    let page = manual::page(&template, &crate::command(), Path::new(INTERFACES))
+    let page = manual::page(&template, line, Path::new(INTERFACES))
         .map_err(|error| Failure::failed(format!("{name}: {error}")))?;
     style::print(&page)?;
     Ok(Exit::Done)

@@ -5,7 +5,7 @@ use crate::client::fleet::{Fleet, Local};
 use crate::client::server::{Server, decode};
 use crate::display::exposition::{Exposition, Format, MetricKind};
 use crate::display::style;
-use crate::verb::pool::{self, Report};
+use crate::machine::pools::{self, Report};
 use archivist_config::Scope;
 use archivist_config::declare::{Kind, files};
 use archivist_core::model::Time;
@@ -43,7 +43,7 @@ pub async fn run(args: MetricsArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut out = Exposition::new(args.format);
     of_orchestrator(&metrics, &mut out);
     let mut exit = Exit::Done;
-    match pool::reports(scope).await {
+    match pools::reports(scope).await {
         Ok(pools) => of_pools(&pools, &mut out),
         Err(failure) => {
             eprintln!("archivist: no metrics of pools: {}", failure.message());

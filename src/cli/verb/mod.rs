@@ -2,8 +2,6 @@
 //! a verb and its options, in `--help` and in the manual, are the doc comments of its arguments.
 
 pub mod add;
-#[path = "../client/background.rs"]
-pub mod background;
 pub mod backup;
 pub mod cancel;
 pub mod check;
@@ -12,8 +10,6 @@ pub mod config;
 pub mod delete;
 pub mod diff;
 pub mod doctor;
-#[path = "../display/each.rs"]
-pub mod each;
 pub mod export;
 pub mod fleet;
 pub mod fsck;
@@ -25,7 +21,6 @@ pub mod list;
 pub mod logs;
 pub mod manual;
 pub mod metrics;
-#[path = "../client/location.rs"]
 pub mod open;
 pub mod orchestrator;
 pub mod pause;
@@ -42,18 +37,10 @@ pub mod retry;
 pub mod run;
 pub mod search;
 pub mod share_bodies;
-#[path = "../display/details.rs"]
 pub mod show;
-#[path = "../display/standard_error.rs"]
-pub mod standard_error;
 pub mod status;
-#[path = "../client/journal.rs"]
-pub mod suppressed;
-#[path = "../survey/mod.rs"]
 pub mod survey;
 pub mod update;
-#[path = "../queue/urls.rs"]
-pub mod urls;
 pub mod verify;
 pub mod versions;
 pub mod watch;
@@ -125,7 +112,8 @@ pub enum Verb {
 }
 
 impl Verb {
-    pub fn run(self, scope: &Scope) -> ExitCode {
+    /// `line` is the definition of the command line, for completions and the manual.
+    pub fn run(self, scope: &Scope, line: fn() -> clap::Command) -> ExitCode {
         let done = match self {
             Verb::Hook(args) => return hook::run(args),
             Verb::Add(args) => wait_for(add::run(args, scope)),
@@ -169,8 +157,8 @@ impl Verb {
             Verb::Fsck(args) => wait_for(fsck::run(args, scope)),
             Verb::Config(args) => config::run(args, scope),
             Verb::Generate(args) => generate::run(args, scope),
-            Verb::Completions(args) => completions::run(args),
-            Verb::Manual(args) => manual::run(&args),
+            Verb::Completions(args) => completions::run(args, line()),
+            Verb::Manual(args) => manual::run(&args, &line()),
             Verb::Check(args) => check::run(args, scope),
             Verb::Orchestrator(args) => orchestrator::run(args, scope),
         };

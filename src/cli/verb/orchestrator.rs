@@ -1,13 +1,11 @@
 //! `archivist orchestrator`: replaces this process with the program that
 //! archivist-orchestrator.service starts.
 
+use crate::client::background::BackgroundArgs;
 use crate::client::exit::{Exit, Failure};
-use crate::verb::background::BackgroundArgs;
+use crate::machine::orchestrator::{command, exec};
 use archivist_config::Scope;
-use archivist_config::programs::ORCHESTRATOR;
 use clap::Args;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 
 /// Run the orchestrator (what archivist-orchestrator.service starts)
 ///
@@ -35,29 +33,7 @@ pub fn run(args: OrchestratorArgs, scope: &Scope) -> Result<Exit, Failure> {
             "the orchestrator logs to the journal; to see its state: archivist status --watch";
         return Err(Failure::usage(what));
     }
-    let mut arguments = vec!["orchestrator"];
-    arguments.extend(args.exit_on_idle.then_some("--exit-on-idle"));
-    exec_orchestrator(scope, &arguments)
-}
-
-/// Replaces this process with the orchestrator program (execve(2)); returns only on failure.
-fn exec_orchestrator(scope: &Scope, arguments: &[&str]) -> Result<Exit, Failure> {
     let mut command = command(scope)?;
-    let error = command.args(arguments).exec();
-    Err(Failure::failed(format!("failed to run '{}': {error}", command.get_program().display())))
-}
-
-/// Returns the command of the orchestrator program for a scope.
-pub(super) fn command(scope: &Scope) -> Result<Command, Failure> {
-    let own = std::env::current_exe().map_err(|error| {
-        Failure::failed(format!("failed to find the path of this program: {error}"))
-    })?;
-    let mut command = Command::new(ORCHESTRATOR.path_from(&own));
-    if scope.user {
-        command.arg("--user");
-    }
-    if let Some(instance) = &scope.instance {
-        command.args(["--instance", instance]);
-    }
-    Ok(command)
+    command.arg("orchestrator").args(args.exit_on_idle.then_some("--exit-on-idle"));
+    exec(command)
 }

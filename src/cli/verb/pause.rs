@@ -3,7 +3,7 @@
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::Orders;
 use crate::client::server::Server;
-use crate::verb::each::each;
+use crate::display::each::each;
 use archivist_config::Scope;
 use archivist_core::model::Owner;
 use clap::Args;

@@ -1,46 +1,26 @@
 //! `archivist replay`: shows a recorded page in a browser without a network.
 
-#[path = "../recording/archive.rs"]
-pub mod archive;
-#[path = "../replay/reader.rs"]
-pub mod reader;
-#[path = "../recording/recordings.rs"]
-pub mod recordings;
-#[path = "../recording/shelf.rs"]
-pub mod shelf;
-#[path = "../replay/wall.rs"]
-pub mod wall;
-
-use super::survey::room::Job;
 use crate::client::exit::{Exit, Failure};
 use crate::client::room::{self, Wanted};
 use crate::client::server::Server;
 use crate::display::{listing, style};
-use crate::verb::config::browser;
-use crate::verb::open::has_desktop;
-use archive::Archive;
+use crate::machine::browser::has_desktop;
+use crate::recording::archive::Archive;
+use crate::recording::recordings::{Located, Recording, Target};
+use crate::recording::shelf::{Local, Place};
+use crate::replay::{LIMIT, browser_settings, failure, find_wall, lines, reader};
+use crate::survey::replay::{FLAWS_MAX, Shown};
+use crate::survey::room::Job;
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use archivist_hooks::picture::PictureFormat;
-use archivist_hooks::process::finding::Finding;
-use archivist_hooks::replay::{self, Answers, Listed, Replay, Requests, Wall};
-use archivist_plugin::Values;
+use archivist_hooks::replay::{self, Answers, Replay};
 use archivist_plugin::files::whole::{Survives, replace};
 use clap::Args;
 use nix::unistd::geteuid;
-use recordings::{Located, Recording, Target};
-use serde::{Deserialize, Serialize};
-use shelf::{Local, Place};
 use std::io::{self, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Time limit for the start of the browser and a page.
-pub const LIMIT: Duration = Duration::from_secs(120);
-
-/// Faults of the recording that are printed.
-pub const FLAWS_MAX: usize = 20;
 
 /// Show a recorded page in the browser, without a network
 ///
@@ -72,29 +52,10 @@ pub struct ReplayArgs {
     json: bool,
 }
 
-/// A replay, as `--json` prints it.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Shown {
-    pub url: String,
-    pub recorded: String,
-    #[serde(flatten)]
-    pub requests: Requests,
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub page: Option<Page>,
-}
-
-/// What is known of a page that was loaded without a window.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Page {
-    pub final_url: String,
-    pub errors: Vec<String>,
-    pub note: Option<String>,
-}
-
 pub async fn run(args: ReplayArgs, scope: &Scope) -> Result<Exit, Failure> {
     let shown = if args.headless { load(&args, scope).await? } else { show(&args, scope).await? };
     if args.json {
-        print_json(&shown)?;
+        style::print_value(&shown)?;
     } else {
         style::print(&text(&shown, listing::most(&std::io::stdout())))?;
     }
@@ -160,32 +121,6 @@ async fn load(args: &ReplayArgs, scope: &Scope) -> Result<Shown, Failure> {
     Ok(shown)
 }
 
-/// Finds the wall of a replay in the browser of these settings, unless the caller wants none.
-pub fn find_wall(no_wall: bool, settings: &Values) -> Result<Wall, Failure> {
-    if no_wall {
-        return Ok(Wall::none());
-    }
-    wall::find(settings.get(browser::BROWSER).map_or("chromium", String::as_str))
-}
-
-/// The settings of the browser of a replay. Without a wall, it runs as the caller.
-pub fn browser_settings(scope: &Scope, no_wall: bool) -> Result<Values, Failure> {
-    let is_other_user = geteuid().is_root() && !no_wall;
-    browser::settings(scope, is_other_user || scope.user)
-}
-
-/// Returns the error of a replay that failed.
-pub fn failure(finding: Finding) -> Failure {
-    Failure::failed(format!("failed to replay: {}", clean(&finding.output_str)))
-}
-
-/// Prints a document as `--json` does.
-pub fn print_json(document: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(document)
-        .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-    style::print_document(&format!("{text}\n"))
-}
-
 /// A window needs a display, and a user whose display it is.
 fn check_display() -> Result<(), Failure> {
     const HINT: &str = "without a window: archivist replay --headless";
@@ -200,19 +135,6 @@ fn check_display() -> Result<(), Failure> {
         )));
     }
     Ok(())
-}
-
-/// The first `most` requests of a list, one a line, with their reasons.
-pub fn lines(head: &str, listed: &[Listed], most: usize) -> String {
-    if listed.is_empty() {
-        return String::new();
-    }
-    let lines = listing::lines(listed, most, |one| {
-        let (method, kind) = (clean(&one.method), clean(&one.kind));
-        let (url, reason) = (clean(&one.url), clean(&one.reason));
-        format!("  {method} {url} ({kind}): {reason}")
-    });
-    format!("{head}:\n{lines}")
 }
 
 fn text(shown: &Shown, most: usize) -> String {
@@ -233,6 +155,7 @@ fn text(shown: &Shown, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_hooks::replay::{Listed, Requests};
 
     #[test]
     fn requests_that_were_not_answered_exactly_are_listed() {

@@ -4,8 +4,7 @@
 use crate::client::exit::{Exit, Failure};
 use crate::client::reader::BOOTED;
 use crate::client::server::systemctl;
-use crate::verb::backup::{need_root, real};
-use crate::verb::orchestrator::command;
+use crate::machine::orchestrator::{command, need_root, real};
 use archivist_config::Scope;
 use archivist_core::unit::Names;
 use clap::Args;

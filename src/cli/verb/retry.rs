@@ -4,8 +4,8 @@ use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Orders};
 use crate::client::paging::{Paging, Source};
 use crate::client::server::Server;
+use crate::display::each::each;
 use crate::display::style;
-use crate::verb::each::each;
 use archivist_config::Scope;
 use archivist_core::model::{Lifecycle, Owner, fidelity, in_percent};
 use archivist_shared::bus::documents::report::{Filter, HookResult, Snapshot};
@@ -65,7 +65,7 @@ pub struct RetryArgs {
     /// bytes of one page, after which the remaining hooks of the page are skipped). 0 means no
     /// limit. Pages that a limit leaves out are listed and counted as cancelled, with the limit as
     /// their reason: after a limit such as CRAWL_MAX_URLS is raised, the crawl continues with them.
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = crate::verb::add::setting)]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = crate::queue::setting)]
     set: Vec<(String, String)>,
 }
 
@@ -142,19 +142,6 @@ async fn unfaithful_pages(
 fn is_unfaithful(page: &Snapshot, least: f64) -> bool {
     let shown = page.replay.as_ref().and_then(fidelity);
     shown.is_some_and(|shown| shown < least)
-}
-
-/// Queues all hooks of a page again, on any node of a fleet.
-pub async fn all_hooks(id: Owner, orders: &Orders, server: &Server) -> Result<(), Failure> {
-    let name = id.to_string();
-    if orders.is_in_fleet() {
-        orders.check(id, server).await?;
-        server.call_once(server.proxy().retry(&name, "")).await?;
-    } else {
-        let call = server.proxy().retry_all(&name);
-        server.call_once_in_pieces(call).await?;
-    }
-    Ok(())
 }
 
 /// The fleet runs all hooks of a page again, on any node.

@@ -105,10 +105,7 @@ pub async fn run(args: SearchArgs, scope: &Scope) -> Result<Exit, Failure> {
         }
     };
     if args.json {
-        let json = serde_json::to_string_pretty(&answer)
-            .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-        style::print_document(&json)?;
-        style::print("\n")?;
+        style::print_value(&answer)?;
         return Ok(Exit::Done);
     }
     style::print(&shown(&answer.hits, &Style::of_stdout()))?;

@@ -1,15 +1,15 @@
 //! `archivist status`: the state of the orchestrator, or of one crawl, snapshot or run.
 
+use crate::client::details;
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
 use crate::client::hint::in_scope;
 use crate::client::server::{Server, decode, systemctl};
+use crate::display::block::Block;
+use crate::display::details::{running, short};
 use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::text;
-use crate::verb::show;
-use crate::verb::show::Block;
-use crate::verb::watch::list;
 use archivist_config::Scope;
 use archivist_config::declare::{Kind, files};
 use archivist_core::model::{AnyId, REPLAY_HOLDS};
@@ -62,7 +62,7 @@ pub async fn run(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
     // A fleet that cannot be reached is reported after the state of this machine.
     let mut away = None;
     let answer = match args.id {
-        Some(id) => show::fetch(id, args.local, scope).await?,
+        Some(id) => details::fetch(id, args.local, scope).await?,
         None => {
             // Also the start may take long: a large database is checked before work.
             let asked = async {
@@ -147,7 +147,7 @@ fn render(
     style: &Style,
 ) -> Result<String, Failure> {
     Ok(match id {
-        Some(_) => show::short(&decode(answer)?, style),
+        Some(_) => short(&decode(answer)?, style),
         None => {
             let mut status: Status = decode(answer)?;
             // The orchestrator keeps the results of a watch for a while after it was removed.
@@ -173,7 +173,7 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
     }
     block.line("Data", status.data.as_str());
     if !status.network.is_empty() {
-        block.line("Network", network(status));
+        block.line("Network", text::network(status));
     }
     match &status.fleet {
         Some(fleet) => fleet::lines(fleet, status, &mut block, style),
@@ -193,7 +193,7 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
     }
     for certificate in &status.certificates {
         let site = format!("{} of watch {}", clean(&certificate.url), clean(&certificate.watch));
-        let expiry = list::expiry(certificate.expires, style);
+        let expiry = text::expiry(certificate.expires, style);
         block.line("Certificate", format!("{site} {expiry}"));
     }
     if status.deleting > 0 {
@@ -233,19 +233,9 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
     }
     format!("{} {unit}\n", style.paint("●", Tone::Good))
         + &block.render()
-        + &show::running(&status.running, style)
+        + &running(&status.running, style)
 }
 
-/// Returns in which network hooks run, what they may reach, and whether address filters work.
-pub fn network(status: &Status) -> String {
-    let kept = match status.address_filter {
-        Some(false) => "; address filters have no effect here",
-        _ => "",
-    };
-    clean(&status.network) + kept
-}
-
-/// What the search index lacks; `None` if it lacks nothing.
 /// Pages whose replay does not hold, the newest by name.
 fn unfaithful(unfaithful: &Unfaithful) -> String {
     let Unfaithful { pages, newest } = unfaithful;
@@ -259,6 +249,7 @@ fn unfaithful(unfaithful: &Unfaithful) -> String {
     )
 }
 
+/// What the search index lacks; `None` if it lacks nothing.
 fn search(search: SearchStatus) -> Option<String> {
     let SearchStatus { queued, is_building, failed } = search;
     let mut text = match (is_building, queued) {

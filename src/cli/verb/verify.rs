@@ -1,13 +1,13 @@
 //! `archivist verify`: proves that recordings show their pages.
 
-use super::replay::recordings::{Located, Target};
-use super::replay::{browser_settings, find_wall, lines, print_json, reader};
-use super::survey::room::Job;
-use super::survey::verify::Verified;
 use crate::client::exit::{Exit, Failure};
 use crate::client::paging::Paging;
 use crate::client::server::Server;
 use crate::display::{listing, style};
+use crate::recording::recordings::{Located, Target};
+use crate::replay::{browser_settings, find_wall, lines, reader};
+use crate::survey::room::Job;
+use crate::survey::verify::Verified;
 use archivist_config::Scope;
 use archivist_core::model::{Owner, SnapshotId, in_percent};
 use archivist_core::text::clean;
@@ -99,7 +99,7 @@ async fn one(target: &Target, args: &VerifyArgs, scope: &Scope) -> Result<Exit, 
     let (proof, holds) = (&verified.proof, verified.proof.holds(args.least / 100.0));
     if args.json {
         let (url, recorded) = (&verified.url, &verified.time);
-        print_json(&Document { id: None, url, recorded, holds, proof })?;
+        style::print_value(&Document { id: None, url, recorded, holds, proof })?;
     } else {
         let most = listing::most(&std::io::stdout());
         style::print(&text(&verified, holds, most))?;

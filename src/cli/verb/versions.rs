@@ -7,8 +7,8 @@ use crate::display::rows;
 use crate::display::style::{self, Style};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
-use crate::verb::diff::{Part, compare_texts};
-use crate::verb::survey::texts::Change as LineChange;
+use crate::survey::compare::{Part, compare_texts};
+use crate::survey::texts::Change as LineChange;
 use archivist_config::Scope;
 use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{CloserLook, PageVersion, TextDigest};
@@ -60,10 +60,7 @@ pub async fn run(args: VersionsArgs, scope: &Scope) -> Result<Exit, Failure> {
         changes.pop();
     }
     if args.json {
-        let json = serde_json::to_string_pretty(&changes)
-            .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-        style::print_document(&json)?;
-        style::print("\n")?;
+        style::print_value(&changes)?;
         return Ok(Exit::Done);
     }
     let style = Style::of_stdout();
@@ -285,7 +282,7 @@ mod tests {
     #[test]
     fn lines_of_a_comparison_are_sentences() {
         let old = "Heading\nOne. Two.\n1 visitor\n";
-        let change = |new: &str| change_of(&crate::verb::survey::texts::changes(old, new));
+        let change = |new: &str| change_of(&crate::survey::texts::changes(old, new));
         assert_eq!(
             change("Heading\nOne. Two.\n2 visitors\n"),
             TextChange::New("2 visitors".to_owned())

@@ -1,12 +1,12 @@
 //! `archivist why`: why a crawl, snapshot or run is not done or failed; why checks of a watch wait or
 //! failed.
 
+use crate::client::details;
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
 use crate::client::server::{Server, decode};
-use crate::display::style;
-use crate::verb::watch::timers;
-use crate::verb::{show, standard_error};
+use crate::client::timers;
+use crate::display::{standard_error, style};
 use archivist_config::Scope;
 use archivist_core::model::{AnyId, Owner};
 use archivist_core::text::clean;
@@ -93,7 +93,7 @@ async fn name_files(id: AnyId, args: &WhyArgs, scope: &Scope) -> Result<Exit, Fa
     if args.json {
         return Ok(Exit::Done);
     }
-    let details: Details = decode(&show::fetch(id, args.local, scope).await?)?;
+    let details: Details = decode(&details::fetch(id, args.local, scope).await?)?;
     style::print(&standard_error::lines(details.runs()))?;
     Ok(Exit::Done)
 }
@@ -144,7 +144,7 @@ fn joined(wide: Why, here: Why) -> Why {
 
 fn print(why: &Why, is_json: bool) -> Result<Exit, Failure> {
     if is_json {
-        style::print_json(&serde_json::to_string(why).unwrap_or_default())?;
+        style::print_value(why)?;
     } else {
         let head = format!("{} is {}", why.id, why.status);
         style::say(&summary(&head, &why.reasons))?;
@@ -163,7 +163,7 @@ async fn of_watch(
         why.reasons.insert(0, idle);
     }
     if args.json {
-        style::print_json(&serde_json::to_string(&why).unwrap_or_default())?;
+        style::print_value(&why)?;
     } else {
         let head = format!("watch {}", why.watch);
         style::say(&summary(&head, &why.reasons))?;

@@ -1,8 +1,9 @@
 //! The head of `archivist show r678`: one unit, its command line, and what it used.
 
+use super::took;
+use crate::display::block::Block;
 use crate::display::style::{Style, Tone};
 use crate::display::text;
-use crate::verb::show::{Block, took};
 use archivist_core::model::Outcome;
 use archivist_core::text::{clean, human_size, human_span};
 use archivist_shared::bus::documents::report::{HookResult, Run};

@@ -2,7 +2,7 @@ use super::*;
 use crate::sample;
 use archivist_core::model::Accounting;
 use archivist_shared::bus::documents::report::Figures;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn figures(of: Value) -> Option<Figures> {
     of.as_object().map(Figures::of)
@@ -145,26 +145,6 @@ fn a_long_crawl_is_its_failures_and_its_newest_pages() {
 }
 
 #[test]
-fn suppressed_messages_are_reported_with_their_run() {
-    let details = Details::Snapshot {
-        snapshot: sample::snapshot(345),
-        results: Vec::new(),
-        runs: vec![sample::run(7, "wget", "x"), sample::run(8, "pdf", "y")],
-        copy: None,
-    };
-    let suppressed = BTreeMap::from([(RunId(8), 12_345)]);
-    let line = "\nr8 (archivist-hook-pdf-s3.service) wrote more than its LogRateLimitBurst= to the journal: 12345 messages suppressed\n";
-    assert_eq!(what_is_suppressed(details.runs(), &suppressed), line);
-    assert_eq!(what_is_suppressed(details.runs(), &BTreeMap::new()), "");
-
-    let mut document = serde_json::to_value(&details).unwrap();
-    note_of_runs(&mut document, &[], &suppressed);
-    let dropped =
-        |n: usize| document["snapshot"]["runs"][n].get("suppressed").and_then(Value::as_u64);
-    assert_eq!((dropped(0), dropped(1)), (None, Some(12_345)));
-}
-
-#[test]
 fn a_run_with_its_command_and_the_result_of_its_hook() {
     let style = Style::plain(sample::NOW);
     let details = Details::Run {
@@ -186,30 +166,4 @@ Invocation: 0123456789abcdef0123456789abcdef
     assert_eq!(long(&details, &style), want);
     let document = serde_json::to_value(&details).unwrap();
     assert_eq!(document["run"]["run"]["id"], "r7");
-}
-
-#[test]
-fn a_page_on_this_machine_is_shown_as_the_machine_knows_it() {
-    let page = |status, node: Option<&str>, directory: Option<&str>| Details::Snapshot {
-        snapshot: Snapshot {
-            status,
-            node: node.map(str::to_owned),
-            directory: directory.map(str::to_owned),
-            ..sample::snapshot(3)
-        },
-        results: Vec::new(),
-        runs: Vec::new(),
-        copy: None,
-    };
-    let shown = |node| {
-        let wide = page(Lifecycle::Started, Some(node), None);
-        let here = page(Lifecycle::Sealed, None, Some("/var/lib/archivist/s3"));
-        short(&merged(wide, here, |node| node == Some("web1")), &Style::plain(sample::NOW))
-    };
-    let here = shown("web1");
-    assert!(here.contains("Status: sealed"), "{here}");
-    assert!(here.contains("Node: web1\n") && here.contains("Directory: /var"), "{here}");
-    let elsewhere = shown("web2");
-    assert!(elsewhere.contains("Status: started"), "{elsewhere}");
-    assert!(elsewhere.contains("Node: web2\n") && !elsewhere.contains("Directory"), "{elsewhere}");
 }

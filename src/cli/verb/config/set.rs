@@ -1,17 +1,16 @@
 //! `archivist config --set`: settings in a drop-in of archivist.conf(5) that belongs to this
 //! command.
 
-use super::to_failure;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::systemctl;
 use crate::display::style;
+use crate::machine::plugins::catalogue;
 use archivist_config::fragments::Fragment;
 use archivist_config::{Scope, Settings, fragments, ini, inputs, keys};
 use archivist_core::model::HIDDEN;
 use archivist_core::text::is_value_name;
 use archivist_plugin::files::whole::{self, Survives};
 use archivist_plugin::settings::check::check;
-use archivist_plugin::{Catalogue, Trust};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -38,9 +37,9 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
 
 /// Writes settings after the whole configuration was validated with them.
 pub fn run(set: &[(String, String)], scope: &Scope) -> Result<Exit, Failure> {
-    let mut files = fragments::read(scope).map_err(to_failure)?;
+    let mut files = fragments::read(scope)?;
     let built_in = Settings::built_in();
-    let before = Settings::from_inputs(&inputs::collect(&files), &built_in).map_err(to_failure)?;
+    let before = Settings::from_inputs(&inputs::collect(&files), &built_in)?;
     let catalogue = catalogue(scope, &before);
     let known: Vec<String> = catalogue.known_keys().into_iter().collect();
     let mut wanted = Vec::new();
@@ -104,21 +103,6 @@ fn path(scope: &Scope, name: &str) -> Result<PathBuf, Failure> {
     let directory =
         directory.ok_or_else(|| Failure::failed("found no directory for configuration files"))?;
     Ok(directory.join(format!("{}.d", scope.config_name())).join(name))
-}
-
-/// Returns the plugins of the configuration.
-///
-/// # Errors
-/// If the configuration cannot be read.
-pub(crate) fn plugins(scope: &Scope) -> Result<Catalogue, Failure> {
-    let inputs = inputs::collect(&fragments::read(scope).map_err(to_failure)?);
-    let settings = Settings::from_inputs(&inputs, &Settings::built_in()).map_err(to_failure)?;
-    Ok(catalogue(scope, &settings))
-}
-
-pub(super) fn catalogue(scope: &Scope, settings: &Settings) -> Catalogue {
-    let trust = if scope.user { Trust::User(nix::unistd::geteuid().as_raw()) } else { Trust::Root };
-    Catalogue::load(&scope.plugin_roots(settings), trust)
 }
 
 /// Returns the section of a key; an error names similar keys. `known`: settings of plugins.

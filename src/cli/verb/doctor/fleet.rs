@@ -1,7 +1,7 @@
 //! Checks of the fleet, if this machine is in one.
 
 use super::Check;
-use crate::verb::fleet::service;
+use crate::client::fleet_service;
 use archivist_config::programs::{FLEET, FLEET_FIX, FLEET_MISSING};
 use archivist_config::{Scope, load};
 use archivist_core::text::human_span;
@@ -25,14 +25,14 @@ pub(super) async fn checks(scope: &Scope) -> Vec<Check> {
     if !FLEET.is_installed() {
         return vec![Check::fail(NAME, FLEET_MISSING, FLEET_FIX)];
     }
-    let state = match service::state().await {
+    let state = match fleet_service::state().await {
         Ok(state) => state,
         Err(failure) => {
-            return vec![absent(failure.message(), &service::unit_state())];
+            return vec![absent(failure.message(), &fleet_service::unit_state())];
         }
     };
     let mut checks = vec![node(&state)];
-    match service::fleet().await {
+    match fleet_service::fleet().await {
         Ok(fleet) => checks.extend(of_fleet(&fleet, &state.name)),
         // The state says the same, unless the service has not noticed it yet.
         Err(failure) if state.fault.is_none() => {

@@ -1,7 +1,7 @@
 //! What lighthouse checks require: lighthouse, chromium and a recent node.
 
 use super::Check;
-use crate::verb::config::browser;
+use crate::machine::browser;
 use archivist_checks::lighthouse::{INSTALL, NODE_NEEDED, program};
 use archivist_config::Scope;
 use archivist_config::declare::watch::Schedule;

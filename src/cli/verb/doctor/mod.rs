@@ -15,7 +15,7 @@ use crate::client::exit::{Exit, Failure};
 use crate::client::hint::in_scope;
 use crate::display::style;
 use crate::display::style::{Style, Tone};
-use crate::verb::config::browser;
+use crate::machine::browser;
 use archivist_config as config;
 use archivist_config::Scope;
 use archivist_core::model::AddressKind;
@@ -59,9 +59,7 @@ pub async fn run(args: DoctorArgs, scope: &Scope) -> Result<Exit, Failure> {
     let checks: Vec<Check> =
         checks.map(|check| check.with_fix(|fix| in_scope(fix, scope))).collect();
     if args.json {
-        let json = serde_json::to_string(&checks)
-            .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-        style::print_json(&json)?;
+        style::print_value(&checks)?;
     } else {
         style::print(&listed(&checks, &Style::of_stdout()))?;
     }

@@ -1,7 +1,7 @@
 //! Files of the configuration whose secrets other users can read.
 
 use super::Check;
-use crate::verb::config::plugins;
+use crate::machine::plugins::plugins;
 use archivist_config::inputs::Target;
 use archivist_config::{Scope, fragments, inputs};
 use std::os::unix::fs::PermissionsExt;

@@ -4,7 +4,8 @@ use super::{Check, health, watches};
 use crate::client::exit::Failure;
 use crate::client::paging::Paging;
 use crate::client::server::{Server, address, systemctl};
-use crate::verb::fsck;
+use crate::display::text;
+use crate::machine::pages::unknown_pages;
 use archivist_config::Scope;
 use archivist_shared::bus::documents::report::{Filter, Host, Plugins, Status};
 use archivist_shared::bus::documents::watches::Watch;
@@ -108,7 +109,7 @@ async fn ask(scope: &Scope) -> Result<Answers, Failure> {
         _ => None,
     };
     Ok(Answers {
-        unknown: fsck::unknown_pages(&server, &status, scope).await?,
+        unknown: unknown_pages(&server, &status, scope).await?,
         status,
         store,
         plugins: server.ask(|| server.proxy().plugins()).await?,
@@ -194,7 +195,7 @@ fn network(status: &Status, scope: &Scope) -> Check {
         const FIX: &str = "pages wait and continue by themselves; see: resolvectl status; ip route";
         return Check::fail(NAME, outage.clone(), FIX);
     }
-    let what = crate::verb::status::network(status);
+    let what = text::network(status);
     match status.address_filter {
         Some(false) if scope.user => Check::warn(
             NAME,

@@ -5,7 +5,7 @@
 
 use super::Check;
 use crate::client::transfer::run_words;
-use crate::verb::config::browser;
+use crate::machine::browser;
 use archivist_config::Scope;
 use archivist_core::text::{clean, human_span};
 use archivist_hooks::trial::{Trial, TrialRecording, TrialReplay};

@@ -3,7 +3,7 @@
 use super::{Check, lighthouse};
 use crate::client::hint::shell_word;
 use crate::client::server::systemctl;
-use crate::verb::watch::timers::{self, Timers, start_command};
+use crate::client::timers::{self, Timers, start_command};
 use archivist_config::Scope;
 use archivist_config::declare::watch::Watch;
 use archivist_config::declare::{Kind, files};

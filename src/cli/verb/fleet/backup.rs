@@ -3,13 +3,11 @@
 use super::files::Files;
 use super::password::is_socket;
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet_service;
 use crate::display::style;
-use crate::verb::config::to_failure;
 use archivist_config::{Scope, load};
-use archivist_core::fleet::FLEET_USER;
 use archivist_plugin::files::whole::{Survives, Whole};
 use clap::Args;
-use nix::unistd::User;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -32,7 +30,7 @@ pub(super) fn run(args: &BackupArgs, scope: &Scope) -> Result<Exit, Failure> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Failure::failed("only root can back up the database of the fleet: use sudo"));
     }
-    let (settings, _) = load(scope).map_err(to_failure)?;
+    let (settings, _) = load(scope)?;
     let url = settings.fleet_database;
     let files = Files::of(scope);
     let mut command = Command::new("pg_dump");
@@ -47,9 +45,7 @@ pub(super) fn run(args: &BackupArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     if is_socket(&url) {
         // The server knows the user by the process.
-        let user = User::from_name(FLEET_USER).ok().flatten().ok_or_else(|| {
-            Failure::failed(format!("there is no user '{FLEET_USER}'; try: systemd-sysusers"))
-        })?;
+        let user = fleet_service::user()?;
         command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
     }
     dump(&mut command, &args.file)?;

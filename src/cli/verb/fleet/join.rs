@@ -2,12 +2,12 @@
 
 use super::authorities::{self, Authorities};
 use super::files::Files;
-use super::{password, service};
+use super::password;
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet_service;
 use crate::client::paging::Paging;
 use crate::client::server::Server;
 use crate::display::style;
-use crate::verb::config::to_failure;
 use archivist_config::{Scope, host_name, load};
 use archivist_core::fleet::{NODE_NAME_ALLOWED, is_node_name};
 use archivist_core::model::Lifecycle;
@@ -82,7 +82,7 @@ pub(super) async fn run(args: &JoinArgs, kind: Kind, scope: &Scope) -> Result<Ex
     let (crawl, page) = (crawl.to_string(), page.to_string());
     let mut arguments = vec![verb, args.url.as_str(), crawl.as_str(), page.as_str()];
     arguments.extend(trusted.map(|authorities| authorities.name.as_str()));
-    let done = service::program(&arguments, &input(password.as_deref(), trusted))?;
+    let done = fleet_service::program(&arguments, &input(password.as_deref(), trusted))?;
     if done == EXISTED && !is_known {
         return Err(Failure::failed(format!(
             "this database has a fleet already; to become a node of it: archivist fleet join {} --name {name}",
@@ -97,9 +97,9 @@ pub(super) async fn run(args: &JoinArgs, kind: Kind, scope: &Scope) -> Result<Ex
     };
     if joined.is_err() && !is_known {
         // As if nothing had happened.
-        let _ = service::stop();
+        let _ = fleet_service::stop();
         files.restore(&before)?;
-        let _ = service::reload(scope).await;
+        let _ = fleet_service::reload(scope).await;
     }
     joined?;
     style::print(&format!(
@@ -121,8 +121,8 @@ fn input(password: Option<&str>, authorities: Option<&Authorities>) -> Vec<u8> {
 
 /// Starts the service and waits until the database has welcomed the node.
 async fn connect(scope: &Scope) -> Result<(), Failure> {
-    service::start(scope).await?;
-    let state = service::settled().await?;
+    fleet_service::start(scope).await?;
+    let state = fleet_service::settled().await?;
     match state.fault {
         None => Ok(()),
         Some(fault) => Err(Failure::failed(fault)),
@@ -132,9 +132,9 @@ async fn connect(scope: &Scope) -> Result<(), Failure> {
 /// Makes an empty database that of the fleet, which has lost its own. The node is refused once, so that
 /// the database learns which ids the node remembers.
 async fn begin_again(scope: &Scope) -> Result<(), Failure> {
-    service::start(scope).await?;
-    service::settled().await?;
-    service::restored().await?;
+    fleet_service::start(scope).await?;
+    fleet_service::settled().await?;
+    fleet_service::restored().await?;
     connect(scope).await
 }
 
@@ -150,7 +150,7 @@ fn name(args: &JoinArgs) -> Result<String, Failure> {
 /// Returns whether the machine is a node of the fleet in this database: the same URL again repairs
 /// its name and password. A node of another fleet leaves that one first.
 fn is_known(url: &str, scope: &Scope) -> Result<bool, Failure> {
-    let (settings, _) = load(scope).map_err(to_failure)?;
+    let (settings, _) = load(scope)?;
     if !settings.is_in_fleet() || settings.fleet_database == url {
         return Ok(settings.is_in_fleet());
     }

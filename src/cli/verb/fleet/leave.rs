@@ -1,8 +1,8 @@
 //! `archivist fleet drain` and `archivist fleet leave`.
 
 use super::files::Files;
-use super::service;
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet_service;
 use crate::display::style;
 use archivist_config::Scope;
 use clap::Args;
@@ -35,9 +35,9 @@ pub struct LeaveArgs {
 pub(super) async fn drain(args: &DrainArgs) -> Result<Exit, Failure> {
     let name = match &args.node {
         Some(name) => name.clone(),
-        None => service::state().await?.name,
+        None => fleet_service::state().await?.name,
     };
-    let has_stopped = service::drain(&name, !args.undo).await?;
+    let has_stopped = fleet_service::drain(&name, !args.undo).await?;
     style::print(&drained(&name, args.undo, has_stopped))?;
     Ok(Exit::Done)
 }
@@ -58,7 +58,7 @@ pub(super) async fn leave(args: &LeaveArgs, scope: &Scope) -> Result<Exit, Failu
     let Some(name) = &args.node else {
         return leave_here(scope).await;
     };
-    service::remove(name).await?;
+    fleet_service::remove(name).await?;
     style::print(&format!("node '{name}' is removed; its hosts go to other nodes\n"))?;
     Ok(Exit::Done)
 }
@@ -67,17 +67,17 @@ async fn leave_here(scope: &Scope) -> Result<Exit, Failure> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Failure::failed("only root can remove this machine from the fleet: use sudo"));
     }
-    let hosts = service::state().await?.hosts;
+    let hosts = fleet_service::state().await?.hosts;
     if hosts > 0 {
         eprintln!(
             "waiting for the running pages of {hosts} hosts; after Ctrl-C, this machine stays in the fleet and gets no more hosts (archivist fleet drain --undo)"
         );
     }
     // Each call takes until the service looks at its work the next time.
-    while !service::leave().await? {}
-    service::stop()?;
+    while !fleet_service::leave().await? {}
+    fleet_service::stop()?;
     Files::of(scope).remove()?;
-    service::reload(scope).await?;
+    fleet_service::reload(scope).await?;
     style::print("this machine has left the fleet; the pages that it archived stay here\n")?;
     Ok(Exit::Done)
 }

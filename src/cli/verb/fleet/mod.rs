@@ -9,11 +9,8 @@ mod leave;
 mod nodes;
 mod password;
 mod restored;
-#[path = "../../client/fleet_service.rs"]
-pub(crate) mod service;
 
 use crate::client::exit::{Exit, Failure};
-use crate::verb::config::to_failure;
 use archivist_config::programs::{FLEET, FLEET_FIX, FLEET_MISSING};
 use archivist_config::{Scope, load};
 use clap::{Args, Subcommand};
@@ -81,7 +78,7 @@ pub async fn run(args: FleetArgs, scope: &Scope) -> Result<Exit, Failure> {
 
 /// Refuses what only a node can answer on a machine that is none.
 fn refuse_outside(scope: &Scope) -> Result<(), Failure> {
-    let (settings, _) = load(scope).map_err(to_failure)?;
+    let (settings, _) = load(scope)?;
     if settings.is_in_fleet() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! `archivist fleet nodes` and `archivist fleet status`.
 
-use super::service;
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet_service;
 use crate::display::style::{self, Style, Tone};
 use crate::display::table::{Cell, Table};
 use archivist_core::text::{clean, human_span};
@@ -26,12 +26,12 @@ struct FleetStatus {
 }
 
 pub(super) async fn nodes(args: &ShowArgs) -> Result<Exit, Failure> {
-    let fleet = service::fleet().await?;
-    if let Some(fault) = service::state().await.ok().and_then(|node| node.fault) {
+    let fleet = fleet_service::fleet().await?;
+    if let Some(fault) = fleet_service::state().await.ok().and_then(|node| node.fault) {
         eprintln!("archivist: {}", clean(&fault));
     }
     if args.json {
-        print(&fleet.nodes)?;
+        style::print_value(&fleet.nodes)?;
     } else {
         style::print(&table(&fleet.nodes).render(&Style::of_stdout()))?;
     }
@@ -40,14 +40,14 @@ pub(super) async fn nodes(args: &ShowArgs) -> Result<Exit, Failure> {
 
 /// Shows the fleet as this node sees it. Exit status 1 if it is not connected.
 pub(super) async fn status(args: &ShowArgs) -> Result<Exit, Failure> {
-    let node = service::state().await?;
-    let asked = service::fleet().await;
+    let node = fleet_service::state().await?;
+    let asked = fleet_service::fleet().await;
     let (fleet, failure) = match asked {
         Ok(fleet) => (Some(fleet), None),
         Err(failure) => (None, Some(failure)),
     };
     if args.json {
-        print(&FleetStatus { node, fleet })?;
+        style::print_value(&FleetStatus { node, fleet })?;
     } else {
         style::print(&lines(&node, fleet.as_ref()))?;
     }
@@ -55,12 +55,6 @@ pub(super) async fn status(args: &ShowArgs) -> Result<Exit, Failure> {
         Some(failure) => Err(failure),
         None => Ok(Exit::Done),
     }
-}
-
-fn print(document: &impl Serialize) -> Result<(), Failure> {
-    let json = serde_json::to_string(document);
-    let json = json.map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-    style::print_json(&json)
 }
 
 fn lines(node: &NodeState, fleet: Option<&Fleet>) -> String {

@@ -1,13 +1,13 @@
 //! `archivist fleet restored`: an administrator declares that the database was restored from a backup.
 
-use super::service;
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet_service;
 use crate::display::style;
 use archivist_core::text::human_span;
 use std::time::Duration;
 
 pub(super) async fn run() -> Result<Exit, Failure> {
-    let pause = service::restored().await?;
+    let pause = fleet_service::restored().await?;
     style::print(&text(pause))?;
     Ok(Exit::Done)
 }

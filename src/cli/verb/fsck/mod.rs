@@ -7,8 +7,6 @@
 
 mod copies;
 mod digests;
-#[path = "../../machine/pages.rs"]
-mod disk;
 mod finding;
 mod imported;
 mod index;
@@ -21,6 +19,7 @@ use crate::client::paging::Paging;
 use crate::client::server::Server;
 use crate::display::style;
 use crate::display::style::Style;
+use crate::machine::pages::Disk;
 use archivist_config::{Scope, Settings, load};
 use archivist_core::model::{IdMarks, Lifecycle, Owner, SnapshotId, Time};
 use archivist_core::store::{Location, StoredObject};
@@ -31,7 +30,6 @@ use archivist_shared::deleted::{self, DeletedIds};
 use archivist_worker::lists::{Lists, PAGE, flaw_of_snapshot};
 use clap::Args;
 use copies::Copies;
-use disk::Disk;
 use finding::{Finding, Kind, Report};
 use imported::Imported;
 use page::Page;
@@ -44,9 +42,6 @@ use std::path::{Path, PathBuf};
 /// Pages that are read again because the rows that were read before do not agree with the index or a
 /// store.
 const READ_AGAIN_MAX: usize = 1000;
-
-/// Directories of pages up to which `doctor` compares each with the rows.
-const COMPARED_MAX: usize = 20_000;
 
 /// Compare the rows of crawls and pages with the files of the archive
 ///
@@ -129,43 +124,9 @@ pub async fn run(args: FsckArgs, scope: &Scope) -> Result<Exit, Failure> {
         repair::repair(&mut report, &lists, &server, scope, !args.json).await?;
     }
     if args.json {
-        let json = serde_json::to_string(&report)
-            .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-        style::print_json(&json)?;
+        style::print_value(&report)?;
     }
     Ok(if report.is_clean() { Exit::Done } else { Exit::Partly })
-}
-
-/// Returns the directories of pages that no row has. Returns none if this user cannot read the archive or
-/// while deleted files are removed, and of a large archive only if it has more directories than pages were
-/// visited.
-pub async fn unknown_pages(
-    server: &Server,
-    status: &Status,
-    scope: &Scope,
-) -> Result<Vec<PathBuf>, Failure> {
-    let archive = scope.data_dir().join("archive");
-    let Ok(mut disk) = Disk::read(&archive) else {
-        return Ok(Vec::new());
-    };
-    let visited = [Lifecycle::Sealed, Lifecycle::Started, Lifecycle::Paused];
-    let visited = visited.iter().filter_map(|state| status.snapshots.get(state.as_str()));
-    let visited: u64 = visited.sum();
-    let count = disk.pages_without_row().count();
-    if status.deleting > 0 || count > COMPARED_MAX && count as u64 <= visited {
-        return Ok(Vec::new());
-    }
-    let mut paging = Paging::new(server, Filter::default());
-    loop {
-        let pages = paging.next::<Snapshot>().await?.rows;
-        if pages.is_empty() {
-            break;
-        }
-        let directories = pages.iter().filter_map(|page| page.directory.as_deref());
-        directories.for_each(|directory| disk.has_row(&archive, Path::new(directory)));
-    }
-    let unknown = disk.pages_without_row().map(|path| archive.join(path));
-    Ok(unknown.filter(|path| path.exists()).collect())
 }
 
 /// Refuses to compare with an archive whose file system is not mounted: all pages would be missing, and

@@ -8,8 +8,7 @@ use crate::client::owner::as_owner;
 use crate::client::search_index;
 use crate::client::server::Server;
 use crate::display::style;
-use crate::verb::import::{self, ImportArgs};
-use crate::verb::retry;
+use crate::staging::recording;
 use archivist_config::Scope;
 use archivist_core::model::{IdMarks, Owner};
 use archivist_shared::id_marks;
@@ -34,7 +33,7 @@ pub async fn repair(
         let done = match &finding.repair {
             None => continue,
             Some(Repair::Retry(id)) => {
-                retry::all_hooks(Owner::Snapshot(*id), &orders, server).await?;
+                orders.retry_all(Owner::Snapshot(*id), server).await?;
                 format!("{id} queued again")
             }
             Some(Repair::Ids(ids)) => {
@@ -60,7 +59,7 @@ pub async fn repair(
             // The import prints what it takes in.
             Some(Repair::Import(_)) if !prints => continue,
             Some(Repair::Import(recording)) => {
-                match import::run(ImportArgs::of(recording), scope).await? {
+                match recording::import(recording, &[], false, scope).await? {
                     Exit::Done => {}
                     _ => continue,
                 }

@@ -1,17 +1,17 @@
 //! Bookmark files and reading lists: their pages are queued as one crawl.
 
-use super::reader;
-use super::recording::source_name;
-use super::stage::{ROUND_MAX, Stage, StagedEntry};
 use super::{FolderChoice, ImportArgs, Surveyed, failed, saved};
 use crate::client::exit::{Exit, Failure};
 use crate::client::paging::Paging;
 use crate::client::server::{Server, decode};
-use crate::client::wait::{self, Form};
 use crate::display::style;
 use crate::display::text::cut_middle;
-use crate::verb::add::{summary, with_details};
-use crate::verb::urls::Urls;
+use crate::progress::wait::{self, Form};
+use crate::queue::urls::Urls;
+use crate::queue::{summary, with_details};
+use crate::staging::reader;
+use crate::staging::recording::source_name;
+use crate::staging::stage::{ROUND_MAX, Stage, StagedEntry};
 use archivist_config::Scope;
 use archivist_core::model::{LineEntry, Owner, Place, Tags, parse_line};
 use archivist_core::text::clean;

@@ -1,21 +1,14 @@
 //! `archivist import`: adds the pages of recordings, saved pages and data directories of ArchiveBox, and queues those of
-//! bookmark files and reading lists, that other programs wrote. Files are read by a process without rights ([`super::survey`]), because
+//! bookmark files and reading lists, that other programs wrote. Files are read by a process without rights ([`crate::survey`]), because
 //! their content is foreign.
 
 mod archivebox;
-#[path = "../../staging/copy.rs"]
-mod copy;
 mod list;
-#[path = "../../staging/reader.rs"]
-mod reader;
-#[path = "../../staging/recording.rs"]
-mod recording;
 mod saved;
-#[path = "../../staging/stage.rs"]
-mod stage;
 
 use crate::client::exit::{Exit, Failure};
-use crate::verb::survey::Surveyed;
+use crate::staging::{failed, recording};
+use crate::survey::Surveyed;
 use archivist_config::Scope;
 use archivist_core::model::{PageUrl, Time, moment};
 use archivist_core::text::clean;
@@ -25,7 +18,7 @@ use jiff::Timestamp;
 use list::Content;
 use saved::{SavedPages, Source};
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
 /// Begin of an ARC file.
@@ -76,21 +69,6 @@ pub struct ImportArgs {
     wait: bool,
 }
 
-impl ImportArgs {
-    pub fn of(file: &Path) -> ImportArgs {
-        ImportArgs {
-            files: vec![file.to_owned()],
-            tags: Vec::new(),
-            folders: FolderChoice::default(),
-            keep_only: false,
-            url: None,
-            date: None,
-            dry_run: false,
-            wait: false,
-        }
-    }
-}
-
 /// What the folders of bookmarks become.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum FolderChoice {
@@ -113,11 +91,6 @@ fn time(text: &str) -> Result<Time, String> {
     parsed
         .map(Time::from)
         .map_err(|_| "it is no time in UTC, such as 2024-05-01 or 2024-05-01T12:00:00Z".to_owned())
-}
-
-fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
-    let path = clean(&path.display().to_string());
-    Failure::failed(format!("failed to {verb} '{path}': {error}"))
 }
 
 pub async fn run(args: ImportArgs, scope: &Scope) -> Result<Exit, Failure> {
@@ -188,6 +161,7 @@ async fn import(
         }
         _ if is_page => Err(Failure::usage("--url is for a saved page, and this is none")),
         Content::List(found) => list::import(path, &file, found, args, scope).await,
-        Content::Recording => recording::import(path, args, scope).await,
+        Content::Recording if args.dry_run => recording::dry_run(path),
+        Content::Recording => recording::import(path, &args.tags, args.wait, scope).await,
     }
 }

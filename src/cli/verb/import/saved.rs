@@ -1,24 +1,24 @@
 //! Pages that other programs saved as a file or folder: each becomes a snapshot with that file, and nothing is
 //! requested. The pages of a command are one crawl, or several if there are many or a URL has several.
 
-use super::copy::{
-    DIRECTORY_MODE, FILE_MODE, PLUGIN_MODE, Tally, Target, copy, copy_content, copy_open, finish,
-    make, write_records,
-};
-use super::stage::{Key, Queue, ROUND_MAX, Stage, StagedEntry};
 use super::{ImportArgs, failed};
 use crate::client::exit::{Exit, Failure};
 use crate::client::owner::as_owner;
 use crate::client::server::Server;
 use crate::display::style;
+use crate::staging::copy::{
+    DIRECTORY_MODE, FILE_MODE, PLUGIN_MODE, Tally, Target, copy, copy_content, copy_open, finish,
+    make, result, write_records,
+};
+use crate::staging::stage::{Key, Queue, ROUND_MAX, Stage, StagedEntry};
 use archivist_config::Scope;
-use archivist_core::model::{PageUrl, ResultState, Time, Verdict};
+use archivist_core::model::{PageUrl, Time};
 use archivist_core::text::clean;
 use archivist_hooks::page::saved::SavedPage;
 use archivist_plugin::Directory;
 use archivist_shared::archive::{IMPORT_PLUGIN, IMPORT_SOURCE};
 use archivist_shared::bus::documents::report::AddOptions;
-use archivist_shared::staged::{SAVED_HOOK, StagedPage, StagedResult};
+use archivist_shared::staged::StagedPage;
 use jiff::Timestamp;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -369,17 +369,4 @@ fn copy_companions(
         }
     }
     Ok(())
-}
-
-/// The result of a page that another program saved.
-pub fn result(plugin: &str, output: String, time: Option<Time>) -> StagedResult {
-    StagedResult {
-        plugin: plugin.to_owned(),
-        hook: SAVED_HOOK.to_owned(),
-        verdict: Verdict { state: ResultState::Succeeded, error: None },
-        output: Some(output),
-        started_at: time,
-        ended_at: time,
-        has_files: true,
-    }
 }

@@ -3,8 +3,8 @@
 use super::{failed, read_next_to, write_next_to};
 use crate::client::exit::Failure;
 use crate::display::style;
-use crate::verb::add::setting;
-use crate::verb::config::plugins;
+use crate::machine::plugins::plugins;
+use crate::queue::setting;
 use archivist_config::Scope;
 use archivist_core::model::{PersonaName, PersonaSettings};
 use archivist_core::text::is_value_name;

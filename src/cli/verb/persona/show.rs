@@ -2,8 +2,8 @@
 
 use super::{audience, failed, settings};
 use crate::client::exit::Failure;
+use crate::display::block::Block;
 use crate::display::style;
-use crate::verb::show::Block;
 use archivist_config::Scope;
 use archivist_core::model::{COOKIES, PersonaName, PersonaSettings, shown_setting};
 use archivist_hooks::persona::PROFILE;

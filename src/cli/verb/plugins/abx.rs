@@ -10,7 +10,6 @@ use super::drop_in::{drop_in_path, failed, reload};
 use super::unit::Sandbox;
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
-use crate::verb::config::to_failure;
 use crate::verb::plugins::unit;
 use archivist_config::Scope;
 use archivist_hooks::persona::{CopyBounds, copy_opened, open_below};
@@ -68,7 +67,7 @@ pub async fn add(version: Option<&str>, scope: &Scope) -> Result<Exit, Failure> 
     take(&stage, &plugins)?;
     drop(stage);
     let path = drop_in_path("abx", scope)?;
-    let (settings, _) = archivist_config::load(scope).map_err(to_failure)?;
+    let (settings, _) = archivist_config::load(scope)?;
     let programs = programs(&plugins, &library, &settings.values);
     write_drop_in(&path, version, &plugins, &programs)
         .map_err(|error| failed("write", &path, &error))?;

@@ -2,33 +2,24 @@
 
 use super::{failed, used};
 use crate::client::exit::{Exit, Failure};
+use crate::client::paging::Source;
 use crate::client::server::{Server, decode};
 use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
+use crate::programs::LIST;
 use archivist_config::Scope;
 use archivist_shared::bus::documents::report::{Binary, Filter};
 
 pub async fn run(json: bool, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    let filter = all()?;
-    let answer = server.call(|| server.proxy().list("binaries", &filter)).await?;
+    let answer = Source::Machine(&server).answer(LIST, &Filter::default()).await?;
     if json {
         style::print_json(&answer)?
     } else {
         style::say(&listed(&decode::<Vec<Binary>>(&answer)?, &Style::of_stdout()))?
     }
     Ok(Exit::Done)
-}
-
-pub async fn fetch(server: &Server) -> Result<Vec<Binary>, Failure> {
-    let filter = all()?;
-    server.ask(|| server.proxy().list("binaries", &filter)).await
-}
-
-fn all() -> Result<String, Failure> {
-    serde_json::to_string(&Filter::default())
-        .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))
 }
 
 /// Characters of a digest that the table shows; --json prints all.

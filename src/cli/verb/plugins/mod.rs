@@ -2,12 +2,9 @@
 
 mod abx;
 mod add;
-pub mod binaries;
+mod binaries;
 mod drop_in;
-#[path = "../../programs/install.rs"]
 pub mod install;
-#[path = "../../programs/missing.rs"]
-pub mod missing;
 mod named;
 mod unit;
 
@@ -17,6 +14,7 @@ use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
+use crate::programs;
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Plugins, Uses};
@@ -72,7 +70,7 @@ pub async fn run(args: PluginsArgs, scope: &Scope) -> Result<Exit, Failure> {
         None => {}
     }
     if args.install {
-        return install::run_for(args.names, args.dry_run, scope).await;
+        return programs::install::run(&args.names, args.dry_run, scope).await;
     }
     if args.binaries {
         return binaries::run(args.json, scope).await;

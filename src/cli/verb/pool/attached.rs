@@ -2,8 +2,8 @@
 //! runs in a scope, to which the workers are bound, so that systemd stops them even if the command
 //! is killed.
 
-use super::failure;
 use crate::client::exit::Failure;
+use crate::machine::pools::failure;
 use archivist_config::Scope;
 use archivist_generator::Pool;
 use archivist_shared::systemd::{SystemdClient, enter_scope};

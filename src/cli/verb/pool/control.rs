@@ -1,7 +1,8 @@
 //! `archivist pool start`, `stop` and `restart`: all workers at once, as jobs of systemd.
 
-use super::{connect, failure, find};
+use super::find;
 use crate::client::exit::{Exit, Failure};
+use crate::machine::pools::{connect, failure};
 use archivist_config::Scope;
 use archivist_generator::Pool;
 use archivist_shared::systemd::{Job, SystemdClient, UndoneJob, Whom};

@@ -2,9 +2,10 @@
 //! them.
 
 use super::control::{begin, stop_wholly, tell};
-use super::{attached, connect, declared, failure, find};
+use super::{attached, find};
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
+use crate::machine::pools::{connect, declared, failure};
 use archivist_config::declare::{Declaration, Kind, NAME_ALLOWED};
 use archivist_config::{Scope, ini};
 use archivist_generator as generate;

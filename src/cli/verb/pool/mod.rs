@@ -5,19 +5,12 @@ mod attached;
 mod control;
 mod declare;
 mod logs;
-#[path = "../../machine/pools.rs"]
-mod report;
 mod show;
 
-pub(crate) use report::Report;
-
 use crate::client::exit::{Exit, Failure};
-use crate::display::style;
+use crate::machine::pools::declared;
 use archivist_config::Scope;
-use archivist_config::declare::files;
-use archivist_core::text::Problem;
 use archivist_generator::Pool;
-use archivist_shared::systemd::{ErrorKind, ManagerError, SystemdClient};
 use clap::{Args, Subcommand};
 
 /// Manage pools of workers that systemd keeps running
@@ -65,29 +58,6 @@ pub async fn run(args: PoolArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
 }
 
-/// Returns all declared pools, and the problems of their files.
-fn declared(scope: &Scope) -> (Vec<Pool>, Vec<Problem>) {
-    let (declarations, problems) = files::read(scope);
-    (Pool::all(&declarations), problems)
-}
-
-/// Returns all pools with their workers; an instance has none.
-pub(crate) async fn reports(scope: &Scope) -> Result<Vec<Report>, Failure> {
-    let pools = match scope.instance {
-        Some(_) => Vec::new(),
-        None => declared(scope).0,
-    };
-    if pools.is_empty() {
-        return Ok(Vec::new());
-    }
-    let systemd = connect(scope).await?;
-    let mut reports = Vec::new();
-    for pool in &pools {
-        reports.push(report::of(pool, &systemd, scope, style::now()).await?);
-    }
-    Ok(reports)
-}
-
 fn find(name: &str, scope: &Scope) -> Result<Pool, Failure> {
     let (pools, problems) = declared(scope);
     let names: Vec<_> = pools.iter().map(|pool| pool.name.as_str()).collect();
@@ -103,21 +73,4 @@ fn find(name: &str, scope: &Scope) -> Result<Pool, Failure> {
     }
     let found = pools.into_iter().find(|pool| pool.name == name);
     found.ok_or_else(|| Failure::failed(format!("no pool is named '{name}'; {known}")))
-}
-
-async fn connect(scope: &Scope) -> Result<SystemdClient, Failure> {
-    SystemdClient::subscribed(scope.user).await.map_err(failure)
-}
-
-/// Returns an error of systemd, with a hint if there is one.
-fn failure(error: ManagerError) -> Failure {
-    let denied = ["ccess denied", "ermission denied", "nteractive authentication"];
-    let hint = if denied.iter().any(|words| error.why.contains(words)) {
-        "; use sudo, or --user for your own service manager"
-    } else if error.kind == ErrorKind::NoSuchUnit {
-        "; 'systemctl daemon-reload' creates the units of new files, 'archivist generate --dry-run' prints problems of files"
-    } else {
-        ""
-    };
-    Failure::failed(format!("{error}{hint}"))
 }

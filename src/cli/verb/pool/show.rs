@@ -1,13 +1,12 @@
 //! `archivist pool list` and `archivist pool status`.
 
-use super::report::{Report, State, Worker};
-use super::{connect, declared, find};
+use super::find;
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
-use crate::verb::pool::report;
+use crate::machine::pools::{self, Report, State, Worker, connect, declared};
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use clap::Args;
@@ -38,14 +37,15 @@ pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
     let style = Style::of_stdout();
     let mut reports = Vec::new();
     for pool in &pools {
-        reports.push(report::of(pool, &systemd, scope, style.now).await?);
+        reports.push(pools::of(pool, &systemd, scope, style.now).await?);
     }
     let pools_of = |problem: &str| problem.contains(".pool");
     for problem in problems.iter().map(ToString::to_string).filter(|p| pools_of(p)) {
         eprintln!("archivist: {problem}");
     }
     if args.json {
-        return json(&reports);
+        style::print_value(&reports)?;
+        return Ok(Exit::Done);
     }
     for problem in reports.iter().flat_map(|report| &report.problems) {
         eprintln!("archivist: {}", clean(problem));
@@ -55,13 +55,6 @@ pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
     } else {
         style::say(&table(&reports, &style))?
     }
-    Ok(Exit::Done)
-}
-
-fn json(document: &impl serde::Serialize) -> Result<Exit, Failure> {
-    let text = serde_json::to_string(document)
-        .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-    style::print_json(&text)?;
     Ok(Exit::Done)
 }
 
@@ -94,9 +87,10 @@ pub async fn status(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
     let pool = find(&args.name, scope)?;
     let systemd = connect(scope).await?;
     let style = Style::of_stdout();
-    let report = report::of(&pool, &systemd, scope, style.now).await?;
+    let report = pools::of(&pool, &systemd, scope, style.now).await?;
     if args.json {
-        return json(&report);
+        style::print_value(&report)?;
+        return Ok(Exit::Done);
     }
     style::say(&summary(&report, &style))?;
     Ok(Exit::Done)

@@ -1,27 +1,23 @@
 //! `archivist run --binary-id ID`: has provider plugins install one program, in the foreground. An
 //! installation is a crawl without pages, so that it is held, shown and cancelled like every other.
 
-use super::debug::JournalFeed;
-use super::work::Work;
-use super::{RunArgs, registration, scope};
+use super::{RunArgs, interrupts, until_the_end};
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
 use crate::client::stream::Job;
 use crate::display::style;
-use crate::verb::plugins::binaries;
-use crate::verb::plugins::install::outcome;
+use crate::programs;
+use crate::programs::install::outcome;
 use archivist_config::Scope;
 use archivist_core::text::{clean, did_you_mean, similar};
 use archivist_shared::bus::documents::report::{Added, Binary};
 use std::collections::BTreeSet;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Installs the program `id`, unless a sufficient version is installed.
 pub async fn run(id: &str, args: &RunArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let mut interrupts = signal(SignalKind::interrupt())
-        .map_err(|error| Failure::failed(format!("failed to wait for signals: {error}")))?;
+    let mut interrupts = interrupts()?;
     let server = Server::reach(scope).await?;
-    if let Some(path) = installed(id, &binaries::fetch(&server).await?)? {
+    if let Some(path) = installed(id, &programs::fetch(&server).await?)? {
         eprintln!("{id} is installed: {path}");
         return Ok(Exit::Done);
     }
@@ -32,22 +28,13 @@ pub async fn run(id: &str, args: &RunArgs, scope: &Scope) -> Result<Exit, Failur
     let text = crawl.to_string();
     let hold = server.call(|| server.proxy().hold(&text, true)).await?;
     let jobs = vec![Job { crawl, only: BTreeSet::new(), owned: true, hold: Some(hold.into()) }];
-    scope::enter(scope).await;
-    let mut work = Work::new(&server, since, args.wants_records(), &jobs);
-    if args.debug {
-        work.journal = Some(JournalFeed::follow(&[crawl], since, scope)?);
-    }
-    let registered = registration::keep(&server, registration::of(&jobs, since));
-    let ended = tokio::select! {
-        ended = work.until_the_end(jobs, &mut interrupts) => ended?,
-        never = registered => match never {},
-    };
+    let ended = until_the_end(jobs, since, args, &server, scope, &mut interrupts).await?;
     match ended {
         None | Some(Exit::Interrupted) => return Ok(Exit::Interrupted),
         // A provider may fail before another one succeeds.
         Some(_) => {}
     }
-    let (lines, is_missing) = outcome(&names, &binaries::fetch(&server).await?, crawl);
+    let (lines, is_missing) = outcome(&names, &programs::fetch(&server).await?, crawl);
     eprint!("{lines}");
     Ok(if is_missing { Exit::Failed } else { Exit::Done })
 }

@@ -1,8 +1,8 @@
 //! Table of hooks on a terminal: one row for each hook of the running pages.
 
-use crate::client::follow::waiting;
 use crate::display::style::{Style, Tone};
 use crate::display::text;
+use crate::progress::follow::waiting;
 use archivist_core::model::{Lifecycle, Owner, ResultState};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{CrawlEvent, HookResult};

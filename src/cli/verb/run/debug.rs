@@ -2,8 +2,8 @@
 //! place of logs; what hooks write to standard error is there.
 
 use crate::client::exit::Failure;
+use crate::client::journal::believed;
 use crate::display::text::hook_label;
-use crate::verb::logs::believed;
 use archivist_config::Scope;
 use archivist_core::model::{CrawlId, Time};
 use archivist_core::text::clean;

@@ -1,13 +1,14 @@
 //! `archivist run --dry-run`: the hooks that would run in order, and those that would not with the
 //! reason.
 
-use super::{RunArgs, encode};
+use super::RunArgs;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
 use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
+use crate::queue::encode;
 use archivist_config::Scope;
 use archivist_core::text::{clean, human_span};
 use archivist_shared::bus::documents::report::{Draft, DraftHook};

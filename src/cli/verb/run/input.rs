@@ -2,9 +2,9 @@
 //! each line requests, and how it is passed on.
 
 use crate::client::exit::Failure;
+use crate::queue::urls::{Origin, Rejected, Urls, read_input, read_list};
 use crate::verb::run::crawl_record;
 use crate::verb::run::crawl_record::{Options, words};
-use crate::verb::urls::{Origin, Rejected, Urls, read_input, read_list};
 use archivist_core::model::{
     CrawlId, Owner, PageUrl, Place, SnapshotId, parse_line, without_userinfo,
 };

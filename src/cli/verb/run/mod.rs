@@ -18,16 +18,15 @@ mod scope;
 mod takeover_notice;
 mod work;
 
+use crate::client::background::BackgroundArgs;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
 use crate::client::stream::Job;
 use crate::display::text;
 use crate::display::{listing, style};
-use crate::verb::add::{setting, summary};
-use crate::verb::background::BackgroundArgs;
-use crate::verb::plugins::install;
-use crate::verb::update;
-use crate::verb::urls::Urls;
+use crate::programs::install;
+use crate::queue::urls::Urls;
+use crate::queue::{encode, setting, summary, update_all};
 use archivist_config::Scope;
 use archivist_core::model::{CrawlId, Owner, PersonaName, SnapshotId, Task, Time};
 use archivist_core::text::clean;
@@ -44,7 +43,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use work::Work;
 
 /// Archive in the foreground: show the hooks, interrupt them, cancel the work on exit
@@ -208,8 +207,8 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     if let Some(task) = args.task() {
         return match task {
-            Task::Update => update::run_all(scope).await,
-            Task::Install => install::run_for(Vec::new(), false, scope).await,
+            Task::Update => update_all(scope).await,
+            Task::Install => install::run(&[], false, scope).await,
         };
     }
     let mut input = collect(&args)?;
@@ -224,8 +223,7 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     let target = args.target(&input, scope)?;
     // From here on the command waits: it does not leave queued pages behind.
-    let mut interrupts = signal(SignalKind::interrupt())
-        .map_err(|error| Failure::failed(format!("failed to wait for signals: {error}")))?;
+    let mut interrupts = interrupts()?;
     let server = Server::reach(scope).await?;
     let since = style::now();
     let is_new = !input.urls.is_empty() || !input.crawls.is_empty();
@@ -248,19 +246,10 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let pages = submission.pages();
     let mut exit = Exit::Done;
     if !submission.jobs.is_empty() {
-        scope::enter(scope).await;
         // Records of a crawl that this command joined are printed from its start.
         let since = submission.joined.map_or(since, |joined| joined.min(since));
-        let mut work = Work::new(&server, since, args.wants_records(), &submission.jobs);
-        if args.debug {
-            let crawls: Vec<CrawlId> = submission.jobs.iter().map(|job| job.crawl).collect();
-            work.journal = Some(JournalFeed::follow(&crawls, since, scope)?);
-        }
-        let registered = registration::keep(&server, registration::of(&submission.jobs, since));
-        let ended = tokio::select! {
-            ended = work.until_the_end(submission.jobs, &mut interrupts) => ended?,
-            never = registered => match never {},
-        };
+        let jobs = submission.jobs;
+        let ended = until_the_end(jobs, since, &args, &server, scope, &mut interrupts).await?;
         match ended {
             Some(ended) => exit = ended,
             // Units may still write.
@@ -279,9 +268,31 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     })
 }
 
-fn encode(options: &AddOptions) -> Result<String, Failure> {
-    serde_json::to_string(options)
-        .map_err(|error| Failure::failed(format!("failed to write the options: {error}")))
+fn interrupts() -> Result<Signal, Failure> {
+    signal(SignalKind::interrupt())
+        .map_err(|error| Failure::failed(format!("failed to wait for signals: {error}")))
+}
+
+/// Shows the work on crawls until its end. Returns `None` if units may still write.
+async fn until_the_end(
+    jobs: Vec<Job>,
+    since: Time,
+    args: &RunArgs,
+    server: &Server,
+    scope: &Scope,
+    interrupts: &mut Signal,
+) -> Result<Option<Exit>, Failure> {
+    scope::enter(scope).await;
+    let mut work = Work::new(server, since, args.wants_records(), &jobs);
+    if args.debug {
+        let crawls: Vec<CrawlId> = jobs.iter().map(|job| job.crawl).collect();
+        work.journal = Some(JournalFeed::follow(&crawls, since, scope)?);
+    }
+    let registered = registration::keep(server, registration::of(&jobs, since));
+    tokio::select! {
+        ended = work.until_the_end(jobs, interrupts) => ended,
+        never = registered => match never {},
+    }
 }
 
 fn collect(args: &RunArgs) -> Result<Input, Failure> {

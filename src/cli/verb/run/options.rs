@@ -1,7 +1,7 @@
 //! The options of `archivist run` as options of a new crawl.
 
 use super::RunArgs;
-use crate::verb::add::{persona, same_host};
+use crate::queue::{persona, same_host};
 use archivist_shared::bus::documents::report::AddOptions;
 
 impl RunArgs {

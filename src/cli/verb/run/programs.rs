@@ -2,13 +2,13 @@
 //! of `Binary` records, which another archive had, if a plugin needs them here: a record could name
 //! any software.
 
-use super::encode;
 use crate::client::exit::{Exit, Failure};
 use crate::client::hint::here;
 use crate::client::server::{Server, decode};
 use crate::client::stream::{Job, News, follow};
 use crate::display::style;
-use crate::verb::plugins::{binaries, install, missing};
+use crate::programs::{fetch, install, missing};
+use crate::queue::encode;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{AddOptions, Added, Binary, Draft};
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ pub async fn settle(
     if names.is_empty() && crawl.is_none() {
         return Ok(Exit::Done);
     }
-    let known = binaries::fetch(server).await?;
+    let known = fetch(server).await?;
     let unknown = unknown(names, &known);
     if !unknown.is_empty() {
         let list = clean(&unknown.join(", "));
@@ -66,7 +66,7 @@ pub async fn settle(
         // The descriptor closes, and the orchestrator cancels the installation.
         _ = interrupts.recv() => return Ok(Exit::Interrupted),
     }
-    let (lines, is_missing) = install::outcome(&wanted, &binaries::fetch(server).await?, crawl);
+    let (lines, is_missing) = install::outcome(&wanted, &fetch(server).await?, crawl);
     eprint!("{}", here(&lines));
     Ok(if is_missing { Exit::Partly } else { Exit::Done })
 }

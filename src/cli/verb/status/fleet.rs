@@ -2,9 +2,9 @@
 
 use crate::client::exit::Failure;
 use crate::client::server::decode;
+use crate::display::block::Block;
 use crate::display::style::Style;
 use crate::display::text;
-use crate::verb::show::Block;
 use archivist_shared::bus::documents::report::{Fleet, FleetNode, Status};
 use serde_json::Value;
 

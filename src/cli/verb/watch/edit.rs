@@ -1,8 +1,9 @@
 //! `archivist watch add` and `remove`: write or delete a watch file and start or stop its timers.
 
-use super::{queue, timers};
+use super::queue;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;
+use crate::client::timers;
 use crate::display::style;
 use archivist_config::declare::watch::{KEYS, Watch, When};
 use archivist_config::declare::{Declaration, Kind, url_file};

@@ -2,14 +2,14 @@
 //! timers.
 
 use super::history::result;
-use super::timers::{Next, Timers};
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
+use crate::client::timers;
+use crate::client::timers::{Next, Timers};
 use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
-use crate::verb::watch::timers;
 use archivist_config::Scope;
 use archivist_core::model::{CheckKind, Pool, Time};
 use archivist_core::text::{clean, human_span};
@@ -17,7 +17,6 @@ use archivist_shared::bus::documents::watches::{Site, Watch};
 use archivist_shared::bus::wire::WatchesProxy;
 use clap::Args;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// List the watches: state, uptime, last result, next run
 ///
@@ -163,22 +162,6 @@ fn waits(kind: CheckKind) -> String {
     format!("waits for a free slot in the {pool} pool ({key})")
 }
 
-/// `expires in 12 days, 2026-12-07 … (in 12d)`, or `expired 3 days ago, …`.
-pub fn expiry(end: Time, style: &Style) -> String {
-    let day = Duration::from_secs(86_400);
-    let stamp = text::stamp_and_age(end, style);
-    let (left, over) = (end.until(style.now), style.now.until(end));
-    let days = |span: Duration| match span.as_secs() / day.as_secs() {
-        1 => "1 day".to_owned(),
-        days => format!("{days} days"),
-    };
-    if over > Duration::ZERO {
-        format!("expired {} ago, {stamp}", days(over))
-    } else {
-        format!("expires in {}, {stamp}", days(left))
-    }
-}
-
 fn summary(watch: &Watch, next: &Next, style: &Style) -> String {
     let mut out = watch.name.clone();
     if !watch.label.is_empty() {
@@ -225,7 +208,7 @@ fn summary(watch: &Watch, next: &Next, style: &Style) -> String {
         }
         let expires = site.last.iter().find_map(|it| it.record.certificate_expires);
         if let Some(end) = expires {
-            out.push_str(&format!("certificate {}\n", expiry(end, style)));
+            out.push_str(&format!("certificate {}\n", text::expiry(end, style)));
         }
         if !table.is_empty() {
             out.push_str(&table.render(style));

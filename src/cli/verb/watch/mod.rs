@@ -2,11 +2,9 @@
 
 mod edit;
 mod history;
-pub mod list;
+mod list;
 mod plot;
 mod queue;
-#[path = "../../client/timers.rs"]
-pub mod timers;
 
 use crate::client::exit::{Exit, Failure};
 use archivist_config::Scope;

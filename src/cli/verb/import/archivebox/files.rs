@@ -1,7 +1,7 @@
 //! Copies the files of a snapshot of ArchiveBox.
 
-use super::super::copy::{PLUGIN_MODE, Tally, Target, copy, copy_content, make, write_records};
 use super::layout::{self, Layout};
+use crate::staging::copy::{PLUGIN_MODE, Tally, Target, copy, copy_content, make, write_records};
 use archivist_core::model::{ResultState, Verdict};
 use archivist_plugin::Directory;
 use archivist_shared::archivebox::BoxSnapshot;

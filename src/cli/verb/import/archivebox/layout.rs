@@ -1,6 +1,6 @@
 //! Where the files of a snapshot of ArchiveBox belong in the directory of a snapshot of ours.
 
-use super::super::copy::REST;
+use crate::staging::copy::REST;
 use archivist_core::model::{ResultState, Verdict};
 use std::collections::BTreeSet;
 

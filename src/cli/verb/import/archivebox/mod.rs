@@ -7,12 +7,12 @@ mod layout;
 mod report;
 mod survey;
 
-use super::copy::{Tally, Target, finish};
-use super::recording::source_name;
-use super::stage::{Key, Queue, ROUND_MAX, Stage, StagedEntry};
 use super::{ImportArgs, failed};
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
+use crate::staging::copy::{Tally, Target, finish};
+use crate::staging::recording::source_name;
+use crate::staging::stage::{Key, Queue, ROUND_MAX, Stage, StagedEntry};
 use archivist_config::Scope;
 use archivist_core::model::PageUrl;
 use archivist_core::text::clean;

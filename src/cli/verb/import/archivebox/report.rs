@@ -1,10 +1,10 @@
 //! What an import of a data directory of ArchiveBox found and took.
 
-use super::super::copy::Tally;
 use super::files::Taken;
 use super::survey::Found;
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
+use crate::staging::copy::Tally;
 use archivist_core::text::{clean, human_size};
 use archivist_shared::archivebox::BoxSnapshot;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,12 +1,12 @@
 //! What a data directory of ArchiveBox has. Its database and the files about its snapshots are parsed by
 //! processes without rights; this one only opens and copies them.
 
-use super::super::failed;
 use super::layout::Layout;
 use crate::client::exit::Failure;
 use crate::client::reader::Reader;
-use crate::verb::orchestrator;
-use crate::verb::survey::archivebox::{Header, INDEX_MAX, LIST_MAX};
+use crate::machine::orchestrator;
+use crate::staging::failed;
+use crate::survey::archivebox::{Header, INDEX_MAX, LIST_MAX};
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use archivist_plugin::Directory;
