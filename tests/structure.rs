@@ -1,4 +1,4 @@
-//! The walls between rooms: ARCHITECTURE.md has the table of rooms, Cargo keeps packages apart, and this test keeps
+//! The borders of rooms: ARCHITECTURE.md has the table of rooms, Cargo keeps packages apart, and this test keeps
 //! the rooms within a package apart.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -1234,7 +1234,7 @@ fn the_table_of_readers_of_foreign_bytes_is_complete() {
     assert!(unlisted.is_empty(), "not in ARCHITECTURE.md: {unlisted:?}");
 }
 
-/// Each verb reads foreign bytes behind the wall that the table names, or calls no parser.
+/// Each verb reads foreign bytes in the sandbox that the table names, or calls no parser.
 #[test]
 fn each_verb_says_what_foreign_bytes_it_reads() {
     let part = part_of_the_map(FOREIGN);
@@ -1267,7 +1267,7 @@ fn each_verb_says_what_foreign_bytes_it_reads() {
     let found: Vec<String> = sources()
         .iter()
         .filter(|(file, _)| !is_test(file))
-        .flat_map(|(file, text)| parsers_without_wall(file, text, &parsing))
+        .flat_map(|(file, text)| parsers_without_sandbox(file, text, &parsing))
         .collect();
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
@@ -1285,7 +1285,7 @@ fn kebab(name: &str) -> String {
 }
 
 /// The parsers that a file of the command line names, although its verb is none of those that call parsers.
-fn parsers_without_wall(file: &str, text: &str, reading: &[&str]) -> Vec<String> {
+fn parsers_without_sandbox(file: &str, text: &str, reading: &[&str]) -> Vec<String> {
     let Some(path) = file.strip_prefix("cli/") else {
         return Vec::new();
     };
@@ -1308,14 +1308,14 @@ fn parsers_without_wall(file: &str, text: &str, reading: &[&str]) -> Vec<String>
 #[test]
 fn a_new_reader_of_foreign_bytes_is_seen() {
     let parses = "fn f() { let file = Wacz::open(file); }";
-    let seen = |file: &str| !parsers_without_wall(file, parses, &["export"]).is_empty();
+    let seen = |file: &str| !parsers_without_sandbox(file, parses, &["export"]).is_empty();
     assert!(seen("cli/verb/status.rs"));
     assert!(seen("cli/verb/show/page.rs"));
     assert!(seen("cli/display/table.rs"));
     assert!(!seen("cli/verb/export.rs"));
     assert!(!seen("hooks/page/html.rs"));
     let harmless = "fn f() { read(file) }";
-    assert!(parsers_without_wall("cli/verb/status.rs", harmless, &[]).is_empty());
+    assert!(parsers_without_sandbox("cli/verb/status.rs", harmless, &[]).is_empty());
 }
 
 #[test]

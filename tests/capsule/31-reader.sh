@@ -1,6 +1,6 @@
 #!/bin/bash
 # The wall around processes that read foreign files: reader/attempts takes the place of the parser, for root and for a user, and tries
-# what a file that has taken over the parser would do. Outside of the wall it can do all of this.
+# what a file that has taken over the parser would do. Outside of the sandbox it can do all of this.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

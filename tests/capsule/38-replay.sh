@@ -83,7 +83,7 @@ a_unit_with_the_network_of_the_machine_is_refused() {
     in_capsule sh -c 'printf "[Service]\nPrivateNetwork=no\n" >/run/systemd/system/archivist-replay-.service.d/90-test.conf
         systemctl daemon-reload'
     assert_status 1 archivist replay $file --headless
-    assert_contains "$output" "the browser would have the network of the machine" "a wall that does not stand"
+    assert_contains "$output" "the browser would have the network of the machine" "a namespace with a network"
     in_capsule sh -c 'rm -r /run/systemd/system/archivist-replay-.service.d; systemctl daemon-reload'
     assert_eq "" "$(reached)" "requests at the loopback of the machine"
 }
@@ -174,7 +174,7 @@ Reach=loopback"
     assert_status 0 archivist add --wait --plugins wacz,verify --set VERIFY_ENABLED=true "${site}page/1"
     crawl=$(query '.[0].id' list crawls) page=$(query '.[0].id' list snapshots)
     assert_eq true "$(query '.[0] | field("replay").fidelity > 0.9' list snapshots "$crawl")" "what the replay shows"
-    assert_contains "$(journal -o cat -u 'archivist-hook-verify-*')" "namespace of the browser is that of the unit" "the wall"
+    assert_contains "$(journal -o cat -u 'archivist-hook-verify-*')" "namespace of the browser is that of the unit" "the namespace"
     assert_contains "$(archivist show "$page")" "of resources answered" "archivist show"
     assert_contains "$(in_capsule sh -c 'cat /var/lib/archivist/archive/*/*/s*/index.html')" "of resources answered" "the page about the snapshot"
     assert_status 0 archivist retry --unfaithful 0.5 "$page"
@@ -212,7 +212,7 @@ Reach=loopback"
     wait_for 120 is_replayed "$good"
     assert_eq true "$(query '.[0] | field("replay").fidelity > 0.9' list snapshots "$good")" "what the replay shows"
     journal=$(journal -o cat -u 'archivist-verify-*')
-    assert_contains "$journal" "namespace of the browser is that of the unit" "the wall"
+    assert_contains "$journal" "namespace of the browser is that of the unit" "the namespace"
     assert_status 0 archivist add --wait --plugins wacz http://127.0.0.2:8123/
     drift=$(query '.[0].id' list crawls)
     wait_for 240 is_replayed "$drift"

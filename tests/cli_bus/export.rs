@@ -148,16 +148,16 @@ fn every_page_of_a_crawl_is_verified() {
         return;
     };
     let filter = || serde_json::from_str::<Filter>(&cardboard.filter.lock().unwrap()).unwrap();
-    let (code, stdout, stderr) = bus.run(&["verify", "--no-wall", "c1"]);
+    let (code, stdout, stderr) = bus.run(&["verify", "--no-namespace", "c1"]);
     assert_eq!((code, stderr.as_str()), (0, ""));
     let lines: Vec<&str> = stdout.lines().collect();
     assert_eq!(lines, ["2 pages: 0 hold, 0 do not hold, 2 without a recording"]);
     assert_eq!((filter().after_page, filter().owner.unwrap().to_string()), (Some(0), "c1".into()));
-    let (code, stdout, _) = bus.run(&["verify", "--no-wall", "--tag", "t", "--json"]);
+    let (code, stdout, _) = bus.run(&["verify", "--no-namespace", "--tag", "t", "--json"]);
     assert_eq!((code, filter().tag.as_deref()), (0, Some("t")));
     let last: serde_json::Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
     assert_eq!(last["unrecorded"], 2);
-    let (code, _, stderr) = bus.run(&["replay", "--headless", "--no-wall", "c1"]);
+    let (code, _, stderr) = bus.run(&["replay", "--headless", "--no-namespace", "c1"]);
     assert!(code == 1 && stderr.contains("no page of c1 has a recording"), "{stderr}");
     for wrong in [&["verify"][..], &["verify", "c1", "--all"]] {
         assert_eq!(bus.run(wrong).0, 2);

@@ -1,4 +1,4 @@
-//! Processes that read files whose content is that of the web or of another program, each behind a wall: a
+//! Processes that read files whose content is that of the web or of another program, each in a sandbox: a
 //! transient unit of a user that owns nothing, or what this machine has instead. They get the file through
 //! standard input, and what they print is all that leaves them.
 
@@ -41,7 +41,7 @@ pub struct Reader {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wall {
+enum Sandbox {
     /// A unit of the machine with the user of readers. Root always has it where systemd runs.
     SystemUnit,
     /// A unit of the caller's service manager.
@@ -55,7 +55,7 @@ enum Wall {
 impl Reader {
     pub fn new(program: &Path, arguments: &[&str], input: Stdio) -> Reader {
         let is_root = geteuid().is_root();
-        let words = wall().words(is_root, program);
+        let words = sandbox().words(is_root, program);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).args(arguments);
         command.stdin(input);
@@ -150,27 +150,26 @@ fn last_line(mut errors: ChildStderr) -> Option<String> {
     last.map(clean)
 }
 
-/// The wall of the readers of this process, which is found once.
-fn wall() -> Wall {
-    static FOUND: OnceLock<Wall> = OnceLock::new();
+/// The sandbox of the readers of this process, which is found once.
+fn sandbox() -> Sandbox {
+    static FOUND: OnceLock<Sandbox> = OnceLock::new();
     *FOUND.get_or_init(|| {
         let is_root = geteuid().is_root();
         if is_root && Path::new(BOOTED).is_dir() {
-            // No trial: root's readers have this wall or do not run.
-            return Wall::SystemUnit;
+            // No trial: root's readers have this sandbox or do not run.
+            return Sandbox::SystemUnit;
         }
         let manager = std::env::var_os("XDG_RUNTIME_DIR")
             .is_some_and(|directory| PathBuf::from(directory).join(USER_MANAGER).exists());
-        let unit = (!is_root && manager).then_some(Wall::UserUnit);
-        let walls = unit.into_iter().chain([Wall::Namespaces]);
-        let mut walls = walls.filter(|wall| wall.stands(is_root));
-        walls.next().unwrap_or(Wall::Process)
+        let unit = (!is_root && manager).then_some(Sandbox::UserUnit);
+        let mut kinds = unit.into_iter().chain([Sandbox::Namespaces]);
+        kinds.find(|kind| kind.works(is_root)).unwrap_or(Sandbox::Process)
     })
 }
 
-impl Wall {
-    /// Whether a program runs behind it on this machine.
-    fn stands(self, is_root: bool) -> bool {
+impl Sandbox {
+    /// Whether a program runs in it on this machine.
+    fn works(self, is_root: bool) -> bool {
         let words = self.words(is_root, Path::new("/bin/true"));
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::null());
@@ -181,10 +180,10 @@ impl Wall {
     /// Returns the command line with which the program begins.
     fn words(self, is_root: bool, program: &Path) -> Vec<String> {
         let mut words = match self {
-            Wall::SystemUnit => unit(false),
-            Wall::UserUnit => unit(true),
-            Wall::Namespaces => namespaces(is_root),
-            Wall::Process => process(is_root),
+            Sandbox::SystemUnit => unit(false),
+            Sandbox::UserUnit => unit(true),
+            Sandbox::Namespaces => namespaces(is_root),
+            Sandbox::Process => process(is_root),
         };
         words.extend(["/usr/bin/env", "-i"].map(str::to_owned));
         words.push(program.display().to_string());
@@ -243,7 +242,7 @@ mod tests {
 
     #[test]
     fn readers_of_root_are_units_of_a_user_of_their_own() {
-        let words = Wall::SystemUnit.words(true, Path::new("/usr/bin/archivist"));
+        let words = Sandbox::SystemUnit.words(true, Path::new("/usr/bin/archivist"));
         let text = words.join(" ");
         let start = format!("--unit=archivist-import-{}-", std::process::id());
         for part in [
@@ -258,16 +257,16 @@ mod tests {
         }
         let name = words.iter().find_map(|word| word.strip_prefix("--unit="));
         assert_eq!(Names::new("archivist").kind_of(name.unwrap()), None);
-        let again = Wall::SystemUnit.words(true, Path::new("/usr/bin/archivist"));
+        let again = Sandbox::SystemUnit.words(true, Path::new("/usr/bin/archivist"));
         assert_ne!(words, again, "systemd may still know the last one");
-        let text = Wall::UserUnit.words(false, Path::new("/x")).join(" ");
+        let text = Sandbox::UserUnit.words(false, Path::new("/x")).join(" ");
         assert!(text.starts_with("systemd-run --user ") && !text.contains("User=a"));
     }
 
     #[test]
     fn readers_without_a_unit_are_another_user_of_root_too() {
-        for wall in [Wall::Namespaces, Wall::Process] {
-            let text = wall.words(true, Path::new("/x")).join(" ");
+        for kind in [Sandbox::Namespaces, Sandbox::Process] {
+            let text = kind.words(true, Path::new("/x")).join(" ");
             assert!(text.contains("--no-new-privs --reuid="), "{text}");
             assert!(text.contains(" --clear-groups "), "{text}");
             assert!(text.ends_with(" -- /usr/bin/env -i /x"), "{text}");

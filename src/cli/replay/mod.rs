@@ -1,7 +1,7 @@
 //! Replays of recordings: the browser, its network, and the reader that controls it.
 
+pub mod namespace;
 pub mod reader;
-pub mod wall;
 
 use crate::client::exit::Failure;
 use crate::display::listing;
@@ -9,7 +9,7 @@ use crate::machine::browser;
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use archivist_hooks::process::finding::Finding;
-use archivist_hooks::replay::{Listed, Wall};
+use archivist_hooks::replay::{Listed, Namespace};
 use archivist_plugin::Values;
 use nix::unistd::geteuid;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use std::time::Duration;
 /// Time limit for the start of the browser and a page.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// Finds the wall of a replay in the browser of these settings, unless the caller wants none.
-pub fn find_wall(no_wall: bool, settings: &Values) -> Result<Wall, Failure> {
-    if no_wall {
-        return Ok(Wall::none());
+/// Finds the namespace of a replay in the browser of these settings, unless the caller wants none.
+pub fn find_namespace(no_namespace: bool, settings: &Values) -> Result<Namespace, Failure> {
+    if no_namespace {
+        return Ok(Namespace::none());
     }
-    wall::find(settings.get(browser::BROWSER).map_or("chromium", String::as_str))
+    namespace::find(settings.get(browser::BROWSER).map_or("chromium", String::as_str))
 }
 
-/// The settings of the browser of a replay. Without a wall, it runs as the caller.
-pub fn browser_settings(scope: &Scope, no_wall: bool) -> Result<Values, Failure> {
-    let is_other_user = geteuid().is_root() && !no_wall;
+/// The settings of the browser of a replay. Without a namespace, it runs as the caller.
+pub fn browser_settings(scope: &Scope, no_namespace: bool) -> Result<Values, Failure> {
+    let is_other_user = geteuid().is_root() && !no_namespace;
     browser::settings(scope, is_other_user || scope.user)
 }
 

@@ -1,6 +1,6 @@
 //! Readers of recordings that control a browser, which this process has started.
 
-use super::{LIMIT, browser_settings, failure, find_wall};
+use super::{LIMIT, browser_settings, failure, find_namespace};
 use crate::client::exit::Failure;
 use crate::client::reader::reopened;
 use crate::client::room::{self, Wanted, document};
@@ -35,13 +35,13 @@ pub async fn read<T: DeserializeOwned + Send + 'static>(
     target: &Target,
     located: Located,
     scope: &Scope,
-    no_wall: bool,
+    no_namespace: bool,
     job: fn(Job) -> AnyJob,
     mut more: impl FnMut(Wanted) -> io::Result<Vec<OwnedFd>> + Send + 'static,
 ) -> Result<T, Failure> {
     let file = located.open(target)?;
-    let settings = browser_settings(scope, no_wall)?;
-    let wall = find_wall(no_wall, &settings)?;
+    let settings = browser_settings(scope, no_namespace)?;
+    let namespace = find_namespace(no_namespace, &settings)?;
     let of_browser = settings.clone();
     let job = job(Job {
         name: located.path.display().to_string(),
@@ -64,7 +64,7 @@ pub async fn read<T: DeserializeOwned + Send + 'static>(
                 let started = started.take().ok_or(ErrorKind::AlreadyExists)?;
                 // Another thread answers the reader.
                 let _runtime = runtime.enter();
-                let begun = replay::begin(&wall, &of_browser, seed);
+                let begun = replay::begin(&namespace, &of_browser, seed);
                 let (browser, pipe) =
                     begun.map_err(|finding| io::Error::other(finding.output_str))?;
                 let _ = started.send(browser);

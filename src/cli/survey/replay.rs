@@ -10,7 +10,7 @@ use crate::recording::shelf::{Place, Shelf};
 use archivist_core::model::SnapshotId;
 use archivist_core::text::clean;
 use archivist_hooks::picture::PictureFormat;
-use archivist_hooks::replay::{Answers, Loaded, Replay, Requests, Wall, connect, load_over};
+use archivist_hooks::replay::{Answers, Loaded, Namespace, Replay, Requests, connect, load_over};
 use archivist_plugin::Values;
 use archivist_warc::wacz::Wacz;
 use jiff::Timestamp;
@@ -58,13 +58,13 @@ impl Job {
         Recording::of(file, located, &self.name)
     }
 
-    /// The replay of its page. The wall is round the browser of the caller.
+    /// The replay of its page. The browser of the caller is in the namespace.
     pub fn replay(&self, recording: &Recording) -> Replay {
         Replay {
             url: recording.url.clone(),
             time: recording.time,
             world: recording.world(),
-            wall: Wall::none(),
+            namespace: Namespace::none(),
             viewport: None,
             picture: PictureFormat::Png,
             limit: self.limit,

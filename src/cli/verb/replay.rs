@@ -8,7 +8,7 @@ use crate::machine::browser::has_desktop;
 use crate::recording::archive::Archive;
 use crate::recording::recordings::{Located, Recording, Target};
 use crate::recording::shelf::{Local, Place};
-use crate::replay::{LIMIT, browser_settings, failure, find_wall, lines, reader};
+use crate::replay::{LIMIT, browser_settings, failure, find_namespace, lines, reader};
 use crate::survey::replay::{FLAWS_MAX, Shown};
 use crate::survey::room::Job;
 use archivist_config::Scope;
@@ -46,7 +46,7 @@ pub struct ReplayArgs {
     screenshot: Option<PathBuf>,
     /// Rely on options of chromium if this machine has no network namespaces
     #[arg(long)]
-    no_wall: bool,
+    no_namespace: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -66,12 +66,12 @@ pub async fn run(args: ReplayArgs, scope: &Scope) -> Result<Exit, Failure> {
 async fn show(args: &ReplayArgs, scope: &Scope) -> Result<Shown, Failure> {
     check_display()?;
     let recording = Recording::open(&args.target, scope).await?;
-    let settings = browser_settings(scope, args.no_wall)?;
+    let settings = browser_settings(scope, args.no_namespace)?;
     let replay = Replay {
         url: recording.url.clone(),
         time: recording.time,
         world: recording.world(),
-        wall: find_wall(args.no_wall, &settings)?,
+        namespace: find_namespace(args.no_namespace, &settings)?,
         viewport: None,
         picture: PictureFormat::Png,
         limit: LIMIT,
@@ -111,8 +111,8 @@ async fn load(args: &ReplayArgs, scope: &Scope) -> Result<Shown, Failure> {
         (wanted, Some(shelf)) => reader::of_archive(shelf, wanted),
         _ => Err(ErrorKind::NotFound.into()),
     };
-    let (target, no_wall) = (&args.target, args.no_wall);
-    let shown = reader::read(target, located, scope, no_wall, Job::Replay, open).await?;
+    let (target, no_namespace) = (&args.target, args.no_namespace);
+    let shown = reader::read(target, located, scope, no_namespace, Job::Replay, open).await?;
     if let Some(path) = &args.screenshot {
         let mut bytes = Vec::new();
         picture.rewind().and_then(|()| picture.read_to_end(&mut bytes)).map_err(unwritten)?;

@@ -5,7 +5,7 @@ use crate::client::paging::Paging;
 use crate::client::server::Server;
 use crate::display::{listing, style};
 use crate::recording::recordings::{Located, Target};
-use crate::replay::{browser_settings, find_wall, lines, reader};
+use crate::replay::{browser_settings, find_namespace, lines, reader};
 use crate::survey::room::Job;
 use crate::survey::verify::Verified;
 use archivist_config::Scope;
@@ -44,7 +44,7 @@ pub struct VerifyArgs {
     least: f64,
     /// Rely on options of chromium if this machine has no network namespaces
     #[arg(long)]
-    no_wall: bool,
+    no_namespace: bool,
     /// Print JSON
     ///
     /// Of several pages, one document per line, of which the last has their numbers.
@@ -114,14 +114,14 @@ async fn verify(
     scope: &Scope,
 ) -> Result<Verified, Failure> {
     let more = |_| Err(ErrorKind::NotFound.into());
-    reader::read(target, located, scope, args.no_wall, Job::Verify, more).await
+    reader::read(target, located, scope, args.no_namespace, Job::Verify, more).await
 }
 
 /// Verifies the pages of a list, the oldest first.
 async fn each(filter: Filter, args: &VerifyArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     // What no page can do without.
-    find_wall(args.no_wall, &browser_settings(scope, args.no_wall)?)?;
+    find_namespace(args.no_namespace, &browser_settings(scope, args.no_namespace)?)?;
     let mut pages = Paging::new(&server, Filter { after_page: Some(0), ..filter });
     let mut tally = Tally::default();
     loop {

@@ -8,7 +8,7 @@ use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use crate::replay::proof::{Evidence, Proof, flaws};
-use crate::replay::{Home, Replay, Wall, WebUrl, World, load};
+use crate::replay::{Home, Namespace, Replay, WebUrl, World, load};
 use archivist_core::model::{Figures, replay_text};
 use archivist_warc::lookup::Index;
 use serde::Serialize;
@@ -51,7 +51,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
         url,
         time: page.time,
         world: World::recorded(&wacz, &page.url, page.time),
-        wall: wall()?,
+        namespace: namespace()?,
         viewport: evidence.viewport(),
         picture: evidence.picture(),
         limit: runner.remaining(),
@@ -78,22 +78,22 @@ pub fn run(invocation: &Invocation) -> Outcome {
 
 /// The network namespace of the unit has no network. Where the service manager cannot make one,
 /// this hook makes one for the browser.
-fn wall() -> Result<Wall, Finding> {
+fn namespace() -> Result<Namespace, Finding> {
     let mut reasons = Vec::new();
-    for (name, wall) in [
-        ("the unit", Wall::of_unit()),
-        ("a user namespace", Wall::of_user_namespace(&Home::default())),
+    for (name, namespace) in [
+        ("the unit", Namespace::of_unit()),
+        ("a user namespace", Namespace::of_user_namespace(&Home::default())),
     ] {
-        match wall.stands() {
+        match namespace.check() {
             Ok(()) => {
                 eprintln!("the network namespace of the browser is that of {name}");
-                return Ok(wall);
+                return Ok(namespace);
             }
             Err(reason) => reasons.push(format!("{name}: {reason}")),
         }
     }
     Err(Finding::failed(format!(
-        "no wall would keep the page from the network: {}",
+        "no namespace would keep the page from the network: {}",
         reasons.join("; ")
     )))
 }

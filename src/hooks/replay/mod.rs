@@ -3,15 +3,15 @@
 //!
 //! Every request of its pages, frames and workers is stopped before it is sent and answered over the
 //! pipe that controls the browser. What is not recorded fails, and is counted. Since the browser has
-//! no network (see [`Wall`]), a request that chromium does not stop, such as that of a WebSocket,
+//! no network (see [`Namespace`]), a request that chromium does not stop, such as that of a WebSocket,
 //! fails, too.
 //!
 //! # When a page is replayed
 //!
 //! `archivist replay` and `verify` are the command line alone: it opens the recording with the rights
 //! of its caller, which a reader reads (`cli/replay/reader.rs`), starts Chromium in a network
-//! namespace without a network (`cli/replay/wall.rs` chooses a unit or a user namespace,
-//! `hooks/chromium/browser/sandbox.sh` checks it from inside), and answers every request over the pipe
+//! namespace without a network (`cli/replay/namespace.rs` chooses a unit or a user namespace,
+//! `hooks/chromium/browser/namespace.sh` checks it from inside), and answers every request over the pipe
 //! of the browser (`hooks/replay/interception.rs`), those that chromium stops for a page or frame
 //! there, and the others, such as the script of a worker within a worker, for the browser.
 //! `warc/lookup/range.rs` chooses the records of parts of files, `answer.rs` translates them to what
@@ -114,7 +114,7 @@ mod set_cookie;
 mod tally;
 
 pub use crate::chromium::browser::Browser;
-pub use crate::chromium::browser::sandbox::{Home, Wall};
+pub use crate::chromium::browser::namespace::{Home, Namespace};
 pub use crate::chromium::browser::world::World;
 pub use crate::chromium::cdp::Connection;
 pub use crate::visit::Seed;
@@ -181,7 +181,7 @@ pub struct Replay {
     /// What the recording says of the world of the page.
     pub world: World,
     /// What keeps the browser from the network.
-    pub wall: Wall,
+    pub namespace: Namespace,
     /// Width and height of the viewport in pixels; `None` for that of the world, or else of recordings.
     pub viewport: Option<(u32, u32)>,
     /// Format of its picture: that of the recording, with which it is compared.

@@ -2,7 +2,7 @@
 
 use super::interception::Interception;
 use super::tally::{Listed, Requests};
-use super::{Answers, Replay, Seed, Wall};
+use super::{Answers, Namespace, Replay, Seed};
 use crate::chromium::browser::Browser;
 use crate::chromium::browser::identity;
 use crate::chromium::browser::viewport;
@@ -65,13 +65,13 @@ pub async fn load(replay: &Replay, answers: Arc<dyn Answers>) -> Result<Loaded, 
 /// # Errors
 /// If the browser does not start.
 pub fn begin(
-    wall: &Wall,
+    namespace: &Namespace,
     settings: &BTreeMap<String, String>,
     seed: Option<Seed>,
 ) -> Result<(Browser, [OwnedFd; 2]), Finding> {
     let failed = |error: io::Error| Finding::failed(format!("failed to pass on a pipe: {error}"));
     let (browser, (input, output)) =
-        Browser::start_behind(wall, &invocation("about:blank", settings), seed, true)?;
+        Browser::start_in(namespace, &invocation("about:blank", settings), seed, true)?;
     let input = input.into_owned_fd().map_err(failed)?;
     Ok((browser, [input, output.into_owned_fd().map_err(failed)?]))
 }
@@ -138,7 +138,7 @@ async fn in_browser<T>(
     used: impl AsyncFnOnce(Connection) -> Result<T, Finding>,
 ) -> Result<T, Finding> {
     let (mut browser, (input, output)) =
-        Browser::start_behind(&replay.wall, invocation, replay.world.seed, is_headless)?;
+        Browser::start_in(&replay.namespace, invocation, replay.world.seed, is_headless)?;
     let connection = Connection::over(output, input, ANSWER_MAX_BYTES);
     let done = tokio::select! {
         done = used(connection.clone()) => done,

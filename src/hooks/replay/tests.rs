@@ -51,11 +51,11 @@ impl Answers for Memory {
     }
 }
 
-/// A wall that exists here, and the directory of its browser; otherwise prints why the test is
+/// A namespace that exists here, and the directory of its browser; otherwise prints why the test is
 /// skipped. Chromium refuses to run as root.
-fn wall() -> Option<(Wall, tempfile::TempDir)> {
+fn namespace() -> Option<(Namespace, tempfile::TempDir)> {
     let top = tempfile::tempdir().unwrap();
-    let wall = if nix::unistd::geteuid().is_root() {
+    let namespace = if nix::unistd::geteuid().is_root() {
         fs::set_permissions(top.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let words = [
             "unshare",
@@ -68,12 +68,12 @@ fn wall() -> Option<(Wall, tempfile::TempDir)> {
             "--",
         ];
         let words = words.map(str::to_owned).to_vec();
-        Wall::of(words, Some(top.path().to_owned()))
+        Namespace::of(words, Some(top.path().to_owned()))
     } else {
-        Wall::of_user_namespace(&Home::default())
+        Namespace::of_user_namespace(&Home::default())
     };
     let missing = if Path::new("/usr/bin/chromium").exists() {
-        wall.stands().err()
+        namespace.check().err()
     } else {
         Some("chromium is not installed".to_owned())
     };
@@ -82,20 +82,20 @@ fn wall() -> Option<(Wall, tempfile::TempDir)> {
             println!("skipped: {reason}");
             None
         }
-        None => Some((wall, top)),
+        None => Some((namespace, top)),
     }
 }
 
 async fn loaded(
-    wall: &Wall,
+    namespace: &Namespace,
     url: &str,
     memory: Memory,
 ) -> Result<Loaded, crate::process::finding::Finding> {
-    loaded_from(wall, WebUrl::of(url).unwrap(), memory).await
+    loaded_from(namespace, WebUrl::of(url).unwrap(), memory).await
 }
 
 async fn loaded_from(
-    wall: &Wall,
+    namespace: &Namespace,
     url: WebUrl,
     memory: Memory,
 ) -> Result<Loaded, crate::process::finding::Finding> {
@@ -103,7 +103,7 @@ async fn loaded_from(
         url,
         time: Timestamp::UNIX_EPOCH,
         world: World::default(),
-        wall: wall.clone(),
+        namespace: namespace.clone(),
         viewport: Some((400, 300)),
         picture: PictureFormat::Png,
         limit: Duration::from_secs(50),
@@ -116,7 +116,7 @@ const HTML: &str = "text/html; charset=utf-8";
 
 #[tokio::test]
 async fn page_with_frames_workers_and_redirects_is_answered_from_the_recording() {
-    let Some((wall, _directory)) = wall() else {
+    let Some((namespace, _directory)) = namespace() else {
         return;
     };
     let page = r#"<!doctype html><title>t</title><script src="/app.js"></script>
@@ -200,7 +200,7 @@ async fn page_with_frames_workers_and_redirects_is_answered_from_the_recording()
             "image/svg+xml",
             "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>",
         );
-    let page = loaded(&wall, "https://a.test/", memory).await.unwrap();
+    let page = loaded(&namespace, "https://a.test/", memory).await.unwrap();
     for part in [
         "true; true; way=kept; 1970,2026,1970; true,true,true,7; way=kept; kept=1; posted; 206 234; ",
         "worker true1970;",
@@ -230,7 +230,7 @@ async fn page_with_frames_workers_and_redirects_is_answered_from_the_recording()
 
 #[tokio::test]
 async fn nothing_reaches_the_network() {
-    let Some((wall, _directory)) = wall() else {
+    let Some((namespace, _directory)) = namespace() else {
         return;
     };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -272,7 +272,7 @@ async fn nothing_reaches_the_network() {
     );
     let memory = Memory::default().with("http://a.test/", HTML, &page);
     let memory = memory.with("http://a.test/tick", "text/plain", "");
-    let page = loaded(&wall, "http://a.test/", memory).await.unwrap();
+    let page = loaded(&namespace, "http://a.test/", memory).await.unwrap();
     for part in ["fetch failed", "file failed", "socket failed", "over"] {
         assert!(
             page.text.contains(part),
@@ -297,12 +297,12 @@ async fn nothing_reaches_the_network() {
 /// shows a page in a window of its own.
 #[tokio::test]
 async fn icon_and_manifest_that_were_not_recorded_are_not_missing() {
-    let Some((wall, _directory)) = wall() else {
+    let Some((namespace, _directory)) = namespace() else {
         return;
     };
     let page = r#"<!doctype html><link rel="Manifest" href="/app.webmanifest"><link rel="shortcut icon" href="own.svg#x"><img src="/gone.png"><p>page"#;
     let memory = Memory::default().with("http://a.test/", HTML, page);
-    let page = loaded(&wall, "http://a.test/", memory).await.unwrap();
+    let page = loaded(&namespace, "http://a.test/", memory).await.unwrap();
     let missing = page.requests.not_answered.iter();
     let missing: Vec<_> = missing.map(|one| one.url.as_str()).collect();
     assert_eq!(missing, ["http://a.test/gone.png"]);
@@ -311,7 +311,7 @@ async fn icon_and_manifest_that_were_not_recorded_are_not_missing() {
 /// The URL of a page is one of the web by its type. Here it is not: the browser must refuse it, too.
 #[tokio::test]
 async fn files_of_the_machine_are_refused_and_counted() {
-    let Some((wall, directory)) = wall() else {
+    let Some((namespace, directory)) = namespace() else {
         return;
     };
     let secret = directory.path().join("secret.html");
@@ -319,7 +319,7 @@ async fn files_of_the_machine_are_refused_and_counted() {
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
     let file = format!("file://{}", secret.display());
     for url in [file.as_str(), "file:///etc/passwd", "file:///"] {
-        let opened = loaded_from(&wall, WebUrl((*url).to_owned()), Memory::default()).await;
+        let opened = loaded_from(&namespace, WebUrl((*url).to_owned()), Memory::default()).await;
         let reason = opened.map(|page| page.text).unwrap_err().output_str;
         assert_eq!(
             reason,
@@ -332,7 +332,7 @@ async fn files_of_the_machine_are_refused_and_counted() {
 
 #[tokio::test]
 async fn documents_in_a_viewer_and_urls_of_a_page_itself_are_shown() {
-    let Some((wall, _directory)) = wall() else {
+    let Some((namespace, _directory)) = namespace() else {
         return;
     };
     let page = r#"<!doctype html><p id=out></p>
@@ -349,7 +349,7 @@ async fn documents_in_a_viewer_and_urls_of_a_page_itself_are_shown() {
             fetch("data:text/plain,read").then((answer) => answer.text()).then((text) => out.append(text + "; "));
         </script>"#;
     let memory = Memory::default().with("http://a.test/", HTML, page);
-    let page = loaded(&wall, "http://a.test/", memory).await.unwrap();
+    let page = loaded(&namespace, "http://a.test/", memory).await.unwrap();
     for said in ["data;", "blob;", "fetched;", "read;"] {
         assert!(page.text.contains(said), "{said}: {}", page.text);
     }
@@ -358,10 +358,10 @@ async fn documents_in_a_viewer_and_urls_of_a_page_itself_are_shown() {
 
 #[tokio::test]
 async fn page_that_is_not_recorded_is_an_error() {
-    let Some((wall, _directory)) = wall() else {
+    let Some((namespace, _directory)) = namespace() else {
         return;
     };
-    let missing = loaded(&wall, "http://a.test/", Memory::default()).await;
+    let missing = loaded(&namespace, "http://a.test/", Memory::default()).await;
     let reason = missing.unwrap_err().output_str;
     assert_eq!(reason, "the recording has no answer for the page 'http://a.test/': not recorded");
 }

@@ -205,7 +205,7 @@ mod tests {
             ..recorded()
         };
         assert_eq!(verdicts(&Trial::Recorded(lacking)), [Verdict::Fail, Verdict::Warn]);
-        let unseen = TrialRecording { replay: Err("no wall".to_owned()), ..recorded() };
+        let unseen = TrialRecording { replay: Err("no namespace".to_owned()), ..recorded() };
         assert_eq!(verdicts(&Trial::Recorded(unseen)), [Verdict::Ok, Verdict::Fail]);
     }
 

@@ -6,14 +6,14 @@ mod client_certificate;
 pub(crate) mod cookies;
 pub(crate) mod identity;
 pub mod launch;
+pub(crate) mod namespace;
 pub(crate) mod relay;
 mod routes;
-pub(crate) mod sandbox;
 pub(crate) mod viewport;
 pub(crate) mod world;
 
 use crate::visit::Seed;
-use sandbox::Wall;
+use namespace::Namespace;
 use viewport::{BARS_HEIGHT, window};
 
 use crate::certificates::{self, authorities};
@@ -112,23 +112,23 @@ impl Browser {
         Browser::spawn(command, home, true)
     }
 
-    /// Starts chromium with an empty profile behind a wall. Call this within a tokio runtime.
-    pub fn start_behind(
-        wall: &Wall,
+    /// Starts chromium with an empty profile in a namespace. Call this within a tokio runtime.
+    pub fn start_in(
+        namespace: &Namespace,
         invocation: &Invocation,
         seed: Option<Seed>,
         is_headless: bool,
     ) -> Result<(Browser, Pipe), Finding> {
         let home = Scratch::new("replay")?;
-        let inside = wall.directory().unwrap_or(home.dir());
+        let inside = namespace.directory().unwrap_or(home.dir());
         let program = invocation.settings.text("CHROME_BINARY");
         find(&program)?;
         let agent = invocation.settings.text("CHROME_USER_AGENT");
-        let mut command = wall.command(inside)?;
+        let mut command = namespace.command(inside)?;
         command.arg(&program);
         let profile = inside.join(PROFILE);
         command.args(arguments(invocation, &profile, &agent, seed, is_headless));
-        command.args(wall.flags());
+        command.args(namespace.flags());
         Browser::spawn(command, home, false)
     }
 
@@ -374,7 +374,7 @@ fn failure_reason(line: &str) -> Option<String> {
                 .to_owned(),
         );
     }
-    if let Some((_, reason)) = line.split_once(sandbox::REFUSAL) {
+    if let Some((_, reason)) = line.split_once(namespace::REFUSAL) {
         return Some(reason.trim().to_owned());
     }
     line.contains(":FATAL:").then(|| format!("chromium failed: {}", one_line(line, 300)))

@@ -1,9 +1,9 @@
-//! The wall between a replayed page and the network: a network namespace, of a unit or of a user.
+//! The namespace without a network in which a page is replayed: of a unit or of a user.
 
 use crate::client::exit::Failure;
 use crate::client::transfer::run_words;
 use archivist_config::Scope;
-use archivist_hooks::replay::{Home, Wall};
+use archivist_hooks::replay::{Home, Namespace};
 use nix::unistd::{User, geteuid};
 use std::path::{Path, PathBuf};
 
@@ -13,25 +13,25 @@ const DIRECTORY: &str = "/tmp/replay";
 const OF_THE_DISPLAY: [&str; 6] =
     ["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "LANG", "HOME"];
 
-/// Finds a wall that stands on this machine: for root a unit with a user of its own, for others a
+/// Finds a namespace that works on this machine: for root a unit with a user of its own, for others a
 /// unit of their service manager or a user namespace, which hides their home directory. `browser` is the
 /// program of the settings.
 ///
 /// # Errors
 /// Why there is none.
-pub fn find(browser: &str) -> Result<Wall, Failure> {
+pub fn find(browser: &str) -> Result<Namespace, Failure> {
     let home = home(browser);
     let mut reasons = Vec::new();
     for kind in kinds(geteuid().is_root()) {
         // Each unit has a name of its own: systemd may still know the one that was tried.
-        match kind.wall("test", &home).stands() {
-            Ok(()) => return Ok(kind.wall("page", &home)),
+        match kind.namespace("test", &home).check() {
+            Ok(()) => return Ok(kind.namespace("page", &home)),
             Err(reason) => reasons.push(format!("{}: {reason}", kind.name())),
         }
     }
     Err(Failure::failed(format!(
-        "no wall would keep the page from the network:\n{}\n\
-         to trust the options of chromium instead, add --no-wall",
+        "no namespace would keep the page from the network:\n{}\n\
+         to trust the options of chromium instead, add --no-namespace",
         reasons.join("\n")
     )))
 }
@@ -94,9 +94,9 @@ impl Kind {
         }
     }
 
-    fn wall(self, purpose: &str, home: &Home) -> Wall {
+    fn namespace(self, purpose: &str, home: &Home) -> Namespace {
         match self {
-            Kind::SystemUnit => Wall::of(
+            Kind::SystemUnit => Namespace::of(
                 words(&Scope::system("/"), purpose, &[], &Home::default()),
                 Some(Path::new(DIRECTORY).to_owned()),
             ),
@@ -107,16 +107,16 @@ impl Kind {
                     Some(format!("{name}={value}"))
                 });
                 let variables: Vec<String> = variables.collect();
-                Wall::of(words(&user, purpose, &variables, home), None)
+                Namespace::of(words(&user, purpose, &variables, home), None)
                     .hiding(home.directory.clone())
             }
-            Kind::UserNamespace => Wall::of_user_namespace(home),
+            Kind::UserNamespace => Namespace::of_user_namespace(home),
         }
     }
 }
 
 /// Returns the start of a command line of systemd-run(1). The drop-ins of replays apply to the name
-/// of the unit, and make the sandbox; the wall does not depend on them.
+/// of the unit, and make the sandbox; the namespace does not depend on them.
 fn words(scope: &Scope, purpose: &str, variables: &[String], home: &Home) -> Vec<String> {
     let mut words = vec!["systemd-run".to_owned()];
     words.extend(run_words(scope));

@@ -1,6 +1,6 @@
-//! The wall round a browser that shows recordings: a network namespace without a network.
+//! The namespace of a browser that shows recordings: a network namespace without a network.
 //!
-//! No option of chromium is such a wall. The script that starts the browser compares the namespace
+//! No option of chromium is as good. The script that starts the browser compares the namespace
 //! with that of this process, because a service manager that cannot make one starts its units
 //! without it (`PrivateNetwork=` in systemd.exec(5)).
 
@@ -14,18 +14,18 @@ use tokio::process::Command;
 
 /// Start of the line by which the script says why it does not start the browser.
 pub const REFUSAL: &str = "replay refused: ";
-const SCRIPT: &str = include_str!("sandbox.sh");
+const SCRIPT: &str = include_str!("namespace.sh");
 const HIDE: &str = include_str!("hide.sh");
 
 /// How a browser gets a network namespace of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wall {
-    /// A program that runs the words after it in the namespace; none without a wall.
+pub struct Namespace {
+    /// A program that runs the words after it in the namespace; empty without a namespace.
     words: Vec<String>,
     /// Directory for the files of the browser, if it cannot write into those of this process.
     directory: Option<PathBuf>,
-    /// Whether this process is behind it.
-    is_round_us: bool,
+    /// Whether this process is in it.
+    is_own: bool,
     /// The home directory that the browser must not see.
     hidden: Option<PathBuf>,
 }
@@ -42,21 +42,21 @@ pub struct Home {
     pub kept_writable: Vec<PathBuf>,
 }
 
-impl Wall {
-    /// A wall by a program that runs the words after it in an empty network namespace. `directory`
+impl Namespace {
+    /// The namespace of a program that runs the words after it without a network. `directory`
     /// is one for the files of the browser, if that process has another user or file system.
-    pub fn of(words: Vec<String>, directory: Option<PathBuf>) -> Wall {
-        Wall { words, directory, is_round_us: false, hidden: None }
+    pub fn of(words: Vec<String>, directory: Option<PathBuf>) -> Namespace {
+        Namespace { words, directory, is_own: false, hidden: None }
     }
 
-    /// A wall that also hides a home directory, which its program does: the browser does not start otherwise.
+    /// Also hides a home directory, which the program of the namespace does: the browser does not start otherwise.
     #[must_use]
-    pub fn hiding(self, home: Option<PathBuf>) -> Wall {
-        Wall { hidden: home, ..self }
+    pub fn hiding(self, home: Option<PathBuf>) -> Namespace {
+        Namespace { hidden: home, ..self }
     }
 
-    /// A wall by unshare(1), for users that may create user namespaces.
-    pub fn of_user_namespace(home: &Home) -> Wall {
+    /// The namespace of unshare(1), for users that may create user namespaces.
+    pub fn of_user_namespace(home: &Home) -> Namespace {
         let unshare = ["unshare", "--user", "--map-current-user", "--net"];
         let mut words = unshare.map(str::to_owned).to_vec();
         if let Some(directory) = &home.directory {
@@ -68,25 +68,25 @@ impl Wall {
             words.extend(home.kept.iter().chain(&home.kept_writable).map(text));
         }
         words.push("--".to_owned());
-        Wall::of(words, None).hiding(home.directory.clone())
+        Namespace::of(words, None).hiding(home.directory.clone())
     }
 
-    /// A wall that is round this process: its unit has a network namespace of its own.
-    pub fn of_unit() -> Wall {
-        Wall { is_round_us: true, ..Wall::none() }
+    /// The namespace of this process, whose unit has one of its own.
+    pub fn of_unit() -> Namespace {
+        Namespace { is_own: true, ..Namespace::none() }
     }
 
-    /// No wall: options of chromium alone keep it from the network.
-    pub fn none() -> Wall {
-        Wall::of(Vec::new(), None)
+    /// No namespace: options of chromium alone keep it from the network.
+    pub fn none() -> Namespace {
+        Namespace::of(Vec::new(), None)
     }
 
-    /// Tries the wall with a program that does nothing.
+    /// Runs a program in the namespace that does nothing.
     ///
     /// # Errors
-    /// Why a browser would not start behind it.
-    pub fn stands(&self) -> Result<(), String> {
-        let home = Scratch::new("wall").map_err(|error| error.output_str)?;
+    /// Why a browser would not start in it.
+    pub fn check(&self) -> Result<(), String> {
+        let home = Scratch::new("namespace").map_err(|error| error.output_str)?;
         let directory = self.directory().unwrap_or(home.dir());
         let mut command = self.plain(directory).map_err(|error| error.output_str)?;
         let output = command.arg("true").stdin(Stdio::null()).output();
@@ -113,9 +113,9 @@ impl Wall {
         self.plain(directory).map(Command::from)
     }
 
-    /// Options of chromium: without a wall, it gets no name and no proxy.
+    /// Options of chromium: without a namespace, it gets no name and no proxy.
     pub(super) fn flags(&self) -> &[&str] {
-        if self.words.is_empty() && !self.is_round_us {
+        if self.words.is_empty() && !self.is_own {
             &[
                 "--host-resolver-rules=MAP * ~NOTFOUND",
                 "--proxy-server=127.0.0.1:1",
@@ -128,7 +128,7 @@ impl Wall {
     }
 
     fn plain(&self, directory: &Path) -> Result<Plain, Finding> {
-        let outside = if self.is_round_us {
+        let outside = if self.is_own {
             PathBuf::from("unknown")
         } else if self.words.is_empty() {
             PathBuf::new()
@@ -158,18 +158,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn program_without_a_namespace_is_no_wall() {
-        let no_wall = Wall::of(vec!["env".to_owned()], None);
-        let reason = no_wall.stands().unwrap_err();
+    fn program_without_a_namespace_is_refused() {
+        let without = Namespace::of(vec!["env".to_owned()], None);
+        let reason = without.check().unwrap_err();
         assert_eq!(reason, "the browser would have the network of the machine");
-        let missing = Wall::of(vec!["/nowhere/unshare".to_owned()], None);
-        let reason = missing.stands().unwrap_err();
+        let missing = Namespace::of(vec!["/nowhere/unshare".to_owned()], None);
+        let reason = missing.check().unwrap_err();
         assert!(reason.starts_with("failed to start /nowhere/unshare"), "{reason}");
-        assert_eq!(Wall::none().stands(), Ok(()));
+        assert_eq!(Namespace::none().check(), Ok(()));
         let home = tempfile::tempdir().unwrap();
-        let seen = Wall::none().hiding(Some(home.path().to_owned())).stands();
+        let seen = Namespace::none().hiding(Some(home.path().to_owned())).check();
         assert_eq!(seen.unwrap_err(), "the browser would see the home directory");
-        let reason = Wall::of_unit().stands().unwrap_err();
+        let reason = Namespace::of_unit().check().unwrap_err();
         assert!(reason.starts_with("the network namespace of the browser has"), "{reason}");
     }
 }

@@ -1,5 +1,5 @@
 # Runs a browser in the network namespace that the program before this script has made, if it has no network.
-# arguments: the network namespace outside if it is known, or nothing without a wall; a directory for all files of the browser; the
+# arguments: the network namespace outside if it is known, or nothing without a namespace; a directory for all files of the browser; the
 # home directory that is hidden, if any, and its device and inode outside; the browser's words
 outside=$1
 directory=$2
