@@ -1,9 +1,9 @@
 //! Output: text, tables, progress and SVG pictures.
 
+pub mod batch;
 pub mod block;
 pub mod bookmarks;
 pub mod details;
-pub mod each;
 pub mod exposition;
 pub mod listing;
 pub mod rows;

@@ -3,7 +3,7 @@
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::Orders;
 use crate::client::server::Server;
-use crate::display::each::each;
+use crate::display::batch::for_each;
 use archivist_config::Scope;
 use archivist_core::model::AnyId;
 use clap::Args;
@@ -53,5 +53,5 @@ pub async fn run(args: CancelArgs, scope: &Scope) -> Result<Exit, Failure> {
         }
         Ok(format!("{id} cancelled{end}"))
     };
-    each(&args.ids, cancel).await
+    for_each(&args.ids, cancel).await
 }

@@ -221,7 +221,7 @@ fn of_watches(sites: &[SiteHealth], out: &mut Exposition) {
     if watches.is_empty() {
         return;
     }
-    let mut each = |name, help: &str, value: &dyn Fn(&[&SiteHealth]) -> Option<f64>| {
+    let mut add = |name, help: &str, value: &dyn Fn(&[&SiteHealth]) -> Option<f64>| {
         out.metric(MetricKind::Gauge, name, help);
         for (watch, sites) in &watches {
             if let Some(value) = value(sites) {
@@ -229,14 +229,14 @@ fn of_watches(sites: &[SiteHealth], out: &mut Exposition) {
             }
         }
     };
-    each("archivist_watch_sites", "Sites of a watch.", &|sites| Some(sites.len() as f64));
-    each("archivist_watch_sites_down", "Sites of a watch that are down.", &|sites| {
+    add("archivist_watch_sites", "Sites of a watch.", &|sites| Some(sites.len() as f64));
+    add("archivist_watch_sites_down", "Sites of a watch that are down.", &|sites| {
         Some(sites.iter().filter(|site| site.is_down).count() as f64)
     });
-    each("archivist_watch_up", "1 if all sites of a watch are up.", &|sites| {
+    add("archivist_watch_up", "1 if all sites of a watch are up.", &|sites| {
         Some(flag(sites.iter().all(|site| !site.is_down)))
     });
-    each(
+    add(
         "archivist_watch_response_seconds",
         "Time until the headers of the newest answer of the slowest site of a watch.",
         &|sites| {
@@ -244,7 +244,7 @@ fn of_watches(sites: &[SiteHealth], out: &mut Exposition) {
             times.max().map(seconds)
         },
     );
-    each(
+    add(
         "archivist_watch_certificate_expiry_timestamp_seconds",
         "When the first certificate of the sites of a watch expires, since the epoch.",
         &|sites| {
@@ -258,22 +258,22 @@ fn of_pools(pools: &[Report], out: &mut Exposition) {
     if pools.is_empty() {
         return;
     }
-    let mut each = |kind, name, help: &str, value: &dyn Fn(&Report) -> f64| {
+    let mut add = |kind, name, help: &str, value: &dyn Fn(&Report) -> f64| {
         out.metric(kind, name, help);
         for pool in pools {
             out.sample(&[("pool", pool.name.as_str())], value(pool));
         }
     };
-    each(MetricKind::Gauge, "archivist_pool_workers", "Declared workers of a pool.", &|pool| {
+    add(MetricKind::Gauge, "archivist_pool_workers", "Declared workers of a pool.", &|pool| {
         f64::from(pool.declared)
     });
-    each(
+    add(
         MetricKind::Gauge,
         "archivist_pool_workers_running",
         "Running workers of a pool.",
         &|pool| pool.running as f64,
     );
-    each(
+    add(
         MetricKind::Counter,
         "archivist_pool_restarts",
         "Restarts of the workers of a pool since they were last started manually.",

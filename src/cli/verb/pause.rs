@@ -3,7 +3,7 @@
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::Orders;
 use crate::client::server::Server;
-use crate::display::each::each;
+use crate::display::batch::for_each;
 use archivist_config::Scope;
 use archivist_core::model::Owner;
 use clap::Args;
@@ -38,5 +38,5 @@ pub async fn run(args: PauseArgs, scope: &Scope) -> Result<Exit, Failure> {
         server.call(|| server.proxy().pause(&id)).await?;
         Ok(format!("{id} paused{end}"))
     };
-    each(&args.ids, pause).await
+    for_each(&args.ids, pause).await
 }

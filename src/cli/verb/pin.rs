@@ -2,7 +2,7 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;
-use crate::display::each::each;
+use crate::display::batch::for_each;
 use archivist_config::Scope;
 use archivist_core::model::Owner;
 use clap::Args;
@@ -48,7 +48,7 @@ pub async fn run(args: PinArgs, scope: &Scope) -> Result<Exit, Failure> {
             (_, false) => format!("{id} pinned"),
         })
     };
-    each(&args.ids, pin).await
+    for_each(&args.ids, pin).await
 }
 
 pub async fn run_unpin(args: UnpinArgs, scope: &Scope) -> Result<Exit, Failure> {
@@ -62,5 +62,5 @@ pub async fn run_unpin(args: UnpinArgs, scope: &Scope) -> Result<Exit, Failure> 
             (_, false) => format!("{id} unpinned"),
         })
     };
-    each(&args.ids, unpin).await
+    for_each(&args.ids, unpin).await
 }

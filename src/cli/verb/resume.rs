@@ -3,7 +3,7 @@
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::Orders;
 use crate::client::server::Server;
-use crate::display::each::each;
+use crate::display::batch::for_each;
 use archivist_config::Scope;
 use archivist_core::model::Owner;
 use clap::Args;
@@ -28,5 +28,5 @@ pub async fn run(args: ResumeArgs, scope: &Scope) -> Result<Exit, Failure> {
         server.call(|| server.proxy().resume(&id)).await?;
         Ok(format!("{id} resumed{end}"))
     };
-    each(&args.ids, resume).await
+    for_each(&args.ids, resume).await
 }

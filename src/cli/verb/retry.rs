@@ -4,7 +4,7 @@ use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Orders};
 use crate::client::paging::{Paging, Source};
 use crate::client::server::Server;
-use crate::display::each::each;
+use crate::display::batch::for_each;
 use crate::display::style;
 use archivist_config::Scope;
 use archivist_core::model::{Lifecycle, Owner, fidelity, in_percent};
@@ -90,7 +90,7 @@ pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
             let count = server.call_once_in_pieces(call).await?;
             Ok(summary(&name, "", count))
         };
-        return each(&pages, retry).await;
+        return for_each(&pages, retry).await;
     }
     if args.failed {
         let count = server.call_once_in_pieces(server.proxy().retry("", &args.hook)).await?;
@@ -112,7 +112,7 @@ pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
         };
         Ok(summary(&id, &args.hook, count))
     };
-    each(&args.ids, retry).await
+    for_each(&args.ids, retry).await
 }
 
 /// Returns the sealed pages whose replay shows less than `least` of them, among `ids` if there are any.
@@ -175,7 +175,7 @@ async fn in_fleet(args: &RetryArgs, orders: &Orders, server: &Server) -> Result<
         style::print(&format!("{}\n", summary_of_pages("the fleet", count)))?;
         return Ok(Exit::Done);
     }
-    let each_one = async |id: Owner| {
+    let retry_owner = async |id: Owner| {
         let end = orders.check(id, server).await?;
         match id {
             Owner::Snapshot(_) => {
@@ -195,7 +195,7 @@ async fn in_fleet(args: &RetryArgs, orders: &Orders, server: &Server) -> Result<
             }
         }
     };
-    each(&args.ids, each_one).await
+    for_each(&args.ids, retry_owner).await
 }
 
 /// Returns the sealed pages that have failed results, each once.

@@ -175,8 +175,8 @@ impl Shelf for Links {
     fn find(&mut self, hex: &str) -> io::Result<Option<File>> {
         let name = bodies::name(hex);
         let shelf = Directory::open(&self.shelf(hex));
-        let taken = shelf.and_then(|shelf| self.take(&shelf, &name, hex));
-        match taken {
+        let linked = shelf.and_then(|shelf| self.take(&shelf, &name, hex));
+        match linked {
             Ok(()) => self.bodies.read(name).map(Some),
             // The file has as many names as the file system allows, or there is none.
             Err(error)

@@ -2,7 +2,7 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;
-use crate::display::each::each;
+use crate::display::batch::for_each;
 use crate::queue::{update_all, updated};
 use archivist_config::Scope;
 use archivist_core::model::Owner;
@@ -32,5 +32,5 @@ pub async fn run(args: UpdateArgs, scope: &Scope) -> Result<Exit, Failure> {
         let count = server.call_once(server.proxy().update(&id)).await?;
         Ok(updated(&id, count))
     };
-    each(&args.ids, update).await
+    for_each(&args.ids, update).await
 }

@@ -90,7 +90,7 @@ pub async fn run(args: VerifyArgs, scope: &Scope) -> Result<Exit, Failure> {
         Some(target) => return one(target, &args, scope).await,
         None => Filter { tag: args.tag.clone(), ..Filter::default() },
     };
-    each(filter, &args, scope).await
+    several(filter, &args, scope).await
 }
 
 async fn one(target: &Target, args: &VerifyArgs, scope: &Scope) -> Result<Exit, Failure> {
@@ -118,7 +118,7 @@ async fn verify(
 }
 
 /// Verifies the pages of a list, the oldest first.
-async fn each(filter: Filter, args: &VerifyArgs, scope: &Scope) -> Result<Exit, Failure> {
+async fn several(filter: Filter, args: &VerifyArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     // What no page can do without.
     find_namespace(args.no_namespace, &browser_settings(scope, args.no_namespace)?)?;

@@ -79,7 +79,7 @@ fn root(text: &str) -> Option<Name> {
 }
 
 #[derive(Default)]
-struct Draft {
+struct OpenEntry {
     title: String,
     link: String,
     /// Target of `link href=`, for a feed whose links have no text.
@@ -110,7 +110,7 @@ fn feed(text: &str, address: &Url) -> Listing {
     let mut listing = Listing::default();
     let mut own = String::new();
     let mut bases = vec![(0, address.clone())];
-    let mut draft: Option<Draft> = None;
+    let mut entry: Option<OpenEntry> = None;
     let mut field: Option<(Field, usize)> = None;
     let mut feed_title = String::new();
     // What is wrong with a feed is no reason to leave out its first entries.
@@ -134,36 +134,36 @@ fn feed(text: &str, address: &Url) -> Listing {
                 }
                 let is_own = name.prefix == own;
                 let parent = depth.checked_sub(2).map(|at| path[at].local.as_str());
-                let started = match (&mut draft, parent, name.local.as_str()) {
+                let started = match (&mut entry, parent, name.local.as_str()) {
                     (None, _, "item" | "entry") if is_own => {
-                        draft = Some(Draft {
+                        entry = Some(OpenEntry {
                             base: bases.last().map(|(_, base)| base.clone()),
-                            ..Draft::default()
+                            ..OpenEntry::default()
                         });
                         None
                     }
                     (None, Some("channel" | "feed"), "title") if is_own => Some(Field::FeedTitle),
                     (Some(_), Some("item" | "entry"), "title") if is_own => Some(Field::Title),
-                    (Some(draft), Some("item" | "entry"), "link") => {
+                    (Some(entry), Some("item" | "entry"), "link") => {
                         let is_page = attribute("rel").is_none_or(|rel| rel == "alternate");
                         if let Some(href) = attribute("href").filter(|_| is_page) {
-                            if draft.href.is_empty() {
+                            if entry.href.is_empty() {
                                 let base = bases.last().map(|(_, base)| base);
-                                draft.href = base
+                                entry.href = base
                                     .and_then(|base| resolve(base, href))
                                     .map(String::from)
                                     .unwrap_or_default();
                             }
                             None
                         } else {
-                            (is_own && draft.link.trim().is_empty()).then_some(Field::Link)
+                            (is_own && entry.link.trim().is_empty()).then_some(Field::Link)
                         }
                     }
                     (Some(_), Some("item"), "guid") if is_own => attribute("isPermaLink")
                         .is_none_or(|is| !is.trim().eq_ignore_ascii_case("false"))
                         .then_some(Field::Guid),
-                    (Some(draft), Some("item"), "enclosure") if is_own => {
-                        draft.enclosure = attribute("url").unwrap_or_default().to_owned();
+                    (Some(entry), Some("item"), "enclosure") if is_own => {
+                        entry.enclosure = attribute("url").unwrap_or_default().to_owned();
                         None
                     }
                     (
@@ -171,10 +171,10 @@ fn feed(text: &str, address: &Url) -> Listing {
                         Some("item" | "entry"),
                         "pubDate" | "published" | "date" | "issued",
                     ) => Some(Field::Published),
-                    (Some(draft), Some("item" | "entry"), "category")
-                        if is_own && draft.categories.len() < TAGS_MAX =>
+                    (Some(entry), Some("item" | "entry"), "category")
+                        if is_own && entry.categories.len() < TAGS_MAX =>
                     {
-                        draft.categories.push(attribute("term").unwrap_or_default().to_owned());
+                        entry.categories.push(attribute("term").unwrap_or_default().to_owned());
                         Some(Field::Category)
                     }
                     (Some(_), Some("item" | "entry"), "updated" | "modified") => {
@@ -186,14 +186,14 @@ fn feed(text: &str, address: &Url) -> Listing {
             }
             Piece::Text(text) => {
                 let Some((field, _)) = field else { return true };
-                let target = match (field, &mut draft) {
+                let target = match (field, &mut entry) {
                     (Field::FeedTitle, _) => &mut feed_title,
-                    (Field::Title, Some(draft)) => &mut draft.title,
-                    (Field::Link, Some(draft)) => &mut draft.link,
-                    (Field::Guid, Some(draft)) => &mut draft.guid,
-                    (Field::Published, Some(draft)) => &mut draft.published,
-                    (Field::Updated, Some(draft)) => &mut draft.updated,
-                    (Field::Category, Some(draft)) => match draft.categories.last_mut() {
+                    (Field::Title, Some(entry)) => &mut entry.title,
+                    (Field::Link, Some(entry)) => &mut entry.link,
+                    (Field::Guid, Some(entry)) => &mut entry.guid,
+                    (Field::Published, Some(entry)) => &mut entry.published,
+                    (Field::Updated, Some(entry)) => &mut entry.updated,
+                    (Field::Category, Some(entry)) => match entry.categories.last_mut() {
                         Some(category) => category,
                         None => return true,
                     },
@@ -213,8 +213,8 @@ fn feed(text: &str, address: &Url) -> Listing {
                 let is_entry = path.last().is_some_and(|name| {
                     name.prefix == own && matches!(name.local.as_str(), "item" | "entry")
                 });
-                if is_entry && let Some(draft) = draft.take() {
-                    listing.entries.extend(draft.finish(address));
+                if is_entry && let Some(entry) = entry.take() {
+                    listing.entries.extend(entry.finish(address));
                 }
             }
         }
@@ -224,7 +224,7 @@ fn feed(text: &str, address: &Url) -> Listing {
     listing
 }
 
-impl Draft {
+impl OpenEntry {
     fn finish(self, address: &Url) -> Option<ListingEntry> {
         let base = self.base.unwrap_or_else(|| address.clone());
         let texts = [&self.link, &self.href, &self.guid, &self.enclosure];

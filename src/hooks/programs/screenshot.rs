@@ -37,10 +37,10 @@ pub fn run(invocation: &Invocation) -> Outcome {
         let most = settings.number("SCREENSHOT_MAX_HEIGHT");
         u32::try_from(most).unwrap_or(u32::MAX).max(1)
     });
-    let taken = view::with_page(invocation, &mut runner, PAGE_MAX_BYTES, async |view| {
+    let captured = view::with_page(invocation, &mut runner, PAGE_MAX_BYTES, async |view| {
         take(view, size, most).await
     });
-    let (pictures, navigation) = taken?;
+    let (pictures, navigation) = captured?;
     for (name, picture, format) in [
         ("screenshot.png", &pictures.screenshot, PictureFormat::Png),
         ("thumbnail.webp", &pictures.thumbnail, PictureFormat::Webp),

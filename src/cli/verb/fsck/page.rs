@@ -106,8 +106,8 @@ impl Page {
         let name = self.snapshot.id.to_string();
         if let Some(other) = of_directory(&directory).filter(|own| own.id != name) {
             let what = format!("it is the directory of {other}");
-            let taken = self.again(Kind::Directory, path, what);
-            return Ok((vec![taken], checked));
+            let foreign = self.again(Kind::Directory, path, what);
+            return Ok((vec![foreign], checked));
         }
         // A transfer is changing the files, or the store has them.
         let is_moving = self

@@ -222,7 +222,7 @@ pub async fn import(
         std::mem::take(&mut found.pages).into_iter().partition(|page| page.text.is_some());
     // Refused to users who cannot write to the archive before anything is queued.
     let stage = if with_text.is_empty() { None } else { Some(Stage::open(scope).await?) };
-    let (mut taken, mut already, mut refused) = (0, known, found.refused.len());
+    let (mut queued, mut already, mut refused) = (0, known, found.refused.len());
     let mut completed = 0;
     if !pages.is_empty() {
         let added = add(&pages, &options, &server).await?;
@@ -234,7 +234,7 @@ pub async fn import(
             eprintln!("'{shown}': {place}: '{}' refused: {}", clean(text), refused.why);
             exit = Exit::Partly;
         }
-        (taken, already) = (added.accepted, known + added.known);
+        (queued, already) = (added.accepted, known + added.known);
         completed += added.completed;
         refused += added.refused.len();
         if args.wait && added.accepted > 0 {
@@ -248,7 +248,7 @@ pub async fn import(
         let source = source_name(path);
         let list = (found.format.as_str(), source.as_str());
         let kept = keep_texts(with_text, list, &options, args.wait, (stage, server)).await?;
-        taken += kept.taken;
+        queued += kept.added;
         already += kept.known;
         completed += kept.completed;
         refused += kept.refused;
@@ -257,14 +257,14 @@ pub async fn import(
         }
     }
     style::print(&format!(
-        "'{shown}': {taken} taken, {already} known, {refused} refused{}\n",
+        "'{shown}': {queued} taken, {already} known, {refused} refused{}\n",
         with_details(completed)
     ))?;
     Ok(exit)
 }
 
 struct Kept {
-    taken: u64,
+    added: u64,
     known: u64,
     completed: u64,
     refused: usize,
@@ -280,7 +280,7 @@ async fn keep_texts(
 ) -> Result<Kept, Failure> {
     let mut options = options.clone();
     options.plugins.push("text".to_owned());
-    let mut kept = Kept { taken: 0, known: 0, completed: 0, refused: 0, exit: Exit::Done };
+    let mut kept = Kept { added: 0, known: 0, completed: 0, refused: 0, exit: Exit::Done };
     let mut pages = pages.into_iter().peekable();
     while pages.peek().is_some() {
         let mut queue = stage.begin()?;
@@ -296,7 +296,7 @@ async fn keep_texts(
             queue.entries.push(entry);
         }
         if let Some((added, ended)) = queue.add(options.clone(), waits, server).await? {
-            kept.taken += added.accepted;
+            kept.added += added.accepted;
             kept.known += added.known;
             kept.completed += added.completed;
             kept.refused += added.refused.len();

@@ -81,7 +81,7 @@ pub struct SavedPages<'a> {
     open: Option<(Stage, BTreeSet<Key>, Server)>,
     queue: Option<Round>,
     found: u64,
-    taken: u64,
+    queued: u64,
     known: u64,
     exit: Exit,
 }
@@ -108,13 +108,13 @@ impl SavedPages<'_> {
             open: None,
             queue: None,
             found: 0,
-            taken: 0,
+            queued: 0,
             known: 0,
             exit: Exit::Done,
         }
     }
 
-    /// Copies a page, and queues it soon. Returns whether all of it was taken.
+    /// Copies a page, and queues it soon. Returns whether all of it was copied.
     pub async fn take(&mut self, source: &Source<'_>, page: SavedPage) -> Result<Exit, Failure> {
         let shown = clean(&source.path().display().to_string());
         for fault in &page.faults {
@@ -217,7 +217,7 @@ impl SavedPages<'_> {
             ..AddOptions::default()
         };
         if let Some((added, ended)) = round.queue.add(options, self.args.wait, server).await? {
-            self.taken += added.accepted;
+            self.queued += added.accepted;
             if ended != Exit::Done {
                 self.exit = ended;
             }
@@ -233,7 +233,7 @@ impl SavedPages<'_> {
         let what = if self.found == 1 { "page" } else { "pages" };
         style::print(&format!(
             "{} saved {what}: {} taken, {} known\n",
-            self.found, self.taken, self.known
+            self.found, self.queued, self.known
         ))?;
         Ok(self.exit)
     }

@@ -6,7 +6,7 @@ mod board;
 mod copy;
 mod crawl_record;
 mod debug;
-mod draft;
+mod dry_run;
 mod export;
 mod input;
 mod interrupt;
@@ -200,7 +200,7 @@ impl RunArgs {
 pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     args.background.refuse(scope)?;
     if args.dry_run {
-        return draft::run(&args, scope).await;
+        return dry_run::run(&args, scope).await;
     }
     if let Some(id) = &args.binary_id {
         return binary::run(id, &args, scope).await;

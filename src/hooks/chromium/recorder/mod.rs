@@ -109,7 +109,7 @@ pub struct FileSink {
 struct SavedFile {
     paused: Value,
     path: PathBuf,
-    taken: oneshot::Sender<()>,
+    recorded: oneshot::Sender<()>,
 }
 
 impl FileSink {
@@ -121,12 +121,12 @@ impl FileSink {
     /// Adds a file as the body of the stopped response `paused`. Chromium must not report the end of
     /// the request before this returns.
     pub async fn take(&self, paused: Value, path: &Path) {
-        let (taken, is_taken) = oneshot::channel();
+        let (recorded, is_recorded) = oneshot::channel();
         let path = path.to_owned();
-        let file = SavedFile { paused, path, taken };
+        let file = SavedFile { paused, path, recorded };
         // The recording may have ended.
         if self.files.send(file).is_ok() {
-            let _ = is_taken.await;
+            let _ = is_recorded.await;
         }
     }
 }
@@ -362,7 +362,7 @@ impl Recording {
             }
             Err(error) => eprintln!("failed to record the file: {error}, ignoring"),
         }
-        let _ = file.taken.send(());
+        let _ = file.recorded.send(());
     }
 
     async fn carry_out(&mut self, steps: Vec<Step>) {

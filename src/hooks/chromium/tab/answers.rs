@@ -296,13 +296,13 @@ impl FileStream {
 
     async fn read(&self) -> Result<PathBuf, Finding> {
         #[derive(Deserialize)]
-        struct Taken {
+        struct BodyStream {
             stream: String,
         }
         let fail = |error: io::Error| not_written(&error);
         let path = visit::new_document(&self.name).map_err(fail)?;
         let whole = Whole::at(&path, files::MODE).map_err(fail)?;
-        let taken: Taken =
+        let body: BodyStream =
             self.session.call("Fetch.takeResponseBodyAsStream", self.request.clone()).await?;
         let mut bytes = 0;
         let append = |piece: &[u8]| {
@@ -312,7 +312,7 @@ impl FileStream {
             }
             whole.file().write_all(piece).map_err(fail)
         };
-        stream::read(&self.session, &taken.stream, append).await?;
+        stream::read(&self.session, &body.stream, append).await?;
         whole.place(Survives::Kill).map_err(fail)?;
         Ok(path)
     }

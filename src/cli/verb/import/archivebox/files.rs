@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::io;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Taken {
+pub enum Copied {
     /// As ArchiveBox recorded it.
     Whole,
     /// It is a success without its files.
@@ -23,8 +23,8 @@ pub enum Taken {
     Unknown,
 }
 
-/// The extractor of each result, and how it was taken.
-pub type Results = Vec<(String, Taken)>;
+/// The extractor of each result, and how it was copied.
+pub type Results = Vec<(String, Copied)>;
 
 /// Copies the files of a snapshot to `target`, or counts them if there is none.
 ///
@@ -41,11 +41,11 @@ pub fn take(
     if let Some((directory, layout)) = source {
         copy_all(directory, *layout, &extractors, target, &mut tally)?;
     }
-    let (page, taken) = results(snapshot, source, &extractors, &tally);
+    let (page, copied) = results(snapshot, source, &extractors, &tally);
     if let Some(target) = target {
         write_records(&page, target)?;
     }
-    Ok((tally, page, taken))
+    Ok((tally, page, copied))
 }
 
 fn copy_all(
@@ -65,7 +65,7 @@ fn copy_all(
     for name in names {
         let shown = name.to_string_lossy();
         let is_directory = source.stat(&name).is_ok_and(|found| found.st_mode & S_IFMT == S_IFDIR);
-        let (plugin, path) = layout::spot(layout, &shown, is_directory, extractors);
+        let (plugin, path) = layout::plugin_path(layout, &shown, is_directory, extractors);
         let before = (tally.files, tally.damaged);
         let made = match target {
             Some(target) => Some(make(target, OsStr::new(&plugin), PLUGIN_MODE)?),
@@ -109,7 +109,7 @@ fn has_output(source: &Directory, extractor: &str, output: &str) -> bool {
     found.is_some_and(|found| [S_IFREG, S_IFDIR].contains(&(found.st_mode & S_IFMT)))
 }
 
-/// The results of the snapshot as ours, and how each was taken, by extractor.
+/// The results of the snapshot as ours, and how each was copied, by extractor.
 fn results(
     snapshot: &BoxSnapshot,
     source: Option<&(Directory, Layout)>,
@@ -120,14 +120,14 @@ fn results(
     let mut all = Vec::new();
     for result in &snapshot.results {
         let Some(plugin) = layout::plugin(&result.extractor) else {
-            all.push((result.extractor.clone(), Taken::Unknown));
+            all.push((result.extractor.clone(), Copied::Unknown));
             continue;
         };
         let mut verdict = layout::verdict(&result.status, &result.output);
         let mut output = Some(result.output.trim().to_owned())
             .filter(|text| !text.is_empty() && verdict.error.as_ref() != Some(text));
         let files = tally.by_plugin.get(&plugin).copied().unwrap_or_default();
-        let mut taken = Taken::Whole;
+        let mut copied = Copied::Whole;
         if verdict.state == ResultState::Succeeded {
             let path = source
                 .zip(output.as_deref())
@@ -136,7 +136,7 @@ fn results(
                     layout::output_path(*layout, &result.extractor, text, extractors)
                 });
             if files == 0 && layout::requires_files(&plugin) {
-                taken = Taken::WithoutFiles;
+                copied = Copied::WithoutFiles;
                 verdict = Verdict {
                     state: ResultState::Failed,
                     error: Some(
@@ -148,10 +148,10 @@ fn results(
                 output = Some(format!("{plugin}/{path}"));
             }
         }
-        if taken == Taken::Whole && tally.broken.contains(&plugin) {
-            taken = Taken::Damaged;
+        if copied == Copied::Whole && tally.broken.contains(&plugin) {
+            copied = Copied::Damaged;
         }
-        all.push((result.extractor.clone(), taken));
+        all.push((result.extractor.clone(), copied));
         page.results.push(StagedResult {
             plugin,
             hook: STAGED_HOOK.to_owned(),
@@ -268,7 +268,7 @@ mod tests {
         let source = (Directory::open(&from).unwrap(), Layout::Flat);
         let into = Directory::open(&to).unwrap();
         let target = Target { archive: &to, directory: &into };
-        let (tally, page, taken) = take(&snapshot, Some(&source), Some(&target)).unwrap();
+        let (tally, page, copied) = take(&snapshot, Some(&source), Some(&target)).unwrap();
         assert_eq!((tally.files, tally.left_out, tally.damaged), (4, 4, 0));
         let text = |path: &str| fs::read_to_string(to.join(path)).unwrap();
         assert_eq!(text("wget/warc/1.warc.gz"), "warc/1.warc.gz");
@@ -283,9 +283,9 @@ mod tests {
         for link in ["pdf/output.pdf", "wget/a.test/up", "import/git", "import/favicon.ico"] {
             assert!(to.join(link).symlink_metadata().is_err(), "{link}");
         }
-        let kinds: Vec<Taken> = taken.iter().map(|(_, taken)| *taken).collect();
-        let mut expected = vec![Taken::Whole; 7];
-        (expected[4], expected[6]) = (Taken::WithoutFiles, Taken::Unknown);
+        let kinds: Vec<Copied> = copied.iter().map(|(_, copied)| *copied).collect();
+        let mut expected = vec![Copied::Whole; 7];
+        (expected[4], expected[6]) = (Copied::WithoutFiles, Copied::Unknown);
         assert_eq!(kinds, expected);
         let rows: Vec<_> = page
             .results

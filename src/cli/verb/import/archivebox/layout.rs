@@ -70,7 +70,7 @@ pub fn plugin(extractor: &str) -> Option<String> {
 /// Returns the plugin of an entry of a snapshot's directory, and its path in the directory of that plugin;
 /// an empty path is the directory itself. `extractors` are the plugins with results: what belongs to
 /// another one has no result, and is kept with the rest.
-pub fn spot(
+pub fn plugin_path(
     layout: Layout,
     name: &str,
     is_directory: bool,
@@ -125,7 +125,7 @@ pub fn output_path(
         Layout::Plugins => parts.join("/"),
         Layout::Flat => {
             let (owner, path) =
-                spot(layout, first, !rest.is_empty() || output.ends_with('/'), extractors);
+                plugin_path(layout, first, !rest.is_empty() || output.ends_with('/'), extractors);
             if Some(owner) != plugin(extractor) {
                 return None;
             }
@@ -175,15 +175,17 @@ mod tests {
             ("index.html", false, REST, "index.html"),
             ("index.json", false, REST, "index.json"),
         ] {
-            let found = spot(Layout::Flat, name, is_directory, &all);
+            let found = plugin_path(Layout::Flat, name, is_directory, &all);
             assert_eq!(found, (plugin.to_owned(), path.to_owned()), "{name}");
         }
-        let moved = |name: &str, is_directory| spot(Layout::Flat, name, is_directory, &all).0;
+        let moved =
+            |name: &str, is_directory| plugin_path(Layout::Flat, name, is_directory, &all).0;
         assert_eq!(moved("output.html", false), "dom");
         assert_eq!(moved("localhost", true), "wget");
         assert_eq!(moved("dom", true), "dom");
         assert_eq!(moved("index.jsonl", false), REST);
-        let nine = |name: &str, is_directory| spot(Layout::Plugins, name, is_directory, &all);
+        let nine =
+            |name: &str, is_directory| plugin_path(Layout::Plugins, name, is_directory, &all);
         assert_eq!(nine("wget", true), ("wget".to_owned(), String::new()));
         assert_eq!(nine("../x", true).0, REST);
         assert_eq!(nine("index.jsonl", false), (REST.to_owned(), "index.jsonl".to_owned()));

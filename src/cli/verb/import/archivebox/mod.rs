@@ -56,8 +56,8 @@ pub async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exi
     if args.dry_run {
         for snapshot in &snapshots {
             let source = places.open(snapshot);
-            let taken = files::take(snapshot, source.as_ref(), None);
-            let (tally, _, results) = taken.map_err(|error| failed("read", path, &error))?;
+            let copied = files::take(snapshot, source.as_ref(), None);
+            let (tally, _, results) = copied.map_err(|error| failed("read", path, &error))?;
             report.add(snapshot, source.is_some(), &tally, &results);
         }
         return report.print(None);

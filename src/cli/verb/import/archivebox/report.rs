@@ -1,6 +1,6 @@
 //! What an import of a data directory of ArchiveBox found and took.
 
-use super::files::Taken;
+use super::files::Copied;
 use super::survey::Found;
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
@@ -53,7 +53,7 @@ pub struct Report {
     with_damage: u64,
     files: u64,
     bytes: u64,
-    by_extractor: BTreeMap<String, BTreeMap<Taken, u64>>,
+    by_extractor: BTreeMap<String, BTreeMap<Copied, u64>>,
     lines: usize,
 }
 
@@ -97,15 +97,15 @@ impl Report {
         snapshot: &BoxSnapshot,
         has_directory: bool,
         tally: &Tally,
-        results: &[(String, Taken)],
+        results: &[(String, Copied)],
     ) {
         self.snapshots += 1;
         self.files += tally.files;
         self.bytes += tally.bytes;
-        for (extractor, taken) in results {
+        for (extractor, copied) in results {
             let name = clean(extractor).chars().take(64).collect();
-            let kinds: &mut BTreeMap<Taken, u64> = self.by_extractor.entry(name).or_default();
-            *kinds.entry(*taken).or_default() += 1;
+            let kinds: &mut BTreeMap<Copied, u64> = self.by_extractor.entry(name).or_default();
+            *kinds.entry(*copied).or_default() += 1;
         }
         if !has_directory {
             self.without_directory += 1;
@@ -132,10 +132,10 @@ impl Report {
         let mut text = String::new();
         for (extractor, kinds) in &self.by_extractor {
             let words = [
-                (Taken::Whole, "taken"),
-                (Taken::WithoutFiles, "without files"),
-                (Taken::Damaged, "damaged"),
-                (Taken::Unknown, "unknown"),
+                (Copied::Whole, "taken"),
+                (Copied::WithoutFiles, "without files"),
+                (Copied::Damaged, "damaged"),
+                (Copied::Unknown, "unknown"),
             ];
             let parts = words.iter().filter_map(|(kind, word)| {
                 let number = kinds.get(kind)?;

@@ -5,7 +5,7 @@ use crate::display::style;
 
 /// Calls `act` for each id and prints its answers. Prints every failure but the last, which it
 /// returns. Stops at once if the orchestrator cannot be reached.
-pub async fn each<I, A>(ids: &[I], act: A) -> Result<Exit, Failure>
+pub async fn for_each<I, A>(ids: &[I], act: A) -> Result<Exit, Failure>
 where
     I: Copy,
     A: AsyncFn(I) -> Result<String, Failure>,
@@ -51,7 +51,7 @@ mod tests {
                 _ => Err(Failure::failed(format!("there is no {id}"))),
             }
         };
-        let failure = each(&ids, act).await.unwrap_err();
+        let failure = for_each(&ids, act).await.unwrap_err();
         assert_eq!(failure.message(), "there is no s2");
         assert_eq!(*done.borrow(), ["c1", "s2", "c3"]);
     }
