@@ -28,7 +28,7 @@ const SHORT_STREAMS: u32 = 5;
 
 /// A crawl, or some of its pages, that the command works on.
 #[derive(Debug)]
-pub struct Job {
+pub struct CrawlJob {
     pub crawl: CrawlId,
     /// Only these pages; empty means all.
     pub only: BTreeSet<SnapshotId>,
@@ -37,10 +37,10 @@ pub struct Job {
     pub hold: Option<OwnedFd>,
 }
 
-impl Job {
+impl CrawlJob {
     /// A crawl that is only followed.
-    pub fn of(crawl: CrawlId) -> Job {
-        Job { crawl, only: BTreeSet::new(), owned: false, hold: None }
+    pub fn of(crawl: CrawlId) -> CrawlJob {
+        CrawlJob { crawl, only: BTreeSet::new(), owned: false, hold: None }
     }
 
     /// The crawl or pages to interrupt and to cancel.
@@ -106,7 +106,7 @@ type Released = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Sends every event to `news` until the crawl has ended, and with a hold, also its units.
 pub async fn follow(
     server: &Server,
-    job: &Job,
+    job: &CrawlJob,
     hold: Option<OwnedFd>,
     news: mpsc::UnboundedSender<(CrawlId, News)>,
 ) -> Result<(), Failure> {
@@ -206,7 +206,7 @@ pub async fn follow(
 
 async fn ask_hold(
     server: &Server,
-    job: &Job,
+    job: &CrawlJob,
     id: &str,
     say: impl Fn(String),
 ) -> Result<Released, Failure> {

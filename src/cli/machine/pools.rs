@@ -51,7 +51,7 @@ pub fn declared(scope: &Scope) -> (Vec<Pool>, Vec<Problem>) {
 }
 
 /// Returns all pools with their workers; an instance has none.
-pub async fn reports(scope: &Scope) -> Result<Vec<Report>, Failure> {
+pub async fn reports(scope: &Scope) -> Result<Vec<PoolReport>, Failure> {
     let pools = match scope.instance {
         Some(_) => Vec::new(),
         None => declared(scope).0,
@@ -85,7 +85,7 @@ pub fn failure(error: ManagerError) -> Failure {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct PoolReport {
     pub name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
@@ -167,7 +167,7 @@ pub async fn of(
     systemd: &SystemdClient,
     scope: &Scope,
     now: Time,
-) -> Result<Report, Failure> {
+) -> Result<PoolReport, Failure> {
     let loaded = systemd.loaded(&[pool.pattern()]).await.map_err(failure)?;
     let left = loaded
         .iter()
@@ -205,7 +205,7 @@ pub async fn of(
             ));
         }
     }
-    Ok(Report {
+    Ok(PoolReport {
         name: pool.name.clone(),
         description: pool.description.clone(),
         file: pool.path.display().to_string(),

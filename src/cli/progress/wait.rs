@@ -4,7 +4,7 @@ use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::Fleet;
 use crate::client::paging::{Paging, Source};
 use crate::client::server::{Server, decode};
-use crate::client::stream::{Job, News, Silence, follow};
+use crate::client::stream::{CrawlJob, News, Silence, follow};
 use crate::display::screen::Screen;
 use crate::display::style;
 use crate::display::style::{Style, Tone};
@@ -78,7 +78,7 @@ pub async fn wait(
 }
 
 async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(), Failure> {
-    let job = Job::of(crawl);
+    let job = CrawlJob::of(crawl);
     let (sender, mut news) = mpsc::unbounded_channel();
     let mut following = pin!(follow(server, &job, None, sender));
     let mut redraw = tokio::time::interval(REDRAW);

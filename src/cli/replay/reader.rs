@@ -6,8 +6,8 @@ use crate::client::reader::reopened;
 use crate::client::room::{self, Wanted, document};
 use crate::recording::recordings::{Located, Target};
 use crate::recording::shelf::{Local, Shelf, Snapshots};
-use crate::survey::replay::Job;
-use crate::survey::room::Job as AnyJob;
+use crate::survey::replay::ReplayJob;
+use crate::survey::room::ReaderJob;
 use archivist_config::Scope;
 use archivist_hooks::bodies::of_digest;
 use archivist_hooks::process::finding::Finding;
@@ -36,14 +36,14 @@ pub async fn read<T: DeserializeOwned + Send + 'static>(
     located: Located,
     scope: &Scope,
     no_namespace: bool,
-    job: fn(Job) -> AnyJob,
+    job: fn(ReplayJob) -> ReaderJob,
     mut more: impl FnMut(Wanted) -> io::Result<Vec<OwnedFd>> + Send + 'static,
 ) -> Result<T, Failure> {
     let file = located.open(target)?;
     let settings = browser_settings(scope, no_namespace)?;
     let namespace = find_namespace(no_namespace, &settings)?;
     let of_browser = settings.clone();
-    let job = job(Job {
+    let job = job(ReplayJob {
         name: located.path.display().to_string(),
         page: located.page,
         shown: located.shown.map(|(url, time)| ((*url).to_owned(), time.to_string())),

@@ -4,9 +4,9 @@
 //! ([`archivist_shared::staged`]).
 
 use super::copy::{FILE_MODE, PLUGIN_MODE, Target, finish, make, result};
-use super::failed;
 use super::reader::{RECORDING_MAX_BYTES, read};
 use super::stage::{Queue, Stage, StagedEntry};
+use super::{failed, report_faults};
 use crate::client::exit::{Exit, Failure};
 use crate::client::owner::as_owner;
 use crate::client::paging::Paging;
@@ -69,7 +69,7 @@ pub async fn import(
     };
     let surveyed = survey(&kept.file, |page| rounds.add(page));
     let (pages, faults) = surveyed.inspect_err(|_| kept.remove(&archive))?;
-    report(&shown, &faults);
+    report_faults(&shown, &faults, FAULTS_MAX);
     let mut exit = if faults.is_empty() { Exit::Done } else { Exit::Partly };
     if pages == 0 {
         kept.remove(&archive);
@@ -131,17 +131,8 @@ pub fn dry_run(path: &Path) -> Result<Exit, Failure> {
         n => format!(", {n} of them again"),
     };
     style::print(&format!("'{shown}': a recording of {count}{again}\n{lines}"))?;
-    report(&shown, &faults);
+    report_faults(&shown, &faults, FAULTS_MAX);
     Ok(if faults.is_empty() { Exit::Done } else { Exit::Partly })
-}
-
-fn report(shown: &str, faults: &[String]) {
-    for fault in faults.iter().take(FAULTS_MAX) {
-        eprintln!("'{shown}': {}, ignoring", clean(fault));
-    }
-    if let Some(more @ 1..) = faults.len().checked_sub(FAULTS_MAX) {
-        eprintln!("'{shown}': {more} more faults");
-    }
 }
 
 /// The pages that are not known, in rounds: a crawl has a URL once, and a file may have it at several

@@ -1,7 +1,7 @@
 //! What two snapshots of a page are compared by, for the command.
 
-use super::room::Job;
-use super::texts::Change;
+use super::room::ReaderJob;
+use super::texts::LineChange;
 use crate::client::exit::Failure;
 use crate::client::reader::reopened;
 use crate::client::room::{self, Wanted};
@@ -59,8 +59,10 @@ pub fn file_of<'a>(
 ///
 /// # Errors
 /// If the reader fails.
-pub fn compare_texts(files: &[File; 2]) -> Result<Vec<Change>, Failure> {
+pub fn compare_texts(files: &[File; 2]) -> Result<Vec<LineChange>, Failure> {
     let mut changes = Vec::new();
-    room::read(&Job::Texts, CHANGES_MAX_BYTES, file_of(files, None), |part| changes.push(part))?;
+    room::read(&ReaderJob::Texts, CHANGES_MAX_BYTES, file_of(files, None), |part| {
+        changes.push(part)
+    })?;
     Ok(changes)
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Which recordings become one file: that of `Wanted::Output`, which is empty.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Job {
+pub struct ExportJob {
     pub about: About,
     pub pages: Vec<Page>,
 }
@@ -67,7 +67,7 @@ pub enum Written {
 }
 
 /// Writes the file.
-pub fn export(job: &Job, caller: &Arc<Caller>) -> Result<(), String> {
+pub fn export(job: &ExportJob, caller: &Arc<Caller>) -> Result<(), String> {
     let text = |error: &dyn Display| error.to_string();
     let About { software, title, main_url, created } = job.about.clone();
     let created = created.parse().map_err(|error| text(&error))?;

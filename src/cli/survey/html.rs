@@ -19,7 +19,7 @@ const DOM_MAX_BYTES: u64 = 64 << 20;
 
 /// Which pages become files. The caller makes them (`Wanted::New`).
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Job {
+pub struct HtmlJob {
     /// Title of the list of pages.
     pub title: String,
     pub pages: Vec<PageFiles>,
@@ -51,7 +51,7 @@ struct Open {
 }
 
 /// Writes the copy.
-pub fn write(job: &Job, caller: &Arc<Caller>) -> Result<(), String> {
+pub fn write(job: &HtmlJob, caller: &Arc<Caller>) -> Result<(), String> {
     let create = |name: &str| caller.file(&Wanted::New(name.to_owned()));
     let mut site = Site::new(&create, job.pages.len(), u64::MAX);
     let mut last = None;

@@ -31,7 +31,7 @@ pub const FLAWS_MAX: usize = 20;
 
 /// A recording, which is file 0 of the job.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Job {
+pub struct ReplayJob {
     /// Name of the file, for messages.
     pub name: String,
     /// The snapshot, of which others of the archive are neighbours; `None` if the file is shown alone.
@@ -44,7 +44,7 @@ pub struct Job {
     pub settings: Values,
 }
 
-impl Job {
+impl ReplayJob {
     /// Returns an error of the file.
     pub fn unreadable(&self, error: &dyn Display) -> String {
         format!("failed to read '{}': {}", self.name, clean(&error.to_string()))
@@ -122,7 +122,7 @@ pub fn load(
 }
 
 /// Loads a page, and writes a picture of it.
-pub fn replay(job: Job, caller: &Arc<Caller>) -> Result<(), String> {
+pub fn replay(job: ReplayJob, caller: &Arc<Caller>) -> Result<(), String> {
     let recording = job.open(caller)?;
     let file = recording.file.clone();
     let replay = job.replay(&recording);

@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 /// What a reader does.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Job {
+pub enum ReaderJob {
     /// Proves that a recording shows its page.
-    Verify(replay::Job),
+    Verify(replay::ReplayJob),
     /// Shows a page without a window.
-    Replay(replay::Job),
+    Replay(replay::ReplayJob),
     /// Writes recordings into one file.
-    Export(export::Job),
+    Export(export::ExportJob),
     /// Writes recorded pages as files that any browser opens.
-    Html(html::Job),
+    Html(html::HtmlJob),
     /// Compares two texts.
     Texts,
     /// Compares two pictures.
@@ -31,12 +31,12 @@ pub fn run() -> Result<(), Failure> {
         let job = caller.document(&Wanted::Job).map_err(failed)?;
         let caller = Arc::new(caller);
         match job {
-            Job::Verify(job) => verify::verify(job, &caller),
-            Job::Replay(job) => replay::replay(job, &caller),
-            Job::Export(job) => export::export(&job, &caller),
-            Job::Html(job) => html::write(&job, &caller),
-            Job::Texts => texts::compare(&caller),
-            Job::Pictures => pictures::compare(&caller),
+            ReaderJob::Verify(job) => verify::verify(job, &caller),
+            ReaderJob::Replay(job) => replay::replay(job, &caller),
+            ReaderJob::Export(job) => export::export(&job, &caller),
+            ReaderJob::Html(job) => html::write(&job, &caller),
+            ReaderJob::Texts => texts::compare(&caller),
+            ReaderJob::Pictures => pictures::compare(&caller),
         }
     });
     done.or_else(|reason| print(&Said::<()>::Failed(reason)))

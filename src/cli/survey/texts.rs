@@ -18,7 +18,7 @@ type Parts = Vec<(bool, String)>;
 
 /// A line of a unified diff.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Change {
+pub enum LineChange {
     /// What follows is at these lines of the texts: the first, and the one after the last, from 0.
     At { old: (usize, usize), new: (usize, usize) },
     /// A line of the older text.
@@ -43,7 +43,7 @@ pub fn compare(caller: &Arc<Caller>) -> Result<(), String> {
 }
 
 /// The lines of a unified diff; none if the texts are the same.
-pub fn changes(old: &str, new: &str) -> Vec<Change> {
+pub fn changes(old: &str, new: &str) -> Vec<LineChange> {
     let lines = |text: &str| text.lines().map(clean).collect::<Vec<_>>();
     let (old, new) = (lines(old), lines(new));
     let (old, new) = (as_texts(&old), as_texts(&new));
@@ -53,7 +53,7 @@ pub fn changes(old: &str, new: &str) -> Vec<Change> {
         let Some((first, last)) = group.first().zip(group.last()) else {
             continue;
         };
-        changes.push(Change::At {
+        changes.push(LineChange::At {
             old: (first.old_range().start, last.old_range().end),
             new: (first.new_range().start, last.new_range().end),
         });
@@ -63,9 +63,9 @@ pub fn changes(old: &str, new: &str) -> Vec<Change> {
                 .map(|(is_changed, part)| (is_changed, part.trim_end_matches('\n').to_owned()));
             let parts = parts.collect();
             changes.push(match change.tag() {
-                ChangeTag::Delete => Change::Removed(parts),
-                ChangeTag::Insert => Change::Added(parts),
-                ChangeTag::Equal => Change::Same(parts),
+                ChangeTag::Delete => LineChange::Removed(parts),
+                ChangeTag::Insert => LineChange::Added(parts),
+                ChangeTag::Equal => LineChange::Same(parts),
             });
         }
     }

@@ -1,6 +1,6 @@
 //! Replays a recording, and compares it with what was recorded.
 
-use super::replay::{Job, load};
+use super::replay::{ReplayJob, load};
 use super::room::say;
 use crate::client::room::{Caller, Wanted};
 use archivist_hooks::replay::Replay;
@@ -21,7 +21,7 @@ pub struct Verified {
 }
 
 /// Verifies a recording.
-pub fn verify(job: Job, caller: &Arc<Caller>) -> Result<(), String> {
+pub fn verify(job: ReplayJob, caller: &Arc<Caller>) -> Result<(), String> {
     let recording = job.open(caller)?;
     let evidence = Evidence::read(&recording.file, &recording.url);
     let replay = Replay {

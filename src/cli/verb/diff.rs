@@ -7,8 +7,8 @@ use crate::client::room;
 use crate::client::server::Server;
 use crate::display::style::{self, Style, Tone};
 use crate::survey::compare::{Part, compare_texts, file_of};
-use crate::survey::room::Job;
-use crate::survey::texts::Change;
+use crate::survey::room::ReaderJob;
+use crate::survey::texts::LineChange;
 use archivist_config::Scope;
 use archivist_core::model::{Owner, SnapshotId};
 use archivist_core::text::clean;
@@ -70,7 +70,7 @@ fn compare_pictures(from: &Version, to: &Version, path: &Path) -> Result<Exit, F
     let mut png = room::scratch().map_err(failed)?;
     let mut summary = String::new();
     let open = file_of(&files, Some(&png));
-    room::read(&Job::Pictures, SUMMARY_MAX_BYTES, open, |text: String| summary = text)?;
+    room::read(&ReaderJob::Pictures, SUMMARY_MAX_BYTES, open, |text: String| summary = text)?;
     let mut bytes = Vec::new();
     png.rewind().and_then(|()| png.read_to_end(&mut bytes)).map_err(failed)?;
     replace(path, &bytes, 0o644, Survives::PowerCut).map_err(failed)?;
@@ -120,7 +120,7 @@ impl Version {
 }
 
 /// Returns a unified diff of what a reader found; empty if there is no change.
-fn unified(changes: &[Change], (from, to): (&str, &str), style: &Style) -> String {
+fn unified(changes: &[LineChange], (from, to): (&str, &str), style: &Style) -> String {
     if changes.is_empty() {
         return String::new();
     }
@@ -128,14 +128,14 @@ fn unified(changes: &[Change], (from, to): (&str, &str), style: &Style) -> Strin
     text += &(style.paint(&format!("+++ {to}"), Tone::Good) + "\n");
     for change in changes {
         let (sign, tone, parts) = match change {
-            Change::At { old, new } => {
+            LineChange::At { old, new } => {
                 let [old, new] = [old, new].map(|(start, end)| range(*start, *end));
                 text += &(style.paint(&format!("@@ -{old} +{new} @@"), Tone::Dim) + "\n");
                 continue;
             }
-            Change::Removed(parts) => ("-", Tone::Bad, parts),
-            Change::Added(parts) => ("+", Tone::Good, parts),
-            Change::Same(parts) => (" ", Tone::Plain, parts),
+            LineChange::Removed(parts) => ("-", Tone::Bad, parts),
+            LineChange::Added(parts) => ("+", Tone::Good, parts),
+            LineChange::Same(parts) => (" ", Tone::Plain, parts),
         };
         let words =
             parts.iter().map(|(is_changed, part)| word(&clean(part), *is_changed, tone, style));

@@ -9,7 +9,7 @@ use crate::display::bookmarks::netscape;
 use crate::display::{listing, style};
 use crate::recording::recordings::Located;
 use crate::survey::export::{self, About, Written};
-use crate::survey::room::Job;
+use crate::survey::room::ReaderJob;
 use archivist_config::Scope;
 use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{Owner, SnapshotId};
@@ -247,7 +247,7 @@ fn fill(
         });
         pages.push(export::Page::of(page, located, number));
     }
-    let job = Job::Export(export::Job { about: about.clone(), pages });
+    let job = ReaderJob::Export(export::ExportJob { about: about.clone(), pages });
     let open = |wanted| {
         let file = match wanted {
             Wanted::File(number) => File::open(files.get(number).ok_or(ErrorKind::NotFound)?)?,

@@ -5,7 +5,7 @@ use crate::client::fleet::{Fleet, Local};
 use crate::client::server::{Server, decode};
 use crate::display::exposition::{Exposition, Format, MetricKind};
 use crate::display::style;
-use crate::machine::pools::{self, Report};
+use crate::machine::pools::{self, PoolReport};
 use archivist_config::Scope;
 use archivist_config::declare::{Kind, files};
 use archivist_core::model::Time;
@@ -254,11 +254,11 @@ fn of_watches(sites: &[SiteHealth], out: &mut Exposition) {
     );
 }
 
-fn of_pools(pools: &[Report], out: &mut Exposition) {
+fn of_pools(pools: &[PoolReport], out: &mut Exposition) {
     if pools.is_empty() {
         return;
     }
-    let mut add = |kind, name, help: &str, value: &dyn Fn(&Report) -> f64| {
+    let mut add = |kind, name, help: &str, value: &dyn Fn(&PoolReport) -> f64| {
         out.metric(kind, name, help);
         for pool in pools {
             out.sample(&[("pool", pool.name.as_str())], value(pool));

@@ -10,7 +10,7 @@ use crate::recording::recordings::{Located, Recording, Target};
 use crate::recording::shelf::{Local, Place};
 use crate::replay::{LIMIT, browser_settings, failure, find_namespace, lines, reader};
 use crate::survey::replay::{FLAWS_MAX, Shown};
-use crate::survey::room::Job;
+use crate::survey::room::ReaderJob;
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use archivist_hooks::picture::PictureFormat;
@@ -112,7 +112,7 @@ async fn load(args: &ReplayArgs, scope: &Scope) -> Result<Shown, Failure> {
         _ => Err(ErrorKind::NotFound.into()),
     };
     let (target, no_namespace) = (&args.target, args.no_namespace);
-    let shown = reader::read(target, located, scope, no_namespace, Job::Replay, open).await?;
+    let shown = reader::read(target, located, scope, no_namespace, ReaderJob::Replay, open).await?;
     if let Some(path) = &args.screenshot {
         let mut bytes = Vec::new();
         picture.rewind().and_then(|()| picture.read_to_end(&mut bytes)).map_err(unwritten)?;

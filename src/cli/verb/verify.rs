@@ -6,7 +6,7 @@ use crate::client::server::Server;
 use crate::display::{listing, style};
 use crate::recording::recordings::{Located, Target};
 use crate::replay::{browser_settings, find_namespace, lines, reader};
-use crate::survey::room::Job;
+use crate::survey::room::ReaderJob;
 use crate::survey::verify::Verified;
 use archivist_config::Scope;
 use archivist_core::model::{Owner, SnapshotId, in_percent};
@@ -114,7 +114,7 @@ async fn verify(
     scope: &Scope,
 ) -> Result<Verified, Failure> {
     let more = |_| Err(ErrorKind::NotFound.into());
-    reader::read(target, located, scope, args.no_namespace, Job::Verify, more).await
+    reader::read(target, located, scope, args.no_namespace, ReaderJob::Verify, more).await
 }
 
 /// Verifies the pages of a list, the oldest first.

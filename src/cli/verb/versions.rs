@@ -8,7 +8,7 @@ use crate::display::style::{self, Style};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use crate::survey::compare::{Part, compare_texts};
-use crate::survey::texts::Change as LineChange;
+use crate::survey::texts::LineChange;
 use archivist_config::Scope;
 use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{CloserLook, PageVersion, TextDigest};

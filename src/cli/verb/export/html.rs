@@ -6,8 +6,8 @@ use crate::client::room::{self, Wanted};
 use crate::display::{listing, style};
 use crate::recording::recordings::Located;
 use crate::survey::export::Page;
-use crate::survey::html::{Job, PageFiles, Written};
-use crate::survey::room::Job as AnyJob;
+use crate::survey::html::{HtmlJob, PageFiles, Written};
+use crate::survey::room::ReaderJob;
 use archivist_core::model::SnapshotId;
 use archivist_core::text::clean;
 use archivist_hooks::bodies::of_digest;
@@ -59,7 +59,7 @@ pub(super) fn write(
         let page = Page::of(page, located, number(&located.path));
         pages.push(PageFiles { page, dom: has_dom.then(|| number(&dom)) });
     }
-    let job = AnyJob::Html(Job { title, pages });
+    let job = ReaderJob::Html(HtmlJob { title, pages });
     let open = |wanted| {
         let path = |number: usize| files.get(number).ok_or(io::Error::from(ErrorKind::NotFound));
         Ok(match wanted {

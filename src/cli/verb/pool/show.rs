@@ -6,7 +6,7 @@ use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
-use crate::machine::pools::{self, Report, State, Worker, connect, declared};
+use crate::machine::pools::{self, PoolReport, State, Worker, connect, declared};
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use clap::Args;
@@ -58,7 +58,7 @@ pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn table(reports: &[Report], style: &Style) -> String {
+fn table(reports: &[PoolReport], style: &Style) -> String {
     let mut table = Table::new("POOL  WORKERS  RESTARTS  PROBLEMS  FILE…");
     for report in reports {
         let is_whole = report.running == report.declared as usize;
@@ -105,7 +105,7 @@ fn tone(state: State) -> Tone {
     }
 }
 
-pub fn summary(report: &Report, style: &Style) -> String {
+pub fn summary(report: &PoolReport, style: &Style) -> String {
     let dot = match report.running {
         0 => Tone::Dim,
         running if running < report.declared as usize => Tone::Busy,
@@ -185,7 +185,7 @@ mod tests {
             last_beat: (index == 0).then_some(Time(now.0 - 3_000)),
             problem: problem.map(Into::into),
         };
-        let report = Report {
+        let report = PoolReport {
             name: "web".into(),
             description: "of the shop\u{1b}".into(),
             file: "/etc/archivist/web.pool".into(),

@@ -4,7 +4,7 @@
 use super::{RunArgs, interrupts, until_the_end};
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::client::stream::Job;
+use crate::client::stream::CrawlJob;
 use crate::display::style;
 use crate::programs;
 use crate::programs::install::outcome;
@@ -27,7 +27,8 @@ pub async fn run(id: &str, args: &RunArgs, scope: &Scope) -> Result<Exit, Failur
     let crawl = decode::<Added>(&answer)?.crawl;
     let text = crawl.to_string();
     let hold = server.call(|| server.proxy().hold(&text, true)).await?;
-    let jobs = vec![Job { crawl, only: BTreeSet::new(), owned: true, hold: Some(hold.into()) }];
+    let jobs =
+        vec![CrawlJob { crawl, only: BTreeSet::new(), owned: true, hold: Some(hold.into()) }];
     let ended = until_the_end(jobs, since, args, &server, scope, &mut interrupts).await?;
     match ended {
         None | Some(Exit::Interrupted) => return Ok(Exit::Interrupted),

@@ -21,7 +21,7 @@ mod work;
 use crate::client::background::BackgroundArgs;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::client::stream::Job;
+use crate::client::stream::CrawlJob;
 use crate::display::text;
 use crate::display::{listing, style};
 use crate::programs::install;
@@ -275,7 +275,7 @@ fn interrupts() -> Result<Signal, Failure> {
 
 /// Shows the work on crawls until its end. Returns `None` if units may still write.
 async fn until_the_end(
-    jobs: Vec<Job>,
+    jobs: Vec<CrawlJob>,
     since: Time,
     args: &RunArgs,
     server: &Server,
@@ -328,7 +328,7 @@ fn collect(args: &RunArgs) -> Result<Input, Failure> {
 /// Submits the requests to the orchestrator, which queues them.
 struct Submission<'a> {
     server: &'a Server,
-    jobs: Vec<Job>,
+    jobs: Vec<CrawlJob>,
     /// Pages that are complete: there is nothing to do but to copy them.
     complete: Vec<Pages>,
     /// When another command began what this one joined.
@@ -340,7 +340,7 @@ struct Submission<'a> {
 impl Submission<'_> {
     /// The pages that the input names, of crawls in progress and of complete ones.
     fn pages(&self) -> Vec<Pages> {
-        let of_job = |job: &Job| Pages { crawl: job.crawl, only: job.only.clone() };
+        let of_job = |job: &CrawlJob| Pages { crawl: job.crawl, only: job.only.clone() };
         let running = self.jobs.iter().map(of_job);
         running.chain(self.complete.iter().cloned()).collect()
     }
@@ -432,7 +432,7 @@ impl Submission<'_> {
             eprintln!("{}", summary(&added));
             return Ok(());
         }
-        self.jobs.push(Job {
+        self.jobs.push(CrawlJob {
             crawl: added.crawl,
             only: BTreeSet::new(),
             owned: true,
@@ -514,7 +514,7 @@ impl Submission<'_> {
             None => {
                 let crawl_id = crawl.to_string();
                 let hold = self.server.call(|| proxy.hold(&crawl_id, owned)).await?;
-                self.jobs.push(Job {
+                self.jobs.push(CrawlJob {
                     crawl,
                     only: only.into_iter().collect(),
                     owned,

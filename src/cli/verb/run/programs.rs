@@ -5,7 +5,7 @@
 use crate::client::exit::{Exit, Failure};
 use crate::client::hint::here;
 use crate::client::server::{Server, decode};
-use crate::client::stream::{Job, News, follow};
+use crate::client::stream::{CrawlJob, News, follow};
 use crate::display::style;
 use crate::programs::{fetch, install, missing};
 use crate::queue::encode;
@@ -60,7 +60,7 @@ pub async fn settle(
     let call = server.proxy().install(&installable);
     let crawl = decode::<Added>(&server.call_once(call).await?)?.crawl;
     eprintln!("installing {} as {crawl}", clean(&installable.join(", ")));
-    let job = Job { crawl, only: BTreeSet::new(), owned: true, hold: None };
+    let job = CrawlJob { crawl, only: BTreeSet::new(), owned: true, hold: None };
     tokio::select! {
         done = until_the_end(server, &job) => done?,
         // The descriptor closes, and the orchestrator cancels the installation.
@@ -71,7 +71,7 @@ pub async fn settle(
     Ok(if is_missing { Exit::Partly } else { Exit::Done })
 }
 
-async fn until_the_end(server: &Server, job: &Job) -> Result<(), Failure> {
+async fn until_the_end(server: &Server, job: &CrawlJob) -> Result<(), Failure> {
     let id = job.crawl.to_string();
     let hold = server.call(|| server.proxy().hold(&id, job.owned)).await?;
     let (sender, mut news) = mpsc::unbounded_channel();

@@ -2,7 +2,7 @@
 //! on it.
 
 use crate::client::server::Server;
-use crate::client::stream::{Job, until_released};
+use crate::client::stream::{CrawlJob, until_released};
 use archivist_core::model::{Owner, Time};
 use archivist_shared::bus::documents::report::Registration;
 use std::convert::Infallible;
@@ -14,7 +14,7 @@ const SHORT: Duration = Duration::from_secs(1);
 const SHORT_MAX: u32 = 5;
 
 /// Returns what this command says about itself. `since`: when it started.
-pub fn of(jobs: &[Job], since: Time) -> Registration {
+pub fn of(jobs: &[CrawlJob], since: Time) -> Registration {
     let directory = std::env::current_dir().unwrap_or_default();
     Registration {
         verb: "run".to_owned(),
@@ -24,7 +24,7 @@ pub fn of(jobs: &[Job], since: Time) -> Registration {
     }
 }
 
-fn targets(job: &Job) -> Vec<Owner> {
+fn targets(job: &CrawlJob) -> Vec<Owner> {
     if job.only.is_empty() {
         vec![Owner::Crawl(job.crawl)]
     } else {

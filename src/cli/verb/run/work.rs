@@ -10,7 +10,7 @@ use crate::client::exit::{Exit, Failure};
 use crate::client::hint::here;
 use crate::client::paging::Paging;
 use crate::client::server::{Server, decode};
-use crate::client::stream::{Job, News, follow};
+use crate::client::stream::{CrawlJob, News, follow};
 use crate::display::screen::Screen;
 use crate::display::style;
 use crate::display::style::Style;
@@ -77,7 +77,7 @@ pub struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    pub fn new(server: &'a Server, since: Time, records: bool, jobs: &[Job]) -> Work<'a> {
+    pub fn new(server: &'a Server, since: Time, records: bool, jobs: &[CrawlJob]) -> Work<'a> {
         let screen = std::io::stderr().is_terminal() && console::user_attended_stderr();
         let shown = jobs.iter().map(|job| {
             let shown = Shown {
@@ -105,7 +105,7 @@ impl<'a> Work<'a> {
     /// Works on the jobs until all have ended. None if the user leaves without waiting for that.
     pub async fn until_the_end(
         &mut self,
-        jobs: Vec<Job>,
+        jobs: Vec<CrawlJob>,
         signals: &mut Signal,
     ) -> Result<Option<Exit>, Failure> {
         let (sender, news) = mpsc::unbounded_channel();

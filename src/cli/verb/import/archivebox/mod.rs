@@ -12,6 +12,7 @@ use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use crate::staging::copy::{Tally, Target, finish};
 use crate::staging::recording::source_name;
+use crate::staging::report_faults;
 use crate::staging::stage::{Key, Queue, ROUND_MAX, Stage, StagedEntry};
 use archivist_config::Scope;
 use archivist_core::model::PageUrl;
@@ -45,12 +46,7 @@ pub async fn import(path: &Path, args: &ImportArgs, scope: &Scope) -> Result<Exi
     let (mut found, places) = survey::read(top, scope)?;
     style::print(&format!("'{shown}': {}\n", report::description(&found)))?;
     let faults = std::mem::take(&mut found.faults);
-    for fault in faults.iter().take(FAULTS_MAX) {
-        eprintln!("'{shown}': {}, ignoring", clean(fault));
-    }
-    if let Some(more @ 1..) = faults.len().checked_sub(FAULTS_MAX) {
-        eprintln!("'{shown}': {more} more faults");
-    }
+    report_faults(&shown, &faults, FAULTS_MAX);
     let mut report = Report::new(shown, !faults.is_empty());
     let snapshots = usable(found.snapshots, &mut report);
     if args.dry_run {
