@@ -13,7 +13,7 @@ pub mod owner;
 pub mod page;
 pub mod paging;
 pub mod reader;
-pub mod room;
+pub mod reader_files;
 pub mod search_index;
 pub mod server;
 pub mod stream;

@@ -72,12 +72,12 @@ impl Reader {
         Ok(Reader::new(&own_path()?, &arguments, input))
     }
 
-    /// `archivist survey --room`, which asks for files over this socket (`client/room.rs`).
+    /// `archivist survey --job`, which asks for files over this socket (`client/reader_files.rs`).
     ///
     /// # Errors
     /// If the path of this program is unknown.
-    pub fn room(socket: Stdio) -> Result<Reader, Failure> {
-        let reader = Reader::survey(&["--room"], socket)?;
+    pub fn of_job(socket: Stdio) -> Result<Reader, Failure> {
+        let reader = Reader::survey(&["--job"], socket)?;
         Ok(Reader { memory: COMPARER_MEMORY_MAX_BYTES, ..reader })
     }
 

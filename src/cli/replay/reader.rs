@@ -3,11 +3,11 @@
 use super::{LIMIT, browser_settings, failure, find_namespace};
 use crate::client::exit::Failure;
 use crate::client::reader::reopened;
-use crate::client::room::{self, Wanted, document};
+use crate::client::reader_files::{self, Wanted, document};
 use crate::recording::recordings::{Located, Target};
 use crate::recording::shelf::{Local, Shelf, Snapshots};
+use crate::survey::job::ReaderJob;
 use crate::survey::replay::ReplayJob;
-use crate::survey::room::ReaderJob;
 use archivist_config::Scope;
 use archivist_hooks::bodies::of_digest;
 use archivist_hooks::process::finding::Finding;
@@ -72,7 +72,7 @@ pub async fn read<T: DeserializeOwned + Send + 'static>(
             }
             wanted => more(wanted),
         };
-        room::read(&job, ANSWER_MAX_BYTES, open, |part: T| {
+        reader_files::read(&job, ANSWER_MAX_BYTES, open, |part: T| {
             // A second answer is ignored.
             if let Some(sent) = sent.take() {
                 let _ = sent.send(part);

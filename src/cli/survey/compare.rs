@@ -1,10 +1,10 @@
 //! What two snapshots of a page are compared by, for the command.
 
-use super::room::ReaderJob;
+use super::job::ReaderJob;
 use super::texts::LineChange;
 use crate::client::exit::Failure;
 use crate::client::reader::reopened;
-use crate::client::room::{self, Wanted};
+use crate::client::reader_files::{self, Wanted};
 use archivist_plugin::Directory;
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -61,7 +61,7 @@ pub fn file_of<'a>(
 /// If the reader fails.
 pub fn compare_texts(files: &[File; 2]) -> Result<Vec<LineChange>, Failure> {
     let mut changes = Vec::new();
-    room::read(&ReaderJob::Texts, CHANGES_MAX_BYTES, file_of(files, None), |part| {
+    reader_files::read(&ReaderJob::Texts, CHANGES_MAX_BYTES, file_of(files, None), |part| {
         changes.push(part)
     })?;
     Ok(changes)

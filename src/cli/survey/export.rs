@@ -1,7 +1,7 @@
 //! Writes recordings into one WACZ file.
 
-use super::room::say;
-use crate::client::room::{Caller, Wanted};
+use super::job::say;
+use crate::client::reader_files::{Caller, Wanted};
 use crate::recording::recordings::{Located, first_page};
 use archivist_core::model::SnapshotId;
 use archivist_core::text::clean;

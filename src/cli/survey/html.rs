@@ -1,8 +1,8 @@
 //! Writes recorded pages as files that any browser opens.
 
 use super::export::{self, shown};
-use super::room::say;
-use crate::client::room::{Caller, Wanted};
+use super::job::say;
+use crate::client::reader_files::{Caller, Wanted};
 use crate::recording::recordings::first_page;
 use archivist_core::model::SnapshotId;
 use archivist_core::text::clean;

@@ -5,9 +5,9 @@ pub mod archivebox;
 pub mod compare;
 pub mod export;
 pub mod html;
+pub mod job;
 pub mod pictures;
 pub mod replay;
-pub mod room;
 pub mod texts;
 pub mod verify;
 

@@ -2,8 +2,8 @@
 //! added to a page moves everything below it.
 
 use super::TIMEOUT;
-use super::room::say;
-use crate::client::room::{Caller, Wanted};
+use super::job::say;
+use crate::client::reader_files::{Caller, Wanted};
 use archivist_hooks::picture::Picture;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use std::io::{self, BufWriter, Read, Write};

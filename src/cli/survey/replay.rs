@@ -1,9 +1,9 @@
 //! Loads a recorded page in a browser that the caller has started.
 
 use super::export::shown;
+use super::job::say;
 use super::print;
-use super::room::say;
-use crate::client::room::{Caller, Said, Wanted};
+use crate::client::reader_files::{Caller, Said, Wanted};
 use crate::recording::archive::Archive;
 use crate::recording::recordings::{Located, Recording};
 use crate::recording::shelf::{Place, Shelf};
@@ -130,7 +130,7 @@ pub fn replay(job: ReplayJob, caller: &Arc<Caller>) -> Result<(), String> {
         None => Arc::new(recording.index()),
         Some(page) => {
             let first = Place { page, file: 0 };
-            Arc::new(Archive::new(Room(Arc::clone(caller)), first, recording.file))
+            Arc::new(Archive::new(CallersArchive(Arc::clone(caller)), first, recording.file))
         }
     };
     load(&replay, answers, caller, |loaded| {
@@ -160,15 +160,15 @@ fn warn(text: &str) {
 }
 
 /// The archive, as the caller shows it.
-struct Room(Arc<Caller>);
+struct CallersArchive(Arc<Caller>);
 
-impl Room {
+impl CallersArchive {
     fn ask<T: for<'a> Deserialize<'a>>(&self, wanted: &Wanted) -> Result<T, String> {
         self.0.document(wanted).map_err(|error| error.to_string())
     }
 }
 
-impl Shelf for Room {
+impl Shelf for CallersArchive {
     fn pages(&self, url: &str, near: Timestamp) -> Result<Vec<SnapshotId>, String> {
         self.ask(&Wanted::Pages(url.to_owned(), near.to_string()))
     }

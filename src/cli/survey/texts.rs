@@ -1,8 +1,8 @@
 //! Compares two texts of pages, line by line and, in lines that changed, word by word.
 
 use super::TIMEOUT;
-use super::room::say;
-use crate::client::room::{Caller, Wanted};
+use super::job::say;
+use crate::client::reader_files::{Caller, Wanted};
 use archivist_core::text::clean;
 use archivist_hooks::TEXT_MAX_BYTES;
 use serde::{Deserialize, Serialize};

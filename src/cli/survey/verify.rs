@@ -1,8 +1,8 @@
 //! Replays a recording, and compares it with what was recorded.
 
+use super::job::say;
 use super::replay::{ReplayJob, load};
-use super::room::say;
-use crate::client::room::{Caller, Wanted};
+use crate::client::reader_files::{Caller, Wanted};
 use archivist_hooks::replay::Replay;
 use archivist_hooks::replay::proof::{Evidence, Proof, flaws};
 use archivist_warc::verify::check_with;

@@ -3,11 +3,11 @@
 use crate::client::exit::{Exit, Failure};
 use crate::client::location::place_of;
 use crate::client::page::{self, PageName};
-use crate::client::room;
+use crate::client::reader_files;
 use crate::client::server::Server;
 use crate::display::style::{self, Style, Tone};
 use crate::survey::compare::{Part, compare_texts, file_of};
-use crate::survey::room::ReaderJob;
+use crate::survey::job::ReaderJob;
 use crate::survey::texts::LineChange;
 use archivist_config::Scope;
 use archivist_core::model::{Owner, SnapshotId};
@@ -67,10 +67,12 @@ fn compare_pictures(from: &Version, to: &Version, path: &Path) -> Result<Exit, F
         let path = clean(&path.display().to_string());
         Failure::failed(format!("failed to write '{path}': {error}"))
     };
-    let mut png = room::scratch().map_err(failed)?;
+    let mut png = reader_files::scratch().map_err(failed)?;
     let mut summary = String::new();
     let open = file_of(&files, Some(&png));
-    room::read(&ReaderJob::Pictures, SUMMARY_MAX_BYTES, open, |text: String| summary = text)?;
+    reader_files::read(&ReaderJob::Pictures, SUMMARY_MAX_BYTES, open, |text: String| {
+        summary = text
+    })?;
     let mut bytes = Vec::new();
     png.rewind().and_then(|()| png.read_to_end(&mut bytes)).map_err(failed)?;
     replace(path, &bytes, 0o644, Survives::PowerCut).map_err(failed)?;

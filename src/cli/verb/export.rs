@@ -3,13 +3,13 @@
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
 use crate::client::paging::{Paging, Source};
-use crate::client::room::{self, Wanted};
+use crate::client::reader_files::{self, Wanted};
 use crate::client::server::Server;
 use crate::display::bookmarks::netscape;
 use crate::display::{listing, style};
 use crate::recording::recordings::Located;
 use crate::survey::export::{self, About, Written};
-use crate::survey::room::ReaderJob;
+use crate::survey::job::ReaderJob;
 use archivist_config::Scope;
 use archivist_core::model::web::pattern::UrlPattern;
 use archivist_core::model::{Owner, SnapshotId};
@@ -263,7 +263,7 @@ fn fill(
         Ok(vec![file.into()])
     };
     let mut done = None;
-    room::read(&job, ANSWER_MAX_BYTES, open, |part| match part {
+    reader_files::read(&job, ANSWER_MAX_BYTES, open, |part| match part {
         Written::Faults(id, faults) => {
             listing::report(&faults, |fault| format!("{id}: {}, ignoring", clean(fault)));
         }

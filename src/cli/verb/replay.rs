@@ -1,7 +1,7 @@
 //! `archivist replay`: shows a recorded page in a browser without a network.
 
 use crate::client::exit::{Exit, Failure};
-use crate::client::room::{self, Wanted};
+use crate::client::reader_files::{self, Wanted};
 use crate::client::server::Server;
 use crate::display::{listing, style};
 use crate::machine::browser::has_desktop;
@@ -9,8 +9,8 @@ use crate::recording::archive::Archive;
 use crate::recording::recordings::{Located, Recording, Target};
 use crate::recording::shelf::{Local, Place};
 use crate::replay::{LIMIT, browser_settings, failure, find_namespace, lines, reader};
+use crate::survey::job::ReaderJob;
 use crate::survey::replay::{FLAWS_MAX, Shown};
-use crate::survey::room::ReaderJob;
 use archivist_config::Scope;
 use archivist_core::text::clean;
 use archivist_hooks::picture::PictureFormat;
@@ -100,7 +100,7 @@ async fn load(args: &ReplayArgs, scope: &Scope) -> Result<Shown, Failure> {
         let path = args.screenshot.as_deref().unwrap_or(Path::new("the picture"));
         Failure::failed(format!("failed to write '{}': {error}", path.display()))
     };
-    let mut picture = room::scratch().map_err(unwritten)?;
+    let mut picture = reader_files::scratch().map_err(unwritten)?;
     let output = picture.try_clone().map_err(unwritten)?;
     let shelf = match located.page {
         Some(_) => Some(Local::new(Server::reach(scope).await?, located.path.clone())),

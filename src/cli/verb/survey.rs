@@ -1,8 +1,8 @@
-//! `archivist survey`, hidden: reads files for other verbs in a process without rights. Without `--room`, the file is
+//! `archivist survey`, hidden: reads files for other verbs in a process without rights. Without `--job`, the file is
 //! one that `archivist import` has got.
 
 use crate::client::exit::{Exit, Failure};
-use crate::survey::{archivebox, list_or_page, recording, room};
+use crate::survey::{archivebox, job, list_or_page, recording};
 use archivist_core::model::Folders;
 use archivist_shared::reader::{COMPARER_MEMORY_MAX_BYTES, READER_MEMORY_MAX_BYTES, confine};
 use clap::Args;
@@ -26,16 +26,16 @@ pub struct SurveyArgs {
     archivebox: bool,
     /// Do a job with the files that the caller gives over standard input
     #[arg(long, exclusive = true)]
-    room: bool,
+    job: bool,
 }
 
 pub fn run(args: &SurveyArgs) -> Result<Exit, Failure> {
     let failed =
         |error: std::io::Error| Failure::failed(format!("failed to read the file: {error}"));
-    let memory = if args.room { COMPARER_MEMORY_MAX_BYTES } else { READER_MEMORY_MAX_BYTES };
+    let memory = if args.job { COMPARER_MEMORY_MAX_BYTES } else { READER_MEMORY_MAX_BYTES };
     confine(memory).map_err(failed)?;
-    if args.room {
-        room::run()?;
+    if args.job {
+        job::run()?;
     } else if args.archivebox {
         archivebox::read(stdin().lock(), stdout().lock()).map_err(failed)?;
     } else {

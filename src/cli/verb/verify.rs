@@ -6,7 +6,7 @@ use crate::client::server::Server;
 use crate::display::{listing, style};
 use crate::recording::recordings::{Located, Target};
 use crate::replay::{browser_settings, find_namespace, lines, reader};
-use crate::survey::room::ReaderJob;
+use crate::survey::job::ReaderJob;
 use crate::survey::verify::Verified;
 use archivist_config::Scope;
 use archivist_core::model::{Owner, SnapshotId, in_percent};

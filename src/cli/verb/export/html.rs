@@ -2,12 +2,12 @@
 
 use super::{ANSWER_MAX_BYTES, name};
 use crate::client::exit::{Exit, Failure};
-use crate::client::room::{self, Wanted};
+use crate::client::reader_files::{self, Wanted};
 use crate::display::{listing, style};
 use crate::recording::recordings::Located;
 use crate::survey::export::Page;
 use crate::survey::html::{HtmlJob, PageFiles, Written};
-use crate::survey::room::ReaderJob;
+use crate::survey::job::ReaderJob;
 use archivist_core::model::SnapshotId;
 use archivist_core::text::clean;
 use archivist_hooks::bodies::of_digest;
@@ -72,7 +72,7 @@ pub(super) fn write(
         })
     };
     let mut done = None;
-    let read = room::read(&job, ANSWER_MAX_BYTES, open, |part| match part {
+    let read = reader_files::read(&job, ANSWER_MAX_BYTES, open, |part| match part {
         Written::Faults(id, faults) => {
             listing::report(&faults, |fault| format!("{id}: {}, ignoring", clean(fault)));
         }

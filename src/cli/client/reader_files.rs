@@ -69,7 +69,7 @@ pub enum Said<T> {
     Failed(String),
 }
 
-/// Lets a reader do a job (`archivist survey --room`). `open` opens what it asks for, and `found` gets the parts of
+/// Lets a reader do a job (`archivist survey --job`). `open` opens what it asks for, and `found` gets the parts of
 /// the result, of at most `most` bytes.
 ///
 /// # Errors
@@ -93,7 +93,7 @@ pub fn read<T: DeserializeOwned>(
             wanted => open(wanted),
         });
     };
-    Reader::room(other.into())?.lines(most, answering, |line| match line {
+    Reader::of_job(other.into())?.lines(most, answering, |line| match line {
         Said::Part(part) => found(part),
         Said::Warning(text) => {
             warnings += 1;
@@ -123,7 +123,7 @@ pub fn document(job: &impl Serialize) -> io::Result<OwnedFd> {
 /// # Errors
 /// If the kernel makes none.
 pub fn scratch() -> io::Result<File> {
-    Ok(File::from(memfd_create(c"archivist-room", MFdFlags::MFD_CLOEXEC)?))
+    Ok(File::from(memfd_create(c"archivist-reader", MFdFlags::MFD_CLOEXEC)?))
 }
 
 /// Answers the requests of a reader until it has ended.

@@ -1,9 +1,9 @@
-//! Jobs of readers that need several files, see `client/room.rs`. Each is a function of its job and of the caller,
+//! Jobs of readers that need several files, see `client/reader_files.rs`. Each is a function of its job and of the caller,
 //! which opens the files.
 
 use super::{export, html, pictures, print, replay, texts, verify};
 use crate::client::exit::Failure;
-use crate::client::room::{Caller, Said, Wanted};
+use crate::client::reader_files::{Caller, Said, Wanted};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Arc;
