@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::client::exit::Failure;
     use crate::recording::recordings::Located;
-    use crate::recording::shelf::{Local, Snapshots};
+    use crate::recording::shelf::{LocalShelf, Snapshots};
     use crate::sample;
     use archivist_core::model::{CrawlId, Lifecycle, Owner, Time};
     use archivist_shared::bus::documents::report::{Filter, Snapshot};
@@ -270,7 +270,7 @@ mod tests {
         ];
         let path = Located::of(&rows[1]).unwrap().path;
         let looked_for = Arc::new(Mutex::new(Vec::new()));
-        let shelf = Local::new(Rows(rows, looked_for.clone()), path);
+        let shelf = LocalShelf::new(Rows(rows, looked_for.clone()), path);
         let first = Place { page: SnapshotId(2), file: 0 };
         let file = Arc::new(shelf.open(first).unwrap());
         let archive = Arc::new(Archive::new(shelf, first, file));

@@ -60,17 +60,17 @@ impl Snapshots for Server {
 }
 
 /// The archive of this machine.
-pub struct Local<S> {
+pub struct LocalShelf<S> {
     snapshots: S,
     runtime: Handle,
     /// The files by their numbers.
     paths: Mutex<Vec<PathBuf>>,
 }
 
-impl<S: Snapshots> Local<S> {
+impl<S: Snapshots> LocalShelf<S> {
     /// Must be called within a runtime. File 0 is that of the page that is shown first.
-    pub fn new(snapshots: S, first: PathBuf) -> Local<S> {
-        Local { snapshots, runtime: Handle::current(), paths: Mutex::new(vec![first]) }
+    pub fn new(snapshots: S, first: PathBuf) -> LocalShelf<S> {
+        LocalShelf { snapshots, runtime: Handle::current(), paths: Mutex::new(vec![first]) }
     }
 
     /// Path of a file by its number.
@@ -101,7 +101,7 @@ fn text(failure: Failure) -> String {
     failure.message().to_owned()
 }
 
-impl<S: Snapshots> Shelf for Local<S> {
+impl<S: Snapshots> Shelf for LocalShelf<S> {
     fn pages(&self, url: &str, near: Timestamp) -> Result<Vec<SnapshotId>, String> {
         let mut found = Vec::new();
         for url in variants(url) {

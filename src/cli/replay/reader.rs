@@ -5,7 +5,7 @@ use crate::client::exit::Failure;
 use crate::client::reader::reopened;
 use crate::client::reader_files::{self, Wanted, document};
 use crate::recording::recordings::{Located, Target};
-use crate::recording::shelf::{Local, Shelf, Snapshots};
+use crate::recording::shelf::{LocalShelf, Shelf, Snapshots};
 use crate::survey::job::ReaderJob;
 use crate::survey::replay::ReplayJob;
 use archivist_config::Scope;
@@ -105,7 +105,7 @@ fn body(recording: &Path, hex: &str) -> io::Result<Vec<OwnedFd>> {
 }
 
 /// Opens for a reader what it may see of the archive: recordings, and the ids of their pages.
-pub fn of_archive<S: Snapshots>(shelf: &Local<S>, wanted: Wanted) -> io::Result<Vec<OwnedFd>> {
+pub fn of_archive<S: Snapshots>(shelf: &LocalShelf<S>, wanted: Wanted) -> io::Result<Vec<OwnedFd>> {
     fn listed(found: Result<impl Serialize, String>) -> io::Result<Vec<OwnedFd>> {
         Ok(vec![document(&found.map_err(io::Error::other)?)?])
     }

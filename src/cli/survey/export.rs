@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExportJob {
     pub about: About,
-    pub pages: Vec<Page>,
+    pub pages: Vec<ExportedPage>,
 }
 
 /// What the file says about itself.
@@ -33,7 +33,7 @@ pub struct About {
 
 /// A page.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Page {
+pub struct ExportedPage {
     pub id: SnapshotId,
     pub title: String,
     /// Number of its file. Pages of the same file follow one another.
@@ -44,10 +44,10 @@ pub struct Page {
     pub shown: Option<(String, String)>,
 }
 
-impl Page {
+impl ExportedPage {
     /// A page whose recording is the file with this number.
-    pub fn of(page: &Snapshot, located: &Located, file: usize) -> Page {
-        Page {
+    pub fn of(page: &Snapshot, located: &Located, file: usize) -> ExportedPage {
+        ExportedPage {
             id: page.id,
             title: page.title.clone().unwrap_or_default(),
             file,
@@ -118,7 +118,7 @@ pub fn shown((url, time): &(String, String)) -> Option<(WebUrl, Timestamp)> {
 }
 
 /// The pages of a recording that the list has for a snapshot.
-fn listed(page: &Page, wacz: &Wacz) -> Vec<wacz::Page> {
+fn listed(page: &ExportedPage, wacz: &Wacz) -> Vec<wacz::Page> {
     let all = wacz.pages();
     let one = |(url, time): (WebUrl, Timestamp)| wacz::Page {
         url: (*url).to_owned(),

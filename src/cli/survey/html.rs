@@ -27,7 +27,7 @@ pub struct HtmlJob {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PageFiles {
-    pub page: export::Page,
+    pub page: export::ExportedPage,
     /// Number of the file with the HTML that the browser saved.
     pub dom: Option<usize>,
 }

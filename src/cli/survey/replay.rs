@@ -81,12 +81,12 @@ pub struct Shown {
     #[serde(flatten)]
     pub requests: Requests,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub page: Option<Page>,
+    pub page: Option<LoadedPage>,
 }
 
 /// What is known of a page that was loaded without a window.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Page {
+pub struct LoadedPage {
     pub final_url: String,
     pub errors: Vec<String>,
     pub note: Option<String>,
@@ -145,7 +145,7 @@ pub fn replay(job: ReplayJob, caller: &Arc<Caller>) -> Result<(), String> {
             url: (*replay.url).to_owned(),
             recorded: replay.time.to_string(),
             requests: loaded.requests,
-            page: Some(Page {
+            page: Some(LoadedPage {
                 final_url: loaded.final_url,
                 errors: loaded.errors,
                 note: loaded.note,

@@ -245,7 +245,7 @@ fn fill(
             files.push(path);
             files.len() - 1
         });
-        pages.push(export::Page::of(page, located, number));
+        pages.push(export::ExportedPage::of(page, located, number));
     }
     let job = ReaderJob::Export(export::ExportJob { about: about.clone(), pages });
     let open = |wanted| {

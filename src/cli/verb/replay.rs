@@ -7,7 +7,7 @@ use crate::display::{listing, style};
 use crate::machine::browser::has_desktop;
 use crate::recording::archive::Archive;
 use crate::recording::recordings::{Located, Recording, Target};
-use crate::recording::shelf::{Local, Place};
+use crate::recording::shelf::{LocalShelf, Place};
 use crate::replay::{LIMIT, browser_settings, failure, find_namespace, lines, reader};
 use crate::survey::job::ReaderJob;
 use crate::survey::replay::{FLAWS_MAX, Shown};
@@ -81,7 +81,7 @@ async fn show(args: &ReplayArgs, scope: &Scope) -> Result<Shown, Failure> {
     let answers: Arc<dyn Answers> = match recording.page {
         None => Arc::new(recording.index()),
         Some(page) => {
-            let shelf = Local::new(Server::reach(scope).await?, recording.path);
+            let shelf = LocalShelf::new(Server::reach(scope).await?, recording.path);
             Arc::new(Archive::new(shelf, Place { page, file: 0 }, recording.file))
         }
     };
@@ -103,7 +103,7 @@ async fn load(args: &ReplayArgs, scope: &Scope) -> Result<Shown, Failure> {
     let mut picture = reader_files::scratch().map_err(unwritten)?;
     let output = picture.try_clone().map_err(unwritten)?;
     let shelf = match located.page {
-        Some(_) => Some(Local::new(Server::reach(scope).await?, located.path.clone())),
+        Some(_) => Some(LocalShelf::new(Server::reach(scope).await?, located.path.clone())),
         None => None,
     };
     let open = move |wanted| match (wanted, &shelf) {

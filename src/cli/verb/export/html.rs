@@ -5,7 +5,7 @@ use crate::client::exit::{Exit, Failure};
 use crate::client::reader_files::{self, Wanted};
 use crate::display::{listing, style};
 use crate::recording::recordings::Located;
-use crate::survey::export::Page;
+use crate::survey::export::ExportedPage;
 use crate::survey::html::{HtmlJob, PageFiles, Written};
 use crate::survey::job::ReaderJob;
 use archivist_core::model::SnapshotId;
@@ -56,7 +56,7 @@ pub(super) fn write(
         let dom = directory.join(DOM);
         let own = RecordingFile::of(directory);
         let has_dom = own.is_of_browser && located.path == own.path && dom.is_file();
-        let page = Page::of(page, located, number(&located.path));
+        let page = ExportedPage::of(page, located, number(&located.path));
         pages.push(PageFiles { page, dom: has_dom.then(|| number(&dom)) });
     }
     let job = ReaderJob::Html(HtmlJob { title, pages });
