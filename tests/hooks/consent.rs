@@ -1,12 +1,13 @@
 //! Walls that cover a page or lock its scrolling: pages of `tests/web` in a real browser.
 
-use crate::fixture::{Session, Snapshot, WebServer, has};
+use crate::fixture::{Session, Snapshot, TREE, WebServer, has};
 use crate::pictures::pixels;
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 
 /// The release of autoconsent that the package contains.
-const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/autoconsent");
+static RULES: LazyLock<String> = LazyLock::new(|| TREE.join("autoconsent").display().to_string());
 
 /// A browser with one tab, and the server of its pages.
 struct Bed {
@@ -42,7 +43,7 @@ impl Bed {
             session: Session::shared(&snap, &[]),
             web: WebServer::start("53-consent-walls"),
             snap,
-            rules: RULES,
+            rules: &RULES,
             hosts: "localhost",
         })
     }
@@ -254,7 +255,7 @@ fn pages_without_walls_are_not_changed() {
 /// a frame of another site, and a box that covers nothing.
 #[test]
 fn walls_without_a_known_button_are_rejected_by_the_rules() {
-    if !Path::new(RULES).exists() {
+    if !Path::new(&*RULES).exists() {
         println!("skipped: autoconsent is not there; tests/run and packaging/build-deb fetch it");
         return;
     }
@@ -268,14 +269,14 @@ fn walls_without_a_known_button_are_rejected_by_the_rules() {
         ("/rules/sourcepoint", "Sourcepoint-frame", "hid a consent wall (Sourcepoint)"),
         ("/rules/truyo", "truyo", ""),
     ] {
-        bed.rules = RULES;
+        bed.rules = &RULES;
         let saved = bed.save(path, "reject");
         let note = format!("closed a consent wall ({rule})");
         judge(path, &saved, &note, "rejected", &mut wrong);
         if saved.html.contains("WALLWORD") || saved.html.contains("autoconsent") {
             wrong.push(format!("{path}: the wall, or a trace of the rules, is left"));
         }
-        for (rules, mode) in [("off", "reject"), (RULES, "hide")] {
+        for (rules, mode) in [("off", "reject"), (&*RULES, "hide")] {
             bed.rules = rules;
             let (note, html) = (bed.note(path, mode), bed.html(path));
             if note != hidden || html.contains("data-choice") {

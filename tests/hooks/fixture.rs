@@ -424,28 +424,45 @@ fn plugin_of(hook: &str) -> &str {
 }
 
 fn hook_file(hook: &str) -> PathBuf {
-    let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins").join(plugin_of(hook));
+    let plugin = TREE.join("plugins").join(plugin_of(hook));
     let part = format!("_{hook}.");
     let mut files = std::fs::read_dir(plugin).unwrap().map(|entry| entry.unwrap().path());
     files.find(|path| path.to_string_lossy().contains(&part)).unwrap()
 }
 
 fn path() -> String {
-    let built = Path::new(env!("CARGO_BIN_EXE_archivist")).parent().unwrap();
-    format!("{}:/usr/bin:/bin", built.display())
+    format!("{}:/usr/bin:/bin", archivist().parent().unwrap().display())
+}
+
+/// The program, where the user of hooks can execute it.
+pub fn archivist() -> PathBuf {
+    let built = Path::new(env!("CARGO_BIN_EXE_archivist"));
+    if is_root() && !is_reachable(built) { TREE.join("archivist") } else { built.to_owned() }
+}
+
+/// What hooks read of the source tree. If the caller is root, and a directory above the tree is closed to others, a copy of it
+/// with the program.
+pub static TREE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let (tree, built) = (env!("CARGO_MANIFEST_DIR"), env!("CARGO_BIN_EXE_archivist"));
+    if !is_root() || is_reachable(Path::new(built)) {
+        return tree.into();
+    }
+    let copy = tempfile::tempdir().unwrap().keep();
+    open_to_all(&copy);
+    let parts = ["plugins", "autoconsent"].map(|name| Path::new(tree).join(name));
+    let parts = parts.iter().filter(|part| part.exists());
+    let copied = Command::new("cp").args(["-r", "--", built]).args(parts).arg(&copy).status();
+    assert!(copied.unwrap().success(), "a copy for the user of hooks in {}", copy.display());
+    copy
+});
+
+fn is_reachable(program: &Path) -> bool {
+    unprivileged(Path::new("test")).arg("-x").arg(program).status().is_ok_and(|it| it.success())
 }
 
 fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
-
-/// Whether hooks run as user 65534 instead of root, as which Chromium refuses to run: the caller is
-/// root, and that user can execute the programs.
-static AS_NOBODY: LazyLock<bool> = LazyLock::new(|| {
-    let reach = |program: &Path| unprivileged(Path::new("test")).arg("-x").arg(program).status();
-    let programs = [Path::new(env!("CARGO_BIN_EXE_archivist")), &hook_file("wget")];
-    is_root() && programs.into_iter().all(|program| reach(program).is_ok_and(|it| it.success()))
-});
 
 fn unprivileged(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
@@ -454,19 +471,13 @@ fn unprivileged(program: &Path) -> Command {
     command
 }
 
-/// The command that runs a program as the user of hooks.
+/// The command that runs a program as the user of hooks: user 65534 instead of root, as which Chromium refuses to run.
 pub fn as_ordinary_user(program: &Path) -> Command {
-    if *AS_NOBODY { unprivileged(program) } else { Command::new(program) }
+    if is_root() { unprivileged(program) } else { Command::new(program) }
 }
 
 /// Whether the programs are installed; otherwise prints why the test is skipped.
 pub fn has(programs: &[&str]) -> bool {
-    if programs.contains(&"chromium") && is_root() && !*AS_NOBODY {
-        println!(
-            "skipped: chromium refuses to run as root, and user nobody cannot reach the built program"
-        );
-        return false;
-    }
     let missing = programs.iter().find(|name| !Path::new("/usr/bin").join(name).exists());
     if let Some(name) = missing {
         println!("skipped: {name} is not installed");

@@ -1,6 +1,6 @@
 //! Runs the built-in hooks as a worker does, against the site in `tests/site`.
 //!
-//! Tests that need a missing program, or chromium as root, are skipped with a message.
+//! Tests that need a missing program are skipped with a message, which `tests/run` counts.
 
 mod arrival;
 mod browser;

@@ -1,6 +1,6 @@
 //! What the plugin wacz records, compared with the log of the server.
 
-use crate::fixture::{Session, Site, Snapshot, WebServer, has};
+use crate::fixture::{Session, Site, Snapshot, TREE, WebServer, has};
 use crate::front;
 use crate::replay::has_wall;
 use archivist_hooks::picture::{PictureFormat, compressed, is_whole};
@@ -672,10 +672,10 @@ fn what_failed_in_the_recording_is_no_fault_of_its_replay() {
     let (site, snap) = (Site::of_kinds(), Snapshot::new());
     let url = site.url("broken");
     // The browser keeps 1,000 messages of a page. The rules for consent write none.
-    let rules = concat!(env!("CARGO_MANIFEST_DIR"), "/autoconsent");
+    let rules = TREE.join("autoconsent").display().to_string();
     snap.select("wacz");
     let mut session = Session::shared(&snap, &[]);
-    session.open(&snap, &url, &[("CHROMIUM_CONSENT_RULES", rules)]);
+    session.open(&snap, &url, &[("CHROMIUM_CONSENT_RULES", &rules)]);
     snap.run("wacz", &url, &[]).assert(0, "succeeded", "page.wacz");
     session.tab().stopped(&snap);
     let recorded = recorded(&snap);

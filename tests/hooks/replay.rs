@@ -1,5 +1,6 @@
 //! `archivist replay`: recordings of pages in files.
 
+use crate::fixture;
 use crate::fixture::{as_ordinary_user, has, open_to_all};
 use archivist_warc::exchange::Exchange;
 use archivist_warc::wacz::{About, Page, Recording};
@@ -124,7 +125,7 @@ impl Shelf {
 
 /// Runs archivist as an ordinary user without a display. Returns its exit status, output and errors.
 pub fn archivist(args: &[&str]) -> (i32, String, String) {
-    let mut command = as_ordinary_user(Path::new(env!("CARGO_BIN_EXE_archivist")));
+    let mut command = as_ordinary_user(&fixture::archivist());
     let output = command
         .args(args)
         .env_clear()

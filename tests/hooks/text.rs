@@ -1,7 +1,7 @@
 //! The text of a page, from the files that other hooks have left. The site of these tests does not
 //! exist, so a request to it would fail.
 
-use crate::fixture::{Snapshot, has};
+use crate::fixture::{Snapshot, archivist, has};
 use archivist_warc::exchange::Exchange;
 use archivist_warc::wacz::{About, Recording};
 use serde_json::json;
@@ -88,8 +88,8 @@ fn bare_path(snap: &Snapshot) -> String {
         let _ = std::fs::remove_file(directory.join(name));
         std::os::unix::fs::symlink(format!("/usr/bin/{name}"), directory.join(name)).unwrap();
     }
-    let own = Path::new(env!("CARGO_BIN_EXE_archivist")).parent().unwrap();
-    format!("{}:{}", own.display(), directory.display())
+    let program = archivist();
+    format!("{}:{}", program.parent().unwrap().display(), directory.display())
 }
 
 /// The text of a page that is this file, which wget has saved.

@@ -1,6 +1,6 @@
 //! `archivist hook trial`: what `archivist doctor` tries.
 
-use crate::fixture::{as_ordinary_user, open_to_all};
+use crate::fixture::{archivist, as_ordinary_user, open_to_all};
 use crate::replay::has_wall;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 fn trial(settings: &[(&str, &str)]) -> Value {
     let home = tempfile::tempdir().unwrap();
     open_to_all(home.path());
-    let output = as_ordinary_user(Path::new(env!("CARGO_BIN_EXE_archivist")))
+    let output = as_ordinary_user(&archivist())
         .args(["hook", "trial"])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
