@@ -6,7 +6,6 @@ use archivist_warc::exchange::Exchange;
 use archivist_warc::wacz::{About, Recording};
 use serde_json::json;
 use std::io::Write;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 const NOWHERE: &str = "http://127.0.0.1:1/";

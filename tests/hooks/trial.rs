@@ -3,7 +3,6 @@
 use crate::fixture::{archivist, as_ordinary_user, open_to_all};
 use crate::replay::has_wall;
 use serde_json::{Value, json};
-use std::path::Path;
 
 /// The result of a trial, and the bytes that it leaves in its directory for temporary files.
 fn trial(settings: &[(&str, &str)]) -> Value {
