@@ -294,7 +294,7 @@ fn begin(turn: &mut Turn<'_>, (): ()) -> TurnResult<()> {
     let spec = UnitSpec {
         limit: Some(LIMIT),
         bind: vec![archive.clone()],
-        ..UnitSpec::new(UnitKind::Delete, names.delete(run), names.top_slice(), description, argv)
+        ..UnitSpec::of_run(UnitKind::Delete, names, run, description, argv)
     };
     turn.tx.start_queued(run, &spec.name, &turn.engine.boot, turn.now)?;
     turn.tx.begin_removal(&directories, run)?;

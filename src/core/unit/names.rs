@@ -164,29 +164,9 @@ impl Names {
         format!("{}-{}-{INDEX_PAGES}.service", self.prefix, UnitKind::Index.as_str())
     }
 
-    /// Returns the unit that asks the index of full text search.
-    pub fn search(&self, id: RunId) -> String {
-        self.of_run(UnitKind::Search, id)
-    }
-
-    /// Returns the unit that removes the files of deleted crawls and snapshots.
-    pub fn delete(&self, id: RunId) -> String {
-        self.of_run(UnitKind::Delete, id)
-    }
-
-    /// Returns the unit that writes the directories of entries.
-    pub fn entries(&self, id: RunId) -> String {
-        self.of_run(UnitKind::Entries, id)
-    }
-
-    /// Returns the unit that replays the recording of a page.
-    pub fn verify(&self, id: RunId) -> String {
-        self.of_run(UnitKind::Verify, id)
-    }
-
     /// Returns the unit of one of many runs in a row. Its name has the number of the run: the next one starts
     /// while systemd still forgets the one before.
-    fn of_run(&self, kind: UnitKind, id: RunId) -> String {
+    pub(super) fn of_run(&self, kind: UnitKind, id: RunId) -> String {
         format!("{}-{}-{}.service", self.prefix, kind.as_str(), id.0)
     }
 

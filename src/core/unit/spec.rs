@@ -245,6 +245,17 @@ impl UnitSpec {
         }
     }
 
+    /// Returns the unit of one of many runs in a row.
+    pub fn of_run(
+        kind: UnitKind,
+        names: &Names,
+        run: RunId,
+        description: String,
+        argv: Vec<String>,
+    ) -> UnitSpec {
+        UnitSpec::new(kind, names.of_run(kind, run), names.top_slice(), description, argv)
+    }
+
     /// Returns what the launcher reads from standard input: the time on CLOCK_BOOTTIME in
     /// milliseconds from which on it executes nothing, or nothing; the working directory or nothing;
     /// the number of arguments, the arguments, and `NAME=value` for each variable. Each is terminated
@@ -413,10 +424,10 @@ impl UnitSpec {
             stdout: Stdio::Descriptor,
             limit: Some(limit),
             bind_read_only: vec![index, archive],
-            ..UnitSpec::new(
+            ..UnitSpec::of_run(
                 UnitKind::Search,
-                names.search(id),
-                names.top_slice(),
+                names,
+                id,
                 "Search the text of pages".to_owned(),
                 argv,
             )

@@ -159,7 +159,7 @@ fn start(turn: &mut Turn<'_>, page: &SnapshotWork, crawl: &CrawlWork) -> TurnRes
         stdout: Stdio::Descriptor,
         limit: Some(planned.task.limit),
         bind_read_only,
-        ..UnitSpec::new(UnitKind::Verify, names.verify(run), names.top_slice(), description, argv)
+        ..UnitSpec::of_run(UnitKind::Verify, names, run, description, argv)
     };
     turn.tx.start_queued(run, &spec.name, &turn.engine.boot, turn.now)?;
     turn.tx.begin_replay(page.id, run)?;

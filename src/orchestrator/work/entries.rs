@@ -148,7 +148,7 @@ fn begin(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
     let spec = UnitSpec {
         limit: Some(LIMIT),
         bind: vec![turn.engine.archive()],
-        ..UnitSpec::new(UnitKind::Entries, names.entries(run), names.top_slice(), description, argv)
+        ..UnitSpec::of_run(UnitKind::Entries, names, run, description, argv)
     };
     turn.tx.start_queued(run, &spec.name, &turn.engine.boot, turn.now)?;
     let rows = pages.iter().zip(&to_write).map(|(page, assignment)| {
